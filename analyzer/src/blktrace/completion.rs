@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A completion: what one C event finished, and the life that led there.
+
+/// One bio (or the part of one that this completion covers), as its Q event told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// First sector of the part, whole disk.
+    pub sector: u64,
+    /// Length in bytes.
+    pub bytes: u32,
+    /// Time of Q; None if Q was not seen.
+    pub q_ns: Option<u64>,
+    /// The thread that queued it (Q runs in the submitter); None if Q was not seen.
+    pub pid: Option<u32>,
+}
+
+/// One C event of a filesystem (FS) or passthrough (PC) request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// Time of C, in the trace's clock.
+    pub time_ns: u64,
+    /// The trace's device number, major << 20 | minor.
+    pub device: u32,
+    /// Category and action bits as blktrace wrote them (v7's 32-bit `action`, widened).
+    pub action: u64,
+    /// First sector, whole disk.
+    pub sector: u64,
+    /// Bytes completed; 0 for flushes and the end of a flush sequence.
+    pub bytes: u32,
+    /// `error` of the record, an errno, 0 for success.
+    pub error: u16,
+    /// Time of the last D before C.
+    pub d_ns: Option<u64>,
+    /// Time of I, where the request was inserted.
+    pub i_ns: Option<u64>,
+    /// Time of G of the request.
+    pub g_ns: Option<u64>,
+    /// The bios, in sector order, disjoint, covering `sector..` for `bytes` exactly; what no Q
+    /// explains is a part with `q_ns: None`. Never empty: a completion of 0 bytes has one
+    /// part of 0 bytes, with the Q of the flush (or of the flushed write) it ends, if seen.
+    pub parts: Vec<Part>,
+}

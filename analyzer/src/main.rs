@@ -1,0 +1,2 @@
+//! The mostrace command.
+fn main() {}

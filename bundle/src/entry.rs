@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The entries of `bpf/mostrace.h`: one row of a capture table.
+//!
+//! A sector is 512 bytes, counted from the start of the whole disk.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, LE, U16, U32, U64};
+
+/// `MOSTRACE_NONE`: a 64-bit field that is not known.
+pub const NONE: u64 = u64::MAX;
+
+macro_rules! open_enum {
+    ($(#[$doc:meta])* $name:ident { $($(#[$cdoc:meta])* $constant:ident = $value:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(
+            Clone, Copy, Debug, Default, PartialEq, Eq, Hash,
+            FromBytes, IntoBytes, Immutable, KnownLayout,
+        )]
+        #[repr(transparent)]
+        pub struct $name(pub u8);
+
+        impl $name {
+            $($(#[$cdoc])* pub const $constant: $name = $name($value);)+
+        }
+    };
+}
+
+open_enum! {
+    /// `enum mostrace_stage`: where in a request's life the entry was made.
+    Stage {
+        /// An empty flush, at block_bio_queue.
+        QUEUE = 0,
+        /// block_rq_insert.
+        INSERT = 1,
+        /// block_rq_issue, where insertion was bypassed.
+        ISSUE = 2,
+    }
+}
+
+impl Stage {
+    /// The word used in the tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Stage::QUEUE => "queue",
+            Stage::INSERT => "insert",
+            Stage::ISSUE => "issue",
+            _ => "unknown",
+        }
+    }
+}
+
+open_enum! {
+    /// `enum mostrace_flags`, a set of bits.
+    Flags {
+        /// pid, tgid, uid and comm are not known.
+        NO_SUBMITTER = 1,
+        /// `i_nlink` was 0.
+        UNLINKED = 2,
+        /// The name is one of several.
+        HARDLINKED = 4,
+        /// The name is longer than the entry holds.
+        NAME_CUT = 8,
+        /// The submitter was found through a split bio's parent.
+        CHAINED = 16,
+        /// There is a name, but the file was not asked for (`--files`).
+        NAME_WITHHELD = 32,
+    }
+}
+
+impl Flags {
+    /// Whether every bit of `other` is set.
+    pub fn has(self, other: Flags) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+open_enum! {
+    /// `enum mostrace_origin`: what the first page of a bio belongs to.
+    Origin {
+        /// Not recognised.
+        UNKNOWN = 0,
+        /// Page cache of a file.
+        FILE = 1,
+        /// Page cache of the block device: a filesystem's metadata.
+        BDEV = 2,
+        /// Direct IO of a file.
+        DIRECT = 3,
+        /// Direct IO of the block device itself.
+        RAW = 4,
+        /// A jbd2 block.
+        JOURNAL = 5,
+        /// No data: a flush or a discard.
+        EMPTY = 6,
+    }
+}
+
+open_enum! {
+    /// `enum mostrace_jbd2`: the block that a jbd2 bio carries; 1 to 5 are `h_blocktype`.
+    Jbd2 {
+        /// Not a journal block, or a block without header.
+        NONE = 0,
+        /// JBD2_DESCRIPTOR_BLOCK.
+        DESCRIPTOR = 1,
+        /// JBD2_COMMIT_BLOCK.
+        COMMIT = 2,
+        /// JBD2_SUPERBLOCK_V1.
+        SUPERBLOCK_V1 = 3,
+        /// JBD2_SUPERBLOCK_V2.
+        SUPERBLOCK = 4,
+        /// JBD2_REVOKE_BLOCK.
+        REVOKE = 5,
+        /// A copy of a metadata block.
+        METADATA_COPY = 16,
+        /// A copy of a file's block (data=journal).
+        DATA_COPY = 17,
+    }
+}
+
+/// `MOSTRACE_PROCESS`.
+pub const TYPE_PROCESS: u16 = 1;
+/// `MOSTRACE_FILE`.
+pub const TYPE_FILE: u16 = 2;
+
+/// `struct mostrace_entry`: the head that every entry starts with.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct RawHead {
+    /// [`TYPE_PROCESS`] or [`TYPE_FILE`].
+    pub kind: U16<LE>,
+    /// Bytes of the whole record, a multiple of 8.
+    pub size: U16<LE>,
+    /// The disk, major << 20 | minor.
+    pub dev: U32<LE>,
+    /// CLOCK_MONOTONIC at the stage.
+    pub time_ns: U64<LE>,
+    /// First sector.
+    pub sector: U64<LE>,
+    /// Length in bytes.
+    pub bytes: U32<LE>,
+    /// CPU of the probe.
+    pub cpu: U16<LE>,
+    /// Where the entry was made.
+    pub stage: Stage,
+    /// Bits.
+    pub flags: Flags,
+}
+
+/// `struct mostrace_process`.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct RawProcess {
+    /// Common head.
+    pub head: RawHead,
+    /// CLOCK_MONOTONIC at block_bio_queue, or 0.
+    pub submit_ns: U64<LE>,
+    /// Home of a journalled copy, or [`NONE`].
+    pub home_sector: U64<LE>,
+    /// Thread.
+    pub pid: U32<LE>,
+    /// Process.
+    pub tgid: U32<LE>,
+    /// User.
+    pub uid: U32<LE>,
+    /// `bio->bi_opf`.
+    pub opf: U32<LE>,
+    /// jbd2 transaction, or 0.
+    pub tid: U32<LE>,
+    /// What the first page belongs to.
+    pub origin: Origin,
+    /// The jbd2 block it carries.
+    pub jbd2: Jbd2,
+    /// Zero.
+    pub pad: [u8; 2],
+    /// `task->comm`, NUL-padded.
+    pub comm: [u8; 16],
+}
+
+/// `struct mostrace_file` without the name.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct RawFile {
+    /// Common head.
+    pub head: RawHead,
+    /// Inode number.
+    pub ino: U64<LE>,
+    /// Offset in the file, bytes, or [`NONE`].
+    pub offset: U64<LE>,
+    /// Inode number of the directory, or 0.
+    pub parent: U64<LE>,
+    /// `i_generation`.
+    pub generation: U32<LE>,
+    /// The filesystem, major << 20 | minor.
+    pub s_dev: U32<LE>,
+    /// `i_nlink`.
+    pub nlink: U32<LE>,
+    /// Length of the name; 0 if no dentry was left, or the file was not asked for.
+    pub name_len: U16<LE>,
+    /// Page cache, direct IO or journal.
+    pub origin: Origin,
+    /// Zero.
+    pub pad: u8,
+}
+
+// The C header asserts the same sizes.
+const _: () = assert!(size_of::<RawHead>() == 32);
+const _: () = assert!(size_of::<RawProcess>() == 88);
+const _: () = assert!(size_of::<RawFile>() == 72);
+
+/// A file entry with its name.
+#[derive(Clone, Debug)]
+pub struct FileEntry {
+    /// The fixed part.
+    pub raw: RawFile,
+    /// Last path component, raw bytes; empty if no dentry was left or the file was not asked for.
+    pub name: Vec<u8>,
+}
+
+/// One row of either table.
+#[derive(Clone, Debug)]
+pub enum Entry {
+    /// Who submitted a bio.
+    Process(RawProcess),
+    /// Which file a run of a bio belongs to.
+    File(FileEntry),
+}
+
+impl Entry {
+    /// The common head.
+    pub fn head(&self) -> &RawHead {
+        match self {
+            Entry::Process(p) => &p.head,
+            Entry::File(f) => &f.raw.head,
+        }
+    }
+
+    /// Decodes one whole record, as the kernel handed it over.
+    ///
+    /// # Errors
+    /// What is wrong with the bytes, without the file's name.
+    pub fn decode(record: &[u8]) -> Result<Entry, String> {
+        let (head, _) = RawHead::read_from_prefix(record).map_err(|_| "shorter than a head")?;
+        if usize::from(head.size.get()) != record.len() {
+            return Err(format!("size {} of a {}-byte record", head.size, record.len()));
+        }
+        match head.kind.get() {
+            TYPE_PROCESS => RawProcess::read_from_prefix(record)
+                .map(|(raw, _)| Entry::Process(raw))
+                .map_err(|_| "shorter than a process entry".into()),
+            TYPE_FILE => {
+                let (raw, rest) =
+                    RawFile::read_from_prefix(record).map_err(|_| "shorter than a file entry")?;
+                let name = rest
+                    .get(..usize::from(raw.name_len.get()))
+                    .ok_or("name longer than the record")?;
+                Ok(Entry::File(FileEntry { raw, name: name.to_vec() }))
+            }
+            other => Err(format!("unknown entry type {other}")),
+        }
+    }
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The names inside a bundle. Nothing else in it is read.
+
+/// What was captured, and how.
+pub const MANIFEST: &str = "manifest.json";
+/// Base name of the event files, as `blkparse -i` takes it.
+pub const TRACE: &str = "trace";
+/// The process table.
+pub const PROCESS: &str = "process.entries";
+/// The file table.
+pub const FILE: &str = "file.entries";
+/// The filesystem's metadata.
+pub const SNAPSHOT: &str = "snapshot.sparse.zst";
+
+/// Name of the event file of one CPU.
+pub fn trace_of_cpu(cpu: u32) -> String {
+    format!("{TRACE}.blktrace.{cpu}")
+}
+
+/// Whether `name` is one that a bundle may hold.
+pub fn is_known(name: &str) -> bool {
+    [MANIFEST, PROCESS, FILE, SNAPSHOT].contains(&name) || cpu_of(name).is_some()
+}
+
+/// The CPU of an event file's name.
+pub fn cpu_of(name: &str) -> Option<u32> {
+    let digits = name.strip_prefix(TRACE)?.strip_prefix(".blktrace.")?;
+    let cpu = digits.parse().ok()?;
+    // One spelling per CPU: no sign, no leading zeros.
+    (trace_of_cpu(cpu) == name).then_some(cpu)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_own_names_are_known() {
+        for name in [MANIFEST, PROCESS, FILE, SNAPSHOT, "trace.blktrace.0", "trace.blktrace.17"] {
+            assert!(is_known(name), "{name}");
+        }
+        for name in ["", "x", "../manifest.json", "trace.blktrace.", "trace.blktrace.+1", "trace.blktrace.01"] {
+            assert!(!is_known(name), "{name}");
+        }
+    }
+}

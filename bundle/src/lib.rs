@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+#![doc = include_str!("../FORMAT.md")]
+#![forbid(unsafe_code)]
+
+pub mod archive;
+pub mod entry;
+mod error;
+pub mod layout;
+pub mod manifest;
+mod reader;
+pub mod sparse;
+pub mod table;
+mod writer;
+
+pub use entry::Entry;
+pub use error::Error;
+pub use manifest::Manifest;
+pub use reader::Bundle;
+pub use writer::Writer;

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `manifest.json`: what was captured, where, how, and what was lost.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The version this crate writes, and the newest it reads.
+pub const SCHEMA: u32 = 1;
+
+/// The whole of `manifest.json`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Version of this format.
+    pub schema: u32,
+    /// Name and version of the program that wrote the bundle.
+    pub tool: String,
+    /// Whether the capture came to its end.
+    pub state: State,
+    /// The machine's kernel.
+    pub kernel: Kernel,
+    /// The traced block device.
+    pub device: Device,
+    /// The filesystem on it, if one was recognised.
+    pub filesystem: Option<Filesystem>,
+    /// The clocks at the start of the capture.
+    pub clock: Clock,
+    /// Where events and entries came from.
+    pub sources: Sources,
+    /// Records lost, by stage; 0 means counted and none lost.
+    pub losses: BTreeMap<String, u64>,
+    /// Records kept, by kind.
+    pub counts: BTreeMap<String, u64>,
+    /// The traced command.
+    pub command: Option<Command>,
+    /// What the workload says that it stored.
+    pub payload: Option<Payload>,
+    /// The filesystem's metadata at the end of the capture.
+    pub snapshot: Option<Snapshot>,
+    /// What a reader should know: fallbacks taken, parts left out.
+    pub notes: Vec<String>,
+}
+
+/// Whether the capture came to its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Written at the start; still there if the recorder was killed.
+    #[default]
+    Recording,
+    /// Stopped in order.
+    Complete,
+}
+
+/// The machine's kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kernel {
+    /// `uname -r`.
+    pub release: String,
+    /// `uname -v`.
+    pub version: String,
+    /// `uname -m`.
+    pub machine: String,
+    /// Bytes.
+    pub page_size: u32,
+    /// Number of possible CPUs.
+    pub cpus: u32,
+}
+
+/// The traced block device. Sectors are 512 bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Device {
+    /// As given to `record`.
+    pub path: String,
+    /// Kernel name, as `loop0` or `sda1`.
+    pub name: String,
+    /// major:minor of `name`.
+    pub dev: String,
+    /// Kernel name of the whole disk.
+    pub disk: String,
+    /// major:minor of the whole disk.
+    pub disk_dev: String,
+    /// First sector of the device on the disk; 0 for a whole disk.
+    pub start_sector: u64,
+    /// Length in sectors.
+    pub sectors: u64,
+    /// `queue/logical_block_size`, bytes.
+    pub logical_block_size: u32,
+    /// `queue/physical_block_size`, bytes.
+    pub physical_block_size: u32,
+    /// The active one of `queue/scheduler`.
+    pub scheduler: String,
+    /// `queue/rotational`.
+    pub rotational: bool,
+    /// `queue/write_cache`.
+    pub write_cache: String,
+    /// `queue/fua`.
+    pub fua: bool,
+    /// `queue/max_sectors_kb`.
+    pub max_sectors_kb: u32,
+    /// `queue/nr_requests`.
+    pub nr_requests: u32,
+    /// `loop/backing_file` of a loop device.
+    pub backing_file: Option<String>,
+}
+
+/// The filesystem on the device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Filesystem {
+    /// As `/proc/mounts` or the superblock says: `ext4`, `f2fs`, `vfat`.
+    pub kind: String,
+    /// None if it was not mounted.
+    pub mount_point: Option<String>,
+    /// Options in `/proc/mounts`' form.
+    pub mount_options: Option<String>,
+}
+
+/// Events and entries carry CLOCK_MONOTONIC; this ties it to the calendar.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Clock {
+    /// CLOCK_MONOTONIC at the start, ns.
+    pub start_mono_ns: u64,
+    /// CLOCK_REALTIME at the same moment, ns since 1970.
+    pub start_unix_ns: u64,
+    /// CLOCK_MONOTONIC when tracing stopped, ns; 0 if it did not stop in order.
+    pub stop_mono_ns: u64,
+}
+
+/// Where events and entries came from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sources {
+    /// `blktrace`, `ftrace` or `bpf`.
+    pub events: String,
+    /// `bpf`, `kernel` or `none`.
+    pub entries: String,
+    /// `temp`, `all` or a glob.
+    pub files: String,
+}
+
+/// The traced command.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Command {
+    /// Program and arguments.
+    pub argv: Vec<String>,
+    /// Exit status, or 128 + the signal that ended it.
+    pub exit_status: Option<i32>,
+}
+
+/// What a workload stored; `record` passes the place to write it as `$MOSTRACE_PAYLOAD`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Payload {
+    /// Name of the workload, as `sqlite`.
+    pub workload: String,
+    /// Bytes of the values that the application asked to be stored.
+    pub payload_bytes: u64,
+    /// Bytes passed to write(), pwrite() and the like.
+    pub file_bytes: u64,
+    /// Transactions committed, or write calls of a file workload.
+    pub transactions: u64,
+    /// Wall time of the measured part, ns.
+    pub elapsed_ns: u64,
+    /// The settings, by name.
+    pub settings: BTreeMap<String, String>,
+}
+
+/// The saved metadata.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// How it was taken: `e2image`.
+    pub method: String,
+    /// Size of the device it stands for, bytes.
+    pub size: u64,
+    /// First sector of the filesystem on the disk.
+    pub start_sector: u64,
+}
+
+/// The environment variable that names the file a workload writes its [`Payload`] to, as JSON.
+pub const PAYLOAD_ENV: &str = "MOSTRACE_PAYLOAD";

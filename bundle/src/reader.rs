@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Opening a bundle, folder or archive alike.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use tempfile::{NamedTempFile, TempDir};
+
+use crate::archive;
+use crate::error::{At, Error};
+use crate::layout;
+use crate::manifest::{Manifest, SCHEMA, State};
+use crate::sparse;
+use crate::table::TableReader;
+
+/// A manifest is small; a larger one is not read.
+const MANIFEST_LIMIT: u64 = 16 << 20;
+/// The largest device that a snapshot may stand for: ext4's largest file, for the restored image.
+const DEVICE_LIMIT: u64 = 16 << 40;
+
+/// A bundle that can be read.
+#[derive(Debug)]
+pub struct Bundle {
+    path: PathBuf,
+    dir: PathBuf,
+    manifest: Manifest,
+    events: Vec<PathBuf>,
+    // Keeps an unpacked archive alive.
+    _unpacked: Option<TempDir>,
+}
+
+impl Bundle {
+    /// Whether `path` looks like a bundle: a folder, or a file with the archive's ending.
+    pub fn is_bundle(path: &Path) -> bool {
+        path.is_dir() || path.extension().is_some_and(|e| e == "zst")
+    }
+
+    /// Opens a folder or a `.tar.zst`.
+    ///
+    /// # Errors
+    /// Missing, without a manifest, of a newer version, or damaged.
+    pub fn open(path: &Path) -> Result<Bundle, Error> {
+        let unpacked = if path.is_dir() { None } else { Some(archive::unpack(path)?) };
+        let dir = unpacked.as_ref().map_or_else(|| path.to_owned(), |d| d.path().to_owned());
+        let manifest = read_manifest(&dir, path)?;
+        let events = event_files(&dir)?;
+        Ok(Bundle { path: path.to_owned(), dir, manifest, events, _unpacked: unpacked })
+    }
+
+    /// As given to [`Bundle::open`].
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The manifest.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// The recorder did not come to its end: files may be cut short.
+    pub fn is_cut(&self) -> bool {
+        self.manifest.state == State::Recording
+    }
+
+    /// The event files, by CPU.
+    pub fn event_files(&self) -> &[PathBuf] {
+        &self.events
+    }
+
+    /// A table by its name in [`layout`]; None if the bundle has none.
+    /// `allow_cut` accepts a last entry that is not whole.
+    ///
+    /// # Errors
+    /// Unreadable, or not a table.
+    pub fn table(&self, name: &str, allow_cut: bool) -> Result<Option<TableReader<File>>, Error> {
+        let path = self.dir.join(name);
+        if !path.is_file() {
+            return Ok(None);
+        }
+        let file = File::open(&path).at(&path)?;
+        TableReader::new(file, &path, allow_cut).map(Some)
+    }
+
+    /// Restores the snapshot into a temporary sparse file; None if the bundle has none.
+    ///
+    /// # Errors
+    /// Damaged, or no room.
+    pub fn snapshot(&self) -> Result<Option<NamedTempFile>, Error> {
+        let path = self.dir.join(layout::SNAPSHOT);
+        if !path.is_file() {
+            return Ok(None);
+        }
+        let mut image = NamedTempFile::with_prefix("mostrace-snapshot-").at(&std::env::temp_dir())?;
+        let input = File::open(&path).at(&path)?;
+        sparse::restore(input, &path, image.as_file_mut(), DEVICE_LIMIT)?;
+        Ok(Some(image))
+    }
+}
+
+fn read_manifest(dir: &Path, shown: &Path) -> Result<Manifest, Error> {
+    let path = dir.join(layout::MANIFEST);
+    if !path.is_file() {
+        return Err(Error::corrupt(shown, "no manifest.json in it: not a mostrace bundle"));
+    }
+    let mut text = Vec::new();
+    File::open(&path).and_then(|f| f.take(MANIFEST_LIMIT).read_to_end(&mut text)).at(&path)?;
+    let shown = shown.join(layout::MANIFEST);
+    let value: serde_json::Value =
+        serde_json::from_slice(&text).map_err(|e| Error::corrupt(&shown, e.to_string()))?;
+    // The version is read first: a newer manifest may have another shape.
+    let schema = value.get("schema").and_then(serde_json::Value::as_u64);
+    match schema {
+        None => Err(Error::corrupt(&shown, "no schema version")),
+        Some(v) if v > u64::from(SCHEMA) => Err(Error::unsupported(
+            &shown,
+            format!("schema version {v}; this program reads up to {SCHEMA}: a newer mostrace is needed"),
+        )),
+        Some(_) => serde_json::from_value(value).map_err(|e| Error::corrupt(&shown, e.to_string())),
+    }
+}
+
+fn event_files(dir: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).at(dir)? {
+        let name = entry.at(dir)?.file_name();
+        if let Some(cpu) = name.to_str().and_then(layout::cpu_of) {
+            found.push((cpu, dir.join(&name)));
+        }
+    }
+    found.sort();
+    Ok(found.into_iter().map(|(_, path)| path).filter(|p| p.is_file()).collect())
+}

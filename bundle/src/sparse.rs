@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A sparse device image, zstd-compressed: the metadata snapshot.
+//!
+//! Under zstd: `MOSTSPRS`, u64 size of the device in bytes, then runs of
+//! `u64 offset, u64 length, length bytes`, ascending and disjoint, ended by
+//! `u64 MAX, u64 0`. Integers are little-endian. What no run covers was not saved
+//! and reads as zeros.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use crate::error::{At, Error};
+
+const MAGIC: &[u8; 8] = b"MOSTSPRS";
+const END: u64 = u64::MAX;
+/// Zeros shorter than this stay in their run: a run costs 16 bytes.
+const GRAIN: usize = 1024;
+
+/// Writes runs of a device into `out`.
+pub struct SparseWriter<W: Write> {
+    out: zstd::Encoder<'static, W>,
+    end: u64,
+}
+
+impl<W: Write> SparseWriter<W> {
+    /// Begins the image of a device of `size` bytes.
+    ///
+    /// # Errors
+    /// `out` cannot be written.
+    pub fn new(out: W, size: u64) -> io::Result<SparseWriter<W>> {
+        let mut out = zstd::Encoder::new(out, 9)?;
+        out.write_all(MAGIC)?;
+        out.write_all(&size.to_le_bytes())?;
+        Ok(SparseWriter { out, end: 0 })
+    }
+
+    /// Adds `data` at `offset`, leaving out its zeros. Offsets ascend.
+    ///
+    /// # Errors
+    /// `out` cannot be written, or `offset` lies before the end of the last run.
+    pub fn push(&mut self, offset: u64, data: &[u8]) -> io::Result<()> {
+        if offset < self.end {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "runs must ascend"));
+        }
+        let mut from = 0;
+        while let Some(run) = next_run(data, from) {
+            self.out.write_all(&(offset + run.start as u64).to_le_bytes())?;
+            self.out.write_all(&(run.len() as u64).to_le_bytes())?;
+            self.out.write_all(&data[run.clone()])?;
+            from = run.end;
+        }
+        self.end = offset + data.len() as u64;
+        Ok(())
+    }
+
+    /// Ends the image.
+    ///
+    /// # Errors
+    /// `out` cannot be written.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.out.write_all(&END.to_le_bytes())?;
+        self.out.write_all(&0u64.to_le_bytes())?;
+        self.out.finish()
+    }
+}
+
+/// The next run of grains that are not all zero.
+fn next_run(data: &[u8], from: usize) -> Option<std::ops::Range<usize>> {
+    let zero = |grain: &[u8]| grain.iter().all(|&b| b == 0);
+    let grains = data.get(from..)?.chunks(GRAIN);
+    let skip = grains.clone().take_while(|g| zero(g)).count();
+    let start = from + skip * GRAIN;
+    let len: usize = grains.skip(skip).take_while(|g| !zero(g)).map(<[u8]>::len).sum();
+    (len > 0).then(|| start..start + len)
+}
+
+/// Restores an image into `to`, an empty file, as a sparse file. Returns the device's size.
+///
+/// # Errors
+/// `path` (for messages) is damaged, or claims runs outside the device or a device
+/// larger than `limit` bytes; or `to` cannot be written.
+pub fn restore(input: impl Read, path: &Path, to: &mut File, limit: u64) -> Result<u64, Error> {
+    let mut input = zstd::Decoder::new(input).at(path)?;
+    let mut magic = [0; 8];
+    read(&mut input, &mut magic, path, 0)?;
+    if &magic != MAGIC {
+        return Err(Error::corrupt(path, "not a snapshot (bad magic at byte 0)"));
+    }
+    let size = read_u64(&mut input, path, 0)?;
+    if size > limit {
+        return Err(Error::unsupported(path, format!("snapshot of a {size}-byte device")));
+    }
+    to.set_len(size).at(path)?;
+    let mut end = 0;
+    loop {
+        let offset = read_u64(&mut input, path, end)?;
+        let len = read_u64(&mut input, path, end)?;
+        if offset == END {
+            return Ok(size);
+        }
+        let run_end = offset.checked_add(len).filter(|&e| offset >= end && e <= size && len > 0);
+        let Some(run_end) = run_end else {
+            return Err(Error::corrupt(path, format!("run {offset}+{len} of a {size}-byte device")));
+        };
+        to.seek(SeekFrom::Start(offset)).at(path)?;
+        let copied = io::copy(&mut (&mut input).take(len), to).map_err(|e| damaged(e, path, offset))?;
+        if copied < len {
+            return Err(Error::corrupt(path, format!("cut short in the run at byte {offset}")));
+        }
+        end = run_end;
+    }
+}
+
+fn read(input: &mut impl Read, buf: &mut [u8], path: &Path, after: u64) -> Result<(), Error> {
+    input.read_exact(buf).map_err(|e| damaged(e, path, after))
+}
+
+fn read_u64(input: &mut impl Read, path: &Path, after: u64) -> Result<u64, Error> {
+    let mut buf = [0; 8];
+    read(input, &mut buf, path, after)?;
+    Ok(u64::from_le_bytes(buf))
+}
+
+fn damaged(e: io::Error, path: &Path, after: u64) -> Error {
+    Error::corrupt(path, format!("damaged after byte {after} of the device: {e}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::io::Cursor;
+
+    fn round_trip(image: &[u8]) -> Vec<u8> {
+        let mut w = SparseWriter::new(Vec::new(), image.len() as u64).unwrap();
+        for (i, chunk) in image.chunks(5000).enumerate() {
+            w.push(i as u64 * 5000, chunk).unwrap();
+        }
+        let packed = w.finish().unwrap();
+        let mut file = tempfile::tempfile().unwrap();
+        restore(Cursor::new(packed), Path::new("x"), &mut file, 1 << 30).unwrap();
+        let mut back = Vec::new();
+        file.seek(SeekFrom::Start(0)).unwrap();
+        file.read_to_end(&mut back).unwrap();
+        back
+    }
+
+    proptest! {
+        #[test]
+        fn comes_back_as_it_was(runs in prop::collection::vec((any::<u8>(), 0usize..4000), 0..20)) {
+            let image: Vec<u8> =
+                runs.iter().flat_map(|&(b, n)| std::iter::repeat_n(if b % 2 == 0 { 0 } else { b }, n)).collect();
+            prop_assert_eq!(round_trip(&image), image);
+        }
+
+        #[test]
+        fn damage_is_an_error_or_an_image(at in 0usize..200, flip in 1u8..) {
+            let mut w = SparseWriter::new(Vec::new(), 20_000).unwrap();
+            w.push(4096, &[7; 3000]).unwrap();
+            let mut packed = w.finish().unwrap();
+            let at = at % packed.len();
+            packed[at] ^= flip;
+            let mut file = tempfile::tempfile().unwrap();
+            let _ = restore(Cursor::new(packed), Path::new("x"), &mut file, 1 << 30);
+            prop_assert!(file.metadata().unwrap().len() <= 1 << 30);
+        }
+    }
+
+    #[test]
+    fn a_cut_image_says_where() {
+        let mut w = SparseWriter::new(Vec::new(), 9000).unwrap();
+        w.push(0, &[1; 9000]).unwrap();
+        let packed = w.finish().unwrap();
+        let mut file = tempfile::tempfile().unwrap();
+        let cut = Cursor::new(&packed[..packed.len() - 6]);
+        let e = restore(cut, Path::new("snap"), &mut file, 1 << 30).unwrap_err();
+        assert!(e.to_string().starts_with("snap: "), "{e}");
+    }
+}
