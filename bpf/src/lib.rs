@@ -1,1 +1,23 @@
-//! placeholder
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Capture for mostrace: block events from one of three sources, entries from the BPF
+//! probes, and a snapshot of the filesystem's metadata, into one bundle.
+
+mod clock;
+mod command;
+mod device;
+mod error;
+pub mod events;
+mod filesystem;
+mod guard;
+mod kernel;
+mod names;
+mod probes;
+mod progress;
+mod record;
+mod ring_page;
+mod snapshot;
+
+pub use device::Device;
+pub use error::Error;
+pub use events::Choice;
+pub use record::{Options, Outcome, record};

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `mostrace record`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use mostrace_bundle::Manifest;
+use mostrace_capture::{Choice, Options, Outcome};
+
+/// Record the block IO of a device while a command runs, for SECS, or until Ctrl-C.
+///
+/// Needs root. The exit status of CMD is passed through. The bundle is a folder, or, if OUT ends
+/// with .tar.zst, one file.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  mostrace record -d /dev/sda3 -o run.most -- mostrace workload sqlite /data/test.db
+  mostrace record -d /dev/block/dm-5 -o app.most.tar.zst -w 60
+  mostrace record -d /dev/loop0 --files all -- ./my-app")]
+pub struct Record {
+    /// The whole disk or partition to trace
+    #[arg(short, long, value_name = "DEV")]
+    device: PathBuf,
+    /// Where to put the bundle: NAME.most or NAME.most.tar.zst
+    #[arg(short, long, value_name = "OUT", default_value = "trace.most")]
+    output: PathBuf,
+    /// Where block events come from: auto, blktrace, ftrace, bpf.
+    /// auto takes the first that works, in this order, and says why not the others
+    #[arg(long, default_value_t = Choice::Auto)]
+    source: Choice,
+    /// Where entries (who wrote, to which file) come from
+    #[arg(long, value_enum, default_value_t = Entries::Auto)]
+    entries: Entries,
+    /// The files whose names are kept: `temp` (SQLite's temporary files), `all`, or a glob on
+    /// the last path component
+    #[arg(long, value_name = "temp|all|GLOB", default_value = "temp")]
+    files: String,
+    /// Stop after SECS seconds; a CMD that still runs is sent SIGTERM
+    #[arg(short = 'w', long = "wait", value_name = "SECS", value_parser = seconds)]
+    wait: Option<Duration>,
+    /// Before stopping, sync the filesystem, so that what CMD left in memory is traced too
+    #[arg(long)]
+    sync: bool,
+    /// Do not save the filesystem's metadata: blocks can then be named only by live entries
+    #[arg(long)]
+    no_snapshot: bool,
+    /// The command to run while tracing
+    #[arg(last = true, value_name = "CMD")]
+    argv: Vec<OsString>,
+}
+
+/// `--entries`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Entries {
+    /// The BPF probes; without BTF, an error that says so.
+    Auto,
+    /// The BPF probes.
+    Bpf,
+    /// Block events alone.
+    None,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|e| format!("{e}"))?;
+    Duration::try_from_secs_f64(seconds).map_err(|e| e.to_string())
+}
+
+/// Records; returns the exit status to end with.
+///
+/// # Errors
+/// The capture could not be made.
+pub fn run(args: &Record) -> anyhow::Result<u8> {
+    let outcome = mostrace_capture::record(&Options {
+        device: args.device.clone(),
+        output: args.output.clone(),
+        source: args.source,
+        entries: args.entries != Entries::None,
+        files: args.files.clone(),
+        limit: args.wait,
+        sync: args.sync,
+        snapshot: !args.no_snapshot,
+        argv: args.argv.clone(),
+    })?;
+    report(args, &outcome);
+    Ok(u8::try_from(outcome.exit_status).unwrap_or(1))
+}
+
+fn report(args: &Record, outcome: &Outcome) {
+    let Manifest { sources, counts, losses, notes, .. } = &outcome.manifest;
+    let count = |name: &str| counts.get(name).copied().unwrap_or(0);
+    eprintln!(
+        "mostrace: {}: {} events ({}), {} process and {} file entries ({}), {} lost",
+        args.output.display(),
+        count("events"),
+        sources.events,
+        count("process_entries"),
+        count("file_entries"),
+        sources.entries,
+        losses.values().sum::<u64>(),
+    );
+    for (what, lost) in losses.iter().filter(|(_, lost)| **lost > 0) {
+        eprintln!("mostrace: lost: {what} {lost}");
+    }
+    for note in notes {
+        eprintln!("mostrace: note: {note}");
+    }
+}

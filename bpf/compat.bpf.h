@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * All that differs between kernels. Every shim asks BTF, never the version:
+ * fields and arguments move within stable series too.
+ */
+#ifndef MOSTRACE_COMPAT_BPF_H
+#define MOSTRACE_COMPAT_BPF_H
+
+#include "kernel.bpf.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+/* 5.12 (309dca309fc3): bi_disk and bi_partno became bi_bdev. */
+struct block_device {
+	__u64 bd_start_sect;
+	struct gendisk *bd_disk;
+	__u32 bd_dev;
+};
+struct bio___bdev {
+	struct block_device *bi_bdev;
+};
+struct bio___disk {
+	struct gendisk *bi_disk;
+};
+
+/* 5.16 (f3fa33acca9f): rq->rq_disk is reached through the queue. */
+struct request___rq_disk {
+	struct gendisk *rq_disk;
+};
+struct request_queue {
+	struct gendisk *disk;
+};
+
+/* 5.16 (7b230db3b8d3): struct folio. */
+struct folio {
+	struct address_space *mapping;
+	unsigned long index;
+};
+struct page___plain {
+	struct address_space *mapping;
+	unsigned long index;
+};
+/* 7.x: compound_head is compound_info. */
+struct page___head {
+	unsigned long compound_head;
+};
+struct page___info {
+	unsigned long compound_info;
+};
+/* For its size only. */
+struct page {
+	unsigned long flags;
+};
+
+/* 7.x: inode->i_ino is u64 on every machine; before, unsigned long. */
+struct inode___ino_long {
+	unsigned long i_ino;
+};
+
+/* d_alias sits in the union d_u; without a name in newer kernels. */
+struct dentry___d_u {
+	union {
+		struct hlist_node d_alias;
+	} d_u;
+};
+struct dentry___flat {
+	struct hlist_node d_alias;
+};
+
+/* ≤ 6.18: the purpose of a submit_bh bio. 7.x has it in bi_end_io. */
+struct buffer_head___end_io {
+	void *b_end_io;
+};
+
+#pragma clang attribute pop
+
+/* Filled in by user space from BTF and /proc/kallsyms; 0 where a symbol is absent. */
+const volatile struct {
+	__u64 bio_chain_endio;
+	__u64 iomap_dio_bio_end_io;
+	__u64 blkdev_bio_end_io;
+	__u64 blkdev_bio_end_io_simple;
+	__u64 blkdev_bio_end_io_async;
+	__u64 journal_end_buffer_io_sync;
+} symbols;
+
+const volatile __u32 page_shift = 12;
+/* Start of the traced partition where a bio no longer names it (5.10). */
+const volatile __u64 target_start;
+
+static __always_inline struct gendisk *bio_disk(struct bio *bio)
+{
+	if (bpf_core_field_exists(struct bio___bdev, bi_bdev)) {
+		struct block_device *bdev = BPF_CORE_READ((struct bio___bdev *)bio, bi_bdev);
+
+		return bdev ? BPF_CORE_READ(bdev, bd_disk) : 0;
+	}
+	return BPF_CORE_READ((struct bio___disk *)bio, bi_disk);
+}
+
+/* The partition's or disk's own number; 0 where the bio does not tell. */
+static __always_inline __u32 bio_dev(struct bio *bio)
+{
+	struct block_device *bdev;
+
+	if (!bpf_core_field_exists(struct bio___bdev, bi_bdev))
+		return 0;
+	bdev = BPF_CORE_READ((struct bio___bdev *)bio, bi_bdev);
+	return bdev ? BPF_CORE_READ(bdev, bd_dev) : 0;
+}
+
+static __always_inline __u64 bio_part_start(struct bio *bio)
+{
+	struct block_device *bdev;
+
+	if (!bpf_core_field_exists(struct bio___bdev, bi_bdev))
+		return target_start;
+	bdev = BPF_CORE_READ((struct bio___bdev *)bio, bi_bdev);
+	return bdev ? BPF_CORE_READ(bdev, bd_start_sect) : 0;
+}
+
+static __always_inline struct gendisk *rq_disk(struct request *rq)
+{
+	if (bpf_core_field_exists(struct request___rq_disk, rq_disk))
+		return BPF_CORE_READ((struct request___rq_disk *)rq, rq_disk);
+	return BPF_CORE_READ(rq, q, disk);
+}
+
+static __always_inline __u64 inode_ino(struct inode *inode)
+{
+	__u64 ino = 0;
+	__u32 size = bpf_core_field_size(struct inode___ino_long, i_ino);
+	char *at = (char *)inode + bpf_core_field_offset(struct inode___ino_long, i_ino);
+
+	bpf_probe_read_kernel(&ino, size <= 8 ? size : 8, at);
+	return ino;
+}
+
+/* The first name of an inode, or NULL. */
+static __always_inline struct dentry *inode_dentry(struct inode *inode)
+{
+	struct hlist_node *first = BPF_CORE_READ(inode, i_dentry.first);
+	__u64 offset;
+
+	if (!first)
+		return 0;
+	if (bpf_core_field_exists(struct dentry___d_u, d_u.d_alias))
+		offset = bpf_core_field_offset(struct dentry___d_u, d_u.d_alias);
+	else if (bpf_core_field_exists(struct dentry___flat, d_alias))
+		offset = bpf_core_field_offset(struct dentry___flat, d_alias);
+	else
+		return 0;
+	return (struct dentry *)((char *)first - offset);
+}
+
+/*
+ * A tail page's head. 7.x with HUGETLB_PAGE_OPTIMIZE_VMEMMAP keeps an address
+ * mask instead of a pointer: a mask is almost all ones.
+ */
+static __always_inline struct page *page_head(struct page *page)
+{
+	unsigned long info;
+
+	if (bpf_core_field_exists(struct page___head, compound_head))
+		info = BPF_CORE_READ((struct page___head *)page, compound_head);
+	else
+		info = BPF_CORE_READ((struct page___info *)page, compound_info);
+	if (!(info & 1))
+		return page;
+	info &= ~1UL;
+	if (~info < (1UL << 32))
+		return (struct page *)((unsigned long)page & info);
+	return (struct page *)info;
+}
+
+static __always_inline struct address_space *page_mapping(struct page *head)
+{
+	if (bpf_core_type_exists(struct folio))
+		return BPF_CORE_READ((struct folio *)head, mapping);
+	return BPF_CORE_READ((struct page___plain *)head, mapping);
+}
+
+/* Index of `page` in its mapping, in pages. */
+static __always_inline __u64 page_index(struct page *page, struct page *head)
+{
+	__u64 index, tail;
+
+	if (bpf_core_type_exists(struct folio))
+		index = BPF_CORE_READ((struct folio *)head, index);
+	else
+		index = BPF_CORE_READ((struct page___plain *)head, index);
+	tail = ((__u64)page - (__u64)head) / bpf_core_type_size(struct page);
+	return index + tail;
+}
+
+/* Whether a single-buffer bio ends in jbd2's commit code. */
+static __always_inline bool ends_in_jbd2(struct bio *bio, struct buffer_head *bh)
+{
+	__u64 want = symbols.journal_end_buffer_io_sync;
+
+	if (!want)
+		return false;
+	if ((__u64)BPF_CORE_READ(bio, bi_end_io) == want)
+		return true;
+	return bpf_core_field_exists(struct buffer_head___end_io, b_end_io) &&
+	       (__u64)BPF_CORE_READ((struct buffer_head___end_io *)bh, b_end_io) == want;
+}
+
+/*
+ * Calls `step(i, ctx)` until it returns 1: bpf_loop from 5.17, a bounded loop
+ * before, which the verifier must walk and which is therefore shorter.
+ */
+#define REPEAT(most, most_unrolled, step, ctx)						\
+	do {										\
+		if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop)) {	\
+			bpf_loop(most, step, ctx, 0);					\
+		} else {								\
+			for (__u32 __i = 0; __i < (most_unrolled); __i++)		\
+				if (step(__i, ctx))					\
+					break;						\
+		}									\
+	} while (0)
+
+#endif

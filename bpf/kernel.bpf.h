@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The kernel types that the probes read: only the fields used, relocated by
+ * CO-RE against the running kernel's BTF, so that no vmlinux.h is needed to
+ * build. Fields that moved or were renamed live in compat.bpf.h.
+ */
+#ifndef MOSTRACE_KERNEL_BPF_H
+#define MOSTRACE_KERNEL_BPF_H
+
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef unsigned long long __u64;
+typedef signed char __s8;
+typedef short __s16;
+typedef int __s32;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u64 __be64;
+typedef __u32 __wsum;
+typedef _Bool bool;
+
+enum { false = 0, true = 1 };
+
+/* <linux/bpf.h>: the ABI's numbers */
+enum bpf_map_type {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_RINGBUF = 27,
+};
+enum { BPF_ANY = 0 };
+enum { BPF_RB_NO_WAKEUP = 1 };
+
+/* Only asked for existence: bpf_loop came with 5.17. */
+enum bpf_func_id {
+	BPF_FUNC_loop = 181,
+};
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct hlist_node {
+	struct hlist_node *next;
+};
+
+struct hlist_head {
+	struct hlist_node *first;
+};
+
+struct qstr {
+	__u32 len;
+	const unsigned char *name;
+};
+
+struct inode;
+
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+	struct inode *d_inode;
+};
+
+struct super_block {
+	__u32 s_dev;
+};
+
+struct address_space {
+	struct inode *host;
+};
+
+struct inode {
+	__u16 i_mode;
+	struct super_block *i_sb;
+	struct address_space *i_mapping;
+	unsigned int i_nlink;
+	__u32 i_rdev;
+	__u32 i_generation;
+	struct hlist_head i_dentry;
+	struct address_space i_data;
+};
+
+struct path {
+	struct dentry *dentry;
+};
+
+struct file {
+	struct inode *f_inode;
+	struct address_space *f_mapping;
+	struct path f_path;
+};
+
+struct kiocb {
+	struct file *ki_filp;
+	__s64 ki_pos;
+};
+
+/* fs/iomap/direct-io.c */
+struct iomap_dio {
+	struct kiocb *iocb;
+	__s64 size;
+};
+
+struct page;
+
+struct bio_vec {
+	struct page *bv_page;
+	unsigned int bv_len;
+	unsigned int bv_offset;
+};
+
+struct bvec_iter {
+	__u64 bi_sector;
+	unsigned int bi_size;
+	unsigned int bi_idx;
+	unsigned int bi_bvec_done;
+};
+
+struct request_queue;
+
+struct gendisk {
+	int major;
+	int first_minor;
+	struct request_queue *queue;
+};
+
+struct bio {
+	struct bio *bi_next;
+	unsigned int bi_opf;
+	__u8 bi_status;
+	struct bvec_iter bi_iter;
+	void *bi_end_io;
+	void *bi_private;
+	struct bio_vec *bi_io_vec;
+};
+
+struct request {
+	struct request_queue *q;
+	unsigned int cmd_flags;
+	unsigned int __data_len;
+	__u64 __sector;
+	struct bio *bio;
+};
+
+struct buffer_head {
+	struct buffer_head *b_this_page;
+	__u64 b_blocknr;
+	unsigned long b_size;
+	char *b_data;
+	void *b_private;
+	struct page *b_page;
+};
+
+/* <linux/jbd2.h>, in jbd2's own BTF where it is a module */
+struct transaction_s {
+	__u32 t_tid;
+};
+
+struct journal_head {
+	struct buffer_head *b_bh;
+	struct transaction_s *b_transaction;
+};
+
+#pragma clang attribute pop
+
+/* Flag bits move between kernels; their names do not. */
+enum req_flag_bits {
+	__REQ_SYNC = 11,
+	__REQ_META = 12,
+	__REQ_FUA = 17,
+	__REQ_PREFLUSH = 18,
+	__REQ_RAHEAD = 19,
+};
+
+/* include/linux/blk_types.h: the low 8 bits of bi_opf and cmd_flags */
+#define REQ_OP_MASK 0xffU
+enum {
+	REQ_OP_READ = 0,
+	REQ_OP_WRITE = 1,
+	REQ_OP_FLUSH = 2,
+	REQ_OP_DISCARD = 3,
+	REQ_OP_SECURE_ERASE = 5,
+	REQ_OP_WRITE_ZEROES = 9,
+	REQ_OP_DRV_IN = 34,
+};
+
+#define S_IFMT 0170000
+#define S_IFBLK 0060000
+#define S_IFREG 0100000
+
+#endif

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The probes: remember who submits a bio (block_bio_queue), make its entries
+ * when its request is inserted or, where insertion was bypassed, issued, and
+ * forget it when it completes.
+ *
+ * Raw tracepoints, because they exist from 4.17 on and need neither fentry nor
+ * kprobes; which argument holds the bio or request is read from BTF by user
+ * space.
+ */
+#include "owner.bpf.h"
+#include "blockevents.bpf.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+static __always_inline bool has_data(__u32 opf)
+{
+	__u32 op = opf & REQ_OP_MASK;
+
+	return op == REQ_OP_READ || op == REQ_OP_WRITE ||
+	       (op > REQ_OP_SECURE_ERASE && op != REQ_OP_WRITE_ZEROES);
+}
+
+static __always_inline void put_process(struct bio *bio, const struct submitter *s, __u8 stage,
+					__u64 now)
+{
+	struct mostrace_process p = {
+		.head = {
+			.type = MOSTRACE_PROCESS,
+			.size = sizeof(p),
+			.dev = target.disk_dev,
+			.time_ns = now,
+			.sector = BPF_CORE_READ(bio, bi_iter.bi_sector),
+			.bytes = BPF_CORE_READ(bio, bi_iter.bi_size),
+			.cpu = bpf_get_smp_processor_id(),
+			.stage = stage,
+			.flags = s->flags,
+		},
+		.submit_ns = s->time_ns,
+		.home_sector = MOSTRACE_NONE,
+		.pid = s->pid,
+		.tgid = s->tgid,
+		.uid = s->uid,
+		.opf = BPF_CORE_READ(bio, bi_opf),
+		.origin = MOSTRACE_ORIGIN_EMPTY,
+	};
+
+	__builtin_memcpy(p.comm, s->comm, sizeof(p.comm));
+	/* An empty bio has no bvec to read. */
+	if (p.head.bytes && has_data(p.opf))
+		find_owner(bio, s, &p);
+	if (bpf_ringbuf_output(&entries, &p, sizeof(p), BPF_RB_NO_WAKEUP))
+		lose(LOSS_ENTRIES_RING);
+}
+
+/* Makes the entries of a bio, once in its life. */
+static __noinline int record_bio(struct bio *bio, __u8 stage, __u64 now)
+{
+	struct submitter *known = recall(bio);
+	struct submitter s = { .flags = MOSTRACE_NO_SUBMITTER, .direct_pos = MOSTRACE_NONE };
+	struct bio *root;
+
+	if (known) {
+		if (known->recorded)
+			return 0;
+		s = *known;
+	} else {
+		root = bio_root(bio);
+		known = root != bio ? recall(root) : 0;
+		if (known) {
+			s = *known;
+			s.flags |= MOSTRACE_CHAINED;
+		}
+	}
+	put_process(bio, &s, stage, now);
+	s.recorded = 1;
+	remember(bio, &s);
+	return 0;
+}
+
+struct bio_walk {
+	struct bio *bio;
+	__u64 now;
+	__u32 left;	/* bytes still covered; for a completion */
+	__u8 stage;
+};
+
+#define BIOS_MAX 4096
+#define BIOS_MAX_UNROLLED 64
+
+static long step_record(__u32 i, void *ctx)
+{
+	struct bio_walk *w = ctx;
+	struct bio *bio = w->bio;
+
+	if (!bio)
+		return 1;
+	record_bio(bio, w->stage, w->now);
+	w->bio = BPF_CORE_READ(bio, bi_next);
+	return 0;
+}
+
+static long step_forget(__u32 i, void *ctx)
+{
+	struct bio_walk *w = ctx;
+	struct bio *bio = w->bio;
+	__u32 size;
+
+	if (!bio)
+		return 1;
+	size = BPF_CORE_READ(bio, bi_iter.bi_size);
+	if (size > w->left)
+		return 1;
+	w->left -= size;
+	forget(bio);
+	w->bio = BPF_CORE_READ(bio, bi_next);
+	return 0;
+}
+
+static __always_inline void record_request(struct request *rq, __u8 stage)
+{
+	struct bio_walk w = {
+		.bio = BPF_CORE_READ(rq, bio),
+		.now = bpf_ktime_get_ns(),
+		.stage = stage,
+	};
+
+	REPEAT(BIOS_MAX, BIOS_MAX_UNROLLED, step_record, &w);
+	if (w.bio)
+		lose(LOSS_BIOS_CUT);
+}
+
+SEC("raw_tp/block_bio_queue")
+int mostrace_bio_queue(__u64 *ctx)
+{
+	struct bio *bio = ARG(ctx, args.bio_queue);
+	__u64 now = bpf_ktime_get_ns();
+	struct submitter *s;
+
+	if (!is_target_bio(bio))
+		return 0;
+	remember_current(bio, now);
+	/* An empty flush is never issued as itself. */
+	if (!BPF_CORE_READ(bio, bi_iter.bi_size) && (s = recall(bio)))
+		record_bio(bio, MOSTRACE_QUEUE, now);
+	return 0;
+}
+
+/*
+ * The new bio is the front and its bi_private the original, which goes on as
+ * the remainder and gets no second Q.
+ */
+SEC("raw_tp/block_split")
+int mostrace_split(__u64 *ctx)
+{
+	struct bio *split = ARG(ctx, args.split);
+	struct submitter *s, copy;
+
+	if (!is_target_bio(split))
+		return 0;
+	s = recall(BPF_CORE_READ(split, bi_private));
+	if (!s)
+		return 0;
+	copy = *s;
+	remember(split, &copy);
+	return 0;
+}
+
+SEC("raw_tp/block_rq_insert")
+int mostrace_rq_insert(__u64 *ctx)
+{
+	struct request *rq = ARG(ctx, args.rq_insert);
+
+	if (is_target_rq(rq))
+		record_request(rq, MOSTRACE_INSERT);
+	return 0;
+}
+
+SEC("raw_tp/block_rq_issue")
+int mostrace_rq_issue(__u64 *ctx)
+{
+	struct request *rq = ARG(ctx, args.rq_issue);
+
+	if (is_target_rq(rq))
+		record_request(rq, MOSTRACE_ISSUE);
+	return 0;
+}
+
+/* (rq, error, nr_bytes) in every kernel. */
+SEC("raw_tp/block_rq_complete")
+int mostrace_rq_complete(__u64 *ctx)
+{
+	struct request *rq = (struct request *)ctx[0];
+	struct bio_walk w = { .left = ctx[2] };
+
+	if (!is_target_rq(rq))
+		return 0;
+	w.bio = BPF_CORE_READ(rq, bio);
+	REPEAT(BIOS_MAX, BIOS_MAX_UNROLLED, step_forget, &w);
+	return 0;
+}
+
+/* Fires only for bios that did not complete through a request. (q, bio) in every kernel. */
+SEC("raw_tp/block_bio_complete")
+int mostrace_bio_complete(__u64 *ctx)
+{
+	forget((struct bio *)ctx[1]);
+	return 0;
+}

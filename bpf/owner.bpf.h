@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What a bio's pages belong to: a file of the page cache, a file under direct
+ * IO, the block device's own pages (a filesystem's metadata), or a jbd2 block.
+ */
+#ifndef MOSTRACE_OWNER_BPF_H
+#define MOSTRACE_OWNER_BPF_H
+
+#include "submitter.bpf.h"
+
+#define JBD2_MAGIC 0xc03b3998U
+
+struct jbd2_header {
+	__be32 h_magic;
+	__be32 h_blocktype;
+	__be32 h_sequence;
+};
+
+/* The file entry as reserved in the ring; user space cuts it to its name. */
+union file_record {
+	struct mostrace_file file;
+	char bytes[sizeof(struct mostrace_file) + MOSTRACE_NAME_MAX];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 24);
+} entries SEC(".maps");
+
+/* The inode behind a page of the page cache, or NULL if it is not one. */
+static __always_inline struct inode *page_inode(struct page *head)
+{
+	struct address_space *mapping = page_mapping(head);
+	struct inode *host;
+
+	/* Low bits mark anonymous and movable pages; tails and slabs hold other things. */
+	if (!mapping || ((__u64)mapping & 7))
+		return 0;
+	host = BPF_CORE_READ(mapping, host);
+	if (!host || ((__u64)host & 7))
+		return 0;
+	if (BPF_CORE_READ(host, i_mapping) != mapping &&
+	    (__u64)host + bpf_core_field_offset(struct inode, i_data) != (__u64)mapping)
+		return 0;
+	return host;
+}
+
+static __always_inline bool is_bdev(struct inode *inode)
+{
+	return (BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFBLK;
+}
+
+/* A run of a bio that holds consecutive bytes of one file. */
+struct run {
+	struct inode *inode;
+	struct dentry *dentry;	/* the name used to open it; NULL: any of the inode's */
+	__u64 offset;
+	__u64 sector;
+	__u32 bytes;
+	__u8 origin;
+};
+
+static __always_inline void name_file(union file_record *r, struct dentry *dentry)
+{
+	struct dentry *parent = BPF_CORE_READ(dentry, d_parent);
+	__u32 len = BPF_CORE_READ(dentry, d_name.len);
+
+	if (len >= MOSTRACE_NAME_MAX) {
+		len = MOSTRACE_NAME_MAX - 1;
+		r->file.head.flags |= MOSTRACE_NAME_CUT;
+	}
+	len &= MOSTRACE_NAME_MAX - 1;
+	if (bpf_probe_read_kernel(r->bytes + sizeof(r->file), len, BPF_CORE_READ(dentry, d_name.name)))
+		return;
+	r->file.name_len = len;
+	/* A root is its own parent. */
+	if (parent && parent != dentry)
+		r->file.parent = inode_ino(BPF_CORE_READ(parent, d_inode));
+}
+
+static __noinline int put_run(const struct run *run, const struct mostrace_entry *like)
+{
+	union file_record *r = bpf_ringbuf_reserve(&entries, sizeof(*r), 0);
+	struct inode *inode = run->inode;
+	struct dentry *dentry = run->dentry;
+
+	if (!r) {
+		lose(LOSS_ENTRIES_RING);
+		return 0;
+	}
+	__builtin_memset(&r->file, 0, sizeof(r->file));
+	r->file.head = *like;
+	r->file.head.type = MOSTRACE_FILE;
+	r->file.head.flags = 0;
+	r->file.head.sector = run->sector;
+	r->file.head.bytes = run->bytes;
+	r->file.ino = inode_ino(inode);
+	r->file.offset = run->offset;
+	r->file.generation = BPF_CORE_READ(inode, i_generation);
+	r->file.s_dev = BPF_CORE_READ(inode, i_sb, s_dev);
+	r->file.nlink = BPF_CORE_READ(inode, i_nlink);
+	r->file.origin = run->origin;
+	if (!r->file.nlink)
+		r->file.head.flags |= MOSTRACE_UNLINKED;
+	else if (r->file.nlink > 1)
+		r->file.head.flags |= MOSTRACE_HARDLINKED;
+	if (!dentry)
+		dentry = inode_dentry(inode);
+	if (dentry)
+		name_file(r, dentry);
+	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+/* Walks a bio's pages; a bvec may span pages of different owners. */
+struct page_walk {
+	struct bio_vec *bvec;
+	__u32 done;		/* bytes of *bvec already walked */
+	__u32 left;		/* bytes of the bio still to walk */
+	__u64 sector;
+	__u8 first_origin;
+	__u8 started;
+	struct run run;
+	const struct mostrace_entry *like;
+};
+
+static __always_inline void close_run(struct page_walk *w)
+{
+	if (w->run.bytes)
+		put_run(&w->run, w->like);
+	w->run.bytes = 0;
+}
+
+static long step_page(__u32 i, void *ctx)
+{
+	struct page_walk *w = ctx;
+	struct bio_vec *bvec = w->bvec;
+	__u64 page_size = 1ULL << page_shift;
+	__u32 len, at, chunk;
+	struct page *page, *head;
+	struct inode *inode;
+	__u64 offset;
+
+	if (!w->left)
+		return 1;
+	len = BPF_CORE_READ(bvec, bv_len);
+	if (w->done >= len) {
+		bvec = (struct bio_vec *)((char *)bvec + bpf_core_type_size(struct bio_vec));
+		w->bvec = bvec;
+		w->done = 0;
+		len = BPF_CORE_READ(bvec, bv_len);
+	}
+	at = BPF_CORE_READ(bvec, bv_offset) + w->done;
+	page = (struct page *)((char *)BPF_CORE_READ(bvec, bv_page) +
+			       (__u64)(at >> page_shift) * bpf_core_type_size(struct page));
+	at &= page_size - 1;
+	chunk = page_size - at;
+	if (chunk > len - w->done)
+		chunk = len - w->done;
+	if (chunk > w->left)
+		chunk = w->left;
+	if (!chunk)
+		return 1;
+
+	head = page_head(page);
+	inode = page_inode(head);
+	if (!w->started) {
+		w->started = 1;
+		w->first_origin = !inode ? MOSTRACE_ORIGIN_UNKNOWN :
+				  is_bdev(inode) ? MOSTRACE_ORIGIN_BDEV : MOSTRACE_ORIGIN_FILE;
+	}
+	offset = (page_index(page, head) << page_shift) + at;
+	if (w->run.bytes && (w->run.inode != inode || w->run.offset + w->run.bytes != offset))
+		close_run(w);
+	if (inode && !is_bdev(inode)) {
+		if (!w->run.bytes) {
+			w->run.inode = inode;
+			w->run.offset = offset;
+			w->run.sector = w->sector;
+		}
+		w->run.bytes += chunk;
+	}
+	w->done += chunk;
+	w->left -= chunk;
+	w->sector += chunk >> 9;
+	return 0;
+}
+
+#define PAGES_MAX 8192
+#define PAGES_MAX_UNROLLED 64
+
+static __always_inline __u8 walk_pages(struct bio *bio, const struct mostrace_entry *like)
+{
+	struct page_walk w = {
+		.bvec = (struct bio_vec *)((char *)BPF_CORE_READ(bio, bi_io_vec) +
+			(__u64)BPF_CORE_READ(bio, bi_iter.bi_idx) * bpf_core_type_size(struct bio_vec)),
+		.done = BPF_CORE_READ(bio, bi_iter.bi_bvec_done),
+		.left = BPF_CORE_READ(bio, bi_iter.bi_size),
+		.sector = BPF_CORE_READ(bio, bi_iter.bi_sector),
+		.run.origin = MOSTRACE_ORIGIN_FILE,
+		.like = like,
+	};
+
+	REPEAT(PAGES_MAX, PAGES_MAX_UNROLLED, step_page, &w);
+	close_run(&w);
+	if (w.left)
+		lose(LOSS_PAGES_CUT);
+	return w.first_origin;
+}
+
+static __always_inline __u8 direct_owner(struct bio *bio, struct bio *root,
+					 const struct submitter *s, const struct mostrace_entry *like)
+{
+	struct iomap_dio *dio = BPF_CORE_READ(root, bi_private);
+	struct file *file = BPF_CORE_READ(dio, iocb, ki_filp);
+	struct run run = {
+		.inode = BPF_CORE_READ(file, f_inode),
+		.dentry = BPF_CORE_READ(file, f_path.dentry),
+		.offset = MOSTRACE_NONE,
+		.sector = like->sector,
+		.bytes = like->bytes,
+		.origin = MOSTRACE_ORIGIN_DIRECT,
+	};
+
+	if (!run.inode)
+		return MOSTRACE_ORIGIN_UNKNOWN;
+	if (is_bdev(run.inode))
+		return MOSTRACE_ORIGIN_RAW;
+	if (s && s->direct_pos != MOSTRACE_NONE)
+		run.offset = s->direct_pos + ((like->sector - s->sector) << 9);
+	put_run(&run, like);
+	return MOSTRACE_ORIGIN_DIRECT;
+}
+
+static __always_inline bool is_raw_direct(struct bio *root)
+{
+	__u64 end_io = (__u64)BPF_CORE_READ(root, bi_end_io);
+
+	return end_io && (end_io == symbols.blkdev_bio_end_io ||
+			  end_io == symbols.blkdev_bio_end_io_simple ||
+			  end_io == symbols.blkdev_bio_end_io_async);
+}
+
+/* The buffer_head of a single-buffer bio (submit_bh), or NULL. */
+static __always_inline struct buffer_head *bio_buffer(struct bio *bio, __u64 part_start)
+{
+	struct buffer_head *bh = BPF_CORE_READ(bio, bi_private);
+	__u64 size;
+
+	if (!bh || ((__u64)bh & 7))
+		return 0;
+	size = BPF_CORE_READ(bh, b_size);
+	if (size != BPF_CORE_READ(bio, bi_iter.bi_size))
+		return 0;
+	if (BPF_CORE_READ(bh, b_blocknr) * (size >> 9) + part_start !=
+	    BPF_CORE_READ(bio, bi_iter.bi_sector))
+		return 0;
+	return bh;
+}
+
+/*
+ * A journalled copy: jbd2 makes a buffer_head of its own, that stands alone
+ * and whose b_private is the home buffer, also for frozen and escaped copies.
+ */
+static __always_inline bool journal_copy(struct buffer_head *bh, struct mostrace_process *p,
+					 __u64 part_start)
+{
+	struct buffer_head *home = BPF_CORE_READ(bh, b_private);
+	struct journal_head *jh;
+	struct page *page, *head;
+	struct inode *inode;
+
+	if (!home || ((__u64)home & 7) || BPF_CORE_READ(bh, b_this_page))
+		return false;
+	jh = BPF_CORE_READ(home, b_private);
+	if (!jh || BPF_CORE_READ(jh, b_bh) != home)
+		return false;
+	p->home_sector = BPF_CORE_READ(home, b_blocknr) * (BPF_CORE_READ(home, b_size) >> 9) + part_start;
+	if (bpf_core_type_exists(struct transaction_s))
+		p->tid = BPF_CORE_READ(jh, b_transaction, t_tid);
+	p->jbd2 = MOSTRACE_JBD2_METADATA_COPY;
+	page = BPF_CORE_READ(home, b_page);
+	head = page_head(page);
+	inode = page_inode(head);
+	if (inode && !is_bdev(inode)) {
+		struct run run = {
+			.inode = inode,
+			.offset = (page_index(page, head) << page_shift) +
+				  ((__u64)BPF_CORE_READ(home, b_data) & ((1ULL << page_shift) - 1)),
+			.sector = p->head.sector,
+			.bytes = p->head.bytes,
+			.origin = MOSTRACE_ORIGIN_JOURNAL,
+		};
+		p->jbd2 = MOSTRACE_JBD2_DATA_COPY;
+		put_run(&run, &p->head);
+	}
+	return true;
+}
+
+/* Descriptor, commit, revoke and superblock blocks say what they are. */
+static __always_inline bool journal_header(struct bio *bio, struct buffer_head *bh,
+					   struct mostrace_process *p)
+{
+	struct jbd2_header h = {};
+	__u32 type;
+
+	if (bpf_probe_read_kernel(&h, sizeof(h), BPF_CORE_READ(bh, b_data)) ||
+	    h.h_magic != __builtin_bswap32(JBD2_MAGIC))
+		return false;
+	type = __builtin_bswap32(h.h_blocktype);
+	if (type < MOSTRACE_JBD2_DESCRIPTOR || type > MOSTRACE_JBD2_REVOKE)
+		return false;
+	/*
+	 * A file's or directory's block may begin with the same bytes. Only the
+	 * superblock is written by other code than the commit's; the analyser
+	 * checks that it lies in the journal.
+	 */
+	if (type != MOSTRACE_JBD2_SUPERBLOCK && type != MOSTRACE_JBD2_SUPERBLOCK_V1) {
+		if (!ends_in_jbd2(bio, bh))
+			return false;
+		p->tid = __builtin_bswap32(h.h_sequence);
+	}
+	p->jbd2 = type;
+	return true;
+}
+
+/* Fills in what the process entry says of the owner, and makes the file entries. */
+static __always_inline void find_owner(struct bio *bio, const struct submitter *s,
+				       struct mostrace_process *p)
+{
+	struct bio *root = bio_root(bio);
+	__u64 part_start = bio_part_start(bio);
+	struct buffer_head *bh;
+
+	if (bpf_core_type_exists(struct iomap_dio) && is_file_direct(root)) {
+		p->origin = direct_owner(bio, root, s, &p->head);
+		return;
+	}
+	if (is_raw_direct(root)) {
+		p->origin = MOSTRACE_ORIGIN_RAW;
+		return;
+	}
+	bh = bio_buffer(bio, part_start);
+	if (bh && (journal_copy(bh, p, part_start) || journal_header(bio, bh, p))) {
+		p->origin = MOSTRACE_ORIGIN_JOURNAL;
+		return;
+	}
+	p->origin = walk_pages(bio, &p->head);
+}
+
+#endif

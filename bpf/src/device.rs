@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The block device to trace, as sysfs describes it.
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use mostrace_bundle::manifest;
+
+use crate::error::{At, Error, Result, read_line};
+
+/// A whole disk or a partition.
+#[derive(Clone, Debug)]
+pub struct Device {
+    /// As in the manifest.
+    pub info: manifest::Device,
+    /// `/sys/class/block/NAME`, resolved.
+    pub sysfs: PathBuf,
+    /// The kernel's number of the device, major << 20 | minor.
+    pub dev: u32,
+    /// The same of the whole disk.
+    pub disk_dev: u32,
+}
+
+/// major << 20 | minor, as the kernel and blktrace keep it.
+fn kernel_dev(major: u32, minor: u32) -> u32 {
+    major << 20 | minor
+}
+
+/// Parses sysfs' `major:minor`.
+fn parse_dev(text: &str) -> Option<u32> {
+    let (major, minor) = text.split_once(':')?;
+    Some(kernel_dev(major.parse().ok()?, minor.parse().ok()?))
+}
+
+/// The kernel's number from a `stat` field.
+pub(crate) fn dev_of_stat(dev: u64) -> u32 {
+    kernel_dev(rustix::fs::major(dev), rustix::fs::minor(dev))
+}
+
+impl Device {
+    /// Looks a device node up.
+    ///
+    /// # Errors
+    /// Missing, or not a block device.
+    pub fn open(path: &Path) -> Result<Device> {
+        let meta = fs::metadata(path).at(path)?;
+        if !meta.file_type().is_block_device() {
+            return Err(Error::unfit(format!("{}: not a block device", path.display())));
+        }
+        let (major, minor) = (rustix::fs::major(meta.rdev()), rustix::fs::minor(meta.rdev()));
+        let link = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
+        let sysfs = fs::canonicalize(&link).at(&link)?;
+        let partition = sysfs.join("partition").exists();
+        let disk = if partition { parent(&sysfs) } else { sysfs.clone() };
+        let disk_dev_text = read_line(disk.join("dev"))?;
+        let disk_dev = parse_dev(&disk_dev_text)
+            .ok_or_else(|| Error::unfit(format!("{}: bad device number", disk.display())))?;
+        let queue = disk.join("queue");
+        let number = |name: &str| read_line(queue.join(name)).ok().and_then(|t| t.parse::<u32>().ok());
+        let start = if partition { read_line(sysfs.join("start"))? } else { "0".into() };
+        let size = read_line(sysfs.join("size"))?;
+        let sectors = |text: &str| {
+            text.parse::<u64>().map_err(|e| Error::unfit(format!("{}: {e}", sysfs.display())))
+        };
+        let info = manifest::Device {
+            path: path.display().to_string(),
+            name: name_of(&sysfs),
+            dev: format!("{major}:{minor}"),
+            disk: name_of(&disk),
+            disk_dev: disk_dev_text,
+            start_sector: sectors(&start)?,
+            sectors: sectors(&size)?,
+            logical_block_size: number("logical_block_size").unwrap_or(512),
+            physical_block_size: number("physical_block_size").unwrap_or(512),
+            scheduler: read_line(queue.join("scheduler")).map(|s| active(&s)).unwrap_or_default(),
+            rotational: number("rotational") == Some(1),
+            write_cache: read_line(queue.join("write_cache")).unwrap_or_default(),
+            fua: number("fua") == Some(1),
+            max_sectors_kb: number("max_sectors_kb").unwrap_or_default(),
+            nr_requests: number("nr_requests").unwrap_or_default(),
+            backing_file: read_line(disk.join("loop/backing_file")).ok(),
+        };
+        Ok(Device { info, sysfs, dev: kernel_dev(major, minor), disk_dev })
+    }
+
+    /// The device node, for reading.
+    pub fn node(&self) -> &Path {
+        Path::new(&self.info.path)
+    }
+
+    /// First sector past the device on its disk.
+    pub fn end_sector(&self) -> u64 {
+        self.info.start_sector.saturating_add(self.info.sectors)
+    }
+
+    /// Whether a file of `st_dev` lies on the same disk.
+    pub fn shares_disk_with(&self, st_dev: u64) -> bool {
+        let (major, minor) = (rustix::fs::major(st_dev), rustix::fs::minor(st_dev));
+        let link = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
+        let Ok(sysfs) = fs::canonicalize(link) else { return false };
+        let disk = if sysfs.join("partition").exists() { parent(&sysfs) } else { sysfs };
+        read_line(disk.join("dev")).ok().and_then(|t| parse_dev(&t)) == Some(self.disk_dev)
+    }
+}
+
+fn parent(path: &Path) -> PathBuf {
+    path.parent().map(Path::to_owned).unwrap_or_default()
+}
+
+fn name_of(sysfs: &Path) -> String {
+    sysfs.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// `mq-deadline` of `none [mq-deadline] bfq`.
+fn active(schedulers: &str) -> String {
+    let between = |s: &str| Some(s.split_once('[')?.1.split_once(']')?.0.to_owned());
+    between(schedulers).unwrap_or_else(|| schedulers.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_active_scheduler_stands_in_brackets() {
+        assert_eq!(active("none [mq-deadline] bfq"), "mq-deadline");
+        assert_eq!(active("none"), "none");
+    }
+
+    #[test]
+    fn a_plain_file_is_not_a_block_device() {
+        let e = Device::open(Path::new("/etc/passwd")).unwrap_err();
+        assert_eq!(e.to_string(), "/etc/passwd: not a block device");
+        let e = Device::open(Path::new("/no/such")).unwrap_err();
+        assert!(e.to_string().starts_with("/no/such: No such file"), "{e}");
+    }
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The blktrace utility, through debugfs.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use mostrace_bundle::layout;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::EventSource;
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::guard::{Guard, Undo};
+
+const DEBUGFS: &str = "/sys/kernel/debug";
+/// How long blktrace may take to set its files up.
+const START_LIMIT: Duration = Duration::from_secs(10);
+
+/// The running utility.
+#[derive(Debug)]
+pub struct Blktrace {
+    child: Child,
+    dir: PathBuf,
+    dropped: u64,
+    guard: Option<Guard>,
+}
+
+impl Blktrace {
+    /// Starts `blktrace -d DEVICE` into per-CPU files in `dir`.
+    ///
+    /// # Errors
+    /// Not installed, no debugfs, or the kernel refuses (lockdown).
+    pub fn start(device: &Device, dir: &Path) -> Result<Blktrace> {
+        mount_debugfs()?;
+        let mut child = Command::new("blktrace")
+            .arg("-d")
+            .arg(device.node())
+            .arg("-D")
+            .arg(dir)
+            .args(["-o", layout::TRACE])
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|e| Error::unfit(format!("blktrace: {e}")))?;
+        let guard = Guard::arm(&[Undo::Interrupt(child.id())])?;
+        if let Err(e) = wait_until_set_up(&mut child, device) {
+            remove_files(dir);
+            return Err(e);
+        }
+        Ok(Blktrace { child, dir: dir.to_owned(), dropped: 0, guard: Some(guard) })
+    }
+}
+
+impl EventSource for Blktrace {
+    fn name(&self) -> &'static str {
+        "blktrace"
+    }
+
+    fn poll(&mut self) -> Result<()> {
+        match self.child.try_wait() {
+            Ok(None) => Ok(()),
+            _ => Err(Error::unfit(format!("blktrace ended: {}", complaint(&mut self.child)))),
+        }
+    }
+
+    /// From the files' sizes: a plain record has 48 bytes.
+    fn events(&self) -> u64 {
+        let Ok(entries) = fs::read_dir(&self.dir) else { return 0 };
+        entries
+            .flatten()
+            .filter(|e| e.file_name().to_str().is_some_and(|n| layout::cpu_of(n).is_some()))
+            .filter_map(|e| e.metadata().ok())
+            .map(|m| m.len() / 48)
+            .sum()
+    }
+
+    fn stop(&mut self) -> Result<()> {
+        interrupt(&self.child);
+        let mut summary = String::new();
+        if let Some(mut out) = self.child.stdout.take() {
+            // The summary is a courtesy; its absence is no error.
+            let _ = out.read_to_string(&mut summary);
+        }
+        let status = self.child.wait().map_err(|e| Error::unfit(format!("blktrace: {e}")))?;
+        drop(self.guard.take());
+        if !status.success() {
+            return Err(Error::unfit(format!("blktrace failed ({status})")));
+        }
+        self.dropped = dropped(&summary);
+        Ok(())
+    }
+
+    fn losses(&self) -> BTreeMap<String, u64> {
+        BTreeMap::from([("events_tracer".to_owned(), self.dropped)])
+    }
+}
+
+fn mount_debugfs() -> Result<()> {
+    let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
+    if mounts.lines().any(|l| l.split(' ').nth(2) == Some("debugfs")) {
+        return Ok(());
+    }
+    let mounted = Command::new("mount").args(["-t", "debugfs", "nodev", DEBUGFS]).output();
+    if mounted.is_ok_and(|o| o.status.success()) {
+        Ok(())
+    } else {
+        Err(Error::unfit(format!("{DEBUGFS}: debugfs cannot be mounted")))
+    }
+}
+
+/// blktrace says nothing when it is ready: its files in debugfs do.
+fn wait_until_set_up(child: &mut Child, device: &Device) -> Result<()> {
+    let ready = Path::new(DEBUGFS).join("block").join(&device.info.name).join("trace0");
+    let deadline = Instant::now() + START_LIMIT;
+    loop {
+        if !matches!(child.try_wait(), Ok(None)) {
+            return Err(Error::unfit(format!("blktrace: {}", complaint(child))));
+        }
+        if ready.exists() {
+            // Files come before BLKTRACESTART by a moment.
+            std::thread::sleep(Duration::from_millis(200));
+            return match child.try_wait() {
+                Ok(None) => Ok(()),
+                _ => Err(Error::unfit(format!("blktrace: {}", complaint(child)))),
+            };
+        }
+        if Instant::now() > deadline {
+            interrupt(child);
+            let _ = child.wait();
+            return Err(Error::unfit("blktrace did not start within 10 s"));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// First line of what an ended blktrace wrote to stderr.
+fn complaint(child: &mut Child) -> String {
+    let mut text = String::new();
+    if let Some(err) = child.stderr.take() {
+        let _ = err.take(64 << 10).read_to_string(&mut text);
+    }
+    text.lines().find(|l| !l.trim().is_empty()).unwrap_or("no message").trim().to_owned()
+}
+
+fn interrupt(child: &Child) {
+    if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        // It may have ended by itself.
+        let _ = kill_process(pid, Signal::INT);
+    }
+}
+
+fn remove_files(dir: &Path) {
+    let Ok(entries) = fs::read_dir(dir) else { return };
+    for entry in entries.flatten() {
+        if entry.file_name().to_str().is_some_and(|n| layout::cpu_of(n).is_some()) {
+            // Leftovers of a source that did not start; the next one overwrites them.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// `  Total:  12345 events (dropped 7),  578 KiB data`
+fn dropped(summary: &str) -> u64 {
+    let parse = |line: &str| line.split_once("(dropped ")?.1.split_once(')')?.0.parse().ok();
+    summary.lines().rev().find_map(parse).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_summary_tells_drops() {
+        assert_eq!(dropped("=== sda ===\n  CPU  0: 5 events\n  Total: 5 events (dropped 7), 1 KiB data\n"), 7);
+        assert_eq!(dropped(""), 0);
+    }
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which filesystem lies on the device, and where it is mounted.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, MetadataExt};
+
+use mostrace_bundle::manifest::Filesystem;
+
+use crate::device::{Device, dev_of_stat};
+use crate::error::{At, Result};
+
+/// A mount of the device, or what its first blocks say; None if nothing is recognised.
+///
+/// # Errors
+/// The device cannot be read.
+pub fn find(device: &Device) -> Result<Option<Filesystem>> {
+    if let Some(mounted) = mounted(device) {
+        return Ok(Some(mounted));
+    }
+    let kind = recognise(device)?;
+    Ok(kind.map(|kind| Filesystem { kind: kind.into(), mount_point: None, mount_options: None }))
+}
+
+/// Finds the first line of mountinfo with the device's number.
+fn mounted(device: &Device) -> Option<Filesystem> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    mounts.lines().find_map(|line| parse_mount(line, device))
+}
+
+/// One line of proc_pid_mountinfo(5): `36 35 98:0 /root /mnt opts … - type source superopts`.
+fn parse_mount(line: &str, device: &Device) -> Option<Filesystem> {
+    let (head, tail) = line.split_once(" - ")?;
+    let head: Vec<&str> = head.split(' ').collect();
+    let tail: Vec<&str> = tail.split(' ').collect();
+    let mount_point = unescape(head.get(4)?);
+    if head.get(2)? != &device.info.dev
+        && fs::metadata(&mount_point).map(|m| dev_of_stat(m.dev())).ok()? != device.dev
+    {
+        return None;
+    }
+    Some(Filesystem {
+        kind: (*tail.first()?).to_owned(),
+        mount_point: Some(mount_point),
+        mount_options: Some(format!("{},{}", head.get(5)?, tail.get(2)?)),
+    })
+}
+
+/// mountinfo writes space, tab, newline and backslash as octal.
+fn unescape(field: &str) -> String {
+    [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")]
+        .iter()
+        .fold(field.to_owned(), |text, (code, plain)| text.replace(code, plain))
+}
+
+/// Magic numbers of the superblocks.
+fn recognise(device: &Device) -> Result<Option<&'static str>> {
+    let node = device.node();
+    let file = File::open(node).at(node)?;
+    let mut head = [0u8; 4096];
+    let mut filled = 0;
+    while filled < head.len() {
+        match file.read_at(&mut head[filled..], filled as u64).at(node)? {
+            0 => break,
+            n => filled += n,
+        }
+    }
+    Ok(kind_of(&head))
+}
+
+fn kind_of(head: &[u8; 4096]) -> Option<&'static str> {
+    let at = |offset: usize, magic: &[u8]| head[offset..].starts_with(magic);
+    if at(1080, &[0x53, 0xef]) {
+        // The kernel mounts ext2 and ext3 with the same code.
+        Some("ext4")
+    } else if at(1024, &[0x10, 0x20, 0xf5, 0xf2]) {
+        Some("f2fs")
+    } else if at(3, b"EXFAT   ") {
+        Some("exfat")
+    } else if at(510, &[0x55, 0xaa]) && (at(54, b"FAT") || at(82, b"FAT32")) {
+        Some("vfat")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn superblocks_are_told_by_their_magic() {
+        let mut head = [0; 4096];
+        assert_eq!(kind_of(&head), None);
+        head[1080..1082].copy_from_slice(&[0x53, 0xef]);
+        assert_eq!(kind_of(&head), Some("ext4"));
+    }
+
+    #[test]
+    fn mount_points_are_unescaped() {
+        assert_eq!(unescape("/mnt/a\\040b\\134c"), "/mnt/a b\\c");
+    }
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the running kernel is and offers.
+
+use std::fs;
+use std::path::Path;
+
+use libbpf_rs::btf::types::{FuncProto, Ptr, Typedef};
+use libbpf_rs::btf::{Btf, BtfType, ReferencesType};
+use mostrace_bundle::manifest;
+
+use crate::error::{Error, Result};
+
+/// Where the kernel's type information lies.
+pub const VMLINUX_BTF: &str = "/sys/kernel/btf/vmlinux";
+
+/// `uname` and the like, for the manifest.
+pub fn describe() -> manifest::Kernel {
+    let uname = rustix::system::uname();
+    let text = |s: &std::ffi::CStr| s.to_string_lossy().into_owned();
+    manifest::Kernel {
+        release: text(uname.release()),
+        version: text(uname.version()),
+        machine: text(uname.machine()),
+        page_size: u32::try_from(rustix::param::page_size()).unwrap_or(4096),
+        cpus: u32::try_from(libbpf_rs::num_possible_cpus().unwrap_or(1)).unwrap_or(1),
+    }
+}
+
+/// Kernel lockdown's mode, as `integrity`; None where there is no lockdown.
+pub fn lockdown() -> Option<String> {
+    let text = fs::read_to_string("/sys/kernel/security/lockdown").ok()?;
+    Some(text.split_once('[')?.1.split_once(']')?.0.to_owned())
+}
+
+/// Loads the kernel's own BTF.
+///
+/// # Errors
+/// The kernel has none.
+pub fn btf() -> Result<Btf<'static>> {
+    if !Path::new(VMLINUX_BTF).exists() {
+        return Err(Error::unfit(
+            "this kernel has no BTF (/sys/kernel/btf/vmlinux is missing): \
+             BPF entries need 5.8 or later with CONFIG_DEBUG_INFO_BTF",
+        ));
+    }
+    Btf::from_vmlinux().map_err(Error::bpf)
+}
+
+/// The names of a tracepoint's argument types, as `["request", "unsigned int"]`;
+/// None if the kernel has no such tracepoint.
+fn arguments(btf: &Btf<'_>, tracepoint: &str) -> Option<Vec<String>> {
+    let typedef: Typedef<'_> = btf.type_by_name(&format!("btf_trace_{tracepoint}"))?;
+    let pointer = Ptr::try_from(typedef.referenced_type()).ok()?;
+    let proto = FuncProto::try_from(pointer.referenced_type()).ok()?;
+    let name = |t: BtfType<'_>| {
+        let target = Ptr::try_from(t).map_or(t, |p| p.referenced_type().skip_mods_and_typedefs());
+        target.name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()
+    };
+    // The first parameter is the probe's own data.
+    Some(proto.iter().skip(1).filter_map(|p| btf.type_by_id::<BtfType<'_>>(p.ty)).map(name).collect())
+}
+
+/// Index of the argument of type `struct WANTED *` of a tracepoint.
+///
+/// # Errors
+/// The kernel has no such tracepoint, or it takes no such argument.
+pub fn argument_index(btf: &Btf<'_>, tracepoint: &str, wanted: &str) -> Result<u8> {
+    arguments(btf, tracepoint)
+        .and_then(|args| args.iter().position(|a| a == wanted))
+        .and_then(|i| u8::try_from(i).ok())
+        .ok_or_else(|| Error::bpf(format!("tracepoint {tracepoint} with a struct {wanted} is missing")))
+}
+
+/// Whether block_rq_complete passes a blk_status_t (u8) rather than a negative errno.
+pub fn completes_with_errno(btf: &Btf<'_>) -> bool {
+    arguments(btf, "block_rq_complete")
+        .and_then(|args| args.get(1).cloned())
+        .is_some_and(|t| t == "int")
+}
+
+/// Addresses of kernel functions from /proc/kallsyms; 0 for those it does not have or hides.
+pub fn addresses<const N: usize>(names: [&str; N]) -> [u64; N] {
+    let mut found = [0; N];
+    let text = fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+    for line in text.lines() {
+        let mut fields = line.split_ascii_whitespace();
+        let (Some(address), Some(_), Some(name)) = (fields.next(), fields.next(), fields.next()) else {
+            continue;
+        };
+        if let Some(i) = names.iter().position(|&n| n == name)
+            && found[i] == 0
+        {
+            found[i] = u64::from_str_radix(address, 16).unwrap_or(0);
+        }
+    }
+    found
+}

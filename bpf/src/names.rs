@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which files keep their names in the file table.
+
+use globset::{Glob, GlobSet, GlobSetBuilder};
+
+use crate::error::{Error, Result};
+
+/// Names of SQLite's temporary files, and of what is kept beside them on a phone.
+pub const TEMPORARY: &[&str] =
+    &["*-journal", "*-wal", "*-shm", "*-mj*", "*.bak", "*.tmp", "etilqs_*"];
+
+/// `temp`, `all` or a glob on the last path component.
+#[derive(Clone, Debug)]
+pub struct NameFilter {
+    spelling: String,
+    globs: Option<GlobSet>,
+}
+
+impl NameFilter {
+    /// Parses `--files`.
+    ///
+    /// # Errors
+    /// A malformed glob.
+    pub fn parse(spelling: &str) -> Result<NameFilter> {
+        let globs = match spelling {
+            "all" => None,
+            "temp" => Some(set(TEMPORARY)?),
+            glob => Some(set(&[glob])?),
+        };
+        Ok(NameFilter { spelling: spelling.to_owned(), globs })
+    }
+
+    /// As given.
+    pub fn spelling(&self) -> &str {
+        &self.spelling
+    }
+
+    /// Whether a file of this name was asked for.
+    pub fn keeps(&self, name: &[u8]) -> bool {
+        use std::os::unix::ffi::OsStrExt;
+        let path = std::path::Path::new(std::ffi::OsStr::from_bytes(name));
+        self.globs.as_ref().is_none_or(|g| g.is_match(path))
+    }
+}
+
+fn set(globs: &[&str]) -> Result<GlobSet> {
+    let mut builder = GlobSetBuilder::new();
+    for glob in globs {
+        builder.add(Glob::new(glob).map_err(|e| Error::unfit(format!("--files: {e}")))?);
+    }
+    builder.build().map_err(|e| Error::unfit(format!("--files: {e}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn temporary_files_of_sqlite() {
+        let temp = NameFilter::parse("temp").unwrap();
+        for name in ["a.db-journal", "a.db-wal", "a.db-shm", "a.db-mj01", "p.xml.bak", "x.tmp"] {
+            assert!(temp.keeps(name.as_bytes()), "{name}");
+        }
+        assert!(!temp.keeps(b"a.db"));
+        assert!(NameFilter::parse("all").unwrap().keeps(b"a.db"));
+        let glob = NameFilter::parse("*.db").unwrap();
+        assert!(glob.keeps(b"\xff.db") && !glob.keeps(b"a.txt"));
+        assert!(NameFilter::parse("[").is_err());
+    }
+}

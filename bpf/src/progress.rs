@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The progress line on stderr; nothing if stderr is no terminal.
+
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+const EVERY: Duration = Duration::from_millis(200);
+
+/// A line with events, entries and losses.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    shown: Instant,
+}
+
+impl Progress {
+    pub fn new() -> Progress {
+        let bar = ProgressBar::new_spinner();
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed_precise} {msg}") {
+            bar.set_style(style);
+        }
+        Progress { bar, shown: Instant::now() }
+    }
+
+    /// Shows the counts, a few times a second.
+    pub fn show(&mut self, events: u64, [process, file]: [u64; 2], lost: u64) {
+        if self.shown.elapsed() < EVERY {
+            return;
+        }
+        self.shown = Instant::now();
+        self.bar.set_message(format!(
+            "events {events}  process entries {process}  file entries {file}  lost {lost}"
+        ));
+        self.bar.tick();
+    }
+
+    /// Takes the line away.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One capture, from the first probe to the packed bundle.
+
+use std::ffi::OsString;
+use std::fs;
+use std::mem::MaybeUninit;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use libbpf_rs::OpenObject;
+use mostrace_bundle::manifest::{self, Manifest, SCHEMA, State};
+use mostrace_bundle::{Writer, archive};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::clock;
+use crate::command::{self, Command};
+use crate::device::Device;
+use crate::error::{At, Error, Result};
+use crate::events::blktrace::Blktrace;
+use crate::events::ftrace::Ftrace;
+use crate::events::{Choice, EventSource};
+use crate::filesystem;
+use crate::kernel;
+use crate::names::NameFilter;
+use crate::probes::Probes;
+use crate::progress::Progress;
+use crate::snapshot;
+
+const TICK: Duration = Duration::from_millis(5);
+/// How long a command may take to end after SIGTERM before it is left alone.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What to record.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Whole disk or partition.
+    pub device: PathBuf,
+    /// `NAME.most`, or `NAME.most.tar.zst`.
+    pub output: PathBuf,
+    /// `--source`.
+    pub source: Choice,
+    /// `--entries none`: block events alone.
+    pub entries: bool,
+    /// `--files`.
+    pub files: String,
+    /// `-w`.
+    pub limit: Option<Duration>,
+    /// `--sync`: write back what the command left in memory, under tracing.
+    pub sync: bool,
+    /// Save the filesystem's metadata.
+    pub snapshot: bool,
+    /// The command, possibly empty.
+    pub argv: Vec<OsString>,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Exit status of the command; 0 without one.
+    pub exit_status: i32,
+    /// The manifest as written.
+    pub manifest: Manifest,
+}
+
+/// Records until the command ends, the time is up, or SIGINT.
+///
+/// # Errors
+/// Anything that keeps the capture from being made; what was written before stays, as a
+/// bundle whose state is `recording`.
+pub fn record(options: &Options) -> Result<Outcome> {
+    if !rustix::process::geteuid().is_root() {
+        return Err(Error::unfit("record needs root"));
+    }
+    let names = NameFilter::parse(&options.files)?;
+    let device = Device::open(&options.device)?;
+    command::check(&options.argv)?;
+    let filesystem = filesystem::find(&device)?;
+    if options.snapshot && filesystem.is_none() {
+        return Err(Error::unfit(format!(
+            "{}: no filesystem recognised; --no-snapshot records the block IO alone",
+            options.device.display()
+        )));
+    }
+    let (folder, packed) = split_output(&options.output);
+    if packed && options.output.exists() {
+        return Err(Error::unfit(format!("{}: exists already", options.output.display())));
+    }
+    let bundle = Writer::create(&folder)?;
+    let mut manifest = first_manifest(options, &device, filesystem);
+    let outcome = capture(options, &device, names, &bundle, &mut manifest);
+    if outcome.is_err() && bundle_is_empty(&folder) {
+        // Nothing was recorded: leave nothing behind.
+        let _ = fs::remove_dir_all(&folder);
+    }
+    let exit_status = outcome?;
+    if packed {
+        archive::pack(&folder, &options.output)?;
+        fs::remove_dir_all(&folder).at(&folder)?;
+    }
+    Ok(Outcome { exit_status, manifest })
+}
+
+/// The folder to record into, and whether it is packed afterwards.
+fn split_output(output: &Path) -> (PathBuf, bool) {
+    let text = output.to_string_lossy();
+    match text.strip_suffix(".tar.zst") {
+        Some(folder) => (PathBuf::from(folder), true),
+        None => (output.to_owned(), false),
+    }
+}
+
+/// Whether the capture failed before a source was running.
+fn bundle_is_empty(folder: &Path) -> bool {
+    !folder.join(mostrace_bundle::layout::MANIFEST).exists()
+}
+
+fn first_manifest(
+    options: &Options,
+    device: &Device,
+    filesystem: Option<manifest::Filesystem>,
+) -> Manifest {
+    Manifest {
+        schema: SCHEMA,
+        tool: concat!("mostrace ", env!("CARGO_PKG_VERSION")).into(),
+        state: State::Recording,
+        kernel: kernel::describe(),
+        device: device.info.clone(),
+        filesystem,
+        clock: clock::now(),
+        command: (!options.argv.is_empty()).then(|| manifest::Command {
+            argv: options.argv.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
+            exit_status: None,
+        }),
+        ..Manifest::default()
+    }
+}
+
+fn capture(
+    options: &Options,
+    device: &Device,
+    names: NameFilter,
+    bundle: &Writer,
+    manifest: &mut Manifest,
+) -> Result<i32> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&stop)).at("signal handler")?;
+    }
+    let mut storage = MaybeUninit::uninit();
+    let mut tracing = Tracing::start(options, device, names.clone(), bundle, &mut storage, manifest)?;
+    manifest.sources = manifest::Sources {
+        events: tracing.source.name().into(),
+        entries: if tracing.probes.is_some() { "bpf" } else { "none" }.into(),
+        files: names.spelling().into(),
+    };
+    note_own_disk(device, bundle, manifest)?;
+    bundle.put_manifest(manifest)?;
+    log::info!("events: {}, entries: {}", manifest.sources.events, manifest.sources.entries);
+
+    let payload = tempfile::NamedTempFile::with_prefix("mostrace-payload-").at(std::env::temp_dir())?;
+    let status = run(options, &mut tracing, payload.path(), &stop);
+    if options.sync
+        && let Some(mount) = manifest.filesystem.as_ref().and_then(|f| f.mount_point.as_ref())
+    {
+        sync_filesystem(Path::new(mount), &mut tracing)?;
+    }
+    tracing.stop(manifest)?;
+    let status = status?;
+
+    if let Some(command) = &mut manifest.command {
+        command.exit_status = status;
+    }
+    manifest.payload = read_payload(payload.path())?;
+    if options.snapshot {
+        take_snapshot(device, bundle, manifest)?;
+    }
+    manifest.state = State::Complete;
+    bundle.put_manifest(manifest)?;
+    Ok(status.unwrap_or(0))
+}
+
+/// The source and the probes, running.
+struct Tracing<'o> {
+    source: Box<dyn EventSource>,
+    probes: Option<Probes<'o>>,
+    progress: Progress,
+}
+
+impl<'o> Tracing<'o> {
+    fn start(
+        options: &Options,
+        device: &Device,
+        names: NameFilter,
+        bundle: &Writer,
+        storage: &'o mut MaybeUninit<OpenObject>,
+        manifest: &mut Manifest,
+    ) -> Result<Tracing<'o>> {
+        let dir = bundle.dir();
+        let source = kernel_source(options.source, device, dir, &mut manifest.notes)?;
+        let needs_bpf = options.entries || source.is_none();
+        if !needs_bpf {
+            let source = source.ok_or_else(|| Error::unfit("no source of block events"))?;
+            return Ok(Tracing { source, probes: None, progress: Progress::new() });
+        }
+        // Where a kernel tracer runs already, its first events have no entries; they are few.
+        let (probes, events) = Probes::start(storage, device, dir, names, source.is_none())?;
+        let source = source.or_else(|| events.map(|e| Box::new(e) as Box<dyn EventSource>));
+        let source = source.ok_or_else(|| Error::unfit("no source of block events"))?;
+        Ok(Tracing { source, probes: Some(probes), progress: Progress::new() })
+    }
+
+    fn poll(&mut self) -> Result<()> {
+        self.source.poll()?;
+        if let Some(probes) = &mut self.probes {
+            probes.poll()?;
+        }
+        let entries = self.probes.as_ref().map_or([0; 2], Probes::kept);
+        let lost = match &self.probes {
+            Some(probes) => probes.losses()?.values().sum(),
+            None => 0,
+        };
+        self.progress.show(self.source.events(), entries, lost);
+        Ok(())
+    }
+
+    /// Stops both, drains both, and writes the counts down.
+    fn stop(&mut self, manifest: &mut Manifest) -> Result<()> {
+        self.progress.finish();
+        if self.source.name() == "bpf"
+            && let Some(probes) = &mut self.probes
+        {
+            probes.detach();
+        }
+        self.source.stop()?;
+        manifest.clock.stop_mono_ns = clock::now().start_mono_ns;
+        manifest.losses.extend(self.source.losses());
+        manifest.counts.insert("events".into(), self.source.events());
+        if let Some(probes) = &mut self.probes {
+            probes.detach();
+            probes.poll()?;
+            manifest.losses.extend(probes.losses()?);
+            let [process, file] = probes.kept();
+            manifest.counts.insert("process_entries".into(), process);
+            manifest.counts.insert("file_entries".into(), file);
+        }
+        Ok(())
+    }
+}
+
+/// The kernel's own tracer, by choice or the first that works; None for BPF.
+fn kernel_source(
+    choice: Choice,
+    device: &Device,
+    dir: &Path,
+    notes: &mut Vec<String>,
+) -> Result<Option<Box<dyn EventSource>>> {
+    let blktrace = || Blktrace::start(device, dir).map(|s| Box::new(s) as Box<dyn EventSource>);
+    let ftrace = || Ftrace::start(device, dir).map(|s| Box::new(s) as Box<dyn EventSource>);
+    match choice {
+        Choice::Bpf => Ok(None),
+        Choice::Blktrace => blktrace().map(Some),
+        Choice::Ftrace => ftrace().map(Some),
+        Choice::Auto => {
+            match blktrace() {
+                Ok(source) => return Ok(Some(source)),
+                Err(e) => notes.push(format!("source blktrace not taken: {e}")),
+            }
+            match ftrace() {
+                Ok(source) => return Ok(Some(source)),
+                Err(e) => notes.push(format!("source ftrace not taken: {e}")),
+            }
+            Ok(None)
+        }
+    }
+}
+
+/// Runs the command, or waits. Returns its status, None if there was none or it did not end.
+fn run(
+    options: &Options,
+    tracing: &mut Tracing<'_>,
+    payload: &Path,
+    stop: &AtomicBool,
+) -> Result<Option<i32>> {
+    let mut command = match options.argv.as_slice() {
+        [] => None,
+        argv => Some(Command::start(argv, payload)?),
+    };
+    let watched = watch(options, tracing, command.as_mut(), stop);
+    if let Some(command) = &mut command
+        && watched.is_err()
+    {
+        command.terminate();
+    }
+    watched
+}
+
+fn watch(
+    options: &Options,
+    tracing: &mut Tracing<'_>,
+    mut command: Option<&mut Command>,
+    stop: &AtomicBool,
+) -> Result<Option<i32>> {
+    let start = Instant::now();
+    let mut asked: Option<Instant> = None;
+    loop {
+        tracing.poll()?;
+        if let Some(command) = &mut command
+            && let Some(status) = command.ended()?
+        {
+            return Ok(Some(status));
+        }
+        let over = stop.load(Ordering::Relaxed) || options.limit.is_some_and(|l| start.elapsed() >= l);
+        match (&command, over, asked) {
+            (None, true, _) => return Ok(None),
+            (Some(command), true, None) => {
+                command.terminate();
+                asked = Some(Instant::now());
+            }
+            (Some(_), true, Some(since)) if since.elapsed() > PATIENCE => return Ok(None),
+            _ => {}
+        }
+        std::thread::sleep(TICK);
+    }
+}
+
+/// syncfs in a thread of its own, so that the buffers are emptied meanwhile.
+fn sync_filesystem(mount: &Path, tracing: &mut Tracing<'_>) -> Result<()> {
+    let folder = fs::File::open(mount).at(mount)?;
+    let sync = std::thread::spawn(move || rustix::fs::syncfs(&folder));
+    while !sync.is_finished() {
+        tracing.poll()?;
+        std::thread::sleep(TICK);
+    }
+    match sync.join() {
+        Ok(synced) => synced.at(mount),
+        Err(_) => Err(Error::unfit("syncfs: its thread panicked")),
+    }
+}
+
+fn take_snapshot(device: &Device, bundle: &Writer, manifest: &mut Manifest) -> Result<()> {
+    let kind = manifest.filesystem.as_ref().map(|f| f.kind.as_str());
+    match kind {
+        Some("ext4" | "ext3" | "ext2") => manifest.snapshot = Some(snapshot::ext4(device, bundle.dir())?),
+        Some(other) => manifest.notes.push(format!("no snapshot: {other} is not supported yet")),
+        None => {}
+    }
+    Ok(())
+}
+
+fn read_payload(path: &Path) -> Result<Option<manifest::Payload>> {
+    let text = fs::read(path).at(path)?;
+    if text.is_empty() {
+        return Ok(None);
+    }
+    serde_json::from_slice(&text)
+        .map(Some)
+        .map_err(|e| Error::unfit(format!("the workload's payload: {e}")))
+}
+
+/// Says so when the tracer's own writes are part of the trace.
+fn note_own_disk(device: &Device, bundle: &Writer, manifest: &mut Manifest) -> Result<()> {
+    let dir = bundle.dir();
+    if device.shares_disk_with(fs::metadata(dir).at(dir)?.dev()) {
+        manifest.notes.push(format!(
+            "the bundle is on the traced disk: its own writes ({}) are in the trace",
+            dir.display()
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A page of ftrace's ring buffer, as `trace_pipe_raw` hands it out.
+//!
+//! ```text
+//!  0  u64 time stamp of the page
+//!  8  u64 commit: bytes of data, bit 31 events missed before this page, bit 30 their number follows the data
+//! 16  data: events of a u32 head (type_len in the low 5 bits, time_delta above) and their payload
+//! ```
+//! Source: `include/linux/ring_buffer.h`, `enum ring_buffer_type`, and `events/header_page`.
+//! Little-endian, 64-bit machines.
+
+const HEADER: usize = 16;
+const MISSED: u64 = 1 << 31;
+const MISSED_STORED: u64 = 1 << 30;
+const COMMIT_MASK: u64 = MISSED_STORED - 1;
+
+const TYPE_PADDING: u32 = 29;
+const TYPE_TIME_EXTEND: u32 = 30;
+const TYPE_TIME_STAMP: u32 = 31;
+const DELTA_BITS: u32 = 27;
+/// An absolute time stamp carries 59 bits; the rest is the page's.
+const STAMP_MASK: u64 = (1 << 59) - 1;
+
+/// The events of one page.
+#[derive(Debug)]
+pub struct RingPage<'a> {
+    data: &'a [u8],
+    at: usize,
+    time: u64,
+    /// Events lost before this page; 1 where the kernel does not say how many.
+    pub missed: u64,
+}
+
+fn u32_at(buf: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(buf.get(at..at.checked_add(4)?)?.try_into().ok()?))
+}
+
+fn u64_at(buf: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(buf.get(at..at.checked_add(8)?)?.try_into().ok()?))
+}
+
+impl<'a> RingPage<'a> {
+    /// None if `page` is shorter than it claims.
+    pub fn new(page: &'a [u8]) -> Option<RingPage<'a>> {
+        let time = u64_at(page, 0)?;
+        let commit = u64_at(page, 8)?;
+        let len = usize::try_from(commit & COMMIT_MASK).ok()?;
+        let end = HEADER.checked_add(len)?;
+        let data = page.get(HEADER..end)?;
+        let missed = match (commit & MISSED != 0, commit & MISSED_STORED != 0) {
+            (true, true) => u64_at(page, end).unwrap_or(1),
+            (true, false) => 1,
+            _ => 0,
+        };
+        Some(RingPage { data, at: 0, time, missed })
+    }
+}
+
+impl<'a> Iterator for RingPage<'a> {
+    /// Time in the trace clock, and the payload (padded to 4 bytes).
+    type Item = (u64, &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let head = u32_at(self.data, self.at)?;
+            let (kind, delta) = (head & 31, u64::from(head >> 5));
+            let body = self.at + 4;
+            let word = u32_at(self.data, body);
+            match kind {
+                TYPE_PADDING => {
+                    // Without a delta the rest of the page is empty.
+                    if delta == 0 {
+                        return None;
+                    }
+                    self.time = self.time.wrapping_add(delta);
+                    self.at = body.checked_add(word? as usize)?;
+                }
+                TYPE_TIME_EXTEND => {
+                    let high = u64::from(word?) << DELTA_BITS;
+                    self.time = self.time.wrapping_add(high + delta);
+                    self.at = body + 4;
+                }
+                TYPE_TIME_STAMP => {
+                    let stamp = u64::from(word?) << DELTA_BITS | delta;
+                    self.time = self.time & !STAMP_MASK | stamp & STAMP_MASK;
+                    self.at = body + 4;
+                }
+                0 => {
+                    // The length counts its own word.
+                    let len = word? as usize;
+                    let payload = self.data.get(body + 4..body.checked_add(len)?)?;
+                    self.time = self.time.wrapping_add(delta);
+                    self.at = body + len;
+                    return Some((self.time, payload));
+                }
+                words => {
+                    let end = body + 4 * words as usize;
+                    let payload = self.data.get(body..end)?;
+                    self.time = self.time.wrapping_add(delta);
+                    self.at = end;
+                    return Some((self.time, payload));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(time: u64, commit_flags: u64, data: &[u8]) -> Vec<u8> {
+        let mut p = time.to_le_bytes().to_vec();
+        p.extend((data.len() as u64 | commit_flags).to_le_bytes());
+        p.extend(data);
+        p
+    }
+
+    fn head(kind: u32, delta: u32) -> [u8; 4] {
+        (delta << 5 | kind).to_le_bytes()
+    }
+
+    #[test]
+    fn every_event_type() {
+        let mut d = Vec::new();
+        d.extend(head(2, 5)); // two words
+        d.extend([1, 2, 3, 4, 5, 6, 7, 8]);
+        d.extend(head(TYPE_TIME_EXTEND, 1));
+        d.extend(2u32.to_le_bytes());
+        d.extend(head(0, 3)); // length in a word of its own
+        d.extend(8u32.to_le_bytes());
+        d.extend([9, 9, 9, 9]);
+        d.extend(head(TYPE_PADDING, 0));
+        d.extend([0; 12]);
+        let p = page(1000, 0, &d);
+        let events: Vec<_> = RingPage::new(&p).unwrap().collect();
+        let extend = (2u64 << DELTA_BITS) + 1;
+        assert_eq!(
+            events,
+            [(1005, &[1, 2, 3, 4, 5, 6, 7, 8][..]), (1005 + extend + 3, &[9, 9, 9, 9][..])]
+        );
+    }
+
+    #[test]
+    fn missed_events_are_counted() {
+        let mut p = page(0, MISSED | MISSED_STORED, &[]);
+        p.extend(77u64.to_le_bytes());
+        assert_eq!(RingPage::new(&p).unwrap().missed, 77);
+        assert_eq!(RingPage::new(&page(0, MISSED, &[])).unwrap().missed, 1);
+        assert_eq!(RingPage::new(&page(0, 0, &[])).unwrap().missed, 0);
+    }
+
+    #[test]
+    fn a_damaged_page_ends_early() {
+        let mut d = head(28, 1).to_vec();
+        d.extend([0; 8]);
+        assert_eq!(RingPage::new(&page(0, 0, &d)).unwrap().count(), 0);
+        // A length of 0 must not loop.
+        let mut d = head(0, 1).to_vec();
+        d.extend([0; 60]);
+        assert!(RingPage::new(&page(0, 0, &d)).unwrap().take(100).count() < 100);
+    }
+}

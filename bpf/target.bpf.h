@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Which disk or partition is traced, and where a tracepoint keeps its argument. */
+#ifndef MOSTRACE_TARGET_BPF_H
+#define MOSTRACE_TARGET_BPF_H
+
+#include "compat.bpf.h"
+
+/* Filled in by user space before loading. */
+const volatile struct {
+	__u32 disk_dev;		/* major << 20 | minor of the whole disk */
+	__u32 dev;		/* of the disk or partition that is traced */
+	__u64 start;		/* first sector on the disk */
+	__u64 end;		/* one past the last */
+} target = { .end = ~0ULL };
+
+/* Index of the bio or request among a tracepoint's arguments: 5.10 has the queue first. */
+const volatile struct {
+	__u8 bio_queue;
+	__u8 split;
+	__u8 getrq;
+	__u8 backmerge;
+	__u8 frontmerge;
+	__u8 remap;
+	__u8 rq_insert;
+	__u8 rq_issue;
+	__u8 rq_merge;
+	__u8 rq_requeue;
+} args;
+
+/*
+ * The verifier wants a context read at constant offsets, and clang would fold
+ * two reads into one at a variable offset: spell the load out.
+ */
+#define CTX(ctx, n)							\
+	({								\
+		__u64 __value;						\
+		asm volatile("%0 = *(u64 *)(%1 + %2)"			\
+			     : "=r"(__value) : "r"(ctx), "i"((n) * 8));	\
+		__value;						\
+	})
+
+/* The bio or request, and what follows it by `after`. The verifier drops the dead branches. */
+#define ARG_AFTER(ctx, index, after)					\
+	((index) == 0 ? CTX(ctx, 0 + (after)) :				\
+	 (index) == 1 ? CTX(ctx, 1 + (after)) : CTX(ctx, 2 + (after)))
+#define ARG(ctx, index) ((void *)ARG_AFTER(ctx, index, 0))
+
+static __always_inline bool is_target_disk(struct gendisk *disk)
+{
+	__u32 major, minor;
+
+	if (!disk)
+		return false;
+	major = BPF_CORE_READ(disk, major);
+	minor = BPF_CORE_READ(disk, first_minor);
+	return (major << 20 | minor) == target.disk_dev;
+}
+
+static __always_inline bool is_target_range(__u64 sector, __u32 bytes)
+{
+	return sector < target.end && sector + ((bytes + 511) >> 9) > target.start;
+}
+
+static __always_inline bool is_target_bio(struct bio *bio)
+{
+	__u32 bytes, dev;
+
+	if (!is_target_disk(bio_disk(bio)))
+		return false;
+	bytes = BPF_CORE_READ(bio, bi_iter.bi_size);
+	if (bytes)
+		return is_target_range(BPF_CORE_READ(bio, bi_iter.bi_sector), bytes);
+	/* A flush has no sectors: its device tells, if it tells. */
+	dev = bio_dev(bio);
+	return !dev || target.dev == target.disk_dev || dev == target.dev;
+}
+
+static __always_inline bool is_target_rq(struct request *rq)
+{
+	__u32 bytes;
+
+	if (!is_target_disk(rq_disk(rq)))
+		return false;
+	bytes = BPF_CORE_READ(rq, __data_len);
+	return !bytes || is_target_range(BPF_CORE_READ(rq, __sector), bytes);
+}
+
+#endif
