@@ -5,6 +5,7 @@
 mod clock;
 mod command;
 mod device;
+pub mod doctor;
 mod error;
 pub mod events;
 mod filesystem;

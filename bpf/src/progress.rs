@@ -23,11 +23,13 @@ impl Progress {
         Progress { bar, shown: Instant::now() }
     }
 
-    /// Shows the counts, a few times a second.
+    /// Whether it is time for the next [`Progress::show`].
+    pub fn is_due(&self) -> bool {
+        !self.bar.is_hidden() && self.shown.elapsed() >= EVERY
+    }
+
+    /// Shows the counts.
     pub fn show(&mut self, events: u64, [process, file]: [u64; 2], lost: u64) {
-        if self.shown.elapsed() < EVERY {
-            return;
-        }
         self.shown = Instant::now();
         self.bar.set_message(format!(
             "events {events}  process entries {process}  file entries {file}  lost {lost}"

@@ -217,6 +217,13 @@ impl<'o> Tracing<'o> {
         if let Some(probes) = &mut self.probes {
             probes.poll()?;
         }
+        if self.progress.is_due() {
+            self.show()?;
+        }
+        Ok(())
+    }
+
+    fn show(&mut self) -> Result<()> {
         let entries = self.probes.as_ref().map_or([0; 2], Probes::kept);
         let lost = match &self.probes {
             Some(probes) => probes.losses()?.values().sum(),

@@ -3,16 +3,15 @@
 //!
 //! ```text
 //!  0  u64 time stamp of the page
-//!  8  u64 commit: bytes of data, bit 31 events missed before this page, bit 30 their number follows the data
+//!  8  u64 commit: bytes of data in the low bits; bits 30 and 31 say that events were missed,
+//!     which the CPU's `stats` counts too
 //! 16  data: events of a u32 head (type_len in the low 5 bits, time_delta above) and their payload
 //! ```
 //! Source: `include/linux/ring_buffer.h`, `enum ring_buffer_type`, and `events/header_page`.
 //! Little-endian, 64-bit machines.
 
 const HEADER: usize = 16;
-const MISSED: u64 = 1 << 31;
-const MISSED_STORED: u64 = 1 << 30;
-const COMMIT_MASK: u64 = MISSED_STORED - 1;
+const COMMIT_MASK: u64 = (1 << 30) - 1;
 
 const TYPE_PADDING: u32 = 29;
 const TYPE_TIME_EXTEND: u32 = 30;
@@ -27,8 +26,6 @@ pub struct RingPage<'a> {
     data: &'a [u8],
     at: usize,
     time: u64,
-    /// Events lost before this page; 1 where the kernel does not say how many.
-    pub missed: u64,
 }
 
 fn u32_at(buf: &[u8], at: usize) -> Option<u32> {
@@ -47,12 +44,7 @@ impl<'a> RingPage<'a> {
         let len = usize::try_from(commit & COMMIT_MASK).ok()?;
         let end = HEADER.checked_add(len)?;
         let data = page.get(HEADER..end)?;
-        let missed = match (commit & MISSED != 0, commit & MISSED_STORED != 0) {
-            (true, true) => u64_at(page, end).unwrap_or(1),
-            (true, false) => 1,
-            _ => 0,
-        };
-        Some(RingPage { data, at: 0, time, missed })
+        Some(RingPage { data, at: 0, time })
     }
 }
 
@@ -142,12 +134,10 @@ mod tests {
     }
 
     #[test]
-    fn missed_events_are_counted() {
-        let mut p = page(0, MISSED | MISSED_STORED, &[]);
-        p.extend(77u64.to_le_bytes());
-        assert_eq!(RingPage::new(&p).unwrap().missed, 77);
-        assert_eq!(RingPage::new(&page(0, MISSED, &[])).unwrap().missed, 1);
-        assert_eq!(RingPage::new(&page(0, 0, &[])).unwrap().missed, 0);
+    fn flags_of_missed_events_are_no_length() {
+        let mut d = head(1, 0).to_vec();
+        d.extend([1, 2, 3, 4]);
+        assert_eq!(RingPage::new(&page(0, 3 << 30, &d)).unwrap().count(), 1);
     }
 
     #[test]

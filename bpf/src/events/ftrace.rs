@@ -58,7 +58,19 @@ pub fn tracefs() -> Result<PathBuf> {
 /// # Errors
 /// The reason.
 pub fn usable(device: &Device) -> Result<()> {
-    let tracefs = tracefs()?;
+    has_blk(&tracefs()?)?;
+    let enable = device.sysfs.join("trace/enable");
+    if read_line(&enable)? != "0" {
+        return Err(Error::unfit(format!("{}: the queue is being traced already", enable.display())));
+    }
+    Ok(())
+}
+
+/// Whether the blk tracer is there and nobody uses another one.
+///
+/// # Errors
+/// The reason.
+pub fn has_blk(tracefs: &Path) -> Result<()> {
     let tracers = read_line(tracefs.join("available_tracers"))?;
     if !tracers.split_ascii_whitespace().any(|t| t == "blk") {
         return Err(Error::unfit("ftrace has no blk tracer (CONFIG_BLK_DEV_IO_TRACE)"));
@@ -66,10 +78,6 @@ pub fn usable(device: &Device) -> Result<()> {
     let current = read_line(tracefs.join("current_tracer"))?;
     if current != "nop" {
         return Err(Error::unfit(format!("ftrace is in use: current_tracer is {current}")));
-    }
-    let enable = device.sysfs.join("trace/enable");
-    if read_line(&enable)? != "0" {
-        return Err(Error::unfit(format!("{}: the queue is being traced already", enable.display())));
     }
     Ok(())
 }

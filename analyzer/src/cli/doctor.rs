@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `mostrace doctor`.
+
+use std::path::PathBuf;
+
+use mostrace_capture::doctor::{Check, choice, examine};
+
+/// Say what can be captured on this machine, what is missing, and what that costs.
+#[derive(Debug, clap::Args)]
+pub struct Doctor {
+    /// Look at this disk or partition too
+    #[arg(short, long, value_name = "DEV")]
+    device: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Examines and prints.
+///
+/// # Errors
+/// stdout cannot be written.
+pub fn run(args: &Doctor) -> anyhow::Result<()> {
+    use std::io::Write;
+    let checks = examine(args.device.as_deref());
+    let text = if args.json { as_json(&checks)? } else { as_text(&checks) };
+    Ok(std::io::stdout().write_all(text.as_bytes())?)
+}
+
+fn as_text(checks: &[Check]) -> String {
+    let line = |c: &Check| {
+        let mark = if c.ok { "ok" } else { "no" };
+        let cost = if c.cost.is_empty() { String::new() } else { format!("\n{:23}→ {}", "", c.cost) };
+        format!("{mark}  {:<18} {}{cost}\n", c.what, c.found)
+    };
+    let (events, entries) = choice(checks);
+    let lines: String = checks.iter().map(line).collect();
+    format!("{lines}auto takes: events from {events}, entries from {entries}\n")
+}
+
+fn as_json(checks: &[Check]) -> anyhow::Result<String> {
+    let (events, entries) = choice(checks);
+    let checks: Vec<_> = checks
+        .iter()
+        .map(|c| serde_json::json!({"what": c.what, "ok": c.ok, "found": c.found, "cost": c.cost}))
+        .collect();
+    let all = serde_json::json!({"events": events, "entries": entries, "checks": checks});
+    Ok(serde_json::to_string_pretty(&all)? + "\n")
+}

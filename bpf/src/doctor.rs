@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What can be captured on this machine, what is missing, and what that costs.
+
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::command;
+use crate::device::Device;
+use crate::events::ftrace;
+use crate::filesystem;
+use crate::kernel;
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// What.
+    pub what: &'static str,
+    /// Whether it is as wanted.
+    pub ok: bool,
+    /// What was found.
+    pub found: String,
+    /// What is lost without it; empty if it is as wanted.
+    pub cost: &'static str,
+}
+
+impl Check {
+    fn new(what: &'static str, found: Result<String, String>, cost: &'static str) -> Check {
+        match found {
+            Ok(found) => Check { what, ok: true, found, cost: "" },
+            Err(found) => Check { what, ok: false, found, cost },
+        }
+    }
+}
+
+/// All checks; those of a device only if one is given.
+pub fn examine(device: Option<&Path>) -> Vec<Check> {
+    let mut checks = vec![
+        Check::new("root", root(), "record needs it; analyze does not"),
+        Check::new("kernel", Ok(kernel::describe().release), ""),
+        Check::new("BTF", btf(), "no BPF entries: pids from blktrace alone, no live file names"),
+        Check::new(
+            "kallsyms",
+            kallsyms(),
+            "direct IO and jbd2's blocks are not recognised live",
+        ),
+        Check::new("source blktrace", blktrace(), "the next source is taken"),
+        Check::new("source ftrace", ftrace_tracer(), "the next source is taken"),
+        Check::new("source bpf", btf().map(|_| "our own probes".into()), "none is left below it"),
+        tool("debugfs", "ext4 blocks cannot be mapped to files"),
+        tool("e2image", "no snapshot: blocks can be named only by live entries"),
+    ];
+    if let Some(path) = device {
+        checks.extend(examine_device(path));
+    }
+    checks
+}
+
+fn examine_device(path: &Path) -> Vec<Check> {
+    let device = match Device::open(path) {
+        Ok(device) => device,
+        Err(e) => return vec![Check::new("device", Err(e.to_string()), "it cannot be traced")],
+    };
+    let info = &device.info;
+    let found = format!("{} on {}, scheduler {}", info.name, info.disk, info.scheduler);
+    let filesystem = match filesystem::find(&device) {
+        Ok(Some(f)) => Ok(format!("{} {}", f.kind, f.mount_point.unwrap_or("(not mounted)".into()))),
+        Ok(None) => Err("none recognised".into()),
+        Err(e) => Err(e.to_string()),
+    };
+    let free = fs::read_to_string(device.sysfs.join("trace/enable"));
+    let queue = match free.as_deref().map(str::trim) {
+        Ok("0") => Ok("free".into()),
+        Ok(_) => Err("traced by somebody else: a queue takes one block tracer".into()),
+        Err(e) => Err(format!("no trace/enable in sysfs: {e}")),
+    };
+    vec![
+        Check::new("device", Ok(found), ""),
+        Check::new("filesystem", filesystem, "--no-snapshot records the block IO alone"),
+        Check::new("queue", queue, "neither blktrace nor ftrace can trace it; bpf can"),
+    ]
+}
+
+fn root() -> Result<String, String> {
+    if rustix::process::geteuid().is_root() { Ok("yes".into()) } else { Err("no".into()) }
+}
+
+fn btf() -> Result<String, String> {
+    kernel::btf().map(|_| kernel::VMLINUX_BTF.into()).map_err(|e| e.to_string())
+}
+
+fn kallsyms() -> Result<String, String> {
+    let [address] = kernel::addresses(["bio_chain_endio"]);
+    if address == 0 { Err("no addresses in /proc/kallsyms".into()) } else { Ok("readable".into()) }
+}
+
+fn blktrace() -> Result<String, String> {
+    command::check(&["blktrace".into()]).map_err(|e| e.to_string())?;
+    if let Some(mode) = kernel::lockdown().filter(|mode| mode != "none") {
+        return Err(format!("kernel lockdown is {mode}: debugfs gives no relay files"));
+    }
+    let debugfs = Path::new("/sys/kernel/debug");
+    let entries = fs::read_dir(debugfs).map_err(|e| format!("{}: {e}", debugfs.display()))?;
+    // Lockdown leaves only files of mode 0444 open; try one of another mode.
+    let mut files = entries.flatten().map(|e| e.path()).filter(|p| {
+        p.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o777 == 0o644)
+    });
+    match files.next().map(|p| (File::open(&p), p)) {
+        None => Err("debugfs is not mounted (record mounts it)".into()),
+        Some((Err(e), path)) if e.kind() == ErrorKind::PermissionDenied => {
+            Err(format!("{}: {e} (kernel lockdown)", path.display()))
+        }
+        Some(_) => Ok("installed, debugfs readable".into()),
+    }
+}
+
+fn ftrace_tracer() -> Result<String, String> {
+    let tracefs = ftrace::tracefs().map_err(|e| e.to_string())?;
+    ftrace::has_blk(&tracefs).map(|()| "blk tracer".into()).map_err(|e| e.to_string())
+}
+
+fn tool(name: &'static str, cost: &'static str) -> Check {
+    let found = command::check(&[name.into()]).map(|()| "installed".into());
+    Check::new(name, found.map_err(|e| e.to_string()), cost)
+}
+
+/// The sources that `auto` would take, by the checks: events and entries.
+pub fn choice(checks: &[Check]) -> (&'static str, &'static str) {
+    let ok = |what: &str| checks.iter().any(|c| c.what == what && c.ok);
+    let events = match () {
+        () if ok("source blktrace") => "blktrace",
+        () if ok("source ftrace") => "ftrace",
+        () if ok("source bpf") => "bpf",
+        () => "none",
+    };
+    (events, if ok("BTF") { "bpf" } else { "none" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_source_that_works_is_chosen() {
+        let check = |what, ok| Check { what, ok, found: String::new(), cost: "" };
+        let mut checks =
+            vec![check("source blktrace", false), check("source ftrace", true), check("BTF", true)];
+        assert_eq!(choice(&checks), ("ftrace", "bpf"));
+        checks[0].ok = true;
+        assert_eq!(choice(&checks), ("blktrace", "bpf"));
+        assert_eq!(choice(&[]), ("none", "none"));
+    }
+}
