@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# `make demo` and `make test` are the whole set-up.
+
+# Outside the checkout, so that a fresh clone does not compile polars again.
+export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mostrace/target
+
+MOSTRACE = $(CARGO_TARGET_DIR)/release/mostrace
+
+BUILD_PACKAGES = build-essential clang libelf-dev zlib1g-dev pkg-config
+RUN_PACKAGES = e2fsprogs blktrace
+TEST_PACKAGES = fio sqlite3 strace fdisk util-linux
+
+# One profile for demo, tests and lints.
+CARGO = cargo
+PROFILE = --release --locked
+
+.PHONY: demo build test lint features bench samples setup setup-test clean
+
+demo: build
+	@scripts/demo.sh $(MOSTRACE)
+
+build: setup
+	$(CARGO) build $(PROFILE) --workspace
+
+setup:
+	@scripts/setup.sh $(BUILD_PACKAGES) $(RUN_PACKAGES)
+
+setup-test:
+	@scripts/setup.sh $(BUILD_PACKAGES) $(RUN_PACKAGES) $(TEST_PACKAGES)
+
+test: setup-test features
+	$(CARGO) test $(PROFILE) --workspace
+
+# Capture and analysis each build and pass their tests without the other.
+features: setup-test
+	$(CARGO) test $(PROFILE) -p mostrace --no-default-features
+	$(CARGO) test $(PROFILE) -p mostrace --no-default-features --features analyze
+	$(CARGO) test $(PROFILE) -p mostrace --no-default-features --features record
+
+lint: setup-test
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy $(PROFILE) --workspace --all-targets -- -D warnings
+
+bench: setup-test
+	$(CARGO) bench --locked -p mostrace
+
+# Captures the sample traces anew (root).
+samples: build
+	sample-traces/capture.sh $(MOSTRACE)
+
+clean:
+	$(CARGO) clean

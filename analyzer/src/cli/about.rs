@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The lines that say what was traced, where and how.
+
+use std::path::Path;
+
+use mostrace::tables::summary::Summary;
+use mostrace::text::escape;
+use mostrace_bundle::Manifest;
+
+/// Name and value of each line.
+pub fn lines(
+    path: &Path,
+    manifest: Option<&Manifest>,
+    summary: &Summary,
+) -> Vec<(&'static str, String)> {
+    let mut lines = vec![("trace", safe(&path.display().to_string()))];
+    if let Some(manifest) = manifest {
+        lines.extend(of_manifest(manifest));
+    }
+    let total = &summary.total;
+    lines.push(("duration", format!("{} from the first completion to the last", seconds(summary.duration_ns))));
+    lines.push((
+        "written",
+        format!(
+            "{} in {} requests, of them {} synchronous",
+            size(total.write_bytes),
+            total.writes,
+            total.sync_writes
+        ),
+    ));
+    lines.push(("read", format!("{} in {} requests", size(total.read_bytes), total.reads)));
+    lines.push((
+        "flushes",
+        format!("{} asked for, {} executed by the device", total.flushes, total.device_flushes),
+    ));
+    let apart = [
+        ("discarded", total.discards, total.discard_bytes),
+        ("zeroed", total.write_zeroes, total.write_zeroes_bytes),
+    ];
+    for (name, requests, bytes) in apart.into_iter().filter(|(_, requests, _)| *requests > 0) {
+        lines.push((name, format!("{} in {requests} requests", size(bytes))));
+    }
+    if total.others > 0 {
+        lines.push(("others", format!("{} passthrough or zone requests", total.others)));
+    }
+    if total.failed > 0 {
+        lines.push(("failed", format!("{} requests, counted like the others", total.failed)));
+    }
+    lines
+}
+
+fn of_manifest(m: &Manifest) -> Vec<(&'static str, String)> {
+    let d = &m.device;
+    let mut lines = Vec::new();
+    let mut place = format!("{} ({}), {}", d.name, d.dev, size(d.sectors.saturating_mul(512)));
+    if d.start_sector > 0 {
+        place += &format!(", sector {} of {}", d.start_sector, d.disk);
+    }
+    if let Some(file) = &d.backing_file {
+        place += &format!(", in {file}");
+    }
+    lines.push(("device", place));
+    let disk = if d.rotational { "rotational" } else { "not rotational" };
+    let fua = if d.fua { "FUA" } else { "no FUA" };
+    let queue = format!("scheduler {}, write cache {}, {fua}, {disk}", d.scheduler, d.write_cache);
+    lines.push(("queue", queue));
+    if let Some(fs) = &m.filesystem {
+        let mount = fs.mount_point.as_deref().map(|m| format!(" on {m}")).unwrap_or_default();
+        let options = fs.mount_options.as_deref().map(|o| format!(" ({o})")).unwrap_or_default();
+        lines.push(("filesystem", format!("{}{mount}{options}", fs.kind)));
+    }
+    lines.push(("kernel", format!("{} {}", m.kernel.release, m.kernel.machine)));
+    let s = &m.sources;
+    let sources = format!("events by {}, entries by {}, files: {}", s.events, s.entries, s.files);
+    lines.push(("captured", sources));
+    if let Some(command) = &m.command {
+        let status = match command.exit_status {
+            Some(0) | None => String::new(),
+            Some(status) => format!(" (exit status {status})"),
+        };
+        lines.push(("command", format!("{}{status}", command.argv.join(" "))));
+    }
+    lines.into_iter().map(|(name, value)| (name, safe(&value))).collect()
+}
+
+/// A manifest may come from a stranger.
+fn safe(text: &str) -> String {
+    escape(text.as_bytes())
+}
+
+fn seconds(ns: u64) -> String {
+    format!("{}.{:03} s", ns / 1_000_000_000, ns / 1_000_000 % 1000)
+}
+
+/// Bytes with a binary unit, and exactly.
+fn size(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+    let mut value = bytes as f64;
+    let mut unit = None;
+    for name in UNITS {
+        if value < 1024.0 {
+            break;
+        }
+        value /= 1024.0;
+        unit = Some(name);
+    }
+    match unit {
+        Some(unit) => format!("{value:.2} {unit} ({bytes} bytes)"),
+        None => format!("{bytes} bytes"),
+    }
+}

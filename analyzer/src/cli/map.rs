@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `mostrace map`: sector → class, kind, inode, offset, path.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::bail;
+use mostrace::map::{self, Extent};
+use mostrace::tables;
+use mostrace_bundle::Bundle;
+
+use super::mapping;
+use super::out::OutArgs;
+
+/// Say which sectors belong to what: class, kind, inode, offset in the file, path
+///
+/// Works on an image, a device, or the snapshot in a bundle; ext4, ext3 and ext2. Sectors are of
+/// 512 bytes and counted from the start of the whole disk. Of a file with several names the first
+/// one is given. In names, bytes that are not UTF-8 or that could steer a terminal stand as \xNN,
+/// and a backslash as \\.
+///
+/// Examples:
+///   mostrace map disk.img
+///   mostrace map disk.img --sector 2048 --sector 4096
+///   mostrace map /dev/sdb1 --start-sector 2048 --format csv -o sdb1.csv
+///   mostrace map run.most --json
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct Map {
+    /// An image file, a block device, or a bundle
+    image: PathBuf,
+    /// Only this sector; may be given several times
+    #[arg(long, value_name = "N")]
+    sector: Vec<u64>,
+    /// First sector of the filesystem on its disk [default: 0, or as the bundle says]
+    #[arg(long, value_name = "N")]
+    start_sector: Option<u64>,
+    #[command(flatten)]
+    out: OutArgs,
+}
+
+impl Map {
+    /// Runs the command.
+    pub fn run(self) -> anyhow::Result<()> {
+        let mut out = self.out.create()?;
+        let map = self.build(&self.image)?;
+        for notice in map.notices() {
+            log::warn!("{}: {notice}", self.image.display());
+        }
+        let asked: Vec<Extent> = self.sector.iter().flat_map(|&s| map.pieces(s, 1)).collect();
+        let extents = if self.sector.is_empty() { map.extents() } else { &asked };
+        let table = tables::map::table(&map, extents);
+        Ok(self.out.format().write_all(&mut out, [table])?)
+    }
+
+    fn build(&self, image: &Path) -> anyhow::Result<map::Map> {
+        if !Bundle::is_bundle(image) {
+            return mapping::build(image, self.start_sector.unwrap_or(0));
+        }
+        let bundle = Bundle::open(image)?;
+        let Some(snapshot) = bundle.snapshot()? else {
+            bail!("{}: no snapshot of the filesystem in it", image.display());
+        };
+        let start = bundle.manifest().snapshot.as_ref().map_or(0, |s| s.start_sector);
+        mapping::build(snapshot.path(), self.start_sector.unwrap_or(start))
+    }
+}

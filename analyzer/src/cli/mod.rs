@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The command line: one file per verb. Data goes to stdout, messages to stderr.
+
+#[cfg(feature = "analyze")]
+mod about;
+#[cfg(feature = "analyze")]
+mod analyze;
+#[cfg(not(feature = "record"))]
+mod doctor;
+#[cfg(feature = "analyze")]
+mod events;
+#[cfg(feature = "analyze")]
+mod map;
+#[cfg(feature = "analyze")]
+mod mapping;
+#[cfg(feature = "analyze")]
+mod out;
+#[cfg(feature = "analyze")]
+mod source;
+#[cfg(feature = "workload")]
+mod workload;
+
+use std::fmt::Write as _;
+use std::io::{ErrorKind, Write as _};
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+/// For every block that reached the storage: who wrote it, to which file, what kind of block is it
+#[derive(Parser)]
+#[command(name = "mostrace", version, propagate_version = true, max_term_width = 100)]
+struct Cli {
+    /// Say more on stderr; -vv still more
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    #[cfg(feature = "analyze")]
+    Analyze(analyze::Analyze),
+    #[cfg(feature = "analyze")]
+    Events(events::Events),
+    #[cfg(feature = "analyze")]
+    Map(map::Map),
+    /// Make the IO to be measured
+    #[cfg(feature = "workload")]
+    Workload(workload::Workload),
+    #[cfg(not(feature = "record"))]
+    Doctor(doctor::Doctor),
+    /// Print a shell's completions
+    #[command(hide = true)]
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the man page
+    #[command(hide = true)]
+    Man,
+}
+
+impl Command {
+    fn run(self) -> anyhow::Result<ExitCode> {
+        match self {
+            #[cfg(feature = "analyze")]
+            Command::Analyze(args) => args.run()?,
+            #[cfg(feature = "analyze")]
+            Command::Events(args) => args.run()?,
+            #[cfg(feature = "analyze")]
+            Command::Map(args) => args.run()?,
+            #[cfg(feature = "workload")]
+            Command::Workload(args) => workload::run(&args)?,
+            #[cfg(not(feature = "record"))]
+            Command::Doctor(args) => return args.run(),
+            Command::Completions { shell } => print(|out| {
+                clap_complete::generate(shell, &mut Cli::command(), "mostrace", out);
+                Ok(())
+            })?,
+            Command::Man => print(|out| clap_mangen::Man::new(Cli::command()).render(out))?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Prints what a generator writes: by way of memory, since some of them panic on a closed pipe.
+fn print(generate: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> anyhow::Result<()> {
+    let mut text = Vec::new();
+    generate(&mut text)?;
+    Ok(std::io::stdout().write_all(&text)?)
+}
+
+/// Arguments that each are right but do not go together: exit status 2.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct UsageError(String);
+
+/// Runs the command. 0: well; 1: an error at run time; 2: wrong usage.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let level = match cli.verbose {
+        0 => log::LevelFilter::Warn,
+        1 => log::LevelFilter::Info,
+        _ => log::LevelFilter::Debug,
+    };
+    env_logger::Builder::new().filter_level(level).format(plain).init();
+    match cli.command.run() {
+        Ok(code) => code,
+        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Nothing is left to be done if stderr is closed as well.
+            let _ = writeln!(std::io::stderr(), "mostrace: {}", one_line(&error));
+            ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
+        }
+    }
+}
+
+/// Messages look like errors, but say what they are.
+fn plain(out: &mut env_logger::fmt::Formatter, record: &log::Record<'_>) -> std::io::Result<()> {
+    let level = record.level().as_str().to_lowercase();
+    writeln!(out, "mostrace: {level}: {}", harmless(&record.args().to_string()))
+}
+
+/// The error and its causes, each said once.
+fn one_line(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            let _ = write!(text, ": {cause}");
+        }
+    }
+    harmless(&text)
+}
+
+/// One line that cannot steer a terminal.
+fn harmless(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == ErrorKind::BrokenPipe)
+    })
+}

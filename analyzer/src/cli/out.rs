@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The arguments that say how and where to write.
+
+use std::path::PathBuf;
+
+use mostrace::export::{Format, Output};
+
+use super::UsageError;
+
+/// `--format`, `--json`, `-o`.
+#[derive(clap::Args)]
+pub struct OutArgs {
+    /// How to write; by default as the ending of FILE says, or else a table
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    format: Option<Format>,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+    /// Where to write; - is the standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+impl OutArgs {
+    /// The format, whichever way it was chosen.
+    pub fn format(&self) -> Format {
+        let ending = self.output.as_ref().and_then(|path| path.extension()?.to_str());
+        match (self.format, self.json, ending) {
+            (Some(format), ..) => format,
+            (None, true, _) | (None, _, Some("json")) => Format::Json,
+            (None, _, Some("csv")) => Format::Csv,
+            (None, _, Some("parquet")) => Format::Parquet,
+            _ => Format::Table,
+        }
+    }
+
+    /// Creates the output: before the long run, so that a wrong path is found at once.
+    pub fn create(&self) -> anyhow::Result<Output> {
+        let output = Output::create(self.output.as_deref())?;
+        if self.format() == Format::Parquet && output.is_terminal() {
+            let what = "parquet is not for terminals: write it to a file (-o FILE) or a pipe";
+            return Err(UsageError(what.into()).into());
+        }
+        Ok(output)
+    }
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One database, one connection: making it, working in it, closing it.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, params};
+
+use crate::existing::make_way;
+use crate::{AutoVacuum, Choice, Error, Journal, Op, Result, Settings};
+
+const CREATE: &str = "CREATE TABLE item (id INTEGER PRIMARY KEY, Value TEXT, creation_date long)";
+const INSERT: &str = "INSERT INTO item (Value, creation_date) VALUES (?1, ?2)";
+const UPDATE: &str = "UPDATE item SET Value = ?1, creation_date = ?2 WHERE id = ?3";
+const DELETE: &str = "DELETE FROM item WHERE id = ?1";
+
+/// Milliseconds since 1970, counted up by one a row: as wide in a row as a date of today, yet the same in each run.
+const FIRST_DATE: i64 = 1_700_000_000_000;
+
+/// An open database and where in it the next operation goes.
+pub(crate) struct Database {
+    path: PathBuf,
+    connection: Connection,
+    values: fastrand::Rng,
+    next_date: i64,
+    first_id: i64,
+    last_id: i64,
+    next_id: i64,
+}
+
+impl Database {
+    /// Opens the database of thread `thread`, and makes it if it is to be made.
+    pub(crate) fn open(path: &Path, thread: u64, settings: &Settings) -> Result<Self> {
+        let is_new = make_way(path, settings)?;
+        let connection = Connection::open(path).map_err(Error::sqlite(path, "open"))?;
+        let mut database = Self {
+            path: path.to_owned(),
+            connection,
+            values: fastrand::Rng::with_seed(settings.seed.wrapping_add(thread)),
+            next_date: FIRST_DATE,
+            first_id: 1,
+            last_id: 0,
+            next_id: 1,
+        };
+        database.set_pragmas(settings, is_new)?;
+        if is_new {
+            database.batch("create the table", CREATE)?;
+        }
+        database.find_rows(settings)?;
+        Ok(database)
+    }
+
+    fn set_pragmas(&self, settings: &Settings, is_new: bool) -> Result<()> {
+        // The shape of the file comes first: it is fixed as soon as a page is written.
+        if is_new {
+            let shape = format!(
+                "PRAGMA page_size={}; PRAGMA auto_vacuum={}",
+                settings.page_size,
+                settings.auto_vacuum.name()
+            );
+            self.batch("set the page size", &shape)?;
+        }
+        self.batch(
+            "set the locking mode",
+            &format!("PRAGMA locking_mode={}", settings.locking.name()),
+        )?;
+        self.batch(
+            "set synchronous",
+            &format!("PRAGMA synchronous={}", settings.sync.name()),
+        )?;
+        self.expect(
+            "journal_mode",
+            &format!("journal_mode={}", settings.journal.name()),
+            settings.journal.name(),
+        )?;
+        let autocheckpoint = format!("PRAGMA wal_autocheckpoint={}", settings.wal_autocheckpoint);
+        self.batch("set wal_autocheckpoint", &autocheckpoint)?;
+        if !settings.checkpoint {
+            self.connection
+                .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+                .map_err(self.error("set no checkpoint on close"))?;
+        }
+        self.expect("page_size", "page_size", &settings.page_size.to_string())?;
+        let auto_vacuum = match settings.auto_vacuum {
+            AutoVacuum::None => "0",
+            AutoVacuum::Full => "1",
+            AutoVacuum::Incremental => "2",
+        };
+        self.expect("auto_vacuum", "auto_vacuum", auto_vacuum)
+    }
+
+    /// SQLite ignores what it cannot do, so ask what came of it.
+    fn expect(&self, pragma: &'static str, statement: &str, asked: &str) -> Result<()> {
+        let have = self
+            .connection
+            .query_row(&format!("PRAGMA {statement}"), [], |row| {
+                let value: rusqlite::types::Value = row.get(0)?;
+                Ok(match value {
+                    rusqlite::types::Value::Integer(number) => number.to_string(),
+                    rusqlite::types::Value::Text(text) => text,
+                    other => format!("{other:?}"),
+                })
+            })
+            .map_err(self.error(pragma))?;
+        if have == asked {
+            return Ok(());
+        }
+        Err(Error::Pragma {
+            path: self.path.clone(),
+            pragma,
+            have,
+            asked: asked.to_owned(),
+        })
+    }
+
+    /// Ids are contiguous: nothing here makes holes but deletion, which begins with the first.
+    fn find_rows(&mut self, settings: &Settings) -> Result<()> {
+        let doing = "look for rows";
+        let bounds = "SELECT min(id), max(id) FROM item";
+        let (first, last): (Option<i64>, Option<i64>) = self
+            .connection
+            .query_row(bounds, [], |row| Ok((row.get(0)?, row.get(1)?)))
+            .map_err(self.error(doing))?;
+        self.first_id = first.unwrap_or(1);
+        self.last_id = last.unwrap_or(0);
+        self.next_id = self.first_id;
+        if settings.op == Op::Update && last.is_some() {
+            self.go_on_from_first_row().map_err(self.error(doing))?;
+        }
+        let have = u64::try_from(self.last_id.saturating_sub(self.first_id).saturating_add(1))
+            .unwrap_or(0);
+        let need = match settings.op {
+            Op::Insert => 0,
+            Op::Update => settings.rows().min(1),
+            Op::Delete => settings.rows(),
+        };
+        if have < need {
+            return Err(Error::TooFewRows {
+                path: self.path.clone(),
+                op: settings.op.name(),
+                have,
+                need,
+            });
+        }
+        Ok(())
+    }
+
+    /// SQLite writes nothing when an update changes nothing, so no row may get the bytes that it has. Updates go
+    /// through the ids in order, so the first row is ahead of all: dates one beyond its date are new to every row.
+    fn go_on_from_first_row(&mut self) -> rusqlite::Result<()> {
+        let date = "SELECT creation_date FROM item WHERE id = ?1";
+        let date: i64 = self
+            .connection
+            .query_row(date, [self.first_id], |row| row.get(0))?;
+        self.next_date = date.saturating_add(1);
+        let stream = self.values.get_seed() ^ self.next_date.cast_unsigned().rotate_left(32);
+        self.values.seed(stream);
+        Ok(())
+    }
+
+    /// All transactions; the latency of each, in nanoseconds.
+    pub(crate) fn transactions(&mut self, settings: &Settings) -> Result<Vec<u64>> {
+        let mut latencies = Vec::new();
+        for number in 0..settings.transactions {
+            if number > 0 && settings.interval_ms > 0 {
+                std::thread::sleep(Duration::from_millis(settings.interval_ms));
+            }
+            let start = Instant::now();
+            self.transaction(settings)?;
+            latencies.push(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        }
+        Ok(latencies)
+    }
+
+    /// The values are made in here too: some nanoseconds a character.
+    fn transaction(&mut self, settings: &Settings) -> Result<()> {
+        self.batch("begin", "BEGIN")?;
+        for _ in 0..settings.per_transaction {
+            let value = self.value(settings);
+            self.operation(settings.op, &value)?;
+        }
+        self.batch("commit", "COMMIT")
+    }
+
+    fn operation(&mut self, op: Op, value: &str) -> Result<()> {
+        let (date, id) = (self.next_date, self.next_id);
+        let (sql, doing) = match op {
+            Op::Insert => (INSERT, "insert"),
+            Op::Update => (UPDATE, "update"),
+            Op::Delete => (DELETE, "delete"),
+        };
+        let mut statement = self
+            .connection
+            .prepare_cached(sql)
+            .map_err(self.error(doing))?;
+        let changed = match op {
+            Op::Insert => statement.execute(params![value, date]),
+            Op::Update => statement.execute(params![value, date, id]),
+            Op::Delete => statement.execute(params![id]),
+        };
+        if changed.map_err(self.error(doing))? != 1 {
+            return Err(Error::MissingRow {
+                path: self.path.clone(),
+                id,
+            });
+        }
+        drop(statement);
+        self.next_date = date.saturating_add(1);
+        self.next_id = if id >= self.last_id {
+            self.first_id
+        } else {
+            id.saturating_add(1)
+        };
+        Ok(())
+    }
+
+    fn value(&mut self, settings: &Settings) -> String {
+        match settings.op {
+            Op::Delete => String::new(),
+            Op::Insert | Op::Update => std::iter::repeat_with(|| self.values.alphanumeric())
+                .take(size(settings.value_size))
+                .collect(),
+        }
+    }
+
+    /// The checkpoint that ends WAL, and close; SQLite then unlinks the -wal and -shm files.
+    pub(crate) fn finish(self, settings: &Settings) -> Result<()> {
+        if settings.journal == Journal::Wal && settings.checkpoint {
+            self.batch("checkpoint", "PRAGMA wal_checkpoint")?;
+        }
+        let path = self.path;
+        self.connection
+            .close()
+            .map_err(|(_, cause)| Error::sqlite(&path, "close")(cause))
+    }
+
+    fn batch(&self, doing: &'static str, sql: &str) -> Result<()> {
+        self.connection
+            .execute_batch(sql)
+            .map_err(self.error(doing))
+    }
+
+    fn error(&self, doing: &'static str) -> impl FnOnce(rusqlite::Error) -> Error + '_ {
+        Error::sqlite(&self.path, doing)
+    }
+}
+
+fn size(bytes: u32) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}

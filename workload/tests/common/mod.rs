@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Running the example under strace, and asking the sqlite3 command: judges that others wrote.
+
+#![allow(dead_code)] // Each test file takes what it needs.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use mostrace_workload::{Outcome, Settings};
+
+/// One system call that succeeded.
+#[derive(Debug)]
+pub struct Call {
+    /// As `fsync`.
+    pub name: String,
+    /// Path of its first argument, a file descriptor.
+    pub path: String,
+    /// What it returned.
+    pub result: u64,
+}
+
+/// The example, which cargo builds beside the tests.
+fn example() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let example = test
+        .parent()
+        .and_then(Path::parent)
+        .unwrap()
+        .join("examples/sqlite");
+    assert!(
+        example.is_file(),
+        "{}: missing: cargo build --examples",
+        example.display()
+    );
+    example
+}
+
+/// Whether the tool works here; why not is printed. strace may be there, and ptrace not allowed.
+pub fn works(tool: &str, arguments: &[&str]) -> bool {
+    let skipped = |why: String| {
+        println!("skipped: {tool}: {why}");
+        false
+    };
+    match Command::new(tool).args(arguments).output() {
+        Ok(output) if output.status.success() => true,
+        Ok(output) => skipped(String::from_utf8_lossy(&output.stderr).into_owned()),
+        Err(error) => skipped(error.to_string()),
+    }
+}
+
+/// Whether strace works here.
+pub fn strace_works() -> bool {
+    works("strace", &["-o", "/dev/null", "true"])
+}
+
+/// Whether the sqlite3 command is here.
+pub fn sqlite3_works() -> bool {
+    works("sqlite3", &["--version"])
+}
+
+fn outcome(output: Output) -> Outcome {
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{error}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Runs the workload in a process of its own.
+pub fn run(settings: &Settings) -> Outcome {
+    outcome(
+        Command::new(example())
+            .arg(serde_json::to_string(settings).unwrap())
+            .output()
+            .unwrap(),
+    )
+}
+
+/// Runs the workload under strace: the calls of that set (as `fsync,write`) that succeeded, thread after thread.
+pub fn run_under_strace(settings: &Settings, set: &str) -> (Outcome, Vec<Call>) {
+    let folder = tempfile::tempdir().unwrap();
+    let output = Command::new("strace")
+        // A file for each thread, so no call is cut in two; paths; no data, which may hold anything.
+        .args([
+            "-ff",
+            "-y",
+            "-qq",
+            "-s",
+            "0",
+            "-e",
+            "signal=none",
+            "-e",
+            &format!("trace={set}"),
+            "-o",
+        ])
+        .arg(folder.path().join("trace"))
+        .arg(example())
+        .arg(serde_json::to_string(settings).unwrap())
+        .output()
+        .unwrap();
+    let outcome = outcome(output);
+    let mut calls = Vec::new();
+    for entry in std::fs::read_dir(folder.path()).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        calls.extend(text.lines().filter_map(call));
+    }
+    (outcome, calls)
+}
+
+/// `fsync(4</tmp/x.db-journal>)            = 0`
+fn call(line: &str) -> Option<Call> {
+    let (name, rest) = line.split_once('(')?;
+    let (call, result) = rest.rsplit_once(" = ")?;
+    let (_, path) = call.split_once('<')?;
+    let (path, _) = path.split_once('>')?;
+    Some(Call {
+        name: name.to_owned(),
+        path: path.to_owned(),
+        result: result.parse().ok()?,
+    })
+}
+
+/// What the sqlite3 command answers, line by line.
+pub fn sqlite3(database: &Path, sql: &str) -> Vec<String> {
+    let output = Command::new("sqlite3")
+        .arg(database)
+        .arg(sql)
+        .output()
+        .unwrap();
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && error.is_empty(), "{error}");
+    String::from_utf8(output.stdout)
+        .unwrap()
+        .lines()
+        .map(str::to_owned)
+        .collect()
+}
