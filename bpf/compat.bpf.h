@@ -83,6 +83,8 @@ const volatile struct {
 	__u64 blkdev_bio_end_io;
 	__u64 blkdev_bio_end_io_simple;
 	__u64 blkdev_bio_end_io_async;
+	__u64 submit_bio_wait_endio;
+	__u64 bio_wait_end_io;
 	__u64 journal_end_buffer_io_sync;
 } symbols;
 

@@ -25,17 +25,7 @@ static __always_inline void put_process(struct bio *bio, const struct submitter 
 					__u64 now)
 {
 	struct mostrace_process p = {
-		.head = {
-			.type = MOSTRACE_PROCESS,
-			.size = sizeof(p),
-			.dev = target.disk_dev,
-			.time_ns = now,
-			.sector = BPF_CORE_READ(bio, bi_iter.bi_sector),
-			.bytes = BPF_CORE_READ(bio, bi_iter.bi_size),
-			.cpu = bpf_get_smp_processor_id(),
-			.stage = stage,
-			.flags = s->flags,
-		},
+		.head = entry_head(bio, now, stage),
 		.submit_ns = s->time_ns,
 		.home_sector = MOSTRACE_NONE,
 		.pid = s->pid,
@@ -45,6 +35,7 @@ static __always_inline void put_process(struct bio *bio, const struct submitter 
 		.origin = MOSTRACE_ORIGIN_EMPTY,
 	};
 
+	p.head.flags = s->flags;
 	__builtin_memcpy(p.comm, s->comm, sizeof(p.comm));
 	/* An empty bio has no bvec to read. */
 	if (p.head.bytes && has_data(p.opf))
@@ -53,9 +44,10 @@ static __always_inline void put_process(struct bio *bio, const struct submitter 
 		lose(LOSS_ENTRIES_RING);
 }
 
-/* Makes the entries of a bio, once in its life. */
-static __noinline int record_bio(struct bio *bio, __u8 stage, __u64 now)
+/* Makes the entries of a bio, once in its life. Not static: see walk_pages. */
+__noinline int record_bio(__u64 at, __u32 stage, __u64 now)
 {
+	struct bio *bio = (struct bio *)at;
 	struct submitter *known = recall(bio);
 	struct submitter s = { .flags = MOSTRACE_NO_SUBMITTER, .direct_pos = MOSTRACE_NONE };
 	struct bio *root;
@@ -95,7 +87,7 @@ static long step_record(__u32 i, void *ctx)
 
 	if (!bio)
 		return 1;
-	record_bio(bio, w->stage, w->now);
+	record_bio((__u64)bio, w->stage, w->now);
 	w->bio = BPF_CORE_READ(bio, bi_next);
 	return 0;
 }
@@ -142,7 +134,7 @@ int mostrace_bio_queue(__u64 *ctx)
 	remember_current(bio, now);
 	/* An empty flush is never issued as itself. */
 	if (!BPF_CORE_READ(bio, bi_iter.bi_size) && (s = recall(bio)))
-		record_bio(bio, MOSTRACE_QUEUE, now);
+		record_bio((__u64)bio, MOSTRACE_QUEUE, now);
 	return 0;
 }
 

@@ -7,6 +7,7 @@
 #define MOSTRACE_OWNER_BPF_H
 
 #include "submitter.bpf.h"
+#include "target.bpf.h"
 
 #define JBD2_MAGIC 0xc03b3998U
 
@@ -26,6 +27,21 @@ struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 24);
 } entries SEC(".maps");
+
+/* The head of every entry of a bio. */
+static __always_inline struct mostrace_entry entry_head(struct bio *bio, __u64 now, __u32 stage)
+{
+	return (struct mostrace_entry){
+		.type = MOSTRACE_PROCESS,
+		.size = sizeof(struct mostrace_process),
+		.dev = target.disk_dev,
+		.time_ns = now,
+		.sector = BPF_CORE_READ(bio, bi_iter.bi_sector),
+		.bytes = BPF_CORE_READ(bio, bi_iter.bi_size),
+		.cpu = bpf_get_smp_processor_id(),
+		.stage = stage,
+	};
+}
 
 /* The inode behind a page of the page cache, or NULL if it is not one. */
 static __always_inline struct inode *page_inode(struct page *head)
@@ -118,8 +134,6 @@ struct page_walk {
 	__u32 done;		/* bytes of *bvec already walked */
 	__u32 left;		/* bytes of the bio still to walk */
 	__u64 sector;
-	__u8 first_origin;
-	__u8 started;
 	struct run run;
 	const struct mostrace_entry *like;
 };
@@ -130,6 +144,12 @@ static __always_inline void close_run(struct page_walk *w)
 		put_run(&w->run, w->like);
 	w->run.bytes = 0;
 }
+
+/*
+ * Always 0, which the verifier cannot know: adding it takes away the bounds of a loop's counters,
+ * so that the states of two rounds are alike and it stops walking the loop.
+ */
+static volatile __u32 zero;
 
 static long step_page(__u32 i, void *ctx)
 {
@@ -164,11 +184,6 @@ static long step_page(__u32 i, void *ctx)
 
 	head = page_head(page);
 	inode = page_inode(head);
-	if (!w->started) {
-		w->started = 1;
-		w->first_origin = !inode ? MOSTRACE_ORIGIN_UNKNOWN :
-				  is_bdev(inode) ? MOSTRACE_ORIGIN_BDEV : MOSTRACE_ORIGIN_FILE;
-	}
 	offset = (page_index(page, head) << page_shift) + at;
 	if (w->run.bytes && (w->run.inode != inode || w->run.offset + w->run.bytes != offset))
 		close_run(w);
@@ -178,10 +193,10 @@ static long step_page(__u32 i, void *ctx)
 			w->run.offset = offset;
 			w->run.sector = w->sector;
 		}
-		w->run.bytes += chunk;
+		w->run.bytes += chunk + zero;
 	}
-	w->done += chunk;
-	w->left -= chunk;
+	w->done += chunk + zero;
+	w->left -= chunk + zero;
 	w->sector += chunk >> 9;
 	return 0;
 }
@@ -189,23 +204,48 @@ static long step_page(__u32 i, void *ctx)
 #define PAGES_MAX 8192
 #define PAGES_MAX_UNROLLED 64
 
-static __always_inline __u8 walk_pages(struct bio *bio, const struct mostrace_entry *like)
+/* The bvec that bi_iter stands at. */
+static __always_inline struct bio_vec *bio_first_bvec(struct bio *bio)
 {
+	return (struct bio_vec *)((char *)BPF_CORE_READ(bio, bi_io_vec) +
+		(__u64)BPF_CORE_READ(bio, bi_iter.bi_idx) * bpf_core_type_size(struct bio_vec));
+}
+
+static __always_inline struct page *bio_first_page(struct bio *bio)
+{
+	struct bio_vec *bvec = bio_first_bvec(bio);
+	__u64 at = BPF_CORE_READ(bvec, bv_offset) + BPF_CORE_READ(bio, bi_iter.bi_bvec_done);
+
+	return (struct page *)((char *)BPF_CORE_READ(bvec, bv_page) +
+			       (at >> page_shift) * bpf_core_type_size(struct page));
+}
+
+/*
+ * Makes the file entries of a page-cache bio; returns the origin of its first page. Not static,
+ * so that the verifier walks it once and not anew for every way that leads here; such a function
+ * takes only scalars on 5.10.
+ */
+__noinline int walk_pages(__u64 at, __u64 now, __u32 stage)
+{
+	struct bio *bio = (struct bio *)at;
+	struct inode *first = page_inode(page_head(bio_first_page(bio)));
+	struct mostrace_entry like = entry_head(bio, now, stage);
 	struct page_walk w = {
-		.bvec = (struct bio_vec *)((char *)BPF_CORE_READ(bio, bi_io_vec) +
-			(__u64)BPF_CORE_READ(bio, bi_iter.bi_idx) * bpf_core_type_size(struct bio_vec)),
+		.bvec = bio_first_bvec(bio),
 		.done = BPF_CORE_READ(bio, bi_iter.bi_bvec_done),
 		.left = BPF_CORE_READ(bio, bi_iter.bi_size),
 		.sector = BPF_CORE_READ(bio, bi_iter.bi_sector),
 		.run.origin = MOSTRACE_ORIGIN_FILE,
-		.like = like,
+		.like = &like,
 	};
 
 	REPEAT(PAGES_MAX, PAGES_MAX_UNROLLED, step_page, &w);
 	close_run(&w);
 	if (w.left)
 		lose(LOSS_PAGES_CUT);
-	return w.first_origin;
+	if (!first)
+		return MOSTRACE_ORIGIN_UNKNOWN;
+	return is_bdev(first) ? MOSTRACE_ORIGIN_BDEV : MOSTRACE_ORIGIN_FILE;
 }
 
 static __always_inline __u8 direct_owner(struct bio *bio, struct bio *root,
@@ -232,13 +272,29 @@ static __always_inline __u8 direct_owner(struct bio *bio, struct bio *root,
 	return MOSTRACE_ORIGIN_DIRECT;
 }
 
-static __always_inline bool is_raw_direct(struct bio *root)
+/* A process's memory as the buffer of direct IO: anonymous, or a file of another device. */
+static __always_inline bool is_users_memory(struct bio *bio)
+{
+	struct page *head = page_head(bio_first_page(bio));
+	struct inode *inode = page_inode(head);
+
+	if (!inode)
+		return page_mapping(head) != 0;
+	return !is_bdev(inode) && bio_dev(bio) && BPF_CORE_READ(inode, i_sb, s_dev) != bio_dev(bio);
+}
+
+/* Direct IO of a block device; its short, synchronous form goes through submit_bio_wait. */
+static __always_inline bool is_raw_direct(struct bio *bio, struct bio *root)
 {
 	__u64 end_io = (__u64)BPF_CORE_READ(root, bi_end_io);
 
-	return end_io && (end_io == symbols.blkdev_bio_end_io ||
-			  end_io == symbols.blkdev_bio_end_io_simple ||
-			  end_io == symbols.blkdev_bio_end_io_async);
+	if (!end_io)
+		return false;
+	if (end_io == symbols.blkdev_bio_end_io || end_io == symbols.blkdev_bio_end_io_simple ||
+	    end_io == symbols.blkdev_bio_end_io_async)
+		return true;
+	return (end_io == symbols.submit_bio_wait_endio || end_io == symbols.bio_wait_end_io) &&
+	       is_users_memory(bio);
 }
 
 /* The buffer_head of a single-buffer bio (submit_bh), or NULL. */
@@ -336,7 +392,7 @@ static __always_inline void find_owner(struct bio *bio, const struct submitter *
 		p->origin = direct_owner(bio, root, s, &p->head);
 		return;
 	}
-	if (is_raw_direct(root)) {
+	if (is_raw_direct(bio, root)) {
 		p->origin = MOSTRACE_ORIGIN_RAW;
 		return;
 	}
@@ -345,7 +401,7 @@ static __always_inline void find_owner(struct bio *bio, const struct submitter *
 		p->origin = MOSTRACE_ORIGIN_JOURNAL;
 		return;
 	}
-	p->origin = walk_pages(bio, &p->head);
+	p->origin = walk_pages((__u64)bio, p->head.time_ns, p->head.stage);
 }
 
 #endif

@@ -4,6 +4,8 @@
 //! A shell waits on a pipe from the recorder. The pipe closes when the recorder
 //! lets go, or dies in whatever way, SIGKILL included; then the shell undoes.
 //! There is no second way to undo, so that the one there is, is used every time.
+//! A write is tried again for a while: ftrace refuses a change of tracer as long as
+//! the dying recorder still holds its pipes.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -17,7 +19,10 @@ trap '' INT TERM HUP
 read -r _
 while [ $# -gt 0 ]; do
     case $1 in
-    write) echo "$3" >"$2"; shift 3 ;;
+    write)
+        tries=0
+        until echo "$3" >"$2" || [ $((tries += 1)) -gt 50 ]; do sleep 0.1; done
+        shift 3 ;;
     interrupt) kill -INT "$2"; shift 2 ;;
     esac
 done 2>/dev/null

@@ -182,12 +182,14 @@ fn configure(open: &mut OpenMostraceSkel<'_>, device: &Device) -> Result<()> {
     rodata.args.rq_issue = request("block_rq_issue")?;
     rodata.args.rq_merge = request("block_rq_merge")?;
     rodata.args.rq_requeue = request("block_rq_requeue")?;
-    let [chain, dio, blkdev, simple, asynchronous, jbd2] = kernel::addresses([
+    let [chain, dio, blkdev, simple, asynchronous, wait, wait_new, jbd2] = kernel::addresses([
         "bio_chain_endio",
         "iomap_dio_bio_end_io",
         "blkdev_bio_end_io",
         "blkdev_bio_end_io_simple",
         "blkdev_bio_end_io_async",
+        "submit_bio_wait_endio",
+        "bio_wait_end_io",
         "journal_end_buffer_io_sync",
     ]);
     rodata.symbols.bio_chain_endio = chain;
@@ -195,6 +197,8 @@ fn configure(open: &mut OpenMostraceSkel<'_>, device: &Device) -> Result<()> {
     rodata.symbols.blkdev_bio_end_io = blkdev;
     rodata.symbols.blkdev_bio_end_io_simple = simple;
     rodata.symbols.blkdev_bio_end_io_async = asynchronous;
+    rodata.symbols.submit_bio_wait_endio = wait;
+    rodata.symbols.bio_wait_end_io = wait_new;
     rodata.symbols.journal_end_buffer_io_sync = jbd2;
     Ok(())
 }

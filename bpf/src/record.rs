@@ -84,6 +84,10 @@ pub fn record(options: &Options) -> Result<Outcome> {
             options.device.display()
         )));
     }
+    if options.snapshot && is_ext4(filesystem.as_ref()) {
+        command::check(&["e2image".into()])
+            .map_err(|e| Error::unfit(format!("{e}: install e2fsprogs, or give --no-snapshot")))?;
+    }
     let (folder, packed) = split_output(&options.output);
     if packed && options.output.exists() {
         return Err(Error::unfit(format!("{}: exists already", options.output.display())));
@@ -129,7 +133,6 @@ fn first_manifest(
         kernel: kernel::describe(),
         device: device.info.clone(),
         filesystem,
-        clock: clock::now(),
         command: (!options.argv.is_empty()).then(|| manifest::Command {
             argv: options.argv.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
             exit_status: None,
@@ -151,6 +154,7 @@ fn capture(
     }
     let mut storage = MaybeUninit::uninit();
     let mut tracing = Tracing::start(options, device, names.clone(), bundle, &mut storage, manifest)?;
+    manifest.clock = clock::now();
     manifest.sources = manifest::Sources {
         events: tracing.source.name().into(),
         entries: if tracing.probes.is_some() { "bpf" } else { "none" }.into(),
@@ -175,7 +179,7 @@ fn capture(
     }
     manifest.payload = read_payload(payload.path())?;
     if options.snapshot {
-        take_snapshot(device, bundle, manifest)?;
+        take_snapshot(device, bundle, manifest);
     }
     manifest.state = State::Complete;
     bundle.put_manifest(manifest)?;
@@ -347,14 +351,20 @@ fn sync_filesystem(mount: &Path, tracing: &mut Tracing<'_>) -> Result<()> {
     }
 }
 
-fn take_snapshot(device: &Device, bundle: &Writer, manifest: &mut Manifest) -> Result<()> {
-    let kind = manifest.filesystem.as_ref().map(|f| f.kind.as_str());
-    match kind {
-        Some("ext4" | "ext3" | "ext2") => manifest.snapshot = Some(snapshot::ext4(device, bundle.dir())?),
-        Some(other) => manifest.notes.push(format!("no snapshot: {other} is not supported yet")),
-        None => {}
+fn is_ext4(filesystem: Option<&manifest::Filesystem>) -> bool {
+    filesystem.is_some_and(|f| ["ext4", "ext3", "ext2"].contains(&f.kind.as_str()))
+}
+
+/// A trace without a snapshot is worth keeping: what keeps it from being taken is a note.
+fn take_snapshot(device: &Device, bundle: &Writer, manifest: &mut Manifest) {
+    if is_ext4(manifest.filesystem.as_ref()) {
+        match snapshot::ext4(device, bundle.dir()) {
+            Ok(snapshot) => manifest.snapshot = Some(snapshot),
+            Err(e) => manifest.notes.push(format!("no snapshot: {e}")),
+        }
+    } else if let Some(other) = &manifest.filesystem {
+        manifest.notes.push(format!("no snapshot: {} is not supported yet", other.kind));
     }
-    Ok(())
 }
 
 fn read_payload(path: &Path) -> Result<Option<manifest::Payload>> {

@@ -77,7 +77,10 @@ pub fn has_blk(tracefs: &Path) -> Result<()> {
     }
     let current = read_line(tracefs.join("current_tracer"))?;
     if current != "nop" {
-        return Err(Error::unfit(format!("ftrace is in use: current_tracer is {current}")));
+        return Err(Error::unfit(format!(
+            "ftrace is in use: current_tracer is {current} (to free it: echo nop > {})",
+            tracefs.join("current_tracer").display()
+        )));
     }
     Ok(())
 }
@@ -161,6 +164,8 @@ impl EventSource for Ftrace {
         write_line(&self.enable, "0")?;
         self.drain()?;
         self.lost = lost(&self.tracefs, &self.pipes);
+        // The tracer cannot be changed while its pipes are open.
+        self.pipes.clear();
         drop(self.guard.take());
         Ok(())
     }

@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Captures on loop-mounted ext4, held against FIEMAP, the writers' own pids and debugfs' logdump.
+//!
+//! Needs root, loop devices and BTF; says why where it skips.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard};
+
+use mostrace_bundle::entry::{Flags, Jbd2, NONE, Origin, RawProcess, Stage};
+use mostrace_bundle::{Bundle, Entry, entry::FileEntry, layout};
+use mostrace_capture::{Choice, Options, Outcome, record};
+
+#[path = "../../analyzer/tests/common/loopdev.rs"]
+mod loopdev;
+use loopdev::{LoopExt4, LoopOptions};
+
+/// One at a time: ftrace has one user, and the signal handlers are the process's.
+static ONE: Mutex<()> = Mutex::new(());
+
+/// None, with the reason printed, where captures are not possible.
+fn privileged() -> Option<MutexGuard<'static, ()>> {
+    let btf = Path::new("/sys/kernel/btf/vmlinux").exists();
+    let why = loopdev::privileged().and(if btf { Ok(()) } else { Err("no BTF".to_owned()) });
+    match why {
+        Ok(()) => Some(ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)),
+        Err(why) => {
+            println!("skipped: {why}");
+            None
+        }
+    }
+}
+
+struct Captured {
+    _dir: tempfile::TempDir,
+    bundle: Bundle,
+    outcome: Outcome,
+    process: Vec<RawProcess>,
+    file: Vec<FileEntry>,
+}
+
+fn options(device: &Path, output: PathBuf, source: Choice, script: &str) -> Options {
+    Options {
+        device: device.to_owned(),
+        output,
+        source,
+        entries: true,
+        files: "all".into(),
+        limit: None,
+        sync: true,
+        snapshot: false,
+        argv: ["sh", "-ec", script].map(Into::into).to_vec(),
+    }
+}
+
+fn capture(device: &Path, source: Choice, script: &str) -> Captured {
+    let dir = tempfile::tempdir().unwrap();
+    let output = dir.path().join("t.most");
+    let outcome = record(&options(device, output.clone(), source, script)).unwrap();
+    assert_eq!(outcome.exit_status, 0, "the script failed");
+    let bundle = Bundle::open(&output).unwrap();
+    let (mut process, mut file) = (Vec::new(), Vec::new());
+    for name in [layout::PROCESS, layout::FILE] {
+        for entry in bundle.table(name, false).unwrap().unwrap() {
+            match entry.unwrap() {
+                Entry::Process(p) => process.push(p),
+                Entry::File(f) => file.push(f),
+            }
+        }
+    }
+    Captured { _dir: dir, bundle, outcome, process, file }
+}
+
+/// A record of a v7 event file: action's number, category bits, sector, bytes.
+struct Event {
+    time: u64,
+    what: u32,
+    category: u32,
+    sector: u64,
+    bytes: u32,
+}
+
+const ISSUE: u32 = 7;
+const DISCARD: u32 = 1 << 13;
+
+impl Captured {
+    fn events(&self) -> Vec<Event> {
+        let mut events = Vec::new();
+        for path in self.bundle.event_files() {
+            let data = fs::read(path).unwrap();
+            let mut at = 0;
+            while at < data.len() {
+                let u32_at = |o: usize| u32::from_le_bytes(data[at + o..at + o + 4].try_into().unwrap());
+                let u64_at = |o: usize| u64::from_le_bytes(data[at + o..at + o + 8].try_into().unwrap());
+                assert_eq!(u32_at(0), 0x6561_7407, "magic at byte {at} of {}", path.display());
+                let action = u32_at(28);
+                let (what, category) = (action & 0xff, action >> 16);
+                events.push(Event {
+                    time: u64_at(8),
+                    what,
+                    category,
+                    sector: u64_at(16),
+                    bytes: u32_at(24),
+                });
+                at += 48 + usize::from(u16::from_le_bytes(data[at + 46..at + 48].try_into().unwrap()));
+            }
+        }
+        events
+    }
+
+    /// Sectors that process entries cover.
+    fn covered(&self) -> HashSet<u64> {
+        let range = |p: &RawProcess| {
+            let (start, bytes) = (p.head.sector.get(), u64::from(p.head.bytes.get()));
+            start..start + bytes / 512
+        };
+        self.process.iter().flat_map(range).collect()
+    }
+
+    fn assert_nothing_lost(&self) {
+        for (what, lost) in &self.outcome.manifest.losses {
+            assert_eq!(*lost, 0, "{what}");
+        }
+    }
+}
+
+/// FIEMAP of a file through filefrag: device sector → sector of the file.
+fn fiemap(path: &Path, start: u64) -> HashMap<u64, u64> {
+    let out = Command::new("filefrag").args(["-b512", "-e"]).arg(path).output().unwrap();
+    assert!(out.status.success());
+    let mut map = HashMap::new();
+    for line in String::from_utf8_lossy(&out.stdout).lines() {
+        let Some((index, rest)) = line.trim().split_once(':') else { continue };
+        if index.parse::<u32>().is_err() {
+            continue;
+        }
+        let n: Vec<u64> = rest
+            .split(|c: char| !c.is_ascii_digit())
+            .filter_map(|t| t.parse().ok())
+            .take(4)
+            .collect();
+        let [logical, last, physical, _] = n[..] else { panic!("filefrag: {line}") };
+        map.extend((0..=last - logical).map(|i| (start + physical + i, logical + i)));
+    }
+    map
+}
+
+/// Writers at once, each a process of its own; each leaves its pid in `NAME.pid` outside the filesystem.
+fn writers(mount: &Path, pids: &Path) -> String {
+    let job = |name: &str, command: &str| {
+        format!("({command}) >/dev/null 2>&1 & echo $! > {}/{name}.pid\n", pids.display())
+    };
+    let fio = |name: &str, args: &str| {
+        job(
+            name,
+            &format!("exec fio --thread --name=x --filename={name} --size=2m {args}"),
+        )
+    };
+    format!(
+        "cd {}\n{}{}{}{}{}wait\n",
+        mount.display(),
+        job("buffered", "exec dd if=/dev/urandom of=buffered bs=64k count=32 conv=fsync"),
+        job("direct", "exec dd if=/dev/urandom of=direct bs=256k count=8 oflag=direct"),
+        fio("uring", "--ioengine=io_uring --direct=1 --rw=randwrite --bs=16k --iodepth=8"),
+        fio("aio", "--ioengine=libaio --direct=1 --rw=write --bs=128k --iodepth=4"),
+        fio("mmap", "--ioengine=mmap --rw=randwrite --bs=4k --end_fsync=1"),
+    )
+}
+
+const WRITERS: [&str; 5] = ["buffered", "direct", "uring", "aio", "mmap"];
+
+#[test]
+fn privileged_writers_under_every_scheduler() {
+    let Some(_one) = privileged() else { return };
+    let available = fs::read_to_string("/sys/block/loop0/queue/scheduler").unwrap_or_default();
+    for scheduler in ["none", "mq-deadline", "bfq"] {
+        if !available.replace(['[', ']'], " ").split_whitespace().any(|s| s == scheduler) {
+            println!("skipped: this kernel has no scheduler {scheduler}");
+            continue;
+        }
+        let disk = LoopExt4::new(&LoopOptions {
+            scheduler: Some(scheduler.into()),
+            ..LoopOptions::default()
+        })
+        .unwrap();
+        // Small requests: large bios are split.
+        let name = disk.disk().file_name().unwrap().to_owned();
+        let queue = Path::new("/sys/block").join(name).join("queue");
+        fs::write(queue.join("max_sectors_kb"), "16").unwrap();
+        let pids = tempfile::tempdir().unwrap();
+        let got = capture(disk.device(), Choice::Bpf, &writers(&disk.mount_point(), pids.path()));
+        got.assert_nothing_lost();
+        assert_eq!(got.bundle.manifest().device.scheduler, scheduler);
+        for name in WRITERS {
+            check_writer(&got, &disk, name, pids.path());
+        }
+        check_every_issue_has_an_entry(&got);
+        let stages: HashSet<u8> = got.process.iter().map(|p| p.head.stage.0).collect();
+        assert!(
+            stages.contains(&(if scheduler == "none" { Stage::ISSUE } else { Stage::INSERT }).0),
+            "{scheduler}: {stages:?}"
+        );
+    }
+}
+
+/// Every file entry of `name` agrees with FIEMAP, all of the file was seen, and every write of it
+/// was submitted by its writer.
+fn check_writer(got: &Captured, disk: &LoopExt4, name: &str, pids: &Path) {
+    let path = disk.mount_point().join(name);
+    let ino = path.metadata().unwrap().ino();
+    let truth = fiemap(&path, disk.start_sector());
+    let pid: u32 = fs::read_to_string(pids.join(format!("{name}.pid"))).unwrap().trim().parse().unwrap();
+    let mut seen = HashSet::new();
+    for entry in got.file.iter().filter(|f| f.raw.ino.get() == ino) {
+        assert_eq!(entry.name, name.as_bytes());
+        let (sector, offset) = (entry.raw.head.sector.get(), entry.raw.offset.get());
+        for i in 0..u64::from(entry.raw.head.bytes.get()) / 512 {
+            assert_eq!(truth.get(&(sector + i)), Some(&(offset / 512 + i)), "{name}: sector {}", sector + i);
+            seen.insert(sector + i);
+        }
+    }
+    assert_eq!(seen.len(), truth.len(), "{name}: sectors seen against FIEMAP");
+    let direct = ["direct", "uring", "aio"].contains(&name);
+    let of_file = |p: &&RawProcess| truth.contains_key(&p.head.sector.get());
+    for entry in got.process.iter().filter(of_file) {
+        assert_eq!(entry.origin, if direct { Origin::DIRECT } else { Origin::FILE }, "{name}");
+        // mmap's pages may be written back by a flusher before its fsync.
+        if name != "mmap" {
+            assert_eq!(entry.tgid.get(), pid, "{name}: submitter");
+        }
+    }
+}
+
+fn check_every_issue_has_an_entry(got: &Captured) {
+    let covered = got.covered();
+    let issued: Vec<Event> =
+        got.events().into_iter().filter(|e| e.what == ISSUE && e.category & DISCARD == 0).collect();
+    assert!(issued.len() > 100);
+    for e in issued {
+        for sector in e.sector..e.sector + u64::from(e.bytes) / 512 {
+            assert!(covered.contains(&sector), "sector {sector} was issued without a process entry");
+        }
+    }
+}
+
+#[test]
+fn privileged_a_partition_and_its_disk() {
+    let Some(_one) = privileged() else { return };
+    let disk = LoopExt4::new(&LoopOptions { partitioned: true, ..LoopOptions::default() }).unwrap();
+    let start = disk.start_sector();
+    assert!(start > 0);
+    let file = disk.mount_point().join("f");
+    // The first partition, beside the filesystem, is written raw.
+    let first = PathBuf::from(format!("{}p1", disk.disk().display()));
+    let script = format!(
+        "dd if=/dev/zero of={} bs=4k count=16 oflag=direct 2>/dev/null\n\
+         dd if=/dev/zero of={} bs=1M count=2 oflag=direct 2>/dev/null\n\
+         dd if=/dev/urandom of={} bs=64k count=8 conv=fsync 2>/dev/null",
+        first.display(),
+        first.display(),
+        file.display()
+    );
+    for device in [disk.device(), disk.disk()] {
+        for source in [Choice::Bpf, Choice::Ftrace] {
+            let got = capture(device, source, &script);
+            got.assert_nothing_lost();
+            let ino = file.metadata().unwrap().ino();
+            let truth = fiemap(&file, start);
+            let entries: Vec<_> = got.file.iter().filter(|f| f.raw.ino.get() == ino).collect();
+            assert!(!entries.is_empty());
+            assert!(entries.iter().all(|f| truth.contains_key(&f.raw.head.sector.get())));
+            let raw = got.process.iter().filter(|p| p.origin == Origin::RAW).count();
+            let whole = device == disk.disk();
+            assert_eq!(raw > 0, whole, "the other partition's writes, {source}");
+            if !whole {
+                assert!(got.process.iter().all(|p| p.head.bytes.get() == 0 || p.head.sector.get() >= start));
+            }
+            check_covered(&got, start, whole);
+        }
+    }
+}
+
+fn check_covered(got: &Captured, start: u64, whole: bool) {
+    let covered = got.covered();
+    for e in got.events().iter().filter(|e| e.what == ISSUE && e.bytes > 0) {
+        assert!(covered.contains(&e.sector), "sector {}", e.sector);
+        assert!(whole || e.sector >= start);
+    }
+}
+
+#[test]
+fn privileged_ftrace_and_bpf_tell_the_same() {
+    let Some(_one) = privileged() else { return };
+    let disk = LoopExt4::new(&LoopOptions {
+        scheduler: Some("mq-deadline".into()),
+        mount_options: "discard".into(),
+        // No initialisation in the background.
+        mkfs: ["-E", "lazy_itable_init=0,lazy_journal_init=0"].map(str::to_owned).to_vec(),
+        ..LoopOptions::default()
+    })
+    .unwrap();
+    let pids = tempfile::tempdir().unwrap();
+    let script = format!(
+        "sleep 1; {}rm {}/direct {}/mmap; sync; sleep 2",
+        writers(&disk.mount_point(), pids.path()),
+        disk.mount_point().display(),
+        disk.mount_point().display()
+    );
+    // The BPF capture runs inside the ftrace one, and the queue is quiet at its start and end.
+    let dir = tempfile::tempdir().unwrap();
+    let outer = dir.path().join("outer.most");
+    let mut around = options(disk.device(), outer.clone(), Choice::Ftrace, "");
+    around.argv.clear();
+    around.sync = false;
+    around.limit = Some(std::time::Duration::from_secs(12));
+    let device = disk.device().to_owned();
+    let outer_run = std::thread::spawn(move || record(&around).unwrap());
+    while !outer.join(layout::MANIFEST).exists() && !outer_run.is_finished() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let inner = capture(&device, Choice::Bpf, &script);
+    let outcome = outer_run.join().unwrap();
+    assert!(outcome.manifest.losses.values().all(|l| *l == 0));
+    inner.assert_nothing_lost();
+    let outer = Captured {
+        bundle: Bundle::open(&outer).unwrap(),
+        _dir: dir,
+        outcome,
+        process: Vec::new(),
+        file: Vec::new(),
+    };
+    let clock = inner.bundle.manifest().clock;
+    let quiet = 300_000_000;
+    let common = clock.start_mono_ns + quiet..clock.stop_mono_ns - quiet;
+    let count = |c: &Captured| {
+        let mut counts = BTreeMap::new();
+        let notify = 1 << 10;
+        for e in c.events().iter().filter(|e| e.category & notify == 0 && common.contains(&e.time)) {
+            *counts.entry((e.what, e.category)).or_insert(0u32) += 1;
+        }
+        counts
+    };
+    let counts = count(&inner);
+    assert!(counts.values().sum::<u32>() > 1000);
+    assert_eq!(count(&outer), counts);
+}
+
+#[test]
+fn privileged_names_of_unlinked_linked_and_long() {
+    let Some(_one) = privileged() else { return };
+    let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
+    let long = "n".repeat(247) + "-journal";
+    let script = format!(
+        "cd {}\n\
+         dd if=/dev/urandom of={long} bs=4k count=4 conv=fsync 2>/dev/null\n\
+         dd if=/dev/urandom of=two-journal bs=4k count=4 2>/dev/null; ln two-journal second\n\
+         sync two-journal\n\
+         exec 3<>gone-wal; dd if=/dev/urandom bs=4k count=4 >&3 2>/dev/null; rm gone-wal; sync /dev/fd/3\n\
+         dd if=/dev/urandom of=plain bs=4k count=4 conv=fsync 2>/dev/null",
+        disk.mount_point().display()
+    );
+    let dir = tempfile::tempdir().unwrap();
+    let mut opts = options(disk.device(), dir.path().join("t.most"), Choice::Bpf, &script);
+    opts.files = "temp".into();
+    record(&opts).unwrap();
+    let bundle = Bundle::open(&opts.output).unwrap();
+    let mut named: HashMap<Vec<u8>, Flags> = HashMap::new();
+    for entry in bundle.table(layout::FILE, false).unwrap().unwrap() {
+        let Entry::File(f) = entry.unwrap() else { panic!("a process entry in the file table") };
+        named.insert(f.name, f.raw.head.flags);
+        assert_eq!(f.raw.parent.get(), 2, "the root directory");
+    }
+    assert!(named.contains_key(long.as_bytes()), "{named:?}");
+    assert!(named[&b"gone-wal"[..]].has(Flags::UNLINKED));
+    let linked = named.get(&b"two-journal"[..]).or(named.get(&b"second"[..]));
+    // Either name may be the first; only the temporary one is kept under `temp`.
+    assert!(linked.is_some_and(|f| f.has(Flags::HARDLINKED)) || named.contains_key(&b""[..]));
+    assert!(!named.contains_key(&b"plain"[..]), "not asked for");
+    assert!(named[&b""[..]].has(Flags::NAME_WITHHELD));
+}
+
+/// `debugfs logdump -a`: (journal block → (transaction, home block)) of every logged copy.
+fn logdump(image: &Path) -> HashMap<(u32, u64), u64> {
+    let out = Command::new("debugfs").args(["-R", "logdump -aO"]).arg(image).output().unwrap();
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    let mut found = HashMap::new();
+    let mut tid = 0;
+    for line in text.lines().map(str::trim_start) {
+        let n: Vec<u64> =
+            line.split(|c: char| !c.is_ascii_digit()).filter_map(|t| t.parse().ok()).collect();
+        if line.starts_with("Found expected sequence") {
+            tid = u32::try_from(n[0]).unwrap();
+        } else if line.starts_with("FS block") {
+            // FS block 276 logged at journal block 2 (flags 0x0)
+            found.insert((tid, n[1]), n[0]);
+        }
+    }
+    found
+}
+
+/// The home block that each live entry carries is the one that the journal on disk says.
+#[test]
+fn privileged_journalled_copies_know_their_home() {
+    let Some(_one) = privileged() else { return };
+    for (mode, blocks) in [("data=ordered", "4096"), ("data=ordered", "1024"), ("data=journal", "4096")] {
+        let mut disk = LoopExt4::new(&LoopOptions {
+            mkfs: ["-b", blocks, "-J", "size=8"].map(str::to_owned).to_vec(),
+            mount_options: mode.into(),
+            ..LoopOptions::default()
+        })
+        .unwrap();
+        let per_block = blocks.parse::<u64>().unwrap() / 512;
+        let script = format!(
+            "cd {}; for i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo $i > f$i; mkdir d$i; sync f$i; done",
+            disk.mount_point().display()
+        );
+        let got = capture(disk.device(), Choice::Bpf, &script);
+        got.assert_nothing_lost();
+        disk.unmount().unwrap();
+        let truth = logdump(&disk.image());
+        let journal = journal_blocks(&disk.image(), per_block);
+        let copies: Vec<&RawProcess> = got
+            .process
+            .iter()
+            .filter(|p| p.jbd2 == Jbd2::METADATA_COPY || p.jbd2 == Jbd2::DATA_COPY)
+            .collect();
+        let mut checked = 0;
+        for copy in &copies {
+            let at = journal[&copy.head.sector.get()];
+            if let Some(home) = truth.get(&(copy.tid.get(), at)) {
+                assert_eq!(copy.home_sector.get(), home * per_block, "{mode}, journal block {at}");
+                checked += 1;
+            }
+        }
+        println!("{mode}, {blocks}-byte blocks: {checked} of {} copies checked against logdump", copies.len());
+        assert!(checked >= 30, "logdump knows only {checked} of {} copies", copies.len());
+        assert_eq!(checked, copies.len(), "{mode}: every copy stands in the journal");
+        let kinds: HashSet<u8> = got.process.iter().map(|p| p.jbd2.0).collect();
+        assert!(kinds.contains(&Jbd2::DESCRIPTOR.0) && kinds.contains(&Jbd2::COMMIT.0));
+        assert_eq!(kinds.contains(&Jbd2::DATA_COPY.0), mode == "data=journal");
+        assert!(got.process.iter().all(|p| p.jbd2 != Jbd2::NONE || p.home_sector.get() == NONE));
+    }
+}
+
+/// First sector of a journal block → its number in the journal, by debugfs.
+fn journal_blocks(image: &Path, per_block: u64) -> HashMap<u64, u64> {
+    let out = Command::new("debugfs").args(["-R", "blocks <8>"]).arg(image).output().unwrap();
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    (0..)
+        .zip(text.split_whitespace().map(|b| b.parse::<u64>().unwrap()))
+        .map(|(i, block)| (block * per_block, i))
+        .collect()
+}
