@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which files keep their names in the file table.
 
-use globset::{Glob, GlobSet, GlobSetBuilder};
+use glob::Pattern;
 
 use crate::error::{Error, Result};
 
@@ -13,7 +13,7 @@ pub const TEMPORARY: &[&str] =
 #[derive(Clone, Debug)]
 pub struct NameFilter {
     spelling: String,
-    globs: Option<GlobSet>,
+    globs: Option<Vec<Pattern>>,
 }
 
 impl NameFilter {
@@ -35,20 +35,16 @@ impl NameFilter {
         &self.spelling
     }
 
-    /// Whether a file of this name was asked for.
+    /// Whether a file of this name was asked for. Bytes that are no UTF-8 match `?` and `*`.
     pub fn keeps(&self, name: &[u8]) -> bool {
-        use std::os::unix::ffi::OsStrExt;
-        let path = std::path::Path::new(std::ffi::OsStr::from_bytes(name));
-        self.globs.as_ref().is_none_or(|g| g.is_match(path))
+        let name = String::from_utf8_lossy(name);
+        self.globs.as_ref().is_none_or(|globs| globs.iter().any(|g| g.matches(&name)))
     }
 }
 
-fn set(globs: &[&str]) -> Result<GlobSet> {
-    let mut builder = GlobSetBuilder::new();
-    for glob in globs {
-        builder.add(Glob::new(glob).map_err(|e| Error::unfit(format!("--files: {e}")))?);
-    }
-    builder.build().map_err(|e| Error::unfit(format!("--files: {e}")))
+fn set(globs: &[&str]) -> Result<Vec<Pattern>> {
+    let parse = |g: &&str| Pattern::new(g).map_err(|e| Error::unfit(format!("--files {g}: {e}")));
+    globs.iter().map(parse).collect()
 }
 
 #[cfg(test)]

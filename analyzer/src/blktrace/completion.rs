@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A completion: what one C event finished, and the life that led there.
+//!
+//! Discards are completions with bytes, [`BLK_TC_DISCARD`](super::action::BLK_TC_DISCARD) in their
+//! action, and no data; write zeroes are writes (v8 has a category bit for them, v7 has not). A
+//! flush is a completion of 0 bytes: of the flush bio itself, of a write's flush sequence (after
+//! the completion of its bytes), or, neither read nor write, of the flush machinery's own request,
+//! which has no bio.
 
 /// One bio (or the part of one that this completion covers), as its Q event told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,9 +14,10 @@ pub struct Part {
     pub sector: u64,
     /// Length in bytes.
     pub bytes: u32,
-    /// Time of Q; None if Q was not seen.
+    /// Time of Q; None if Q was not seen, or if it cannot be told which of several Qs it was.
     pub q_ns: Option<u64>,
-    /// The thread that queued it (Q runs in the submitter); None if Q was not seen.
+    /// The thread that queued it (Q runs in the submitter); None if Q was not seen, or if bios of
+    /// several threads were under way to the same sectors.
     pub pid: Option<u32>,
 }
 
@@ -29,7 +36,7 @@ pub struct Completion {
     pub bytes: u32,
     /// `error` of the record, an errno, 0 for success.
     pub error: u16,
-    /// Time of the last D before C.
+    /// Time of the last D before C; at the end of a flush sequence that of its data.
     pub d_ns: Option<u64>,
     /// Time of I, where the request was inserted.
     pub i_ns: Option<u64>,

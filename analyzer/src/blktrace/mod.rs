@@ -1,4 +1,39 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reading blktrace's per-CPU files.
+//! Reading blktrace's per-CPU files: records → events in time order → completions.
+//!
+//! ```text
+//! x.blktrace.0 ─ CpuFile ┐
+//! x.blktrace.1 ─ CpuFile ┼─ Trace (events) ─ LifeCycles ─ Completion { parts }
+//! x.blktrace.2 ─ CpuFile ┘         └─ Names, Counts, WallClock
+//! ```
+//!
+//! [`find::find`] turns a basename into the files, [`Trace::open`] merges them, and [`Completions`]
+//! does the whole way. Memory is bounded by the number of files and of requests in flight, never
+//! by the length of the trace.
 
+pub mod action;
 pub mod completion;
+pub mod completions;
+pub mod counts;
+mod cpu_file;
+pub mod error;
+pub mod event;
+pub mod find;
+pub mod lifecycle;
+pub mod names;
+pub mod record;
+mod request;
+pub mod rwbs;
+mod spans;
+pub mod trace;
+
+pub use completion::{Completion, Part};
+pub use completions::Completions;
+pub use counts::Counts;
+pub use error::Error;
+pub use event::Event;
+pub use find::find;
+pub use lifecycle::LifeCycles;
+pub use names::{Names, WallClock};
+pub use rwbs::rwbs;
+pub use trace::{Notice, Partial, Trace};

@@ -40,4 +40,4 @@ python3 "$here/capture.py" "$dev" "$out/ext4-sqlite" "
     cd '$tmp/mnt'
     sqlite3 t.db 'create table t(a); insert into t values(randomblob(100));'
     for i in 1 2 3 4 5 6 7 8; do sqlite3 t.db 'insert into t values(randomblob(5000));'; done
-    rm t.db; sync"
+    rm t.db; sync; sleep 1"

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Request life cycles: which bios a completion finished.
+//!
+//! A bio *waits* from its Q on. A D gathers the waiting bios that tile its sectors into a
+//! *request*; a C takes the request, or the front of it. Nothing is needed from merges (M, F)
+//! then: whatever they joined, the D covers. An X cuts a waiting bio in two, since the front gets
+//! a request of its own; an R lets the bios of a request wait again.
+//!
+//! Flushes are bios of 0 bytes. A write that asks for a flush (`REQ_PREFLUSH`), or for FUA on a
+//! device that has none, is completed twice: with its bytes, then with 0 bytes at the same sector
+//! when the whole sequence is over. So the first completion leaves a bio of 0 bytes waiting there.
+//!
+//! What fits an event is looked for by device, direction and sectors alone. Where several fit,
+//! which happens if the same sectors are under way twice at a time, they keep only what they have
+//! in common: an unknown thread or time is None, never a guess. What was lost (Q, D or C) is
+//! None in the same way, and every completed byte comes out all the same.
+
+use super::action::{BLK_TC_DISCARD, BLK_TC_PC, BLK_TC_WRITE, ta};
+use super::completion::Completion;
+use super::event::Event;
+use super::request::{Bio, Request, Sequence};
+use super::spans::{Item, Lane, STALE_NS, Spans, end};
+
+/// The state between events; bounded, whatever the trace lacks: what has waited for longer than a
+/// request may take (30 s) is dropped when 16,384 or more wait, the oldest beyond 262,144.
+pub struct LifeCycles {
+    waiting: Spans<Bio>,
+    issued: Spans<Request>,
+}
+
+impl Default for LifeCycles {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl LifeCycles {
+    /// Nothing under way.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            waiting: Spans::new(),
+            issued: Spans::new(),
+        }
+    }
+
+    /// Takes the next event in time order. Every C gives a completion, no other event does.
+    pub fn push(&mut self, event: &Event) -> Option<Completion> {
+        if event.is_note() {
+            return None;
+        }
+        match event.act() {
+            ta::QUEUE => self.queue(event),
+            ta::GETRQ => self.get_request(event),
+            ta::INSERT => self.insert(event),
+            ta::SPLIT => self.split(event),
+            ta::ISSUE => self.issue(event),
+            ta::REQUEUE => self.requeue(event),
+            ta::COMPLETE => return Some(self.complete(event)),
+            _ => {}
+        }
+        None
+    }
+
+    fn queue(&mut self, event: &Event) {
+        self.wait(
+            event,
+            Bio {
+                q_ns: Some(event.time_ns),
+                pid: Some(event.pid),
+                sequence: Sequence::of(event.action),
+                ..Bio::default()
+            },
+        );
+    }
+
+    fn wait(&mut self, event: &Event, value: Bio) {
+        let item = Item {
+            bytes: event.bytes,
+            since_ns: event.time_ns,
+            value,
+        };
+        self.waiting.insert(lane(event), event.sector, item);
+    }
+
+    /// G has the bio's sectors. Which of several it is does not matter: D will blur them.
+    fn get_request(&mut self, event: &Event) {
+        let mut at = self.waiting.at_mut(lane(event), event.sector);
+        match at.find(|item| item.bytes == event.bytes && item.value.g_ns.is_none()) {
+            Some(item) => item.value.g_ns = Some(event.time_ns),
+            None => {
+                drop(at);
+                self.wait_unqueued(event, |bio| bio.g_ns = Some(event.time_ns));
+            }
+        }
+    }
+
+    /// I covers all bios merged by then; the first of them carries the time.
+    fn insert(&mut self, event: &Event) {
+        let mut first = None;
+        for item in self.waiting.at_mut(lane(event), event.sector) {
+            if item.bytes <= event.bytes && (item.bytes > 0 || event.bytes == 0) {
+                first = Some(&mut item.value);
+            }
+        }
+        match first {
+            Some(bio) => bio.i_ns = Some(event.time_ns),
+            None => self.wait_unqueued(event, |bio| bio.i_ns = Some(event.time_ns)),
+        }
+    }
+
+    /// Keeps what an event tells of bios whose Q was not seen, unless others would be hidden.
+    fn wait_unqueued(&mut self, event: &Event, tell: impl FnOnce(&mut Bio)) {
+        if !self
+            .waiting
+            .overlaps(lane(event), event.sector, event.bytes)
+        {
+            let mut bio = Bio::default();
+            tell(&mut bio);
+            self.wait(event, bio);
+        }
+    }
+
+    /// X runs in the thread of Q, names the front's sectors, and carries the cut.
+    fn split(&mut self, event: &Event) {
+        let lane = lane(event);
+        let cut = event.split_at().unwrap_or(end(event.sector, event.bytes));
+        let Some(front) = cut.checked_sub(event.sector).and_then(bytes_of) else {
+            return;
+        };
+        let reaches = |item: &Item<Bio>| item.bytes > front;
+        let own = |item: &Item<Bio>| reaches(item) && item.value.pid == Some(event.pid);
+        let now = event.time_ns;
+        let bio = self
+            .waiting
+            .take(lane, event.sector, now, own, Bio::blur)
+            .or_else(|| {
+                self.waiting
+                    .take(lane, event.sector, now, reaches, Bio::blur)
+            });
+        if let Some(bio) = bio {
+            self.put_back(lane, event.sector, &bio, front);
+            self.put_back_rest(lane, event.sector, &bio, front);
+        }
+    }
+
+    fn put_back(&mut self, lane: Lane, sector: u64, bio: &Item<Bio>, bytes: u32) {
+        if bytes > 0 {
+            let item = Item {
+                bytes,
+                ..bio.clone()
+            };
+            self.waiting.insert(lane, sector, item);
+        }
+    }
+
+    /// Puts back what is behind the first `bytes` of a bio.
+    fn put_back_rest(&mut self, lane: Lane, sector: u64, bio: &Item<Bio>, bytes: u32) {
+        let left = bio.bytes.saturating_sub(bytes);
+        self.put_back(lane, end(sector, bytes), bio, left);
+    }
+
+    fn issue(&mut self, event: &Event) {
+        let mut request = self.gather(event);
+        request.d_ns = Some(event.time_ns);
+        let item = Item {
+            bytes: event.bytes,
+            since_ns: event.time_ns,
+            value: request,
+        };
+        self.issued.insert(lane(event), event.sector, item);
+    }
+
+    /// Takes the waiting bios that tile the sectors of an event. Gaps become parts without a Q.
+    fn gather(&mut self, event: &Event) -> Request {
+        let lane = lane(event);
+        let mut request = Request::default();
+        if event.bytes == 0 {
+            let empty = |item: &Item<Bio>| item.bytes == 0;
+            let now = event.time_ns;
+            let bio = self.waiting.take(lane, event.sector, now, empty, Bio::blur);
+            request.add(event.sector, 0, &bio.map(|b| b.value).unwrap_or_default());
+            return request;
+        }
+        let mut done: u32 = 0;
+        while let Some(left) = event.bytes.checked_sub(done).filter(|&left| left > 0) {
+            let sector = end(event.sector, done);
+            let (bytes, bio) = match self.take_waiting(lane, sector, left, event.time_ns) {
+                Some(item) => (item.bytes, item.value),
+                None => (self.gap(lane, sector, left), Bio::default()),
+            };
+            request.add(sector, bytes, &bio);
+            done = done.saturating_add(bytes);
+        }
+        request
+    }
+
+    /// Takes the bio that starts at the sector, or failing that the only one that reaches over it;
+    /// what of it lies outside of `sector` and `left` goes on waiting.
+    fn take_waiting(&mut self, lane: Lane, sector: u64, left: u32, now: u64) -> Option<Item<Bio>> {
+        let whole = |item: &Item<Bio>| (1..=left).contains(&item.bytes);
+        if let Some(bio) = self.waiting.take(lane, sector, now, whole, Bio::blur) {
+            return Some(bio);
+        }
+        let longer =
+            |item: &Item<Bio>| item.bytes > left && now.saturating_sub(item.since_ns) < STALE_NS;
+        let (start, mut bio) = match self.waiting.take(lane, sector, now, longer, Bio::blur) {
+            Some(bio) => (sector, bio),
+            None => self.waiting.take_over(lane, sector, now)?,
+        };
+        let ahead = sector.checked_sub(start).and_then(bytes_of)?;
+        self.put_back(lane, start, &bio, ahead);
+        bio.bytes = bio.bytes.saturating_sub(ahead);
+        self.put_back_rest(lane, sector, &bio, left);
+        bio.bytes = bio.bytes.min(left);
+        (bio.bytes > 0).then_some(bio)
+    }
+
+    /// Bytes from the sector to the next waiting bio, at most `left`.
+    fn gap(&self, lane: Lane, sector: u64, left: u32) -> u32 {
+        let next = self.waiting.next_start(lane, sector, end(sector, left));
+        next.and_then(|next| bytes_of(next - sector))
+            .map_or(left, |gap| gap.min(left))
+    }
+
+    fn requeue(&mut self, event: &Event) {
+        let lane = lane(event);
+        let same = |item: &Item<Request>| item.bytes == event.bytes;
+        let now = event.time_ns;
+        let Some(item) = self
+            .issued
+            .take(lane, event.sector, now, same, Request::blur)
+        else {
+            return;
+        };
+        let request = item.value;
+        for (i, part) in request.parts.iter().enumerate() {
+            let bio = Bio {
+                q_ns: part.q_ns,
+                pid: part.pid,
+                g_ns: request.g_ns.filter(|_| i == 0),
+                i_ns: request.i_ns.filter(|_| i == 0),
+                d_ns: None,
+                sequence: request.sequence,
+            };
+            let item = Item {
+                bytes: part.bytes,
+                since_ns: now,
+                value: bio,
+            };
+            self.waiting.insert(lane, part.sector, item);
+        }
+    }
+
+    fn complete(&mut self, event: &Event) -> Completion {
+        let mut request = match self.take_issued(event) {
+            Some(request) => request,
+            // D was lost, the bio went to a driver without requests, or a flush sequence ended.
+            None => self.gather(event),
+        };
+        request.lay_out(event.sector);
+        Completion {
+            time_ns: event.time_ns,
+            device: event.device,
+            action: event.action,
+            sector: event.sector,
+            bytes: event.bytes,
+            error: event.error,
+            d_ns: request.d_ns,
+            i_ns: request.i_ns,
+            g_ns: request.g_ns,
+            parts: request.parts,
+        }
+    }
+
+    /// The request that a C completes, or the part of it, the rest staying issued.
+    fn take_issued(&mut self, event: &Event) -> Option<Request> {
+        let (lane, sector, now) = (lane(event), event.sector, event.time_ns);
+        let same = |item: &Item<Request>| item.bytes == event.bytes;
+        if let Some(item) = self.issued.take(lane, sector, now, same, Request::blur) {
+            self.expect_end(event, &item.value);
+            return Some(item.value);
+        }
+        let longer = |item: &Item<Request>| event.bytes > 0 && item.bytes > event.bytes;
+        let mut item = self.issued.take(lane, sector, now, longer, Request::blur)?;
+        let mut rest = item.value.clone();
+        item.value.parts = rest.cut(event.bytes);
+        let rest = Item {
+            bytes: item.bytes.saturating_sub(event.bytes),
+            since_ns: item.since_ns,
+            value: rest,
+        };
+        self.issued.insert(lane, end(sector, event.bytes), rest);
+        Some(item.value)
+    }
+
+    /// After the data of a flush sequence: lets its end wait for the C of 0 bytes.
+    fn expect_end(&mut self, event: &Event, request: &Request) {
+        if request.sequence == Sequence::No || event.bytes == 0 {
+            return;
+        }
+        let lane = lane(event);
+        // What FUA left here before was never ended, or it would be gone.
+        let leftover = |item: &Item<Bio>| item.bytes == 0 && item.value.sequence == Sequence::Maybe;
+        while self
+            .waiting
+            .take(lane, event.sector, u64::MAX, leftover, Bio::blur)
+            .is_some()
+        {}
+        let last = request.parts.last();
+        let end = Bio {
+            q_ns: last.and_then(|part| part.q_ns),
+            pid: last.and_then(|part| part.pid),
+            g_ns: request.g_ns,
+            i_ns: request.i_ns,
+            d_ns: request.d_ns,
+            sequence: request.sequence,
+        };
+        let item = Item {
+            bytes: 0,
+            since_ns: event.time_ns,
+            value: end,
+        };
+        self.waiting.insert(lane, event.sector, item);
+    }
+}
+
+/// Device and direction. Whether a request is FS or PC matters too: Q and G do not say FS.
+fn lane(event: &Event) -> Lane {
+    let mut direction = 0;
+    for (i, flag) in [BLK_TC_WRITE, BLK_TC_DISCARD, BLK_TC_PC].iter().enumerate() {
+        direction |= u64::from(event.action & flag != 0) << i;
+    }
+    Lane(u64::from(event.device) << 3 | direction)
+}
+
+fn bytes_of(sectors: u64) -> Option<u32> {
+    u32::try_from(sectors.checked_mul(512)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Half a million bios and as many requests that never end leave no more than the promised numbers, and
+    /// a trace that goes on for long has only the recent ones.
+    #[test]
+    fn what_is_kept_is_bounded() {
+        let mut cycles = LifeCycles::new();
+        let event = |i: u64, action, time_ns| Event {
+            time_ns,
+            sector: i * 8,
+            action,
+            bytes: 4096,
+            ..Event::default()
+        };
+        for i in 0..500_000 {
+            cycles.push(&event(2 * i, ta::QUEUE, i));
+            cycles.push(&event(2 * i + 1, ta::ISSUE, i));
+            assert!(cycles.waiting.len() <= 1 << 18);
+            assert!(cycles.issued.len() <= 1 << 18);
+        }
+        assert!(cycles.waiting.len() > 1 << 16);
+        for i in 0..100_000 {
+            cycles.push(&event(i, ta::QUEUE, 10 * STALE_NS + i * (STALE_NS >> 10)));
+        }
+        assert!(cycles.waiting.len() <= 1 << 15);
+    }
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the notes of a trace tell: process names, and the wall clock.
+
+use super::action::tn;
+use super::event::Event;
+use std::collections::HashMap;
+
+/// The names of processes (`comm`), as the PROCESS notes gave them over time.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    by_pid: HashMap<u32, Vec<(u64, Box<str>)>>,
+}
+
+impl Names {
+    /// Takes note of an event; any but a PROCESS note is ignored.
+    pub fn push(&mut self, event: &Event) {
+        if !event.is_note() || event.act() != tn::PROCESS {
+            return;
+        }
+        let end = event.pdu.iter().position(|&b| b == 0);
+        let comm = event.pdu.get(..end.unwrap_or(event.pdu.len()));
+        let comm = String::from_utf8_lossy(comm.unwrap_or_default());
+        let names = self.by_pid.entry(event.pid).or_default();
+        if names.last().is_none_or(|(_, last)| **last != *comm) {
+            names.push((event.time_ns, comm.into()));
+        }
+    }
+
+    /// The name that `pid` had at a time: the last one noted by then, or else the first one noted
+    /// at all, since the note may be written a moment after the event that called for it.
+    #[must_use]
+    pub fn at(&self, pid: u32, time_ns: u64) -> Option<&str> {
+        let names = self.by_pid.get(&pid)?;
+        let noted = names.partition_point(|(since, _)| *since <= time_ns);
+        let (_, name) = names.get(noted.saturating_sub(1))?;
+        Some(name)
+    }
+
+    /// Every pid with its names and since when each; in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &[(u64, Box<str>)])> {
+        self.by_pid.iter().map(|(pid, names)| (*pid, &names[..]))
+    }
+}
+
+/// One moment in the trace's clock and in the wall clock, from a TIMESTAMP note.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WallClock {
+    /// In the trace's clock.
+    pub time_ns: u64,
+    /// Seconds since 1970.
+    pub seconds: u32,
+    /// And nanoseconds.
+    pub nanoseconds: u32,
+}
+
+impl WallClock {
+    /// What a TIMESTAMP note says; None for any other event.
+    #[must_use]
+    pub fn of(event: &Event) -> Option<Self> {
+        if !event.is_note() || event.act() != tn::TIMESTAMP {
+            return None;
+        }
+        Some(Self {
+            time_ns: event.time_ns,
+            seconds: u32::from_le_bytes(event.pdu_at(0)?),
+            nanoseconds: u32::from_le_bytes(event.pdu_at(4)?),
+        })
+    }
+}

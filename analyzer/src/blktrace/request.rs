@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is known of a bio that waits and of a request that is issued.
+
+use super::action::{BLK_TC_FLUSH, BLK_TC_FUA};
+use super::completion::Part;
+use super::spans::end;
+
+/// What is known of a bio before it is issued.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Bio {
+    pub q_ns: Option<u64>,
+    pub pid: Option<u32>,
+    pub g_ns: Option<u64>,
+    pub i_ns: Option<u64>,
+    /// Set for a bio of 0 bytes that ends a flush sequence.
+    pub d_ns: Option<u64>,
+    pub sequence: Sequence,
+}
+
+/// Whether a completion of 0 bytes follows that of the data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Sequence {
+    #[default]
+    No,
+    /// FUA: only if the device lacks it.
+    Maybe,
+    /// A flush ahead of the data.
+    Yes,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Request {
+    pub d_ns: Option<u64>,
+    pub i_ns: Option<u64>,
+    pub g_ns: Option<u64>,
+    pub sequence: Sequence,
+    pub parts: Vec<Part>,
+}
+
+impl Sequence {
+    pub fn of(action: u64) -> Self {
+        match action {
+            a if a & BLK_TC_FLUSH != 0 => Self::Yes,
+            a if a & BLK_TC_FUA != 0 => Self::Maybe,
+            _ => Self::No,
+        }
+    }
+}
+
+impl Bio {
+    /// Leaves both with what they have in common.
+    pub fn blur(&mut self, other: &mut Self) {
+        agree(&mut self.q_ns, &mut other.q_ns);
+        agree(&mut self.pid, &mut other.pid);
+        agree(&mut self.g_ns, &mut other.g_ns);
+        agree(&mut self.i_ns, &mut other.i_ns);
+        agree(&mut self.d_ns, &mut other.d_ns);
+    }
+}
+
+impl Request {
+    pub fn add(&mut self, sector: u64, bytes: u32, bio: &Bio) {
+        self.parts.push(Part {
+            sector,
+            bytes,
+            q_ns: bio.q_ns,
+            pid: bio.pid,
+        });
+        self.g_ns = self.g_ns.or(bio.g_ns);
+        self.i_ns = self.i_ns.or(bio.i_ns);
+        self.d_ns = self.d_ns.or(bio.d_ns);
+        self.sequence = self.sequence.max(bio.sequence);
+    }
+
+    /// Leaves both with what they have in common; their bios only if they are the same in number
+    /// and length.
+    pub fn blur(&mut self, other: &mut Self) {
+        agree(&mut self.d_ns, &mut other.d_ns);
+        agree(&mut self.i_ns, &mut other.i_ns);
+        agree(&mut self.g_ns, &mut other.g_ns);
+        if self.parts.len() == other.parts.len()
+            && std::iter::zip(&self.parts, &other.parts).all(|(a, b)| a.bytes == b.bytes)
+        {
+            for (a, b) in self.parts.iter_mut().zip(&mut other.parts) {
+                agree(&mut a.q_ns, &mut b.q_ns);
+                agree(&mut a.pid, &mut b.pid);
+            }
+        } else {
+            self.forget_parts();
+            other.forget_parts();
+        }
+    }
+
+    /// Lets the parts follow one another from the sector on. They do already, unless damaged
+    /// records had lengths that are no whole sectors.
+    pub fn lay_out(&mut self, sector: u64) {
+        let mut bytes: u32 = 0;
+        for part in &mut self.parts {
+            part.sector = end(sector, bytes);
+            bytes = bytes.saturating_add(part.bytes);
+        }
+    }
+
+    /// Replaces the parts by one of which nothing is known.
+    pub fn forget_parts(&mut self) {
+        let bytes = self.parts.iter().map(|part| part.bytes).sum();
+        self.parts.truncate(1);
+        if let Some(part) = self.parts.first_mut() {
+            part.bytes = bytes;
+            part.q_ns = None;
+            part.pid = None;
+        }
+    }
+
+    /// Cuts the first `bytes` off and returns their parts.
+    pub fn cut(&mut self, bytes: u32) -> Vec<Part> {
+        let mut left = bytes;
+        let whole = self.parts.iter().take_while(|part| {
+            let fits = part.bytes <= left;
+            left -= if fits { part.bytes } else { 0 };
+            fits
+        });
+        let whole = whole.count();
+        let rest = self.parts.split_off(whole);
+        let mut front = std::mem::replace(&mut self.parts, rest);
+        if left > 0
+            && let Some(part) = self.parts.first_mut()
+        {
+            front.push(Part {
+                bytes: left,
+                ..*part
+            });
+            part.sector = end(part.sector, left);
+            part.bytes -= left;
+        }
+        front
+    }
+}
+
+/// Makes both None unless they are equal.
+fn agree<T: PartialEq>(a: &mut Option<T>, b: &mut Option<T>) {
+    if a != b {
+        *a = None;
+        *b = None;
+    }
+}

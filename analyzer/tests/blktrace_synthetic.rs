@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Made-up traces, of which every completion is known beforehand.
+
+mod support;
+
+use mostrace::blktrace::record::{Layout, Version, encode};
+use mostrace::blktrace::{
+    Completion, Completions, Event, LifeCycles, Partial, Trace, WallClock, action,
+};
+use proptest::prelude::*;
+use std::io::{Cursor, Read};
+use std::path::PathBuf;
+use support::oracle;
+use support::synthetic::{Recipe, V7, simulate, write};
+
+const LAYOUTS: [Layout; 4] = [
+    V7,
+    Layout {
+        version: Version::V7,
+        big_endian: true,
+    },
+    Layout {
+        version: Version::V8,
+        big_endian: false,
+    },
+    Layout {
+        version: Version::V8,
+        big_endian: true,
+    },
+];
+
+fn recipe(seed: u64) -> Recipe {
+    Recipe {
+        seed,
+        ios: 2_000,
+        cpus: 3,
+        plain: false,
+    }
+}
+
+fn life_cycles(events: &[Event]) -> Vec<Completion> {
+    let mut cycles = LifeCycles::new();
+    events.iter().filter_map(|e| cycles.push(e)).collect()
+}
+
+/// A trace of in-memory files.
+fn trace(files: Vec<Vec<u8>>, partial: Partial) -> Trace {
+    let sources = files.into_iter().enumerate().map(|(i, bytes)| {
+        let source: Box<dyn Read + Send> = Box::new(Cursor::new(bytes));
+        (PathBuf::from(format!("file {i}")), source)
+    });
+    Trace::from_sources(sources.collect(), partial)
+}
+
+/// Records over `count` files, each event in the one that `choose` says.
+fn files(
+    events: &[Event],
+    count: usize,
+    choose: impl Fn(usize, &Event) -> (usize, Layout),
+) -> Vec<Vec<u8>> {
+    let mut files = vec![Vec::new(); count];
+    for (i, event) in events.iter().enumerate() {
+        let (file, layout) = choose(i, event);
+        encode(event, layout, &mut files[file]).expect("fits");
+    }
+    files
+}
+
+#[test]
+fn every_completion_is_the_expected_one() {
+    for seed in 1..=20 {
+        let (events, expected) = simulate(recipe(seed));
+        let found = life_cycles(&events);
+        for (found, expected) in found.iter().zip(&expected) {
+            assert_eq!(found, expected, "seed {seed}");
+        }
+        assert_eq!(found.len(), expected.len());
+        assert!(expected.len() > 2_000);
+    }
+}
+
+/// However the records are spread over files and laid out, the same comes out.
+#[test]
+fn the_spread_over_files_does_not_matter() {
+    let (events, expected) = simulate(recipe(77));
+    for count in [1, 2, 7, 64] {
+        let files = files(&events, count, |i, e| {
+            let hash = (i as u64 ^ e.time_ns).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33;
+            (hash as usize % count, LAYOUTS[i % 4])
+        });
+        let mut completions = Completions::new(trace(files, Partial::Refused));
+        let found: Vec<_> = completions.by_ref().map(|c| c.expect("reads")).collect();
+        assert_eq!(found, expected, "{count} files");
+        assert_eq!(completions.notices(), []);
+        assert_eq!(completions.names().at(131, 0), Some("app131"));
+        let clock = WallClock {
+            time_ns: events[0].time_ns,
+            seconds: 1_700_000_000,
+            nanoseconds: 7,
+        };
+        assert_eq!(completions.wall_clock(), Some(clock));
+    }
+}
+
+/// Events up to 64 records out of place within a file are put in order; later ones are told of.
+#[test]
+fn slight_disorder_is_mended() {
+    let (events, expected) = simulate(recipe(5));
+    let mut displaced = events.clone();
+    for chunk in displaced.chunks_exact_mut(65) {
+        chunk.rotate_left(1);
+    }
+    assert_ne!(displaced, events);
+    let file = files(&displaced, 1, |_, _| (0, V7));
+    let mut completions = Completions::new(trace(file, Partial::Refused));
+    let found: Vec<_> = completions.by_ref().map(|c| c.expect("reads")).collect();
+    assert_eq!(found, expected);
+    assert_eq!(completions.notices(), []);
+
+    displaced = events.clone();
+    displaced[..300].rotate_left(1);
+    let file = files(&displaced, 1, |_, _| (0, V7));
+    let mut trace = trace(file, Partial::Refused);
+    assert_eq!(trace.by_ref().filter(Result::is_ok).count(), events.len());
+    assert_eq!(
+        trace.notices()[0].to_string(),
+        "file 0: 1 events out of time order"
+    );
+}
+
+/// A cgroup id ahead of the payload leaves the payload what it is.
+#[test]
+fn cgroup_ids_are_taken_off() {
+    let (mut events, _) = simulate(recipe(3));
+    for event in &mut events {
+        event.action |= action::BLK_TA_CGROUP;
+        event.cgroup = 4711;
+    }
+    for layout in LAYOUTS {
+        let file = files(&events, 1, |_, _| (0, layout));
+        let read: Vec<Event> = trace(file, Partial::Refused)
+            .map(|e| e.expect("reads"))
+            .collect();
+        assert_eq!(read, events, "{layout:?}");
+    }
+}
+
+/// blkparse sums up the same, and btt measures the same times, where all is plain.
+#[test]
+fn blkparse_and_btt_agree() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let recipe = Recipe {
+        ios: 20_000,
+        cpus: 2,
+        plain: true,
+        ..recipe(11)
+    };
+    let (paths, _) = write(recipe, folder.path(), "plain");
+    let completions = Completions::new(Trace::open(&paths).expect("opens"));
+    let completions: Vec<Completion> = completions.map(|c| c.expect("reads")).collect();
+
+    let is_write = |c: &&Completion| c.action & action::BLK_TC_WRITE != 0;
+    let (writes, reads): (Vec<_>, Vec<_>) = completions.iter().partition(is_write);
+    let kib = |all: &[&Completion]| all.iter().map(|c| u64::from(c.bytes)).sum::<u64>() >> 10;
+    let ours = oracle::Summary {
+        reads: reads.len() as u64,
+        read_kib: kib(&reads),
+        writes: writes.len() as u64,
+        write_kib: kib(&writes),
+    };
+    let basename = folder.path().join("plain");
+    assert_eq!(ours, oracle::summary(&basename));
+
+    let dump = oracle::dump(&basename, folder.path());
+    // D2C is of requests, Q2C and Q2G of what they begin with, as btt has it.
+    let mut d2c = Vec::new();
+    let mut i2d = Vec::new();
+    let mut q2c = Vec::new();
+    for c in &completions {
+        let d_ns = c.d_ns.expect("D");
+        i2d.push(d_ns - c.i_ns.expect("I"));
+        for part in &c.parts {
+            d2c.push(c.time_ns - d_ns);
+            q2c.push(c.time_ns - part.q_ns.expect("Q"));
+        }
+    }
+    for (row, times) in [("D2C", d2c), ("Q2C", q2c), ("I2D", i2d)] {
+        let average = times.iter().sum::<u64>() as f64 / times.len() as f64 / 1e9;
+        let (theirs, number) = oracle::btt_row(&dump, row).expect("a row");
+        assert_eq!(number, times.len() as u64, "{row}");
+        assert!(
+            (average - theirs).abs() < 1.5e-9,
+            "{row}: {average} {theirs}"
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever is done to the bytes: no panic, an end, and parts that cover each completion.
+    #[test]
+    fn damage_is_survived(
+        seed in 1_u64..50,
+        flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..40),
+        cut in any::<prop::sample::Index>(),
+        partial in any::<bool>(),
+    ) {
+        let (events, _) = simulate(Recipe { ios: 60, ..recipe(seed) });
+        let mut files = files(&events, 3, |i, e| (e.cpu as usize, LAYOUTS[i % 4]));
+        for (at, value) in flips {
+            let at = at.index(files[0].len());
+            files[0][at] = value;
+        }
+        let cut = cut.index(files[1].len());
+        files[1].truncate(cut);
+        let partial = if partial { Partial::Allowed } else { Partial::Refused };
+        let mut errors = 0;
+        for completion in Completions::new(trace(files, partial)) {
+            match completion {
+                Ok(completion) => assert_covered(&completion),
+                Err(_) => errors += 1,
+            }
+        }
+        prop_assert!(errors <= 1);
+    }
+
+    /// Lost events cost knowledge, never bytes, and never make up a submitter. (Sector 0 is left
+    /// out: all flushes and passthrough requests meet there, so that the lost C of one and the
+    /// lost Q of the next look like one that lost nothing.)
+    #[test]
+    fn losses_are_not_guessed_over(seed in 1_u64..1000, lost in 2_u64..40) {
+        let (mut events, expected) = simulate(Recipe { ios: 400, ..recipe(seed) });
+        events.retain(|e| (e.time_ns ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56 >= lost);
+        let mut expected = expected.into_iter();
+        let mut unknown = 0;
+        for found in life_cycles(&events) {
+            assert_covered(&found);
+            let expected = expected.find(|e| e.time_ns == found.time_ns).expect("known");
+            prop_assert_eq!((found.sector, found.bytes), (expected.sector, expected.bytes));
+            for part in found.parts.iter().filter(|_| found.sector != 0) {
+                let of = expected.parts.iter().find(|p| {
+                    p.sector <= part.sector
+                        && part.sector + u64::from(part.bytes / 512)
+                            <= p.sector + u64::from(p.bytes / 512)
+                });
+                match (of, part.q_ns) {
+                    (Some(of), Some(_)) => {
+                        prop_assert_eq!((part.q_ns, part.pid), (of.q_ns, of.pid));
+                    }
+                    // A gap may reach over several bios.
+                    (_, None) => unknown += 1,
+                    (None, Some(_)) => prop_assert!(false, "{:?} of {:?}", found, expected),
+                }
+            }
+        }
+        prop_assert!(unknown > 0);
+    }
+
+    /// Events of any kind at all: bounded, covered, without panics.
+    #[test]
+    fn arbitrary_events_are_survived(
+        events in prop::collection::vec(
+            (0_u64..18, 0_u64..8, 0_u32..12, 0_u32..3, any::<bool>(), any::<bool>()), 0..400),
+    ) {
+        let mut cycles = LifeCycles::new();
+        for (i, (act, sector, blocks, pid, write, flush)) in events.into_iter().enumerate() {
+            let event = Event {
+                time_ns: i as u64,
+                sector,
+                action: act
+                    | if write { action::BLK_TC_WRITE } else { action::BLK_TC_READ }
+                    | if flush { action::BLK_TC_FLUSH } else { 0 },
+                bytes: blocks * 512,
+                pid,
+                pdu: if act == 13 { (sector + 3).to_be_bytes().into() } else { Box::default() },
+                ..Event::default()
+            };
+            let completion = cycles.push(&event);
+            prop_assert_eq!(completion.is_some(), act == 8);
+            completion.iter().for_each(assert_covered);
+        }
+    }
+}
+
+fn assert_covered(c: &Completion) {
+    assert!(!c.parts.is_empty());
+    let mut bytes = 0_u64;
+    for part in &c.parts {
+        assert_eq!(part.sector, c.sector.saturating_add(bytes / 512), "{c:?}");
+        bytes += u64::from(part.bytes);
+    }
+    assert_eq!(bytes, u64::from(c.bytes), "{c:?}");
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Few sectors, few threads and any actions, so that bios meet in every way: each C gives a
+//! completion whose parts follow one another and sum up to its bytes.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use mostrace::blktrace::{Event, LifeCycles};
+
+fuzz_target!(|data: &[u8]| {
+    let mut cycles = LifeCycles::new();
+    for (time_ns, step) in (0..).zip(data.chunks_exact(4)) {
+        let &[what, sector, length, cut] = step else {
+            return;
+        };
+        let event = Event {
+            time_ns: time_ns * if cut & 0x80 == 0 { 1 } else { 1 << 35 },
+            // Bits 5-7: write, flush, FUA.
+            action: u64::from(what & 0x1f)
+                | u64::from(what >> 5 & 1) << 17
+                | u64::from(what >> 6 & 1) << 18
+                | u64::from(what >> 7) << 31,
+            sector: u64::from(sector & 0x3f),
+            bytes: u32::from(length) * 256,
+            pid: u32::from(sector >> 6),
+            pdu: u64::from(cut & 0x7f).to_be_bytes().into(),
+            ..Event::default()
+        };
+        let completion = cycles.push(&event);
+        assert_eq!(completion.is_some(), event.act() == 8);
+        let Some(c) = completion else { continue };
+        let mut bytes = 0;
+        for part in &c.parts {
+            assert_eq!(part.sector, c.sector + u64::from(bytes / 512));
+            bytes += part.bytes;
+        }
+        assert_eq!(bytes, c.bytes);
+    }
+});
