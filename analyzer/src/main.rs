@@ -1,2 +1,8 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
 //! The mostrace command.
-fn main() {}
+
+mod cli;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sector range → owner, of one filesystem at one moment.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
 
 use crate::class::{Kind, Provenance};
 
@@ -20,14 +21,65 @@ pub struct Extent {
     pub file_offset: Option<u64>,
 }
 
+impl Extent {
+    /// Sectors with a kind and nothing else known.
+    fn ownerless(sector: u64, end: u64, kind: Kind) -> Extent {
+        Extent {
+            sector,
+            sectors: end - sector,
+            kind,
+            inode: 0,
+            file_offset: None,
+        }
+    }
+
+    /// One past the last sector.
+    pub fn end(&self) -> u64 {
+        self.sector.saturating_add(self.sectors)
+    }
+
+    /// The part inside `from..to`, its `file_offset` moved along. The two must meet.
+    fn cut(&self, from: u64, to: u64) -> Extent {
+        let sector = self.sector.max(from);
+        let skipped = (sector - self.sector).saturating_mul(512);
+        Extent {
+            sector,
+            sectors: self.end().min(to) - sector,
+            file_offset: self
+                .file_offset
+                .map(|offset| offset.saturating_add(skipped)),
+            ..*self
+        }
+    }
+
+    /// Whether `next` goes on where this one ends, on the disk and in the file.
+    fn continues_into(&self, next: &Extent) -> bool {
+        let offset = self
+            .file_offset
+            .map(|o| o.saturating_add(self.sectors.saturating_mul(512)));
+        self.end() == next.sector
+            && (self.kind, self.inode) == (next.kind, next.inode)
+            && offset == next.file_offset
+    }
+}
+
+/// One directory entry that leads to an inode.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name {
+    /// Inode of the directory. The root is its own parent, under an empty name.
+    pub parent: u64,
+    /// Raw bytes, without `/`.
+    pub name: Box<[u8]>,
+}
+
 /// What is known of an inode beside its blocks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inode {
     /// `i_generation`: tells a reused inode number from the file the probe saw.
     pub generation: u32,
-    /// Every path that leads to it from the filesystem's root, raw bytes, starting with `/`.
-    /// Several for hard links, none for an orphan.
-    pub paths: Vec<Vec<u8>>,
+    /// Every name it has: several for hard links, none for an orphan. Names and not paths, as
+    /// all the paths of a deep tree take the square of its depth.
+    pub names: Vec<Name>,
 }
 
 /// The map. `extents` are sorted by sector, disjoint, and cover the filesystem.
@@ -35,16 +87,32 @@ pub struct Inode {
 pub struct Map {
     extents: Vec<Extent>,
     inodes: HashMap<u64, Inode>,
+    notices: Vec<String>,
 }
 
 impl Map {
     /// Takes extents in any order, sorts them, and fills the holes of
     /// `start..start + sectors` with `free`. Where two extents overlap, the
-    /// one that comes first in `extents` keeps the sectors.
+    /// one that comes first in `extents` keeps the sectors. What goes on on the
+    /// disk and in the file is joined.
     pub fn new(start: u64, sectors: u64, extents: Vec<Extent>, inodes: HashMap<u64, Inode>) -> Map {
-        let _ = (start, sectors);
-        // Filled in by the map builder's author.
-        Map { extents, inodes }
+        let extents = disjoint(start, start.saturating_add(sectors), extents);
+        Map {
+            extents,
+            inodes,
+            notices: Vec::new(),
+        }
+    }
+
+    /// Adds what could not be resolved while the map was built, one line each.
+    pub fn with_notices(mut self, notices: Vec<String>) -> Map {
+        self.notices = notices;
+        self
+    }
+
+    /// What could not be resolved, for people; empty for a sound filesystem.
+    pub fn notices(&self) -> &[String] {
+        &self.notices
     }
 
     /// All extents in order.
@@ -57,12 +125,75 @@ impl Map {
         self.inodes.get(&number)
     }
 
+    /// The first path of an inode from the filesystem's root, raw bytes, starting with `/`.
+    /// None for an orphan or an unknown inode.
+    pub fn path(&self, number: u64) -> Option<Vec<u8>> {
+        self.inodes
+            .get(&number)?
+            .names
+            .iter()
+            .find_map(|name| self.path_of(number, name))
+    }
+
+    /// Every path of an inode, in the order in which the directories were read.
+    pub fn paths(&self, number: u64) -> Vec<Vec<u8>> {
+        let names = self
+            .inodes
+            .get(&number)
+            .map_or(&[][..], |inode| &inode.names);
+        names
+            .iter()
+            .filter_map(|name| self.path_of(number, name))
+            .collect()
+    }
+
+    /// Climbs from one name to the root; a directory has one name only.
+    fn path_of(&self, number: u64, name: &Name) -> Option<Vec<u8>> {
+        let mut parts = Vec::new();
+        let (mut at, mut name) = (number, name);
+        while name.parent != at {
+            parts.push(&*name.name);
+            // A damaged tree may bite its own tail.
+            if parts.len() > self.inodes.len() {
+                return None;
+            }
+            at = name.parent;
+            name = self.inodes.get(&at)?.names.first()?;
+        }
+        let mut path = vec![b'/'];
+        for (n, part) in parts.iter().rev().enumerate() {
+            if n > 0 {
+                path.push(b'/');
+            }
+            path.extend_from_slice(part);
+        }
+        Some(path)
+    }
+
     /// The pieces of `sector..sector + sectors`, in order, without holes: what
     /// lies outside the filesystem comes back as `Kind::Unmapped`. Each piece is
     /// cut to the range asked for, its `file_offset` moved along.
     pub fn pieces(&self, sector: u64, sectors: u64) -> impl Iterator<Item = Extent> + '_ {
-        let _ = (sector, sectors);
-        std::iter::empty()
+        let end = sector.saturating_add(sectors);
+        let mut at = sector;
+        let mut next = self
+            .extents
+            .partition_point(|extent| extent.end() <= sector);
+        std::iter::from_fn(move || {
+            if at >= end {
+                return None;
+            }
+            let piece = match self.extents.get(next) {
+                Some(extent) if extent.sector <= at => {
+                    next += 1;
+                    extent.cut(at, end)
+                }
+                Some(extent) => Extent::ownerless(at, extent.sector.min(end), Kind::Unmapped),
+                None => Extent::ownerless(at, end, Kind::Unmapped),
+            };
+            at = piece.end();
+            Some(piece)
+        })
     }
 
     /// How a lookup that ended at this extent knows its owner.
@@ -72,5 +203,47 @@ impl Map {
             _ if extent.inode != 0 => Provenance::Snapshot,
             _ => Provenance::Layout,
         }
+    }
+}
+
+/// Sweeps over `start..end`; of the extents under the broom the first listed is kept.
+fn disjoint(start: u64, end: u64, extents: Vec<Extent>) -> Vec<Extent> {
+    let inside = |e: &Extent| e.sector.max(start) < e.end().min(end);
+    let listed: Vec<Extent> = extents
+        .into_iter()
+        .filter(inside)
+        .map(|e| e.cut(start, end))
+        .collect();
+    let mut by_sector: Vec<usize> = (0..listed.len()).collect();
+    by_sector.sort_by_key(|&rank| listed[rank].sector);
+
+    let mut coming = by_sector.into_iter().peekable();
+    let mut under: BinaryHeap<Reverse<usize>> = BinaryHeap::new();
+    let mut swept = Vec::new();
+    let mut at = start;
+    while at < end {
+        while let Some(rank) = coming.next_if(|&rank| listed[rank].sector <= at) {
+            under.push(Reverse(rank));
+        }
+        while under.peek().is_some_and(|rank| listed[rank.0].end() <= at) {
+            under.pop();
+        }
+        let next = coming.peek().map_or(end, |&rank| listed[rank].sector);
+        let piece = match under.peek() {
+            Some(rank) => listed[rank.0].cut(at, next),
+            None => Extent::ownerless(at, next, Kind::Free),
+        };
+        at = piece.end();
+        append(&mut swept, piece);
+    }
+    swept.shrink_to_fit();
+    swept
+}
+
+/// Joins what continues, so that the map is as small as it can be.
+fn append(extents: &mut Vec<Extent>, piece: Extent) {
+    match extents.last_mut() {
+        Some(last) if last.continues_into(&piece) => last.sectors += piece.sectors,
+        _ => extents.push(piece),
     }
 }

@@ -18,7 +18,13 @@ pub fn lines(
         lines.extend(of_manifest(manifest));
     }
     let total = &summary.total;
-    lines.push(("duration", format!("{} from the first completion to the last", seconds(summary.duration_ns))));
+    lines.push((
+        "duration",
+        format!(
+            "{} from the first completion to the last",
+            seconds(summary.duration_ns)
+        ),
+    ));
     lines.push((
         "written",
         format!(
@@ -28,10 +34,16 @@ pub fn lines(
             total.sync_writes
         ),
     ));
-    lines.push(("read", format!("{} in {} requests", size(total.read_bytes), total.reads)));
+    lines.push((
+        "read",
+        format!("{} in {} requests", size(total.read_bytes), total.reads),
+    ));
     lines.push((
         "flushes",
-        format!("{} asked for, {} executed by the device", total.flushes, total.device_flushes),
+        format!(
+            "{} asked for, {} executed by the device",
+            total.flushes, total.device_flushes
+        ),
     ));
     let apart = [
         ("discarded", total.discards, total.discard_bytes),
@@ -41,10 +53,16 @@ pub fn lines(
         lines.push((name, format!("{} in {requests} requests", size(bytes))));
     }
     if total.others > 0 {
-        lines.push(("others", format!("{} passthrough or zone requests", total.others)));
+        lines.push((
+            "others",
+            format!("{} passthrough or zone requests", total.others),
+        ));
     }
     if total.failed > 0 {
-        lines.push(("failed", format!("{} requests, counted like the others", total.failed)));
+        lines.push((
+            "failed",
+            format!("{} requests, counted like the others", total.failed),
+        ));
     }
     lines
 }
@@ -52,7 +70,12 @@ pub fn lines(
 fn of_manifest(m: &Manifest) -> Vec<(&'static str, String)> {
     let d = &m.device;
     let mut lines = Vec::new();
-    let mut place = format!("{} ({}), {}", d.name, d.dev, size(d.sectors.saturating_mul(512)));
+    let mut place = format!(
+        "{} ({}), {}",
+        d.name,
+        d.dev,
+        size(d.sectors.saturating_mul(512))
+    );
     if d.start_sector > 0 {
         place += &format!(", sector {} of {}", d.start_sector, d.disk);
     }
@@ -60,18 +83,39 @@ fn of_manifest(m: &Manifest) -> Vec<(&'static str, String)> {
         place += &format!(", in {file}");
     }
     lines.push(("device", place));
-    let disk = if d.rotational { "rotational" } else { "not rotational" };
+    let disk = if d.rotational {
+        "rotational"
+    } else {
+        "not rotational"
+    };
     let fua = if d.fua { "FUA" } else { "no FUA" };
-    let queue = format!("scheduler {}, write cache {}, {fua}, {disk}", d.scheduler, d.write_cache);
+    let queue = format!(
+        "scheduler {}, write cache {}, {fua}, {disk}",
+        d.scheduler, d.write_cache
+    );
     lines.push(("queue", queue));
     if let Some(fs) = &m.filesystem {
-        let mount = fs.mount_point.as_deref().map(|m| format!(" on {m}")).unwrap_or_default();
-        let options = fs.mount_options.as_deref().map(|o| format!(" ({o})")).unwrap_or_default();
+        let mount = fs
+            .mount_point
+            .as_deref()
+            .map(|m| format!(" on {m}"))
+            .unwrap_or_default();
+        let options = fs
+            .mount_options
+            .as_deref()
+            .map(|o| format!(" ({o})"))
+            .unwrap_or_default();
         lines.push(("filesystem", format!("{}{mount}{options}", fs.kind)));
     }
-    lines.push(("kernel", format!("{} {}", m.kernel.release, m.kernel.machine)));
+    lines.push((
+        "kernel",
+        format!("{} {}", m.kernel.release, m.kernel.machine),
+    ));
     let s = &m.sources;
-    let sources = format!("events by {}, entries by {}, files: {}", s.events, s.entries, s.files);
+    let sources = format!(
+        "events by {}, entries by {}, files: {}",
+        s.events, s.entries, s.files
+    );
     lines.push(("captured", sources));
     if let Some(command) = &m.command {
         let status = match command.exit_status {
@@ -80,7 +124,10 @@ fn of_manifest(m: &Manifest) -> Vec<(&'static str, String)> {
         };
         lines.push(("command", format!("{}{status}", command.argv.join(" "))));
     }
-    lines.into_iter().map(|(name, value)| (name, safe(&value))).collect()
+    lines
+        .into_iter()
+        .map(|(name, value)| (name, safe(&value)))
+        .collect()
 }
 
 /// A manifest may come from a stranger.

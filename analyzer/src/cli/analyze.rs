@@ -63,27 +63,24 @@ impl Analyze {
         let mut out = self.out.create()?;
         let source = self.source.read()?;
         if !self.by.is_empty() {
-            self.warn(&source);
             let groups = Groups::new(&source.attributed, &self.by, self.top);
             return Ok(format.write_all(&mut out, [groups.table()])?);
         }
         let manifest = source.bundle.as_ref().map(Bundle::manifest);
-        let Source { notices, mapped, .. } = &source;
-        let trace = Trace { manifest, notices: notices.clone(), mapped: *mapped };
+        let Source {
+            notices, mapped, ..
+        } = &source;
+        let trace = Trace {
+            manifest,
+            notices: notices.clone(),
+            mapped: *mapped,
+        };
         let summary = Summary::new(&source.attributed, trace);
         let text = match format {
             Format::Json => format!("{:#}\n", self.json(&summary, &source)),
             _ => self.text(&summary, &source),
         };
         Ok(out.text(&text)?)
-    }
-
-    /// A table alone has no place for what makes it incomplete.
-    fn warn(&self, source: &Source) {
-        let manifest = source.bundle.as_ref().map(Bundle::manifest);
-        for warning in Summary::warnings(manifest) {
-            log::warn!("{}: {warning}", self.source.path().display());
-        }
     }
 
     fn text(&self, summary: &Summary, source: &Source) -> String {
@@ -120,8 +117,17 @@ impl Analyze {
         put("warnings", json!(summary.warnings));
         put("notices", json!(summary.notices));
         put("duration_ns", json!(summary.duration_ns));
-        put("manifest", json!(source.bundle.as_ref().map(Bundle::manifest)));
-        put("total", to_value(&summary.total.table()).get(0).cloned().unwrap_or_default());
+        put(
+            "manifest",
+            json!(source.bundle.as_ref().map(Bundle::manifest)),
+        );
+        put(
+            "total",
+            to_value(&summary.total.table())
+                .get(0)
+                .cloned()
+                .unwrap_or_default(),
+        );
         for section in &summary.sections {
             put(section.name, to_value(&section.table));
         }

@@ -47,7 +47,11 @@ impl Map {
             log::warn!("{}: {notice}", self.image.display());
         }
         let asked: Vec<Extent> = self.sector.iter().flat_map(|&s| map.pieces(s, 1)).collect();
-        let extents = if self.sector.is_empty() { map.extents() } else { &asked };
+        let extents = if self.sector.is_empty() {
+            map.extents()
+        } else {
+            &asked
+        };
         let table = tables::map::table(&map, extents);
         Ok(self.out.format().write_all(&mut out, [table])?)
     }
@@ -60,7 +64,11 @@ impl Map {
         let Some(snapshot) = bundle.snapshot()? else {
             bail!("{}: no snapshot of the filesystem in it", image.display());
         };
-        let start = bundle.manifest().snapshot.as_ref().map_or(0, |s| s.start_sector);
+        let start = bundle
+            .manifest()
+            .snapshot
+            .as_ref()
+            .map_or(0, |s| s.start_sector);
         mapping::build(snapshot.path(), self.start_sector.unwrap_or(start))
     }
 }

@@ -21,7 +21,10 @@ pub fn build(image: &Path, start_sector: u64) -> anyhow::Result<Map> {
     match recognise(image)? {
         Some(Recognised::Ext) => Ok(ext4::build(image, start_sector)?),
         Some(Recognised::NotYet(name)) => {
-            bail!("{}: {name}: not yet: only ext4, ext3 and ext2 can be mapped", image.display())
+            bail!(
+                "{}: {name}: not yet: only ext4, ext3 and ext2 can be mapped",
+                image.display()
+            )
         }
         None => bail!("{}: no filesystem recognised", image.display()),
     }
@@ -32,10 +35,15 @@ fn recognise(image: &Path) -> anyhow::Result<Option<Recognised>> {
     // Opening a FIFO would wait for ever, and a folder opens but cannot be read.
     let kind = std::fs::metadata(image).with_context(named)?.file_type();
     if kind.is_dir() || is_stream(&kind) {
-        bail!("{}: neither an image file nor a block device", image.display());
+        bail!(
+            "{}: neither an image file nor a block device",
+            image.display()
+        );
     }
     let mut head = Vec::new();
-    File::open(image).and_then(|f| f.take(2048).read_to_end(&mut head)).with_context(named)?;
+    File::open(image)
+        .and_then(|f| f.take(2048).read_to_end(&mut head))
+        .with_context(named)?;
     Ok(filesystem(&head))
 }
 
@@ -84,12 +92,21 @@ mod tests {
             }
             head
         };
-        assert_eq!(filesystem(&head(&[(1080, &[0x53, 0xef])])), Some(Recognised::Ext));
+        assert_eq!(
+            filesystem(&head(&[(1080, &[0x53, 0xef])])),
+            Some(Recognised::Ext)
+        );
         let f2fs = 0xF2F5_2010_u32.to_le_bytes();
-        assert_eq!(filesystem(&head(&[(1024, &f2fs)])), Some(Recognised::NotYet("f2fs")));
+        assert_eq!(
+            filesystem(&head(&[(1024, &f2fs)])),
+            Some(Recognised::NotYet("f2fs"))
+        );
         let fat = head(&[(82, b"FAT32   "), (510, &[0x55, 0xaa])]);
         assert_eq!(filesystem(&fat), Some(Recognised::NotYet("FAT")));
-        assert_eq!(filesystem(&head(&[(3, b"EXFAT   ")])), Some(Recognised::NotYet("exFAT")));
+        assert_eq!(
+            filesystem(&head(&[(3, b"EXFAT   ")])),
+            Some(Recognised::NotYet("exFAT"))
+        );
         assert_eq!(filesystem(&head(&[(510, &[0x55, 0xaa])])), None);
         assert_eq!(filesystem(b"short"), None);
     }

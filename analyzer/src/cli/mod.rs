@@ -5,7 +5,7 @@
 mod about;
 #[cfg(feature = "analyze")]
 mod analyze;
-#[cfg(not(feature = "record"))]
+#[cfg_attr(not(feature = "record"), path = "no_doctor.rs")]
 mod doctor;
 #[cfg(feature = "analyze")]
 mod events;
@@ -15,6 +15,8 @@ mod map;
 mod mapping;
 #[cfg(feature = "analyze")]
 mod out;
+#[cfg(feature = "record")]
+mod record;
 #[cfg(feature = "analyze")]
 mod source;
 #[cfg(feature = "workload")]
@@ -28,7 +30,12 @@ use clap::{CommandFactory, Parser};
 
 /// For every block that reached the storage: who wrote it, to which file, what kind of block is it
 #[derive(Parser)]
-#[command(name = "mostrace", version, propagate_version = true, max_term_width = 100)]
+#[command(
+    name = "mostrace",
+    version,
+    propagate_version = true,
+    max_term_width = 100
+)]
 struct Cli {
     /// Say more on stderr; -vv still more
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
@@ -39,6 +46,8 @@ struct Cli {
 
 #[derive(clap::Subcommand)]
 enum Command {
+    #[cfg(feature = "record")]
+    Record(record::Record),
     #[cfg(feature = "analyze")]
     Analyze(analyze::Analyze),
     #[cfg(feature = "analyze")]
@@ -48,7 +57,6 @@ enum Command {
     /// Make the IO to be measured
     #[cfg(feature = "workload")]
     Workload(workload::Workload),
-    #[cfg(not(feature = "record"))]
     Doctor(doctor::Doctor),
     /// Print a shell's completions
     #[command(hide = true)]
@@ -64,6 +72,8 @@ enum Command {
 impl Command {
     fn run(self) -> anyhow::Result<ExitCode> {
         match self {
+            #[cfg(feature = "record")]
+            Command::Record(args) => return Ok(ExitCode::from(record::run(&args)?)),
             #[cfg(feature = "analyze")]
             Command::Analyze(args) => args.run()?,
             #[cfg(feature = "analyze")]
@@ -72,8 +82,7 @@ impl Command {
             Command::Map(args) => args.run()?,
             #[cfg(feature = "workload")]
             Command::Workload(args) => workload::run(&args)?,
-            #[cfg(not(feature = "record"))]
-            Command::Doctor(args) => return args.run(),
+            Command::Doctor(args) => doctor::run(&args)?,
             Command::Completions { shell } => print(|out| {
                 clap_complete::generate(shell, &mut Cli::command(), "mostrace", out);
                 Ok(())
@@ -104,7 +113,10 @@ pub fn main() -> ExitCode {
         1 => log::LevelFilter::Info,
         _ => log::LevelFilter::Debug,
     };
-    env_logger::Builder::new().filter_level(level).format(plain).init();
+    env_logger::Builder::new()
+        .filter_level(level)
+        .format(plain)
+        .init();
     match cli.command.run() {
         Ok(code) => code,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
@@ -119,7 +131,11 @@ pub fn main() -> ExitCode {
 /// Messages look like errors, but say what they are.
 fn plain(out: &mut env_logger::fmt::Formatter, record: &log::Record<'_>) -> std::io::Result<()> {
     let level = record.level().as_str().to_lowercase();
-    writeln!(out, "mostrace: {level}: {}", harmless(&record.args().to_string()))
+    writeln!(
+        out,
+        "mostrace: {level}: {}",
+        harmless(&record.args().to_string())
+    )
 }
 
 /// The error and its causes, each said once.
@@ -135,11 +151,15 @@ fn one_line(error: &anyhow::Error) -> String {
 
 /// One line that cannot steer a terminal.
 fn harmless(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
 }
 
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
-        cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == ErrorKind::BrokenPipe)
+        cause
+            .downcast_ref::<std::io::Error>()
+            .is_some_and(|e| e.kind() == ErrorKind::BrokenPipe)
     })
 }

@@ -24,7 +24,10 @@ pub struct OutArgs {
 impl OutArgs {
     /// The format, whichever way it was chosen.
     pub fn format(&self) -> Format {
-        let ending = self.output.as_ref().and_then(|path| path.extension()?.to_str());
+        let ending = self
+            .output
+            .as_ref()
+            .and_then(|path| path.extension()?.to_str());
         match (self.format, self.json, ending) {
             (Some(format), ..) => format,
             (None, true, _) | (None, _, Some("json")) => Format::Json,

@@ -2,11 +2,13 @@
 //! From what the user named to attributed rows.
 
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::sync_channel;
 
 use anyhow::{anyhow, bail};
 use mostrace::attribute::{Attributed, Attributor, EntryTable};
 use mostrace::blktrace::{self, Completions, Partial, Trace};
 use mostrace::map::Map;
+use mostrace::tables::summary::Summary;
 use mostrace_bundle::table::TableReader;
 use mostrace_bundle::{Bundle, layout};
 
@@ -55,8 +57,17 @@ impl SourceArgs {
             true => Some(Bundle::open(&self.bundle)?),
             false => None,
         };
+        // First of all, as a table has no place for what makes it incomplete.
+        for warning in Summary::warnings(bundle.as_ref().map(Bundle::manifest)) {
+            log::warn!("{}: {warning}", self.bundle.display());
+        }
         self.read_opened(bundle.as_ref())
-            .map(|(attributed, notices, mapped)| Source { attributed, bundle, notices, mapped })
+            .map(|(attributed, notices, mapped)| Source {
+                attributed,
+                bundle,
+                notices,
+                mapped,
+            })
     }
 
     fn read_opened(
@@ -75,15 +86,16 @@ impl SourceArgs {
             None => (None, None),
         };
         let mut completions = Completions::new(trace);
-        let mut attributor = Attributor::new(table(&mut processes), table(&mut files), map.as_ref());
-        for completion in completions.by_ref() {
-            attributor.push(&completion?)?;
-        }
+        let mut attributor =
+            Attributor::new(table(&mut processes), table(&mut files), map.as_ref());
+        push_all(&mut completions, &mut attributor)?;
         let attributed = attributor.finish(Some(completions.names()))?;
         notices.extend(completions.notices().iter().map(ToString::to_string));
         for (name, table) in [(layout::PROCESS, &processes), (layout::FILE, &files)] {
             if let Some(at) = table.as_ref().and_then(TableReader::cut_at) {
-                notices.push(format!("{name}: cut short at byte {at}; what follows is left out"));
+                notices.push(format!(
+                    "{name}: cut short at byte {at}; what follows is left out"
+                ));
             }
         }
         if cut {
@@ -100,23 +112,42 @@ impl SourceArgs {
             None => blktrace::find(&self.bundle)?,
         };
         if files.is_empty() {
-            bail!("{}: no block events in it (trace.blktrace.N)", self.bundle.display());
+            bail!(
+                "{}: no block events in it (trace.blktrace.N)",
+                self.bundle.display()
+            );
         }
-        let partial = if cut { Partial::Allowed } else { Partial::Refused };
+        let partial = if cut {
+            Partial::Allowed
+        } else {
+            Partial::Refused
+        };
         Ok(Trace::open_with(&files, partial)?)
     }
 
     /// The map, of the image given, or of the bundle's snapshot.
-    fn map(&self, bundle: Option<&Bundle>, notices: &mut Vec<String>) -> anyhow::Result<Option<Map>> {
+    fn map(
+        &self,
+        bundle: Option<&Bundle>,
+        notices: &mut Vec<String>,
+    ) -> anyhow::Result<Option<Map>> {
         if self.no_map {
             return Ok(None);
         }
         if let Some(image) = &self.image {
             return mapping::build(image, self.start_sector).map(Some);
         }
-        let Some(bundle) = bundle else { return Ok(None) };
-        let Some(image) = bundle.snapshot()? else { return Ok(None) };
-        let start = bundle.manifest().snapshot.as_ref().map_or(0, |s| s.start_sector);
+        let Some(bundle) = bundle else {
+            return Ok(None);
+        };
+        let Some(image) = bundle.snapshot()? else {
+            return Ok(None);
+        };
+        let start = bundle
+            .manifest()
+            .snapshot
+            .as_ref()
+            .map_or(0, |s| s.start_sector);
         match mapping::build(image.path(), start) {
             Ok(map) => Ok(Some(map)),
             Err(error) => {
@@ -132,6 +163,30 @@ impl SourceArgs {
             }
         }
     }
+}
+
+/// Completions that go from one thread to the other at a time, and how many such lots may wait.
+const LOT: usize = 1024;
+const LOTS: usize = 4;
+
+/// Reads events in a thread of their own, as that is about half of the work.
+fn push_all(completions: &mut Completions, attributor: &mut Attributor<'_>) -> anyhow::Result<()> {
+    std::thread::scope(|scope| {
+        let (sender, receiver) = sync_channel(LOTS);
+        scope.spawn(move || {
+            loop {
+                let lot: Vec<_> = completions.by_ref().take(LOT).collect();
+                // Nobody listens any more after an error.
+                if lot.is_empty() || sender.send(lot).is_err() {
+                    break;
+                }
+            }
+        });
+        for completion in receiver.into_iter().flatten() {
+            attributor.push(&completion?)?;
+        }
+        Ok(())
+    })
 }
 
 fn table<R: std::io::Read>(reader: &mut Option<TableReader<R>>) -> EntryTable<'_> {

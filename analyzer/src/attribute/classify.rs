@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a block is: what a probe saw goes before what the map says, and the map is not believed
+//! where it contradicts the probe, as a block may have changed hands before the snapshot.
+
+use std::ops::Range;
+
+use mostrace_bundle::entry::{Jbd2, Origin};
+
+use super::note::{Note, Run};
+use super::pending::Match;
+use super::{Attributor, FileId, JournalBlock, Row};
+use crate::class::{Class, Kind, Provenance};
+use crate::map::{Extent, Map};
+
+/// How far the map is believed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Belief {
+    /// Nothing else is known.
+    Whole,
+    /// It was in the device's page cache, so no contents of a regular file.
+    NotAFile,
+    /// It was a file's.
+    AFile,
+    /// It was in the journal.
+    Journal,
+}
+
+impl Attributor<'_> {
+    /// Makes rows of `range`, over which the note and the run stay the same. `base` has what does
+    /// not depend on the block; `left` are the bytes still to be accounted for.
+    pub(super) fn classify(
+        &mut self,
+        range: Range<u64>,
+        note: Option<&Match<Note>>,
+        run: Option<&Match<Run>>,
+        base: Row,
+        left: &mut u32,
+    ) {
+        if !base.op.carries_data() {
+            return self.emit(range, base, left);
+        }
+        match (note, run) {
+            (Some(note), _) if note.jbd2 != Jbd2::NONE => {
+                let row = self.journal_block(range.start, note, run, base);
+                self.emit(range, row, left);
+            }
+            (_, Some(run)) => {
+                let ahead = run.skipped_at(range.start) * 512;
+                let row = Row {
+                    kind: Some(self.files.get(run.file).kind),
+                    file: run.file,
+                    file_offset: run.offset.map(|offset| offset.saturating_add(ahead)),
+                    found: Some(Provenance::Unknown),
+                    ..base
+                };
+                self.emit(range, row, left);
+            }
+            (Some(note), None) => self.by_map(range, belief(note.origin), base, left),
+            (None, None) => self.by_map(range, Belief::Whole, base, left),
+        }
+    }
+
+    /// A block that the probe recognised as jbd2's.
+    fn journal_block(
+        &mut self,
+        sector: u64,
+        note: &Match<Note>,
+        run: Option<&Match<Run>>,
+        base: Row,
+    ) -> Row {
+        let home_sector = note
+            .home_sector
+            .map(|home| home.saturating_add(note.skipped_at(sector)));
+        let (home_kind, home_file) = match (run, home_sector) {
+            (Some(run), _) => (Some(self.files.get(run.file).kind), run.file),
+            (None, Some(home)) => self.home(home, note.jbd2),
+            (None, None) => (None, FileId::NONE),
+        };
+        let block = JournalBlock {
+            jbd2: note.jbd2,
+            tid: note.tid,
+            home_sector,
+            home_kind,
+            home_file,
+        };
+        Row {
+            kind: Some(kind_of(note.jbd2)),
+            journal: self.rows.journal(block),
+            found: Some(Provenance::Live),
+            ..base
+        }
+    }
+
+    /// What the map has at the home of a copy.
+    fn home(&mut self, sector: u64, jbd2: Jbd2) -> (Option<Kind>, FileId) {
+        let Some(piece) = self.map.and_then(|map| map.pieces(sector, 1).next()) else {
+            return (None, FileId::NONE);
+        };
+        let belief = if jbd2 == Jbd2::DATA_COPY {
+            Belief::AFile
+        } else {
+            Belief::NotAFile
+        };
+        let row = self.believe(&piece, belief, Row::default());
+        (row.kind, row.file)
+    }
+
+    /// Asks the map.
+    fn by_map(&mut self, range: Range<u64>, belief: Belief, base: Row, left: &mut u32) {
+        let Some(map) = self.map else {
+            let sectors = range.end - range.start;
+            let (kind, inode) = (Kind::Unmapped, 0);
+            let nowhere = Extent {
+                sector: range.start,
+                sectors,
+                kind,
+                inode,
+                file_offset: None,
+            };
+            let row = self.believe(&nowhere, belief, base);
+            return self.emit(range, row, left);
+        };
+        for piece in map.pieces(range.start, range.end - range.start) {
+            let row = self.believe(&piece, belief, base);
+            self.emit(piece.sector..piece.end(), row, left);
+        }
+    }
+
+    /// A piece of the map as a row.
+    fn believe(&mut self, piece: &Extent, belief: Belief, base: Row) -> Row {
+        let whole = Row {
+            kind: Some(piece.kind),
+            found: Some(Map::provenance(piece)),
+            ..base
+        };
+        let unknown = |kind| Row {
+            kind: Some(kind),
+            found: Some(Provenance::Unknown),
+            ..base
+        };
+        match (belief, piece.kind) {
+            (Belief::NotAFile, Kind::Regular | Kind::Free) => unknown(Kind::Free),
+            (Belief::AFile, Kind::Regular) => self.owned(piece, whole),
+            (Belief::AFile, _) => unknown(Kind::Regular),
+            (_, kind) if kind.class() == Class::Journal => Row {
+                found: Some(Provenance::Layout),
+                ..whole
+            },
+            (Belief::Journal, _) => unknown(Kind::JournalBlock),
+            _ => self.owned(piece, whole),
+        }
+    }
+
+    /// With the file that owns the piece.
+    fn owned(&mut self, piece: &Extent, row: Row) -> Row {
+        match piece.inode {
+            0 => row,
+            inode => Row {
+                file: self.files.snapshot(inode),
+                file_offset: piece.file_offset,
+                ..row
+            },
+        }
+    }
+
+    /// Adds a row over `range`, at most as many bytes as are left.
+    fn emit(&mut self, range: Range<u64>, row: Row, left: &mut u32) {
+        let sectors = range.end - range.start;
+        let bytes = u32::try_from(sectors.saturating_mul(512))
+            .unwrap_or(u32::MAX)
+            .min(*left);
+        *left -= bytes;
+        self.rows.push(Row {
+            sector: range.start,
+            bytes,
+            ..row
+        });
+    }
+}
+
+/// What the origin of a bio leaves of the map.
+fn belief(origin: Origin) -> Belief {
+    match origin {
+        Origin::BDEV => Belief::NotAFile,
+        Origin::FILE | Origin::DIRECT => Belief::AFile,
+        Origin::JOURNAL => Belief::Journal,
+        _ => Belief::Whole,
+    }
+}
+
+/// The kind of a jbd2 block.
+fn kind_of(jbd2: Jbd2) -> Kind {
+    match jbd2 {
+        Jbd2::DESCRIPTOR => Kind::Descriptor,
+        Jbd2::COMMIT => Kind::Commit,
+        Jbd2::SUPERBLOCK | Jbd2::SUPERBLOCK_V1 => Kind::Jbd2Superblock,
+        Jbd2::REVOKE => Kind::Revoke,
+        Jbd2::METADATA_COPY => Kind::MetadataCopy,
+        Jbd2::DATA_COPY => Kind::DataCopy,
+        _ => Kind::JournalBlock,
+    }
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Attribution: completions, entries and the map joined into rows.
+//!
+//! ```text
+//! process.entries ─ Pending ┐
+//! file.entries ──── Pending ┼─ Attributor ─ Row (a run of a completion with one answer)
+//! completions ──────────────┤
+//! the map ──────────────────┘
+//! ```
+//!
+//! Entries wait until the completion that they belong to; memory is bounded by what is in
+//! flight, and by the rows that come out. For every completion the bytes of its rows sum to its
+//! own: rows are cut from it, never added up from entries.
+//!
+//! Truth goes before coverage ([`Attributor`] asks in this order): what a probe saw of the jbd2
+//! block; what a probe saw of the file; the map, as far as it does not contradict the probe; and
+//! where nothing is known, `unknown`.
+
+mod classify;
+mod empties;
+mod feed;
+mod file;
+mod note;
+mod op;
+mod pending;
+mod process;
+mod role;
+mod rows;
+
+#[cfg(test)]
+mod tests;
+
+use mostrace_bundle::{Entry, Error};
+
+use crate::blktrace::{Completion, Names, Part};
+use crate::map::Map;
+use empties::Empties;
+use feed::Feed;
+use file::Files;
+use note::{Note, Run};
+use pending::{Match, Pending, Window};
+use process::Processes;
+
+pub use feed::EntryTable;
+pub use file::{File, FileId};
+pub use op::Op;
+pub use process::{Process, ProcessId};
+pub use rows::{Attributed, JournalBlock, Leftovers, Request, Row};
+
+/// Every entry is looked up in several of these: a faster hash than the default one, and seeded
+/// like it.
+type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
+
+/// Joins completions with entries.
+pub struct Attributor<'a> {
+    map: Option<&'a Map>,
+    process_table: Feed<'a>,
+    file_table: Feed<'a>,
+    notes: Pending<Note>,
+    runs: Pending<Run>,
+    empties: Empties,
+    processes: Processes,
+    files: Files<'a>,
+    rows: rows::Builder,
+    // Kept between parts, so that none of them allocates.
+    part_notes: Vec<Match<Note>>,
+    part_runs: Vec<Match<Run>>,
+}
+
+impl<'a> Attributor<'a> {
+    /// Both tables in about the order of time; empty iterators for a bare trace.
+    pub fn new(
+        process_table: EntryTable<'a>,
+        file_table: EntryTable<'a>,
+        map: Option<&'a Map>,
+    ) -> Self {
+        Attributor {
+            map,
+            process_table: Feed::new(process_table),
+            file_table: Feed::new(file_table),
+            notes: Pending::new(),
+            runs: Pending::new(),
+            empties: Empties::default(),
+            processes: Processes::default(),
+            files: Files::new(map),
+            rows: rows::Builder::default(),
+            part_notes: Vec::new(),
+            part_runs: Vec::new(),
+        }
+    }
+
+    /// Takes the next completion, in the order of time.
+    ///
+    /// # Errors
+    /// A table cannot be read.
+    pub fn push(&mut self, completion: &Completion) -> Result<(), Error> {
+        self.pull(completion.time_ns)?;
+        let op = Op::of(completion.action, completion.bytes);
+        self.rows.begin(completion);
+        if completion.bytes == 0 {
+            self.empty(completion, op);
+            return Ok(());
+        }
+        let mut left = completion.bytes;
+        for part in &completion.parts {
+            let part = Part {
+                bytes: part.bytes.min(left),
+                ..*part
+            };
+            left -= part.bytes;
+            self.part(completion, &part, op);
+        }
+        // Parts cover their completion; were they ever not to, no byte may be lost here.
+        if left > 0 {
+            let done = u64::from(completion.bytes - left).div_ceil(512);
+            let sector = completion.sector.saturating_add(done);
+            self.part(
+                completion,
+                &Part {
+                    sector,
+                    bytes: left,
+                    q_ns: None,
+                    pid: None,
+                },
+                op,
+            );
+        }
+        Ok(())
+    }
+
+    /// All rows, once the last completion was pushed. `names` are the process names that the
+    /// trace itself noted, for threads that no entry told of.
+    ///
+    /// # Errors
+    /// A table cannot be read to its end.
+    pub fn finish(mut self, names: Option<&Names>) -> Result<Attributed, Error> {
+        self.pull(u64::MAX)?;
+        let leftovers = Leftovers {
+            process_entries: self.notes.dropped() + self.notes.len() + self.empties.left(),
+            file_entries: self.runs.dropped() + self.runs.len(),
+        };
+        if let Some(names) = names {
+            self.processes.fill_in(names);
+        }
+        self.files.fill_in();
+        let files = role::assign(self.files.into_list());
+        Ok(self
+            .rows
+            .finish(self.processes.into_list(), files, leftovers))
+    }
+
+    /// Takes the entries of up to `time_ns` from the tables.
+    fn pull(&mut self, time_ns: u64) -> Result<(), Error> {
+        while let Some(entry) = self.process_table.next_until(time_ns)? {
+            if let Entry::Process(raw) = entry {
+                let note = Note::new(&raw, self.processes.intern(&raw));
+                if raw.head.bytes.get() == 0 {
+                    self.empties.insert(&raw, note);
+                } else {
+                    self.notes.insert(&raw.head, note);
+                }
+            }
+        }
+        while let Some(entry) = self.file_table.next_until(time_ns)? {
+            if let Entry::File(entry) = entry {
+                let head = entry.raw.head;
+                let run = Run::new(&entry.raw);
+                self.runs.insert(
+                    &head,
+                    Run {
+                        file: self.files.live(entry),
+                        ..run
+                    },
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// A flush, or the end of a flush sequence: one row without bytes.
+    fn empty(&mut self, completion: &Completion, op: Op) {
+        let part = completion.parts.first();
+        let q_ns = part.and_then(|p| p.q_ns);
+        let pid = part.and_then(|p| p.pid);
+        let note = self.empties.take(q_ns, pid);
+        let process = match note {
+            Some(note) if note.process != ProcessId::UNKNOWN => note.process,
+            _ => self.processes.by_pid(pid, completion.time_ns),
+        };
+        let row = Row {
+            sector: completion.sector,
+            process,
+            op,
+            q_ns,
+            stage: note.map(|n| n.stage),
+            origin: note.map(|n| n.origin),
+            ..Row::default()
+        };
+        self.rows.push(row);
+    }
+
+    /// Cuts one bio's share of a completion into rows.
+    fn part(&mut self, completion: &Completion, part: &Part, op: Op) {
+        let sectors = u64::from(part.bytes).div_ceil(512);
+        let end = part.sector.saturating_add(sectors);
+        // A passthrough command's sectors mean nothing; nor do those beyond the last one.
+        if op == Op::Other || end - part.sector < sectors {
+            let process = self.processes.by_pid(part.pid, completion.time_ns);
+            let (sector, q_ns) = (part.sector, part.q_ns);
+            let row = Row {
+                sector,
+                process,
+                op,
+                q_ns,
+                ..Row::unmapped()
+            };
+            self.rows.push(Row {
+                bytes: part.bytes,
+                ..row
+            });
+            return;
+        }
+        let window = Window::of(completion, part);
+        self.notes
+            .take(part.sector, end, &window, &mut self.part_notes);
+        self.runs
+            .take(part.sector, end, &window, &mut self.part_runs);
+        let notes = std::mem::take(&mut self.part_notes);
+        let runs = std::mem::take(&mut self.part_runs);
+        self.segments(completion, part, op, &notes, &runs);
+        self.part_notes = notes;
+        self.part_runs = runs;
+    }
+
+    /// Walks a part in steps within which both the note and the run stay the same.
+    fn segments(
+        &mut self,
+        completion: &Completion,
+        part: &Part,
+        op: Op,
+        notes: &[Match<Note>],
+        runs: &[Match<Run>],
+    ) {
+        let end = part.sector + u64::from(part.bytes).div_ceil(512);
+        let mut left = part.bytes;
+        let mut at = part.sector;
+        while at < end {
+            let (note, note_to) = pending::at(notes, at, end);
+            let (run, run_to) = pending::at(runs, at, end);
+            let to = note_to.min(run_to);
+            let process = match note {
+                Some(note) if note.process != ProcessId::UNKNOWN => note.process,
+                _ => self.processes.by_pid(part.pid, completion.time_ns),
+            };
+            let base = Row {
+                process,
+                op: note.and_then(|n| n.op).unwrap_or(op),
+                q_ns: part.q_ns,
+                stage: note.map(|n| n.stage).or(run.map(|r| r.stage)),
+                origin: note.map(|n| n.origin).or(run.map(|r| r.origin)),
+                ..Row::default()
+            };
+            self.classify(at..to, note, run, base, &mut left);
+            at = to;
+        }
+    }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Entries as they wait: small, with processes and files replaced by their numbers.
+
+use mostrace_bundle::entry::{Flags, Jbd2, NONE, Origin, RawFile, RawProcess, Stage};
+
+use super::{FileId, Op, ProcessId};
+
+/// What a process entry tells of a bio.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Note {
+    pub process: ProcessId,
+    pub stage: Stage,
+    pub origin: Origin,
+    pub jbd2: Jbd2,
+    /// jbd2 transaction.
+    pub tid: Option<u32>,
+    /// Home of the first sector of a journalled copy.
+    pub home_sector: Option<u64>,
+    /// Where bi_opf knows better than the event: blktrace v7 has no word for write-zeroes.
+    pub op: Option<Op>,
+}
+
+impl Note {
+    pub fn new(raw: &RawProcess, process: ProcessId) -> Note {
+        let unseen = raw.head.flags.has(Flags::NO_SUBMITTER);
+        Note {
+            process: if unseen { ProcessId::UNKNOWN } else { process },
+            stage: raw.head.stage,
+            origin: raw.origin,
+            jbd2: raw.jbd2,
+            tid: Some(raw.tid.get()).filter(|&tid| tid != 0 || raw.jbd2 != Jbd2::NONE),
+            home_sector: Some(raw.home_sector.get()).filter(|&sector| sector != NONE),
+            op: Op::of_opf(raw.opf.get()),
+        }
+    }
+}
+
+/// What a file entry tells of a run of a bio.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    pub file: FileId,
+    /// Of the run's first byte.
+    pub offset: Option<u64>,
+    pub stage: Stage,
+    pub origin: Origin,
+}
+
+impl Run {
+    /// All but the file.
+    pub fn new(raw: &RawFile) -> Run {
+        Run {
+            file: FileId::NONE,
+            offset: Some(raw.offset.get()).filter(|&offset| offset != NONE),
+            stage: raw.head.stage,
+            origin: raw.origin,
+        }
+    }
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a request does.
+
+use crate::blktrace::action::{BLK_TC_DISCARD, BLK_TC_FLUSH, BLK_TC_PC, BLK_TC_WRITE};
+
+/// v8 only, `<linux/blktrace_api.h>`: zone management, from BLK_TC_ZONE_RESET to BLK_TC_ZONE_CLOSE.
+const BLK_TC_ZONE_MANAGEMENT: u64 = 0b11_1110 << 32;
+/// v8 only: BLK_TC_WRITE_ZEROES.
+const BLK_TC_WRITE_ZEROES: u64 = 1 << 38;
+
+// `enum req_op`, the low 8 bits of bi_opf.
+const REQ_OP_DISCARD: u32 = 3;
+const REQ_OP_SECURE_ERASE: u32 = 5;
+const REQ_OP_WRITE_ZEROES: u32 = 9;
+
+/// What a completed request did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Op {
+    /// Wrote bytes.
+    Write,
+    /// Read bytes.
+    Read,
+    /// Ended a flush sequence: an empty flush, or a write that asked for one (or for FUA on a
+    /// device without), after its own bytes were completed.
+    Flush,
+    /// A cache flush that the device executed. Several flush sequences may share one.
+    DeviceFlush,
+    /// Discarded a range.
+    Discard,
+    /// Zeroed a range without carrying zeros.
+    WriteZeroes,
+    /// Passthrough, zone management, or unknown.
+    #[default]
+    Other,
+}
+
+impl Op {
+    /// Every value.
+    pub const ALL: &[Op] = &[
+        Op::Write,
+        Op::Read,
+        Op::Flush,
+        Op::DeviceFlush,
+        Op::Discard,
+        Op::WriteZeroes,
+        Op::Other,
+    ];
+
+    /// The word used in tables and files.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Op::Write => "write",
+            Op::Read => "read",
+            Op::Flush => "flush",
+            Op::DeviceFlush => "device_flush",
+            Op::Discard => "discard",
+            Op::WriteZeroes => "write_zeroes",
+            Op::Other => "other",
+        }
+    }
+
+    /// From the action of a C event and its bytes.
+    pub(super) fn of(action: u64, bytes: u32) -> Op {
+        let has = |bit: u64| action & bit != 0;
+        match bytes {
+            _ if has(BLK_TC_PC | BLK_TC_ZONE_MANAGEMENT) => Op::Other,
+            _ if has(BLK_TC_DISCARD) => Op::Discard,
+            _ if has(BLK_TC_WRITE_ZEROES) => Op::WriteZeroes,
+            0 if has(BLK_TC_WRITE) => Op::Flush,
+            0 if has(BLK_TC_FLUSH) => Op::DeviceFlush,
+            0 => Op::Other,
+            _ if has(BLK_TC_WRITE) => Op::Write,
+            _ => Op::Read,
+        }
+    }
+
+    /// From bi_opf, for the operations that an event may not tell apart from a write.
+    pub(super) fn of_opf(opf: u32) -> Option<Op> {
+        match opf & 0xff {
+            REQ_OP_DISCARD | REQ_OP_SECURE_ERASE => Some(Op::Discard),
+            REQ_OP_WRITE_ZEROES => Some(Op::WriteZeroes),
+            _ => None,
+        }
+    }
+
+    /// Whether the bytes of the request are bytes that went to or came from the storage.
+    pub const fn carries_data(self) -> bool {
+        matches!(self, Op::Write | Op::Read)
+    }
+}

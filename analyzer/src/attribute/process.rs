@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who submitted: threads, each kept once.
+
+use mostrace_bundle::entry::RawProcess;
+
+use super::HashMap;
+use crate::blktrace::Names;
+
+/// The number of a [`Process`] in its list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ProcessId(pub u32);
+
+impl ProcessId {
+    /// Nobody is known.
+    pub const UNKNOWN: ProcessId = ProcessId(0);
+}
+
+/// One thread under one name. What is not known is None.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Process {
+    /// Thread.
+    pub pid: Option<u32>,
+    /// Process.
+    pub tgid: Option<u32>,
+    /// User.
+    pub uid: Option<u32>,
+    /// `task->comm`, raw bytes without NULs.
+    pub comm: Option<Box<[u8]>>,
+}
+
+/// The fields that make an entry's process, as they stand in it.
+type RawKey = (u32, u32, u32, [u8; 16]);
+
+/// All processes of a trace.
+pub(super) struct Processes {
+    list: Vec<Process>,
+    by_entry: HashMap<RawKey, ProcessId>,
+    /// The last that an entry told of a thread.
+    by_pid: HashMap<u32, ProcessId>,
+    /// Threads that only the events tell of, and when one first did.
+    bare: Vec<(ProcessId, u64)>,
+}
+
+impl Default for Processes {
+    fn default() -> Self {
+        Processes {
+            list: vec![Process::default()],
+            by_entry: HashMap::default(),
+            by_pid: HashMap::default(),
+            bare: Vec::new(),
+        }
+    }
+}
+
+impl Processes {
+    /// The process of an entry; unknown where the probe did not see the submitter.
+    pub fn intern(&mut self, raw: &RawProcess) -> ProcessId {
+        use mostrace_bundle::entry::Flags;
+        if raw.head.flags.has(Flags::NO_SUBMITTER) {
+            return ProcessId::UNKNOWN;
+        }
+        let key = (raw.pid.get(), raw.tgid.get(), raw.uid.get(), raw.comm);
+        let id = match self.by_entry.get(&key) {
+            Some(&id) => id,
+            None => {
+                let id = self.add(Process {
+                    pid: Some(key.0),
+                    tgid: Some(key.1),
+                    uid: Some(key.2),
+                    comm: raw.comm.split(|&b| b == 0).next().map(Into::into),
+                });
+                self.by_entry.insert(key, id);
+                id
+            }
+        };
+        self.by_pid.insert(key.0, id);
+        id
+    }
+
+    /// The thread that queued a bio of which there is no entry.
+    pub fn by_pid(&mut self, pid: Option<u32>, time_ns: u64) -> ProcessId {
+        let Some(pid) = pid else {
+            return ProcessId::UNKNOWN;
+        };
+        if let Some(&id) = self.by_pid.get(&pid) {
+            return id;
+        }
+        let id = self.add(Process {
+            pid: Some(pid),
+            ..Process::default()
+        });
+        self.bare.push((id, time_ns));
+        self.by_pid.insert(pid, id);
+        id
+    }
+
+    fn add(&mut self, process: Process) -> ProcessId {
+        let id = ProcessId(u32::try_from(self.list.len()).unwrap_or(0));
+        self.list.push(process);
+        id
+    }
+
+    /// Names the threads that no entry told of.
+    pub fn fill_in(&mut self, names: &Names) {
+        for &(ProcessId(id), time_ns) in &self.bare {
+            if let Some(process) = self.list.get_mut(id as usize)
+                && let Some(pid) = process.pid
+            {
+                process.comm = names.at(pid, time_ns).map(|comm| comm.as_bytes().into());
+            }
+        }
+    }
+
+    pub fn into_list(self) -> Vec<Process> {
+        self.list
+    }
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whatever the completions, the entries and the map: no byte is lost and none made up.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Small numbers, so that things meet.
+fn completions() -> impl Strategy<Value = Vec<Completion>> {
+    let part = (1u32..6, any::<bool>());
+    let one = (
+        0u64..5,
+        0u64..90,
+        prop::collection::vec(part, 1..4),
+        0u32..3,
+        any::<bool>(),
+    );
+    prop::collection::vec(one, 0..30).prop_map(|all| {
+        let mut time = 0;
+        all.into_iter()
+            .map(|(gap, sector, parts, odd, far)| {
+                time += gap * 40;
+                let sector = if far { u64::MAX - sector } else { sector };
+                let mut at = sector;
+                let mut made = Vec::new();
+                for (sectors, seen) in parts {
+                    // Passthrough requests need not be whole sectors long.
+                    let bytes = sectors * 512 - odd;
+                    let q_ns = seen.then_some(time * 1000);
+                    made.push(Part {
+                        sector: at,
+                        bytes,
+                        q_ns,
+                        pid: q_ns.map(|_| 7),
+                    });
+                    at = at.saturating_add(sectors.into());
+                }
+                let bytes = made.iter().map(|p| p.bytes).sum();
+                Completion {
+                    parts: made,
+                    ..write(time, sector, bytes)
+                }
+            })
+            .collect()
+    })
+}
+
+fn processes() -> impl Strategy<Value = Vec<RawProcess>> {
+    let one = (0u64..400, 0u64..90, 0u32..20, 0u8..8, 0u8..20, any::<u8>());
+    prop::collection::vec(one, 0..40).prop_map(|mut all| {
+        all.sort_unstable();
+        all.into_iter()
+            .map(|(t, sector, sectors, origin, jbd2, flags)| {
+                let mut entry = process(t, sector, sectors * 512);
+                entry.origin = Origin(origin);
+                entry.jbd2 = Jbd2(if jbd2 > 5 { 0 } else { jbd2 });
+                entry.home_sector = if flags & 64 == 0 {
+                    u64::from(flags)
+                } else {
+                    NONE
+                }
+                .into();
+                entry.head.flags = Flags(flags);
+                entry
+            })
+            .collect()
+    })
+}
+
+fn files() -> impl Strategy<Value = Vec<FileEntry>> {
+    let one = (
+        0u64..400,
+        0u64..90,
+        0u32..20,
+        10u64..15,
+        0u32..3,
+        "[a-z]{0,2}",
+    );
+    prop::collection::vec(one, 0..40).prop_map(|mut all| {
+        all.sort_unstable();
+        all.into_iter()
+            .map(|(t, sector, sectors, inode, generation, name)| {
+                let mut entry = file(t, sector, sectors * 512, &name);
+                entry.raw.ino = inode.into();
+                entry.raw.generation = generation.into();
+                entry
+            })
+            .collect()
+    })
+}
+
+proptest! {
+    #[test]
+    fn every_byte_comes_out_once(
+        completions in completions(),
+        processes in processes(),
+        files in files(),
+        mapped: bool,
+    ) {
+        let map = map();
+        let a = attribute(&completions, processes, files, mapped.then_some(&map));
+        for (request, _, rows) in a.by_request() {
+            // In the order of sectors, without holes.
+            let mut at = request.sector;
+            for row in rows {
+                prop_assert!(row.sector >= at || at == u64::MAX);
+                at = row.sector.saturating_add(u64::from(row.bytes).div_ceil(512));
+            }
+        }
+    }
+}

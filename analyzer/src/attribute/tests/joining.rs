@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which entry belongs to which completion.
+
+use super::*;
+use crate::attribute::{Leftovers, Op};
+
+const BLOCK: u32 = 4096;
+
+fn by(pid: u32, entry: RawProcess) -> RawProcess {
+    RawProcess {
+        pid: pid.into(),
+        ..entry
+    }
+}
+
+fn pids(a: &Attributed) -> Vec<Option<u32>> {
+    a.rows.iter().map(|row| a.process(row).pid).collect()
+}
+
+#[test]
+fn each_write_of_a_sector_gets_its_own_entry() {
+    let writes = [
+        write(0, 24, BLOCK),
+        write(1000, 24, BLOCK),
+        write(2000, 24, BLOCK),
+    ];
+    let entries = [30, 31, 32].map(|pid| by(pid, process(u64::from(pid - 30) * 1000, 24, BLOCK)));
+    let a = attribute(&writes, entries.into(), vec![], None);
+    assert_eq!(pids(&a), [Some(30), Some(31), Some(32)]);
+    assert_eq!(a.leftovers, Leftovers::default());
+}
+
+#[test]
+fn a_lost_completion_does_not_shift_the_next() {
+    let writes = [write(1000, 24, BLOCK)];
+    let entries = vec![
+        by(30, process(0, 24, BLOCK)),
+        by(31, process(1000, 24, BLOCK)),
+    ];
+    let a = attribute(&writes, entries, vec![file(0, 24, BLOCK, "stale")], None);
+    assert_eq!(pids(&a), [Some(31)]);
+    assert_eq!(path(&a, &a.rows[0]), None);
+    assert_eq!(
+        a.leftovers,
+        Leftovers {
+            process_entries: 1,
+            file_entries: 1
+        }
+    );
+}
+
+#[test]
+fn the_entry_nearest_to_its_event_is_taken() {
+    // Both were made while the request was under way; one of them at I.
+    let early = RawProcess {
+        head: RawHead {
+            time_ns: 2000.into(),
+            ..process(0, 24, BLOCK).head
+        },
+        ..by(30, process(0, 24, BLOCK))
+    };
+    let a = attribute(
+        &[write(0, 24, BLOCK)],
+        vec![early, by(31, process(0, 24, BLOCK))],
+        vec![],
+        None,
+    );
+    assert_eq!(pids(&a), [Some(31)]);
+}
+
+#[test]
+fn parts_of_a_merged_request_keep_their_processes() {
+    let mut merged = write(0, 24, 3 * BLOCK);
+    merged.parts = (0..3)
+        .map(|n| Part {
+            sector: 24 + 8 * n,
+            bytes: BLOCK,
+            q_ns: Some(n * 1000),
+            pid: Some(40),
+        })
+        .collect();
+    let entries = vec![by(30, process(0, 24, BLOCK)), by(31, process(0, 32, BLOCK))];
+    let a = attribute(&[merged], entries, vec![], None);
+    // Of the third bio no entry is left: its Q knows the thread.
+    assert_eq!(pids(&a), [Some(30), Some(31), Some(40)]);
+    assert_eq!(
+        a.rows.iter().map(|r| r.sector).collect::<Vec<_>>(),
+        [24, 32, 40]
+    );
+}
+
+#[test]
+fn what_continues_is_one_row() {
+    let mut merged = write(0, 24, 2 * BLOCK);
+    merged.parts = vec![
+        Part {
+            sector: 24,
+            bytes: BLOCK,
+            q_ns: Some(5000),
+            pid: Some(7),
+        },
+        Part {
+            sector: 32,
+            bytes: BLOCK,
+            q_ns: Some(3000),
+            pid: Some(7),
+        },
+    ];
+    let second = |offset: u64| {
+        let mut entry = file(0, 32, BLOCK, "f");
+        entry.raw.offset = offset.into();
+        entry
+    };
+    let entries = || vec![process(0, 24, BLOCK), process(0, 32, BLOCK)];
+    let one = attribute(
+        &[merged.clone()],
+        entries(),
+        vec![file(0, 24, BLOCK, "f"), second(4096)],
+        None,
+    );
+    assert_eq!(one.rows.len(), 1);
+    assert_eq!(
+        (one.rows[0].bytes, one.rows[0].q_ns),
+        (2 * BLOCK, Some(3000))
+    );
+    let two = attribute(
+        &[merged],
+        entries(),
+        vec![file(0, 24, BLOCK, "f"), second(8192)],
+        None,
+    );
+    assert_eq!(two.rows.len(), 2);
+}
+
+#[test]
+fn a_partial_completion_takes_its_share_of_the_entry() {
+    let first = write(0, 24, BLOCK);
+    let mut second = write(0, 32, 2 * BLOCK);
+    second.time_ns += 5000;
+    let entry = process(0, 24, 3 * BLOCK);
+    let a = attribute(
+        &[first, second],
+        vec![entry],
+        vec![file(0, 24, 3 * BLOCK, "f")],
+        None,
+    );
+    assert_eq!(pids(&a), [Some(7), Some(7)]);
+    let offsets: Vec<_> = a.rows.iter().map(|r| r.file_offset).collect();
+    assert_eq!(offsets, [Some(0), Some(4096)]);
+    assert_eq!(a.leftovers, Leftovers::default());
+}
+
+#[test]
+fn entries_that_cover_a_part_only() {
+    let a = attribute(
+        &[write(0, 24, 4 * BLOCK)],
+        vec![process(0, 24, 4 * BLOCK)],
+        vec![file(0, 32, BLOCK, "b"), file(0, 16, 2 * BLOCK, "a")],
+        None,
+    );
+    let runs: Vec<_> = a
+        .rows
+        .iter()
+        .map(|r| (r.sector, r.bytes, path(&a, r), r.file_offset))
+        .collect();
+    assert_eq!(
+        runs,
+        [
+            (24, BLOCK, Some("a".into()), Some(4096)),
+            (32, BLOCK, Some("b".into()), Some(0)),
+            (40, 2 * BLOCK, None, None),
+        ]
+    );
+    // The front of "a" waits for a completion that never comes.
+    assert_eq!(a.leftovers.file_entries, 1);
+}
+
+#[test]
+fn an_unseen_submitter_falls_back_to_q() {
+    let mut entry = by(0, process(0, 24, BLOCK));
+    entry.head.flags = Flags::NO_SUBMITTER;
+    let a = attribute(&[write(0, 24, BLOCK)], vec![entry], vec![], None);
+    assert_eq!(pids(&a), [Some(7)]);
+    let mut unseen = write(0, 24, BLOCK);
+    unseen.parts[0].pid = None;
+    let a = attribute(&[unseen], vec![entry], vec![], None);
+    assert_eq!(pids(&a), [None]);
+}
+
+#[test]
+fn a_flush_finds_its_entry_by_thread_and_time() {
+    let mut mine = by(7, process(0, 0, 0));
+    mine.head.stage = Stage::QUEUE;
+    let other = by(
+        8,
+        RawProcess {
+            uid: 5.into(),
+            ..mine
+        },
+    );
+    let mut device = write(500, 0, 0);
+    device.action = DEVICE_FLUSH;
+    device.parts[0].pid = None;
+    device.parts[0].q_ns = None;
+    let a = attribute(&[write(0, 0, 0), device], vec![other, mine], vec![], None);
+    let found: Vec<_> = a
+        .rows
+        .iter()
+        .map(|r| (r.op, a.process(r).uid, r.stage))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            (Op::Flush, Some(1000), Some(Stage::QUEUE)),
+            (Op::DeviceFlush, None, None)
+        ]
+    );
+}
+
+#[test]
+fn a_trace_without_completions_stays_bounded() {
+    let entries = (0..600_000u64).map(|n| process(n, n * 8, BLOCK));
+    let last = write(700_000, 24, BLOCK);
+    let a = attribute(&[last], entries.collect(), vec![], None);
+    assert_eq!(a.leftovers.process_entries, 600_000);
+}

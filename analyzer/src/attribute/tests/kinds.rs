@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a block is: truth before coverage.
+
+use super::*;
+use crate::attribute::Op;
+use crate::class::{Class, Provenance};
+
+const BLOCK: u32 = 4096;
+
+/// One block, with an entry of this origin and no file entry.
+fn of_origin(origin: Origin, block: u64, map: Option<&Map>) -> (Kind, Option<u64>, Provenance) {
+    let entry = RawProcess {
+        origin,
+        ..process(0, block * 8, BLOCK)
+    };
+    let a = attribute(&[write(0, block * 8, BLOCK)], vec![entry], vec![], map);
+    let [row] = a.rows[..] else {
+        panic!("{:?}", a.rows)
+    };
+    (
+        row.kind.unwrap(),
+        a.file(&row).and_then(|f| f.inode),
+        a.provenance(&row).unwrap(),
+    )
+}
+
+#[test]
+fn the_map_answers_as_far_as_the_origin_allows() {
+    use Kind::*;
+    use Provenance as P;
+    let map = map();
+    for (origin, block, expected) in [
+        (Origin::BDEV, 1, (InodeTable, None, P::Layout)),
+        (Origin::BDEV, 2, (Directory, Some(2), P::Snapshot)),
+        (Origin::BDEV, 8, (ExtentTree, Some(12), P::Snapshot)),
+        // Metadata at the time; the snapshot has a file there, or nothing, or no such place.
+        (Origin::BDEV, 3, (Free, None, P::Unknown)),
+        (Origin::BDEV, 4, (Free, None, P::Unknown)),
+        (Origin::BDEV, 20, (Unmapped, None, P::Unknown)),
+        // A fast commit has no header that the probe could know it by.
+        (Origin::BDEV, 6, (JournalBlock, None, P::Layout)),
+        (Origin::UNKNOWN, 6, (JournalBlock, None, P::Layout)),
+        (Origin::JOURNAL, 6, (JournalBlock, None, P::Layout)),
+        (Origin::JOURNAL, 4, (JournalBlock, None, P::Unknown)),
+        // The file entry was lost.
+        (Origin::FILE, 3, (Regular, Some(12), P::Snapshot)),
+        (Origin::DIRECT, 5, (Regular, Some(12), P::Snapshot)),
+        (Origin::FILE, 4, (Regular, None, P::Unknown)),
+        (Origin::FILE, 2, (Regular, None, P::Unknown)),
+        // Direct IO on the device.
+        (Origin::RAW, 3, (Regular, Some(12), P::Snapshot)),
+        (Origin::RAW, 0, (Superblock, None, P::Layout)),
+    ] {
+        assert_eq!(
+            of_origin(origin, block, Some(&map)),
+            expected,
+            "{origin:?} block {block}"
+        );
+    }
+    for (origin, expected) in [
+        (Origin::BDEV, Unmapped),
+        (Origin::RAW, Unmapped),
+        (Origin::FILE, Regular),
+        (Origin::JOURNAL, JournalBlock),
+    ] {
+        assert_eq!(
+            of_origin(origin, 3, None),
+            (expected, None, P::Unknown),
+            "{origin:?}"
+        );
+    }
+}
+
+#[test]
+fn jbd2_blocks_go_before_the_map() {
+    let map = map();
+    let entry = |jbd2, block: u64, home: u64| RawProcess {
+        origin: Origin::JOURNAL,
+        jbd2,
+        home_sector: home.into(),
+        tid: 9.into(),
+        ..process(0, block * 8, BLOCK)
+    };
+    // Where the map has a file: the journal may have been somewhere else.
+    for (jbd2, home, kind, home_kind) in [
+        (Jbd2::DESCRIPTOR, NONE, Kind::Descriptor, None),
+        (Jbd2::COMMIT, NONE, Kind::Commit, None),
+        (Jbd2::REVOKE, NONE, Kind::Revoke, None),
+        (Jbd2::SUPERBLOCK, NONE, Kind::Jbd2Superblock, None),
+        (
+            Jbd2::METADATA_COPY,
+            8,
+            Kind::MetadataCopy,
+            Some(Kind::InodeTable),
+        ),
+        (
+            Jbd2::METADATA_COPY,
+            16,
+            Kind::MetadataCopy,
+            Some(Kind::Directory),
+        ),
+        (
+            Jbd2::METADATA_COPY,
+            24,
+            Kind::MetadataCopy,
+            Some(Kind::Free),
+        ),
+        (Jbd2::DATA_COPY, 24, Kind::DataCopy, Some(Kind::Regular)),
+    ] {
+        let a = attribute(
+            &[write(0, 24, BLOCK)],
+            vec![entry(jbd2, 3, home)],
+            vec![],
+            Some(&map),
+        );
+        let [row] = a.rows[..] else {
+            panic!("{:?}", a.rows)
+        };
+        assert_eq!((row.kind, row.class()), (Some(kind), Some(Class::Journal)));
+        assert_eq!(a.provenance(&row), Some(Provenance::Live));
+        assert_eq!(a.file(&row), None);
+        let block = a.journal_block(&row).unwrap();
+        assert_eq!(
+            (block.tid, block.home_kind),
+            (Some(9), home_kind),
+            "{jbd2:?} {home}"
+        );
+        assert_eq!(block.home_sector, Some(home).filter(|&home| home != NONE));
+    }
+}
+
+#[test]
+fn a_data_copy_knows_its_file_by_its_entry() {
+    let entry = RawProcess {
+        origin: Origin::JOURNAL,
+        jbd2: Jbd2::DATA_COPY,
+        home_sector: 1000.into(),
+        ..process(0, 48, BLOCK)
+    };
+    let a = attribute(
+        &[write(0, 48, BLOCK)],
+        vec![entry],
+        vec![file(0, 48, BLOCK, "b-wal")],
+        None,
+    );
+    let [row] = a.rows[..] else {
+        panic!("{:?}", a.rows)
+    };
+    let home = a.file_of(a.journal_block(&row).unwrap().home_file).unwrap();
+    assert_eq!(
+        (home.inode, home.path.as_deref()),
+        (Some(12), Some(&b"b-wal"[..]))
+    );
+}
+
+#[test]
+fn copies_in_one_bio_keep_their_homes() {
+    let entries = (0..2).map(|n| RawProcess {
+        origin: Origin::JOURNAL,
+        jbd2: Jbd2::METADATA_COPY,
+        home_sector: (8 + n * 8).into(),
+        ..process(0, 48 + n * 8, BLOCK)
+    });
+    let map = map();
+    let a = attribute(
+        &[write(0, 48, 2 * BLOCK)],
+        entries.collect(),
+        vec![],
+        Some(&map),
+    );
+    let homes: Vec<_> = a
+        .rows
+        .iter()
+        .map(|row| a.journal_block(row).unwrap().home_kind.unwrap())
+        .collect();
+    assert_eq!(homes, [Kind::InodeTable, Kind::Directory]);
+}
+
+#[test]
+fn a_bare_trace_is_cut_by_the_map() {
+    let map = map();
+    let a = attribute(&[write(0, 8, 13 * BLOCK)], vec![], vec![], Some(&map));
+    let kinds: Vec<_> = a
+        .rows
+        .iter()
+        .map(|r| (r.kind.unwrap(), r.bytes / BLOCK))
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            (Kind::InodeTable, 1),
+            (Kind::Directory, 1),
+            (Kind::Regular, 1),
+            (Kind::Free, 1),
+            (Kind::Regular, 1),
+            (Kind::JournalBlock, 2),
+            (Kind::ExtentTree, 1),
+            (Kind::Directory, 1),
+            (Kind::Unmapped, 4),
+        ]
+    );
+    let offsets: Vec<_> = a
+        .rows
+        .iter()
+        .filter(|r| r.kind == Some(Kind::Regular))
+        .map(|r| r.file_offset)
+        .collect();
+    assert_eq!(offsets, [Some(0), Some(4096)]);
+}
+
+#[test]
+fn no_map_and_no_entries_is_unknown() {
+    let a = attribute(&[write(0, 8, 2 * BLOCK)], vec![], vec![], None);
+    let [row] = a.rows[..] else {
+        panic!("{:?}", a.rows)
+    };
+    assert_eq!(
+        (row.kind, row.class()),
+        (Some(Kind::Unmapped), Some(Class::Unknown))
+    );
+}
+
+#[test]
+fn operations_without_data_are_apart() {
+    use crate::blktrace::action::BLK_TC_DISCARD;
+    let map = map();
+    let discard = Completion {
+        action: WRITE | BLK_TC_DISCARD,
+        ..write(0, 24, 8 * BLOCK)
+    };
+    let flush = Completion {
+        action: DEVICE_FLUSH,
+        bytes: 0,
+        ..write(1000, 0, 0)
+    };
+    let end = write(2000, 24, 0);
+    // blktrace v7 has no word for it: only bi_opf knows.
+    let zeroes = write(3000, 24, BLOCK);
+    let opf = RawProcess {
+        opf: 9.into(),
+        ..process(3000, 24, BLOCK)
+    };
+    let a = attribute(
+        &[discard, flush, end, zeroes],
+        vec![opf],
+        vec![],
+        Some(&map),
+    );
+    let ops: Vec<_> = a
+        .rows
+        .iter()
+        .map(|row| (row.op, row.bytes, row.kind))
+        .collect();
+    assert_eq!(
+        ops,
+        [
+            (Op::Discard, 8 * BLOCK, None),
+            (Op::DeviceFlush, 0, None),
+            (Op::Flush, 0, None),
+            (Op::WriteZeroes, BLOCK, None),
+        ]
+    );
+}

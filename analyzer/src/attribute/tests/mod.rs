@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Completions, entries and maps made by hand.
+
+mod conserve;
+mod joining;
+mod kinds;
+mod names;
+
+use std::collections::HashMap;
+
+use mostrace_bundle::Entry;
+use mostrace_bundle::entry::{
+    FileEntry, Flags, Jbd2, NONE, Origin, RawFile, RawHead, RawProcess, Stage, TYPE_FILE,
+    TYPE_PROCESS,
+};
+
+use super::{Attributed, Attributor, Row};
+use crate::blktrace::action::{BLK_TC_FLUSH, BLK_TC_SYNC, BLK_TC_WRITE, ta};
+use crate::blktrace::{Completion, Part};
+use crate::class::Kind;
+use crate::map::{Extent, Inode, Map, Name};
+
+pub const WRITE: u64 = BLK_TC_WRITE | BLK_TC_SYNC | ta::COMPLETE;
+pub const DEVICE_FLUSH: u64 = BLK_TC_FLUSH | ta::COMPLETE;
+
+/// Q at `t`, I at `t + 10`, D at `t + 20`, C at `t + 100`, all µs; one bio by thread 7.
+pub fn write(t: u64, sector: u64, bytes: u32) -> Completion {
+    let us = |offset: u64| (t + offset) * 1000;
+    let part = Part {
+        sector,
+        bytes,
+        q_ns: Some(us(0)),
+        pid: Some(7),
+    };
+    Completion {
+        time_ns: us(100),
+        device: 7 << 20,
+        action: WRITE,
+        sector,
+        bytes,
+        error: 0,
+        d_ns: Some(us(20)),
+        i_ns: Some(us(10)),
+        g_ns: Some(us(1)),
+        parts: vec![part],
+    }
+}
+
+fn head(kind: u16, t: u64, sector: u64, bytes: u32) -> RawHead {
+    RawHead {
+        kind: kind.into(),
+        size: 0.into(),
+        dev: (7 << 20).into(),
+        time_ns: ((t + 10) * 1000 + 1).into(),
+        sector: sector.into(),
+        bytes: bytes.into(),
+        cpu: 0.into(),
+        stage: Stage::INSERT,
+        flags: Flags::default(),
+    }
+}
+
+/// The process entry of [`write`], made right after I.
+pub fn process(t: u64, sector: u64, bytes: u32) -> RawProcess {
+    let mut comm = [0; 16];
+    comm[..3].copy_from_slice(b"app");
+    RawProcess {
+        head: head(TYPE_PROCESS, t, sector, bytes),
+        submit_ns: (t * 1000).into(),
+        home_sector: NONE.into(),
+        pid: 7.into(),
+        tgid: 6.into(),
+        uid: 1000.into(),
+        opf: 1.into(),
+        tid: 0.into(),
+        origin: Origin::FILE,
+        jbd2: Jbd2::NONE,
+        pad: [0; 2],
+        comm,
+    }
+}
+
+/// The file entry of [`write`]: inode 12, generation 1, offset 0, in the root folder.
+pub fn file(t: u64, sector: u64, bytes: u32, name: &str) -> FileEntry {
+    FileEntry {
+        raw: RawFile {
+            head: head(TYPE_FILE, t, sector, bytes),
+            ino: 12.into(),
+            offset: 0.into(),
+            parent: 2.into(),
+            generation: 1.into(),
+            s_dev: (7 << 20).into(),
+            nlink: 1.into(),
+            name_len: 0.into(),
+            origin: Origin::FILE,
+            pad: 0,
+        },
+        name: name.into(),
+    }
+}
+
+/// 4 KiB blocks at 8 sectors each: superblock, inode table, directory of inode 2, `/a.db` (inode
+/// 12, generation 1) in two pieces with a free block between, the journal, an extent block of
+/// `/a.db`. Sectors 0 to 79; inode 13 is `/sub`, inode 14 an empty `/sub/x`.
+pub fn map() -> Map {
+    let extent = |block: u64, blocks: u64, kind, inode, file_offset| Extent {
+        sector: block * 8,
+        sectors: blocks * 8,
+        kind,
+        inode,
+        file_offset,
+    };
+    let extents = vec![
+        extent(0, 1, Kind::Superblock, 0, None),
+        extent(1, 1, Kind::InodeTable, 0, None),
+        extent(2, 1, Kind::Directory, 2, Some(0)),
+        extent(3, 1, Kind::Regular, 12, Some(0)),
+        extent(5, 1, Kind::Regular, 12, Some(4096)),
+        extent(6, 2, Kind::JournalBlock, 8, Some(0)),
+        extent(8, 1, Kind::ExtentTree, 12, None),
+        extent(9, 1, Kind::Directory, 13, Some(0)),
+    ];
+    let inode = |generation, parent, name: &str| Inode {
+        generation,
+        names: vec![Name {
+            parent,
+            name: name.as_bytes().into(),
+        }],
+    };
+    let inodes = HashMap::from([
+        (2, inode(0, 2, "")),
+        (12, inode(1, 2, "a.db")),
+        (13, inode(1, 2, "sub")),
+        (14, inode(5, 13, "x")),
+    ]);
+    Map::new(0, 80, extents, inodes)
+}
+
+/// Attributes, and sees to it that every byte comes out.
+pub fn attribute(
+    completions: &[Completion],
+    processes: Vec<RawProcess>,
+    files: Vec<FileEntry>,
+    map: Option<&Map>,
+) -> Attributed {
+    let processes = processes.into_iter().map(|p| Ok(Entry::Process(p)));
+    let files = files.into_iter().map(|f| Ok(Entry::File(f)));
+    let mut attributor = Attributor::new(Box::new(processes), Box::new(files), map);
+    for completion in completions {
+        attributor.push(completion).unwrap();
+    }
+    let attributed = attributor.finish(None).unwrap();
+    assert_eq!(attributed.requests.len(), completions.len());
+    assert_eq!(attributed.by_request().count(), completions.len());
+    for (completion, (request, _, rows)) in completions.iter().zip(attributed.by_request()) {
+        assert_eq!(request.bytes, completion.bytes);
+        let bytes: u64 = rows.iter().map(|row| u64::from(row.bytes)).sum();
+        assert_eq!(bytes, u64::from(completion.bytes), "{rows:?}");
+    }
+    attributed
+}
+
+/// The path of a row, as text.
+pub fn path(attributed: &Attributed, row: &Row) -> Option<String> {
+    attributed
+        .file(row)?
+        .path
+        .as_deref()
+        .map(crate::text::escape)
+}

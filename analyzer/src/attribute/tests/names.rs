@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whose name a block gets, and whose it must not get.
+
+use super::*;
+use crate::class::{Provenance, Role};
+
+const BLOCK: u32 = 4096;
+
+/// One block at sector 24 with this file entry.
+fn named(entry: FileEntry, map: Option<&Map>) -> (Option<String>, Provenance, Option<u64>, Kind) {
+    let a = attribute(
+        &[write(0, 24, BLOCK)],
+        vec![process(0, 24, BLOCK)],
+        vec![entry],
+        map,
+    );
+    let [row] = a.rows[..] else {
+        panic!("{:?}", a.rows)
+    };
+    let inode = a.file(&row).and_then(|f| f.inode);
+    (
+        path(&a, &row),
+        a.provenance(&row).unwrap(),
+        inode,
+        row.kind.unwrap(),
+    )
+}
+
+fn with(entry: FileEntry, change: impl FnOnce(&mut RawFile)) -> FileEntry {
+    let mut entry = entry;
+    change(&mut entry.raw);
+    entry
+}
+
+#[test]
+fn the_live_name_wins_over_the_snapshot() {
+    let map = map();
+    let entry = || file(0, 24, BLOCK, "old-name");
+    let live = |path: &str, inode, kind| (Some(path.into()), Provenance::Live, Some(inode), kind);
+    assert_eq!(
+        named(entry(), Some(&map)),
+        live("/old-name", 12, Kind::Regular)
+    );
+    assert_eq!(named(entry(), None), live("old-name", 12, Kind::Regular));
+    let in_sub = with(entry(), |raw| raw.parent = 13.into());
+    assert_eq!(
+        named(in_sub, Some(&map)),
+        live("/sub/old-name", 12, Kind::Regular)
+    );
+    let no_parent = with(entry(), |raw| raw.parent = 0.into());
+    assert_eq!(
+        named(no_parent, Some(&map)),
+        live("old-name", 12, Kind::Regular)
+    );
+    // The folder is gone, and its number went to a regular file.
+    let reused = with(entry(), |raw| raw.parent = 12.into());
+    assert_eq!(
+        named(reused, Some(&map)),
+        live("old-name", 12, Kind::Regular)
+    );
+}
+
+#[test]
+fn without_a_name_the_snapshot_speaks_for_the_same_generation_only() {
+    let map = map();
+    let same = file(0, 24, BLOCK, "");
+    let found = (
+        Some("/a.db".into()),
+        Provenance::Snapshot,
+        Some(12),
+        Kind::Regular,
+    );
+    assert_eq!(named(same, Some(&map)), found);
+    // The block and the inode number were given to another file since: it must not be named.
+    let gone = with(file(0, 24, BLOCK, ""), |raw| raw.generation = 99.into());
+    assert_eq!(
+        named(gone, Some(&map)),
+        (None, Provenance::Unknown, Some(12), Kind::Regular)
+    );
+    let other = with(file(0, 24, BLOCK, ""), |raw| raw.ino = 999.into());
+    assert_eq!(
+        named(other, Some(&map)),
+        (None, Provenance::Unknown, Some(999), Kind::Regular)
+    );
+    let no_map = (None, Provenance::Unknown, Some(12), Kind::Regular);
+    assert_eq!(named(file(0, 24, BLOCK, ""), None), no_map);
+}
+
+#[test]
+fn the_map_tells_what_the_inode_is() {
+    let map = map();
+    let folder = with(file(0, 24, BLOCK, ""), |raw| raw.ino = 13.into());
+    let found = (
+        Some("/sub".into()),
+        Provenance::Snapshot,
+        Some(13),
+        Kind::Directory,
+    );
+    assert_eq!(named(folder, Some(&map)), found);
+    let reused = with(file(0, 24, BLOCK, ""), |raw| {
+        raw.ino = 13.into();
+        raw.generation = 2.into();
+    });
+    assert_eq!(
+        named(reused, Some(&map)),
+        (None, Provenance::Unknown, Some(13), Kind::Regular)
+    );
+}
+
+#[test]
+fn a_name_seen_at_another_time_names_the_same_generation() {
+    let writes = [
+        write(0, 24, BLOCK),
+        write(1000, 32, BLOCK),
+        write(2000, 40, BLOCK),
+    ];
+    let processes = [(0, 24), (1000, 32), (2000, 40)].map(|(t, s)| process(t, s, BLOCK));
+    let other = with(file(2000, 40, BLOCK, ""), |raw| raw.generation = 2.into());
+    let files = vec![
+        file(0, 24, BLOCK, ""),
+        file(1000, 32, BLOCK, "x-journal"),
+        other,
+    ];
+    let a = attribute(&writes, processes.into(), files, None);
+    let found: Vec<_> = a
+        .rows
+        .iter()
+        .map(|r| (path(&a, r), a.provenance(r).unwrap()))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            (Some("x-journal".into()), Provenance::Live),
+            (Some("x-journal".into()), Provenance::Live),
+            (None, Provenance::Unknown),
+        ]
+    );
+}
+
+#[test]
+fn a_companion_makes_a_database() {
+    let names = [
+        "notes",
+        "notes-wal",
+        "photo",
+        "big.tmp",
+        "big.tmp-mj0A1B2C3D4",
+        "k-journal",
+        "",
+    ];
+    let mut writes = Vec::new();
+    let mut files = Vec::new();
+    for (n, name) in (0..).zip(names) {
+        writes.push(write(n * 1000, n * 8, BLOCK));
+        files.push(with(file(n * 1000, n * 8, BLOCK, name), |raw| {
+            raw.ino = (100 + n).into()
+        }));
+    }
+    let a = attribute(&writes, vec![], files, None);
+    let roles: Vec<_> = a.rows.iter().map(|r| a.file(r).unwrap().role).collect();
+    assert_eq!(
+        roles,
+        [
+            Some(Role::Db),
+            Some(Role::Wal),
+            Some(Role::Other),
+            Some(Role::Db),
+            Some(Role::SuperJournal),
+            Some(Role::RollbackJournal),
+            None,
+        ]
+    );
+}

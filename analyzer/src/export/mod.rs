@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Writing tables: one file per format.
+//!
+//! A long table comes in pieces, each written before the next is made.
+
+mod csv;
+mod frame;
+mod json;
+mod output;
+mod parquet;
+mod table;
+
+use std::io::Write;
+
+use crate::tables::Table;
+
+pub use json::to_value;
+pub use output::{Output, WriteError};
+pub use table::to_text;
+
+/// How a table is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// For people: aligned columns, large numbers in groups of three
+    Table,
+    /// A header line, then one line per row; an empty field is an unknown value
+    Csv,
+    /// One array of objects, one line per object; null is an unknown value
+    Json,
+    /// Parquet, zstd-compressed
+    Parquet,
+}
+
+/// What a writer of some format may say.
+type Result = std::result::Result<(), Box<dyn std::error::Error + Send + Sync>>;
+
+/// Writes tables in one format. All pieces have the same columns.
+pub trait Exporter {
+    /// Writes the next piece. The first one, even if it has no rows, tells the columns.
+    ///
+    /// # Errors
+    /// The output cannot be written.
+    fn write(&mut self, table: &Table) -> Result;
+
+    /// Writes what comes after the last piece.
+    ///
+    /// # Errors
+    /// The output cannot be written.
+    fn finish(self: Box<Self>) -> Result;
+}
+
+impl Format {
+    fn exporter<'w>(self, out: &'w mut (dyn Write + Send)) -> Box<dyn Exporter + 'w> {
+        match self {
+            Format::Table => Box::new(table::Text::new(out)),
+            Format::Csv => Box::new(csv::Csv::new(out)),
+            Format::Json => Box::new(json::Json::new(out)),
+            Format::Parquet => Box::new(parquet::Parquet::new(out)),
+        }
+    }
+
+    /// Writes a table that comes in pieces.
+    ///
+    /// # Errors
+    /// The output cannot be written.
+    pub fn write_all(
+        self,
+        out: &mut Output,
+        pieces: impl IntoIterator<Item = Table>,
+    ) -> std::result::Result<(), WriteError> {
+        let mut exporter = self.exporter(out);
+        let result = (|| {
+            for mut piece in pieces {
+                if self != Format::Table {
+                    piece.drop_total();
+                }
+                exporter.write(&piece)?;
+            }
+            exporter.finish()
+        })();
+        out.end(result)
+    }
+}

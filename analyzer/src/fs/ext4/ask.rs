@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Asks debugfs about many inodes. debugfs takes one processor, so there is a session per
+//! processor, and the answers of one share are read while the next is worked on.
+
+use std::collections::HashMap;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+
+use super::super::image::Image;
+use super::super::{Notices, Result};
+use super::debugfs::{Question, Session};
+
+/// Questions of one session: enough that its start does not count, and about 1 MB of answers.
+const SHARE: usize = 8192;
+/// debugfs may fall over an inode of a damaged image; it is started again behind it.
+const MAX_FAILURES: usize = 20;
+
+/// Asks all questions; `each` gets the number of the question and the answer, in order. That the
+/// filesystem has so many `blocks` bounds what can be said about them.
+pub fn ask(
+    image: &Image,
+    blocks: u64,
+    questions: &[Question],
+    notices: &mut Notices,
+    each: impl FnMut(usize, &[u8]),
+) -> Result<()> {
+    let shares: Vec<&[Question]> = questions.chunks(SHARE).collect();
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    let taken = AtomicUsize::new(0);
+    let (ended, sessions) = mpsc::channel();
+    thread::scope(|scope| {
+        for _ in 0..processors.min(shares.len()) {
+            let (shares, taken, ended) = (&shares, &taken, ended.clone());
+            scope.spawn(move || {
+                loop {
+                    let nth = taken.fetch_add(1, Relaxed);
+                    let Some(share) = shares.get(nth) else { break };
+                    // Once an error was returned nobody listens.
+                    if ended
+                        .send((nth, Session::run(image, blocks, share)))
+                        .is_err()
+                    {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(ended);
+        let reader = Reader {
+            image,
+            blocks,
+            notices,
+            each,
+            failures: 0,
+        };
+        reader.read_all(&shares, sessions)
+    })
+}
+
+struct Reader<'a, F> {
+    image: &'a Image,
+    blocks: u64,
+    notices: &'a mut Notices,
+    each: F,
+    failures: usize,
+}
+
+impl<F: FnMut(usize, &[u8])> Reader<'_, F> {
+    /// Reads the sessions in the order of their questions, whatever the order they end in.
+    fn read_all<'q>(
+        mut self,
+        shares: &[&'q [Question]],
+        sessions: Receiver<(usize, Result<Session<'q>>)>,
+    ) -> Result<()> {
+        let mut early = HashMap::new();
+        let mut from = 0usize;
+        for (nth, share) in shares.iter().enumerate() {
+            while !early.contains_key(&nth) {
+                let Ok((other, session)) = sessions.recv() else {
+                    return Ok(());
+                };
+                early.insert(other, session);
+            }
+            if let Some(session) = early.remove(&nth) {
+                self.read_share(from, share, session?)?;
+            }
+            if self.failures > MAX_FAILURES {
+                self.notices
+                    .push("debugfs failed too often, the other inodes are left out");
+                break;
+            }
+            from = from.saturating_add(share.len());
+        }
+        Ok(())
+    }
+
+    /// Reads one session; where it broke off, leaves that question out and asks the rest again.
+    fn read_share(&mut self, from: usize, share: &[Question], session: Session) -> Result<()> {
+        let each = &mut self.each;
+        let first = session.read(self.image, self.notices, |nth, answer| {
+            each(from.saturating_add(nth), answer);
+        })?;
+        let mut answered = first;
+        let mut why = session.why();
+        while let Some(question) = share.get(answered) {
+            let inode = question.inode;
+            self.notices.push(format!(
+                "inode {inode}: debugfs {why}, its blocks are unmapped"
+            ));
+            self.failures = self.failures.saturating_add(1);
+            answered = answered.saturating_add(1);
+            let rest = share.get(answered..).unwrap_or(&[]);
+            if rest.is_empty() || self.failures > MAX_FAILURES {
+                break;
+            }
+            let again = Session::run(self.image, self.blocks, rest)?;
+            let at = from.saturating_add(answered);
+            let each = &mut self.each;
+            let more = again.read(self.image, self.notices, |nth, answer| {
+                each(at.saturating_add(nth), answer);
+            })?;
+            answered = answered.saturating_add(more);
+            why = again.why();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The inodes in use, from the inode bitmaps and the inode tables.
+
+use super::super::image::Image;
+use super::super::le::{u16_at, u32_at};
+use super::super::{Notices, Result};
+use super::bitmap::Bitmap;
+use super::group_desc::GroupDesc;
+use super::superblock::{SuperBlock, incompat};
+
+/// The root directory's number.
+pub const EXT4_ROOT_INO: u32 = 2;
+/// Holds the blocks that cannot be used.
+pub const EXT4_BAD_INO: u32 = 1;
+/// Holds the blocks reserved for group descriptors.
+pub const EXT4_RESIZE_INO: u32 = 7;
+
+const EXT4_ENCRYPT_FL: u32 = 0x800;
+const EXT4_EXTENTS_FL: u32 = 0x8_0000;
+const EXT4_EA_INODE_FL: u32 = 0x20_0000;
+const EXT4_INLINE_DATA_FL: u32 = 0x1000_0000;
+
+/// `i_mode`'s file types.
+pub mod mode {
+    pub const S_IFMT: u16 = 0xf000;
+    pub const S_IFIFO: u16 = 0x1000;
+    pub const S_IFCHR: u16 = 0x2000;
+    pub const S_IFDIR: u16 = 0x4000;
+    pub const S_IFBLK: u16 = 0x6000;
+    pub const S_IFLNK: u16 = 0xa000;
+    pub const S_IFSOCK: u16 = 0xc000;
+}
+
+/// How an inode says where its blocks are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockMap {
+    /// It has none.
+    None,
+    /// An extent tree.
+    Extents,
+    /// Direct and indirect blocks.
+    Indirect,
+}
+
+/// One inode in use: `struct ext4_inode`, the fields used here.
+#[derive(Clone, Debug)]
+pub struct InodeRecord {
+    pub number: u32,
+    pub i_mode: u16,
+    pub i_flags: u32,
+    pub i_generation: u32,
+    /// Block of extended attributes, 0 if none.
+    pub i_file_acl: u64,
+    pub block_map: BlockMap,
+}
+
+impl InodeRecord {
+    fn parse(sb: &SuperBlock, number: u32, raw: &[u8]) -> Option<InodeRecord> {
+        let i_mode = u16_at(raw, 0x0)?;
+        let i_flags = u32_at(raw, 0x20)?;
+        let bit64 = sb.incompat(incompat::BIT64);
+        let acl_high = if bit64 { u16_at(raw, 0x76)? } else { 0 };
+        Some(InodeRecord {
+            number,
+            i_mode,
+            i_flags,
+            i_generation: u32_at(raw, 0x64)?,
+            i_file_acl: u64::from(acl_high) << 32 | u64::from(u32_at(raw, 0x68)?),
+            block_map: block_map(i_mode, i_flags, u32_at(raw, 0x4)?, raw.get(0x28..0x64)?),
+        })
+    }
+
+    /// Whether it is of this file type.
+    pub fn is(&self, file_type: u16) -> bool {
+        self.i_mode & mode::S_IFMT == file_type
+    }
+
+    /// Whether the names in this directory are ciphertext.
+    pub fn is_encrypted(&self) -> bool {
+        self.i_flags & EXT4_ENCRYPT_FL != 0
+    }
+
+    /// Whether it holds the value of one extended attribute.
+    pub fn is_ea_inode(&self) -> bool {
+        self.i_flags & EXT4_EA_INODE_FL != 0
+    }
+
+    /// Whether it is a directory kept inside its inode.
+    pub fn is_inline_directory(&self) -> bool {
+        self.is(mode::S_IFDIR) && self.i_flags & EXT4_INLINE_DATA_FL != 0
+    }
+}
+
+/// What `i_block` is: devices and short symlinks keep other things in it.
+fn block_map(i_mode: u16, i_flags: u32, i_size_lo: u32, i_block: &[u8]) -> BlockMap {
+    if i_flags & EXT4_INLINE_DATA_FL != 0 {
+        return BlockMap::None;
+    }
+    if i_flags & EXT4_EXTENTS_FL != 0 {
+        let eh_entries = u16_at(i_block, 2).unwrap_or(0);
+        return if eh_entries == 0 {
+            BlockMap::None
+        } else {
+            BlockMap::Extents
+        };
+    }
+    let file_type = i_mode & mode::S_IFMT;
+    let special = [mode::S_IFIFO, mode::S_IFCHR, mode::S_IFBLK, mode::S_IFSOCK];
+    let short_symlink = file_type == mode::S_IFLNK && i_size_lo < 60;
+    if special.contains(&file_type) || short_symlink || i_block.iter().all(|&byte| byte == 0) {
+        return BlockMap::None;
+    }
+    BlockMap::Indirect
+}
+
+/// Calls `each` with every inode in use and its raw bytes, by number. Orphans (unlinked while
+/// open) are in use too. A table that cannot be read becomes a notice.
+pub fn scan(
+    image: &Image,
+    sb: &SuperBlock,
+    groups: &[GroupDesc],
+    notices: &mut Notices,
+    mut each: impl FnMut(InodeRecord, &[u8]),
+) {
+    for (group, desc) in (0u32..).zip(groups) {
+        if !desc.inode_uninit {
+            let scanned = scan_group(image, sb, group, desc, &mut each);
+            scanned.unwrap_or_else(|error| notices.push(error.to_string()));
+        }
+    }
+}
+
+fn scan_group(
+    image: &Image,
+    sb: &SuperBlock,
+    group: u32,
+    desc: &GroupDesc,
+    each: &mut impl FnMut(InodeRecord, &[u8]),
+) -> Result<()> {
+    let at = format_args!("inode bitmap of group {group}").to_string();
+    let bitmap = Bitmap(sb.read_block(image, desc.bg_inode_bitmap, at)?);
+    let per_block = sb
+        .block_size
+        .checked_div(sb.s_inode_size.into())
+        .unwrap_or(1);
+    let first = group
+        .saturating_mul(sb.s_inodes_per_group)
+        .saturating_add(1);
+    for nth_block in 0..sb.inode_table_blocks() {
+        let from = u32::try_from(nth_block)
+            .unwrap_or(u32::MAX)
+            .saturating_mul(per_block);
+        let bits = from..from.saturating_add(per_block).min(sb.s_inodes_per_group);
+        if !bits.clone().any(|bit| bitmap.has(bit.into())) {
+            continue;
+        }
+        let at = format!("inode table of group {group}, block {nth_block}");
+        let table = sb.read_block(image, desc.bg_inode_table.saturating_add(nth_block), at)?;
+        for (bit, raw) in bits.zip(table.chunks_exact(sb.s_inode_size.into())) {
+            if bitmap.has(bit.into()) {
+                let inode = InodeRecord::parse(sb, first.saturating_add(bit), raw);
+                inode.into_iter().for_each(|inode| each(inode, raw));
+            }
+        }
+    }
+    Ok(())
+}

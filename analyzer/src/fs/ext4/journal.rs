@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `struct journal_superblock_s`: which part of the journal's inode is what. Big-endian.
+
+use super::super::Notices;
+use super::super::image::Image;
+use super::block_list::{BlockList, Run};
+use super::superblock::{SuperBlock, compat};
+use crate::class::Kind;
+
+const JBD2_MAGIC_NUMBER: u32 = 0xc03b_3998;
+const JBD2_FEATURE_INCOMPAT_FAST_COMMIT: u32 = 0x20;
+const JBD2_DEFAULT_FAST_COMMIT_BLOCKS: u32 = 256;
+const JBD2_MIN_JOURNAL_BLOCKS: u32 = 1024;
+
+/// The runs of the journal cut by what they hold: the superblock in block 0, the fast-commit
+/// area at the tail, and blocks whose contents change with every transaction.
+pub fn cut(
+    image: &Image,
+    sb: &SuperBlock,
+    list: &BlockList,
+    notices: &mut Notices,
+) -> Vec<(Run, Kind)> {
+    let fast_commit = fast_commit_start(image, sb, list).unwrap_or_else(|why| {
+        notices.push(format!("journal superblock: {why}"));
+        u64::MAX
+    });
+    let parts = [
+        (0, 1, Kind::Jbd2Superblock),
+        (1, fast_commit, Kind::JournalBlock),
+        (fast_commit, u64::MAX, Kind::FastCommit),
+    ];
+    let cut = |run: &Run| parts.map(|(from, to, kind)| (part(run, from, to), kind));
+    list.runs
+        .iter()
+        .flat_map(cut)
+        .filter_map(|(run, kind)| Some((run?, kind)))
+        .collect()
+}
+
+/// The part of a run between two blocks of the file.
+fn part(run: &Run, from: u64, to: u64) -> Option<Run> {
+    let first = run.logical.max(from);
+    let end = run.logical.saturating_add(run.blocks).min(to);
+    let blocks = end.checked_sub(first).filter(|&blocks| blocks > 0)?;
+    let skipped = first.saturating_sub(run.logical);
+    Some(Run {
+        logical: first,
+        block: run.block.saturating_add(skipped),
+        blocks,
+    })
+}
+
+/// First block of the fast-commit area, counted in the journal; past everything if there is none.
+/// jbd2 clears its own feature bit in a clean journal, so ext4's counts too.
+fn fast_commit_start(image: &Image, sb: &SuperBlock, list: &BlockList) -> Result<u64, String> {
+    let first = list
+        .runs
+        .iter()
+        .find(|run| run.logical == 0)
+        .ok_or("the journal has no blocks")?;
+    let buf = sb
+        .read_block(image, first.block, "journal superblock")
+        .map_err(|e| e.to_string())?;
+    let field = |offset: usize| {
+        let bytes = buf.get(offset..).and_then(|rest| rest.first_chunk());
+        bytes.map_or(0, |bytes| u32::from_be_bytes(*bytes))
+    };
+    if field(0x0) != JBD2_MAGIC_NUMBER {
+        return Err("no magic number".into());
+    }
+    let s_maxlen = field(0x10);
+    let s_feature_incompat = field(0x28);
+    let s_num_fc_blks = match field(0x54) {
+        0 => JBD2_DEFAULT_FAST_COMMIT_BLOCKS,
+        blocks => blocks,
+    };
+    let has_fast_commit = sb.compat(compat::FAST_COMMIT)
+        || s_feature_incompat & JBD2_FEATURE_INCOMPAT_FAST_COMMIT != 0;
+    let start = s_maxlen
+        .checked_sub(s_num_fc_blks)
+        .filter(|&at| at >= JBD2_MIN_JOURNAL_BLOCKS);
+    Ok(start
+        .filter(|_| has_fast_commit)
+        .map_or(u64::MAX, u64::from))
+}

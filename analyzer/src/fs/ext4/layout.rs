@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The blocks that belong to the filesystem itself, and those that are allocated to nobody.
+
+use super::super::Notices;
+use super::super::image::Image;
+use super::bitmap::Bitmap;
+use super::claims::Claims;
+use super::group_desc::{self, GroupDesc};
+use super::superblock::{SuperBlock, incompat};
+use crate::class::Kind;
+
+/// Claims superblocks, descriptors, bitmaps, inode tables and the MMP block.
+pub fn claim(sb: &SuperBlock, groups: &[GroupDesc], claims: &mut Claims, notices: &mut Notices) {
+    if sb.block_size == 1024 {
+        // The boot loader's: ext4 neither uses it nor counts it as free.
+        claims.layout(0, 1, Kind::Unmapped);
+    }
+    for (group, desc) in (0u32..).zip(groups) {
+        claim_copies(sb, group, claims);
+        for (block, blocks, kind) in [
+            (desc.bg_block_bitmap, 1, Kind::BlockBitmap),
+            (desc.bg_inode_bitmap, 1, Kind::InodeBitmap),
+            (
+                desc.bg_inode_table,
+                sb.inode_table_blocks(),
+                Kind::InodeTable,
+            ),
+        ] {
+            if !claims.layout(block, blocks, kind) {
+                let line = format!("group {group}: its {kind} at block {block} is outside");
+                notices.push(line);
+            }
+        }
+    }
+    if sb.incompat(incompat::MMP) && !claims.layout(sb.s_mmp_block, 1, Kind::Mmp) {
+        notices.push(format!("the mmp block {} is outside", sb.s_mmp_block));
+    }
+}
+
+/// Copies in the last group may lie past the end when the group is cut short; that is no error.
+fn claim_copies(sb: &SuperBlock, group: u32, claims: &mut Claims) {
+    let copies = group_desc::copies(sb, group);
+    if let Some(block) = copies.superblock {
+        claims.layout(block, 1, Kind::Superblock);
+    }
+    if let Some((block, blocks)) = copies.descriptors {
+        claims.layout(block, blocks, Kind::GroupDesc);
+    }
+}
+
+/// Claims the blocks reserved for more descriptors. The resize inode holds them, so this is for
+/// what it does not list.
+pub fn claim_reserved(sb: &SuperBlock, claims: &mut Claims) {
+    for group in 0..sb.groups {
+        if let Some((block, blocks)) = group_desc::copies(sb, group).reserved {
+            claims.layout(block, blocks, Kind::GroupDesc);
+        }
+    }
+}
+
+/// Claims as `unmapped` what the block bitmaps call allocated. Last of all: what is left then has
+/// no owner that could be found. That is also the unused rest of a bigalloc cluster, which its
+/// file's extents do not reach; `debugfs icheck` finds no owner for it either.
+pub fn claim_allocated(
+    image: &Image,
+    sb: &SuperBlock,
+    groups: &[GroupDesc],
+    claims: &mut Claims,
+    notices: &mut Notices,
+) {
+    let ratio = u64::from(sb.cluster_ratio);
+    for (group, desc) in (0u32..).zip(groups) {
+        if desc.block_uninit {
+            continue;
+        }
+        let first = sb.group_first_block(group);
+        let blocks = sb
+            .s_blocks_count
+            .saturating_sub(first)
+            .min(sb.s_blocks_per_group.into());
+        let at = format!("block bitmap of group {group}");
+        match sb.read_block(image, desc.bg_block_bitmap, at) {
+            Ok(buf) => {
+                for (cluster, clusters) in Bitmap(buf).runs(blocks.div_ceil(ratio)) {
+                    let at = cluster.saturating_mul(ratio);
+                    let len = clusters
+                        .saturating_mul(ratio)
+                        .min(blocks.saturating_sub(at));
+                    claims.layout(first.saturating_add(at), len, Kind::Unmapped);
+                }
+            }
+            Err(error) => notices.push(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! All that `analyze` says of a trace when it is not asked for one table.
+
+use mostrace_bundle::Manifest;
+use mostrace_bundle::manifest::State;
+
+use super::by::By;
+use super::totals::{Groups, Totals};
+use super::{Table, Values, amplification, order, percent, sizes};
+use crate::attribute::Attributed;
+
+/// How many processes and files are shown one by one.
+const TOP: usize = 20;
+
+/// One table of a summary.
+#[derive(Debug)]
+pub struct Section {
+    /// Its key in JSON.
+    pub name: &'static str,
+    /// Its heading.
+    pub title: String,
+    /// What has to be known to read it.
+    pub note: Option<&'static str>,
+    /// The figures.
+    pub table: Table,
+}
+
+/// What is known of the trace beside its rows.
+#[derive(Debug, Default)]
+pub struct Trace<'a> {
+    /// None for a bare trace.
+    pub manifest: Option<&'a Manifest>,
+    /// What the readers had to say.
+    pub notices: Vec<String>,
+    /// Whether there was a map of the filesystem.
+    pub mapped: bool,
+}
+
+/// The whole.
+#[derive(Debug)]
+pub struct Summary {
+    /// What makes the figures incomplete; comes first.
+    pub warnings: Vec<String>,
+    /// What else there is to know.
+    pub notices: Vec<String>,
+    /// From the first completion to the last, ns.
+    pub duration_ns: u64,
+    /// Of all rows.
+    pub total: Totals,
+    /// The tables.
+    pub sections: Vec<Section>,
+}
+
+impl Summary {
+    /// Sums up.
+    pub fn new(attributed: &Attributed, trace: Trace<'_>) -> Summary {
+        let by_class = Groups::new(attributed, &[By::Class], None);
+        let by_role = Groups::new(attributed, &[By::Role], None);
+        let mut sections = Vec::new();
+        let mut add = |name, title: &str, note, table| {
+            sections.push(Section {
+                name,
+                title: title.to_owned(),
+                note,
+                table,
+            });
+        };
+        let spans = "a request that spans groups counts in each of them, and once in the total";
+        let by = |by: &[By], top| Groups::new(attributed, by, top);
+        add("by_class", "Classes", Some(spans), traffic(&by_class));
+        add(
+            "by_kind",
+            "Kinds",
+            None,
+            traffic(&by(&[By::Class, By::Kind], None)),
+        );
+        add("by_role", "Roles of regular files", None, traffic(&by_role));
+        add(
+            "by_process",
+            "Processes",
+            None,
+            traffic(&by(&[By::Process], Some(TOP))),
+        );
+        add(
+            "by_file",
+            "Files",
+            None,
+            traffic(&by(&[By::File], Some(TOP))),
+        );
+        let journal = by(&[By::Kind, By::HomeKind], None);
+        if attributed
+            .journal
+            .iter()
+            .any(|block| block.home_kind.is_some())
+        {
+            add(
+                "journal_homes",
+                "What the journal holds copies of",
+                None,
+                homes(&journal),
+            );
+        }
+        add(
+            "sizes",
+            "Sizes of completed requests",
+            None,
+            sizes::table(attributed),
+        );
+        add(
+            "order",
+            "Order",
+            Some(order::DEFINITION),
+            order::table(attributed),
+        );
+        add(
+            "by_provenance",
+            "How owners are known",
+            None,
+            traffic(&by(&[By::Provenance], None)),
+        );
+        if let Some(payload) = trace.manifest.and_then(|m| m.payload.as_ref()) {
+            let title = format!(
+                "Write amplification of {} ({} transactions)",
+                crate::text::escape(payload.workload.as_bytes()),
+                payload.transactions
+            );
+            let levels = amplification::levels(payload, &by_class.total);
+            add("amplification", &title, None, levels);
+            let shares = amplification::shares(payload, &by_class, By::Class);
+            add(
+                "amplification_by_class",
+                "Amplification by class",
+                None,
+                shares,
+            );
+            let shares = amplification::shares(payload, &by_role, By::Role);
+            add(
+                "amplification_by_role",
+                "Amplification by role",
+                None,
+                shares,
+            );
+        }
+        Summary {
+            warnings: Summary::warnings(trace.manifest),
+            notices: notices(attributed, &trace),
+            duration_ns: duration(attributed),
+            total: by_class.total,
+            sections,
+        }
+    }
+
+    /// What makes the figures of a bundle incomplete: losses, and a capture without an end.
+    pub fn warnings(manifest: Option<&Manifest>) -> Vec<String> {
+        let Some(manifest) = manifest else {
+            return Vec::new();
+        };
+        let mut warnings = Vec::new();
+        if manifest.state == State::Recording {
+            warnings.push(
+                "CUT SHORT: the recorder did not come to its end; its last records may be missing"
+                    .into(),
+            );
+        }
+        let lost: Vec<String> = manifest
+            .losses
+            .iter()
+            .filter(|(_, count)| **count > 0)
+            .map(|(stage, count)| format!("{} {count}", crate::text::escape(stage.as_bytes())))
+            .collect();
+        if !lost.is_empty() {
+            warnings.push(format!(
+                "LOSSY: records were lost during the capture ({})",
+                lost.join(", ")
+            ));
+        }
+        warnings
+    }
+}
+
+/// The columns of the sections, the last row being the total.
+fn traffic(groups: &Groups) -> Table {
+    let all = groups.table();
+    let mut table = Table {
+        has_total: true,
+        ..Table::default()
+    };
+    let total = &groups.total;
+    let share = |f: fn(&Totals) -> u64| {
+        Values::Real(groups.sums().map(|t| percent(f(t), f(total))).collect())
+    };
+    for column in all.columns {
+        let (name, values) = (column.name, column.values);
+        match name {
+            "bytes" | "sync_writes" | "write_zeroes" | "write_zeroes_bytes" | "others"
+            | "failed" => {}
+            "write_bytes" => {
+                table.push(name, values);
+                table.push("write_percent", share(|t| t.write_bytes));
+            }
+            "read_bytes" => {
+                table.push(name, values);
+                table.push("read_percent", share(|t| t.read_bytes));
+            }
+            _ => table.push(name, values),
+        }
+    }
+    table
+}
+
+/// Of the groups by kind and home, those with a home.
+fn homes(groups: &Groups) -> Table {
+    let with_home = |(labels, _): &&(Vec<super::by::Label>, Totals)| {
+        labels.get(1).is_some_and(|label| label.text().is_some())
+    };
+    let rows: Vec<_> = groups.groups.iter().filter(with_home).collect();
+    let text = |at: usize| Values::text(rows.iter().map(|(l, _)| l.get(at).and_then(|l| l.text())));
+    let mut table = Table::default();
+    table.push("kind", text(0));
+    table.push("home_kind", text(1));
+    table.push(
+        "write_bytes",
+        Values::Amount(rows.iter().map(|(_, t)| Some(t.write_bytes)).collect()),
+    );
+    table
+}
+
+fn notices(attributed: &Attributed, trace: &Trace<'_>) -> Vec<String> {
+    let mut notices = trace.notices.clone();
+    if let Some(manifest) = trace.manifest {
+        let text = |note: &String| crate::text::escape(note.as_bytes());
+        notices.extend(manifest.notes.iter().map(text));
+    }
+    if !trace.mapped {
+        notices.push("no map of the filesystem: what no probe saw is unmapped".into());
+    }
+    let left = attributed.leftovers;
+    if left.process_entries + left.file_entries > 0 {
+        notices.push(format!(
+            "{} process and {} file entries found no completion",
+            left.process_entries, left.file_entries
+        ));
+    }
+    notices
+}
+
+fn duration(attributed: &Attributed) -> u64 {
+    let times = || attributed.requests.iter().map(|r| r.time_ns);
+    times().max().unwrap_or(0) - times().min().unwrap_or(0)
+}

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What goes wrong is said in one line that names the file, with the right exit status.
+#![cfg(feature = "analyze")]
+
+mod scene;
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use mostrace_bundle::layout;
+use mostrace_bundle::manifest::State;
+
+fn mostrace() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_mostrace"))
+}
+
+fn run(args: &[&str]) -> Output {
+    mostrace().args(args).stdin(Stdio::null()).output().unwrap()
+}
+
+/// Status, stdout and stderr.
+fn outcome(args: &[&str]) -> (i32, String, String) {
+    let output = run(args);
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (
+        output.status.code().unwrap(),
+        text(output.stdout),
+        text(output.stderr),
+    )
+}
+
+/// Bundles and files that are wrong in one way each, by name.
+fn make_wrong_ones(dir: &Path) {
+    let bundle = |name: &str, change: &dyn Fn(&Path)| {
+        let folder = scene::transaction().save(dir);
+        change(&folder);
+        fs::rename(folder, dir.join(name)).unwrap();
+    };
+    let truncate = |path: &Path, by: u64| {
+        let file = fs::File::options().write(true).open(path).unwrap();
+        file.set_len(file.metadata().unwrap().len() - by).unwrap();
+    };
+    fs::write(
+        dir.join("foreign"),
+        "hello, I am a text of some length, and no trace\n",
+    )
+    .unwrap();
+    fs::write(dir.join("foreign.tar.zst"), "hello").unwrap();
+    fs::write(dir.join("empty.img"), vec![0; 4096]).unwrap();
+    let mut f2fs = vec![0; 4096];
+    f2fs[1024..1028].copy_from_slice(&0xF2F5_2010_u32.to_le_bytes());
+    fs::write(dir.join("f2fs.img"), f2fs).unwrap();
+    fs::create_dir(dir.join("folder")).unwrap();
+    bundle("good.most", &|_| ());
+    bundle("cut.most", &|b| truncate(&b.join("trace.blktrace.0"), 7));
+    bundle("cut-entries.most", &|b| {
+        truncate(&b.join(layout::PROCESS), 7)
+    });
+    bundle("no-events.most", &|b| {
+        fs::remove_file(b.join("trace.blktrace.0")).unwrap()
+    });
+    bundle("snapshot.most", &|b| {
+        fs::write(b.join(layout::SNAPSHOT), "hello").unwrap()
+    });
+    bundle("newer.most", &|b| {
+        fs::write(b.join(layout::MANIFEST), r#"{"schema": 7}"#).unwrap();
+    });
+    bundle("damaged.most", &|b| {
+        fs::write(b.join(layout::MANIFEST), "{").unwrap()
+    });
+}
+
+#[test]
+fn errors_are_one_line_that_names_the_file() {
+    let tmp = tempfile::tempdir().unwrap();
+    make_wrong_ones(tmp.path());
+    for (status, args, says) in [
+        (1, "analyze @/none", "@/none: no such trace"),
+        (1, "analyze @/none.tar.zst", "@/none.tar.zst: No such file"),
+        (
+            1,
+            "analyze @/foreign",
+            "@/foreign: not a blktrace file (bad magic",
+        ),
+        (1, "analyze @/foreign.tar.zst", "@/foreign.tar.zst: "),
+        (1, "analyze @/folder", "@/folder: no manifest.json in it"),
+        (
+            1,
+            "analyze @/newer.most",
+            "@/newer.most/manifest.json: schema version 7",
+        ),
+        (
+            1,
+            "analyze @/damaged.most",
+            "@/damaged.most/manifest.json: EOF",
+        ),
+        (
+            1,
+            "analyze @/cut.most",
+            "@/cut.most/trace.blktrace.0: the last record, at byte",
+        ),
+        (
+            1,
+            "analyze @/cut-entries.most",
+            "@/cut-entries.most/process.entries: entry at byte",
+        ),
+        (
+            1,
+            "analyze @/no-events.most",
+            "@/no-events.most: no block events in it",
+        ),
+        (
+            1,
+            "analyze @/snapshot.most",
+            "@/snapshot.most/snapshot.sparse.zst: ",
+        ),
+        (
+            1,
+            "analyze @/good.most --image @/none.img",
+            "@/none.img: No such file",
+        ),
+        (
+            1,
+            "analyze @/good.most --image @/empty.img",
+            "@/empty.img: no filesystem recognised",
+        ),
+        (
+            1,
+            "analyze @/good.most -o @/none/out.json",
+            "@/none/out.json: No such file",
+        ),
+        (
+            1,
+            "events @/good.most -o @/folder",
+            "@/folder: Is a directory",
+        ),
+        (1, "map @/none.img", "@/none.img: No such file"),
+        (1, "map @/folder", "@/folder: no manifest.json in it"),
+        (
+            1,
+            "map @/empty.img",
+            "@/empty.img: no filesystem recognised",
+        ),
+        (1, "map @/f2fs.img", "@/f2fs.img: f2fs: not yet"),
+        (1, "map @/good.most", "@/good.most: no snapshot"),
+        (
+            1,
+            "map /dev/null",
+            "/dev/null: neither an image file nor a block device",
+        ),
+        (
+            2,
+            "analyze @/good.most --format csv",
+            "csv and parquet hold one table: choose",
+        ),
+        (
+            2,
+            "analyze @/good.most -o @/x.parquet",
+            "csv and parquet hold one table: choose",
+        ),
+        (
+            2,
+            "analyze @/good.most --by class,kind,role,pid,tgid",
+            "--by takes at most 4",
+        ),
+    ] {
+        let dir = tmp.path().to_str().unwrap();
+        let args: Vec<String> = args.split(' ').map(|arg| arg.replace('@', dir)).collect();
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let (code, stdout, stderr) = outcome(&args);
+        assert_eq!((code, stdout.as_str()), (status, ""), "{args:?}: {stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{args:?}: {stderr}");
+        let says = format!("mostrace: {}", says.replace('@', dir));
+        assert!(stderr.starts_with(&says), "{args:?}: {stderr}");
+    }
+}
+
+#[test]
+fn wrong_usage_is_status_2() {
+    for args in [
+        &["--nonsense"][..],
+        &[],
+        &["analyze"],
+        &["analyze", "x", "--by", "nonsense"],
+        &["analyze", "x", "--top", "3"],
+        &["analyze", "x", "--format", "xml"],
+        &["analyze", "x", "--json", "--format", "csv"],
+        &["analyze", "x", "--start-sector", "3"],
+        &["events", "x", "--columns", "nonsense"],
+        &["map", "x", "--sector", "-1"],
+    ] {
+        assert_eq!(outcome(args).0, 2, "{args:?}");
+    }
+    for args in [
+        &["--help"][..],
+        &["--version"],
+        &["analyze", "--help"],
+        &["map", "-h"],
+    ] {
+        let (code, stdout, _) = outcome(args);
+        assert_eq!((code, stdout.is_empty()), (0, false), "{args:?}");
+    }
+}
+
+#[test]
+fn a_damaged_snapshot_can_be_done_without() {
+    let tmp = tempfile::tempdir().unwrap();
+    make_wrong_ones(tmp.path());
+    let path = tmp.path().join("snapshot.most");
+    let (code, stdout, _) = outcome(&["analyze", path.to_str().unwrap(), "--no-map"]);
+    assert_eq!(code, 0);
+    assert!(stdout.contains("no map of the filesystem"), "{stdout}");
+}
+
+#[test]
+fn cut_files_are_read_when_asked_for_or_when_the_recorder_was_killed() {
+    let tmp = tempfile::tempdir().unwrap();
+    make_wrong_ones(tmp.path());
+    for name in ["cut.most", "cut-entries.most"] {
+        let path = tmp.path().join(name);
+        let (code, stdout, stderr) = outcome(&["analyze", path.to_str().unwrap(), "--partial"]);
+        assert_eq!(code, 0, "{stderr}");
+        assert!(
+            stderr.contains("left out") && stdout.contains("left out"),
+            "{stderr}{stdout}"
+        );
+    }
+    let mut scene = scene::transaction();
+    scene.manifest.state = State::Recording;
+    scene.events.truncate(scene.events.len() - 7);
+    let path = scene.save(tmp.path());
+    let (code, stdout, stderr) = outcome(&["analyze", path.to_str().unwrap()]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stdout.starts_with("CUT SHORT"), "{stdout}");
+    assert!(
+        stderr.lines().next().unwrap().contains("CUT SHORT"),
+        "{stderr}"
+    );
+    assert!(stderr.contains("left out"), "{stderr}");
+    // The last C was cut off: the discard is not there.
+    let (_, table, _) = outcome(&["analyze", path.to_str().unwrap(), "--by", "op", "--json"]);
+    assert!(
+        table.contains("device_flush") && !table.contains("\"discard\""),
+        "{table}"
+    );
+}
+
+#[test]
+fn a_full_disk_is_an_error_that_names_it() {
+    let tmp = tempfile::tempdir().unwrap();
+    let path = scene::transaction().save(tmp.path());
+    let path = path.to_str().unwrap();
+    for args in [
+        vec!["analyze", path, "-o", "/dev/full"],
+        vec!["analyze", path, "--json", "-o", "/dev/full"],
+        vec![
+            "analyze",
+            path,
+            "--by",
+            "class",
+            "--format",
+            "csv",
+            "-o",
+            "/dev/full",
+        ],
+        vec!["events", path, "--format", "parquet", "-o", "/dev/full"],
+        vec!["events", path, "--format", "json", "-o", "/dev/full"],
+    ] {
+        let (code, _, stderr) = outcome(&args);
+        assert_eq!(code, 1, "{args:?}");
+        assert!(
+            stderr.starts_with("mostrace: /dev/full: No space left on device"),
+            "{stderr}"
+        );
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    }
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let output = mostrace()
+        .args(["events", path])
+        .stdout(full)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        stderr.starts_with("mostrace: standard output: No space left"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let tmp = tempfile::tempdir().unwrap();
+    let mut scene = scene::Scene::new();
+    for n in 0..20_000 {
+        scene.request(scene::WRITE, n * 8, 4096, scene::SQLITE);
+    }
+    let path = scene.save(tmp.path());
+    for format in ["table", "csv", "json", "parquet"] {
+        let mut child = mostrace()
+            .args(["events", path.to_str().unwrap(), "--format", format])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut first = [0; 10];
+        child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), &*stderr), (Some(0), ""), "{format}");
+    }
+}
+
+#[test]
+fn parquet_is_not_for_terminals() {
+    let tmp = tempfile::tempdir().unwrap();
+    let path = scene::transaction().save(tmp.path());
+    let command = format!(
+        "{} events {} --format parquet; echo status $?",
+        env!("CARGO_BIN_EXE_mostrace"),
+        path.display()
+    );
+    let output = Command::new("script")
+        .args(["-qec", &command, "/dev/null"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        text.contains("parquet is not for terminals") && text.contains("status 2"),
+        "{text}"
+    );
+}
+
+#[test]
+fn hostile_names_cannot_break_a_table() {
+    let tmp = tempfile::tempdir().unwrap();
+    let mut scene = scene::Scene::new();
+    scene.write_file(0, 4096, 12, b"a\nb\x1b[2J\xff,\"c\"\\");
+    scene
+        .manifest
+        .notes
+        .push("evil\x1b]0;title\x07\nnote".into());
+    scene.manifest.device.name = "\x1b[31m".into();
+    let path = scene.save(tmp.path());
+    let path = path.to_str().unwrap();
+    let shown = "a\\x0ab\\x1b[2J\\xff,\"c\"\\\\";
+    for args in [
+        vec!["analyze", path],
+        vec!["analyze", path, "--json"],
+        vec!["analyze", path, "--by", "file"],
+        vec!["events", path],
+        vec!["events", path, "--format", "csv"],
+    ] {
+        let (code, stdout, _) = outcome(&args);
+        assert_eq!(code, 0, "{args:?}");
+        let stray = stdout.chars().find(|c| c.is_control() && *c != '\n');
+        assert_eq!(stray, None, "{args:?}: {stdout}");
+    }
+    let (_, stdout, _) = outcome(&["events", path, "--columns", "path"]);
+    assert_eq!(stdout.lines().nth(1).unwrap().trim(), shown);
+    let (_, stdout, _) = outcome(&["events", path, "--columns", "path", "--format", "csv"]);
+    assert_eq!(
+        stdout,
+        format!("path\n\"{}\"\n", shown.replace('"', "\"\""))
+    );
+}

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `analyze` and `events` on bundles made by hand, whose sums are known, and on real traces,
+//! whose sums blkparse knows.
+#![cfg(feature = "analyze")]
+
+mod scene;
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+
+use scene::Scene;
+use serde_json::Value;
+
+fn mostrace(args: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_mostrace"))
+        .args(args)
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{args:?}: {stderr}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn json(args: &[&str]) -> Value {
+    serde_json::from_str(&mostrace(args)).unwrap()
+}
+
+fn saved(scene: &Scene) -> (tempfile::TempDir, String) {
+    let tmp = tempfile::tempdir().unwrap();
+    let path = scene.save(tmp.path());
+    (tmp, path.to_str().unwrap().to_owned())
+}
+
+fn sum(table: &Value, column: &str) -> u64 {
+    table
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row[column].as_u64().unwrap())
+        .sum()
+}
+
+/// (name, writes, write_bytes, reads, read_bytes) of each row.
+fn rows(table: &Value, name: &str) -> Vec<(String, u64, u64, u64, u64)> {
+    let number = |row: &Value, column: &str| row[column].as_u64().unwrap();
+    let row = |row: &Value| {
+        (
+            row[name].as_str().unwrap_or("-").to_owned(),
+            number(row, "writes"),
+            number(row, "write_bytes"),
+            number(row, "reads"),
+            number(row, "read_bytes"),
+        )
+    };
+    table.as_array().unwrap().iter().map(row).collect()
+}
+
+#[test]
+fn a_transaction_sums_up() {
+    let (_tmp, path) = saved(&scene::transaction());
+    let all = json(&["analyze", &path, "--json"]);
+    assert_eq!(all["schema"], 1);
+    let total = &all["total"];
+    for (column, value) in [
+        ("requests", 8),
+        ("bytes", 8192 + 12288 + 4096 + 4096 + 16384),
+        ("writes", 4),
+        ("write_bytes", 8192 + 12288 + 4096 + 4096),
+        ("sync_writes", 3),
+        ("reads", 1),
+        ("read_bytes", 16384),
+        ("flushes", 1),
+        ("device_flushes", 1),
+        ("discards", 1),
+        ("discard_bytes", 65536),
+        ("failed", 0),
+    ] {
+        assert_eq!(total[column], value, "{column}");
+    }
+    let row = |name: &str, w, wb, r, rb| (name.to_owned(), w, wb, r, rb);
+    assert_eq!(
+        rows(&all["by_class"], "class"),
+        [
+            row("data", 2, 12288, 1, 16384),
+            row("journal", 1, 12288, 0, 0),
+            row("unknown", 1, 4096, 0, 0),
+            row("-", 0, 0, 0, 0),
+        ]
+    );
+    assert_eq!(
+        rows(&all["by_role"], "role"),
+        [
+            row("db", 1, 4096, 1, 16384),
+            row("-", 2, 16384, 0, 0),
+            row("rollback_journal", 1, 8192, 0, 0),
+        ]
+    );
+    // One request of jbd2 spans three kinds, and counts in each.
+    let kinds = rows(&all["by_kind"], "kind");
+    for kind in ["descriptor", "metadata_copy", "commit"] {
+        assert!(kinds.contains(&row(kind, 1, 4096, 0, 0)), "{kinds:?}");
+    }
+    assert_eq!(
+        rows(&all["by_process"], "process"),
+        [
+            row("sqlite3:100", 2, 12288, 1, 16384),
+            row("jbd2/loop0-8:50", 1, 12288, 0, 0),
+            row("kworker/u8:1:60", 1, 4096, 0, 0),
+            row("-", 0, 0, 0, 0),
+        ]
+    );
+    let sums = [
+        "by_class",
+        "by_kind",
+        "by_role",
+        "by_process",
+        "by_file",
+        "by_provenance",
+    ];
+    for name in sums {
+        for column in ["write_bytes", "read_bytes", "discard_bytes", "flushes"] {
+            assert_eq!(
+                sum(&all[name], column),
+                total[column].as_u64().unwrap(),
+                "{name} {column}"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_grouping_sums_to_the_same() {
+    let (_tmp, path) = saved(&scene::transaction());
+    for by in [
+        "class",
+        "kind",
+        "role",
+        "process",
+        "file",
+        "comm",
+        "pid",
+        "tgid",
+        "uid",
+        "provenance",
+        "origin",
+        "op",
+        "rwbs",
+        "size",
+        "inode",
+        "home_kind",
+        "device",
+        "class,file,pid,op",
+    ] {
+        let table = json(&["analyze", &path, "--by", by, "--json"]);
+        assert_eq!(sum(&table, "bytes"), 45056, "{by}");
+        let top = json(&["analyze", &path, "--by", by, "--top", "1", "--json"]);
+        assert_eq!(sum(&top, "bytes"), 45056, "{by}");
+        assert!(top.as_array().unwrap().len() <= 2);
+    }
+    // The rest of the files has rows of one request each: requests are not counted twice.
+    let top = json(&["analyze", &path, "--by", "kind", "--top", "1", "--json"]);
+    assert_eq!(
+        (&top[1]["kind"], &top[1]["requests"]),
+        (&"(5 others)".into(), &5.into())
+    );
+}
+
+#[test]
+fn tables_end_with_the_total() {
+    let (_tmp, path) = saved(&scene::transaction());
+    let text = mostrace(&["analyze", &path, "--by", "class"]);
+    let last = text.lines().last().unwrap();
+    let words: Vec<&str> = last.split_whitespace().collect();
+    assert_eq!(words[..3], ["total", "8", "45,056"], "{text}");
+    let csv = mostrace(&["analyze", &path, "--by", "class", "--format", "csv"]);
+    let lines: Vec<&str> = csv.lines().collect();
+    assert!(
+        lines[0].starts_with(
+            "class,requests,bytes,writes,write_bytes,reads,read_bytes,flushes,discards,"
+        )
+    );
+    assert!(
+        lines[1].starts_with("data,3,28672,2,12288,1,16384,0,0,"),
+        "{csv}"
+    );
+    assert_eq!(lines.len(), 5, "{csv}");
+    assert!(lines[4].starts_with(",3,0,0,0,0,0,1,1,65536,1,"), "{csv}");
+}
+
+#[test]
+fn events_have_the_columns_they_promise() {
+    let (_tmp, path) = saved(&scene::transaction());
+    let csv = mostrace(&["events", &path, "--format", "csv"]);
+    let header = csv.lines().next().unwrap();
+    assert!(header.starts_with(
+        "time_ns,rwbs,sector,bytes,pid,comm,class,path,device,tgid,uid,kind,role,inode,\
+         file_offset,stage,provenance,q2d_ns,d2c_ns,completion,"
+    ));
+    let second = csv.lines().nth(1).unwrap();
+    assert_eq!(
+        second,
+        "2100000,WS,800,8192,101,sqlite3,data,a.db-journal,7:0,100,1000,regular,\
+         rollback_journal,12,0,insert,live,20000,80000,0,write,true,false,false,false,0,file,1,,,,,"
+    );
+    assert_eq!(csv.lines().count(), 1 + 10);
+    let rows = json(&["events", &path, "--json"]);
+    let copy = rows
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|r| r["kind"] == "metadata_copy")
+        .unwrap();
+    assert_eq!(
+        (&copy["home_sector"], &copy["jbd2_tid"]),
+        (&8.into(), &1.into())
+    );
+    assert_eq!(copy["path"], Value::Null);
+    let bytes = |rows: &Value| sum(rows, "bytes");
+    assert_eq!(bytes(&rows), 45056 + 65536);
+    let some = mostrace(&["events", &path, "--columns", "op,bytes", "--format", "csv"]);
+    assert!(some.starts_with("op,bytes\nwrite,8192\n"), "{some}");
+}
+
+#[test]
+fn an_archive_gives_the_same() {
+    let (tmp, path) = saved(&scene::transaction());
+    let packed = tmp.path().join("scene.most.tar.zst");
+    mostrace_bundle::archive::pack(Path::new(&path), &packed).unwrap();
+    let folder = mostrace(&["events", &path, "--format", "csv"]);
+    assert_eq!(
+        mostrace(&["events", packed.to_str().unwrap(), "--format", "csv"]),
+        folder
+    );
+}
+
+#[test]
+fn parquet_comes_back_as_csv_has_it() {
+    use polars::prelude::{CsvWriter, ParquetReader, SerReader, SerWriter};
+    let (tmp, path) = saved(&scene::transaction());
+    let file = tmp.path().join("events.parquet");
+    mostrace(&["events", &path, "-o", file.to_str().unwrap()]);
+    let mut frame = ParquetReader::new(std::fs::File::open(&file).unwrap())
+        .finish()
+        .unwrap();
+    let mut csv = Vec::new();
+    CsvWriter::new(&mut csv).finish(&mut frame).unwrap();
+    let expected = mostrace(&["events", &path, "--format", "csv"]);
+    assert_eq!(String::from_utf8(csv).unwrap(), expected);
+}
+
+#[test]
+fn an_empty_trace_has_headers() {
+    let (_tmp, path) = saved(&Scene::new());
+    assert_eq!(
+        mostrace(&["events", &path, "--format", "csv"])
+            .lines()
+            .count(),
+        1
+    );
+    assert_eq!(json(&["events", &path, "--json"]), Value::Array(vec![]));
+    assert_eq!(json(&["analyze", &path, "--json"])["total"]["requests"], 0);
+    assert!(mostrace(&["analyze", &path]).contains("0 bytes in 0 requests"));
+}
+
+#[test]
+fn amplification_is_told_where_the_payload_is_known() {
+    let mut scene = scene::transaction();
+    scene.manifest.payload = Some(mostrace_bundle::manifest::Payload {
+        workload: "sqlite".into(),
+        payload_bytes: 100,
+        file_bytes: 12288,
+        transactions: 2,
+        ..Default::default()
+    });
+    let (_tmp, path) = saved(&scene);
+    let all = json(&["analyze", &path, "--json"]);
+    let block = &all["amplification"][2];
+    assert_eq!(
+        (&block["level"], &block["bytes"]),
+        (&"block".into(), &28672.into())
+    );
+    assert_eq!(block["times_payload"], 286.72);
+    assert_eq!(block["bytes_per_transaction"], 14336.0);
+    for table in ["amplification_by_class", "amplification_by_role"] {
+        let rows = all[table].as_array().unwrap();
+        let sum = |column: &str| {
+            rows.iter()
+                .map(|r| r[column].as_f64().unwrap())
+                .sum::<f64>()
+        };
+        assert!((sum("times_payload") - 286.72).abs() < 1e-9, "{table}");
+        assert!((sum("write_percent") - 100.0).abs() < 1e-9, "{table}");
+        assert!(
+            (sum("flushes_per_transaction") - 0.5).abs() < 1e-9,
+            "{table}"
+        );
+    }
+    assert!(!mostrace(&["analyze", &path]).contains("NaN"));
+}
+
+#[test]
+fn losses_come_first() {
+    let mut scene = scene::transaction();
+    scene.manifest.losses.insert("entries_ring".into(), 12);
+    scene.manifest.losses.insert("events_tracer".into(), 0);
+    let (_tmp, path) = saved(&scene);
+    let text = mostrace(&["analyze", &path]);
+    let first = text.lines().next().unwrap();
+    assert_eq!(
+        first,
+        "LOSSY: records were lost during the capture (entries_ring 12)"
+    );
+}
+
+#[test]
+fn order_and_sizes() {
+    let mut scene = Scene::new();
+    for (sector, bytes) in [(0, 4096), (8, 4096), (16, 8192), (100, 512), (101, 4096)] {
+        scene.request(scene::WRITE, sector, bytes, scene::SQLITE);
+    }
+    let (_tmp, path) = saved(&scene);
+    let all = json(&["analyze", &path, "--json"]);
+    let row = |name: &str, w, wb| (name.to_owned(), w, wb, 0, 0);
+    let order = rows(&all["order"], "order");
+    assert_eq!(order, [row("sequential", 3, 16384), row("random", 2, 4608)]);
+    let sizes = rows(&all["sizes"], "size");
+    assert_eq!(
+        sizes,
+        [
+            row("under 4 KiB", 1, 512),
+            row("4 KiB", 3, 12288),
+            row("over 4 to 8 KiB", 1, 8192),
+        ]
+    );
+    assert_eq!(all["sizes"][1]["write_percent"], 60.0);
+}
+
+#[test]
+fn bare_traces_sum_as_blkparse_sums_them() {
+    for name in support::REAL {
+        let basename = support::real(name);
+        let expected = support::oracle::summary(&basename);
+        let all = json(&["analyze", basename.to_str().unwrap(), "--json"]);
+        let total = |column: &str| all["total"][column].as_u64().unwrap();
+        // blkparse takes discards for writes.
+        let written = total("write_bytes") + total("discard_bytes");
+        assert_eq!(written / 1024, expected.write_kib, "{name}");
+        assert_eq!(total("read_bytes") / 1024, expected.read_kib, "{name}");
+        assert_eq!(sum(&all["by_process"], "write_bytes"), total("write_bytes"));
+        assert_eq!(all["by_class"][0]["class"], "unknown");
+        let events = json(&["events", basename.to_str().unwrap(), "--json"]);
+        let completions = events.as_array().unwrap().last().unwrap()["completion"].as_u64();
+        assert_eq!(completions, Some(total("requests") - 1));
+    }
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Small ext2, ext3 and ext4 images with one of everything in them.
+#![allow(dead_code, reason = "each test takes what it needs")]
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Runs a tool and returns what it printed; panics with its messages if it fails.
+pub fn run(command: &mut Command) -> Vec<u8> {
+    let output = command.env("LC_ALL", "C").stdin(Stdio::null()).output();
+    let output = output.unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {stderr}");
+    output.stdout
+}
+
+/// A tool of e2fsprogs, which a user's PATH may lack.
+pub fn tool(name: &str) -> Command {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut command = Command::new(name);
+    command.env("PATH", format!("{path}:/usr/sbin:/sbin"));
+    command
+}
+
+/// Makes an empty filesystem of `mib` MiB; `options` are mke2fs's, separated by spaces.
+pub fn mke2fs(image: &Path, options: &str, mib: u64, contents: Option<&Path>) {
+    File::create(image)
+        .and_then(|file| file.set_len(mib << 20))
+        .expect("image");
+    let mut command = tool("mke2fs");
+    command.args(["-q", "-F"]).args(options.split_whitespace());
+    if let Some(contents) = contents {
+        command.arg("-d").arg(contents);
+    }
+    run(command.arg(image));
+}
+
+/// A mounted image; unmounted when dropped.
+pub struct Mount {
+    pub dir: PathBuf,
+}
+
+impl Mount {
+    /// Mounts an image over a loop device. None, and a line that says why, where that cannot be.
+    pub fn new(image: &Path, dir: &Path) -> Option<Mount> {
+        fs::create_dir_all(dir).expect("mount point");
+        let output = tool("mount")
+            .args(["-o", "loop"])
+            .arg(image)
+            .arg(dir)
+            .output();
+        match output {
+            Ok(output) if output.status.success() => Some(Mount {
+                dir: dir.to_owned(),
+            }),
+            Ok(output) => {
+                let why = String::from_utf8_lossy(&output.stderr);
+                eprintln!(
+                    "skipped: no loop mount: {}",
+                    why.lines().next().unwrap_or("")
+                );
+                None
+            }
+            Err(error) => {
+                eprintln!("skipped: no loop mount: {error}");
+                None
+            }
+        }
+    }
+
+    /// Writes everything back.
+    pub fn sync(&self) {
+        run(Command::new("sync").arg("-f").arg(&self.dir));
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let _ = tool("umount").arg(&self.dir).status();
+    }
+}
+
+/// Names that have led a reader of debugfs's output astray, or might.
+pub const NAMES: &[&[u8]] = &[
+    b"new\nline",
+    b"\n12\tforged\n",
+    b"quote\"'`",
+    b"gt>lt<",
+    b"<12>",
+    b"#12",
+    b"debugfs: ex <2>",
+    b" lead and trail ",
+    b"back\\slash",
+    b"-f",
+    b"...",
+    b"tab\t\x7f\x1b[0m",
+    b"\xff\xfe\x80",
+    "größe".as_bytes(),
+    &[b'n'; 255],
+];
+
+/// Fills a directory with about 4 MB: every kind of file, in every shape the map must know.
+pub fn fill(root: &Path) {
+    let dir = |name: &str| {
+        let dir = root.join(name);
+        fs::create_dir(&dir).expect("directory");
+        dir
+    };
+    let plain = dir("plain");
+    for n in 0..60 {
+        write(&plain.join(format!("file_{n}")), n * 700);
+    }
+    write(&root.join("big"), 1_500_000);
+    pattern(&root.join("sparse"), &[0, 100 << 10, 1 << 20, 70 << 20]);
+    pattern(
+        &root.join("fragmented"),
+        &(0..150).map(|n| n << 13).collect::<Vec<_>>(),
+    );
+    fallocate(&root.join("preallocated"), &["-l", "300000"]);
+    write(&root.join("kept"), 5000);
+    fallocate(&root.join("kept"), &["-n", "-o", "8192", "-l", "100000"]);
+    write(&root.join("punched"), 100_000);
+    fallocate(&root.join("punched"), &["-p", "-o", "32768", "-l", "32768"]);
+
+    let links = dir("links");
+    for name in ["again", "and\nagain"] {
+        fs::hard_link(plain.join("file_1"), links.join(name)).expect("hard link");
+    }
+    for length in [1, 59, 60, 61, 200, 1000] {
+        let link = links.join(format!("to_{length}"));
+        symlink("t".repeat(length), link).expect("symlink");
+    }
+    run(Command::new("mkfifo").arg(links.join("fifo")));
+
+    let names = dir("names");
+    for name in NAMES {
+        let below = names.join(OsStr::from_bytes(name));
+        fs::create_dir(&below).expect("hostile directory");
+        write(&below.join(OsStr::from_bytes(name)), 100);
+    }
+    let mut deep = dir("deep");
+    for level in 0..40 {
+        deep.push(format!("level_{level}"));
+        fs::create_dir(&deep).expect("deep directory");
+    }
+    write(&deep.join("bottom"), 3000);
+
+    let many = dir("many");
+    let entry = |n| many.join(format!("{n:03}_{}", "x".repeat(40)));
+    (0..400).for_each(|n| write(&entry(n), 0));
+    (0..400)
+        .step_by(3)
+        .for_each(|n| fs::remove_file(entry(n)).expect("remove"));
+}
+
+fn write(path: &Path, bytes: usize) {
+    let contents: Vec<u8> = (0..bytes).map(|n| (n % 251 + 1) as u8).collect();
+    fs::write(path, contents).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+}
+
+/// A sparse file with 4 KiB at each of these places.
+fn pattern(path: &Path, offsets: &[u64]) {
+    let file = File::create(path).expect("sparse file");
+    for &offset in offsets {
+        file.write_all_at(&[7; 4096], offset).expect("sparse write");
+    }
+}
+
+/// ext2 and ext3 cannot preallocate, which is fine.
+fn fallocate(path: &Path, options: &[&str]) {
+    let _ = Command::new("fallocate")
+        .args(options)
+        .arg(path)
+        .stderr(Stdio::null())
+        .status();
+}
+
+/// Gives a file an extended attribute; from about 300 bytes on it does not fit into the inode.
+pub fn add_xattr(image: &Path, path: &str, bytes: usize, scratch: &Path) {
+    let value = scratch.join("value");
+    fs::write(&value, vec![b'v'; bytes]).expect("value");
+    let request = format!("ea_set -f {} {path} user.large", value.display());
+    run(tool("debugfs").args(["-w", "-R", &request]).arg(image));
+}
+
+/// One entry seen by the kernel.
+pub struct Seen {
+    pub inode: u64,
+    /// As the map gives it: from the filesystem's root, starting with `/`.
+    pub path: Vec<u8>,
+    pub on_host: PathBuf,
+    pub file_type: fs::FileType,
+}
+
+/// Walks a mounted filesystem, its root included.
+pub fn walk(root: &Path) -> Vec<Seen> {
+    let mut seen = Vec::new();
+    let mut left = vec![root.to_owned()];
+    while let Some(on_host) = left.pop() {
+        let metadata = fs::symlink_metadata(&on_host).expect("metadata");
+        let below = on_host.strip_prefix(root).expect("below the root");
+        if metadata.is_dir() {
+            let entries = fs::read_dir(&on_host).expect("directory");
+            left.extend(entries.map(|entry| entry.expect("entry").path()));
+        }
+        seen.push(Seen {
+            inode: metadata.ino(),
+            path: [b"/", below.as_os_str().as_bytes()].concat(),
+            file_type: metadata.file_type(),
+            on_host,
+        });
+    }
+    seen
+}
+
+/// Overwrites bytes of an image.
+pub fn patch(image: &Path, offset: u64, bytes: &[u8]) {
+    let file = File::options().write(true).open(image).expect("image");
+    file.write_all_at(bytes, offset).expect("patch");
+    (&file).flush().expect("flush");
+}

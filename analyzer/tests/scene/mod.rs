@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bundles made by hand: events as blktrace v7 writes them, entries as the probes hand them over.
+#![allow(dead_code)] // each test binary uses its own share
+
+use std::path::{Path, PathBuf};
+
+use mostrace_bundle::entry::{
+    Flags, Jbd2, NONE, Origin, RawFile, RawHead, RawProcess, Stage, TYPE_FILE, TYPE_PROCESS,
+};
+use mostrace_bundle::manifest::{Device, Filesystem, SCHEMA, State};
+use mostrace_bundle::table::TableWriter;
+use mostrace_bundle::{Manifest, Writer, layout};
+use zerocopy::IntoBytes;
+
+pub const READ: u32 = 1 << 16;
+pub const WRITE: u32 = 1 << 17;
+pub const FLUSH: u32 = 1 << 18;
+pub const SYNC: u32 = 1 << 19;
+pub const DISCARD: u32 = 1 << 29;
+
+const DEVICE: u32 = 7 << 20;
+
+/// A thread, as entries name it.
+#[derive(Clone, Copy)]
+pub struct Thread {
+    pub pid: u32,
+    pub tgid: u32,
+    pub comm: &'static str,
+}
+
+pub const SQLITE: Thread = Thread {
+    pid: 101,
+    tgid: 100,
+    comm: "sqlite3",
+};
+pub const JBD2: Thread = Thread {
+    pid: 50,
+    tgid: 50,
+    comm: "jbd2/loop0-8",
+};
+pub const KWORKER: Thread = Thread {
+    pid: 60,
+    tgid: 60,
+    comm: "kworker/u8:1",
+};
+
+/// One v7 record.
+pub fn record(time_ns: u64, action: u32, sector: u64, bytes: u32, pid: u32, pdu: &[u8]) -> Vec<u8> {
+    let mut r = Vec::new();
+    r.extend(0x6561_7407_u32.to_le_bytes());
+    r.extend(0_u32.to_le_bytes());
+    r.extend(time_ns.to_le_bytes());
+    r.extend(sector.to_le_bytes());
+    for word in [bytes, action, pid, DEVICE, 0] {
+        r.extend(word.to_le_bytes());
+    }
+    r.extend(0_u16.to_le_bytes());
+    r.extend((pdu.len() as u16).to_le_bytes());
+    r.extend(pdu);
+    r
+}
+
+/// Events and entries of requests that follow one another.
+#[derive(Default)]
+pub struct Scene {
+    pub events: Vec<u8>,
+    pub processes: Vec<Vec<u8>>,
+    pub files: Vec<Vec<u8>>,
+    pub manifest: Manifest,
+    now_us: u64,
+}
+
+impl Scene {
+    pub fn new() -> Scene {
+        let manifest = Manifest {
+            schema: SCHEMA,
+            tool: "scene".into(),
+            state: State::Complete,
+            device: Device {
+                name: "loop0".into(),
+                dev: "7:0".into(),
+                ..Device::default()
+            },
+            filesystem: Some(Filesystem {
+                kind: "ext4".into(),
+                ..Filesystem::default()
+            }),
+            ..Manifest::default()
+        };
+        Scene {
+            manifest,
+            now_us: 1000,
+            ..Scene::default()
+        }
+    }
+
+    /// A PROCESS note.
+    pub fn note(&mut self, thread: Thread) {
+        let mut pdu = thread.comm.as_bytes().to_vec();
+        pdu.resize(16, 0);
+        let time = self.now_us * 1000;
+        self.events
+            .extend(record(time, 1 << 26, 0, 0, thread.pid, &pdu));
+    }
+
+    /// Q, G, I, D and C of one request, a millisecond later than the one before.
+    pub fn request(&mut self, flags: u32, sector: u64, bytes: u32, thread: Thread) {
+        self.now_us += 1000;
+        for (act, at, pid) in [
+            (1, 0, thread.pid),
+            (4, 1, thread.pid),
+            (12, 10, thread.pid),
+            (7, 20, 9),
+            (8, 100, 0),
+        ] {
+            let time = (self.now_us + at) * 1000;
+            self.events
+                .extend(record(time, flags | act, sector, bytes, pid, &[]));
+        }
+    }
+
+    /// A cache flush that the device executes: a lone C.
+    pub fn device_flush(&mut self) {
+        self.now_us += 1000;
+        self.events
+            .extend(record(self.now_us * 1000, READ | FLUSH | 8, 0, 0, 0, &[]));
+    }
+
+    fn head(&self, kind: u16, size: usize, sector: u64, bytes: u32) -> RawHead {
+        RawHead {
+            kind: kind.into(),
+            size: (size as u16).into(),
+            dev: DEVICE.into(),
+            time_ns: (self.now_us * 1000 + 10_500).into(),
+            sector: sector.into(),
+            bytes: bytes.into(),
+            cpu: 0.into(),
+            stage: Stage::INSERT,
+            flags: Flags::default(),
+        }
+    }
+
+    /// The process entry of the last request.
+    pub fn process(&mut self, sector: u64, bytes: u32, thread: Thread, origin: Origin) {
+        self.journal(sector, bytes, thread, origin, Jbd2::NONE, NONE);
+    }
+
+    /// The same for a jbd2 block.
+    pub fn journal(
+        &mut self,
+        sector: u64,
+        bytes: u32,
+        thread: Thread,
+        origin: Origin,
+        jbd2: Jbd2,
+        home: u64,
+    ) {
+        let mut comm = [0; 16];
+        comm[..thread.comm.len()].copy_from_slice(thread.comm.as_bytes());
+        let raw = RawProcess {
+            head: self.head(TYPE_PROCESS, 88, sector, bytes),
+            submit_ns: (self.now_us * 1000).into(),
+            home_sector: home.into(),
+            pid: thread.pid.into(),
+            tgid: thread.tgid.into(),
+            uid: 1000.into(),
+            opf: 1.into(),
+            tid: u32::from(jbd2 != Jbd2::NONE).into(),
+            origin,
+            jbd2,
+            pad: [0; 2],
+            comm,
+        };
+        self.processes.push(raw.as_bytes().to_vec());
+    }
+
+    /// A file entry of the last request.
+    pub fn file(&mut self, sector: u64, bytes: u32, inode: u64, offset: u64, name: &[u8]) {
+        let size = 72 + name.len().next_multiple_of(8);
+        let raw = RawFile {
+            head: self.head(TYPE_FILE, size, sector, bytes),
+            ino: inode.into(),
+            offset: offset.into(),
+            parent: 2.into(),
+            generation: 1.into(),
+            s_dev: DEVICE.into(),
+            nlink: 1.into(),
+            name_len: (name.len() as u16).into(),
+            origin: Origin::FILE,
+            pad: 0,
+        };
+        let mut record = raw.as_bytes().to_vec();
+        record.extend_from_slice(name);
+        record.resize(size, 0);
+        self.files.push(record);
+    }
+
+    /// A write of a file by its process, with both entries.
+    pub fn write_file(&mut self, sector: u64, bytes: u32, inode: u64, name: &[u8]) {
+        self.request(WRITE | SYNC, sector, bytes, SQLITE);
+        self.process(sector, bytes, SQLITE, Origin::FILE);
+        self.file(sector, bytes, inode, 0, name);
+    }
+
+    /// Writes `NAME.most` into `dir`.
+    pub fn save(&self, dir: &Path) -> PathBuf {
+        let folder = dir.join("scene.most");
+        let writer = Writer::create(&folder).unwrap();
+        writer.put_manifest(&self.manifest).unwrap();
+        std::fs::write(writer.path(&layout::trace_of_cpu(0)), &self.events).unwrap();
+        for (name, records) in [
+            (layout::PROCESS, &self.processes),
+            (layout::FILE, &self.files),
+        ] {
+            let mut table = TableWriter::create(&writer.path(name)).unwrap();
+            records
+                .iter()
+                .for_each(|record| table.push(record).unwrap());
+            table.flush().unwrap();
+        }
+        folder
+    }
+}
+
+/// One SQLite transaction in rollback mode, as far as it is worth telling:
+///
+/// | request | bytes | class, kind, role |
+/// | --- | --- | --- |
+/// | a.db-journal | 8192 | data, regular, rollback_journal |
+/// | jbd2: descriptor, copy of an inode table block, commit: three bios, one request | 12288 | journal |
+/// | cache flush, end of the flush sequence | 0 | – |
+/// | a.db | 4096 | data, regular, db |
+/// | inode table, from the device's page cache | 4096 | unknown without a map |
+/// | a.db, read | 16384 | data, regular, db |
+/// | discard | 65536 | – |
+pub fn transaction() -> Scene {
+    let mut s = Scene::new();
+    s.write_file(800, 8192, 12, b"a.db-journal");
+
+    s.request(WRITE | SYNC, 2000, 12288, JBD2);
+    let o = Origin::JOURNAL;
+    s.journal(2000, 4096, JBD2, o, Jbd2::DESCRIPTOR, NONE);
+    s.journal(2008, 4096, JBD2, o, Jbd2::METADATA_COPY, 8);
+    s.journal(2016, 4096, JBD2, o, Jbd2::COMMIT, NONE);
+    s.device_flush();
+    s.request(WRITE | SYNC, 2016, 0, JBD2);
+
+    s.write_file(1000, 4096, 13, b"a.db");
+
+    s.request(WRITE, 8, 4096, KWORKER);
+    s.process(8, 4096, KWORKER, Origin::BDEV);
+
+    s.request(READ, 1000, 16384, SQLITE);
+    s.process(1000, 16384, SQLITE, Origin::FILE);
+    s.file(1000, 16384, 13, 0, b"a.db");
+
+    s.request(WRITE | DISCARD, 4000, 65536, JBD2);
+    s
+}
