@@ -367,15 +367,14 @@ static __always_inline bool journal_header(struct bio *bio, struct buffer_head *
 	if (type < MOSTRACE_JBD2_DESCRIPTOR || type > MOSTRACE_JBD2_REVOKE)
 		return false;
 	/*
-	 * A file's or directory's block may begin with the same bytes. Only the
-	 * superblock is written by other code than the commit's; the analyser
-	 * checks that it lies in the journal.
+	 * A directory's or symlink's block may begin with the same bytes. Descriptors and commit
+	 * records end in the commit's own code; superblocks and revoke blocks are written like any
+	 * other buffer: that they lie in the journal is for the analyser to check.
 	 */
-	if (type != MOSTRACE_JBD2_SUPERBLOCK && type != MOSTRACE_JBD2_SUPERBLOCK_V1) {
-		if (!ends_in_jbd2(bio, bh))
-			return false;
+	if ((type == MOSTRACE_JBD2_DESCRIPTOR || type == MOSTRACE_JBD2_COMMIT) && !ends_in_jbd2(bio, bh))
+		return false;
+	if (type != MOSTRACE_JBD2_SUPERBLOCK && type != MOSTRACE_JBD2_SUPERBLOCK_V1)
 		p->tid = __builtin_bswap32(h.h_sequence);
-	}
 	p->jbd2 = type;
 	return true;
 }

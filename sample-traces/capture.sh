@@ -5,7 +5,8 @@
 # usage: capture.sh MOSTRACE
 set -eu
 
-mostrace=$1
+# By its name alone: the bundle keeps the command as it was given.
+PATH=$(cd "$(dirname "$1")" && pwd):$PATH
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=scripts/loop-ext4.sh
 . "$here/../scripts/loop-ext4.sh"
@@ -16,8 +17,8 @@ capture() (
 	# An app's folder, and the names that an app would use.
 	mkdir "$mnt/app"
 	cd "$work"
-	"$mostrace" record -d "$loop" -o "$mode.most.tar.zst" --sync -- \
-		"$mostrace" workload sqlite --op insert --transactions 1000 --journal "$mode" \
+	mostrace record -d "$loop" -o "$mode.most.tar.zst" --sync -- \
+		mostrace workload sqlite --op insert --transactions 1000 --journal "$mode" \
 		--sync full mnt/app/test.db
 	mv "$mode.most.tar.zst" "$here/"
 )

@@ -144,6 +144,7 @@ fn every_grouping_sums_to_the_same() {
         "uid",
         "provenance",
         "origin",
+        "stage",
         "op",
         "rwbs",
         "size",
@@ -334,6 +335,32 @@ fn order_and_sizes() {
         ]
     );
     assert_eq!(all["sizes"][1]["write_percent"], 60.0);
+}
+
+#[test]
+fn a_bare_trace_takes_names_from_its_notes() {
+    let mut scene = scene::transaction();
+    scene.note(scene::JBD2);
+    let tmp = tempfile::tempdir().unwrap();
+    std::fs::write(tmp.path().join("x.blktrace.0"), &scene.events).unwrap();
+    let basename = tmp.path().join("x");
+    let table = json(&[
+        "analyze",
+        basename.to_str().unwrap(),
+        "--by",
+        "process",
+        "--json",
+    ]);
+    let bytes = |name: &str| {
+        let row = table
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|row| row["process"] == name);
+        row.map(|row| row["write_bytes"].as_u64().unwrap())
+    };
+    assert_eq!(bytes("jbd2/loop0-8:50"), Some(12288), "{table}");
+    assert_eq!(bytes("?:101"), Some(12288), "{table}");
 }
 
 #[test]

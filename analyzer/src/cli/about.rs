@@ -28,10 +28,11 @@ pub fn lines(
     lines.push((
         "written",
         format!(
-            "{} in {} requests, of them {} synchronous",
+            "{} in {} requests, of them {} synchronous, {} with FUA",
             size(total.write_bytes),
             total.writes,
-            total.sync_writes
+            total.sync_writes,
+            total.fua_writes
         ),
     ));
     lines.push((

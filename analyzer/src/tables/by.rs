@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use mostrace_bundle::entry::Origin;
+use mostrace_bundle::entry::{Origin, Stage};
 
 use super::Values;
 use crate::attribute::{Attributed, File, Op, Process, Request, Row};
@@ -36,6 +36,8 @@ pub enum By {
     Provenance,
     /// What the pages belonged to: file, bdev, direct …
     Origin,
+    /// Where the entry was made: queue, insert, issue
+    Stage,
     /// write, read, flush, discard …
     Op,
     /// blkparse's letters
@@ -90,6 +92,7 @@ impl By {
             By::Uid => "uid",
             By::Provenance => "provenance",
             By::Origin => "origin",
+            By::Stage => "stage",
             By::Op => "op",
             By::Rwbs => "rwbs",
             By::Size => "size",
@@ -135,6 +138,11 @@ impl<'a> Dictionary<'a> {
                 let labels = words((0..=ORIGINS).map(|o| super::words::origin(Origin(o))));
                 let code = |o: Origin| 1 + u32::from(o.0.min(ORIGINS));
                 Self::coded(labels, move |row| row.origin.map_or(0, code))
+            }
+            By::Stage => {
+                let labels = words((0..=STAGES).map(|s| Stage(s).as_str()));
+                let code = |s: Stage| 1 + u32::from(s.0.min(STAGES));
+                Self::coded(labels, move |row| row.stage.map_or(0, code))
             }
             By::Op => {
                 let labels = words(Op::ALL.iter().map(|op| op.as_str()));
@@ -184,8 +192,10 @@ impl<'a> Dictionary<'a> {
     }
 }
 
-/// The highest origin that has a word.
-const ORIGINS: u8 = Origin::EMPTY.0;
+/// The highest origin that has a word of its own, and what is beyond it.
+const ORIGINS: u8 = Origin::EMPTY.0 + 1;
+/// The same of stages.
+const STAGES: u8 = Stage::ISSUE.0 + 1;
 
 /// Code 0 is the empty label.
 fn words(words: impl Iterator<Item = &'static str>) -> Vec<Label> {

@@ -12,6 +12,11 @@ use crate::attribute::Attributed;
 /// How many processes and files are shown one by one.
 const TOP: usize = 20;
 
+const SPANS: &str = "a request that spans groups counts in each of them, and once in the total; \
+    flushes and discards have no class";
+const NO_FILE: &str =
+    "-: the filesystem's own blocks, blocks without a known owner, flushes, discards";
+
 /// One table of a summary.
 #[derive(Debug)]
 pub struct Section {
@@ -54,92 +59,75 @@ pub struct Summary {
 impl Summary {
     /// Sums up.
     pub fn new(attributed: &Attributed, trace: Trace<'_>) -> Summary {
-        let by_class = Groups::new(attributed, &[By::Class], None);
-        let by_role = Groups::new(attributed, &[By::Role], None);
-        let mut sections = Vec::new();
-        let mut add = |name, title: &str, note, table| {
-            sections.push(Section {
+        let by = |by: &[By], top| Groups::new(attributed, by, top);
+        let by_class = by(&[By::Class], None);
+        let by_kind = by(&[By::Class, By::Kind], None);
+        let by_role = by(&[By::Role], None);
+        let by_process = by(&[By::Process], Some(TOP));
+        let by_file = by(&[By::File], Some(TOP));
+        let by_home = by(&[By::Kind, By::HomeKind], None);
+        let by_provenance = by(&[By::Provenance], None);
+        let section = |name, title: &str, note, table| {
+            let title = title.to_owned();
+            Section {
                 name,
-                title: title.to_owned(),
+                title,
                 note,
                 table,
-            });
+            }
         };
-        let spans = "a request that spans groups counts in each of them, and once in the total";
-        let by = |by: &[By], top| Groups::new(attributed, by, top);
-        add("by_class", "Classes", Some(spans), traffic(&by_class));
-        add(
-            "by_kind",
-            "Kinds",
-            None,
-            traffic(&by(&[By::Class, By::Kind], None)),
-        );
-        add("by_role", "Roles of regular files", None, traffic(&by_role));
-        add(
-            "by_process",
-            "Processes",
-            None,
-            traffic(&by(&[By::Process], Some(TOP))),
-        );
-        add(
-            "by_file",
-            "Files",
-            None,
-            traffic(&by(&[By::File], Some(TOP))),
-        );
-        let journal = by(&[By::Kind, By::HomeKind], None);
-        if attributed
-            .journal
-            .iter()
-            .any(|block| block.home_kind.is_some())
-        {
-            add(
+        let sizes = sizes::table(attributed);
+        let order = order::table(attributed);
+        let mut sections = vec![
+            section("by_class", "Classes", Some(SPANS), traffic(&by_class)),
+            section("by_kind", "Kinds", None, traffic(&by_kind)),
+            section(
+                "by_role",
+                "Roles of regular files",
+                Some(NO_FILE),
+                traffic(&by_role),
+            ),
+            section("by_process", "Processes", None, traffic(&by_process)),
+            section("by_file", "Files", Some(NO_FILE), traffic(&by_file)),
+            section(
                 "journal_homes",
                 "What the journal holds copies of",
                 None,
-                homes(&journal),
-            );
-        }
-        add(
-            "sizes",
-            "Sizes of completed requests",
-            None,
-            sizes::table(attributed),
-        );
-        add(
-            "order",
-            "Order",
-            Some(order::DEFINITION),
-            order::table(attributed),
-        );
-        add(
-            "by_provenance",
-            "How owners are known",
-            None,
-            traffic(&by(&[By::Provenance], None)),
-        );
+                homes(&by_home),
+            ),
+            section("sizes", "Sizes of completed requests", None, sizes),
+            section("order", "Order", Some(order::DEFINITION), order),
+            section(
+                "by_provenance",
+                "How owners are known",
+                None,
+                traffic(&by_provenance),
+            ),
+        ];
         if let Some(payload) = trace.manifest.and_then(|m| m.payload.as_ref()) {
+            let workload = crate::text::escape(payload.workload.as_bytes());
             let title = format!(
-                "Write amplification of {} ({} transactions)",
-                crate::text::escape(payload.workload.as_bytes()),
+                "Amplification: {workload}, {} transactions",
                 payload.transactions
             );
             let levels = amplification::levels(payload, &by_class.total);
-            add("amplification", &title, None, levels);
-            let shares = amplification::shares(payload, &by_class, By::Class);
-            add(
-                "amplification_by_class",
-                "Amplification by class",
-                None,
-                shares,
-            );
-            let shares = amplification::shares(payload, &by_role, By::Role);
-            add(
-                "amplification_by_role",
-                "Amplification by role",
-                None,
-                shares,
-            );
+            let class = amplification::shares(payload, &by_class, By::Class);
+            let role = amplification::shares(payload, &by_role, By::Role);
+            sections.extend([
+                section("amplification", &title, None, levels),
+                section(
+                    "amplification_by_class",
+                    "Amplification by class",
+                    None,
+                    class,
+                ),
+                section(
+                    "amplification_by_role",
+                    "Amplification by role",
+                    Some(NO_FILE),
+                    role,
+                ),
+            ]);
         }
         Summary {
             warnings: Summary::warnings(trace.manifest),
@@ -192,8 +180,8 @@ fn traffic(groups: &Groups) -> Table {
     for column in all.columns {
         let (name, values) = (column.name, column.values);
         match name {
-            "bytes" | "sync_writes" | "write_zeroes" | "write_zeroes_bytes" | "others"
-            | "failed" => {}
+            "bytes" | "sync_writes" | "fua_writes" | "write_zeroes" | "write_zeroes_bytes"
+            | "others" | "failed" => {}
             "write_bytes" => {
                 table.push(name, values);
                 table.push("write_percent", share(|t| t.write_bytes));

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::by::{By, Dictionary, Label};
 use super::{Table, Values};
 use crate::attribute::{Attributed, Op, Request, Row};
-use crate::blktrace::action::BLK_TC_SYNC;
+use crate::blktrace::action::{BLK_TC_FUA, BLK_TC_SYNC};
 
 /// What a group of rows sums to. A request counts once in each group that it has rows in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub struct Totals {
     pub write_bytes: u64,
     /// Of `writes`, those marked synchronous.
     pub sync_writes: u64,
+    /// Of `writes`, those that the device was asked to do with forced unit access.
+    pub fua_writes: u64,
     /// Requests that read bytes.
     pub reads: u64,
     /// Bytes read.
@@ -68,6 +70,7 @@ impl Totals {
                 self.writes += new;
                 self.write_bytes += bytes;
                 self.sync_writes += new * u64::from(request.action & BLK_TC_SYNC != 0);
+                self.fua_writes += new * u64::from(request.action & BLK_TC_FUA != 0);
             }
             Op::Read => {
                 self.reads += new;
@@ -104,6 +107,7 @@ pub const FIELDS: &[Field] = &[
     ("discard_bytes", |t| t.discard_bytes),
     ("device_flushes", |t| t.device_flushes),
     ("sync_writes", |t| t.sync_writes),
+    ("fua_writes", |t| t.fua_writes),
     ("write_zeroes", |t| t.write_zeroes),
     ("write_zeroes_bytes", |t| t.write_zeroes_bytes),
     ("others", |t| t.others),

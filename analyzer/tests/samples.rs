@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The sample traces, held against blkparse and against themselves.
+#![cfg(feature = "analyze")]
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const SAMPLES: [&str; 4] = ["delete", "truncate", "persist", "wal"];
+
+fn sample(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sample-traces");
+    folder.join(format!("{name}.most.tar.zst"))
+}
+
+/// A table as rows of column → value.
+fn table(verb: &[&str], bundle: &Path) -> Vec<HashMap<String, String>> {
+    let out = Command::new(env!("CARGO_BIN_EXE_mostrace"))
+        .args(verb)
+        .arg(bundle)
+        .args(["--format", "json"])
+        .output()
+        .unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let rows: Vec<serde_json::Map<String, serde_json::Value>> = serde_json::from_slice(&out.stdout).unwrap();
+    let text = |v: serde_json::Value| match v {
+        serde_json::Value::String(s) => s,
+        serde_json::Value::Null => String::new(),
+        other => other.to_string(),
+    };
+    rows.into_iter().map(|row| row.into_iter().map(|(k, v)| (k, text(v))).collect()).collect()
+}
+
+fn number(row: &HashMap<String, String>, column: &str) -> u64 {
+    row[column].parse().unwrap_or_else(|_| panic!("{column}: `{}`", row[column]))
+}
+
+/// blkparse's C lines of the same files: how often each (rwbs, sector, bytes) completed.
+fn blkparse(bundle: &Path) -> BTreeMap<(String, u64, u64), u32> {
+    let dir = tempfile::tempdir().unwrap();
+    let tar = Command::new("tar").arg("--zstd").arg("-xf").arg(bundle).arg("-C").arg(dir.path()).status().unwrap();
+    assert!(tar.success());
+    let out = Command::new("blkparse")
+        .args(["-q", "-i", "trace", "-f", "%a %d %S %N\n"])
+        .current_dir(dir.path())
+        .output()
+        .unwrap();
+    assert!(out.status.success());
+    let mut counts = BTreeMap::new();
+    for line in String::from_utf8_lossy(&out.stdout).lines() {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        if let ["C", rwbs, sector, bytes] = fields[..] {
+            let key = (rwbs.to_owned(), sector.parse().unwrap(), bytes.parse().unwrap());
+            *counts.entry(key).or_insert(0) += 1;
+        }
+    }
+    counts
+}
+
+#[test]
+fn completions_equal_blkparse() {
+    if Command::new("blkparse").arg("-V").output().is_err() {
+        println!("skipped: blkparse is not installed");
+        return;
+    }
+    for name in SAMPLES {
+        let path = sample(name);
+        let truth = blkparse(&path);
+        assert!(truth.values().sum::<u32>() > 5000, "{name}");
+        let mut completions: BTreeMap<u64, (String, u64, u64)> = BTreeMap::new();
+        for row in table(&["events"], &path) {
+            let (sector, bytes) = (number(&row, "sector"), number(&row, "bytes"));
+            let c = completions
+                .entry(number(&row, "completion"))
+                .or_insert_with(|| (row["rwbs"].clone(), sector, 0));
+            assert_eq!(c.1 + c.2 / 512, sector, "{name}: the parts of a completion follow one another");
+            c.2 += bytes;
+        }
+        let mut ours = BTreeMap::new();
+        for c in completions.into_values() {
+            *ours.entry(c).or_insert(0) += 1;
+        }
+        assert_eq!(ours, truth, "{name}");
+    }
+}
+
+#[test]
+fn every_table_has_the_same_bytes() {
+    for name in SAMPLES {
+        let path = sample(name);
+        let bytes: u64 = table(&["events"], &path).iter().map(|row| number(row, "bytes")).sum();
+        assert!(bytes > 10_000_000);
+        for by in ["class", "kind", "role", "process", "file", "provenance", "pid", "rwbs"] {
+            let rows = table(&["analyze", "--by", by], &path);
+            let sum: u64 = rows.iter().map(|row| number(row, "bytes")).sum();
+            assert_eq!(sum, bytes, "{name} by {by}");
+            let parts: u64 =
+                rows.iter().map(|row| number(row, "write_bytes") + number(row, "read_bytes")).sum();
+            assert_eq!(parts, bytes, "{name} by {by}: writes and reads");
+        }
+    }
+}
+
+/// Truth: 1,000 autocommitted inserts write the journal twice each (strace: its pages, then its
+/// header), so at least 2,000 writes of a file that is gone at the snapshot.
+#[test]
+fn a_deleted_journal_is_named_live_and_never_metadata() {
+    let rows = table(&["events"], &sample("delete"));
+    let journal: Vec<_> = rows.iter().filter(|r| r["path"].ends_with("-journal")).collect();
+    let completions: std::collections::HashSet<_> = journal.iter().map(|r| &r["completion"]).collect();
+    assert!(completions.len() >= 2000, "{}", completions.len());
+    for row in &journal {
+        assert_eq!(row["path"], "/app/test.db-journal");
+        assert_eq!(
+            (&*row["provenance"], &*row["class"], &*row["role"]),
+            ("live", "data", "rollback_journal")
+        );
+    }
+    // All writes of regular files are the database's or the journal's: none went astray.
+    let data = rows.iter().filter(|r| r["kind"] == "regular");
+    assert!(data.clone().all(|r| ["db", "rollback_journal"].contains(&&*r["role"])));
+    // And no page of a file came out as anything else.
+    assert!(rows.iter().filter(|r| r["origin"] == "file").all(|r| r["class"] == "data"));
+}
+
+#[test]
+fn nothing_is_without_a_process() {
+    for name in SAMPLES {
+        let rows = table(&["events"], &sample(name));
+        for row in rows.iter().filter(|r| number(r, "bytes") > 0) {
+            assert!(["insert", "issue"].contains(&&*row["stage"]), "{name}: {row:?}");
+            assert!(!row["pid"].is_empty() && !row["comm"].is_empty());
+            assert_ne!(row["class"], "unknown", "{name}: {row:?}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Archives: the same bundle on the move, and what a stranger may put into one.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use mostrace_bundle::{Bundle, archive, layout};
+use tar::{EntryType, Header};
+
+fn contents(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .map(|e| {
+            (
+                e.file_name().into_string().unwrap(),
+                fs::read(e.path()).unwrap(),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn an_archive_is_the_folder() {
+    let tmp = tempfile::tempdir().unwrap();
+    let folder = common::bundle(tmp.path());
+    fs::write(folder.join("stray.txt"), "not ours").unwrap();
+    let packed = tmp.path().join("x.most.tar.zst");
+    archive::pack(&folder, &packed).unwrap();
+    let unpacked = archive::unpack(&packed).unwrap();
+    let mut expected = contents(&folder);
+    expected.remove("stray.txt");
+    assert_eq!(contents(unpacked.path()), expected);
+
+    let (a, b) = (
+        Bundle::open(&folder).unwrap(),
+        Bundle::open(&packed).unwrap(),
+    );
+    assert_eq!(a.manifest(), b.manifest());
+    let names = |bundle: &Bundle| -> Vec<String> {
+        let name = |p: &PathBuf| p.file_name().unwrap().to_str().unwrap().to_owned();
+        bundle.event_files().iter().map(name).collect()
+    };
+    assert_eq!(
+        names(&a),
+        ["trace.blktrace.0", "trace.blktrace.2", "trace.blktrace.10"]
+    );
+    assert_eq!(names(&a), names(&b));
+    let image = |bundle: &Bundle| fs::read(bundle.snapshot().unwrap().unwrap().path()).unwrap();
+    assert_eq!(image(&a), image(&b));
+    assert_eq!(image(&a).len(), 1 << 20);
+    for name in [layout::PROCESS, layout::FILE] {
+        let entries = |b: &Bundle| {
+            b.table(name, false)
+                .unwrap()
+                .unwrap()
+                .map(Result::unwrap)
+                .count()
+        };
+        assert_eq!(entries(&a), entries(&b));
+        assert!(entries(&a) > 0);
+    }
+}
+
+/// A member whose name is put into the header as it is: the tar crate refuses such names.
+fn member(name: &str, kind: EntryType, size: u64, link: &str) -> Header {
+    let mut header = Header::new_ustar();
+    header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
+    header.as_old_mut().linkname[..link.len()].copy_from_slice(link.as_bytes());
+    header.set_entry_type(kind);
+    header.set_mode(0o644);
+    header.set_size(size);
+    header.set_cksum();
+    header
+}
+
+/// An archive of these members with `data` each.
+fn archive_of(path: &Path, members: &[(Header, &[u8])]) {
+    let mut tar = Vec::new();
+    for (header, data) in members {
+        tar.extend_from_slice(header.as_bytes());
+        tar.extend_from_slice(data);
+        tar.resize(tar.len().next_multiple_of(512), 0);
+    }
+    tar.resize(tar.len() + 1024, 0);
+    fs::write(path, zstd::encode_all(&tar[..], 1).unwrap()).unwrap();
+}
+
+#[test]
+fn hostile_members_stay_in_the_folder() {
+    let tmp = tempfile::tempdir().unwrap();
+    let outside = tmp.path().join("outside");
+    fs::write(&outside, "untouched").unwrap();
+    let packed = tmp.path().join("evil.tar.zst");
+    let out = outside.to_str().unwrap();
+    let file = EntryType::Regular;
+    archive_of(
+        &packed,
+        &[
+            (member("../../outside", file, 4, ""), b"evil"),
+            (member(out, file, 4, ""), b"evil"),
+            (member("process.entries", EntryType::Symlink, 0, out), b""),
+            (member("file.entries", EntryType::Link, 0, out), b""),
+            (member("trace.blktrace.0", EntryType::Char, 0, ""), b""),
+            (member("trace.blktrace.1", EntryType::Fifo, 0, ""), b""),
+            (member("trace.blktrace.2", EntryType::Directory, 0, ""), b""),
+            (member("../../x.most/manifest.json", file, 2, ""), b"{}"),
+            (member("/trace.blktrace.3", file, 4, ""), b"four"),
+        ],
+    );
+    let unpacked = archive::unpack(&packed).unwrap();
+    let got = contents(unpacked.path());
+    let names: Vec<&str> = got.keys().map(String::as_str).collect();
+    assert_eq!(names, ["manifest.json", "trace.blktrace.3"]);
+    for entry in fs::read_dir(unpacked.path()).unwrap() {
+        assert!(entry.unwrap().file_type().unwrap().is_file());
+    }
+    assert_eq!(fs::read_to_string(&outside).unwrap(), "untouched");
+    assert_eq!(contents(tmp.path()).len(), 2);
+}
+
+#[test]
+fn damaged_archives_are_errors_that_name_them() {
+    let tmp = tempfile::tempdir().unwrap();
+    let whole = tmp.path().join("whole.tar.zst");
+    archive::pack(&common::bundle(tmp.path()), &whole).unwrap();
+    let whole = fs::read(whole).unwrap();
+    let path = tmp.path().join("bad.tar.zst");
+    let file = EntryType::Regular;
+    let mut bad: Vec<(&str, Vec<u8>)> = vec![
+        ("empty", vec![]),
+        ("text", b"hello, this is no archive at all".to_vec()),
+        ("cut", whole[..whole.len() / 2].to_vec()),
+    ];
+    for (what, members) in [
+        (
+            "huge",
+            vec![(member(layout::MANIFEST, file, 1 << 40, ""), &b"{}"[..])],
+        ),
+        (
+            "twice",
+            vec![(member(layout::MANIFEST, file, 2, ""), &b"{}"[..]); 2],
+        ),
+    ] {
+        archive_of(&path, &members);
+        bad.push((what, fs::read(&path).unwrap()));
+    }
+    for (what, bytes) in bad {
+        fs::write(&path, bytes).unwrap();
+        let error = Bundle::open(&path).expect_err(what).to_string();
+        assert!(
+            error.contains("bad.tar.zst") || error.contains("manifest.json"),
+            "{what}: {error}"
+        );
+        assert!(!error.contains('\n'), "{error}");
+    }
+}

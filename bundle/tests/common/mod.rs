@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A small bundle, made with the crate's own writers.
+#![allow(dead_code)] // each test binary uses its own share
+
+use std::path::{Path, PathBuf};
+
+use mostrace_bundle::entry::{
+    Flags, Jbd2, NONE, Origin, RawFile, RawHead, RawProcess, Stage, TYPE_FILE, TYPE_PROCESS,
+};
+use mostrace_bundle::manifest::{SCHEMA, State};
+use mostrace_bundle::sparse::SparseWriter;
+use mostrace_bundle::table::TableWriter;
+use mostrace_bundle::{Manifest, Writer, layout};
+use zerocopy::IntoBytes;
+
+fn head(kind: u16, size: u16, sector: u64) -> RawHead {
+    RawHead {
+        kind: kind.into(),
+        size: size.into(),
+        dev: (7 << 20).into(),
+        time_ns: 1_000.into(),
+        sector: sector.into(),
+        bytes: 4096.into(),
+        cpu: 1.into(),
+        stage: Stage::ISSUE,
+        flags: Flags::UNLINKED,
+    }
+}
+
+/// A process entry as the kernel hands it over.
+pub fn process(sector: u64) -> Vec<u8> {
+    let raw = RawProcess {
+        head: head(TYPE_PROCESS, 88, sector),
+        submit_ns: 900.into(),
+        home_sector: NONE.into(),
+        pid: 7.into(),
+        tgid: 6.into(),
+        uid: 5.into(),
+        opf: 1.into(),
+        tid: 0.into(),
+        origin: Origin::FILE,
+        jbd2: Jbd2::NONE,
+        pad: [0; 2],
+        comm: *b"sqlite3\0\0\0\0\0\0\0\0\0",
+    };
+    raw.as_bytes().to_vec()
+}
+
+/// A file entry with a name, padded.
+pub fn file(sector: u64, name: &[u8]) -> Vec<u8> {
+    let size = 72 + name.len().next_multiple_of(8);
+    let raw = RawFile {
+        head: head(TYPE_FILE, size as u16, sector),
+        ino: 12.into(),
+        offset: 0.into(),
+        parent: 2.into(),
+        generation: 3.into(),
+        s_dev: (7 << 20).into(),
+        nlink: 1.into(),
+        name_len: (name.len() as u16).into(),
+        origin: Origin::FILE,
+        pad: 0,
+    };
+    let mut record = raw.as_bytes().to_vec();
+    record.extend_from_slice(name);
+    record.resize(size, 0);
+    record
+}
+
+/// A table of these records.
+pub fn table(path: &Path, records: &[Vec<u8>]) {
+    let mut table = TableWriter::create(path).unwrap();
+    for record in records {
+        table.push(record).unwrap();
+    }
+    table.flush().unwrap();
+}
+
+/// A bundle with every kind of file.
+pub fn bundle(dir: &Path) -> PathBuf {
+    let dir = dir.join("x.most");
+    let writer = Writer::create(&dir).unwrap();
+    let manifest = Manifest {
+        schema: SCHEMA,
+        state: State::Complete,
+        ..Manifest::default()
+    };
+    writer.put_manifest(&manifest).unwrap();
+    for cpu in [0, 2, 10] {
+        std::fs::write(writer.path(&layout::trace_of_cpu(cpu)), [cpu as u8; 100]).unwrap();
+    }
+    table(&writer.path(layout::PROCESS), &[process(8), process(16)]);
+    table(&writer.path(layout::FILE), &[file(8, b"a.db-journal")]);
+    let mut image = SparseWriter::new(Vec::new(), 1 << 20).unwrap();
+    image.push(4096, &[7; 5000]).unwrap();
+    std::fs::write(writer.path(layout::SNAPSHOT), image.finish().unwrap()).unwrap();
+    dir
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Entry tables: whole, cut at every byte, damaged, of another version.
+
+mod common;
+
+use std::path::Path;
+
+use mostrace_bundle::table::{HEADER_LEN, TableReader, header};
+use mostrace_bundle::{Entry, Error};
+use proptest::prelude::*;
+
+/// Byte offsets at which records begin, and where the last one ends.
+fn ends(records: &[Vec<u8>]) -> Vec<usize> {
+    let mut ends = vec![HEADER_LEN];
+    ends.extend(records.iter().scan(HEADER_LEN, |at, record| {
+        *at += record.len();
+        Some(*at)
+    }));
+    ends
+}
+
+fn records() -> Vec<Vec<u8>> {
+    let long = vec![b'n'; 255];
+    vec![
+        common::process(8),
+        common::file(8, b""),
+        common::file(8, b"12345678"),
+        common::file(16, &long),
+        common::process(24),
+    ]
+}
+
+fn table() -> Vec<u8> {
+    [&header()[..], &records().concat()].concat()
+}
+
+fn read(bytes: &[u8], allow_cut: bool) -> (Vec<Entry>, Option<u64>, Option<Error>) {
+    let mut reader = match TableReader::new(bytes, Path::new("t.entries"), allow_cut) {
+        Ok(reader) => reader,
+        Err(error) => return (Vec::new(), None, Some(error)),
+    };
+    let (mut entries, mut error) = (Vec::new(), None);
+    for entry in reader.by_ref() {
+        match entry {
+            Ok(entry) => entries.push(entry),
+            Err(e) => error = Some(e),
+        }
+    }
+    (entries, reader.cut_at(), error)
+}
+
+#[test]
+fn records_come_back_as_they_were() {
+    let (entries, cut, error) = read(&table(), false);
+    assert!(error.is_none() && cut.is_none());
+    let names: Vec<Option<usize>> = entries
+        .iter()
+        .map(|entry| match entry {
+            Entry::Process(p) => {
+                assert_eq!((p.pid.get(), &p.comm[..8]), (7, &b"sqlite3\0"[..]));
+                None
+            }
+            Entry::File(f) => Some(f.name.len()),
+        })
+        .collect();
+    assert_eq!(names, [None, Some(0), Some(8), Some(255), None]);
+    let sectors: Vec<u64> = entries.iter().map(|e| e.head().sector.get()).collect();
+    assert_eq!(sectors, [8, 8, 8, 16, 24]);
+}
+
+#[test]
+fn a_table_cut_at_any_byte_gives_its_whole_records() {
+    let whole = table();
+    let ends = ends(&records());
+    for len in 0..whole.len() {
+        let at_boundary = ends.contains(&len);
+        let before = ends
+            .iter()
+            .filter(|&&end| end <= len)
+            .count()
+            .saturating_sub(1);
+
+        let (entries, cut, error) = read(&whole[..len], true);
+        assert!(error.is_none(), "{len}: {error:?}");
+        assert_eq!(entries.len(), before, "{len}");
+        let start = if len < HEADER_LEN {
+            0
+        } else {
+            ends[before] as u64
+        };
+        assert_eq!(cut, (!at_boundary).then_some(start), "{len}");
+
+        let (entries, _, error) = read(&whole[..len], false);
+        assert_eq!(entries.len(), before, "{len}");
+        assert_eq!(error.is_none(), at_boundary, "{len}");
+        if let Some(error) = error {
+            let text = error.to_string();
+            assert!(
+                text.starts_with("t.entries: ") && text.contains("at byte "),
+                "{text}"
+            );
+            assert!(!text.contains('\n'));
+        }
+    }
+}
+
+#[test]
+fn other_tables_are_refused_for_what_they_are() {
+    let with = |at: usize, bytes: &[u8]| {
+        let mut table = table();
+        table[at..at + bytes.len()].copy_from_slice(bytes);
+        read(&table, true).2.expect("an error").to_string()
+    };
+    for (at, bytes, says) in [
+        (0, &b"ELF"[..], "not an entry table"),
+        (8, &[0x12, 0x34], "big-endian"),
+        (8, &[0, 0], "byte-order mark"),
+        (10, &[2, 0], "entry version 2; this program reads version 1"),
+        (
+            HEADER_LEN,
+            &[9, 0],
+            "entry at byte 16: unknown entry type 9",
+        ),
+        (
+            HEADER_LEN + 2,
+            &[31, 0],
+            "entry at byte 16: size 31 is less than a head",
+        ),
+        (
+            HEADER_LEN + 2,
+            &[40, 0],
+            "entry at byte 16: shorter than a process entry",
+        ),
+        (
+            HEADER_LEN + 88 + 68,
+            &[200, 0],
+            "entry at byte 104: name longer than the record",
+        ),
+    ] {
+        let text = with(at, bytes);
+        assert!(
+            text.starts_with("t.entries: ") && text.contains(says),
+            "{text}"
+        );
+    }
+}
+
+proptest! {
+    #[test]
+    fn flipped_bytes_never_panic(
+        flips in prop::collection::vec((0usize..2000, 1u8..), 1..8),
+        len in 0usize..2000,
+        allow_cut: bool,
+    ) {
+        let mut bytes = table();
+        for (at, flip) in flips {
+            let at = at % bytes.len();
+            bytes[at] ^= flip;
+        }
+        bytes.truncate(len);
+        let (entries, _, _) = read(&bytes, allow_cut);
+        // No entry is shorter than a head.
+        prop_assert!(entries.len() <= bytes.len() / 32);
+    }
+
+    #[test]
+    fn anything_never_panics(bytes: Vec<u8>) {
+        let _ = read(&bytes, true);
+        let _ = Entry::decode(&bytes);
+    }
+}
