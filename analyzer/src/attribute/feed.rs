@@ -7,7 +7,7 @@ use mostrace_bundle::{Entry, Error};
 
 /// How far entries may stand out of the order of time in their table, ns: a probe takes the time
 /// and then reserves its place, and may be preempted in between.
-const DISORDER_NS: u64 = 100_000_000;
+const DISORDER_NS: u64 = 20_000_000;
 
 /// The entries of a table, in about the order of time.
 pub type EntryTable<'a> = Box<dyn Iterator<Item = Result<Entry, Error>> + 'a>;
