@@ -150,6 +150,47 @@ fn the_exit_status_of_the_command_passes_through() {
 }
 
 #[test]
+fn until_interrupted_or_for_some_seconds() {
+    let Some(_one) = privileged() else { return };
+    let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("t.most");
+    let mut recorder =
+        mostrace().arg("record").arg("-d").arg(disk.device()).arg("-o").arg(&out).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !out.join("manifest.json").exists() {
+        assert!(Instant::now() < deadline, "no manifest within a minute");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let written = Command::new("dd")
+        .args(["if=/dev/zero", "bs=4k", "count=8", "oflag=direct", "status=none"])
+        .arg(format!("of={}", disk.mount_point().join("f").display()))
+        .status()
+        .unwrap();
+    assert!(written.success());
+    let id = recorder.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    assert_eq!(recorder.wait().unwrap().code(), Some(0));
+    let manifest = fs::read_to_string(out.join("manifest.json")).unwrap();
+    assert!(manifest.contains("\"complete\""), "{manifest}");
+    assert!(fs::metadata(out.join("process.entries")).unwrap().len() >= 16 + 8 * 88);
+
+    // A command that does not end is asked to.
+    let started = Instant::now();
+    let status = mostrace()
+        .args(["record", "-w", "1", "-o"])
+        .arg(dir.path().join("w.most"))
+        .arg("-d")
+        .arg(disk.device())
+        .args(["--", "sleep", "50"])
+        .output()
+        .unwrap()
+        .status;
+    assert_eq!(status.code(), Some(143));
+    assert!(started.elapsed() < Duration::from_secs(40));
+}
+
+#[test]
 fn disk_full_while_recording() {
     let Some(_one) = privileged() else { return };
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
