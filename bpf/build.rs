@@ -9,7 +9,8 @@ use libbpf_cargo::SkeletonBuilder;
 const SOURCE: &str = "mostrace.bpf.c";
 
 fn main() {
-    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR")).join("mostrace.skel.rs");
+    let out =
+        PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR")).join("mostrace.skel.rs");
     let here = env::var("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
     SkeletonBuilder::new()
         .source(SOURCE)

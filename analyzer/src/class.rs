@@ -96,8 +96,8 @@ impl Kind {
     pub const fn class(self) -> Class {
         use Kind::*;
         match self {
-            Superblock | GroupDesc | BlockBitmap | InodeBitmap | InodeTable | ExtentTree | Xattr
-            | Mmp | Quota | OrphanFile => Class::Metadata,
+            Superblock | GroupDesc | BlockBitmap | InodeBitmap | InodeTable | ExtentTree
+            | Xattr | Mmp | Quota | OrphanFile => Class::Metadata,
             Jbd2Superblock | Descriptor | MetadataCopy | DataCopy | Commit | Revoke
             | FastCommit | JournalBlock => Class::Journal,
             Regular | Directory | Symlink => Class::Data,

@@ -53,16 +53,29 @@ fn wrong_devices_and_commands() {
         c.arg("record").arg("-d").arg(device).arg("-o").arg(&out);
         c
     };
-    assert_complains(&mut record(Path::new("/etc/passwd")), "/etc/passwd: not a block device");
-    assert_complains(&mut record(Path::new("/dev/no-such")), "/dev/no-such: No such file");
+    assert_complains(
+        &mut record(Path::new("/etc/passwd")),
+        "/etc/passwd: not a block device",
+    );
+    assert_complains(
+        &mut record(Path::new("/dev/no-such")),
+        "/dev/no-such: No such file",
+    );
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     assert_complains(
         record(disk.device()).args(["--", "no-such-command"]),
         "no-such-command: command not found",
     );
-    assert_complains(record(disk.device()).args(["--files", "[", "--", "true"]), "--files [");
+    assert_complains(
+        record(disk.device()).args(["--files", "[", "--", "true"]),
+        "--files [",
+    );
     assert!(!out.exists(), "nothing is left behind");
-    let status = record(disk.device()).args(["-w", "-3"]).output().unwrap().status;
+    let status = record(disk.device())
+        .args(["-w", "-3"])
+        .output()
+        .unwrap()
+        .status;
     assert_eq!(status.code(), Some(2), "usage");
 }
 
@@ -73,10 +86,16 @@ fn without_root() {
     let dir = tempfile::tempdir_in("/tmp").unwrap();
     let copy = dir.path().join("mostrace");
     fs::copy(env!("CARGO_BIN_EXE_mostrace"), &copy).unwrap();
-    let chmod = Command::new("chmod").args(["-R", "a+rx"]).arg(dir.path()).status().unwrap();
+    let chmod = Command::new("chmod")
+        .args(["-R", "a+rx"])
+        .arg(dir.path())
+        .status()
+        .unwrap();
     assert!(chmod.success());
     assert_complains(
-        Command::new(&copy).uid(65534).args(["record", "-d", "/dev/loop0", "-o", "/tmp/x.most"]),
+        Command::new(&copy)
+            .uid(65534)
+            .args(["record", "-d", "/dev/loop0", "-o", "/tmp/x.most"]),
         "record needs root",
     );
 }
@@ -86,22 +105,42 @@ fn a_device_without_filesystem() {
     let Some(_one) = privileged() else { return };
     let mut disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     disk.unmount().unwrap();
-    let wipe = Command::new("wipefs").args(["-aq"]).arg(disk.device()).status().unwrap();
+    let wipe = Command::new("wipefs")
+        .args(["-aq"])
+        .arg(disk.device())
+        .status()
+        .unwrap();
     assert!(wipe.success());
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("t.most");
     let record = || {
         let mut c = mostrace();
-        c.arg("record").arg("-d").arg(disk.device()).arg("-o").arg(&out);
+        c.arg("record")
+            .arg("-d")
+            .arg(disk.device())
+            .arg("-o")
+            .arg(&out);
         c
     };
     assert_complains(record().args(["--", "true"]), "no filesystem recognised");
     let raw = record()
-        .args(["--no-snapshot", "--", "dd", "if=/dev/zero", "bs=64k", "count=4", "oflag=direct"])
+        .args([
+            "--no-snapshot",
+            "--",
+            "dd",
+            "if=/dev/zero",
+            "bs=64k",
+            "count=4",
+            "oflag=direct",
+        ])
         .arg(format!("of={}", disk.device().display()))
         .output()
         .unwrap();
-    assert!(raw.status.success(), "{}", String::from_utf8_lossy(&raw.stderr));
+    assert!(
+        raw.status.success(),
+        "{}",
+        String::from_utf8_lossy(&raw.stderr)
+    );
 }
 
 /// A mount namespace in which the kernel's BTF is hidden.
@@ -118,12 +157,19 @@ fn a_kernel_without_btf() {
     );
     let hidden = |args: &[&str]| {
         let mut c = Command::new("unshare");
-        c.args(["-m", "sh", "-c", &script, env!("CARGO_BIN_EXE_mostrace")]).args(args);
+        c.args(["-m", "sh", "-c", &script, env!("CARGO_BIN_EXE_mostrace")])
+            .args(args);
         c
     };
     assert_complains(&mut hidden(&["--", "true"]), "no BTF");
-    let without = hidden(&["--entries", "none", "--", "true"]).output().unwrap();
-    assert!(without.status.success(), "{}", String::from_utf8_lossy(&without.stderr));
+    let without = hidden(&["--entries", "none", "--", "true"])
+        .output()
+        .unwrap();
+    assert!(
+        without.status.success(),
+        "{}",
+        String::from_utf8_lossy(&without.stderr)
+    );
 }
 
 #[test]
@@ -145,7 +191,10 @@ fn the_exit_status_of_the_command_passes_through() {
             .status;
         assert_eq!(status.code(), Some(code), "{script}");
         assert!(out.is_file());
-        assert!(!dir.path().join(format!("{code}.most")).exists(), "only the archive is left");
+        assert!(
+            !dir.path().join(format!("{code}.most")).exists(),
+            "only the archive is left"
+        );
     }
 }
 
@@ -155,21 +204,39 @@ fn until_interrupted_or_for_some_seconds() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("t.most");
-    let mut recorder =
-        mostrace().arg("record").arg("-d").arg(disk.device()).arg("-o").arg(&out).spawn().unwrap();
+    let mut recorder = mostrace()
+        .arg("record")
+        .arg("-d")
+        .arg(disk.device())
+        .arg("-o")
+        .arg(&out)
+        .spawn()
+        .unwrap();
     let deadline = Instant::now() + Duration::from_secs(60);
     while !out.join("manifest.json").exists() {
         assert!(Instant::now() < deadline, "no manifest within a minute");
         std::thread::sleep(Duration::from_millis(20));
     }
     let written = Command::new("dd")
-        .args(["if=/dev/zero", "bs=4k", "count=8", "oflag=direct", "status=none"])
+        .args([
+            "if=/dev/zero",
+            "bs=4k",
+            "count=8",
+            "oflag=direct",
+            "status=none",
+        ])
         .arg(format!("of={}", disk.mount_point().join("f").display()))
         .status()
         .unwrap();
     assert!(written.success());
     let id = recorder.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    assert!(
+        Command::new("kill")
+            .args(["-INT", &id])
+            .status()
+            .unwrap()
+            .success()
+    );
     assert_eq!(recorder.wait().unwrap().code(), Some(0));
     let manifest = fs::read_to_string(out.join("manifest.json")).unwrap();
     assert!(manifest.contains("\"complete\""), "{manifest}");
@@ -215,19 +282,32 @@ fn disk_full_while_recording() {
         .arg(&out)
         .args(["--", "sh", "-c", &script])
         .output();
-    let bundle_read = mostrace().args(["analyze", "--by", "class"]).arg(&out).output();
+    let bundle_read = mostrace()
+        .args(["analyze", "--by", "class"])
+        .arg(&out)
+        .output();
     let unmounted = Command::new("umount").arg(small.path()).status().unwrap();
     assert!(unmounted.success());
     let output = output.unwrap();
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     let line = text.lines().last().unwrap_or_default();
-    assert!(line.contains("No space left on device") && line.contains("t.most"), "{text}");
+    assert!(
+        line.contains("No space left on device") && line.contains("t.most"),
+        "{text}"
+    );
     assert_eq!(output.status.code(), Some(1));
-    assert!(started.elapsed() < Duration::from_secs(40), "it stops when the disk is full");
+    assert!(
+        started.elapsed() < Duration::from_secs(40),
+        "it stops when the disk is full"
+    );
     assert_tracer_is_free();
     if cfg!(feature = "analyze") {
         let read = bundle_read.unwrap();
-        assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
+        assert!(
+            read.status.success(),
+            "{}",
+            String::from_utf8_lossy(&read.stderr)
+        );
     }
 }
 
@@ -238,7 +318,10 @@ fn killed_while_recording() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("t.most");
-    let script = format!("while :; do echo x > {0}/f; sync {0}/f; done", disk.mount_point().display());
+    let script = format!(
+        "while :; do echo x > {0}/f; sync {0}/f; done",
+        disk.mount_point().display()
+    );
     let mut recorder = mostrace()
         .arg("record")
         .arg("-d")
@@ -258,7 +341,10 @@ fn killed_while_recording() {
     }
     recorder.kill().unwrap();
     recorder.wait().unwrap();
-    let _ = Command::new("kill").args(["-KILL", "--", &group]).status().unwrap();
+    let _ = Command::new("kill")
+        .args(["-KILL", "--", &group])
+        .status()
+        .unwrap();
     assert_tracer_is_free();
     let manifest = fs::read_to_string(out.join("manifest.json")).unwrap();
     assert!(manifest.contains("\"recording\""));
@@ -266,12 +352,24 @@ fn killed_while_recording() {
         // As if the kill had come in the middle of a write.
         let table = out.join("process.entries");
         let len = fs::metadata(&table).unwrap().len();
-        fs::File::options().write(true).open(&table).unwrap().set_len(len - 13).unwrap();
+        fs::File::options()
+            .write(true)
+            .open(&table)
+            .unwrap()
+            .set_len(len - 13)
+            .unwrap();
         let output = mostrace().arg("analyze").arg(&out).output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         let first = said.lines().next().unwrap_or_default().to_lowercase();
-        assert!(first.contains("cut short") || first.contains("killed"), "{first}");
+        assert!(
+            first.contains("cut short") || first.contains("killed"),
+            "{first}"
+        );
     }
 }
 
@@ -290,5 +388,11 @@ fn doctor_says_what_auto_would_take() {
     let output = mostrace().arg("doctor").output().unwrap();
     assert!(output.status.success());
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(text.lines().last().unwrap().starts_with("auto takes: events from "), "{text}");
+    assert!(
+        text.lines()
+            .last()
+            .unwrap()
+            .starts_with("auto takes: events from "),
+        "{text}"
+    );
 }

@@ -21,24 +21,40 @@ fn table(verb: &[&str], bundle: &Path) -> Vec<HashMap<String, String>> {
         .args(["--format", "json"])
         .output()
         .unwrap();
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    let rows: Vec<serde_json::Map<String, serde_json::Value>> = serde_json::from_slice(&out.stdout).unwrap();
+    assert!(
+        out.status.success(),
+        "{}",
+        String::from_utf8_lossy(&out.stderr)
+    );
+    let rows: Vec<serde_json::Map<String, serde_json::Value>> =
+        serde_json::from_slice(&out.stdout).unwrap();
     let text = |v: serde_json::Value| match v {
         serde_json::Value::String(s) => s,
         serde_json::Value::Null => String::new(),
         other => other.to_string(),
     };
-    rows.into_iter().map(|row| row.into_iter().map(|(k, v)| (k, text(v))).collect()).collect()
+    rows.into_iter()
+        .map(|row| row.into_iter().map(|(k, v)| (k, text(v))).collect())
+        .collect()
 }
 
 fn number(row: &HashMap<String, String>, column: &str) -> u64 {
-    row[column].parse().unwrap_or_else(|_| panic!("{column}: `{}`", row[column]))
+    row[column]
+        .parse()
+        .unwrap_or_else(|_| panic!("{column}: `{}`", row[column]))
 }
 
 /// blkparse's C lines of the same files: how often each (rwbs, sector, bytes) completed.
 fn blkparse(bundle: &Path) -> BTreeMap<(String, u64, u64), u32> {
     let dir = tempfile::tempdir().unwrap();
-    let tar = Command::new("tar").arg("--zstd").arg("-xf").arg(bundle).arg("-C").arg(dir.path()).status().unwrap();
+    let tar = Command::new("tar")
+        .arg("--zstd")
+        .arg("-xf")
+        .arg(bundle)
+        .arg("-C")
+        .arg(dir.path())
+        .status()
+        .unwrap();
     assert!(tar.success());
     let out = Command::new("blkparse")
         .args(["-q", "-i", "trace", "-f", "%a %d %S %N\n"])
@@ -50,7 +66,11 @@ fn blkparse(bundle: &Path) -> BTreeMap<(String, u64, u64), u32> {
     for line in String::from_utf8_lossy(&out.stdout).lines() {
         let fields: Vec<&str> = line.split_whitespace().collect();
         if let ["C", rwbs, sector, bytes] = fields[..] {
-            let key = (rwbs.to_owned(), sector.parse().unwrap(), bytes.parse().unwrap());
+            let key = (
+                rwbs.to_owned(),
+                sector.parse().unwrap(),
+                bytes.parse().unwrap(),
+            );
             *counts.entry(key).or_insert(0) += 1;
         }
     }
@@ -73,7 +93,11 @@ fn completions_equal_blkparse() {
             let c = completions
                 .entry(number(&row, "completion"))
                 .or_insert_with(|| (row["rwbs"].clone(), sector, 0));
-            assert_eq!(c.1 + c.2 / 512, sector, "{name}: the parts of a completion follow one another");
+            assert_eq!(
+                c.1 + c.2 / 512,
+                sector,
+                "{name}: the parts of a completion follow one another"
+            );
             c.2 += bytes;
         }
         let mut ours = BTreeMap::new();
@@ -88,14 +112,28 @@ fn completions_equal_blkparse() {
 fn every_table_has_the_same_bytes() {
     for name in SAMPLES {
         let path = sample(name);
-        let bytes: u64 = table(&["events"], &path).iter().map(|row| number(row, "bytes")).sum();
+        let bytes: u64 = table(&["events"], &path)
+            .iter()
+            .map(|row| number(row, "bytes"))
+            .sum();
         assert!(bytes > 10_000_000);
-        for by in ["class", "kind", "role", "process", "file", "provenance", "pid", "rwbs"] {
+        for by in [
+            "class",
+            "kind",
+            "role",
+            "process",
+            "file",
+            "provenance",
+            "pid",
+            "rwbs",
+        ] {
             let rows = table(&["analyze", "--by", by], &path);
             let sum: u64 = rows.iter().map(|row| number(row, "bytes")).sum();
             assert_eq!(sum, bytes, "{name} by {by}");
-            let parts: u64 =
-                rows.iter().map(|row| number(row, "write_bytes") + number(row, "read_bytes")).sum();
+            let parts: u64 = rows
+                .iter()
+                .map(|row| number(row, "write_bytes") + number(row, "read_bytes"))
+                .sum();
             assert_eq!(parts, bytes, "{name} by {by}: writes and reads");
         }
     }
@@ -106,8 +144,12 @@ fn every_table_has_the_same_bytes() {
 #[test]
 fn a_deleted_journal_is_named_live_and_never_metadata() {
     let rows = table(&["events"], &sample("delete"));
-    let journal: Vec<_> = rows.iter().filter(|r| r["path"].ends_with("-journal")).collect();
-    let completions: std::collections::HashSet<_> = journal.iter().map(|r| &r["completion"]).collect();
+    let journal: Vec<_> = rows
+        .iter()
+        .filter(|r| r["path"].ends_with("-journal"))
+        .collect();
+    let completions: std::collections::HashSet<_> =
+        journal.iter().map(|r| &r["completion"]).collect();
     assert!(completions.len() >= 2000, "{}", completions.len());
     for row in &journal {
         assert_eq!(row["path"], "/app/test.db-journal");
@@ -118,9 +160,16 @@ fn a_deleted_journal_is_named_live_and_never_metadata() {
     }
     // All writes of regular files are the database's or the journal's: none went astray.
     let data = rows.iter().filter(|r| r["kind"] == "regular");
-    assert!(data.clone().all(|r| ["db", "rollback_journal"].contains(&&*r["role"])));
+    assert!(
+        data.clone()
+            .all(|r| ["db", "rollback_journal"].contains(&&*r["role"]))
+    );
     // And no page of a file came out as anything else.
-    assert!(rows.iter().filter(|r| r["origin"] == "file").all(|r| r["class"] == "data"));
+    assert!(
+        rows.iter()
+            .filter(|r| r["origin"] == "file")
+            .all(|r| r["class"] == "data")
+    );
 }
 
 #[test]
@@ -128,7 +177,10 @@ fn nothing_is_without_a_process() {
     for name in SAMPLES {
         let rows = table(&["events"], &sample(name));
         for row in rows.iter().filter(|r| number(r, "bytes") > 0) {
-            assert!(["insert", "issue"].contains(&&*row["stage"]), "{name}: {row:?}");
+            assert!(
+                ["insert", "issue"].contains(&&*row["stage"]),
+                "{name}: {row:?}"
+            );
             assert!(!row["pid"].is_empty() && !row["comm"].is_empty());
             assert_ne!(row["class"], "unknown", "{name}: {row:?}");
         }

@@ -15,5 +15,7 @@ pub fn now() -> Clock {
 
 fn ns(t: Timespec) -> u64 {
     let seconds = u64::try_from(t.tv_sec).unwrap_or(0);
-    seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(t.tv_nsec).unwrap_or(0))
+    seconds
+        .saturating_mul(1_000_000_000)
+        .saturating_add(u64::try_from(t.tv_nsec).unwrap_or(0))
 }

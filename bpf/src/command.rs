@@ -23,19 +23,26 @@ pub struct Command {
 /// # Errors
 /// Not found, or not executable.
 pub fn check(argv: &[OsString]) -> Result<()> {
-    let Some(program) = argv.first() else { return Ok(()) };
+    let Some(program) = argv.first() else {
+        return Ok(());
+    };
     let candidates: Vec<PathBuf> = if program.to_string_lossy().contains('/') {
         vec![PathBuf::from(program)]
     } else {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        std::env::split_paths(&path).map(|dir| dir.join(program)).collect()
+        std::env::split_paths(&path)
+            .map(|dir| dir.join(program))
+            .collect()
     };
     let executable =
         |p: &Path| p.is_file() && rustix::fs::access(p, rustix::fs::Access::EXEC_OK).is_ok();
     if candidates.iter().any(|p| executable(p)) {
         Ok(())
     } else {
-        Err(Error::unfit(format!("{}: command not found", program.to_string_lossy())))
+        Err(Error::unfit(format!(
+            "{}: command not found",
+            program.to_string_lossy()
+        )))
     }
 }
 
@@ -50,7 +57,10 @@ impl Command {
             .args(&argv[1..])
             .env(PAYLOAD_ENV, payload)
             .spawn()
-            .map_err(|source| Error::Command { command: name.clone(), source })?;
+            .map_err(|source| Error::Command {
+                command: name.clone(),
+                source,
+            })?;
         Ok(Command { child, name })
     }
 
@@ -60,7 +70,10 @@ impl Command {
     /// It cannot be waited for.
     pub fn ended(&mut self) -> Result<Option<i32>> {
         let status = self.child.try_wait();
-        let status = status.map_err(|source| Error::Command { command: self.name.clone(), source })?;
+        let status = status.map_err(|source| Error::Command {
+            command: self.name.clone(),
+            source,
+        })?;
         Ok(status.map(shell_status))
     }
 
@@ -75,7 +88,10 @@ impl Command {
 
 /// Exit status, or 128 + the signal.
 fn shell_status(status: ExitStatus) -> i32 {
-    status.code().or_else(|| status.signal().map(|s| 128 + s)).unwrap_or(1)
+    status
+        .code()
+        .or_else(|| status.signal().map(|s| 128 + s))
+        .unwrap_or(1)
 }
 
 #[cfg(test)]

@@ -46,22 +46,41 @@ impl Device {
     pub fn open(path: &Path) -> Result<Device> {
         let meta = fs::metadata(path).at(path)?;
         if !meta.file_type().is_block_device() {
-            return Err(Error::unfit(format!("{}: not a block device", path.display())));
+            return Err(Error::unfit(format!(
+                "{}: not a block device",
+                path.display()
+            )));
         }
-        let (major, minor) = (rustix::fs::major(meta.rdev()), rustix::fs::minor(meta.rdev()));
+        let (major, minor) = (
+            rustix::fs::major(meta.rdev()),
+            rustix::fs::minor(meta.rdev()),
+        );
         let link = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
         let sysfs = fs::canonicalize(&link).at(&link)?;
         let partition = sysfs.join("partition").exists();
-        let disk = if partition { parent(&sysfs) } else { sysfs.clone() };
+        let disk = if partition {
+            parent(&sysfs)
+        } else {
+            sysfs.clone()
+        };
         let disk_dev_text = read_line(disk.join("dev"))?;
         let disk_dev = parse_dev(&disk_dev_text)
             .ok_or_else(|| Error::unfit(format!("{}: bad device number", disk.display())))?;
         let queue = disk.join("queue");
-        let number = |name: &str| read_line(queue.join(name)).ok().and_then(|t| t.parse::<u32>().ok());
-        let start = if partition { read_line(sysfs.join("start"))? } else { "0".into() };
+        let number = |name: &str| {
+            read_line(queue.join(name))
+                .ok()
+                .and_then(|t| t.parse::<u32>().ok())
+        };
+        let start = if partition {
+            read_line(sysfs.join("start"))?
+        } else {
+            "0".into()
+        };
         let size = read_line(sysfs.join("size"))?;
         let sectors = |text: &str| {
-            text.parse::<u64>().map_err(|e| Error::unfit(format!("{}: {e}", sysfs.display())))
+            text.parse::<u64>()
+                .map_err(|e| Error::unfit(format!("{}: {e}", sysfs.display())))
         };
         let info = manifest::Device {
             path: path.display().to_string(),
@@ -73,7 +92,9 @@ impl Device {
             sectors: sectors(&size)?,
             logical_block_size: number("logical_block_size").unwrap_or(512),
             physical_block_size: number("physical_block_size").unwrap_or(512),
-            scheduler: read_line(queue.join("scheduler")).map(|s| active(&s)).unwrap_or_default(),
+            scheduler: read_line(queue.join("scheduler"))
+                .map(|s| active(&s))
+                .unwrap_or_default(),
             rotational: number("rotational") == Some(1),
             write_cache: read_line(queue.join("write_cache")).unwrap_or_default(),
             fua: number("fua") == Some(1),
@@ -81,7 +102,12 @@ impl Device {
             nr_requests: number("nr_requests").unwrap_or_default(),
             backing_file: read_line(disk.join("loop/backing_file")).ok(),
         };
-        Ok(Device { info, sysfs, dev: kernel_dev(major, minor), disk_dev })
+        Ok(Device {
+            info,
+            sysfs,
+            dev: kernel_dev(major, minor),
+            disk_dev,
+        })
     }
 
     /// The device node, for reading.
@@ -94,12 +120,30 @@ impl Device {
         self.info.start_sector.saturating_add(self.info.sectors)
     }
 
+    /// The devices that a mapped device (dm, md) is made of. Its bios become requests only there, so
+    /// that is where entries are made.
+    pub fn below(&self) -> Vec<String> {
+        let Ok(slaves) = fs::read_dir(self.sysfs.join("slaves")) else {
+            return Vec::new();
+        };
+        slaves
+            .flatten()
+            .map(|s| s.file_name().to_string_lossy().into_owned())
+            .collect()
+    }
+
     /// Whether a file of `st_dev` lies on the same disk.
     pub fn shares_disk_with(&self, st_dev: u64) -> bool {
         let (major, minor) = (rustix::fs::major(st_dev), rustix::fs::minor(st_dev));
         let link = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
-        let Ok(sysfs) = fs::canonicalize(link) else { return false };
-        let disk = if sysfs.join("partition").exists() { parent(&sysfs) } else { sysfs };
+        let Ok(sysfs) = fs::canonicalize(link) else {
+            return false;
+        };
+        let disk = if sysfs.join("partition").exists() {
+            parent(&sysfs)
+        } else {
+            sysfs
+        };
         read_line(disk.join("dev")).ok().and_then(|t| parse_dev(&t)) == Some(self.disk_dev)
     }
 }
@@ -109,7 +153,10 @@ fn parent(path: &Path) -> PathBuf {
 }
 
 fn name_of(sysfs: &Path) -> String {
-    sysfs.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()
+    sysfs
+        .file_name()
+        .map(|n| n.to_string_lossy().into_owned())
+        .unwrap_or_default()
 }
 
 /// `mq-deadline` of `none [mq-deadline] bfq`.

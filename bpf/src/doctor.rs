@@ -28,8 +28,18 @@ pub struct Check {
 impl Check {
     fn new(what: &'static str, found: Result<String, String>, cost: &'static str) -> Check {
         match found {
-            Ok(found) => Check { what, ok: true, found, cost: "" },
-            Err(found) => Check { what, ok: false, found, cost },
+            Ok(found) => Check {
+                what,
+                ok: true,
+                found,
+                cost: "",
+            },
+            Err(found) => Check {
+                what,
+                ok: false,
+                found,
+                cost,
+            },
         }
     }
 }
@@ -39,7 +49,11 @@ pub fn examine(device: Option<&Path>) -> Vec<Check> {
     let mut checks = vec![
         Check::new("root", root(), "record needs it; analyze does not"),
         Check::new("kernel", Ok(kernel::describe().release), ""),
-        Check::new("BTF", btf(), "no BPF entries: pids from blktrace alone, no live file names"),
+        Check::new(
+            "BTF",
+            btf(),
+            "no BPF entries: pids from blktrace alone, no live file names",
+        ),
         Check::new(
             "kallsyms",
             kallsyms(),
@@ -47,9 +61,16 @@ pub fn examine(device: Option<&Path>) -> Vec<Check> {
         ),
         Check::new("source blktrace", blktrace(), "the next source is taken"),
         Check::new("source ftrace", ftrace_tracer(), "the next source is taken"),
-        Check::new("source bpf", btf().map(|_| "our own probes".into()), "none is left below it"),
+        Check::new(
+            "source bpf",
+            btf().map(|_| "our own probes".into()),
+            "none is left below it",
+        ),
         tool("debugfs", "ext4 blocks cannot be mapped to files"),
-        tool("e2image", "no snapshot: blocks can be named only by live entries"),
+        tool(
+            "e2image",
+            "no snapshot: blocks can be named only by live entries",
+        ),
     ];
     if let Some(path) = device {
         checks.extend(examine_device(path));
@@ -60,12 +81,25 @@ pub fn examine(device: Option<&Path>) -> Vec<Check> {
 fn examine_device(path: &Path) -> Vec<Check> {
     let device = match Device::open(path) {
         Ok(device) => device,
-        Err(e) => return vec![Check::new("device", Err(e.to_string()), "it cannot be traced")],
+        Err(e) => {
+            return vec![Check::new(
+                "device",
+                Err(e.to_string()),
+                "it cannot be traced",
+            )];
+        }
     };
     let info = &device.info;
-    let found = format!("{} on {}, scheduler {}", info.name, info.disk, info.scheduler);
+    let found = format!(
+        "{} on {}, scheduler {}",
+        info.name, info.disk, info.scheduler
+    );
     let filesystem = match filesystem::find(&device) {
-        Ok(Some(f)) => Ok(format!("{} {}", f.kind, f.mount_point.unwrap_or("(not mounted)".into()))),
+        Ok(Some(f)) => Ok(format!(
+            "{} {}",
+            f.kind,
+            f.mount_point.unwrap_or("(not mounted)".into())
+        )),
         Ok(None) => Err("none recognised".into()),
         Err(e) => Err(e.to_string()),
     };
@@ -75,36 +109,67 @@ fn examine_device(path: &Path) -> Vec<Check> {
         Ok(_) => Err("traced by somebody else: a queue takes one block tracer".into()),
         Err(e) => Err(format!("no trace/enable in sysfs: {e}")),
     };
+    let below = device.below();
+    let requests = match below.is_empty() {
+        true => Ok("its own".into()),
+        false => Err(format!("made by {}", below.join(", "))),
+    };
     vec![
         Check::new("device", Ok(found), ""),
-        Check::new("filesystem", filesystem, "--no-snapshot records the block IO alone"),
-        Check::new("queue", queue, "neither blktrace nor ftrace can trace it; bpf can"),
+        Check::new(
+            "requests",
+            requests,
+            "no entries: trace the device below instead",
+        ),
+        Check::new(
+            "filesystem",
+            filesystem,
+            "--no-snapshot records the block IO alone",
+        ),
+        Check::new(
+            "queue",
+            queue,
+            "neither blktrace nor ftrace can trace it; bpf can",
+        ),
     ]
 }
 
 fn root() -> Result<String, String> {
-    if rustix::process::geteuid().is_root() { Ok("yes".into()) } else { Err("no".into()) }
+    if rustix::process::geteuid().is_root() {
+        Ok("yes".into())
+    } else {
+        Err("no".into())
+    }
 }
 
 fn btf() -> Result<String, String> {
-    kernel::btf().map(|_| kernel::VMLINUX_BTF.into()).map_err(|e| e.to_string())
+    kernel::btf()
+        .map(|_| kernel::VMLINUX_BTF.into())
+        .map_err(|e| e.to_string())
 }
 
 fn kallsyms() -> Result<String, String> {
     let [address] = kernel::addresses(["bio_chain_endio"]);
-    if address == 0 { Err("no addresses in /proc/kallsyms".into()) } else { Ok("readable".into()) }
+    if address == 0 {
+        Err("no addresses in /proc/kallsyms".into())
+    } else {
+        Ok("readable".into())
+    }
 }
 
 fn blktrace() -> Result<String, String> {
     command::check(&["blktrace".into()]).map_err(|e| e.to_string())?;
     if let Some(mode) = kernel::lockdown().filter(|mode| mode != "none") {
-        return Err(format!("kernel lockdown is {mode}: debugfs gives no relay files"));
+        return Err(format!(
+            "kernel lockdown is {mode}: debugfs gives no relay files"
+        ));
     }
     let debugfs = Path::new("/sys/kernel/debug");
     let entries = fs::read_dir(debugfs).map_err(|e| format!("{}: {e}", debugfs.display()))?;
     // Lockdown leaves only files of mode 0444 open; try one of another mode.
     let mut files = entries.flatten().map(|e| e.path()).filter(|p| {
-        p.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o777 == 0o644)
+        p.metadata()
+            .is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o777 == 0o644)
     });
     match files.next().map(|p| (File::open(&p), p)) {
         None => Err("debugfs is not mounted (record mounts it)".into()),
@@ -117,7 +182,9 @@ fn blktrace() -> Result<String, String> {
 
 fn ftrace_tracer() -> Result<String, String> {
     let tracefs = ftrace::tracefs().map_err(|e| e.to_string())?;
-    ftrace::has_blk(&tracefs).map(|()| "blk tracer".into()).map_err(|e| e.to_string())
+    ftrace::has_blk(&tracefs)
+        .map(|()| "blk tracer".into())
+        .map_err(|e| e.to_string())
 }
 
 fn tool(name: &'static str, cost: &'static str) -> Check {
@@ -143,9 +210,17 @@ mod tests {
 
     #[test]
     fn the_first_source_that_works_is_chosen() {
-        let check = |what, ok| Check { what, ok, found: String::new(), cost: "" };
-        let mut checks =
-            vec![check("source blktrace", false), check("source ftrace", true), check("BTF", true)];
+        let check = |what, ok| Check {
+            what,
+            ok,
+            found: String::new(),
+            cost: "",
+        };
+        let mut checks = vec![
+            check("source blktrace", false),
+            check("source ftrace", true),
+            check("BTF", true),
+        ];
         assert_eq!(choice(&checks), ("ftrace", "bpf"));
         checks[0].ok = true;
         assert_eq!(choice(&checks), ("blktrace", "bpf"));

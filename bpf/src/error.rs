@@ -54,7 +54,10 @@ pub(crate) trait At<T> {
 
 impl<T, E: Into<io::Error>> At<T> for std::result::Result<T, E> {
     fn at(self, path: impl AsRef<Path>) -> Result<T> {
-        self.map_err(|e| Error::Io { path: path.as_ref().to_owned(), source: e.into() })
+        self.map_err(|e| Error::Io {
+            path: path.as_ref().to_owned(),
+            source: e.into(),
+        })
     }
 }
 

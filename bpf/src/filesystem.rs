@@ -18,7 +18,11 @@ pub fn find(device: &Device) -> Result<Option<Filesystem>> {
         return Ok(Some(mounted));
     }
     let kind = recognise(device)?;
-    Ok(kind.map(|kind| Filesystem { kind: kind.into(), mount_point: None, mount_options: None }))
+    Ok(kind.map(|kind| Filesystem {
+        kind: kind.into(),
+        mount_point: None,
+        mount_options: None,
+    }))
 }
 
 /// Finds the first line of mountinfo with the device's number.
@@ -34,7 +38,10 @@ fn parse_mount(line: &str, device: &Device) -> Option<Filesystem> {
     let tail: Vec<&str> = tail.split(' ').collect();
     let mount_point = unescape(head.get(4)?);
     if head.get(2)? != &device.info.dev
-        && fs::metadata(&mount_point).map(|m| dev_of_stat(m.dev())).ok()? != device.dev
+        && fs::metadata(&mount_point)
+            .map(|m| dev_of_stat(m.dev()))
+            .ok()?
+            != device.dev
     {
         return None;
     }
@@ -47,9 +54,16 @@ fn parse_mount(line: &str, device: &Device) -> Option<Filesystem> {
 
 /// mountinfo writes space, tab, newline and backslash as octal.
 fn unescape(field: &str) -> String {
-    [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")]
-        .iter()
-        .fold(field.to_owned(), |text, (code, plain)| text.replace(code, plain))
+    [
+        ("\\040", " "),
+        ("\\011", "\t"),
+        ("\\012", "\n"),
+        ("\\134", "\\"),
+    ]
+    .iter()
+    .fold(field.to_owned(), |text, (code, plain)| {
+        text.replace(code, plain)
+    })
 }
 
 /// Magic numbers of the superblocks.

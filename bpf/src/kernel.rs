@@ -54,10 +54,20 @@ fn arguments(btf: &Btf<'_>, tracepoint: &str) -> Option<Vec<String>> {
     let proto = FuncProto::try_from(pointer.referenced_type()).ok()?;
     let name = |t: BtfType<'_>| {
         let target = Ptr::try_from(t).map_or(t, |p| p.referenced_type().skip_mods_and_typedefs());
-        target.name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()
+        target
+            .name()
+            .map(|n| n.to_string_lossy().into_owned())
+            .unwrap_or_default()
     };
     // The first parameter is the probe's own data.
-    Some(proto.iter().skip(1).filter_map(|p| btf.type_by_id::<BtfType<'_>>(p.ty)).map(name).collect())
+    Some(
+        proto
+            .iter()
+            .skip(1)
+            .filter_map(|p| btf.type_by_id::<BtfType<'_>>(p.ty))
+            .map(name)
+            .collect(),
+    )
 }
 
 /// Index of the argument of type `struct WANTED *` of a tracepoint.
@@ -68,7 +78,11 @@ pub fn argument_index(btf: &Btf<'_>, tracepoint: &str, wanted: &str) -> Result<u
     arguments(btf, tracepoint)
         .and_then(|args| args.iter().position(|a| a == wanted))
         .and_then(|i| u8::try_from(i).ok())
-        .ok_or_else(|| Error::bpf(format!("tracepoint {tracepoint} with a struct {wanted} is missing")))
+        .ok_or_else(|| {
+            Error::bpf(format!(
+                "tracepoint {tracepoint} with a struct {wanted} is missing"
+            ))
+        })
 }
 
 /// Whether block_rq_complete passes a blk_status_t (u8) rather than a negative errno.
@@ -84,7 +98,8 @@ pub fn addresses<const N: usize>(names: [&str; N]) -> [u64; N] {
     let text = fs::read_to_string("/proc/kallsyms").unwrap_or_default();
     for line in text.lines() {
         let mut fields = line.split_ascii_whitespace();
-        let (Some(address), Some(_), Some(name)) = (fields.next(), fields.next(), fields.next()) else {
+        let (Some(address), Some(_), Some(name)) = (fields.next(), fields.next(), fields.next())
+        else {
             continue;
         };
         if let Some(i) = names.iter().position(|&n| n == name)

@@ -6,8 +6,15 @@ use glob::Pattern;
 use crate::error::{Error, Result};
 
 /// Names of SQLite's temporary files, and of what is kept beside them on a phone.
-pub const TEMPORARY: &[&str] =
-    &["*-journal", "*-wal", "*-shm", "*-mj*", "*.bak", "*.tmp", "etilqs_*"];
+pub const TEMPORARY: &[&str] = &[
+    "*-journal",
+    "*-wal",
+    "*-shm",
+    "*-mj*",
+    "*.bak",
+    "*.tmp",
+    "etilqs_*",
+];
 
 /// `temp`, `all` or a glob on the last path component.
 #[derive(Clone, Debug)]
@@ -27,7 +34,10 @@ impl NameFilter {
             "temp" => Some(set(TEMPORARY)?),
             glob => Some(set(&[glob])?),
         };
-        Ok(NameFilter { spelling: spelling.to_owned(), globs })
+        Ok(NameFilter {
+            spelling: spelling.to_owned(),
+            globs,
+        })
     }
 
     /// As given.
@@ -38,7 +48,9 @@ impl NameFilter {
     /// Whether a file of this name was asked for. Bytes that are no UTF-8 match `?` and `*`.
     pub fn keeps(&self, name: &[u8]) -> bool {
         let name = String::from_utf8_lossy(name);
-        self.globs.as_ref().is_none_or(|globs| globs.iter().any(|g| g.matches(&name)))
+        self.globs
+            .as_ref()
+            .is_none_or(|globs| globs.iter().any(|g| g.matches(&name)))
     }
 }
 
@@ -54,7 +66,14 @@ mod tests {
     #[test]
     fn temporary_files_of_sqlite() {
         let temp = NameFilter::parse("temp").unwrap();
-        for name in ["a.db-journal", "a.db-wal", "a.db-shm", "a.db-mj01", "p.xml.bak", "x.tmp"] {
+        for name in [
+            "a.db-journal",
+            "a.db-wal",
+            "a.db-shm",
+            "a.db-mj01",
+            "p.xml.bak",
+            "x.tmp",
+        ] {
             assert!(temp.keeps(name.as_bytes()), "{name}");
         }
         assert!(!temp.keeps(b"a.db"));

@@ -15,8 +15,8 @@ use mostrace_bundle::table::TableWriter;
 
 use crate::device::Device;
 use crate::error::{At, Error, Result};
-use crate::events::bpf::{BpfEvents, Sink};
 use crate::events::CpuFiles;
+use crate::events::bpf::{BpfEvents, Sink};
 use crate::kernel;
 use crate::names::NameFilter;
 
@@ -28,7 +28,13 @@ mod skel {
 use skel::{MostraceSkel, MostraceSkelBuilder, OpenMostraceSkel};
 
 /// `enum loss` of submitter.bpf.h, in its order; the manifest's names.
-const LOSSES: [&str; 5] = ["entries_ring", "events_ring", "submitters", "bios_cut", "pages_cut"];
+const LOSSES: [&str; 5] = [
+    "entries_ring",
+    "events_ring",
+    "submitters",
+    "bios_cut",
+    "pages_cut",
+];
 
 /// The attached probes.
 pub(crate) struct Probes<'o> {
@@ -64,7 +70,9 @@ impl<'o> Probes<'o> {
     ) -> Result<(Probes<'o>, Option<BpfEvents>)> {
         let tables = Rc::new(RefCell::new(Tables::create(dir, names)?));
         libbpf_rs::set_print(Some((PrintLevel::Warn, log_libbpf)));
-        let mut open = MostraceSkelBuilder::default().open(storage).map_err(Error::bpf)?;
+        let mut open = MostraceSkelBuilder::default()
+            .open(storage)
+            .map_err(Error::bpf)?;
         configure(&mut open, device)?;
         if !events {
             for mut program in open.open_object_mut().progs_mut() {
@@ -78,9 +86,21 @@ impl<'o> Probes<'o> {
             let tables = Rc::clone(&tables);
             move |data: &[u8]| tables.borrow_mut().take(data)
         })?;
-        let source = if events { Some(event_source(&skel, dir)?) } else { None };
+        let source = if events {
+            Some(event_source(&skel, dir)?)
+        } else {
+            None
+        };
         skel.attach().map_err(Error::bpf)?;
-        Ok((Probes { skel, ring, tables, misses: 0 }, source))
+        Ok((
+            Probes {
+                skel,
+                ring,
+                tables,
+                misses: 0,
+            },
+            source,
+        ))
     }
 
     /// Moves what has come since the last call into the tables.
@@ -123,7 +143,10 @@ impl<'o> Probes<'o> {
                 .map_err(Error::bpf)?
                 .unwrap_or_default();
             let count = |bytes: &Vec<u8>| {
-                bytes.get(..8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_ne_bytes)
+                bytes
+                    .get(..8)
+                    .and_then(|b| b.try_into().ok())
+                    .map_or(0, u64::from_ne_bytes)
             };
             losses.insert(name.to_owned(), per_cpu.iter().map(count).sum());
         }
@@ -163,8 +186,11 @@ fn configure(open: &mut OpenMostraceSkel<'_>, device: &Device) -> Result<()> {
     let btf = kernel::btf()?;
     let bio = |tracepoint: &str| kernel::argument_index(&btf, tracepoint, "bio");
     let request = |tracepoint: &str| kernel::argument_index(&btf, tracepoint, "request");
-    let rodata =
-        open.maps.rodata_data.as_deref_mut().ok_or_else(|| Error::bpf("skeleton without rodata"))?;
+    let rodata = open
+        .maps
+        .rodata_data
+        .as_deref_mut()
+        .ok_or_else(|| Error::bpf("skeleton without rodata"))?;
     rodata.target.disk_dev = device.disk_dev;
     rodata.target.dev = device.dev;
     rodata.target.start = device.info.start_sector;
@@ -182,7 +208,16 @@ fn configure(open: &mut OpenMostraceSkel<'_>, device: &Device) -> Result<()> {
     rodata.args.rq_issue = request("block_rq_issue")?;
     rodata.args.rq_merge = request("block_rq_merge")?;
     rodata.args.rq_requeue = request("block_rq_requeue")?;
-    let [chain, dio, blkdev, simple, asynchronous, wait, wait_new, jbd2] = kernel::addresses([
+    let [
+        chain,
+        dio,
+        blkdev,
+        simple,
+        asynchronous,
+        wait,
+        wait_new,
+        jbd2,
+    ] = kernel::addresses([
         "bio_chain_endio",
         "iomap_dio_bio_end_io",
         "blkdev_bio_end_io",
@@ -203,7 +238,10 @@ fn configure(open: &mut OpenMostraceSkel<'_>, device: &Device) -> Result<()> {
     Ok(())
 }
 
-fn ring_of(map: &dyn MapCore, take: impl FnMut(&[u8]) -> i32 + 'static) -> Result<RingBuffer<'static>> {
+fn ring_of(
+    map: &dyn MapCore,
+    take: impl FnMut(&[u8]) -> i32 + 'static,
+) -> Result<RingBuffer<'static>> {
     let mut builder = RingBufferBuilder::new();
     builder.add(map, take).map_err(Error::bpf)?;
     builder.build().map_err(Error::bpf)
@@ -279,7 +317,9 @@ const NAME_LEN_AT: usize = 68;
 /// The probe reserves room for the longest name: cuts the entry to its own name, or, if the
 /// file was not asked for, to none.
 fn cut_to_name(data: &[u8], names: &NameFilter) -> Option<Vec<u8>> {
-    let name_len = usize::from(u16::from_ne_bytes(data.get(NAME_LEN_AT..NAME_LEN_AT + 2)?.try_into().ok()?));
+    let name_len = usize::from(u16::from_ne_bytes(
+        data.get(NAME_LEN_AT..NAME_LEN_AT + 2)?.try_into().ok()?,
+    ));
     let name = data.get(FILE_LEN..FILE_LEN + name_len)?;
     let mut record = data.get(..FILE_LEN)?.to_vec();
     if names.keeps(name) {
@@ -310,9 +350,16 @@ mod tests {
     #[test]
     fn a_file_entry_is_cut_to_its_name() {
         let temp = NameFilter::parse("temp").unwrap();
-        for (name, kept) in [(&b"a.db-wal"[..], true), (b"a.db", false), (b"", false), (&[b'x'; 255], false)] {
+        for (name, kept) in [
+            (&b"a.db-wal"[..], true),
+            (b"a.db", false),
+            (b"", false),
+            (&[b'x'; 255], false),
+        ] {
             let record = cut_to_name(&raw(name), &temp).unwrap();
-            let Entry::File(entry) = Entry::decode(&record).unwrap() else { panic!("not a file") };
+            let Entry::File(entry) = Entry::decode(&record).unwrap() else {
+                panic!("not a file")
+            };
             assert_eq!(entry.name, if kept { name } else { b"" });
             assert_eq!(entry.raw.head.flags.has(Flags::NAME_WITHHELD), !kept);
             assert_eq!(record.len() % 8, 0);

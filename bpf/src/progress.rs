@@ -20,7 +20,10 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed_precise} {msg}") {
             bar.set_style(style);
         }
-        Progress { bar, shown: Instant::now() }
+        Progress {
+            bar,
+            shown: Instant::now(),
+        }
     }
 
     /// Whether it is time for the next [`Progress::show`].

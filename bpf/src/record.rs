@@ -90,7 +90,10 @@ pub fn record(options: &Options) -> Result<Outcome> {
     }
     let (folder, packed) = split_output(&options.output);
     if packed && options.output.exists() {
-        return Err(Error::unfit(format!("{}: exists already", options.output.display())));
+        return Err(Error::unfit(format!(
+            "{}: exists already",
+            options.output.display()
+        )));
     }
     let bundle = Writer::create(&folder)?;
     let mut manifest = first_manifest(options, &device, filesystem);
@@ -104,7 +107,10 @@ pub fn record(options: &Options) -> Result<Outcome> {
         archive::pack(&folder, &options.output)?;
         fs::remove_dir_all(&folder).at(&folder)?;
     }
-    Ok(Outcome { exit_status, manifest })
+    Ok(Outcome {
+        exit_status,
+        manifest,
+    })
 }
 
 /// The folder to record into, and whether it is packed afterwards.
@@ -134,7 +140,11 @@ fn first_manifest(
         device: device.info.clone(),
         filesystem,
         command: (!options.argv.is_empty()).then(|| manifest::Command {
-            argv: options.argv.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
+            argv: options
+                .argv
+                .iter()
+                .map(|a| a.to_string_lossy().into_owned())
+                .collect(),
             exit_status: None,
         }),
         ..Manifest::default()
@@ -153,21 +163,42 @@ fn capture(
         signal_hook::flag::register(signal, Arc::clone(&stop)).at("signal handler")?;
     }
     let mut storage = MaybeUninit::uninit();
-    let mut tracing = Tracing::start(options, device, names.clone(), bundle, &mut storage, manifest)?;
+    let mut tracing = Tracing::start(
+        options,
+        device,
+        names.clone(),
+        bundle,
+        &mut storage,
+        manifest,
+    )?;
     manifest.clock = clock::now();
     manifest.sources = manifest::Sources {
         events: tracing.source.name().into(),
-        entries: if tracing.probes.is_some() { "bpf" } else { "none" }.into(),
+        entries: if tracing.probes.is_some() {
+            "bpf"
+        } else {
+            "none"
+        }
+        .into(),
         files: names.spelling().into(),
     };
     note_own_disk(device, bundle, manifest)?;
+    note_mapped(device, manifest);
     bundle.put_manifest(manifest)?;
-    log::info!("events: {}, entries: {}", manifest.sources.events, manifest.sources.entries);
+    log::info!(
+        "events: {}, entries: {}",
+        manifest.sources.events,
+        manifest.sources.entries
+    );
 
-    let payload = tempfile::NamedTempFile::with_prefix("mostrace-payload-").at(std::env::temp_dir())?;
+    let payload =
+        tempfile::NamedTempFile::with_prefix("mostrace-payload-").at(std::env::temp_dir())?;
     let status = run(options, &mut tracing, payload.path(), &stop);
     if options.sync
-        && let Some(mount) = manifest.filesystem.as_ref().and_then(|f| f.mount_point.as_ref())
+        && let Some(mount) = manifest
+            .filesystem
+            .as_ref()
+            .and_then(|f| f.mount_point.as_ref())
     {
         sync_filesystem(Path::new(mount), &mut tracing)?;
     }
@@ -207,13 +238,21 @@ impl<'o> Tracing<'o> {
         let needs_bpf = options.entries || source.is_none();
         if !needs_bpf {
             let source = source.ok_or_else(|| Error::unfit("no source of block events"))?;
-            return Ok(Tracing { source, probes: None, progress: Progress::new() });
+            return Ok(Tracing {
+                source,
+                probes: None,
+                progress: Progress::new(),
+            });
         }
         // Where a kernel tracer runs already, its first events have no entries; they are few.
         let (probes, events) = Probes::start(storage, device, dir, names, source.is_none())?;
         let source = source.or_else(|| events.map(|e| Box::new(e) as Box<dyn EventSource>));
         let source = source.ok_or_else(|| Error::unfit("no source of block events"))?;
-        Ok(Tracing { source, probes: Some(probes), progress: Progress::new() })
+        Ok(Tracing {
+            source,
+            probes: Some(probes),
+            progress: Progress::new(),
+        })
     }
 
     fn poll(&mut self) -> Result<()> {
@@ -248,7 +287,9 @@ impl<'o> Tracing<'o> {
         self.source.stop()?;
         manifest.clock.stop_mono_ns = clock::now().start_mono_ns;
         manifest.losses.extend(self.source.losses());
-        manifest.counts.insert("events".into(), self.source.events());
+        manifest
+            .counts
+            .insert("events".into(), self.source.events());
         if let Some(probes) = &mut self.probes {
             probes.detach();
             probes.poll()?;
@@ -323,7 +364,8 @@ fn watch(
         {
             return Ok(Some(status));
         }
-        let over = stop.load(Ordering::Relaxed) || options.limit.is_some_and(|l| start.elapsed() >= l);
+        let over =
+            stop.load(Ordering::Relaxed) || options.limit.is_some_and(|l| start.elapsed() >= l);
         match (&command, over, asked) {
             (None, true, _) => return Ok(None),
             (Some(command), true, None) => {
@@ -363,7 +405,9 @@ fn take_snapshot(device: &Device, bundle: &Writer, manifest: &mut Manifest) {
             Err(e) => manifest.notes.push(format!("no snapshot: {e}")),
         }
     } else if let Some(other) = &manifest.filesystem {
-        manifest.notes.push(format!("no snapshot: {} is not supported yet", other.kind));
+        manifest
+            .notes
+            .push(format!("no snapshot: {} is not supported yet", other.kind));
     }
 }
 
@@ -375,6 +419,18 @@ fn read_payload(path: &Path) -> Result<Option<manifest::Payload>> {
     serde_json::from_slice(&text)
         .map(Some)
         .map_err(|e| Error::unfit(format!("the workload's payload: {e}")))
+}
+
+/// Says so when the device has no requests of its own.
+fn note_mapped(device: &Device, manifest: &mut Manifest) {
+    let below = device.below();
+    if !below.is_empty() {
+        manifest.notes.push(format!(
+            "{} is mapped onto {}: its bios become requests, and get entries, only there",
+            device.info.name,
+            below.join(", ")
+        ));
+    }
 }
 
 /// Says so when the tracer's own writes are part of the trace.

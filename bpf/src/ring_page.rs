@@ -29,11 +29,15 @@ pub struct RingPage<'a> {
 }
 
 fn u32_at(buf: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(buf.get(at..at.checked_add(4)?)?.try_into().ok()?))
+    Some(u32::from_le_bytes(
+        buf.get(at..at.checked_add(4)?)?.try_into().ok()?,
+    ))
 }
 
 fn u64_at(buf: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(buf.get(at..at.checked_add(8)?)?.try_into().ok()?))
+    Some(u64::from_le_bytes(
+        buf.get(at..at.checked_add(8)?)?.try_into().ok()?,
+    ))
 }
 
 impl<'a> RingPage<'a> {
@@ -129,7 +133,10 @@ mod tests {
         let extend = (2u64 << DELTA_BITS) + 1;
         assert_eq!(
             events,
-            [(1005, &[1, 2, 3, 4, 5, 6, 7, 8][..]), (1005 + extend + 3, &[9, 9, 9, 9][..])]
+            [
+                (1005, &[1, 2, 3, 4, 5, 6, 7, 8][..]),
+                (1005 + extend + 3, &[9, 9, 9, 9][..])
+            ]
         );
     }
 

@@ -25,7 +25,10 @@ const CHUNK: u64 = 1 << 20;
 /// # Errors
 /// e2image is missing or fails, or the bundle cannot be written.
 pub fn ext4(device: &Device, dir: &Path) -> Result<Snapshot> {
-    let raw = tempfile::Builder::new().prefix(".snapshot-").tempfile_in(dir).at(dir)?;
+    let raw = tempfile::Builder::new()
+        .prefix(".snapshot-")
+        .tempfile_in(dir)
+        .at(dir)?;
     let out = Command::new("e2image")
         .arg("-rf")
         .arg(device.node())
@@ -34,12 +37,22 @@ pub fn ext4(device: &Device, dir: &Path) -> Result<Snapshot> {
         .map_err(|e| Error::unfit(format!("e2image: {e} (package e2fsprogs)")))?;
     if !out.status.success() {
         let text = String::from_utf8_lossy(&out.stderr);
-        let line = text.lines().filter(|l| !l.starts_with("e2image ")).find(|l| !l.trim().is_empty());
-        return Err(Error::unfit(format!("e2image: {}", line.unwrap_or("failed without a message").trim())));
+        let line = text
+            .lines()
+            .filter(|l| !l.starts_with("e2image "))
+            .find(|l| !l.trim().is_empty());
+        return Err(Error::unfit(format!(
+            "e2image: {}",
+            line.unwrap_or("failed without a message").trim()
+        )));
     }
     let size = device.info.sectors.saturating_mul(512);
     pack(raw.as_file(), size, &dir.join(layout::SNAPSHOT))?;
-    Ok(Snapshot { method: "e2image".into(), size, start_sector: device.info.start_sector })
+    Ok(Snapshot {
+        method: "e2image".into(),
+        size,
+        start_sector: device.info.start_sector,
+    })
 }
 
 /// Packs the data of a sparse file, hole by hole.
@@ -58,7 +71,12 @@ fn pack(raw: &File, size: u64, to: &Path) -> Result<()> {
             at += want as u64;
         }
     }
-    let file = sparse.finish().at(to)?.into_inner().map_err(std::io::IntoInnerError::into_error).at(to)?;
+    let file = sparse
+        .finish()
+        .at(to)?
+        .into_inner()
+        .map_err(std::io::IntoInnerError::into_error)
+        .at(to)?;
     file.sync_all().at(to)
 }
 
@@ -77,7 +95,13 @@ mod tests {
         let to = dir.path().join("x");
         pack(&raw, 10 << 20, &to).unwrap();
         let mut back = tempfile::NamedTempFile::new().unwrap();
-        mostrace_bundle::sparse::restore(File::open(&to).unwrap(), &to, back.as_file_mut(), 1 << 30).unwrap();
+        mostrace_bundle::sparse::restore(
+            File::open(&to).unwrap(),
+            &to,
+            back.as_file_mut(),
+            1 << 30,
+        )
+        .unwrap();
         let (mut a, mut b) = (vec![0; 10 << 20], Vec::new());
         raw.read_exact_at(&mut a, 0).unwrap();
         back.reopen().unwrap().read_to_end(&mut b).unwrap();

@@ -24,9 +24,16 @@ static ONE: Mutex<()> = Mutex::new(());
 /// None, with the reason printed, where captures are not possible.
 fn privileged() -> Option<MutexGuard<'static, ()>> {
     let btf = Path::new("/sys/kernel/btf/vmlinux").exists();
-    let why = loopdev::privileged().and(if btf { Ok(()) } else { Err("no BTF".to_owned()) });
+    let why = loopdev::privileged().and(if btf {
+        Ok(())
+    } else {
+        Err("no BTF".to_owned())
+    });
     match why {
-        Ok(()) => Some(ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)),
+        Ok(()) => Some(
+            ONE.lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner),
+        ),
         Err(why) => {
             println!("skipped: {why}");
             None
@@ -71,7 +78,13 @@ fn capture(device: &Path, source: Choice, script: &str) -> Captured {
             }
         }
     }
-    Captured { _dir: dir, bundle, outcome, process, file }
+    Captured {
+        _dir: dir,
+        bundle,
+        outcome,
+        process,
+        file,
+    }
 }
 
 /// A record of a v7 event file: action's number, category bits, sector, bytes.
@@ -93,9 +106,16 @@ impl Captured {
             let data = fs::read(path).unwrap();
             let mut at = 0;
             while at < data.len() {
-                let u32_at = |o: usize| u32::from_le_bytes(data[at + o..at + o + 4].try_into().unwrap());
-                let u64_at = |o: usize| u64::from_le_bytes(data[at + o..at + o + 8].try_into().unwrap());
-                assert_eq!(u32_at(0), 0x6561_7407, "magic at byte {at} of {}", path.display());
+                let u32_at =
+                    |o: usize| u32::from_le_bytes(data[at + o..at + o + 4].try_into().unwrap());
+                let u64_at =
+                    |o: usize| u64::from_le_bytes(data[at + o..at + o + 8].try_into().unwrap());
+                assert_eq!(
+                    u32_at(0),
+                    0x6561_7407,
+                    "magic at byte {at} of {}",
+                    path.display()
+                );
                 let action = u32_at(28);
                 let (what, category) = (action & 0xff, action >> 16);
                 events.push(Event {
@@ -105,7 +125,10 @@ impl Captured {
                     sector: u64_at(16),
                     bytes: u32_at(24),
                 });
-                at += 48 + usize::from(u16::from_le_bytes(data[at + 46..at + 48].try_into().unwrap()));
+                at += 48
+                    + usize::from(u16::from_le_bytes(
+                        data[at + 46..at + 48].try_into().unwrap(),
+                    ));
             }
         }
         events
@@ -129,11 +152,17 @@ impl Captured {
 
 /// FIEMAP of a file through filefrag: device sector → sector of the file.
 fn fiemap(path: &Path, start: u64) -> HashMap<u64, u64> {
-    let out = Command::new("filefrag").args(["-b512", "-e"]).arg(path).output().unwrap();
+    let out = Command::new("filefrag")
+        .args(["-b512", "-e"])
+        .arg(path)
+        .output()
+        .unwrap();
     assert!(out.status.success());
     let mut map = HashMap::new();
     for line in String::from_utf8_lossy(&out.stdout).lines() {
-        let Some((index, rest)) = line.trim().split_once(':') else { continue };
+        let Some((index, rest)) = line.trim().split_once(':') else {
+            continue;
+        };
         if index.parse::<u32>().is_err() {
             continue;
         }
@@ -142,7 +171,9 @@ fn fiemap(path: &Path, start: u64) -> HashMap<u64, u64> {
             .filter_map(|t| t.parse().ok())
             .take(4)
             .collect();
-        let [logical, last, physical, _] = n[..] else { panic!("filefrag: {line}") };
+        let [logical, last, physical, _] = n[..] else {
+            panic!("filefrag: {line}")
+        };
         map.extend((0..=last - logical).map(|i| (start + physical + i, logical + i)));
     }
     map
@@ -151,7 +182,10 @@ fn fiemap(path: &Path, start: u64) -> HashMap<u64, u64> {
 /// Writers at once, each a process of its own; each leaves its pid in `NAME.pid` outside the filesystem.
 fn writers(mount: &Path, pids: &Path) -> String {
     let job = |name: &str, command: &str| {
-        format!("({command}) >/dev/null 2>&1 & echo $! > {}/{name}.pid\n", pids.display())
+        format!(
+            "({command}) >/dev/null 2>&1 & echo $! > {}/{name}.pid\n",
+            pids.display()
+        )
     };
     let fio = |name: &str, args: &str| {
         job(
@@ -162,11 +196,26 @@ fn writers(mount: &Path, pids: &Path) -> String {
     format!(
         "cd {}\n{}{}{}{}{}wait\n",
         mount.display(),
-        job("buffered", "exec dd if=/dev/urandom of=buffered bs=64k count=32 conv=fsync"),
-        job("direct", "exec dd if=/dev/urandom of=direct bs=256k count=8 oflag=direct"),
-        fio("uring", "--ioengine=io_uring --direct=1 --rw=randwrite --bs=16k --iodepth=8"),
-        fio("aio", "--ioengine=libaio --direct=1 --rw=write --bs=128k --iodepth=4"),
-        fio("mmap", "--ioengine=mmap --rw=randwrite --bs=4k --end_fsync=1"),
+        job(
+            "buffered",
+            "exec dd if=/dev/urandom of=buffered bs=64k count=32 conv=fsync"
+        ),
+        job(
+            "direct",
+            "exec dd if=/dev/urandom of=direct bs=256k count=8 oflag=direct"
+        ),
+        fio(
+            "uring",
+            "--ioengine=io_uring --direct=1 --rw=randwrite --bs=16k --iodepth=8"
+        ),
+        fio(
+            "aio",
+            "--ioengine=libaio --direct=1 --rw=write --bs=128k --iodepth=4"
+        ),
+        fio(
+            "mmap",
+            "--ioengine=mmap --rw=randwrite --bs=4k --end_fsync=1"
+        ),
     )
 }
 
@@ -177,7 +226,11 @@ fn privileged_writers_under_every_scheduler() {
     let Some(_one) = privileged() else { return };
     let available = fs::read_to_string("/sys/block/loop0/queue/scheduler").unwrap_or_default();
     for scheduler in ["none", "mq-deadline", "bfq"] {
-        if !available.replace(['[', ']'], " ").split_whitespace().any(|s| s == scheduler) {
+        if !available
+            .replace(['[', ']'], " ")
+            .split_whitespace()
+            .any(|s| s == scheduler)
+        {
             println!("skipped: this kernel has no scheduler {scheduler}");
             continue;
         }
@@ -191,7 +244,11 @@ fn privileged_writers_under_every_scheduler() {
         let queue = Path::new("/sys/block").join(name).join("queue");
         fs::write(queue.join("max_sectors_kb"), "16").unwrap();
         let pids = tempfile::tempdir().unwrap();
-        let got = capture(disk.device(), Choice::Bpf, &writers(&disk.mount_point(), pids.path()));
+        let got = capture(
+            disk.device(),
+            Choice::Bpf,
+            &writers(&disk.mount_point(), pids.path()),
+        );
         got.assert_nothing_lost();
         assert_eq!(got.bundle.manifest().device.scheduler, scheduler);
         for name in WRITERS {
@@ -200,7 +257,14 @@ fn privileged_writers_under_every_scheduler() {
         check_every_issue_has_an_entry(&got);
         let stages: HashSet<u8> = got.process.iter().map(|p| p.head.stage.0).collect();
         assert!(
-            stages.contains(&(if scheduler == "none" { Stage::ISSUE } else { Stage::INSERT }).0),
+            stages.contains(
+                &(if scheduler == "none" {
+                    Stage::ISSUE
+                } else {
+                    Stage::INSERT
+                })
+                .0
+            ),
             "{scheduler}: {stages:?}"
         );
     }
@@ -212,21 +276,38 @@ fn check_writer(got: &Captured, disk: &LoopExt4, name: &str, pids: &Path) {
     let path = disk.mount_point().join(name);
     let ino = path.metadata().unwrap().ino();
     let truth = fiemap(&path, disk.start_sector());
-    let pid: u32 = fs::read_to_string(pids.join(format!("{name}.pid"))).unwrap().trim().parse().unwrap();
+    let pid: u32 = fs::read_to_string(pids.join(format!("{name}.pid")))
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap();
     let mut seen = HashSet::new();
     for entry in got.file.iter().filter(|f| f.raw.ino.get() == ino) {
         assert_eq!(entry.name, name.as_bytes());
         let (sector, offset) = (entry.raw.head.sector.get(), entry.raw.offset.get());
         for i in 0..u64::from(entry.raw.head.bytes.get()) / 512 {
-            assert_eq!(truth.get(&(sector + i)), Some(&(offset / 512 + i)), "{name}: sector {}", sector + i);
+            assert_eq!(
+                truth.get(&(sector + i)),
+                Some(&(offset / 512 + i)),
+                "{name}: sector {}",
+                sector + i
+            );
             seen.insert(sector + i);
         }
     }
-    assert_eq!(seen.len(), truth.len(), "{name}: sectors seen against FIEMAP");
+    assert_eq!(
+        seen.len(),
+        truth.len(),
+        "{name}: sectors seen against FIEMAP"
+    );
     let direct = ["direct", "uring", "aio"].contains(&name);
     let of_file = |p: &&RawProcess| truth.contains_key(&p.head.sector.get());
     for entry in got.process.iter().filter(of_file) {
-        assert_eq!(entry.origin, if direct { Origin::DIRECT } else { Origin::FILE }, "{name}");
+        assert_eq!(
+            entry.origin,
+            if direct { Origin::DIRECT } else { Origin::FILE },
+            "{name}"
+        );
         // mmap's pages may be written back by a flusher before its fsync.
         if name != "mmap" {
             assert_eq!(entry.tgid.get(), pid, "{name}: submitter");
@@ -236,12 +317,18 @@ fn check_writer(got: &Captured, disk: &LoopExt4, name: &str, pids: &Path) {
 
 fn check_every_issue_has_an_entry(got: &Captured) {
     let covered = got.covered();
-    let issued: Vec<Event> =
-        got.events().into_iter().filter(|e| e.what == ISSUE && e.category & DISCARD == 0).collect();
+    let issued: Vec<Event> = got
+        .events()
+        .into_iter()
+        .filter(|e| e.what == ISSUE && e.category & DISCARD == 0)
+        .collect();
     assert!(issued.len() > 100);
     for e in issued {
         for sector in e.sector..e.sector + u64::from(e.bytes) / 512 {
-            assert!(covered.contains(&sector), "sector {sector} was issued without a process entry");
+            assert!(
+                covered.contains(&sector),
+                "sector {sector} was issued without a process entry"
+            );
         }
     }
 }
@@ -249,7 +336,11 @@ fn check_every_issue_has_an_entry(got: &Captured) {
 #[test]
 fn privileged_a_partition_and_its_disk() {
     let Some(_one) = privileged() else { return };
-    let disk = LoopExt4::new(&LoopOptions { partitioned: true, ..LoopOptions::default() }).unwrap();
+    let disk = LoopExt4::new(&LoopOptions {
+        partitioned: true,
+        ..LoopOptions::default()
+    })
+    .unwrap();
     let start = disk.start_sector();
     assert!(start > 0);
     let file = disk.mount_point().join("f");
@@ -271,12 +362,24 @@ fn privileged_a_partition_and_its_disk() {
             let truth = fiemap(&file, start);
             let entries: Vec<_> = got.file.iter().filter(|f| f.raw.ino.get() == ino).collect();
             assert!(!entries.is_empty());
-            assert!(entries.iter().all(|f| truth.contains_key(&f.raw.head.sector.get())));
-            let raw = got.process.iter().filter(|p| p.origin == Origin::RAW).count();
+            assert!(
+                entries
+                    .iter()
+                    .all(|f| truth.contains_key(&f.raw.head.sector.get()))
+            );
+            let raw = got
+                .process
+                .iter()
+                .filter(|p| p.origin == Origin::RAW)
+                .count();
             let whole = device == disk.disk();
             assert_eq!(raw > 0, whole, "the other partition's writes, {source}");
             if !whole {
-                assert!(got.process.iter().all(|p| p.head.bytes.get() == 0 || p.head.sector.get() >= start));
+                assert!(
+                    got.process
+                        .iter()
+                        .all(|p| p.head.bytes.get() == 0 || p.head.sector.get() >= start)
+                );
             }
             check_covered(&got, start, whole);
         }
@@ -285,7 +388,11 @@ fn privileged_a_partition_and_its_disk() {
 
 fn check_covered(got: &Captured, start: u64, whole: bool) {
     let covered = got.covered();
-    for e in got.events().iter().filter(|e| e.what == ISSUE && e.bytes > 0) {
+    for e in got
+        .events()
+        .iter()
+        .filter(|e| e.what == ISSUE && e.bytes > 0)
+    {
         assert!(covered.contains(&e.sector), "sector {}", e.sector);
         assert!(whole || e.sector >= start);
     }
@@ -298,7 +405,9 @@ fn privileged_ftrace_and_bpf_tell_the_same() {
         scheduler: Some("mq-deadline".into()),
         mount_options: "discard".into(),
         // No initialisation in the background.
-        mkfs: ["-E", "lazy_itable_init=0,lazy_journal_init=0"].map(str::to_owned).to_vec(),
+        mkfs: ["-E", "lazy_itable_init=0,lazy_journal_init=0"]
+            .map(str::to_owned)
+            .to_vec(),
         ..LoopOptions::default()
     })
     .unwrap();
@@ -338,7 +447,11 @@ fn privileged_ftrace_and_bpf_tell_the_same() {
     let count = |c: &Captured| {
         let mut counts = BTreeMap::new();
         let notify = 1 << 10;
-        for e in c.events().iter().filter(|e| e.category & notify == 0 && common.contains(&e.time)) {
+        for e in c
+            .events()
+            .iter()
+            .filter(|e| e.category & notify == 0 && common.contains(&e.time))
+        {
             *counts.entry((e.what, e.category)).or_insert(0u32) += 1;
         }
         counts
@@ -363,13 +476,20 @@ fn privileged_names_of_unlinked_linked_and_long() {
         disk.mount_point().display()
     );
     let dir = tempfile::tempdir().unwrap();
-    let mut opts = options(disk.device(), dir.path().join("t.most"), Choice::Bpf, &script);
+    let mut opts = options(
+        disk.device(),
+        dir.path().join("t.most"),
+        Choice::Bpf,
+        &script,
+    );
     opts.files = "temp".into();
     record(&opts).unwrap();
     let bundle = Bundle::open(&opts.output).unwrap();
     let mut named: HashMap<Vec<u8>, Flags> = HashMap::new();
     for entry in bundle.table(layout::FILE, false).unwrap().unwrap() {
-        let Entry::File(f) = entry.unwrap() else { panic!("a process entry in the file table") };
+        let Entry::File(f) = entry.unwrap() else {
+            panic!("a process entry in the file table")
+        };
         named.insert(f.name, f.raw.head.flags);
         assert_eq!(f.raw.parent.get(), 2, "the root directory");
     }
@@ -384,13 +504,19 @@ fn privileged_names_of_unlinked_linked_and_long() {
 
 /// `debugfs logdump -a`: (journal block → (transaction, home block)) of every logged copy.
 fn logdump(image: &Path) -> HashMap<(u32, u64), u64> {
-    let out = Command::new("debugfs").args(["-R", "logdump -aO"]).arg(image).output().unwrap();
+    let out = Command::new("debugfs")
+        .args(["-R", "logdump -aO"])
+        .arg(image)
+        .output()
+        .unwrap();
     let text = String::from_utf8_lossy(&out.stdout).into_owned();
     let mut found = HashMap::new();
     let mut tid = 0;
     for line in text.lines().map(str::trim_start) {
-        let n: Vec<u64> =
-            line.split(|c: char| !c.is_ascii_digit()).filter_map(|t| t.parse().ok()).collect();
+        let n: Vec<u64> = line
+            .split(|c: char| !c.is_ascii_digit())
+            .filter_map(|t| t.parse().ok())
+            .collect();
         if line.starts_with("Found expected sequence") {
             tid = u32::try_from(n[0]).unwrap();
         } else if line.starts_with("FS block") {
@@ -405,7 +531,11 @@ fn logdump(image: &Path) -> HashMap<(u32, u64), u64> {
 #[test]
 fn privileged_journalled_copies_know_their_home() {
     let Some(_one) = privileged() else { return };
-    for (mode, blocks) in [("data=ordered", "4096"), ("data=ordered", "1024"), ("data=journal", "4096")] {
+    for (mode, blocks) in [
+        ("data=ordered", "4096"),
+        ("data=ordered", "1024"),
+        ("data=journal", "4096"),
+    ] {
         let mut disk = LoopExt4::new(&LoopOptions {
             mkfs: ["-b", blocks, "-J", "size=8"].map(str::to_owned).to_vec(),
             mount_options: mode.into(),
@@ -431,23 +561,46 @@ fn privileged_journalled_copies_know_their_home() {
         for copy in &copies {
             let at = journal[&copy.head.sector.get()];
             if let Some(home) = truth.get(&(copy.tid.get(), at)) {
-                assert_eq!(copy.home_sector.get(), home * per_block, "{mode}, journal block {at}");
+                assert_eq!(
+                    copy.home_sector.get(),
+                    home * per_block,
+                    "{mode}, journal block {at}"
+                );
                 checked += 1;
             }
         }
-        println!("{mode}, {blocks}-byte blocks: {checked} of {} copies checked against logdump", copies.len());
-        assert!(checked >= 30, "logdump knows only {checked} of {} copies", copies.len());
-        assert_eq!(checked, copies.len(), "{mode}: every copy stands in the journal");
+        println!(
+            "{mode}, {blocks}-byte blocks: {checked} of {} copies checked against logdump",
+            copies.len()
+        );
+        assert!(
+            checked >= 30,
+            "logdump knows only {checked} of {} copies",
+            copies.len()
+        );
+        assert_eq!(
+            checked,
+            copies.len(),
+            "{mode}: every copy stands in the journal"
+        );
         let kinds: HashSet<u8> = got.process.iter().map(|p| p.jbd2.0).collect();
         assert!(kinds.contains(&Jbd2::DESCRIPTOR.0) && kinds.contains(&Jbd2::COMMIT.0));
         assert_eq!(kinds.contains(&Jbd2::DATA_COPY.0), mode == "data=journal");
-        assert!(got.process.iter().all(|p| p.jbd2 != Jbd2::NONE || p.home_sector.get() == NONE));
+        assert!(
+            got.process
+                .iter()
+                .all(|p| p.jbd2 != Jbd2::NONE || p.home_sector.get() == NONE)
+        );
     }
 }
 
 /// First sector of a journal block → its number in the journal, by debugfs.
 fn journal_blocks(image: &Path, per_block: u64) -> HashMap<u64, u64> {
-    let out = Command::new("debugfs").args(["-R", "blocks <8>"]).arg(image).output().unwrap();
+    let out = Command::new("debugfs")
+        .args(["-R", "blocks <8>"])
+        .arg(image)
+        .output()
+        .unwrap();
     let text = String::from_utf8_lossy(&out.stdout).into_owned();
     (0..)
         .zip(text.split_whitespace().map(|b| b.parse::<u64>().unwrap()))

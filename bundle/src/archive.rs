@@ -31,7 +31,10 @@ pub fn pack(from: &Path, to: &Path) -> Result<(), Error> {
         let mut file = File::open(&path).at(&path)?;
         tar.append_file(&name, &mut file).at(to)?;
     }
-    tar.into_inner().and_then(zstd::Encoder::finish).and_then(|f| f.sync_all()).at(to)
+    tar.into_inner()
+        .and_then(zstd::Encoder::finish)
+        .and_then(|f| f.sync_all())
+        .at(to)
 }
 
 /// Unpacks an archive into a temporary folder.
@@ -45,9 +48,15 @@ pub fn unpack(from: &Path) -> Result<TempDir, Error> {
     let dir = TempDir::with_prefix("mostrace-").at(&std::env::temp_dir())?;
     for member in tar.entries().map_err(|e| damaged(from, &e))? {
         let mut member = member.map_err(|e| damaged(from, &e))?;
-        let Some(name) = known_name(&member) else { continue };
+        let Some(name) = known_name(&member) else {
+            continue;
+        };
         let path = dir.path().join(name);
-        let mut out = File::options().write(true).create_new(true).open(&path).at(&path)?;
+        let mut out = File::options()
+            .write(true)
+            .create_new(true)
+            .open(&path)
+            .at(&path)?;
         io::copy(&mut member, &mut out).map_err(|e| damaged(from, &e))?;
     }
     Ok(dir)

@@ -239,7 +239,11 @@ impl Entry {
     pub fn decode(record: &[u8]) -> Result<Entry, String> {
         let (head, _) = RawHead::read_from_prefix(record).map_err(|_| "shorter than a head")?;
         if usize::from(head.size.get()) != record.len() {
-            return Err(format!("size {} of a {}-byte record", head.size, record.len()));
+            return Err(format!(
+                "size {} of a {}-byte record",
+                head.size,
+                record.len()
+            ));
         }
         match head.kind.get() {
             TYPE_PROCESS => RawProcess::read_from_prefix(record)
@@ -251,7 +255,10 @@ impl Entry {
                 let name = rest
                     .get(..usize::from(raw.name_len.get()))
                     .ok_or("name longer than the record")?;
-                Ok(Entry::File(FileEntry { raw, name: name.to_vec() }))
+                Ok(Entry::File(FileEntry {
+                    raw,
+                    name: name.to_vec(),
+                }))
             }
             other => Err(format!("unknown entry type {other}")),
         }

@@ -35,11 +35,17 @@ pub enum Error {
 
 impl Error {
     pub(crate) fn corrupt(path: &Path, what: impl Into<String>) -> Error {
-        Error::Corrupt { path: path.to_owned(), what: what.into() }
+        Error::Corrupt {
+            path: path.to_owned(),
+            what: what.into(),
+        }
     }
 
     pub(crate) fn unsupported(path: &Path, what: impl Into<String>) -> Error {
-        Error::Unsupported { path: path.to_owned(), what: what.into() }
+        Error::Unsupported {
+            path: path.to_owned(),
+            what: what.into(),
+        }
     }
 }
 
@@ -50,6 +56,9 @@ pub(crate) trait At<T> {
 
 impl<T> At<T> for io::Result<T> {
     fn at(self, path: &Path) -> Result<T, Error> {
-        self.map_err(|source| Error::Io { path: path.to_owned(), source })
+        self.map_err(|source| Error::Io {
+            path: path.to_owned(),
+            source,
+        })
     }
 }

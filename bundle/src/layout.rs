@@ -36,10 +36,24 @@ mod tests {
 
     #[test]
     fn only_our_own_names_are_known() {
-        for name in [MANIFEST, PROCESS, FILE, SNAPSHOT, "trace.blktrace.0", "trace.blktrace.17"] {
+        for name in [
+            MANIFEST,
+            PROCESS,
+            FILE,
+            SNAPSHOT,
+            "trace.blktrace.0",
+            "trace.blktrace.17",
+        ] {
             assert!(is_known(name), "{name}");
         }
-        for name in ["", "x", "../manifest.json", "trace.blktrace.", "trace.blktrace.+1", "trace.blktrace.01"] {
+        for name in [
+            "",
+            "x",
+            "../manifest.json",
+            "trace.blktrace.",
+            "trace.blktrace.+1",
+            "trace.blktrace.01",
+        ] {
             assert!(!is_known(name), "{name}");
         }
     }

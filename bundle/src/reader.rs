@@ -41,11 +41,23 @@ impl Bundle {
     /// # Errors
     /// Missing, without a manifest, of a newer version, or damaged.
     pub fn open(path: &Path) -> Result<Bundle, Error> {
-        let unpacked = if path.is_dir() { None } else { Some(archive::unpack(path)?) };
-        let dir = unpacked.as_ref().map_or_else(|| path.to_owned(), |d| d.path().to_owned());
+        let unpacked = if path.is_dir() {
+            None
+        } else {
+            Some(archive::unpack(path)?)
+        };
+        let dir = unpacked
+            .as_ref()
+            .map_or_else(|| path.to_owned(), |d| d.path().to_owned());
         let manifest = read_manifest(&dir, path)?;
         let events = event_files(&dir)?;
-        Ok(Bundle { path: path.to_owned(), dir, manifest, events, _unpacked: unpacked })
+        Ok(Bundle {
+            path: path.to_owned(),
+            dir,
+            manifest,
+            events,
+            _unpacked: unpacked,
+        })
     }
 
     /// As given to [`Bundle::open`].
@@ -91,7 +103,8 @@ impl Bundle {
         if !path.is_file() {
             return Ok(None);
         }
-        let mut image = NamedTempFile::with_prefix("mostrace-snapshot-").at(&std::env::temp_dir())?;
+        let mut image =
+            NamedTempFile::with_prefix("mostrace-snapshot-").at(&std::env::temp_dir())?;
         let input = File::open(&path).at(&path)?;
         sparse::restore(input, &path, image.as_file_mut(), DEVICE_LIMIT)?;
         Ok(Some(image))
@@ -101,10 +114,15 @@ impl Bundle {
 fn read_manifest(dir: &Path, shown: &Path) -> Result<Manifest, Error> {
     let path = dir.join(layout::MANIFEST);
     if !path.is_file() {
-        return Err(Error::corrupt(shown, "no manifest.json in it: not a mostrace bundle"));
+        return Err(Error::corrupt(
+            shown,
+            "no manifest.json in it: not a mostrace bundle",
+        ));
     }
     let mut text = Vec::new();
-    File::open(&path).and_then(|f| f.take(MANIFEST_LIMIT).read_to_end(&mut text)).at(&path)?;
+    File::open(&path)
+        .and_then(|f| f.take(MANIFEST_LIMIT).read_to_end(&mut text))
+        .at(&path)?;
     let shown = shown.join(layout::MANIFEST);
     let value: serde_json::Value =
         serde_json::from_slice(&text).map_err(|e| Error::corrupt(&shown, e.to_string()))?;
@@ -114,7 +132,9 @@ fn read_manifest(dir: &Path, shown: &Path) -> Result<Manifest, Error> {
         None => Err(Error::corrupt(&shown, "no schema version")),
         Some(v) if v > u64::from(SCHEMA) => Err(Error::unsupported(
             &shown,
-            format!("schema version {v}; this program reads up to {SCHEMA}: a newer mostrace is needed"),
+            format!(
+                "schema version {v}; this program reads up to {SCHEMA}: a newer mostrace is needed"
+            ),
         )),
         Some(_) => serde_json::from_value(value).map_err(|e| Error::corrupt(&shown, e.to_string())),
     }
@@ -129,5 +149,9 @@ fn event_files(dir: &Path) -> Result<Vec<PathBuf>, Error> {
         }
     }
     found.sort();
-    Ok(found.into_iter().map(|(_, path)| path).filter(|p| p.is_file()).collect())
+    Ok(found
+        .into_iter()
+        .map(|(_, path)| path)
+        .filter(|p| p.is_file())
+        .collect())
 }

@@ -41,11 +41,15 @@ impl<W: Write> SparseWriter<W> {
     /// `out` cannot be written, or `offset` lies before the end of the last run.
     pub fn push(&mut self, offset: u64, data: &[u8]) -> io::Result<()> {
         if offset < self.end {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "runs must ascend"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "runs must ascend",
+            ));
         }
         let mut from = 0;
         while let Some(run) = next_run(data, from) {
-            self.out.write_all(&(offset + run.start as u64).to_le_bytes())?;
+            self.out
+                .write_all(&(offset + run.start as u64).to_le_bytes())?;
             self.out.write_all(&(run.len() as u64).to_le_bytes())?;
             self.out.write_all(&data[run.clone()])?;
             from = run.end;
@@ -71,7 +75,11 @@ fn next_run(data: &[u8], from: usize) -> Option<std::ops::Range<usize>> {
     let grains = data.get(from..)?.chunks(GRAIN);
     let skip = grains.clone().take_while(|g| zero(g)).count();
     let start = from + skip * GRAIN;
-    let len: usize = grains.skip(skip).take_while(|g| !zero(g)).map(<[u8]>::len).sum();
+    let len: usize = grains
+        .skip(skip)
+        .take_while(|g| !zero(g))
+        .map(<[u8]>::len)
+        .sum();
     (len > 0).then(|| start..start + len)
 }
 
@@ -89,7 +97,10 @@ pub fn restore(input: impl Read, path: &Path, to: &mut File, limit: u64) -> Resu
     }
     let size = read_u64(&mut input, path, 0)?;
     if size > limit {
-        return Err(Error::unsupported(path, format!("snapshot of a {size}-byte device")));
+        return Err(Error::unsupported(
+            path,
+            format!("snapshot of a {size}-byte device"),
+        ));
     }
     to.set_len(size).at(path)?;
     let mut end = 0;
@@ -99,14 +110,23 @@ pub fn restore(input: impl Read, path: &Path, to: &mut File, limit: u64) -> Resu
         if offset == END {
             return Ok(size);
         }
-        let run_end = offset.checked_add(len).filter(|&e| offset >= end && e <= size && len > 0);
+        let run_end = offset
+            .checked_add(len)
+            .filter(|&e| offset >= end && e <= size && len > 0);
         let Some(run_end) = run_end else {
-            return Err(Error::corrupt(path, format!("run {offset}+{len} of a {size}-byte device")));
+            return Err(Error::corrupt(
+                path,
+                format!("run {offset}+{len} of a {size}-byte device"),
+            ));
         };
         to.seek(SeekFrom::Start(offset)).at(path)?;
-        let copied = io::copy(&mut (&mut input).take(len), to).map_err(|e| damaged(e, path, offset))?;
+        let copied =
+            io::copy(&mut (&mut input).take(len), to).map_err(|e| damaged(e, path, offset))?;
         if copied < len {
-            return Err(Error::corrupt(path, format!("cut short in the run at byte {offset}")));
+            return Err(Error::corrupt(
+                path,
+                format!("cut short in the run at byte {offset}"),
+            ));
         }
         end = run_end;
     }
@@ -123,7 +143,10 @@ fn read_u64(input: &mut impl Read, path: &Path, after: u64) -> Result<u64, Error
 }
 
 fn damaged(e: io::Error, path: &Path, after: u64) -> Error {
-    Error::corrupt(path, format!("damaged after byte {after} of the device: {e}"))
+    Error::corrupt(
+        path,
+        format!("damaged after byte {after} of the device: {e}"),
+    )
 }
 
 #[cfg(test)]

@@ -66,6 +66,8 @@ pub struct TableReader<R> {
     input: BufReader<R>,
     path: PathBuf,
     at: u64,
+    /// The record being read; kept, so that reading one does not allocate.
+    record: Vec<u8>,
     /// A record cut short at the end is reported here rather than as an error.
     allow_cut: bool,
     cut: Option<u64>,
@@ -90,6 +92,7 @@ impl<R: Read> TableReader<R> {
             input,
             path: path.to_owned(),
             at: HEADER_LEN as u64,
+            record: Vec::new(),
             allow_cut,
             cut: cut_header.then_some(0),
             done: cut_header,
@@ -114,13 +117,14 @@ impl<R: Read> TableReader<R> {
         if size < HEAD_LEN {
             return Err(self.corrupt(format!("size {size} is less than a head")));
         }
-        let mut record = vec![0; size];
-        record[..HEAD_LEN].copy_from_slice(&head);
+        self.record.resize(size, 0);
+        self.record[..HEAD_LEN].copy_from_slice(&head);
         let want = size - HEAD_LEN;
-        if read_up_to(&mut self.input, &mut record[HEAD_LEN..]).at(&self.path)? < want {
+        let got = read_up_to(&mut self.input, &mut self.record[HEAD_LEN..]).at(&self.path)?;
+        if got < want {
             return self.cut_short();
         }
-        let entry = Entry::decode(&record).map_err(|what| self.corrupt(what))?;
+        let entry = Entry::decode(&self.record).map_err(|what| self.corrupt(what))?;
         self.at += size as u64;
         Ok(Some(entry))
     }
@@ -154,14 +158,20 @@ impl<R: Read> Iterator for TableReader<R> {
 
 fn check_header(head: &[u8; HEADER_LEN], got: usize, path: &Path) -> Result<(), Error> {
     if got < HEADER_LEN || &head[..8] != MAGIC {
-        return Err(Error::corrupt(path, "not an entry table (bad magic at byte 0)"));
+        return Err(Error::corrupt(
+            path,
+            "not an entry table (bad magic at byte 0)",
+        ));
     }
     let order = u16::from_le_bytes([head[8], head[9]]);
     if order == BYTE_ORDER.swap_bytes() {
         return Err(Error::unsupported(path, "entries of a big-endian machine"));
     }
     if order != BYTE_ORDER {
-        return Err(Error::corrupt(path, format!("bad byte-order mark {order:#06x} at byte 8")));
+        return Err(Error::corrupt(
+            path,
+            format!("bad byte-order mark {order:#06x} at byte 8"),
+        ));
     }
     let version = u16::from_le_bytes([head[10], head[11]]);
     if version != VERSION {

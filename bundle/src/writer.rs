@@ -21,7 +21,9 @@ impl Writer {
     /// It exists already, or cannot be made.
     pub fn create(dir: &Path) -> Result<Writer, Error> {
         fs::create_dir(dir).at(dir)?;
-        Ok(Writer { dir: dir.to_owned() })
+        Ok(Writer {
+            dir: dir.to_owned(),
+        })
     }
 
     /// The folder.
@@ -43,7 +45,9 @@ impl Writer {
         let to = self.path(layout::MANIFEST);
         let temporary = self.dir.join(".manifest.new");
         let file = File::create(&temporary).at(&temporary)?;
-        serde_json::to_writer_pretty(&file, manifest).map_err(Into::into).at(&temporary)?;
+        serde_json::to_writer_pretty(&file, manifest)
+            .map_err(Into::into)
+            .at(&temporary)?;
         file.sync_all().at(&temporary)?;
         fs::rename(&temporary, &to).at(&to)
     }

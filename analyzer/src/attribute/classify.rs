@@ -40,7 +40,7 @@ impl Attributor<'_> {
             return self.emit(range, base, left);
         }
         match (note, run) {
-            (Some(note), _) if note.jbd2 != Jbd2::NONE => {
+            (Some(note), _) if self.is_journal_block(range.start, note.jbd2) => {
                 let row = self.journal_block(range.start, note, run, base);
                 self.emit(range, row, left);
             }
@@ -55,9 +55,22 @@ impl Attributor<'_> {
                 };
                 self.emit(range, row, left);
             }
+            (Some(note), None) if note.jbd2 != Jbd2::NONE => {
+                self.by_map(range, Belief::NotAFile, base, left);
+            }
             (Some(note), None) => self.by_map(range, belief(note.origin), base, left),
             (None, None) => self.by_map(range, Belief::Whole, base, left),
         }
+    }
+
+    /// Whether the probe saw a jbd2 block. Superblocks and revoke blocks it knows by their first
+    /// bytes alone, which another block may have: those must lie in the journal, as far as is known.
+    fn is_journal_block(&self, sector: u64, jbd2: Jbd2) -> bool {
+        let by_header = [Jbd2::SUPERBLOCK, Jbd2::SUPERBLOCK_V1, Jbd2::REVOKE].contains(&jbd2);
+        let elsewhere =
+            |piece: Extent| piece.kind.class() != Class::Journal && piece.kind != Kind::Unmapped;
+        let piece = self.map.and_then(|map| map.pieces(sector, 1).next());
+        jbd2 != Jbd2::NONE && !(by_header && piece.is_some_and(elsewhere))
     }
 
     /// A block that the probe recognised as jbd2's.

@@ -23,14 +23,22 @@ pub struct Doctor {
 pub fn run(args: &Doctor) -> anyhow::Result<()> {
     use std::io::Write;
     let checks = examine(args.device.as_deref());
-    let text = if args.json { as_json(&checks)? } else { as_text(&checks) };
+    let text = if args.json {
+        as_json(&checks)?
+    } else {
+        as_text(&checks)
+    };
     Ok(std::io::stdout().write_all(text.as_bytes())?)
 }
 
 fn as_text(checks: &[Check]) -> String {
     let line = |c: &Check| {
         let mark = if c.ok { "ok" } else { "no" };
-        let cost = if c.cost.is_empty() { String::new() } else { format!("\n{:23}→ {}", "", c.cost) };
+        let cost = if c.cost.is_empty() {
+            String::new()
+        } else {
+            format!("\n{:23}→ {}", "", c.cost)
+        };
         format!("{mark}  {:<18} {}{cost}\n", c.what, c.found)
     };
     let (events, entries) = choice(checks);

@@ -16,7 +16,7 @@ use mostrace_capture::{Choice, Options, Outcome};
 #[command(after_help = "\
 Examples:
   mostrace record -d /dev/sda3 -o run.most -- mostrace workload sqlite /data/test.db
-  mostrace record -d /dev/block/dm-5 -o app.most.tar.zst -w 60
+  mostrace record -d /dev/block/sda -o app.most.tar.zst -w 60
   mostrace record -d /dev/loop0 --files all -- ./my-app")]
 pub struct Record {
     /// The whole disk or partition to trace
@@ -87,7 +87,13 @@ pub fn run(args: &Record) -> anyhow::Result<u8> {
 }
 
 fn report(args: &Record, outcome: &Outcome) {
-    let Manifest { sources, counts, losses, notes, .. } = &outcome.manifest;
+    let Manifest {
+        sources,
+        counts,
+        losses,
+        notes,
+        ..
+    } = &outcome.manifest;
     let count = |name: &str| counts.get(name).copied().unwrap_or(0);
     eprintln!(
         "mostrace: {}: {} events ({}), {} process and {} file entries ({}), {} lost",

@@ -59,14 +59,27 @@ pub struct Summary {
 impl Summary {
     /// Sums up.
     pub fn new(attributed: &Attributed, trace: Trace<'_>) -> Summary {
-        let by = |by: &[By], top| Groups::new(attributed, by, top);
-        let by_class = by(&[By::Class], None);
-        let by_kind = by(&[By::Class, By::Kind], None);
-        let by_role = by(&[By::Role], None);
-        let by_process = by(&[By::Process], Some(TOP));
-        let by_file = by(&[By::File], Some(TOP));
-        let by_home = by(&[By::Kind, By::HomeKind], None);
-        let by_provenance = by(&[By::Provenance], None);
+        let total = Totals::new(attributed);
+        let [
+            by_class,
+            by_kind,
+            by_role,
+            by_process,
+            by_file,
+            by_home,
+            by_provenance,
+        ] = in_parallel(
+            [
+                (&[By::Class][..], None),
+                (&[By::Class, By::Kind], None),
+                (&[By::Role], None),
+                (&[By::Process], Some(TOP)),
+                (&[By::File], Some(TOP)),
+                (&[By::Kind, By::HomeKind], None),
+                (&[By::Provenance], None),
+            ]
+            .map(|(by, top)| move || Groups::with_total(attributed, by, top, total)),
+        );
         let section = |name, title: &str, note, table| {
             let title = title.to_owned();
             Section {
@@ -110,7 +123,7 @@ impl Summary {
                 "Amplification: {workload}, {} transactions",
                 payload.transactions
             );
-            let levels = amplification::levels(payload, &by_class.total);
+            let levels = amplification::levels(payload, &total);
             let class = amplification::shares(payload, &by_class, By::Class);
             let role = amplification::shares(payload, &by_role, By::Role);
             sections.extend([
@@ -133,7 +146,7 @@ impl Summary {
             warnings: Summary::warnings(trace.manifest),
             notices: notices(attributed, &trace),
             duration_ns: duration(attributed),
-            total: by_class.total,
+            total,
             sections,
         }
     }
@@ -164,6 +177,17 @@ impl Summary {
         }
         warnings
     }
+}
+
+/// Runs each in a thread of its own.
+fn in_parallel<T: Send, const N: usize>(all: [impl FnOnce() -> T + Send; N]) -> [T; N] {
+    std::thread::scope(|scope| {
+        all.map(|one| scope.spawn(one))
+            .map(|thread| match thread.join() {
+                Ok(made) => made,
+                Err(panic) => std::panic::resume_unwind(panic),
+            })
+    })
 }
 
 /// The columns of the sections, the last row being the total.

@@ -45,6 +45,15 @@ pub struct Totals {
 }
 
 impl Totals {
+    /// Of all rows.
+    pub fn new(attributed: &Attributed) -> Totals {
+        let mut total = Totals::default();
+        for row in &attributed.rows {
+            total.add(row, attributed.request(row));
+        }
+        total
+    }
+
     /// Bytes written and read.
     pub fn bytes(&self) -> u64 {
         self.write_bytes + self.read_bytes
@@ -127,8 +136,13 @@ pub struct Groups {
 impl Groups {
     /// Sums all rows. With `top`, all but so many groups become one, labelled as the rest.
     pub fn new(attributed: &Attributed, by: &[By], top: Option<usize>) -> Groups {
-        let (keys, group_of_row) = number(attributed, by);
-        let (sums, total) = fold(attributed, group_of_row.iter().copied(), keys.len());
+        Groups::with_total(attributed, by, top, Totals::new(attributed))
+    }
+
+    /// The same where the total is known already.
+    pub fn with_total(a: &Attributed, by: &[By], top: Option<usize>, total: Totals) -> Groups {
+        let (keys, group_of_row) = number(a, by);
+        let sums = fold(a, group_of_row.iter().copied(), keys.len());
         // A dictionary may have words that no row has.
         let mut order: Vec<usize> = (0..keys.len()).filter(|&g| sums[g].requests > 0).collect();
         let rank = |&group: &usize| {
@@ -150,7 +164,7 @@ impl Groups {
             place[group] = at;
         }
         let of_row = group_of_row.iter().map(|&group| place[group as usize]);
-        let (sums, _) = fold(attributed, of_row, top + 1);
+        let sums = fold(a, of_row, top + 1);
         let rest = vec![Label::Rest(order.len() - top); by.len()];
         let labels = order[..top]
             .iter()
@@ -214,20 +228,13 @@ fn number(attributed: &Attributed, by: &[By]) -> (Vec<Vec<Label>>, Vec<u32>) {
     (keys, of_row)
 }
 
-/// The sums of each group, and of all rows.
-fn fold(
-    attributed: &Attributed,
-    group_of_row: impl Iterator<Item = u32>,
-    groups: usize,
-) -> (Vec<Totals>, Totals) {
+/// The sums of each group.
+fn fold(a: &Attributed, group_of_row: impl Iterator<Item = u32>, groups: usize) -> Vec<Totals> {
     let mut sums = vec![Totals::default(); groups];
-    let mut total = Totals::default();
-    for (row, group) in std::iter::zip(&attributed.rows, group_of_row) {
-        let request = attributed.request(row);
-        sums[group as usize].add(row, request);
-        total.add(row, request);
+    for (row, group) in std::iter::zip(&a.rows, group_of_row) {
+        sums[group as usize].add(row, a.request(row));
     }
-    (sums, total)
+    sums
 }
 
 #[cfg(test)]

@@ -54,7 +54,12 @@ impl Blktrace {
             remove_files(dir);
             return Err(e);
         }
-        Ok(Blktrace { child, dir: dir.to_owned(), dropped: 0, guard: Some(guard) })
+        Ok(Blktrace {
+            child,
+            dir: dir.to_owned(),
+            dropped: 0,
+            guard: Some(guard),
+        })
     }
 }
 
@@ -66,16 +71,25 @@ impl EventSource for Blktrace {
     fn poll(&mut self) -> Result<()> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
-            _ => Err(Error::unfit(format!("blktrace ended: {}", complaint(&mut self.child)))),
+            _ => Err(Error::unfit(format!(
+                "blktrace ended: {}",
+                complaint(&mut self.child)
+            ))),
         }
     }
 
     /// From the files' sizes: a plain record has 48 bytes.
     fn events(&self) -> u64 {
-        let Ok(entries) = fs::read_dir(&self.dir) else { return 0 };
+        let Ok(entries) = fs::read_dir(&self.dir) else {
+            return 0;
+        };
         entries
             .flatten()
-            .filter(|e| e.file_name().to_str().is_some_and(|n| layout::cpu_of(n).is_some()))
+            .filter(|e| {
+                e.file_name()
+                    .to_str()
+                    .is_some_and(|n| layout::cpu_of(n).is_some())
+            })
             .filter_map(|e| e.metadata().ok())
             .map(|m| m.len() / 48)
             .sum()
@@ -88,7 +102,10 @@ impl EventSource for Blktrace {
             // The summary is a courtesy; its absence is no error.
             let _ = out.read_to_string(&mut summary);
         }
-        let status = self.child.wait().map_err(|e| Error::unfit(format!("blktrace: {e}")))?;
+        let status = self
+            .child
+            .wait()
+            .map_err(|e| Error::unfit(format!("blktrace: {e}")))?;
         drop(self.guard.take());
         if !status.success() {
             return Err(Error::unfit(format!("blktrace failed ({status})")));
@@ -104,20 +121,30 @@ impl EventSource for Blktrace {
 
 fn mount_debugfs() -> Result<()> {
     let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
-    if mounts.lines().any(|l| l.split(' ').nth(2) == Some("debugfs")) {
+    if mounts
+        .lines()
+        .any(|l| l.split(' ').nth(2) == Some("debugfs"))
+    {
         return Ok(());
     }
-    let mounted = Command::new("mount").args(["-t", "debugfs", "nodev", DEBUGFS]).output();
+    let mounted = Command::new("mount")
+        .args(["-t", "debugfs", "nodev", DEBUGFS])
+        .output();
     if mounted.is_ok_and(|o| o.status.success()) {
         Ok(())
     } else {
-        Err(Error::unfit(format!("{DEBUGFS}: debugfs cannot be mounted")))
+        Err(Error::unfit(format!(
+            "{DEBUGFS}: debugfs cannot be mounted"
+        )))
     }
 }
 
 /// blktrace says nothing when it is ready: its files in debugfs do.
 fn wait_until_set_up(child: &mut Child, device: &Device) -> Result<()> {
-    let ready = Path::new(DEBUGFS).join("block").join(&device.info.name).join("trace0");
+    let ready = Path::new(DEBUGFS)
+        .join("block")
+        .join(&device.info.name)
+        .join("trace0");
     let deadline = Instant::now() + START_LIMIT;
     loop {
         if !matches!(child.try_wait(), Ok(None)) {
@@ -146,7 +173,11 @@ fn complaint(child: &mut Child) -> String {
     if let Some(err) = child.stderr.take() {
         let _ = err.take(64 << 10).read_to_string(&mut text);
     }
-    text.lines().find(|l| !l.trim().is_empty()).unwrap_or("no message").trim().to_owned()
+    text.lines()
+        .find(|l| !l.trim().is_empty())
+        .unwrap_or("no message")
+        .trim()
+        .to_owned()
 }
 
 fn interrupt(child: &Child) {
@@ -157,9 +188,15 @@ fn interrupt(child: &Child) {
 }
 
 fn remove_files(dir: &Path) {
-    let Ok(entries) = fs::read_dir(dir) else { return };
+    let Ok(entries) = fs::read_dir(dir) else {
+        return;
+    };
     for entry in entries.flatten() {
-        if entry.file_name().to_str().is_some_and(|n| layout::cpu_of(n).is_some()) {
+        if entry
+            .file_name()
+            .to_str()
+            .is_some_and(|n| layout::cpu_of(n).is_some())
+        {
             // Leftovers of a source that did not start; the next one overwrites them.
             let _ = fs::remove_file(entry.path());
         }
@@ -168,7 +205,14 @@ fn remove_files(dir: &Path) {
 
 /// `  Total:  12345 events (dropped 7),  578 KiB data`
 fn dropped(summary: &str) -> u64 {
-    let parse = |line: &str| line.split_once("(dropped ")?.1.split_once(')')?.0.parse().ok();
+    let parse = |line: &str| {
+        line.split_once("(dropped ")?
+            .1
+            .split_once(')')?
+            .0
+            .parse()
+            .ok()
+    };
     summary.lines().rev().find_map(parse).unwrap_or(0)
 }
 
@@ -178,7 +222,10 @@ mod tests {
 
     #[test]
     fn the_summary_tells_drops() {
-        assert_eq!(dropped("=== sda ===\n  CPU  0: 5 events\n  Total: 5 events (dropped 7), 1 KiB data\n"), 7);
+        assert_eq!(
+            dropped("=== sda ===\n  CPU  0: 5 events\n  Total: 5 events (dropped 7), 1 KiB data\n"),
+            7
+        );
         assert_eq!(dropped(""), 0);
     }
 }

@@ -38,9 +38,18 @@ impl Sink {
 
     fn push(&mut self, data: &[u8]) -> Result<()> {
         let malformed = || Error::bpf("malformed block record");
-        let size = data.get(2..4).map(|b| usize::from(u16::from_le_bytes([b[0], b[1]]))).ok_or_else(malformed)?;
-        let mut record = data.get(HEAD..HEAD + size).filter(|r| r.len() >= 48).ok_or_else(malformed)?.to_vec();
-        let number = |at: usize| u32::from_le_bytes([record[at], record[at + 1], record[at + 2], record[at + 3]]);
+        let size = data
+            .get(2..4)
+            .map(|b| usize::from(u16::from_le_bytes([b[0], b[1]])))
+            .ok_or_else(malformed)?;
+        let mut record = data
+            .get(HEAD..HEAD + size)
+            .filter(|r| r.len() >= 48)
+            .ok_or_else(malformed)?
+            .to_vec();
+        let number = |at: usize| {
+            u32::from_le_bytes([record[at], record[at + 1], record[at + 2], record[at + 3]])
+        };
         let (pid, cpu) = (number(32), number(40));
         self.out.push(cpu, pid, &mut record)
     }

@@ -35,7 +35,11 @@ pub struct CpuFiles {
 impl CpuFiles {
     /// Files are made in `dir` as CPUs turn up.
     pub fn new(dir: &Path) -> CpuFiles {
-        CpuFiles { dir: dir.to_owned(), files: BTreeMap::new(), events: 0 }
+        CpuFiles {
+            dir: dir.to_owned(),
+            files: BTreeMap::new(),
+            events: 0,
+        }
     }
 
     /// Appends one record, `blk_io_trace` or `blk_io_trace2` with its pdu, of a task `pid`
@@ -47,7 +51,9 @@ impl CpuFiles {
     pub fn push(&mut self, cpu: u32, pid: u32, record: &mut [u8]) -> Result<()> {
         let file = match self.files.entry(cpu) {
             std::collections::btree_map::Entry::Occupied(e) => e.into_mut(),
-            std::collections::btree_map::Entry::Vacant(e) => e.insert(CpuFile::create(&self.dir, cpu)?),
+            std::collections::btree_map::Entry::Vacant(e) => {
+                e.insert(CpuFile::create(&self.dir, cpu)?)
+            }
         };
         if file.named.insert(pid)
             && let Some(mut note) = name_note(pid, cpu, record)
@@ -69,7 +75,9 @@ impl CpuFiles {
     /// # Errors
     /// The bundle cannot be written.
     pub fn flush(&mut self) -> Result<()> {
-        self.files.values_mut().try_for_each(|f| f.out.flush().at(&f.path))
+        self.files
+            .values_mut()
+            .try_for_each(|f| f.out.flush().at(&f.path))
     }
 }
 
@@ -77,7 +85,12 @@ impl CpuFile {
     fn create(dir: &Path, cpu: u32) -> Result<CpuFile> {
         let path = dir.join(layout::trace_of_cpu(cpu));
         let out = BufWriter::with_capacity(1 << 18, File::create(&path).at(&path)?);
-        Ok(CpuFile { path, out, sequence: 0, named: HashSet::new() })
+        Ok(CpuFile {
+            path,
+            out,
+            sequence: 0,
+            named: HashSet::new(),
+        })
     }
 
     fn write(&mut self, record: &mut [u8]) -> Result<()> {

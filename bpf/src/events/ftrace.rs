@@ -45,9 +45,13 @@ pub fn tracefs() -> Result<PathBuf> {
     let dir = Path::new(TRACEFS);
     if !dir.join("current_tracer").exists() {
         // mount(8) and not mount(2): the mount table stays right.
-        let mounted = Command::new("mount").args(["-t", "tracefs", "nodev", TRACEFS]).output();
+        let mounted = Command::new("mount")
+            .args(["-t", "tracefs", "nodev", TRACEFS])
+            .output();
         if !mounted.is_ok_and(|o| o.status.success()) || !dir.join("current_tracer").exists() {
-            return Err(Error::unfit(format!("{TRACEFS}: tracefs cannot be mounted")));
+            return Err(Error::unfit(format!(
+                "{TRACEFS}: tracefs cannot be mounted"
+            )));
         }
     }
     Ok(dir.to_owned())
@@ -61,7 +65,10 @@ pub fn usable(device: &Device) -> Result<()> {
     has_blk(&tracefs()?)?;
     let enable = device.sysfs.join("trace/enable");
     if read_line(&enable)? != "0" {
-        return Err(Error::unfit(format!("{}: the queue is being traced already", enable.display())));
+        return Err(Error::unfit(format!(
+            "{}: the queue is being traced already",
+            enable.display()
+        )));
     }
     Ok(())
 }
@@ -73,7 +80,9 @@ pub fn usable(device: &Device) -> Result<()> {
 pub fn has_blk(tracefs: &Path) -> Result<()> {
     let tracers = read_line(tracefs.join("available_tracers"))?;
     if !tracers.split_ascii_whitespace().any(|t| t == "blk") {
-        return Err(Error::unfit("ftrace has no blk tracer (CONFIG_BLK_DEV_IO_TRACE)"));
+        return Err(Error::unfit(
+            "ftrace has no blk tracer (CONFIG_BLK_DEV_IO_TRACE)",
+        ));
     }
     let current = read_line(tracefs.join("current_tracer"))?;
     if current != "nop" {
@@ -134,8 +143,9 @@ impl Ftrace {
                 if len == 0 {
                     break;
                 }
-                let page = RingPage::new(&self.page[..len])
-                    .ok_or_else(|| Error::unfit(format!("trace_pipe_raw of CPU {cpu}: malformed page")))?;
+                let page = RingPage::new(&self.page[..len]).ok_or_else(|| {
+                    Error::unfit(format!("trace_pipe_raw of CPU {cpu}: malformed page"))
+                })?;
                 for (time, payload) in page {
                     if let Some((pid, mut record)) = restore(time, payload, self.dev) {
                         self.out.push(*cpu, pid, &mut record)?;
@@ -178,11 +188,18 @@ impl EventSource for Ftrace {
 /// All that was changed, in an order that leaves nothing running.
 fn undo_steps(tracefs: &Path, enable: &Path) -> Result<Vec<Undo>> {
     let clock = read_line(tracefs.join("trace_clock"))?;
-    let clock = clock.split_once('[').and_then(|(_, t)| t.split_once(']')).map_or("local", |(c, _)| c);
+    let clock = clock
+        .split_once('[')
+        .and_then(|(_, t)| t.split_once(']'))
+        .map_or("local", |(c, _)| c);
     let on = read_line(tracefs.join("tracing_on"))?;
     // `7 (expanded: 1408)` before first use
     let size = read_line(tracefs.join("buffer_size_kb"))?;
-    let size = size.split_ascii_whitespace().next().unwrap_or("1408").to_owned();
+    let size = size
+        .split_ascii_whitespace()
+        .next()
+        .unwrap_or("1408")
+        .to_owned();
     let write = |name: &str, text: &str| Undo::Write(tracefs.join(name), text.to_owned());
     Ok(vec![
         Undo::Write(enable.to_owned(), "0".into()),
@@ -198,10 +215,19 @@ fn open_pipes(tracefs: &Path) -> Result<Vec<(u32, File)>> {
     let mut pipes = Vec::new();
     for entry in fs::read_dir(&dir).at(&dir)? {
         let name = entry.at(&dir)?.file_name();
-        let Some(cpu) = name.to_str().and_then(|n| n.strip_prefix("cpu")?.parse().ok()) else { continue };
+        let Some(cpu) = name
+            .to_str()
+            .and_then(|n| n.strip_prefix("cpu")?.parse().ok())
+        else {
+            continue;
+        };
         let path = dir.join(&name).join("trace_pipe_raw");
         let nonblock = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-        let file = OpenOptions::new().read(true).custom_flags(nonblock).open(&path).at(&path)?;
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(nonblock)
+            .open(&path)
+            .at(&path)?;
         pipes.push((cpu, file));
     }
     pipes.sort_by_key(|(cpu, _)| *cpu);
@@ -228,7 +254,9 @@ fn lost(tracefs: &Path, pipes: &[(u32, File)]) -> u64 {
         .flat_map(|stats| stats.lines().map(str::to_owned).collect::<Vec<_>>())
         .filter_map(|line| {
             let (name, number) = line.split_once(": ")?;
-            ["overrun", "commit overrun", "dropped events"].contains(&name).then(|| number.trim().parse::<u64>().ok())?
+            ["overrun", "commit overrun", "dropped events"]
+                .contains(&name)
+                .then(|| number.trim().parse::<u64>().ok())?
         })
         .sum()
 }
@@ -238,8 +266,16 @@ fn lost(tracefs: &Path, pipes: &[(u32, File)]) -> u64 {
 /// v7 and v8 are told apart by where the device and a fitting pdu length stand, as
 /// the magic is overwritten.
 fn restore(time: u64, payload: &[u8], dev: u32) -> Option<(u32, Vec<u8>)> {
-    let u32_at = |at: usize| Some(u32::from_le_bytes(payload.get(at..at + 4)?.try_into().ok()?));
-    let u16_at = |at: usize| Some(u16::from_le_bytes(payload.get(at..at + 2)?.try_into().ok()?));
+    let u32_at = |at: usize| {
+        Some(u32::from_le_bytes(
+            payload.get(at..at + 4)?.try_into().ok()?,
+        ))
+    };
+    let u16_at = |at: usize| {
+        Some(u16::from_le_bytes(
+            payload.get(at..at + 2)?.try_into().ok()?,
+        ))
+    };
     // Payloads are padded to a multiple of 4, or of 8 on some machines.
     let fits = |len: usize| len <= payload.len() && payload.len() < len + 8;
     let v7 = 48 + usize::from(u16_at(46)?);

@@ -109,3 +109,24 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn parts_that_do_not_cover_are_made_up_for() {
+    let part = |sector, bytes| Part {
+        sector,
+        bytes,
+        q_ns: Some(0),
+        pid: Some(7),
+    };
+    for parts in [
+        vec![],
+        vec![part(24, 512)],
+        vec![part(24, 4096), part(32, 4096)],
+    ] {
+        let completion = Completion {
+            parts,
+            ..write(0, 24, 4096)
+        };
+        attribute(&[completion], vec![process(0, 24, 4096)], vec![], None);
+    }
+}

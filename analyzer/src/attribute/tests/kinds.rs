@@ -85,8 +85,6 @@ fn jbd2_blocks_go_before_the_map() {
     for (jbd2, home, kind, home_kind) in [
         (Jbd2::DESCRIPTOR, NONE, Kind::Descriptor, None),
         (Jbd2::COMMIT, NONE, Kind::Commit, None),
-        (Jbd2::REVOKE, NONE, Kind::Revoke, None),
-        (Jbd2::SUPERBLOCK, NONE, Kind::Jbd2Superblock, None),
         (
             Jbd2::METADATA_COPY,
             8,
@@ -126,6 +124,34 @@ fn jbd2_blocks_go_before_the_map() {
             "{jbd2:?} {home}"
         );
         assert_eq!(block.home_sector, Some(home).filter(|&home| home != NONE));
+    }
+}
+
+#[test]
+fn a_header_alone_makes_no_journal_block_outside_the_journal() {
+    use Kind::*;
+    let map = map();
+    for (jbd2, block, kind) in [
+        (Jbd2::REVOKE, 6, Revoke),
+        (Jbd2::SUPERBLOCK, 6, Jbd2Superblock),
+        // An external journal.
+        (Jbd2::SUPERBLOCK, 20, Jbd2Superblock),
+        // A directory's block that begins with the same bytes, and a block that was something else.
+        (Jbd2::REVOKE, 2, Directory),
+        (Jbd2::SUPERBLOCK, 3, Free),
+    ] {
+        let entry = RawProcess {
+            origin: Origin::JOURNAL,
+            jbd2,
+            ..process(0, block * 8, BLOCK)
+        };
+        let a = attribute(
+            &[write(0, block * 8, BLOCK)],
+            vec![entry],
+            vec![],
+            Some(&map),
+        );
+        assert_eq!(a.rows[0].kind, Some(kind), "{jbd2:?} in block {block}");
     }
 }
 
