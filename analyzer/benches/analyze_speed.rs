@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `mostrace analyze` and `events` of five million events, against blkparse formatting the same
-//! files: as a bare trace, and as a bundle with an entry for every bio. Each is the best of three
-//! runs, as a process of its own.
+//! files, and against btt: as a bare trace, and as a bundle with an entry for every bio. btt does not
+//! read the files themselves but what `blkparse -d` makes of them, so it stands here with that pass
+//! and alone. Each is the best of three runs, as a process of its own.
 //!
 //! `cargo bench -p mostrace --bench analyze_speed [-- EVENTS]`
 
@@ -44,7 +45,19 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let mostrace = env!("CARGO_BIN_EXE_mostrace");
     let blkparse = best(folder.path(), "blkparse", &["-i", "speed"])?;
-    println!("{:<30} {blkparse}", "blkparse");
+    let dump = best(
+        folder.path(),
+        "blkparse",
+        &["-O", "-i", "speed", "-d", "speed.bin"],
+    )?;
+    let btt = best(folder.path(), "btt", &["-i", "speed.bin"])?;
+    for (name, cost) in [
+        ("blkparse", &blkparse),
+        ("blkparse -O -d", &dump),
+        ("btt", &btt),
+    ] {
+        println!("{name:<37} {cost}");
+    }
     for args in [
         &["analyze", "speed"][..],
         &["analyze", "speed.most"],
@@ -53,10 +66,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         &["events", "speed.most", "-o", "speed.parquet"],
     ] {
         let cost = best(folder.path(), mostrace, args)?;
-        let ratio = blkparse.time.as_secs_f64() / cost.time.as_secs_f64();
+        let times = |peer: Duration| peer.as_secs_f64() / cost.time.as_secs_f64();
         println!(
-            "{:<30} {cost}  {ratio:5.1} × blkparse's speed",
-            args.join(" ")
+            "{:<37} {cost}  speed: {:4.1} × blkparse, {:4.1} × blkparse -d and btt, {:4.1} × btt alone",
+            args.join(" "),
+            times(blkparse.time),
+            times(dump.time + btt.time),
+            times(btt.time)
         );
     }
     Ok(())
