@@ -3,9 +3,10 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
+use std::thread::{Scope, ScopedJoinHandle};
 
 use anyhow::{anyhow, bail};
-use mostrace::attribute::{Attributed, Attributor, EntryTable};
+use mostrace::attribute::{Attributed, Attributor};
 use mostrace::blktrace::{self, Completions, Partial, Trace};
 use mostrace::map::Map;
 use mostrace::tables::summary::Summary;
@@ -85,11 +86,19 @@ impl SourceArgs {
             Some(b) => (b.table(layout::PROCESS, cut)?, b.table(layout::FILE, cut)?),
             None => (None, None),
         };
-        let mut completions = Completions::new(trace);
-        let mut attributor =
-            Attributor::new(table(&mut processes), table(&mut files), map.as_ref());
-        push_all(&mut completions, &mut attributor)?;
-        let attributed = attributor.finish(Some(completions.names()))?;
+        let (attributed, completions) = std::thread::scope(|scope| {
+            let (done, completions) = lots(scope, Completions::new(trace));
+            let (_, process_table) = lots(scope, processes.iter_mut().flatten());
+            let (_, file_table) = lots(scope, files.iter_mut().flatten());
+            let mut attributor =
+                Attributor::new(Box::new(process_table), Box::new(file_table), map.as_ref());
+            for completion in completions {
+                attributor.push(&completion?)?;
+            }
+            let completions = done.join().map_err(|_| anyhow!("the reader panicked"))?;
+            let attributed = attributor.finish(Some(completions.names()))?;
+            anyhow::Ok((attributed, completions))
+        })?;
         notices.extend(completions.notices().iter().map(ToString::to_string));
         for (name, table) in [(layout::PROCESS, &processes), (layout::FILE, &files)] {
             if let Some(at) = table.as_ref().and_then(TableReader::cut_at) {
@@ -165,33 +174,32 @@ impl SourceArgs {
     }
 }
 
-/// Completions that go from one thread to the other at a time, and how many such lots may wait.
-const LOT: usize = 1024;
+/// Items that go from one thread to the other at a time, and how many such lots may wait.
+const LOT: usize = 4096;
 const LOTS: usize = 4;
 
-/// Reads events in a thread of their own, as that is about half of the work.
-fn push_all(completions: &mut Completions, attributor: &mut Attributor<'_>) -> anyhow::Result<()> {
-    std::thread::scope(|scope| {
-        let (sender, receiver) = sync_channel(LOTS);
-        scope.spawn(move || {
-            loop {
-                let lot: Vec<_> = completions.by_ref().take(LOT).collect();
-                // Nobody listens any more after an error.
-                if lot.is_empty() || sender.send(lot).is_err() {
-                    break;
-                }
+/// Runs an iterator in a thread of its own, as reading is more than half of the work. The handle
+/// gives the iterator back at its end.
+fn lots<'scope, I>(
+    scope: &'scope Scope<'scope, '_>,
+    mut items: I,
+) -> (
+    ScopedJoinHandle<'scope, I>,
+    impl Iterator<Item = I::Item> + use<I>,
+)
+where
+    I: Iterator + Send + 'scope,
+    I::Item: Send + 'scope,
+{
+    let (sender, receiver) = sync_channel(LOTS);
+    let handle = scope.spawn(move || {
+        loop {
+            let lot: Vec<_> = items.by_ref().take(LOT).collect();
+            // Nobody listens any more after an error.
+            if lot.is_empty() || sender.send(lot).is_err() {
+                return items;
             }
-        });
-        for completion in receiver.into_iter().flatten() {
-            attributor.push(&completion?)?;
         }
-        Ok(())
-    })
-}
-
-fn table<R: std::io::Read>(reader: &mut Option<TableReader<R>>) -> EntryTable<'_> {
-    match reader {
-        Some(reader) => Box::new(reader),
-        None => Box::new(std::iter::empty()),
-    }
+    });
+    (handle, receiver.into_iter().flatten())
 }
