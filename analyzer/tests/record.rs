@@ -30,6 +30,17 @@ fn mostrace() -> Command {
     Command::new(env!("CARGO_BIN_EXE_mostrace"))
 }
 
+fn record(device: &Path, out: &Path) -> Command {
+    let mut command = mostrace();
+    command
+        .arg("record")
+        .arg("-d")
+        .arg(device)
+        .arg("-o")
+        .arg(out);
+    command
+}
+
 /// The one line on stderr, and the exit status.
 fn complaint(output: &Output) -> (String, Option<i32>) {
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -48,11 +59,7 @@ fn wrong_devices_and_commands() {
     let Some(_one) = privileged() else { return };
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("t.most");
-    let record = |device: &Path| {
-        let mut c = mostrace();
-        c.arg("record").arg("-d").arg(device).arg("-o").arg(&out);
-        c
-    };
+    let record = |device: &Path| record(device, &out);
     assert_complains(
         &mut record(Path::new("/etc/passwd")),
         "/etc/passwd: not a block device",
@@ -113,15 +120,7 @@ fn a_device_without_filesystem() {
     assert!(wipe.success());
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("t.most");
-    let record = || {
-        let mut c = mostrace();
-        c.arg("record")
-            .arg("-d")
-            .arg(disk.device())
-            .arg("-o")
-            .arg(&out);
-        c
-    };
+    let record = || record(disk.device(), &out);
     assert_complains(record().args(["--", "true"]), "no filesystem recognised");
     let raw = record()
         .args([
@@ -179,12 +178,7 @@ fn the_exit_status_of_the_command_passes_through() {
     let dir = tempfile::tempdir().unwrap();
     for (script, code) in [("exit 0", 0), ("exit 7", 7), ("kill -TERM $$", 143)] {
         let out = dir.path().join(format!("{code}.most.tar.zst"));
-        let status = mostrace()
-            .arg("record")
-            .arg("-d")
-            .arg(disk.device())
-            .arg("-o")
-            .arg(&out)
+        let status = record(disk.device(), &out)
             .args(["--", "sh", "-c", script])
             .output()
             .unwrap()
@@ -204,14 +198,7 @@ fn until_interrupted_or_for_some_seconds() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("t.most");
-    let mut recorder = mostrace()
-        .arg("record")
-        .arg("-d")
-        .arg(disk.device())
-        .arg("-o")
-        .arg(&out)
-        .spawn()
-        .unwrap();
+    let mut recorder = record(disk.device(), &out).spawn().unwrap();
     let deadline = Instant::now() + Duration::from_secs(60);
     while !out.join("manifest.json").exists() {
         assert!(Instant::now() < deadline, "no manifest within a minute");
@@ -274,12 +261,7 @@ fn disk_full_while_recording() {
         disk.mount_point().display()
     );
     let started = Instant::now();
-    let output = mostrace()
-        .arg("record")
-        .arg("-d")
-        .arg(disk.device())
-        .arg("-o")
-        .arg(&out)
+    let output = record(disk.device(), &out)
         .args(["--", "sh", "-c", &script])
         .output();
     let bundle_read = mostrace()
@@ -322,12 +304,7 @@ fn killed_while_recording() {
         "while :; do echo x > {0}/f; sync {0}/f; done",
         disk.mount_point().display()
     );
-    let mut recorder = mostrace()
-        .arg("record")
-        .arg("-d")
-        .arg(disk.device())
-        .arg("-o")
-        .arg(&out)
+    let mut recorder = record(disk.device(), &out)
         .args(["--", "sh", "-c", &script])
         .process_group(0)
         .spawn()

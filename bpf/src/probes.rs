@@ -3,12 +3,13 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::mem::MaybeUninit;
 use std::path::Path;
 use std::rc::Rc;
 
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{MapCore, MapFlags, OpenObject, PrintLevel, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, PrintLevel, RingBuffer, RingBufferBuilder};
 use mostrace_bundle::entry::{Flags, RawFile, RawProcess, TYPE_FILE, TYPE_PROCESS};
 use mostrace_bundle::layout;
 use mostrace_bundle::table::TableWriter;
@@ -39,6 +40,7 @@ const LOSSES: [&str; 5] = [
 /// The attached probes.
 pub(crate) struct Probes<'o> {
     skel: MostraceSkel<'o>,
+    event_links: Vec<Link>,
     ring: RingBuffer<'static>,
     tables: Rc<RefCell<Tables>>,
     misses: u64,
@@ -56,8 +58,7 @@ struct Tables {
 }
 
 impl<'o> Probes<'o> {
-    /// Loads and attaches the entry probes; with `events`, those of block events too, which
-    /// then come out as an event source.
+    /// Loads all probes and attaches those of the entries.
     ///
     /// # Errors
     /// No BTF, or the kernel refuses the probes.
@@ -66,41 +67,48 @@ impl<'o> Probes<'o> {
         device: &Device,
         dir: &Path,
         names: NameFilter,
-        events: bool,
-    ) -> Result<(Probes<'o>, Option<BpfEvents>)> {
+    ) -> Result<Probes<'o>> {
         let tables = Rc::new(RefCell::new(Tables::create(dir, names)?));
         libbpf_rs::set_print(Some((PrintLevel::Warn, log_libbpf)));
         let mut open = MostraceSkelBuilder::default()
             .open(storage)
             .map_err(Error::bpf)?;
         configure(&mut open, device)?;
-        if !events {
-            for mut program in open.open_object_mut().progs_mut() {
-                if program.name().to_string_lossy().starts_with("event_") {
-                    program.set_autoload(false);
-                }
-            }
+        for mut program in open.open_object_mut().progs_mut() {
+            let of_events = is_of_events(program.name());
+            program.set_autoattach(!of_events);
         }
         let mut skel = open.load().map_err(Error::bpf)?;
         let ring = ring_of(&skel.maps.entries, {
             let tables = Rc::clone(&tables);
             move |data: &[u8]| tables.borrow_mut().take(data)
         })?;
-        let source = if events {
-            Some(event_source(&skel, dir)?)
-        } else {
-            None
-        };
         skel.attach().map_err(Error::bpf)?;
-        Ok((
-            Probes {
-                skel,
-                ring,
-                tables,
-                misses: 0,
-            },
-            source,
-        ))
+        Ok(Probes {
+            skel,
+            event_links: Vec::new(),
+            ring,
+            tables,
+            misses: 0,
+        })
+    }
+
+    /// Attaches the probes of block events too, as a source that writes into `dir`.
+    ///
+    /// # Errors
+    /// The kernel refuses them.
+    pub fn events(&mut self, dir: &Path) -> Result<BpfEvents> {
+        let sink = Rc::new(RefCell::new(Sink::new(CpuFiles::new(dir))));
+        let ring = ring_of(&self.skel.maps.events, {
+            let sink = Rc::clone(&sink);
+            move |data: &[u8]| sink.borrow_mut().take(data)
+        })?;
+        for program in self.skel.object().progs_mut() {
+            if is_of_events(program.name()) {
+                self.event_links.push(program.attach().map_err(Error::bpf)?);
+            }
+        }
+        Ok(BpfEvents::new(ring, sink))
     }
 
     /// Moves what has come since the last call into the tables.
@@ -126,6 +134,7 @@ impl<'o> Probes<'o> {
     pub fn detach(&mut self) {
         self.misses = self.recursion_misses();
         self.skel.links = skel::MostraceLinks::default();
+        self.event_links.clear();
     }
 
     /// What was lost, by the manifest's names.
@@ -247,13 +256,9 @@ fn ring_of(
     builder.build().map_err(Error::bpf)
 }
 
-fn event_source(skel: &MostraceSkel<'_>, dir: &Path) -> Result<BpfEvents> {
-    let sink = Rc::new(RefCell::new(Sink::new(CpuFiles::new(dir))));
-    let ring = ring_of(&skel.maps.events, {
-        let sink = Rc::clone(&sink);
-        move |data: &[u8]| sink.borrow_mut().take(data)
-    })?;
-    Ok(BpfEvents::new(ring, sink))
+/// By their names in blockevents.bpf.h.
+fn is_of_events(program: &OsStr) -> bool {
+    program.as_encoded_bytes().starts_with(b"event_")
 }
 
 impl Tables {

@@ -234,24 +234,28 @@ impl<'o> Tracing<'o> {
         manifest: &mut Manifest,
     ) -> Result<Tracing<'o>> {
         let dir = bundle.dir();
-        let source = kernel_source(options.source, device, dir, &mut manifest.notes)?;
-        let needs_bpf = options.entries || source.is_none();
-        if !needs_bpf {
-            let source = source.ok_or_else(|| Error::unfit("no source of block events"))?;
-            return Ok(Tracing {
-                source,
-                probes: None,
-                progress: Progress::new(),
-            });
+        // The probes first: then no event is without its entry.
+        let mut probes = None;
+        if options.entries || options.source == Choice::Bpf {
+            probes = Some(Probes::start(storage, device, dir, names)?);
         }
-        // Where a kernel tracer runs already, its first events have no entries; they are few.
-        let (probes, events) = Probes::start(storage, device, dir, names, source.is_none())?;
-        let source = source.or_else(|| events.map(|e| Box::new(e) as Box<dyn EventSource>));
-        let source = source.ok_or_else(|| Error::unfit("no source of block events"))?;
+        let source = match kernel_source(options.source, device, dir, &mut manifest.notes)? {
+            Some(source) => source,
+            None => match &mut probes {
+                Some(probes) => Box::new(probes.events(dir)?),
+                None => {
+                    return Err(Error::unfit(format!(
+                        "no source of block events but --source bpf ({})",
+                        manifest.notes.join("; ")
+                    )));
+                }
+            },
+        };
+        let progress = Progress::new();
         Ok(Tracing {
             source,
-            probes: Some(probes),
-            progress: Progress::new(),
+            probes,
+            progress,
         })
     }
 
