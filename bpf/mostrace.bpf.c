@@ -21,7 +21,7 @@ static __always_inline bool has_data(__u32 opf)
 	       (op > REQ_OP_SECURE_ERASE && op != REQ_OP_WRITE_ZEROES);
 }
 
-static __always_inline void put_process(struct bio *bio, const struct submitter *s, __u8 stage,
+static __always_inline void put_process(struct bio *bio, const struct submitter *s, __u32 stage,
 					__u64 now)
 {
 	struct mostrace_process p = {
@@ -47,26 +47,20 @@ static __always_inline void put_process(struct bio *bio, const struct submitter 
 /* Makes the entries of a bio, once in its life. Not static: see walk_pages. */
 __noinline int record_bio(__u64 at, __u32 stage, __u64 now)
 {
-	struct bio *bio = (struct bio *)at;
-	struct submitter *known = recall(bio);
-	struct submitter s = { .flags = MOSTRACE_NO_SUBMITTER, .direct_pos = MOSTRACE_NONE };
-	struct bio *root;
+	struct bio *bio = (struct bio *)at, *root;
+	struct submitter *s = recall(bio);
 
-	if (known) {
-		if (known->recorded)
-			return 0;
-		s = *known;
-	} else {
+	if (!s) {
 		root = bio_root(bio);
-		known = root != bio ? recall(root) : 0;
-		if (known) {
-			s = *known;
-			s.flags |= MOSTRACE_CHAINED;
-		}
+		inherit(at, root != bio ? (__u64)root : 0, MOSTRACE_CHAINED);
+		s = recall(bio);
 	}
-	put_process(bio, &s, stage, now);
-	s.recorded = 1;
-	remember(bio, &s);
+	if (s && s->recorded)
+		return 0;
+	if (s)
+		s->recorded = 1;
+	/* Where the map is full, which is counted, an entry without submitter is better than none. */
+	put_process(bio, s ? s : (const struct submitter *)&nobody, stage, now);
 	return 0;
 }
 
@@ -127,13 +121,12 @@ int mostrace_bio_queue(__u64 *ctx)
 {
 	struct bio *bio = ARG(ctx, args.bio_queue);
 	__u64 now = bpf_ktime_get_ns();
-	struct submitter *s;
 
 	if (!is_target_bio(bio))
 		return 0;
-	remember_current(bio, now);
+	remember_current((__u64)bio, now);
 	/* An empty flush is never issued as itself. */
-	if (!BPF_CORE_READ(bio, bi_iter.bi_size) && (s = recall(bio)))
+	if (!BPF_CORE_READ(bio, bi_iter.bi_size))
 		record_bio((__u64)bio, MOSTRACE_QUEUE, now);
 	return 0;
 }
@@ -146,15 +139,9 @@ SEC("raw_tp/block_split")
 int mostrace_split(__u64 *ctx)
 {
 	struct bio *split = ARG(ctx, args.split);
-	struct submitter *s, copy;
 
-	if (!is_target_bio(split))
-		return 0;
-	s = recall(BPF_CORE_READ(split, bi_private));
-	if (!s)
-		return 0;
-	copy = *s;
-	remember(split, &copy);
+	if (is_target_bio(split))
+		inherit((__u64)split, (__u64)BPF_CORE_READ(split, bi_private), 0);
 	return 0;
 }
 

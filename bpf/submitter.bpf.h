@@ -112,8 +112,14 @@ static __always_inline __u64 direct_pos(struct bio *bio)
 	       BPF_CORE_READ(bio, bi_iter.bi_size);
 }
 
-static __always_inline void remember_current(struct bio *bio, __u64 now)
+/*
+ * The functions below that put a struct submitter on the stack are not inlined and not static:
+ * the verifier (until 6.8 or so) sums the stacks of a chain of calls, and the chain from a request
+ * down to a page is long. Such functions take only scalars on 5.10.
+ */
+__noinline int remember_current(__u64 at, __u64 now)
 {
+	struct bio *bio = (struct bio *)at;
 	struct submitter s = {
 		.time_ns = now,
 		.sector = BPF_CORE_READ(bio, bi_iter.bi_sector),
@@ -126,6 +132,27 @@ static __always_inline void remember_current(struct bio *bio, __u64 now)
 	s.uid = bpf_get_current_uid_gid();
 	bpf_get_current_comm(s.comm, sizeof(s.comm));
 	remember(bio, &s);
+	return 0;
+}
+
+/* Stands for a bio whose Q was not seen. */
+static const volatile struct submitter nobody = {
+	.direct_pos = MOSTRACE_NONE,
+	.flags = MOSTRACE_NO_SUBMITTER,
+};
+
+/* Gives a bio a record of its own: a copy of its parent's, or nobody's if `from` has none. */
+__noinline int inherit(__u64 at, __u64 from, __u32 flags)
+{
+	struct submitter *parent = from ? recall((struct bio *)from) : 0;
+	struct submitter s = { .direct_pos = MOSTRACE_NONE, .flags = MOSTRACE_NO_SUBMITTER };
+
+	if (parent) {
+		s = *parent;
+		s.flags |= flags;
+	}
+	remember((struct bio *)at, &s);
+	return 0;
 }
 
 #endif

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use crate::command;
 use crate::device::Device;
+use crate::events::blktrace::mount_debugfs;
 use crate::events::ftrace;
 use crate::filesystem;
 use crate::kernel;
@@ -164,6 +165,7 @@ fn blktrace() -> Result<String, String> {
             "kernel lockdown is {mode}: debugfs gives no relay files"
         ));
     }
+    mount_debugfs().map_err(|e| e.to_string())?;
     let debugfs = Path::new("/sys/kernel/debug");
     let entries = fs::read_dir(debugfs).map_err(|e| format!("{}: {e}", debugfs.display()))?;
     // Lockdown leaves only files of mode 0444 open; try one of another mode.
@@ -172,7 +174,7 @@ fn blktrace() -> Result<String, String> {
             .is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o777 == 0o644)
     });
     match files.next().map(|p| (File::open(&p), p)) {
-        None => Err("debugfs is not mounted (record mounts it)".into()),
+        None => Err(format!("{}: debugfs is empty", debugfs.display())),
         Some((Err(e), path)) if e.kind() == ErrorKind::PermissionDenied => {
             Err(format!("{}: {e} (kernel lockdown)", path.display()))
         }

@@ -119,7 +119,11 @@ impl EventSource for Blktrace {
     }
 }
 
-fn mount_debugfs() -> Result<()> {
+/// Mounts debugfs if it is not.
+///
+/// # Errors
+/// The kernel has none.
+pub fn mount_debugfs() -> Result<()> {
     let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
     if mounts
         .lines()

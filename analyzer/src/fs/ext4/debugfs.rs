@@ -197,7 +197,7 @@ fn start(image: &Image, programs: &[&str], commands: &Path, output: PipeWriter) 
         let started = Command::new(program)
             .args(["-c", "-f"])
             .arg(commands)
-            .arg("/dev/stdin")
+            .arg("/proc/self/fd/0")
             .env("LC_ALL", "C")
             .stdin(Stdio::from(image.file().try_clone().map_err(io)?))
             .stdout(Stdio::from(output.try_clone().map_err(io)?))
@@ -282,7 +282,7 @@ fn check_opened(image: &Image, preamble: &[u8], notices: &mut Notices) -> Result
         .map(|line| line.strip_prefix("debugfs: ").unwrap_or(line))
         .collect();
     let said = said.join("; ");
-    match said.strip_suffix(" while trying to open /dev/stdin") {
+    match said.strip_suffix(" while trying to open /proc/self/fd/0") {
         Some(why) if why.contains("unsupported") => {
             return Err(image.unsupported("superblock", format!("debugfs: {why}")));
         }
