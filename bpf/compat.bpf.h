@@ -210,19 +210,4 @@ static __always_inline bool ends_in_jbd2(struct bio *bio, struct buffer_head *bh
 	       (__u64)BPF_CORE_READ((struct buffer_head___end_io *)bh, b_end_io) == want;
 }
 
-/*
- * Calls `step(i, ctx)` until it returns 1: bpf_loop from 5.17, a bounded loop
- * before, which the verifier must walk and which is therefore shorter.
- */
-#define REPEAT(most, most_unrolled, step, ctx)						\
-	do {										\
-		if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop)) {	\
-			bpf_loop(most, step, ctx, 0);					\
-		} else {								\
-			for (__u32 __i = 0; __i < (most_unrolled); __i++)		\
-				if (step(__i, ctx))					\
-					break;						\
-		}									\
-	} while (0)
-
 #endif

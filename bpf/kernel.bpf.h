@@ -32,11 +32,6 @@ enum bpf_map_type {
 enum { BPF_ANY = 0 };
 enum { BPF_RB_NO_WAKEUP = 1 };
 
-/* Only asked for existence: bpf_loop came with 5.17. */
-enum bpf_func_id {
-	BPF_FUNC_loop = 181,
-};
-
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct hlist_node {

@@ -72,7 +72,6 @@ struct bio_walk {
 };
 
 #define BIOS_MAX 4096
-#define BIOS_MAX_UNROLLED 64
 
 static long step_record(__u32 i, void *ctx)
 {
@@ -111,7 +110,7 @@ static __always_inline void record_request(struct request *rq, __u8 stage)
 		.stage = stage,
 	};
 
-	REPEAT(BIOS_MAX, BIOS_MAX_UNROLLED, step_record, &w);
+	bpf_loop(BIOS_MAX, step_record, &w, 0);
 	if (w.bio)
 		lose(LOSS_BIOS_CUT);
 }
@@ -175,7 +174,7 @@ int mostrace_rq_complete(__u64 *ctx)
 	if (!is_target_rq(rq))
 		return 0;
 	w.bio = BPF_CORE_READ(rq, bio);
-	REPEAT(BIOS_MAX, BIOS_MAX_UNROLLED, step_forget, &w);
+	bpf_loop(BIOS_MAX, step_forget, &w, 0);
 	return 0;
 }
 

@@ -202,7 +202,6 @@ static long step_page(__u32 i, void *ctx)
 }
 
 #define PAGES_MAX 8192
-#define PAGES_MAX_UNROLLED 64
 
 /* The bvec that bi_iter stands at. */
 static __always_inline struct bio_vec *bio_first_bvec(struct bio *bio)
@@ -222,8 +221,7 @@ static __always_inline struct page *bio_first_page(struct bio *bio)
 
 /*
  * Makes the file entries of a page-cache bio; returns the origin of its first page. Not static,
- * so that the verifier walks it once and not anew for every way that leads here; such a function
- * takes only scalars on 5.10.
+ * so that the verifier walks it once and not anew for every way that leads here.
  */
 __noinline int walk_pages(__u64 at, __u64 now, __u32 stage)
 {
@@ -239,7 +237,7 @@ __noinline int walk_pages(__u64 at, __u64 now, __u32 stage)
 		.like = &like,
 	};
 
-	REPEAT(PAGES_MAX, PAGES_MAX_UNROLLED, step_page, &w);
+	bpf_loop(PAGES_MAX, step_page, &w, 0);
 	close_run(&w);
 	if (w.left)
 		lose(LOSS_PAGES_CUT);

@@ -115,7 +115,7 @@ static __always_inline __u64 direct_pos(struct bio *bio)
 /*
  * The functions below that put a struct submitter on the stack are not inlined and not static:
  * the verifier (until 6.8 or so) sums the stacks of a chain of calls, and the chain from a request
- * down to a page is long. Such functions take only scalars on 5.10.
+ * down to a page is long.
  */
 __noinline int remember_current(__u64 at, __u64 now)
 {

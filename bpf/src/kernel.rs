@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use libbpf_rs::btf::types::{FuncProto, Ptr, Typedef};
+use libbpf_rs::btf::types::{Enum, FuncProto, Ptr, Typedef};
 use libbpf_rs::btf::{Btf, BtfType, ReferencesType};
 use mostrace_bundle::manifest;
 
@@ -35,15 +35,31 @@ pub fn lockdown() -> Option<String> {
 /// Loads the kernel's own BTF.
 ///
 /// # Errors
-/// The kernel has none.
+/// The kernel has none, or is too old for the probes.
 pub fn btf() -> Result<Btf<'static>> {
     if !Path::new(VMLINUX_BTF).exists() {
         return Err(Error::unfit(
             "this kernel has no BTF (/sys/kernel/btf/vmlinux is missing): \
-             BPF entries need 5.8 or later with CONFIG_DEBUG_INFO_BTF",
+             BPF entries need 5.17 or later with CONFIG_DEBUG_INFO_BTF",
         ));
     }
-    Btf::from_vmlinux().map_err(Error::bpf)
+    let btf = Btf::from_vmlinux().map_err(Error::bpf)?;
+    if !has_bpf_loop(&btf) {
+        return Err(Error::unfit(
+            "this kernel's BPF has no bpf_loop: BPF entries need 5.17 or later",
+        ));
+    }
+    Ok(btf)
+}
+
+/// bpf_loop came with 5.17 (e6f2dd0f8067).
+fn has_bpf_loop(btf: &Btf<'_>) -> bool {
+    btf.type_by_name::<Enum<'_>>("bpf_func_id")
+        .is_some_and(|functions| {
+            functions
+                .iter()
+                .any(|f| f.name.is_some_and(|name| name == "BPF_FUNC_loop"))
+        })
 }
 
 /// The names of a tracepoint's argument types, as `["request", "unsigned int"]`;
