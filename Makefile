@@ -14,13 +14,17 @@ TEST_PACKAGES = fio sqlite3 strace fdisk util-linux
 CARGO = cargo
 PROFILE = --release --locked
 
-.PHONY: demo build test lint features bench samples setup setup-test clean
+.PHONY: demo build install test lint features bench samples setup setup-test clean
 
 demo: build
 	@scripts/demo.sh $(MOSTRACE)
 
 build: setup
 	$(CARGO) build $(PROFILE) --workspace
+
+# To ~/.cargo/bin.
+install: build
+	$(CARGO) install --locked --path analyzer
 
 setup:
 	@scripts/setup.sh $(BUILD_PACKAGES) $(RUN_PACKAGES)

@@ -43,7 +43,12 @@ fn as_text(checks: &[Check]) -> String {
     };
     let (events, entries) = choice(checks);
     let lines: String = checks.iter().map(line).collect();
-    format!("{lines}auto takes: events from {events}, entries from {entries}\n")
+    let hint = if entries == "none" {
+        " (record asks for --entries none then)"
+    } else {
+        ""
+    };
+    format!("{lines}auto takes: events from {events}, entries from {entries}{hint}\n")
 }
 
 fn as_json(checks: &[Check]) -> anyhow::Result<String> {
