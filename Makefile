@@ -9,12 +9,13 @@ MOSTRACE = $(CARGO_TARGET_DIR)/release/mostrace
 BUILD_PACKAGES = build-essential clang libelf-dev zlib1g-dev pkg-config
 RUN_PACKAGES = e2fsprogs blktrace
 TEST_PACKAGES = fio sqlite3 strace fdisk util-linux
+GUEST_PACKAGES = qemu-system-x86 busybox-static cpio kmod xz-utils
 
 # One profile for demo, tests and lints.
 CARGO = cargo
 PROFILE = --release --locked
 
-.PHONY: demo build install test lint features bench samples setup setup-test clean
+.PHONY: demo build install test test-guest lint features bench samples setup setup-test clean
 
 demo: build
 	@scripts/demo.sh $(MOSTRACE)
@@ -34,6 +35,11 @@ setup-test:
 
 test: setup-test features
 	$(CARGO) test $(PROFILE) --workspace
+
+# On Debian's kernels in qemu, with real blktrace; a minute.
+test-guest: build
+	@scripts/setup.sh $(GUEST_PACKAGES)
+	guest/run.sh $(MOSTRACE)
 
 # Capture and analysis each build and pass their tests without the other.
 features: setup-test
