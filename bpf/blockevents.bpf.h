@@ -132,6 +132,9 @@ static __noinline int put_event(const struct event *e)
 	return 0;
 }
 
+/* The target's queue, as its first request told: on 5.10 a queue does not name its disk. */
+static __u64 target_queue;
+
 /* blk_rq_trace_sector: passthrough and flush requests have none. */
 static __always_inline void request_event(struct request *rq, __u32 what, __u32 bytes, __u16 error)
 {
@@ -140,6 +143,7 @@ static __always_inline void request_event(struct request *rq, __u32 what, __u32 
 
 	if (!is_target_rq(rq))
 		return;
+	target_queue = (__u64)BPF_CORE_READ(rq, q);
 	e.opf = BPF_CORE_READ(rq, cmd_flags);
 	passthrough = (e.opf & REQ_OP_MASK) >= REQ_OP_DRV_IN;
 	e.sector = BPF_CORE_READ(rq, __sector);
@@ -302,7 +306,9 @@ int event_bio_remap(__u64 *ctx)
 
 static __always_inline bool is_target_queue(struct request_queue *q)
 {
-	return is_target_disk(BPF_CORE_READ(q, disk));
+	if (bpf_core_field_exists(struct request_queue, disk))
+		return is_target_disk(BPF_CORE_READ(q, disk));
+	return (__u64)q == target_queue;
 }
 
 SEC("raw_tp/block_plug")

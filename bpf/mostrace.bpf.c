@@ -22,7 +22,7 @@ static __always_inline bool has_data(__u32 opf)
 }
 
 static __always_inline void put_process(struct bio *bio, const struct submitter *s, __u32 stage,
-					__u64 now)
+					__u64 now, bool looped)
 {
 	struct mostrace_process p = {
 		.head = entry_head(bio, now, stage),
@@ -39,20 +39,20 @@ static __always_inline void put_process(struct bio *bio, const struct submitter 
 	__builtin_memcpy(p.comm, s->comm, sizeof(p.comm));
 	/* An empty bio has no bvec to read. */
 	if (p.head.bytes && has_data(p.opf))
-		find_owner(bio, s, &p);
+		find_owner(bio, s, &p, looped);
 	if (bpf_ringbuf_output(&entries, &p, sizeof(p), BPF_RB_NO_WAKEUP))
 		lose(LOSS_ENTRIES_RING);
 }
 
-/* Makes the entries of a bio, once in its life. Not static: see walk_pages. */
-__noinline int record_bio(__u64 at, __u32 stage, __u64 now)
+/* Makes the entries of a bio, once in its life. */
+static __always_inline int record(struct bio *bio, __u32 stage, __u64 now, bool looped)
 {
-	struct bio *bio = (struct bio *)at, *root;
 	struct submitter *s = recall(bio);
+	struct bio *root;
 
 	if (!s) {
 		root = bio_root(bio);
-		inherit(at, root != bio ? (__u64)root : 0, MOSTRACE_CHAINED);
+		inherit((__u64)bio, root != bio ? (__u64)root : 0, MOSTRACE_CHAINED);
 		s = recall(bio);
 	}
 	if (s && s->recorded)
@@ -60,8 +60,19 @@ __noinline int record_bio(__u64 at, __u32 stage, __u64 now)
 	if (s)
 		s->recorded = 1;
 	/* Where the map is full, which is counted, an entry without submitter is better than none. */
-	put_process(bio, s ? s : (const struct submitter *)&nobody, stage, now);
+	put_process(bio, s ? s : (const struct submitter *)&nobody, stage, now, looped);
 	return 0;
+}
+
+/* Not static: see walk_pages. */
+__noinline int record_bio(__u64 at, __u32 stage, __u64 now)
+{
+	return record((struct bio *)at, stage, now, true);
+}
+
+__noinline int record_bio_unrolled(__u64 at, __u32 stage, __u64 now)
+{
+	return record((struct bio *)at, stage, now, false);
 }
 
 struct bio_walk {
@@ -72,17 +83,46 @@ struct bio_walk {
 };
 
 #define BIOS_MAX 4096
+#define BIOS_MAX_UNROLLED 256
 
-static long step_record(__u32 i, void *ctx)
+/*
+ * Calls `step(i, ctx)` until it returns 1: with bpf_loop (5.17), or in a bounded loop, which the
+ * verifier walks round by round. Not a test of BTF at load time: older kernels do not take the
+ * address of a callback even in dead code, so there are two sets of programs, and user space
+ * loads one.
+ */
+#define REPEAT(looped, step, ctx)						\
+	do {									\
+		if (looped)							\
+			bpf_loop(BIOS_MAX, step, ctx, 0);			\
+		else								\
+			for (__u32 __i = 0; __i < BIOS_MAX_UNROLLED; __i++)	\
+				if (step(__i, ctx))				\
+					break;					\
+	} while (0)
+
+static __always_inline long step_record_by(struct bio_walk *w, bool looped)
 {
-	struct bio_walk *w = ctx;
 	struct bio *bio = w->bio;
 
 	if (!bio)
 		return 1;
-	record_bio((__u64)bio, w->stage, w->now);
+	if (looped)
+		record_bio((__u64)bio, w->stage, w->now);
+	else
+		record_bio_unrolled((__u64)bio, w->stage, w->now);
 	w->bio = BPF_CORE_READ(bio, bi_next);
 	return 0;
+}
+
+static long step_record(__u32 i, void *ctx)
+{
+	return step_record_by(ctx, true);
+}
+
+static long step_record_unrolled(__u32 i, void *ctx)
+{
+	return step_record_by(ctx, false);
 }
 
 static long step_forget(__u32 i, void *ctx)
@@ -102,33 +142,68 @@ static long step_forget(__u32 i, void *ctx)
 	return 0;
 }
 
-static __always_inline void record_request(struct request *rq, __u8 stage)
+static __always_inline int record_request(struct request *rq, __u8 stage, bool looped)
 {
-	struct bio_walk w = {
-		.bio = BPF_CORE_READ(rq, bio),
-		.now = bpf_ktime_get_ns(),
-		.stage = stage,
-	};
+	struct bio_walk w = { .now = bpf_ktime_get_ns(), .stage = stage };
 
-	bpf_loop(BIOS_MAX, step_record, &w, 0);
+	if (!is_target_rq(rq))
+		return 0;
+	w.bio = BPF_CORE_READ(rq, bio);
+	if (looped)
+		REPEAT(true, step_record, &w);
+	else
+		REPEAT(false, step_record_unrolled, &w);
 	if (w.bio)
 		lose(LOSS_BIOS_CUT);
+	return 0;
 }
 
-SEC("raw_tp/block_bio_queue")
-int mostrace_bio_queue(__u64 *ctx)
+static __always_inline int queue_bio(struct bio *bio, bool looped)
 {
-	struct bio *bio = ARG(ctx, args.bio_queue);
 	__u64 now = bpf_ktime_get_ns();
 
 	if (!is_target_bio(bio))
 		return 0;
 	remember_current((__u64)bio, now);
 	/* An empty flush is never issued as itself. */
-	if (!BPF_CORE_READ(bio, bi_iter.bi_size))
-		record_bio((__u64)bio, MOSTRACE_QUEUE, now);
+	if (BPF_CORE_READ(bio, bi_iter.bi_size))
+		return 0;
+	return looped ? record_bio((__u64)bio, MOSTRACE_QUEUE, now) :
+			record_bio_unrolled((__u64)bio, MOSTRACE_QUEUE, now);
+}
+
+static __always_inline int complete_request(struct request *rq, __u32 bytes, bool looped)
+{
+	struct bio_walk w = { .left = bytes };
+
+	if (!is_target_rq(rq))
+		return 0;
+	w.bio = BPF_CORE_READ(rq, bio);
+	REPEAT(looped, step_forget, &w);
 	return 0;
 }
+
+/* block_rq_complete is (rq, error, nr_bytes) in every kernel. */
+#define PROGRAMS(suffix, looped)								\
+	SEC("raw_tp/block_bio_queue") int mostrace_bio_queue##suffix(__u64 *ctx)		\
+	{											\
+		return queue_bio(ARG(ctx, args.bio_queue), looped);				\
+	}											\
+	SEC("raw_tp/block_rq_insert") int mostrace_rq_insert##suffix(__u64 *ctx)		\
+	{											\
+		return record_request(ARG(ctx, args.rq_insert), MOSTRACE_INSERT, looped);	\
+	}											\
+	SEC("raw_tp/block_rq_issue") int mostrace_rq_issue##suffix(__u64 *ctx)			\
+	{											\
+		return record_request(ARG(ctx, args.rq_issue), MOSTRACE_ISSUE, looped);		\
+	}											\
+	SEC("raw_tp/block_rq_complete") int mostrace_rq_complete##suffix(__u64 *ctx)		\
+	{											\
+		return complete_request((struct request *)ctx[0], ctx[2], looped);		\
+	}
+
+PROGRAMS(, true)
+PROGRAMS(_unrolled, false)
 
 /*
  * The new bio is the front and its bi_private the original, which goes on as
@@ -141,40 +216,6 @@ int mostrace_split(__u64 *ctx)
 
 	if (is_target_bio(split))
 		inherit((__u64)split, (__u64)BPF_CORE_READ(split, bi_private), 0);
-	return 0;
-}
-
-SEC("raw_tp/block_rq_insert")
-int mostrace_rq_insert(__u64 *ctx)
-{
-	struct request *rq = ARG(ctx, args.rq_insert);
-
-	if (is_target_rq(rq))
-		record_request(rq, MOSTRACE_INSERT);
-	return 0;
-}
-
-SEC("raw_tp/block_rq_issue")
-int mostrace_rq_issue(__u64 *ctx)
-{
-	struct request *rq = ARG(ctx, args.rq_issue);
-
-	if (is_target_rq(rq))
-		record_request(rq, MOSTRACE_ISSUE);
-	return 0;
-}
-
-/* (rq, error, nr_bytes) in every kernel. */
-SEC("raw_tp/block_rq_complete")
-int mostrace_rq_complete(__u64 *ctx)
-{
-	struct request *rq = (struct request *)ctx[0];
-	struct bio_walk w = { .left = ctx[2] };
-
-	if (!is_target_rq(rq))
-		return 0;
-	w.bio = BPF_CORE_READ(rq, bio);
-	bpf_loop(BIOS_MAX, step_forget, &w, 0);
 	return 0;
 }
 

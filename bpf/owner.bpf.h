@@ -94,28 +94,34 @@ static __always_inline void name_file(union file_record *r, struct dentry *dentr
 		r->file.parent = inode_ino(BPF_CORE_READ(parent, d_inode));
 }
 
-static __noinline int put_run(const struct run *run, const struct mostrace_entry *like)
+/*
+ * Makes a file entry. Not static, so that the verifier walks it once; such a function takes at
+ * most five scalars, so the small ones come packed: bytes, origin << 32, stage << 40.
+ */
+__noinline int put_file(__u64 inode_at, __u64 dentry_at, __u64 offset, __u64 sector, __u64 packed)
 {
 	union file_record *r = bpf_ringbuf_reserve(&entries, sizeof(*r), 0);
-	struct inode *inode = run->inode;
-	struct dentry *dentry = run->dentry;
+	struct inode *inode = (struct inode *)inode_at;
+	struct dentry *dentry = (struct dentry *)dentry_at;
 
 	if (!r) {
 		lose(LOSS_ENTRIES_RING);
 		return 0;
 	}
 	__builtin_memset(&r->file, 0, sizeof(r->file));
-	r->file.head = *like;
 	r->file.head.type = MOSTRACE_FILE;
-	r->file.head.flags = 0;
-	r->file.head.sector = run->sector;
-	r->file.head.bytes = run->bytes;
+	r->file.head.dev = target.disk_dev;
+	r->file.head.time_ns = bpf_ktime_get_ns();
+	r->file.head.sector = sector;
+	r->file.head.bytes = packed;
+	r->file.head.cpu = bpf_get_smp_processor_id();
+	r->file.head.stage = packed >> 40;
+	r->file.origin = packed >> 32;
 	r->file.ino = inode_ino(inode);
-	r->file.offset = run->offset;
+	r->file.offset = offset;
 	r->file.generation = BPF_CORE_READ(inode, i_generation);
 	r->file.s_dev = BPF_CORE_READ(inode, i_sb, s_dev);
 	r->file.nlink = BPF_CORE_READ(inode, i_nlink);
-	r->file.origin = run->origin;
 	if (!r->file.nlink)
 		r->file.head.flags |= MOSTRACE_UNLINKED;
 	else if (r->file.nlink > 1)
@@ -128,6 +134,12 @@ static __noinline int put_run(const struct run *run, const struct mostrace_entry
 	return 0;
 }
 
+static __always_inline void put_run(const struct run *run, __u8 stage)
+{
+	put_file((__u64)run->inode, (__u64)run->dentry, run->offset, run->sector,
+		 run->bytes | (__u64)run->origin << 32 | (__u64)stage << 40);
+}
+
 /* Walks a bio's pages; a bvec may span pages of different owners. */
 struct page_walk {
 	struct bio_vec *bvec;
@@ -135,13 +147,13 @@ struct page_walk {
 	__u32 left;		/* bytes of the bio still to walk */
 	__u64 sector;
 	struct run run;
-	const struct mostrace_entry *like;
+	__u8 stage;
 };
 
 static __always_inline void close_run(struct page_walk *w)
 {
 	if (w->run.bytes)
-		put_run(&w->run, w->like);
+		put_run(&w->run, w->stage);
 	w->run.bytes = 0;
 }
 
@@ -201,8 +213,6 @@ static long step_page(__u32 i, void *ctx)
 	return 0;
 }
 
-#define PAGES_MAX 8192
-
 /* The bvec that bi_iter stands at. */
 static __always_inline struct bio_vec *bio_first_bvec(struct bio *bio)
 {
@@ -219,31 +229,86 @@ static __always_inline struct page *bio_first_page(struct bio *bio)
 			       (at >> page_shift) * bpf_core_type_size(struct page));
 }
 
-/*
- * Makes the file entries of a page-cache bio; returns the origin of its first page. Not static,
- * so that the verifier walks it once and not anew for every way that leads here.
- */
-__noinline int walk_pages(__u64 at, __u64 now, __u32 stage)
+#define PAGES_MAX 8192
+#define PAGES_MAX_UNROLLED 1024
+
+static __always_inline void start_walk(struct page_walk *w, struct bio *bio, __u32 stage)
 {
-	struct bio *bio = (struct bio *)at;
-	struct inode *first = page_inode(page_head(bio_first_page(bio)));
-	struct mostrace_entry like = entry_head(bio, now, stage);
-	struct page_walk w = {
+	*w = (struct page_walk){
 		.bvec = bio_first_bvec(bio),
 		.done = BPF_CORE_READ(bio, bi_iter.bi_bvec_done),
 		.left = BPF_CORE_READ(bio, bi_iter.bi_size),
 		.sector = BPF_CORE_READ(bio, bi_iter.bi_sector),
 		.run.origin = MOSTRACE_ORIGIN_FILE,
-		.like = &like,
+		.stage = stage,
 	};
+}
 
-	bpf_loop(PAGES_MAX, step_page, &w, 0);
-	close_run(&w);
-	if (w.left)
+/* Closes the walk; returns the origin of the first page. */
+static __always_inline int end_walk(struct page_walk *w, struct bio *bio)
+{
+	struct inode *first = page_inode(page_head(bio_first_page(bio)));
+
+	close_run(w);
+	if (w->left)
 		lose(LOSS_PAGES_CUT);
 	if (!first)
 		return MOSTRACE_ORIGIN_UNKNOWN;
 	return is_bdev(first) ? MOSTRACE_ORIGIN_BDEV : MOSTRACE_ORIGIN_FILE;
+}
+
+/*
+ * Makes the file entries of a page-cache bio; returns the origin of its first page. Not static,
+ * so that the verifier walks it once and not anew for every way that leads here; on 5.10 such a
+ * function takes only scalars.
+ */
+__noinline int walk_pages(__u64 at, __u32 stage)
+{
+	struct bio *bio = (struct bio *)at;
+	struct page_walk w;
+
+	start_walk(&w, bio, stage);
+	bpf_loop(PAGES_MAX, step_page, &w, 0);
+	return end_walk(&w, bio);
+}
+
+/*
+ * Without bpf_loop: a round is a function of its own, which the verifier walks once. It finds the
+ * walk in a map; kernels before 5.17 do not preempt a probe.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct page_walk);
+} walk_scratch SEC(".maps");
+
+static __always_inline struct page_walk *scratch(void)
+{
+	__u32 key = 0;
+
+	return bpf_map_lookup_elem(&walk_scratch, &key);
+}
+
+__noinline int step_scratch(__u32 i)
+{
+	struct page_walk *w = scratch();
+
+	return w ? step_page(i, w) : 1;
+}
+
+__noinline int walk_pages_unrolled(__u64 at, __u32 stage)
+{
+	struct bio *bio = (struct bio *)at;
+	struct page_walk *w = scratch();
+
+	if (!w)
+		return MOSTRACE_ORIGIN_UNKNOWN;
+	start_walk(w, bio, stage);
+	for (__u32 i = 0; i < PAGES_MAX_UNROLLED; i++)
+		if (step_scratch(i))
+			break;
+	return end_walk(w, bio);
 }
 
 static __always_inline __u8 direct_owner(struct bio *bio, struct bio *root,
@@ -266,7 +331,7 @@ static __always_inline __u8 direct_owner(struct bio *bio, struct bio *root,
 		return MOSTRACE_ORIGIN_RAW;
 	if (s && s->direct_pos != MOSTRACE_NONE)
 		run.offset = s->direct_pos + ((like->sector - s->sector) << 9);
-	put_run(&run, like);
+	put_run(&run, like->stage);
 	return MOSTRACE_ORIGIN_DIRECT;
 }
 
@@ -346,7 +411,7 @@ static __always_inline bool journal_copy(struct buffer_head *bh, struct mostrace
 			.origin = MOSTRACE_ORIGIN_JOURNAL,
 		};
 		p->jbd2 = MOSTRACE_JBD2_DATA_COPY;
-		put_run(&run, &p->head);
+		put_run(&run, p->head.stage);
 	}
 	return true;
 }
@@ -379,7 +444,7 @@ static __always_inline bool journal_header(struct bio *bio, struct buffer_head *
 
 /* Fills in what the process entry says of the owner, and makes the file entries. */
 static __always_inline void find_owner(struct bio *bio, const struct submitter *s,
-				       struct mostrace_process *p)
+				       struct mostrace_process *p, bool looped)
 {
 	struct bio *root = bio_root(bio);
 	__u64 part_start = bio_part_start(bio);
@@ -398,7 +463,8 @@ static __always_inline void find_owner(struct bio *bio, const struct submitter *
 		p->origin = MOSTRACE_ORIGIN_JOURNAL;
 		return;
 	}
-	p->origin = walk_pages((__u64)bio, p->head.time_ns, p->head.stage);
+	p->origin = looped ? walk_pages((__u64)bio, p->head.stage) :
+			     walk_pages_unrolled((__u64)bio, p->head.stage);
 }
 
 #endif

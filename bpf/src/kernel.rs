@@ -35,25 +35,19 @@ pub fn lockdown() -> Option<String> {
 /// Loads the kernel's own BTF.
 ///
 /// # Errors
-/// The kernel has none, or is too old for the probes.
+/// The kernel has none.
 pub fn btf() -> Result<Btf<'static>> {
     if !Path::new(VMLINUX_BTF).exists() {
         return Err(Error::unfit(
             "this kernel has no BTF (/sys/kernel/btf/vmlinux is missing): \
-             BPF entries need 5.17 or later with CONFIG_DEBUG_INFO_BTF",
+             BPF entries need 5.8 or later with CONFIG_DEBUG_INFO_BTF",
         ));
     }
-    let btf = Btf::from_vmlinux().map_err(Error::bpf)?;
-    if !has_bpf_loop(&btf) {
-        return Err(Error::unfit(
-            "this kernel's BPF has no bpf_loop: BPF entries need 5.17 or later",
-        ));
-    }
-    Ok(btf)
+    Btf::from_vmlinux().map_err(Error::bpf)
 }
 
 /// bpf_loop came with 5.17 (e6f2dd0f8067).
-fn has_bpf_loop(btf: &Btf<'_>) -> bool {
+pub fn has_bpf_loop(btf: &Btf<'_>) -> bool {
     btf.type_by_name::<Enum<'_>>("bpf_func_id")
         .is_some_and(|functions| {
             functions

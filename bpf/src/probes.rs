@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::mem::MaybeUninit;
 use std::path::Path;
 use std::rc::Rc;
@@ -74,9 +74,16 @@ impl<'o> Probes<'o> {
             .open(storage)
             .map_err(Error::bpf)?;
         configure(&mut open, device)?;
+        let looped = kernel::has_bpf_loop(&kernel::btf()?);
+        let names: Vec<_> = open
+            .open_object()
+            .progs()
+            .map(|p| p.name().to_owned())
+            .collect();
         for mut program in open.open_object_mut().progs_mut() {
-            let of_events = is_of_events(program.name());
-            program.set_autoattach(!of_events);
+            let name = program.name().to_owned();
+            program.set_autoattach(!is_of_events(&name));
+            program.set_autoload(is_for(looped, &name, &names));
         }
         let mut skel = open.load().map_err(Error::bpf)?;
         let ring = ring_of(&skel.maps.entries, {
@@ -254,6 +261,19 @@ fn ring_of(
     let mut builder = RingBufferBuilder::new();
     builder.add(map, take).map_err(Error::bpf)?;
     builder.build().map_err(Error::bpf)
+}
+
+/// Programs with a loop come twice, the second without bpf_loop for kernels before 5.17.
+fn is_for(looped: bool, program: &OsStr, all: &[OsString]) -> bool {
+    const UNROLLED: &str = "_unrolled";
+    let mut twin = program.to_owned();
+    twin.push(UNROLLED);
+    let is_unrolled = program.as_encoded_bytes().ends_with(UNROLLED.as_bytes());
+    if looped {
+        !is_unrolled
+    } else {
+        is_unrolled || !all.contains(&twin)
+    }
 }
 
 /// By their names in blockevents.bpf.h.
