@@ -193,69 +193,31 @@ static __always_inline __u16 status_errno(__u8 status)
 	}
 }
 
-SEC("raw_tp/block_bio_queue")
-int event_bio_queue(__u64 *ctx)
-{
-	bio_event(ARG(ctx, args.bio_queue), TA_QUEUE, 0, 0, 0);
-	return 0;
-}
+#define BIO_EVENT(name, tracepoint, what)					\
+	SEC("raw_tp/" tracepoint) int event_##name(__u64 *ctx)			\
+	{									\
+		bio_event(ARG(ctx, args.name), what, 0, 0, 0);			\
+		return 0;							\
+	}
 
-SEC("raw_tp/block_getrq")
-int event_getrq(__u64 *ctx)
-{
-	bio_event(ARG(ctx, args.getrq), TA_GETRQ, 0, 0, 0);
-	return 0;
-}
+BIO_EVENT(bio_queue, "block_bio_queue", TA_QUEUE)
+BIO_EVENT(getrq, "block_getrq", TA_GETRQ)
+BIO_EVENT(backmerge, "block_bio_backmerge", TA_BACKMERGE)
+BIO_EVENT(frontmerge, "block_bio_frontmerge", TA_FRONTMERGE)
 
-SEC("raw_tp/block_bio_backmerge")
-int event_backmerge(__u64 *ctx)
-{
-	bio_event(ARG(ctx, args.backmerge), TA_BACKMERGE, 0, 0, 0);
-	return 0;
-}
+#define REQUEST_EVENT(name, what)						\
+	SEC("raw_tp/block_" #name) int event_##name(__u64 *ctx)			\
+	{									\
+		struct request *rq = ARG(ctx, args.name);			\
+										\
+		request_event(rq, what, BPF_CORE_READ(rq, __data_len), 0);	\
+		return 0;							\
+	}
 
-SEC("raw_tp/block_bio_frontmerge")
-int event_frontmerge(__u64 *ctx)
-{
-	bio_event(ARG(ctx, args.frontmerge), TA_FRONTMERGE, 0, 0, 0);
-	return 0;
-}
-
-SEC("raw_tp/block_rq_insert")
-int event_rq_insert(__u64 *ctx)
-{
-	struct request *rq = ARG(ctx, args.rq_insert);
-
-	request_event(rq, TA_INSERT, BPF_CORE_READ(rq, __data_len), 0);
-	return 0;
-}
-
-SEC("raw_tp/block_rq_issue")
-int event_rq_issue(__u64 *ctx)
-{
-	struct request *rq = ARG(ctx, args.rq_issue);
-
-	request_event(rq, TA_ISSUE, BPF_CORE_READ(rq, __data_len), 0);
-	return 0;
-}
-
-SEC("raw_tp/block_rq_merge")
-int event_rq_merge(__u64 *ctx)
-{
-	struct request *rq = ARG(ctx, args.rq_merge);
-
-	request_event(rq, TA_BACKMERGE, BPF_CORE_READ(rq, __data_len), 0);
-	return 0;
-}
-
-SEC("raw_tp/block_rq_requeue")
-int event_rq_requeue(__u64 *ctx)
-{
-	struct request *rq = ARG(ctx, args.rq_requeue);
-
-	request_event(rq, TA_REQUEUE, BPF_CORE_READ(rq, __data_len), 0);
-	return 0;
-}
+REQUEST_EVENT(rq_insert, TA_INSERT)
+REQUEST_EVENT(rq_issue, TA_ISSUE)
+REQUEST_EVENT(rq_merge, TA_BACKMERGE)
+REQUEST_EVENT(rq_requeue, TA_REQUEUE)
 
 const volatile bool complete_has_errno;
 

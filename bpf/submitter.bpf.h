@@ -150,6 +150,8 @@ __noinline int inherit(__u64 at, __u64 from, __u32 flags)
 	if (parent) {
 		s = *parent;
 		s.flags |= flags;
+		/* The parent's own entry is not this bio's. */
+		s.recorded = 0;
 	}
 	remember((struct bio *)at, &s);
 	return 0;
