@@ -583,6 +583,15 @@ fn privileged_journalled_copies_know_their_home() {
             copies.len(),
             "{mode}: every copy stands in the journal"
         );
+        // A commit record waits for the flush before it and is inserted by kblockd: only the
+        // submitter, remembered since Q, is jbd2's thread as for the blocks before it.
+        let committers: HashSet<u32> = got
+            .process
+            .iter()
+            .filter(|p| p.jbd2 == Jbd2::DESCRIPTOR || p.jbd2 == Jbd2::COMMIT)
+            .map(|p| p.pid.get())
+            .collect();
+        assert_eq!(committers.len(), 1, "{mode}: one thread commits");
         let kinds: HashSet<u8> = got.process.iter().map(|p| p.jbd2.0).collect();
         assert!(kinds.contains(&Jbd2::DESCRIPTOR.0) && kinds.contains(&Jbd2::COMMIT.0));
         assert_eq!(kinds.contains(&Jbd2::DATA_COPY.0), mode == "data=journal");
