@@ -44,6 +44,30 @@ words! {
     Kind {
         /// Primary or backup superblock.
         Superblock = "superblock",
+        /// f2fs: checkpoint pack.
+        Checkpoint = "checkpoint",
+        /// f2fs: segment information table.
+        Sit = "sit",
+        /// f2fs: node address table.
+        Nat = "nat",
+        /// f2fs: segment summary area.
+        Ssa = "ssa",
+        /// f2fs: direct node of a directory.
+        HotNode = "hot_node",
+        /// f2fs: direct node of any other file.
+        WarmNode = "warm_node",
+        /// f2fs: a warm node that an fsync wrote, marked for roll-forward recovery.
+        FsyncNode = "fsync_node",
+        /// f2fs: indirect node.
+        ColdNode = "cold_node",
+        /// f2fs: node of which no more is known.
+        Node = "node",
+        /// FAT: boot record or its backup, and the other reserved sectors.
+        BootRecord = "boot_record",
+        /// FAT32: free-space hints.
+        Fsinfo = "fsinfo",
+        /// FAT: a copy of the file allocation table.
+        Fat = "fat",
         /// Group descriptors, and the blocks reserved for their growth (the resize inode).
         GroupDesc = "group_desc",
         /// Block (or cluster) bitmap.
@@ -97,7 +121,8 @@ impl Kind {
         use Kind::*;
         match self {
             Superblock | GroupDesc | BlockBitmap | InodeBitmap | InodeTable | ExtentTree
-            | Xattr | Mmp | Quota | OrphanFile => Class::Metadata,
+            | Xattr | Mmp | Quota | OrphanFile | Checkpoint | Sit | Nat | Ssa | HotNode
+            | WarmNode | FsyncNode | ColdNode | Node | BootRecord | Fsinfo | Fat => Class::Metadata,
             Jbd2Superblock | Descriptor | MetadataCopy | DataCopy | Commit | Revoke
             | FastCommit | JournalBlock => Class::Journal,
             Regular | Directory | Symlink => Class::Data,

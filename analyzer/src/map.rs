@@ -80,6 +80,8 @@ pub struct Inode {
     /// Every name it has: several for hard links, none for an orphan. Names and not paths, as
     /// all the paths of a deep tree take the square of its depth.
     pub names: Vec<Name>,
+    /// It was deleted, and its directory entry is still there (FAT): its names are of before.
+    pub deleted: bool,
 }
 
 /// The map. `extents` are sorted by sector, disjoint, and cover the filesystem.

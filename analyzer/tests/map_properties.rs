@@ -112,6 +112,7 @@ fn inode(names: &[(u64, &str)]) -> Inode {
     Inode {
         generation: 0,
         names: names.iter().map(name).collect(),
+        deleted: false,
     }
 }
 

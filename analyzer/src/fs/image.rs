@@ -1,42 +1,77 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bounds-checked reads of an image file or a block device.
+//! Bounds-checked reads of an image file, a block device, or an image in memory.
 
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::{Error, Result};
 
+/// What a reader of an image needs of it: `len` bytes at an offset.
+pub trait ReadAt: Send + Sync {
+    /// Fills `buf` from `offset` on; the caller has checked that the range is inside.
+    ///
+    /// # Errors
+    /// The range cannot be read.
+    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()>;
+}
+
+impl ReadAt for File {
+    #[cfg(unix)]
+    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        std::os::unix::fs::FileExt::read_exact_at(self, buf, offset)
+    }
+
+    #[cfg(not(unix))]
+    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        use std::io::Read;
+        let mut file = self;
+        file.seek(SeekFrom::Start(offset))?;
+        file.read_exact(buf)
+    }
+}
+
+impl ReadAt for Vec<u8> {
+    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        let end = || io::Error::from(io::ErrorKind::UnexpectedEof);
+        let from = usize::try_from(offset).map_err(|_| end())?;
+        let part = self
+            .get(from..)
+            .and_then(|rest| rest.get(..buf.len()))
+            .ok_or_else(end)?;
+        buf.copy_from_slice(part);
+        Ok(())
+    }
+}
+
 /// An opened image.
 pub struct Image {
-    file: File,
+    bytes_of: Box<dyn ReadAt>,
     path: PathBuf,
     bytes: u64,
 }
 
 impl Image {
     /// Opens an image file or a block device for reading.
+    ///
+    /// # Errors
+    /// It cannot be opened, or is neither of the two.
     pub fn open(path: &Path) -> Result<Image> {
-        let io = |source| Error::Io {
-            path: path.to_owned(),
-            at: "open".into(),
-            source,
-        };
-        // A FIFO would make open() wait for ever; a directory opens but cannot be read.
-        let kind = std::fs::metadata(path).map_err(io)?.file_type();
-        if kind.is_dir() || is_stream(&kind) {
-            return Err(io(io::Error::other(
-                "neither an image file nor a block device",
-            )));
-        }
-        let mut file = File::open(path).map_err(io)?;
-        let bytes = file.seek(SeekFrom::End(0)).map_err(io)?;
-        Ok(Image {
-            file,
+        let mut file = open_file(path)?;
+        let bytes = file
+            .seek(SeekFrom::End(0))
+            .map_err(|source| Error::open(path, source))?;
+        Ok(Image::new(path, bytes, file))
+    }
+
+    /// An image of `bytes` bytes that something else reads; `path` names it in errors.
+    pub fn new(path: &Path, bytes: u64, bytes_of: impl ReadAt + 'static) -> Image {
+        Image {
+            bytes_of: Box::new(bytes_of),
             path: path.to_owned(),
             bytes,
-        })
+        }
     }
 
     /// Length in bytes.
@@ -44,27 +79,48 @@ impl Image {
         self.bytes
     }
 
-    /// The open file, to hand to a tool.
-    pub fn file(&self) -> &File {
-        &self.file
+    /// What names the image in errors.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Exactly `len` bytes from `offset`; `at` names the structure in errors.
+    ///
+    /// # Errors
+    /// The range is not inside the image, or cannot be read.
     pub fn read(&self, offset: u64, len: usize, at: impl Display) -> Result<Vec<u8>> {
-        let room = self.bytes.saturating_sub(offset);
-        if u64::try_from(len).map_or(true, |len| len > room) {
-            let what = format!(
-                "at byte {offset}, but the image ends at byte {}",
-                self.bytes
-            );
-            return Err(self.corrupt(at, what));
-        }
+        self.check(offset, len, &at)?;
         let mut buf = vec![0; len];
-        let mut file = &self.file;
-        file.seek(SeekFrom::Start(offset))
-            .and_then(|_| file.read_exact(&mut buf))
-            .map_err(|source| self.io(at, source))?;
+        self.fill(&mut buf, offset, at)?;
         Ok(buf)
+    }
+
+    /// Fills `buf` from `offset` on; `at` names the structure in errors.
+    ///
+    /// # Errors
+    /// The range is not inside the image, or cannot be read.
+    pub fn read_into(&self, buf: &mut [u8], offset: u64, at: impl Display) -> Result<()> {
+        self.check(offset, buf.len(), &at)?;
+        self.fill(buf, offset, at)
+    }
+
+    /// Before anything is allocated: a damaged image may ask for any length.
+    fn check(&self, offset: u64, len: usize, at: impl Display) -> Result<()> {
+        let room = self.bytes.saturating_sub(offset);
+        if u64::try_from(len).is_ok_and(|len| len <= room) {
+            return Ok(());
+        }
+        let what = format!(
+            "at byte {offset}, but the image ends at byte {}",
+            self.bytes
+        );
+        Err(self.corrupt(at, what))
+    }
+
+    fn fill(&self, buf: &mut [u8], offset: u64, at: impl Display) -> Result<()> {
+        self.bytes_of
+            .read_exact_at(buf, offset)
+            .map_err(|source| self.io(at, source))
     }
 
     /// An I/O error in this image.
@@ -93,6 +149,19 @@ impl Image {
             what: what.into(),
         }
     }
+}
+
+/// Opens what can hold an image. Opening a FIFO would wait for ever; a folder opens but cannot
+/// be read.
+pub(super) fn open_file(path: &Path) -> Result<File> {
+    let io = |source| Error::open(path, source);
+    let kind = std::fs::metadata(path).map_err(io)?.file_type();
+    if kind.is_dir() || is_stream(&kind) {
+        return Err(io(io::Error::other(
+            "neither an image file nor a block device",
+        )));
+    }
+    File::open(path).map_err(io)
 }
 
 #[cfg(unix)]

@@ -2,11 +2,34 @@
 //! The map builders, one folder per filesystem.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use crate::map::Map;
 
 pub mod ext4;
 mod image;
 mod le;
+mod recognise;
+
+pub use image::{Image, ReadAt};
+use recognise::Filesystem;
+
+/// Builds the map of the filesystem on an image that begins at `start_sector` of its disk.
+///
+/// # Errors
+/// No filesystem is recognised, or its builder finds none that it can read.
+pub fn build(image: &Image, start_sector: u64) -> Result<Map> {
+    match recognise::recognise(image)? {
+        Some(Filesystem::Ext) => ext4::build_image(image, start_sector),
+        Some(Filesystem::F2fs) => Err(image.unsupported("superblock", "f2fs")),
+        Some(Filesystem::Fat) => Err(image.unsupported("boot record", "FAT")),
+        Some(Filesystem::ExFat) => Err(image.unsupported(
+            "boot record",
+            "exFAT: ext4, ext3, ext2, f2fs and FAT can be mapped",
+        )),
+        None => Err(image.corrupt("first blocks", "no filesystem recognised")),
+    }
+}
 
 /// Why there is no map. Each prints as one line that names the file and the place.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +72,16 @@ pub enum Error {
         /// The package that has it.
         package: &'static str,
     },
+}
+
+impl Error {
+    fn open(path: &Path, source: io::Error) -> Error {
+        Error::Io {
+            path: path.to_owned(),
+            at: "open".into(),
+            source,
+        }
+    }
 }
 
 /// The result of a map builder.

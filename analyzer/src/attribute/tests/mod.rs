@@ -126,6 +126,7 @@ pub fn map() -> Map {
             parent,
             name: name.as_bytes().into(),
         }],
+        deleted: false,
     };
     let inodes = HashMap::from([
         (2, inode(0, 2, "")),

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::super::image::Image;
+use super::super::image::{Image, open_file};
 use super::super::{Error, Notices, Result};
 
 /// A request that debugfs answers about one inode.
@@ -199,7 +199,7 @@ fn start(image: &Image, programs: &[&str], commands: &Path, output: PipeWriter) 
             .arg(commands)
             .arg("/proc/self/fd/0")
             .env("LC_ALL", "C")
-            .stdin(Stdio::from(image.file().try_clone().map_err(io)?))
+            .stdin(Stdio::from(open_file(image.path())?))
             .stdout(Stdio::from(output.try_clone().map_err(io)?))
             .stderr(Stdio::from(output.try_clone().map_err(io)?))
             .spawn();

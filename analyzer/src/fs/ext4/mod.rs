@@ -52,7 +52,11 @@ use superblock::{SuperBlock, compat, ro_compat};
 ///
 /// Needs debugfs of e2fsprogs. Fails if the superblock or the group descriptors cannot be read.
 pub fn build(image: &Path, start_sector: u64) -> Result<Map> {
-    let image = &Image::open(image)?;
+    build_image(&Image::open(image)?, start_sector)
+}
+
+/// [`build`], of an opened image. debugfs opens it once more, by its path.
+pub(super) fn build_image(image: &Image, start_sector: u64) -> Result<Map> {
     let sb = &SuperBlock::read(image)?;
     let groups = group_desc::read_all(image, sb)?;
     let sectors = sb.s_blocks_count.saturating_mul(sb.sectors_per_block());
@@ -129,7 +133,7 @@ impl Builder<'_> {
         inode::scan(image, sb, groups, notices, |record, raw| {
             let inode = Inode {
                 generation: record.i_generation,
-                names: Vec::new(),
+                ..Inode::default()
             };
             inodes.insert(record.number.into(), inode);
             if record.is(mode::S_IFDIR) {
