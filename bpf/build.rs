@@ -24,6 +24,11 @@ fn main() {
         "compat.bpf.h",
         "target.bpf.h",
         "submitter.bpf.h",
+        "file.bpf.h",
+        "f2fs.bpf.h",
+        "pages.bpf.h",
+        "direct.bpf.h",
+        "journal.bpf.h",
         "owner.bpf.h",
         "blockevents.bpf.h",
     ] {

@@ -49,6 +49,9 @@ struct page___head {
 struct page___info {
 	unsigned long compound_info;
 };
+struct page___private {
+	unsigned long private;
+};
 /* For its size only. */
 struct page {
 	unsigned long flags;
@@ -86,6 +89,12 @@ const volatile struct {
 	__u64 submit_bio_wait_endio;
 	__u64 bio_wait_end_io;
 	__u64 journal_end_buffer_io_sync;
+	__u64 dio_bio_end_io;
+	__u64 dio_bio_end_aio;
+	__u64 f2fs_dio_end_io;
+	__u64 f2fs_dio_end_bio;
+	__u64 page_offset_base;
+	__u64 vmemmap_base;
 } symbols;
 
 const volatile __u32 page_shift = 12;
@@ -195,6 +204,43 @@ static __always_inline __u64 page_index(struct page *page, struct page *head)
 		index = BPF_CORE_READ((struct page___plain *)head, index);
 	tail = ((__u64)page - (__u64)head) / bpf_core_type_size(struct page);
 	return index + tail;
+}
+
+static __always_inline __u64 read_symbol(__u64 at)
+{
+	__u64 value = 0;
+
+	if (at)
+		bpf_probe_read_kernel(&value, sizeof(value), (void *)at);
+	return value;
+}
+
+/*
+ * Where a page's bytes are mapped, or NULL. x86-64 keeps the bases of its two linear maps in
+ * variables; other machines have them as constants that BTF does not tell.
+ */
+static __always_inline void *page_address(struct page *page)
+{
+	__u64 bytes = read_symbol(symbols.page_offset_base);
+	__u64 pages = read_symbol(symbols.vmemmap_base);
+
+	if (!bytes || !pages || (__u64)page < pages)
+		return 0;
+	return (void *)(bytes + (((__u64)page - pages) / bpf_core_type_size(struct page) << page_shift));
+}
+
+/*
+ * The page that a bounce page (fscrypt's ciphertext) stands for: it has no mapping of its own, and
+ * the page of the file in its private field. Any other page is itself.
+ */
+static __always_inline struct page *page_behind(struct page *page)
+{
+	unsigned long behind;
+
+	if (page_mapping(page_head(page)))
+		return page;
+	behind = BPF_CORE_READ((struct page___private *)page, private);
+	return behind >> 63 && !(behind & 7) ? (struct page *)behind : page;
 }
 
 /* Whether a single-buffer bio ends in jbd2's commit code. */

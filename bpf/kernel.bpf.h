@@ -57,6 +57,7 @@ struct dentry {
 
 struct super_block {
 	__u32 s_dev;
+	unsigned long s_magic;
 };
 
 struct address_space {
@@ -93,6 +94,23 @@ struct kiocb {
 struct iomap_dio {
 	struct kiocb *iocb;
 	__s64 size;
+};
+
+/* fs/direct-io.c */
+struct dio {
+	struct inode *inode;
+};
+
+/* fs/fat/fat.h */
+struct msdos_inode_info {
+	__s64 i_pos;
+	struct inode vfs_inode;
+};
+
+/* fs/f2fs/iostat.h */
+struct bio_post_read_ctx;
+struct bio_iostat_ctx {
+	struct bio_post_read_ctx *post_read_ctx;
 };
 
 struct page;
@@ -181,5 +199,10 @@ enum {
 #define S_IFMT 0170000
 #define S_IFBLK 0060000
 #define S_IFREG 0100000
+#define S_IFDIR 0040000
+#define S_IFLNK 0120000
+
+/* <linux/magic.h> */
+#define MSDOS_SUPER_MAGIC 0x4d44U
 
 #endif

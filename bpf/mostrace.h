@@ -35,6 +35,8 @@ enum mostrace_flags {
 	MOSTRACE_NAME_CUT = 8,		/* name longer than MOSTRACE_NAME_MAX - 1 */
 	MOSTRACE_CHAINED = 16,		/* the submitter was found through a split bio's parent */
 	MOSTRACE_NAME_WITHHELD = 32,	/* there is a name, but the file was not asked for */
+	MOSTRACE_INO_PASSING = 64,	/* ino is of the inode in memory: the filesystem keeps no such number */
+	MOSTRACE_NO_GENERATION = 128,	/* generation is not known */
 };
 
 /* What the first page of a bio belongs to. */
@@ -46,6 +48,8 @@ enum mostrace_origin {
 	MOSTRACE_ORIGIN_RAW = 4,	/* direct IO of the block device itself */
 	MOSTRACE_ORIGIN_JOURNAL = 5,	/* a jbd2 block, see mostrace_jbd2 */
 	MOSTRACE_ORIGIN_EMPTY = 6,	/* no data: a flush or a discard */
+	MOSTRACE_ORIGIN_NODE = 7,	/* f2fs's node inode */
+	MOSTRACE_ORIGIN_META = 8,	/* f2fs's meta inode: checkpoint, SIT, NAT, SSA; blocks that GC moves unread */
 };
 
 /* The block that a jbd2 bio carries; 1 to 5 are h_blocktype of <linux/jbd2.h>. */
@@ -58,6 +62,20 @@ enum mostrace_jbd2 {
 	MOSTRACE_JBD2_REVOKE = 5,
 	MOSTRACE_JBD2_METADATA_COPY = 16,	/* home block is the filesystem's */
 	MOSTRACE_JBD2_DATA_COPY = 17,		/* home block is a file's: data=journal */
+};
+
+/* What the blocks of a file entry hold. */
+enum mostrace_what {
+	MOSTRACE_WHAT_UNKNOWN = 0,
+	MOSTRACE_WHAT_REGULAR = 1,	/* by i_mode */
+	MOSTRACE_WHAT_DIRECTORY = 2,
+	MOSTRACE_WHAT_SYMLINK = 3,
+	/* An f2fs node block, by its footer; `offset` is its nid * page size. */
+	MOSTRACE_WHAT_HOT_NODE = 16,	/* direct node of a directory */
+	MOSTRACE_WHAT_WARM_NODE = 17,	/* direct node of another file */
+	MOSTRACE_WHAT_FSYNC_NODE = 18,	/* the same, marked by fsync */
+	MOSTRACE_WHAT_COLD_NODE = 19,	/* indirect node */
+	MOSTRACE_WHAT_NODE = 20,	/* the footer could not be read; ino is 0 */
 };
 
 /* Common head. 32 bytes. */
@@ -95,15 +113,15 @@ struct mostrace_process {
  */
 struct mostrace_file {
 	struct mostrace_entry head;
-	__u64 ino;
+	__u64 ino;		/* FAT: i_pos, the place of the directory entry; 0 once unlinked */
 	__u64 offset;		/* in the file, in bytes; MOSTRACE_NONE: unknown */
 	__u64 parent;		/* inode of the directory, or 0 */
 	__u32 generation;
 	__u32 s_dev;		/* of the filesystem: major << 20 | minor */
 	__u32 nlink;
 	__u16 name_len;		/* 0: no dentry was left, or the file was not asked for */
-	__u8 origin;		/* MOSTRACE_ORIGIN_FILE or _DIRECT or _JOURNAL */
-	__u8 pad;
+	__u8 origin;		/* MOSTRACE_ORIGIN_FILE, _DIRECT, _JOURNAL or _NODE */
+	__u8 what;		/* enum mostrace_what */
 	char name[];
 };
 

@@ -91,10 +91,28 @@ static __always_inline struct bio *bio_root(struct bio *bio)
 	return bio;
 }
 
+/* f2fs of 7.x counts a bio's time in a context of its own, and keeps iomap's inside. */
+static __always_inline bool is_f2fs_counted(struct bio *root)
+{
+	return bpf_core_type_exists(struct bio_iostat_ctx) && symbols.f2fs_dio_end_bio &&
+	       (__u64)BPF_CORE_READ(root, bi_end_io) == symbols.f2fs_dio_end_bio;
+}
+
 static __always_inline bool is_file_direct(struct bio *root)
 {
-	return symbols.iomap_dio_bio_end_io &&
-	       (__u64)BPF_CORE_READ(root, bi_end_io) == symbols.iomap_dio_bio_end_io;
+	return is_f2fs_counted(root) ||
+	       (symbols.iomap_dio_bio_end_io &&
+		(__u64)BPF_CORE_READ(root, bi_end_io) == symbols.iomap_dio_bio_end_io);
+}
+
+/* Of a bio that is_file_direct. */
+static __always_inline struct iomap_dio *iomap_dio_of(struct bio *root)
+{
+	void *private = BPF_CORE_READ(root, bi_private);
+
+	if (is_f2fs_counted(root))
+		return (void *)BPF_CORE_READ((struct bio_iostat_ctx *)private, post_read_ctx);
+	return private;
 }
 
 /*
@@ -107,7 +125,7 @@ static __always_inline __u64 direct_pos(struct bio *bio)
 
 	if (!bpf_core_type_exists(struct iomap_dio) || !is_file_direct(bio))
 		return MOSTRACE_NONE;
-	dio = BPF_CORE_READ(bio, bi_private);
+	dio = iomap_dio_of(bio);
 	return BPF_CORE_READ(dio, iocb, ki_pos) + BPF_CORE_READ(dio, size) -
 	       BPF_CORE_READ(bio, bi_iter.bi_size);
 }

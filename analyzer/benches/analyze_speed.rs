@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use mostrace::blktrace::{Completions, Trace};
 use mostrace_bundle::entry::{
-    Flags, Jbd2, NONE, Origin, RawFile, RawHead, RawProcess, Stage, TYPE_FILE, TYPE_PROCESS,
+    Flags, Jbd2, NONE, Origin, RawFile, RawHead, RawProcess, Stage, TYPE_FILE, TYPE_PROCESS, What,
 };
 use mostrace_bundle::manifest::{SCHEMA, State};
 use mostrace_bundle::table::TableWriter;
@@ -154,7 +154,7 @@ fn entries(time_ns: u64, sector: u64, bytes: u32, pid: u32) -> (Vec<u8>, Vec<u8>
         nlink: 1.into(),
         name_len: (name.len() as u16).into(),
         origin: Origin::FILE,
-        pad: 0,
+        what: What::REGULAR,
     };
     let mut record = file.as_bytes().to_vec();
     record.extend_from_slice(name.as_bytes());

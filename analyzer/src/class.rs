@@ -116,6 +116,12 @@ words! {
 }
 
 impl Kind {
+    /// An f2fs node, hot, warm or cold.
+    pub const fn is_node(self) -> bool {
+        use Kind::*;
+        matches!(self, HotNode | WarmNode | FsyncNode | ColdNode | Node)
+    }
+
     /// The class this kind belongs to.
     pub const fn class(self) -> Class {
         use Kind::*;

@@ -75,8 +75,9 @@ pub struct Name {
 /// What is known of an inode beside its blocks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inode {
-    /// `i_generation`: tells a reused inode number from the file the probe saw.
-    pub generation: u32,
+    /// `i_generation`: tells a reused inode number from the file the probe saw. None where the
+    /// filesystem keeps none (FAT).
+    pub generation: Option<u32>,
     /// Every name it has: several for hard links, none for an orphan. Names and not paths, as
     /// all the paths of a deep tree take the square of its depth.
     pub names: Vec<Name>,

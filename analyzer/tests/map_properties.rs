@@ -110,7 +110,7 @@ fn inode(names: &[(u64, &str)]) -> Inode {
         name: name.as_bytes().into(),
     };
     Inode {
-        generation: 0,
+        generation: None,
         names: names.iter().map(name).collect(),
         deleted: false,
     }

@@ -150,7 +150,8 @@ fn btf() -> Result<String, String> {
 }
 
 fn kallsyms() -> Result<String, String> {
-    let [address] = kernel::addresses(["bio_chain_endio"]);
+    let mut address = 0;
+    kernel::fill_addresses(&mut [("bio_chain_endio", &mut address)]);
     if address == 0 {
         Err("no addresses in /proc/kallsyms".into())
     } else {

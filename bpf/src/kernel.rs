@@ -102,9 +102,9 @@ pub fn completes_with_errno(btf: &Btf<'_>) -> bool {
         .is_some_and(|t| t == "int")
 }
 
-/// Addresses of kernel functions from /proc/kallsyms; 0 for those it does not have or hides.
-pub fn addresses<const N: usize>(names: [&str; N]) -> [u64; N] {
-    let mut found = [0; N];
+/// Fills in the addresses of kernel symbols from /proc/kallsyms; those that it does not have or
+/// hides stay as they are.
+pub fn fill_addresses(symbols: &mut [(&str, &mut u64)]) {
     let text = fs::read_to_string("/proc/kallsyms").unwrap_or_default();
     for line in text.lines() {
         let mut fields = line.split_ascii_whitespace();
@@ -112,11 +112,10 @@ pub fn addresses<const N: usize>(names: [&str; N]) -> [u64; N] {
         else {
             continue;
         };
-        if let Some(i) = names.iter().position(|&n| n == name)
-            && found[i] == 0
+        if let Some((_, symbol)) = symbols.iter_mut().find(|(wanted, _)| *wanted == name)
+            && **symbol == 0
         {
-            found[i] = u64::from_str_radix(address, 16).unwrap_or(0);
+            **symbol = u64::from_str_radix(address, 16).unwrap_or(0);
         }
     }
-    found
 }

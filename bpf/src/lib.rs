@@ -22,3 +22,4 @@ pub use device::Device;
 pub use error::Error;
 pub use events::Choice;
 pub use record::{Options, Outcome, record};
+pub use snapshot::{Recorder, Walk};

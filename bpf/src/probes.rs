@@ -224,33 +224,32 @@ fn configure(open: &mut OpenMostraceSkel<'_>, device: &Device) -> Result<()> {
     rodata.args.rq_issue = request("block_rq_issue")?;
     rodata.args.rq_merge = request("block_rq_merge")?;
     rodata.args.rq_requeue = request("block_rq_requeue")?;
-    let [
-        chain,
-        dio,
-        blkdev,
-        simple,
-        asynchronous,
-        wait,
-        wait_new,
-        jbd2,
-    ] = kernel::addresses([
-        "bio_chain_endio",
-        "iomap_dio_bio_end_io",
-        "blkdev_bio_end_io",
-        "blkdev_bio_end_io_simple",
-        "blkdev_bio_end_io_async",
-        "submit_bio_wait_endio",
-        "bio_wait_end_io",
-        "journal_end_buffer_io_sync",
+    let symbols = &mut rodata.symbols;
+    kernel::fill_addresses(&mut [
+        ("bio_chain_endio", &mut symbols.bio_chain_endio),
+        ("iomap_dio_bio_end_io", &mut symbols.iomap_dio_bio_end_io),
+        ("blkdev_bio_end_io", &mut symbols.blkdev_bio_end_io),
+        (
+            "blkdev_bio_end_io_simple",
+            &mut symbols.blkdev_bio_end_io_simple,
+        ),
+        (
+            "blkdev_bio_end_io_async",
+            &mut symbols.blkdev_bio_end_io_async,
+        ),
+        ("submit_bio_wait_endio", &mut symbols.submit_bio_wait_endio),
+        ("bio_wait_end_io", &mut symbols.bio_wait_end_io),
+        (
+            "journal_end_buffer_io_sync",
+            &mut symbols.journal_end_buffer_io_sync,
+        ),
+        ("dio_bio_end_io", &mut symbols.dio_bio_end_io),
+        ("dio_bio_end_aio", &mut symbols.dio_bio_end_aio),
+        ("f2fs_dio_end_io", &mut symbols.f2fs_dio_end_io),
+        ("f2fs_dio_end_bio", &mut symbols.f2fs_dio_end_bio),
+        ("page_offset_base", &mut symbols.page_offset_base),
+        ("vmemmap_base", &mut symbols.vmemmap_base),
     ]);
-    rodata.symbols.bio_chain_endio = chain;
-    rodata.symbols.iomap_dio_bio_end_io = dio;
-    rodata.symbols.blkdev_bio_end_io = blkdev;
-    rodata.symbols.blkdev_bio_end_io_simple = simple;
-    rodata.symbols.blkdev_bio_end_io_async = asynchronous;
-    rodata.symbols.submit_bio_wait_endio = wait;
-    rodata.symbols.bio_wait_end_io = wait_new;
-    rodata.symbols.journal_end_buffer_io_sync = jbd2;
     Ok(())
 }
 

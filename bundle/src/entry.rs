@@ -63,6 +63,10 @@ open_enum! {
         CHAINED = 16,
         /// There is a name, but the file was not asked for (`--files`).
         NAME_WITHHELD = 32,
+        /// `ino` is that of the inode in memory: the filesystem keeps no such number.
+        INO_PASSING = 64,
+        /// `generation` is not known.
+        NO_GENERATION = 128,
     }
 }
 
@@ -90,6 +94,34 @@ open_enum! {
         JOURNAL = 5,
         /// No data: a flush or a discard.
         EMPTY = 6,
+        /// f2fs's node inode.
+        NODE = 7,
+        /// f2fs's meta inode: checkpoint, SIT, NAT, SSA, and blocks that GC moves unread.
+        META = 8,
+    }
+}
+
+open_enum! {
+    /// `enum mostrace_what`: what the blocks of a file entry hold.
+    What {
+        /// Not told.
+        UNKNOWN = 0,
+        /// Contents of a regular file.
+        REGULAR = 1,
+        /// Directory entries.
+        DIRECTORY = 2,
+        /// Target of a symbolic link.
+        SYMLINK = 3,
+        /// f2fs: direct node of a directory.
+        HOT_NODE = 16,
+        /// f2fs: direct node of another file.
+        WARM_NODE = 17,
+        /// f2fs: the same, marked by fsync.
+        FSYNC_NODE = 18,
+        /// f2fs: indirect node.
+        COLD_NODE = 19,
+        /// f2fs: a node whose footer could not be read.
+        NODE = 20,
     }
 }
 
@@ -180,9 +212,9 @@ pub struct RawProcess {
 pub struct RawFile {
     /// Common head.
     pub head: RawHead,
-    /// Inode number.
+    /// Inode number; on FAT `i_pos`, the place of the directory entry, and 0 once unlinked.
     pub ino: U64<LE>,
-    /// Offset in the file, bytes, or [`NONE`].
+    /// Offset in the file, bytes, or [`NONE`]; of an f2fs node its number times the page size.
     pub offset: U64<LE>,
     /// Inode number of the directory, or 0.
     pub parent: U64<LE>,
@@ -194,10 +226,10 @@ pub struct RawFile {
     pub nlink: U32<LE>,
     /// Length of the name; 0 if no dentry was left, or the file was not asked for.
     pub name_len: U16<LE>,
-    /// Page cache, direct IO or journal.
+    /// Page cache, direct IO, journal or f2fs node.
     pub origin: Origin,
-    /// Zero.
-    pub pad: u8,
+    /// What the blocks hold.
+    pub what: What,
 }
 
 // The C header asserts the same sizes.

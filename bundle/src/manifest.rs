@@ -166,7 +166,7 @@ pub struct Payload {
 /// The saved metadata.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// How it was taken: `e2image`.
+    /// How it was taken: `e2image`, or `walk` for what the map builder reads (f2fs, FAT).
     pub method: String,
     /// Size of the device it stands for, bytes.
     pub size: u64,

@@ -23,6 +23,8 @@ enum Belief {
     AFile,
     /// It was in the journal.
     Journal,
+    /// It was a node of f2fs.
+    Node,
 }
 
 impl Attributor<'_> {
@@ -42,6 +44,18 @@ impl Attributor<'_> {
         match (note, run) {
             (Some(note), _) if self.is_journal_block(range.start, note.jbd2) => {
                 let row = self.journal_block(range.start, note, run, base);
+                self.emit(range, row, left);
+            }
+            (_, Some(run)) if run.node == Some(Kind::Node) => {
+                self.by_map(range, Belief::Node, base, left);
+            }
+            (_, Some(run)) if run.node.is_some() => {
+                let row = Row {
+                    kind: run.node,
+                    file: run.file,
+                    found: Some(Provenance::Live),
+                    ..base
+                };
                 self.emit(range, row, left);
             }
             (_, Some(run)) => {
@@ -160,15 +174,20 @@ impl Attributor<'_> {
                 ..whole
             },
             (Belief::Journal, _) => unknown(Kind::JournalBlock),
+            (Belief::Node, kind) if !kind.is_node() => Row {
+                found: Some(Provenance::Live),
+                ..unknown(Kind::Node)
+            },
             _ => self.owned(piece, whole),
         }
     }
 
     /// With the file that owns the piece.
     fn owned(&mut self, piece: &Extent, row: Row) -> Row {
-        match piece.inode {
-            0 => row,
-            inode => Row {
+        match (piece.kind, piece.inode) {
+            // Not its owner any more, if it is a deleted file's.
+            (Kind::Free, _) | (_, 0) => row,
+            (_, inode) => Row {
                 file: self.files.snapshot(inode),
                 file_offset: piece.file_offset,
                 ..row
@@ -197,6 +216,7 @@ fn belief(origin: Origin) -> Belief {
         Origin::BDEV => Belief::NotAFile,
         Origin::FILE | Origin::DIRECT => Belief::AFile,
         Origin::JOURNAL => Belief::Journal,
+        Origin::NODE => Belief::Node,
         _ => Belief::Whole,
     }
 }

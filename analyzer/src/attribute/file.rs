@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which file: every inode under every name it was seen with, each kept once.
 
-use mostrace_bundle::entry::FileEntry;
+use mostrace_bundle::entry::{FileEntry, Flags, NONE, Origin, What};
 
 use super::HashMap;
 use crate::class::{Kind, Provenance, Role};
@@ -53,12 +53,43 @@ impl File {
 }
 
 /// What a file entry says of its file.
-#[derive(PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 struct Live {
     inode: u64,
-    generation: u32,
+    generation: Option<u32>,
+    /// The numbers are those of the inodes in memory, which no map knows.
+    passing: bool,
     parent: u64,
     name: Vec<u8>,
+    kind: Kind,
+}
+
+impl Live {
+    fn new(entry: FileEntry) -> Live {
+        let FileEntry { raw, name } = entry;
+        let flags = raw.head.flags;
+        let generation = raw.generation.get();
+        Live {
+            inode: raw.ino.get(),
+            generation: (!flags.has(Flags::NO_GENERATION)).then_some(generation),
+            passing: flags.has(Flags::INO_PASSING),
+            parent: raw.parent.get(),
+            name,
+            kind: match raw.what {
+                What::DIRECTORY | What::HOT_NODE => Kind::Directory,
+                What::SYMLINK => Kind::Symlink,
+                _ => Kind::Regular,
+            },
+        }
+    }
+}
+
+/// Where a probe saw a piece of a file.
+#[derive(Clone, Copy)]
+struct Place {
+    sector: u64,
+    /// None for what is not contents.
+    offset: Option<u64>,
 }
 
 /// All files of a trace.
@@ -95,19 +126,39 @@ impl<'m> Files<'m> {
 
     /// The file of an entry.
     pub fn live(&mut self, entry: FileEntry) -> FileId {
-        let live = Live {
-            inode: entry.raw.ino.get(),
-            generation: entry.raw.generation.get(),
-            parent: entry.raw.parent.get(),
-            name: entry.name,
+        let is_node = entry.raw.origin == Origin::NODE;
+        let offset = Some(entry.raw.offset.get()).filter(|&offset| offset != NONE && !is_node);
+        let place = Place {
+            sector: entry.raw.head.sector.get(),
+            offset,
         };
+        let live = Live::new(entry);
         if let Some(&id) = self.by_live.get(&live) {
             return id;
         }
-        let file = self.identify(&live);
+        let same = self.is_at_snapshot(&live, place);
+        let file = self.identify(&live, same == Some(true));
         let id = self.intern(file);
-        self.by_live.insert(live, id);
+        // Where the place decides, another piece of the file may tell more.
+        if same.is_some() {
+            self.by_live.insert(live, id);
+        }
         id
+    }
+
+    /// Whether the snapshot's inode of that number is the file that the probe saw: the generation
+    /// tells; without one, that the piece is where the snapshot has it. None: not by this piece.
+    fn is_at_snapshot(&self, live: &Live, place: Place) -> Option<bool> {
+        let map = self.map.filter(|_| !live.passing && live.inode != 0);
+        let Some((map, known)) = map.and_then(|map| Some((map, map.inode(live.inode)?))) else {
+            return Some(false);
+        };
+        if let (Some(then), Some(now)) = (known.generation, live.generation) {
+            return Some(then == now);
+        }
+        let piece = map.pieces(place.sector, 1).next()?;
+        let there = piece.inode == live.inode && piece.file_offset == place.offset;
+        (there && piece.kind != Kind::Free).then_some(true)
     }
 
     /// The file that an inode was at the snapshot.
@@ -118,7 +169,7 @@ impl<'m> Files<'m> {
         let generation = self
             .map
             .and_then(|map| map.inode(inode))
-            .map(|i| i.generation);
+            .and_then(|i| i.generation);
         let path = self
             .map
             .and_then(|map| map.path(inode))
@@ -126,7 +177,9 @@ impl<'m> Files<'m> {
         let id = self.intern(File {
             inode: Some(inode),
             generation,
-            kind: self.kind_of(inode),
+            // Without blocks it is taken for a regular file: directories have blocks, or their
+            // contents are in the inode and never seen here.
+            kind: self.kind_of(inode).unwrap_or(Kind::Regular),
             provenance: named(&path, Provenance::Snapshot),
             path,
             role: None,
@@ -136,12 +189,10 @@ impl<'m> Files<'m> {
     }
 
     /// The live name wins over the snapshot's, which may be of later; without one, the snapshot
-    /// speaks for the same inode and generation only: the number may have gone to another file.
-    fn identify(&self, live: &Live) -> File {
-        let known = self.map.and_then(|map| map.inode(live.inode));
-        let same = known.is_some_and(|inode| inode.generation == live.generation);
+    /// speaks for the same file only: the number may have gone to another one.
+    fn identify(&self, live: &Live, same: bool) -> File {
         let (path, provenance) = if !live.name.is_empty() {
-            (Some(self.join(live.parent, &live.name)), Provenance::Live)
+            (Some(self.join(live)), Provenance::Live)
         } else if same {
             (
                 self.map.and_then(|map| map.path(live.inode)),
@@ -152,12 +203,12 @@ impl<'m> Files<'m> {
         };
         let path = path.map(Vec::into_boxed_slice);
         File {
-            inode: Some(live.inode),
-            generation: Some(live.generation),
+            inode: Some(live.inode).filter(|&inode| inode != 0),
+            generation: live.generation,
             kind: if same {
-                self.kind_of(live.inode)
+                self.kind_of(live.inode).unwrap_or(live.kind)
             } else {
-                Kind::Regular
+                live.kind
             },
             provenance: named(&path, provenance),
             path,
@@ -166,14 +217,17 @@ impl<'m> Files<'m> {
     }
 
     /// The path of a name in a directory; the name alone if the directory is gone.
-    fn join(&self, parent: u64, name: &[u8]) -> Vec<u8> {
-        let is_directory = matches!(self.kinds.get(&parent), None | Some(Kind::Directory));
+    fn join(&self, live: &Live) -> Vec<u8> {
+        let Live { parent, name, .. } = live;
+        let is_directory = matches!(self.kinds.get(parent), None | Some(Kind::Directory));
+        let is_there = |map: &&Map| map.inode(*parent).is_some_and(|inode| !inode.deleted);
         let directory = self
             .map
-            .filter(|_| is_directory)
-            .and_then(|map| map.path(parent));
+            .filter(|_| is_directory && !live.passing)
+            .filter(is_there)
+            .and_then(|map| map.path(*parent));
         let Some(mut path) = directory else {
-            return name.to_vec();
+            return name.clone();
         };
         if !path.ends_with(b"/") {
             path.push(b'/');
@@ -182,10 +236,9 @@ impl<'m> Files<'m> {
         path
     }
 
-    /// An inode without blocks is taken for a regular file: directories have blocks, or their
-    /// contents are in the inode and never seen here.
-    fn kind_of(&self, inode: u64) -> Kind {
-        self.kinds.get(&inode).copied().unwrap_or(Kind::Regular)
+    /// What the snapshot has as the contents of an inode; None if it has no blocks.
+    fn kind_of(&self, inode: u64) -> Option<Kind> {
+        self.kinds.get(&inode).copied()
     }
 
     fn intern(&mut self, file: File) -> FileId {
@@ -199,26 +252,24 @@ impl<'m> Files<'m> {
     }
 
     /// Gives files without a name the one that the same inode and generation was seen with at
-    /// another time of the trace.
+    /// another time of the trace, live or at the snapshot.
     pub fn fill_in(&mut self) {
-        let mut names: HashMap<_, Option<Box<[u8]>>> = HashMap::default();
-        for file in self
-            .list
-            .iter()
-            .filter(|f| f.provenance == Provenance::Live)
-        {
-            names
-                .entry((file.inode, file.generation))
-                .or_insert_with(|| file.path.clone());
+        let mut names: HashMap<_, (Provenance, Option<Box<[u8]>>)> = HashMap::default();
+        for provenance in [Provenance::Live, Provenance::Snapshot] {
+            for file in self.list.iter().filter(|f| f.provenance == provenance) {
+                names
+                    .entry((file.inode, file.generation))
+                    .or_insert_with(|| (provenance, file.path.clone()));
+            }
         }
         for file in self
             .list
             .iter_mut()
             .filter(|f| f.path.is_none() && f.generation.is_some())
         {
-            if let Some(path) = names.get(&(file.inode, file.generation)) {
+            if let Some((provenance, path)) = names.get(&(file.inode, file.generation)) {
                 file.path.clone_from(path);
-                file.provenance = Provenance::Live;
+                file.provenance = *provenance;
             }
         }
     }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Entries as they wait: small, with processes and files replaced by their numbers.
 
-use mostrace_bundle::entry::{Flags, Jbd2, NONE, Origin, RawFile, RawProcess, Stage};
+use mostrace_bundle::entry::{Flags, Jbd2, NONE, Origin, RawFile, RawProcess, Stage, What};
 
 use super::{FileId, Op, ProcessId};
+use crate::class::Kind;
 
 /// What a process entry tells of a bio.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +42,8 @@ pub(super) struct Run {
     pub file: FileId,
     /// Of the run's first byte.
     pub offset: Option<u64>,
+    /// Not the file's contents, but an f2fs node of it.
+    pub node: Option<Kind>,
     pub stage: Stage,
     pub origin: Origin,
 }
@@ -48,11 +51,25 @@ pub(super) struct Run {
 impl Run {
     /// All but the file.
     pub fn new(raw: &RawFile) -> Run {
+        let node = node_kind(raw);
+        let offset = Some(raw.offset.get()).filter(|&o| o != NONE && node.is_none());
         Run {
             file: FileId::NONE,
-            offset: Some(raw.offset.get()).filter(|&offset| offset != NONE),
+            offset,
+            node,
             stage: raw.head.stage,
             origin: raw.origin,
         }
     }
+}
+
+/// The kind of the f2fs node that an entry tells of, if it does.
+fn node_kind(raw: &RawFile) -> Option<Kind> {
+    (raw.origin == Origin::NODE).then_some(match raw.what {
+        What::HOT_NODE => Kind::HotNode,
+        What::WARM_NODE => Kind::WarmNode,
+        What::FSYNC_NODE => Kind::FsyncNode,
+        What::COLD_NODE => Kind::ColdNode,
+        _ => Kind::Node,
+    })
 }

@@ -193,7 +193,7 @@ impl<'a> Dictionary<'a> {
 }
 
 /// The highest origin that has a word of its own, and what is beyond it.
-const ORIGINS: u8 = Origin::EMPTY.0 + 1;
+const ORIGINS: u8 = Origin::META.0 + 1;
 /// The same of stages.
 const STAGES: u8 = Stage::ISSUE.0 + 1;
 

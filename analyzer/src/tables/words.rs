@@ -12,6 +12,8 @@ pub(super) fn origin(origin: Origin) -> &'static str {
         Origin::RAW => "raw",
         Origin::JOURNAL => "journal",
         Origin::EMPTY => "empty",
+        Origin::NODE => "node",
+        Origin::META => "meta",
         _ => "unknown",
     }
 }

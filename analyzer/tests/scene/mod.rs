@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use mostrace_bundle::entry::{
-    Flags, Jbd2, NONE, Origin, RawFile, RawHead, RawProcess, Stage, TYPE_FILE, TYPE_PROCESS,
+    Flags, Jbd2, NONE, Origin, RawFile, RawHead, RawProcess, Stage, TYPE_FILE, TYPE_PROCESS, What,
 };
 use mostrace_bundle::manifest::{Device, Filesystem, SCHEMA, State};
 use mostrace_bundle::table::TableWriter;
@@ -187,7 +187,7 @@ impl Scene {
             nlink: 1.into(),
             name_len: (name.len() as u16).into(),
             origin: Origin::FILE,
-            pad: 0,
+            what: What::REGULAR,
         };
         let mut record = raw.as_bytes().to_vec();
         record.extend_from_slice(name);

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use mostrace_bundle::entry::{
-    Flags, Jbd2, NONE, Origin, RawFile, RawHead, RawProcess, Stage, TYPE_FILE, TYPE_PROCESS,
+    Flags, Jbd2, NONE, Origin, RawFile, RawHead, RawProcess, Stage, TYPE_FILE, TYPE_PROCESS, What,
 };
 use mostrace_bundle::manifest::{SCHEMA, State};
 use mostrace_bundle::sparse::SparseWriter;
@@ -59,7 +59,7 @@ pub fn file(sector: u64, name: &[u8]) -> Vec<u8> {
         nlink: 1.into(),
         name_len: (name.len() as u16).into(),
         origin: Origin::FILE,
-        pad: 0,
+        what: What::REGULAR,
     };
     let mut record = raw.as_bytes().to_vec();
     record.extend_from_slice(name);

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use mostrace_bundle::Entry;
 use mostrace_bundle::entry::{
     FileEntry, Flags, Jbd2, NONE, Origin, RawFile, RawHead, RawProcess, Stage, TYPE_FILE,
-    TYPE_PROCESS,
+    TYPE_PROCESS, What,
 };
 
 use super::{Attributed, Attributor, Row};
@@ -93,7 +93,7 @@ pub fn file(t: u64, sector: u64, bytes: u32, name: &str) -> FileEntry {
             nlink: 1.into(),
             name_len: 0.into(),
             origin: Origin::FILE,
-            pad: 0,
+            what: What::REGULAR,
         },
         name: name.into(),
     }
@@ -121,7 +121,7 @@ pub fn map() -> Map {
         extent(9, 1, Kind::Directory, 13, Some(0)),
     ];
     let inode = |generation, parent, name: &str| Inode {
-        generation,
+        generation: Some(generation),
         names: vec![Name {
             parent,
             name: name.as_bytes().into(),

@@ -132,7 +132,7 @@ impl Builder<'_> {
         let mut records = Vec::new();
         inode::scan(image, sb, groups, notices, |record, raw| {
             let inode = Inode {
-                generation: record.i_generation,
+                generation: Some(record.i_generation),
                 ..Inode::default()
             };
             inodes.insert(record.number.into(), inode);

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * f2fs keeps its own blocks in the page cache of two inodes: nodes by their number, the checkpoint
+ * and the tables by their block address. A node block says in its footer whose it is.
+ */
+#ifndef MOSTRACE_F2FS_BPF_H
+#define MOSTRACE_F2FS_BPF_H
+
+#include "file.bpf.h"
+
+#define F2FS_SUPER_MAGIC 0xf2f52010U
+/* node_ino and meta_ino of the superblock, as mkfs.f2fs writes them. */
+#define F2FS_NODE_INO 1
+#define F2FS_META_INO 2
+
+/* Of i_generation in struct f2fs_inode. */
+#define F2FS_INODE_GENERATION 68
+/* <linux/f2fs_fs.h>: (4096 - 24 of the footer) / 4. */
+#define NIDS_PER_BLOCK 1018
+
+/* struct node_footer of <linux/f2fs_fs.h>; little-endian. */
+struct node_footer {
+	__u32 nid;
+	__u32 ino;
+	__u32 flag;
+	__u32 cp_ver[2];
+	__u32 next_blkaddr;
+};
+
+enum {
+	F2FS_COLD_BIT = 1,	/* not a directory's */
+	F2FS_FSYNC_BIT = 2,
+	F2FS_OFFSET_SHIFT = 3,	/* from here on: the node's place in its file's tree */
+};
+
+/* The inode whose pages are not a file's contents, or 0. */
+static __always_inline __u64 f2fs_own_inode(struct inode *inode)
+{
+	__u64 ino;
+
+	if (inode_magic(inode) != F2FS_SUPER_MAGIC)
+		return 0;
+	ino = inode_ino(inode);
+	return ino == F2FS_NODE_INO || ino == F2FS_META_INO ? ino : 0;
+}
+
+/* Whether the node at this place of a tree points to data: IS_DNODE of fs/f2fs/node.h. */
+static __always_inline bool is_direct_node(__u32 place)
+{
+	if (place == ~0U >> F2FS_OFFSET_SHIFT)
+		return true;	/* extended attributes */
+	if (place == 3 || place == 4 + NIDS_PER_BLOCK || place == 5 + 2 * NIDS_PER_BLOCK)
+		return false;
+	return place < 6 + 2 * NIDS_PER_BLOCK ||
+	       (place - (6 + 2 * NIDS_PER_BLOCK)) % (NIDS_PER_BLOCK + 1);
+}
+
+static __always_inline __u8 what_node(__u32 flag)
+{
+	if (!is_direct_node(flag >> F2FS_OFFSET_SHIFT))
+		return MOSTRACE_WHAT_COLD_NODE;
+	if (!(flag & F2FS_COLD_BIT))
+		return MOSTRACE_WHAT_HOT_NODE;
+	return flag & F2FS_FSYNC_BIT ? MOSTRACE_WHAT_FSYNC_NODE : MOSTRACE_WHAT_WARM_NODE;
+}
+
+/* Makes the entry of a node page. Not static: see put_file. */
+__noinline int put_node(__u64 page_at, __u64 nid, __u64 sector, __u32 stage, __u32 s_dev)
+{
+	struct page *page = (struct page *)page_at;
+	__u32 block_size = 1U << page_shift;
+	struct node_footer footer;
+	char *block = page_address(page);
+	struct mostrace_file f = {
+		.head = {
+			.type = MOSTRACE_FILE,
+			.size = sizeof(f),
+			.dev = target.disk_dev,
+			.time_ns = bpf_ktime_get_ns(),
+			.sector = sector,
+			.bytes = block_size,
+			.cpu = bpf_get_smp_processor_id(),
+			.stage = stage,
+			.flags = MOSTRACE_NO_GENERATION,
+		},
+		.offset = nid << page_shift,
+		.s_dev = s_dev,
+		.origin = MOSTRACE_ORIGIN_NODE,
+		.what = MOSTRACE_WHAT_NODE,
+	};
+
+	if (block &&
+	    !bpf_probe_read_kernel(&footer, sizeof(footer), block + block_size - sizeof(footer)) &&
+	    footer.nid == nid) {
+		f.ino = footer.ino;
+		f.what = what_node(footer.flag);
+		/* i_generation, where the block is the inode itself. */
+		if (footer.nid == footer.ino &&
+		    !bpf_probe_read_kernel(&f.generation, sizeof(f.generation),
+					   block + F2FS_INODE_GENERATION))
+			f.head.flags = 0;
+	}
+	if (bpf_ringbuf_output(&entries, &f, sizeof(f), BPF_RB_NO_WAKEUP))
+		lose(LOSS_ENTRIES_RING);
+	return 0;
+}
+
+#endif
