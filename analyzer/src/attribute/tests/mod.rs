@@ -2,6 +2,7 @@
 //! Completions, entries and maps made by hand.
 
 mod conserve;
+mod filesystems;
 mod joining;
 mod kinds;
 mod names;
