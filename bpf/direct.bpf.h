@@ -38,16 +38,37 @@ static __always_inline bool find_direct(struct bio *root, struct run *run)
 	return false;
 }
 
-static __always_inline __u8 direct_owner(struct run *run, const struct submitter *s, __u8 stage)
+#define NOT_DIRECT -1
+
+/*
+ * Makes the file entry of direct IO; returns its origin, or NOT_DIRECT. Not static, so that its
+ * stack does not count where it is not called: see remember_current.
+ */
+__noinline int direct_owner(__u64 root_at, __u64 offset, __u64 sector, __u32 bytes, __u32 stage)
 {
-	if (!run->inode)
+	struct run run = {
+		.offset = offset,
+		.sector = sector,
+		.bytes = bytes,
+		.origin = MOSTRACE_ORIGIN_DIRECT,
+	};
+
+	if (!find_direct((struct bio *)root_at, &run))
+		return NOT_DIRECT;
+	if (!run.inode)
 		return MOSTRACE_ORIGIN_UNKNOWN;
-	if (is_bdev(run->inode))
+	if (is_bdev(run.inode))
 		return MOSTRACE_ORIGIN_RAW;
-	if (s && s->direct_pos != MOSTRACE_NONE)
-		run->offset = s->direct_pos + ((run->sector - s->sector) << 9);
-	put_run(run, stage);
+	put_run(&run, stage);
 	return MOSTRACE_ORIGIN_DIRECT;
+}
+
+/* Place in the file of a direct bio that begins at `sector`. */
+static __always_inline __u64 direct_offset(const struct submitter *s, __u64 sector)
+{
+	if (!s || s->direct_pos == MOSTRACE_NONE)
+		return MOSTRACE_NONE;
+	return s->direct_pos + ((sector - s->sector) << 9);
 }
 
 /* A process's memory as the buffer of direct IO: anonymous, or a file of another device. */

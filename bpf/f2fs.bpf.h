@@ -64,44 +64,50 @@ static __always_inline __u8 what_node(__u32 flag)
 	return flag & F2FS_FSYNC_BIT ? MOSTRACE_WHAT_FSYNC_NODE : MOSTRACE_WHAT_WARM_NODE;
 }
 
+/* Fills in what the block itself says. */
+static __always_inline void read_node(struct mostrace_file *f, const char *block, __u64 nid)
+{
+	struct node_footer footer;
+
+	if (!block ||
+	    bpf_probe_read_kernel(&footer, sizeof(footer),
+				  block + (1UL << page_shift) - sizeof(footer)) ||
+	    footer.nid != nid)
+		return;
+	f->ino = footer.ino;
+	f->what = what_node(footer.flag);
+	/* Where the block is the inode itself. */
+	if (footer.nid == footer.ino &&
+	    !bpf_probe_read_kernel(&f->generation, sizeof(f->generation),
+				   block + F2FS_INODE_GENERATION))
+		f->head.flags = 0;
+}
+
 /* Makes the entry of a node page. Not static: see put_file. */
 __noinline int put_node(__u64 page_at, __u64 nid, __u64 sector, __u32 stage, __u32 s_dev)
 {
-	struct page *page = (struct page *)page_at;
-	__u32 block_size = 1U << page_shift;
-	struct node_footer footer;
-	char *block = page_address(page);
-	struct mostrace_file f = {
-		.head = {
-			.type = MOSTRACE_FILE,
-			.size = sizeof(f),
-			.dev = target.disk_dev,
-			.time_ns = bpf_ktime_get_ns(),
-			.sector = sector,
-			.bytes = block_size,
-			.cpu = bpf_get_smp_processor_id(),
-			.stage = stage,
-			.flags = MOSTRACE_NO_GENERATION,
-		},
-		.offset = nid << page_shift,
-		.s_dev = s_dev,
-		.origin = MOSTRACE_ORIGIN_NODE,
-		.what = MOSTRACE_WHAT_NODE,
-	};
+	struct mostrace_file *f = bpf_ringbuf_reserve(&entries, sizeof(*f), 0);
 
-	if (block &&
-	    !bpf_probe_read_kernel(&footer, sizeof(footer), block + block_size - sizeof(footer)) &&
-	    footer.nid == nid) {
-		f.ino = footer.ino;
-		f.what = what_node(footer.flag);
-		/* i_generation, where the block is the inode itself. */
-		if (footer.nid == footer.ino &&
-		    !bpf_probe_read_kernel(&f.generation, sizeof(f.generation),
-					   block + F2FS_INODE_GENERATION))
-			f.head.flags = 0;
-	}
-	if (bpf_ringbuf_output(&entries, &f, sizeof(f), BPF_RB_NO_WAKEUP))
+	if (!f) {
 		lose(LOSS_ENTRIES_RING);
+		return 0;
+	}
+	__builtin_memset(f, 0, sizeof(*f));
+	f->head.type = MOSTRACE_FILE;
+	f->head.size = sizeof(*f);
+	f->head.dev = target.disk_dev;
+	f->head.time_ns = bpf_ktime_get_ns();
+	f->head.sector = sector;
+	f->head.bytes = 1U << page_shift;
+	f->head.cpu = bpf_get_smp_processor_id();
+	f->head.stage = stage;
+	f->head.flags = MOSTRACE_NO_GENERATION;
+	f->offset = nid << page_shift;
+	f->s_dev = s_dev;
+	f->origin = MOSTRACE_ORIGIN_NODE;
+	f->what = MOSTRACE_WHAT_NODE;
+	read_node(f, page_address((struct page *)page_at), nid);
+	bpf_ringbuf_submit(f, BPF_RB_NO_WAKEUP);
 	return 0;
 }
 

@@ -16,15 +16,12 @@ static __always_inline void find_owner(struct bio *bio, const struct submitter *
 	struct bio *root = bio_root(bio);
 	__u64 part_start = bio_part_start(bio);
 	struct buffer_head *bh;
-	struct run run = {
-		.offset = MOSTRACE_NONE,
-		.sector = p->head.sector,
-		.bytes = p->head.bytes,
-		.origin = MOSTRACE_ORIGIN_DIRECT,
-	};
+	int direct;
 
-	if (find_direct(root, &run)) {
-		p->origin = direct_owner(&run, s, p->head.stage);
+	direct = direct_owner((__u64)root, direct_offset(s, p->head.sector), p->head.sector,
+			      p->head.bytes, p->head.stage);
+	if (direct != NOT_DIRECT) {
+		p->origin = direct;
 		return;
 	}
 	if (is_raw_direct(bio, root)) {

@@ -13,10 +13,11 @@ use super::out::OutArgs;
 
 /// Say which sectors belong to what: class, kind, inode, offset in the file, path
 ///
-/// Works on an image, a device, or the snapshot in a bundle; ext4, ext3 and ext2. Sectors are of
-/// 512 bytes and counted from the start of the whole disk. Of a file with several names the first
-/// one is given. In names, bytes that are not UTF-8 or that could steer a terminal stand as \xNN,
-/// and a backslash as \\.
+/// Works on an image, a device, or the snapshot in a bundle; ext4, ext3, ext2, f2fs, and FAT12,
+/// FAT16 and FAT32. Sectors are of 512 bytes and counted from the start of the whole disk. Of a
+/// file with several names the first one is given. On FAT the inode is the place of the directory
+/// entry, and a free block with a path was the first one of a deleted file. In names, bytes that
+/// are not UTF-8 or that could steer a terminal stand as \xNN, and a backslash as \\.
 ///
 /// Examples:
 ///   mostrace map disk.img
