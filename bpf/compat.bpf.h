@@ -243,6 +243,26 @@ static __always_inline struct page *page_behind(struct page *page)
 	return behind >> 63 && !(behind & 7) ? (struct page *)behind : page;
 }
 
+/* What a journal_head is for. It comes first, for kernels whose BTF leaves jbd2 out (5.10). */
+static __always_inline struct buffer_head *journal_buffer(struct journal_head *jh)
+{
+	struct buffer_head *bh = 0;
+
+	if (bpf_core_type_exists(struct journal_head))
+		return BPF_CORE_READ(jh, b_bh);
+	bpf_probe_read_kernel(&bh, sizeof(bh), jh);
+	return bh;
+}
+
+/* The transaction that a buffer is part of, or 0. */
+static __always_inline __u32 journal_tid(struct journal_head *jh)
+{
+	if (!bpf_core_type_exists(struct journal_head) ||
+	    !bpf_core_type_exists(struct transaction_s))
+		return 0;
+	return BPF_CORE_READ(jh, b_transaction, t_tid);
+}
+
 /* Whether a single-buffer bio ends in jbd2's commit code. */
 static __always_inline bool ends_in_jbd2(struct bio *bio, struct buffer_head *bh)
 {

@@ -45,11 +45,10 @@ static __always_inline bool journal_copy(struct buffer_head *bh, struct mostrace
 	if (!home || ((__u64)home & 7) || BPF_CORE_READ(bh, b_this_page))
 		return false;
 	jh = BPF_CORE_READ(home, b_private);
-	if (!jh || BPF_CORE_READ(jh, b_bh) != home)
+	if (!jh || journal_buffer(jh) != home)
 		return false;
 	p->home_sector = BPF_CORE_READ(home, b_blocknr) * (BPF_CORE_READ(home, b_size) >> 9) + part_start;
-	if (bpf_core_type_exists(struct transaction_s))
-		p->tid = BPF_CORE_READ(jh, b_transaction, t_tid);
+	p->tid = journal_tid(jh);
 	p->jbd2 = MOSTRACE_JBD2_METADATA_COPY;
 	page = BPF_CORE_READ(home, b_page);
 	head = page_head(page);

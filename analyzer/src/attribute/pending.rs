@@ -11,6 +11,9 @@ use crate::blktrace::{Completion, Part};
 /// How far an entry's time may lie before the Q of its bio, ns. Both are CLOCK_MONOTONIC, but the
 /// fast reading of it that tracers use may differ a little from the exact one.
 const SLACK_NS: u64 = 50_000;
+/// The same before I or D, where the trace has no Q (7.x drops that of FUA writes): the probe at the
+/// same event runs before the tracer, and under emulation takes its time.
+const SLACK_UNQUEUED_NS: u64 = 1_000_000_000;
 /// An entry without a completion for so long belongs to a request that the trace lost, ns. The
 /// kernel's own timeout for a request is 30 s.
 const HORIZON_NS: u64 = 60_000_000_000;
@@ -37,10 +40,11 @@ impl Window {
             ..
         } = *completion;
         // Without Q the request's own first event has to do.
-        let first = part.q_ns.or(i_ns).or(d_ns);
-        let from_ns = first.map_or(time_ns.saturating_sub(HORIZON_NS), |q| {
-            q.saturating_sub(SLACK_NS)
-        });
+        let from_ns = match (part.q_ns, i_ns.or(d_ns)) {
+            (Some(q), _) => q.saturating_sub(SLACK_NS),
+            (None, Some(first)) => first.saturating_sub(SLACK_UNQUEUED_NS),
+            (None, None) => time_ns.saturating_sub(HORIZON_NS),
+        };
         Window {
             from_ns,
             to_ns: time_ns,
