@@ -617,3 +617,59 @@ fn journal_blocks(image: &Path, per_block: u64) -> HashMap<u64, u64> {
         .map(|(i, block)| (block * per_block, i))
         .collect()
 }
+
+/// Without inline encryption the pages on their way are fscrypt's, which have no mapping.
+#[test]
+fn privileged_encrypted_files_are_known() {
+    let Some(_one) = privileged() else { return };
+    let disk = LoopExt4::new(&LoopOptions {
+        mkfs: vec!["-O".into(), "encrypt".into()],
+        ..LoopOptions::default()
+    })
+    .unwrap();
+    let folder = disk.mount_point().join("encrypted");
+    fs::create_dir(&folder).unwrap();
+    if let Err(why) = encrypt(&disk.mount_point(), &folder) {
+        println!("skipped: {why}");
+        return;
+    }
+    let file = folder.join("secret");
+    let script = format!(
+        "dd if=/dev/zero of={} bs=64k count=4 conv=fsync 2>/dev/null",
+        file.display()
+    );
+    let got = capture(disk.device(), Choice::Bpf, &script);
+    got.assert_nothing_lost();
+    let ino = file.metadata().unwrap().ino();
+    let truth = fiemap(&file, 0);
+    let mut bytes = 0;
+    for entry in got.file.iter().filter(|f| f.raw.ino.get() == ino) {
+        assert_eq!(entry.name, b"secret");
+        let sector = entry.raw.head.sector.get();
+        assert_eq!(truth.get(&sector), Some(&(entry.raw.offset.get() / 512)));
+        bytes += entry.raw.head.bytes.get();
+    }
+    assert_eq!(bytes, 4 << 16);
+}
+
+/// Sets an encryption policy with a key of its own.
+fn encrypt(mount: &Path, folder: &Path) -> Result<(), String> {
+    let xfs_io = |command: &str, target: &Path| {
+        let script = format!(
+            "head -c 64 /dev/urandom | xfs_io -c '{command}' {}",
+            target.display()
+        );
+        let out = Command::new("sh").args(["-c", &script]).output();
+        let out = out.map_err(|e| e.to_string())?;
+        let said = String::from_utf8_lossy(&out.stdout).into_owned();
+        let complaint = String::from_utf8_lossy(&out.stderr).into_owned();
+        if out.status.success() && complaint.is_empty() {
+            Ok(said)
+        } else {
+            Err(format!("xfs_io {command}: {complaint}"))
+        }
+    };
+    let added = xfs_io("add_enckey", mount)?;
+    let key = added.split_whitespace().last().unwrap_or_default();
+    xfs_io(&format!("set_encpolicy -v 2 {key}"), folder).map(drop)
+}
