@@ -7,8 +7,9 @@ use mostrace_bundle::entry::RawProcess;
 
 use super::note::Note;
 
-/// How far the two records of one Q may lie apart, ns: the thread may be preempted in between.
-const SLACK_NS: u64 = 1_000_000;
+/// How far the two records of one Q may lie apart, ns: the thread may be preempted in between, and it
+/// waits for each of its flushes.
+const SLACK_NS: u64 = 20_000_000;
 /// More empty flushes than can be under way at a time.
 const LIMIT: usize = 4096;
 

@@ -4,6 +4,7 @@
 use mostrace_bundle::entry::{FileEntry, Flags, NONE, Origin, What};
 
 use super::HashMap;
+use super::sightings::Sightings;
 use crate::class::{Kind, Provenance, Role};
 use crate::map::Map;
 
@@ -101,6 +102,7 @@ pub(super) struct Files<'m> {
     by_file: HashMap<File, FileId>,
     by_live: HashMap<Live, FileId>,
     by_inode: HashMap<u64, FileId>,
+    sightings: Sightings,
 }
 
 impl<'m> Files<'m> {
@@ -116,6 +118,7 @@ impl<'m> Files<'m> {
             by_file: HashMap::from_iter([(File::NONE, FileId::NONE)]),
             by_live: HashMap::default(),
             by_inode: HashMap::default(),
+            sightings: Sightings::default(),
         }
     }
 
@@ -133,6 +136,9 @@ impl<'m> Files<'m> {
             offset,
         };
         let live = Live::new(entry);
+        if let Some(id) = self.sighted(&live) {
+            return id;
+        }
         if let Some(&id) = self.by_live.get(&live) {
             return id;
         }
@@ -144,6 +150,40 @@ impl<'m> Files<'m> {
             self.by_live.insert(live, id);
         }
         id
+    }
+
+    /// Notes a sighting; the file, if only the sightings before and after can tell it.
+    fn sighted(&mut self, live: &Live) -> Option<FileId> {
+        let Some(generation) = live.generation else {
+            let id = FileId(u32::try_from(self.list.len()).unwrap_or(0));
+            let file = || {
+                self.list.push(File {
+                    inode: Some(live.inode),
+                    kind: live.kind,
+                    ..File::NONE
+                });
+                id
+            };
+            return self.sightings.since(live.inode, file);
+        };
+        if let Some(FileId(id)) = self.sightings.see(live.inode, generation)
+            && let Some(file) = self.list.get_mut(id as usize)
+        {
+            file.generation = Some(generation);
+        }
+        None
+    }
+
+    /// The snapshot is the last sighting.
+    fn see_snapshot(&mut self) {
+        for (inode, generation, FileId(id)) in self.sightings.open() {
+            let now = self.map.and_then(|map| map.inode(inode)?.generation);
+            if now == Some(generation)
+                && let Some(file) = self.list.get_mut(id as usize)
+            {
+                file.generation = now;
+            }
+        }
     }
 
     /// Whether the snapshot's inode of that number is the file that the probe saw: the generation
@@ -254,6 +294,7 @@ impl<'m> Files<'m> {
     /// Gives files without a name the one that the same inode and generation was seen with at
     /// another time of the trace, live or at the snapshot.
     pub fn fill_in(&mut self) {
+        self.see_snapshot();
         let mut names: HashMap<_, (Provenance, Option<Box<[u8]>>)> = HashMap::default();
         for provenance in [Provenance::Live, Provenance::Snapshot] {
             for file in self.list.iter().filter(|f| f.provenance == provenance) {

@@ -26,6 +26,7 @@ mod pending;
 mod process;
 mod role;
 mod rows;
+mod sightings;
 
 #[cfg(test)]
 mod tests;

@@ -203,3 +203,38 @@ fn a_directory_is_known_live() {
         (Kind::Directory, None, Provenance::Unknown)
     );
 }
+
+/// A direct node of inode 12 between two sightings of it; the names of the three rows.
+fn between(before: u32, after: Option<u32>, map: Option<&Map>) -> [Option<String>; 3] {
+    let data = |t, sector, generation: u32, name| {
+        let mut entry = file(t, sector, BLOCK, name);
+        entry.raw.generation = generation.into();
+        entry
+    };
+    let mut direct = file(1000, 48, BLOCK, "");
+    direct.raw.origin = Origin::NODE;
+    direct.raw.what = What::FSYNC_NODE;
+    direct.raw.head.flags = Flags::NO_GENERATION;
+    let mut files = vec![data(0, 40, before, "x-wal"), direct];
+    let mut writes = vec![write(0, 40, BLOCK), write(1000, 48, BLOCK)];
+    if let Some(after) = after {
+        files.push(data(2000, 56, after, ""));
+        writes.push(write(2000, 56, BLOCK));
+    }
+    let a = attribute(&writes, vec![], files, map);
+    let mut names = a.rows.iter().map(|row| path(&a, row));
+    std::array::from_fn(|_| names.next().flatten())
+}
+
+#[test]
+fn a_node_between_two_sightings_of_a_file_is_its_own() {
+    let name = || Some("x-wal".to_owned());
+    assert_eq!(between(7, Some(7), None), [name(), name(), name()]);
+    // In between the number may have gone over already.
+    assert_eq!(between(7, Some(8), None), [name(), None, None]);
+    assert_eq!(between(7, None, None), [name(), None, None]);
+    // The snapshot is a sighting too.
+    let names = |generation| between(7, None, Some(&map(Some(generation))));
+    assert_eq!(names(7), [name(), name(), None]);
+    assert_eq!(names(8), [name(), None, None]);
+}
