@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use crate::map::Map;
 
 pub mod ext4;
+pub mod f2fs;
+pub mod fat;
 mod image;
 mod le;
 mod recognise;
@@ -21,8 +23,8 @@ use recognise::Filesystem;
 pub fn build(image: &Image, start_sector: u64) -> Result<Map> {
     match recognise::recognise(image)? {
         Some(Filesystem::Ext) => ext4::build_image(image, start_sector),
-        Some(Filesystem::F2fs) => Err(image.unsupported("superblock", "f2fs")),
-        Some(Filesystem::Fat) => Err(image.unsupported("boot record", "FAT")),
+        Some(Filesystem::F2fs) => f2fs::build(image, start_sector),
+        Some(Filesystem::Fat) => fat::build(image, start_sector),
         Some(Filesystem::ExFat) => Err(image.unsupported(
             "boot record",
             "exFAT: ext4, ext3, ext2, f2fs and FAT can be mapped",

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which filesystem an image holds, by its first blocks.
 
-use super::Result;
 use super::image::Image;
+use super::{Result, le};
 
 /// A filesystem that is known at least by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,8 @@ pub enum Filesystem {
 pub fn recognise(image: &Image) -> Result<Option<Filesystem>> {
     let len = image.bytes().min(8192);
     let head = image.read(0, usize::try_from(len).unwrap_or(0), "first blocks")?;
-    Ok(filesystem(&head))
+    let fat = || has_fat_backup(image).then_some(Filesystem::Fat);
+    Ok(filesystem(&head).or_else(fat))
 }
 
 fn filesystem(head: &[u8]) -> Option<Filesystem> {
@@ -33,7 +34,7 @@ fn filesystem(head: &[u8]) -> Option<Filesystem> {
         Some(Filesystem::F2fs)
     } else if has(3, b"EXFAT   ") {
         Some(Filesystem::ExFat)
-    } else if is_fat(head) || head.get(FAT32_BACKUP..).is_some_and(is_fat) {
+    } else if is_fat(head) {
         Some(Filesystem::Fat)
     } else {
         None
@@ -42,15 +43,21 @@ fn filesystem(head: &[u8]) -> Option<Filesystem> {
 
 const F2FS_SUPER_MAGIC: &[u8] = &[0x10, 0x20, 0xf5, 0xf2];
 
-/// Where FAT32 keeps the copy of its boot record, with sectors of 512 bytes.
-const FAT32_BACKUP: usize = 6 * 512;
+/// FAT32 keeps a copy of its boot record in the sector 6, wherever that is.
+fn has_fat_backup(image: &Image) -> bool {
+    [512u16, 1024, 2048, 4096].into_iter().any(|size| {
+        let at = u64::from(size).saturating_mul(6);
+        let sector = image.read(at, 512, "backup of the boot record");
+        sector.is_ok_and(|sector| is_fat(&sector) && le::u16_at(&sector, 11) == Some(size))
+    })
+}
 
 /// The type's name in the boot record is not to be relied on, says Microsoft's specification.
 /// A partition table has the same signature, but neither a jump nor sectors.
 fn is_fat(head: &[u8]) -> bool {
     let signed = head.get(510..512) == Some(&[0x55, 0xaa]);
     let jumps = matches!(head, [0xeb, _, 0x90, ..] | [0xe9, ..]);
-    let sector = super::le::u16_at(head, 11).unwrap_or(0);
+    let sector = le::u16_at(head, 11).unwrap_or(0);
     let fats = head.get(16).copied().unwrap_or(0);
     signed && jumps && sector.is_power_of_two() && (512..=4096).contains(&sector) && fats > 0
 }
@@ -72,14 +79,30 @@ mod tests {
         for copy in [1024, 4096 + 1024] {
             assert_eq!(head(&[(copy, F2FS_SUPER_MAGIC)]), Some(Filesystem::F2fs));
         }
-        let fat = |at: usize| {
-            let sector = [0xeb, 0x3c, 0x90, 0, 0, 0, 0, 0, 0, 0, 0, 0x00, 0x02, 1, 1, 0, 2];
-            head(&[(at, &sector), (at + 510, &[0x55, 0xaa])])
-        };
-        assert_eq!(fat(0), Some(Filesystem::Fat));
-        assert_eq!(fat(FAT32_BACKUP), Some(Filesystem::Fat));
+        let record = [&[0xeb, 0x3c, 0x90][..], &[0; 9], &[0x02, 1, 1, 0, 2]].concat();
+        let fat = head(&[(0, &record), (510, &[0x55, 0xaa])]);
+        assert_eq!(fat, Some(Filesystem::Fat));
         assert_eq!(head(&[(3, b"EXFAT   ")]), Some(Filesystem::ExFat));
         assert_eq!(head(&[(510, &[0x55, 0xaa])]), None);
         assert_eq!(filesystem(b"short"), None);
+    }
+
+    #[test]
+    fn a_fat_is_known_by_the_copy_of_its_boot_record() {
+        let image = |size: u16, at: usize| {
+            let [low, high] = size.to_le_bytes();
+            let mut bytes = vec![0; 1 << 16];
+            bytes[at..at + 17].copy_from_slice(&[
+                0xeb, 0x58, 0x90, 0, 0, 0, 0, 0, 0, 0, 0, low, high, 1, 1, 0, 2,
+            ]);
+            bytes[at + 510..at + 512].copy_from_slice(&[0x55, 0xaa]);
+            recognise(&Image::new("x".as_ref(), 1 << 16, bytes)).expect("read")
+        };
+        for size in [512, 1024, 2048, 4096] {
+            let at = usize::from(size) * 6;
+            assert_eq!(image(size, at), Some(Filesystem::Fat));
+            assert_eq!(image(size, at + 512), None);
+            assert_eq!(image(size ^ 0x1800, at), None);
+        }
     }
 }

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Blocks, their addresses, and fields inside of them.
+
+use std::fmt::Display;
+
+use super::super::Result;
+use super::super::image::Image;
+use super::super::le;
+
+/// Bytes in a block, `F2FS_BLKSIZE` of kernels with pages of 4 KB.
+pub const BLOCK_SIZE: usize = 4096;
+/// log2 of them.
+pub const BLOCK_BITS: u32 = 12;
+/// Blocks in a segment.
+pub const BLOCKS_PER_SEG: u32 = 512;
+/// log2 of them.
+pub const SEG_BITS: u32 = 9;
+/// Sectors of 512 bytes in a block.
+pub const SECTORS_PER_BLOCK: u64 = 8;
+
+/// No block.
+pub const NULL_ADDR: u32 = 0;
+/// Reserved, but not written yet.
+pub const NEW_ADDR: u32 = u32::MAX;
+/// The first address of a compressed cluster.
+pub const COMPRESS_ADDR: u32 = u32::MAX - 1;
+
+/// Reads `blocks` blocks from `blkaddr` on; `at` names the structure in errors.
+pub fn read(image: &Image, blkaddr: u32, blocks: u32, at: impl Display) -> Result<Vec<u8>> {
+    let bytes = index(blocks).saturating_mul(BLOCK_SIZE);
+    image.read(byte_of(blkaddr), bytes, at)
+}
+
+/// [`read`], into a buffer whose length says how much.
+pub fn read_into(image: &Image, buf: &mut [u8], blkaddr: u32, at: impl Display) -> Result<()> {
+    image.read_into(buf, byte_of(blkaddr), at)
+}
+
+fn byte_of(blkaddr: u32) -> u64 {
+    u64::from(blkaddr) << BLOCK_BITS
+}
+
+/// The `nth` block of a buffer of blocks, empty behind its end.
+pub fn nth(buf: &[u8], nth: u32) -> &[u8] {
+    let from = index(nth).saturating_mul(BLOCK_SIZE);
+    part(buf, from, BLOCK_SIZE)
+}
+
+/// `len` bytes from `from` on, empty where they are not there.
+pub fn part(buf: &[u8], from: usize, len: usize) -> &[u8] {
+    let end = from.saturating_add(len);
+    buf.get(from..end).unwrap_or_default()
+}
+
+/// A number as an index into memory.
+pub fn index(n: u32) -> usize {
+    usize::try_from(n).unwrap_or(usize::MAX)
+}
+
+/// The `u16` at `offset`, 0 behind the end of the block.
+pub fn u16_of(block: &[u8], offset: usize) -> u16 {
+    le::u16_at(block, offset).unwrap_or(0)
+}
+
+/// The `u32` at `offset`, 0 behind the end of the block.
+pub fn u32_of(block: &[u8], offset: usize) -> u32 {
+    le::u32_at(block, offset).unwrap_or(0)
+}
+
+/// The `u64` at `offset`, 0 behind the end of the block.
+pub fn u64_of(block: &[u8], offset: usize) -> u64 {
+    le::u64_at(block, offset).unwrap_or(0)
+}
+
+/// All the `u32` of an array on the disk.
+pub fn u32s(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
+    let (words, _) = bytes.as_chunks::<4>();
+    words.iter().map(|word| u32::from_le_bytes(*word))
+}

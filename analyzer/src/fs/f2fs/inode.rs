@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `struct f2fs_inode`: the file, its first addresses, or its contents.
+//!
+//! ```text
+//! i_addr[923]: │ extra attributes │ addresses, or (after one word) inline contents │ inline xattr │
+//! ```
+
+use super::block::{index, part, u16_of, u32_of, u32s};
+use super::crc;
+use super::node::INODE_CHILDREN;
+use super::superblock::{SuperBlock, feature};
+
+/// File types in `i_mode`.
+pub mod mode {
+    pub const S_IFMT: u16 = 0xf000;
+    pub const S_IFDIR: u16 = 0x4000;
+    pub const S_IFREG: u16 = 0x8000;
+    pub const S_IFLNK: u16 = 0xa000;
+}
+
+/// Bits of `i_inline`.
+mod inline {
+    pub const XATTR: u8 = 0x1;
+    pub const DATA: u8 = 0x2;
+    pub const DENTRY: u8 = 0x4;
+    pub const EXTRA_ATTR: u8 = 0x20;
+}
+
+const FADVISE_ENCRYPT_BIT: u8 = 0x4;
+const F2FS_COMPR_FL: u32 = 0x4;
+const F2FS_NAME_LEN: usize = 255;
+/// Offsets in the block.
+const I_ADDR: usize = 360;
+const I_INODE_CHECKSUM: usize = 368;
+const I_NID: usize = 4052;
+/// Words of `i_addr`; those of inline xattr if the inode does not say.
+const DEF_ADDRS_PER_INODE: usize = 923;
+const DEFAULT_INLINE_XATTR_ADDRS: usize = 50;
+/// Bytes of the extra attributes up to the checksum, and up to the compression's.
+const WITH_CHECKSUM: usize = 12;
+const WITH_COMPRESSION: usize = 36;
+
+/// What stays known of an inode when its block is forgotten.
+#[derive(Clone, Copy, Debug)]
+pub struct InodeRecord {
+    pub ino: u32,
+    pub i_generation: u32,
+    pub i_mode: u16,
+    /// `ADDRS_PER_INODE`.
+    pub addrs: u16,
+    /// log2 of the blocks of a cluster, if the file is compressed.
+    pub i_log_cluster_size: Option<u8>,
+    pub is_encrypted: bool,
+}
+
+impl InodeRecord {
+    /// Whether the inode is of this type.
+    pub fn is(&self, kind: u16) -> bool {
+        self.i_mode & mode::S_IFMT == kind
+    }
+}
+
+/// An inode's block.
+pub struct Inode<'a> {
+    block: &'a [u8],
+    /// Words of `i_addr` before and behind the addresses.
+    extra: usize,
+    xattr: usize,
+    pub record: InodeRecord,
+}
+
+impl<'a> Inode<'a> {
+    /// Reads the fields; says what is wrong with them.
+    pub fn parse(sb: &SuperBlock, ino: u32, block: &'a [u8]) -> Result<Inode<'a>, String> {
+        let byte = |offset| block.get(offset).copied().unwrap_or(0);
+        let i_inline = byte(3);
+        let extra_isize = match i_inline & inline::EXTRA_ATTR {
+            0 => 0,
+            _ => usize::from(u16_of(block, I_ADDR)),
+        };
+        let xattr = if sb.has(feature::FLEXIBLE_INLINE_XATTR) {
+            usize::from(u16_of(block, I_ADDR.saturating_add(2)))
+        } else if i_inline & (inline::XATTR | inline::DENTRY) != 0 {
+            DEFAULT_INLINE_XATTR_ADDRS
+        } else {
+            0
+        };
+        let extra = extra_isize / 4;
+        let words = extra.checked_add(xattr);
+        let addrs = words.and_then(|words| DEF_ADDRS_PER_INODE.checked_sub(words));
+        let addrs = addrs.filter(|&addrs| addrs > 1 && extra_isize % 4 == 0);
+        let Some(addrs) = addrs.and_then(|addrs| u16::try_from(addrs).ok()) else {
+            return Err(format!(
+                "{extra_isize} bytes of extra attributes, {xattr} words of xattr"
+            ));
+        };
+        let has_checksum = sb.has(feature::INODE_CHKSUM) && extra_isize >= WITH_CHECKSUM;
+        if has_checksum && checksum(sb, ino, block) != u32_of(block, I_INODE_CHECKSUM) {
+            return Err("wrong checksum".into());
+        }
+        let i_mode = u16_of(block, 0);
+        let is_compressed = i_mode & mode::S_IFMT == mode::S_IFREG
+            && sb.has(feature::COMPRESSION)
+            && extra_isize >= WITH_COMPRESSION
+            && u32_of(block, 80) & F2FS_COMPR_FL != 0;
+        let i_log_cluster_size = is_compressed.then(|| byte(393));
+        if let Some(log) = i_log_cluster_size.filter(|log| !(2..=8).contains(log)) {
+            return Err(format!("compressed clusters of 2^{log} blocks"));
+        }
+        let record = InodeRecord {
+            ino,
+            i_generation: u32_of(block, 68),
+            i_mode,
+            addrs: whole_clusters(addrs, i_log_cluster_size),
+            i_log_cluster_size,
+            is_encrypted: byte(2) & FADVISE_ENCRYPT_BIT != 0,
+        };
+        let inode = Inode {
+            block,
+            extra,
+            xattr,
+            record,
+        };
+        Ok(inode)
+    }
+
+    fn has_inline(&self, bit: u8) -> bool {
+        self.block
+            .get(3)
+            .is_some_and(|i_inline| i_inline & bit != 0)
+    }
+
+    /// Whether its contents are in the inode, as far as they are not directory entries.
+    pub fn has_inline_data(&self) -> bool {
+        self.has_inline(inline::DATA)
+    }
+
+    /// The addresses of the first blocks of its contents. Devices keep their number there.
+    pub fn addrs(&self) -> impl Iterator<Item = u32> + 'a {
+        let has = [mode::S_IFDIR, mode::S_IFREG, mode::S_IFLNK].map(|kind| self.record.is(kind));
+        let inline = self.has_inline(inline::DATA | inline::DENTRY);
+        let len = if has.contains(&true) && !inline {
+            self.record.addrs
+        } else {
+            0
+        };
+        let from = self.extra.saturating_mul(4).saturating_add(I_ADDR);
+        u32s(part(self.block, from, usize::from(len).saturating_mul(4)))
+    }
+
+    /// The directory entries that are in the inode.
+    pub fn inline_dentry(&self) -> Option<&'a [u8]> {
+        let inline = self.record.is(mode::S_IFDIR) && self.has_inline(inline::DENTRY);
+        // The first word is reserved.
+        let before = self.extra.saturating_add(1);
+        let words = DEF_ADDRS_PER_INODE
+            .checked_sub(before)?
+            .checked_sub(self.xattr)?;
+        let from = before.saturating_mul(4).saturating_add(I_ADDR);
+        inline.then(|| part(self.block, from, words.saturating_mul(4)))
+    }
+
+    /// The nodes it leads to, each with its offset in the tree.
+    pub fn children(&self) -> impl Iterator<Item = (u32, u32)> + 'a {
+        let nids = u32s(part(self.block, I_NID, 20));
+        INODE_CHILDREN
+            .into_iter()
+            .zip(nids)
+            .filter(|(_, nid)| *nid != 0)
+    }
+
+    /// The node of its extended attributes, 0 if there is none.
+    pub fn i_xattr_nid(&self) -> u32 {
+        u32_of(self.block, 76)
+    }
+
+    /// The directory and the name it was made with.
+    pub fn born(&self) -> (u32, &'a [u8]) {
+        let len = index(u32_of(self.block, 88)).min(F2FS_NAME_LEN);
+        (u32_of(self.block, 84), part(self.block, 92, len))
+    }
+}
+
+/// `addrs` addresses, without those that make no whole cluster.
+pub fn whole_clusters(addrs: u16, i_log_cluster_size: Option<u8>) -> u16 {
+    let log = u32::from(i_log_cluster_size.unwrap_or(0));
+    addrs.wrapping_shr(log).wrapping_shl(log)
+}
+
+/// `f2fs_inode_chksum`: number and generation, then the block, its own field as zeros.
+fn checksum(sb: &SuperBlock, ino: u32, block: &[u8]) -> u32 {
+    let behind = I_INODE_CHECKSUM.saturating_add(4);
+    let parts = [
+        &ino.to_le_bytes(),
+        part(block, 68, 4),
+        part(block, 0, I_INODE_CHECKSUM),
+        &[0; 4],
+        block.get(behind..).unwrap_or_default(),
+    ];
+    parts.into_iter().fold(sb.chksum_seed, crc::crc32)
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Roll-forward: what fsync wrote after the checkpoint, as the next mount will find it.
+//!
+//! ```text
+//! checkpoint │ inode 7 │ node 7/1 F │ inode 9 DF │ node 7/2 │ …      F fsync, D new name
+//!              next_blkaddr ──────→ ──────────→ ─────────→
+//! ```
+//! Counts: of every inode, the nodes up to its last F (kernel: `find_fsync_dnodes`,
+//! `recover_data`). The nodes bring addresses; the tree above them stays the checkpoint's. Where
+//! the kernel gives up with an error it mounts without any of it, and so does this.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::super::Notices;
+use super::super::image::Image;
+use super::bits::Bits;
+use super::block::{self, BLOCK_SIZE, COMPRESS_ADDR, NEW_ADDR, NULL_ADDR, u32s};
+use super::checkpoint::{Checkpoint, flag};
+use super::inode::Inode;
+use super::nat::{Nat, NatEntry};
+use super::node::{Footer, Level, N, XATTR_NODE_OFFSET};
+use super::superblock::{SuperBlock, feature};
+
+/// What is newer than the checkpoint.
+#[derive(Debug, Default)]
+pub struct Recovery {
+    /// The nodes that count, by inode and offset.
+    pub nodes: Vec<NatEntry>,
+    /// New names.
+    pub names: Vec<NewName>,
+    places: HashSet<(u32, u32)>,
+    truncated: HashSet<u32>,
+}
+
+/// A directory entry that the mount will make.
+#[derive(Clone, Debug)]
+pub struct NewName {
+    pub parent: u32,
+    pub name: Box<[u8]>,
+    pub ino: u32,
+}
+
+impl Recovery {
+    /// Follows the chain from the next free block of the log of warm nodes.
+    pub fn read(
+        image: &Image,
+        sb: &SuperBlock,
+        cp: &Checkpoint,
+        nat: &Nat,
+        notices: &mut Notices,
+    ) -> Recovery {
+        if cp.has(flag::DISABLED) || sb.has(feature::RO) {
+            return Recovery::default();
+        }
+        let (segno, blkoff) = cp.warm_node;
+        let Some(start) = sb.blkaddr(segno, blkoff) else {
+            notices.push(format!(
+                "checkpoint: its log of warm nodes is at block {blkoff} of segment {segno}"
+            ));
+            return Recovery::default();
+        };
+        let recovered = chain(image, sb, cp, start).and_then(|chain| recover(&chain, nat));
+        let recovery = match recovered {
+            Ok(recovery) => recovery,
+            Err(what) => {
+                notices.push(format!(
+                    "what was written after the checkpoint is left out: {what}"
+                ));
+                return Recovery::default();
+            }
+        };
+        if !recovery.nodes.is_empty() {
+            let files: HashSet<u32> = recovery.nodes.iter().map(|node| node.ino).collect();
+            let (nodes, files) = (recovery.nodes.len(), files.len());
+            notices.push(format!(
+                "{nodes} nodes of {files} files, written after the checkpoint, were found through \
+                 the node chain"
+            ));
+        }
+        recovery
+    }
+
+    /// Whether a node of the checkpoint is replaced, or truncated away.
+    pub fn replaces(&self, ino: u32, ofs: u32) -> bool {
+        let is_child = ofs != 0 && ofs != XATTR_NODE_OFFSET;
+        self.places.contains(&(ino, ofs)) || is_child && self.truncates(ino)
+    }
+
+    /// Whether all nodes below an inode of the checkpoint are gone.
+    pub fn truncates(&self, ino: u32) -> bool {
+        self.truncated.contains(&ino)
+    }
+}
+
+/// A node of the chain.
+struct Step {
+    blkaddr: u32,
+    footer: Footer,
+    /// For an inode: its contents are inside.
+    is_inline: bool,
+    /// For an inode with a new name: directory and name.
+    born: Option<(u32, Box<[u8]>)>,
+}
+
+/// All nodes written since the checkpoint, in order.
+fn chain(image: &Image, sb: &SuperBlock, cp: &Checkpoint, start: u32) -> Result<Vec<Step>, String> {
+    let mut steps = Vec::new();
+    let mut seen = Bits::new(sb.main_blocks());
+    let mut blkaddr = start;
+    let mut buf = vec![0; BLOCK_SIZE];
+    while let Some(n) = sb.in_main(blkaddr) {
+        let at = format_args!("node chain, block {blkaddr}");
+        block::read_into(image, &mut buf, blkaddr, at).map_err(|error| error.to_string())?;
+        let footer = Footer::of(&buf);
+        if !cp.is_followed_by(footer.cp_ver) {
+            break;
+        }
+        if !seen.set(n) {
+            return Err(format!(
+                "the chain of nodes bites its tail at block {blkaddr}"
+            ));
+        }
+        steps.push(step(sb, blkaddr, footer, &buf)?);
+        blkaddr = footer.next_blkaddr;
+    }
+    Ok(steps)
+}
+
+fn step(sb: &SuperBlock, blkaddr: u32, footer: Footer, block: &[u8]) -> Result<Step, String> {
+    let bad = |what: String| format!("block {blkaddr}, inode {}: {what}", footer.ino);
+    let mut step = Step {
+        blkaddr,
+        footer,
+        is_inline: false,
+        born: None,
+    };
+    let is_inside = |addr: u32| {
+        [NULL_ADDR, NEW_ADDR, COMPRESS_ADDR].contains(&addr) || sb.in_main(addr).is_some()
+    };
+    let inside = match Level::of(footer.ofs) {
+        Some(Level::Inode) if footer.is_inode() => {
+            let inode = Inode::parse(sb, footer.ino, block).map_err(bad)?;
+            step.is_inline = inode.has_inline_data();
+            step.born = footer.is_dent.then(|| {
+                let (parent, name) = inode.born();
+                (parent, name.into())
+            });
+            inode.addrs().all(is_inside)
+        }
+        Some(Level::Direct) if !footer.is_inode() => {
+            u32s(block).take(block::index(N)).all(is_inside)
+        }
+        Some(Level::Xattr) if !footer.is_inode() => true,
+        _ => return Err(bad(format!("no direct node, offset {}", footer.ofs))),
+    };
+    if !inside {
+        return Err(bad("an address outside the main area".into()));
+    }
+    Ok(step)
+}
+
+/// How far an inode is recovered.
+struct Fsynced {
+    /// The last step that is marked.
+    last: usize,
+    /// The last one that brings a name.
+    last_dentry: Option<usize>,
+}
+
+/// `find_fsync_dnodes`: which inodes, and up to where.
+fn fsynced(chain: &[Step], nat: &Nat) -> Result<HashMap<u32, Fsynced>, String> {
+    let mut files: HashMap<u32, Fsynced> = HashMap::new();
+    for (nth, step) in chain
+        .iter()
+        .enumerate()
+        .filter(|(_, step)| step.footer.is_fsync)
+    {
+        let ino = step.footer.ino;
+        let makes_it = step.born.is_some();
+        if !files.contains_key(&ino) {
+            if makes_it && nat.get(ino).is_some() {
+                return Err(format!("inode {ino} is new, and in the checkpoint"));
+            }
+            // Its inode may come later, with a name.
+            if !makes_it && !nat.is_inode(ino) {
+                continue;
+            }
+        }
+        let file = files.entry(ino).or_insert(Fsynced {
+            last: nth,
+            last_dentry: None,
+        });
+        file.last = nth;
+        if makes_it {
+            file.last_dentry = Some(nth);
+        }
+    }
+    Ok(files)
+}
+
+/// `recover_data`: takes over the nodes one after the other.
+fn recover(chain: &[Step], nat: &Nat) -> Result<Recovery, String> {
+    let files = fsynced(chain, nat)?;
+    let mut recovery = Recovery::default();
+    let mut current: BTreeMap<(u32, u32), NatEntry> = BTreeMap::new();
+    for (nth, step) in chain.iter().enumerate() {
+        let Footer { nid, ino, ofs, .. } = step.footer;
+        let Some(file) = files.get(&ino).filter(|file| nth <= file.last) else {
+            continue;
+        };
+        if file.last_dentry == Some(nth) {
+            recovery.names.extend(new_name(step, nat)?);
+        }
+        if step.is_inline {
+            // The contents moved into the inode.
+            let children = (ino, 1)..(ino, XATTR_NODE_OFFSET);
+            let gone: Vec<_> = current.range(children).map(|(place, _)| *place).collect();
+            gone.iter().for_each(|place| {
+                current.remove(place);
+            });
+            recovery.truncated.insert(ino);
+        }
+        let blkaddr = step.blkaddr;
+        current.insert((ino, ofs), NatEntry { nid, ino, blkaddr });
+    }
+    recovery.places = current.keys().copied().collect();
+    recovery.nodes = current.into_values().collect();
+    Ok(recovery)
+}
+
+/// `recover_dentry`.
+fn new_name(step: &Step, nat: &Nat) -> Result<Option<NewName>, String> {
+    let Some((parent, name)) = step.born.clone() else {
+        return Ok(None);
+    };
+    let ino = step.footer.ino;
+    if !nat.is_inode(parent) {
+        return Err(format!(
+            "inode {ino}: its directory {parent} does not exist"
+        ));
+    }
+    Ok(Some(NewName { parent, name, ino }))
+}

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Reads every node once, in the order of the disk, and keeps a few bytes of each.
+
+use std::collections::HashMap;
+
+use super::super::Notices;
+use super::super::image::Image;
+use super::bits::Bits;
+use super::block::{self, BLOCK_SIZE, COMPRESS_ADDR, NEW_ADDR, NULL_ADDR, SEG_BITS, u32s};
+use super::dentry::{self, Entry};
+use super::inode::{Inode, InodeRecord};
+use super::nat::NatEntry;
+use super::node::{self, Footer, Level, N, XATTR_NODE_OFFSET};
+use super::recovery::Recovery;
+use super::superblock::SuperBlock;
+
+/// A node, and the part of [`Scan::runs`] that it holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Node {
+    pub ino: u32,
+    pub ofs: u32,
+    pub nid: u32,
+    pub blkaddr: u32,
+    pub is_fsync: bool,
+    /// Written after the checkpoint.
+    pub is_recovered: bool,
+    runs: u16,
+    first_run: usize,
+}
+
+/// Addresses of an inode or a direct node that follow one another. A compressed cluster begins
+/// with a run of no blocks at `COMPRESS_ADDR`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Number of the first address.
+    pub index: u16,
+    pub blocks: u16,
+    pub blkaddr: u32,
+}
+
+/// That one node leads to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ref {
+    pub ino: u32,
+    pub ofs: u32,
+    pub nid: u32,
+    /// nid of the node it stands in.
+    pub from: u32,
+}
+
+/// What was found.
+#[derive(Default)]
+pub struct Scan {
+    pub nodes: Vec<Node>,
+    pub inodes: Vec<InodeRecord>,
+    pub refs: Vec<Ref>,
+    /// Entries of directories inside of inodes.
+    pub inline: HashMap<u32, Vec<Entry>>,
+    runs: Vec<Run>,
+}
+
+impl Scan {
+    /// The addresses that a node of this scan holds.
+    pub fn runs(&self, node: &Node) -> &[Run] {
+        let end = node.first_run.saturating_add(node.runs.into());
+        self.runs.get(node.first_run..end).unwrap_or_default()
+    }
+
+    /// An inode by number, once they are sorted.
+    pub fn inode(&self, ino: u32) -> Option<&InodeRecord> {
+        let at = self.inodes.binary_search_by_key(&ino, |inode| inode.ino);
+        at.ok().and_then(|at| self.inodes.get(at))
+    }
+}
+
+/// The way to a [`Scan`].
+pub struct Scanner<'a> {
+    pub image: &'a Image,
+    pub sb: &'a SuperBlock,
+    pub recovery: &'a Recovery,
+    /// What is in use; loses what the recovery replaces.
+    pub valid: &'a mut Bits,
+    pub notices: &'a mut Notices,
+    pub scan: Scan,
+}
+
+impl Scanner<'_> {
+    /// Reads the nodes that were written after the checkpoint, then those in the NAT.
+    pub fn read(mut self, entries: &[NatEntry]) -> Scan {
+        let mut buf = vec![0; BLOCK_SIZE];
+        for &NatEntry { nid, ino, blkaddr } in &self.recovery.nodes {
+            if self.read_blocks(&mut buf, blkaddr) {
+                self.node(NatEntry { nid, ino, blkaddr }, &buf, true);
+            }
+        }
+        // A segment holds nodes only, or data only.
+        let sb = self.sb;
+        let segment = |entry: &NatEntry| sb.in_main(entry.blkaddr).unwrap_or(0) >> SEG_BITS;
+        for entries in entries.chunk_by(|a, b| segment(a) == segment(b)) {
+            self.segment(entries, &mut buf);
+        }
+        self.scan
+    }
+
+    /// Reads from the first of these nodes to the last.
+    fn segment(&mut self, entries: &[NatEntry], buf: &mut Vec<u8>) {
+        let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
+            return;
+        };
+        let blocks = last.blkaddr.saturating_sub(first.blkaddr).saturating_add(1);
+        buf.resize(block::index(blocks).saturating_mul(BLOCK_SIZE), 0);
+        let whole = block::read_into(self.image, buf, first.blkaddr, "nodes").is_ok();
+        let mut single = vec![0; BLOCK_SIZE];
+        for &entry in entries {
+            let nth = entry.blkaddr.saturating_sub(first.blkaddr);
+            if whole {
+                self.node(entry, block::nth(buf, nth), false);
+            } else if self.read_blocks(&mut single, entry.blkaddr) {
+                self.node(entry, &single, false);
+            }
+        }
+    }
+
+    fn read_blocks(&mut self, buf: &mut Vec<u8>, blkaddr: u32) -> bool {
+        buf.resize(BLOCK_SIZE, 0);
+        let read = block::read_into(
+            self.image,
+            buf,
+            blkaddr,
+            format_args!("node at block {blkaddr}"),
+        );
+        read.map_err(|error| self.notices.push(error.to_string()))
+            .is_ok()
+    }
+
+    fn node(&mut self, entry: NatEntry, block: &[u8], is_recovered: bool) {
+        let NatEntry { nid, ino, blkaddr } = entry;
+        let footer = Footer::of(block);
+        let level = Level::of(footer.ofs);
+        let is_sound = level.is_some_and(|level| (level == Level::Inode) == footer.is_inode());
+        if (footer.nid, footer.ino) != (nid, ino) || !is_sound {
+            self.notices.push(format!(
+                "node {nid} of inode {ino}: block {blkaddr} holds node {} of inode {}, offset {}",
+                footer.nid, footer.ino, footer.ofs
+            ));
+            return;
+        }
+        let is_replaced = !is_recovered && self.recovery.replaces(ino, footer.ofs);
+        let first_run = self.scan.runs.len();
+        let bad = match level {
+            Some(Level::Inode) => match self.inode(ino, block, is_recovered, is_replaced) {
+                Ok(bad) => bad,
+                Err(what) => return self.notices.push(format!("inode {ino}: {what}")),
+            },
+            Some(Level::Direct) => self.addresses(u32s(block).take(block::index(N))),
+            Some(Level::Indirect | Level::Double) => {
+                self.children(footer.ofs, ino, nid, block);
+                0
+            }
+            _ => 0,
+        };
+        if is_replaced {
+            return self.release(blkaddr, first_run);
+        }
+        if bad > 0 {
+            self.notices.push(format!(
+                "inode {ino}: node {nid} has {bad} addresses outside the main area"
+            ));
+        }
+        let runs = self.scan.runs.len().saturating_sub(first_run);
+        self.scan.nodes.push(Node {
+            ino,
+            ofs: footer.ofs,
+            nid,
+            blkaddr,
+            is_fsync: footer.is_fsync,
+            is_recovered,
+            runs: u16::try_from(runs).unwrap_or(u16::MAX),
+            first_run,
+        });
+    }
+
+    fn inode(
+        &mut self,
+        ino: u32,
+        block: &[u8],
+        is_recovered: bool,
+        is_replaced: bool,
+    ) -> Result<usize, String> {
+        let inode = Inode::parse(self.sb, ino, block)?;
+        let bad = self.addresses(inode.addrs());
+        // The recovery brings addresses and keeps the tree: the checkpoint's inode has it.
+        if !is_recovered {
+            let xattr = Some((XATTR_NODE_OFFSET, inode.i_xattr_nid())).filter(|(_, nid)| *nid != 0);
+            let children = inode.children().filter(|_| !self.recovery.truncates(ino));
+            let refs = children.chain(xattr).map(|(ofs, nid)| Ref {
+                ino,
+                ofs,
+                nid,
+                from: ino,
+            });
+            self.scan.refs.extend(refs);
+        }
+        if !is_replaced {
+            self.scan.inodes.push(inode.record);
+            if let Some(area) = inode.inline_dentry() {
+                let mut entries = Vec::new();
+                if let Err(slot) = dentry::in_inode(area, &mut entries) {
+                    self.notices.push(format!(
+                        "inode {ino}: inline directory: bad entry in slot {slot}"
+                    ));
+                }
+                self.scan.inline.insert(ino, entries);
+            }
+        }
+        Ok(bad)
+    }
+
+    fn children(&mut self, ofs: u32, ino: u32, nid: u32, block: &[u8]) {
+        let nids = (0..N).zip(u32s(block)).filter(|(_, nid)| *nid != 0);
+        let refs = nids.filter_map(|(slot, child)| {
+            let ofs = node::child(ofs, slot)?;
+            Some(Ref {
+                ino,
+                ofs,
+                nid: child,
+                from: nid,
+            })
+        });
+        self.scan.refs.extend(refs);
+    }
+
+    /// Notes addresses as runs; says how many cannot be.
+    fn addresses(&mut self, addrs: impl Iterator<Item = u32>) -> usize {
+        let first = self.scan.runs.len();
+        let runs = &mut self.scan.runs;
+        let mut bad = 0usize;
+        for (index, blkaddr) in (0u16..).zip(addrs) {
+            if blkaddr == NULL_ADDR || blkaddr == NEW_ADDR {
+                continue;
+            }
+            if blkaddr != COMPRESS_ADDR && self.sb.in_main(blkaddr).is_none() {
+                bad = bad.saturating_add(1);
+                continue;
+            }
+            let is_first = runs.len() == first;
+            match runs.last_mut().filter(|_| !is_first) {
+                Some(last) if last.goes_on(index, blkaddr) => {
+                    last.blocks = last.blocks.saturating_add(1);
+                }
+                _ => {
+                    let blocks = u16::from(blkaddr != COMPRESS_ADDR);
+                    runs.push(Run {
+                        index,
+                        blocks,
+                        blkaddr,
+                    });
+                }
+            }
+        }
+        bad
+    }
+
+    /// A node of the checkpoint that the recovery replaces is in use no more, nor what it held.
+    fn release(&mut self, blkaddr: u32, first_run: usize) {
+        let node = Run {
+            index: 0,
+            blocks: 1,
+            blkaddr,
+        };
+        for run in self.scan.runs.drain(first_run..).chain([node]) {
+            if let Some(n) = self.sb.in_main(run.blkaddr) {
+                (n..n.saturating_add(run.blocks.into())).for_each(|n| self.valid.clear(n));
+            }
+        }
+    }
+}
+
+impl Run {
+    fn goes_on(&self, index: u16, blkaddr: u32) -> bool {
+        self.blocks > 0
+            && self.index.saturating_add(self.blocks) == index
+            && self.blkaddr.saturating_add(self.blocks.into()) == blkaddr
+    }
+}

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `struct f2fs_super_block`: the areas of the disk.
+
+use super::super::image::Image;
+use super::super::{Error, Notices, Result};
+use super::block::{BLOCK_BITS, BLOCKS_PER_SEG, SEG_BITS, part, u32_of, u64_of};
+use super::crc;
+
+/// Bits of `feature`.
+pub mod feature {
+    pub const INODE_CHKSUM: u32 = 0x20;
+    pub const FLEXIBLE_INLINE_XATTR: u32 = 0x40;
+    pub const QUOTA_INO: u32 = 0x80;
+    pub const SB_CHKSUM: u32 = 0x800;
+    pub const COMPRESSION: u32 = 0x2000;
+    pub const RO: u32 = 0x4000;
+    pub const DEVICE_ALIAS: u32 = 0x8000;
+    /// encrypt to compression, ro, device_alias, packed_ssa, encrypted_inline_data.
+    pub const KNOWN: u32 = 0x3ffff;
+}
+
+const F2FS_SUPER_MAGIC: u32 = 0xf2f5_2010;
+/// The two copies, in bytes from the start of the filesystem.
+const COPIES: [u64; 2] = [1024, 4096 + 1024];
+const SIZE: usize = 3072;
+const CRC_OFFSET: usize = 3068;
+
+/// `NR_CURSEG_PERSIST_TYPE` logs have a summary in a checkpoint of `F2FS_CP_PACKS` own blocks.
+const CP_BLOCKS: u32 = 2 + 6;
+const SIT_ENTRY_PER_BLOCK: u64 = 55;
+
+/// The fields used here, under the kernel's names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SuperBlock {
+    /// Blocks of the filesystem.
+    pub block_count: u64,
+    pub segment_count_ckpt: u32,
+    pub segment_count_sit: u32,
+    pub segment_count_nat: u32,
+    pub segment_count_ssa: u32,
+    pub segment_count_main: u32,
+    pub cp_blkaddr: u32,
+    pub sit_blkaddr: u32,
+    pub nat_blkaddr: u32,
+    pub ssa_blkaddr: u32,
+    pub main_blkaddr: u32,
+    pub root_ino: u32,
+    /// Blocks of the checkpoint's bitmaps behind its first block.
+    pub cp_payload: u32,
+    pub feature: u32,
+    /// User, group and project quota inodes; 0 where there is none.
+    pub qf_ino: [u32; 3],
+    /// What the inodes' checksums start from.
+    pub chksum_seed: u32,
+}
+
+/// Why a copy is not used.
+enum Fault {
+    Corrupt(String),
+    Unsupported(String),
+}
+
+impl SuperBlock {
+    /// Reads both copies, and takes the first that is sound, as the kernel does.
+    pub fn read(image: &Image, notices: &mut Notices) -> Result<SuperBlock> {
+        let [first, second] = COPIES.map(|offset| read_copy(image, offset));
+        let sb = match (first, second) {
+            (Ok(first), Ok(second)) => {
+                if first != second {
+                    notices.push("the two superblocks differ, the first is used");
+                }
+                first
+            }
+            (Ok(sb), Err(error)) => {
+                notices.push(format!("the second superblock is bad: {error}"));
+                sb
+            }
+            (Err(error), Ok(sb)) => {
+                notices.push(format!("the first superblock is bad: {error}"));
+                sb
+            }
+            // A copy that tells what is not supported is a better one than garbage.
+            (Err(Error::Corrupt { .. }), Err(error @ Error::Unsupported { .. }))
+            | (Err(error), Err(_)) => return Err(error),
+        };
+        let unknown = sb.feature & !feature::KNOWN;
+        if unknown != 0 {
+            notices.push(format!("unknown feature bits {unknown:#x}"));
+        }
+        Ok(sb)
+    }
+
+    fn parse(buf: &[u8], image_bytes: u64) -> std::result::Result<SuperBlock, Fault> {
+        let u32 = |offset| u32_of(buf, offset);
+        let corrupt = |what: &str| Err(Fault::Corrupt(what.to_owned()));
+        if u32(0) != F2FS_SUPER_MAGIC {
+            return corrupt("no magic number");
+        }
+        let log_blocksize = u32(16);
+        if (13..=16).contains(&log_blocksize) {
+            let bytes = 1u32.wrapping_shl(log_blocksize);
+            let what = format!("blocks of {bytes} bytes, as kernels with such pages make them");
+            return Err(Fault::Unsupported(what));
+        }
+        let feature = u32(2180);
+        if feature & feature::SB_CHKSUM != 0 && !is_crc_valid(buf) {
+            return corrupt("wrong checksum");
+        }
+        let sectors = u32(8).checked_add(u32(12));
+        let sizes = (log_blocksize, u32(20), sectors);
+        if sizes != (BLOCK_BITS, SEG_BITS, Some(BLOCK_BITS)) {
+            return corrupt("block, segment or sector size out of range");
+        }
+        let sb = SuperBlock {
+            block_count: u64_of(buf, 36),
+            segment_count_ckpt: u32(52),
+            segment_count_sit: u32(56),
+            segment_count_nat: u32(60),
+            segment_count_ssa: u32(64),
+            segment_count_main: u32(68),
+            cp_blkaddr: u32(76),
+            sit_blkaddr: u32(80),
+            nat_blkaddr: u32(84),
+            ssa_blkaddr: u32(88),
+            main_blkaddr: u32(92),
+            root_ino: u32(96),
+            cp_payload: u32(1664),
+            feature,
+            qf_ino: [u32(2745), u32(2749), u32(2753)],
+            chksum_seed: crc::crc32(u32::MAX, part(buf, 108, 16)),
+        };
+        if u32(72) != sb.cp_blkaddr {
+            return corrupt("segment 0 is not the checkpoint's");
+        }
+        if (u32(100), u32(104), sb.root_ino) != (1, 2, 3) {
+            return corrupt("reserved inodes with unknown numbers");
+        }
+        // devs[0].path: there is a list of devices, even if this is the first of them.
+        if u32(2201) != 0 {
+            return Err(Fault::Unsupported("several devices".into()));
+        }
+        if feature & feature::DEVICE_ALIAS != 0 {
+            return Err(Fault::Unsupported("device aliasing".into()));
+        }
+        match sb.impossible(image_bytes) {
+            Some(what) => Err(Fault::Corrupt(what)),
+            None => Ok(sb),
+        }
+    }
+
+    /// What cannot be, of the areas.
+    fn impossible(&self, image_bytes: u64) -> Option<String> {
+        let ends = |blkaddr: u32, segments: u32| {
+            u64::from(segments)
+                .saturating_mul(BLOCKS_PER_SEG.into())
+                .saturating_add(blkaddr.into())
+        };
+        let areas = [
+            (
+                "checkpoint",
+                self.cp_blkaddr,
+                self.segment_count_ckpt,
+                self.sit_blkaddr,
+            ),
+            (
+                "SIT",
+                self.sit_blkaddr,
+                self.segment_count_sit,
+                self.nat_blkaddr,
+            ),
+            (
+                "NAT",
+                self.nat_blkaddr,
+                self.segment_count_nat,
+                self.ssa_blkaddr,
+            ),
+            (
+                "SSA",
+                self.ssa_blkaddr,
+                self.segment_count_ssa,
+                self.main_blkaddr,
+            ),
+        ];
+        for (area, at, segments, next) in areas {
+            if ends(at, segments) != u64::from(next) || segments == 0 {
+                return Some(format!(
+                    "{area}: {segments} segments at block {at}, before block {next}"
+                ));
+            }
+        }
+        let main_end = ends(self.main_blkaddr, self.segment_count_main);
+        let entries = u64::from(self.sit_blocks()).saturating_mul(SIT_ENTRY_PER_BLOCK);
+        let sums = u64::from(self.segment_count_ssa).saturating_mul(BLOCKS_PER_SEG.into());
+        let bytes = self.block_count.checked_mul(1 << BLOCK_BITS);
+        if main_end > self.block_count || main_end >= u64::from(u32::MAX) {
+            Some(format!(
+                "the main area ends at block {main_end} of {}",
+                self.block_count
+            ))
+        } else if bytes.is_none_or(|bytes| bytes > image_bytes) {
+            let blocks = self.block_count;
+            Some(format!(
+                "{blocks} blocks, but the image ends at byte {image_bytes}"
+            ))
+        } else if self.segment_count_ckpt < 2 || self.cp_blkaddr < 2 {
+            Some("no room for two checkpoints or two superblocks".into())
+        } else if !self.segment_count_sit.is_multiple_of(2)
+            || !self.segment_count_nat.is_multiple_of(2)
+        {
+            Some("no two copies of SIT and NAT".into())
+        } else if u64::from(self.segment_count_main) > entries.min(sums) {
+            Some(format!(
+                "{} segments, but SIT or SSA have fewer",
+                self.segment_count_main
+            ))
+        } else if self.segment_count_main == 0 {
+            Some("no main area".into())
+        } else if self.cp_payload >= BLOCKS_PER_SEG.saturating_sub(CP_BLOCKS) {
+            Some(format!(
+                "{} blocks of bitmaps in a checkpoint",
+                self.cp_payload
+            ))
+        } else {
+            None
+        }
+    }
+
+    /// Whether all these bits of `feature` are set.
+    pub fn has(&self, bits: u32) -> bool {
+        self.feature & bits == bits
+    }
+
+    /// Blocks of one copy of the SIT.
+    pub fn sit_blocks(&self) -> u32 {
+        (self.segment_count_sit / 2).saturating_mul(BLOCKS_PER_SEG)
+    }
+
+    /// Blocks of one copy of the NAT.
+    pub fn nat_blocks(&self) -> u32 {
+        (self.segment_count_nat / 2).saturating_mul(BLOCKS_PER_SEG)
+    }
+
+    /// Blocks of the main area.
+    pub fn main_blocks(&self) -> u32 {
+        self.segment_count_main.saturating_mul(BLOCKS_PER_SEG)
+    }
+
+    /// A block's number within the main area; None outside of it.
+    pub fn in_main(&self, blkaddr: u32) -> Option<u32> {
+        let n = blkaddr.checked_sub(self.main_blkaddr)?;
+        (n < self.main_blocks()).then_some(n)
+    }
+
+    /// The address of a block of the main area, by segment and offset; None outside of it.
+    pub fn blkaddr(&self, segno: u32, blkoff: u16) -> Option<u32> {
+        let blkoff = Some(u32::from(blkoff)).filter(|&blkoff| blkoff < BLOCKS_PER_SEG)?;
+        let n = segno.checked_mul(BLOCKS_PER_SEG)?.checked_add(blkoff)?;
+        let inside = n < self.main_blocks();
+        self.main_blkaddr.checked_add(n).filter(|_| inside)
+    }
+}
+
+fn read_copy(image: &Image, offset: u64) -> Result<SuperBlock> {
+    let at = format!("superblock at byte {offset}");
+    let buf = image.read(offset, SIZE, &at)?;
+    SuperBlock::parse(&buf, image.bytes()).map_err(|fault| match fault {
+        Fault::Corrupt(what) => image.corrupt(&at, what),
+        Fault::Unsupported(what) => image.unsupported(&at, what),
+    })
+}
+
+fn is_crc_valid(buf: &[u8]) -> bool {
+    let crc = crc::crc32(crc::SEED, part(buf, 0, CRC_OFFSET));
+    usize::try_from(u32_of(buf, 32)) == Ok(CRC_OFFSET) && u32_of(buf, CRC_OFFSET) == crc
+}
+
+#[cfg(test)]
+impl SuperBlock {
+    /// One segment pair of SIT, two of NAT.
+    pub fn for_tests(cp_payload: u32) -> SuperBlock {
+        SuperBlock {
+            block_count: 1 << 20,
+            segment_count_ckpt: 2,
+            segment_count_sit: 2,
+            segment_count_nat: 4,
+            segment_count_ssa: 1,
+            segment_count_main: 9,
+            cp_blkaddr: 512,
+            sit_blkaddr: 1536,
+            nat_blkaddr: 2560,
+            ssa_blkaddr: 4608,
+            main_blkaddr: 5120,
+            root_ino: 3,
+            cp_payload,
+            feature: 0,
+            qf_ino: [0; 3],
+            chksum_seed: 0,
+        }
+    }
+}

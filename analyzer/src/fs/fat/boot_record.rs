@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `struct fat_boot_sector`: what the layout follows from.
+//!
+//! It is read as Linux reads it (`fat_read_bpb` and `fat_fill_super` of fs/fat/inode.c): FAT32 is
+//! what has no 16-bit length of its FATs, and of the others the count of clusters tells FAT12
+//! from FAT16. Microsoft's fatgen103 lets the count alone decide; the two differ only where a
+//! FAT32 has less than 65525 clusters, as small test images have.
+
+use super::super::image::Image;
+use super::super::le::{u16_at, u32_at};
+use super::super::{Notices, Result};
+use super::chain::Run;
+
+/// Number of the first cluster: the entries 0 and 1 of the FAT stand for none.
+pub const FAT_START_ENT: u32 = 2;
+/// Bytes of a boot record that are looked at, whatever the size of its sector.
+const RECORD: usize = 512;
+/// Where FAT32's copy of the boot record is looked for when the first is no help.
+const BACKUP: u32 = 6;
+/// FAT12 and FAT16 have at most so many clusters, FAT32 as well.
+const MAX_FAT12: u32 = 0xff4;
+const MAX_FAT16: u32 = 0xfff4;
+const MAX_FAT32: u32 = 0x0fff_fff6;
+
+/// Width of an entry of the FAT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FatBits {
+    /// FAT12.
+    Twelve,
+    /// FAT16.
+    Sixteen,
+    /// FAT32, of which 28 bits count.
+    ThirtyTwo,
+}
+
+/// The fields used here, under the names of `struct msdos_sb_info`. All sectors are the
+/// filesystem's own, of `sector_size` bytes, and count from its start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BootRecord {
+    /// Bytes in a sector, 512 to 4096.
+    pub sector_size: u32,
+    pub sec_per_clus: u32,
+    pub fats: u32,
+    pub fat_bits: FatBits,
+    /// First sector of the first FAT: how many sectors are reserved.
+    pub fat_start: u32,
+    /// Sectors of one FAT.
+    pub fat_length: u32,
+    /// First sector of FAT12's and FAT16's root directory.
+    pub dir_start: u64,
+    /// First sector of cluster 2.
+    pub data_start: u64,
+    pub total_sectors: u32,
+    /// One past the number of the last cluster.
+    pub max_cluster: u32,
+    /// First cluster of FAT32's root directory.
+    pub root_cluster: u32,
+    /// FAT32: sector of the free-space hints.
+    pub fsinfo_sector: Option<u32>,
+    /// FAT32: sector of this record's copy.
+    pub backup: Option<u32>,
+    /// FAT32, mirroring off: the only FAT that is up to date.
+    pub active_fat: Option<u32>,
+}
+
+impl BootRecord {
+    /// Reads the boot record, or its backup where the first is damaged. Says in `notices` which,
+    /// and whether the volume was left dirty.
+    pub fn read(image: &Image, notices: &mut Notices) -> Result<BootRecord> {
+        let buf = image.read(0, RECORD, "boot record")?;
+        match Self::parse(&buf) {
+            Ok(boot) => {
+                boot.compare_backup(image, notices);
+                if boot.is_dirty(&buf) {
+                    notices.push("the volume is marked as in use, or as not cleanly unmounted");
+                }
+                Ok(boot)
+            }
+            Err(what) => {
+                let boot = Self::find_backup(image)
+                    .ok_or_else(|| image.corrupt("boot record", format!("not of a FAT: {what}")))?;
+                notices.push(format!(
+                    "the boot record is damaged ({what}), its backup in sector {BACKUP} is used"
+                ));
+                Ok(boot)
+            }
+        }
+    }
+
+    /// A FAT32's second record at its usual place, which depends on the size of the sectors. It
+    /// must say itself that it lies there: what is a boot record may be a file's contents.
+    fn find_backup(image: &Image) -> Option<BootRecord> {
+        [512u32, 1024, 2048, 4096].into_iter().find_map(|size| {
+            let at = u64::from(size).checked_mul(BACKUP.into())?;
+            let buf = image.read(at, RECORD, "backup of the boot record").ok()?;
+            let boot = Self::parse(&buf).ok()?;
+            (boot.sector_size == size && boot.backup == Some(BACKUP)).then_some(boot)
+        })
+    }
+
+    fn compare_backup(&self, image: &Image, notices: &mut Notices) {
+        let Some(sector) = self.backup else {
+            return;
+        };
+        let at = format!("backup of the boot record in sector {sector}");
+        let buf = match image.read(self.byte_of(sector.into()), RECORD, &at) {
+            Ok(buf) => buf,
+            Err(error) => return notices.push(error.to_string()),
+        };
+        match Self::parse(&buf) {
+            Ok(backup) if backup == *self => {}
+            Ok(_) => notices.push(format!(
+                "the boot record and its backup in sector {sector} differ, the first is used"
+            )),
+            Err(what) => notices.push(format!("the {at} is damaged ({what})")),
+        }
+    }
+
+    /// The error says what cannot be.
+    fn parse(buf: &[u8]) -> std::result::Result<BootRecord, String> {
+        let short = || "it is cut short".to_owned();
+        let u16 = |at| u16_at(buf, at).map(u32::from).ok_or_else(short);
+        let u32 = |at| u32_at(buf, at).ok_or_else(short);
+        let byte = |at: usize| buf.get(at).copied().map(u32::from).ok_or_else(short);
+
+        let sector_size = u16(11)?;
+        if !sector_size.is_power_of_two() || !(512..=4096).contains(&sector_size) {
+            return Err(format!("sectors of {sector_size} bytes"));
+        }
+        let sec_per_clus = byte(13)?;
+        if !sec_per_clus.is_power_of_two() {
+            return Err(format!("{sec_per_clus} sectors in a cluster"));
+        }
+        let (fat_start, fats, media) = (u16(14)?, byte(16)?, byte(21)?);
+        if fat_start == 0 || fats == 0 {
+            return Err(format!("{fat_start} reserved sectors, {fats} FATs"));
+        }
+        if media != 0xf0 && media < 0xf8 {
+            return Err(format!("medium {media:#x}"));
+        }
+        let is_fat32 = u16(22)? == 0;
+        let fat_length = if is_fat32 { u32(36)? } else { u16(22)? };
+        if fat_length == 0 {
+            return Err("FATs of 0 sectors".into());
+        }
+        let (dir_entries, per_sector) = (u16(17)?, sector_size >> 5);
+        if !dir_entries.is_multiple_of(per_sector) {
+            return Err(format!("{dir_entries} entries in the root directory"));
+        }
+        let total_sectors = if u16(19)? == 0 { u32(32)? } else { u16(19)? };
+        let fats_length = u64::from(fat_length).saturating_mul(fats.into());
+        let dir_start = fats_length.saturating_add(fat_start.into());
+        let dir_length = dir_entries.checked_div(per_sector).unwrap_or(0);
+        let data_start = dir_start.saturating_add(dir_length.into());
+        let mut boot = BootRecord {
+            sector_size,
+            sec_per_clus,
+            fats,
+            fat_bits: FatBits::ThirtyTwo,
+            fat_start,
+            fat_length,
+            dir_start,
+            data_start,
+            total_sectors,
+            max_cluster: 0,
+            root_cluster: 0,
+            fsinfo_sector: None,
+            backup: None,
+            active_fat: None,
+        };
+        boot.count_clusters(is_fat32)?;
+        if is_fat32 {
+            let flags = u16(40)?;
+            boot.root_cluster = u32(44)?;
+            boot.fsinfo_sector = Some(u16(48)?.max(1)).filter(|&sector| sector < fat_start);
+            boot.backup = Some(u16(50)?).filter(|&sector| sector > 0 && sector < fat_start);
+            boot.active_fat = Some(flags & 0xf).filter(|_| flags & 0x80 != 0);
+        }
+        Ok(boot)
+    }
+
+    /// Sets `fat_bits` and `max_cluster`. A FAT too short for all clusters makes the rest of them
+    /// unreachable.
+    fn count_clusters(&mut self, is_fat32: bool) -> std::result::Result<(), String> {
+        let sectors = u64::from(self.total_sectors);
+        let clusters = sectors
+            .checked_sub(self.data_start)
+            .and_then(|sectors| sectors.checked_div(self.sec_per_clus.into()))
+            .and_then(|clusters| u32::try_from(clusters).ok())
+            .ok_or_else(|| {
+                format!(
+                    "{sectors} sectors, but its data begin at {}",
+                    self.data_start
+                )
+            })?;
+        let (fat_bits, width, most) = match clusters {
+            _ if is_fat32 => (FatBits::ThirtyTwo, 32, MAX_FAT32),
+            ..=MAX_FAT12 => (FatBits::Twelve, 12, MAX_FAT12),
+            _ => (FatBits::Sixteen, 16, MAX_FAT16),
+        };
+        let bits = self.byte_of(self.fat_length.into()).saturating_mul(8);
+        let entries = u32::try_from(bits.checked_div(width).unwrap_or(0)).unwrap_or(u32::MAX);
+        self.fat_bits = fat_bits;
+        self.max_cluster = clusters.saturating_add(FAT_START_ENT).min(entries);
+        let clusters = self.max_cluster.saturating_sub(FAT_START_ENT);
+        if clusters > most {
+            return Err(format!("{clusters} clusters, at most {most} are possible"));
+        }
+        Ok(())
+    }
+
+    /// `FAT_STATE_DIRTY` of the boot record: Linux sets it while the volume is mounted.
+    fn is_dirty(&self, buf: &[u8]) -> bool {
+        let state = match self.fat_bits {
+            FatBits::ThirtyTwo => buf.get(65),
+            _ => buf.get(37),
+        };
+        state.is_some_and(|state| state & 1 != 0)
+    }
+
+    /// Bytes from the start of the filesystem to a sector.
+    pub fn byte_of(&self, sector: u64) -> u64 {
+        sector.saturating_mul(self.sector_size.into())
+    }
+
+    /// First sector of a cluster, which must be one of `FAT_START_ENT..max_cluster`.
+    pub fn sector_of(&self, cluster: u32) -> u64 {
+        u64::from(cluster.saturating_sub(FAT_START_ENT))
+            .saturating_mul(self.sec_per_clus.into())
+            .saturating_add(self.data_start)
+    }
+
+    /// The sectors of clusters, which all must be there.
+    pub fn sectors_of(&self, run: Run) -> std::ops::Range<u64> {
+        let end = run.cluster.saturating_add(run.clusters);
+        self.sector_of(run.cluster)..self.sector_of(end)
+    }
+
+    /// Bytes in a cluster, up to 512 KiB.
+    pub fn cluster_size(&self) -> u32 {
+        self.sector_size.saturating_mul(self.sec_per_clus)
+    }
+
+    /// log2 of the directory entries in a sector.
+    pub fn dir_per_block_bits(&self) -> u32 {
+        (self.sector_size >> 5).trailing_zeros()
+    }
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    reason = "a test may panic"
+)]
+mod tests {
+    use super::*;
+
+    /// A boot record with one reserved sector, one FAT, and these sectors behind them.
+    fn record(fat_length: (u16, u32), clusters: u32) -> Vec<u8> {
+        let (short, long) = fat_length;
+        let mut buf = vec![0; RECORD];
+        let total = 1 + u32::from(short) + long + clusters;
+        for (at, bytes) in [
+            (11, &512u16.to_le_bytes()[..]),
+            (13, &[1]),
+            (14, &1u16.to_le_bytes()),
+            (16, &[1]),
+            (21, &[0xf8]),
+            (22, &short.to_le_bytes()),
+            (32, &total.to_le_bytes()),
+            (36, &long.to_le_bytes()),
+        ] {
+            buf[at..at + bytes.len()].copy_from_slice(bytes);
+        }
+        buf
+    }
+
+    #[test]
+    fn the_count_of_clusters_tells_fat12_from_fat16() {
+        for (lengths, clusters, expected) in [
+            ((12, 0), 4084, Ok((FatBits::Twelve, 4084))),
+            ((16, 0), 4085, Ok((FatBits::Sixteen, 4085))),
+            ((256, 0), 65524, Ok((FatBits::Sixteen, 65524))),
+            (
+                (257, 0),
+                65525,
+                Err("65525 clusters, at most 65524 are possible"),
+            ),
+            // Linux does not ask a FAT32 for the 65525 clusters of fatgen103.
+            ((0, 512), 100, Ok((FatBits::ThirtyTwo, 100))),
+            ((0, 600), 65525, Ok((FatBits::ThirtyTwo, 65525))),
+            // A FAT that is too short: 2 * 512 * 8 / 12 and 2 * 256 entries.
+            ((2, 0), 4084, Ok((FatBits::Twelve, 680))),
+            ((2, 0), 4085, Ok((FatBits::Sixteen, 510))),
+            ((0, 0), 4085, Err("FATs of 0 sectors")),
+        ] {
+            let boot = BootRecord::parse(&record(lengths, clusters));
+            let told = boot.map(|boot| (boot.fat_bits, boot.max_cluster - FAT_START_ENT));
+            assert_eq!(told, expected.map_err(str::to_owned), "{lengths:?}");
+        }
+    }
+
+    #[test]
+    fn what_linux_refuses_is_refused() {
+        let sound = record((12, 0), 4000);
+        assert!(BootRecord::parse(&sound).is_ok());
+        for (at, byte, what) in [
+            (11, 1, "sectors of 513 bytes"),
+            (12, 0, "sectors of 0 bytes"),
+            (12, 1, "sectors of 256 bytes"),
+            (12, 0x20, "sectors of 8192 bytes"),
+            (13, 0, "0 sectors in a cluster"),
+            (13, 3, "3 sectors in a cluster"),
+            (14, 0, "0 reserved sectors, 1 FATs"),
+            (16, 0, "1 reserved sectors, 0 FATs"),
+            (17, 15, "15 entries in the root directory"),
+            (21, 0xf1, "medium 0xf1"),
+            (19, 12, "12 sectors, but its data begin at 13"),
+        ] {
+            let mut buf = sound.clone();
+            buf[at] = byte;
+            assert_eq!(BootRecord::parse(&buf), Err(what.into()));
+        }
+        assert!(BootRecord::parse(&sound[..300]).is_ok());
+        assert_eq!(
+            BootRecord::parse(&sound[..20]),
+            Err("it is cut short".into())
+        );
+    }
+}

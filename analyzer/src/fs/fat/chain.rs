@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The clusters of one file, one after the other.
+
+use super::bits::Bits;
+use super::table::{Entry, Table};
+
+/// Clusters that follow each other on the disk and in their file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// First cluster.
+    pub cluster: u32,
+    /// Length in clusters.
+    pub clusters: u32,
+}
+
+impl Run {
+    /// Its clusters, one by one.
+    pub fn members(&self) -> std::ops::Range<u32> {
+        self.cluster..self.cluster.saturating_add(self.clusters)
+    }
+}
+
+/// Where a chain stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// At its end.
+    End,
+    /// At its last cluster, which is marked as bad. Linux takes that for the end too.
+    Bad(u32),
+    /// Before a cluster that the FAT says is free.
+    Free(u32),
+    /// Before a number that no cluster has.
+    Outside(u32),
+    /// Before one of its own clusters.
+    Circle(u32),
+    /// Before a cluster of another file.
+    Taken(u32),
+}
+
+/// A file's clusters, as far as they are its own.
+pub struct Chain {
+    pub runs: Vec<Run>,
+    /// Length in clusters.
+    pub clusters: u32,
+    pub stop: Stop,
+}
+
+/// Follows the chain that begins with a cluster, and takes the clusters that nobody has taken.
+pub fn follow(table: &Table, taken: &mut Bits, start: u32) -> Chain {
+    let mut runs: Vec<Run> = Vec::new();
+    let mut clusters = 0u32;
+    let mut at = start;
+    let stop = loop {
+        if !table.has(at) {
+            break Stop::Outside(at);
+        }
+        let entry = table.entry(at);
+        if entry == Entry::Free {
+            break Stop::Free(at);
+        }
+        if !taken.insert(at) {
+            let circle = runs.iter().any(|run| run.members().contains(&at));
+            break if circle {
+                Stop::Circle(at)
+            } else {
+                Stop::Taken(at)
+            };
+        }
+        push(&mut runs, at);
+        clusters = clusters.saturating_add(1);
+        match entry {
+            Entry::Next(next) => at = next,
+            Entry::Bad => break Stop::Bad(at),
+            Entry::End | Entry::Free => break Stop::End,
+        }
+    };
+    Chain {
+        runs,
+        clusters,
+        stop,
+    }
+}
+
+/// Adds a cluster at the end.
+pub fn push(runs: &mut Vec<Run>, cluster: u32) {
+    match runs.last_mut() {
+        Some(last) if last.cluster.checked_add(last.clusters) == Some(cluster) => {
+            last.clusters = last.clusters.saturating_add(1);
+        }
+        _ => runs.push(Run {
+            cluster,
+            clusters: 1,
+        }),
+    }
+}

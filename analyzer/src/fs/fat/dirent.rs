@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `struct msdos_dir_entry`: what a directory says of a file.
+
+use super::super::le::{u16_at, u32_at};
+use super::boot_record::FatBits;
+use super::long_name::{Gone, GoneName, LongName, Raw};
+use super::short_name;
+
+/// Bits of `attr`.
+const ATTR_VOLUME: u8 = 0x08;
+const ATTR_DIR: u8 = 0x10;
+/// `attr` of a slot of a long name.
+const ATTR_EXT: u8 = 0x0f;
+const DELETED_FLAG: u8 = 0xe5;
+
+/// A file or directory, there or deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// UTF-8, without `/`. Empty for an entry of spaces, which Linux does not show.
+    pub name: String,
+    pub is_directory: bool,
+    /// First cluster, 0 for an empty file.
+    pub start: u32,
+    /// Bytes; 0 for a directory.
+    pub size: u32,
+    pub deleted: bool,
+}
+
+/// Reads the entries of one directory, in their order.
+pub struct Entries {
+    fat_bits: FatBits,
+    long: LongName,
+    gone: GoneName,
+    ended: bool,
+    /// There are entries after the one that should be the last. Linux shows them, others do not.
+    pub after_end: bool,
+}
+
+impl Entries {
+    /// Nothing read so far.
+    pub fn new(fat_bits: FatBits) -> Entries {
+        Entries {
+            fat_bits,
+            long: LongName::new(),
+            gone: GoneName::new(),
+            ended: false,
+            after_end: false,
+        }
+    }
+
+    /// The next 32 bytes; gives what they end. `.`, `..` and the volume's label are no files.
+    pub fn next(&mut self, raw: &Raw) -> Option<Entry> {
+        let (first, attr) = (raw[0], raw[11]);
+        if first == DELETED_FLAG {
+            self.long.clear();
+            return self.deleted(raw);
+        }
+        if attr == ATTR_EXT {
+            self.gone.clear();
+            self.long.slot(raw);
+            return None;
+        }
+        self.gone.clear();
+        if first == 0 {
+            self.ended = true;
+        }
+        if first == 0 || attr & ATTR_VOLUME != 0 {
+            self.long.clear();
+            return None;
+        }
+        let short = short(raw);
+        let long = self.long.take(&short);
+        if &short == b".          " || &short == b"..         " {
+            return None;
+        }
+        self.after_end |= self.ended;
+        let name = long.unwrap_or_else(|| tidy(&short_name::decode(&short, raw[12])));
+        Some(self.entry(raw, name, false))
+    }
+
+    /// A deleted entry: of its short name only the long one's slots still know the first letter.
+    /// After the directory's end nobody knows what was written, and when.
+    fn deleted(&mut self, raw: &Raw) -> Option<Entry> {
+        let attr = raw[11];
+        if attr == ATTR_EXT {
+            self.gone.slot(raw);
+            return None;
+        }
+        let mut short = short(raw);
+        let Gone { first, long } = self.gone.take(&short);
+        if self.ended || attr & ATTR_VOLUME != 0 {
+            return None;
+        }
+        short[0] = first.unwrap_or(b'?');
+        let name = long.unwrap_or_else(|| tidy(&short_name::decode(&short, raw[12])));
+        Some(self.entry(raw, name, true))
+    }
+
+    fn entry(&self, raw: &Raw, name: String, deleted: bool) -> Entry {
+        let low = u16_at(raw, 26).map_or(0, u32::from);
+        let high = match self.fat_bits {
+            FatBits::ThirtyTwo => u16_at(raw, 20).map_or(0, u32::from),
+            _ => 0,
+        };
+        Entry {
+            name,
+            is_directory: raw[11] & ATTR_DIR != 0,
+            start: high << 16 | low,
+            size: u32_at(raw, 28).unwrap_or(0),
+            deleted,
+        }
+    }
+}
+
+fn short(raw: &Raw) -> [u8; 11] {
+    let mut short = [b' '; 11];
+    short.copy_from_slice(&raw[..11]);
+    short
+}
+
+/// A short name cannot have a `/` either, unless it is damaged.
+fn tidy(name: &str) -> String {
+    name.replace('/', ":002f")
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Damaged FAT volumes, or any bytes as one: an error or a map that covers all, never a panic.
+//!
+//! The first byte chooses a volume, which mkfs.vfat and mtools make once; then come patches of a
+//! place (3 bytes), a length (1 byte) and so many bytes. Or all the rest is the image.
+#![no_main]
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Arc, LazyLock};
+use std::{fs, io};
+
+use libfuzzer_sys::fuzz_target;
+use mostrace::fs::{Image, ReadAt, fat};
+
+/// FAT12, FAT16, FAT32 with clusters of one sector. mtools knows no FAT32 so small as the last,
+/// but Linux does.
+static VOLUMES: LazyLock<Vec<Arc<Vec<u8>>>> = LazyLock::new(|| {
+    let kinds = [("12", 300), ("16", 2500), ("32", 34_000), ("32", 300)];
+    let mut volumes = vec![];
+    for (bits, kib) in kinds {
+        let scratch = tempfile::tempdir().expect("scratch folder");
+        let image = scratch.path().join("image");
+        let file = fs::File::create(&image).expect("image");
+        file.set_len(kib << 10).expect("length");
+        let mkfs = ["-F", bits, "-S", "512", "-s", "1"];
+        run(Command::new("mkfs.vfat").args(mkfs).arg(&image));
+        if (bits, kib) != ("32", 300) {
+            fill(&image, scratch.path());
+        }
+        volumes.push(Arc::new(fs::read(&image).expect("image")));
+    }
+    volumes
+});
+
+fn fill(image: &Path, scratch: &Path) {
+    let tree = scratch.join("tree");
+    fs::create_dir_all(tree.join("dir/inner dir")).expect("tree");
+    for n in 0..20 {
+        for dir in ["dir", "dir/inner dir"] {
+            let path = tree
+                .join(dir)
+                .join(format!("a name of some slots {n}.text"));
+            fs::write(path, vec![b'x'; n * 300]).expect("file");
+        }
+    }
+    let mtool = |name: &str, args: &[&str]| {
+        run(Command::new(name).arg("-i").arg(image).args(args));
+    };
+    let tree = tree.join("dir").display().to_string();
+    mtool("mcopy", &["-s", "-Q", &tree, "::/"]);
+    mtool("mdel", &["::/dir/a name of some slots 7.text"]);
+}
+
+fn run(command: &mut Command) {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let command = command.env("PATH", format!("{path}:/usr/sbin:/sbin"));
+    let output = command.output().expect("dosfstools and mtools");
+    assert!(output.status.success(), "{command:?}: {output:?}");
+}
+
+/// A volume with patches over it.
+struct Patched {
+    bytes: Arc<Vec<u8>>,
+    patches: Vec<(usize, Vec<u8>)>,
+}
+
+impl ReadAt for Patched {
+    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        self.bytes.read_exact_at(buf, offset)?;
+        let from = offset as usize;
+        for (at, bytes) in &self.patches {
+            for (at, byte) in (*at..).zip(bytes) {
+                if let Some(place) = at.checked_sub(from).and_then(|at| buf.get_mut(at)) {
+                    *place = *byte;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn patches(mut data: &[u8]) -> Vec<(usize, Vec<u8>)> {
+    let mut patches = vec![];
+    while let [low, mid, high, length, rest @ ..] = data {
+        let at = usize::from(*low) | usize::from(*mid) << 8 | usize::from(*high) << 16;
+        let (bytes, rest) = rest.split_at(usize::from(*length % 33).min(rest.len()));
+        patches.push((at, bytes.to_vec()));
+        data = rest;
+    }
+    patches
+}
+
+fuzz_target!(|data: &[u8]| {
+    let Some((&choice, data)) = data.split_first() else {
+        return;
+    };
+    let bytes = match VOLUMES.get(usize::from(choice % 5)) {
+        Some(volume) => volume.clone(),
+        None => Arc::new(data.to_vec()),
+    };
+    let len = bytes.len() as u64;
+    let patches = if choice % 5 < 4 {
+        patches(data)
+    } else {
+        vec![]
+    };
+    let image = Image::new("fuzz".as_ref(), len, Patched { bytes, patches });
+    match fat::build(&image, 3) {
+        Ok(map) => {
+            let extents = map.extents();
+            assert_eq!(extents[0].sector, 3);
+            assert!(
+                extents
+                    .windows(2)
+                    .all(|pair| pair[0].end() == pair[1].sector)
+            );
+            assert!(extents.iter().all(|extent| extent.sectors > 0));
+            for extent in extents.iter().filter(|extent| extent.inode != 0) {
+                assert!(map.path(extent.inode).is_some(), "{extent:?}");
+            }
+        }
+        Err(error) => assert!(error.to_string().starts_with("fuzz: ")),
+    }
+});
