@@ -8,14 +8,14 @@ MOSTRACE = $(CARGO_TARGET_DIR)/release/mostrace
 
 BUILD_PACKAGES = build-essential clang libelf-dev zlib1g-dev pkg-config
 RUN_PACKAGES = e2fsprogs blktrace
-TEST_PACKAGES = fio sqlite3 strace fdisk util-linux
-GUEST_PACKAGES = qemu-system-x86 busybox-static cpio kmod xz-utils
+TEST_PACKAGES = fio sqlite3 strace fdisk util-linux xfsprogs dosfstools mtools sleuthkit f2fs-tools exfatprogs
+GUEST_PACKAGES = qemu-system-x86 busybox-static cpio kmod xz-utils zstd attr e2fsprogs f2fs-tools dosfstools blktrace
 
 # One profile for demo, tests and lints.
 CARGO = cargo
 PROFILE = --release --locked
 
-.PHONY: demo build install test test-guest lint features bench samples setup setup-test clean
+.PHONY: demo build install test test-guest test-kernels lint features bench samples setup setup-test clean
 
 demo: build
 	@scripts/demo.sh $(MOSTRACE)
@@ -35,11 +35,17 @@ setup-test:
 
 test: setup-test features
 	$(CARGO) test $(PROFILE) --workspace
+	@! guest/able.sh $(GUEST_PACKAGES) || $(MAKE) test-guest
 
-# On Debian's kernels in qemu, with real blktrace; a minute.
+# On Debian's 6.1 and 6.12 in qemu, with real f2fs, vfat and blktrace.
 test-guest: build
-	@scripts/setup.sh $(GUEST_PACKAGES)
+	@guest/able.sh $(GUEST_PACKAGES)
 	guest/run.sh $(MOSTRACE)
+
+# The same on every kernel of guest/kernels, 5.10 to 7.2.
+test-kernels: build
+	@guest/able.sh $(GUEST_PACKAGES)
+	guest/run.sh $(MOSTRACE) all
 
 # Capture and analysis each build and pass their tests without the other.
 features: setup-test

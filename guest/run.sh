@@ -1,45 +1,20 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Boots Debian's kernels in qemu under software emulation and runs every test of guest/tests in each.
-# A kernel takes some 15 s. Its bundles are left in CACHE/guest/KERNEL/out.
-# usage: run.sh MOSTRACE [KERNEL…]     (names of guest/kernels; all by default)
+# Boots Debian's kernels in qemu under software emulation and runs the tests of guest/tests in each.
+# What a kernel's tests leave in /tmp/out comes to CACHE/guest/KERNEL/out, its console to CACHE/guest/KERNEL/log.
+# usage: run.sh MOSTRACE [all | KERNEL…]     (names of guest/kernels; by default those marked `test`)
+# GUEST_TESTS="NAME…" runs only these tests.
 set -eu
 
 mostrace=$1
 shift
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/mostrace/guest
-limit=300
+limit=${GUEST_LIMIT:-900}
+PATH=$PATH:/usr/sbin:/sbin
 
-TOOLS="/usr/sbin/mke2fs /usr/sbin/debugfs /usr/sbin/e2image /usr/sbin/blktrace /usr/bin/dd"
-MODULES="loop ext4 virtio_pci virtio_blk"
-
-# The newest package of a glob, downloaded and unpacked once.
-fetch_kernel() {
-	glob=$1 dir=$2
-	package=$(apt-cache pkgnames linux-image- | grep -Ex "$(echo "$glob" | sed 's/\./\\./g; s/\*/.*/g')" |
-		grep -vE 'dbg|unsigned' | sort -V | tail -n 1)
-	[ -n "$package" ] || { echo "guest: apt knows no package $glob" >&2; return 1; }
-	[ "$(cat "$dir/package" 2>/dev/null)" = "$package" ] && return
-	rm -rf "$dir"
-	mkdir -p "$dir/deb"
-	(cd "$dir/deb" && apt-get download -qq "$package" 2>/dev/null)
-	dpkg -x "$dir"/deb/*.deb "$dir/deb"
-	cp "$dir"/deb/boot/vmlinuz-* "$dir/vmlinuz"
-	release=$(ls "$dir/deb/lib/modules")
-	depmod -b "$dir/deb" "$release"
-	mkdir -p "$dir/modules"
-	# Those that are built in have no file.
-	for module in $MODULES; do
-		modprobe -d "$dir/deb" -S "$release" --show-depends "$module" | sed -n 's/^insmod \([^ ]*\).*/\1/p'
-	done | awk '!seen[$0]++' | while read -r file; do
-		name=$(basename "$file" .xz)
-		case $file in *.xz) xz -dc "$file" ;; *) cat "$file" ;; esac >"$dir/modules/$name"
-		echo "$name"
-	done >"$dir/modules/order"
-	rm -rf "$dir/deb"
-	echo "$package" >"$dir/package"
-}
+# In the guest these are in /usr/local/bin. The applets of busybox that they have the name of lack an option or more.
+TOOLS="mke2fs debugfs e2image blktrace dd cp comm tar zstd mkfs.f2fs mkfs.vfat filefrag chattr fallocate setfattr"
 
 # Programs with the libraries they need, busybox, the tests.
 make_initrd() {
@@ -51,44 +26,64 @@ make_initrd() {
 	for program in "$mostrace" $TOOLS; do
 		name=$(basename "$program")
 		[ "$program" != "$mostrace" ] || name=mostrace
+		program=$(command -v "$program")
 		cp "$program" "$root/usr/local/bin/$name"
-		ldd "$program" | grep -o '/[^ ]*' | while read -r library; do
+		ldd "$program" 2>/dev/null | grep -o '/[^ ]*' | while read -r library; do
 			mkdir -p "$root$(dirname "$library")"
 			cp -L "$library" "$root$library"
 		done
 	done
 	cp "$dir"/modules/* "$root/lib/modules/"
-	cp -r "$here/tests" "$root/tests"
+	"$here/tree.sh" "$root/tree"
+	mkdir "$root/tests"
+	for test in $tests; do cp "$here/tests/$test.sh" "$root/tests/"; done
 	cp "$here/lib.sh" "$root/lib/guest.sh"
+	cp "$here"/lib-*.sh "$root/lib/"
 	cp "$here/init" "$root/init"
 	chmod +x "$root/init"
 	(cd "$root" && find . | cpio -o -H newc --quiet | gzip -1) >"$dir/initrd.gz"
+	rm -rf "$root"
 }
 
 boot() {
 	dir=$1
-	truncate -s 0 "$dir/out.img"
-	truncate -s 64M "$dir/out.img"
-	timeout "$limit" qemu-system-x86_64 -accel tcg -smp 2 -m 1024 -nographic -no-reboot \
+	rm -f "$dir/out.img"
+	truncate -s 1G "$dir/out.img"
+	timeout --foreground "$limit" qemu-system-x86_64 -accel tcg -smp 2 -m 2048 -nographic -no-reboot \
 		-kernel "$dir/vmlinuz" -initrd "$dir/initrd.gz" -append "console=ttyS0 quiet panic=-1" \
 		-drive "file=$dir/out.img,format=raw,if=virtio" >"$dir/log" 2>&1 </dev/null || true
 	rm -rf "$dir/out"
 	mkdir "$dir/out"
 	tar -C "$dir/out" -xf "$dir/out.img" 2>/dev/null || true
+	rm -f "$dir/out.img"
 }
 
+wanted() {
+	case " $wish " in
+	"  ") [ "$2" = test ] ;;
+	" all ") true ;;
+	*" $1 "*) true ;;
+	*) false ;;
+	esac
+}
+
+wish=$*
+tests=${GUEST_TESTS:-$(cd "$here/tests" && ls -- *.sh | sed 's/\.sh$//')}
+# shellcheck disable=SC2086 # one word per test
+asked=$(echo $tests | wc -w)
 failed=0
-while read -r kernel glob; do
+while read -r kernel suite when; do
 	case $kernel in '' | '#'*) continue ;; esac
-	case " $* " in "  " | *" $kernel "*) ;; *) continue ;; esac
+	wanted "$kernel" "$when" || continue
 	dir=$cache/$kernel
-	fetch_kernel "$glob" "$dir"
+	mkdir -p "$dir"
+	"$here/kernel.sh" "$kernel" "$suite" "$dir"
 	make_initrd "$dir"
+	start=$(date +%s)
 	boot "$dir"
-	echo "== $kernel ($(cat "$dir/package"))"
+	echo "== $kernel ($(cat "$dir/package"), $(($(date +%s) - start)) s)"
 	tr -d '\r' <"$dir/log" | sed -n '/^GUEST/,$p'
-	tests=$(find "$here/tests" -name '*.sh' | wc -l)
 	passed=$(tr -d '\r' <"$dir/log" | grep -c '^GUEST ok') || true
-	[ "$passed" -eq "$tests" ] || { echo "guest: $kernel: $passed of $tests tests passed; $dir/log" >&2; failed=1; }
+	[ "$passed" -eq "$asked" ] || { echo "guest: $kernel: $passed of $asked tests passed; $dir/log" >&2; failed=1; }
 done <"$here/kernels"
 exit $failed

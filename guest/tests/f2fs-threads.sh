@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# f2fs's own threads: GC, checkpoint and discard are told apart by who submitted, and what GC moves keeps its file.
+# Only with background_gc=sync does the GC thread write itself; else it leaves what it moves to the flusher.
+fresh_f2fs 256 -- discard,background_gc=sync
+sysfs=/sys/fs/f2fs/$(basename "$loop")
+# Two files in turn, then one of them gone: segments that are half valid.
+i=0
+while [ $i -lt 60 ]; do
+	for file in keep gone; do
+		/usr/local/bin/dd if=/dev/urandom of="$mnt/$file" bs=64k count=1 seek=$i conv=notrunc,fsync 2>/dev/null
+	done
+	i=$((i + 1))
+done
+mostrace record -d "$loop" -o threads.most --source blktrace --sync --files all -- \
+	sh -c "rm '$mnt/gone'; sync; echo 1 >$sysfs/gc_urgent; sleep 4; echo 0 >$sysfs/gc_urgent; sync; sleep 2"
+check_bundle threads.most
+mostrace analyze threads.most --by comm,kind,file --format csv >threads.csv
+cut -d, -f1-6 threads.csv
+# THREAD KIND FILE COLUMN: has some.
+expect() {
+	at=$(column "$4" <threads.csv)
+	awk -F, -v c="$1" -v k="$2" -v f="$3" -v b="$at" 'index($1, c) == 1 && $2 == k && $3 == f && $b > 0 { found = 1 }
+		END { exit !found }' threads.csv || fail "no $4 of $1 of kind '$2', file '$3'"
+}
+expect f2fs_gc- regular /keep write_bytes
+expect f2fs_ckpt- checkpoint '' write_bytes
+expect f2fs_discard- '' '' discard_bytes
+! grep -E '^f2fs_(discard|ckpt)-[^,]*,regular' threads.csv || fail "a file's contents by another thread than GC's"

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# SQLite with a rollback journal and with a WAL, on each filesystem: all is accounted for, temporary files are named
+# live, and the filesystem's own writes are what they are.
+
+# run FILESYSTEM JOURNAL SUFFIX
+run() {
+	bundle=$1-$2.most
+	mostrace record -d "$loop" -o "$bundle" --source blktrace --sync -- \
+		mostrace workload sqlite --transactions 200 --journal "$2" "$mnt/$2.db"
+	check_bundle "$bundle"
+	check_temporary "$bundle" "$2.db$3" 200
+	grep -q ",/$2.db," events.csv || fail "$bundle: the database has no name"
+}
+
+fresh_ext4 128 -b 4096
+run ext4 delete -journal
+check_kinds ext4-delete.most inode_table directory regular descriptor metadata_copy commit
+run ext4 wal -wal
+check_kinds ext4-wal.most inode_table regular descriptor metadata_copy commit
+remove
+
+fresh_f2fs 128
+run f2fs delete -journal
+check_kinds f2fs-delete.most checkpoint ssa sit nat fsync_node hot_node directory regular
+run f2fs wal -wal
+check_kinds f2fs-wal.most checkpoint fsync_node regular
+remove
+
+fresh_vfat 128 -F 32
+run fat32 delete -journal
+check_kinds fat32-delete.most fat directory regular
+run fat32 wal -wal
+check_kinds fat32-wal.most fat directory regular
+remove
