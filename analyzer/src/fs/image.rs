@@ -59,6 +59,7 @@ impl Image {
     /// It cannot be opened, or is neither of the two.
     pub fn open(path: &Path) -> Result<Image> {
         let mut file = open_file(path)?;
+        forget_cached(&file);
         let bytes = file
             .seek(SeekFrom::End(0))
             .map_err(|source| Error::open(path, source))?;
@@ -150,6 +151,23 @@ impl Image {
         }
     }
 }
+
+/// Lets the page cache of a block device go: f2fs keeps its metadata elsewhere, so what an earlier
+/// reader left there may be old. What is dirty there (ext4, FAT) stays.
+#[cfg(target_os = "linux")]
+fn forget_cached(file: &File) {
+    use std::os::unix::fs::FileTypeExt;
+    let is_device = file
+        .metadata()
+        .is_ok_and(|m| m.file_type().is_block_device());
+    if is_device {
+        // Advice alone: where it is not taken, the map is as old as the cache.
+        let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn forget_cached(_file: &File) {}
 
 /// Opens what can hold an image. Opening a FIFO would wait for ever; a folder opens but cannot
 /// be read.
