@@ -2,7 +2,8 @@
 # `make demo` and `make test` are the whole set-up.
 
 # Outside the checkout, so that a fresh clone does not compile polars again.
-export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mostrace/target
+CACHE = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mostrace
+export CARGO_TARGET_DIR ?= $(CACHE)/target
 
 MOSTRACE = $(CARGO_TARGET_DIR)/release/mostrace
 
@@ -15,7 +16,7 @@ GUEST_PACKAGES = qemu-system-x86 busybox-static cpio kmod xz-utils zstd attr e2f
 CARGO = cargo
 PROFILE = --release --locked
 
-.PHONY: demo build install test test-guest test-kernels lint features bench samples setup setup-test clean
+.PHONY: demo build install test test-guest test-kernels lint features bench samples samples-guest setup setup-test clean
 
 demo: build
 	@scripts/demo.sh $(MOSTRACE)
@@ -63,6 +64,12 @@ bench: setup-test
 # Captures the sample traces anew (root).
 samples: build
 	sample-traces/capture.sh $(MOSTRACE)
+
+# Those of f2fs and FAT, on Debian's 6.12 in qemu.
+samples-guest: build
+	@guest/able.sh $(GUEST_PACKAGES)
+	GUEST_SCRIPTS=sample-traces/guest guest/run.sh $(MOSTRACE) 6.12
+	cp $(CACHE)/guest/6.12/out/*.most.tar.zst sample-traces/
 
 clean:
 	$(CARGO) clean

@@ -3,14 +3,16 @@
 # Boots Debian's kernels in qemu under software emulation and runs the tests of guest/tests in each.
 # What a kernel's tests leave in /tmp/out comes to CACHE/guest/KERNEL/out, its console to CACHE/guest/KERNEL/log.
 # usage: run.sh MOSTRACE [all | KERNEL…]     (names of guest/kernels; by default those marked `test`)
-# GUEST_TESTS="NAME…" runs only these tests.
+# GUEST_SCRIPTS=FOLDER takes the tests from there; GUEST_TESTS="NAME…" runs only these; GUEST_JOBS=N boots so many kernels at a time.
 set -eu
 
 mostrace=$1
 shift
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/mostrace/guest
-limit=${GUEST_LIMIT:-900}
+scripts=$(cd "${GUEST_SCRIPTS:-$here/tests}" && pwd)
+limit=${GUEST_LIMIT:-1200}
+jobs=${GUEST_JOBS:-$(nproc)}
 PATH=$PATH:/usr/sbin:/sbin
 
 # In the guest these are in /usr/local/bin. The applets of busybox that they have the name of lack an option or more.
@@ -36,7 +38,7 @@ make_initrd() {
 	cp "$dir"/modules/* "$root/lib/modules/"
 	"$here/tree.sh" "$root/tree"
 	mkdir "$root/tests"
-	for test in $tests; do cp "$here/tests/$test.sh" "$root/tests/"; done
+	for test in $tests; do cp "$scripts/$test.sh" "$root/tests/"; done
 	cp "$here/lib.sh" "$root/lib/guest.sh"
 	cp "$here"/lib-*.sh "$root/lib/"
 	cp "$here/init" "$root/init"
@@ -68,22 +70,49 @@ wanted() {
 }
 
 wish=$*
-tests=${GUEST_TESTS:-$(cd "$here/tests" && ls -- *.sh | sed 's/\.sh$//')}
+tests=${GUEST_TESTS:-$(cd "$scripts" && ls -- *.sh | sed 's/\.sh$//')}
 # shellcheck disable=SC2086 # one word per test
 asked=$(echo $tests | wc -w)
-failed=0
+# run KERNEL: in its own folder, as several are under way at once.
+run() {
+	dir=$cache/$1
+	start=$(date +%s)
+	boot "$dir"
+	passed=$(tr -d '\r' <"$dir/log" | grep -c '^GUEST ok') || true
+	{
+		echo "== $1 ($(cat "$dir/package"), $(($(date +%s) - start)) s)"
+		tr -d '\r' <"$dir/log" | sed -n '/^GUEST/,$p'
+		echo "$passed of $asked tests passed; $dir/log"
+	} >"$dir/report"
+	rm -f "$dir/failed"
+	[ "$passed" -eq "$asked" ] || touch "$dir/failed"
+}
+
+# The folders of the kernels are one run's at a time.
+mkdir -p "$cache"
+exec 9>"$cache/lock"
+flock 9
+
+# A test keeps one CPU busy, seldom two: one guest for each CPU is the quickest.
+kernels=
+under_way=0
 while read -r kernel suite when; do
 	case $kernel in '' | '#'*) continue ;; esac
 	wanted "$kernel" "$when" || continue
-	dir=$cache/$kernel
-	mkdir -p "$dir"
-	"$here/kernel.sh" "$kernel" "$suite" "$dir"
-	make_initrd "$dir"
-	start=$(date +%s)
-	boot "$dir"
-	echo "== $kernel ($(cat "$dir/package"), $(($(date +%s) - start)) s)"
-	tr -d '\r' <"$dir/log" | sed -n '/^GUEST/,$p'
-	passed=$(tr -d '\r' <"$dir/log" | grep -c '^GUEST ok') || true
-	[ "$passed" -eq "$asked" ] || { echo "guest: $kernel: $passed of $asked tests passed; $dir/log" >&2; failed=1; }
+	mkdir -p "$cache/$kernel"
+	"$here/kernel.sh" "$kernel" "$suite" "$cache/$kernel"
+	make_initrd "$cache/$kernel"
+	run "$kernel" </dev/null 9>&- &
+	kernels="$kernels $kernel"
+	under_way=$((under_way + 1))
+	[ $((under_way % jobs)) -ne 0 ] || wait
 done <"$here/kernels"
+wait
+
+failed=0
+for kernel in $kernels; do
+	cat "$cache/$kernel/report"
+	[ ! -e "$cache/$kernel/failed" ] || failed=1
+done
+[ -n "$kernels" ] || { echo "guest: no such kernel: $*" >&2; exit 1; }
 exit $failed

@@ -263,17 +263,14 @@ fn ten_thousand_files_in_one_directory_and_a_full_volume() {
     // As full as sload.f2fs can make it.
     let dir = scratch();
     let image = filled(dir.path(), 200, "", |tree| {
-        (0..66).for_each(|n| marked(tree, format!("full_{n}"), 512));
+        (0..60).for_each(|n| marked(tree, format!("full_{n}"), 512));
     });
     let map = compare_all(&image, &dir.path().join("tree"), u64::MAX);
     let blocks = |kind| -> u64 {
         let extents = map.extents().iter().filter(|e| e.kind == kind);
         extents.map(|e| e.sectors / 8).sum()
     };
-    assert!(
-        blocks(Kind::Regular) > 2 * blocks(Kind::Free),
-        "half of the free is reserved"
-    );
+    assert!(2 * blocks(Kind::Regular) > 3 * blocks(Kind::Free));
 }
 
 /// What mkfs.f2fs makes has its first NAT and SIT entries in the journals.

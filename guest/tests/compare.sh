@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # The same writes on f2fs, ext4 and FAT32: what reaches the device for each transaction, against published claims.
-# Times are of an emulated machine with its disk in memory: they rank, and say nothing of flash.
+# Counted until the last transaction is durable: what the filesystem writes home later (ext4's metadata, f2fs's
+# checkpoint) is not in it. Times are of an emulated machine with its disk in memory: they rank, and say nothing of flash.
 
 count=50
 csv=/tmp/out/compare.csv

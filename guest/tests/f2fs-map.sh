@@ -19,7 +19,7 @@ wide() {
 		i=$((i + 1))
 	done
 	long=$(printf '%0240d' 0)
-	while [ $i -gt $(($2 - 300)) ]; do
+	while [ $i -gt $(($2 - 100)) ]; do
 		i=$((i - 1))
 		mv "$1/$i" "$1/$long-$i"
 	done

@@ -182,7 +182,7 @@ impl SuperBlock {
             ),
         ];
         for (area, at, segments, next) in areas {
-            if ends(at, segments) != u64::from(next) || segments == 0 {
+            if ends(at, segments) != u64::from(next) {
                 return Some(format!(
                     "{area}: {segments} segments at block {at}, before block {next}"
                 ));
@@ -190,7 +190,6 @@ impl SuperBlock {
         }
         let main_end = ends(self.main_blkaddr, self.segment_count_main);
         let entries = u64::from(self.sit_blocks()).saturating_mul(SIT_ENTRY_PER_BLOCK);
-        let sums = u64::from(self.segment_count_ssa).saturating_mul(BLOCKS_PER_SEG.into());
         let bytes = self.block_count.checked_mul(1 << BLOCK_BITS);
         if main_end > self.block_count || main_end >= u64::from(u32::MAX) {
             Some(format!(
@@ -208,9 +207,9 @@ impl SuperBlock {
             || !self.segment_count_nat.is_multiple_of(2)
         {
             Some("no two copies of SIT and NAT".into())
-        } else if u64::from(self.segment_count_main) > entries.min(sums) {
+        } else if u64::from(self.segment_count_main) > entries {
             Some(format!(
-                "{} segments, but SIT or SSA have fewer",
+                "{} segments, but the SIT has {entries}",
                 self.segment_count_main
             ))
         } else if self.segment_count_main == 0 {
