@@ -62,6 +62,10 @@ impl Nat {
     }
 
     fn push_block(&mut self, sb: &SuperBlock, nid: u32, block: &[u8], notices: &mut Notices) {
+        // Most of the table of a young filesystem.
+        if block.iter().all(|byte| *byte == 0) {
+            return;
+        }
         let nids = nid..nid.saturating_add(NAT_ENTRY_PER_BLOCK);
         for (nid, entry) in nids.zip(block.chunks_exact(ENTRY_SIZE)) {
             self.entries.extend(parse(sb, nid, entry, notices));
