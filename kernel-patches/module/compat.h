@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * All that differs between kernels, 5.10 to 7.2, but for the arguments of the
+ * tracepoints, which probe.c asks the compiler for. Kbuild greps the headers
+ * and defines the MOSTRACE_ switches.
+ */
+#ifndef MOSTRACE_COMPAT_H
+#define MOSTRACE_COMPAT_H
+
+#include <linux/blkdev.h>
+#include <linux/blk-mq.h>
+#include <linux/buffer_head.h>
+#include <linux/dcache.h>
+#include <linux/err.h>
+#include <linux/fs.h>
+#include <linux/highmem.h>
+#include <linux/mm.h>
+#include <linux/uaccess.h>
+
+#ifndef MOSTRACE_BI_BDEV
+#include <linux/genhd.h>
+#endif
+
+/* Reads a foreign struct, whose address may be anything; false if it cannot be read. */
+#define mostrace_peek(to, from)							\
+({										\
+	typeof(to) __to = (to);							\
+	const typeof(*__to) *__from = (from);					\
+										\
+	!copy_from_kernel_nofault(__to, __from, sizeof(*__to));			\
+})
+
+/* 5.12 (309dca309fc3): bi_disk and bi_partno became bi_bdev. */
+static inline struct gendisk *mostrace_bio_disk(const struct bio *bio)
+{
+#ifdef MOSTRACE_BI_BDEV
+	return bio->bi_bdev ? bio->bi_bdev->bd_disk : NULL;
+#else
+	return bio->bi_disk;
+#endif
+}
+
+/* The partition's or disk's own number; 0 where the bio does not tell. */
+static inline dev_t mostrace_bio_dev(const struct bio *bio)
+{
+#ifdef MOSTRACE_BI_BDEV
+	return bio->bi_bdev ? bio->bi_bdev->bd_dev : 0;
+#else
+	return 0;
+#endif
+}
+
+/* 5.16 (f3fa33acca9f): rq->rq_disk is reached through the queue. */
+static inline struct gendisk *mostrace_rq_disk(const struct request *rq)
+{
+#ifdef MOSTRACE_RQ_DISK
+	return rq->rq_disk;
+#else
+	return rq->q->disk;
+#endif
+}
+
+/* 5.11 (0d02129e76ed): the partition's place moved from bd_part into the bdev. */
+static inline bool mostrace_bdev_range(struct block_device *bdev, u64 *start,
+				       u64 *sectors)
+{
+#ifdef MOSTRACE_BI_BDEV
+	*start = get_start_sect(bdev);
+	*sectors = bdev_nr_sectors(bdev);
+	return true;
+#else
+	struct hd_struct *part;
+	sector_t from, size;
+
+	if (!mostrace_peek(&part, &bdev->bd_part) ||
+	    !mostrace_peek(&from, &part->start_sect) ||
+	    !mostrace_peek(&size, &part->nr_sects))
+		return false;
+	*start = from;
+	*sectors = size;
+	return true;
+#endif
+}
+
+/*
+ * Opens a device to look at it. 6.5 (0718afd47f70): holder operations; 6.9
+ * (f3a608827d1f): a file stands for the open device.
+ */
+static inline struct block_device *mostrace_bdev_open(dev_t dev, struct file **file)
+{
+#if defined(MOSTRACE_BDEV_FILE)
+	*file = bdev_file_open_by_dev(dev, BLK_OPEN_READ, NULL, NULL);
+	return IS_ERR(*file) ? ERR_CAST(*file) : file_bdev(*file);
+#elif defined(MOSTRACE_HOLDER_OPS)
+	return blkdev_get_by_dev(dev, BLK_OPEN_READ, NULL, NULL);
+#else
+	return blkdev_get_by_dev(dev, FMODE_READ, NULL);
+#endif
+}
+
+static inline void mostrace_bdev_close(struct block_device *bdev, struct file *file)
+{
+#if defined(MOSTRACE_BDEV_FILE)
+	fput(file);
+#elif defined(MOSTRACE_HOLDER_OPS)
+	blkdev_put(bdev, NULL);
+#else
+	blkdev_put(bdev, FMODE_READ);
+#endif
+}
+
+/*
+ * 5.16 (7b230db3b8d3): struct folio has what a head page holds; in 7.x the
+ * page's index is gone by that name.
+ */
+static inline struct address_space *mostrace_page_mapping(struct page *page)
+{
+#ifdef MOSTRACE_FOLIO
+	return READ_ONCE(page_folio(page)->mapping);
+#else
+	return READ_ONCE(compound_head(page)->mapping);
+#endif
+}
+
+/* In its mapping, in pages. */
+static inline u64 mostrace_page_index(struct page *page)
+{
+#ifdef MOSTRACE_FOLIO
+	struct folio *head = page_folio(page);
+
+	return (u64)READ_ONCE(head->index) + page_to_pfn(page) - folio_pfn(head);
+#else
+	struct page *head = compound_head(page);
+
+	return (u64)READ_ONCE(head->index) + page_to_pfn(page) - page_to_pfn(head);
+#endif
+}
+
+/* 5.11 (f3ba3c710ac5): kmap_local_page. Before, high memory goes unread. */
+static inline void *mostrace_map_page(struct page *page)
+{
+#ifdef MOSTRACE_KMAP_LOCAL
+	return kmap_local_page(page);
+#else
+	return page_address(page);
+#endif
+}
+
+static inline void mostrace_unmap_page(void *at)
+{
+#ifdef MOSTRACE_KMAP_LOCAL
+	kunmap_local(at);
+#endif
+}
+
+/*
+ * How much of a direct IO iomap has submitted before this bio, at its Q, from
+ * iomap_dio's size. 7.x counts a bio after it was submitted, before: just
+ * before; both changed with the series that brought bounce buffers.
+ */
+static inline loff_t mostrace_dio_before(loff_t size, unsigned int bio_size)
+{
+#ifdef MOSTRACE_DIO_BOUNCE
+	return size;
+#else
+	return size - bio_size;
+#endif
+}
+
+/* 7.x: the union that d_alias sits in has no name. */
+static inline struct dentry *mostrace_alias(struct inode *inode)
+{
+	struct hlist_node *first = READ_ONCE(inode->i_dentry.first);
+
+	if (!first)
+		return NULL;
+#ifdef MOSTRACE_D_U
+	return hlist_entry(first, struct dentry, d_u.d_alias);
+#else
+	return hlist_entry(first, struct dentry, d_alias);
+#endif
+}
+
+/*
+ * What is called when a buffer's IO ends. 7.x: bh_submit() puts it into the
+ * bio, and b_end_io is gone.
+ */
+static inline void *mostrace_buffer_end_io(const struct buffer_head *bh,
+					   const struct bio *bio)
+{
+#ifdef MOSTRACE_B_END_IO
+	return bh->b_end_io;
+#else
+	return bio->bi_end_io;
+#endif
+}
+
+#endif

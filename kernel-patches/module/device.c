@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * /dev/mostrace: recording lasts as long as its one reader has it open. The
+ * stream is that of stream.h; it ends only with the reader.
+ */
+#include <linux/bitops.h>
+#include <linux/build_bug.h>
+#include <linux/capability.h>
+#include <linux/fs.h>
+#include <linux/ktime.h>
+#include <linux/log2.h>
+#include <linux/minmax.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/poll.h>
+#include <linux/sched/signal.h>
+#include <linux/sizes.h>
+#include <linux/sysfs.h>
+#include <linux/uaccess.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include "internal.h"
+#include "stream.h"
+
+#define RING_KB_MIN 16
+#define RING_KB_MAX SZ_1M
+
+static unsigned int ring_kb = SZ_1K;
+module_param(ring_kb, uint, 0600);
+MODULE_PARM_DESC(ring_kb, "KiB of the ring of each CPU, rounded up to a power of two (default 1024)");
+
+static unsigned long claimed;
+
+bool mostrace_claim(void)
+{
+	return !test_and_set_bit_lock(0, &claimed);
+}
+
+void mostrace_release(void)
+{
+	clear_bit_unlock(0, &claimed);
+}
+
+/*
+ * Probes run in the middle of the block layer and wake nobody: a reader that
+ * waits has the rings looked at, from a worker, until there is something.
+ */
+#define LOOK_JIFFIES max(HZ / 50, 1)
+
+static void look(struct work_struct *work);
+
+static DECLARE_WAIT_QUEUE_HEAD(waiters);
+static DECLARE_DELAYED_WORK(looking, look);
+
+static_assert(sizeof(struct mostrace_stream) == 40);
+
+/* What was taken from the rings and not read yet: any size of read will do. */
+static struct {
+	struct mutex lock;	/* of the reader's threads */
+	size_t at;
+	size_t len;
+	union {
+		struct mostrace_stream stream;
+		u8 bytes[SZ_4K];
+	};
+} pending = { .lock = __MUTEX_INITIALIZER(pending.lock) };
+
+static bool filled(void)
+{
+	return READ_ONCE(pending.len) || mostrace_rings_filled();
+}
+
+static void look(struct work_struct *work)
+{
+	if (filled())
+		wake_up_interruptible(&waiters);
+	else if (wq_has_sleeper(&waiters))
+		schedule_delayed_work(&looking, LOOK_JIFFIES);
+}
+
+static bool filled_or_look(void)
+{
+	if (filled())
+		return true;
+	schedule_delayed_work(&looking, LOOK_JIFFIES);
+	return false;
+}
+
+static void begin_stream(void)
+{
+	pending.stream = (struct mostrace_stream){
+		.magic = MOSTRACE_STREAM_MAGIC,
+		.byte_order = MOSTRACE_STREAM_ORDER,
+		.version = MOSTRACE_STREAM_VERSION,
+		.header_size = sizeof(struct mostrace_stream),
+		.entry_size = sizeof(struct mostrace_entry),
+		.process_size = sizeof(struct mostrace_process),
+		.file_size = sizeof(struct mostrace_file),
+		.page_size = PAGE_SIZE,
+		.start_ns = ktime_get_ns(),
+		.ring_bytes = mostrace_ring_bytes,
+	};
+	pending.at = 0;
+	pending.len = sizeof(pending.stream);
+}
+
+static int start(void)
+{
+	unsigned int kb = clamp(READ_ONCE(ring_kb), (unsigned int)RING_KB_MIN,
+				(unsigned int)RING_KB_MAX);
+	int err;
+
+	if (!mostrace_any_target())
+		return -ENODEV;
+	mostrace_ring_bytes = roundup_pow_of_two(kb) * SZ_1K;
+	err = mostrace_rings_alloc();
+	if (err)
+		return err;
+	err = mostrace_submitters_alloc();
+	if (err)
+		goto free_rings;
+	begin_stream();
+	err = mostrace_probes_start();
+	if (err)
+		goto free_submitters;
+	return 0;
+
+free_submitters:
+	mostrace_submitters_free();
+free_rings:
+	mostrace_rings_free();
+	return err;
+}
+
+static int mostrace_open(struct inode *inode, struct file *file)
+{
+	int err;
+
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	if (!mostrace_claim())
+		return -EBUSY;
+	err = start();
+	if (err) {
+		mostrace_release();
+		return err;
+	}
+	return stream_open(inode, file);
+}
+
+static int mostrace_close(struct inode *inode, struct file *file)
+{
+	mostrace_probes_stop();
+	cancel_delayed_work_sync(&looking);
+	mostrace_submitters_free();
+	mostrace_rings_free();
+	mostrace_release();
+	return 0;
+}
+
+/* Copies what there is; -EFAULT only if nothing was. */
+static ssize_t read_filled(char __user *to, size_t size)
+{
+	size_t done = 0, n;
+
+	while (done < size) {
+		if (!pending.len) {
+			pending.at = 0;
+			n = mostrace_take(pending.bytes, sizeof(pending.bytes));
+			WRITE_ONCE(pending.len, n);
+			if (!pending.len)
+				break;
+		}
+		n = min(size - done, pending.len);
+		if (copy_to_user(to + done, pending.bytes + pending.at, n))
+			return done ? done : -EFAULT;
+		pending.at += n;
+		WRITE_ONCE(pending.len, pending.len - n);
+		done += n;
+		if (signal_pending(current))
+			break;
+		cond_resched();
+	}
+	return done;
+}
+
+static ssize_t mostrace_read(struct file *file, char __user *to, size_t size, loff_t *pos)
+{
+	ssize_t n;
+
+	for (;;) {
+		if (mutex_lock_interruptible(&pending.lock))
+			return -ERESTARTSYS;
+		n = read_filled(to, size);
+		mutex_unlock(&pending.lock);
+		if (n || !size)
+			return n;
+		if (file->f_flags & O_NONBLOCK)
+			return -EAGAIN;
+		if (wait_event_interruptible(waiters, filled_or_look()))
+			return -ERESTARTSYS;
+	}
+}
+
+static __poll_t mostrace_poll(struct file *file, poll_table *table)
+{
+	poll_wait(file, &waiters, table);
+	return filled_or_look() ? EPOLLIN | EPOLLRDNORM : 0;
+}
+
+static const struct file_operations mostrace_fops = {
+	.owner = THIS_MODULE,
+	.open = mostrace_open,
+	.release = mostrace_close,
+	.read = mostrace_read,
+	.poll = mostrace_poll,
+};
+
+/* Of the recording that runs or ran last. */
+#define COUNTER(_name, _what)								\
+	static ssize_t _name##_show(struct device *dev, struct device_attribute *attr,	\
+				    char *to)						\
+	{										\
+		return sysfs_emit(to, "%llu\n", mostrace_counted(_what));		\
+	}										\
+	static DEVICE_ATTR_RO(_name)
+
+COUNTER(entries, MOSTRACE_COUNT_ENTRIES);
+COUNTER(entries_ring, MOSTRACE_LOST_ENTRIES_RING);
+COUNTER(submitters, MOSTRACE_LOST_SUBMITTERS);
+COUNTER(bios_cut, MOSTRACE_LOST_BIOS_CUT);
+COUNTER(pages_cut, MOSTRACE_LOST_PAGES_CUT);
+
+static struct attribute *counts[] = { &dev_attr_entries.attr, NULL };
+
+static struct attribute *losses[] = {
+	&dev_attr_entries_ring.attr,
+	&dev_attr_submitters.attr,
+	&dev_attr_bios_cut.attr,
+	&dev_attr_pages_cut.attr,
+	NULL,
+};
+
+static const struct attribute_group counts_group = { .attrs = counts };
+static const struct attribute_group losses_group = { .name = "losses", .attrs = losses };
+static const struct attribute_group *groups[] = { &counts_group, &losses_group, NULL };
+
+static struct miscdevice mostrace_device = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "mostrace",
+	.fops = &mostrace_fops,
+	.mode = 0600,
+	.groups = groups,
+};
+
+static int __init mostrace_init(void)
+{
+	int err = mostrace_probes_find();
+
+	if (err)
+		return err;
+	err = mostrace_endio_init();
+	if (err)
+		return err;
+	err = misc_register(&mostrace_device);
+	if (err)
+		mostrace_endio_exit();
+	return err;
+}
+module_init(mostrace_init);
+
+static void __exit mostrace_exit(void)
+{
+	misc_deregister(&mostrace_device);
+	mostrace_endio_exit();
+}
+module_exit(mostrace_exit);
+
+MODULE_DESCRIPTION("Records who writes which file's blocks");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Which function ends a bio's IO says who made the bio. They are static or not
+ * exported, and a module cannot look up an address (kallsyms_lookup_name is
+ * not exported from 5.7 on), but it can ask an address for its name: once for
+ * every distinct pointer, kept in a small table that is read without a lock.
+ */
+#include <linux/hash.h>
+#include <linux/kallsyms.h>
+#include <linux/kernel.h>
+#include <linux/module.h>
+#include <linux/notifier.h>
+#include <linux/spinlock.h>
+#include <linux/string.h>
+#include "internal.h"
+
+static const struct {
+	const char *name;
+	enum mostrace_endio is;
+} known[] = {
+	{ "bio_chain_endio", MOSTRACE_ENDIO_CHAIN },
+	{ "iomap_dio_bio_end_io", MOSTRACE_ENDIO_IOMAP },
+	{ "f2fs_dio_end_bio", MOSTRACE_ENDIO_F2FS_COUNTED },
+	{ "f2fs_dio_end_io", MOSTRACE_ENDIO_F2FS_DIO },
+	{ "dio_bio_end_io", MOSTRACE_ENDIO_DIO },
+	{ "dio_bio_end_aio", MOSTRACE_ENDIO_DIO },
+	{ "blkdev_bio_end_io", MOSTRACE_ENDIO_BLKDEV },
+	{ "blkdev_bio_end_io_simple", MOSTRACE_ENDIO_BLKDEV },
+	{ "blkdev_bio_end_io_async", MOSTRACE_ENDIO_BLKDEV },
+	{ "submit_bio_wait_endio", MOSTRACE_ENDIO_WAIT },
+	{ "bio_wait_end_io", MOSTRACE_ENDIO_WAIT },
+	{ "journal_end_buffer_io_sync", MOSTRACE_ENDIO_JBD2 },
+};
+
+#define SLOT_BITS 7
+#define PROBES 8
+
+static struct slot {
+	void *fn;
+	enum mostrace_endio is;
+} slots[1 << SLOT_BITS];
+
+/* Held to change the slots; the buffer is big for a stack. */
+static DEFINE_RAW_SPINLOCK(lock);
+static char symbol[KSYM_SYMBOL_LEN];
+
+static struct slot *slot_of(const void *fn, int i)
+{
+	return &slots[(hash_ptr(fn, SLOT_BITS) + i) & ((1 << SLOT_BITS) - 1)];
+}
+
+static enum mostrace_endio cached(const void *fn)
+{
+	struct slot *slot;
+	enum mostrace_endio is;
+	int i;
+
+	for (i = 0; i < PROBES; i++) {
+		slot = slot_of(fn, i);
+		/* Pairs with keep: what it is stands there. */
+		if (smp_load_acquire(&slot->fn) != fn)
+			continue;
+		is = READ_ONCE(slot->is);
+		/* Pairs with forget_all: a slot that was taken anew is not believed. */
+		smp_rmb();
+		if (READ_ONCE(slot->fn) == fn)
+			return is;
+	}
+	return 0;
+}
+
+static void keep(void *fn, enum mostrace_endio is)
+{
+	struct slot *slot;
+	int i;
+
+	for (i = 0; i < PROBES; i++) {
+		slot = slot_of(fn, i);
+		if (slot->fn == fn)
+			return;
+		if (slot->fn)
+			continue;
+		/* Pairs with cached: fn is seen NULL before the kind changes. */
+		smp_wmb();
+		WRITE_ONCE(slot->is, is);
+		/* Pairs with cached. */
+		smp_store_release(&slot->fn, fn);
+		return;
+	}
+}
+
+/* A compiler may add a suffix (.llvm.123, .cfi_jt, .isra.0), kallsyms the module. */
+static enum mostrace_endio resolve(void *fn)
+{
+	int i;
+
+	sprint_symbol_no_offset(symbol, (unsigned long)fn);
+	symbol[strcspn(symbol, ". ")] = '\0';
+	for (i = 0; i < ARRAY_SIZE(known); i++)
+		if (!strcmp(symbol, known[i].name))
+			return known[i].is;
+	return MOSTRACE_ENDIO_OTHER;
+}
+
+enum mostrace_endio mostrace_endio_of(void *end_io)
+{
+	enum mostrace_endio is;
+	unsigned long flags;
+
+	if (!end_io)
+		return MOSTRACE_ENDIO_OTHER;
+	is = cached(end_io);
+	if (is)
+		return is;
+	raw_spin_lock_irqsave(&lock, flags);
+	is = resolve(end_io);
+	keep(end_io, is);
+	raw_spin_unlock_irqrestore(&lock, flags);
+	return is;
+}
+
+/* Where a module was, another function may come to be. */
+static void forget_all(void)
+{
+	unsigned long flags;
+	int i;
+
+	raw_spin_lock_irqsave(&lock, flags);
+	for (i = 0; i < ARRAY_SIZE(slots); i++)
+		WRITE_ONCE(slots[i].fn, NULL);
+	raw_spin_unlock_irqrestore(&lock, flags);
+}
+
+static int module_changed(struct notifier_block *nb, unsigned long state, void *mod)
+{
+	if (state == MODULE_STATE_COMING || state == MODULE_STATE_GOING)
+		forget_all();
+	return NOTIFY_OK;
+}
+
+static struct notifier_block module_notifier = { .notifier_call = module_changed };
+
+int mostrace_endio_init(void)
+{
+	return register_module_notifier(&module_notifier);
+}
+
+void mostrace_endio_exit(void)
+{
+	unregister_module_notifier(&module_notifier);
+}

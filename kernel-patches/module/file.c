@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Inodes, and the file entries made of them. */
+#include <linux/kernel.h>
+#include <linux/magic.h>
+#include <linux/rcupdate.h>
+#include <linux/seqlock.h>
+#include <linux/string.h>
+#include "compat.h"
+#include "internal.h"
+
+/* A file entry with room for the longest name. */
+union file_record {
+	struct mostrace_file file;
+	char bytes[sizeof(struct mostrace_file) + MOSTRACE_NAME_MAX];
+};
+
+bool mostrace_is_bdev(const struct inode *inode)
+{
+	return S_ISBLK(inode->i_mode);
+}
+
+/* The inode that a mapping is of; NULL if the address is not one's. */
+struct inode *mostrace_mapping_inode(struct address_space *mapping)
+{
+	struct address_space *its;
+	struct inode *host;
+
+	/* Low bits mark anonymous and movable pages; tails and slabs hold other things. */
+	if (!mapping || (unsigned long)mapping & 3 || !mostrace_peek(&host, &mapping->host))
+		return NULL;
+	if (!host || (unsigned long)host & 3 || !mostrace_peek(&its, &host->i_mapping))
+		return NULL;
+	return its == mapping || &host->i_data == mapping ? host : NULL;
+}
+
+/* Whether an address is an inode's. */
+bool mostrace_is_inode(struct inode *inode)
+{
+	struct address_space *mapping;
+
+	return inode && !((unsigned long)inode & 3) &&
+	       mostrace_peek(&mapping, &inode->i_mapping) &&
+	       mostrace_mapping_inode(mapping);
+}
+
+static u8 what_of(const struct inode *inode)
+{
+	switch (inode->i_mode & S_IFMT) {
+	case S_IFREG:
+		return MOSTRACE_WHAT_REGULAR;
+	case S_IFDIR:
+		return MOSTRACE_WHAT_DIRECTORY;
+	case S_IFLNK:
+		return MOSTRACE_WHAT_SYMLINK;
+	default:
+		return MOSTRACE_WHAT_UNKNOWN;
+	}
+}
+
+/* Copies the name; false where it cannot be read. */
+static bool copy_name(struct dentry *dentry, union file_record *r)
+{
+	u32 len = READ_ONCE(dentry->d_name.len);
+	const unsigned char *name = READ_ONCE(dentry->d_name.name);
+	char *to = r->bytes + sizeof(r->file);
+
+	if (len >= MOSTRACE_NAME_MAX)
+		len = MOSTRACE_NAME_MAX - 1;
+	if (copy_from_kernel_nofault(to, name, len))
+		return false;
+	memset(to + len, 0, MOSTRACE_NAME_MAX - len);
+	r->file.name_len = len;
+	if (READ_ONCE(dentry->d_name.len) != len)
+		r->file.head.flags |= MOSTRACE_NAME_CUT;
+	return true;
+}
+
+static void copy_parent(struct dentry *dentry, union file_record *r)
+{
+	struct dentry *parent = READ_ONCE(dentry->d_parent);
+	struct inode *inode;
+
+	/* A root is its own parent. */
+	if (parent == dentry)
+		return;
+	inode = READ_ONCE(parent->d_inode);
+	if (inode)
+		r->file.parent = inode->i_ino;
+}
+
+#define TRIES 3
+
+/*
+ * The name, if it is not just being changed. The writer may be what this
+ * interrupt interrupted: neither its lock nor its end can be waited for. Dentries
+ * and their long names are freed by RCU.
+ */
+static void name_file(union file_record *r, struct inode *inode, struct dentry *dentry)
+{
+	seqcount_t *seq = &dentry->d_seq.seqcount;
+	unsigned int begin;
+	int i;
+
+	for (i = 0; i < TRIES; i++) {
+		begin = raw_seqcount_begin(seq);
+		if (READ_ONCE(dentry->d_inode) == inode && copy_name(dentry, r)) {
+			copy_parent(dentry, r);
+			if (!read_seqcount_retry(seq, begin))
+				return;
+		}
+		r->file.name_len = 0;
+		r->file.parent = 0;
+		r->file.head.flags &= ~MOSTRACE_NAME_CUT;
+	}
+}
+
+/* Cuts the record to its name, or, if the file was not asked for, to none. */
+static void cut_to_name(union file_record *r)
+{
+	if (!mostrace_name_wanted(r->bytes + sizeof(r->file))) {
+		r->file.name_len = 0;
+		r->file.head.flags |= MOSTRACE_NAME_WITHHELD;
+	}
+	r->file.head.size = ALIGN(sizeof(r->file) + r->file.name_len, 8);
+}
+
+static void describe(struct mostrace_file *file, const struct inode *inode)
+{
+	file->what = what_of(inode);
+	file->ino = inode->i_ino;
+	/* i_pos, which names a file of FAT, is in a struct of its own. */
+	if (inode->i_sb->s_magic == MSDOS_SUPER_MAGIC)
+		file->head.flags |= MOSTRACE_INO_PASSING;
+	file->generation = inode->i_generation;
+	file->s_dev = inode->i_sb->s_dev;
+	file->nlink = inode->i_nlink;
+	if (!file->nlink)
+		file->head.flags |= MOSTRACE_UNLINKED;
+	else if (file->nlink > 1)
+		file->head.flags |= MOSTRACE_HARDLINKED;
+}
+
+/* The dentry to name the inode by; that of an overlay is of another inode. */
+static struct dentry *dentry_of(const struct mostrace_run *run)
+{
+	if (run->dentry && READ_ONCE(run->dentry->d_inode) == run->inode)
+		return run->dentry;
+	return mostrace_alias(run->inode);
+}
+
+void mostrace_put_run(const struct mostrace_making *m, const struct mostrace_run *run)
+{
+	struct dentry *dentry = dentry_of(run);
+	union file_record r = {
+		.file = {
+			.head = mostrace_head_of(m),
+			.offset = run->offset,
+			.origin = run->origin,
+		},
+	};
+
+	r.file.head.type = MOSTRACE_FILE;
+	r.file.head.size = sizeof(r.file);
+	r.file.head.sector = run->sector;
+	r.file.head.bytes = run->bytes;
+	describe(&r.file, run->inode);
+	if (dentry)
+		name_file(&r, run->inode, dentry);
+	if (r.file.name_len)
+		cut_to_name(&r);
+	mostrace_put(&r.file.head);
+}

@@ -1,0 +1,1 @@
+../../bpf/mostrace.h

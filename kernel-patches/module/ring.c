@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * One ring of bytes per CPU. Only its CPU writes to it, with interrupts off;
+ * only the one reader reads. A full ring drops the new entry and counts it.
+ */
+#include <linux/cpumask.h>
+#include <linux/irqflags.h>
+#include <linux/minmax.h>
+#include <linux/percpu.h>
+#include <linux/smp.h>
+#include <linux/string.h>
+#include <linux/topology.h>
+#include <linux/vmalloc.h>
+#include "internal.h"
+
+struct ring {
+	u8 *data;
+	/* Bytes ever written and read; they wrap, as the ring's size is a power of two. */
+	u32 head;
+	u32 tail ____cacheline_aligned_in_smp;
+};
+
+static DEFINE_PER_CPU(struct ring, rings);
+static DEFINE_PER_CPU(u64[MOSTRACE_COUNTS], counts);
+
+unsigned int mostrace_ring_bytes;
+
+void mostrace_count(enum mostrace_count what)
+{
+	this_cpu_inc(counts[what]);
+}
+
+u64 mostrace_counted(enum mostrace_count what)
+{
+	u64 sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += READ_ONCE(per_cpu(counts, cpu)[what]);
+	return sum;
+}
+
+static void ring_write(struct ring *ring, const void *from, u32 size)
+{
+	u32 at = ring->head & (mostrace_ring_bytes - 1);
+	u32 first = min(size, mostrace_ring_bytes - at);
+
+	memcpy(ring->data + at, from, first);
+	memcpy(ring->data, from + first, size - first);
+}
+
+static void ring_read(const struct ring *ring, void *to, u32 size)
+{
+	u32 at = ring->tail & (mostrace_ring_bytes - 1);
+	u32 first = min(size, mostrace_ring_bytes - at);
+
+	memcpy(to, ring->data + at, first);
+	memcpy(to + first, ring->data, size - first);
+}
+
+/* Hands an entry to the reader, as that of this CPU. From any context but NMI. */
+void mostrace_put(struct mostrace_entry *entry)
+{
+	struct ring *ring;
+	unsigned long flags;
+	u32 used;
+
+	local_irq_save(flags);
+	ring = this_cpu_ptr(&rings);
+	entry->cpu = smp_processor_id();
+	/* Pairs with mostrace_take: the bytes it frees have been read. */
+	used = ring->head - smp_load_acquire(&ring->tail);
+	if (mostrace_ring_bytes - used < entry->size) {
+		mostrace_count(MOSTRACE_LOST_ENTRIES_RING);
+	} else {
+		ring_write(ring, entry, entry->size);
+		/* Pairs with ring_used: the entry is whole. */
+		smp_store_release(&ring->head, ring->head + entry->size);
+		mostrace_count(MOSTRACE_COUNT_ENTRIES);
+	}
+	local_irq_restore(flags);
+}
+
+static u32 ring_used(const struct ring *ring)
+{
+	/* Pairs with mostrace_put. */
+	return smp_load_acquire(&ring->head) - ring->tail;
+}
+
+bool mostrace_rings_filled(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		if (ring_used(per_cpu_ptr(&rings, cpu)))
+			return true;
+	return false;
+}
+
+/* The ring whose next entry is the oldest, and that entry's head. */
+static struct ring *oldest(struct mostrace_entry *head)
+{
+	struct mostrace_entry next;
+	struct ring *ring, *found = NULL;
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		ring = per_cpu_ptr(&rings, cpu);
+		if (!ring_used(ring))
+			continue;
+		ring_read(ring, &next, sizeof(next));
+		if (!found || next.time_ns < head->time_ns) {
+			*head = next;
+			found = ring;
+		}
+	}
+	return found;
+}
+
+/* Moves entries, whole ones, into `to`; returns the bytes. For the reader alone. */
+size_t mostrace_take(void *to, size_t room)
+{
+	struct mostrace_entry head;
+	struct ring *ring;
+	size_t done = 0;
+
+	while ((ring = oldest(&head)) && head.size <= room - done) {
+		ring_read(ring, to + done, head.size);
+		done += head.size;
+		/* Pairs with mostrace_put: these bytes may be overwritten. */
+		smp_store_release(&ring->tail, ring->tail + head.size);
+	}
+	return done;
+}
+
+/* All empty, all counters 0. */
+int mostrace_rings_alloc(void)
+{
+	struct ring *ring;
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		ring = per_cpu_ptr(&rings, cpu);
+		memset(per_cpu(counts, cpu), 0, sizeof(counts));
+		ring->head = 0;
+		ring->tail = 0;
+		ring->data = vmalloc_node(mostrace_ring_bytes, cpu_to_node(cpu));
+		if (!ring->data) {
+			mostrace_rings_free();
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+void mostrace_rings_free(void)
+{
+	struct ring *ring;
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		ring = per_cpu_ptr(&rings, cpu);
+		vfree(ring->data);
+		ring->data = NULL;
+		ring->tail = ring->head;
+	}
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Which disks and partitions are recorded. */
+#include <linux/kernel.h>
+#include <linux/module.h>
+#include <linux/namei.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include "compat.h"
+#include "internal.h"
+
+#define DEV_LEN 256
+#define TARGETS_MAX 8
+
+static char spelling[DEV_LEN];
+static struct mostrace_target targets[TARGETS_MAX];
+static int target_count;
+
+bool mostrace_any_target(void)
+{
+	return target_count;
+}
+
+static const struct mostrace_target *target_of(const struct gendisk *disk, u64 sector,
+					       u32 bytes, dev_t dev)
+{
+	const struct mostrace_target *t;
+
+	if (!disk)
+		return NULL;
+	for (t = targets; t < targets + target_count; t++) {
+		if (t->disk != MKDEV(disk->major, disk->first_minor))
+			continue;
+		if (bytes) {
+			if (sector < t->end && sector + (((u64)bytes + 511) >> 9) > t->start)
+				return t;
+		} else if (!dev || t->dev == t->disk || t->dev == dev) {
+			/* A flush has no sectors: its device tells, if it tells. */
+			return t;
+		}
+	}
+	return NULL;
+}
+
+const struct mostrace_target *mostrace_target_of_bio(const struct bio *bio)
+{
+	return target_of(mostrace_bio_disk(bio), bio->bi_iter.bi_sector,
+			 bio->bi_iter.bi_size, mostrace_bio_dev(bio));
+}
+
+const struct mostrace_target *mostrace_target_of_rq(struct request *rq)
+{
+	return target_of(mostrace_rq_disk(rq), blk_rq_pos(rq), blk_rq_bytes(rq), 0);
+}
+
+static int find_path(const char *directory, const char *name, dev_t *dev)
+{
+	char *at = kasprintf(GFP_KERNEL, "%s%s", directory, name);
+	struct inode *inode;
+	struct path path;
+	int err;
+
+	if (!at)
+		return -ENOMEM;
+	err = kern_path(at, LOOKUP_FOLLOW, &path);
+	kfree(at);
+	if (err)
+		return err;
+	inode = d_backing_inode(path.dentry);
+	if (S_ISBLK(inode->i_mode))
+		*dev = inode->i_rdev;
+	else
+		err = -ENOTBLK;
+	path_put(&path);
+	return err;
+}
+
+/* MAJ:MIN, a path, or the name of a node in /dev, which Android keeps in /dev/block. */
+static int find_dev(const char *name, dev_t *dev)
+{
+	unsigned int major, minor;
+	char rest;
+	int err;
+
+	if (sscanf(name, "%u:%u%c", &major, &minor, &rest) == 2) {
+		*dev = MKDEV(major, minor);
+		return MAJOR(*dev) == major && MINOR(*dev) == minor ? 0 : -EINVAL;
+	}
+	if (name[0] == '/')
+		return find_path("", name, dev);
+	err = find_path("/dev/", name, dev);
+	return err ? find_path("/dev/block/", name, dev) : 0;
+}
+
+static int add_target(const char *name, struct mostrace_target *t)
+{
+	struct block_device *bdev;
+	struct file *file;
+	bool known;
+	u64 sectors;
+	int err;
+
+	err = find_dev(name, &t->dev);
+	if (err)
+		return err;
+	bdev = mostrace_bdev_open(t->dev, &file);
+	if (IS_ERR(bdev))
+		return PTR_ERR(bdev);
+	t->disk = disk_devt(bdev->bd_disk);
+	known = mostrace_bdev_range(bdev, &t->start, &sectors);
+	mostrace_bdev_close(bdev, file);
+	if (!known)
+		return -ENXIO;
+	/* A whole disk may grow while it is recorded. */
+	t->end = t->dev == t->disk ? U64_MAX : t->start + sectors;
+	return 0;
+}
+
+static int add_targets(char *list, struct mostrace_target *found, int *n)
+{
+	char *name;
+	int err;
+
+	while ((name = strsep(&list, ","))) {
+		name = strim(name);
+		if (!*name)
+			continue;
+		if (*n == TARGETS_MAX)
+			return -E2BIG;
+		err = add_target(name, &found[*n]);
+		if (err)
+			return err;
+		++*n;
+	}
+	return 0;
+}
+
+/*
+ * Devices are looked up here and not when /dev/mostrace is opened: that is
+ * done under a lock of all misc devices, which a driver that has to be loaded
+ * first may want to take.
+ */
+static int dev_set(const char *value, const struct kernel_param *kp)
+{
+	struct mostrace_target found[TARGETS_MAX] = { };
+	char *list;
+	int n = 0, err;
+
+	/* Built in, and on the kernel's command line: there are no devices yet. */
+	if (system_state < SYSTEM_RUNNING)
+		return -EAGAIN;
+	if (strlen(value) >= DEV_LEN)
+		return -EINVAL;
+	if (!mostrace_claim())
+		return -EBUSY;
+	list = kstrdup(value, GFP_KERNEL);
+	err = list ? add_targets(list, found, &n) : -ENOMEM;
+	kfree(list);
+	if (!err) {
+		memcpy(targets, found, sizeof(targets));
+		target_count = n;
+		strscpy(spelling, value, sizeof(spelling));
+		strim(spelling);
+	}
+	mostrace_release();
+	return err;
+}
+
+static int dev_get(char *buffer, const struct kernel_param *kp)
+{
+	return scnprintf(buffer, PAGE_SIZE, "%s\n", spelling);
+}
+
+static const struct kernel_param_ops dev_ops = { .set = dev_set, .get = dev_get };
+
+module_param_cb(dev, &dev_ops, NULL, 0600);
+MODULE_PARM_DESC(dev, "disks or partitions to record, by commas: MAJ:MIN, a name in /dev or a path");

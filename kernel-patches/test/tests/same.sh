@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# The module and the BPF probes watch the same IO; what they say is compared outside (compare.py).
+[ -e /sys/kernel/btf/vmlinux ] || { info "no BTF: nothing to compare with"; exit 0; }
+
+cat >work.sh <<'END'
+mnt=$1 long=$2 loop=$3
+mostrace workload sqlite --transactions 30 --overwrite "$mnt/test.db" >/dev/null
+dd if=/dev/urandom of="$mnt/plain" bs=64k count=32 conv=fsync
+dd if=/dev/urandom of="$mnt/$long" bs=256k count=4 oflag=direct
+ln "$mnt/plain" "$mnt/linked"
+dd if=/dev/urandom of="$mnt/plain" bs=4k count=3 seek=5 conv=notrunc,fsync
+mkdir "$mnt/directory"
+for i in 1 2 3 4 5 6 7 8; do echo $i >"$mnt/directory/file$i"; done
+sync
+echo 3 >/proc/sys/vm/drop_caches
+cat "$mnt/plain" >/dev/null
+dd if="$mnt/$long" of=/dev/null bs=64k iflag=direct
+rm "$mnt/directory/file1"
+sync
+dd if="$loop" of=/dev/null bs=1M count=4 iflag=direct
+END
+
+# both NAME: of the fresh filesystem. Direct IO is split into several requests.
+both() {
+	echo 16 >"/sys/block/$(basename "$loop")/queue/max_sectors_kb"
+	basename "$loop" >$sys/dev
+	echo all >$sys/names
+	record_start "/tmp/out/$1.stream"
+	mostrace record -d "$loop" -o "/tmp/out/$1.most" --files all --sync --no-snapshot -- \
+		sh work.sh "$mnt" "$(printf '%0255d' 1)" "$loop" || fail "record: $?"
+	record_stop
+	filefrag -e -b512 "$mnt/$(printf '%0255d' 1)" >"/tmp/out/$1.extents"
+	check_nothing_lost
+	entries=$(cat $class/entries)
+	[ "$entries" -gt 100 ] || fail "$1: $entries entries"
+	info "$1: $entries entries"
+	remove
+}
+
+load
+fresh_ext4 64 -b 4096
+both ext4
+fresh_ext4 64 -b 1024 -- data=journal
+both data-journal
+fresh_f2fs 128
+# From 7.x on, iomap's struct of a direct bio is then in one of f2fs's own.
+iostat=/sys/fs/f2fs/$(basename "$loop")/iostat_enable
+[ ! -e "$iostat" ] || { echo 1 >"$iostat" && info "f2fs: iostat"; }
+both f2fs
+fresh_vfat 64
+both vfat
+rmmod mostrace
+check_kernel
