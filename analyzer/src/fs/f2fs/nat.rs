@@ -6,7 +6,7 @@
 use super::super::image::Image;
 use super::super::{Notices, Result};
 use super::bits::test_bit;
-use super::block::{self, BLOCKS_PER_SEG, NEW_ADDR, NULL_ADDR, SEG_BITS, u32_of};
+use super::block::{self, BLOCK_SIZE, BLOCKS_PER_SEG, NEW_ADDR, NULL_ADDR, SEG_BITS, u32_of};
 use super::checkpoint::Checkpoint;
 use super::journal::Journals;
 use super::superblock::SuperBlock;
@@ -63,7 +63,7 @@ impl Nat {
 
     fn push_block(&mut self, sb: &SuperBlock, nid: u32, block: &[u8], notices: &mut Notices) {
         // Most of the table of a young filesystem.
-        if block.iter().all(|byte| *byte == 0) {
+        if block == [0; BLOCK_SIZE] {
             return;
         }
         let nids = nid..nid.saturating_add(NAT_ENTRY_PER_BLOCK);
