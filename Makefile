@@ -48,11 +48,12 @@ test-kernels: build
 	@guest/able.sh $(GUEST_PACKAGES)
 	guest/run.sh $(MOSTRACE) all
 
-# Capture and analysis each build and pass their tests without the other.
+# Capture and analysis each build and pass their tests without the other; the maps need neither.
+FEATURE_TESTS = --lib --bins --test 'cli_*' --test record --test samples
 features: setup-test
-	$(CARGO) test $(PROFILE) -p mostrace --no-default-features
-	$(CARGO) test $(PROFILE) -p mostrace --no-default-features --features analyze
-	$(CARGO) test $(PROFILE) -p mostrace --no-default-features --features record
+	$(CARGO) test $(PROFILE) -p mostrace --no-default-features $(FEATURE_TESTS)
+	$(CARGO) test $(PROFILE) -p mostrace --no-default-features --features analyze $(FEATURE_TESTS)
+	$(CARGO) test $(PROFILE) -p mostrace --no-default-features --features record $(FEATURE_TESTS)
 
 lint: setup-test
 	$(CARGO) fmt --all --check

@@ -116,18 +116,28 @@ static __always_inline struct iomap_dio *iomap_dio_of(struct bio *root)
 }
 
 /*
- * File position of a direct bio. iomap adds a bio's bytes to dio->size just
- * before it submits it, and moves ki_pos only at the end.
+ * Whether iomap adds a bio's bytes to dio->size only when it has submitted it, as 7.x does. No type
+ * tells, but the first bio of every dio does: its own bytes are not yet in the sum.
+ */
+static bool size_lags;
+
+/*
+ * File position of a direct bio. ki_pos is moved only at the end of the whole dio; dio->size is the
+ * bytes up to here, with this bio's own, except as above.
  */
 static __always_inline __u64 direct_pos(struct bio *bio)
 {
 	struct iomap_dio *dio;
+	__u64 done, bytes;
 
 	if (!bpf_core_type_exists(struct iomap_dio) || !is_file_direct(bio))
 		return MOSTRACE_NONE;
 	dio = iomap_dio_of(bio);
-	return BPF_CORE_READ(dio, iocb, ki_pos) + BPF_CORE_READ(dio, size) -
-	       BPF_CORE_READ(bio, bi_iter.bi_size);
+	bytes = BPF_CORE_READ(bio, bi_iter.bi_size);
+	done = BPF_CORE_READ(dio, size);
+	if (done < bytes)
+		size_lags = true;
+	return BPF_CORE_READ(dio, iocb, ki_pos) + done - (size_lags ? 0 : bytes);
 }
 
 /*

@@ -119,6 +119,12 @@ check_kinds() {
 	done
 }
 
+# numbered_files: whether the probes know a file by the number that the map has. FAT's is in the types of its module,
+# which 5.10 does not give; there only those files have a name whose name was asked for.
+numbered_files() {
+	[ "$type" != vfat ] || [ -e /sys/kernel/btf/fat ]
+}
+
 # every_source: SQLite through each source of block events, which all have to tell the same of its files.
 every_source() {
 	for source in blktrace ftrace bpf; do
@@ -129,7 +135,9 @@ every_source() {
 		mostrace analyze "$source.most" --by role,class --format csv >table.csv
 		bytes=$(column write_bytes <table.csv)
 		grep -E '^(db|rollback_journal),data,' table.csv | cut -d, -f1,"$bytes" | sort >"$source.roles"
-		[ "$(wc -l <"$source.roles")" -eq 2 ] || fail "$source: $(cat table.csv)"
+		roles=1
+		! numbered_files || roles=2
+		[ "$(wc -l <"$source.roles")" -eq "$roles" ] || fail "$source: $(cat table.csv)"
 		cmp "$source.roles" blktrace.roles || fail "$source and blktrace differ: $(cat "$source.roles" blktrace.roles)"
 	done
 }

@@ -119,12 +119,12 @@ fn errors_are_one_line_that_names_the_file() {
         (
             1,
             "analyze @/good.most --image @/none.img",
-            "@/none.img: No such file",
+            "@/none.img: open: No such file",
         ),
         (
             1,
             "analyze @/good.most --image @/empty.img",
-            "@/empty.img: no filesystem recognised",
+            "@/empty.img: first blocks: no filesystem recognised",
         ),
         (
             1,
@@ -136,19 +136,23 @@ fn errors_are_one_line_that_names_the_file() {
             "events @/good.most -o @/folder",
             "@/folder: Is a directory",
         ),
-        (1, "map @/none.img", "@/none.img: No such file"),
+        (1, "map @/none.img", "@/none.img: open: No such file"),
         (1, "map @/folder", "@/folder: no manifest.json in it"),
         (
             1,
             "map @/empty.img",
-            "@/empty.img: no filesystem recognised",
+            "@/empty.img: first blocks: no filesystem recognised",
         ),
-        (1, "map @/f2fs.img", "@/f2fs.img: f2fs: not yet"),
+        (
+            1,
+            "map @/f2fs.img",
+            "@/f2fs.img: superblock at byte 1024: block,",
+        ),
         (1, "map @/good.most", "@/good.most: no snapshot"),
         (
             1,
             "map /dev/null",
-            "/dev/null: neither an image file nor a block device",
+            "/dev/null: open: neither an image file nor a block device",
         ),
         (
             2,

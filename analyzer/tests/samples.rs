@@ -6,7 +6,17 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SAMPLES: [&str; 4] = ["delete", "truncate", "persist", "wal"];
+const SAMPLES: [&str; 7] = [
+    "delete",
+    "truncate",
+    "persist",
+    "wal",
+    "f2fs-delete",
+    "f2fs-wal",
+    "fat32-delete",
+];
+/// Those of DELETE.
+const DELETE: [&str; 3] = ["delete", "f2fs-delete", "fat32-delete"];
 
 fn sample(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sample-traces");
@@ -86,7 +96,7 @@ fn completions_equal_blkparse() {
     for name in SAMPLES {
         let path = sample(name);
         let truth = blkparse(&path);
-        assert!(truth.values().sum::<u32>() > 5000, "{name}");
+        assert!(truth.values().sum::<u32>() > 3000, "{name}");
         let mut completions: BTreeMap<u64, (String, u64, u64)> = BTreeMap::new();
         for row in table(&["events"], &path) {
             let (sector, bytes) = (number(&row, "sector"), number(&row, "bytes"));
@@ -143,14 +153,20 @@ fn every_table_has_the_same_bytes() {
 /// header), so at least 2,000 writes of a file that is gone at the snapshot.
 #[test]
 fn a_deleted_journal_is_named_live_and_never_metadata() {
-    let rows = table(&["events"], &sample("delete"));
+    for name in DELETE {
+        the_journal_of(name);
+    }
+}
+
+fn the_journal_of(name: &str) {
+    let rows = table(&["events"], &sample(name));
     let journal: Vec<_> = rows
         .iter()
-        .filter(|r| r["path"].ends_with("-journal"))
+        .filter(|r| r["path"].ends_with("-journal") && !r["kind"].ends_with("_node"))
         .collect();
     let completions: std::collections::HashSet<_> =
         journal.iter().map(|r| &r["completion"]).collect();
-    assert!(completions.len() >= 2000, "{}", completions.len());
+    assert!(completions.len() >= 2000, "{name}: {}", completions.len());
     for row in &journal {
         assert_eq!(row["path"], "/app/test.db-journal");
         assert_eq!(
@@ -185,4 +201,31 @@ fn nothing_is_without_a_process() {
             assert_ne!(row["class"], "unknown", "{name}: {row:?}");
         }
     }
+}
+
+/// What each filesystem writes beside the files: f2fs unlinks the journal with a checkpoint, and
+/// syncs each file with a node; FAT has its table and its directories.
+#[test]
+fn the_kinds_are_those_of_the_filesystem() {
+    for (name, kinds) in [
+        (
+            "f2fs-delete",
+            &["checkpoint", "nat", "sit", "ssa", "hot_node", "fsync_node"][..],
+        ),
+        ("f2fs-wal", &["checkpoint", "fsync_node"]),
+        ("fat32-delete", &["fat", "fsinfo", "directory"]),
+    ] {
+        let rows = table(&["analyze", "--by", "kind"], &sample(name));
+        for kind in kinds {
+            let row = rows.iter().find(|row| row["kind"] == *kind);
+            let row = row.unwrap_or_else(|| panic!("{name}: no {kind}"));
+            assert!(number(row, "write_bytes") > 0, "{name}: {kind}");
+        }
+    }
+    let rows = table(&["events"], &sample("f2fs-delete"));
+    let synced = rows
+        .iter()
+        .filter(|r| r["kind"] == "fsync_node" && r["path"] == "/app/test.db-journal");
+    // One for each transaction: its journal was synced, and then deleted.
+    assert!(synced.count() >= 1000);
 }

@@ -34,7 +34,10 @@ traced() {
 	mostrace analyze run.most --by class --format csv >class.csv
 	seen=$(awk -F, -v at="$(column write_bytes <device.csv)" 'NR > 1 { n += $at } END { print n }' device.csv)
 	# Before or after the trace, a timer of the filesystem may write a checkpoint.
-	[ "$seen" -le $((after - before)) ] && [ $((after - before - seen)) -le 131072 ] || fail "$name $workload: $seen bytes in the trace, $((after - before)) by the kernel's count"
+	[ "$seen" -le $((after - before)) ] && [ $((after - before - seen)) -le 131072 ] || {
+		cp -r run.most "/tmp/out/compare-$name-$workload.most"
+		fail "$name $workload: $seen bytes in the trace, $((after - before)) by the kernel's count"
+	}
 	ms=$(sed -n 's/^transactions .* in \([0-9.]*\) ms.*/\1/p' run.log)
 	[ -n "$ms" ] || ms=$(sed -n 's/.* copied, \([0-9.e-]*\) s,.*/\1/p' run.log | awk '{ print $1 * 1000 }')
 	ms=$(awk -v ms="$ms" -v n=$count 'BEGIN { printf "%.2f", ms / n }')

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Direct IO, several bios to a call and split into small requests: every byte of the file is known by its inode, at
+# the place where the map has it.
+
+# Against the map's pieces: rows of /direct by direct IO, and of these those elsewhere.
+places() {
+	awk -F, -v s="$(column sector <events.csv)" -v b="$(column bytes <events.csv)" -v o="$(column file_offset <events.csv)" \
+		-v p="$(column path <events.csv)" -v from="$(column origin <events.csv)" '
+		FNR == NR { if ($7 == "/direct" && $6 != "") { n++; at[n] = $1; end[n] = $1 + $2; offset[n] = $6 } next }
+		$p == "/direct" && $from == "direct" {
+			rows++
+			for (i = 1; i <= n; i++)
+				if (at[i] <= $s && $s + $b / 512 <= end[i] && $o == offset[i] + ($s - at[i]) * 512) { right++; break }
+		}
+		END { print rows + 0, rows - right }' "$1" events.csv
+}
+
+direct() {
+	echo 16 >"/sys/block/$(basename "$loop")/queue/max_sectors_kb"
+	mostrace record -d "$loop" -o direct.most --files all -- \
+		/usr/local/bin/dd if=/dev/zero of="$mnt/direct" bs=4M count=2 oflag=direct
+	check_bundle direct.most
+	mostrace analyze direct.most --by file,origin --format csv >paths.csv
+	at=$(column write_bytes <paths.csv)
+	written=$(grep '^/direct,direct,' paths.csv | cut -d, -f"$at")
+	[ "$written" = 8388608 ] || fail "$type: $written bytes of /direct by direct IO"
+	mostrace map "$loop" --format csv -o map.csv
+	wrong=$(places map.csv)
+	[ "${wrong#* }" = 0 ] && [ "${wrong% *}" -ge 8 ] || fail "$type: rows by direct IO, and those in another place: $wrong"
+	rm -r direct.most
+	remove
+}
+
+fresh_ext4 64
+direct
+fresh_f2fs 128
+direct
