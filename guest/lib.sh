@@ -73,7 +73,10 @@ column() {
 # check_bundle BUNDLE: kept for the host as TEST-BUNDLE; nothing lost, every byte has a process entry, the groupings have the same sum.
 check_bundle() {
 	cp -r "$1" "/tmp/out/$(basename "$PWD")-$1"
-	! grep -A 20 '"losses"' "$1/manifest.json" | sed '/}/q' | grep -E ': [1-9]' || fail "$1: losses"
+	# From 7.x on a probe can be preempted, and the kernel skips those that come meanwhile: it says how many.
+	skipped=nothing
+	case $(uname -r) in [789].*) skipped=probe_misses ;; esac
+	! grep -A 20 '"losses"' "$1/manifest.json" | sed '/}/q' | grep -E ': [1-9]' | grep -v "$skipped" || fail "$1: losses"
 	mostrace events "$1" --format csv >events.csv
 	bytes=$(column bytes <events.csv)
 	stage=$(column stage <events.csv)

@@ -51,7 +51,8 @@ boot() {
 	dir=$1
 	rm -f "$dir/out.img"
 	truncate -s 1G "$dir/out.img"
-	timeout --foreground "$limit" qemu-system-x86_64 -accel tcg -smp 2 -m 2048 -nographic -no-reboot \
+	# With a thread for each CPU, qemu 7.2 now and then loses a breakpoint that the kernel patches itself with.
+	timeout --foreground "$limit" qemu-system-x86_64 -accel tcg,thread=single -smp 2 -m 2048 -nographic -no-reboot \
 		-kernel "$dir/vmlinuz" -initrd "$dir/initrd.gz" -append "console=ttyS0 quiet panic=-1" \
 		-drive "file=$dir/out.img,format=raw,if=virtio" >"$dir/log" 2>&1 </dev/null || true
 	rm -rf "$dir/out"

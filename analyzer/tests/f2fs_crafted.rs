@@ -13,22 +13,6 @@ use images::*;
 use mostrace::class::Kind;
 use mostrace::map::Map;
 
-fn editor(options: &str) -> Option<(Editor, Map)> {
-    let dir = tempfile::tempdir().expect("scratch folder");
-    let editor =
-        have_tools().then(|| Editor::of(&filled(dir.path(), 100, options, fill_little)))?;
-    let before = editor.image.build().expect("map");
-    assert_eq!(before.notices(), [""; 0]);
-    Some((editor, before))
-}
-
-fn inode(map: &Map, path: &[u8]) -> u64 {
-    let mut inodes = map.extents().iter().map(|extent| extent.inode);
-    inodes
-        .find(|&inode| map.paths(inode).iter().any(|p| p == path))
-        .expect("inode")
-}
-
 /// The blocks of an inode's contents, in the order of the disk: block, and number in the file.
 fn contents(map: &Map, ino: u64) -> Vec<(u32, u64)> {
     let mut blocks = vec![];
@@ -55,7 +39,7 @@ fn blocks_of_a_compressed_cluster_are_where_the_cluster_begins() {
     let Some((mut editor, before)) = editor("-O extra_attr,compression") else {
         return;
     };
-    let ino = inode(&before, b"/many");
+    let ino = inode_at(&before, b"/many");
     let addrs: Vec<u32> = contents(&before, ino)
         .iter()
         .map(|&(block, _)| block)
@@ -94,7 +78,7 @@ fn blocks_of_a_compressed_cluster_are_where_the_cluster_begins() {
     );
 
     // Only whole clusters count, in the inode and in direct nodes.
-    let ino = inode(&before, b"/dir/direct");
+    let ino = inode_at(&before, b"/dir/direct");
     let was = contents(&before, ino);
     editor.image.over.clear();
     editor.image.change(editor.dump.nat[&ino].blkaddr, |block| {
@@ -109,6 +93,25 @@ fn blocks_of_a_compressed_cluster_are_where_the_cluster_begins() {
     };
     let expected: Vec<_> = was.iter().filter_map(behind).collect();
     assert_eq!(contents(&after, ino), expected);
+
+    // And in the nodes before this one.
+    let free = editor.free_blocks(3);
+    editor.set_nat(950, ino as u32, free[0]);
+    editor.image.change(free[0].into(), |block| {
+        block.copy_from_slice(&node_of(&[(5, free[1]), (768, free[2])]));
+        put32(block, 4072, 950);
+        put32(block, 4076, ino as u32);
+        put32(block, 4080, 2 << 3);
+    });
+    editor.image.change(editor.dump.nat[&ino].blkaddr, |block| {
+        put32(block, 4056, 950)
+    });
+    let after = editor.image.build().expect("map");
+    let added = [(free[1], 768 + 768 + 5)];
+    assert_eq!(contents(&after, ino), [&expected[..], &added].concat());
+    editor
+        .image
+        .change(editor.dump.nat[&ino].blkaddr, |block| put32(block, 4056, 0));
 
     // A cluster in the middle of another one.
     editor.image.change(editor.dump.nat[&ino].blkaddr, |block| {
@@ -125,8 +128,8 @@ fn entries_in_the_inode_and_names_in_ciphertext() {
     let Some((mut editor, before)) = editor("") else {
         return;
     };
-    let dir = inode(&before, b"/dir");
-    let (one, many) = (inode(&before, b"/one"), inode(&before, b"/many"));
+    let dir = inode_at(&before, b"/dir");
+    let (one, many) = (inode_at(&before, b"/one"), inode_at(&before, b"/many"));
     let old = contents(&before, dir);
     assert_eq!(old.len(), 1);
     // (923 - 50 - 1) words hold 182 entries: 23 bytes of bits, 7 spare, 11 and 8 bytes of each.
@@ -186,7 +189,7 @@ fn the_node_of_extended_attributes_is_the_files() {
         return;
     };
     let free = editor.free_blocks(3);
-    let (many, dir) = (inode(&before, b"/many"), inode(&before, b"/dir"));
+    let (many, dir) = (inode_at(&before, b"/many"), inode_at(&before, b"/dir"));
     for (ino, nid, blkaddr, marks) in [
         (many, 900, free[0], 0),
         (dir, 901, free[1], 0),
@@ -231,7 +234,7 @@ fn an_orphan_has_blocks_and_no_name() {
     let Some((mut editor, before)) = editor("") else {
         return;
     };
-    let one = inode(&before, b"/one");
+    let one = inode_at(&before, b"/one");
     let root = before
         .extents()
         .iter()

@@ -18,21 +18,6 @@ const NEW_INO: u32 = 900;
 /// Addresses in an inode with inline xattr, as sload.f2fs makes them.
 const IN_INODE: u64 = 923 - 50;
 
-/// An image with a few files, mapped before the changes; None without f2fs-tools.
-fn editor() -> Option<(Editor, Map)> {
-    let dir = tempfile::tempdir().expect("scratch folder");
-    let editor = have_tools().then(|| Editor::of(&filled(dir.path(), 100, "", fill_little)))?;
-    let before = editor.image.build().expect("map");
-    assert_eq!(before.notices(), [""; 0]);
-    Some((editor, before))
-}
-
-fn inode(map: &Map, path: &[u8]) -> u32 {
-    let mut inodes = map.extents().iter().map(|extent| extent.inode);
-    let inode = inodes.find(|&inode| map.paths(inode).iter().any(|p| p == path));
-    inode.unwrap_or_else(|| panic!("{path:?}")) as u32
-}
-
 fn at(map: &Map, blkaddr: u32) -> (Kind, u32, Option<u64>) {
     let pieces: Vec<_> = map.pieces(u64::from(blkaddr) * 8, 8).collect();
     let [piece] = pieces[..] else {
@@ -77,10 +62,10 @@ fn new(nid: u32, ino: u32, ofs: u32, marks: u32, block: Vec<u8>) -> New {
 
 #[test]
 fn an_overwritten_file_has_its_new_blocks() {
-    let Some((mut editor, before)) = editor() else {
+    let Some((mut editor, before)) = editor("") else {
         return;
     };
-    let ino = inode(&before, b"/many");
+    let ino = inode_at(&before, b"/many") as u32;
     let old = editor.dump.nat[&u64::from(ino)].blkaddr as u32;
     let fresh = editor.free_blocks(2);
     let mut block = editor.node(ino.into());
@@ -109,13 +94,13 @@ fn an_overwritten_file_has_its_new_blocks() {
 
 #[test]
 fn a_new_file_has_the_name_in_its_inode() {
-    let Some((mut editor, before)) = editor() else {
+    let Some((mut editor, before)) = editor("") else {
         return;
     };
-    let dir = inode(&before, b"/dir");
+    let dir = inode_at(&before, b"/dir") as u32;
     let data = editor.free_blocks(4);
     // A name of the directory leads to the new file now: the old one had it before.
-    let taken = inode(&before, b"/dir/hard link to many");
+    let taken = inode_at(&before, b"/dir/hard link to many") as u32;
     let nodes = [
         new(
             NEW_INO,
@@ -165,10 +150,10 @@ fn a_new_file_has_the_name_in_its_inode() {
 
 #[test]
 fn only_what_came_before_the_last_mark_counts() {
-    let Some((mut editor, before)) = editor() else {
+    let Some((mut editor, before)) = editor("") else {
         return;
     };
-    let ino = inode(&before, b"/dir/direct");
+    let ino = inode_at(&before, b"/dir/direct") as u32;
     let data = editor.free_blocks(9);
     let unmarked = |nth: usize| new(950, ino, 1, 0, node_of(&[(0, data[nth])]));
     let marked = |nth: usize| new(950, ino, 1, FSYNC, node_of(&[(1, data[nth])]));
@@ -204,10 +189,10 @@ fn only_what_came_before_the_last_mark_counts() {
 
 #[test]
 fn a_file_that_moved_into_its_inode_has_no_blocks() {
-    let Some((mut editor, before)) = editor() else {
+    let Some((mut editor, before)) = editor("") else {
         return;
     };
-    let ino = inode(&before, b"/dir/direct");
+    let ino = inode_at(&before, b"/dir/direct") as u32;
     let mut inline = editor.node(ino.into());
     inline[3] |= 2;
     let data = editor.free_blocks(1);
@@ -230,10 +215,10 @@ fn a_file_that_moved_into_its_inode_has_no_blocks() {
 
 #[test]
 fn nodes_far_out_are_where_the_kernel_counts_them() {
-    let Some((mut editor, before)) = editor() else {
+    let Some((mut editor, before)) = editor("") else {
         return;
     };
-    let ino = inode(&before, b"/many");
+    let ino = inode_at(&before, b"/many") as u32;
     let n = 1018u64;
     // Offset in the tree; blocks of the file before it, by the drawing in the kernel's node.h.
     let places = [
@@ -271,10 +256,10 @@ fn nodes_far_out_are_where_the_kernel_counts_them() {
 
 #[test]
 fn the_checksum_of_the_checkpoint_is_a_part_of_the_version() {
-    let Some((mut editor, before)) = editor() else {
+    let Some((mut editor, before)) = editor("") else {
         return;
     };
-    let ino = inode(&before, b"/many");
+    let ino = inode_at(&before, b"/many") as u32;
     let node = |editor: &Editor| [new(ino, ino, 0, FSYNC, editor.node(ino.into()))];
     // nocrc_recovery off, crc_recovery on.
     editor.change_checkpoint(|cp| {
@@ -306,11 +291,11 @@ fn the_checksum_of_the_checkpoint_is_a_part_of_the_version() {
 /// Nothing is recovered of a chain that the kernel gives up on: it mounts without it.
 #[test]
 fn a_bad_chain_counts_for_nothing() {
-    let Some((editor, before)) = editor() else {
+    let Some((editor, before)) = editor("") else {
         return;
     };
-    let ino = inode(&before, b"/many");
-    let dir = inode(&before, b"/dir");
+    let ino = inode_at(&before, b"/many") as u32;
+    let dir = inode_at(&before, b"/dir") as u32;
     let same = |editor: &Editor| {
         vec![
             new(ino, ino, 0, FSYNC, editor.node(ino.into())),

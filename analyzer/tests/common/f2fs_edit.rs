@@ -4,7 +4,9 @@
 
 use std::path::Path;
 
-use super::images::{BLOCK, Sparse};
+use mostrace::map::Map;
+
+use super::images::{BLOCK, Sparse, fill_little, filled, have_tools};
 use super::oracles::Dump;
 
 pub const FSYNC: u32 = 2;
@@ -173,6 +175,16 @@ impl Editor {
             });
         }
     }
+}
+
+/// An image with a few files, and its map before any changes; None without f2fs-tools.
+pub fn editor(options: &str) -> Option<(Editor, Map)> {
+    let dir = tempfile::tempdir().expect("scratch folder");
+    let editor =
+        have_tools().then(|| Editor::of(&filled(dir.path(), 100, options, fill_little)))?;
+    let before = editor.image.build().expect("map");
+    assert_eq!(before.notices(), [""; 0]);
+    Some((editor, before))
 }
 
 /// An inode of a regular file with these first addresses.

@@ -15,6 +15,10 @@ use mostrace::map::Map;
 
 pub const BLOCK: usize = 4096;
 
+/// mkfs.f2fs, with all that it knows.
+pub const ALL_FEATURES: &str = "-O extra_attr,inode_checksum,sb_checksum,inode_crtime,compression,\
+    quota,project_quota,casefold,flexible_inline_xattr,lost_found,verity,encrypt -C utf8";
+
 /// A program; Debian has some in sbin only.
 pub fn tool(name: &str) -> Command {
     let path = std::env::var("PATH").unwrap_or_default();
@@ -163,6 +167,55 @@ pub fn fill(tree: &Path) {
 /// The map of an image file, from sector 0.
 pub fn map(image: &Path) -> Map {
     f2fs::build(&Image::open(image).expect("open"), 0).expect("map")
+}
+
+/// A scratch folder.
+pub fn scratch() -> tempfile::TempDir {
+    tempfile::tempdir().expect("scratch folder")
+}
+
+/// A map without notices that covers the filesystem.
+pub fn sound_map(image: &Path) -> Map {
+    let map = map(image);
+    assert_eq!(map.notices(), [""; 0]);
+    assert!(
+        map.extents()
+            .windows(2)
+            .all(|pair| pair[0].end() == pair[1].sector)
+    );
+    let end = map.extents().last().expect("extent").end();
+    assert_eq!(end * 512, fs::metadata(image).expect("image").len());
+    map
+}
+
+/// The map covers the filesystem, block by block.
+pub fn conserves(map: &Map, bytes: u64) -> bool {
+    let extents = map.extents();
+    extents.first().is_some_and(|first| first.sector == 0)
+        && extents
+            .windows(2)
+            .all(|pair| pair[0].end() == pair[1].sector)
+        && extents.last().is_some_and(|last| last.end() * 512 <= bytes)
+        && extents
+            .iter()
+            .all(|e| e.sectors > 0 && e.sector % 8 == 0 && e.sectors % 8 == 0)
+}
+
+/// The first inode of this path.
+pub fn inode_at(map: &Map, path: &[u8]) -> u64 {
+    let mut inodes = map.extents().iter().map(|extent| extent.inode);
+    inodes
+        .find(|&inode| map.paths(inode).iter().any(|p| p == path))
+        .expect("inode")
+}
+
+/// What an error says behind the name of the image.
+pub fn line(image: &Sparse, error: &mostrace::fs::Error) -> String {
+    let line = error.to_string();
+    assert!(!line.contains('\n'), "{line}");
+    line.strip_prefix(&format!("{}: ", image.path.display()))
+        .expect("the file's name")
+        .to_owned()
 }
 
 /// Overwrites bytes of an image file.
