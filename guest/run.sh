@@ -47,14 +47,39 @@ make_initrd() {
 	rm -rf "$root"
 }
 
+# In a shell that becomes qemu's guard, so that to kill it ends qemu.
+emulate() {
+	# With a thread for each CPU, qemu 7.2 now and then loses a breakpoint that the kernel patches itself with.
+	exec timeout "$limit" qemu-system-x86_64 -accel tcg,thread=single -smp 2 -m 2048 -nographic -no-reboot \
+		-kernel "$1/vmlinuz" -initrd "$1/initrd.gz" -append "console=ttyS0 quiet panic=-1" \
+		-drive "file=$1/out.img,format=raw,if=virtio" >"$1/log" 2>&1 </dev/null
+}
+
+# begins PID LOG: whether init speaks within two minutes.
+begins() {
+	waited=0
+	while [ $waited -lt 120 ] && kill -0 "$1" 2>/dev/null; do
+		! grep -aq '^GUEST begun' "$2" || return 0
+		sleep 1
+		waited=$((waited + 1))
+	done
+	grep -aq '^GUEST begun' "$2"
+}
+
 boot() {
 	dir=$1
 	rm -f "$dir/out.img"
 	truncate -s 1G "$dir/out.img"
-	# With a thread for each CPU, qemu 7.2 now and then loses a breakpoint that the kernel patches itself with.
-	timeout --foreground "$limit" qemu-system-x86_64 -accel tcg,thread=single -smp 2 -m 2048 -nographic -no-reboot \
-		-kernel "$dir/vmlinuz" -initrd "$dir/initrd.gz" -append "console=ttyS0 quiet panic=-1" \
-		-drive "file=$dir/out.img,format=raw,if=virtio" >"$dir/log" 2>&1 </dev/null || true
+	# An emulated kernel now and then hangs before it says a word.
+	for try in 1 2 3; do
+		emulate "$dir" &
+		qemu=$!
+		if begins "$qemu" "$dir/log"; then break; fi
+		echo "guest: $(basename "$dir"): did not boot, try $try" >&2
+		kill "$qemu" 2>/dev/null || true
+		wait "$qemu" || true
+	done
+	wait "$qemu" || true
 	rm -rf "$dir/out"
 	mkdir "$dir/out"
 	tar -C "$dir/out" -xf "$dir/out.img" 2>/dev/null || true
