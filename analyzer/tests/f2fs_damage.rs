@@ -163,7 +163,7 @@ fn flipped_bytes() {
 
 /// `cargo test --release --test f2fs_damage -- --ignored`
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "takes minutes where it is not optimized"]
 fn flipped_bytes_ten_thousand_times() {
     flips(10_000);
 }
