@@ -3,7 +3,7 @@
 //! too, and against `dump.f2fs -b`, which finds the owner of one block.
 //!
 //! `cargo bench -p mostrace --no-default-features --bench f2fs_map [-- FILES]`; needs f2fs-tools,
-//! no root. sload.f2fs takes half an hour for the image, which is kept in
+//! no root. sload.f2fs takes 21 minutes of CPU time for the image, which is kept in
 //! `~/.cache/mostrace/bench`.
 
 use std::error::Error;
