@@ -19,6 +19,7 @@ enum mostrace_type {
 	MOSTRACE_FILE = 2,
 	/* a blk_io_trace record of the BPF event source, see mostrace.bpf.c */
 	MOSTRACE_BLOCK = 3,
+	MOSTRACE_DIRTIER = 4,	/* of the kernel's own recorder alone */
 };
 
 /* Where in a request's life the entry was made. */
@@ -125,8 +126,24 @@ struct mostrace_file {
 	char name[];
 };
 
+/*
+ * Who dirtied a run of consecutive pages of a bio: the task that made them dirty
+ * after they were clean, which the one that submits them need not be. Pages of
+ * which that is not known have no such entry. 72 bytes.
+ */
+struct mostrace_dirtier {
+	struct mostrace_entry head;
+	__u64 dirty_ns;		/* CLOCK_MONOTONIC, of the run's first page */
+	__u32 pid;		/* thread */
+	__u32 tgid;		/* process */
+	__u32 uid;
+	__u32 pad;
+	char comm[MOSTRACE_COMM_LEN];
+};
+
 _Static_assert(sizeof(struct mostrace_entry) == 32, "entry");
 _Static_assert(sizeof(struct mostrace_process) == 88, "process");
 _Static_assert(sizeof(struct mostrace_file) == 72, "file");
+_Static_assert(sizeof(struct mostrace_dirtier) == 72, "dirtier");
 
 #endif

@@ -122,6 +122,16 @@ static inline struct address_space *mostrace_page_mapping(struct page *page)
 #endif
 }
 
+/* Of a large folio, or of a page alone. */
+static inline struct page *mostrace_head(struct page *page)
+{
+#ifdef MOSTRACE_FOLIO
+	return &page_folio(page)->page;
+#else
+	return compound_head(page);
+#endif
+}
+
 /* In its mapping, in pages. */
 static inline u64 mostrace_page_index(struct page *page)
 {

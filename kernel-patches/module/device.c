@@ -120,12 +120,17 @@ static int start(void)
 	err = mostrace_submitters_alloc();
 	if (err)
 		goto free_rings;
+	err = mostrace_dirtiers_alloc();
+	if (err)
+		goto free_submitters;
 	begin_stream();
 	err = mostrace_probes_start();
 	if (err)
-		goto free_submitters;
+		goto free_dirtiers;
 	return 0;
 
+free_dirtiers:
+	mostrace_dirtiers_free();
 free_submitters:
 	mostrace_submitters_free();
 free_rings:
@@ -153,6 +158,7 @@ static int mostrace_close(struct inode *inode, struct file *file)
 {
 	mostrace_probes_stop();
 	cancel_delayed_work_sync(&looking);
+	mostrace_dirtiers_free();
 	mostrace_submitters_free();
 	mostrace_rings_free();
 	mostrace_release();
@@ -231,6 +237,7 @@ COUNTER(entries_ring, MOSTRACE_LOST_ENTRIES_RING);
 COUNTER(submitters, MOSTRACE_LOST_SUBMITTERS);
 COUNTER(bios_cut, MOSTRACE_LOST_BIOS_CUT);
 COUNTER(pages_cut, MOSTRACE_LOST_PAGES_CUT);
+COUNTER(dirtiers, MOSTRACE_LOST_DIRTIERS);
 
 static struct attribute *counts[] = { &dev_attr_entries.attr, NULL };
 
@@ -239,6 +246,7 @@ static struct attribute *losses[] = {
 	&dev_attr_submitters.attr,
 	&dev_attr_bios_cut.attr,
 	&dev_attr_pages_cut.attr,
+	&dev_attr_dirtiers.attr,
 	NULL,
 };
 

@@ -7,10 +7,14 @@
 #include <linux/blk_types.h>
 #include "mostrace.h"
 
+struct address_space;
+struct block_device;
 struct buffer_head;
 struct dentry;
+struct file;
 struct gendisk;
 struct inode;
+struct page;
 struct request;
 
 /* Counters; the names in sysfs are those of the manifest's losses. */
@@ -20,6 +24,7 @@ enum mostrace_count {
 	MOSTRACE_LOST_SUBMITTERS,
 	MOSTRACE_LOST_BIOS_CUT,
 	MOSTRACE_LOST_PAGES_CUT,
+	MOSTRACE_LOST_DIRTIERS,
 	MOSTRACE_COUNTS,
 };
 
@@ -44,6 +49,9 @@ struct mostrace_target {
 bool mostrace_any_target(void);
 const struct mostrace_target *mostrace_target_of_bio(const struct bio *bio);
 const struct mostrace_target *mostrace_target_of_rq(struct request *rq);
+/* These go by the device alone. */
+bool mostrace_device_of_bio_wanted(const struct bio *bio);
+bool mostrace_inode_wanted(const struct inode *inode);
 
 /* device.c: held while a reader has the device open, or a parameter changes. */
 bool mostrace_claim(void);
@@ -70,16 +78,24 @@ void mostrace_endio_exit(void);
 enum mostrace_endio mostrace_endio_of(void *end_io);
 
 /* submitter.c */
-struct mostrace_submitter {
-	u64 time_ns;
-	u64 sector;	/* bi_sector at Q: splits move it */
-	u64 direct_pos;	/* file position of `sector` for direct IO, or MOSTRACE_NONE */
+struct mostrace_task {
+	u64 time_ns;	/* when it did what it is remembered for */
 	u32 pid;
 	u32 tgid;
 	u32 uid;
-	u8 flags;	/* enum mostrace_flags */
-	bool recorded;	/* the entry was made: a later issue must not repeat it */
 	char comm[MOSTRACE_COMM_LEN];
+};
+
+void mostrace_task_is_current(struct mostrace_task *task, u64 now);
+
+struct mostrace_submitter {
+	struct mostrace_task task;
+	u64 sector;	/* bi_sector at Q: splits move it */
+	u64 direct_pos;	/* file position of `sector` for direct IO, or MOSTRACE_NONE */
+	struct file *direct_file;	/* as the kernel told it (block_bio_file), or NULL */
+	u8 flags;	/* enum mostrace_flags */
+	bool queued;	/* else it is from block_bio_file, which comes before Q */
+	bool recorded;	/* the entry was made: a later issue must not repeat it */
 };
 
 int mostrace_submitters_alloc(void);
@@ -89,6 +105,13 @@ bool mostrace_recall(struct bio *bio, struct mostrace_submitter *who);
 /* As recall, and marks the record; `who->recorded` is what it was before. */
 bool mostrace_recall_once(struct bio *bio, struct mostrace_submitter *who);
 void mostrace_forget(struct bio *bio);
+
+/* dirtier.c */
+int mostrace_dirtiers_alloc(void);
+void mostrace_dirtiers_free(void);
+void mostrace_dirty(struct page *head, const struct address_space *mapping);
+void mostrace_begin_write(struct page *head);
+bool mostrace_dirtier_of(struct page *head, struct mostrace_task *who);
 
 /* A bio while its entries are made. */
 struct mostrace_making {
@@ -118,6 +141,7 @@ void mostrace_put_run(const struct mostrace_making *m, const struct mostrace_run
 
 /* pages.c */
 struct mostrace_place {
+	struct page *page;	/* in the page cache; of a bounce page the one it stands for */
 	struct inode *inode;	/* of the page cache that the page is in, or NULL */
 	u64 offset;		/* of the page in it, in bytes */
 	bool mapped;		/* it is in a page cache or anonymous */
@@ -125,7 +149,8 @@ struct mostrace_place {
 
 void mostrace_locate(struct page *page, struct mostrace_place *place);
 struct page *mostrace_first_page(const struct bio *bio);
-u8 mostrace_walk_pages(const struct mostrace_making *m);
+u8 mostrace_walk_pages(const struct mostrace_making *m, u64 queued_ns);
+void mostrace_begin_pages(struct bio *bio);
 
 /* owner.c */
 struct bio *mostrace_root(struct bio *bio);

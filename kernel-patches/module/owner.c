@@ -102,12 +102,20 @@ static struct inode *dio_inode(const void *dio)
 	return NULL;
 }
 
-/* Whether a bio is direct IO of a file or, through one, of a device; and of which inode. */
-static bool find_direct(const struct bio *root, struct mostrace_run *run)
+/*
+ * Whether a bio is direct IO of a file or, through one, of a device; and of which
+ * inode. `told`: the kernel has said so itself; the file stays open until the IO ends.
+ */
+static bool find_direct(const struct bio *root, struct file *told, struct mostrace_run *run)
 {
 	struct iomap_dio_head dio;
 	struct kiocb iocb;
 
+	if (told) {
+		run->inode = file_inode(told);
+		run->dentry = told->f_path.dentry;
+		return true;
+	}
 	switch (mostrace_endio_of(root->bi_end_io)) {
 	case MOSTRACE_ENDIO_IOMAP:
 	case MOSTRACE_ENDIO_F2FS_COUNTED:
@@ -278,7 +286,7 @@ void mostrace_find_owner(const struct mostrace_making *m, const struct mostrace_
 	struct buffer_head bh;
 	u64 start;
 
-	if (find_direct(root, &run))
+	if (find_direct(root, who->direct_file, &run))
 		p->origin = direct_owner(m, &run, who);
 	else if (is_raw_direct(m->bio, root))
 		p->origin = MOSTRACE_ORIGIN_RAW;
@@ -286,5 +294,5 @@ void mostrace_find_owner(const struct mostrace_making *m, const struct mostrace_
 		 (journal_copy(m, &bh, start, p) || journal_header(m->bio, &bh, p)))
 		p->origin = MOSTRACE_ORIGIN_JOURNAL;
 	else
-		p->origin = mostrace_walk_pages(m);
+		p->origin = mostrace_walk_pages(m, who->task.time_ns);
 }

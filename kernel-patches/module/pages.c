@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* A bio's pages, one after the other, and the runs of files that they make. */
+/* A bio's pages, one after the other, and the runs of files and of dirtiers that they make. */
 #include <linux/kernel.h>
 #include <linux/magic.h>
 #include "compat.h"
@@ -106,6 +106,7 @@ void mostrace_locate(struct page *page, struct mostrace_place *place)
 {
 	struct address_space *mapping = mostrace_page_mapping(page);
 
+	place->page = page;
 	place->mapped = mapping;
 	place->inode = mostrace_mapping_inode(mapping);
 	place->offset = mostrace_page_index(page) << PAGE_SHIFT;
@@ -157,6 +158,8 @@ struct walk {
 	u32 left;	/* bytes of the bio still to walk */
 	u64 sector;
 	struct mostrace_run run;
+	u64 queued_ns;	/* the bio */
+	struct mostrace_dirtier dirtier;
 };
 
 static void close_run(struct walk *w)
@@ -171,6 +174,47 @@ static void open_run(struct walk *w, const struct mostrace_place *place)
 	w->run.inode = place->inode;
 	w->run.offset = place->offset;
 	w->run.sector = w->sector;
+}
+
+static void close_dirtier(struct walk *w)
+{
+	if (w->dirtier.head.bytes)
+		mostrace_put(&w->dirtier.head);
+	w->dirtier.head.bytes = 0;
+}
+
+static void open_dirtier(struct walk *w, const struct mostrace_task *who)
+{
+	w->dirtier = (struct mostrace_dirtier){
+		.head = mostrace_head_of(w->m),
+		.dirty_ns = who->time_ns,
+		.pid = who->pid,
+		.tgid = who->tgid,
+		.uid = who->uid,
+	};
+	w->dirtier.head.type = MOSTRACE_DIRTIER;
+	w->dirtier.head.size = sizeof(w->dirtier);
+	w->dirtier.head.sector = w->sector;
+	w->dirtier.head.bytes = 0;
+	memcpy(w->dirtier.comm, who->comm, sizeof(who->comm));
+}
+
+static void step_dirtier(struct walk *w, struct page *page, u32 chunk)
+{
+	struct mostrace_task who;
+
+	if (!op_is_write(bio_op(w->m->bio)))
+		return;
+	/* Who dirtied it after the bio was queued did so for another. */
+	if (!mostrace_dirtier_of(mostrace_head(page), &who) || who.time_ns > w->queued_ns) {
+		close_dirtier(w);
+		return;
+	}
+	if (w->dirtier.pid != who.pid)
+		close_dirtier(w);
+	if (!w->dirtier.head.bytes)
+		open_dirtier(w, &who);
+	w->dirtier.head.bytes += chunk;
 }
 
 static u8 origin_of(const struct mostrace_place *place)
@@ -208,6 +252,7 @@ static u8 step_page(struct walk *w)
 			open_run(w, &place);
 		w->run.bytes += chunk;
 	}
+	step_dirtier(w, place.page, chunk);
 	w->done += chunk;
 	w->left -= chunk;
 	w->sector += chunk >> 9;
@@ -215,7 +260,7 @@ static u8 step_page(struct walk *w)
 }
 
 /* Makes the file entries of a page-cache bio; returns the origin of its first page. */
-u8 mostrace_walk_pages(const struct mostrace_making *m)
+u8 mostrace_walk_pages(const struct mostrace_making *m, u64 queued_ns)
 {
 	const struct bio *bio = m->bio;
 	struct walk w = {
@@ -225,6 +270,7 @@ u8 mostrace_walk_pages(const struct mostrace_making *m)
 		.left = bio->bi_iter.bi_size,
 		.sector = bio->bi_iter.bi_sector,
 		.run.origin = MOSTRACE_ORIGIN_FILE,
+		.queued_ns = queued_ns,
 	};
 	u8 first = MOSTRACE_ORIGIN_UNKNOWN, origin;
 	int i;
@@ -241,7 +287,25 @@ u8 mostrace_walk_pages(const struct mostrace_making *m)
 			first = origin;
 	}
 	close_run(&w);
+	close_dirtier(&w);
 	if (w.left)
 		mostrace_count(MOSTRACE_LOST_PAGES_CUT);
 	return first;
+}
+
+/* What a bio's pages hold begins to be written, where the kernel does not tell (see dirtier.c). */
+void mostrace_begin_pages(struct bio *bio)
+{
+	struct page *head, *last = NULL;
+	struct mostrace_place place;
+	struct bvec_iter iter;
+	struct bio_vec part;
+
+	bio_for_each_segment(part, bio, iter) {
+		locate_behind(part.bv_page, &place);
+		head = mostrace_head(place.page);
+		if (place.inode && head != last)
+			mostrace_begin_write(head);
+		last = head;
+	}
 }

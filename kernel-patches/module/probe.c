@@ -6,18 +6,19 @@
  * insertion is met when the request is issued.
  */
 #include <linux/build_bug.h>
-#include <linux/cred.h>
 #include <linux/ktime.h>
 #include <linux/rcupdate.h>
-#include <linux/sched.h>
 #include <linux/string.h>
 #include <linux/tracepoint.h>
-#include <linux/uidgid.h>
 #include <trace/events/block.h>
+#include <trace/events/writeback.h>
 #include "compat.h"
 #include "internal.h"
 
 #define BIOS_MAX 4096
+
+/* Whether the kernel tells when a page begins to be written. */
+static bool begins_told;
 
 static const struct mostrace_submitter nobody = {
 	.direct_pos = MOSTRACE_NONE,
@@ -37,23 +38,36 @@ struct mostrace_entry mostrace_head_of(const struct mostrace_making *m)
 
 static void remember_current(struct bio *bio, u64 now)
 {
-	struct mostrace_submitter who = {
-		.time_ns = now,
-		.sector = bio->bi_iter.bi_sector,
-		.direct_pos = mostrace_direct_pos(bio),
-		.pid = current->pid,
-		.tgid = current->tgid,
-		.uid = from_kuid(&init_user_ns, current_uid()),
-	};
+	struct mostrace_submitter who;
 
-	strscpy_pad(who.comm, current->comm, sizeof(who.comm));
+	/* An older record is of an earlier life of the bio's address. */
+	if (!mostrace_recall(bio, &who) || who.queued) {
+		who = nobody;
+		who.direct_pos = mostrace_direct_pos(bio);
+	}
+	mostrace_task_is_current(&who.task, now);
+	who.sector = bio->bi_iter.bi_sector;
+	who.flags = 0;
+	who.queued = true;
+	mostrace_remember(bio, &who);
+}
+
+/* The kernel tells of direct IO that is about to be queued. */
+static void remember_file(struct bio *bio, struct file *file, loff_t pos)
+{
+	struct mostrace_submitter who = nobody;
+
+	if (!mostrace_device_of_bio_wanted(bio))
+		return;
+	who.direct_file = file;
+	who.direct_pos = pos;
 	mostrace_remember(bio, &who);
 }
 
 /* Gives a bio a record of its own: a copy of its parent's, or nobody's. */
 static void inherit(struct bio *bio, struct bio *parent, u8 flags, struct mostrace_submitter *who)
 {
-	if (parent && mostrace_recall(parent, who))
+	if (parent && mostrace_recall(parent, who) && who->queued)
 		who->flags |= flags;
 	else
 		*who = nobody;
@@ -63,11 +77,11 @@ static void put_process(const struct mostrace_making *m, const struct mostrace_s
 {
 	struct mostrace_process p = {
 		.head = mostrace_head_of(m),
-		.submit_ns = who->time_ns,
+		.submit_ns = who->task.time_ns,
 		.home_sector = MOSTRACE_NONE,
-		.pid = who->pid,
-		.tgid = who->tgid,
-		.uid = who->uid,
+		.pid = who->task.pid,
+		.tgid = who->task.tgid,
+		.uid = who->task.uid,
 		.opf = (__force __u32)m->bio->bi_opf,
 		.origin = MOSTRACE_ORIGIN_EMPTY,
 	};
@@ -75,7 +89,7 @@ static void put_process(const struct mostrace_making *m, const struct mostrace_s
 	p.head.type = MOSTRACE_PROCESS;
 	p.head.size = sizeof(p);
 	p.head.flags = who->flags;
-	memcpy(p.comm, who->comm, sizeof(p.comm));
+	memcpy(p.comm, who->task.comm, sizeof(p.comm));
 	/* An empty bio has no bvec to read. */
 	if (bio_has_data(m->bio) && m->bio->bi_io_vec)
 		mostrace_find_owner(m, who, &p);
@@ -88,10 +102,12 @@ static void record_bio(const struct mostrace_making *m)
 	struct mostrace_submitter who;
 	struct bio *root;
 
-	if (!mostrace_recall_once(m->bio, &who)) {
+	/* One that failed before its Q has left a file that may be gone. */
+	if (!mostrace_recall_once(m->bio, &who) || !who.queued) {
 		root = mostrace_root(m->bio);
 		inherit(m->bio, root != m->bio ? root : NULL, MOSTRACE_CHAINED, &who);
 		who.recorded = true;
+		who.queued = true;
 		mostrace_remember(m->bio, &who);
 	} else if (who.recorded) {
 		return;
@@ -130,10 +146,15 @@ static void queue_bio(struct bio *bio)
 		.stage = MOSTRACE_QUEUE,
 	};
 
-	if (!m.target)
+	if (!m.target) {
+		/* On another partition: nor will its end be seen. */
+		mostrace_forget(bio);
 		return;
+	}
 	rcu_read_lock();
 	remember_current(bio, m.now);
+	if (!begins_told && bio_op(bio) == REQ_OP_WRITE)
+		mostrace_begin_pages(bio);
 	/* An empty flush is never issued as itself. */
 	if (!bio->bi_iter.bi_size)
 		record_bio(&m);
@@ -167,6 +188,7 @@ static void split_bio(struct bio *split)
 	inherit(split, split->bi_private, 0, &who);
 	/* The parent's own entry is not this bio's. */
 	who.recorded = false;
+	who.queued = true;
 	mostrace_remember(split, &who);
 }
 
@@ -229,6 +251,37 @@ static void __maybe_unused on_rq_complete(void *data, struct request *rq, blk_st
 	complete_request(rq, bytes);
 }
 
+/* 5.18 (203a31516616): a page became a folio. */
+static void __maybe_unused on_dirty_page(void *data, struct page *page,
+					 struct address_space *mapping)
+{
+	mostrace_dirty(mostrace_head(page), mapping);
+}
+
+/* The series' own (../series). */
+static void on_bio_file(void *data, struct bio *bio, struct file *file, loff_t pos)
+{
+	remember_file(bio, file, pos);
+}
+
+/* The series' own too. */
+static void __maybe_unused on_start_page(void *data, struct page *page)
+{
+	mostrace_begin_write(mostrace_head(page));
+}
+
+#ifdef MOSTRACE_DIRTY_FOLIO
+static void on_dirty_folio(void *data, struct folio *folio, struct address_space *mapping)
+{
+	mostrace_dirty(&folio->page, mapping);
+}
+
+static void on_start_folio(void *data, struct folio *folio)
+{
+	mostrace_begin_write(&folio->page);
+}
+#endif
+
 /* Fires only for bios that did not complete through a request. */
 static void on_bio_complete(void *data, struct request_queue *q, struct bio *bio)
 {
@@ -250,10 +303,16 @@ static_assert(RQ_ISSUE_Q || TAKES(block_rq_issue, struct request *));
 static_assert(RQ_COMPLETE_INT ||
 	      TAKES(block_rq_complete, struct request *, blk_status_t, unsigned int));
 static_assert(TAKES(block_bio_complete, struct request_queue *, struct bio *));
+#ifdef MOSTRACE_DIRTY_FOLIO
+static_assert(TAKES(writeback_dirty_folio, struct folio *, struct address_space *));
+#else
+static_assert(TAKES(writeback_dirty_page, struct page *, struct address_space *));
+#endif
 
 static struct probe {
 	const char *name;
 	void *function;
+	bool optional;	/* without it less is known */
 	struct tracepoint *tp;
 } probes[] = {
 	{ "block_bio_queue",
@@ -265,6 +324,14 @@ static struct probe {
 	{ "block_rq_complete",
 	  __builtin_choose_expr(RQ_COMPLETE_INT, on_rq_complete_int, on_rq_complete) },
 	{ "block_bio_complete", on_bio_complete },
+	{ "block_bio_file", on_bio_file, .optional = true },
+#ifdef MOSTRACE_DIRTY_FOLIO
+	{ "writeback_dirty_folio", on_dirty_folio, .optional = true },
+	{ "writeback_start_folio", on_start_folio, .optional = true },
+#else
+	{ "writeback_dirty_page", on_dirty_page, .optional = true },
+	{ "writeback_start_page", on_start_page, .optional = true },
+#endif
 };
 
 static void find_probe(struct tracepoint *tp, void *priv)
@@ -282,7 +349,9 @@ int mostrace_probes_find(void)
 
 	for_each_kernel_tracepoint(find_probe, NULL);
 	for (i = 0; i < ARRAY_SIZE(probes); i++) {
-		if (!probes[i].tp) {
+		if (probes[i].tp) {
+			begins_told |= strstarts(probes[i].name, "writeback_start_");
+		} else if (!probes[i].optional) {
 			pr_err("mostrace: the kernel has no tracepoint %s\n", probes[i].name);
 			return -ENODEV;
 		}
@@ -293,7 +362,8 @@ int mostrace_probes_find(void)
 static void unregister(int n)
 {
 	while (n--)
-		tracepoint_probe_unregister(probes[n].tp, probes[n].function, NULL);
+		if (probes[n].tp)
+			tracepoint_probe_unregister(probes[n].tp, probes[n].function, NULL);
 	tracepoint_synchronize_unregister();
 }
 
@@ -302,6 +372,8 @@ int mostrace_probes_start(void)
 	int i, err;
 
 	for (i = 0; i < ARRAY_SIZE(probes); i++) {
+		if (!probes[i].tp)
+			continue;
 		err = tracepoint_probe_register(probes[i].tp, probes[i].function, NULL);
 		if (err) {
 			unregister(i);

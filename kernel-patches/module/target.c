@@ -52,6 +52,30 @@ const struct mostrace_target *mostrace_target_of_rq(struct request *rq)
 	return target_of(mostrace_rq_disk(rq), blk_rq_pos(rq), blk_rq_bytes(rq), 0);
 }
 
+static bool device_wanted(const struct gendisk *disk, dev_t dev)
+{
+	return target_of(disk, 0, 0, dev);
+}
+
+bool mostrace_device_of_bio_wanted(const struct bio *bio)
+{
+	return device_wanted(mostrace_bio_disk(bio), mostrace_bio_dev(bio));
+}
+
+/*
+ * Whether an inode's data goes to a disk that is recorded. A device that is made of
+ * others (dm) may lie on one.
+ */
+bool mostrace_inode_wanted(const struct inode *inode)
+{
+	const struct block_device *bdev = S_ISBLK(inode->i_mode) ? I_BDEV((struct inode *)inode) :
+								   inode->i_sb->s_bdev;
+
+	if (!bdev || !bdev->bd_disk)
+		return false;
+	return device_wanted(bdev->bd_disk, bdev->bd_dev) || !queue_is_mq(bdev->bd_disk->queue);
+}
+
 static int find_path(const char *directory, const char *name, dev_t *dev)
 {
 	char *at = kasprintf(GFP_KERNEL, "%s%s", directory, name);
