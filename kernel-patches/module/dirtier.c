@@ -7,7 +7,7 @@
  * A page may be dirtied again while it is being written, so what is being written
  * is kept apart from what is dirty now. A kernel with the tracepoint
  * writeback_start_folio (../series) tells when the one becomes the other. Without
- * it that is taken to happen at the bio's block_bio_queue, a moment later: a page
+ * it that is taken to be when the bio's entries are made, a moment later: a page
  * that another task dirtied in between has two, and then none is believed.
  */
 #include <linux/hash.h>
@@ -36,6 +36,8 @@ struct bucket {
 	raw_spinlock_t lock;
 	struct slot slots[WAYS];
 };
+
+bool mostrace_begin_told;
 
 static struct bucket *buckets;
 
@@ -127,6 +129,17 @@ void mostrace_dirty(struct page *head, const struct address_space *mapping)
 		mostrace_count(MOSTRACE_LOST_DIRTIERS);
 }
 
+/* The rest of a page that was written in part has its dirtier already. */
+static void begin_slot(struct slot *slot)
+{
+	if (!slot->dirty.pid)
+		return;
+	slot->writing = slot->dirty;
+	if (slot->doubt)
+		slot->writing.pid = 0;
+	slot->dirty.pid = 0;
+}
+
 /* What the page holds now begins to be written. */
 void mostrace_begin_write(struct page *head)
 {
@@ -139,20 +152,16 @@ void mostrace_begin_write(struct page *head)
 		return;
 	raw_spin_lock_irqsave(&bucket->lock, flags);
 	slot = slot_of(bucket, head);
-	/* The rest of a page that was written in part has its dirtier already. */
-	if (slot && slot->dirty.pid) {
-		slot->writing = slot->dirty;
-		if (slot->doubt)
-			slot->writing.pid = 0;
-		slot->dirty.pid = 0;
-	}
+	if (slot)
+		begin_slot(slot);
 	raw_spin_unlock_irqrestore(&bucket->lock, flags);
 }
 
-/* Who dirtied what is being written of the page; false if that is not known. */
-bool mostrace_dirtier_of(struct page *head, struct mostrace_task *who)
+/* Who dirtied what a bio, queued then, writes of the page; false if that is not known. */
+bool mostrace_dirtier_of(struct page *head, u64 queued_ns, struct mostrace_task *who)
 {
 	struct bucket *bucket = bucket_of(head);
+	bool known = false;
 	unsigned long flags;
 	struct slot *slot;
 
@@ -160,13 +169,15 @@ bool mostrace_dirtier_of(struct page *head, struct mostrace_task *who)
 		return false;
 	raw_spin_lock_irqsave(&bucket->lock, flags);
 	slot = slot_of(bucket, head);
-	if (slot && slot->writing.pid &&
-	    is_of(slot, mostrace_page_mapping(head), mostrace_page_index(head)))
+	if (slot && is_of(slot, mostrace_page_mapping(head), mostrace_page_index(head))) {
+		if (!mostrace_begin_told && slot->dirty.time_ns <= queued_ns)
+			begin_slot(slot);
+		/* Who dirtied it later did so for another bio. */
+		known = slot->writing.pid && slot->writing.time_ns <= queued_ns;
 		*who = slot->writing;
-	else
-		slot = NULL;
+	}
 	raw_spin_unlock_irqrestore(&bucket->lock, flags);
-	return slot;
+	return known;
 }
 
 int mostrace_dirtiers_alloc(void)

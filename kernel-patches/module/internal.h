@@ -107,11 +107,12 @@ bool mostrace_recall_once(struct bio *bio, struct mostrace_submitter *who);
 void mostrace_forget(struct bio *bio);
 
 /* dirtier.c */
+extern bool mostrace_begin_told;	/* the kernel calls mostrace_begin_write */
 int mostrace_dirtiers_alloc(void);
 void mostrace_dirtiers_free(void);
 void mostrace_dirty(struct page *head, const struct address_space *mapping);
 void mostrace_begin_write(struct page *head);
-bool mostrace_dirtier_of(struct page *head, struct mostrace_task *who);
+bool mostrace_dirtier_of(struct page *head, u64 queued_ns, struct mostrace_task *who);
 
 /* A bio while its entries are made. */
 struct mostrace_making {
@@ -150,7 +151,6 @@ struct mostrace_place {
 void mostrace_locate(struct page *page, struct mostrace_place *place);
 struct page *mostrace_first_page(const struct bio *bio);
 u8 mostrace_walk_pages(const struct mostrace_making *m, u64 queued_ns);
-void mostrace_begin_pages(struct bio *bio);
 
 /* owner.c */
 struct bio *mostrace_root(struct bio *bio);

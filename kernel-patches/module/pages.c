@@ -205,8 +205,7 @@ static void step_dirtier(struct walk *w, struct page *page, u32 chunk)
 
 	if (!op_is_write(bio_op(w->m->bio)))
 		return;
-	/* Who dirtied it after the bio was queued did so for another. */
-	if (!mostrace_dirtier_of(mostrace_head(page), &who) || who.time_ns > w->queued_ns) {
+	if (!mostrace_dirtier_of(mostrace_head(page), w->queued_ns, &who)) {
 		close_dirtier(w);
 		return;
 	}
@@ -291,21 +290,4 @@ u8 mostrace_walk_pages(const struct mostrace_making *m, u64 queued_ns)
 	if (w.left)
 		mostrace_count(MOSTRACE_LOST_PAGES_CUT);
 	return first;
-}
-
-/* What a bio's pages hold begins to be written, where the kernel does not tell (see dirtier.c). */
-void mostrace_begin_pages(struct bio *bio)
-{
-	struct page *head, *last = NULL;
-	struct mostrace_place place;
-	struct bvec_iter iter;
-	struct bio_vec part;
-
-	bio_for_each_segment(part, bio, iter) {
-		locate_behind(part.bv_page, &place);
-		head = mostrace_head(place.page);
-		if (place.inode && head != last)
-			mostrace_begin_write(head);
-		last = head;
-	}
 }

@@ -17,9 +17,6 @@
 
 #define BIOS_MAX 4096
 
-/* Whether the kernel tells when a page begins to be written. */
-static bool begins_told;
-
 static const struct mostrace_submitter nobody = {
 	.direct_pos = MOSTRACE_NONE,
 	.flags = MOSTRACE_NO_SUBMITTER,
@@ -153,8 +150,6 @@ static void queue_bio(struct bio *bio)
 	}
 	rcu_read_lock();
 	remember_current(bio, m.now);
-	if (!begins_told && bio_op(bio) == REQ_OP_WRITE)
-		mostrace_begin_pages(bio);
 	/* An empty flush is never issued as itself. */
 	if (!bio->bi_iter.bi_size)
 		record_bio(&m);
@@ -350,7 +345,7 @@ int mostrace_probes_find(void)
 	for_each_kernel_tracepoint(find_probe, NULL);
 	for (i = 0; i < ARRAY_SIZE(probes); i++) {
 		if (probes[i].tp) {
-			begins_told |= strstarts(probes[i].name, "writeback_start_");
+			mostrace_begin_told |= strstarts(probes[i].name, "writeback_start_");
 		} else if (!probes[i].optional) {
 			pr_err("mostrace: the kernel has no tracepoint %s\n", probes[i].name);
 			return -ENODEV;
