@@ -18,6 +18,10 @@ struct block_device {
 	struct gendisk *bd_disk;
 	__u32 bd_dev;
 };
+struct bdev_inode {
+	struct block_device bdev;
+	struct inode vfs_inode;
+};
 struct bio___bdev {
 	struct block_device *bi_bdev;
 };

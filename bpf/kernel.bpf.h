@@ -27,6 +27,7 @@ enum { false = 0, true = 1 };
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_RINGBUF = 27,
 };
 enum { BPF_ANY = 0 };
@@ -55,8 +56,15 @@ struct dentry {
 	struct inode *d_inode;
 };
 
+struct task_struct {
+	unsigned int flags;
+};
+
+struct block_device;
+
 struct super_block {
 	__u32 s_dev;
+	struct block_device *s_bdev;
 	unsigned long s_magic;
 };
 
@@ -195,6 +203,9 @@ enum {
 	REQ_OP_WRITE_ZEROES = 9,
 	REQ_OP_DRV_IN = 34,
 };
+
+/* <linux/sched.h> */
+#define PF_KTHREAD 0x00200000U
 
 #define S_IFMT 0170000
 #define S_IFBLK 0060000

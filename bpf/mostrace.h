@@ -19,7 +19,7 @@ enum mostrace_type {
 	MOSTRACE_FILE = 2,
 	/* a blk_io_trace record of the BPF event source, see mostrace.bpf.c */
 	MOSTRACE_BLOCK = 3,
-	MOSTRACE_DIRTIER = 4,	/* of the kernel's own recorder alone */
+	MOSTRACE_DIRTIER = 4,
 };
 
 /* Where in a request's life the entry was made. */

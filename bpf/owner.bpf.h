@@ -15,6 +15,7 @@ static __always_inline void find_owner(struct bio *bio, const struct submitter *
 {
 	struct bio *root = bio_root(bio);
 	__u64 part_start = bio_part_start(bio);
+	__u64 queued_ns = (p->opf & REQ_OP_MASK) == REQ_OP_WRITE ? s->time_ns : 0;
 	struct buffer_head *bh;
 	int direct;
 
@@ -33,8 +34,8 @@ static __always_inline void find_owner(struct bio *bio, const struct submitter *
 		p->origin = MOSTRACE_ORIGIN_JOURNAL;
 		return;
 	}
-	p->origin = looped ? walk_pages((__u64)bio, p->head.stage) :
-			     walk_pages_unrolled((__u64)bio, p->head.stage);
+	p->origin = looped ? walk_pages((__u64)bio, p->head.stage, queued_ns) :
+			     walk_pages_unrolled((__u64)bio, p->head.stage, queued_ns);
 }
 
 #endif

@@ -137,6 +137,7 @@ fn every_grouping_sums_to_the_same() {
         "kind",
         "role",
         "process",
+        "dirtier",
         "file",
         "comm",
         "pid",
@@ -202,7 +203,7 @@ fn events_have_the_columns_they_promise() {
     assert_eq!(
         second,
         "2100000,WS,800,8192,101,sqlite3,data,a.db-journal,7:0,100,1000,regular,\
-         rollback_journal,12,0,insert,live,20000,80000,0,write,true,false,false,false,0,file,1,,,,,"
+         rollback_journal,12,0,insert,live,20000,80000,0,write,true,false,false,false,0,file,1,,,,,,,,,,"
     );
     assert_eq!(csv.lines().count(), 1 + 10);
     let rows = json(&["events", &path, "--json"]);
@@ -223,9 +224,76 @@ fn events_have_the_columns_they_promise() {
     assert!(some.starts_with("op,bytes\nwrite,8192\n"), "{some}");
 }
 
+/// A flusher writes what two have dirtied; of the last page that is not known.
+fn written_back() -> Scene {
+    let mut s = Scene::new();
+    s.request(scene::WRITE, 1000, 4 * 4096, scene::KWORKER);
+    let origin = mostrace_bundle::entry::Origin::FILE;
+    s.process(1000, 4 * 4096, scene::KWORKER, origin);
+    s.file(1000, 4 * 4096, 13, 0, b"a.db");
+    s.dirtier(1000, 2 * 4096, scene::SQLITE);
+    s.dirtier(1016, 4096, scene::JBD2);
+    s
+}
+
+#[test]
+fn who_dirtied_is_told_apart_from_who_submitted() {
+    let (_tmp, path) = saved(&written_back());
+    let all = json(&["analyze", &path, "--json"]);
+    let row = |name: &str, bytes| (name.to_owned(), 1, bytes, 0, 0);
+    let dirtiers = [
+        row("sqlite3:100", 8192),
+        row("jbd2/loop0-8:50", 4096),
+        row("-", 4096),
+    ];
+    assert_eq!(rows(&all["by_dirtier"], "dirtier"), dirtiers);
+    assert_eq!(
+        rows(&all["by_process"], "process"),
+        [row("kworker/u8:1:60", 16384)]
+    );
+    let by = json(&["analyze", &path, "--by", "dirtier", "--json"]);
+    assert_eq!(rows(&by, "dirtier"), dirtiers);
+    assert!(mostrace(&["analyze", &path]).contains("\nDirtiers\n"));
+    let csv = mostrace(&[
+        "events",
+        &path,
+        "--columns",
+        "sector,bytes,comm,dirty_pid,dirty_tgid,dirty_uid,dirty_comm,dirty2q_ns",
+        "--format",
+        "csv",
+    ]);
+    assert_eq!(
+        csv,
+        "sector,bytes,comm,dirty_pid,dirty_tgid,dirty_uid,dirty_comm,dirty2q_ns\n\
+         1000,8192,kworker/u8:1,101,100,1000,sqlite3,500000\n\
+         1016,4096,kworker/u8:1,50,50,1000,jbd2/loop0-8,500000\n\
+         1024,4096,kworker/u8:1,,,,,\n"
+    );
+}
+
+#[test]
+fn where_no_dirtier_is_known_there_is_no_table_of_them() {
+    let mut scene = scene::transaction();
+    for dirtiers in [None, Some(vec![])] {
+        scene.dirtiers = dirtiers;
+        let (_tmp, path) = saved(&scene);
+        let all = json(&["analyze", &path, "--json"]);
+        assert_eq!(all.get("by_dirtier"), None);
+        assert!(!mostrace(&["analyze", &path]).contains("irtier"));
+        let by = json(&["analyze", &path, "--by", "dirtier", "--json"]);
+        let names: Vec<&Value> = by
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|r| &r["dirtier"])
+            .collect();
+        assert_eq!(names, [&Value::Null]);
+    }
+}
+
 #[test]
 fn an_archive_gives_the_same() {
-    let (tmp, path) = saved(&scene::transaction());
+    let (tmp, path) = saved(&written_back());
     let packed = tmp.path().join("scene.most.tar.zst");
     mostrace_bundle::archive::pack(Path::new(&path), &packed).unwrap();
     let folder = mostrace(&["events", &path, "--format", "csv"]);
@@ -238,7 +306,7 @@ fn an_archive_gives_the_same() {
 #[test]
 fn parquet_comes_back_as_csv_has_it() {
     use polars::prelude::{CsvWriter, ParquetReader, SerReader, SerWriter};
-    let (tmp, path) = saved(&scene::transaction());
+    let (tmp, path) = saved(&written_back());
     let file = tmp.path().join("events.parquet");
     mostrace(&["events", &path, "-o", file.to_str().unwrap()]);
     let mut frame = ParquetReader::new(std::fs::File::open(&file).unwrap())

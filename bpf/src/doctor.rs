@@ -8,6 +8,7 @@ use std::path::Path;
 
 use crate::command;
 use crate::device::Device;
+use crate::entries::{self, kernel::KernelPaths};
 use crate::events::blktrace::mount_debugfs;
 use crate::events::ftrace;
 use crate::filesystem;
@@ -53,7 +54,7 @@ pub fn examine(device: Option<&Path>) -> Vec<Check> {
         Check::new(
             "BTF",
             btf(),
-            "no BPF entries: pids from blktrace alone, no live file names",
+            "no BPF probes: entries from the kernel's recorder, or none",
         ),
         Check::new(
             "kallsyms",
@@ -66,6 +67,11 @@ pub fn examine(device: Option<&Path>) -> Vec<Check> {
             "source bpf",
             btf().map(|_| "our own probes".into()),
             "none is left below it",
+        ),
+        Check::new(
+            "kernel's recorder",
+            recorder(),
+            "without BPF no entries either: pids from Q events alone, no live file names",
         ),
         tool("debugfs", "ext4 blocks cannot be mapped to files"),
         tool(
@@ -159,6 +165,10 @@ fn kallsyms() -> Result<String, String> {
     }
 }
 
+fn recorder() -> Result<String, String> {
+    entries::kernel::describe(&KernelPaths::default()).map_err(|e| e.to_string())
+}
+
 fn blktrace() -> Result<String, String> {
     command::check(&["blktrace".into()]).map_err(|e| e.to_string())?;
     if let Some(mode) = kernel::lockdown().filter(|mode| mode != "none") {
@@ -204,7 +214,12 @@ pub fn choice(checks: &[Check]) -> (&'static str, &'static str) {
         () if ok("source bpf") => "bpf",
         () => "none",
     };
-    (events, if ok("BTF") { "bpf" } else { "none" })
+    let entries = match () {
+        () if ok("BTF") => "bpf",
+        () if ok("kernel's recorder") => "kernel",
+        () => "none",
+    };
+    (events, entries)
 }
 
 #[cfg(test)]
@@ -226,6 +241,10 @@ mod tests {
         ];
         assert_eq!(choice(&checks), ("ftrace", "bpf"));
         checks[0].ok = true;
+        assert_eq!(choice(&checks), ("blktrace", "bpf"));
+        let recorder = check("kernel's recorder", true);
+        assert_eq!(choice(std::slice::from_ref(&recorder)), ("none", "kernel"));
+        checks.push(recorder);
         assert_eq!(choice(&checks), ("blktrace", "bpf"));
         assert_eq!(choice(&[]), ("none", "none"));
     }

@@ -21,7 +21,7 @@ while [ $# -gt 0 ]; do
     case $1 in
     write)
         tries=0
-        until echo "$3" >"$2" || [ $((tries += 1)) -gt 50 ]; do sleep 0.1; done
+        until printf '%s\n' "$3" >"$2" || [ $((tries += 1)) -gt 50 ]; do sleep 0.1; done
         shift 3 ;;
     interrupt) kill -INT "$2"; shift 2 ;;
     esac

@@ -80,6 +80,11 @@ fn arguments(btf: &Btf<'_>, tracepoint: &str) -> Option<Vec<String>> {
     )
 }
 
+/// Whether the kernel has a tracepoint.
+pub fn has_tracepoint(btf: &Btf<'_>, tracepoint: &str) -> bool {
+    arguments(btf, tracepoint).is_some()
+}
+
 /// Index of the argument of type `struct WANTED *` of a tracepoint.
 ///
 /// # Errors

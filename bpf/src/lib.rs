@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Capture for mostrace: block events from one of three sources, entries from the BPF
-//! probes, and a snapshot of the filesystem's metadata, into one bundle.
+//! Capture for mostrace: block events from one of three sources, entries from one of two, and a
+//! snapshot of the filesystem's metadata, into one bundle.
 
 mod clock;
 mod command;
 mod device;
 pub mod doctor;
+mod entries;
 mod error;
 pub mod events;
 mod filesystem;
@@ -19,6 +20,8 @@ mod ring_page;
 mod snapshot;
 
 pub use device::Device;
+pub use entries::Entries;
+pub use entries::kernel::KernelPaths;
 pub use error::Error;
 pub use events::Choice;
 pub use record::{Options, Outcome, record};

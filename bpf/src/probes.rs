@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Loads the BPF probes, and moves their entries into the bundle's tables.
+//! Loads the BPF probes, and attaches those of the entries and those of the block events.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -8,16 +8,16 @@ use std::mem::MaybeUninit;
 use std::path::Path;
 use std::rc::Rc;
 
+use libbpf_rs::btf::Btf;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, PrintLevel, RingBuffer, RingBufferBuilder};
-use mostrace_bundle::entry::{Flags, RawFile, RawProcess, TYPE_FILE, TYPE_PROCESS};
-use mostrace_bundle::layout;
-use mostrace_bundle::table::TableWriter;
 
 use crate::device::Device;
-use crate::error::{At, Error, Result};
+use crate::entries::Tables;
+use crate::entries::bpf::{self as entries, BpfEntries};
+use crate::error::{Error, Result};
 use crate::events::CpuFiles;
-use crate::events::bpf::{BpfEvents, Sink};
+use crate::events::bpf::{self as events, BpfEvents};
 use crate::kernel;
 use crate::names::NameFilter;
 
@@ -26,6 +26,7 @@ mod skel {
     include!(concat!(env!("OUT_DIR"), "/mostrace.skel.rs"));
 }
 
+pub(crate) use skel::MostraceLinks as EntryLinks;
 use skel::{MostraceSkel, MostraceSkelBuilder, OpenMostraceSkel};
 
 /// `enum loss` of submitter.bpf.h, in its order; the manifest's names.
@@ -37,44 +38,64 @@ const LOSSES: [&str; 5] = [
     "pages_cut",
 ];
 
-/// The attached probes.
-pub(crate) struct Probes<'o> {
-    skel: MostraceSkel<'o>,
-    event_links: Vec<Link>,
-    ring: RingBuffer<'static>,
-    tables: Rc<RefCell<Tables>>,
-    misses: u64,
+/// The probes, loaded when they are first asked for: a kernel that cannot have them need not.
+pub(crate) struct Loader<'o> {
+    storage: Option<&'o mut MaybeUninit<OpenObject>>,
+    probes: Option<Probes<'o>>,
+    refused: String,
 }
 
-/// The two tables, fed by the ring buffer's callback.
-struct Tables {
-    process: TableWriter,
-    file: TableWriter,
-    names: NameFilter,
-    kept: [u64; 2],
-    error: Option<Error>,
-    process_path: std::path::PathBuf,
-    file_path: std::path::PathBuf,
-}
+impl<'o> Loader<'o> {
+    pub fn new(storage: &'o mut MaybeUninit<OpenObject>) -> Loader<'o> {
+        Loader {
+            storage: Some(storage),
+            probes: None,
+            refused: String::new(),
+        }
+    }
 
-impl<'o> Probes<'o> {
-    /// Loads all probes and attaches those of the entries.
+    /// Loads them, unless that was tried before.
     ///
     /// # Errors
     /// No BTF, or the kernel refuses the probes.
-    pub fn start(
-        storage: &'o mut MaybeUninit<OpenObject>,
-        device: &Device,
-        dir: &Path,
-        names: NameFilter,
-    ) -> Result<Probes<'o>> {
-        let tables = Rc::new(RefCell::new(Tables::create(dir, names)?));
+    pub fn load(&mut self, device: &Device) -> Result<&mut Probes<'o>> {
+        if let Some(storage) = self.storage.take() {
+            match Probes::load(storage, device) {
+                Ok(probes) => self.probes = Some(probes),
+                Err(e) => self.refused = e.to_string(),
+            }
+        }
+        match &mut self.probes {
+            Some(probes) => Ok(probes),
+            None => Err(Error::unfit(&*self.refused)),
+        }
+    }
+
+    /// What the probes lost, by the manifest's names; nothing if there are none.
+    ///
+    /// # Errors
+    /// The kernel does not give the counters.
+    pub fn losses(&self) -> Result<BTreeMap<String, u64>> {
+        self.probes
+            .as_ref()
+            .map_or(Ok(BTreeMap::new()), Probes::losses)
+    }
+}
+
+/// The loaded probes.
+pub(crate) struct Probes<'o> {
+    skel: MostraceSkel<'o>,
+}
+
+impl<'o> Probes<'o> {
+    fn load(storage: &'o mut MaybeUninit<OpenObject>, device: &Device) -> Result<Probes<'o>> {
         libbpf_rs::set_print(Some((PrintLevel::Warn, log_libbpf)));
         let mut open = MostraceSkelBuilder::default()
             .open(storage)
             .map_err(Error::bpf)?;
         configure(&mut open, device)?;
-        let looped = kernel::has_bpf_loop(&kernel::btf()?);
+        let btf = kernel::btf()?;
+        let looped = kernel::has_bpf_loop(&btf);
         let names: Vec<_> = open
             .open_object()
             .progs()
@@ -83,72 +104,51 @@ impl<'o> Probes<'o> {
         for mut program in open.open_object_mut().progs_mut() {
             let name = program.name().to_owned();
             program.set_autoattach(!is_of_events(&name));
-            program.set_autoload(is_for(looped, &name, &names));
+            program.set_autoload(is_for(looped, &name, &names) && has_dirtier(&btf, &name));
         }
-        let mut skel = open.load().map_err(Error::bpf)?;
-        let ring = ring_of(&skel.maps.entries, {
-            let tables = Rc::clone(&tables);
-            move |data: &[u8]| tables.borrow_mut().take(data)
-        })?;
-        skel.attach().map_err(Error::bpf)?;
-        Ok(Probes {
-            skel,
-            event_links: Vec::new(),
-            ring,
-            tables,
-            misses: 0,
-        })
+        let skel = open.load().map_err(Error::bpf)?;
+        Ok(Probes { skel })
     }
 
-    /// Attaches the probes of block events too, as a source that writes into `dir`.
+    /// Attaches the probes of entries, as a source that writes into `dir`.
+    ///
+    /// # Errors
+    /// The kernel refuses them.
+    pub fn entries(&mut self, dir: &Path, names: NameFilter) -> Result<BpfEntries> {
+        let tables = Tables::create(dir, names, "BPF probes")?;
+        let sink = Rc::new(RefCell::new(entries::Sink::new(tables)));
+        let ring = ring_of(&self.skel.maps.entries, {
+            let sink = Rc::clone(&sink);
+            move |data: &[u8]| sink.borrow_mut().take(data)
+        })?;
+        let attached = self.skel.attach().map_err(Error::bpf);
+        // Those that were attached before one was refused go with the source too.
+        let links = std::mem::take(&mut self.skel.links);
+        attached?;
+        Ok(BpfEntries::new(links, ring, sink))
+    }
+
+    /// Attaches the probes of block events, as a source that writes into `dir`.
     ///
     /// # Errors
     /// The kernel refuses them.
     pub fn events(&mut self, dir: &Path) -> Result<BpfEvents> {
-        let sink = Rc::new(RefCell::new(Sink::new(CpuFiles::new(dir))));
+        let sink = Rc::new(RefCell::new(events::Sink::new(CpuFiles::new(dir))));
         let ring = ring_of(&self.skel.maps.events, {
             let sink = Rc::clone(&sink);
             move |data: &[u8]| sink.borrow_mut().take(data)
         })?;
-        for program in self.skel.object().progs_mut() {
-            if is_of_events(program.name()) {
-                self.event_links.push(program.attach().map_err(Error::bpf)?);
-            }
-        }
-        Ok(BpfEvents::new(ring, sink))
+        let links: Result<Vec<Link>> = self
+            .skel
+            .object()
+            .progs_mut()
+            .filter(|program| is_of_events(program.name()))
+            .map(|program| program.attach().map_err(Error::bpf))
+            .collect();
+        Ok(BpfEvents::new(links?, ring, sink))
     }
 
-    /// Moves what has come since the last call into the tables.
-    ///
-    /// # Errors
-    /// The bundle cannot be written.
-    pub fn poll(&mut self) -> Result<()> {
-        let consumed = self.ring.consume();
-        let mut tables = self.tables.borrow_mut();
-        if let Some(e) = tables.error.take() {
-            return Err(e);
-        }
-        consumed.map_err(Error::bpf)?;
-        tables.flush()
-    }
-
-    /// Process and file entries kept so far.
-    pub fn kept(&self) -> [u64; 2] {
-        self.tables.borrow().kept
-    }
-
-    /// Detaches the probes.
-    pub fn detach(&mut self) {
-        self.misses = self.recursion_misses();
-        self.skel.links = skel::MostraceLinks::default();
-        self.event_links.clear();
-    }
-
-    /// What was lost, by the manifest's names.
-    ///
-    /// # Errors
-    /// The kernel does not give the counters.
-    pub fn losses(&self) -> Result<BTreeMap<String, u64>> {
+    fn losses(&self) -> Result<BTreeMap<String, u64>> {
         let mut losses = BTreeMap::new();
         for (index, name) in (0u32..).zip(LOSSES) {
             let per_cpu = self
@@ -166,7 +166,7 @@ impl<'o> Probes<'o> {
             };
             losses.insert(name.to_owned(), per_cpu.iter().map(count).sum());
         }
-        losses.insert("probe_misses".to_owned(), self.misses);
+        losses.insert("probe_misses".to_owned(), self.recursion_misses());
         Ok(losses)
     }
 
@@ -275,118 +275,16 @@ fn is_for(looped: bool, program: &OsStr, all: &[OsString]) -> bool {
     }
 }
 
+/// Of the two probes of dirtier.bpf.h, the one whose tracepoint there is; any other program.
+fn has_dirtier(btf: &Btf<'_>, program: &OsStr) -> bool {
+    match program.to_str() {
+        Some("mostrace_dirty_folio") => kernel::has_tracepoint(btf, "writeback_dirty_folio"),
+        Some("mostrace_dirty_page") => kernel::has_tracepoint(btf, "writeback_dirty_page"),
+        _ => true,
+    }
+}
+
 /// By their names in blockevents.bpf.h.
 fn is_of_events(program: &OsStr) -> bool {
     program.as_encoded_bytes().starts_with(b"event_")
-}
-
-impl Tables {
-    fn create(dir: &Path, names: NameFilter) -> Result<Tables> {
-        let process_path = dir.join(layout::PROCESS);
-        let file_path = dir.join(layout::FILE);
-        Ok(Tables {
-            process: TableWriter::create(&process_path).at(&process_path)?,
-            file: TableWriter::create(&file_path).at(&file_path)?,
-            names,
-            kept: [0; 2],
-            error: None,
-            process_path,
-            file_path,
-        })
-    }
-
-    /// Takes one record of the ring buffer. Anything but 0 ends the consumption.
-    fn take(&mut self, data: &[u8]) -> i32 {
-        match self.push(data) {
-            Ok(()) => 0,
-            Err(e) => {
-                self.error = Some(e);
-                -1
-            }
-        }
-    }
-
-    fn push(&mut self, data: &[u8]) -> Result<()> {
-        let kind = data.get(..2).map(|b| u16::from_ne_bytes([b[0], b[1]]));
-        match kind {
-            Some(TYPE_PROCESS) => {
-                let record = data.get(..size_of::<RawProcess>()).ok_or_else(malformed)?;
-                self.kept[0] += 1;
-                self.process.push(record).at(&self.process_path)
-            }
-            Some(TYPE_FILE) => {
-                let record = cut_to_name(data, &self.names).ok_or_else(malformed)?;
-                self.kept[1] += 1;
-                self.file.push(&record).at(&self.file_path)
-            }
-            _ => Err(malformed()),
-        }
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        self.process.flush().at(&self.process_path)?;
-        self.file.flush().at(&self.file_path)
-    }
-}
-
-fn malformed() -> Error {
-    Error::bpf("malformed entry in the ring buffer")
-}
-
-const FILE_LEN: usize = size_of::<RawFile>();
-const SIZE_AT: usize = 2;
-const FLAGS_AT: usize = 31;
-const NAME_LEN_AT: usize = 68;
-
-/// The probe reserves room for the longest name: cuts the entry to its own name, or, if the
-/// file was not asked for, to none.
-fn cut_to_name(data: &[u8], names: &NameFilter) -> Option<Vec<u8>> {
-    let name_len = usize::from(u16::from_ne_bytes(
-        data.get(NAME_LEN_AT..NAME_LEN_AT + 2)?.try_into().ok()?,
-    ));
-    let name = data.get(FILE_LEN..FILE_LEN + name_len)?;
-    let mut record = data.get(..FILE_LEN)?.to_vec();
-    if names.keeps(name) {
-        record.extend(name);
-        record.resize(record.len().next_multiple_of(8), 0);
-    } else {
-        record[NAME_LEN_AT..NAME_LEN_AT + 2].fill(0);
-        record[FLAGS_AT] |= Flags::NAME_WITHHELD.0;
-    }
-    let size = u16::try_from(record.len()).ok()?;
-    record[SIZE_AT..SIZE_AT + 2].copy_from_slice(&size.to_ne_bytes());
-    Some(record)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use mostrace_bundle::Entry;
-
-    fn raw(name: &[u8]) -> Vec<u8> {
-        let mut r = vec![0; FILE_LEN + 256];
-        r[..2].copy_from_slice(&TYPE_FILE.to_ne_bytes());
-        r[NAME_LEN_AT..NAME_LEN_AT + 2].copy_from_slice(&(name.len() as u16).to_ne_bytes());
-        r[FILE_LEN..FILE_LEN + name.len()].copy_from_slice(name);
-        r
-    }
-
-    #[test]
-    fn a_file_entry_is_cut_to_its_name() {
-        let temp = NameFilter::parse("temp").unwrap();
-        for (name, kept) in [
-            (&b"a.db-wal"[..], true),
-            (b"a.db", false),
-            (b"", false),
-            (&[b'x'; 255], false),
-        ] {
-            let record = cut_to_name(&raw(name), &temp).unwrap();
-            let Entry::File(entry) = Entry::decode(&record).unwrap() else {
-                panic!("not a file")
-            };
-            assert_eq!(entry.name, if kept { name } else { b"" });
-            assert_eq!(entry.raw.head.flags.has(Flags::NAME_WITHHELD), !kept);
-            assert_eq!(record.len() % 8, 0);
-        }
-    }
 }

@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::entries::Counts;
+
 const EVERY: Duration = Duration::from_millis(200);
 
 /// A line with events, entries and losses.
@@ -32,11 +34,14 @@ impl Progress {
     }
 
     /// Shows the counts.
-    pub fn show(&mut self, events: u64, [process, file]: [u64; 2], lost: u64) {
+    pub fn show(&mut self, events: u64, entries: &Counts, lost: u64) {
         self.shown = Instant::now();
-        self.bar.set_message(format!(
-            "events {events}  process entries {process}  file entries {file}  lost {lost}"
-        ));
+        let entries: String = entries
+            .iter()
+            .map(|(name, kept)| format!("{} {kept}  ", name.replace('_', " ")))
+            .collect();
+        self.bar
+            .set_message(format!("events {events}  {entries}lost {lost}"));
         self.bar.tick();
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One capture, from the first probe to the packed bundle.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::mem::MaybeUninit;
@@ -18,6 +19,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::clock;
 use crate::command::{self, Command};
 use crate::device::Device;
+use crate::entries::kernel::{KernelEntries, KernelPaths};
+use crate::entries::{Entries, EntrySource};
 use crate::error::{At, Error, Result};
 use crate::events::blktrace::Blktrace;
 use crate::events::ftrace::Ftrace;
@@ -25,7 +28,7 @@ use crate::events::{Choice, EventSource};
 use crate::filesystem;
 use crate::kernel;
 use crate::names::NameFilter;
-use crate::probes::Probes;
+use crate::probes::Loader;
 use crate::progress::Progress;
 use crate::snapshot::{self, Walk};
 
@@ -42,8 +45,10 @@ pub struct Options {
     pub output: PathBuf,
     /// `--source`.
     pub source: Choice,
-    /// `--entries none`: block events alone.
-    pub entries: bool,
+    /// `--entries`.
+    pub entries: Entries,
+    /// The kernel's own recorder.
+    pub kernel: KernelPaths,
     /// `--files`.
     pub files: String,
     /// `-w`.
@@ -176,12 +181,7 @@ fn capture(
     manifest.clock = clock::now();
     manifest.sources = manifest::Sources {
         events: tracing.source.name().into(),
-        entries: if tracing.probes.is_some() {
-            "bpf"
-        } else {
-            "none"
-        }
-        .into(),
+        entries: tracing.entries.as_ref().map_or("none", |e| e.name()).into(),
         files: names.spelling().into(),
     };
     note_own_disk(device, bundle, manifest)?;
@@ -219,10 +219,11 @@ fn capture(
     Ok(status.unwrap_or(0))
 }
 
-/// The source and the probes, running.
+/// The sources, running.
 struct Tracing<'o> {
     source: Box<dyn EventSource>,
-    probes: Option<Probes<'o>>,
+    entries: Option<Box<dyn EntrySource>>,
+    probes: Loader<'o>,
     progress: Progress,
 }
 
@@ -235,27 +236,15 @@ impl<'o> Tracing<'o> {
         storage: &'o mut MaybeUninit<OpenObject>,
         manifest: &mut Manifest,
     ) -> Result<Tracing<'o>> {
-        let dir = bundle.dir();
-        // The probes first: then no event is without its entry.
-        let mut probes = None;
-        if options.entries || options.source == Choice::Bpf {
-            probes = Some(Probes::start(storage, device, dir, names)?);
-        }
-        let source = match kernel_source(options.source, device, dir, &mut manifest.notes)? {
-            Some(source) => source,
-            None => match &mut probes {
-                Some(probes) => Box::new(probes.events(dir)?),
-                None => {
-                    return Err(Error::unfit(format!(
-                        "no source of block events but --source bpf ({})",
-                        manifest.notes.join("; ")
-                    )));
-                }
-            },
-        };
+        let (dir, notes) = (bundle.dir(), &mut manifest.notes);
+        let mut probes = Loader::new(storage);
+        // The entries first: then no event is without its own.
+        let entries = entry_source(options, device, dir, names, &mut probes, notes)?;
+        let source = event_source(options.source, device, dir, &mut probes, notes)?;
         let progress = Progress::new();
         Ok(Tracing {
             source,
+            entries,
             probes,
             progress,
         })
@@ -263,52 +252,108 @@ impl<'o> Tracing<'o> {
 
     fn poll(&mut self) -> Result<()> {
         self.source.poll()?;
-        if let Some(probes) = &mut self.probes {
-            probes.poll()?;
+        if let Some(entries) = &mut self.entries {
+            entries.poll()?;
         }
         if self.progress.is_due() {
-            self.show()?;
+            let entries = self.entries.as_ref().map(|e| e.counts());
+            let lost = self.losses()?.values().sum();
+            let events = self.source.events();
+            self.progress
+                .show(events, &entries.unwrap_or_default(), lost);
         }
         Ok(())
     }
 
-    fn show(&mut self) -> Result<()> {
-        let entries = self.probes.as_ref().map_or([0; 2], Probes::kept);
-        let lost = match &self.probes {
-            Some(probes) => probes.losses()?.values().sum(),
-            None => 0,
-        };
-        self.progress.show(self.source.events(), entries, lost);
-        Ok(())
+    /// Of probes that make events alone, no counter stands in for one of the entries' source.
+    fn losses(&self) -> Result<BTreeMap<String, u64>> {
+        let mut losses = self.probes.losses()?;
+        losses.extend(self.source.losses());
+        if let Some(entries) = &self.entries {
+            losses.extend(entries.losses()?);
+        }
+        Ok(losses)
     }
 
     /// Stops both, drains both, and writes the counts down.
     fn stop(&mut self, manifest: &mut Manifest) -> Result<()> {
         self.progress.finish();
-        if self.source.name() == "bpf"
-            && let Some(probes) = &mut self.probes
-        {
-            probes.detach();
-        }
         self.source.stop()?;
         manifest.clock.stop_mono_ns = clock::now().start_mono_ns;
-        manifest.losses.extend(self.source.losses());
-        manifest
-            .counts
-            .insert("events".into(), self.source.events());
-        if let Some(probes) = &mut self.probes {
-            probes.detach();
-            probes.poll()?;
-            manifest.losses.extend(probes.losses()?);
-            let [process, file] = probes.kept();
-            manifest.counts.insert("process_entries".into(), process);
-            manifest.counts.insert("file_entries".into(), file);
+        let counts = &mut manifest.counts;
+        counts.insert("events".into(), self.source.events());
+        if let Some(entries) = &mut self.entries {
+            entries.stop()?;
+            let kept = entries.counts().into_iter();
+            counts.extend(kept.map(|(name, kept)| (name.to_owned(), kept)));
         }
+        manifest.losses = self.losses()?;
         Ok(())
     }
 }
 
-/// The kernel's own tracer, by choice or the first that works; None for BPF.
+/// By choice, or the first that works; None if none is asked for.
+fn entry_source(
+    options: &Options,
+    device: &Device,
+    dir: &Path,
+    names: NameFilter,
+    probes: &mut Loader<'_>,
+    notes: &mut Vec<String>,
+) -> Result<Option<Box<dyn EntrySource>>> {
+    let mut bpf = |names| -> Result<Box<dyn EntrySource>> {
+        Ok(Box::new(probes.load(device)?.entries(dir, names)?))
+    };
+    let kernel = |names| -> Result<Box<dyn EntrySource>> {
+        let (paths, dev) = (&options.kernel, &device.info.dev);
+        Ok(Box::new(KernelEntries::start(paths, dev, dir, names)?))
+    };
+    match options.entries {
+        Entries::None => Ok(None),
+        Entries::Bpf => bpf(names).map(Some),
+        Entries::Kernel => kernel(names).map(Some),
+        Entries::Auto => {
+            let unfit = match bpf(names.clone()) {
+                Ok(source) => return Ok(Some(source)),
+                Err(e) => e,
+            };
+            let source = kernel(names).map_err(|e| {
+                Error::unfit(format!(
+                    "no source of entries: {unfit}; {e}; --entries none does without"
+                ))
+            })?;
+            notes.push(format!("entries bpf not taken: {unfit}"));
+            Ok(Some(source))
+        }
+    }
+}
+
+/// By choice, or the first that works.
+fn event_source(
+    choice: Choice,
+    device: &Device,
+    dir: &Path,
+    probes: &mut Loader<'_>,
+    notes: &mut Vec<String>,
+) -> Result<Box<dyn EventSource>> {
+    let mut others = Vec::new();
+    if let Some(source) = kernel_source(choice, device, dir, &mut others)? {
+        notes.append(&mut others);
+        return Ok(source);
+    }
+    let source = probes.load(device).and_then(|probes| probes.events(dir));
+    let source = source.map_err(|e| match choice {
+        Choice::Auto => Error::unfit(format!(
+            "no source of block events: {}; source bpf not taken: {e}",
+            others.join("; ")
+        )),
+        _ => e,
+    })?;
+    notes.append(&mut others);
+    Ok(Box::new(source))
+}
+
+/// The kernel's own tracer, by choice or the first that works; None for the probes.
 fn kernel_source(
     choice: Choice,
     device: &Device,

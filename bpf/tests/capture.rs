@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use mostrace_bundle::entry::{Flags, Jbd2, NONE, Origin, RawProcess, Stage};
 use mostrace_bundle::{Bundle, Entry, entry::FileEntry, layout};
-use mostrace_capture::{Choice, Options, Outcome, record};
+use mostrace_capture::{Choice, Entries, KernelPaths, Options, Outcome, record};
 
 #[path = "../../analyzer/tests/common/loopdev.rs"]
 mod loopdev;
@@ -55,7 +55,8 @@ fn options(device: &Path, output: PathBuf, source: Choice, script: &str) -> Opti
         device: device.to_owned(),
         output,
         source,
-        entries: true,
+        entries: Entries::Bpf,
+        kernel: KernelPaths::default(),
         files: "all".into(),
         limit: None,
         sync: true,
@@ -76,6 +77,7 @@ fn capture(device: &Path, source: Choice, script: &str) -> Captured {
             match entry.unwrap() {
                 Entry::Process(p) => process.push(p),
                 Entry::File(f) => file.push(f),
+                Entry::Dirtier(d) => panic!("{d:?} of a probe"),
             }
         }
     }

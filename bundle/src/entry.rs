@@ -151,12 +151,14 @@ open_enum! {
 pub const TYPE_PROCESS: u16 = 1;
 /// `MOSTRACE_FILE`.
 pub const TYPE_FILE: u16 = 2;
+/// `MOSTRACE_DIRTIER`.
+pub const TYPE_DIRTIER: u16 = 4;
 
 /// `struct mostrace_entry`: the head that every entry starts with.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct RawHead {
-    /// [`TYPE_PROCESS`] or [`TYPE_FILE`].
+    /// [`TYPE_PROCESS`], [`TYPE_FILE`] or [`TYPE_DIRTIER`].
     pub kind: U16<LE>,
     /// Bytes of the whole record, a multiple of 8.
     pub size: U16<LE>,
@@ -232,10 +234,31 @@ pub struct RawFile {
     pub what: What,
 }
 
+/// `struct mostrace_dirtier`: who made a run of a bio's pages dirty.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct RawDirtier {
+    /// Common head.
+    pub head: RawHead,
+    /// CLOCK_MONOTONIC when the run's first page was made dirty.
+    pub dirty_ns: U64<LE>,
+    /// Thread.
+    pub pid: U32<LE>,
+    /// Process.
+    pub tgid: U32<LE>,
+    /// User.
+    pub uid: U32<LE>,
+    /// Zero.
+    pub pad: U32<LE>,
+    /// `task->comm`, NUL-padded.
+    pub comm: [u8; 16],
+}
+
 // The C header asserts the same sizes.
 const _: () = assert!(size_of::<RawHead>() == 32);
 const _: () = assert!(size_of::<RawProcess>() == 88);
 const _: () = assert!(size_of::<RawFile>() == 72);
+const _: () = assert!(size_of::<RawDirtier>() == 72);
 
 /// A file entry with its name.
 #[derive(Clone, Debug)]
@@ -246,13 +269,15 @@ pub struct FileEntry {
     pub name: Vec<u8>,
 }
 
-/// One row of either table.
+/// One row of a table.
 #[derive(Clone, Debug)]
 pub enum Entry {
     /// Who submitted a bio.
     Process(RawProcess),
     /// Which file a run of a bio belongs to.
     File(FileEntry),
+    /// Who dirtied a run of a bio's pages.
+    Dirtier(RawDirtier),
 }
 
 impl Entry {
@@ -261,6 +286,7 @@ impl Entry {
         match self {
             Entry::Process(p) => &p.head,
             Entry::File(f) => &f.raw.head,
+            Entry::Dirtier(d) => &d.head,
         }
     }
 
@@ -292,6 +318,9 @@ impl Entry {
                     name: name.to_vec(),
                 }))
             }
+            TYPE_DIRTIER => RawDirtier::read_from_prefix(record)
+                .map(|(raw, _)| Entry::Dirtier(raw))
+                .map_err(|_| "shorter than a dirtier entry".into()),
             other => Err(format!("unknown entry type {other}")),
         }
     }

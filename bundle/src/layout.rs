@@ -9,6 +9,10 @@ pub const TRACE: &str = "trace";
 pub const PROCESS: &str = "process.entries";
 /// The file table.
 pub const FILE: &str = "file.entries";
+/// The dirtier table.
+pub const DIRTIER: &str = "dirtier.entries";
+/// The tables.
+pub const TABLES: [&str; 3] = [PROCESS, FILE, DIRTIER];
 /// The filesystem's metadata.
 pub const SNAPSHOT: &str = "snapshot.sparse.zst";
 
@@ -19,7 +23,7 @@ pub fn trace_of_cpu(cpu: u32) -> String {
 
 /// Whether `name` is one that a bundle may hold.
 pub fn is_known(name: &str) -> bool {
-    [MANIFEST, PROCESS, FILE, SNAPSHOT].contains(&name) || cpu_of(name).is_some()
+    [MANIFEST, SNAPSHOT].contains(&name) || TABLES.contains(&name) || cpu_of(name).is_some()
 }
 
 /// The CPU of an event file's name.
@@ -40,6 +44,7 @@ mod tests {
             MANIFEST,
             PROCESS,
             FILE,
+            DIRTIER,
             SNAPSHOT,
             "trace.blktrace.0",
             "trace.blktrace.17",

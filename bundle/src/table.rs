@@ -19,12 +19,12 @@ pub const HEADER_LEN: usize = 16;
 
 const HEAD_LEN: usize = size_of::<RawHead>();
 
-/// The header of a little-endian table.
+/// The header of a table that is written here: a big-endian machine's says so.
 pub fn header() -> [u8; HEADER_LEN] {
     let mut h = [0; HEADER_LEN];
     h[..8].copy_from_slice(MAGIC);
-    h[8..10].copy_from_slice(&BYTE_ORDER.to_le_bytes());
-    h[10..12].copy_from_slice(&VERSION.to_le_bytes());
+    h[8..10].copy_from_slice(&BYTE_ORDER.to_ne_bytes());
+    h[10..12].copy_from_slice(&VERSION.to_ne_bytes());
     h
 }
 

@@ -52,7 +52,7 @@ fn an_archive_is_the_folder() {
     let image = |bundle: &Bundle| fs::read(bundle.snapshot().unwrap().unwrap().path()).unwrap();
     assert_eq!(image(&a), image(&b));
     assert_eq!(image(&a).len(), 1 << 20);
-    for name in [layout::PROCESS, layout::FILE] {
+    for name in layout::TABLES {
         let entries = |b: &Bundle| {
             b.table(name, false)
                 .unwrap()

@@ -27,6 +27,7 @@ fn records() -> Vec<Vec<u8>> {
         common::file(8, b"12345678"),
         common::file(16, &long),
         common::process(24),
+        common::dirtier(24),
     ]
 }
 
@@ -61,11 +62,16 @@ fn records_come_back_as_they_were() {
                 None
             }
             Entry::File(f) => Some(f.name.len()),
+            Entry::Dirtier(d) => {
+                assert_eq!((d.pid.get(), d.tgid.get(), d.uid.get()), (9, 8, 5));
+                assert_eq!((d.dirty_ns.get(), &d.comm[..7]), (800, &b"writer\0"[..]));
+                None
+            }
         })
         .collect();
-    assert_eq!(names, [None, Some(0), Some(8), Some(255), None]);
+    assert_eq!(names, [None, Some(0), Some(8), Some(255), None, None]);
     let sectors: Vec<u64> = entries.iter().map(|e| e.head().sector.get()).collect();
-    assert_eq!(sectors, [8, 8, 8, 16, 24]);
+    assert_eq!(sectors, [8, 8, 8, 16, 24, 24]);
 }
 
 #[test]
@@ -130,6 +136,11 @@ fn other_tables_are_refused_for_what_they_are() {
             HEADER_LEN + 2,
             &[40, 0],
             "entry at byte 16: shorter than a process entry",
+        ),
+        (
+            HEADER_LEN + 88 + 72 + 80 + 328 + 88 + 2,
+            &[64, 0],
+            "entry at byte 672: shorter than a dirtier entry",
         ),
         (
             HEADER_LEN + 88 + 68,

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! process.entries ─ Pending ┐
-//! file.entries ──── Pending ┼─ Attributor ─ Row (a run of a completion with one answer)
+//! file.entries ──── Pending ┤
+//! dirtier.entries ─ Pending ┼─ Attributor ─ Row (a run of a completion with one answer)
 //! completions ──────────────┤
 //! the map ──────────────────┘
 //! ```
@@ -38,7 +39,7 @@ use crate::map::Map;
 use empties::Empties;
 use feed::Feed;
 use file::Files;
-use note::{Note, Run};
+use note::{Dirt, Note, Run};
 use pending::{Match, Pending, Window};
 use process::Processes;
 
@@ -55,38 +56,40 @@ type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState
 /// Joins completions with entries.
 pub struct Attributor<'a> {
     map: Option<&'a Map>,
-    process_table: Feed<'a>,
-    file_table: Feed<'a>,
+    tables: Vec<Feed<'a>>,
     notes: Pending<Note>,
     runs: Pending<Run>,
+    dirt: Pending<Dirt>,
     empties: Empties,
     processes: Processes,
     files: Files<'a>,
     rows: rows::Builder,
     // Kept between parts, so that none of them allocates.
-    part_notes: Vec<Match<Note>>,
-    part_runs: Vec<Match<Run>>,
+    seen: Seen,
+}
+
+/// What the entries tell of one part.
+#[derive(Default)]
+struct Seen {
+    notes: Vec<Match<Note>>,
+    runs: Vec<Match<Run>>,
+    dirt: Vec<Match<Dirt>>,
 }
 
 impl<'a> Attributor<'a> {
-    /// Both tables in about the order of time; empty iterators for a bare trace.
-    pub fn new(
-        process_table: EntryTable<'a>,
-        file_table: EntryTable<'a>,
-        map: Option<&'a Map>,
-    ) -> Self {
+    /// The tables, each in about the order of time; none for a bare trace.
+    pub fn new(tables: Vec<EntryTable<'a>>, map: Option<&'a Map>) -> Self {
         Attributor {
             map,
-            process_table: Feed::new(process_table),
-            file_table: Feed::new(file_table),
+            tables: tables.into_iter().map(Feed::new).collect(),
             notes: Pending::new(),
             runs: Pending::new(),
+            dirt: Pending::new(),
             empties: Empties::default(),
             processes: Processes::default(),
             files: Files::new(map),
             rows: rows::Builder::default(),
-            part_notes: Vec::new(),
-            part_runs: Vec::new(),
+            seen: Seen::default(),
         }
     }
 
@@ -139,6 +142,7 @@ impl<'a> Attributor<'a> {
         let leftovers = Leftovers {
             process_entries: self.notes.dropped() + self.notes.len() + self.empties.left(),
             file_entries: self.runs.dropped() + self.runs.len(),
+            dirtier_entries: self.dirt.dropped() + self.dirt.len(),
         };
         if let Some(names) = names {
             self.processes.fill_in(names);
@@ -152,27 +156,28 @@ impl<'a> Attributor<'a> {
 
     /// Takes the entries of up to `time_ns` from the tables.
     fn pull(&mut self, time_ns: u64) -> Result<(), Error> {
-        while let Some(entry) = self.process_table.next_until(time_ns)? {
-            if let Entry::Process(raw) = entry {
-                let note = Note::new(&raw, self.processes.intern(&raw));
-                if raw.head.bytes.get() == 0 {
-                    self.empties.insert(&raw, note);
-                } else {
-                    self.notes.insert(&raw.head, note);
+        for table in &mut self.tables {
+            while let Some(entry) = table.next_until(time_ns)? {
+                match entry {
+                    Entry::Process(raw) => {
+                        let note = Note::new(&raw, self.processes.submitter(&raw));
+                        if raw.head.bytes.get() == 0 {
+                            self.empties.insert(&raw, note);
+                        } else {
+                            self.notes.insert(&raw.head, note);
+                        }
+                    }
+                    Entry::File(entry) => {
+                        let head = entry.raw.head;
+                        let run = Run::new(&entry.raw);
+                        let file = self.files.live(entry);
+                        self.runs.insert(&head, Run { file, ..run });
+                    }
+                    Entry::Dirtier(raw) => {
+                        let dirt = Dirt::new(&raw, self.processes.dirtier(&raw));
+                        self.dirt.insert(&raw.head, dirt);
+                    }
                 }
-            }
-        }
-        while let Some(entry) = self.file_table.next_until(time_ns)? {
-            if let Entry::File(entry) = entry {
-                let head = entry.raw.head;
-                let run = Run::new(&entry.raw);
-                self.runs.insert(
-                    &head,
-                    Run {
-                        file: self.files.live(entry),
-                        ..run
-                    },
-                );
             }
         }
         Ok(())
@@ -222,33 +227,25 @@ impl<'a> Attributor<'a> {
             return;
         }
         let window = Window::of(completion, part);
-        self.notes
-            .take(part.sector, end, &window, &mut self.part_notes);
-        self.runs
-            .take(part.sector, end, &window, &mut self.part_runs);
-        let notes = std::mem::take(&mut self.part_notes);
-        let runs = std::mem::take(&mut self.part_runs);
-        self.segments(completion, part, op, &notes, &runs);
-        self.part_notes = notes;
-        self.part_runs = runs;
+        let mut seen = std::mem::take(&mut self.seen);
+        let first = part.sector;
+        self.notes.take(first, end, &window, &mut seen.notes);
+        self.runs.take(first, end, &window, &mut seen.runs);
+        self.dirt.take(first, end, &window, &mut seen.dirt);
+        self.segments(completion, part, op, &seen);
+        self.seen = seen;
     }
 
-    /// Walks a part in steps within which both the note and the run stay the same.
-    fn segments(
-        &mut self,
-        completion: &Completion,
-        part: &Part,
-        op: Op,
-        notes: &[Match<Note>],
-        runs: &[Match<Run>],
-    ) {
+    /// Walks a part in steps within which the note, the run and the dirt stay the same.
+    fn segments(&mut self, completion: &Completion, part: &Part, op: Op, seen: &Seen) {
         let end = part.sector + u64::from(part.bytes).div_ceil(512);
         let mut left = part.bytes;
         let mut at = part.sector;
         while at < end {
-            let (note, note_to) = pending::at(notes, at, end);
-            let (run, run_to) = pending::at(runs, at, end);
-            let to = note_to.min(run_to);
+            let (note, note_to) = pending::at(&seen.notes, at, end);
+            let (run, run_to) = pending::at(&seen.runs, at, end);
+            let (dirt, dirt_to) = pending::at(&seen.dirt, at, end);
+            let to = note_to.min(run_to).min(dirt_to);
             let process = match note {
                 Some(note) if note.process != ProcessId::UNKNOWN => note.process,
                 _ => self.processes.by_pid(part.pid, completion.time_ns),
@@ -259,6 +256,8 @@ impl<'a> Attributor<'a> {
                 q_ns: part.q_ns,
                 stage: note.map(|n| n.stage).or(run.map(|r| r.stage)),
                 origin: note.map(|n| n.origin).or(run.map(|r| r.origin)),
+                dirtier: dirt.map_or(ProcessId::UNKNOWN, |d| d.process),
+                dirty_ns: dirt.and_then(|d| d.dirty_at(at)),
                 ..Row::default()
             };
             self.classify(at..to, note, run, base, &mut left);

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Entries as they wait: small, with processes and files replaced by their numbers.
 
-use mostrace_bundle::entry::{Flags, Jbd2, NONE, Origin, RawFile, RawProcess, Stage, What};
+use mostrace_bundle::entry::{
+    Flags, Jbd2, NONE, Origin, RawDirtier, RawFile, RawProcess, Stage, What,
+};
 
+use super::pending::Match;
 use super::{FileId, Op, ProcessId};
 use crate::class::Kind;
 
@@ -60,6 +63,30 @@ impl Run {
             stage: raw.head.stage,
             origin: raw.origin,
         }
+    }
+}
+
+/// What a dirtier entry tells of a run of pages.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Dirt {
+    pub process: ProcessId,
+    /// Of the run's first page.
+    dirty_ns: u64,
+}
+
+impl Dirt {
+    pub fn new(raw: &RawDirtier, process: ProcessId) -> Dirt {
+        Dirt {
+            process,
+            dirty_ns: raw.dirty_ns.get(),
+        }
+    }
+}
+
+impl Match<Dirt> {
+    /// When the page at `sector` was made dirty, if it is the run's first.
+    pub fn dirty_at(&self, sector: u64) -> Option<u64> {
+        (self.skipped_at(sector) == 0).then_some(self.dirty_ns)
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who submitted: threads, each kept once.
+//! Who submitted, and who dirtied: threads, each kept once.
 
-use mostrace_bundle::entry::RawProcess;
+use mostrace_bundle::entry::{Flags, RawDirtier, RawProcess};
 
 use super::HashMap;
 use crate::blktrace::Names;
@@ -54,26 +54,33 @@ impl Default for Processes {
 
 impl Processes {
     /// The process of an entry; unknown where the probe did not see the submitter.
-    pub fn intern(&mut self, raw: &RawProcess) -> ProcessId {
-        use mostrace_bundle::entry::Flags;
+    pub fn submitter(&mut self, raw: &RawProcess) -> ProcessId {
         if raw.head.flags.has(Flags::NO_SUBMITTER) {
             return ProcessId::UNKNOWN;
         }
         let key = (raw.pid.get(), raw.tgid.get(), raw.uid.get(), raw.comm);
-        let id = match self.by_entry.get(&key) {
-            Some(&id) => id,
-            None => {
-                let id = self.add(Process {
-                    pid: Some(key.0),
-                    tgid: Some(key.1),
-                    uid: Some(key.2),
-                    comm: raw.comm.split(|&b| b == 0).next().map(Into::into),
-                });
-                self.by_entry.insert(key, id);
-                id
-            }
-        };
+        let id = self.intern(key);
         self.by_pid.insert(key.0, id);
+        id
+    }
+
+    /// Who dirtied, which was long before: by now the number may be another thread's.
+    pub fn dirtier(&mut self, raw: &RawDirtier) -> ProcessId {
+        self.intern((raw.pid.get(), raw.tgid.get(), raw.uid.get(), raw.comm))
+    }
+
+    fn intern(&mut self, key: RawKey) -> ProcessId {
+        if let Some(&id) = self.by_entry.get(&key) {
+            return id;
+        }
+        let (pid, tgid, uid, comm) = key;
+        let id = self.add(Process {
+            pid: Some(pid),
+            tgid: Some(tgid),
+            uid: Some(uid),
+            comm: comm.split(|&b| b == 0).next().map(Into::into),
+        });
+        self.by_entry.insert(key, id);
         id
     }
 

@@ -41,14 +41,16 @@ pub struct JournalBlock {
     pub home_file: FileId,
 }
 
-/// A run of a completion's sectors with one answer: same process, kind, file and provenance,
-/// consecutive in the file.
+/// A run of a completion's sectors with one answer: same process, dirtier, kind, file and
+/// provenance, consecutive in the file.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Row {
     /// Which of [`Attributed::requests`].
     pub request: u32,
-    /// Who.
+    /// Who submitted it.
     pub process: ProcessId,
+    /// Who dirtied its pages.
+    pub dirtier: ProcessId,
     /// Which file.
     pub file: FileId,
     /// 1 + the index in [`Attributed::journal`], or 0.
@@ -69,6 +71,8 @@ pub struct Row {
     pub file_offset: Option<u64>,
     /// The earliest Q of the bios in it.
     pub q_ns: Option<u64>,
+    /// When its first page was made dirty.
+    pub dirty_ns: Option<u64>,
     /// How the owner is known where there is no file; see [`Attributed::provenance`].
     pub(crate) found: Option<Provenance>,
 }
@@ -92,7 +96,8 @@ impl Row {
     fn join(&mut self, next: &Row) -> bool {
         let answer = |r: &Row| {
             (
-                r.request, r.process, r.file, r.op, r.kind, r.stage, r.origin, r.found,
+                (r.request, r.process, r.dirtier, r.file, r.op),
+                (r.kind, r.stage, r.origin, r.found),
             )
         };
         let sectors = u64::from(self.bytes / 512);
@@ -120,6 +125,8 @@ pub struct Leftovers {
     pub process_entries: u64,
     /// Of the file table.
     pub file_entries: u64,
+    /// Of the dirtier table.
+    pub dirtier_entries: u64,
 }
 
 /// A whole trace, attributed.
@@ -156,6 +163,11 @@ impl Attributed {
     /// Who submitted a row.
     pub fn process(&self, row: &Row) -> &Process {
         &self.processes[row.process.0 as usize]
+    }
+
+    /// Who dirtied a row's pages.
+    pub fn dirtier(&self, row: &Row) -> &Process {
+        &self.processes[row.dirtier.0 as usize]
     }
 
     /// The file of a row, if it has one.

@@ -26,12 +26,14 @@ const MOST_BY: usize = 4;
 /// bytes = write_bytes + read_bytes of completed requests; discards and write-zeroes are counted
 /// apart. `requests` are those that have a part in the group: one that spans several groups counts
 /// in each of them, and once in the total. `flushes` are the requests that asked for a cache flush,
-/// `device_flushes` the flushes that the device executed.
+/// `device_flushes` the flushes that the device executed. `process` is who submitted, `dirtier` who
+/// made the pages dirty.
 ///
 /// Examples:
 ///   mostrace analyze run.most
 ///   mostrace analyze run.most --by class
 ///   mostrace analyze run.most --by process,class --top 10
+///   mostrace analyze run.most --by dirtier,file
 ///   mostrace analyze run.most --by file --format csv -o files.csv
 ///   mostrace analyze sda --image /dev/sda1 --start-sector 2048     (sda.blktrace.0 …)
 #[derive(clap::Args)]

@@ -13,10 +13,14 @@ const PIECE: usize = 1 << 16;
 
 /// One row per completed request part: when, where, who, which file, what kind of block
 ///
-/// A completed request is cut where the process, the kind of block or the file changes, or where
-/// the bytes do not follow one another in the file; rows of one request share `completion`, and
-/// their bytes sum to its bytes. The end of a flush sequence, a cache flush of the device and a
-/// discard are rows of their own, told apart by `op`.
+/// A completed request is cut where the process, the kind of block, the file or who dirtied the
+/// pages changes, or where the bytes do not follow one another in the file; rows of one request
+/// share `completion`, and their bytes sum to its bytes. The end of a flush sequence, a cache flush
+/// of the device and a discard are rows of their own, told apart by `op`.
+///
+/// `pid` and `comm` are who submitted the bio. `dirty_pid` and `dirty_comm` are who made its pages
+/// dirty, and `dirty2q_ns` is how long before Q the row's first page became so, where that was
+/// seen.
 ///
 /// In names, bytes that are not UTF-8 or that could steer a terminal stand as \xNN, and a
 /// backslash as \\.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use mostrace::fs::{self, Image, ReadAt};
 use mostrace_bundle::Manifest;
-use mostrace_capture::{Choice, Options, Outcome, Recorder};
+use mostrace_capture::{Choice, Entries, KernelPaths, Options, Outcome, Recorder};
 
 /// Record the block IO of a device while a command runs, for SECS, or until Ctrl-C.
 ///
@@ -31,8 +31,10 @@ pub struct Record {
     /// auto takes the first that works, in this order, and says why not the others
     #[arg(long, default_value_t = Choice::Auto)]
     source: Choice,
-    /// Where entries (who wrote, to which file) come from
-    #[arg(long, value_enum, default_value_t = Entries::Auto)]
+    /// Where entries (who wrote, to which file) come from: auto, bpf, kernel, none.
+    /// bpf: our probes; kernel: its own recorder (/dev/mostrace);
+    /// auto takes the first of the two that works
+    #[arg(long, default_value_t = Entries::Auto)]
     entries: Entries,
     /// The files whose names are kept: `temp` (SQLite's temporary files), `all`, or a glob on
     /// the last path component
@@ -52,17 +54,6 @@ pub struct Record {
     argv: Vec<OsString>,
 }
 
-/// `--entries`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Entries {
-    /// The BPF probes; without BTF, an error that says so.
-    Auto,
-    /// The BPF probes.
-    Bpf,
-    /// Block events alone.
-    None,
-}
-
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|e| format!("{e}"))?;
     Duration::try_from_secs_f64(seconds).map_err(|e| e.to_string())
@@ -77,7 +68,8 @@ pub fn run(args: &Record) -> anyhow::Result<u8> {
         device: args.device.clone(),
         output: args.output.clone(),
         source: args.source,
-        entries: args.entries != Entries::None,
+        entries: args.entries,
+        kernel: KernelPaths::default(),
         files: args.files.clone(),
         limit: args.wait,
         sync: args.sync,
@@ -114,12 +106,13 @@ fn report(args: &Record, outcome: &Outcome) {
     } = &outcome.manifest;
     let count = |name: &str| counts.get(name).copied().unwrap_or(0);
     eprintln!(
-        "mostrace: {}: {} events ({}), {} process and {} file entries ({}), {} lost",
+        "mostrace: {}: {} events ({}), {} process, {} file, {} dirtier entries ({}), {} lost",
         args.output.display(),
         count("events"),
         sources.events,
         count("process_entries"),
         count("file_entries"),
+        count("dirtier_entries"),
         sources.entries,
         losses.values().sum::<u64>(),
     );

@@ -6,11 +6,10 @@ use std::sync::mpsc::sync_channel;
 use std::thread::{Scope, ScopedJoinHandle};
 
 use anyhow::{anyhow, bail};
-use mostrace::attribute::{Attributed, Attributor};
+use mostrace::attribute::{Attributed, Attributor, EntryTable};
 use mostrace::blktrace::{self, Completions, Partial, Trace};
 use mostrace::map::Map;
 use mostrace::tables::summary::Summary;
-use mostrace_bundle::table::TableReader;
 use mostrace_bundle::{Bundle, layout};
 
 use super::mapping;
@@ -82,16 +81,18 @@ impl SourceArgs {
             notices.extend(map.notices().iter().cloned());
         }
         let trace = self.open_events(bundle, cut)?;
-        let (mut processes, mut files) = match bundle {
-            Some(b) => (b.table(layout::PROCESS, cut)?, b.table(layout::FILE, cut)?),
-            None => (None, None),
-        };
+        let mut tables = Vec::new();
+        for name in layout::TABLES {
+            if let Some(table) = bundle.map_or(Ok(None), |b| b.table(name, cut))? {
+                tables.push((name, table));
+            }
+        }
         let (attributed, completions) = std::thread::scope(|scope| {
             let (done, completions) = lots(scope, Completions::new(trace));
-            let (_, process_table) = lots(scope, processes.iter_mut().flatten());
-            let (_, file_table) = lots(scope, files.iter_mut().flatten());
-            let mut attributor =
-                Attributor::new(Box::new(process_table), Box::new(file_table), map.as_ref());
+            let entries = tables
+                .iter_mut()
+                .map(|(_, table)| -> EntryTable<'_> { Box::new(lots(scope, table).1) });
+            let mut attributor = Attributor::new(entries.collect(), map.as_ref());
             for completion in completions {
                 attributor.push(&completion?)?;
             }
@@ -100,8 +101,8 @@ impl SourceArgs {
             anyhow::Ok((attributed, completions))
         })?;
         notices.extend(completions.notices().iter().map(ToString::to_string));
-        for (name, table) in [(layout::PROCESS, &processes), (layout::FILE, &files)] {
-            if let Some(at) = table.as_ref().and_then(TableReader::cut_at) {
+        for (name, table) in &tables {
+            if let Some(at) = table.cut_at() {
                 notices.push(format!(
                     "{name}: cut short at byte {at}; what follows is left out"
                 ));

@@ -22,6 +22,8 @@ pub enum By {
     Role,
     /// The process (tgid) and its name
     Process,
+    /// Who dirtied the pages (tgid) and its name
+    Dirtier,
     /// The file, by its path, or by its inode if it has no name
     File,
     /// Name of the thread
@@ -85,6 +87,7 @@ impl By {
             By::Kind => "kind",
             By::Role => "role",
             By::Process => "process",
+            By::Dirtier => "dirtier",
             By::File => "file",
             By::Comm => "comm",
             By::Pid => "pid",
@@ -148,10 +151,8 @@ impl<'a> Dictionary<'a> {
                 let labels = words(Op::ALL.iter().map(|op| op.as_str()));
                 Self::coded(labels, |row| 1 + row.op as u32)
             }
-            By::Process => {
-                let names = names_of_groups(a);
-                of_processes(a, |p| process_label(p, &names))
-            }
+            By::Process => Self::coded(process_labels(a), |row| row.process.0),
+            By::Dirtier => Self::coded(process_labels(a), |row| row.dirtier.0),
             By::Comm => of_processes(a, |p| p.comm.as_deref().map_or(Label::Empty, raw_text)),
             By::Pid => of_processes(a, |p| id(p.pid.map(u64::from))),
             By::Tgid => of_processes(a, |p| id(p.tgid.map(u64::from))),
@@ -260,6 +261,12 @@ fn file_label(file: &File) -> Label {
         (None, Some(inode), None) => Label::Text(format!("(inode {inode})")),
         (None, None, _) => Label::Empty,
     }
+}
+
+fn process_labels(a: &Attributed) -> Vec<Label> {
+    let names = names_of_groups(a);
+    let label = |process| process_label(process, &names);
+    a.processes.iter().map(label).collect()
 }
 
 /// `comm:tgid`, the name being that of the main thread if it was seen.

@@ -81,6 +81,23 @@ const COLUMNS: &[(&str, Source)] = &[
         Source::Id(|a, r| a.file_of(a.journal_block(r)?.home_file)?.inode),
     ),
     ("home_path", Source::Word(home_path_words)),
+    (
+        "dirty_pid",
+        Source::Id(|a, r| a.dirtier(r).pid.map(u64::from)),
+    ),
+    (
+        "dirty_tgid",
+        Source::Id(|a, r| a.dirtier(r).tgid.map(u64::from)),
+    ),
+    (
+        "dirty_uid",
+        Source::Id(|a, r| a.dirtier(r).uid.map(u64::from)),
+    ),
+    ("dirty_comm", Source::Word(dirty_comm_words)),
+    (
+        "dirty2q_ns",
+        Source::Amount(|_, r| r.q_ns?.checked_sub(r.dirty_ns?)),
+    ),
 ];
 
 /// What people see unless they ask for more.
@@ -206,13 +223,19 @@ fn device_words(a: &Attributed) -> Word {
     )
 }
 
-fn comm_words(a: &Attributed) -> Word {
-    let words = a
-        .processes
+fn comms(a: &Attributed) -> Arc<[Option<String>]> {
+    a.processes
         .iter()
         .map(|p| p.comm.as_deref().map(escape))
-        .collect();
-    (words, Box::new(|_, row| row.process.0))
+        .collect()
+}
+
+fn comm_words(a: &Attributed) -> Word {
+    (comms(a), Box::new(|_, row| row.process.0))
+}
+
+fn dirty_comm_words(a: &Attributed) -> Word {
+    (comms(a), Box::new(|_, row| row.dirtier.0))
 }
 
 fn paths(a: &Attributed) -> Arc<[Option<String>]> {

@@ -7,13 +7,15 @@ use mostrace_bundle::manifest::State;
 use super::by::By;
 use super::totals::{Groups, Totals};
 use super::{Table, Values, amplification, order, percent, sizes};
-use crate::attribute::Attributed;
+use crate::attribute::{Attributed, ProcessId};
 
 /// How many processes and files are shown one by one.
 const TOP: usize = 20;
 
 const SPANS: &str = "a request that spans groups counts in each of them, and once in the total; \
     flushes and discards have no class";
+const DIRTIER: &str =
+    "who made the pages dirty, whoever submitted them; -: not known, or no pages of the page cache";
 const NO_FILE: &str =
     "-: the filesystem's own blocks, blocks without a known owner, flushes, discards";
 
@@ -101,6 +103,17 @@ impl Summary {
                 traffic(&by_role),
             ),
             section("by_process", "Processes", None, traffic(&by_process)),
+        ];
+        if attributed
+            .rows
+            .iter()
+            .any(|row| row.dirtier != ProcessId::UNKNOWN)
+        {
+            let by_dirtier = Groups::with_total(attributed, &[By::Dirtier], Some(TOP), total);
+            let table = traffic(&by_dirtier);
+            sections.push(section("by_dirtier", "Dirtiers", Some(DIRTIER), table));
+        }
+        sections.extend([
             section("by_file", "Files", Some(NO_FILE), traffic(&by_file)),
             section(
                 "journal_homes",
@@ -116,7 +129,7 @@ impl Summary {
                 None,
                 traffic(&by_provenance),
             ),
-        ];
+        ]);
         if let Some(payload) = trace.manifest.and_then(|m| m.payload.as_ref()) {
             let workload = crate::text::escape(payload.workload.as_bytes());
             let title = format!(
@@ -247,11 +260,13 @@ fn notices(attributed: &Attributed, trace: &Trace<'_>) -> Vec<String> {
         notices.push("no map of the filesystem: what no probe saw is unmapped".into());
     }
     let left = attributed.leftovers;
-    if left.process_entries + left.file_entries > 0 {
-        notices.push(format!(
-            "{} process and {} file entries found no completion",
-            left.process_entries, left.file_entries
-        ));
+    let left = [
+        ("process", left.process_entries),
+        ("file", left.file_entries),
+        ("dirtier", left.dirtier_entries),
+    ];
+    for (table, entries) in left.into_iter().filter(|(_, entries)| *entries > 0) {
+        notices.push(format!("{entries} {table} entries found no completion"));
     }
     notices
 }

@@ -5,7 +5,8 @@
 use std::path::{Path, PathBuf};
 
 use mostrace_bundle::entry::{
-    Flags, Jbd2, NONE, Origin, RawFile, RawHead, RawProcess, Stage, TYPE_FILE, TYPE_PROCESS, What,
+    Flags, Jbd2, NONE, Origin, RawDirtier, RawFile, RawHead, RawProcess, Stage, TYPE_DIRTIER,
+    TYPE_FILE, TYPE_PROCESS, What,
 };
 use mostrace_bundle::manifest::{Device, Filesystem, SCHEMA, State};
 use mostrace_bundle::table::TableWriter;
@@ -66,6 +67,8 @@ pub struct Scene {
     pub events: Vec<u8>,
     pub processes: Vec<Vec<u8>>,
     pub files: Vec<Vec<u8>>,
+    /// None: no such table.
+    pub dirtiers: Option<Vec<Vec<u8>>>,
     pub manifest: Manifest,
     now_us: u64,
 }
@@ -195,6 +198,23 @@ impl Scene {
         self.files.push(record);
     }
 
+    /// A dirtier entry of the last request, of a page that was dirty for half a second.
+    pub fn dirtier(&mut self, sector: u64, bytes: u32, thread: Thread) {
+        let mut comm = [0; 16];
+        comm[..thread.comm.len()].copy_from_slice(thread.comm.as_bytes());
+        let raw = RawDirtier {
+            head: self.head(TYPE_DIRTIER, 72, sector, bytes),
+            dirty_ns: (self.now_us * 1000).saturating_sub(500_000).into(),
+            pid: thread.pid.into(),
+            tgid: thread.tgid.into(),
+            uid: 1000.into(),
+            pad: 0.into(),
+            comm,
+        };
+        let record = raw.as_bytes().to_vec();
+        self.dirtiers.get_or_insert_default().push(record);
+    }
+
     /// A write of a file by its process, with both entries.
     pub fn write_file(&mut self, sector: u64, bytes: u32, inode: u64, name: &[u8]) {
         self.request(WRITE | SYNC, sector, bytes, SQLITE);
@@ -208,10 +228,13 @@ impl Scene {
         let writer = Writer::create(&folder).unwrap();
         writer.put_manifest(&self.manifest).unwrap();
         std::fs::write(writer.path(&layout::trace_of_cpu(0)), &self.events).unwrap();
-        for (name, records) in [
-            (layout::PROCESS, &self.processes),
-            (layout::FILE, &self.files),
-        ] {
+        let tables = [
+            (layout::PROCESS, Some(&self.processes)),
+            (layout::FILE, Some(&self.files)),
+            (layout::DIRTIER, self.dirtiers.as_ref()),
+        ];
+        for (name, records) in tables {
+            let Some(records) = records else { continue };
             let mut table = TableWriter::create(&writer.path(name)).unwrap();
             records
                 .iter()

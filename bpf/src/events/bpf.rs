@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use libbpf_rs::RingBuffer;
+use libbpf_rs::{Link, RingBuffer};
 
 use super::{CpuFiles, EventSource};
 use crate::error::{Error, Result};
@@ -57,13 +57,18 @@ impl Sink {
 
 /// The running probes' event stream.
 pub(crate) struct BpfEvents {
+    links: Vec<Link>,
     ring: RingBuffer<'static>,
     sink: Rc<RefCell<Sink>>,
 }
 
 impl BpfEvents {
-    pub(crate) fn new(ring: RingBuffer<'static>, sink: Rc<RefCell<Sink>>) -> BpfEvents {
-        BpfEvents { ring, sink }
+    pub(crate) fn new(
+        links: Vec<Link>,
+        ring: RingBuffer<'static>,
+        sink: Rc<RefCell<Sink>>,
+    ) -> BpfEvents {
+        BpfEvents { links, ring, sink }
     }
 }
 
@@ -87,7 +92,7 @@ impl EventSource for BpfEvents {
     }
 
     fn stop(&mut self) -> Result<()> {
-        // The probes are detached by their owner before.
+        self.links.clear();
         self.poll()
     }
 

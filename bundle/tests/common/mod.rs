@@ -5,7 +5,8 @@
 use std::path::{Path, PathBuf};
 
 use mostrace_bundle::entry::{
-    Flags, Jbd2, NONE, Origin, RawFile, RawHead, RawProcess, Stage, TYPE_FILE, TYPE_PROCESS, What,
+    Flags, Jbd2, NONE, Origin, RawDirtier, RawFile, RawHead, RawProcess, Stage, TYPE_DIRTIER,
+    TYPE_FILE, TYPE_PROCESS, What,
 };
 use mostrace_bundle::manifest::{SCHEMA, State};
 use mostrace_bundle::sparse::SparseWriter;
@@ -67,6 +68,20 @@ pub fn file(sector: u64, name: &[u8]) -> Vec<u8> {
     record
 }
 
+/// A dirtier entry.
+pub fn dirtier(sector: u64) -> Vec<u8> {
+    let raw = RawDirtier {
+        head: head(TYPE_DIRTIER, 72, sector),
+        dirty_ns: 800.into(),
+        pid: 9.into(),
+        tgid: 8.into(),
+        uid: 5.into(),
+        pad: 0.into(),
+        comm: *b"writer\0\0\0\0\0\0\0\0\0\0",
+    };
+    raw.as_bytes().to_vec()
+}
+
 /// A table of these records.
 pub fn table(path: &Path, records: &[Vec<u8>]) {
     let mut table = TableWriter::create(path).unwrap();
@@ -91,6 +106,7 @@ pub fn bundle(dir: &Path) -> PathBuf {
     }
     table(&writer.path(layout::PROCESS), &[process(8), process(16)]);
     table(&writer.path(layout::FILE), &[file(8, b"a.db-journal")]);
+    table(&writer.path(layout::DIRTIER), &[dirtier(8)]);
     let mut image = SparseWriter::new(Vec::new(), 1 << 20).unwrap();
     image.push(4096, &[7; 5000]).unwrap();
     std::fs::write(writer.path(layout::SNAPSHOT), image.finish().unwrap()).unwrap();

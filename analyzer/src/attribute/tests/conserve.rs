@@ -89,16 +89,38 @@ fn files() -> impl Strategy<Value = Vec<FileEntry>> {
     })
 }
 
+fn dirtiers() -> impl Strategy<Value = Vec<RawDirtier>> {
+    let far = prop_oneof![4 => Just(0), 1 => Just(u64::MAX - 90)];
+    let one = (0u64..400, 0u64..90, far, 0u32..20, 10u32..13, any::<u8>());
+    // Not even in the order of time.
+    prop::collection::vec(one, 0..40).prop_map(|all| {
+        all.into_iter()
+            .map(|(t, sector, far, sectors, pid, odd)| {
+                let mut entry = dirtier(t, sector + far, sectors * 512, pid);
+                entry.head.flags = Flags(odd);
+                entry.head.stage = Stage(odd % 5);
+                if odd < 16 {
+                    entry.head.bytes = u32::MAX.into();
+                    entry.dirty_ns = u64::MAX.into();
+                }
+                entry
+            })
+            .collect()
+    })
+}
+
 proptest! {
     #[test]
     fn every_byte_comes_out_once(
         completions in completions(),
         processes in processes(),
         files in files(),
+        dirtiers in dirtiers(),
         mapped: bool,
     ) {
         let map = map();
-        let a = attribute(&completions, processes, files, mapped.then_some(&map));
+        let map = mapped.then_some(&map);
+        let a = attribute_with(&completions, processes, files, dirtiers, map);
         for (request, _, rows) in a.by_request() {
             // In the order of sectors, without holes.
             let mut at = request.sector;
@@ -108,6 +130,36 @@ proptest! {
             }
         }
     }
+
+    /// But for journal blocks, which are what their first sector is.
+    #[test]
+    fn who_dirtied_cuts_rows_and_changes_no_other_answer(
+        completions in completions(),
+        mut processes in processes(),
+        files in files(),
+        dirtiers in dirtiers(),
+    ) {
+        processes.iter_mut().for_each(|entry| entry.jbd2 = Jbd2::NONE);
+        let map = map();
+        let without = attribute(&completions, processes.clone(), files.clone(), Some(&map));
+        let with = attribute_with(&completions, processes, files, dirtiers, Some(&map));
+        prop_assert_eq!(sectors(&with), sectors(&without));
+    }
+}
+
+/// What each sector of each request came out as, but for who dirtied it.
+fn sectors(a: &Attributed) -> Vec<String> {
+    let mut sectors = Vec::new();
+    for row in &a.rows {
+        for n in 0..u64::from(row.bytes).div_ceil(512) {
+            let who = (a.process(row), a.file(row), row.stage, row.origin);
+            let what = (row.op, row.kind, row.found);
+            let place = row.file_offset.map(|offset| offset.saturating_add(n * 512));
+            let at = (row.request, row.sector.wrapping_add(n));
+            sectors.push(format!("{at:?} {who:?} {what:?} {place:?}"));
+        }
+    }
+    sectors
 }
 
 #[test]

@@ -44,7 +44,8 @@ fn a_lost_completion_does_not_shift_the_next() {
         a.leftovers,
         Leftovers {
             process_entries: 1,
-            file_entries: 1
+            file_entries: 1,
+            dirtier_entries: 0
         }
     );
 }

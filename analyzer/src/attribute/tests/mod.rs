@@ -2,6 +2,7 @@
 //! Completions, entries and maps made by hand.
 
 mod conserve;
+mod dirtiers;
 mod filesystems;
 mod joining;
 mod kinds;
@@ -11,11 +12,11 @@ use std::collections::HashMap;
 
 use mostrace_bundle::Entry;
 use mostrace_bundle::entry::{
-    FileEntry, Flags, Jbd2, NONE, Origin, RawFile, RawHead, RawProcess, Stage, TYPE_FILE,
-    TYPE_PROCESS, What,
+    FileEntry, Flags, Jbd2, NONE, Origin, RawDirtier, RawFile, RawHead, RawProcess, Stage,
+    TYPE_DIRTIER, TYPE_FILE, TYPE_PROCESS, What,
 };
 
-use super::{Attributed, Attributor, Row};
+use super::{Attributed, Attributor, EntryTable, Row};
 use crate::blktrace::action::{BLK_TC_FLUSH, BLK_TC_SYNC, BLK_TC_WRITE, ta};
 use crate::blktrace::{Completion, Part};
 use crate::class::Kind;
@@ -77,6 +78,21 @@ pub fn process(t: u64, sector: u64, bytes: u32) -> RawProcess {
         origin: Origin::FILE,
         jbd2: Jbd2::NONE,
         pad: [0; 2],
+        comm,
+    }
+}
+
+/// The dirtier entry of [`write`]: thread `pid` of itself, 5 ms before Q.
+pub fn dirtier(t: u64, sector: u64, bytes: u32, pid: u32) -> RawDirtier {
+    let mut comm = [0; 16];
+    comm[..6].copy_from_slice(b"writer");
+    RawDirtier {
+        head: head(TYPE_DIRTIER, t, sector, bytes),
+        dirty_ns: (t * 1000).saturating_sub(5_000_000).into(),
+        pid: pid.into(),
+        tgid: pid.into(),
+        uid: 1000.into(),
+        pad: 0.into(),
         comm,
     }
 }
@@ -145,9 +161,23 @@ pub fn attribute(
     files: Vec<FileEntry>,
     map: Option<&Map>,
 ) -> Attributed {
-    let processes = processes.into_iter().map(|p| Ok(Entry::Process(p)));
-    let files = files.into_iter().map(|f| Ok(Entry::File(f)));
-    let mut attributor = Attributor::new(Box::new(processes), Box::new(files), map);
+    attribute_with(completions, processes, files, vec![], map)
+}
+
+/// The same, where it was seen who dirtied.
+pub fn attribute_with(
+    completions: &[Completion],
+    processes: Vec<RawProcess>,
+    files: Vec<FileEntry>,
+    dirtiers: Vec<RawDirtier>,
+    map: Option<&Map>,
+) -> Attributed {
+    let tables: Vec<EntryTable<'_>> = vec![
+        Box::new(processes.into_iter().map(|p| Ok(Entry::Process(p)))),
+        Box::new(files.into_iter().map(|f| Ok(Entry::File(f)))),
+        Box::new(dirtiers.into_iter().map(|d| Ok(Entry::Dirtier(d)))),
+    ];
+    let mut attributor = Attributor::new(tables, map);
     for completion in completions {
         attributor.push(completion).unwrap();
     }

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where entries come from: two sources, the same tables out.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::Result;
+
+pub(crate) mod bpf;
+pub(crate) mod kernel;
+mod parameters;
+mod stream;
+mod tables;
+
+pub(crate) use tables::{Counts, Tables};
+
+/// A source that is running. It writes the entry tables into the bundle.
+pub(crate) trait EntrySource {
+    /// Its name in the manifest.
+    fn name(&self) -> &'static str;
+
+    /// Moves what has come since the last call into the tables; called often.
+    ///
+    /// # Errors
+    /// What came makes no sense, or the bundle cannot be written.
+    fn poll(&mut self) -> Result<()>;
+
+    /// Entries kept so far, by the manifest's names.
+    fn counts(&self) -> Counts;
+
+    /// Stops, and moves the rest into the tables.
+    ///
+    /// # Errors
+    /// As [`EntrySource::poll`].
+    fn stop(&mut self) -> Result<()>;
+
+    /// What was lost, by the manifest's names; complete after [`EntrySource::stop`].
+    ///
+    /// # Errors
+    /// The kernel does not give the counters.
+    fn losses(&self) -> Result<BTreeMap<String, u64>>;
+}
+
+/// `--entries`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entries {
+    /// The first that works, in the order below.
+    Auto,
+    /// The project's own probes.
+    Bpf,
+    /// The kernel's own recorder, a module or built in.
+    Kernel,
+    /// Block events alone.
+    None,
+}
+
+impl FromStr for Entries {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Entries, String> {
+        Ok(match text {
+            "auto" => Entries::Auto,
+            "bpf" => Entries::Bpf,
+            "kernel" => Entries::Kernel,
+            "none" => Entries::None,
+            other => return Err(format!("`{other}` is none of auto, bpf, kernel, none")),
+        })
+    }
+}
+
+impl fmt::Display for Entries {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Entries::Auto => "auto",
+            Entries::Bpf => "bpf",
+            Entries::Kernel => "kernel",
+            Entries::None => "none",
+        })
+    }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The settings of the kernel's recorder: changed for one recording, and put back after it.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::{Result, read_line, write_line};
+use crate::guard::{Guard, Undo};
+
+/// Each CPU's ring. A SQLite run makes some 1 MB of entries a second; polls are 5 ms apart, but a
+/// busy machine may run the recorder late.
+const RING_KB: u32 = 4096;
+
+/// What is set now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Parameters {
+    dir: PathBuf,
+    pub dev: String,
+    pub names: String,
+    pub ring_kb: String,
+}
+
+impl Parameters {
+    /// Reads them from the folder that sysfs has for the module.
+    ///
+    /// # Errors
+    /// It has none, or only root may read it.
+    pub fn read(dir: &Path) -> Result<Parameters> {
+        Ok(Parameters {
+            dir: dir.to_owned(),
+            dev: read_line(dir.join("dev"))?,
+            names: read_line(dir.join("names"))?,
+            ring_kb: read_line(dir.join("ring_kb"))?,
+        })
+    }
+
+    /// Sets what is set already, which is refused while a recording runs.
+    ///
+    /// # Errors
+    /// EBUSY: one runs.
+    pub fn check_free(&self) -> Result<()> {
+        self.write("names", &self.names)
+    }
+
+    /// Sets the recorder to one device, and to all names: they are cut to those asked for as with
+    /// any other source. Puts the settings back when the guard is dropped.
+    ///
+    /// # Errors
+    /// The recorder refuses.
+    pub fn change(&self, dev: &str) -> Result<Guard> {
+        let undo = |name: &str, text: &str| Undo::Write(self.dir.join(name), text.to_owned());
+        let guard = Guard::arm(&[
+            undo("dev", &self.dev),
+            undo("names", &self.names),
+            undo("ring_kb", &self.ring_kb),
+        ])?;
+        self.write("dev", dev)?;
+        self.write("names", "all")?;
+        if self.ring_kb.parse().is_ok_and(|kb: u32| kb < RING_KB) {
+            self.write("ring_kb", &RING_KB.to_string())?;
+        }
+        Ok(guard)
+    }
+
+    /// With a newline: of an empty text nothing would be written.
+    fn write(&self, name: &str, text: &str) -> Result<()> {
+        write_line(self.dir.join(name), &format!("{text}\n"))
+    }
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The bundle's entry tables, fed with entries as the kernel hands them over.
+
+use std::mem::offset_of;
+use std::path::{Path, PathBuf};
+
+use mostrace_bundle::entry::{
+    Flags, RawDirtier, RawFile, RawHead, RawProcess, TYPE_DIRTIER, TYPE_FILE, TYPE_PROCESS,
+};
+use mostrace_bundle::layout;
+use mostrace_bundle::table::TableWriter;
+
+use crate::error::{At, Error, Result};
+use crate::names::NameFilter;
+
+/// Entries kept, by the manifest's names.
+pub(crate) type Counts = Vec<(&'static str, u64)>;
+
+/// One table.
+struct Table {
+    path: PathBuf,
+    out: TableWriter,
+    kept: u64,
+}
+
+impl Table {
+    fn create(dir: &Path, name: &str) -> Result<Table> {
+        let path = dir.join(name);
+        let out = TableWriter::create(&path).at(&path)?;
+        Ok(Table { path, out, kept: 0 })
+    }
+
+    fn push(&mut self, record: &[u8]) -> Result<()> {
+        self.kept += 1;
+        self.out.push(record).at(&self.path)
+    }
+}
+
+/// The tables of one recording.
+pub(crate) struct Tables {
+    process: Table,
+    file: Table,
+    dirtier: Table,
+    names: NameFilter,
+    /// For messages: whose entries these are.
+    source: String,
+}
+
+impl Tables {
+    /// Makes the files in `dir`.
+    pub fn create(dir: &Path, names: NameFilter, source: &str) -> Result<Tables> {
+        Ok(Tables {
+            process: Table::create(dir, layout::PROCESS)?,
+            file: Table::create(dir, layout::FILE)?,
+            dirtier: Table::create(dir, layout::DIRTIER)?,
+            names,
+            source: source.to_owned(),
+        })
+    }
+
+    /// Takes one entry. Returns whether it was of a type that there is a table for.
+    ///
+    /// # Errors
+    /// It makes no sense, or the bundle cannot be written.
+    pub fn take(&mut self, entry: &[u8]) -> Result<bool> {
+        let malformed = || Error::unfit(format!("{}: malformed entry", self.source));
+        let kind = u16_at(entry, offset_of!(RawHead, kind)).ok_or_else(malformed)?;
+        match kind {
+            TYPE_PROCESS => {
+                let record = fixed::<RawProcess>(entry).ok_or_else(malformed)?;
+                self.process.push(record)?;
+            }
+            TYPE_FILE => {
+                let record = cut_to_name(entry, &self.names).ok_or_else(malformed)?;
+                self.file.push(&record)?;
+            }
+            TYPE_DIRTIER => {
+                let record = fixed::<RawDirtier>(entry).ok_or_else(malformed)?;
+                self.dirtier.push(record)?;
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Hands what is buffered to the kernel.
+    pub fn flush(&mut self) -> Result<()> {
+        [&mut self.process, &mut self.file, &mut self.dirtier]
+            .into_iter()
+            .try_for_each(|table| table.out.flush().at(&table.path))
+    }
+
+    /// Entries kept so far.
+    pub fn counts(&self) -> Counts {
+        vec![
+            ("process_entries", self.process.kept),
+            ("file_entries", self.file.kept),
+            ("dirtier_entries", self.dirtier.kept),
+        ]
+    }
+}
+
+fn u16_at(entry: &[u8], at: usize) -> Option<u16> {
+    let bytes = entry.get(at..at + 2)?.try_into().ok()?;
+    Some(u16::from_ne_bytes(bytes))
+}
+
+/// An entry that is a `T` and nothing else, as its own size has to say: readers go by it.
+fn fixed<T>(entry: &[u8]) -> Option<&[u8]> {
+    let size = usize::from(u16_at(entry, offset_of!(RawHead, size))?);
+    entry.get(..size).filter(|_| size == size_of::<T>())
+}
+
+const FILE_LEN: usize = size_of::<RawFile>();
+const NAME_LEN_AT: usize = offset_of!(RawFile, name_len);
+
+/// A source may leave room for the longest name, and names all files: cuts the entry to its own
+/// name, or, if the file was not asked for, to none.
+fn cut_to_name(entry: &[u8], names: &NameFilter) -> Option<Vec<u8>> {
+    let name_len = usize::from(u16_at(entry, NAME_LEN_AT)?);
+    let name = entry.get(FILE_LEN..FILE_LEN + name_len)?;
+    let mut record = entry.get(..FILE_LEN)?.to_vec();
+    if names.keeps(name) {
+        record.extend(name);
+        record.resize(record.len().next_multiple_of(8), 0);
+    } else {
+        record[NAME_LEN_AT..NAME_LEN_AT + 2].fill(0);
+        record[offset_of!(RawHead, flags)] |= Flags::NAME_WITHHELD.0;
+    }
+    let size = u16::try_from(record.len()).ok()?;
+    let size_at = offset_of!(RawHead, size);
+    record[size_at..size_at + 2].copy_from_slice(&size.to_ne_bytes());
+    Some(record)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mostrace_bundle::Entry;
+
+    fn raw(name: &[u8]) -> Vec<u8> {
+        let mut r = vec![0; FILE_LEN + 256];
+        r[..2].copy_from_slice(&TYPE_FILE.to_ne_bytes());
+        r[NAME_LEN_AT..NAME_LEN_AT + 2].copy_from_slice(&(name.len() as u16).to_ne_bytes());
+        r[FILE_LEN..FILE_LEN + name.len()].copy_from_slice(name);
+        r
+    }
+
+    #[test]
+    fn a_file_entry_is_cut_to_its_name() {
+        let temp = NameFilter::parse("temp").unwrap();
+        for (name, kept) in [
+            (&b"a.db-wal"[..], true),
+            (b"a.db", false),
+            (b"", false),
+            (&[b'x'; 255], false),
+        ] {
+            let record = cut_to_name(&raw(name), &temp).unwrap();
+            let Entry::File(entry) = Entry::decode(&record).unwrap() else {
+                panic!("not a file")
+            };
+            assert_eq!(entry.name, if kept { name } else { b"" });
+            assert_eq!(entry.raw.head.flags.has(Flags::NAME_WITHHELD), !kept);
+            assert_eq!(record.len() % 8, 0);
+        }
+    }
+
+    #[test]
+    fn entries_of_another_size_are_malformed() {
+        let dir = tempfile::tempdir().unwrap();
+        let names = NameFilter::parse("all").unwrap();
+        let mut tables = Tables::create(dir.path(), names, "here").unwrap();
+        let entry = |kind: u16, len: usize| {
+            let mut entry = vec![0; len];
+            entry[..2].copy_from_slice(&kind.to_ne_bytes());
+            entry[2..4].copy_from_slice(&(len as u16).to_ne_bytes());
+            entry
+        };
+        for (kind, len) in [(TYPE_PROCESS, 88), (TYPE_FILE, 72), (TYPE_DIRTIER, 72)] {
+            assert!(tables.take(&entry(kind, len)).unwrap());
+            let short = tables.take(&entry(kind, len - 8)).unwrap_err();
+            assert_eq!(short.to_string(), "here: malformed entry");
+        }
+        let mut long_name = entry(TYPE_FILE, 72);
+        long_name[NAME_LEN_AT] = 1;
+        for bad in [
+            &entry(TYPE_PROCESS, 96),
+            &entry(TYPE_DIRTIER, 80),
+            &long_name,
+        ] {
+            assert!(tables.take(bad).is_err(), "{bad:?}");
+        }
+        assert!(!tables.take(&entry(9, 40)).unwrap());
+        let kept: Vec<u64> = tables.counts().iter().map(|(_, kept)| *kept).collect();
+        assert_eq!(kept, [1, 1, 1]);
+    }
+}
