@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard};
 
-use mostrace_bundle::entry::{Flags, Jbd2, NONE, Origin, RawProcess, Stage};
+use mostrace_bundle::entry::{Flags, Jbd2, NONE, Origin, RawDirtier, RawProcess, Stage};
 use mostrace_bundle::{Bundle, Entry, entry::FileEntry, layout};
 use mostrace_capture::{Choice, Entries, KernelPaths, Options, Outcome, record};
 
@@ -47,6 +47,7 @@ struct Captured {
     outcome: Outcome,
     process: Vec<RawProcess>,
     file: Vec<FileEntry>,
+    dirtier: Vec<RawDirtier>,
 }
 
 fn options(device: &Path, output: PathBuf, source: Choice, script: &str) -> Options {
@@ -71,13 +72,13 @@ fn capture(device: &Path, source: Choice, script: &str) -> Captured {
     let outcome = record(&options(device, output.clone(), source, script)).unwrap();
     assert_eq!(outcome.exit_status, 0, "the script failed");
     let bundle = Bundle::open(&output).unwrap();
-    let (mut process, mut file) = (Vec::new(), Vec::new());
-    for name in [layout::PROCESS, layout::FILE] {
+    let (mut process, mut file, mut dirtier) = (Vec::new(), Vec::new(), Vec::new());
+    for name in layout::TABLES {
         for entry in bundle.table(name, false).unwrap().unwrap() {
             match entry.unwrap() {
                 Entry::Process(p) => process.push(p),
                 Entry::File(f) => file.push(f),
-                Entry::Dirtier(d) => panic!("{d:?} of a probe"),
+                Entry::Dirtier(d) => dirtier.push(d),
             }
         }
     }
@@ -87,6 +88,7 @@ fn capture(device: &Path, source: Choice, script: &str) -> Captured {
         outcome,
         process,
         file,
+        dirtier,
     }
 }
 
@@ -146,6 +148,16 @@ impl Captured {
         self.process.iter().flat_map(range).collect()
     }
 
+    /// Sector → the process that dirtied it.
+    fn dirtiers(&self) -> HashMap<u64, u32> {
+        let sectors = |d: &RawDirtier| {
+            let (start, bytes) = (d.head.sector.get(), u64::from(d.head.bytes.get()));
+            let tgid = d.tgid.get();
+            (start..start + bytes / 512).map(move |sector| (sector, tgid))
+        };
+        self.dirtier.iter().flat_map(sectors).collect()
+    }
+
     fn assert_nothing_lost(&self) {
         for (what, lost) in &self.outcome.manifest.losses {
             assert_eq!(*lost, 0, "{what}");
@@ -197,12 +209,13 @@ fn writers(mount: &Path, pids: &Path) -> String {
         )
     };
     format!(
-        "cd {}\n{}{}{}{}{}wait\n",
+        "cd {}\n{}{}{}{}{}{}wait\n",
         mount.display(),
         job(
             "buffered",
             "exec dd if=/dev/urandom of=buffered bs=64k count=32 conv=fsync"
         ),
+        job("late", "exec dd if=/dev/urandom of=late bs=5k count=400"),
         job(
             "direct",
             "exec dd if=/dev/urandom of=direct bs=256k count=8 oflag=direct"
@@ -222,7 +235,7 @@ fn writers(mount: &Path, pids: &Path) -> String {
     )
 }
 
-const WRITERS: [&str; 5] = ["buffered", "direct", "uring", "aio", "mmap"];
+const WRITERS: [&str; 6] = ["buffered", "late", "direct", "uring", "aio", "mmap"];
 
 #[test]
 fn privileged_writers_under_every_scheduler() {
@@ -273,8 +286,8 @@ fn privileged_writers_under_every_scheduler() {
     }
 }
 
-/// Every file entry of `name` agrees with FIEMAP, all of the file was seen, and every write of it
-/// was submitted by its writer.
+/// Every file entry of `name` agrees with FIEMAP, all of the file was seen, every write of it was
+/// submitted by its writer or, in the page cache, dirtied by it.
 fn check_writer(got: &Captured, disk: &LoopExt4, name: &str, pids: &Path) {
     let path = disk.mount_point().join(name);
     let ino = path.metadata().unwrap().ino();
@@ -312,9 +325,20 @@ fn check_writer(got: &Captured, disk: &LoopExt4, name: &str, pids: &Path) {
             "{name}"
         );
         // mmap's pages may be written back by a flusher before its fsync.
-        if name != "mmap" {
-            assert_eq!(entry.tgid.get(), pid, "{name}: submitter");
+        match name {
+            "mmap" => {}
+            "late" => assert_ne!(entry.tgid.get(), pid, "{name}: submitter"),
+            _ => assert_eq!(entry.tgid.get(), pid, "{name}: submitter"),
         }
+    }
+    let dirtiers = got.dirtiers();
+    for sector in truth.keys() {
+        let expected = (!direct).then_some(pid);
+        assert_eq!(
+            dirtiers.get(sector).copied(),
+            expected,
+            "{name}: dirtier of sector {sector}"
+        );
     }
 }
 
@@ -443,6 +467,7 @@ fn privileged_ftrace_and_bpf_tell_the_same() {
         outcome,
         process: Vec::new(),
         file: Vec::new(),
+        dirtier: Vec::new(),
     };
     let clock = inner.bundle.manifest().clock;
     let quiet = 300_000_000;
