@@ -266,6 +266,7 @@ static int __init mostrace_init(void)
 {
 	int err = mostrace_probes_find();
 
+	mostrace_names_init();
 	if (err)
 		return err;
 	err = mostrace_endio_init();

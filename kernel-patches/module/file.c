@@ -11,7 +11,7 @@
 /* A file entry with room for the longest name. */
 union file_record {
 	struct mostrace_file file;
-	char bytes[sizeof(struct mostrace_file) + MOSTRACE_NAME_MAX];
+	char bytes[sizeof(struct mostrace_file) + MOSTRACE_NAME_MAX + 8];
 };
 
 bool mostrace_is_bdev(const struct inode *inode)
@@ -68,7 +68,8 @@ static bool copy_name(struct dentry *dentry, union file_record *r)
 		len = MOSTRACE_NAME_MAX - 1;
 	if (copy_from_kernel_nofault(to, name, len))
 		return false;
-	memset(to + len, 0, MOSTRACE_NAME_MAX - len);
+	/* glob_match wants an end, and the entry is padded to a multiple of 8. */
+	memset(to + len, 0, 8);
 	r->file.name_len = len;
 	if (READ_ONCE(dentry->d_name.len) != len)
 		r->file.head.flags |= MOSTRACE_NAME_CUT;
@@ -117,7 +118,7 @@ static void name_file(union file_record *r, struct inode *inode, struct dentry *
 /* Cuts the record to its name, or, if the file was not asked for, to none. */
 static void cut_to_name(union file_record *r)
 {
-	if (!mostrace_name_wanted(r->bytes + sizeof(r->file))) {
+	if (!mostrace_name_wanted(r->bytes + sizeof(r->file), r->file.name_len)) {
 		r->file.name_len = 0;
 		r->file.head.flags |= MOSTRACE_NAME_WITHHELD;
 	}
@@ -151,14 +152,14 @@ static struct dentry *dentry_of(const struct mostrace_run *run)
 void mostrace_put_run(const struct mostrace_making *m, const struct mostrace_run *run)
 {
 	struct dentry *dentry = dentry_of(run);
-	union file_record r = {
-		.file = {
-			.head = mostrace_head_of(m),
-			.offset = run->offset,
-			.origin = run->origin,
-		},
-	};
+	union file_record r;
 
+	/* Not the name's room too. */
+	r.file = (struct mostrace_file){
+		.head = mostrace_head_of(m),
+		.offset = run->offset,
+		.origin = run->origin,
+	};
 	r.file.head.type = MOSTRACE_FILE;
 	r.file.head.size = sizeof(r.file);
 	r.file.head.sector = run->sector;

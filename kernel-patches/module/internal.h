@@ -58,7 +58,8 @@ bool mostrace_claim(void);
 void mostrace_release(void);
 
 /* names.c */
-bool mostrace_name_wanted(const char *name);
+void mostrace_names_init(void);
+bool mostrace_name_wanted(const char *name, size_t len);
 
 /* endio.c: what a bio's or buffer's end_io tells of its owner. */
 enum mostrace_endio {
@@ -92,7 +93,7 @@ struct mostrace_submitter {
 	struct mostrace_task task;
 	u64 sector;	/* bi_sector at Q: splits move it */
 	u64 direct_pos;	/* file position of `sector` for direct IO, or MOSTRACE_NONE */
-	struct file *direct_file;	/* as the kernel told it (block_bio_file), or NULL */
+	struct file *direct_file;	/* of direct IO, or NULL; open until the IO ends */
 	u8 flags;	/* enum mostrace_flags */
 	bool queued;	/* else it is from block_bio_file, which comes before Q */
 	bool recorded;	/* the entry was made: a later issue must not repeat it */
@@ -123,7 +124,16 @@ struct mostrace_making {
 };
 
 /* The head of an entry of it; the sectors are the whole bio's. */
-struct mostrace_entry mostrace_head_of(const struct mostrace_making *m);
+static inline struct mostrace_entry mostrace_head_of(const struct mostrace_making *m)
+{
+	return (struct mostrace_entry){
+		.dev = m->target->disk,
+		.time_ns = m->now,
+		.sector = m->bio->bi_iter.bi_sector,
+		.bytes = m->bio->bi_iter.bi_size,
+		.stage = m->stage,
+	};
+}
 
 /* file.c: a run of a bio that holds consecutive bytes of one file. */
 struct mostrace_run {
@@ -154,7 +164,7 @@ u8 mostrace_walk_pages(const struct mostrace_making *m, u64 queued_ns);
 
 /* owner.c */
 struct bio *mostrace_root(struct bio *bio);
-u64 mostrace_direct_pos(struct bio *bio);
+void mostrace_find_direct(struct bio *bio, struct mostrace_submitter *who);
 void mostrace_find_owner(const struct mostrace_making *m,
 			 const struct mostrace_submitter *who,
 			 struct mostrace_process *p);

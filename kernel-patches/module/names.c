@@ -16,32 +16,63 @@ static const char *const temporary[] = {
 };
 
 static char spelling[NAMES_LEN] = "temp";
-/* `spelling` cut at its commas, and the parts of it. */
-static char parts[NAMES_LEN] = "temp";
-static const char *wanted[GLOBS_MAX] = { parts };
+/* `spelling` cut at its commas. */
+static char parts[NAMES_LEN];
 
-static bool glob_wanted(const char *glob, const char *name)
+/* Most globs are of the form *TEXT or TEXT*, and are quicker compared than matched. */
+static struct wanted {
+	const char *glob;
+	const char *text;
+	size_t suffix;	/* length of TEXT, or 0 */
+	size_t prefix;
+} wanted[GLOBS_MAX + ARRAY_SIZE(temporary)];
+
+static int wanted_count;
+static bool all_wanted;
+
+static bool is_wanted(const struct wanted *w, const char *name, size_t len)
+{
+	/* One byte first: it tells most apart. */
+	if (w->suffix)
+		return len >= w->suffix && name[len - 1] == w->text[w->suffix - 1] &&
+		       !memcmp(name + len - w->suffix, w->text, w->suffix);
+	if (w->prefix)
+		return len >= w->prefix && name[0] == w->text[0] &&
+		       !memcmp(name, w->text, w->prefix);
+	return glob_match(w->glob, name);
+}
+
+bool mostrace_name_wanted(const char *name, size_t len)
 {
 	int i;
 
-	if (!strcmp(glob, "all"))
+	if (all_wanted)
 		return true;
-	if (strcmp(glob, "temp"))
-		return glob_match(glob, name);
-	for (i = 0; i < ARRAY_SIZE(temporary); i++)
-		if (glob_match(temporary[i], name))
+	for (i = 0; i < wanted_count; i++)
+		if (is_wanted(&wanted[i], name, len))
 			return true;
 	return false;
 }
 
-bool mostrace_name_wanted(const char *name)
+static void want(const char *glob)
+{
+	const char *text = glob + (glob[0] == '*');
+	size_t plain = strcspn(text, "*?[\\"), len = strlen(text);
+
+	wanted[wanted_count++] = (struct wanted){
+		.glob = glob,
+		.text = text,
+		.suffix = text != glob && plain == len ? len : 0,
+		.prefix = text == glob && plain == len - 1 && text[plain] == '*' ? plain : 0,
+	};
+}
+
+static void want_temporary(void)
 {
 	int i;
 
-	for (i = 0; i < GLOBS_MAX && wanted[i]; i++)
-		if (glob_wanted(wanted[i], name))
-			return true;
-	return false;
+	for (i = 0; i < ARRAY_SIZE(temporary); i++)
+		want(temporary[i]);
 }
 
 static int count_parts(const char *value)
@@ -58,16 +89,30 @@ static int count_parts(const char *value)
 static void set_names(const char *value, size_t len)
 {
 	char *rest = parts, *part;
-	int i = 0;
+	bool temp = false;
 
-	memcpy(spelling, value, len);
+	memmove(spelling, value, len);
 	spelling[len] = '\0';
 	memcpy(parts, spelling, len + 1);
-	while ((part = strsep(&rest, ",")))
-		if (*part)
-			wanted[i++] = part;
-	while (i < GLOBS_MAX)
-		wanted[i++] = NULL;
+	wanted_count = 0;
+	all_wanted = false;
+	while ((part = strsep(&rest, ","))) {
+		if (!strcmp(part, "all"))
+			all_wanted = true;
+		else if (!strcmp(part, "temp"))
+			temp = true;
+		else if (*part)
+			want(part);
+	}
+	if (temp)
+		want_temporary();
+}
+
+void __init mostrace_names_init(void)
+{
+	/* A parameter of the command line may have set them already. */
+	if (!*parts)
+		set_names(spelling, strlen(spelling));
 }
 
 static int names_set(const char *value, const struct kernel_param *kp)

@@ -3,6 +3,7 @@
  * What a bio's data belongs to: a file of the page cache, a file under direct
  * IO, the block device's own pages (a filesystem's metadata), or a jbd2 block.
  */
+#include <linux/build_bug.h>
 #include <linux/jbd2.h>
 #include <linux/kernel.h>
 #include "compat.h"
@@ -39,8 +40,17 @@ struct bio *mostrace_root(struct bio *bio)
 	return bio;
 }
 
+/* What struct kiocb begins with. */
+struct kiocb_head {
+	struct file *ki_filp;
+	loff_t ki_pos;
+};
+
+static_assert(offsetof(struct kiocb, ki_filp) == offsetof(struct kiocb_head, ki_filp));
+static_assert(offsetof(struct kiocb, ki_pos) == offsetof(struct kiocb_head, ki_pos));
+
 /* Reads iomap's struct of a bio, and the iocb in it. */
-static bool read_iomap(const struct bio *root, struct iomap_dio_head *dio, struct kiocb *iocb)
+static bool read_iomap(const struct bio *root, struct iomap_dio_head *dio, struct kiocb_head *iocb)
 {
 	struct f2fs_counted counted;
 	void *at = root->bi_private;
@@ -56,34 +66,38 @@ static bool read_iomap(const struct bio *root, struct iomap_dio_head *dio, struc
 	default:
 		return false;
 	}
-	return mostrace_peek(dio, (struct iomap_dio_head *)at) && mostrace_peek(iocb, dio->iocb);
+	return mostrace_peek(dio, (struct iomap_dio_head *)at) &&
+	       mostrace_peek(iocb, (struct kiocb_head *)dio->iocb);
 }
 
-static bool read_inode(const struct kiocb *iocb, struct inode **inode, struct dentry **dentry)
+static bool read_inode(const struct kiocb_head *iocb, struct inode **inode)
 {
-	return mostrace_peek(inode, &iocb->ki_filp->f_inode) &&
-	       mostrace_peek(dentry, &iocb->ki_filp->f_path.dentry) &&
-	       mostrace_is_inode(*inode);
+	return mostrace_peek(inode, &iocb->ki_filp->f_inode) && mostrace_is_inode(*inode);
 }
 
 /*
- * File position of a direct bio, while it is submitted: ki_pos moves only at
- * the end. That the struct is what it is taken for shows in i_size.
+ * The file of a direct bio of iomap, and the position in it, while the bio is
+ * submitted: ki_pos moves only at the end. That the struct is what it is taken
+ * for shows in i_size.
  */
-u64 mostrace_direct_pos(struct bio *bio)
+void mostrace_find_direct(struct bio *bio, struct mostrace_submitter *who)
 {
 	struct iomap_dio_head dio;
-	struct kiocb iocb;
+	struct kiocb_head iocb;
 	struct inode *inode;
-	struct dentry *dentry;
-	loff_t before;
+	loff_t before, size;
 
-	if (!read_iomap(bio, &dio, &iocb) || !read_inode(&iocb, &inode, &dentry))
-		return MOSTRACE_NONE;
+	if (!read_iomap(bio, &dio, &iocb) ||
+	    !mostrace_peek(&inode, &iocb.ki_filp->f_inode) ||
+	    !mostrace_peek(&size, &inode->i_size))
+		return;
+	/* It may be growing: then it has to look like an inode otherwise. */
+	if (dio.i_size != size && !mostrace_is_inode(inode))
+		return;
+	who->direct_file = iocb.ki_filp;
 	before = mostrace_dio_before(dio.size, bio->bi_iter.bi_size);
-	if (dio.i_size != i_size_read(inode) || before < 0)
-		return MOSTRACE_NONE;
-	return iocb.ki_pos + before;
+	if (dio.i_size == size && before >= 0)
+		who->direct_pos = iocb.ki_pos + before;
 }
 
 #define DIO_WORDS 8
@@ -104,22 +118,16 @@ static struct inode *dio_inode(const void *dio)
 
 /*
  * Whether a bio is direct IO of a file or, through one, of a device; and of which
- * inode. `told`: the kernel has said so itself; the file stays open until the IO ends.
+ * inode, if its Q was not seen.
  */
-static bool find_direct(const struct bio *root, struct file *told, struct mostrace_run *run)
+static bool find_direct(const struct bio *root, struct mostrace_run *run)
 {
 	struct iomap_dio_head dio;
-	struct kiocb iocb;
-
-	if (told) {
-		run->inode = file_inode(told);
-		run->dentry = told->f_path.dentry;
-		return true;
-	}
+	struct kiocb_head iocb;
 	switch (mostrace_endio_of(root->bi_end_io)) {
 	case MOSTRACE_ENDIO_IOMAP:
 	case MOSTRACE_ENDIO_F2FS_COUNTED:
-		if (!read_iomap(root, &dio, &iocb) || !read_inode(&iocb, &run->inode, &run->dentry))
+		if (!read_iomap(root, &dio, &iocb) || !read_inode(&iocb, &run->inode))
 			run->inode = NULL;
 		return true;
 	case MOSTRACE_ENDIO_DIO:
@@ -276,7 +284,6 @@ static bool journal_header(const struct bio *bio, const struct buffer_head *bh,
 void mostrace_find_owner(const struct mostrace_making *m, const struct mostrace_submitter *who,
 			 struct mostrace_process *p)
 {
-	struct bio *root = mostrace_root(m->bio);
 	struct mostrace_run run = {
 		.offset = MOSTRACE_NONE,
 		.sector = p->head.sector,
@@ -284,9 +291,17 @@ void mostrace_find_owner(const struct mostrace_making *m, const struct mostrace_
 		.origin = MOSTRACE_ORIGIN_DIRECT,
 	};
 	struct buffer_head bh;
+	struct bio *root;
 	u64 start;
 
-	if (find_direct(root, who->direct_file, &run))
+	if (who->direct_file) {
+		run.inode = file_inode(who->direct_file);
+		run.dentry = who->direct_file->f_path.dentry;
+		p->origin = direct_owner(m, &run, who);
+		return;
+	}
+	root = mostrace_root(m->bio);
+	if (find_direct(root, &run))
 		p->origin = direct_owner(m, &run, who);
 	else if (is_raw_direct(m->bio, root))
 		p->origin = MOSTRACE_ORIGIN_RAW;

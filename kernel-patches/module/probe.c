@@ -17,30 +17,22 @@
 
 #define BIOS_MAX 4096
 
+/* Whether the kernel tells the file of a bio before its Q. */
+static bool files_told;
+
 static const struct mostrace_submitter nobody = {
 	.direct_pos = MOSTRACE_NONE,
 	.flags = MOSTRACE_NO_SUBMITTER,
 };
-
-struct mostrace_entry mostrace_head_of(const struct mostrace_making *m)
-{
-	return (struct mostrace_entry){
-		.dev = m->target->disk,
-		.time_ns = m->now,
-		.sector = m->bio->bi_iter.bi_sector,
-		.bytes = m->bio->bi_iter.bi_size,
-		.stage = m->stage,
-	};
-}
 
 static void remember_current(struct bio *bio, u64 now)
 {
 	struct mostrace_submitter who;
 
 	/* An older record is of an earlier life of the bio's address. */
-	if (!mostrace_recall(bio, &who) || who.queued) {
+	if (!files_told || !mostrace_recall(bio, &who) || who.queued) {
 		who = nobody;
-		who.direct_pos = mostrace_direct_pos(bio);
+		mostrace_find_direct(bio, &who);
 	}
 	mostrace_task_is_current(&who.task, now);
 	who.sector = bio->bi_iter.bi_sector;
@@ -145,7 +137,8 @@ static void queue_bio(struct bio *bio)
 
 	if (!m.target) {
 		/* On another partition: nor will its end be seen. */
-		mostrace_forget(bio);
+		if (files_told)
+			mostrace_forget(bio);
 		return;
 	}
 	rcu_read_lock();
@@ -345,6 +338,7 @@ int mostrace_probes_find(void)
 	for_each_kernel_tracepoint(find_probe, NULL);
 	for (i = 0; i < ARRAY_SIZE(probes); i++) {
 		if (probes[i].tp) {
+			files_told |= probes[i].function == on_bio_file;
 			mostrace_begin_told |= strstarts(probes[i].name, "writeback_start_");
 		} else if (!probes[i].optional) {
 			pr_err("mostrace: the kernel has no tracepoint %s\n", probes[i].name);

@@ -46,16 +46,19 @@ static void ring_write(struct ring *ring, const void *from, u32 size)
 	u32 first = min(size, mostrace_ring_bytes - at);
 
 	memcpy(ring->data + at, from, first);
-	memcpy(ring->data, from + first, size - first);
+	if (first < size)
+		memcpy(ring->data, from + first, size - first);
 }
 
-static void ring_read(const struct ring *ring, void *to, u32 size)
+/* From `skip` bytes behind the tail on. */
+static void ring_read(const struct ring *ring, u32 skip, void *to, u32 size)
 {
-	u32 at = ring->tail & (mostrace_ring_bytes - 1);
+	u32 at = (ring->tail + skip) & (mostrace_ring_bytes - 1);
 	u32 first = min(size, mostrace_ring_bytes - at);
 
 	memcpy(to, ring->data + at, first);
-	memcpy(to + first, ring->data, size - first);
+	if (first < size)
+		memcpy(to + first, ring->data, size - first);
 }
 
 /* Hands an entry to the reader, as that of this CPU. From any context but NMI. */
@@ -97,39 +100,60 @@ bool mostrace_rings_filled(void)
 	return false;
 }
 
-/* The ring whose next entry is the oldest, and that entry's head. */
-static struct ring *oldest(struct mostrace_entry *head)
+/* The ring whose next entry is the oldest; `until` is the time of the next oldest ring's. */
+static struct ring *oldest(u64 *until)
 {
-	struct mostrace_entry next;
 	struct ring *ring, *found = NULL;
+	struct mostrace_entry next;
+	u64 first = U64_MAX;
 	int cpu;
 
+	*until = U64_MAX;
 	for_each_possible_cpu(cpu) {
 		ring = per_cpu_ptr(&rings, cpu);
 		if (!ring_used(ring))
 			continue;
-		ring_read(ring, &next, sizeof(next));
-		if (!found || next.time_ns < head->time_ns) {
-			*head = next;
+		ring_read(ring, 0, &next, sizeof(next));
+		if (!found || next.time_ns < first) {
+			*until = first;
+			first = next.time_ns;
 			found = ring;
+		} else {
+			*until = min(*until, next.time_ns);
 		}
 	}
 	return found;
 }
 
+/* Moves entries of one ring, up to a time, into `to`; returns the bytes. `full`: no room for the next. */
+static size_t take_until(struct ring *ring, u64 until, void *to, size_t room, bool *full)
+{
+	u32 used = ring_used(ring), at = 0;
+	struct mostrace_entry head;
+
+	while (at < used) {
+		ring_read(ring, at, &head, sizeof(head));
+		*full = head.size > room - at;
+		if (*full || (at && head.time_ns > until))
+			break;
+		ring_read(ring, at, to + at, head.size);
+		at += head.size;
+	}
+	/* Pairs with mostrace_put: these bytes may be overwritten. */
+	smp_store_release(&ring->tail, ring->tail + at);
+	return at;
+}
+
 /* Moves entries, whole ones, into `to`; returns the bytes. For the reader alone. */
 size_t mostrace_take(void *to, size_t room)
 {
-	struct mostrace_entry head;
 	struct ring *ring;
+	bool full = false;
 	size_t done = 0;
+	u64 until;
 
-	while ((ring = oldest(&head)) && head.size <= room - done) {
-		ring_read(ring, to + done, head.size);
-		done += head.size;
-		/* Pairs with mostrace_put: these bytes may be overwritten. */
-		smp_store_release(&ring->tail, ring->tail + head.size);
-	}
+	while (!full && (ring = oldest(&until)))
+		done += take_until(ring, until, to + done, room - done, &full);
 	return done;
 }
 

@@ -29,7 +29,8 @@ void mostrace_task_is_current(struct mostrace_task *task, u64 now)
 	task->time_ns = now;
 	task->pid = current->pid;
 	task->tgid = current->tgid;
-	task->uid = from_kuid(&init_user_ns, current_uid());
+	/* As the first user namespace has it. */
+	task->uid = __kuid_val(current_uid());
 	strscpy_pad(task->comm, current->comm, sizeof(task->comm));
 }
 
@@ -48,6 +49,22 @@ static int way_of(const struct bucket *bucket, const struct bio *bio)
 	return -1;
 }
 
+/* That of the bio, or else an empty one. */
+static int way_for(const struct bucket *bucket, const struct bio *bio)
+{
+	const struct bio *there;
+	int way, empty = -1;
+
+	for (way = 0; way < WAYS; way++) {
+		there = READ_ONCE(bucket->bio[way]);
+		if (there == bio)
+			return way;
+		if (empty < 0 && !there)
+			empty = way;
+	}
+	return empty;
+}
+
 void mostrace_remember(struct bio *bio, const struct mostrace_submitter *who)
 {
 	struct bucket *bucket = bucket_of(bio);
@@ -55,9 +72,7 @@ void mostrace_remember(struct bio *bio, const struct mostrace_submitter *who)
 	int way;
 
 	raw_spin_lock_irqsave(&bucket->lock, flags);
-	way = way_of(bucket, bio);
-	if (way < 0)
-		way = way_of(bucket, NULL);
+	way = way_for(bucket, bio);
 	if (way >= 0) {
 		bucket->who[way] = *who;
 		WRITE_ONCE(bucket->bio[way], bio);
@@ -96,17 +111,11 @@ bool mostrace_recall_once(struct bio *bio, struct mostrace_submitter *who)
 void mostrace_forget(struct bio *bio)
 {
 	struct bucket *bucket = bucket_of(bio);
-	unsigned long flags;
-	int way;
+	int way = way_of(bucket, bio);
 
-	/* Most completions are of other disks: nobody puts a bio in while it completes. */
-	if (way_of(bucket, bio) < 0)
-		return;
-	raw_spin_lock_irqsave(&bucket->lock, flags);
-	way = way_of(bucket, bio);
+	/* Without the lock: nobody asks for a bio, or puts it in, while it completes. */
 	if (way >= 0)
 		WRITE_ONCE(bucket->bio[way], NULL);
-	raw_spin_unlock_irqrestore(&bucket->lock, flags);
 }
 
 int mostrace_submitters_alloc(void)
