@@ -13,6 +13,11 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
+_Static_assert(sizeof(struct mostrace_entry) == 32, "entry");
+_Static_assert(sizeof(struct mostrace_process) == 88, "process");
+_Static_assert(sizeof(struct mostrace_file) == 72, "file");
+_Static_assert(sizeof(struct mostrace_dirtier) == 72, "dirtier");
+
 static __always_inline bool has_data(__u32 opf)
 {
 	__u32 op = opf & REQ_OP_MASK;

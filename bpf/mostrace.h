@@ -2,7 +2,7 @@
 /*
  * The entries that a kernel-side probe hands to user space. Shared by the BPF
  * probes and the kernel module; bundle/src/entry.rs holds the same shapes and
- * the same sizes, and a test on each side asserts them.
+ * the same sizes, and each side asserts them.
  *
  * All integers are in the byte order of the machine that captured. A sector is
  * 512 bytes and counted from the start of the whole disk.
@@ -30,13 +30,13 @@ enum mostrace_stage {
 };
 
 enum mostrace_flags {
-	MOSTRACE_NO_SUBMITTER = 1,	/* bio queued before the probes, or unseen: pid is unknown */
+	MOSTRACE_NO_SUBMITTER = 1,	/* Q was not seen: pid is unknown */
 	MOSTRACE_UNLINKED = 2,		/* i_nlink was 0 */
 	MOSTRACE_HARDLINKED = 4,	/* i_nlink > 1: the name is one of several */
 	MOSTRACE_NAME_CUT = 8,		/* name longer than MOSTRACE_NAME_MAX - 1 */
 	MOSTRACE_CHAINED = 16,		/* the submitter was found through a split bio's parent */
 	MOSTRACE_NAME_WITHHELD = 32,	/* there is a name, but the file was not asked for */
-	MOSTRACE_INO_PASSING = 64,	/* ino is of the inode in memory: the filesystem keeps no such number */
+	MOSTRACE_INO_PASSING = 64,	/* ino is of the inode in memory, not on the disk */
 	MOSTRACE_NO_GENERATION = 128,	/* generation is not known */
 };
 
@@ -44,13 +44,14 @@ enum mostrace_flags {
 enum mostrace_origin {
 	MOSTRACE_ORIGIN_UNKNOWN = 0,
 	MOSTRACE_ORIGIN_FILE = 1,	/* page cache of a file */
-	MOSTRACE_ORIGIN_BDEV = 2,	/* page cache of the block device: a filesystem's metadata */
+	MOSTRACE_ORIGIN_BDEV = 2,	/* page cache of the device: a filesystem's metadata */
 	MOSTRACE_ORIGIN_DIRECT = 3,	/* direct IO of a file */
 	MOSTRACE_ORIGIN_RAW = 4,	/* direct IO of the block device itself */
 	MOSTRACE_ORIGIN_JOURNAL = 5,	/* a jbd2 block, see mostrace_jbd2 */
 	MOSTRACE_ORIGIN_EMPTY = 6,	/* no data: a flush or a discard */
 	MOSTRACE_ORIGIN_NODE = 7,	/* f2fs's node inode */
-	MOSTRACE_ORIGIN_META = 8,	/* f2fs's meta inode: checkpoint, SIT, NAT, SSA; blocks that GC moves unread */
+	/* f2fs's meta inode: checkpoint, SIT, NAT, SSA; blocks that GC moves unread */
+	MOSTRACE_ORIGIN_META = 8,
 };
 
 /* The block that a jbd2 bio carries; 1 to 5 are h_blocktype of <linux/jbd2.h>. */
@@ -140,10 +141,5 @@ struct mostrace_dirtier {
 	__u32 pad;
 	char comm[MOSTRACE_COMM_LEN];
 };
-
-_Static_assert(sizeof(struct mostrace_entry) == 32, "entry");
-_Static_assert(sizeof(struct mostrace_process) == 88, "process");
-_Static_assert(sizeof(struct mostrace_file) == 72, "file");
-_Static_assert(sizeof(struct mostrace_dirtier) == 72, "dirtier");
 
 #endif

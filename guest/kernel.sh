@@ -7,46 +7,10 @@ set -eu
 
 name=$1 suite=$2 dir=$3
 apt=$dir/apt
-keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+. "$(dirname "$0")/apt.sh"
 
 # In the order they are loaded, each after what it needs. Those that a kernel has built in are passed over.
-MODULES="virtio_pci virtio_blk loop crc32c_generic crc32_generic ext4 f2fs vfat nls_cp437 nls_iso8859-1 nls_ascii nls_utf8 quota_v2"
-
-private() {
-	tool=$1
-	shift
-	"$tool" -qq -o Dir::State="$apt" -o Dir::Cache="$apt/cache" -o Dir::Etc::SourceList="$apt/sources.list" \
-		-o Dir::Etc::SourceParts=/dev/null -o Acquire::Languages=none -o APT::Architecture=amd64 \
-		-o APT::Sandbox::User="$(id -un)" "$@"
-}
-
-# The mirrors that the system's own sources name, then the defaults: suites move to the archive in the end.
-mirrors() {
-	label=Debian path=debian
-	case $suite in *-security) label=Debian-Security path=debian-security ;; esac
-	# shellcheck disable=SC2016 # apt's own variables
-	apt-get indextargets --format '$(LABEL) $(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
-		awk -v l="$label" '$1 == l && !seen[$2]++ { print $2 }'
-	echo "http://deb.debian.org/$path http://archive.debian.org/$path" | tr ' ' '\n'
-}
-
-# The lists of the suite, a week old at most where the network is there.
-update() {
-	[ -z "$(find "$apt/updated" -mtime -7 2>/dev/null)" ] || return 0
-	mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
-	for mirror in $(mirrors); do
-		echo "deb [signed-by=$keyring] $mirror $suite main" >"$apt/sources.list"
-		if private apt-get update -o APT::Update::Error-Mode=any 2>"$apt/errors"; then
-			touch "$apt/updated"
-			return 0
-		fi
-	done
-	# Kept from an earlier time.
-	[ ! -e "$apt/updated" ] || return 0
-	echo "guest: $suite could not be had from any mirror:" >&2
-	cat "$apt/errors" >&2
-	return 1
-}
+MODULES="virtio_pci virtio_blk loop crc32c_generic crc32_generic ext4 f2fs vfat nls_cp437 nls_iso8859-1 nls_ascii nls_utf8 quota_v2 null_blk"
 
 newest() {
 	private apt-cache pkgnames "linux-image-$name." | grep -E -- '-amd64$' | grep -vE -- '-(cloud|rt)-' |
@@ -81,7 +45,7 @@ modules() {
 	done >"$1/order"
 }
 
-update
+update "$suite"
 package=$(newest)
 [ -n "$package" ] || { echo "guest: $suite has no package linux-image-$name.*-amd64" >&2; exit 1; }
 made="$package $MODULES"

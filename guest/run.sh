@@ -1,58 +1,72 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Boots Debian's kernels in qemu under software emulation and runs the tests of guest/tests in each.
-# What a kernel's tests leave in /tmp/out comes to CACHE/guest/KERNEL/out, its console to CACHE/guest/KERNEL/log.
-# usage: run.sh MOSTRACE [all | KERNEL…]     (names of guest/kernels; by default those marked `test`)
-# GUEST_SCRIPTS=FOLDER takes the tests from there; GUEST_TESTS="NAME…" runs only these; GUEST_JOBS=N boots so many kernels at a time.
+# Boots kernels in qemu under software emulation and runs a set of tests in each.
+# usage: run.sh MOSTRACE [KERNEL | TARGET]…     (names and targets of guest/kernels; by default `test`)
+# GUEST_SCRIPTS=FOLDER takes the tests from there instead of from guest/tests. Beside that folder may be
+#   prepare.sh KERNEL SUITE ROOT     to add what they need to the guest's root;
+#   check.sh OUT                     to judge from outside what they left.
+# GUEST_TESTS="NAME…" runs only these; GUEST_JOBS=N boots so many kernels at a time; GUEST_TEST_LIMIT and GUEST_LIMIT
+# are the seconds that a test and a boot may take; GUEST_QEMU="OPTION…" goes to qemu.
+# What the tests leave in /tmp/out comes to CACHE/guest/KERNEL/SCRIPTS/out, the console to CACHE/guest/KERNEL/SCRIPTS/log.
 set -eu
 
 mostrace=$1
 shift
+wish=${*:-test}
 here=$(cd "$(dirname "$0")" && pwd)
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/mostrace/guest
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/mostrace
 scripts=$(cd "${GUEST_SCRIPTS:-$here/tests}" && pwd)
+beside=$(dirname "$scripts")
+set=${scripts#"$(dirname "$here")/"}
 limit=${GUEST_LIMIT:-1200}
+test_limit=${GUEST_TEST_LIMIT:-400}
 jobs=${GUEST_JOBS:-$(nproc)}
 PATH=$PATH:/usr/sbin:/sbin
 
 # In the guest these are in /usr/local/bin. The applets of busybox that they have the name of lack an option or more.
 TOOLS="mke2fs debugfs e2image blktrace dd cp comm tar zstd mkfs.f2fs mkfs.vfat filefrag chattr fallocate setfattr"
 
-# Programs with the libraries they need, busybox, the tests.
+# fetch KERNEL SUITE: its vmlinuz, modules and package's name come to CACHE/guest/KERNEL.
+fetch() {
+	if [ "$2" = series ]; then
+		"$here/../kernel-patches/series/kernel.sh" "${1#*-}"
+		ln -sfn "$cache/linux/built/$1"/* "$cache/guest/$1/"
+	else
+		"$here/kernel.sh" "$1" "$2" "$cache/guest/$1"
+	fi
+}
+
+# make_initrd KERNEL SUITE DIR: programs, the kernel's modules, the tests.
 make_initrd() {
-	dir=$1 root=$1/root
+	root=$3/root
 	rm -rf "$root"
-	for folder in bin proc sys dev tmp etc usr/local/bin lib/modules; do mkdir -p "$root/$folder"; done
+	for folder in bin proc sys dev tmp etc lib/modules tests; do mkdir -p "$root/$folder"; done
 	cp /bin/busybox "$root/bin/"
 	cp /etc/mke2fs.conf "$root/etc/"
-	for program in "$mostrace" $TOOLS; do
-		name=$(basename "$program")
-		[ "$program" != "$mostrace" ] || name=mostrace
-		program=$(command -v "$program")
-		cp "$program" "$root/usr/local/bin/$name"
-		ldd "$program" 2>/dev/null | grep -o '/[^ ]*' | while read -r library; do
-			mkdir -p "$root$(dirname "$library")"
-			cp -L "$library" "$root$library"
-		done
-	done
-	cp "$dir"/modules/* "$root/lib/modules/"
+	"$here/add.sh" "$root" "$mostrace" mostrace
+	for tool in $TOOLS; do "$here/add.sh" "$root" "$tool"; done
+	cp "$cache/guest/$1"/modules/* "$root/lib/modules/"
 	"$here/tree.sh" "$root/tree"
-	mkdir "$root/tests"
 	for test in $tests; do cp "$scripts/$test.sh" "$root/tests/"; done
 	cp "$here/lib.sh" "$root/lib/guest.sh"
 	cp "$here"/lib-*.sh "$root/lib/"
 	cp "$here/init" "$root/init"
 	chmod +x "$root/init"
-	(cd "$root" && find . | cpio -o -H newc --quiet | gzip -1) >"$dir/initrd.gz"
+	[ ! -x "$beside/prepare.sh" ] || "$beside/prepare.sh" "$1" "$2" "$root"
+	(cd "$root" && find . | cpio -o -H newc --quiet | gzip -1) >"$3/initrd.gz"
 	rm -rf "$root"
 }
 
-# In a shell that becomes qemu's guard, so that to kill it ends qemu.
+# emulate VMLINUZ DIR: in a shell that becomes qemu's guard, so that to kill it ends qemu. What the kernel does not know
+# of its command line is init's environment.
 emulate() {
-	# With a thread for each CPU, qemu 7.2 now and then loses a breakpoint that the kernel patches itself with.
-	exec timeout "$limit" qemu-system-x86_64 -accel tcg,thread=single -smp 2 -m 2048 -nographic -no-reboot \
-		-kernel "$1/vmlinuz" -initrd "$1/initrd.gz" -append "console=ttyS0 quiet panic=-1" \
-		-drive "file=$1/out.img,format=raw,if=virtio" >"$1/log" 2>&1 </dev/null
+	# With a thread for each CPU, qemu before 8.1 (deba78709a) now and then loses a breakpoint that the kernel patches
+	# itself with. Of an option given twice the last counts.
+	# shellcheck disable=SC2086 # one word per option
+	exec nice timeout "$limit" qemu-system-x86_64 -accel tcg,thread=single -smp 2 -m 2048 -nographic -no-reboot \
+		-kernel "$1" -initrd "$2/initrd.gz" \
+		-append "console=ttyS0 quiet panic=-1 log_buf_len=4M printk.devkmsg=on TEST_LIMIT=$test_limit" \
+		-drive "file=$2/out.img,format=raw,if=virtio" ${GUEST_QEMU:-} >"$2/log" 2>&1 </dev/null
 }
 
 # begins PID LOG: whether init speaks within two minutes.
@@ -66,69 +80,61 @@ begins() {
 	grep -aq '^GUEST begun' "$2"
 }
 
+# boot KERNEL DIR
 boot() {
-	dir=$1
-	rm -f "$dir/out.img"
-	truncate -s 1G "$dir/out.img"
+	rm -f "$2/out.img"
+	truncate -s 1G "$2/out.img"
 	# An emulated kernel now and then hangs before it says a word.
 	for try in 1 2 3; do
-		emulate "$dir" &
+		emulate "$cache/guest/$1/vmlinuz" "$2" &
 		qemu=$!
-		if begins "$qemu" "$dir/log"; then break; fi
-		echo "guest: $(basename "$dir"): did not boot, try $try" >&2
+		if begins "$qemu" "$2/log"; then break; fi
+		echo "guest: $1: did not boot, try $try" >&2
 		kill "$qemu" 2>/dev/null || true
 		wait "$qemu" || true
 	done
 	wait "$qemu" || true
-	rm -rf "$dir/out"
-	mkdir "$dir/out"
-	tar -C "$dir/out" -xf "$dir/out.img" 2>/dev/null || true
-	rm -f "$dir/out.img"
+	rm -rf "$2/out"
+	mkdir "$2/out"
+	tar -C "$2/out" -xf "$2/out.img" 2>/dev/null || true
+	rm -f "$2/out.img"
 }
 
-wanted() {
-	case " $wish " in
-	"  ") [ "$2" = test ] ;;
-	" all ") true ;;
-	*" $1 "*) true ;;
-	*) false ;;
-	esac
-}
-
-wish=$*
 tests=${GUEST_TESTS:-$(cd "$scripts" && ls -- *.sh | sed 's/\.sh$//')}
 # shellcheck disable=SC2086 # one word per test
 asked=$(echo $tests | wc -w)
-# run KERNEL: in its own folder, as several are under way at once.
+# run KERNEL DIR: several are under way at once.
 run() {
-	dir=$cache/$1
+	rm -f "$2/passed"
 	start=$(date +%s)
-	boot "$dir"
-	passed=$(tr -d '\r' <"$dir/log" | grep -c '^GUEST ok') || true
+	boot "$1" "$2"
+	passed=$(tr -d '\r' <"$2/log" | grep -c '^GUEST ok') || true
+	good=$([ "$passed" -ne "$asked" ] || echo yes)
 	{
-		echo "== $1 ($(cat "$dir/package"), $(($(date +%s) - start)) s)"
-		tr -d '\r' <"$dir/log" | sed -n '/^GUEST/,$p'
-		echo "$passed of $asked tests passed; $dir/log"
-	} >"$dir/report"
-	rm -f "$dir/failed"
-	[ "$passed" -eq "$asked" ] || touch "$dir/failed"
+		echo "== $1, $set ($(cat "$cache/guest/$1/package"), $(($(date +%s) - start)) s)"
+		tr -d '\r' <"$2/log" | sed -n '/^STEP/d; /^GUEST/,$p'
+		echo "$passed of $asked tests passed; $2/log"
+		[ ! -x "$beside/check.sh" ] || "$beside/check.sh" "$2/out" || good=
+	} >"$2/report" 2>&1
+	[ -z "$good" ] || touch "$2/passed"
 }
 
 # The folders of the kernels are one run's at a time.
-mkdir -p "$cache"
-exec 9>"$cache/lock"
+mkdir -p "$cache/guest"
+exec 9>"$cache/guest/lock"
 flock 9
 
 # A test keeps one CPU busy, seldom two: one guest for each CPU is the quickest.
 kernels=
 under_way=0
-while read -r kernel suite when; do
+while read -r kernel suite target; do
 	case $kernel in '' | '#'*) continue ;; esac
-	wanted "$kernel" "$when" || continue
-	mkdir -p "$cache/$kernel"
-	"$here/kernel.sh" "$kernel" "$suite" "$cache/$kernel"
-	make_initrd "$cache/$kernel"
-	run "$kernel" </dev/null 9>&- &
+	case " $wish " in *" $kernel "* | *" $target "*) ;; *) continue ;; esac
+	dir=$cache/guest/$kernel/$set
+	mkdir -p "$dir"
+	fetch "$kernel" "$suite" </dev/null
+	make_initrd "$kernel" "$suite" "$dir"
+	run "$kernel" "$dir" </dev/null 9>&- &
 	kernels="$kernels $kernel"
 	under_way=$((under_way + 1))
 	[ $((under_way % jobs)) -ne 0 ] || wait
@@ -137,8 +143,8 @@ wait
 
 failed=0
 for kernel in $kernels; do
-	cat "$cache/$kernel/report"
-	[ ! -e "$cache/$kernel/failed" ] || failed=1
+	cat "$cache/guest/$kernel/$set/report"
+	[ -e "$cache/guest/$kernel/$set/passed" ] || failed=1
 done
-[ -n "$kernels" ] || { echo "guest: no such kernel: $*" >&2; exit 1; }
+[ -n "$kernels" ] || { echo "guest: no such kernel: $wish" >&2; exit 1; }
 exit $failed

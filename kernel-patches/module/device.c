@@ -54,6 +54,10 @@ static DECLARE_WAIT_QUEUE_HEAD(waiters);
 static DECLARE_DELAYED_WORK(looking, look);
 
 static_assert(sizeof(struct mostrace_stream) == 40);
+static_assert(sizeof(struct mostrace_entry) == 32);
+static_assert(sizeof(struct mostrace_process) == 88);
+static_assert(sizeof(struct mostrace_file) == 72);
+static_assert(sizeof(struct mostrace_dirtier) == 72);
 
 /* What was taken from the rings and not read yet: any size of read will do. */
 static struct {

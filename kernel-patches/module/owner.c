@@ -124,6 +124,7 @@ static bool find_direct(const struct bio *root, struct mostrace_run *run)
 {
 	struct iomap_dio_head dio;
 	struct kiocb_head iocb;
+
 	switch (mostrace_endio_of(root->bi_end_io)) {
 	case MOSTRACE_ENDIO_IOMAP:
 	case MOSTRACE_ENDIO_F2FS_COUNTED:

@@ -125,7 +125,7 @@ static struct ring *oldest(u64 *until)
 	return found;
 }
 
-/* Moves entries of one ring, up to a time, into `to`; returns the bytes. `full`: no room for the next. */
+/* Moves entries of one ring, up to a time, into `to`; `full`: there was no room for the next. */
 static size_t take_until(struct ring *ring, u64 until, void *to, size_t room, bool *full)
 {
 	u32 used = ring_used(ring), at = 0;

@@ -11,34 +11,25 @@ here=$(cd "$(dirname "$0")" && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/mostrace
 root=$cache/guest-headers/$kernel
 apt=$root.apt
-keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+. "$here/../../guest/apt.sh"
 package=$(cat "$cache/guest/$kernel/package")
 headers=linux-headers-${package#linux-image-}
 suite=$(awk -v k="$kernel" '$1 == k { print $2 }' "$here/../../guest/kernels")
 
-private() {
-	tool=$1
-	shift
-	"$tool" -qq -o Dir::State="$apt" -o Dir::Cache="$apt/cache" -o Dir::Etc::SourceList="$apt/sources.list" \
-		-o Dir::State::status="$apt/status" -o Dir::Etc::SourceParts=/dev/null -o Acquire::Languages=none \
-		-o APT::Architecture=amd64 -o APT::Sandbox::User="$(id -un)" -o Debug::NoLocking=1 "$@"
-}
-
 # The compiler that the headers name, and what make needs; the kernel's image, which they name too, is left out.
 fetch() {
 	rm -rf "$root"
-	mkdir -p "$root" "$apt/lists/partial" "$apt/cache/archives/partial"
-	: >"$apt/status"
+	mkdir -p "$root"
+	# The kernel is newer than the lists, if there are any.
+	rm -f "$apt/updated"
 	base=${suite%-security}
-	echo "deb [signed-by=$keyring] http://deb.debian.org/debian $base main" >"$apt/sources.list"
-	[ "$base" = "$suite" ] ||
-		echo "deb [signed-by=$keyring] http://deb.debian.org/debian-security $suite main" >>"$apt/sources.list"
-	private apt-get update
+	# shellcheck disable=SC2046 # one suite or two
+	update $(printf '%s\n' "$base" "$suite" | uniq)
 	parts=$(private apt-cache depends "$headers" | grep -oE 'linux-(headers|kbuild)-[0-9][^ >]*' | grep -vx "$headers")
 	tools="make bash coreutils grep sed gawk findutils diffutils perl binutils base-files dash sparse kmod libelf1"
 	case $kernel in 5.10) gcc=gcc-10 ;; 6.1) gcc=gcc-12 ;; 6.12) gcc=gcc-14 ;; *) gcc=gcc-16 ;; esac
 	# shellcheck disable=SC2086 # one word per package
-	private apt-get install -y --no-install-recommends --download-only $gcc $tools >/dev/null
+	private apt-get install -o Debug::NoLocking=1 -y --no-install-recommends --download-only $gcc $tools >/dev/null
 	# shellcheck disable=SC2086
 	(cd "$apt/cache/archives" && private apt-get download "$headers" $parts)
 	for deb in "$apt"/cache/archives/*.deb; do dpkg -x "$deb" "$root"; done

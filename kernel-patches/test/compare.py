@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Compares what the module recorded with what the BPF probes did, of the same IO.
 
-usage: compare.py BUNDLE STREAM EXTENTS
+usage: compare.py NAME
 
-BUNDLE is `mostrace record --files all`, STREAM what /dev/mostrace gave meanwhile, with names=all, for longer,
-EXTENTS `filefrag -e -b512` of the file that was written and read by direct IO: its offsets are checked with that.
-Ends with 1 if an entry is in one and not in the other, the times apart, or an offset or a transaction is wrong.
+NAME.most is a bundle of `mostrace record --entries bpf --files all`; NAME.stream what /dev/mostrace gave meanwhile,
+with names=all, for longer; NAME.extents `filefrag -e -b512` of the file that was written and read by direct IO: its
+offsets are checked with that; NAME.writers files and the one process that dirtied each: `name pid`.
+Ends with 1 if an entry is in one and not in the other, or an offset, a transaction or a dirtier is wrong.
+Dirtiers are compared by the sector; of pages that were dirtied before the probes began, only the module can know.
 """
 import collections
 import re
@@ -16,13 +18,14 @@ import sys
 HEAD = struct.Struct("<HHIQQIHBB")
 PROCESS = struct.Struct("<QQIIIIIBB2x16s")
 FILE = struct.Struct("<QQQIIIHBB")
+DIRTIER = struct.Struct("<QIII4x16s")
 STREAM = struct.Struct("<8sHHHHHHIQII")
 INO_PASSING = 64
 NONE = 2**64 - 1
-DIRECT, JOURNAL = 3, 5
+FROM_FILE, DIRECT, JOURNAL = 1, 3, 5
 COPIES = (16, 17)
 # Where a process entry has them.
-TID, ORIGIN, JBD2 = 11, 12, 13
+SUBMITTER, TID, ORIGIN, JBD2 = 7, 11, 12, 13
 # The probes give a time to a file's entry when they make it, the module that of its bio.
 SLACK_NS = 20_000_000
 
@@ -36,20 +39,26 @@ def entries(data):
         if at + size > len(data):
             break
         body = at + HEAD.size
+        head = (dev, sector, length, stage, flags)
         if kind == 1:
             submit, *rest = PROCESS.unpack_from(data, body)
             assert (submit == 0) == bool(flags & 1), (submit, flags)
-            yield time, ("process", dev, sector, length, stage, flags, *rest)
-        else:
+            yield time, ("process", *head, *rest)
+        elif kind == 2:
             ino, offset, parent, *rest, name_len, origin, what = FILE.unpack_from(data, body)
             name = data[body + FILE.size : body + FILE.size + name_len]
             assert size == (72 + name_len + 7) // 8 * 8, (size, name_len)
-            yield time, ("file", dev, sector, length, stage, flags, ino, offset, parent, *rest, origin, what, name)
+            yield time, ("file", *head, ino, offset, parent, *rest, origin, what, name)
+        else:
+            assert (kind, size) == (4, 72), (kind, size)
+            dirtied, *rest = DIRTIER.unpack_from(data, body)
+            assert 0 < dirtied <= time and length, (dirtied, time, length)
+            yield time, ("dirtier", *head, *rest, dirtied)
         at += size
 
 
 def from_bundle(path):
-    for table in ("process", "file"):
+    for table in ("process", "file", "dirtier"):
         with open(f"{path}/{table}.entries", "rb") as f:
             data = f.read()
         assert data[:8] == b"MOSTENT\n", data[:8]
@@ -62,7 +71,7 @@ def from_stream(path):
     magic, order, version, header, entry, process, file, *_ = STREAM.unpack_from(data)
     assert (magic, order, version) == (b"MOSTDEV\n", 0x1234, 1), (magic, order, version)
     assert (entry, process, file) == (32, 88, 72), (entry, process, file)
-    return entries(data[header:])
+    return list(entries(data[header:]))
 
 
 def without_unknown(entry, passing):
@@ -86,7 +95,7 @@ def without_tid(entry):
 
 def wrong_tids(module):
     """Copies of a transaction that no descriptor has."""
-    blocks = [e for e in module if e[0] == "process" and e[ORIGIN] == JOURNAL]
+    blocks = [e for _, e in module if e[0] == "process" and e[ORIGIN] == JOURNAL]
     known = {e[TID] for e in blocks if e[JBD2] == 1}
     return sum(1 for e in blocks if e[JBD2] in COPIES and e[TID] not in known)
 
@@ -100,7 +109,7 @@ def wrong_offsets(module, path):
             if found:
                 extents.append(tuple(map(int, found.groups())))
     wrong = right = 0
-    for e in module:
+    for _, e in module:
         if e[0] == "file" and e[-3] == DIRECT and e[7] != NONE:
             place = e[7] // 512
             if any(l <= place < l + n and e[2] == p + place - l for l, p, n in extents):
@@ -110,28 +119,69 @@ def wrong_offsets(module, path):
     return wrong, right
 
 
-def main(bundle, stream, extents):
-    probes = list(from_bundle(bundle))
-    module = list(from_stream(stream))
+def sectors(entry):
+    return range(entry[2], entry[2] + entry[3] // 512)
+
+
+def wrong_dirtiers(module, path):
+    """Sectors of page-cache writes of the known files, by who dirtied them: another, the right one, nobody known; and
+    how many of the right ones another process submitted."""
+    with open(path) as f:
+        writers = {name.encode(): int(pid) for name, pid in map(str.split, f)}
+    dirtiers, submitters = {}, {}
+    for time, e in module:
+        if e[0] == "dirtier":
+            dirtiers.update({(time, s): e[6] for s in sectors(e)})
+        elif e[0] == "process":
+            submitters.update({(time, s): e[SUBMITTER + 1] for s in sectors(e)})
+    found = collections.Counter()
+    for time, e in module:
+        if e[0] == "file" and e[-3] == FROM_FILE and e[-1] in writers:
+            for s in sectors(e):
+                who = dirtiers.get((time, s))
+                found["none" if who is None else "right" if who == writers[e[-1]] else "wrong"] += 1
+                found["late"] += who == writers[e[-1]] != submitters[time, s]
+    return found
+
+
+def by_sector(dirtiers, since):
+    """Each sector with who dirtied it, if after `since`."""
+    return [("dirtied", e[4], s, *e[6:-1]) for e in dirtiers if e[-1] > since for s in sectors(e)]
+
+
+def differences(probes, module):
+    """How many are the same, and how many only of one; shows some of those."""
     fat = any(e[0] == "file" and e[5] & INO_PASSING for _, e in module)
-    first = min(t for t, _ in probes) - SLACK_NS
-    last = max(t for t, _ in probes) + SLACK_NS
-    theirs = [without_unknown(e, fat) for _, e in probes]
-    ours = [without_unknown(e, fat) for t, e in module if first <= t <= last]
+    since = min(t for t, _ in probes)
+    module = [e for t, e in module if since - SLACK_NS <= t <= max(t for t, _ in probes) + SLACK_NS]
+    probes = [e for _, e in probes]
+    theirs = [without_unknown(e, fat) for e in probes if e[0] != "dirtier"]
+    ours = [without_unknown(e, fat) for e in module if e[0] != "dirtier"]
     if not any(e[0] == "process" and e[JBD2] in COPIES and e[TID] for e in theirs):
-        theirs, ours = map(without_tid, theirs), map(without_tid, ours)
-    theirs, ours = collections.Counter(theirs), collections.Counter(ours)
+        theirs, ours = [*map(without_tid, theirs)], [*map(without_tid, ours)]
+    theirs = collections.Counter(theirs + by_sector((e for e in probes if e[0] == "dirtier"), since))
+    ours = collections.Counter(ours + by_sector((e for e in module if e[0] == "dirtier"), since))
     for name, rest in (("only the probes", theirs - ours), ("only the module", ours - theirs)):
         for entry, n in sorted(rest.items(), key=str)[:10]:
             print(f"  {name}: {n} × {entry}")
-    missing, extra = sum((theirs - ours).values()), sum((ours - theirs).values())
-    tids = wrong_tids([e for _, e in module])
-    wrong, right = wrong_offsets([e for _, e in module], extents)
+    return tuple(sum(part.values()) for part in (theirs & ours, theirs - ours, ours - theirs))
+
+
+def main(name):
+    module = from_stream(f"{name}.stream")
+    same, missing, extra = differences(list(from_bundle(f"{name}.most")), module)
+    tids = wrong_tids(module)
+    wrong, right = wrong_offsets(module, f"{name}.extents")
+    dirty = wrong_dirtiers(module, f"{name}.writers")
     print(
-        f"{bundle}: {sum((theirs & ours).values())} the same, {missing} only of the probes, {extra} only of the module;"
-        f" direct offsets: {right} right, {wrong} wrong; wrong tids: {tids}"
+        f"{name}: {same} the same, {missing} only of the probes, {extra} only of the module;"
+        f" direct offsets: {right} right, {wrong} wrong; wrong tids: {tids};"
+        f" sectors by their dirtier: {dirty['right']} right ({dirty['late']} submitted by another), {dirty['wrong']} wrong,"
+        f" {dirty['none']} not known"
     )
-    return 1 if missing or extra or tids or wrong else 0
+    bad = missing or extra or tids or wrong or dirty["wrong"]
+    # `late` is written back by another than its writer.
+    return 1 if bad or not dirty["late"] else 0
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 # The module and the BPF probes watch the same IO; what they say is compared outside (compare.py).
 [ -e /sys/kernel/btf/vmlinux ] || { info "no BTF: nothing to compare with"; exit 0; }
 
+# Who dirties the files `early` and `late` is known: their one process. `late` is written back by another.
 cat >work.sh <<'END'
 mnt=$1 long=$2 loop=$3
 mostrace workload sqlite --transactions 30 --overwrite "$mnt/test.db" >/dev/null
@@ -17,19 +18,25 @@ cat "$mnt/plain" >/dev/null
 dd if="$mnt/$long" of=/dev/null bs=64k iflag=direct
 rm "$mnt/directory/file1"
 sync
+sh -c 'echo $$ >early.pid; exec /usr/local/bin/dd if=/dev/urandom of="$0/early" bs=64k count=8 conv=fsync' "$mnt"
+sh -c 'echo $$ >late.pid; exec /usr/local/bin/dd if=/dev/urandom of="$0/late" bs=64k count=8' "$mnt"
+sync
 dd if="$loop" of=/dev/null bs=1M count=4 iflag=direct
 END
 
 # both NAME: of the fresh filesystem. Direct IO is split into several requests.
 both() {
+	out=/tmp/out/same-$1
+	long=$(printf '%0255d' 1)
 	echo 16 >"/sys/block/$(basename "$loop")/queue/max_sectors_kb"
-	basename "$loop" >$sys/dev
-	echo all >$sys/names
-	record_start "/tmp/out/$1.stream"
-	mostrace record -d "$loop" -o "/tmp/out/$1.most" --files all --sync --no-snapshot -- \
-		sh work.sh "$mnt" "$(printf '%0255d' 1)" "$loop" || fail "record: $?"
+	put "$(basename "$loop")" dev
+	put all names
+	record_start "$out.stream"
+	mostrace record -d "$loop" -o "$out.most" --entries bpf --files all --sync --no-snapshot -- \
+		sh work.sh "$mnt" "$long" "$loop" || fail "record: $?"
 	record_stop
-	filefrag -e -b512 "$mnt/$(printf '%0255d' 1)" >"/tmp/out/$1.extents"
+	filefrag -e -b512 "$mnt/$long" >"$out.extents"
+	for name in early late; do echo "$name $(cat $name.pid)"; done >"$out.writers"
 	check_nothing_lost
 	entries=$(cat $class/entries)
 	[ "$entries" -gt 100 ] || fail "$1: $entries entries"
@@ -49,5 +56,5 @@ iostat=/sys/fs/f2fs/$(basename "$loop")/iostat_enable
 both f2fs
 fresh_vfat 64
 both vfat
-rmmod mostrace
+unload
 check_kernel

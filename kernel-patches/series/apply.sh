@@ -1,0 +1,20 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Applies the series of kernels to their sources as source.sh left them, as the branch `series`.
+# usage: apply.sh KERNEL…
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/lib.sh"
+
+# apply KERNEL: git am wants the context as it is, but not its line.
+apply() {
+	cd "$cache/$1/source"
+	git am --abort 2>/dev/null || true
+	git checkout -q --force -B series debian
+	git clean -fdxq block fs include mm
+	git am -q "$here/$1"/*.patch
+	echo "series: $1: $(git log --oneline debian..series | wc -l) patches applied to $(git log -1 --format=%s debian)"
+}
+
+for kernel in "$@"; do (apply "$kernel"); done

@@ -1,0 +1,78 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Makes of ../module the patch that puts it into the tree, the same for every series.
+# usage: generate.sh [--check]     --check changes nothing; it fails where a series is not what the module is now
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+patch=0003-block-mostrace-record-who-writes-which-file.patch
+kernels=$(awk '!/^#/ && NF && $2 != "series" { print $1 }' "$here/../../guest/kernels")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+# Whoever runs this may have git say things in another way.
+unset GIT_DIR GIT_INDEX_FILE GIT_WORK_TREE GIT_CONFIG_COUNT
+export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1 LC_ALL=C
+
+message() {
+	cat <<'END'
+From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001
+From: mostrace maintainers <maintainers@users.noreply.mostrace.example>
+Date: Sat, 21 Nov 2026 00:00:00 +0000
+Subject: [PATCH] block: mostrace: record who writes which file
+
+What reaches the disk was written by someone, to some file, for some
+reason: an application, its database's journal, the filesystem's journal
+of that journal. blktrace tells the blocks and the task that submitted
+them, which for buffered writes is a kworker.
+
+Record for every bio of a chosen disk who submitted it, who dirtied its
+pages, and what it carries: the file and the place in it, the journal
+block and its home, or the metadata. The entries are handed to the one
+reader of /dev/mostrace.
+
+It hooks into tracepoints, and only while the device is open. Nothing of
+it runs before, no struct changes, and no other code calls it. The
+kernels that have BTF and BPF can do the same with BPF probes; this is
+for those that have not.
+
+Signed-off-by: mostrace maintainers <maintainers@users.noreply.mostrace.example>
+
+END
+}
+
+# The difference between nothing and the module's files, as git tells it.
+generate() {
+	git init -q --object-format=sha1 "$work/tree"
+	mkdir -p "$work/tree/block/mostrace"
+	for file in "$here"/../module/*.[ch] "$here"/../module/Kbuild "$here"/../module/Kconfig; do
+		install -m 644 "$file" "$work/tree/block/mostrace/"
+	done
+	git -C "$work/tree" add -A
+	message
+	git -C "$work/tree" diff --cached --abbrev=12
+}
+
+# check KERNEL: its series is four patches, and the module's is up to date.
+check() {
+	for number in 0001 0002 0003 0004; do
+		if [ "$(find "$here/$1" -name "$number-*.patch" 2>/dev/null | wc -l)" -ne 1 ]; then
+			echo "series/$1: not one patch $number-*.patch" >&2
+			return 1
+		fi
+	done
+	cmp -s "$work/$patch" "$here/$1/$patch" && return 0
+	echo "series/$1/$patch is not what the module is now: run series/generate.sh" >&2
+	return 1
+}
+
+generate >"$work/$patch"
+failed=0
+for kernel in $kernels; do
+	if [ "${1:-}" = --check ]; then
+		check "$kernel" || failed=1
+	else
+		mkdir -p "$here/$kernel"
+		cp "$work/$patch" "$here/$kernel/"
+	fi
+done
+exit $failed

@@ -1,0 +1,43 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Builds 6.1 with its series applied and the recorder built in, to boot in a guest.
+# usage: kernel.sh plain | debug     leaves vmlinuz, modules/order (empty) and package in CACHE/built/6.1-VARIANT
+set -eu
+
+kernel=6.1
+variant=$1
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/lib.sh"
+out=$cache/built/$kernel-$variant
+build=$cache/build/$kernel-$variant
+case $variant in
+plain) fragments=$here/config ;;
+debug) fragments="$here/config $here/config.debug" ;;
+*) echo "kernel: no variant $variant" >&2; exit 1 ;;
+esac
+
+# What the image is made of.
+ingredients() {
+	cat "$cache/$kernel/version" "$here/$kernel"/*.patch
+	# shellcheck disable=SC2086 # one word per file
+	cat $fragments
+	gcc --version | head -n 1
+}
+
+"$here/source.sh" "$kernel" "$cache/$kernel"
+made=$(ingredients | sha256sum)
+[ "$(cat "$out/made" 2>/dev/null)" != "$made" ] || exit 0
+echo "kernel: building $kernel-$variant" >&2
+start=$(date +%s)
+rm -rf "$out"
+mkdir -p "$out/modules"
+patched "$kernel"
+# shellcheck disable=SC2086
+configure "$kernel" "$build" $fragments
+taken "$build"
+kbuild "$kernel" "$build" bzImage
+cp "$build/arch/x86/boot/bzImage" "$out/vmlinuz"
+: >"$out/modules/order"
+echo "linux-source-$kernel $(cat "$cache/$kernel/version") with the series, $variant" >"$out/package"
+echo "kernel: $kernel-$variant took $(($(date +%s) - start)) s" >&2
+echo "$made" >"$out/made"

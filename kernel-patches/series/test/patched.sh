@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# A patched kernel: what its two tracepoints tell is so, for each filesystem, and the recorder works under load.
+[ ! -e /lib/mostrace.ko ] || fail "not a patched kernel"
+tracing=/sys/kernel/tracing
+mount -t tracefs none $tracing
+events="block/block_bio_file writeback/writeback_start_folio"
+
+# The buffer of busybox's own dd lies where a sector cannot be read to.
+dd() {
+	/usr/local/bin/dd "$@" 2>dd.log || fail "$type: dd $*: $(cat dd.log)"
+}
+
+# trace_on: both events, and nothing from before.
+trace_on() {
+	echo >$tracing/trace
+	for event in $events; do echo 1 >"$tracing/events/$event/enable"; done
+}
+
+# trace_off EVENT FILE: what it told of the file goes to events.
+trace_off() {
+	for event in $events; do echo 0 >"$tracing/events/$event/enable"; done
+	grep -E "$1:.* ino[ =]$(stat -c %i "$2")( |\$)" $tracing/trace >events || fail "$type: no $1 of $2: $(cat $tracing/trace)"
+}
+
+# check_places FILE BYTES: where each bio lies on the disk is where the filesystem has that position of the file; together
+# they are so many bytes.
+check_places() {
+	filefrag -e -b512 "$1" | sed 's/[.:]/ /g' | awk '$1 ~ /^[0-9]+$/ { print $2, $3, $4 }' >extents
+	sed 's/.*: [0-9]*,[0-9]* [A-Z]* \([0-9]*\) + \([0-9]*\) file .* pos \([0-9]*\) .*/\1 \2 \3/' events >bios
+	awk -v all="$2" '
+		NR == FNR { first[NR] = $1; last[NR] = $2; disk[NR] = $3; n = NR; next }
+		{
+			at = $3 / 512; found = 0
+			for (i = 1; i <= n; i++)
+				if (at >= first[i] && at <= last[i] && $1 == disk[i] + at - first[i]) found = 1
+			if (!found) { print "not there: sector " $1 ", position " $3; bad = 1 }
+			sum += $2 * 512
+		}
+		END { if (sum != all) { print sum " bytes of " all; bad = 1 } exit bad }
+	' extents bios || fail "$type: $(cat extents events)"
+	info "$type: $(wc -l <bios) direct bios of $2 bytes where they belong"
+}
+
+# check_direct: whole blocks, and sectors within them.
+check_direct() {
+	dd if=/dev/urandom of="$mnt/direct" bs=64k count=20 conv=fsync
+	trace_on
+	dd if=/dev/urandom of="$mnt/direct" bs=256k count=2 seek=2 oflag=direct conv=notrunc
+	dd if="$mnt/direct" of=/dev/null bs=4k count=3 skip=5 iflag=direct
+	trace_off block_bio_file "$mnt/direct"
+	check_places "$mnt/direct" $((512 * 1024 + 3 * 4096))
+	[ "$type" != f2fs ] || return 0
+	trace_on
+	dd if=/dev/urandom of="$mnt/direct" bs=512 count=5 seek=13 oflag=direct conv=notrunc
+	trace_off block_bio_file "$mnt/direct"
+	check_places "$mnt/direct" $((5 * 512))
+}
+
+# check_zeroes: around a sector of a block that has none of the file's data yet lie zeroes.
+check_zeroes() {
+	fallocate -l 64k "$mnt/allocated"
+	trace_on
+	dd if=/dev/urandom of="$mnt/allocated" bs=512 count=1 seek=11 oflag=direct conv=notrunc
+	trace_off block_bio_file "$mnt/allocated"
+	check_places "$mnt/allocated" 4096
+	[ "$(wc -l <bios)" -eq 3 ] || fail "$type: not zeroes, data, zeroes: $(cat events)"
+}
+
+# check_writeback: each page is told once when it is written.
+check_writeback() {
+	trace_on
+	dd if=/dev/urandom of="$mnt/buffered" bs=4k count=50 conv=fsync
+	trace_off writeback_start_folio "$mnt/buffered"
+	sed 's/.* index=//' events | sort -n | uniq >pages
+	[ "$(wc -l <events) $(wc -l <pages) $(tail -n 1 pages)" = "50 50 49" ] || fail "$type: not 50 pages once: $(cat events)"
+	info "$type: the beginning of 50 pages' writeback"
+}
+
+# check_recorder: under load, direct and buffered, with the tracepoints on beside it.
+check_recorder() {
+	load dev="$(basename "$loop")" names=all ring_kb=4096
+	record_start recorder.stream
+	trace_on
+	for direct in 1 0; do
+		fio --name=load$direct --directory="$mnt" --size=8m --bs=4k --rw=randrw --ioengine=libaio --iodepth=8 --direct=$direct \
+			--fsync=32 --numjobs=2 --number_ios=2000 >fio.log 2>&1 || fail "$type: $(cat fio.log)"
+	done
+	sync
+	record_stop
+	for event in $events; do echo 0 >"$tracing/events/$event/enable"; done
+	check_nothing_lost
+	entries=$(cat $class/entries)
+	[ "$(count recorder.stream)" = "$entries" ] && [ "$entries" -gt 4000 ] ||
+		fail "$type: $(count recorder.stream) of $entries entries"
+	info "$type: $entries entries, none lost"
+	unload
+}
+
+# check_filesystem
+check_filesystem() {
+	step "$type"
+	check_direct
+	check_writeback
+	[ "$type" != ext4 ] || check_zeroes
+	check_recorder
+	remove
+	check_kernel
+}
+
+fresh_ext4 128 -b 4096
+check_filesystem
+fresh_f2fs 128
+check_filesystem
+# Sectors of 4 KiB: the filesystem's block is then more than the device's.
+fresh_vfat 128 -F 32 -S 4096
+check_filesystem
+umount $tracing

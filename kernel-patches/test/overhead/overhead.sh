@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# What recording costs: random writes of 4 KiB by fio and transactions of SQLite, on ext4 on a disk that takes no time
+# (null_blk), with each recorder and with none, in turns. The guest has one CPU and a clock that counts instructions
+# (`make bench-overhead`): a second is 10^9 of them, whoever executed them.
+repetitions=5
+fio_writes=50000
+transactions=1000
+
+# make_disk: of 256 MiB of memory. It completes a request at once.
+make_disk() {
+	mount -t configfs none /sys/kernel/config
+	# Some kernels take the folder's name, some the next number; nullb0 is the module's own.
+	disk=/sys/kernel/config/nullb/nullb1
+	mkdir "$disk" || fail "no null_blk"
+	for setting in size=256 memory_backed=1 irqmode=0 queue_mode=2 submit_queues=1 power=1; do
+		echo "${setting#*=}" >"$disk/${setting%%=*}"
+	done
+	dev=/dev/nullb1
+	/usr/local/bin/mke2fs -q -t ext4 -b 4096 -E lazy_itable_init=0,lazy_journal_init=0 "$dev"
+	mkdir mnt
+	mount -o noatime "$dev" mnt
+	dd if=/dev/zero of=mnt/file bs=1M count=32 conv=fsync 2>/dev/null
+}
+
+# busy: the hundredths of a second that the CPU was not idle, from one copy of /proc/uptime to the other.
+busy() {
+	cat before after | awk '{ up = $1 - up; idle = $2 - idle } END { printf "%.0f", (up - idle) * 100 }'
+}
+
+# run_fio ENGINE DEPTH: prints writes a second, hundredths of a second of CPU of the whole system, and of fio.
+run_fio() {
+	fio --name=writes --filename=mnt/file --size=32m --bs=4k --rw=randwrite --norandommap --direct=1 --overwrite=1 \
+		--ioengine="$1" --iodepth="$2" --io_size=$((fio_writes * 4))k --output-format=terse --output=terse \
+		--exec_prerun="cp /proc/uptime before" --exec_postrun="cp /proc/uptime after" >fio.log 2>&1 || fail "$(cat fio.log)"
+	# Write IOPS, milliseconds, and percent of user and system.
+	tr -d % <terse | awk -F';' -v busy="$(busy)" '{ printf "%s %s %.1f\n", $49, busy, $50 * ($88 + $89) / 1000 }'
+}
+
+# run_sqlite: prints transactions a second, and the CPU as above.
+run_sqlite() {
+	rm -f mnt/test.db*
+	cp /proc/uptime before
+	mostrace workload sqlite --transactions $transactions mnt/test.db >sqlite.log
+	cp /proc/uptime after
+	echo "$(sed -n 's/^transactions.*, \([0-9.]*\) a second/\1/p' sqlite.log) $(busy) -"
+}
+
+# run WORKLOAD
+run() {
+	case $1 in
+	fio-1) run_fio psync 1 ;;
+	fio-16) run_fio libaio 16 ;;
+	sqlite) run_sqlite ;;
+	esac
+}
+
+# under_record WORKLOAD OPTION…: within `mostrace record`.
+under_record() {
+	workload=$1
+	shift
+	export fio_writes transactions
+	{ sed -n '/^busy()/,/^}/p; /^run.*()/,/^}/p' "$0" && echo "run $workload"; } >workload.sh
+	mostrace record -d "$dev" -o record.most --no-snapshot "$@" -- sh -eu workload.sh 2>record.log || fail "$(cat record.log)"
+	grep -q ', 0 lost' record.log || fail "$(cat record.log)"
+	rm -r record.most
+}
+
+# under_module WORKLOAD FILE: while the module is read into FILE.
+under_module() {
+	exec 3</dev/mostrace
+	cat <&3 >"$2" &
+	reader=$!
+	exec 3<&-
+	run "$1"
+	kill $reader
+	wait $reader || true
+	[ "$(cat $class/entries)" -gt 100 ] || fail "$(cat $class/entries) entries"
+	check_nothing_lost
+}
+
+# under_blktrace WORKLOAD
+under_blktrace() {
+	blktrace -d "$dev" -D . -o blk >blktrace.log 2>&1 &
+	tracer=$!
+	wait_for "blktrace does not trace" test -e /sys/kernel/debug/block/nullb1/trace0
+	# It opens the files, then it begins.
+	usleep 300000
+	run "$1"
+	kill -INT $tracer
+	wait $tracer || true
+	[ "$(ls -l blk.blktrace.0 | awk '{ print $5 }')" -gt 1000000 ] || fail "$(cat blktrace.log)"
+	rm blk.blktrace.*
+}
+
+# measure MODE WORKLOAD: prints what run does.
+measure() {
+	case $1 in
+	nothing) run "$2" ;;
+	blktrace) under_blktrace "$2" ;;
+	module) under_module "$2" /dev/null ;;
+	module-file) under_module "$2" stream && rm stream ;;
+	record-blktrace) under_record "$2" --source blktrace --entries none ;;
+	record-kernel) under_record "$2" --source blktrace --entries kernel ;;
+	record-bpf) under_record "$2" --source blktrace --entries bpf ;;
+	record-bpf-bpf) under_record "$2" --source bpf --entries bpf ;;
+	esac
+}
+modes="nothing blktrace module module-file record-blktrace record-kernel record-bpf record-bpf-bpf"
+
+# name MODE: what the table calls it.
+name() {
+	case $1 in
+	nothing) echo "nothing" ;;
+	blktrace) echo "\`blktrace\` to a file" ;;
+	module) echo "module, read to /dev/null" ;;
+	module-file) echo "module, read to a file" ;;
+	record-blktrace) echo "\`record --source blktrace --entries none\`" ;;
+	record-kernel) echo "\`record --source blktrace --entries kernel\`" ;;
+	record-bpf) echo "\`record --source blktrace --entries bpf\`" ;;
+	record-bpf-bpf) echo "\`record --source bpf --entries bpf\`" ;;
+	esac
+}
+
+# median COLUMN: of $workload in $mode, in results.txt (workload mode speed cpu fio's).
+median() {
+	awk -v w="$workload" -v m="$mode" -v c="$1" '$1 == w && $2 == m { print $c }' results.txt | sort -n |
+		sed -n "$((repetitions / 2 + 1))p"
+}
+
+# table: a row for each mode, of each workload the medians as ratios to those of `nothing`: speed, CPU, of fio its own CPU.
+table() {
+	echo "| recorded by | fio, 1: IOPS | CPU | fio's | fio, 16: IOPS | CPU | fio's | SQLite: transactions | CPU |"
+	echo "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+	for mode in $modes; do
+		for workload in fio-1 fio-16 sqlite; do
+			echo "$(median 3) $(median 4) $(median 5)"
+		done | tr '\n' ' '
+		name "$mode"
+	done | awk '
+		NR == 1 {
+			for (i = 1; i <= 8; i++) base[i] = $i
+			printf "| nothing | %d/s | %.2f s | %.2f s | %d/s | %.2f s | %.2f s | %d/s | %.2f s |\n",
+				$1, $2 / 100, $3 / 100, $4, $5 / 100, $6 / 100, $7, $8 / 100
+			next
+		}
+		{
+			line = "| " substr($0, index($0, " - ") + 3)
+			for (i = 1; i <= 8; i++) line = line sprintf(" | %.2f", $i / base[i])
+			print line " |"
+		}'
+}
+
+mount -t debugfs none /sys/kernel/debug
+make_disk
+load dev=nullb1 names=temp
+for repetition in $(seq $repetitions); do
+	for workload in fio-1 fio-16 sqlite; do
+		for mode in $modes; do
+			step "$repetition $workload $mode"
+			result=$(measure "$mode" "$workload") || fail "$mode, $workload: $result"
+			echo "$workload $mode $result" | tee -a results.txt
+		done
+	done
+done
+cp results.txt /tmp/out/
+table | while read -r line; do info "$line"; done
+umount mnt
+unload

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Rings that overflow: what is lost is counted, to the entry, and whoever writes does not wait for it.
+truncate -s 64M disk.img
+loop=$(losetup -f)
+losetup "$loop" disk.img
+writes=5000 rounds=3
+! is_debug || writes=2000 rounds=1
+
+# write_all: one bio, so one entry, each; prints how many a second.
+write_all() {
+	fio --name=load --filename="$loop" --bs=4k --rw=randwrite --ioengine=libaio --iodepth=16 --direct=1 \
+		--size=32m --number_ios=$writes --output-format=terse | cut -d';' -f49
+}
+
+# check_counts NAME: those that it took and those it had no room for are all there are.
+check_counts() {
+	entries=$(cat $class/entries) lost=$(lost entries_ring)
+	[ "$lost" -gt 0 ] || fail "$1: nothing lost"
+	[ $((entries + lost)) = $writes ] || fail "$1: $entries entries and $lost lost of $writes"
+	[ "$(count "$1.stream")" = "$entries" ] || fail "$1: $(count "$1.stream") read of $entries entries"
+	info "$1: $entries entries, $lost lost"
+}
+
+# best SPEED SPEED: the higher one. Other work on the host makes them lower.
+best() {
+	[ "$1" -le "$2" ] && echo "$2" || echo "$1"
+}
+
+load dev="$(basename "$loop")" names=all
+alone=$(write_all)
+read=0 unread=0 slow=0
+for _ in $(seq $rounds); do
+	put 1024 ring_kb
+	record_start read.stream
+	read=$(best "$(write_all)" "$read")
+	record_stop
+	check_nothing_lost
+	[ "$(count read.stream)" = $writes ] || fail "read: $(count read.stream) entries of $writes"
+
+	put 16 ring_kb
+	exec 3</dev/mostrace
+	unread=$(best "$(write_all)" "$unread")
+	timeout 1 cat <&3 >unread.stream || true
+	check_counts unread
+	exec 3<&-
+
+	# 4 KiB at a time, and too seldom.
+	: >slow.stream
+	exec 3</dev/mostrace
+	(while usleep 100000; do dd bs=4k count=1; done <&3 >>slow.stream 2>/dev/null) &
+	reader=$!
+	slow=$(best "$(write_all)" "$slow")
+	kill $reader
+	timeout 1 cat <&3 >>slow.stream || true
+	check_counts slow
+	exec 3<&-
+done
+info "writes a second: $alone not recorded, $read read, $unread never read, $slow read too slowly"
+# A fifth is far beyond what an emulator's speed varies by; a wait for the reader would be for ever.
+[ $((unread * 5)) -ge "$read" ] && [ $((slow * 5)) -ge "$read" ] || fail "a full ring is waited for"
+losetup -d "$loop"
+unload
+check_kernel
