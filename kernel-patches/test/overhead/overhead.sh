@@ -156,9 +156,9 @@ load dev=nullb1 names=temp
 for repetition in $(seq $repetitions); do
 	for workload in fio-1 fio-16 sqlite; do
 		for mode in $modes; do
-			step "$repetition $workload $mode"
 			result=$(measure "$mode" "$workload") || fail "$mode, $workload: $result"
-			echo "$workload $mode $result" | tee -a results.txt
+			echo "$workload $mode $result" >>results.txt
+			step "$repetition $workload $mode $result"
 		done
 	done
 done
