@@ -21,7 +21,8 @@ wait_for "loop: nothing recorded" recorded_more
 # Detached while in use, it goes with the mount.
 losetup -d "$loop"
 umount -l "$mnt"
-kill $writer
+# It may have ended by itself: the file's folder is gone.
+kill $writer 2>/dev/null || true
 wait $writer || true
 
 disk=$(basename "$(readlink -f /sys/block/vda/device)")
