@@ -125,7 +125,7 @@ def sectors(entry):
 
 def wrong_dirtiers(module, path):
     """Sectors of page-cache writes of the known files, by who dirtied them: another, the right one, nobody known, jbd2
-    (under data=journal it does, up to 6.12, once the journal has them); and how many of the right ones another process
+    (under data=journal it does, on 6.1 and before, once the journal has them); and how many of the right ones another process
     submitted."""
     with open(path) as f:
         writers = {name.encode(): int(pid) for name, pid in map(str.split, f)}
