@@ -164,6 +164,7 @@ u8 mostrace_walk_pages(const struct mostrace_making *m, u64 queued_ns);
 
 /* owner.c */
 struct bio *mostrace_root(struct bio *bio);
+bool mostrace_is_direct(const struct bio *bio);
 void mostrace_find_direct(struct bio *bio, struct mostrace_submitter *who);
 void mostrace_find_owner(const struct mostrace_making *m,
 			 const struct mostrace_submitter *who,

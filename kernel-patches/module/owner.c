@@ -100,6 +100,20 @@ void mostrace_find_direct(struct bio *bio, struct mostrace_submitter *who)
 		who->direct_pos = iocb.ki_pos + before;
 }
 
+/* Whether a bio is direct IO of a file or, through one, of a device. */
+bool mostrace_is_direct(const struct bio *bio)
+{
+	switch (mostrace_endio_of(bio->bi_end_io)) {
+	case MOSTRACE_ENDIO_IOMAP:
+	case MOSTRACE_ENDIO_F2FS_COUNTED:
+	case MOSTRACE_ENDIO_F2FS_DIO:
+	case MOSTRACE_ENDIO_DIO:
+		return true;
+	default:
+		return false;
+	}
+}
+
 #define DIO_WORDS 8
 
 /* struct dio of fs/direct-io.c: the one inode among its first members. */

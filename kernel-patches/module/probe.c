@@ -29,8 +29,11 @@ static void remember_current(struct bio *bio, u64 now)
 {
 	struct mostrace_submitter who;
 
-	/* An older record is of an earlier life of the bio's address. */
-	if (!files_told || !mostrace_recall(bio, &who) || who.queued) {
+	/*
+	 * What was told is of this bio only if it is of the kind that is told of: a bio
+	 * that failed before its Q leaves its record to the next at its address.
+	 */
+	if (!files_told || !mostrace_is_direct(bio) || !mostrace_recall(bio, &who) || who.queued) {
 		who = nobody;
 		mostrace_find_direct(bio, &who);
 	}
