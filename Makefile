@@ -59,6 +59,7 @@ test-kernels: build
 test-patched: build
 	@guest/able.sh $(GUEST_PACKAGES) $(KERNEL_PACKAGES)
 	$(RECORDER) patched
+	GUEST_SCRIPTS=kernel-patches/series/test guest/run.sh $(MOSTRACE) 6.1-plain
 
 # Capture and analysis each build and pass their tests without the other; the maps need neither.
 FEATURE_TESTS = --lib --bins --test 'cli_*' --test record --test samples
