@@ -80,6 +80,14 @@ fn arguments(btf: &Btf<'_>, tracepoint: &str) -> Option<Vec<String>> {
     )
 }
 
+/// Whether the probes of dirtiers may be attached: a 7.2 in an emulator stood still with them, why is not known yet.
+pub fn takes_dirtiers() -> bool {
+    let uname = rustix::system::uname();
+    let release = uname.release().to_string_lossy();
+    let major = release.split('.').next().and_then(|m| m.parse().ok());
+    major.is_some_and(|m: u32| m < 7)
+}
+
 /// Whether the kernel has a tracepoint.
 pub fn has_tracepoint(btf: &Btf<'_>, tracepoint: &str) -> bool {
     arguments(btf, tracepoint).is_some()

@@ -278,6 +278,7 @@ fn is_for(looped: bool, program: &OsStr, all: &[OsString]) -> bool {
 /// Of the two probes of dirtier.bpf.h, the one whose tracepoint there is; any other program.
 fn has_dirtier(btf: &Btf<'_>, program: &OsStr) -> bool {
     match program.to_str() {
+        Some("mostrace_dirty_folio" | "mostrace_dirty_page") if !kernel::takes_dirtiers() => false,
         Some("mostrace_dirty_folio") => kernel::has_tracepoint(btf, "writeback_dirty_folio"),
         Some("mostrace_dirty_page") => kernel::has_tracepoint(btf, "writeback_dirty_page"),
         _ => true,
