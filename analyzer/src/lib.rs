@@ -3,11 +3,8 @@
 
 pub mod attribute;
 pub mod blktrace;
-pub mod class;
 #[cfg(feature = "analyze")]
 pub mod export;
-pub mod fs;
-pub mod map;
 #[cfg(feature = "analyze")]
 pub mod tables;
 pub mod text;

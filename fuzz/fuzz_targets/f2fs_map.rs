@@ -14,7 +14,7 @@ use std::process::Command;
 use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
-use mostrace::fs::{Image, ReadAt, f2fs};
+use mostrace_map::fs::{Image, ReadAt, f2fs};
 
 const BLOCK: usize = 4096;
 const BYTES: usize = 100 << 20;

@@ -11,7 +11,7 @@ use std::sync::{Arc, LazyLock};
 use std::{fs, io};
 
 use libfuzzer_sys::fuzz_target;
-use mostrace::fs::{Image, ReadAt, fat};
+use mostrace_map::fs::{Image, ReadAt, fat};
 
 /// FAT12, FAT16, FAT32 with clusters of one sector.
 static VOLUMES: LazyLock<Vec<Arc<Vec<u8>>>> = LazyLock::new(|| {

@@ -9,8 +9,8 @@ use mostrace_bundle::entry::{Jbd2, Origin};
 use super::note::{Note, Run};
 use super::pending::Match;
 use super::{Attributor, FileId, JournalBlock, Row};
-use crate::class::{Class, Kind, Provenance};
-use crate::map::{Extent, Map};
+use mostrace_map::class::{Class, Kind, Provenance};
+use mostrace_map::{Extent, Map};
 
 /// How far the map is believed.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use mostrace_bundle::entry::{FileEntry, Flags, NONE, Origin, What};
 
 use super::HashMap;
 use super::sightings::Sightings;
-use crate::class::{Kind, Provenance, Role};
-use crate::map::Map;
+use mostrace_map::Map;
+use mostrace_map::class::{Kind, Provenance, Role};
 
 /// The number of a [`File`] in its list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]

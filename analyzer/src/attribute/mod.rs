@@ -35,10 +35,10 @@ mod tests;
 use mostrace_bundle::{Entry, Error};
 
 use crate::blktrace::{Completion, Names, Part};
-use crate::map::Map;
 use empties::Empties;
 use feed::Feed;
 use file::Files;
+use mostrace_map::Map;
 use note::{Dirt, Note, Run};
 use pending::{Match, Pending, Window};
 use process::Processes;

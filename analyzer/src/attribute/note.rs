@@ -7,7 +7,7 @@ use mostrace_bundle::entry::{
 
 use super::pending::Match;
 use super::{FileId, Op, ProcessId};
-use crate::class::Kind;
+use mostrace_map::class::Kind;
 
 /// What a process entry tells of a bio.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use super::File;
-use crate::class::{Kind, Role};
+use mostrace_map::class::{Kind, Role};
 
 /// Gives every regular file with a name its role. A file whose `-journal`, `-wal`, `-shm` or
 /// `-mj…` was seen is a database, whatever its own ending.

@@ -5,7 +5,7 @@ use mostrace_bundle::entry::{Jbd2, Origin, Stage};
 
 use super::{File, FileId, Op, Process, ProcessId};
 use crate::blktrace::Completion;
-use crate::class::{Class, Kind, Provenance};
+use mostrace_map::class::{Class, Kind, Provenance};
 
 /// One completion, without its parts.
 #[derive(Clone, Copy, Debug)]

@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use mostrace::map::{self, Extent};
 use mostrace::tables;
 use mostrace_bundle::Bundle;
+use mostrace_mostrace_map::Extent;
 
 use super::mapping;
 use super::out::OutArgs;
@@ -53,11 +53,11 @@ impl Map {
         } else {
             &asked
         };
-        let table = tables::map::table(&map, extents);
+        let table = tables::mostrace_map::table(&map, extents);
         Ok(self.out.format().write_all(&mut out, [table])?)
     }
 
-    fn build(&self, image: &Path) -> anyhow::Result<map::Map> {
+    fn build(&self, image: &Path) -> anyhow::Result<mostrace_map::Map> {
         if !Bundle::is_bundle(image) {
             return mapping::build(image, self.start_sector.unwrap_or(0));
         }

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use mostrace::fs::{self, Image};
-use mostrace::map::Map;
+use mostrace_map::Map;
+use mostrace_map::fs::{self, Image};
 
 /// Builds the map of an image or a device that begins at `start_sector` of its disk.
 pub fn build(image: &Path, start_sector: u64) -> anyhow::Result<Map> {

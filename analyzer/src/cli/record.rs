@@ -6,9 +6,9 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use mostrace::fs::{self, Image, ReadAt};
 use mostrace_bundle::Manifest;
 use mostrace_capture::{Choice, Entries, KernelPaths, Options, Outcome, Recorder};
+use mostrace_map::fs::{self, Image, ReadAt};
 
 /// Record the block IO of a device while a command runs, for SECS, or until Ctrl-C.
 ///

@@ -8,9 +8,9 @@ use std::thread::{Scope, ScopedJoinHandle};
 use anyhow::{anyhow, bail};
 use mostrace::attribute::{Attributed, Attributor, EntryTable};
 use mostrace::blktrace::{self, Completions, Partial, Trace};
-use mostrace::map::Map;
 use mostrace::tables::summary::Summary;
 use mostrace_bundle::{Bundle, layout};
+use mostrace_map::Map;
 
 use super::mapping;
 

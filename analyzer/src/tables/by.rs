@@ -8,7 +8,7 @@ use mostrace_bundle::entry::{Origin, Stage};
 use super::Values;
 use crate::attribute::{Attributed, File, Op, Process, Request, Row};
 use crate::blktrace::rwbs;
-use crate::class::{Class, Kind, Provenance, Role};
+use mostrace_map::class::{Class, Kind, Provenance, Role};
 
 /// A column to sum by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

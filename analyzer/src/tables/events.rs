@@ -11,8 +11,8 @@ use super::by::{UNKNOWN_ROLE, role_code};
 use super::{Table, Values, words};
 use crate::attribute::{Attributed, FileId, JournalBlock, Op, Row};
 use crate::blktrace::{action, rwbs};
-use crate::class::{Class, Kind, Provenance, Role};
 use crate::text::escape;
+use mostrace_map::class::{Class, Kind, Provenance, Role};
 
 /// Words of a column, and the number of a row's word; 0 is the empty one.
 type Word = (Arc<[Option<String>]>, Box<dyn Fn(&Attributed, &Row) -> u32>);

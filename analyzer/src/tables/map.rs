@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use super::{Table, Values};
-use crate::map::{Extent, Map};
 use crate::text::escape;
+use mostrace_map::{Extent, Map};
 
 /// Extents as rows, with the columns `sector, sectors, class, kind, inode, file_offset, path`.
 /// `path` is the first path of the owner.

@@ -2,7 +2,7 @@
 //! What f2fs and FAT tell differently from ext4.
 
 use super::*;
-use crate::class::Provenance;
+use mostrace_map::class::Provenance;
 
 const BLOCK: u32 = 4096;
 

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::attribute::Op;
-use crate::class::{Class, Provenance};
+use mostrace_map::class::{Class, Provenance};
 
 const BLOCK: u32 = 4096;
 

@@ -19,8 +19,8 @@ use mostrace_bundle::entry::{
 use super::{Attributed, Attributor, EntryTable, Row};
 use crate::blktrace::action::{BLK_TC_FLUSH, BLK_TC_SYNC, BLK_TC_WRITE, ta};
 use crate::blktrace::{Completion, Part};
-use crate::class::Kind;
-use crate::map::{Extent, Inode, Map, Name};
+use mostrace_map::class::Kind;
+use mostrace_map::{Extent, Inode, Map, Name};
 
 pub const WRITE: u64 = BLK_TC_WRITE | BLK_TC_SYNC | ta::COMPLETE;
 pub const DEVICE_FLUSH: u64 = BLK_TC_FLUSH | ta::COMPLETE;

@@ -2,7 +2,7 @@
 //! Whose name a block gets, and whose it must not get.
 
 use super::*;
-use crate::class::{Provenance, Role};
+use mostrace_map::class::{Provenance, Role};
 
 const BLOCK: u32 = 4096;
 

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! 1,000 block → file lookups in a 1 GB ext4 image with 50,000 files: the map, its building
+//! included, against one `debugfs icheck` and one `debugfs ncheck` per block, as MOST does it.
+//!
+//! `cargo bench -p mostrace --no-default-features --bench ext4_map`; needs e2fsprogs, no root.
+
+use std::fs;
+use std::hint::black_box;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use mostrace_map::Map;
+use mostrace_map::class::Kind;
+use mostrace_map::fs::ext4;
+
+const FILES: usize = 50_000;
+const FILES_PER_DIRECTORY: usize = 100;
+const LOOKUPS: usize = 1000;
+/// Lookups measured in MOST's way; the figure for all is scaled from these.
+const MEASURED: usize = 20;
+const ROUNDS: usize = 5;
+
+fn main() {
+    let scratch = tempfile::tempdir().expect("scratch folder");
+    let image = scratch.path().join("image");
+    make_image(scratch.path(), &image);
+    println!("image: 1 GB, ext4, {FILES} files");
+
+    // In turns, as a shared machine is now fast, now slow.
+    let mut ours = Vec::new();
+    let mut theirs = Vec::new();
+    for _ in 0..ROUNDS {
+        let begun = Instant::now();
+        let map = ext4::build(&image, 0).expect("map");
+        let built = begun.elapsed();
+        let sectors = some_sectors(&map);
+        let begun = Instant::now();
+        for &sector in &sectors {
+            black_box(path_of(&map, sector));
+        }
+        let looked_up = begun.elapsed();
+        ours.push(built + looked_up);
+        println!(
+            "map: built in {}, {LOOKUPS} lookups in {} µs",
+            seconds(built),
+            looked_up.as_micros()
+        );
+
+        let begun = Instant::now();
+        for &sector in sectors.iter().take(MEASURED) {
+            let path = path_by_debugfs(&image, sector / 8);
+            assert_eq!(Some(path), path_of(&map, sector), "sector {sector}");
+        }
+        let measured = begun.elapsed();
+        theirs.push(measured.mul_f64(LOOKUPS as f64 / MEASURED as f64));
+        println!(
+            "icheck + ncheck: {MEASURED} lookups in {}, the same answers",
+            seconds(measured)
+        );
+    }
+    let (ours, theirs) = (median(ours), median(theirs));
+    println!("peak memory of this process: {}", peak_memory());
+    println!(
+        "the map, building included: {LOOKUPS} lookups in {}",
+        seconds(ours)
+    );
+    println!(
+        "icheck + ncheck: {LOOKUPS} lookups in {}, scaled from {MEASURED}",
+        seconds(theirs)
+    );
+    let ratio = theirs.as_secs_f64() / ours.as_secs_f64();
+    println!("the map is {ratio:.0} times faster (medians of {ROUNDS} rounds)");
+    assert!(ratio >= 100.0, "less than 100 times faster");
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.3} s", time.as_secs_f64())
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times[times.len() / 2]
+}
+
+/// Files of 1 to 12 KB, filled in by mke2fs.
+fn make_image(scratch: &Path, image: &Path) {
+    let tree = scratch.join("tree");
+    for n in 0..FILES {
+        let dir = tree.join(format!("dir_{}", n / FILES_PER_DIRECTORY));
+        if n % FILES_PER_DIRECTORY == 0 {
+            fs::create_dir_all(&dir).expect("directory");
+        }
+        fs::write(
+            dir.join(format!("file_{n}.db")),
+            vec![1; (n % 8 + 1) * 1500],
+        )
+        .expect("file");
+    }
+    let made = tool("mke2fs")
+        .args(["-q", "-F", "-t", "ext4", "-b", "4096", "-d"])
+        .args([&tree, image])
+        .arg("1G")
+        .status()
+        .expect("mke2fs");
+    assert!(made.success());
+    fs::remove_dir_all(&tree).expect("tree");
+}
+
+fn tool(name: &str) -> Command {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut command = Command::new(name);
+    command.env("PATH", format!("{path}:/usr/sbin:/sbin"));
+    command
+}
+
+/// First sectors of blocks of regular files, spread over the disk.
+fn some_sectors(map: &Map) -> Vec<u64> {
+    let files: Vec<_> = map
+        .extents()
+        .iter()
+        .filter(|e| e.kind == Kind::Regular)
+        .collect();
+    (0..LOOKUPS)
+        .map(|n| files[n * 7919 % files.len()].sector)
+        .collect()
+}
+
+fn path_of(map: &Map, sector: u64) -> Option<Vec<u8>> {
+    let piece = map.pieces(sector, 1).next()?;
+    map.path(piece.inode)
+}
+
+/// Two debugfs processes for one block.
+fn path_by_debugfs(image: &Path, block: u64) -> Vec<u8> {
+    let second_column = |request: String| {
+        let out = tool("debugfs")
+            .args(["-R", &request])
+            .arg(image)
+            .output()
+            .expect("debugfs")
+            .stdout;
+        let line = String::from_utf8(out)
+            .expect("text")
+            .lines()
+            .nth(1)
+            .expect("answer")
+            .to_owned();
+        line.split_once('\t').expect("two columns").1.to_owned()
+    };
+    let inode = second_column(format!("icheck {block}"));
+    second_column(format!("ncheck {inode}")).into_bytes()
+}
+
+/// `VmHWM`, where the kernel tells it.
+fn peak_memory() -> String {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.map_or("unknown".into(), |line| line.trim().to_owned())
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The map of an f2fs image with a million files, against fsck.f2fs, which walks the whole of it
+//! too, and against `dump.f2fs -b`, which finds the owner of one block.
+//!
+//! `cargo bench -p mostrace --no-default-features --bench f2fs_map [-- FILES]`; needs f2fs-tools,
+//! no root. sload.f2fs takes 21 minutes of CPU time for the image, which is kept in
+//! `~/.cache/mostrace/bench`.
+
+use std::error::Error;
+use std::fs::{self, File};
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use mostrace_map::class::Kind;
+use mostrace_map::fs::{Image, f2fs};
+use mostrace_map::{Extent, Map};
+
+const FILES_PER_DIRECTORY: usize = 100;
+/// Owners asked of dump.f2fs, one after the other.
+const ASKED: usize = 50;
+const ROUNDS: usize = 3;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let args = std::env::args().skip(1).find(|arg| arg != "--bench");
+    let files: usize = args.map_or(Ok(1_000_000), |n| n.parse())?;
+    let image = image_of(files)?;
+    println!(
+        "image: {}, {files} files, half of them of one block",
+        image.display()
+    );
+
+    // In turns, as a shared machine is now fast, now slow.
+    let (mut ours, mut fsck, mut dump) = (vec![], vec![], vec![]);
+    for _ in 0..ROUNDS {
+        let begun = Instant::now();
+        let map = f2fs::build(&Image::open(&image)?, 0)?;
+        ours.push(begun.elapsed());
+        println!("map: built in {}", seconds(begun.elapsed()));
+        check(&map, files);
+
+        let begun = Instant::now();
+        run(tool("fsck.f2fs").arg("--dry-run").arg(&image));
+        fsck.push(begun.elapsed());
+        println!("fsck.f2fs: {}", seconds(begun.elapsed()));
+
+        let begun = Instant::now();
+        for extent in some_files(&map) {
+            let block = format!("{:#x}", extent.sector / 8);
+            let said = run(tool("dump.f2fs").args(["-b", &block]).arg(&image));
+            let path = map.path(black_box(extent.inode)).ok_or("path")?;
+            let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+            let name = String::from_utf8_lossy(name);
+            assert!(
+                said.contains(&format!(": {name}\n")),
+                "{extent:?}, {name}: {said}"
+            );
+        }
+        dump.push(begun.elapsed() / ASKED as u32);
+        println!(
+            "dump.f2fs: {} for each of {ASKED} blocks, the same names",
+            seconds(begun.elapsed() / ASKED as u32)
+        );
+    }
+    let (ours, fsck, dump) = (median(ours), median(fsck), median(dump));
+    println!("peak memory of this process: {}", peak_memory());
+    println!("the map: {} (medians of {ROUNDS} rounds)", seconds(ours));
+    let ratio = |theirs: Duration| theirs.as_secs_f64() / ours.as_secs_f64();
+    println!(
+        "fsck.f2fs: {}, {:.1} times as long",
+        seconds(fsck),
+        ratio(fsck)
+    );
+    println!(
+        "dump.f2fs -b: {} for one block; in the map's time {:.0} blocks",
+        seconds(dump),
+        1.0 / ratio(dump)
+    );
+    Ok(())
+}
+
+/// Every file has its node and its name, half of them a block.
+fn check(map: &Map, files: usize) {
+    assert_eq!(map.notices(), [""; 0]);
+    let blocks = |kind| -> u64 {
+        let extents = map.extents().iter().filter(|extent| extent.kind == kind);
+        extents.map(|extent| extent.sectors / 8).sum()
+    };
+    assert_eq!(blocks(Kind::WarmNode), files as u64);
+    assert_eq!(blocks(Kind::Regular), files as u64 / 2);
+    let named = map
+        .extents()
+        .iter()
+        .filter(|extent| extent.kind == Kind::WarmNode);
+    assert_eq!(
+        named
+            .filter(|extent| map.path(extent.inode).is_some())
+            .count(),
+        files
+    );
+}
+
+/// Blocks of regular files, spread over the disk.
+fn some_files(map: &Map) -> Vec<Extent> {
+    let files = map
+        .extents()
+        .iter()
+        .filter(|extent| extent.kind == Kind::Regular);
+    let files: Vec<_> = files.copied().collect();
+    (0..ASKED)
+        .map(|n| files[n * 79_193 % files.len()])
+        .collect()
+}
+
+/// The image, made if it is not there yet.
+fn image_of(files: usize) -> Result<PathBuf, Box<dyn Error>> {
+    let home = std::env::var_os("HOME").ok_or("no HOME")?;
+    let cache = Path::new(&home).join(".cache/mostrace/bench");
+    let image = cache.join(format!("f2fs-{files}.img"));
+    if image.exists() {
+        return Ok(image);
+    }
+    fs::create_dir_all(&cache)?;
+    let tree = tempfile::tempdir_in(&cache)?;
+    let part = image.with_extension("img.part");
+    for n in 0..files {
+        let dir = tree.path().join(format!("dir_{}", n / FILES_PER_DIRECTORY));
+        if n % FILES_PER_DIRECTORY == 0 {
+            fs::create_dir(&dir)?;
+        }
+        let bytes = if n % 2 == 0 { 100 } else { 4096 };
+        fs::write(dir.join(format!("file_{n}.db")), vec![b'x'; bytes])?;
+    }
+    File::create(&part)?.set_len((files as u64 * 16384).max(128 << 20))?;
+    run(tool("mkfs.f2fs").args(["-q", "-f"]).arg(&part));
+    run(tool("sload.f2fs").arg("-f").args([tree.path(), &part]));
+    fs::rename(part, &image)?;
+    Ok(image)
+}
+
+fn tool(name: &str) -> Command {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut command = Command::new(name);
+    command.env("PATH", format!("{path}:/usr/sbin:/sbin"));
+    command
+}
+
+/// Output of a tool that comes to its end; sload.f2fs exits with 1 where its last check mends.
+fn run(command: &mut Command) -> String {
+    let output = command.stdin(Stdio::null()).output().expect("f2fs-tools");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains("Done") || output.status.success(), "{said}");
+    said
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.3} s", time.as_secs_f64())
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times[times.len() / 2]
+}
+
+/// `VmHWM`, where the kernel tells it.
+fn peak_memory() -> String {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.map_or("unknown".into(), |line| line.trim().to_owned())
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The map of a FAT32 with a million files, and 1,000 block → file lookups in it: against The
+//! Sleuth Kit's `fls -r -p`, which lists the names alone, and against `ifind`, which finds the
+//! file of one sector.
+//!
+//! `cargo bench -p mostrace --no-default-features --bench fat_map`; needs dosfstools, mtools and
+//! sleuthkit, no root. The image (2.5 GB) is made once, which takes minutes, and kept in
+//! `~/.cache/mostrace/bench`.
+
+use std::fs::{self, File};
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use mostrace_map::Map;
+use mostrace_map::class::Kind;
+use mostrace_map::fs::{Image, fat};
+
+/// Folders, folders in each, files in each of those.
+const FOLDERS: [usize; 3] = [100, 100, 100];
+const LOOKUPS: usize = 1000;
+/// Lookups measured with ifind; the figure for all is scaled from these.
+const MEASURED: usize = 2;
+const ROUNDS: usize = 5;
+/// Rounds with The Sleuth Kit, which takes half a minute for each.
+const PEER_ROUNDS: usize = 3;
+
+fn main() {
+    let image = &image();
+    let files = FOLDERS.iter().product::<usize>();
+    println!("image: {}, FAT32, {files} files", image.display());
+
+    // In turns, as a shared machine is now fast, now slow.
+    let (mut builds, mut ours, mut lists, mut finds) = (vec![], vec![], vec![], vec![]);
+    let mut peak = 0;
+    for round in 0..ROUNDS {
+        let begun = Instant::now();
+        let map = fat::build(&Image::open(image).expect("image"), 0).expect("map");
+        let built = begun.elapsed();
+        assert_eq!(map.notices(), [""; 0]);
+        let sectors = some_sectors(&map);
+        let begun = Instant::now();
+        for &sector in &sectors {
+            black_box(path_of(&map, sector).expect("path"));
+        }
+        let looked_up = begun.elapsed();
+        builds.push(built);
+        ours.push(built + looked_up);
+
+        println!(
+            "map built in {}, {LOOKUPS} lookups in {} µs",
+            seconds(built),
+            looked_up.as_micros()
+        );
+        if round == 0 {
+            // Before this process holds what fls prints.
+            peak = peak_memory();
+        }
+        if round < PEER_ROUNDS {
+            lists.push(list_names(image));
+            finds.push(find_inodes(image, &sectors));
+        }
+    }
+    let [build, ours, list, find] = [builds, ours, lists, finds].map(median);
+    println!("medians of {ROUNDS} rounds, of The Sleuth Kit's {PEER_ROUNDS}:");
+    println!("the map is built in {}", seconds(build));
+    println!("peak memory of this process: {} MB", peak / 1024);
+    let ratio = |theirs: Duration, ours: Duration| theirs.as_secs_f64() / ours.as_secs_f64();
+    println!(
+        "fls -r -p, names alone: {}, {:.1} times as long",
+        seconds(list),
+        ratio(list, build)
+    );
+    println!(
+        "ifind, inodes alone: {LOOKUPS} lookups in {}, scaled from {MEASURED}; \
+         with the map, building included, {}: {:.0} times as long",
+        seconds(find),
+        seconds(ours),
+        ratio(find, ours)
+    );
+    assert!(build < Duration::from_secs(10), "10 s or more");
+    assert!(peak < 1 << 20, "1 GB or more");
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.3} s", time.as_secs_f64())
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times[times.len() / 2]
+}
+
+/// The image of an earlier run, or a new one.
+fn image() -> PathBuf {
+    let home = std::env::var("HOME").expect("HOME");
+    let cache = std::env::var("XDG_CACHE_HOME").unwrap_or(format!("{home}/.cache"));
+    let folder = Path::new(&cache).join("mostrace/bench");
+    let image = folder.join("fat32-1000000.img");
+    if !image.exists() {
+        fs::create_dir_all(&folder).expect("cache");
+        let unfinished = folder.join("fat32-1000000.img.part");
+        make_image(&unfinished);
+        fs::rename(&unfinished, &image).expect("image");
+    }
+    image
+}
+
+/// Filled by mcopy, a hundredth at a time; fsck.vfat must find nothing in it.
+fn make_image(image: &Path) {
+    let begun = Instant::now();
+    let scratch = tempfile::tempdir().expect("scratch folder");
+    let [folders, inner, files] = FOLDERS;
+    let mut parts = Vec::new();
+    for n in 0..inner {
+        let folder = scratch.path().join(format!("inner folder {n}"));
+        fs::create_dir(&folder).expect("folder");
+        for file in 0..files {
+            let name = folder.join(format!("message {file}.txt"));
+            fs::write(name, vec![b'x'; (n * files + file) % 4 * 500]).expect("file");
+        }
+        parts.push(folder);
+    }
+    let file = File::create(image).expect("image");
+    file.set_len(2500 << 20).expect("length");
+    run(tool("mkfs.vfat").args(["-F", "32", "-s", "2"]).arg(image));
+    for n in 0..folders {
+        let folder = format!("::/folder {n}");
+        run(tool("mmd").arg("-i").arg(image).arg(&folder));
+        let mut copy = tool("mcopy");
+        copy.args(["-s", "-Q", "-i"]).arg(image).args(&parts);
+        run(copy.arg(&folder));
+    }
+    run(tool("fsck.vfat").arg("-n").arg(image));
+    println!("image made in {}", seconds(begun.elapsed()));
+}
+
+fn tool(name: &str) -> Command {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut command = Command::new(name);
+    command.env("PATH", format!("{path}:/usr/sbin:/sbin"));
+    command
+}
+
+fn run(command: &mut Command) -> String {
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(output.status.success(), "{command:?}: {output:?}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// How long fls takes for the names of all files and folders.
+fn list_names(image: &Path) -> Duration {
+    let begun = Instant::now();
+    let said = run(tool("fls").args(["-r", "-p", "-u"]).arg(image));
+    let took = begun.elapsed();
+    let made_up = |line: &&str| line.contains("\t$");
+    let names = said.lines().filter(|line| !made_up(line)).count();
+    let folders = FOLDERS[0] + FOLDERS[0] * FOLDERS[1];
+    let files = FOLDERS.iter().product::<usize>();
+    assert_eq!(names, files + folders, "fls lists other files");
+    took
+}
+
+/// How long ifind takes for the inodes of all sectors, scaled from those measured.
+fn find_inodes(image: &Path, sectors: &[u64]) -> Duration {
+    let begun = Instant::now();
+    for sector in sectors.iter().step_by(LOOKUPS / MEASURED) {
+        let found = run(tool("ifind").args(["-d", &sector.to_string()]).arg(image));
+        assert!(found.trim().parse::<u64>().is_ok(), "{sector}: {found}");
+    }
+    begun.elapsed().mul_f64(LOOKUPS as f64 / MEASURED as f64)
+}
+
+/// First sectors of regular files, spread over the disk.
+fn some_sectors(map: &Map) -> Vec<u64> {
+    let files: Vec<_> = map
+        .extents()
+        .iter()
+        .filter(|e| e.kind == Kind::Regular)
+        .collect();
+    (0..LOOKUPS)
+        .map(|n| files[n * 7919 % files.len()].sector)
+        .collect()
+}
+
+fn path_of(map: &Map, sector: u64) -> Option<Vec<u8>> {
+    let piece = map.pieces(sector, 1).next()?;
+    map.path(piece.inode)
+}
+
+/// `VmHWM` in KiB; 0 where the kernel does not tell it.
+fn peak_memory() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let figures = line.and_then(|line| line.split_whitespace().next());
+    figures
+        .and_then(|figures| figures.parse().ok())
+        .unwrap_or(0)
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The map of an ext2, ext3 or ext4 filesystem.
+//!
+//! ```text
+//! superblock, group descriptors ──→ layout metadata ─────────┐
+//! inode bitmaps and tables ──→ inodes in use                 ├─→ claims, first wins ─→ Map
+//!        └─→ debugfs `ex`, `stat` ──→ blocks of each inode ──┤
+//!                   └─→ directory blocks ──→ names           │
+//! block bitmaps ──→ allocated, but to nobody ────────────────┘
+//! ```
+//! All steps are linear in the size of the metadata. Which file has which block is debugfs's
+//! word; the rest is plain fields, for which debugfs has no linear or no unambiguous command.
+#![deny(
+    clippy::arithmetic_side_effects,
+    clippy::as_conversions,
+    clippy::indexing_slicing
+)]
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use super::image::Image;
+use super::{Notices, Result};
+use crate::class::Kind;
+use crate::{Inode, Map};
+
+mod ask;
+mod bitmap;
+mod block_list;
+mod claims;
+mod debugfs;
+pub mod dirent;
+mod group_desc;
+mod inline_data;
+mod inode;
+mod journal;
+mod layout;
+mod names;
+mod superblock;
+
+use block_list::BlockList;
+use claims::Claims;
+use debugfs::{Ask, Question};
+use inode::{BlockMap, EXT4_BAD_INO, EXT4_RESIZE_INO, InodeRecord, mode};
+use names::Directory;
+use superblock::{SuperBlock, compat, ro_compat};
+
+/// Builds the map of a filesystem: a raw image, a block device, or `e2image -r`'s sparse
+/// snapshot. `start_sector` is where the filesystem begins on its disk; all sectors of the map
+/// count from there. What could not be resolved stands in [`Map::notices`], and its blocks are
+/// `unmapped` as far as the block bitmap says that they are allocated.
+///
+/// Needs debugfs of e2fsprogs. Fails if the superblock or the group descriptors cannot be read.
+pub fn build(image: &Path, start_sector: u64) -> Result<Map> {
+    build_image(&Image::open(image)?, start_sector)
+}
+
+/// [`build`], of an opened image. debugfs opens it once more, by its path.
+pub(super) fn build_image(image: &Image, start_sector: u64) -> Result<Map> {
+    let sb = &SuperBlock::read(image)?;
+    let groups = group_desc::read_all(image, sb)?;
+    let sectors = sb.s_blocks_count.saturating_mul(sb.sectors_per_block());
+    if start_sector.checked_add(sectors).is_none() {
+        return Err(image.unsupported("start sector", format!("{start_sector} is too large")));
+    }
+    let mut builder = Builder {
+        image,
+        sb,
+        claims: Claims::new(sb, start_sector),
+        notices: Notices::default(),
+        inodes: HashMap::new(),
+        directories: HashMap::new(),
+    };
+    builder.note_features();
+    layout::claim(sb, &groups, &mut builder.claims, &mut builder.notices);
+    let records = builder.scan(&groups);
+    builder.claim_files(&records)?;
+    let Builder {
+        mut claims,
+        mut notices,
+        mut inodes,
+        directories,
+        ..
+    } = builder;
+    claims.settle();
+    layout::claim_reserved(sb, &mut claims);
+    layout::claim_allocated(image, sb, &groups, &mut claims, &mut notices);
+    names::link(image, sb, &directories, &mut inodes, &mut notices);
+    let map = Map::new(start_sector, sectors, claims.into_extents(), inodes);
+    Ok(map.with_notices(notices.into_lines()))
+}
+
+struct Builder<'a> {
+    image: &'a Image,
+    sb: &'a SuperBlock,
+    claims: Claims<'a>,
+    notices: Notices,
+    inodes: HashMap<u64, Inode>,
+    directories: HashMap<u32, Directory>,
+}
+
+impl Builder<'_> {
+    /// Says what the map cannot show of a sound filesystem.
+    fn note_features(&mut self) {
+        let sb = self.sb;
+        if sb.compat(compat::HAS_JOURNAL) && sb.s_journal_inum == 0 {
+            let line = format!("the journal is on another device ({:#x})", sb.s_journal_dev);
+            self.notices.push(line);
+        }
+        if sb.ro_compat(ro_compat::SHARED_BLOCKS) {
+            self.notices
+                .push("files share blocks (shared_blocks), each is given to the first");
+        }
+        if self.image.bytes() < sb.byte_of(sb.s_blocks_count) {
+            let (bytes, blocks) = (self.image.bytes(), sb.s_blocks_count);
+            self.notices.push(format!(
+                "the image ends at byte {bytes}, before its {blocks} blocks"
+            ));
+        }
+    }
+
+    /// Notes all inodes in use; returns those that have blocks.
+    fn scan(&mut self, groups: &[group_desc::GroupDesc]) -> Vec<InodeRecord> {
+        let Builder {
+            image,
+            sb,
+            notices,
+            inodes,
+            directories,
+            ..
+        } = self;
+        let mut records = Vec::new();
+        inode::scan(image, sb, groups, notices, |record, raw| {
+            let inode = Inode {
+                generation: Some(record.i_generation),
+                ..Inode::default()
+            };
+            inodes.insert(record.number.into(), inode);
+            if record.is(mode::S_IFDIR) {
+                let areas = inline_data::directory_areas(raw).map(<[u8]>::to_vec);
+                let inline = if record.is_inline_directory() {
+                    areas.collect()
+                } else {
+                    vec![]
+                };
+                let encrypted = record.is_encrypted();
+                directories.insert(
+                    record.number,
+                    Directory {
+                        runs: vec![],
+                        inline,
+                        encrypted,
+                    },
+                );
+            }
+            if record.block_map != BlockMap::None || record.i_file_acl != 0 {
+                records.push(record);
+            }
+        });
+        records
+    }
+
+    /// Claims the blocks of all inodes, in the order of their numbers.
+    fn claim_files(&mut self, records: &[InodeRecord]) -> Result<()> {
+        let mapped: Vec<_> = records
+            .iter()
+            .filter(|r| r.block_map != BlockMap::None)
+            .collect();
+        let questions: Vec<_> = mapped.iter().map(|record| question(record)).collect();
+        let mut notices = Notices::default();
+        let blocks = self.sb.s_blocks_count;
+        ask::ask(
+            self.image,
+            blocks,
+            &questions,
+            &mut notices,
+            |nth, answer| {
+                let Some(record) = mapped.get(nth) else {
+                    return;
+                };
+                let list = match record.block_map {
+                    BlockMap::Extents => BlockList::from_extents(answer),
+                    _ => BlockList::from_stat(answer),
+                };
+                self.claim_file(record, list);
+            },
+        )?;
+        notices
+            .into_lines()
+            .into_iter()
+            .for_each(|line| self.notices.push(line));
+        for record in records.iter().filter(|record| record.i_file_acl != 0) {
+            if !self
+                .claims
+                .inode(record.i_file_acl, 1, Kind::Xattr, record.number)
+            {
+                let (number, block) = (record.number, record.i_file_acl);
+                self.notices.push(format!(
+                    "inode {number}: its xattr block {block} is outside"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn claim_file(&mut self, record: &InodeRecord, list: BlockList) {
+        let number = record.number;
+        let claims_before = self.claims.count();
+        let mut inside = true;
+        for &block in list.tree.iter().chain(&list.upper_tree) {
+            // The single indirect blocks of the resize inode are group descriptors to be.
+            let reserved = number == EXT4_RESIZE_INO && !list.upper_tree.contains(&block);
+            let kind = if reserved {
+                Kind::GroupDesc
+            } else {
+                Kind::ExtentTree
+            };
+            inside &= self.claims.inode(block, 1, kind, number);
+        }
+        if self.is_journal(number) {
+            for (run, kind) in journal::cut(self.image, self.sb, &list, &mut self.notices) {
+                inside &= self.claims.contents(&run, kind, number);
+            }
+        } else {
+            let kind = self.kind(record);
+            for run in &list.runs {
+                inside &= match number {
+                    EXT4_BAD_INO | EXT4_RESIZE_INO => {
+                        self.claims.inode(run.block, run.blocks, kind, number)
+                    }
+                    _ => self.claims.contents(run, kind, number),
+                };
+            }
+        }
+        if !inside {
+            self.notices
+                .push(format!("inode {number}: has blocks outside the filesystem"));
+        }
+        if !inside || !list.complaints.is_empty() {
+            self.claims.doubt(claims_before);
+        }
+        for complaint in &list.complaints {
+            self.notices
+                .push(format!("inode {number}: debugfs: {complaint}"));
+        }
+        if let Some(directory) = self.directories.get_mut(&number) {
+            let sb = self.sb;
+            let fits =
+                |run: &block_list::Run| run.block.saturating_add(run.blocks) <= sb.s_blocks_count;
+            directory.runs = list.runs.into_iter().filter(fits).collect();
+        }
+    }
+
+    fn is_journal(&self, number: u32) -> bool {
+        self.sb.compat(compat::HAS_JOURNAL) && number == self.sb.s_journal_inum
+    }
+
+    /// What the contents of an inode are. The bad blocks hold nothing, and stay `unmapped`.
+    fn kind(&self, record: &InodeRecord) -> Kind {
+        let sb = self.sb;
+        match record.number {
+            EXT4_BAD_INO => Kind::Unmapped,
+            EXT4_RESIZE_INO => Kind::GroupDesc,
+            n if sb.ro_compat(ro_compat::QUOTA) && sb.quota_inums.contains(&n) => Kind::Quota,
+            n if sb.compat(compat::ORPHAN_FILE) && n == sb.s_orphan_file_inum => Kind::OrphanFile,
+            _ if record.is_ea_inode() => Kind::Xattr,
+            _ if record.is(mode::S_IFDIR) => Kind::Directory,
+            _ if record.is(mode::S_IFLNK) => Kind::Symlink,
+            _ => Kind::Regular,
+        }
+    }
+}
+
+/// `ex` for extents. For indirect blocks `stat`: it alone gives the places of single blocks in a
+/// sparse file (`blocks` leaves them out).
+fn question(record: &InodeRecord) -> Question {
+    let extents = record.block_map == BlockMap::Extents;
+    let command = if extents { Ask::Extents } else { Ask::Stat };
+    Question {
+        command,
+        inode: record.number,
+    }
+}

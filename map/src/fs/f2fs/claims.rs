@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who claims which blocks. A block of the main area has one owner, or none.
+
+use super::super::Notices;
+use super::bits::Bits;
+use super::block::SECTORS_PER_BLOCK;
+use super::superblock::SuperBlock;
+use crate::Extent;
+use crate::class::Kind;
+
+/// The claims so far.
+pub struct Claims<'a> {
+    sb: &'a SuperBlock,
+    start_sector: u64,
+    extents: Vec<Extent>,
+    owned: Bits,
+    twice: Bits,
+    /// Owned by what was written after the checkpoint: that outdoes other claims.
+    recovered: Bits,
+}
+
+/// Blocks that follow one another, and their owner.
+#[derive(Clone, Copy, Debug)]
+pub struct Claim {
+    pub blkaddr: u32,
+    pub blocks: u32,
+    pub kind: Kind,
+    pub ino: u32,
+    /// Which block of the file the first one is.
+    pub bidx: Option<u64>,
+    pub is_recovered: bool,
+}
+
+impl<'a> Claims<'a> {
+    /// The areas before the main area. The filesystem starts at `start_sector` of the disk, and
+    /// its last sector must have a number that fits 64 bits.
+    pub fn new(sb: &'a SuperBlock, start_sector: u64) -> Claims<'a> {
+        let mut claims = Claims {
+            sb,
+            start_sector,
+            extents: Vec::new(),
+            owned: Bits::new(sb.main_blocks()),
+            twice: Bits::new(sb.main_blocks()),
+            recovered: Bits::new(sb.main_blocks()),
+        };
+        for (from, to, kind) in [
+            (0, 2, Kind::Superblock),
+            (sb.cp_blkaddr, sb.sit_blkaddr, Kind::Checkpoint),
+            (sb.sit_blkaddr, sb.nat_blkaddr, Kind::Sit),
+            (sb.nat_blkaddr, sb.ssa_blkaddr, Kind::Nat),
+            (sb.ssa_blkaddr, sb.main_blkaddr, Kind::Ssa),
+        ] {
+            let extent = claims.extent(from, to.saturating_sub(from), kind);
+            claims.extents.push(extent);
+        }
+        claims
+    }
+
+    /// Claims blocks of the main area; says which of them were claimed before.
+    pub fn claim(&mut self, claim: Claim, notices: &mut Notices) {
+        let mut free: Option<Claim> = None;
+        for nth in 0..claim.blocks {
+            let one = Claim {
+                blkaddr: claim.blkaddr.saturating_add(nth),
+                blocks: 1,
+                bidx: claim.bidx.map(|bidx| bidx.saturating_add(nth.into())),
+                ..claim
+            };
+            if self.take(&one, notices) {
+                let run = free.get_or_insert(Claim { blocks: 0, ..one });
+                run.blocks = run.blocks.saturating_add(1);
+            } else {
+                self.push(free.take());
+            }
+        }
+        self.push(free);
+    }
+
+    /// Whether a block is free to be claimed.
+    fn take(&mut self, claim: &Claim, notices: &mut Notices) -> bool {
+        let Some(n) = self.sb.in_main(claim.blkaddr) else {
+            return false;
+        };
+        let is_first = self.owned.set(n);
+        if claim.is_recovered {
+            self.recovered.set(n);
+        } else if !is_first && self.recovered.get(n) {
+            return false;
+        }
+        if !is_first && self.twice.set(n) {
+            let (blkaddr, ino) = (claim.blkaddr, claim.ino);
+            notices.push(format!(
+                "block {blkaddr}: has two owners, one is inode {ino}"
+            ));
+        }
+        is_first
+    }
+
+    fn push(&mut self, claim: Option<Claim>) {
+        self.extents.extend(claim.map(|claim| Extent {
+            inode: claim.ino.into(),
+            file_offset: claim.bidx.map(|bidx| bidx.saturating_mul(4096)),
+            ..self.extent(claim.blkaddr, claim.blocks, claim.kind)
+        }));
+    }
+
+    fn extent(&self, blkaddr: u32, blocks: u32, kind: Kind) -> Extent {
+        let sector = u64::from(blkaddr).saturating_mul(SECTORS_PER_BLOCK);
+        Extent {
+            sector: self.start_sector.saturating_add(sector),
+            sectors: u64::from(blocks).saturating_mul(SECTORS_PER_BLOCK),
+            kind,
+            inode: 0,
+            file_offset: None,
+        }
+    }
+
+    /// All claims in the order in which they count. What is in use by the SIT's word, but nobody's
+    /// or two owners', is `unmapped`.
+    pub fn into_extents(self, valid: &Bits, notices: &mut Notices) -> Vec<Extent> {
+        let unmapped = |bits: &Bits| -> Vec<Extent> {
+            let at = |n| self.sb.main_blkaddr.saturating_add(n);
+            let extent = |(n, blocks)| self.extent(at(n), blocks, Kind::Unmapped);
+            bits.runs().map(extent).collect()
+        };
+        let mut say = |bits: &Bits, what: &str| {
+            if let Some((first, _)) = bits.runs().next() {
+                let (blocks, first) = (bits.count(), self.sb.main_blkaddr.saturating_add(first));
+                notices.push(format!("{blocks} blocks, the first is {first}, {what}"));
+            }
+        };
+        let nobodys = valid.without(&self.owned);
+        say(&nobodys, "are in use, but nobody's");
+        let unused = self.owned.without(valid).without(&self.recovered);
+        say(&unused, "have an owner, but are not in use");
+        let nobodys = unmapped(&nobodys);
+        let mut twice = unmapped(&self.twice);
+        let mut extents = self.extents;
+        if !twice.is_empty() {
+            twice.append(&mut extents);
+            extents = twice;
+        }
+        extents.extend(nobodys);
+        extents
+    }
+}

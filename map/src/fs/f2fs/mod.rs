@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The map of an f2fs filesystem.
+//!
+//! ```text
+//! superblock ──→ checkpoint ──→ journals ──→ NAT ──→ nodes, in the order of the disk ─┐
+//!                    │                ├─────→ SIT ──→ what is in use                  ├─→ claims ─→ Map
+//!                    └─→ node chain ──┴─→ roll-forward ─→ newer nodes, newer names ───┘
+//!                                                 directory blocks ──→ names
+//! ```
+//! Every block that is needed is read once, in runs as long as they are, and in the same order
+//! each time. Of regular files no contents are read, and none of the SSA: what it says of a block's
+//! owner, the nodes say themselves.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::arithmetic_side_effects,
+        clippy::as_conversions,
+        clippy::indexing_slicing
+    )
+)]
+
+use std::collections::HashMap;
+
+use super::image::Image;
+use super::{Notices, Result};
+use crate::{Inode, Map};
+
+mod bits;
+mod block;
+mod checkpoint;
+mod claims;
+mod crc;
+mod dentry;
+mod files;
+mod inode;
+mod journal;
+mod names;
+mod nat;
+mod node;
+mod orphans;
+mod recovery;
+mod scan;
+mod sit;
+mod superblock;
+mod tree;
+
+use checkpoint::Checkpoint;
+use claims::Claims;
+use inode::InodeRecord;
+use journal::Journals;
+use nat::Nat;
+use recovery::Recovery;
+use scan::{Scan, Scanner};
+use superblock::SuperBlock;
+
+/// Builds the map of a filesystem, as the next mount will find it: what fsync wrote after the last
+/// checkpoint is taken in. `start_sector` is where the filesystem begins on its disk; all sectors
+/// of the map count from there. What could not be resolved stands in [`Map::notices`], and its
+/// blocks are `unmapped` as far as the SIT says that they are in use.
+///
+/// Source: the kernel's `include/linux/f2fs_fs.h` and `fs/f2fs`.
+///
+/// # Errors
+/// No superblock or no checkpoint is sound, the image is shorter than the filesystem, or the
+/// layout is one that is not known: blocks that are not of 4 KB, or several devices.
+pub fn build(image: &Image, start_sector: u64) -> Result<Map> {
+    let notices = &mut Notices::default();
+    let sb = &SuperBlock::read(image, notices)?;
+    let sectors = sb.block_count.saturating_mul(block::SECTORS_PER_BLOCK);
+    if start_sector.checked_add(sectors).is_none() {
+        return Err(image.unsupported("start sector", format!("{start_sector} is too large")));
+    }
+    let cp = &Checkpoint::read(image, sb, notices)?;
+    let journals = &Journals::read(image, cp, notices)?;
+    let mut valid = sit::read(image, sb, cp, journals, notices)?;
+    let nat = Nat::read(image, sb, cp, journals, notices)?;
+    let recovery = &Recovery::read(image, sb, cp, &nat, notices);
+    let scan = Scan::default();
+    let scanner = Scanner {
+        image,
+        sb,
+        recovery,
+        valid: &mut valid,
+        notices,
+        scan,
+    };
+    let mut scan = scanner.read(&nat.into_disk_order());
+    tree::prune(&mut scan, notices);
+    let mut claims = Claims::new(sb, start_sector);
+    let directories = files::claim(sb, &mut scan, &mut claims, notices);
+    let mut inodes = inodes(&scan);
+    drop(scan);
+    names::link(
+        image,
+        sb,
+        directories,
+        &recovery.names,
+        &mut inodes,
+        notices,
+    );
+    orphans::note_nameless(image, sb, cp, &inodes, notices)?;
+    let extents = claims.into_extents(&valid, notices);
+    drop(valid);
+    let map = Map::new(start_sector, sectors, extents, inodes);
+    Ok(map.with_notices(std::mem::take(notices).into_lines()))
+}
+
+fn inodes(scan: &Scan) -> HashMap<u64, Inode> {
+    let numbered = |record: &InodeRecord| {
+        let inode = Inode {
+            generation: Some(record.i_generation),
+            ..Inode::default()
+        };
+        (record.ino.into(), inode)
+    };
+    scan.inodes.iter().map(numbered).collect()
+}

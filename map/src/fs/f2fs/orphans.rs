@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `struct f2fs_orphan_block`: deleted files that were still open. They have blocks, but no name.
+
+use std::collections::{HashMap, HashSet};
+
+use super::super::image::Image;
+use super::super::{Notices, Result};
+use super::block::{self, part, u32_of, u32s};
+use super::checkpoint::{Checkpoint, flag};
+use super::superblock::{SuperBlock, feature};
+use crate::Inode;
+
+const F2FS_ORPHANS_PER_BLOCK: usize = 1020;
+const ENTRY_COUNT: usize = 4088;
+
+/// Says how many files should have a name, and have none.
+pub fn note_nameless(
+    image: &Image,
+    sb: &SuperBlock,
+    cp: &Checkpoint,
+    inodes: &HashMap<u64, Inode>,
+    notices: &mut Notices,
+) -> Result<()> {
+    let mut expected = read(image, sb, cp)?;
+    if sb.has(feature::QUOTA_INO) {
+        expected.extend(sb.qf_ino);
+    }
+    let expected: HashSet<u64> = expected.into_iter().map(u64::from).collect();
+    let nameless = inodes
+        .iter()
+        .filter(|(ino, inode)| inode.names.is_empty() && !expected.contains(ino))
+        .map(|(ino, _)| *ino);
+    let (count, first) = nameless.fold((0usize, u64::MAX), |(count, first), ino| {
+        (count.saturating_add(1), first.min(ino))
+    });
+    if count > 0 {
+        notices.push(format!(
+            "{count} files, the first is inode {first}, have no name"
+        ));
+    }
+    Ok(())
+}
+
+/// The orphans' inode numbers, from the blocks between the checkpoint and its summaries.
+fn read(image: &Image, sb: &SuperBlock, cp: &Checkpoint) -> Result<Vec<u32>> {
+    let first = cp.start.saturating_add(1).saturating_add(sb.cp_payload);
+    let before = sb.cp_payload.saturating_add(1);
+    let blocks = cp.cp_pack_start_sum.saturating_sub(before);
+    if !cp.has(flag::ORPHAN_PRESENT) || blocks == 0 {
+        return Ok(Vec::new());
+    }
+    let buf = block::read(image, first, blocks, "orphans")?;
+    let mut orphans = Vec::new();
+    for nth in 0..blocks {
+        let block = block::nth(&buf, nth);
+        let count = block::index(u32_of(block, ENTRY_COUNT)).min(F2FS_ORPHANS_PER_BLOCK);
+        orphans.extend(u32s(part(block, 0, count.saturating_mul(4))));
+    }
+    Ok(orphans)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_block_counts_its_own() {
+        let mut bytes = vec![9; 1 << 21];
+        let at = 514 << 12;
+        bytes.resize(at, 0);
+        for (block, count) in [(0, 1020u32), (1, 3)] {
+            for n in 0..1020u32 {
+                bytes.extend((block * 2000 + n).to_le_bytes());
+            }
+            bytes.extend([0; 8]);
+            bytes.extend(count.to_le_bytes());
+            bytes.extend([0; 4]);
+        }
+        let len = u64::try_from(bytes.len()).expect("length");
+        let image = Image::new("x".as_ref(), len, bytes);
+        let cp = |flags| Checkpoint::for_tests(512, flags, 4);
+        let sb = SuperBlock::for_tests(1);
+        let orphans = read(&image, &sb, &cp(flag::ORPHAN_PRESENT)).expect("orphans");
+        assert_eq!(orphans.len(), 1023);
+        assert_eq!(orphans[1019..], [1019, 2000, 2001, 2002]);
+        assert!(read(&image, &sb, &cp(0)).expect("orphans").is_empty());
+    }
+}

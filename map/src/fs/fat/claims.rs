@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who claims which sectors, on the way to the map.
+
+use super::boot_record::BootRecord;
+use super::chain::Run;
+use crate::Extent;
+use crate::class::Kind;
+
+/// The claims so far. Clusters are claimed once only, by who has taken them.
+pub struct Claims<'a> {
+    boot: &'a BootRecord,
+    start_sector: u64,
+    extents: Vec<Extent>,
+}
+
+impl<'a> Claims<'a> {
+    /// No claims yet. The filesystem starts at `start_sector` of the disk, and its last sector
+    /// must have a number that fits 64 bits.
+    pub fn new(boot: &'a BootRecord, start_sector: u64) -> Claims<'a> {
+        Claims {
+            boot,
+            start_sector,
+            extents: Vec::new(),
+        }
+    }
+
+    /// Claims sectors of the filesystem's size for an inode, 0 for none. `file_offset` is in bytes.
+    pub fn sectors(
+        &mut self,
+        sectors: std::ops::Range<u64>,
+        kind: Kind,
+        inode: u64,
+        file_offset: Option<u64>,
+    ) {
+        let units = u64::from(self.boot.sector_size >> 9);
+        let length = sectors.end.saturating_sub(sectors.start);
+        if length > 0 {
+            self.extents.push(Extent {
+                sector: sectors
+                    .start
+                    .saturating_mul(units)
+                    .saturating_add(self.start_sector),
+                sectors: length.saturating_mul(units),
+                kind,
+                inode,
+                file_offset,
+            });
+        }
+    }
+
+    /// Claims clusters of an inode, 0 for none, without a place in its contents.
+    pub fn clusters(&mut self, run: Run, kind: Kind, inode: u64) {
+        self.run(run, kind, inode, None);
+    }
+
+    /// Claims the clusters of an inode's contents, in their order.
+    pub fn contents(&mut self, runs: &[Run], kind: Kind, inode: u64) {
+        let mut offset = 0u64;
+        for &run in runs {
+            self.run(run, kind, inode, Some(offset));
+            let bytes = u64::from(run.clusters).saturating_mul(self.boot.cluster_size().into());
+            offset = offset.saturating_add(bytes);
+        }
+    }
+
+    fn run(&mut self, run: Run, kind: Kind, inode: u64, file_offset: Option<u64>) {
+        let sectors = self.boot.sectors_of(run);
+        self.sectors(sectors, kind, inode, file_offset);
+    }
+
+    /// All claims, in the order in which they count.
+    pub fn into_extents(self) -> Vec<Extent> {
+        self.extents
+    }
+}

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! f2fs images by mkfs.f2fs and sload.f2fs, of files whose blocks say what they are.
+#![allow(dead_code, reason = "each test takes what it needs")]
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use mostrace_map::Map;
+use mostrace_map::fs::{Image, ReadAt, Result, f2fs};
+
+pub const BLOCK: usize = 4096;
+
+/// mkfs.f2fs, with all that it knows.
+pub const ALL_FEATURES: &str = "-O extra_attr,inode_checksum,sb_checksum,inode_crtime,compression,\
+    quota,project_quota,casefold,flexible_inline_xattr,lost_found,verity,encrypt -C utf8";
+
+/// A program; Debian has some in sbin only.
+pub fn tool(name: &str) -> Command {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut command = Command::new(name);
+    command.env("PATH", format!("{path}:/usr/sbin:/sbin"));
+    command
+}
+
+/// Says why a test is left out, where a tool is missing.
+pub fn have_tools() -> bool {
+    let missing = ["mkfs.f2fs", "sload.f2fs", "dump.f2fs", "fsck.f2fs"]
+        .into_iter()
+        .find(|name| tool(name).arg("-V").output().is_err());
+    if let Some(name) = missing {
+        eprintln!("skipped: {name} is not installed (f2fs-tools)");
+    }
+    missing.is_none()
+}
+
+/// Runs a command that must not fail. Returns its output.
+pub fn run(command: &mut Command) -> String {
+    let out = command.output().expect("start");
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    let error = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "{command:?}:\n{text}{error}");
+    text
+}
+
+/// An empty filesystem of so many megabytes; `options` as for mkfs.f2fs.
+pub fn mkfs(image: &Path, megabytes: u64, options: &str) {
+    let file = File::create(image).expect("image");
+    file.set_len(megabytes << 20).expect("size");
+    let options = options.split_whitespace();
+    run(tool("mkfs.f2fs")
+        .args(["-q", "-f"])
+        .args(options)
+        .arg(image));
+}
+
+/// Copies a tree into the filesystem; `options` as for sload.f2fs.
+pub fn sload(image: &Path, tree: &Path, options: &str) {
+    let options = options.split_whitespace();
+    // It exits with 1 where its last check finds what it then mends.
+    let out = tool("sload.f2fs")
+        .args(options)
+        .arg("-f")
+        .args([tree, image])
+        .output()
+        .expect("sload.f2fs");
+    let text = String::from_utf8_lossy(&out.stdout);
+    assert!(text.contains("Done"), "{text}");
+}
+
+/// mkfs, and sload of a tree that `fill` makes.
+pub fn filled(dir: &Path, megabytes: u64, options: &str, fill: impl FnOnce(&Path)) -> PathBuf {
+    let (image, tree) = (dir.join("image"), dir.join("tree"));
+    fs::create_dir(&tree).expect("tree");
+    fill(&tree);
+    mkfs(&image, megabytes, options);
+    sload(&image, &tree, "");
+    image
+}
+
+/// A file of so many blocks, each of which begins with the file's path in the tree and its number.
+pub fn marked(tree: &Path, name: impl AsRef<Path>, blocks: usize) {
+    let name = name.as_ref();
+    let mut bytes = Vec::with_capacity(blocks * BLOCK);
+    for nth in 0..blocks {
+        bytes.extend(mark(name.as_os_str().as_bytes(), nth));
+    }
+    let path = tree.join(name);
+    fs::create_dir_all(path.parent().expect("folder")).expect("folder");
+    fs::write(path, bytes).expect("file");
+}
+
+/// What the `nth` block of a file holds.
+pub fn mark(name: &[u8], nth: usize) -> Vec<u8> {
+    let mut block = b"MARK /".to_vec();
+    block.extend(name);
+    block.extend(format!("\0{nth}\0").bytes());
+    block.resize(BLOCK, 0x5a);
+    block
+}
+
+/// Path and number of a block by [`mark`].
+pub fn marked_as(block: &[u8]) -> Option<(Vec<u8>, u64)> {
+    let mut parts = block.strip_prefix(b"MARK ")?.split(|byte| *byte == 0);
+    let name = parts.next()?.to_vec();
+    let nth = std::str::from_utf8(parts.next()?).ok()?.parse().ok()?;
+    Some((name, nth))
+}
+
+/// A few small files.
+pub fn fill_little(tree: &Path) {
+    let write = |name: &str, bytes: &[u8]| fs::write(tree.join(name), bytes).expect("file");
+    write("empty", b"");
+    write("inline", &[b'i'; 100]);
+    for (name, blocks) in [("one", 1), ("two", 2), ("many", 40), ("dir/direct", 930)] {
+        marked(tree, name, blocks);
+    }
+    symlink("one", tree.join("short_link")).expect("link");
+    symlink("l".repeat(3900), tree.join("long_link")).expect("link");
+    fs::hard_link(tree.join("many"), tree.join("dir/hard link to many")).expect("link");
+}
+
+/// Every kind of file that sload.f2fs makes.
+pub fn fill(tree: &Path) {
+    fill_little(tree);
+    for (name, blocks) in [
+        // Just in the inode, one more; the first indirect node, and into its second child.
+        ("edge", 923 - 50 - 9),
+        ("indirect", 923 + 2 * 1018 + 1100),
+    ] {
+        marked(tree, name, blocks);
+    }
+    let sparse = File::create(tree.join("sparse")).expect("file");
+    for nth in [3, 700, 1500, 2500] {
+        let at = u64::try_from(nth * BLOCK).expect("offset");
+        sparse
+            .write_all_at(&mark(b"sparse", nth), at)
+            .expect("write");
+    }
+    let mut deep = PathBuf::from("deep");
+    for level in 0..20 {
+        deep.push(format!("level_{level}"));
+    }
+    marked(tree, deep.join("bottom"), 3);
+    for n in 0..600 {
+        marked(tree, format!("dir/a file in a directory, {n}"), n % 3);
+    }
+    let name = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
+    marked(tree, Path::new("names").join(name(&[b'n'; 255])), 2);
+    marked(
+        tree,
+        Path::new("names").join(name(b"\xff\xfe not UTF-8 \x80")),
+        2,
+    );
+    marked(
+        tree,
+        Path::new("names").join(name(b"new\nline, and a \\ backslash")),
+        2,
+    );
+    fs::create_dir(tree.join("empty_dir")).expect("folder");
+}
+
+/// The map of an image file, from sector 0.
+pub fn map(image: &Path) -> Map {
+    f2fs::build(&Image::open(image).expect("open"), 0).expect("map")
+}
+
+/// A scratch folder.
+pub fn scratch() -> tempfile::TempDir {
+    tempfile::tempdir().expect("scratch folder")
+}
+
+/// A map without notices that covers the filesystem.
+pub fn sound_map(image: &Path) -> Map {
+    let map = map(image);
+    assert_eq!(map.notices(), [""; 0]);
+    assert!(
+        map.extents()
+            .windows(2)
+            .all(|pair| pair[0].end() == pair[1].sector)
+    );
+    let end = map.extents().last().expect("extent").end();
+    assert_eq!(end * 512, fs::metadata(image).expect("image").len());
+    map
+}
+
+/// The map covers the filesystem, block by block.
+pub fn conserves(map: &Map, bytes: u64) -> bool {
+    let extents = map.extents();
+    extents.first().is_some_and(|first| first.sector == 0)
+        && extents
+            .windows(2)
+            .all(|pair| pair[0].end() == pair[1].sector)
+        && extents.last().is_some_and(|last| last.end() * 512 <= bytes)
+        && extents
+            .iter()
+            .all(|e| e.sectors > 0 && e.sector % 8 == 0 && e.sectors % 8 == 0)
+}
+
+/// The first inode of this path.
+pub fn inode_at(map: &Map, path: &[u8]) -> u64 {
+    let mut inodes = map.extents().iter().map(|extent| extent.inode);
+    inodes
+        .find(|&inode| map.paths(inode).iter().any(|p| p == path))
+        .expect("inode")
+}
+
+/// What an error says behind the name of the image.
+pub fn line(image: &Sparse, error: &mostrace_map::fs::Error) -> String {
+    let line = error.to_string();
+    assert!(!line.contains('\n'), "{line}");
+    line.strip_prefix(&format!("{}: ", image.path.display()))
+        .expect("the file's name")
+        .to_owned()
+}
+
+/// Overwrites bytes of an image file.
+pub fn patch(image: &Path, offset: u64, bytes: &[u8]) {
+    let file = File::options().write(true).open(image).expect("image");
+    file.write_all_at(bytes, offset).expect("patch");
+}
+
+/// An image in memory that holds the blocks other than zeros, and what lies over them.
+#[derive(Clone, Default)]
+pub struct Sparse {
+    blocks: std::sync::Arc<std::collections::HashMap<u64, Box<[u8]>>>,
+    pub over: std::collections::BTreeMap<u64, Box<[u8]>>,
+    pub bytes: u64,
+    pub path: PathBuf,
+}
+
+impl Sparse {
+    pub fn load(path: &Path) -> Sparse {
+        let file = File::open(path).expect("image");
+        let bytes = file.metadata().expect("length").len();
+        let mut blocks = std::collections::HashMap::new();
+        let mut block = [0; BLOCK];
+        for nth in 0..bytes / BLOCK as u64 {
+            FileExt::read_exact_at(&file, &mut block, nth * BLOCK as u64).expect("read");
+            if block != [0; BLOCK] {
+                blocks.insert(nth, block.into());
+            }
+        }
+        let (blocks, path) = (blocks.into(), path.to_owned());
+        Sparse {
+            blocks,
+            over: Default::default(),
+            bytes,
+            path,
+        }
+    }
+
+    /// A block, as it is now.
+    pub fn block(&self, nth: u64) -> Vec<u8> {
+        let here = self.over.get(&nth).or_else(|| self.blocks.get(&nth));
+        here.map_or_else(|| vec![0; BLOCK], |block| block.to_vec())
+    }
+
+    /// The blocks that are not zeros.
+    pub fn used(&self) -> Vec<u64> {
+        let mut used: Vec<_> = self.blocks.keys().copied().collect();
+        used.sort_unstable();
+        used
+    }
+
+    /// Changes a block.
+    pub fn change(&mut self, nth: u64, change: impl FnOnce(&mut [u8])) {
+        let mut block = self.block(nth);
+        change(&mut block);
+        self.over.insert(nth, block.into());
+    }
+
+    pub fn build(&self) -> Result<Map> {
+        f2fs::build(&Image::new(&self.path, self.bytes, self.clone()), 0)
+    }
+}
+
+impl ReadAt for Sparse {
+    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        let mut at = 0;
+        while at < buf.len() {
+            let from = offset + at as u64;
+            let (nth, skip) = (from / BLOCK as u64, (from % BLOCK as u64) as usize);
+            let len = (BLOCK - skip).min(buf.len() - at);
+            let part = &mut buf[at..at + len];
+            match self.over.get(&nth).or_else(|| self.blocks.get(&nth)) {
+                Some(block) => part.copy_from_slice(&block[skip..skip + len]),
+                None => part.fill(0),
+            }
+            at += len;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Damaged and foreign images: one clear error or a map with notices, never a panic or a hang.
+
+#[path = "common/ext4_images.rs"]
+mod images;
+#[path = "common/ext4_oracles.rs"]
+mod oracles;
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use mostrace_map::class::Kind;
+use mostrace_map::fs::{Error, ext4};
+use mostrace_map::{Extent, Map};
+use proptest::prelude::*;
+
+fn scratch() -> tempfile::TempDir {
+    tempfile::tempdir().expect("scratch folder")
+}
+
+fn sound(dir: &Path, options: &str) -> PathBuf {
+    let (image, tree) = (dir.join("image"), dir.join("tree"));
+    fs::create_dir(&tree).expect("tree");
+    images::fill(&tree);
+    images::mke2fs(&image, options, 12, Some(&tree));
+    image
+}
+
+/// The error's line; it must name the file.
+fn line(image: &Path, error: &Error) -> String {
+    let line = error.to_string();
+    assert!(!line.contains('\n'), "{line}");
+    line.strip_prefix(&format!("{}: ", image.display()))
+        .expect("the file's name")
+        .to_owned()
+}
+
+#[test]
+fn what_is_no_filesystem_is_told_apart() {
+    let dir = scratch();
+    let image = dir.path().join("image");
+    let build = || ext4::build(&image, 0).expect_err("an error");
+
+    assert!(matches!(build(), Error::Io { .. }));
+    assert!(line(&image, &build()).starts_with("open: No such file"));
+
+    fs::write(&image, b"").expect("empty");
+    assert!(matches!(build(), Error::Corrupt { .. }));
+    assert_eq!(
+        line(&image, &build()),
+        "superblock: at byte 1024, but the image ends at byte 0"
+    );
+
+    fs::write(&image, [0x5a; 1 << 16]).expect("garbage");
+    assert!(matches!(build(), Error::Corrupt { .. }));
+    assert!(line(&image, &build()).starts_with("superblock: not an ext2, ext3 or ext4 filesystem"));
+
+    images::mke2fs(&image, "-O journal_dev -b 4096", 16, None);
+    assert!(matches!(build(), Error::Unsupported { .. }));
+    assert!(line(&image, &build()).contains("external journal device"));
+
+    images::mke2fs(&image, "-t ext4 -b 1024", 16, None);
+    images::patch(&image, 1024 + 0x60 + 3, &[0x80]);
+    assert!(matches!(build(), Error::Unsupported { .. }));
+    assert!(line(&image, &build()).contains("incompatible feature bits 0x80000000"));
+
+    let error = ext4::build(dir.path(), 0).expect_err("a folder");
+    assert!(line(dir.path(), &error).starts_with("open: neither an image file nor"));
+}
+
+#[test]
+fn an_impossible_superblock_is_corrupt() {
+    let dir = scratch();
+    let image = dir.path().join("image");
+    for (offset, bytes, says) in [
+        (0x18, &[9u8, 0, 0, 0][..], "size out of range"),
+        (0x20, &[0, 0, 0, 0], "out of range"),
+        (0x20, &[0xff; 4], "blocks in a group"),
+        (0x28, &[0, 0, 0, 0], "0 inodes in a group"),
+        (0x58, &[3, 0], "inodes of 3 bytes"),
+        (0xfe, &[7, 0], "group descriptors of 7 bytes"),
+        (0x00, &[1, 2, 3, 4], "inodes, but its groups have"),
+        (0x04, &[0, 0, 0, 0], "size out of range"),
+    ] {
+        images::mke2fs(&image, "-t ext4 -b 1024", 16, None);
+        images::patch(&image, 1024 + offset, bytes);
+        let error = ext4::build(&image, 0).expect_err(says);
+        assert!(matches!(error, Error::Corrupt { .. }), "{error}");
+        let line = line(&image, &error);
+        assert!(
+            line.starts_with("superblock: ") && line.contains(says),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn a_start_beyond_all_sectors_is_an_error() {
+    let dir = scratch();
+    let image = dir.path().join("image");
+    images::mke2fs(&image, "-t ext4", 8, None);
+    let error = ext4::build(&image, u64::MAX - 5).expect_err("too far");
+    assert!(line(&image, &error).starts_with("start sector: "));
+    assert!(ext4::build(&image, u64::MAX - (8 << 11)).is_ok());
+}
+
+#[test]
+fn an_image_cut_short_gives_what_is_left() {
+    let dir = scratch();
+    let image = sound(dir.path(), "-t ext4 -b 1024");
+    let file = File::options().write(true).open(&image).expect("image");
+    file.set_len(10 << 20).expect("cut");
+    let map = ext4::build(&image, 0).expect("map");
+    assert!(
+        map.notices()
+            .iter()
+            .any(|line| line.starts_with("the image ends at byte 10485760"))
+    );
+    assert!(
+        map.extents()
+            .iter()
+            .any(|extent| extent.kind == Kind::Regular)
+    );
+    file.set_len(2000).expect("cut");
+    let error = ext4::build(&image, 0).expect_err("no descriptors");
+    assert!(line(&image, &error).starts_with("superblock: at byte 1024, but the image ends"));
+}
+
+/// Where an inode lies in the image.
+fn byte_of_inode(image: &Path, inode: u64) -> u64 {
+    let said = oracles::ask(image, &format!("imap <{inode}>"));
+    let (_, place) = said.split_once("located at block ").expect("imap");
+    let (block, offset) = place.trim().split_once(", offset 0x").expect("imap");
+    block.parse::<u64>().expect("block") * 1024 + u64::from_str_radix(offset, 16).expect("offset")
+}
+
+fn sectors(map: &Map, what: impl Fn(&Extent) -> bool) -> u64 {
+    map.extents()
+        .iter()
+        .filter(|extent| what(extent))
+        .map(|extent| extent.sectors)
+        .sum()
+}
+
+#[test]
+fn a_damaged_inode_costs_its_own_blocks_only() {
+    for options in ["-t ext4 -b 1024", "-t ext4 -b 1024 -O ^metadata_csum"] {
+        let dir = scratch();
+        let image = sound(dir.path(), options);
+        let before = ext4::build(&image, 0).expect("map");
+        let inode = oracles::inode_of(&image, "/fragmented");
+        let lost = sectors(&before, |extent| extent.inode == inode);
+        // eh_depth: a tree far deeper than its blocks say.
+        images::patch(&image, byte_of_inode(&image, inode) + 0x28 + 6, &[4]);
+        let after = ext4::build(&image, 0).expect("map");
+        let notice = format!("inode {inode}: ");
+        assert!(
+            after.notices().iter().all(|line| line.starts_with(&notice)),
+            "{:?}",
+            after.notices()
+        );
+        assert_ne!(after.notices().len(), 0);
+        let others = |extent: &Extent| ![0, inode].contains(&extent.inode);
+        assert_eq!(sectors(&after, others), sectors(&before, others));
+        // What is left without an owner is allocated still; the boot block always is unmapped.
+        let unmapped = sectors(&after, |extent| extent.kind == Kind::Unmapped) - 2;
+        assert!(unmapped > 0 && unmapped <= lost, "{unmapped} of {lost}");
+    }
+}
+
+#[test]
+fn indirect_blocks_that_bite_their_tail_come_to_an_end() {
+    let dir = scratch();
+    let image = sound(dir.path(), "-t ext2 -b 1024");
+    let map = ext4::build(&image, 0).expect("map");
+    let inode = oracles::inode_of(&image, "/big");
+    let is_tree = |extent: &&Extent| extent.inode == inode && extent.kind == Kind::ExtentTree;
+    let tree = map.extents().iter().find(is_tree).expect("tree").sector / 2;
+    let itself: Vec<u8> = std::iter::repeat_n((tree as u32).to_le_bytes(), 256)
+        .flatten()
+        .collect();
+    images::patch(&image, tree * 1024, &itself);
+    // The triple indirect block is that block too: 16 million references.
+    images::patch(
+        &image,
+        byte_of_inode(&image, inode) + 0x28 + 14 * 4,
+        &itself[..4],
+    );
+    let begun = Instant::now();
+    let map = ext4::build(&image, 0).expect("map");
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    let notice = format!("inode {inode}: debugfs gave an endless answer, its blocks are unmapped");
+    assert_eq!(map.notices(), [notice]);
+    assert!(map.path(inode).is_some());
+}
+
+#[test]
+fn directories_that_hold_each_other_come_to_an_end() {
+    let dir = scratch();
+    let image = sound(dir.path(), "-t ext4 -b 1024 -O ^metadata_csum");
+    for request in [
+        "link /deep /deep/level_0/up",
+        "link /deep/level_0 /names/again",
+    ] {
+        images::run(
+            images::tool("debugfs")
+                .args(["-w", "-R", request])
+                .arg(&image),
+        );
+    }
+    let map = ext4::build(&image, 0).expect("map");
+    let inode = oracles::inode_of(&image, "/deep");
+    assert_eq!(map.paths(inode), [b"/deep"]);
+    assert!(
+        map.notices()
+            .iter()
+            .any(|line| line.contains("a directory with two names"))
+    );
+}
+
+/// Flips bytes, builds, and puts them back. The map must cover the filesystem, come what may.
+fn flip(image: &Path, flips: &[(u32, u8)]) -> Result<(), TestCaseError> {
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .open(image)
+        .expect("image");
+    let mut undo = Vec::new();
+    for &(offset, mask) in flips {
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, offset.into()).expect("read");
+        undo.push((offset, byte));
+        file.write_all_at(&[byte[0] ^ mask], offset.into())
+            .expect("write");
+    }
+    let begun = Instant::now();
+    let built = ext4::build(image, 0);
+    for &(offset, byte) in undo.iter().rev() {
+        file.write_all_at(&byte, offset.into()).expect("undo");
+    }
+    prop_assert!(begun.elapsed() < Duration::from_secs(100), "too slow");
+    match built {
+        Ok(map) => {
+            prop_assert!(
+                map.extents()
+                    .windows(2)
+                    .all(|pair| pair[0].end() == pair[1].sector)
+            );
+            for inode in 1..3000 {
+                prop_assert!(map.paths(inode).iter().all(|path| path.starts_with(b"/")));
+            }
+        }
+        Err(error) => prop_assert!(!line(image, &error).is_empty()),
+    }
+    Ok(())
+}
+
+/// Random damage, most of it where the metadata lies; again and again over one image.
+fn flips(options: &str) {
+    let dir = scratch();
+    let image = sound(dir.path(), options);
+    let near = prop_oneof![
+        1024u32..2048,
+        2048u32..6 << 10,
+        0u32..1 << 20,
+        0u32..12 << 20
+    ];
+    let flips = prop::collection::vec((near, 1u8..), 1..300);
+    let config = ProptestConfig {
+        cases: 40,
+        failure_persistence: None,
+        max_shrink_iters: 50,
+        ..ProptestConfig::default()
+    };
+    let mut runner = proptest::test_runner::TestRunner::new(config);
+    runner
+        .run(&flips, |flips| flip(&image, &flips))
+        .unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn flipped_bytes_with_checksums() {
+    flips("-t ext4 -b 1024");
+}
+
+#[test]
+fn flipped_bytes_without_checksums() {
+    flips("-t ext4 -b 1024 -O ^metadata_csum,^uninit_bg,inline_data");
+}
+
+#[test]
+fn flipped_bytes_of_indirect_blocks() {
+    flips("-t ext3 -b 1024");
+}

@@ -1,0 +1,484 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The ext4 map against debugfs's icheck, testb and ncheck, dumpe2fs, the kernel's FIEMAP and
+//! its directory walk: every block and every name of every image.
+
+#[path = "common/ext4_images.rs"]
+mod images;
+#[path = "common/ext4_oracles.rs"]
+mod oracles;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use images::{Mount, Seen};
+use mostrace_map::class::Kind;
+use mostrace_map::fs::ext4;
+use mostrace_map::{Extent, Map};
+
+/// The first sector of the partition that the images stand for.
+const START: u64 = 2048;
+
+/// How an image gets its contents.
+#[derive(Clone, Copy, PartialEq)]
+enum Fill {
+    /// By the kernel, over a loop mount.
+    Mounted,
+    /// By mke2fs: where the kernel refuses, or takes long, to mount.
+    Unmounted,
+}
+use Fill::{Mounted, Unmounted};
+
+macro_rules! cases {
+    ($($name:ident: $options:literal, $mib:literal MiB, $fill:ident;)+) => {
+        $(#[test] fn $name() { check(stringify!($name), $options, $mib, $fill); })+
+    };
+}
+
+cases! {
+    blocks_4k:      "-t ext4 -b 4096", 32 MiB, Mounted;
+    blocks_2k:      "-t ext4 -b 2048", 24 MiB, Mounted;
+    blocks_1k:      "-t ext4 -b 1024", 16 MiB, Mounted;
+    blocks_64k:     "-t ext4 -b 65536", 64 MiB, Unmounted;
+    no_flex_bg:     "-t ext4 -b 1024 -O ^flex_bg", 20 MiB, Mounted;
+    small_groups:   "-t ext4 -b 1024 -g 256 -O ^resize_inode", 16 MiB, Mounted;
+    meta_bg:        "-t ext4 -b 1024 -g 256 -O meta_bg,^resize_inode", 16 MiB, Mounted;
+    meta_bg_32bit:  "-t ext4 -b 1024 -O meta_bg,^resize_inode,^64bit,^flex_bg", 20 MiB, Mounted;
+    no_64bit:       "-t ext4 -b 1024 -O ^64bit", 16 MiB, Mounted;
+    csum_off:       "-t ext4 -b 1024 -O ^metadata_csum,uninit_bg", 20 MiB, Mounted;
+    all_csum_off:   "-t ext4 -b 1024 -O ^metadata_csum,^uninit_bg", 20 MiB, Mounted;
+    sparse_super2:  "-t ext4 -b 1024 -O sparse_super2,^resize_inode", 40 MiB, Mounted;
+    no_sparse:      "-t ext4 -b 1024 -O ^sparse_super,^resize_inode", 40 MiB, Mounted;
+    no_resize:      "-t ext4 -b 1024 -O ^resize_inode", 20 MiB, Mounted;
+    inline_data:    "-t ext4 -b 1024 -I 512 -O inline_data", 16 MiB, Mounted;
+    inline_256:     "-t ext4 -b 4096 -I 256 -O inline_data", 24 MiB, Mounted;
+    bigalloc:       "-t ext4 -b 1024 -O bigalloc -C 8192", 24 MiB, Mounted;
+    bigalloc_4k:    "-t ext4 -b 4096 -O bigalloc -C 16384", 48 MiB, Mounted;
+    lazy_init:      "-t ext4 -b 1024 -E lazy_itable_init=1,lazy_journal_init=1", 20 MiB, Mounted;
+    packed_meta:    "-t ext4 -b 1024 -E packed_meta_blocks=1", 20 MiB, Mounted;
+    inodes_128:     "-t ext4 -b 1024 -I 128 -N 5000", 16 MiB, Mounted;
+    no_journal:     "-t ext4 -b 1024 -O ^has_journal", 16 MiB, Mounted;
+    fast_commit:    "-t ext4 -b 1024 -O fast_commit", 24 MiB, Mounted;
+    orphan_file:    "-t ext4 -b 1024 -O orphan_file", 16 MiB, Mounted;
+    ea_inode:       "-t ext4 -b 1024 -O ea_inode", 16 MiB, Mounted;
+    casefold:       "-t ext4 -b 1024 -O casefold", 16 MiB, Unmounted;
+    mmp:            "-t ext4 -b 1024 -O mmp", 16 MiB, Unmounted;
+    quota:          "-t ext4 -b 1024 -O quota,project", 16 MiB, Unmounted;
+    ext3_1k:        "-t ext3 -b 1024", 16 MiB, Mounted;
+    ext3_4k:        "-t ext3 -b 4096", 32 MiB, Mounted;
+    ext2_1k:        "-t ext2 -b 1024", 16 MiB, Mounted;
+    ext2_2k:        "-t ext2 -b 2048 -I 128", 24 MiB, Mounted;
+    ext2_rev_0:     "-t ext2 -r 0 -b 1024", 16 MiB, Mounted;
+}
+
+/// Makes one image and holds its map against everything that others say about it.
+fn check(name: &str, options: &str, mib: u64, fill: Fill) {
+    let scratch = tempfile::tempdir().expect("scratch folder");
+    let image = &scratch.path().join("image");
+    let seen = make(image, options, mib, fill, scratch.path());
+    let map = ext4::build(image, START).unwrap_or_else(|error| panic!("{name}: {error}"));
+    assert_eq!(map.notices(), [""; 0], "{name}");
+
+    let dump = oracles::Dump::new(image);
+    let blocks = Blocks::new(&map, &dump);
+    compare_owners(name, image, &blocks, options.contains("bigalloc"));
+    compare_layout(name, &dump, &blocks);
+    compare_journal(name, &dump, &blocks);
+    let fragmented = oracles::inode_of(image, "/fragmented");
+    let tree = |(_, o): &(u64, &Extent)| o.kind == Kind::ExtentTree && o.inode == fragmented;
+    assert!(
+        blocks.iter().any(|block| tree(&block)) || blocks.size == 65536,
+        "{name}: no tree"
+    );
+    compare_ncheck(name, image, &map);
+    if let Some((seen, fiemap)) = seen {
+        compare_contents(name, &map, &seen, &fiemap, &blocks);
+    }
+    let snapshot = &scratch.path().join("snapshot");
+    oracles::e2image(image, snapshot);
+    let from_snapshot = ext4::build(snapshot, START).expect("map of the snapshot");
+    assert_eq!(from_snapshot.extents(), map.extents(), "{name}: e2image -r");
+}
+
+type Contents = (Vec<Seen>, BTreeMap<u64, BTreeMap<u64, u64>>);
+
+/// Makes and fills an image; returns what the kernel saw in it, where it was mounted.
+fn make(image: &Path, options: &str, mib: u64, fill: Fill, scratch: &Path) -> Option<Contents> {
+    let mut contents = None;
+    if fill == Mounted {
+        images::mke2fs(image, options, mib, None);
+        if let Some(mount) = Mount::new(image, &scratch.join("mnt")) {
+            images::fill(&mount.dir);
+            mount.sync();
+            let seen = images::walk(&mount.dir);
+            let block_size = oracles::Dump::new(image)
+                .number("Block size:")
+                .expect("size");
+            let fiemap = oracles::fiemap(&seen, block_size);
+            contents = Some((seen, fiemap));
+        }
+    }
+    if contents.is_none() {
+        let tree = scratch.join("tree");
+        std::fs::create_dir(&tree).expect("tree");
+        images::fill(&tree);
+        images::mke2fs(image, options, mib, Some(&tree));
+    }
+    if !options.contains("-r 0") {
+        let bytes = if options.contains("ea_inode") {
+            5000
+        } else {
+            700
+        };
+        images::add_xattr(image, "/plain/file_5", bytes, scratch);
+    }
+    contents
+}
+
+/// The map, block by block.
+struct Blocks {
+    size: u64,
+    owners: Vec<Extent>,
+}
+
+impl Blocks {
+    fn new(map: &Map, dump: &oracles::Dump) -> Blocks {
+        let size = dump.number("Block size:").expect("block size");
+        let count = dump.number("Block count:").expect("block count");
+        let per_block = size / 512;
+        let owner = |block: u64| {
+            let pieces: Vec<_> = map.pieces(START + block * per_block, per_block).collect();
+            assert_eq!(
+                pieces.len(),
+                1,
+                "block {block} has several owners: {pieces:?}"
+            );
+            pieces[0]
+        };
+        let extents = map.extents();
+        assert_eq!(extents.first().map(|first| first.sector), Some(START));
+        assert_eq!(
+            extents.last().map(Extent::end),
+            Some(START + count * per_block)
+        );
+        Blocks {
+            size,
+            owners: (0..count).map(owner).collect(),
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (u64, &Extent)> {
+        (0..).zip(&self.owners)
+    }
+}
+
+/// icheck names the inode of each block; testb says whether it is allocated.
+fn compare_owners(name: &str, image: &Path, blocks: &Blocks, bigalloc: bool) {
+    let count = blocks.owners.len() as u64;
+    let inodes = oracles::icheck(image, count);
+    let in_use = oracles::testb(image, count);
+    for (block, owner) in blocks.iter() {
+        let at = block as usize;
+        assert_eq!(
+            owner.inode, inodes[at],
+            "{name}: icheck of block {block}: {owner:?}"
+        );
+        assert_eq!(
+            owner.kind != Kind::Free,
+            in_use[at],
+            "{name}: testb of block {block}: {owner:?}"
+        );
+        // Only the unused rest of a cluster, and the boot block, are allocated to nobody.
+        let nobodys = bigalloc || (block == 0 && blocks.size == 1024);
+        assert!(
+            owner.kind != Kind::Unmapped || nobodys,
+            "{name}: block {block} has no owner"
+        );
+    }
+}
+
+/// dumpe2fs lists each group's own blocks.
+fn compare_layout(name: &str, dump: &oracles::Dump, blocks: &Blocks) {
+    use Kind::*;
+    let own = [
+        Superblock,
+        GroupDesc,
+        BlockBitmap,
+        InodeBitmap,
+        InodeTable,
+        Mmp,
+    ];
+    let layout =
+        |(block, owner): (u64, &Extent)| own.contains(&owner.kind).then_some((block, owner.kind));
+    let found: BTreeMap<u64, Kind> = blocks.iter().filter_map(layout).collect();
+    assert_eq!(found, dump.layout(), "{name}: dumpe2fs");
+}
+
+/// The journal's superblock comes first, the fast-commit area last.
+fn compare_journal(name: &str, dump: &oracles::Dump, blocks: &Blocks) {
+    let of = |kind| {
+        blocks
+            .iter()
+            .filter(move |(_, o)| o.kind == kind)
+            .map(|(_, o)| o.file_offset.unwrap())
+    };
+    let Some(length) = dump.number("Total journal blocks:") else {
+        assert_eq!(
+            of(Kind::Jbd2Superblock)
+                .chain(of(Kind::JournalBlock))
+                .count(),
+            0,
+            "{name}"
+        );
+        return;
+    };
+    let fast = dump.number("Fast commit length:").unwrap_or(0);
+    let offsets = |range: std::ops::Range<u64>| range.map(|n| n * blocks.size).collect::<Vec<_>>();
+    let sorted = |kind| {
+        of(kind)
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(sorted(Kind::Jbd2Superblock), [0], "{name}");
+    assert_eq!(
+        sorted(Kind::JournalBlock),
+        offsets(1..length - fast),
+        "{name}: fast commits {fast}"
+    );
+    assert_eq!(
+        sorted(Kind::FastCommit),
+        offsets(length - fast..length),
+        "{name}"
+    );
+}
+
+/// ncheck's output is our names, no byte more or less.
+fn compare_ncheck(name: &str, image: &Path, map: &Map) {
+    let numbers: Vec<u64> = (3..6000)
+        .filter(|&number| map.inode(number).is_some())
+        .collect();
+    let said = oracles::ncheck(image, &numbers);
+    let mut length = 0;
+    for &number in &numbers {
+        for path in map.paths(number) {
+            let record = [format!("{number}\t").as_bytes(), &as_ncheck(&path), b"\n"].concat();
+            let shown = String::from_utf8_lossy(&record).into_owned();
+            assert!(
+                oracles::find(&said, &record).is_some(),
+                "{name}: ncheck lacks {shown:?}"
+            );
+            length += record.len();
+        }
+    }
+    assert_eq!(length, said.len(), "{name}: ncheck says more");
+}
+
+/// A path in ncheck's way: `//name` in the root, and no more than the last 33 parts.
+fn as_ncheck(path: &[u8]) -> Vec<u8> {
+    let slashes: Vec<usize> = (0..path.len()).filter(|&at| path[at] == b'/').collect();
+    match slashes.len() {
+        1 => [b"/", path].concat(),
+        0..=33 => path.to_vec(),
+        parts => [b"...", &path[slashes[parts - 33]..]].concat(),
+    }
+}
+
+/// The kernel's own walk and FIEMAP: names, kinds, and the place of every block in its file.
+fn compare_contents(
+    name: &str,
+    map: &Map,
+    seen: &[Seen],
+    fiemap: &BTreeMap<u64, BTreeMap<u64, u64>>,
+    blocks: &Blocks,
+) {
+    let mut paths: BTreeMap<u64, BTreeSet<Vec<u8>>> = BTreeMap::new();
+    for entry in seen {
+        paths
+            .entry(entry.inode)
+            .or_default()
+            .insert(entry.path.clone());
+    }
+    for (&inode, paths) in &paths {
+        let ours: BTreeSet<_> = map.paths(inode).into_iter().collect();
+        assert_eq!(&ours, paths, "{name}: paths of inode {inode}");
+        assert!(map.path(inode).is_some_and(|path| paths.contains(&path)));
+    }
+    let mut found: BTreeMap<u64, BTreeMap<u64, u64>> = fiemap
+        .keys()
+        .map(|&inode| (inode, BTreeMap::new()))
+        .collect();
+    for (block, owner) in blocks.iter() {
+        if let (Kind::Regular | Kind::Directory, Some(map)) =
+            (owner.kind, found.get_mut(&owner.inode))
+        {
+            map.insert(block, owner.file_offset.expect("offset") / blocks.size);
+        }
+    }
+    assert_eq!(&found, fiemap, "{name}: FIEMAP");
+    let types: BTreeMap<u64, _> = seen
+        .iter()
+        .map(|seen| (seen.inode, seen.file_type))
+        .collect();
+    for (block, owner) in blocks.iter() {
+        let Some(file_type) = types.get(&owner.inode) else {
+            continue;
+        };
+        let fits = match owner.kind {
+            Kind::Regular => file_type.is_file(),
+            Kind::Directory => file_type.is_dir(),
+            Kind::Symlink => file_type.is_symlink(),
+            kind => [Kind::ExtentTree, Kind::Xattr].contains(&kind),
+        };
+        assert!(fits, "{name}: block {block} of {file_type:?}: {owner:?}");
+    }
+}
+
+#[test]
+fn every_kind_is_somewhere() {
+    let scratch = tempfile::tempdir().expect("scratch folder");
+    let image = &scratch.path().join("image");
+    make(
+        image,
+        "-t ext4 -b 1024 -O mmp,quota,orphan_file,fast_commit",
+        32,
+        Unmounted,
+        scratch.path(),
+    );
+    let map = ext4::build(image, START).expect("map");
+    let found: BTreeSet<Kind> = map.extents().iter().map(|extent| extent.kind).collect();
+    use Kind::*;
+    // The journal's inside is opened elsewhere.
+    let inside = [Descriptor, MetadataCopy, DataCopy, Commit, Revoke];
+    let of_f2fs = [Checkpoint, Sit, Nat, Ssa];
+    let of_fat = [BootRecord, Fsinfo, Fat];
+    let others = [&inside[..], &of_f2fs, &of_fat].concat();
+    let all = Kind::ALL
+        .iter()
+        .copied()
+        .filter(|kind| !others.contains(kind) && !kind.is_node());
+    assert_eq!(found, all.collect());
+    let xattr = map
+        .extents()
+        .iter()
+        .find(|extent| extent.kind == Xattr)
+        .expect("xattr");
+    let acl = oracles::ask(image, "stat /plain/file_5");
+    assert!(
+        acl.contains(&format!("File ACL: {}\n", (xattr.sector - START) / 2)),
+        "{acl}"
+    );
+}
+
+#[test]
+fn an_open_unlinked_file_keeps_its_blocks_and_has_no_name() {
+    let scratch = tempfile::tempdir().expect("scratch folder");
+    let (image, snapshot) = (
+        scratch.path().join("image"),
+        scratch.path().join("snapshot"),
+    );
+    images::mke2fs(&image, "-t ext4 -b 1024", 16, None);
+    let Some(mount) = Mount::new(&image, &scratch.path().join("mnt")) else {
+        return;
+    };
+    let path = mount.dir.join("gone");
+    std::fs::write(&path, [1; 10_000]).expect("write");
+    let open = std::fs::File::open(&path).expect("open");
+    mount.sync();
+    let number = std::os::unix::fs::MetadataExt::ino(&open.metadata().expect("metadata"));
+    std::fs::remove_file(&path).expect("remove");
+    mount.sync();
+    let device = images::run(
+        images::tool("findmnt")
+            .args(["-no", "SOURCE"])
+            .arg(&mount.dir),
+    );
+    let device = String::from_utf8_lossy(&device).trim().to_owned();
+    oracles::e2image(Path::new(&device), &snapshot);
+    let map = ext4::build(&snapshot, START).expect("map");
+    let sectors = map
+        .extents()
+        .iter()
+        .filter(|e| e.inode == number && e.kind == Kind::Regular);
+    assert_eq!(sectors.map(|extent| extent.sectors).sum::<u64>(), 20);
+    assert_eq!((map.path(number), map.paths(number).len()), (None, 0));
+    // The same straight from the mounted device.
+    let live = ext4::build(Path::new(&device), START).expect("map of the device");
+    assert_eq!(live.extents(), map.extents());
+    drop(open);
+}
+
+#[test]
+fn bad_blocks_belong_to_their_inode_and_hold_nothing() {
+    let scratch = tempfile::tempdir().expect("scratch folder");
+    let (image, list) = (scratch.path().join("image"), scratch.path().join("bad"));
+    std::fs::write(&list, "9000\n9001\n9100\n").expect("list");
+    images::mke2fs(
+        &image,
+        &format!("-t ext4 -b 1024 -l {}", list.display()),
+        16,
+        None,
+    );
+    let map = ext4::build(&image, START).expect("map");
+    for block in [9000, 9001, 9100] {
+        let piece = map.pieces(START + block * 2, 2).next().expect("piece");
+        assert_eq!((piece.kind, piece.inode), (Kind::Unmapped, 1));
+    }
+    assert_eq!(map.notices(), [""; 0]);
+}
+
+#[test]
+fn the_value_of_an_attribute_in_an_inode_of_its_own_is_xattr() {
+    let scratch = tempfile::tempdir().expect("scratch folder");
+    let image = &scratch.path().join("image");
+    make(
+        image,
+        "-t ext4 -b 1024 -O ea_inode",
+        16,
+        Unmounted,
+        scratch.path(),
+    );
+    let map = ext4::build(image, START).expect("map");
+    let owner = oracles::inode_of(image, "/plain/file_5");
+    let value = |e: &&Extent| e.kind == Kind::Xattr && e.inode != owner;
+    // debugfs stores one block of it.
+    assert_eq!(
+        map.extents()
+            .iter()
+            .filter(value)
+            .map(|e| e.sectors)
+            .sum::<u64>(),
+        2
+    );
+}
+
+#[test]
+fn names_of_an_encrypted_directory_are_veiled() {
+    let scratch = tempfile::tempdir().expect("scratch folder");
+    let image = &scratch.path().join("image");
+    make(
+        image,
+        "-t ext4 -b 1024 -O encrypt",
+        16,
+        Unmounted,
+        scratch.path(),
+    );
+    let file = oracles::inode_of(image, "/plain/file_5");
+    let flag = ["-w", "-R", "set_inode_field /plain flags 0x80800"];
+    images::run(images::tool("debugfs").args(flag).arg(image));
+    let map = ext4::build(image, START).expect("map");
+    assert_eq!(
+        map.path(file).as_deref(),
+        Some(&b"/plain/<encrypted:66696c655f35>"[..])
+    );
+}
+
+#[test]
+fn an_odd_image_path_is_no_option_of_debugfs() {
+    let scratch = tempfile::tempdir().expect("scratch folder");
+    let image = &scratch.path().join("-x?offset=1024 \"\n");
+    images::mke2fs(&scratch.path().join("image"), "-t ext4", 8, None);
+    std::fs::rename(scratch.path().join("image"), image).expect("rename");
+    let map = ext4::build(image, 0).expect("map");
+    assert_eq!(map.notices(), [""; 0]);
+    assert!(map.extents().iter().any(|extent| extent.inode == 2));
+}
