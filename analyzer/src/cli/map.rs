@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use mostrace::tables;
 use mostrace_bundle::Bundle;
-use mostrace_mostrace_map::Extent;
+use mostrace_map::Extent;
 
 use super::mapping;
 use super::out::OutArgs;
@@ -53,7 +53,7 @@ impl Map {
         } else {
             &asked
         };
-        let table = tables::mostrace_map::table(&map, extents);
+        let table = tables::map::table(&map, extents);
         Ok(self.out.format().write_all(&mut out, [table])?)
     }
 
