@@ -42,6 +42,8 @@ pub struct Completion {
     pub i_ns: Option<u64>,
     /// Time of G of the request.
     pub g_ns: Option<u64>,
+    /// Whether it began where the request of the same direction issued before it on the device ended.
+    pub sequential: bool,
     /// The bios, in sector order, disjoint, covering `sector..` for `bytes` exactly; what no Q
     /// explains is a part with `q_ns: None`. Never empty: a completion of 0 bytes has one
     /// part of 0 bytes, with the Q of the flush (or of the flushed write) it ends, if seen.

@@ -269,6 +269,7 @@ impl LifeCycles {
             d_ns: request.d_ns,
             i_ns: request.i_ns,
             g_ns: request.g_ns,
+            sequential: false,
             parts: request.parts,
         }
     }

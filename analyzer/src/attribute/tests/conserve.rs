@@ -150,12 +150,13 @@ proptest! {
 /// What each sector of each request came out as, but for who dirtied it.
 fn sectors(a: &Attributed) -> Vec<String> {
     let mut sectors = Vec::new();
-    for row in &a.rows {
+    let all = a.by_request().enumerate();
+    for (request, row) in all.flat_map(|(n, (_, _, rows))| rows.iter().map(move |row| (n, row))) {
         for n in 0..u64::from(row.bytes).div_ceil(512) {
             let who = (a.process(row), a.file(row), row.stage, row.origin);
             let what = (row.op, row.kind, row.found);
             let place = row.file_offset.map(|offset| offset.saturating_add(n * 512));
-            let at = (row.request, row.sector.wrapping_add(n));
+            let at = (request, row.sector.wrapping_add(n));
             sectors.push(format!("{at:?} {who:?} {what:?} {place:?}"));
         }
     }

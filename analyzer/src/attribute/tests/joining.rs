@@ -27,7 +27,7 @@ fn each_write_of_a_sector_gets_its_own_entry() {
     let entries = [30, 31, 32].map(|pid| by(pid, process(u64::from(pid - 30) * 1000, 24, BLOCK)));
     let a = attribute(&writes, entries.into(), vec![], None);
     assert_eq!(pids(&a), [Some(30), Some(31), Some(32)]);
-    assert_eq!(a.leftovers, Leftovers::default());
+    assert_eq!(a.names.leftovers, Leftovers::default());
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn a_lost_completion_does_not_shift_the_next() {
     assert_eq!(pids(&a), [Some(31)]);
     assert_eq!(path(&a, &a.rows[0]), None);
     assert_eq!(
-        a.leftovers,
+        a.names.leftovers,
         Leftovers {
             process_entries: 1,
             file_entries: 1,
@@ -148,7 +148,7 @@ fn a_partial_completion_takes_its_share_of_the_entry() {
     assert_eq!(pids(&a), [Some(7), Some(7)]);
     let offsets: Vec<_> = a.rows.iter().map(|r| r.file_offset).collect();
     assert_eq!(offsets, [Some(0), Some(4096)]);
-    assert_eq!(a.leftovers, Leftovers::default());
+    assert_eq!(a.names.leftovers, Leftovers::default());
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn entries_that_cover_a_part_only() {
         ]
     );
     // The front of "a" waits for a completion that never comes.
-    assert_eq!(a.leftovers.file_entries, 1);
+    assert_eq!(a.names.leftovers.file_entries, 1);
 }
 
 #[test]
@@ -223,5 +223,5 @@ fn a_trace_without_completions_stays_bounded() {
     let entries = (0..600_000u64).map(|n| process(n, n * 8, BLOCK));
     let last = write(700_000, 24, BLOCK);
     let a = attribute(&[last], entries.collect(), vec![], None);
-    assert_eq!(a.leftovers.process_entries, 600_000);
+    assert_eq!(a.names.leftovers.process_entries, 600_000);
 }
