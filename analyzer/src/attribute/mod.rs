@@ -97,7 +97,7 @@ impl<'a> Attributor<'a> {
     ///
     /// # Errors
     /// A table cannot be read.
-    pub fn push(&mut self, completion: &Completion) -> Result<(), Error> {
+    pub fn push(&mut self, completion: &Completion<'_>) -> Result<(), Error> {
         self.pull(completion.time_ns)?;
         let op = Op::of(completion.action, completion.bytes);
         self.rows.begin(completion);
@@ -106,7 +106,7 @@ impl<'a> Attributor<'a> {
             return Ok(());
         }
         let mut left = completion.bytes;
-        for part in &completion.parts {
+        for part in completion.parts {
             let part = Part {
                 bytes: part.bytes.min(left),
                 ..*part
@@ -184,7 +184,7 @@ impl<'a> Attributor<'a> {
     }
 
     /// A flush, or the end of a flush sequence: one row without bytes.
-    fn empty(&mut self, completion: &Completion, op: Op) {
+    fn empty(&mut self, completion: &Completion<'_>, op: Op) {
         let part = completion.parts.first();
         let q_ns = part.and_then(|p| p.q_ns);
         let pid = part.and_then(|p| p.pid);
@@ -206,7 +206,7 @@ impl<'a> Attributor<'a> {
     }
 
     /// Cuts one bio's share of a completion into rows.
-    fn part(&mut self, completion: &Completion, part: &Part, op: Op) {
+    fn part(&mut self, completion: &Completion<'_>, part: &Part, op: Op) {
         let sectors = u64::from(part.bytes).div_ceil(512);
         let end = part.sector.saturating_add(sectors);
         // A passthrough command's sectors mean nothing; nor do those beyond the last one.
@@ -237,7 +237,7 @@ impl<'a> Attributor<'a> {
     }
 
     /// Walks a part in steps within which the note, the run and the dirt stay the same.
-    fn segments(&mut self, completion: &Completion, part: &Part, op: Op, seen: &Seen) {
+    fn segments(&mut self, completion: &Completion<'_>, part: &Part, op: Op, seen: &Seen) {
         let end = part.sector + u64::from(part.bytes).div_ceil(512);
         let mut left = part.bytes;
         let mut at = part.sector;

@@ -202,7 +202,7 @@ pub(super) struct Builder {
 
 impl Builder {
     /// The rows that follow belong to this completion.
-    pub fn begin(&mut self, c: &Completion) {
+    pub fn begin(&mut self, c: &Completion<'_>) {
         self.out.requests.push(Request {
             time_ns: c.time_ns,
             d_ns: c.d_ns,

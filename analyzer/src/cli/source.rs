@@ -88,15 +88,14 @@ impl SourceArgs {
             }
         }
         let (attributed, completions) = std::thread::scope(|scope| {
-            let (done, completions) = lots(scope, Completions::new(trace));
+            let mut completions = Completions::new(trace);
             let entries = tables
                 .iter_mut()
                 .map(|(_, table)| -> EntryTable<'_> { Box::new(lots(scope, table).1) });
             let mut attributor = Attributor::new(entries.collect(), map.as_ref());
-            for completion in completions {
-                attributor.push(&completion?)?;
+            while let Some(completion) = completions.next()? {
+                attributor.push(&completion)?;
             }
-            let completions = done.join().map_err(|_| anyhow!("the reader panicked"))?;
             let attributed = attributor.finish(Some(completions.names()))?;
             anyhow::Ok((attributed, completions))
         })?;
