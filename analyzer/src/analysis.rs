@@ -148,7 +148,7 @@ impl Reader<'_> {
                 .iter_mut()
                 .map(|(_, table)| -> EntryTable<'_> { Box::new(lots(scope, table).1) });
             let mut attributor = Attributor::new(entries.collect(), map);
-            while let Some(completion) = completions.next().transpose()? {
+            while let Some(completion) = completions.next()? {
                 let (request, rows) = attributor.push(&completion)?;
                 facts.push(&request, rows)?;
             }

@@ -59,7 +59,7 @@ impl<'a> Attributor<'a> {
     ///
     /// # Errors
     /// A table cannot be read.
-    pub fn push(&mut self, completion: &Completion) -> Result<(Request, &[Row]), Error> {
+    pub fn push(&mut self, completion: &Completion<'_>) -> Result<(Request, &[Row]), Error> {
         self.pull(completion.time_ns)?;
         let op = Op::of(completion.action, completion.bytes);
         self.rows.begin();
@@ -71,9 +71,9 @@ impl<'a> Attributor<'a> {
         Ok(self.rows.end(completion, op))
     }
 
-    fn parts(&mut self, completion: &Completion, op: Op) {
+    fn parts(&mut self, completion: &Completion<'_>, op: Op) {
         let mut left = completion.bytes;
-        for part in completion.parts.iter() {
+        for part in completion.parts {
             let part = Part {
                 bytes: part.bytes.min(left),
                 ..*part
@@ -151,7 +151,7 @@ impl<'a> Attributor<'a> {
     }
 
     /// A flush, or the end of a flush sequence: one row without bytes.
-    fn empty(&mut self, completion: &Completion, op: Op) {
+    fn empty(&mut self, completion: &Completion<'_>, op: Op) {
         let part = completion.parts.first();
         let q_ns = part.and_then(|p| p.q_ns);
         let pid = part.and_then(|p| p.pid);
@@ -173,7 +173,7 @@ impl<'a> Attributor<'a> {
     }
 
     /// Cuts one bio's share of a completion into rows.
-    fn part(&mut self, completion: &Completion, part: &Part, op: Op) {
+    fn part(&mut self, completion: &Completion<'_>, part: &Part, op: Op) {
         let sectors = u64::from(part.bytes).div_ceil(512);
         let end = part.sector.saturating_add(sectors);
         // A passthrough command's sectors mean nothing; nor do those beyond the last one.
@@ -204,7 +204,7 @@ impl<'a> Attributor<'a> {
     }
 
     /// Walks a part in steps within which the note, the run and the dirt stay the same.
-    fn segments(&mut self, completion: &Completion, part: &Part, op: Op, seen: &Seen) {
+    fn segments(&mut self, completion: &Completion<'_>, part: &Part, op: Op, seen: &Seen) {
         let end = part.sector + u64::from(part.bytes).div_ceil(512);
         let mut left = part.bytes;
         let mut at = part.sector;

@@ -202,7 +202,7 @@ impl Builder {
     }
 
     /// The completion and its rows.
-    pub fn end(&mut self, completion: &Completion, op: Op) -> (Request, &[Row]) {
+    pub fn end(&mut self, completion: &Completion<'_>, op: Op) -> (Request, &[Row]) {
         if let Some(told) = self.told {
             for row in self.rows.iter_mut().filter(|row| row.op != told) {
                 *row = row.without_data(told);

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// Small numbers, so that things meet.
-fn completions() -> impl Strategy<Value = Vec<Completion>> {
+fn completions() -> impl Strategy<Value = Vec<Completion<'static>>> {
     let part = (1u32..6, any::<bool>());
     let one = (
         0u64..5,
@@ -37,7 +37,7 @@ fn completions() -> impl Strategy<Value = Vec<Completion>> {
                 }
                 let bytes = made.iter().map(|p| p.bytes).sum();
                 Completion {
-                    parts: made,
+                    parts: made.leak(),
                     ..write(time, sector, bytes)
                 }
             })
@@ -177,7 +177,7 @@ fn parts_that_do_not_cover_are_made_up_for() {
         vec![part(24, 4096), part(32, 4096)],
     ] {
         let completion = Completion {
-            parts,
+            parts: parts.leak(),
             ..write(0, 24, 4096)
         };
         attribute(&[completion], vec![process(0, 24, 4096)], vec![], None);

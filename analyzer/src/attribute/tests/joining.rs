@@ -79,7 +79,8 @@ fn parts_of_a_merged_request_keep_their_processes() {
             q_ns: Some(n * 1000),
             pid: Some(40),
         })
-        .collect();
+        .collect::<Vec<_>>()
+        .leak();
     let entries = vec![by(30, process(0, 24, BLOCK)), by(31, process(0, 32, BLOCK))];
     let a = attribute(&[merged], entries, vec![], None);
     // Of the third bio no entry is left: its Q knows the thread.
@@ -93,7 +94,7 @@ fn parts_of_a_merged_request_keep_their_processes() {
 #[test]
 fn what_continues_is_one_row() {
     let mut merged = write(0, 24, 2 * BLOCK);
-    merged.parts = vec![
+    merged.parts = &[
         Part {
             sector: 24,
             bytes: BLOCK,
@@ -183,7 +184,11 @@ fn an_unseen_submitter_falls_back_to_q() {
     let a = attribute(&[write(0, 24, BLOCK)], vec![entry], vec![], None);
     assert_eq!(pids(&a), [Some(7)]);
     let mut unseen = write(0, 24, BLOCK);
-    unseen.parts[0].pid = None;
+    unseen.parts = vec![Part {
+        pid: None,
+        ..unseen.parts[0]
+    }]
+    .leak();
     let a = attribute(&[unseen], vec![entry], vec![], None);
     assert_eq!(pids(&a), [None]);
 }
@@ -201,8 +206,12 @@ fn a_flush_finds_its_entry_by_thread_and_time() {
     );
     let mut device = write(500, 0, 0);
     device.action = DEVICE_FLUSH;
-    device.parts[0].pid = None;
-    device.parts[0].q_ns = None;
+    device.parts = vec![Part {
+        pid: None,
+        q_ns: None,
+        ..device.parts[0]
+    }]
+    .leak();
     let a = attribute(&[write(0, 0, 0), device], vec![other, mine], vec![], None);
     let found: Vec<_> = a
         .rows

@@ -26,7 +26,7 @@ pub const WRITE: u64 = BLK_TC_WRITE | BLK_TC_SYNC | ta::COMPLETE;
 pub const DEVICE_FLUSH: u64 = BLK_TC_FLUSH | ta::COMPLETE;
 
 /// Q at `t`, I at `t + 10`, D at `t + 20`, C at `t + 100`, all µs; one bio by thread 7.
-pub fn write(t: u64, sector: u64, bytes: u32) -> Completion {
+pub fn write(t: u64, sector: u64, bytes: u32) -> Completion<'static> {
     let us = |offset: u64| (t + offset) * 1000;
     let part = Part {
         sector,
@@ -45,7 +45,7 @@ pub fn write(t: u64, sector: u64, bytes: u32) -> Completion {
         i_ns: Some(us(10)),
         g_ns: Some(us(1)),
         sequential: false,
-        parts: vec![part],
+        parts: vec![part].leak(),
     }
 }
 
@@ -157,7 +157,7 @@ pub fn map() -> Map {
 
 /// Attributes, and sees to it that every byte comes out.
 pub fn attribute(
-    completions: &[Completion],
+    completions: &[Completion<'_>],
     processes: Vec<RawProcess>,
     files: Vec<FileEntry>,
     map: Option<&Map>,
@@ -167,7 +167,7 @@ pub fn attribute(
 
 /// The same, where it was seen who dirtied.
 pub fn attribute_with(
-    completions: &[Completion],
+    completions: &[Completion<'_>],
     processes: Vec<RawProcess>,
     files: Vec<FileEntry>,
     dirtiers: Vec<RawDirtier>,

@@ -4,8 +4,8 @@
 use super::action;
 
 /// One record of a trace.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Event {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Event<'a> {
     /// Nanoseconds of the trace's clock.
     pub time_ns: u64,
     /// First sector, whole disk.
@@ -26,9 +26,11 @@ pub struct Event {
     pub sequence: u32,
     /// errno of a completion, 0 for success.
     pub error: u16,
+    /// Byte order of the record, and so of the numbers in a timestamp's payload. (Those of remaps
+    /// and splits are big-endian always.)
+    pub big_endian: bool,
     /// The payload behind the record, without the cgroup id: a process name, a message, a remap …
-    /// Numbers of a timestamp are turned to little-endian; remaps and splits are big-endian always.
-    pub pdu: Box<[u8]>,
+    pub pdu: &'a [u8],
 }
 
 /// Where a remapped bio came from: the payload of an `A` event.
@@ -42,14 +44,16 @@ pub struct Remap {
     pub sector_from: u64,
 }
 
-impl Event {
+impl Event<'_> {
     /// The low bits of the action: [`action::ta`], or [`action::tn`] for a note.
+    #[inline]
     #[must_use]
     pub fn act(&self) -> u64 {
         action::act(self.action)
     }
 
     /// Whether this is a note, not a block event.
+    #[inline]
     #[must_use]
     pub fn is_note(&self) -> bool {
         action::is_note(self.action)
@@ -77,7 +81,20 @@ impl Event {
         Some(u64::from_be_bytes(self.pdu_at(0)?))
     }
 
-    pub(super) fn pdu_at<const N: usize>(&self, at: usize) -> Option<[u8; N]> {
+    /// Seconds since 1970 and nanoseconds, of a TIMESTAMP note.
+    #[must_use]
+    pub fn timestamp(&self) -> Option<[u32; 2]> {
+        if !self.is_note() || self.act() != action::tn::TIMESTAMP {
+            return None;
+        }
+        let word = match self.big_endian {
+            false => u32::from_le_bytes,
+            true => u32::from_be_bytes,
+        };
+        Some([word(self.pdu_at(0)?), word(self.pdu_at(4)?)])
+    }
+
+    fn pdu_at<const N: usize>(&self, at: usize) -> Option<[u8; N]> {
         self.pdu.get(at..)?.first_chunk().copied()
     }
 }

@@ -23,6 +23,11 @@ pub const BLK_TC_DISCARD: u64 = 1 << 29;
 /// Forced unit access.
 pub const BLK_TC_FUA: u64 = 1 << 31;
 
+/// Zone management, from BLK_TC_ZONE_RESET to BLK_TC_ZONE_CLOSE; v8 only.
+pub const BLK_TC_ZONE_MANAGEMENT: u64 = 0b11_1110 << 32;
+/// Write zeroes; v8 only.
+pub const BLK_TC_WRITE_ZEROES: u64 = 1 << 38;
+
 /// Flag in the low 16 bits: the pdu begins with a cgroup id.
 pub const BLK_TA_CGROUP: u64 = 1 << 8;
 
@@ -57,12 +62,14 @@ pub mod tn {
 }
 
 /// The low bits alone: a `ta` or, for a note, a `tn`.
+#[inline]
 #[must_use]
 pub fn act(action: u64) -> u64 {
     action & 0xffff & !BLK_TA_CGROUP
 }
 
 /// Whether the record is a note.
+#[inline]
 #[must_use]
 pub fn is_note(action: u64) -> bool {
     action & BLK_TC_NOTIFY != 0
