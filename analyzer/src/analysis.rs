@@ -4,7 +4,7 @@
 //! ```
 //! use mostrace::analysis::{Analysis, Options};
 //! use mostrace::facts::Column;
-//! use mostrace::tables::Groups;
+//! use mostrace::tables::{Grouping, Groups};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../sample-traces");
@@ -12,7 +12,8 @@
 //! // let path = Path::new("wal.most.tar.zst");
 //! let analysis = Analysis::open(&path, &Options::default())?;
 //! let role = Column::find("role").expect("is in the catalogue");
-//! let roles = Groups::new(&analysis.facts, &[role], None, None)?;
+//! let grouping = Grouping { by: vec![role], top: None };
+//! let roles = Groups::new(&analysis.facts, grouping, None)?;
 //! for (labels, totals) in &roles.groups {
 //!     println!("{:?} {}", labels[0].text(), totals.write_bytes);
 //! }

@@ -6,7 +6,7 @@ use mostrace::analysis::Analysis;
 use mostrace::export::{Format, to_text, to_value};
 use mostrace::facts::{Column, catalogue};
 use mostrace::tables::summary::{Summary, Trace};
-use mostrace::tables::{Groups, Table, percentiles};
+use mostrace::tables::{Grouping, Groups, Table, percentiles};
 use mostrace_bundle::Bundle;
 use serde_json::{Map, Value, json};
 
@@ -94,7 +94,10 @@ impl Analyze {
             let facts = self.source.read(true)?.facts;
             let table = match self.percentiles {
                 true => percentiles::table(&facts, &by, self.top, filter)?,
-                false => Groups::new(&facts, &by, self.top, filter)?.table()?,
+                false => {
+                    let top = self.top;
+                    Groups::new(&facts, Grouping { by, top }, filter)?.table()?
+                }
             };
             let table = self.chosen(table)?;
             if format == Format::Table && self.columns.is_empty() {

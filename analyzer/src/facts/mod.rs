@@ -78,6 +78,7 @@ impl Facts {
     pub(crate) fn view<'f>(
         &'f self,
         columns: Vec<Expr>,
+        part: Part,
         filter: Option<&Filter>,
     ) -> impl Iterator<Item = PolarsResult<LazyFrame>> + 'f {
         let needed: Vec<Expr> = filter
@@ -87,9 +88,14 @@ impl Facts {
             .collect();
         let condition = filter.map(Filter::condition);
         self.batches
-            .iter(stored_in(columns.iter().chain(&needed)))
+            .iter(stored_in(
+                columns
+                    .iter()
+                    .chain(&needed)
+                    .chain(&[polars::prelude::col(stored_column::bits)]),
+            ))
             .map(move |batch| {
-                let all = batch?.lazy();
+                let all = part.of(batch?.lazy());
                 let some = match &condition {
                     Some(condition) => all.with_columns(&needed).filter(condition.clone()),
                     None => all,
@@ -109,7 +115,28 @@ impl Facts {
         filter: Option<&Filter>,
     ) -> impl Iterator<Item = PolarsResult<DataFrame>> + 'f {
         let columns = columns.iter().map(|column| column.expr(self)).collect();
-        self.view(columns, filter).map(|view| view?.collect())
+        self.view(columns, Part::Any, filter)
+            .map(|view| view?.collect())
+    }
+}
+
+/// Of which requests the rows are looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// All.
+    Any,
+    /// Those that have several rows.
+    Spanning,
+}
+
+impl Part {
+    fn of(self, rows: LazyFrame) -> LazyFrame {
+        match self {
+            Part::Any => rows,
+            Part::Spanning => rows.filter(row::flag([stored_column::bits], |[b]| {
+                bits::PART.of(b) != 0
+            })),
+        }
     }
 }
 

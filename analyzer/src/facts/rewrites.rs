@@ -1,31 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Temporal locality: which writes go to blocks that were written before in the trace.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use crate::attribute::{Op, Request, Row};
 
 /// Sectors of a block: a page, the unit that SQLite and the filesystems write in.
 const BLOCK: u64 = 8;
-/// Blocks of a chunk, whose times stand side by side: neighbours are written together.
-const CHUNK: u64 = 64;
-
+/// Blocks of a chunk, which stand side by side: neighbours are written together.
+const CHUNK: u64 = 8;
 /// Chunks that are followed, 64 GiB of blocks: a trace may come from a stranger.
-const MOST_CHUNKS: usize = 1 << 18;
+const MOST_CHUNKS: usize = 1 << 21;
 /// Bytes of a write that is followed. The kernel's requests are far smaller.
 const MOST_BYTES: u32 = 1 << 28;
 
-/// A block's last write, ns, and how many there were.
+/// For each block its last write, ns, and how many there were.
 #[derive(Clone, Copy, Default)]
-struct Block {
-    last_ns: u64,
-    writes: u32,
+struct Chunk {
+    last_ns: [u64; CHUNK as usize],
+    writes: [u32; CHUNK as usize],
 }
 
 /// Every block that was written. Memory grows with the blocks, not with the writes.
 #[derive(Default)]
 pub(crate) struct Rewrites {
-    chunks: HashMap<(u32, u64), Box<[Block; CHUNK as usize]>, foldhash::fast::RandomState>,
+    /// By device and number of the chunk.
+    places: HashMap<(u32, u64), u32, foldhash::fast::RandomState>,
+    chunks: Vec<Chunk>,
     missed: u64,
 }
 
@@ -60,25 +62,27 @@ impl Rewrites {
         let mut sector = row.sector;
         while sector < end {
             let next = (sector / BLOCK + 1).saturating_mul(BLOCK).min(end);
-            let block = self.block(request.device, sector / BLOCK);
-            if block.writes > 0 {
+            let block = sector / BLOCK;
+            let chunk = self.chunk(request.device, block / CHUNK);
+            let at = (block % CHUNK) as usize;
+            if chunk.writes[at] > 0 {
                 rewritten += (next - sector) * 512;
-                since = since.or(Some(request.time_ns.saturating_sub(block.last_ns)));
+                since = since.or(Some(request.time_ns.saturating_sub(chunk.last_ns[at])));
             }
-            block.last_ns = request.time_ns;
-            block.writes = block.writes.saturating_add(1);
+            chunk.last_ns[at] = request.time_ns;
+            chunk.writes[at] = chunk.writes[at].saturating_add(1);
             sector = next;
         }
         let rewritten = rewritten.min(u64::from(row.bytes));
         (u32::try_from(rewritten).unwrap_or(row.bytes), since)
     }
 
-    fn block(&mut self, device: u32, block: u64) -> &mut Block {
-        let chunk = self
-            .chunks
-            .entry((device, block / CHUNK))
-            .or_insert_with(|| Box::new([Block::default(); CHUNK as usize]));
-        &mut chunk[(block % CHUNK) as usize]
+    fn chunk(&mut self, device: u32, number: u64) -> &mut Chunk {
+        let place = *self.places.entry((device, number)).or_insert_with(|| {
+            self.chunks.push(Chunk::default());
+            self.chunks.len() as u32 - 1
+        });
+        &mut self.chunks[place as usize]
     }
 
     /// Rows that were not followed: they are too long, or too many blocks were written before.
@@ -88,44 +92,37 @@ impl Rewrites {
 
     /// The ranges that were written most often, at most `most` of them.
     pub fn hottest(&self, most: usize) -> Vec<Hot> {
-        let mut keys: Vec<_> = self.chunks.keys().copied().collect();
-        keys.sort_unstable();
+        let again = |place: u32| self.chunks[place as usize].writes.iter().any(|&w| w > 1);
+        let mut places: Vec<((u32, u64), u32)> = self
+            .places
+            .iter()
+            .map(|(&key, &place)| (key, place))
+            .filter(|&(_, place)| again(place))
+            .collect();
+        places.sort_unstable();
         let mut ranges: Vec<Hot> = Vec::new();
-        for key in keys {
-            let (device, chunk) = key;
-            for (at, block) in (0..)
-                .zip(self.chunks[&key].iter())
-                .filter(|(_, b)| b.writes > 1)
-            {
-                let sector = (chunk * CHUNK + at) * BLOCK;
-                match ranges.last_mut() {
-                    Some(last)
-                        if (last.device, last.writes, last.sector + last.sectors)
-                            == (device, block.writes, sector) =>
-                    {
-                        last.sectors += BLOCK;
-                    }
-                    _ => ranges.push(Hot {
+        for ((device, number), place) in places {
+            let writes = &self.chunks[place as usize].writes;
+            for (at, &writes) in (0..).zip(writes).filter(|(_, writes)| **writes > 1) {
+                let sector = (number * CHUNK + at) * BLOCK;
+                let last = ranges.last_mut();
+                match last.filter(|r| {
+                    (r.device, r.writes, r.sector + r.sectors) == (device, writes, sector)
+                }) {
+                    Some(last) => last.sectors += BLOCK,
+                    None => ranges.push(Hot {
                         device,
                         sector,
                         sectors: BLOCK,
-                        writes: block.writes,
+                        writes,
                     }),
                 }
             }
-            // Between chunks, so that memory stays bounded.
-            if ranges.len() > 64 * most.max(64) {
-                keep_hottest(&mut ranges, most);
-            }
         }
-        keep_hottest(&mut ranges, most);
+        ranges.sort_by_key(|r| (Reverse((r.writes, r.sectors)), r.device, r.sector));
+        ranges.truncate(most);
         ranges
     }
-}
-
-fn keep_hottest(ranges: &mut Vec<Hot>, most: usize) {
-    ranges.sort_by_key(|r| (std::cmp::Reverse((r.writes, r.sectors)), r.device, r.sector));
-    ranges.truncate(most);
 }
 
 #[cfg(test)]

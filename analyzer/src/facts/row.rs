@@ -9,50 +9,60 @@ use polars::prelude::{
     PlSmallStr, PolarsResult, StringChunked, UInt32Chunked, col,
 };
 
-/// The values of stored columns, row by row, as numbers of 64 bits.
-fn rows<'c, const N: usize>(
-    columns: &'c [Column],
-) -> PolarsResult<(usize, impl Fn(usize) -> [u64; N] + 'c)> {
-    enum Values<'c> {
-        Long(&'c [u64]),
-        Short(&'c [u32]),
-    }
-    let slices: Vec<Values<'c>> = columns
-        .iter()
-        .map(|column| {
-            let series = column.as_materialized_series();
-            Ok(match series.dtype() {
-                DataType::UInt64 => Values::Long(series.u64()?.cont_slice()?),
-                _ => Values::Short(series.u32()?.cont_slice()?),
-            })
+/// The values of a stored column.
+enum Values<'c> {
+    Long(&'c [u64]),
+    Short(&'c [u32]),
+}
+
+impl Values<'_> {
+    fn of(column: &Column) -> PolarsResult<Values<'_>> {
+        let series = column.as_materialized_series();
+        Ok(match series.dtype() {
+            DataType::UInt64 => Values::Long(series.u64()?.cont_slice()?),
+            _ => Values::Short(series.u32()?.cont_slice()?),
         })
-        .collect::<PolarsResult<_>>()?;
-    let len = columns.first().map_or(0, Column::len);
-    Ok((len, move |row| {
-        std::array::from_fn(|at| match slices[at] {
+    }
+
+    fn at(&self, row: usize) -> u64 {
+        match self {
             Values::Long(values) => values[row],
             Values::Short(values) => u64::from(values[row]),
-        })
-    }))
+        }
+    }
+}
+
+/// One value for each row.
+fn each<T, const N: usize>(
+    columns: &[Column],
+    value: impl Fn([u64; N]) -> T,
+) -> PolarsResult<Vec<T>> {
+    let values: Vec<Values<'_>> = columns.iter().map(Values::of).collect::<Result<_, _>>()?;
+    let one = |v: u64| value([v; N]);
+    Ok(match &values[..] {
+        [Values::Long(values)] => values.iter().map(|&v| one(v)).collect(),
+        [Values::Short(values)] => values.iter().map(|&v| one(v.into())).collect(),
+        _ => (0..columns[0].len())
+            .map(|row| value(std::array::from_fn(|at| values[at].at(row))))
+            .collect(),
+    })
 }
 
 /// An expression over stored columns.
-fn over<const N: usize>(
+fn over<T: 'static, const N: usize>(
     from: [&'static str; N],
     output: DataType,
-    make: impl Fn(PlSmallStr, usize, &dyn Fn(usize) -> [u64; N]) -> Column + Send + Sync + 'static,
+    value: impl Fn([u64; N]) -> T + Send + Sync + 'static,
+    column: fn(PlSmallStr, Vec<T>) -> Column,
 ) -> Expr {
-    let [first, rest @ ..] = from.as_slice() else {
-        unreachable!("a column of nothing");
-    };
-    let rest: Vec<Expr> = rest.iter().map(|&name| col(name)).collect();
-    col(*first).map_many(
+    const { assert!(N > 0) };
+    let rest: Vec<Expr> = from[1..].iter().map(|&name| col(name)).collect();
+    col(from[0]).map_many(
         move |columns| {
             for column in columns.iter_mut() {
                 *column = column.rechunk();
             }
-            let (len, row) = rows::<N>(columns)?;
-            Ok(make(columns[0].name().clone(), len, &row))
+            Ok(column(columns[0].name().clone(), each(columns, &value)?))
         },
         &rest,
         move |_, fields| Ok(Field::new(fields[0].name().clone(), output.clone())),
@@ -64,9 +74,9 @@ pub(crate) fn number<const N: usize>(
     from: [&'static str; N],
     value: impl Fn([u64; N]) -> Option<u64> + Send + Sync + 'static,
 ) -> Expr {
-    over(from, DataType::Int64, move |name, len, row| {
-        let values = (0..len).map(|at| value(row(at)).and_then(|v| i64::try_from(v).ok()));
-        Int64Chunked::from_iter_options(name, values).into_column()
+    let signed = move |row| value(row).and_then(|v| i64::try_from(v).ok());
+    over(from, DataType::Int64, signed, |name, values| {
+        Int64Chunked::from_iter_options(name, values.into_iter()).into_column()
     })
 }
 
@@ -75,9 +85,8 @@ pub(crate) fn flag<const N: usize>(
     from: [&'static str; N],
     value: impl Fn([u64; N]) -> bool + Send + Sync + 'static,
 ) -> Expr {
-    over(from, DataType::Boolean, move |name, len, row| {
-        let values = (0..len).map(|at| value(row(at)));
-        BooleanChunked::from_iter_values(name, values).into_column()
+    over(from, DataType::Boolean, value, |name, values| {
+        BooleanChunked::from_iter_values(name, values.into_iter()).into_column()
     })
 }
 
@@ -86,8 +95,7 @@ pub(crate) fn code<const N: usize>(
     from: [&'static str; N],
     value: impl Fn([u64; N]) -> u32 + Send + Sync + 'static,
 ) -> Expr {
-    over(from, DataType::UInt32, move |name, len, row| {
-        let values: Vec<u32> = (0..len).map(|at| value(row(at))).collect();
+    over(from, DataType::UInt32, value, |name, values| {
         UInt32Chunked::from_vec(name, values).into_column()
     })
 }
@@ -110,7 +118,8 @@ impl Text {
         words: impl IntoIterator<Item = Option<String>>,
         number: impl Fn([u64; N]) -> u64 + Send + Sync + 'static,
     ) -> Text {
-        let mut known: HashMap<Option<String>, u32> = HashMap::new();
+        let mut known: HashMap<Option<String>, u32, foldhash::fast::RandomState> =
+            HashMap::default();
         let mut distinct = Vec::new();
         let mut numbered = |word: Option<String>| {
             *known.entry(word).or_insert_with_key(|word| {

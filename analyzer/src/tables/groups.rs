@@ -2,11 +2,11 @@
 //! Sums over rows, in groups.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use polars::prelude::{
-    Column as Values, DataFrame, DataType, Expr, IntoLazy, JoinArgs, JoinType, LazyFrame,
-    UnionArgs, col, concat, len,
+    BooleanChunked, Column as Values, DataFrame, DataType, Expr, IntoLazy, LazyFrame,
+    NewChunkedArray, UnionArgs, col, concat, len,
 };
 
 use super::totals::{FIELDS, Sort, Totals};
@@ -14,7 +14,7 @@ use super::{Result, Table, numbers, texts};
 use crate::attribute::Op;
 use crate::facts::catalogue::Key;
 use crate::facts::row::{Words, code, flag};
-use crate::facts::{Column, Facts, Filter, bits, stored_column};
+use crate::facts::{Column, Facts, Filter, Part, bits, stored_column};
 
 /// A group's name in one column.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -51,24 +51,23 @@ pub struct Groups {
     pub total: Totals,
 }
 
+/// What rows are summed by.
+#[derive(Clone)]
+pub struct Grouping {
+    /// The columns.
+    pub by: Vec<&'static Column>,
+    /// All but so many groups become one, labelled as the rest.
+    pub top: Option<usize>,
+}
+
 impl Groups {
-    /// Sums the rows that pass the filter. With `top`, all but so many groups become one, labelled
-    /// as the rest.
+    /// Sums the rows that pass the filter.
     ///
     /// # Errors
     /// A temporary file cannot be read, or the filter does not fit its columns.
-    pub fn new(
-        facts: &Facts,
-        by: &[&'static Column],
-        top: Option<usize>,
-        filter: Option<&Filter>,
-    ) -> Result<Groups> {
-        let mut all = Groups::several(facts, &[by.to_vec()], filter)?;
-        let groups = all.pop().unwrap_or_default();
-        match top {
-            Some(top) => groups.top(facts, by, top, filter),
-            None => Ok(groups),
-        }
+    pub fn new(facts: &Facts, grouping: Grouping, filter: Option<&Filter>) -> Result<Groups> {
+        let mut all = Groups::several(facts, &[grouping], filter)?;
+        Ok(all.pop().unwrap_or_default())
     }
 
     /// Sums the rows in several ways in one pass.
@@ -77,13 +76,13 @@ impl Groups {
     /// As [`Groups::new`].
     pub fn several(
         facts: &Facts,
-        sets: &[Vec<&'static Column>],
+        groupings: &[Grouping],
         filter: Option<&Filter>,
     ) -> Result<Vec<Groups>> {
-        let keys = Keys::new(facts, sets.iter().flatten().copied());
-        let mut sums: Vec<Sums> = sets.iter().map(|set| Sums::new(keys.names(set))).collect();
+        let keys = Keys::new(facts, groupings.iter().flat_map(|g| g.by.iter().copied()));
+        let mut sums: Vec<Sums> = groupings.iter().map(|g| Sums::new(names(&g.by))).collect();
         let mut total = Sums::new(Vec::new());
-        for view in facts.view(keys.columns(), filter) {
+        for view in facts.view(keys.columns(), Part::Any, filter) {
             let batch = view?.collect()?.lazy();
             let whole = batch.clone().filter(col(WHOLE));
             // Requests of one row add up whatever they are grouped by.
@@ -93,59 +92,15 @@ impl Groups {
                 sums.add(&whole, &spanning)?;
             }
         }
-        let total = total.finish(&[])?.total;
+        let total = total.finish()?.total();
         sums.into_iter()
-            .zip(sets)
-            .map(|(sums, set)| {
-                let mut groups = sums.finish(&keys.of(set))?;
+            .zip(groupings)
+            .map(|(sums, grouping)| {
+                let mut groups = sums.finish()?.labelled(facts, &keys, grouping, filter)?;
                 groups.total = total;
-                groups.by = set.iter().map(|column| column.name).collect();
                 Ok(groups)
             })
             .collect()
-    }
-
-    /// All but the first `top` as one group. It is summed anew: a request with rows in two of its
-    /// groups is one request.
-    ///
-    /// # Errors
-    /// As [`Groups::new`].
-    pub fn top(
-        mut self,
-        facts: &Facts,
-        by: &[&'static Column],
-        top: usize,
-        filter: Option<&Filter>,
-    ) -> Result<Groups> {
-        let others = self.groups.len().saturating_sub(top);
-        if others == 0 {
-            return Ok(self);
-        }
-        let keys = Keys::new(facts, by.iter().copied());
-        let shown = keys.frame(by, &self.groups[..top])?;
-        let names: Vec<Expr> = keys
-            .names(by)
-            .iter()
-            .map(|name| col(name.as_str()))
-            .collect();
-        let mut sums = Sums::new(Vec::new());
-        for view in facts.view(keys.columns(), filter) {
-            let join = JoinArgs {
-                nulls_equal: true,
-                ..JoinArgs::new(JoinType::Left)
-            };
-            let rest = view?
-                .join(shown.clone().lazy(), &names, &names, join)
-                .filter(col(SHOWN).is_null())
-                .collect()?
-                .lazy();
-            let whole = counted(rest.clone().filter(col(WHOLE)), &[]).collect()?;
-            sums.add(&whole, &rest.filter(col(WHOLE).not()).collect()?)?;
-        }
-        self.groups.truncate(top);
-        let rest = vec![Label::Rest(others); by.len()];
-        self.groups.push((rest, sums.finish(&[])?.total));
-        Ok(self)
     }
 
     /// As a table, its last row the total.
@@ -184,7 +139,14 @@ const SORT: &str = "_sort";
 pub(super) const REQUEST: &str = stored_column::request;
 const BYTES: &str = stored_column::bytes;
 const COUNT: &str = "_count";
-const SHOWN: &str = "_shown";
+
+/// The codes or numbers of a group, one for each column; NOTHING for null.
+type Codes = Vec<u64>;
+const NOTHING: u64 = u64::MAX;
+
+fn names(by: &[&Column]) -> Vec<String> {
+    by.iter().map(|column| column.name.to_owned()).collect()
+}
 
 /// What rows are grouped by, and how the groups are called.
 pub(super) struct Keys {
@@ -227,10 +189,6 @@ impl Keys {
             .collect()
     }
 
-    fn names(&self, set: &[&Column]) -> Vec<String> {
-        set.iter().map(|column| column.name.to_owned()).collect()
-    }
-
     /// The words of each column of a set; None for numbers.
     pub fn of(&self, set: &[&Column]) -> Vec<Option<Words>> {
         let words = |column: &&Column| {
@@ -241,33 +199,6 @@ impl Keys {
             }
         };
         set.iter().map(words).collect()
-    }
-
-    /// The keys of some groups, as a frame with one more column.
-    fn frame(&self, by: &[&Column], groups: &[(Vec<Label>, Totals)]) -> Result<DataFrame> {
-        let mut columns = Vec::new();
-        for (at, (column, words)) in by.iter().zip(self.of(by)).enumerate() {
-            let labels = groups.iter().map(|(labels, _)| &labels[at]);
-            columns.push(match words {
-                Some(words) => {
-                    let code = |label: &Label| {
-                        let text = label.text();
-                        words.iter().position(|word| *word == text)
-                    };
-                    let codes = labels.map(|label| code(label).map(|at| at as u64));
-                    numbers(column.name, codes).cast(&DataType::UInt32)?
-                }
-                None => numbers(
-                    column.name,
-                    labels.map(|label| match label {
-                        Label::Id(id) => Some(*id),
-                        _ => None,
-                    }),
-                ),
-            });
-        }
-        columns.push(numbers(SHOWN, groups.iter().map(|_| Some(1))));
-        DataFrame::new_infer_height(columns)
     }
 }
 
@@ -306,7 +237,8 @@ fn counted(rows: LazyFrame, keys: &[String]) -> LazyFrame {
 /// Sums by one set of columns, over batches.
 struct Sums {
     keys: Vec<String>,
-    sums: Vec<DataFrame>,
+    /// Of requests of one row, and of the others.
+    parts: [Vec<DataFrame>; 2],
 }
 
 /// Partial sums that are kept before they are added up.
@@ -316,98 +248,221 @@ impl Sums {
     fn new(keys: Vec<String>) -> Sums {
         Sums {
             keys,
-            sums: Vec::new(),
+            parts: Default::default(),
         }
     }
 
     /// Adds a batch: requests of one row, which are counted, and the rows of the others.
     fn add(&mut self, whole: &DataFrame, spanning: &DataFrame) -> Result<()> {
-        let mut parts = vec![whole.clone().lazy()];
-        if spanning.height() > 0 {
-            let once = spanning
-                .clone()
-                .lazy()
-                .group_by(columns(&self.keys, &[REQUEST]))
-                .agg([col(SORT).first(), col(BYTES).sum()]);
-            parts.push(counted(once, &self.keys));
+        self.push(0, whole.clone().lazy())?;
+        if spanning.height() == 0 {
+            return Ok(());
         }
-        for part in parts {
-            self.sums.push(self.added(part)?);
-        }
-        if self.sums.len() >= PARTIAL {
-            self.sums = vec![self.whole()?];
+        let once = spanning
+            .clone()
+            .lazy()
+            .group_by(columns(&self.keys, &[REQUEST]))
+            .agg([col(SORT).first(), col(BYTES).sum()]);
+        self.push(1, counted(once, &self.keys))
+    }
+
+    fn push(&mut self, part: usize, counts: LazyFrame) -> Result<()> {
+        let added = self.added(counts)?;
+        self.parts[part].push(added);
+        if self.parts[part].len() >= PARTIAL {
+            self.parts[part] = vec![self.whole(part)?];
         }
         Ok(())
     }
 
-    fn added(&self, part: LazyFrame) -> Result<DataFrame> {
-        part.group_by(columns(&self.keys, &[SORT]))
+    fn added(&self, counts: LazyFrame) -> Result<DataFrame> {
+        counts
+            .group_by(columns(&self.keys, &[SORT]))
             .agg([col(COUNT).sum(), col(BYTES).sum()])
             .collect()
     }
 
     /// All that was added, each group once.
-    fn whole(&self) -> Result<DataFrame> {
-        let parts: Vec<LazyFrame> = self.sums.iter().map(|sums| sums.clone().lazy()).collect();
+    fn whole(&self, part: usize) -> Result<DataFrame> {
+        let frames = self.parts[part].iter();
+        let parts: Vec<LazyFrame> = frames.map(|sums| sums.clone().lazy()).collect();
         self.added(concat(parts, UnionArgs::default())?)
     }
 
-    fn finish(&self, words: &[Option<Words>]) -> Result<Groups> {
-        let frame = self.whole()?;
-        let keys: Vec<Vec<Label>> = self
-            .keys
-            .iter()
-            .zip(words)
-            .map(|(name, words)| labels(frame.column(name)?, words.as_ref()))
-            .collect::<Result<_>>()?;
-        let (sorts, counts, bytes) = (
-            frame.column(SORT)?.u32()?,
-            frame.column(COUNT)?.u64()?,
-            frame.column(BYTES)?.u64()?,
-        );
-        let mut sums: HashMap<Vec<&Label>, Totals> = HashMap::new();
-        let mut total = Totals::default();
-        for row in 0..frame.height() {
-            let key = keys.iter().map(|labels| &labels[row]).collect();
-            let (count, bytes) = (counts.get(row).unwrap_or(0), bytes.get(row).unwrap_or(0));
-            let sort = sort_of(sorts.get(row).unwrap_or(0));
-            sums.entry(key).or_default().add(sort, count, bytes);
-            total.add(sort, count, bytes);
+    fn finish(self) -> Result<Sorted> {
+        let mut sums: HashMap<Codes, [Totals; 2], foldhash::fast::RandomState> = HashMap::default();
+        for part in [0, 1] {
+            if self.parts[part].is_empty() {
+                continue;
+            }
+            let frame = self.whole(part)?;
+            let keys: Vec<Codes> = self
+                .keys
+                .iter()
+                .map(|name| codes(frame.column(name)?))
+                .collect::<Result<_>>()?;
+            let sorts = frame.column(SORT)?.u32()?;
+            let (counts, bytes) = (frame.column(COUNT)?.u64()?, frame.column(BYTES)?.u64()?);
+            for row in 0..frame.height() {
+                let key = keys.iter().map(|codes| codes[row]).collect();
+                let (count, bytes) = (counts.get(row).unwrap_or(0), bytes.get(row).unwrap_or(0));
+                let sort = sort_of(sorts.get(row).unwrap_or(0));
+                sums.entry(key).or_default()[part].count(sort, count, bytes);
+            }
         }
-        let mut groups: Vec<_> = sums.into_iter().collect();
-        groups.sort_by(|(a_key, a), (b_key, b)| {
-            let rank = |t: &Totals| Reverse((t.bytes(), t.requests));
-            rank(a).cmp(&rank(b)).then_with(|| a_key.cmp(b_key))
-        });
-        Ok(Groups {
-            by: Vec::new(),
-            groups: groups
-                .into_iter()
-                .map(|(key, totals)| (key.into_iter().cloned().collect(), totals))
-                .collect(),
-            total,
+        Ok(Sorted {
+            groups: sums.into_iter().collect(),
         })
     }
 }
 
-/// The labels of a column's keys.
-pub(super) fn labels(keys: &Values, words: Option<&Words>) -> Result<Vec<Label>> {
-    Ok(match words {
-        Some(words) => {
-            let word = |code: Option<u32>| match words.get(code? as usize)?.as_ref() {
-                Some(word) => Some(Label::Text(word.clone())),
-                None => None,
-            };
-            let codes = keys.u32()?.iter();
-            codes
-                .map(|code| word(code).unwrap_or(Label::Empty))
-                .collect()
+/// The sums of each group: of requests that have one row, and of those that have several.
+struct Sorted {
+    groups: Vec<(Codes, [Totals; 2])>,
+}
+
+impl Sorted {
+    fn total(&self) -> Totals {
+        let parts = self.groups.iter().flat_map(|(_, parts)| parts);
+        parts
+            .copied()
+            .fold(Totals::default(), |sum, part| sum + part)
+    }
+
+    /// The first groups under their names, and the others as one.
+    fn labelled(
+        mut self,
+        facts: &Facts,
+        keys: &Keys,
+        grouping: &Grouping,
+        filter: Option<&Filter>,
+    ) -> Result<Groups> {
+        let words = keys.of(&grouping.by);
+        let rank = |(_, [whole, spanning]): &(Codes, [Totals; 2])| {
+            let sum = *whole + *spanning;
+            Reverse((sum.bytes(), sum.requests))
+        };
+        let order = |a: &(Codes, [Totals; 2]), b: &(Codes, [Totals; 2])| {
+            rank(a)
+                .cmp(&rank(b))
+                .then_with(|| named(&a.0, &words).cmp(named(&b.0, &words)))
+        };
+        let top = grouping.top.unwrap_or(usize::MAX).min(self.groups.len());
+        if top < self.groups.len() {
+            self.groups.select_nth_unstable_by(top, order);
         }
-        None => {
+        let others = self.groups.split_off(top);
+        self.groups.sort_by(order);
+        let label = |(codes, [whole, spanning]): &(Codes, [Totals; 2])| {
+            let labels = named(codes, &words).map(Name::label).collect();
+            (labels, *whole + *spanning)
+        };
+        let mut groups: Vec<(Vec<Label>, Totals)> = self.groups.iter().map(label).collect();
+        if !others.is_empty() {
+            let whole = others.iter().map(|(_, [whole, _])| *whole);
+            let whole = whole.fold(Totals::default(), |sum, part| sum + part);
+            let rest = vec![Label::Rest(others.len()); grouping.by.len()];
+            groups.push((rest, whole + self.spanning_rest(facts, grouping, filter)?));
+        }
+        Ok(Groups {
+            by: grouping.by.iter().map(|column| column.name).collect(),
+            groups,
+            total: Totals::default(),
+        })
+    }
+
+    /// The requests of several rows in the groups that are not shown. They are counted anew: one with
+    /// rows in two of these groups is one request.
+    fn spanning_rest(
+        &self,
+        facts: &Facts,
+        grouping: &Grouping,
+        filter: Option<&Filter>,
+    ) -> Result<Totals> {
+        let keys = Keys::new(facts, grouping.by.iter().copied());
+        let shown: HashSet<Codes> = self.groups.iter().map(|(codes, _)| codes.clone()).collect();
+        let mut sums = Sums::new(Vec::new());
+        for view in facts.view(keys.columns(), Part::Spanning, filter) {
+            let rows = view?.collect()?;
+            let of_row: Vec<Codes> = keys
+                .all()
+                .iter()
+                .map(|name| codes(rows.column(name)?))
+                .collect::<Result<_>>()?;
+            let is_hidden = |row: usize| {
+                let key: Codes = of_row.iter().map(|codes| codes[row]).collect();
+                !shown.contains(&key)
+            };
+            let hidden =
+                BooleanChunked::from_iter_values("".into(), (0..rows.height()).map(is_hidden));
+            let hidden = rows.filter(&hidden)?;
+            if hidden.height() > 0 {
+                let once = hidden
+                    .lazy()
+                    .group_by([col(REQUEST)])
+                    .agg([col(SORT).first(), col(BYTES).sum()]);
+                sums.push(1, counted(once, &[]))?;
+            }
+        }
+        Ok(sums.finish()?.total())
+    }
+}
+
+/// A group's name in one column, without a copy of its text.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Name<'w> {
+    Id(u64),
+    Text(&'w str),
+    Empty,
+}
+
+impl Name<'_> {
+    fn label(self) -> Label {
+        match self {
+            Name::Id(id) => Label::Id(id),
+            Name::Text(text) => Label::Text(text.to_owned()),
+            Name::Empty => Label::Empty,
+        }
+    }
+}
+
+fn named<'w>(codes: &[u64], words: &'w [Option<Words>]) -> impl Iterator<Item = Name<'w>> {
+    let name = |(&code, words): (&u64, &'w Option<Words>)| match words {
+        Some(words) => match words.get(code as usize).and_then(Option::as_deref) {
+            Some(word) => Name::Text(word),
+            None => Name::Empty,
+        },
+        None if code == NOTHING => Name::Empty,
+        None => Name::Id(code),
+    };
+    codes.iter().zip(words).map(name)
+}
+
+/// The keys of a column.
+fn codes(keys: &Values) -> Result<Codes> {
+    Ok(match keys.dtype() {
+        DataType::UInt32 => keys
+            .u32()?
+            .iter()
+            .map(|code| code.map_or(NOTHING, u64::from))
+            .collect(),
+        _ => {
             let id = |id: Option<i64>| id.and_then(|id| u64::try_from(id).ok());
-            let ids = keys.i64()?.iter();
-            ids.map(|key| id(key).map_or(Label::Empty, Label::Id))
+            keys.i64()?
+                .iter()
+                .map(|key| id(key).unwrap_or(NOTHING))
                 .collect()
         }
     })
+}
+
+/// The labels of a column's keys.
+pub(super) fn labels(keys: &Values, words: Option<&Words>) -> Result<Vec<Label>> {
+    let words = [words.cloned()];
+    let label = |code: &u64| {
+        named(&[*code], &words)
+            .next()
+            .map_or(Label::Empty, Name::label)
+    };
+    Ok(codes(keys)?.iter().map(label).collect())
 }

@@ -7,7 +7,7 @@ use super::groups::{Keys, Label, columns, labels};
 use super::{Result, Table, numbers, percent, reals, texts};
 use crate::attribute::Op;
 use crate::facts::{
-    Column, Facts, Filter, bits, labels::device_name, row::flag, stored_column as at,
+    Column, Facts, Filter, Part, bits, labels::device_name, row::flag, stored_column as at,
 };
 
 /// What the words mean, to stand beside the table.
@@ -31,7 +31,7 @@ pub fn table(facts: &Facts, by: &[&'static Column], filter: Option<&Filter>) -> 
             .alias("_after"),
     ]);
     let mut sums = Vec::new();
-    for view in facts.view(expressions, filter) {
+    for view in facts.view(expressions, Part::Any, filter) {
         let written = view?.filter(col("_written"));
         sums.push(
             written

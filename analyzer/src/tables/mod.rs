@@ -14,7 +14,7 @@ mod totals;
 #[cfg(test)]
 mod tests;
 
-pub use groups::{Groups, Label};
+pub use groups::{Grouping, Groups, Label};
 pub use totals::Totals;
 
 use polars::prelude::{

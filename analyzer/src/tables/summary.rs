@@ -4,7 +4,7 @@
 use mostrace_bundle::Manifest;
 use mostrace_bundle::manifest::State;
 
-use super::groups::{Groups, Label};
+use super::groups::{Grouping, Groups, Label};
 use super::sizes::{self, Sizes};
 use super::{Result, Table, Totals, amplification, locality, percent, percentiles, reals};
 use crate::facts::{Column, Facts, Filter};
@@ -67,12 +67,7 @@ impl Summary {
     /// # Errors
     /// A temporary file cannot be read, or the filter does not fit its columns.
     pub fn new(facts: &Facts, filter: Option<&Filter>, trace: Trace<'_>) -> Result<Summary> {
-        let sets = GROUPINGS.map(|names| columns(names));
-        let mut groups = Groups::several(facts, &sets, filter)?;
-        for at in [PROCESS, DIRTIER, FILE] {
-            let all = std::mem::take(&mut groups[at]);
-            groups[at] = all.top(facts, &sets[at], TOP, filter)?;
-        }
+        let groups = Groups::several(facts, &GROUPINGS.map(grouping), filter)?;
         let sizes = Sizes::new(facts, filter)?;
         let mut sections = vec![
             section("by_class", "Classes", Some(SPANS), traffic(&groups[CLASS])?),
@@ -183,15 +178,15 @@ impl Summary {
 }
 
 /// The groupings of a summary, and the place of each.
-const GROUPINGS: [&[&str]; 8] = [
-    &["class"],
-    &["class", "kind"],
-    &["role"],
-    &["process"],
-    &["dirtier"],
-    &["file"],
-    &["kind", "home_kind"],
-    &["provenance"],
+const GROUPINGS: [(&[&str], Option<usize>); 8] = [
+    (&["class"], None),
+    (&["class", "kind"], None),
+    (&["role"], None),
+    (&["process"], Some(TOP)),
+    (&["dirtier"], Some(TOP)),
+    (&["file"], Some(TOP)),
+    (&["kind", "home_kind"], None),
+    (&["provenance"], None),
 ];
 const CLASS: usize = 0;
 const KIND: usize = 1;
@@ -201,6 +196,13 @@ const DIRTIER: usize = 4;
 const FILE: usize = 5;
 const HOME: usize = 6;
 const PROVENANCE: usize = 7;
+
+fn grouping((names, top): (&[&str], Option<usize>)) -> Grouping {
+    Grouping {
+        by: columns(names),
+        top,
+    }
+}
 
 fn columns(names: &[&str]) -> Vec<&'static Column> {
     names.iter().filter_map(|name| Column::find(name)).collect()

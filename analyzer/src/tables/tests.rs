@@ -8,7 +8,7 @@ use mostrace_map::class::{Kind, Provenance, Role};
 use proptest::prelude::*;
 
 use super::totals::Sort;
-use super::{Groups, Label, Totals, percentiles};
+use super::{Grouping, Groups, Label, Totals, percentiles};
 use crate::attribute::tests::Attributed;
 use crate::attribute::{
     File, FileId, JournalBlock, Leftovers, Names, Op, Process, ProcessId, Request, Row,
@@ -197,10 +197,17 @@ fn naive(
             let key: Vec<Label> = by.iter().map(|c| label(trace, request, row, c)).collect();
             let new = u64::from(seen.insert(key.clone()));
             let totals = groups.entry(key).or_default();
-            totals.add(Sort::of(request), new, row.bytes.into());
+            totals.count(Sort::of(request), new, row.bytes.into());
         }
     }
     groups
+}
+
+fn grouping(by: &[&str], top: Option<usize>) -> Grouping {
+    Grouping {
+        by: columns(by),
+        top,
+    }
 }
 
 fn columns(by: &[&str]) -> Vec<&'static Column> {
@@ -232,7 +239,7 @@ proptest! {
     #[test]
     fn groups_are_what_a_naive_fold_makes_of_the_rows(trace in trace(), batch in 1usize..40) {
         let facts = facts(&trace, batch);
-        let sets: Vec<_> = BY.iter().map(|by| columns(by)).collect();
+        let sets: Vec<_> = BY.iter().map(|by| grouping(by, None)).collect();
         let all = Groups::several(&facts, &sets, None).unwrap();
         let total = naive(&trace, &[], |_| true).remove(&Vec::new()).unwrap_or_default();
         for (by, groups) in BY.iter().zip(all) {
@@ -254,7 +261,7 @@ proptest! {
         ];
         for (text, passes) in filters {
             let filter = Filter::parse(text).unwrap();
-            let groups = Groups::new(&facts, &columns(&["file"]), None, Some(&filter)).unwrap();
+            let groups = Groups::new(&facts, grouping(&["file"], None), Some(&filter)).unwrap();
             let found: BTreeMap<_, _> = groups.groups.into_iter().collect();
             prop_assert_eq!(found, naive(&trace, &["file"], passes), "{}", text);
         }
@@ -265,8 +272,8 @@ proptest! {
     fn the_rest_is_one_group(trace in trace(), batch in 1usize..40, top in 0usize..4) {
         let facts = facts(&trace, batch);
         for by in [&["file"][..], &["pid"], &["kind", "home_kind"]] {
-            let whole = Groups::new(&facts, &columns(by), None, None).unwrap();
-            let cut = Groups::new(&facts, &columns(by), Some(top), None).unwrap();
+            let whole = Groups::new(&facts, grouping(by, None), None).unwrap();
+            let cut = Groups::new(&facts, grouping(by, Some(top)), None).unwrap();
             if top >= whole.groups.len() {
                 prop_assert_eq!(cut.groups, whole.groups);
                 continue;
@@ -282,7 +289,7 @@ proptest! {
                 };
                 let hidden: Vec<&Row> = rows.iter().filter(|row| !shown.contains(&key(row))).collect();
                 let bytes = hidden.iter().map(|row| u64::from(row.bytes)).sum();
-                expected.add(Sort::of(request), u64::from(!hidden.is_empty()), bytes);
+                expected.count(Sort::of(request), u64::from(!hidden.is_empty()), bytes);
             }
             prop_assert_eq!(cut.groups[top].1, expected);
         }

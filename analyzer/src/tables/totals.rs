@@ -76,7 +76,7 @@ impl Totals {
     }
 
     /// Adds requests of one sort, and the bytes that their rows have in this group.
-    pub fn add(&mut self, sort: Sort, requests: u64, bytes: u64) {
+    pub fn count(&mut self, sort: Sort, requests: u64, bytes: u64) {
         self.requests += requests;
         self.failed += requests * u64::from(sort.failed);
         match sort.op {
@@ -101,6 +101,30 @@ impl Totals {
                 self.write_zeroes_bytes += bytes;
             }
             Op::Other => self.others += requests,
+        }
+    }
+}
+
+impl std::ops::Add for Totals {
+    type Output = Totals;
+
+    fn add(self, other: Totals) -> Totals {
+        Totals {
+            requests: self.requests + other.requests,
+            writes: self.writes + other.writes,
+            write_bytes: self.write_bytes + other.write_bytes,
+            sync_writes: self.sync_writes + other.sync_writes,
+            fua_writes: self.fua_writes + other.fua_writes,
+            reads: self.reads + other.reads,
+            read_bytes: self.read_bytes + other.read_bytes,
+            flushes: self.flushes + other.flushes,
+            device_flushes: self.device_flushes + other.device_flushes,
+            discards: self.discards + other.discards,
+            discard_bytes: self.discard_bytes + other.discard_bytes,
+            write_zeroes: self.write_zeroes + other.write_zeroes,
+            write_zeroes_bytes: self.write_zeroes_bytes + other.write_zeroes_bytes,
+            others: self.others + other.others,
+            failed: self.failed + other.failed,
         }
     }
 }
