@@ -199,7 +199,7 @@ pub struct Attributed {
     pub requests: Vec<Request>,
     pub rows: Vec<Row>,
     /// Where the rows of each request end.
-    ends: Vec<usize>,
+    pub ends: Vec<usize>,
     pub names: Names,
 }
 
