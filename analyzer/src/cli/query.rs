@@ -28,8 +28,10 @@ impl Query {
     /// Runs the command.
     pub fn run(self) -> anyhow::Result<()> {
         let mut out = self.out.create()?;
-        let analysis = self.source.read(true)?;
-        let answer = query::run(&analysis.facts, &self.sql).map(Table::from);
+        let columns = query::named(&self.sql);
+        let locality = columns.iter().any(|c| c.needs_locality());
+        let analysis = self.source.read(locality)?;
+        let answer = query::run(&analysis.facts, &self.sql, &columns).map(Table::from);
         Ok(self.out.format().write_all(&mut out, [answer])?)
     }
 }
