@@ -76,7 +76,7 @@ check() {
 			return 1
 		fi
 	done
-	[ "$here/$1/$patch" -ef "$here/shared/$patch" ] && return 0
+	[ "$(readlink "$here/$1/$patch")" = "../shared/$patch" ] && return 0
 	echo "series/$1/$patch is no link to ../shared/$patch: run series/generate.sh" >&2
 	return 1
 }
