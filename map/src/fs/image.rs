@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use super::{Error, Result};
+use crate::fs::error::{Error, Result};
 
 /// What a reader of an image needs of it: `len` bytes at an offset.
 pub trait ReadAt: Send + Sync {

@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
-use super::super::image::Image;
-use super::super::{Notices, Result};
 use super::debugfs::{Question, Session};
+use crate::fs::error::Result;
+use crate::fs::image::Image;
+use crate::fs::notices::Notices;
 
 /// Questions of one session: enough that its start does not count, and about 1 MB of answers.
 const SHARE: usize = 8192;

@@ -3,8 +3,8 @@
 
 use super::block_list::Run;
 use super::superblock::SuperBlock;
-use crate::Extent;
 use crate::class::Kind;
+use crate::map::Extent;
 
 /// The claims so far, first come first served.
 pub struct Claims<'a> {

@@ -17,8 +17,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::super::image::{Image, open_file};
-use super::super::{Error, Notices, Result};
+use crate::fs::error::{Error, Result};
+use crate::fs::image::{Image, open_file};
+use crate::fs::notices::Notices;
 
 /// A request that debugfs answers about one inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Block groups: where superblock copies and descriptors lie, and what the descriptors say.
 
-use super::super::Result;
-use super::super::image::Image;
-use super::super::le::{u16_at, u32_at};
 use super::superblock::{SuperBlock, compat, incompat, ro_compat};
+use crate::fs::error::Result;
+use crate::fs::image::Image;
+use crate::fs::le::{u16_at, u32_at};
 
 const EXT4_BG_INODE_UNINIT: u16 = 0x1;
 const EXT4_BG_BLOCK_UNINIT: u16 = 0x2;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The inodes in use, from the inode bitmaps and the inode tables.
 
-use super::super::image::Image;
-use super::super::le::{u16_at, u32_at};
-use super::super::{Notices, Result};
 use super::bitmap::Bitmap;
 use super::group_desc::GroupDesc;
 use super::superblock::{SuperBlock, incompat};
+use crate::fs::error::Result;
+use crate::fs::image::Image;
+use crate::fs::le::{u16_at, u32_at};
+use crate::fs::notices::Notices;
 
 /// The root directory's number.
 pub const EXT4_ROOT_INO: u32 = 2;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `struct journal_superblock_s`: which part of the journal's inode is what. Big-endian.
 
-use super::super::Notices;
-use super::super::image::Image;
 use super::block_list::{BlockList, Run};
 use super::superblock::{SuperBlock, compat};
 use crate::class::Kind;
+use crate::fs::image::Image;
+use crate::fs::notices::Notices;
 
 const JBD2_MAGIC_NUMBER: u32 = 0xc03b_3998;
 const JBD2_FEATURE_INCOMPAT_FAST_COMMIT: u32 = 0x20;

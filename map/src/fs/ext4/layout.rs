@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The blocks that belong to the filesystem itself, and those that are allocated to nobody.
 
-use super::super::Notices;
-use super::super::image::Image;
 use super::bitmap::Bitmap;
 use super::claims::Claims;
 use super::group_desc::{self, GroupDesc};
 use super::superblock::{SuperBlock, incompat};
 use crate::class::Kind;
+use crate::fs::image::Image;
+use crate::fs::notices::Notices;
 
 /// Claims superblocks, descriptors, bitmaps, inode tables and the MMP block.
 pub fn claim(sb: &SuperBlock, groups: &[GroupDesc], claims: &mut Claims, notices: &mut Notices) {

@@ -19,10 +19,11 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use super::image::Image;
-use super::{Notices, Result};
 use crate::class::Kind;
-use crate::{Inode, Map};
+use crate::fs::error::Result;
+use crate::fs::image::Image;
+use crate::fs::notices::Notices;
+use crate::map::{Inode, Map};
 
 mod ask;
 mod bitmap;

@@ -5,13 +5,13 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use super::super::Notices;
-use super::super::image::Image;
 use super::block_list::Run;
 use super::dirent;
 use super::inode::EXT4_ROOT_INO;
 use super::superblock::SuperBlock;
-use crate::{Inode, Name};
+use crate::fs::image::Image;
+use crate::fs::notices::Notices;
+use crate::map::{Inode, Name};
 
 /// Where a directory keeps its entries.
 #[derive(Debug, Default)]

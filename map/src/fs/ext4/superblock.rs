@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `struct ext4_super_block`: what the layout follows from.
 
-use super::super::Result;
-use super::super::image::Image;
-use super::super::le::{u16_at, u32_at, u64_at};
+use crate::fs::error::Result;
+use crate::fs::image::Image;
+use crate::fs::le::{u16_at, u32_at, u64_at};
 
 /// Bits of `s_feature_compat`.
 pub mod compat {

@@ -3,9 +3,9 @@
 
 use std::fmt::Display;
 
-use super::super::Result;
-use super::super::image::Image;
-use super::super::le;
+use crate::fs::error::Result;
+use crate::fs::image::Image;
+use crate::fs::le;
 
 /// Bytes in a block, `F2FS_BLKSIZE` of kernels with pages of 4 KB.
 pub const BLOCK_SIZE: usize = 4096;

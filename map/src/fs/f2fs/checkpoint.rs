@@ -6,11 +6,12 @@
 //!        start        + 1                              + start_sum  + total - 1
 //! ```
 
-use super::super::image::Image;
-use super::super::{Notices, Result};
 use super::block::{self, BLOCK_SIZE, BLOCKS_PER_SEG, part, u16_of, u32_of, u64_of};
 use super::crc;
 use super::superblock::SuperBlock;
+use crate::fs::error::Result;
+use crate::fs::image::Image;
+use crate::fs::notices::Notices;
 
 /// Bits of `ckpt_flags`.
 pub mod flag {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who claims which blocks. A block of the main area has one owner, or none.
 
-use super::super::Notices;
 use super::bits::Bits;
 use super::block::SECTORS_PER_BLOCK;
 use super::superblock::SuperBlock;
-use crate::Extent;
 use crate::class::Kind;
+use crate::fs::notices::Notices;
+use crate::map::Extent;
 
 /// The claims so far.
 pub struct Claims<'a> {

@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::super::Notices;
 use super::block::COMPRESS_ADDR;
 use super::claims::{Claim, Claims};
 use super::inode::{InodeRecord, mode, whole_clusters};
@@ -13,6 +12,7 @@ use super::node::{self, Level};
 use super::scan::{Node, Run, Scan};
 use super::superblock::{SuperBlock, feature};
 use crate::class::Kind;
+use crate::fs::notices::Notices;
 
 /// Addresses in a direct node.
 const ADDRS_PER_BLOCK: u16 = 1018;

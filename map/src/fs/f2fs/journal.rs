@@ -2,10 +2,11 @@
 //! `struct f2fs_journal`: what is newer than the NAT and the SIT, in the spare bytes of the
 //! summaries of the hot and the cold data log.
 
-use super::super::image::Image;
-use super::super::{Notices, Result};
 use super::block::{self, part, u16_of, u32_of};
 use super::checkpoint::{Checkpoint, flag};
+use crate::fs::error::Result;
+use crate::fs::image::Image;
+use crate::fs::notices::Notices;
 
 /// Bytes of 512 summaries, before the journal; and of the journal.
 const SUM_ENTRIES_SIZE: usize = 3584;

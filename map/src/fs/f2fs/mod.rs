@@ -21,9 +21,10 @@
 
 use std::collections::HashMap;
 
-use super::image::Image;
-use super::{Notices, Result};
-use crate::{Inode, Map};
+use crate::fs::error::Result;
+use crate::fs::image::Image;
+use crate::fs::notices::Notices;
+use crate::map::{Inode, Map};
 
 mod bits;
 mod block;

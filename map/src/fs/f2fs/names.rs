@@ -6,14 +6,14 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::Range;
 
-use super::super::Notices;
-use super::super::image::Image;
 use super::bits::Bits;
 use super::block;
 use super::dentry::{self, Entry};
 use super::recovery::NewName;
 use super::superblock::SuperBlock;
-use crate::{Inode, Name};
+use crate::fs::image::Image;
+use crate::fs::notices::Notices;
+use crate::map::{Inode, Name};
 
 /// Where a directory keeps its entries.
 #[derive(Debug, Default)]

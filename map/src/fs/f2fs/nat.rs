@@ -3,13 +3,14 @@
 //!
 //! Its segments come in pairs; a bit of the checkpoint says in which of the two a block counts.
 
-use super::super::image::Image;
-use super::super::{Notices, Result};
 use super::bits::test_bit;
 use super::block::{self, BLOCK_SIZE, BLOCKS_PER_SEG, NEW_ADDR, NULL_ADDR, SEG_BITS, u32_of};
 use super::checkpoint::Checkpoint;
 use super::journal::Journals;
 use super::superblock::SuperBlock;
+use crate::fs::error::Result;
+use crate::fs::image::Image;
+use crate::fs::notices::Notices;
 
 const NAT_ENTRY_PER_BLOCK: u32 = 455;
 const ENTRY_SIZE: usize = 9;

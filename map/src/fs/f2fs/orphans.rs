@@ -3,12 +3,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::super::image::Image;
-use super::super::{Notices, Result};
 use super::block::{self, part, u32_of, u32s};
 use super::checkpoint::{Checkpoint, flag};
 use super::superblock::{SuperBlock, feature};
-use crate::Inode;
+use crate::fs::error::Result;
+use crate::fs::image::Image;
+use crate::fs::notices::Notices;
+use crate::map::Inode;
 
 const F2FS_ORPHANS_PER_BLOCK: usize = 1020;
 const ENTRY_COUNT: usize = 4088;

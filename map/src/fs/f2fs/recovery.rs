@@ -11,8 +11,6 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::super::Notices;
-use super::super::image::Image;
 use super::bits::Bits;
 use super::block::{self, BLOCK_SIZE, COMPRESS_ADDR, NEW_ADDR, NULL_ADDR, u32s};
 use super::checkpoint::{Checkpoint, flag};
@@ -20,6 +18,8 @@ use super::inode::Inode;
 use super::nat::{Nat, NatEntry};
 use super::node::{Footer, Level, N, XATTR_NODE_OFFSET};
 use super::superblock::{SuperBlock, feature};
+use crate::fs::image::Image;
+use crate::fs::notices::Notices;
 
 /// What is newer than the checkpoint.
 #[derive(Debug, Default)]

@@ -3,8 +3,6 @@
 
 use std::collections::HashMap;
 
-use super::super::Notices;
-use super::super::image::Image;
 use super::bits::Bits;
 use super::block::{self, BLOCK_SIZE, COMPRESS_ADDR, NEW_ADDR, NULL_ADDR, SEG_BITS, u32s};
 use super::dentry::{self, Entry};
@@ -13,6 +11,8 @@ use super::nat::NatEntry;
 use super::node::{self, Footer, Level, N, XATTR_NODE_OFFSET};
 use super::recovery::Recovery;
 use super::superblock::SuperBlock;
+use crate::fs::image::Image;
+use crate::fs::notices::Notices;
 
 /// A node, and the part of [`Scan::runs`] that it holds.
 #[derive(Clone, Copy, Debug)]

@@ -3,13 +3,14 @@
 //!
 //! Two copies, one behind the other; a bit of the checkpoint says in which a block counts.
 
-use super::super::image::Image;
-use super::super::{Notices, Result};
 use super::bits::{Bits, test_bit};
 use super::block::{self, BLOCKS_PER_SEG, u16_of};
 use super::checkpoint::Checkpoint;
 use super::journal::Journals;
 use super::superblock::SuperBlock;
+use crate::fs::error::Result;
+use crate::fs::image::Image;
+use crate::fs::notices::Notices;
 
 const SIT_ENTRY_PER_BLOCK: u32 = 55;
 const ENTRY_SIZE: usize = 74;

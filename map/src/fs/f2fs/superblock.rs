@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `struct f2fs_super_block`: the areas of the disk.
 
-use super::super::image::Image;
-use super::super::{Error, Notices, Result};
 use super::block::{BLOCK_BITS, BLOCKS_PER_SEG, SEG_BITS, part, u32_of, u64_of};
 use super::crc;
+use crate::fs::error::{Error, Result};
+use crate::fs::image::Image;
+use crate::fs::notices::Notices;
 
 /// Bits of `feature`.
 pub mod feature {

@@ -3,9 +3,9 @@
 
 use std::collections::HashMap;
 
-use super::super::Notices;
 use super::node::{self, Level};
 use super::scan::{Node, Ref, Scan};
+use crate::fs::notices::Notices;
 
 /// Sorts the nodes by inode and offset, the inodes by number, and drops the nodes that cannot be
 /// reached.

@@ -6,13 +6,12 @@
 //! from FAT16. Microsoft's fatgen103 lets the count alone decide; the two differ only where a
 //! FAT32 has less than 65525 clusters, as small test images have.
 
-use super::super::image::Image;
-use super::super::le::{u16_at, u32_at};
-use super::super::{Notices, Result};
-use super::chain::Run;
+use super::cluster::{FAT_START_ENT, Run};
+use crate::fs::error::Result;
+use crate::fs::image::Image;
+use crate::fs::le::{u16_at, u32_at};
+use crate::fs::notices::Notices;
 
-/// Number of the first cluster: the entries 0 and 1 of the FAT stand for none.
-pub const FAT_START_ENT: u32 = 2;
 /// Bytes of a boot record that are looked at, whatever the size of its sector.
 const RECORD: usize = 512;
 /// Where FAT32's copy of the boot record is looked for when the first is no help.

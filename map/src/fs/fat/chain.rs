@@ -2,23 +2,8 @@
 //! The clusters of one file, one after the other.
 
 use super::bits::Bits;
+use super::cluster::{Run, push};
 use super::table::{Entry, Table};
-
-/// Clusters that follow each other on the disk and in their file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
-    /// First cluster.
-    pub cluster: u32,
-    /// Length in clusters.
-    pub clusters: u32,
-}
-
-impl Run {
-    /// Its clusters, one by one.
-    pub fn members(&self) -> std::ops::Range<u32> {
-        self.cluster..self.cluster.saturating_add(self.clusters)
-    }
-}
 
 /// Where a chain stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,18 +63,5 @@ pub fn follow(table: &Table, taken: &mut Bits, start: u32) -> Chain {
         runs,
         clusters,
         stop,
-    }
-}
-
-/// Adds a cluster at the end.
-pub fn push(runs: &mut Vec<Run>, cluster: u32) {
-    match runs.last_mut() {
-        Some(last) if last.cluster.checked_add(last.clusters) == Some(cluster) => {
-            last.clusters = last.clusters.saturating_add(1);
-        }
-        _ => runs.push(Run {
-            cluster,
-            clusters: 1,
-        }),
     }
 }

@@ -2,9 +2,9 @@
 //! Who claims which sectors, on the way to the map.
 
 use super::boot_record::BootRecord;
-use super::chain::Run;
-use crate::Extent;
+use super::cluster::Run;
 use crate::class::Kind;
+use crate::map::Extent;
 
 /// The claims so far. Clusters are claimed once only, by who has taken them.
 pub struct Claims<'a> {

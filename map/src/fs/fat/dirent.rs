@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `struct msdos_dir_entry`: what a directory says of a file.
 
-use super::super::le::{u16_at, u32_at};
 use super::boot_record::FatBits;
 use super::long_name::{Gone, GoneName, LongName, Raw};
 use super::short_name;
+use crate::fs::le::{u16_at, u32_at};
 
 /// Bits of `attr`.
 const ATTR_VOLUME: u8 = 0x08;

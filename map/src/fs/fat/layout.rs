@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The sectors that belong to the filesystem itself.
 
-use super::super::image::Image;
-use super::super::le::u32_at;
-use super::MSDOS_ROOT_INO;
 use super::boot_record::{BootRecord, FatBits};
 use super::claims::Claims;
 use crate::class::Kind;
+use crate::fs::image::Image;
+use crate::fs::le::u32_at;
+
+/// `MSDOS_ROOT_INO`: the number of the root directory, which has no entry.
+pub const MSDOS_ROOT_INO: u64 = 1;
 
 /// Claims the reserved sectors, the FATs, FAT12's and FAT16's root directory, and the sectors at
 /// the end that make no whole cluster.

@@ -2,7 +2,7 @@
 //! The clusters that no file has: bad ones, and chains that nobody knows.
 
 use super::bits::Bits;
-use super::chain::{Run, push};
+use super::cluster::{Run, push};
 use super::table::{Entry, Table};
 
 /// The clusters that are neither free nor a file's.

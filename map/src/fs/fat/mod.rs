@@ -26,15 +26,17 @@
 use std::collections::hash_map::Entry as Slot;
 use std::collections::{HashMap, VecDeque};
 
-use super::image::Image;
-use super::{Notices, Result};
 use crate::class::Kind;
-use crate::{Inode, Map, Name};
+use crate::fs::error::Result;
+use crate::fs::image::Image;
+use crate::fs::notices::Notices;
+use crate::map::{Inode, Map, Name};
 
 mod bits;
 mod boot_record;
 mod chain;
 mod claims;
+mod cluster;
 mod dirent;
 mod layout;
 mod long_name;
@@ -44,13 +46,12 @@ mod table;
 
 use bits::Bits;
 use boot_record::{BootRecord, FatBits};
-use chain::{Chain, Run, Stop};
+use chain::{Chain, Stop};
 use claims::Claims;
+use cluster::Run;
 use dirent::{Entries, Entry};
+use layout::MSDOS_ROOT_INO;
 use table::Table;
-
-/// `MSDOS_ROOT_INO`: the number of the root directory, which has no entry.
-const MSDOS_ROOT_INO: u64 = 1;
 
 /// Builds the map of a filesystem that begins at `start_sector` (512 bytes) of its disk; all
 /// sectors of the map count from there. What could not be resolved stands in [`Map::notices`],

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The file allocation table: what follows a cluster.
 
-use super::super::image::Image;
-use super::super::le::{u16_at, u32_at};
-use super::super::{Notices, Result};
-use super::boot_record::{BootRecord, FAT_START_ENT, FatBits};
+use super::boot_record::{BootRecord, FatBits};
+use super::cluster::FAT_START_ENT;
+use crate::fs::error::Result;
+use crate::fs::image::Image;
+use crate::fs::le::{u16_at, u32_at};
+use crate::fs::notices::Notices;
 
 /// What the FAT says of one cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
