@@ -3,6 +3,7 @@
 
 use crate::map::Map;
 
+mod bits;
 mod error;
 pub mod ext4;
 pub mod f2fs;

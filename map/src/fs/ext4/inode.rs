@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The inodes in use, from the inode bitmaps and the inode tables.
 
-use super::bitmap::Bitmap;
 use super::group_desc::GroupDesc;
 use super::superblock::{SuperBlock, incompat};
+use crate::fs::bits;
 use crate::fs::error::Result;
 use crate::fs::image::Image;
 use crate::fs::le::{u16_at, u32_at};
@@ -139,7 +139,8 @@ fn scan_group(
     each: &mut impl FnMut(InodeRecord, &[u8]),
 ) -> Result<()> {
     let at = format_args!("inode bitmap of group {group}").to_string();
-    let bitmap = Bitmap(sb.read_block(image, desc.bg_inode_bitmap, at)?);
+    let bitmap = bits::lowest_first(&sb.read_block(image, desc.bg_inode_bitmap, at)?);
+    let in_use = |bit: u32| usize::try_from(bit).is_ok_and(|bit| bitmap.contains(bit));
     let per_block = sb
         .block_size
         .checked_div(sb.s_inode_size.into())
@@ -152,13 +153,13 @@ fn scan_group(
             .unwrap_or(u32::MAX)
             .saturating_mul(per_block);
         let bits = from..from.saturating_add(per_block).min(sb.s_inodes_per_group);
-        if !bits.clone().any(|bit| bitmap.has(bit.into())) {
+        if !bits.clone().any(in_use) {
             continue;
         }
         let at = format!("inode table of group {group}, block {nth_block}");
         let table = sb.read_block(image, desc.bg_inode_table.saturating_add(nth_block), at)?;
         for (bit, raw) in bits.zip(table.chunks_exact(sb.s_inode_size.into())) {
-            if bitmap.has(bit.into()) {
+            if in_use(bit) {
                 let inode = InodeRecord::parse(sb, first.saturating_add(bit), raw);
                 inode.into_iter().for_each(|inode| each(inode, raw));
             }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The blocks that belong to the filesystem itself, and those that are allocated to nobody.
 
-use super::bitmap::Bitmap;
 use super::claims::Claims;
 use super::group_desc::{self, GroupDesc};
 use super::superblock::{SuperBlock, incompat};
 use crate::class::Kind;
+use crate::fs::bits;
 use crate::fs::image::Image;
 use crate::fs::notices::Notices;
 
@@ -81,11 +81,14 @@ pub fn claim_allocated(
         let at = format!("block bitmap of group {group}");
         match sb.read_block(image, desc.bg_block_bitmap, at) {
             Ok(buf) => {
-                for (cluster, clusters) in Bitmap(buf).runs(blocks.div_ceil(ratio)) {
-                    let at = cluster.saturating_mul(ratio);
-                    let len = clusters
-                        .saturating_mul(ratio)
-                        .min(blocks.saturating_sub(at));
+                for run in bits::runs(&bits::lowest_first(&buf)) {
+                    // Behind the group's last block the bits are set.
+                    let block = |cluster: usize| {
+                        let cluster = u64::try_from(cluster).unwrap_or(u64::MAX);
+                        cluster.saturating_mul(ratio).min(blocks)
+                    };
+                    let (at, end) = (block(run.start), block(run.end));
+                    let len = end.saturating_sub(at);
                     claims.layout(first.saturating_add(at), len, Kind::Unmapped);
                 }
             }

@@ -26,7 +26,6 @@ use crate::fs::notices::Notices;
 use crate::map::{Inode, Map};
 
 mod ask;
-mod bitmap;
 mod block_list;
 mod claims;
 mod debugfs;

@@ -9,9 +9,11 @@
 use super::block::{self, BLOCK_SIZE, BLOCKS_PER_SEG, part, u16_of, u32_of, u64_of};
 use super::crc;
 use super::superblock::SuperBlock;
+use crate::fs::bits;
 use crate::fs::error::Result;
 use crate::fs::image::Image;
 use crate::fs::notices::Notices;
+use fixedbitset::FixedBitSet;
 
 /// Bits of `ckpt_flags`.
 pub mod flag {
@@ -42,10 +44,10 @@ pub struct Checkpoint {
     pub cp_pack_start_sum: u32,
     /// The segment of the log of warm nodes, and the next free block in it.
     pub warm_node: (u32, u16),
-    /// Which of its two copies of a SIT block counts, for `test_bit`.
-    pub sit_bitmap: Vec<u8>,
+    /// The SIT blocks of which the second copy counts.
+    pub sit_bitmap: FixedBitSet,
     /// The same for NAT blocks.
-    pub nat_bitmap: Vec<u8>,
+    pub nat_bitmap: FixedBitSet,
     crc: u32,
 }
 
@@ -89,8 +91,8 @@ impl Checkpoint {
         } else {
             (BITMAPS, behind(sit_bytes))
         };
-        let sit_bitmap = part(buf, sit_at, sit_bytes).to_vec();
-        let nat_bitmap = part(buf, nat_at, nat_bytes).to_vec();
+        let sit_bitmap = part(buf, sit_at, sit_bytes);
+        let nat_bitmap = part(buf, nat_at, nat_bytes);
         if (sit_bitmap.len(), nat_bitmap.len()) != (sit_bytes, nat_bytes) {
             return Err("the bitmaps are longer than the checkpoint".into());
         }
@@ -106,8 +108,8 @@ impl Checkpoint {
             cp_pack_total_block_count: u32_of(buf, 136),
             cp_pack_start_sum,
             warm_node: (u32_of(buf, 40), u16_of(buf, 70)),
-            sit_bitmap,
-            nat_bitmap,
+            sit_bitmap: bits::highest_first(sit_bitmap),
+            nat_bitmap: bits::highest_first(nat_bitmap),
             crc: u32_of(buf, block::index(u32_of(buf, 164))),
         })
     }
@@ -177,8 +179,8 @@ impl Checkpoint {
             cp_pack_total_block_count: 10,
             cp_pack_start_sum,
             warm_node: (0, 0),
-            sit_bitmap: vec![],
-            nat_bitmap: vec![],
+            sit_bitmap: FixedBitSet::new(),
+            nat_bitmap: FixedBitSet::new(),
             crc: 0xaabb_ccdd,
         }
     }
@@ -240,10 +242,11 @@ mod tests {
             (1, flag::LARGE_NAT_BITMAP, 196 + 128, 196),
         ] {
             buf[132..136].copy_from_slice(&flags.to_le_bytes());
+            let set = |at: usize, len| bits::highest_first(&buf[at..at + len]);
             let cp =
                 Checkpoint::parse(&buf, 512, &SuperBlock::for_tests(payload)).expect("checkpoint");
-            assert_eq!(cp.sit_bitmap, buf[sit..sit + 64], "{payload} {flags:#x}");
-            assert_eq!(cp.nat_bitmap, buf[nat..nat + 128], "{payload} {flags:#x}");
+            assert_eq!(cp.sit_bitmap, set(sit, 64), "{payload} {flags:#x}");
+            assert_eq!(cp.nat_bitmap, set(nat, 128), "{payload} {flags:#x}");
         }
     }
 }

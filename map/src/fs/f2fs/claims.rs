@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who claims which blocks. A block of the main area has one owner, or none.
 
-use super::bits::Bits;
 use super::block::SECTORS_PER_BLOCK;
 use super::superblock::SuperBlock;
 use crate::class::Kind;
+use crate::fs::bits;
 use crate::fs::notices::Notices;
 use crate::map::Extent;
+use fixedbitset::FixedBitSet;
+use std::ops::Range;
 
 /// The claims so far.
 pub struct Claims<'a> {
     sb: &'a SuperBlock,
     start_sector: u64,
     extents: Vec<Extent>,
-    owned: Bits,
-    twice: Bits,
+    owned: FixedBitSet,
+    twice: FixedBitSet,
     /// Owned by what was written after the checkpoint: that outdoes other claims.
-    recovered: Bits,
+    recovered: FixedBitSet,
 }
 
 /// Blocks that follow one another, and their owner.
@@ -39,9 +41,9 @@ impl<'a> Claims<'a> {
             sb,
             start_sector,
             extents: Vec::new(),
-            owned: Bits::new(sb.main_blocks()),
-            twice: Bits::new(sb.main_blocks()),
-            recovered: Bits::new(sb.main_blocks()),
+            owned: sb.no_main_blocks(),
+            twice: sb.no_main_blocks(),
+            recovered: sb.no_main_blocks(),
         };
         for (from, to, kind) in [
             (0, 2, Kind::Superblock),
@@ -81,13 +83,13 @@ impl<'a> Claims<'a> {
         let Some(n) = self.sb.in_main(claim.blkaddr) else {
             return false;
         };
-        let is_first = self.owned.set(n);
+        let is_first = bits::insert(&mut self.owned, n);
         if claim.is_recovered {
-            self.recovered.set(n);
-        } else if !is_first && self.recovered.get(n) {
+            bits::insert(&mut self.recovered, n);
+        } else if !is_first && self.recovered.contains(n) {
             return false;
         }
-        if !is_first && self.twice.set(n) {
+        if !is_first && bits::insert(&mut self.twice, n) {
             let (blkaddr, ino) = (claim.blkaddr, claim.ino);
             notices.push(format!(
                 "block {blkaddr}: has two owners, one is inode {ino}"
@@ -117,21 +119,26 @@ impl<'a> Claims<'a> {
 
     /// All claims in the order in which they count. What is in use by the SIT's word, but nobody's
     /// or two owners', is `unmapped`.
-    pub fn into_extents(self, valid: &Bits, notices: &mut Notices) -> Vec<Extent> {
-        let unmapped = |bits: &Bits| -> Vec<Extent> {
-            let at = |n| self.sb.main_blkaddr.saturating_add(n);
-            let extent = |(n, blocks)| self.extent(at(n), blocks, Kind::Unmapped);
-            bits.runs().map(extent).collect()
+    pub fn into_extents(self, valid: FixedBitSet, notices: &mut Notices) -> Vec<Extent> {
+        let unmapped = |set: &FixedBitSet| -> Vec<Extent> {
+            let extent = |run: Range<usize>| {
+                let (at, end) = (self.sb.main_block(run.start), self.sb.main_block(run.end));
+                self.extent(at, end.saturating_sub(at), Kind::Unmapped)
+            };
+            bits::runs(set).map(extent).collect()
         };
-        let mut say = |bits: &Bits, what: &str| {
-            if let Some((first, _)) = bits.runs().next() {
-                let (blocks, first) = (bits.count(), self.sb.main_blkaddr.saturating_add(first));
+        let mut say = |set: &FixedBitSet, what: &str| {
+            if let Some(first) = set.minimum() {
+                let (blocks, first) = (set.count_ones(..), self.sb.main_block(first));
                 notices.push(format!("{blocks} blocks, the first is {first}, {what}"));
             }
         };
-        let nobodys = valid.without(&self.owned);
+        let mut unused = self.owned.clone();
+        unused.difference_with(&valid);
+        unused.difference_with(&self.recovered);
+        let mut nobodys = valid;
+        nobodys.difference_with(&self.owned);
         say(&nobodys, "are in use, but nobody's");
-        let unused = self.owned.without(valid).without(&self.recovered);
         say(&unused, "have an owner, but are not in use");
         let nobodys = unmapped(&nobodys);
         let mut twice = unmapped(&self.twice);

@@ -5,8 +5,8 @@
 //! │ bitmap of used slots │ reserved │ slots of 11 bytes: hash, ino, length, type │ names, 8 bytes a slot │
 //! ```
 
-use super::bits::test_bit_le;
 use super::block::{part, u16_of, u32_of};
+use crate::fs::bits;
 
 const NR_DENTRY_IN_BLOCK: usize = 214;
 const SIZE_OF_DIR_ENTRY: usize = 11;
@@ -35,7 +35,7 @@ pub fn in_inode(area: &[u8], entries: &mut Vec<Entry>) -> Result<(), usize> {
 }
 
 fn parse(area: &[u8], slots: usize, entries: &mut Vec<Entry>) -> Result<(), usize> {
-    let bitmap = part(area, 0, slots.div_ceil(8));
+    let used = bits::lowest_first(part(area, 0, slots.div_ceil(8)));
     // The names end with the area.
     let names_at = area
         .len()
@@ -43,7 +43,7 @@ fn parse(area: &[u8], slots: usize, entries: &mut Vec<Entry>) -> Result<(), usiz
     let dentries_at = names_at.saturating_sub(slots.saturating_mul(SIZE_OF_DIR_ENTRY));
     let mut slot = 0usize;
     while slot < slots {
-        if !test_bit_le(bitmap, slot) {
+        if !used.contains(slot) {
             slot = slot.saturating_add(1);
             continue;
         }

@@ -26,7 +26,6 @@ use crate::fs::image::Image;
 use crate::fs::notices::Notices;
 use crate::map::{Inode, Map};
 
-mod bits;
 mod block;
 mod checkpoint;
 mod claims;
@@ -100,8 +99,7 @@ pub fn build(image: &Image, start_sector: u64) -> Result<Map> {
         notices,
     );
     orphans::note_nameless(image, sb, cp, &inodes, notices)?;
-    let extents = claims.into_extents(&valid, notices);
-    drop(valid);
+    let extents = claims.into_extents(valid, notices);
     let map = Map::new(start_sector, sectors, extents, inodes);
     Ok(map.with_notices(std::mem::take(notices).into_lines()))
 }

@@ -6,14 +6,15 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::Range;
 
-use super::bits::Bits;
 use super::block;
 use super::dentry::{self, Entry};
 use super::recovery::NewName;
 use super::superblock::SuperBlock;
+use crate::fs::bits;
 use crate::fs::image::Image;
 use crate::fs::notices::Notices;
 use crate::map::{Inode, Name};
+use fixedbitset::FixedBitSet;
 
 /// Where a directory keeps its entries.
 #[derive(Debug, Default)]
@@ -35,7 +36,7 @@ pub fn link(
     inodes: &mut HashMap<u64, Inode>,
     notices: &mut Notices,
 ) {
-    let read = Bits::new(sb.main_blocks());
+    let read = sb.no_main_blocks();
     let mut tree = Tree {
         image,
         sb,
@@ -85,7 +86,7 @@ struct Tree<'a> {
     new: &'a [NewName],
     notices: &'a mut Notices,
     /// Blocks read so far: a damaged image may give one to many directories.
-    read: Bits,
+    read: FixedBitSet,
 }
 
 impl Tree<'_> {
@@ -120,7 +121,8 @@ impl Tree<'_> {
             Err(error) => return self.notices.push(error.to_string()),
         };
         for (nth, blkaddr) in (0..).zip(run) {
-            let is_new = self.sb.in_main(blkaddr).is_some_and(|n| self.read.set(n));
+            let is_new = self.sb.in_main(blkaddr);
+            let is_new = is_new.is_some_and(|n| bits::insert(&mut self.read, n));
             if !is_new {
                 continue;
             }

@@ -3,7 +3,6 @@
 //!
 //! Its segments come in pairs; a bit of the checkpoint says in which of the two a block counts.
 
-use super::bits::test_bit;
 use super::block::{self, BLOCK_SIZE, BLOCKS_PER_SEG, NEW_ADDR, NULL_ADDR, SEG_BITS, u32_of};
 use super::checkpoint::Checkpoint;
 use super::journal::Journals;
@@ -116,7 +115,7 @@ fn parse(sb: &SuperBlock, nid: u32, entry: &[u8], notices: &mut Notices) -> Opti
 
 /// How many blocks from `first` on lie one behind the other.
 fn run_of(cp: &Checkpoint, first: u32, blocks: u32) -> u32 {
-    let bit = |n| test_bit(&cp.nat_bitmap, n);
+    let bit = |n| cp.nat_bitmap.contains(block::index(n));
     let segment_end = (first >> SEG_BITS).saturating_add(1) << SEG_BITS;
     let end = (first..blocks.min(segment_end)).find(|&n| bit(n) != bit(first));
     end.unwrap_or(segment_end.min(blocks)).saturating_sub(first)
@@ -125,7 +124,7 @@ fn run_of(cp: &Checkpoint, first: u32, blocks: u32) -> u32 {
 /// `current_nat_addr`.
 fn address(sb: &SuperBlock, cp: &Checkpoint, block: u32) -> u32 {
     let pair = (block >> SEG_BITS << SEG_BITS).saturating_mul(2);
-    let second = if test_bit(&cp.nat_bitmap, block) {
+    let second = if cp.nat_bitmap.contains(block::index(block)) {
         BLOCKS_PER_SEG
     } else {
         0

@@ -11,13 +11,13 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::bits::Bits;
 use super::block::{self, BLOCK_SIZE, COMPRESS_ADDR, NEW_ADDR, NULL_ADDR, u32s};
 use super::checkpoint::{Checkpoint, flag};
 use super::inode::Inode;
 use super::nat::{Nat, NatEntry};
 use super::node::{Footer, Level, N, XATTR_NODE_OFFSET};
 use super::superblock::{SuperBlock, feature};
+use crate::fs::bits;
 use crate::fs::image::Image;
 use crate::fs::notices::Notices;
 
@@ -105,7 +105,7 @@ struct Step {
 /// All nodes written since the checkpoint, in order.
 fn chain(image: &Image, sb: &SuperBlock, cp: &Checkpoint, start: u32) -> Result<Vec<Step>, String> {
     let mut steps = Vec::new();
-    let mut seen = Bits::new(sb.main_blocks());
+    let mut seen = sb.no_main_blocks();
     let mut blkaddr = start;
     let mut buf = vec![0; BLOCK_SIZE];
     while let Some(n) = sb.in_main(blkaddr) {
@@ -115,7 +115,7 @@ fn chain(image: &Image, sb: &SuperBlock, cp: &Checkpoint, start: u32) -> Result<
         if !cp.is_followed_by(footer.cp_ver) {
             break;
         }
-        if !seen.set(n) {
+        if !bits::insert(&mut seen, n) {
             return Err(format!(
                 "the chain of nodes bites its tail at block {blkaddr}"
             ));

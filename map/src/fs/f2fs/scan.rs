@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 
-use super::bits::Bits;
 use super::block::{self, BLOCK_SIZE, COMPRESS_ADDR, NEW_ADDR, NULL_ADDR, SEG_BITS, u32s};
 use super::dentry::{self, Entry};
 use super::inode::{Inode, InodeRecord};
@@ -13,6 +12,7 @@ use super::recovery::Recovery;
 use super::superblock::SuperBlock;
 use crate::fs::image::Image;
 use crate::fs::notices::Notices;
+use fixedbitset::FixedBitSet;
 
 /// A node, and the part of [`Scan::runs`] that it holds.
 #[derive(Clone, Copy, Debug)]
@@ -79,7 +79,7 @@ pub struct Scanner<'a> {
     pub sb: &'a SuperBlock,
     pub recovery: &'a Recovery,
     /// What is in use; loses what the recovery replaces.
-    pub valid: &'a mut Bits,
+    pub valid: &'a mut FixedBitSet,
     pub notices: &'a mut Notices,
     pub scan: Scan,
 }
@@ -270,7 +270,8 @@ impl Scanner<'_> {
         };
         for run in self.scan.runs.drain(first_run..).chain([node]) {
             if let Some(n) = self.sb.in_main(run.blkaddr) {
-                (n..n.saturating_add(run.blocks.into())).for_each(|n| self.valid.clear(n));
+                let end = n.saturating_add(run.blocks.into()).min(self.valid.len());
+                self.valid.remove_range(n..end);
             }
         }
     }

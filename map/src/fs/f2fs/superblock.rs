@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `struct f2fs_super_block`: the areas of the disk.
 
-use super::block::{BLOCK_BITS, BLOCKS_PER_SEG, SEG_BITS, part, u32_of, u64_of};
+use super::block::{BLOCK_BITS, BLOCKS_PER_SEG, SEG_BITS, index, part, u32_of, u64_of};
 use super::crc;
 use crate::fs::error::{Error, Result};
 use crate::fs::image::Image;
 use crate::fs::notices::Notices;
+use fixedbitset::FixedBitSet;
 
 /// Bits of `feature`.
 pub mod feature {
@@ -245,10 +246,21 @@ impl SuperBlock {
         self.segment_count_main.saturating_mul(BLOCKS_PER_SEG)
     }
 
+    /// An empty set of blocks of the main area, by their numbers within it.
+    pub fn no_main_blocks(&self) -> FixedBitSet {
+        FixedBitSet::with_capacity(index(self.main_blocks()))
+    }
+
     /// A block's number within the main area; None outside of it.
-    pub fn in_main(&self, blkaddr: u32) -> Option<u32> {
+    pub fn in_main(&self, blkaddr: u32) -> Option<usize> {
         let n = blkaddr.checked_sub(self.main_blkaddr)?;
-        (n < self.main_blocks()).then_some(n)
+        (n < self.main_blocks()).then_some(index(n))
+    }
+
+    /// The address of a block of the main area, by its number within it.
+    pub fn main_block(&self, n: usize) -> u32 {
+        let n = u32::try_from(n).unwrap_or(u32::MAX);
+        self.main_blkaddr.saturating_add(n)
     }
 
     /// The address of a block of the main area, by segment and offset; None outside of it.

@@ -6,11 +6,12 @@
 //! from FAT16. Microsoft's fatgen103 lets the count alone decide; the two differ only where a
 //! FAT32 has less than 65525 clusters, as small test images have.
 
-use super::cluster::{FAT_START_ENT, Run};
+use super::cluster::{FAT_START_ENT, Run, index};
 use crate::fs::error::Result;
 use crate::fs::image::Image;
 use crate::fs::le::{u16_at, u32_at};
 use crate::fs::notices::Notices;
+use fixedbitset::FixedBitSet;
 
 /// Bytes of a boot record that are looked at, whatever the size of its sector.
 const RECORD: usize = 512;
@@ -215,6 +216,11 @@ impl BootRecord {
             _ => buf.get(37),
         };
         state.is_some_and(|state| state & 1 != 0)
+    }
+
+    /// An empty set of clusters, by their numbers.
+    pub fn no_clusters(&self) -> FixedBitSet {
+        FixedBitSet::with_capacity(index(self.max_cluster))
     }
 
     /// Bytes from the start of the filesystem to a sector.

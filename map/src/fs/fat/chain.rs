@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The clusters of one file, one after the other.
 
-use super::bits::Bits;
-use super::cluster::{Run, push};
+use super::cluster::{Run, index, push};
 use super::table::{Entry, Table};
+use crate::fs::bits;
+use fixedbitset::FixedBitSet;
 
 /// Where a chain stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +32,7 @@ pub struct Chain {
 }
 
 /// Follows the chain that begins with a cluster, and takes the clusters that nobody has taken.
-pub fn follow(table: &Table, taken: &mut Bits, start: u32) -> Chain {
+pub fn follow(table: &Table, taken: &mut FixedBitSet, start: u32) -> Chain {
     let mut runs: Vec<Run> = Vec::new();
     let mut clusters = 0u32;
     let mut at = start;
@@ -43,7 +44,7 @@ pub fn follow(table: &Table, taken: &mut Bits, start: u32) -> Chain {
         if entry == Entry::Free {
             break Stop::Free(at);
         }
-        if !taken.insert(at) {
+        if !bits::insert(taken, index(at)) {
             let circle = runs.iter().any(|run| run.members().contains(&at));
             break if circle {
                 Stop::Circle(at)

@@ -4,6 +4,11 @@
 /// Number of the first cluster: the entries 0 and 1 of the FAT stand for none.
 pub const FAT_START_ENT: u32 = 2;
 
+/// A cluster's number as that of a bit or of an entry in memory.
+pub fn index(cluster: u32) -> usize {
+    usize::try_from(cluster).unwrap_or(usize::MAX)
+}
+
 /// Clusters that follow each other on the disk and in their file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {

@@ -32,7 +32,6 @@ use crate::fs::image::Image;
 use crate::fs::notices::Notices;
 use crate::map::{Inode, Map, Name};
 
-mod bits;
 mod boot_record;
 mod chain;
 mod claims;
@@ -44,12 +43,12 @@ mod lost;
 mod short_name;
 mod table;
 
-use bits::Bits;
 use boot_record::{BootRecord, FatBits};
 use chain::{Chain, Stop};
 use claims::Claims;
 use cluster::Run;
 use dirent::{Entries, Entry};
+use fixedbitset::FixedBitSet;
 use layout::MSDOS_ROOT_INO;
 use table::Table;
 
@@ -80,7 +79,7 @@ pub fn build(image: &Image, start_sector: u64) -> Result<Map> {
         image,
         boot,
         table,
-        taken: Bits::new(boot.max_cluster),
+        taken: boot.no_clusters(),
         claims: Claims::new(boot, start_sector),
         inodes: HashMap::new(),
         directories: HashMap::new(),
@@ -119,7 +118,7 @@ struct Walk<'a> {
     boot: &'a BootRecord,
     table: &'a Table,
     /// Clusters that some file has.
-    taken: Bits,
+    taken: FixedBitSet,
     claims: Claims<'a>,
     inodes: HashMap<u64, Inode>,
     /// First cluster → inode, of every directory.

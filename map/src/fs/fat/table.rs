@@ -2,7 +2,7 @@
 //! The file allocation table: what follows a cluster.
 
 use super::boot_record::{BootRecord, FatBits};
-use super::cluster::FAT_START_ENT;
+use super::cluster::{FAT_START_ENT, index};
 use crate::fs::error::Result;
 use crate::fs::image::Image;
 use crate::fs::le::{u16_at, u32_at};
@@ -92,7 +92,7 @@ impl Table {
 
     /// Byte where an entry begins, and how far its lowest bit is from that byte's.
     fn place(&self, cluster: u32) -> (usize, u32) {
-        let at = usize::try_from(cluster).unwrap_or(usize::MAX);
+        let at = index(cluster);
         match self.fat_bits {
             FatBits::Twelve => (at.saturating_add(at >> 1), (cluster & 1) << 2),
             FatBits::Sixteen => (at.saturating_mul(2), 0),
