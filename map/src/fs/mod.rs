@@ -11,7 +11,9 @@ pub mod fat;
 mod image;
 mod le;
 mod notices;
+mod number;
 mod recognise;
+mod volume;
 
 pub use error::{Error, Result};
 pub use image::{Image, ReadAt};

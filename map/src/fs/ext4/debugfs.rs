@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::numbers::Ino;
 use crate::fs::error::{Error, Result};
 use crate::fs::image::{Image, open_file};
 use crate::fs::notices::Notices;
@@ -25,7 +26,7 @@ use crate::fs::notices::Notices;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Question {
     pub command: Ask,
-    pub inode: u32,
+    pub inode: Ino,
 }
 
 /// debugfs's commands.

@@ -3,6 +3,7 @@
 
 use super::claims::Claims;
 use super::group_desc::{self, GroupDesc};
+use super::numbers::FsBlock;
 use super::superblock::{SuperBlock, incompat};
 use crate::class::Kind;
 use crate::fs::bits;
@@ -13,7 +14,7 @@ use crate::fs::notices::Notices;
 pub fn claim(sb: &SuperBlock, groups: &[GroupDesc], claims: &mut Claims, notices: &mut Notices) {
     if sb.block_size == 1024 {
         // The boot loader's: ext4 neither uses it nor counts it as free.
-        claims.layout(0, 1, Kind::Unmapped);
+        claims.layout(FsBlock(0), 1, Kind::Unmapped);
     }
     for (group, desc) in (0u32..).zip(groups) {
         claim_copies(sb, group, claims);
@@ -74,10 +75,7 @@ pub fn claim_allocated(
             continue;
         }
         let first = sb.group_first_block(group);
-        let blocks = sb
-            .s_blocks_count
-            .saturating_sub(first)
-            .min(sb.s_blocks_per_group.into());
+        let blocks = first.up_to(sb.end()).min(sb.s_blocks_per_group.into());
         let at = format!("block bitmap of group {group}");
         match sb.read_block(image, desc.bg_block_bitmap, at) {
             Ok(buf) => {
@@ -89,7 +87,7 @@ pub fn claim_allocated(
                     };
                     let (at, end) = (block(run.start), block(run.end));
                     let len = end.saturating_sub(at);
-                    claims.layout(first.saturating_add(at), len, Kind::Unmapped);
+                    claims.layout(first.plus(at), len, Kind::Unmapped);
                 }
             }
             Err(error) => notices.push(error.to_string()),
