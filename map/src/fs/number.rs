@@ -8,17 +8,21 @@ macro_rules! number {
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(pub $of);
 
+        #[allow(dead_code, reason = "not every number is counted with in each way")]
         impl $name {
             /// The one that is `n` further on; the last one there can be where that is too far.
-            #[allow(dead_code, reason = "some numbers only name a thing")]
             pub fn plus(self, n: $of) -> $name {
                 $name(self.0.saturating_add(n))
             }
 
             /// How far `end` is from here, 0 where it is before.
-            #[allow(dead_code, reason = "some numbers only name a thing")]
             pub fn up_to(self, end: $name) -> $of {
                 end.0.saturating_sub(self.0)
+            }
+
+            /// All from here to before `end`.
+            pub fn until(self, end: $name) -> impl Iterator<Item = $name> {
+                (self.0..end.0).map($name)
             }
         }
 

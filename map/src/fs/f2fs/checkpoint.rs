@@ -8,6 +8,7 @@
 
 use super::block::{self, BLOCK_SIZE, BLOCKS_PER_SEG, part, u16_of, u32_of, u64_of};
 use super::crc;
+use super::numbers::BlkAddr;
 use super::superblock::SuperBlock;
 use crate::fs::bits;
 use crate::fs::error::Result;
@@ -37,7 +38,7 @@ const LOGS: u32 = 6;
 #[derive(Debug)]
 pub struct Checkpoint {
     /// First block of its pack.
-    pub start: u32,
+    pub start: BlkAddr,
     pub checkpoint_ver: u64,
     pub ckpt_flags: u32,
     pub cp_pack_total_block_count: u32,
@@ -54,7 +55,7 @@ pub struct Checkpoint {
 impl Checkpoint {
     /// Reads both packs, and takes the newer of those that are whole.
     pub fn read(image: &Image, sb: &SuperBlock, notices: &mut Notices) -> Result<Checkpoint> {
-        let second = sb.cp_blkaddr.saturating_add(BLOCKS_PER_SEG);
+        let second = sb.cp_blkaddr.plus(BLOCKS_PER_SEG);
         let start = match (version(image, sb.cp_blkaddr), version(image, second)) {
             (Ok(one), Ok(two)) if two.wrapping_sub(one).cast_signed() > 0 => second,
             (Ok(_), Ok(_)) => sb.cp_blkaddr,
@@ -76,7 +77,11 @@ impl Checkpoint {
         Checkpoint::parse(&buf, start, sb).map_err(|what| image.corrupt("checkpoint", what))
     }
 
-    fn parse(buf: &[u8], start: u32, sb: &SuperBlock) -> std::result::Result<Checkpoint, String> {
+    fn parse(
+        buf: &[u8],
+        start: BlkAddr,
+        sb: &SuperBlock,
+    ) -> std::result::Result<Checkpoint, String> {
         let ckpt_flags = u32_of(buf, 132);
         let (sit_bytes, nat_bytes) = (u32_of(buf, 156), u32_of(buf, 160));
         if (sit_bytes, nat_bytes) != (sb.sit_blocks() / 8, sb.nat_blocks() / 8) {
@@ -133,8 +138,8 @@ impl Checkpoint {
 }
 
 /// The version of a pack whose first and last block are valid, and the same version.
-fn version(image: &Image, start: u32) -> std::result::Result<u64, String> {
-    let valid = |blkaddr: u32| {
+fn version(image: &Image, start: BlkAddr) -> std::result::Result<u64, String> {
+    let valid = |blkaddr: BlkAddr| {
         let buf = block::read(image, blkaddr, 1, "checkpoint").map_err(|e| e.to_string())?;
         if is_crc_valid(&buf) {
             Ok(buf)
@@ -147,7 +152,7 @@ fn version(image: &Image, start: u32) -> std::result::Result<u64, String> {
     if !(3..=BLOCKS_PER_SEG).contains(&blocks) {
         return Err(format!("block {start}: a pack of {blocks} blocks"));
     }
-    let last = valid(start.saturating_add(blocks.saturating_sub(1)))?;
+    let last = valid(start.plus(blocks.saturating_sub(1)))?;
     let [first, last] = [first, last].map(|buf| u64_of(&buf, 0));
     if first != last {
         return Err(format!(
@@ -171,7 +176,7 @@ fn is_crc_valid(block: &[u8]) -> bool {
 
 #[cfg(test)]
 impl Checkpoint {
-    pub fn for_tests(start: u32, ckpt_flags: u32, cp_pack_start_sum: u32) -> Checkpoint {
+    pub fn for_tests(start: BlkAddr, ckpt_flags: u32, cp_pack_start_sum: u32) -> Checkpoint {
         Checkpoint {
             start,
             checkpoint_ver: 0x1234_5678,
@@ -191,7 +196,7 @@ mod tests {
     use super::*;
 
     fn checkpoint(ckpt_flags: u32) -> Checkpoint {
-        Checkpoint::for_tests(512, ckpt_flags, 1)
+        Checkpoint::for_tests(BlkAddr(512), ckpt_flags, 1)
     }
 
     #[test]
@@ -243,8 +248,8 @@ mod tests {
         ] {
             buf[132..136].copy_from_slice(&flags.to_le_bytes());
             let set = |at: usize, len| bits::highest_first(&buf[at..at + len]);
-            let cp =
-                Checkpoint::parse(&buf, 512, &SuperBlock::for_tests(payload)).expect("checkpoint");
+            let cp = Checkpoint::parse(&buf, BlkAddr(512), &SuperBlock::for_tests(payload))
+                .expect("checkpoint");
             assert_eq!(cp.sit_bitmap, set(sit, 64), "{payload} {flags:#x}");
             assert_eq!(cp.nat_bitmap, set(nat, 128), "{payload} {flags:#x}");
         }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who claims which blocks. A block of the main area has one owner, or none.
 
-use super::block::SECTORS_PER_BLOCK;
+use super::numbers::{BlkAddr, Ino};
 use super::superblock::SuperBlock;
 use crate::class::Kind;
 use crate::fs::bits;
 use crate::fs::notices::Notices;
+use crate::fs::volume::Volume;
 use crate::map::Extent;
 use fixedbitset::FixedBitSet;
 use std::ops::Range;
@@ -13,7 +14,7 @@ use std::ops::Range;
 /// The claims so far.
 pub struct Claims<'a> {
     sb: &'a SuperBlock,
-    start_sector: u64,
+    volume: Volume,
     extents: Vec<Extent>,
     owned: FixedBitSet,
     twice: FixedBitSet,
@@ -24,35 +25,34 @@ pub struct Claims<'a> {
 /// Blocks that follow one another, and their owner.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim {
-    pub blkaddr: u32,
+    pub blkaddr: BlkAddr,
     pub blocks: u32,
     pub kind: Kind,
-    pub ino: u32,
+    pub ino: Ino,
     /// Which block of the file the first one is.
     pub bidx: Option<u64>,
     pub is_recovered: bool,
 }
 
 impl<'a> Claims<'a> {
-    /// The areas before the main area. The filesystem starts at `start_sector` of the disk, and
-    /// its last sector must have a number that fits 64 bits.
-    pub fn new(sb: &'a SuperBlock, start_sector: u64) -> Claims<'a> {
+    /// The areas before the main area.
+    pub fn new(sb: &'a SuperBlock, volume: Volume) -> Claims<'a> {
         let mut claims = Claims {
             sb,
-            start_sector,
+            volume,
             extents: Vec::new(),
             owned: sb.no_main_blocks(),
             twice: sb.no_main_blocks(),
             recovered: sb.no_main_blocks(),
         };
         for (from, to, kind) in [
-            (0, 2, Kind::Superblock),
+            (BlkAddr(0), BlkAddr(2), Kind::Superblock),
             (sb.cp_blkaddr, sb.sit_blkaddr, Kind::Checkpoint),
             (sb.sit_blkaddr, sb.nat_blkaddr, Kind::Sit),
             (sb.nat_blkaddr, sb.ssa_blkaddr, Kind::Nat),
             (sb.ssa_blkaddr, sb.main_blkaddr, Kind::Ssa),
         ] {
-            let extent = claims.extent(from, to.saturating_sub(from), kind);
+            let extent = volume.extent(from, from.up_to(to), kind);
             claims.extents.push(extent);
         }
         claims
@@ -63,7 +63,7 @@ impl<'a> Claims<'a> {
         let mut free: Option<Claim> = None;
         for nth in 0..claim.blocks {
             let one = Claim {
-                blkaddr: claim.blkaddr.saturating_add(nth),
+                blkaddr: claim.blkaddr.plus(nth),
                 blocks: 1,
                 bidx: claim.bidx.map(|bidx| bidx.saturating_add(nth.into())),
                 ..claim
@@ -102,19 +102,8 @@ impl<'a> Claims<'a> {
         self.extents.extend(claim.map(|claim| Extent {
             inode: claim.ino.into(),
             file_offset: claim.bidx.map(|bidx| bidx.saturating_mul(4096)),
-            ..self.extent(claim.blkaddr, claim.blocks, claim.kind)
+            ..self.volume.extent(claim.blkaddr, claim.blocks, claim.kind)
         }));
-    }
-
-    fn extent(&self, blkaddr: u32, blocks: u32, kind: Kind) -> Extent {
-        let sector = u64::from(blkaddr).saturating_mul(SECTORS_PER_BLOCK);
-        Extent {
-            sector: self.start_sector.saturating_add(sector),
-            sectors: u64::from(blocks).saturating_mul(SECTORS_PER_BLOCK),
-            kind,
-            inode: 0,
-            file_offset: None,
-        }
     }
 
     /// All claims in the order in which they count. What is in use by the SIT's word, but nobody's
@@ -123,7 +112,7 @@ impl<'a> Claims<'a> {
         let unmapped = |set: &FixedBitSet| -> Vec<Extent> {
             let extent = |run: Range<usize>| {
                 let (at, end) = (self.sb.main_block(run.start), self.sb.main_block(run.end));
-                self.extent(at, end.saturating_sub(at), Kind::Unmapped)
+                self.volume.extent(at, at.up_to(end), Kind::Unmapped)
             };
             bits::runs(set).map(extent).collect()
         };

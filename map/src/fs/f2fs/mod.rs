@@ -24,6 +24,7 @@ use std::collections::HashMap;
 use crate::fs::error::Result;
 use crate::fs::image::Image;
 use crate::fs::notices::Notices;
+use crate::fs::volume::Volume;
 use crate::map::{Inode, Map};
 
 mod block;
@@ -37,6 +38,7 @@ mod journal;
 mod names;
 mod nat;
 mod node;
+mod numbers;
 mod orphans;
 mod recovery;
 mod scan;
@@ -66,10 +68,7 @@ use superblock::SuperBlock;
 pub fn build(image: &Image, start_sector: u64) -> Result<Map> {
     let notices = &mut Notices::default();
     let sb = &SuperBlock::read(image, notices)?;
-    let sectors = sb.block_count.saturating_mul(block::SECTORS_PER_BLOCK);
-    if start_sector.checked_add(sectors).is_none() {
-        return Err(image.unsupported("start sector", format!("{start_sector} is too large")));
-    }
+    let volume = Volume::new(image, start_sector, sb.block_count, 1 << block::BLOCK_BITS)?;
     let cp = &Checkpoint::read(image, sb, notices)?;
     let journals = &Journals::read(image, cp, notices)?;
     let mut valid = sit::read(image, sb, cp, journals, notices)?;
@@ -86,7 +85,7 @@ pub fn build(image: &Image, start_sector: u64) -> Result<Map> {
     };
     let mut scan = scanner.read(&nat.into_disk_order());
     tree::prune(&mut scan, notices);
-    let mut claims = Claims::new(sb, start_sector);
+    let mut claims = Claims::new(sb, volume);
     let directories = files::claim(sb, &mut scan, &mut claims, notices);
     let mut inodes = inodes(&scan);
     drop(scan);
@@ -100,7 +99,7 @@ pub fn build(image: &Image, start_sector: u64) -> Result<Map> {
     );
     orphans::note_nameless(image, sb, cp, &inodes, notices)?;
     let extents = claims.into_extents(valid, notices);
-    let map = Map::new(start_sector, sectors, extents, inodes);
+    let map = volume.map(extents, inodes);
     Ok(map.with_notices(std::mem::take(notices).into_lines()))
 }
 

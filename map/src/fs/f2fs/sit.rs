@@ -6,6 +6,7 @@
 use super::block::{self, part, u16_of};
 use super::checkpoint::Checkpoint;
 use super::journal::Journals;
+use super::numbers::BlkAddr;
 use super::superblock::SuperBlock;
 use crate::fs::bits;
 use crate::fs::error::Result;
@@ -84,13 +85,13 @@ fn run_of(cp: &Checkpoint, first: u32, blocks: u32) -> u32 {
 }
 
 /// `current_sit_addr`.
-fn address(sb: &SuperBlock, cp: &Checkpoint, block: u32) -> u32 {
+fn address(sb: &SuperBlock, cp: &Checkpoint, block: u32) -> BlkAddr {
     let second = if cp.sit_bitmap.contains(block::index(block)) {
         sb.sit_blocks()
     } else {
         0
     };
-    sb.sit_blkaddr.saturating_add(block).saturating_add(second)
+    sb.sit_blkaddr.plus(block).plus(second)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! `struct msdos_dir_entry`: what a directory says of a file.
 
 use super::boot_record::FatBits;
+use super::cluster::Cluster;
 use super::long_name::{Gone, GoneName, LongName, Raw};
 use super::short_name;
 use crate::fs::le::{u16_at, u32_at};
@@ -20,7 +21,7 @@ pub struct Entry {
     pub name: String,
     pub is_directory: bool,
     /// First cluster, 0 for an empty file.
-    pub start: u32,
+    pub start: Cluster,
     /// Bytes; 0 for a directory.
     pub size: u32,
     pub deleted: bool,
@@ -105,7 +106,7 @@ impl Entries {
         Entry {
             name,
             is_directory: raw[11] & ATTR_DIR != 0,
-            start: high << 16 | low,
+            start: Cluster(high << 16 | low),
             size: u32_at(raw, 28).unwrap_or(0),
             deleted,
         }

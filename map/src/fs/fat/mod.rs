@@ -25,11 +25,13 @@
 
 use std::collections::hash_map::Entry as Slot;
 use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 
 use crate::class::Kind;
 use crate::fs::error::Result;
 use crate::fs::image::Image;
 use crate::fs::notices::Notices;
+use crate::fs::volume::Volume;
 use crate::map::{Inode, Map, Name};
 
 mod boot_record;
@@ -37,6 +39,7 @@ mod chain;
 mod claims;
 mod cluster;
 mod dirent;
+mod geometry;
 mod layout;
 mod long_name;
 mod lost;
@@ -46,7 +49,7 @@ mod table;
 use boot_record::{BootRecord, FatBits};
 use chain::{Chain, Stop};
 use claims::Claims;
-use cluster::Run;
+use cluster::{Cluster, FatSector, Run};
 use dirent::{Entries, Entry};
 use fixedbitset::FixedBitSet;
 use layout::MSDOS_ROOT_INO;
@@ -63,13 +66,10 @@ use table::Table;
 pub fn build(image: &Image, start_sector: u64) -> Result<Map> {
     let mut notices = Notices::default();
     let boot = &BootRecord::read(image, &mut notices)?;
-    let per_sector = u64::from(boot.sector_size >> 9);
-    let sectors = u64::from(boot.total_sectors).saturating_mul(per_sector);
-    if start_sector.checked_add(sectors).is_none() {
-        return Err(image.unsupported("start sector", format!("{start_sector} is too large")));
-    }
-    if image.bytes() < boot.byte_of(boot.total_sectors.into()) {
-        let bytes = image.bytes();
+    let units = boot.total_sectors.into();
+    let volume = Volume::new(image, start_sector, units, boot.sector_size)?;
+    if image.bytes() < boot.byte_of(boot.end()) {
+        let (bytes, sectors) = (image.bytes(), volume.sectors());
         notices.push(format!(
             "the image ends at byte {bytes}, before its {sectors} sectors"
         ));
@@ -80,7 +80,7 @@ pub fn build(image: &Image, start_sector: u64) -> Result<Map> {
         boot,
         table,
         taken: boot.no_clusters(),
-        claims: Claims::new(boot, start_sector),
+        claims: Claims::new(boot, volume),
         inodes: HashMap::new(),
         directories: HashMap::new(),
         queue: VecDeque::new(),
@@ -96,12 +96,7 @@ pub fn build(image: &Image, start_sector: u64) -> Result<Map> {
     walk.claim_nobodys(&mut notices);
     let mut lines = notices.into_lines();
     lines.extend(walk.notices.into_lines());
-    let map = Map::new(
-        start_sector,
-        sectors,
-        walk.claims.into_extents(),
-        walk.inodes,
-    );
+    let map = volume.map(walk.claims.into_extents(), walk.inodes);
     Ok(map.with_notices(lines))
 }
 
@@ -109,7 +104,7 @@ pub fn build(image: &Image, start_sector: u64) -> Result<Map> {
 struct Directory {
     inode: u64,
     /// Its sectors, in their order.
-    sectors: Vec<std::ops::Range<u64>>,
+    sectors: Vec<Range<FatSector>>,
 }
 
 /// The way through the tree, level by level.
@@ -122,10 +117,10 @@ struct Walk<'a> {
     claims: Claims<'a>,
     inodes: HashMap<u64, Inode>,
     /// First cluster → inode, of every directory.
-    directories: HashMap<u32, u64>,
+    directories: HashMap<Cluster, u64>,
     queue: VecDeque<Directory>,
     /// First cluster → inode, of deleted files; None where others name it as well.
-    gone: HashMap<u32, Option<u64>>,
+    gone: HashMap<Cluster, Option<u64>>,
     /// Of single files.
     notices: Notices,
 }
@@ -154,12 +149,16 @@ impl Walk<'_> {
         let at = format!("directory of inode {parent}");
         let mut entries = Entries::new(boot.fat_bits);
         let mut buf = vec![0; usize::try_from(boot.sector_size).unwrap_or(0)];
-        for sector in directory.sectors.iter().cloned().flatten() {
+        for sector in directory
+            .sectors
+            .iter()
+            .flat_map(|run| run.start.until(run.end))
+        {
             if let Err(error) = image.read_into(&mut buf, boot.byte_of(sector), &at) {
                 // The rest may be further out still.
                 return self.notices.push(error.to_string());
             }
-            let first = sector.checked_shl(boot.dir_per_block_bits()).unwrap_or(0);
+            let first = sector.0.checked_shl(boot.dir_per_block_bits()).unwrap_or(0);
             for (nth, raw) in (0u64..).zip(buf.as_chunks().0) {
                 if let Some(entry) = entries.next(raw) {
                     self.entry(parent, first | nth, entry);
@@ -199,8 +198,8 @@ impl Walk<'_> {
         }
     }
 
-    fn directory(&mut self, inode: u64, start: u32) {
-        if start == 0 {
+    fn directory(&mut self, inode: u64, start: Cluster) {
+        if start == Cluster(0) {
             let line = format!("inode {inode}: a directory without a cluster");
             return self.notices.push(line);
         }
@@ -219,10 +218,10 @@ impl Walk<'_> {
         }
     }
 
-    fn file(&mut self, inode: u64, start: u32, size: u32) {
+    fn file(&mut self, inode: u64, start: Cluster, size: u32) {
         let needed = size.div_ceil(self.boot.cluster_size());
         let chain = match start {
-            0 => Chain {
+            Cluster(0) => Chain {
                 runs: Vec::new(),
                 clusters: 0,
                 stop: Stop::End,
