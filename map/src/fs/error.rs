@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Why there is no map. Each prints as one line that names the file and the place.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// The image could not be read.
     #[error("{}: {at}: {source}", path.display())]
@@ -26,6 +27,12 @@ pub enum Error {
         at: String,
         /// What is wrong with it.
         what: String,
+    },
+    /// Nothing that looks like a filesystem: an empty disk, or a whole one with partitions.
+    #[error("{}: first blocks: no filesystem recognised", path.display())]
+    Unrecognised {
+        /// The image.
+        path: PathBuf,
     },
     /// A sound filesystem that this reader does not know.
     #[error("{}: {at}: not supported: {what}", path.display())]

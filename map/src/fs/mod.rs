@@ -32,6 +32,8 @@ pub fn build(image: &Image, start_sector: u64) -> Result<Map> {
             "boot record",
             "exFAT: ext4, ext3, ext2, f2fs and FAT can be mapped",
         )),
-        None => Err(image.corrupt("first blocks", "no filesystem recognised")),
+        None => Err(Error::Unrecognised {
+            path: image.path().to_owned(),
+        }),
     }
 }
