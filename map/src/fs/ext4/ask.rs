@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
-use super::debugfs::{Question, Session};
+use super::debugfs::{Debugfs, Question, Session};
 use crate::fs::error::Result;
 use crate::fs::image::Image;
 use crate::fs::notices::Notices;
@@ -27,6 +27,15 @@ pub fn ask(
     notices: &mut Notices,
     each: impl FnMut(usize, &[u8]),
 ) -> Result<()> {
+    if questions.is_empty() {
+        return Ok(());
+    }
+    let file = image.file()?;
+    let debugfs = &Debugfs {
+        image,
+        file,
+        blocks,
+    };
     let shares: Vec<&[Question]> = questions.chunks(SHARE).collect();
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
     let taken = AtomicUsize::new(0);
@@ -39,10 +48,7 @@ pub fn ask(
                     let nth = taken.fetch_add(1, Relaxed);
                     let Some(share) = shares.get(nth) else { break };
                     // Once an error was returned nobody listens.
-                    if ended
-                        .send((nth, Session::run(image, blocks, share)))
-                        .is_err()
-                    {
+                    if ended.send((nth, Session::run(debugfs, share))).is_err() {
                         break;
                     }
                 }
@@ -50,8 +56,7 @@ pub fn ask(
         }
         drop(ended);
         let reader = Reader {
-            image,
-            blocks,
+            debugfs,
             notices,
             each,
             failures: 0,
@@ -61,8 +66,7 @@ pub fn ask(
 }
 
 struct Reader<'a, F> {
-    image: &'a Image,
-    blocks: u64,
+    debugfs: &'a Debugfs<'a>,
     notices: &'a mut Notices,
     each: F,
     failures: usize,
@@ -100,7 +104,7 @@ impl<F: FnMut(usize, &[u8])> Reader<'_, F> {
     /// Reads one session; where it broke off, leaves that question out and asks the rest again.
     fn read_share(&mut self, from: usize, share: &[Question], session: Session) -> Result<()> {
         let each = &mut self.each;
-        let first = session.read(self.image, self.notices, |nth, answer| {
+        let first = session.read(self.debugfs.image, self.notices, |nth, answer| {
             each(from.saturating_add(nth), answer);
         })?;
         let mut answered = first;
@@ -116,10 +120,10 @@ impl<F: FnMut(usize, &[u8])> Reader<'_, F> {
             if rest.is_empty() || self.failures > MAX_FAILURES {
                 break;
             }
-            let again = Session::run(self.image, self.blocks, rest)?;
+            let again = Session::run(self.debugfs, rest)?;
             let at = from.saturating_add(answered);
             let each = &mut self.each;
-            let more = again.read(self.image, self.notices, |nth, answer| {
+            let more = again.read(self.debugfs.image, self.notices, |nth, answer| {
                 each(at.saturating_add(nth), answer);
             })?;
             answered = answered.saturating_add(more);

@@ -6,9 +6,11 @@
 //! the answer. Where an answer can hold text from the image (`stat`), a comment with a random
 //! word parts it from the next, which nothing in the image can forge. Commands name inodes by
 //! number only, and are far below the 8 KiB at which debugfs cuts lines. The image is debugfs's
-//! stdin, as `?` in a path would start I/O options. `-c` leaves out the bitmaps, which are not
+//! stdin: that is the file that was opened here, whatever now has its path, and `?` in a path would
+//! start I/O options. `-c` leaves out the bitmaps, which are not
 //! needed here and may be damaged.
 
+use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::path::Path;
@@ -19,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use super::numbers::Ino;
 use crate::fs::error::{Error, Result};
-use crate::fs::image::{Image, open_file};
+use crate::fs::image::Image;
 use crate::fs::notices::Notices;
 
 /// A request that debugfs answers about one inode.
@@ -54,6 +56,41 @@ enum End {
     Endless,
 }
 
+/// What debugfs is started on.
+pub struct Debugfs<'a> {
+    /// Names the image in errors.
+    pub image: &'a Image,
+    /// The image itself.
+    pub file: File,
+    /// Blocks of the filesystem, which bound what can be said about it.
+    pub blocks: u64,
+}
+
+impl Debugfs<'_> {
+    fn start(&self, programs: &[&str], commands: &Path, output: PipeWriter) -> Result<Child> {
+        let io = |source| self.image.io("running debugfs", source);
+        for program in programs {
+            let started = Command::new(program)
+                .args(["-c", "-f"])
+                .arg(commands)
+                .arg("/proc/self/fd/0")
+                .env("LC_ALL", "C")
+                .stdin(Stdio::from(self.file.try_clone().map_err(io)?))
+                .stdout(Stdio::from(output.try_clone().map_err(io)?))
+                .stderr(Stdio::from(output.try_clone().map_err(io)?))
+                .spawn();
+            match started {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                started => return started.map_err(io),
+            }
+        }
+        Err(Error::ToolMissing {
+            tool: "debugfs",
+            package: "e2fsprogs",
+        })
+    }
+}
+
 /// One run of debugfs, ended.
 pub struct Session<'a> {
     questions: &'a [Question],
@@ -64,9 +101,9 @@ pub struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// Runs debugfs to its end. That the filesystem has so many `blocks` bounds what it may say.
-    pub fn run(image: &Image, blocks: u64, questions: &'a [Question]) -> Result<Session<'a>> {
-        let io = |source| image.io("running debugfs", source);
+    /// Runs debugfs to its end.
+    pub fn run(debugfs: &Debugfs, questions: &'a [Question]) -> Result<Session<'a>> {
+        let io = |source| debugfs.image.io("running debugfs", source);
         let mut session = Session {
             questions,
             comment: format!(
@@ -78,10 +115,11 @@ impl<'a> Session<'a> {
         };
         let commands = session.command_file().map_err(io)?;
         let (pipe, input) = io::pipe().map_err(io)?;
-        let mut child = start(image, &PROGRAMS, commands.path(), input)?;
+        let mut child = debugfs.start(&PROGRAMS, commands.path(), input)?;
         // About 80 bytes per extent; `stat` adds up to a block of attributes.
         let asked = u64::try_from(questions.len()).unwrap_or(u64::MAX);
-        let most = blocks
+        let most = debugfs
+            .blocks
             .saturating_mul(128)
             .saturating_add(asked.saturating_mul(4096));
         let most = most.clamp(1 << 20, MAX_OUTPUT);
@@ -193,29 +231,6 @@ impl Question {
     }
 }
 
-fn start(image: &Image, programs: &[&str], commands: &Path, output: PipeWriter) -> Result<Child> {
-    let io = |source| image.io("running debugfs", source);
-    for program in programs {
-        let started = Command::new(program)
-            .args(["-c", "-f"])
-            .arg(commands)
-            .arg("/proc/self/fd/0")
-            .env("LC_ALL", "C")
-            .stdin(Stdio::from(open_file(image.path())?))
-            .stdout(Stdio::from(output.try_clone().map_err(io)?))
-            .stderr(Stdio::from(output.try_clone().map_err(io)?))
-            .spawn();
-        match started {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            started => return started.map_err(io),
-        }
-    }
-    Err(Error::ToolMissing {
-        tool: "debugfs",
-        package: "e2fsprogs",
-    })
-}
-
 /// Takes all that debugfs prints, but not much more than `most` bytes. debugfs writes a few bytes
 /// at a time: to sleep until there is more to take spares two changes of process for each.
 fn collect(mut pipe: PipeReader, printed: &AtomicU64, most: u64) -> io::Result<Vec<u8>> {
@@ -304,7 +319,12 @@ mod tests {
         let file = tempfile::NamedTempFile::new().expect("file");
         let image = Image::open(file.path()).expect("image");
         let (_, output) = io::pipe().expect("pipe");
-        let error = start(&image, &["/nowhere/debugfs"], file.path(), output);
+        let debugfs = Debugfs {
+            file: image.file().expect("file"),
+            image: &image,
+            blocks: 0,
+        };
+        let error = debugfs.start(&["/nowhere/debugfs"], file.path(), output);
         let line = error.expect_err("no tool").to_string();
         assert_eq!(line, "debugfs not found: install e2fsprogs");
     }

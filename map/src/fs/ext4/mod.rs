@@ -58,7 +58,7 @@ pub fn build(image: &Path, start_sector: u64) -> Result<Map> {
     build_image(&Image::open(image)?, start_sector)
 }
 
-/// [`build`], of an opened image. debugfs opens it once more, by its path.
+/// [`build`], of an opened image.
 pub(super) fn build_image(image: &Image, start_sector: u64) -> Result<Map> {
     let sb = &SuperBlock::read(image)?;
     let groups = group_desc::read_all(image, sb)?;
