@@ -226,7 +226,7 @@ impl Role {
 fn is_super_journal(name: &[u8]) -> bool {
     name.windows(3)
         .rposition(|w| w == b"-mj")
-        .map(|at| &name[at + 3..])
+        .and_then(|at| name.get(at.checked_add(3)?..))
         .is_some_and(|tail| !tail.is_empty() && tail.iter().all(u8::is_ascii_hexdigit))
 }
 

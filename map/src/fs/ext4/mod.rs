@@ -10,11 +10,6 @@
 //! ```
 //! All steps are linear in the size of the metadata. Which file has which block is debugfs's
 //! word; the rest is plain fields, for which debugfs has no linear or no unambiguous command.
-#![deny(
-    clippy::arithmetic_side_effects,
-    clippy::as_conversions,
-    clippy::indexing_slicing
-)]
 
 use std::collections::HashMap;
 use std::path::Path;

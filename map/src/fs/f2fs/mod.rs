@@ -10,14 +10,6 @@
 //! Every block that is needed is read once, in runs as long as they are, and in the same order
 //! each time. Of regular files no contents are read, and none of the SSA: what it says of a block's
 //! owner, the nodes say themselves.
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::arithmetic_side_effects,
-        clippy::as_conversions,
-        clippy::indexing_slicing
-    )
-)]
 
 use std::collections::HashMap;
 

@@ -224,11 +224,6 @@ impl BootRecord {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::arithmetic_side_effects,
-    clippy::indexing_slicing,
-    reason = "a test may panic"
-)]
 mod tests {
     use super::*;
 

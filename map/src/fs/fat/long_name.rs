@@ -187,11 +187,6 @@ fn text(units: &[u16]) -> String {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::arithmetic_side_effects,
-    clippy::indexing_slicing,
-    reason = "a test may panic"
-)]
 mod tests {
     use super::*;
 

@@ -17,11 +17,6 @@
 //! hexadecimal figures.
 //!
 //! Only the reserved sectors, the FATs and the directories are read, always in the same order.
-#![deny(
-    clippy::arithmetic_side_effects,
-    clippy::as_conversions,
-    clippy::indexing_slicing
-)]
 
 use std::collections::hash_map::Entry as Slot;
 use std::collections::{HashMap, VecDeque};
