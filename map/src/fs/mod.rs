@@ -12,11 +12,13 @@ mod image;
 mod le;
 mod notices;
 mod number;
+mod progress;
 mod recognise;
 mod volume;
 
 pub use error::{Error, Result};
 pub use image::{Image, ReadAt};
+pub use progress::{Progress, Watcher};
 use recognise::Filesystem;
 
 /// Builds the map of the filesystem on an image that begins at `start_sector` of its disk.
@@ -24,10 +26,18 @@ use recognise::Filesystem;
 /// # Errors
 /// No filesystem is recognised, or its builder finds none that it can read.
 pub fn build(image: &Image, start_sector: u64) -> Result<Map> {
+    build_with(image, start_sector, &|_| {})
+}
+
+/// [`build`], which tells `watcher` how far it is: a large filesystem takes seconds.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_with(image: &Image, start_sector: u64, watcher: &Watcher) -> Result<Map> {
     match recognise::recognise(image)? {
-        Some(Filesystem::Ext) => ext4::build_image(image, start_sector),
-        Some(Filesystem::F2fs) => f2fs::build(image, start_sector),
-        Some(Filesystem::Fat) => fat::build(image, start_sector),
+        Some(Filesystem::Ext) => ext4::build_with(image, start_sector, watcher),
+        Some(Filesystem::F2fs) => f2fs::build_with(image, start_sector, watcher),
+        Some(Filesystem::Fat) => fat::build_with(image, start_sector, watcher),
         Some(Filesystem::ExFat) => Err(image.unsupported(
             "boot record",
             "exFAT: ext4, ext3, ext2, f2fs and FAT can be mapped",

@@ -12,6 +12,7 @@ use super::debugfs::{Debugfs, Question, Session};
 use crate::fs::error::Result;
 use crate::fs::image::Image;
 use crate::fs::notices::Notices;
+use crate::fs::progress::Part;
 
 /// Questions of one session: enough that its start does not count, and about 1 MB of answers.
 const SHARE: usize = 8192;
@@ -25,6 +26,7 @@ pub fn ask(
     blocks: u64,
     questions: &[Question],
     notices: &mut Notices,
+    part: Part,
     each: impl FnMut(usize, &[u8]),
 ) -> Result<()> {
     if questions.is_empty() {
@@ -58,6 +60,7 @@ pub fn ask(
         let reader = Reader {
             debugfs,
             notices,
+            part,
             each,
             failures: 0,
         };
@@ -68,6 +71,7 @@ pub fn ask(
 struct Reader<'a, F> {
     debugfs: &'a Debugfs<'a>,
     notices: &'a mut Notices,
+    part: Part<'a>,
     each: F,
     failures: usize,
 }
@@ -97,6 +101,7 @@ impl<F: FnMut(usize, &[u8])> Reader<'_, F> {
                 break;
             }
             from = from.saturating_add(share.len());
+            self.part.add(share.len());
         }
         Ok(())
     }

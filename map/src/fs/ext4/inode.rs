@@ -9,6 +9,7 @@ use crate::fs::error::Result;
 use crate::fs::image::Image;
 use crate::fs::le::{u16_at, u32_at};
 use crate::fs::notices::Notices;
+use crate::fs::progress::Part;
 
 const EXT4_ENCRYPT_FL: u32 = 0x800;
 const EXT4_EXTENTS_FL: u32 = 0x8_0000;
@@ -115,6 +116,7 @@ pub fn scan(
     sb: &SuperBlock,
     groups: &[GroupDesc],
     notices: &mut Notices,
+    mut part: Part,
     mut each: impl FnMut(InodeRecord, &[u8]),
 ) {
     for (group, desc) in (0u32..).zip(groups) {
@@ -122,6 +124,7 @@ pub fn scan(
             let scanned = scan_group(image, sb, group, desc, &mut each);
             scanned.unwrap_or_else(|error| notices.push(error.to_string()));
         }
+        part.add(1);
     }
 }
 

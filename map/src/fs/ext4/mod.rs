@@ -18,6 +18,7 @@ use crate::class::Kind;
 use crate::fs::error::Result;
 use crate::fs::image::Image;
 use crate::fs::notices::Notices;
+use crate::fs::progress::{Part, Watcher};
 use crate::fs::volume::Volume;
 use crate::map::{Inode, Map};
 
@@ -50,17 +51,18 @@ use superblock::{SuperBlock, compat, ro_compat};
 ///
 /// Needs debugfs of e2fsprogs. Fails if the superblock or the group descriptors cannot be read.
 pub fn build(image: &Path, start_sector: u64) -> Result<Map> {
-    build_image(&Image::open(image)?, start_sector)
+    build_with(&Image::open(image)?, start_sector, &|_| {})
 }
 
 /// [`build`], of an opened image.
-pub(super) fn build_image(image: &Image, start_sector: u64) -> Result<Map> {
+pub(super) fn build_with(image: &Image, start_sector: u64, watcher: &Watcher) -> Result<Map> {
     let sb = &SuperBlock::read(image)?;
     let groups = group_desc::read_all(image, sb)?;
     let volume = Volume::new(image, start_sector, sb.s_blocks_count, sb.block_size)?;
     let mut builder = Builder {
         image,
         sb,
+        watcher,
         claims: Claims::new(sb, volume),
         notices: Notices::default(),
         inodes: HashMap::new(),
@@ -80,7 +82,8 @@ pub(super) fn build_image(image: &Image, start_sector: u64) -> Result<Map> {
     claims.settle();
     layout::claim_reserved(sb, &mut claims);
     layout::claim_allocated(image, sb, &groups, &mut claims, &mut notices);
-    names::link(image, sb, &directories, &mut inodes, &mut notices);
+    let part = Part::new(watcher, "directories", directories.len());
+    names::link(image, sb, &directories, &mut inodes, &mut notices, part);
     let map = volume.map(claims.into_extents(), inodes);
     Ok(map.with_notices(notices.into_lines()))
 }
@@ -88,6 +91,7 @@ pub(super) fn build_image(image: &Image, start_sector: u64) -> Result<Map> {
 struct Builder<'a> {
     image: &'a Image,
     sb: &'a SuperBlock,
+    watcher: &'a Watcher<'a>,
     claims: Claims<'a>,
     notices: Notices,
     inodes: HashMap<u64, Inode>,
@@ -119,13 +123,15 @@ impl Builder<'_> {
         let Builder {
             image,
             sb,
+            watcher,
             notices,
             inodes,
             directories,
             ..
         } = self;
         let mut records = Vec::new();
-        inode::scan(image, sb, groups, notices, |record, raw| {
+        let part = Part::new(*watcher, "inode tables", groups.len());
+        inode::scan(image, sb, groups, notices, part, |record, raw| {
             let inode = Inode {
                 generation: Some(record.i_generation),
                 ..Inode::default()
@@ -164,11 +170,13 @@ impl Builder<'_> {
         let questions: Vec<_> = mapped.iter().map(|record| question(record)).collect();
         let mut notices = Notices::default();
         let blocks = self.sb.s_blocks_count;
+        let part = Part::new(self.watcher, "block lists of files", questions.len());
         ask::ask(
             self.image,
             blocks,
             &questions,
             &mut notices,
+            part,
             |nth, answer| {
                 let Some(record) = mapped.get(nth) else {
                     return;

@@ -11,6 +11,7 @@ use super::numbers::{EXT4_ROOT_INO, FsBlock, Ino};
 use super::superblock::SuperBlock;
 use crate::fs::image::Image;
 use crate::fs::notices::Notices;
+use crate::fs::progress::Part;
 use crate::map::{Inode, Name};
 
 /// Where a directory keeps its entries.
@@ -31,6 +32,7 @@ pub fn link(
     directories: &HashMap<Ino, Directory>,
     inodes: &mut HashMap<u64, Inode>,
     notices: &mut Notices,
+    mut part: Part,
 ) {
     let root = u64::from(EXT4_ROOT_INO);
     let mut tree = Tree {
@@ -70,6 +72,7 @@ pub fn link(
                     .push(format!("inode {inode}: has a name, but is not in use"));
             }
         }
+        part.add(1);
     }
 }
 

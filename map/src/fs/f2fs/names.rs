@@ -14,6 +14,7 @@ use super::superblock::SuperBlock;
 use crate::fs::bits;
 use crate::fs::image::Image;
 use crate::fs::notices::Notices;
+use crate::fs::progress::Part;
 use crate::map::{Inode, Name};
 use fixedbitset::FixedBitSet;
 
@@ -36,6 +37,7 @@ pub fn link(
     new: &[NewName],
     inodes: &mut HashMap<u64, Inode>,
     notices: &mut Notices,
+    mut part: Part,
 ) {
     let read = sb.no_main_blocks();
     let mut tree = Tree {
@@ -78,6 +80,7 @@ pub fn link(
                     .push(format!("inode {ino}: has a name, but was not found"));
             }
         }
+        part.add(1);
     }
 }
 

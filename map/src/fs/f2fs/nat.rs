@@ -11,6 +11,7 @@ use super::superblock::SuperBlock;
 use crate::fs::error::Result;
 use crate::fs::image::Image;
 use crate::fs::notices::Notices;
+use crate::fs::progress::Part;
 
 const NAT_ENTRY_PER_BLOCK: u32 = 455;
 const ENTRY_SIZE: usize = 9;
@@ -37,6 +38,7 @@ impl Nat {
         cp: &Checkpoint,
         journals: &Journals,
         notices: &mut Notices,
+        mut part: Part,
     ) -> Result<Nat> {
         let mut nat = Nat::default();
         let blocks = sb.nat_blocks();
@@ -50,6 +52,7 @@ impl Nat {
                 nat.push_block(sb, nid, block::nth(&buf, nth), notices);
             }
             first = first.saturating_add(run);
+            part.add(block::index(run));
         }
         for (number, entry) in &journals.nat {
             if *number >= blocks.saturating_mul(NAT_ENTRY_PER_BLOCK) {

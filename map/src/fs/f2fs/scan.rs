@@ -13,6 +13,7 @@ use super::recovery::Recovery;
 use super::superblock::SuperBlock;
 use crate::fs::image::Image;
 use crate::fs::notices::Notices;
+use crate::fs::progress::Part;
 use fixedbitset::FixedBitSet;
 
 /// A node, and the part of [`Scan::runs`] that it holds.
@@ -87,7 +88,7 @@ pub struct Scanner<'a> {
 
 impl Scanner<'_> {
     /// Reads the nodes that were written after the checkpoint, then those in the NAT.
-    pub fn read(mut self, entries: &[NatEntry]) -> Scan {
+    pub fn read(mut self, entries: &[NatEntry], mut part: Part) -> Scan {
         let mut buf = vec![0; BLOCK_SIZE];
         for &NatEntry { nid, ino, blkaddr } in &self.recovery.nodes {
             if self.read_blocks(&mut buf, blkaddr) {
@@ -99,6 +100,7 @@ impl Scanner<'_> {
         let segment = |entry: &NatEntry| sb.in_main(entry.blkaddr).unwrap_or(0) >> SEG_BITS;
         for entries in entries.chunk_by(|a, b| segment(a) == segment(b)) {
             self.segment(entries, &mut buf);
+            part.add(entries.len());
         }
         self.scan
     }

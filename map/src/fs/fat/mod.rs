@@ -26,6 +26,7 @@ use crate::class::Kind;
 use crate::fs::error::Result;
 use crate::fs::image::Image;
 use crate::fs::notices::Notices;
+use crate::fs::progress::{Part, Watcher};
 use crate::fs::volume::Volume;
 use crate::map::{Inode, Map, Name};
 
@@ -59,6 +60,11 @@ use table::Table;
 /// # Errors
 /// Neither the boot record nor its backup can be of a FAT, or the FAT cannot be read.
 pub fn build(image: &Image, start_sector: u64) -> Result<Map> {
+    build_with(image, start_sector, &|_| {})
+}
+
+/// [`build`], which tells `watcher` how far it is.
+pub(super) fn build_with(image: &Image, start_sector: u64, watcher: &Watcher) -> Result<Map> {
     let mut notices = Notices::default();
     let boot = &BootRecord::read(image, &mut notices)?;
     let units = boot.total_sectors.into();
@@ -81,6 +87,7 @@ pub fn build(image: &Image, start_sector: u64) -> Result<Map> {
         queue: VecDeque::new(),
         gone: HashMap::new(),
         notices: Notices::default(),
+        part: Part::new(watcher, "clusters in use", table.in_use()),
     };
     layout::claim(image, boot, &mut walk.claims);
     walk.root();
@@ -118,6 +125,8 @@ struct Walk<'a> {
     gone: HashMap<Cluster, Option<u64>>,
     /// Of single files.
     notices: Notices,
+    /// The clusters of files and directories.
+    part: Part<'a>,
 }
 
 impl Walk<'_> {
@@ -202,7 +211,7 @@ impl Walk<'_> {
             let line = format!("inode {inode}: the directory that inode {first} is already");
             return self.notices.push(line);
         }
-        let chain = chain::follow(self.table, &mut self.taken, start);
+        let chain = self.follow(start);
         self.note_stop(inode, &chain);
         self.claims.contents(&chain.runs, Kind::Directory, inode);
         if chain.clusters > 0 {
@@ -221,7 +230,7 @@ impl Walk<'_> {
                 clusters: 0,
                 stop: Stop::End,
             },
-            _ => chain::follow(self.table, &mut self.taken, start),
+            _ => self.follow(start),
         };
         self.claims.contents(&chain.runs, Kind::Regular, inode);
         if chain.stop != Stop::End {
@@ -232,6 +241,12 @@ impl Walk<'_> {
                 "inode {inode}: its size and its chain differ: {needed} and {clusters} clusters"
             ));
         }
+    }
+
+    fn follow(&mut self, start: Cluster) -> Chain {
+        let chain = chain::follow(self.table, &mut self.taken, start);
+        self.part.add(usize::try_from(chain.clusters).unwrap_or(0));
+        chain
     }
 
     fn note_stop(&mut self, inode: u64, chain: &Chain) {

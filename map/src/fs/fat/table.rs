@@ -82,6 +82,12 @@ impl Table {
         FAT_START_ENT.until(self.max_cluster)
     }
 
+    /// How many clusters are not free.
+    pub fn in_use(&self) -> usize {
+        let in_use = |cluster: &Cluster| self.entry(*cluster) != Entry::Free;
+        self.clusters().filter(in_use).count()
+    }
+
     fn all_bits(&self) -> u32 {
         match self.fat_bits {
             FatBits::Twelve => 0xfff,
