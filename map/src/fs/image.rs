@@ -209,7 +209,7 @@ fn forget_cached(file: &File) {
         .metadata()
         .is_ok_and(|m| m.file_type().is_block_device());
     if is_device {
-        // Advice alone: where it is not taken, the map is as old as the cache.
+        // It is only advice: where the kernel does not follow it, the map is as old as the cache.
         let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
     }
 }

@@ -16,7 +16,7 @@ use crate::fs::progress::Part;
 
 /// Questions of one session: enough that its start does not count, and about 1 MB of answers.
 const SHARE: usize = 8192;
-/// debugfs may fall over an inode of a damaged image; it is started again behind it.
+/// debugfs may crash at an inode of a damaged image; it is started again with the next one.
 const MAX_FAILURES: usize = 20;
 
 /// Asks all questions; `each` gets the number of the question and the answer, in order. That the
@@ -49,7 +49,7 @@ pub fn ask(
                 loop {
                     let nth = taken.fetch_add(1, Relaxed);
                     let Some(share) = shares.get(nth) else { break };
-                    // Once an error was returned nobody listens.
+                    // The receiver is gone once an error was returned.
                     if ended.send((nth, Session::run(debugfs, share))).is_err() {
                         break;
                     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who claims which blocks, on the way to the map: the first claim wins.
+//! Which blocks are whose. Where two claim a block it is the first one's.
 
 use super::block_list::Run;
 use super::numbers::{FsBlock, Ino};
@@ -13,7 +13,7 @@ pub struct Claims<'a> {
     sb: &'a SuperBlock,
     volume: Volume,
     extents: Vec<Extent>,
-    /// Claims of damaged inodes: they stand back behind all others.
+    /// Claims of damaged inodes: all others come before them.
     doubtful: Vec<Extent>,
 }
 
@@ -49,13 +49,13 @@ impl<'a> Claims<'a> {
         self.extents.len()
     }
 
-    /// Lets all claims made since `count` stand back: they win only over nobody.
+    /// Puts all claims made since `count` behind the others: they count only where no other does.
     pub fn doubt(&mut self, count: usize) {
         self.doubtful
             .extend(self.extents.drain(count.min(self.extents.len())..));
     }
 
-    /// Ends the doubts: what is claimed from here on comes behind the doubtful claims.
+    /// What is claimed from here on comes behind the doubtful claims.
     pub fn settle(&mut self) {
         self.extents.append(&mut self.doubtful);
     }

@@ -4,7 +4,7 @@
 //! Commands come from a file (`-f`): debugfs then does not buffer its output, so that its errors
 //! stand in the answer they belong to when both go to one pipe. It repeats each command before
 //! the answer. Where an answer can hold text from the image (`stat`), a comment with a random
-//! word parts it from the next, which nothing in the image can forge. Commands name inodes by
+//! word separates it from the next; nothing in the image can contain that word. Commands name inodes by
 //! number only, and are far below the 8 KiB at which debugfs cuts lines. The image is debugfs's
 //! stdin: that is the file that was opened here, whatever now has its path, and `?` in a path would
 //! start I/O options. `-c` leaves out the bitmaps, which are not
@@ -42,10 +42,10 @@ pub enum Ask {
 
 /// Where debugfs may be: a user's PATH often lacks the system folders.
 const PROGRAMS: [&str; 3] = ["debugfs", "/usr/sbin/debugfs", "/sbin/debugfs"];
-/// A debugfs that prints nothing for so long does not come back.
+/// A debugfs that prints nothing for so long is taken to hang, and is ended.
 const STALL: Duration = Duration::from_secs(60);
 /// How often to look at what debugfs has done.
-const NAP: Duration = Duration::from_millis(1);
+const INTERVAL: Duration = Duration::from_millis(1);
 /// No session prints more, whatever the filesystem.
 const MAX_OUTPUT: u64 = 1 << 30;
 /// How debugfs came to its end.
@@ -94,7 +94,7 @@ impl Debugfs<'_> {
 /// One run of debugfs, ended.
 pub struct Session<'a> {
     questions: &'a [Question],
-    /// A comment that nothing in the image can forge.
+    /// A comment that no text of the image can equal.
     comment: String,
     output: Vec<u8>,
     end: End,
@@ -127,7 +127,7 @@ impl<'a> Session<'a> {
         (session.end, session.output) = thread::scope(|scope| {
             let collector = scope.spawn(|| collect(pipe, &printed, most));
             let end = watch(&mut child, &printed, most);
-            // It may have ended by itself, which is as well.
+            // It may have ended by itself: then there is nothing to kill.
             let _ = child.kill();
             child.wait()?;
             let output = collector
@@ -188,7 +188,7 @@ impl<'a> Session<'a> {
         notices: &mut Notices,
         mut each: impl FnMut(usize, &[u8]),
     ) -> Result<usize> {
-        // Before the first answer debugfs speaks of the filesystem as a whole.
+        // Before the first answer debugfs prints what concerns the filesystem as a whole.
         let mut next = 0usize;
         let mut heading = self.heading(next);
         let (mut answer_at, mut at) = (0usize, 0usize);
@@ -232,12 +232,12 @@ impl Question {
 }
 
 /// Takes all that debugfs prints, but not much more than `most` bytes. debugfs writes a few bytes
-/// at a time: to sleep until there is more to take spares two changes of process for each.
+/// at a time; reading only once a millisecond saves two context switches for each of its writes.
 fn collect(mut pipe: PipeReader, printed: &AtomicU64, most: u64) -> io::Result<Vec<u8>> {
     let mut output = Vec::new();
     let mut taken = 0u64;
     while taken <= most {
-        thread::sleep(NAP);
+        thread::sleep(INTERVAL);
         let mut some = [0; 1 << 16];
         let read = pipe.read(&mut some)?;
         if read == 0 {
@@ -255,7 +255,7 @@ fn watch(child: &mut Child, printed: &AtomicU64, most: u64) -> io::Result<End> {
     let mut before = 0;
     let mut since = Instant::now();
     while child.try_wait()?.is_none() {
-        thread::sleep(NAP);
+        thread::sleep(INTERVAL);
         let now = printed.load(Relaxed);
         if now > most {
             return Ok(End::Endless);
@@ -265,7 +265,7 @@ fn watch(child: &mut Child, printed: &AtomicU64, most: u64) -> io::Result<End> {
             return Ok(End::Stalled);
         }
     }
-    // It may have died of the closed pipe.
+    // The closed pipe may have ended it.
     Ok(if printed.load(Relaxed) > most {
         End::Endless
     } else {
@@ -273,7 +273,7 @@ fn watch(child: &mut Child, printed: &AtomicU64, most: u64) -> io::Result<End> {
     })
 }
 
-/// A debugfs from before 2020 knows no comments, and repeats them like commands.
+/// A debugfs from before 2020 has no comments, and repeats them like commands.
 fn is_heading(line: &[u8], heading: &str) -> bool {
     let line = line.strip_prefix(b"debugfs: ").unwrap_or(line);
     line.strip_suffix(b"\n") == Some(heading.as_bytes())

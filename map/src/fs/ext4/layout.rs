@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The blocks that belong to the filesystem itself, and those that are allocated to nobody.
+//! The blocks that belong to the filesystem itself, and those that are allocated but have no owner.
 
 use super::claims::Claims;
 use super::group_desc::{self, GroupDesc};

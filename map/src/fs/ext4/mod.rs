@@ -6,10 +6,10 @@
 //! inode bitmaps and tables ──→ inodes in use                 ├─→ claims, first wins ─→ Map
 //!        └─→ debugfs `ex`, `stat` ──→ blocks of each inode ──┤
 //!                   └─→ directory blocks ──→ names           │
-//! block bitmaps ──→ allocated, but to nobody ────────────────┘
+//! block bitmaps ──→ allocated, without owner ────────────────┘
 //! ```
-//! All steps are linear in the size of the metadata. Which file has which block is debugfs's
-//! word; the rest is plain fields, for which debugfs has no linear or no unambiguous command.
+//! All steps are linear in the size of the metadata. Which file has which block, debugfs says;
+//! the rest is plain fields, for which debugfs has no linear or no unambiguous command.
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -110,7 +110,7 @@ impl Tree<'_> {
                     let at = format_args!("block {logical}");
                     self.parse(&area, at, inode, directory, &mut entries);
                 }
-                // The rest lies further out still.
+                // The blocks that follow are past the end of the image too.
                 Err(error) => return (self.notices.push(error.to_string()), entries).1,
             }
         }

@@ -18,7 +18,7 @@ pub struct Claims<'a> {
     extents: Vec<Extent>,
     owned: FixedBitSet,
     twice: FixedBitSet,
-    /// Owned by what was written after the checkpoint: that outdoes other claims.
+    /// Owned by what was written after the checkpoint: that comes before other claims.
     recovered: FixedBitSet,
 }
 
@@ -106,7 +106,7 @@ impl<'a> Claims<'a> {
         }));
     }
 
-    /// All claims in the order in which they count. What is in use by the SIT's word, but nobody's
+    /// All claims in the order in which they count. What the SIT says is in use, but is nobody's
     /// or two owners', is `unmapped`.
     pub fn into_extents(self, valid: FixedBitSet, notices: &mut Notices) -> Vec<Extent> {
         let unmapped = |set: &FixedBitSet| -> Vec<Extent> {

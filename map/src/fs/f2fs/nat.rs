@@ -66,7 +66,7 @@ impl Nat {
     }
 
     fn push_block(&mut self, sb: &SuperBlock, nid: Nid, block: &[u8], notices: &mut Notices) {
-        // Most of the table of a young filesystem.
+        // Most blocks of the table are so where few files were ever made.
         if block == [0; BLOCK_SIZE] {
             return;
         }

@@ -106,8 +106,8 @@ impl Place {
                 slot,
             })
         };
-        // A family is an indirect node and its children behind it.
-        let family = |indirect: u32, before: u32, of: u32| {
+        // An indirect node, and its children behind it.
+        let below = |indirect: u32, before: u32, of: u32| {
             let nth = ofs.checked_sub(indirect)?;
             match nth.checked_sub(1) {
                 None => place(of, before, None),
@@ -116,13 +116,13 @@ impl Place {
         };
         match ofs {
             1 | 2 => place(0, ofs.checked_sub(1)?, Some(0)),
-            3..=1021 => family(3, 2, 0),
-            1022..=2040 => family(4 + N, 2 + N, 0),
+            3..=1021 => below(3, 2, 0),
+            1022..=2040 => below(4 + N, 2 + N, 0),
             BELOW_DOUBLE.. => {
                 let which = ofs.checked_sub(BELOW_DOUBLE)?.checked_div(N + 1)?;
                 let which = Some(which).filter(|&which| which < N)?;
                 let indirect = which.checked_mul(N + 1)?.checked_add(BELOW_DOUBLE)?;
-                family(
+                below(
                     indirect,
                     which.checked_mul(N)?.checked_add(2 + 2 * N)?,
                     DOUBLE,

@@ -75,7 +75,7 @@ impl Scan {
     }
 }
 
-/// The way to a [`Scan`].
+/// Makes a [`Scan`].
 pub struct Scanner<'a> {
     pub image: &'a Image,
     pub sb: &'a SuperBlock,

@@ -82,7 +82,7 @@ impl SuperBlock {
                 notices.push(format!("the first superblock is bad: {error}"));
                 sb
             }
-            // A copy that tells what is not supported is a better one than garbage.
+            // That a sound copy is not supported says more than that the other is damaged.
             (Err(Error::Corrupt { .. }), Err(error @ Error::Unsupported { .. }))
             | (Err(error), Err(_)) => return Err(error),
         };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who claims which sectors, on the way to the map.
+//! Which sectors are whose.
 
 use std::ops::Range;
 

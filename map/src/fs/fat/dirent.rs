@@ -80,7 +80,7 @@ impl Entries {
     }
 
     /// A deleted entry: of its short name only the long one's slots still know the first letter.
-    /// After the directory's end nobody knows what was written, and when.
+    /// After the directory's end it is not known what was written, and when.
     fn deleted(&mut self, raw: &Raw) -> Option<Entry> {
         let attr = raw[11];
         if attr == ATTR_EXT {

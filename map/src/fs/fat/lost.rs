@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The clusters that no file has: bad ones, and chains that nobody knows.
+//! The clusters that no file has: bad ones, and chains that no directory entry begins.
 
 use super::cluster::{Run, push};
 use super::table::{Entry, Table};

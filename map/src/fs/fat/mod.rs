@@ -3,10 +3,10 @@
 //!
 //! ```text
 //! boot record ──→ reserved sectors, FATs, root of FAT12 and FAT16 ─┐
-//!     └─→ FAT, held against its copies                             ├─→ claims ─→ Map
+//!     └─→ FAT, compared to its copies                             ├─→ claims ─→ Map
 //! root directory ─→ entries ──→ names, and chains of clusters ─────┤
 //!       ↑______________│                                           │
-//! FAT ──→ bad clusters, clusters in use by nobody ─────────────────┘
+//! FAT ──→ bad clusters, clusters in use, ownerless─────────────────┘
 //! ```
 //! FAT has no inodes. The number that a file goes by is the kernel's `i_pos`, the place of its
 //! directory entry: the sector of the filesystem, times the entries in a sector, plus which one
@@ -109,7 +109,7 @@ struct Directory {
     sectors: Vec<Range<FatSector>>,
 }
 
-/// The way through the tree, level by level.
+/// Reads the tree, level by level.
 struct Walk<'a> {
     image: &'a Image,
     boot: &'a BootRecord,
@@ -159,7 +159,7 @@ impl Walk<'_> {
             .flat_map(|run| run.start.until(run.end))
         {
             if let Err(error) = image.read_into(&mut buf, boot.byte_of(sector), &at) {
-                // The rest may be further out still.
+                // What follows may be past the end of the image too.
                 return self.notices.push(error.to_string());
             }
             let first = sector.0.checked_shl(boot.dir_per_block_bits()).unwrap_or(0);

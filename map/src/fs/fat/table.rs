@@ -32,7 +32,7 @@ pub struct Table {
 const PART: usize = 3 << 18;
 
 impl Table {
-    /// Reads the FAT that counts, and holds the other copies against it. Linux reads the first,
+    /// Reads the FAT that counts, and compares the other copies to it. Linux reads the first,
     /// and writes what it changes to all.
     pub fn read(image: &Image, boot: &BootRecord, notices: &mut Notices) -> Result<Table> {
         let active = active(boot, notices);
