@@ -171,7 +171,7 @@ fn a_damaged_inode_costs_its_own_blocks_only() {
 }
 
 #[test]
-fn indirect_blocks_that_bite_their_tail_come_to_an_end() {
+fn indirect_blocks_that_refer_to_themselves_come_to_an_end() {
     let dir = scratch();
     let image = sound(dir.path(), "-t ext2 -b 1024");
     let map = ext4::build(&image, 0).expect("map");

@@ -70,7 +70,7 @@ cases! {
     ext2_rev_0:     "-t ext2 -r 0 -b 1024", 16 MiB, Mounted;
 }
 
-/// Makes one image and holds its map against everything that others say about it.
+/// Makes one image and compares its map with everything that others say about it.
 fn check(name: &str, options: &str, mib: u64, fill: Fill) {
     let scratch = tempfile::tempdir().expect("scratch folder");
     let image = &scratch.path().join("image");
