@@ -115,6 +115,11 @@ impl Device {
         Path::new(&self.info.path)
     }
 
+    /// Length in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.info.sectors.saturating_mul(512)
+    }
+
     /// First sector past the device on its disk.
     pub fn end_sector(&self) -> u64 {
         self.info.start_sector.saturating_add(self.info.sectors)

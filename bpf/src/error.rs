@@ -19,6 +19,9 @@ pub enum Error {
     /// The bundle cannot be written.
     #[error(transparent)]
     Bundle(#[from] mostrace_bundle::Error),
+    /// The filesystem cannot be mapped.
+    #[error(transparent)]
+    Map(#[from] mostrace_map::fs::Error),
     /// A device, a kernel or a tool is not as needed.
     #[error("{0}")]
     Unfit(String),

@@ -25,4 +25,3 @@ pub use entries::kernel::KernelPaths;
 pub use error::Error;
 pub use events::Choice;
 pub use record::{Options, Outcome, record};
-pub use snapshot::{Recorder, Walk};

@@ -30,7 +30,7 @@ use crate::kernel;
 use crate::names::NameFilter;
 use crate::probes::Loader;
 use crate::progress::Progress;
-use crate::snapshot::{self, Walk};
+use crate::snapshot;
 
 const TICK: Duration = Duration::from_millis(5);
 /// How long a command may take to end after SIGTERM before it is left alone.
@@ -57,8 +57,6 @@ pub struct Options {
     pub sync: bool,
     /// Save the filesystem's metadata.
     pub snapshot: bool,
-    /// Reads the metadata of a filesystem that no tool saves (f2fs, FAT).
-    pub walk: Walk,
     /// The command, possibly empty.
     pub argv: Vec<OsString>,
 }
@@ -91,7 +89,11 @@ pub fn record(options: &Options) -> Result<Outcome> {
             options.device.display()
         )));
     }
-    if options.snapshot && filesystem.as_ref().is_some_and(|f| is_ext4(&f.kind)) {
+    if options.snapshot
+        && filesystem
+            .as_ref()
+            .is_some_and(|f| snapshot::is_ext4(&f.kind))
+    {
         command::check(&["e2image".into()])
             .map_err(|e| Error::unfit(format!("{e}: install e2fsprogs, or give --no-snapshot")))?;
     }
@@ -212,7 +214,7 @@ fn capture(
     }
     manifest.payload = read_payload(payload.path())?;
     if options.snapshot {
-        take_snapshot(device, options.walk, bundle, manifest);
+        take_snapshot(device, bundle, manifest);
     }
     manifest.state = State::Complete;
     bundle.put_manifest(manifest)?;
@@ -444,22 +446,12 @@ fn sync_filesystem(mount: &Path, tracing: &mut Tracing<'_>) -> Result<()> {
     }
 }
 
-fn is_ext4(kind: &str) -> bool {
-    ["ext4", "ext3", "ext2"].contains(&kind)
-}
-
 /// A trace without a snapshot is worth keeping: what keeps it from being taken is a note.
-fn take_snapshot(device: &Device, walk: Walk, bundle: &Writer, manifest: &mut Manifest) {
+fn take_snapshot(device: &Device, bundle: &Writer, manifest: &mut Manifest) {
     let Some(filesystem) = &manifest.filesystem else {
         return;
     };
-    let mount = filesystem.mount_point.as_ref().map(Path::new);
-    let taken = match filesystem.kind.as_str() {
-        kind if is_ext4(kind) => snapshot::ext4(device, bundle.dir()),
-        "f2fs" | "vfat" | "msdos" => snapshot::walked(device, mount, walk, bundle.dir()),
-        other => Err(Error::unfit(format!("{other} is not supported"))),
-    };
-    match taken {
+    match snapshot::take(device, filesystem, bundle.dir()) {
         Ok(snapshot) => manifest.snapshot = Some(snapshot),
         Err(e) => manifest.notes.push(format!("no snapshot: {e}")),
     }

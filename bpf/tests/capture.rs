@@ -52,7 +52,6 @@ struct Captured {
 
 fn options(device: &Path, output: PathBuf, source: Choice, script: &str) -> Options {
     Options {
-        walk: |_| Err("not asked for".into()),
         device: device.to_owned(),
         output,
         source,
