@@ -289,3 +289,35 @@ fn has_dirtier(btf: &Btf<'_>, program: &OsStr) -> bool {
 fn is_of_events(program: &OsStr) -> bool {
     program.as_encoded_bytes().starts_with(b"event_")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    /// By what the build script told cargo.
+    #[test]
+    fn a_changed_header_compiles_the_probes_again() {
+        let told = Path::new(env!("OUT_DIR")).with_file_name("output");
+        let told = fs::read_to_string(told).unwrap();
+        let is_followed = |name: &str| {
+            let line = format!("cargo:rerun-if-changed={name}");
+            told.lines().any(|l| l == line)
+        };
+        let mut files = vec!["mostrace.bpf.c".to_owned()];
+        let mut at = 0;
+        while let Some(file) = files.get(at).cloned() {
+            assert!(is_followed(&file), "{file}");
+            let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file));
+            let includes = text.unwrap();
+            let includes = includes.lines().filter_map(|line| {
+                let name = line.strip_prefix("#include \"")?.strip_suffix('"')?;
+                Some(name.to_owned())
+            });
+            let new: Vec<_> = includes.filter(|name| !files.contains(name)).collect();
+            files.extend(new);
+            at += 1;
+        }
+        assert!(files.contains(&"dirtier.bpf.h".to_owned()), "{files:?}");
+    }
+}
