@@ -8,7 +8,7 @@ mod device;
 pub mod doctor;
 mod entries;
 mod error;
-pub mod events;
+mod events;
 mod filesystem;
 mod guard;
 mod kernel;

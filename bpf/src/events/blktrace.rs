@@ -23,7 +23,7 @@ const START_LIMIT: Duration = Duration::from_secs(10);
 
 /// The running utility.
 #[derive(Debug)]
-pub struct Blktrace {
+pub(crate) struct Blktrace {
     child: Child,
     dir: PathBuf,
     dropped: u64,
@@ -123,7 +123,7 @@ impl EventSource for Blktrace {
 ///
 /// # Errors
 /// The kernel has none.
-pub fn mount_debugfs() -> Result<()> {
+pub(crate) fn mount_debugfs() -> Result<()> {
     let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
     if mounts
         .lines()

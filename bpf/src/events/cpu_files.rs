@@ -26,7 +26,7 @@ struct CpuFile {
 
 /// One file per CPU that had events.
 #[derive(Debug)]
-pub struct CpuFiles {
+pub(crate) struct CpuFiles {
     dir: PathBuf,
     files: BTreeMap<u32, CpuFile>,
     events: u64,

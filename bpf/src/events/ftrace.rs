@@ -26,7 +26,7 @@ const PAGE_MAX: usize = 1 << 18;
 
 /// The running tracer.
 #[derive(Debug)]
-pub struct Ftrace {
+pub(crate) struct Ftrace {
     tracefs: PathBuf,
     enable: PathBuf,
     dev: u32,
@@ -41,7 +41,7 @@ pub struct Ftrace {
 ///
 /// # Errors
 /// The kernel has no tracefs.
-pub fn tracefs() -> Result<PathBuf> {
+pub(crate) fn tracefs() -> Result<PathBuf> {
     let dir = Path::new(TRACEFS);
     if !dir.join("current_tracer").exists() {
         // mount(8) and not mount(2): the mount table stays right.
@@ -61,7 +61,7 @@ pub fn tracefs() -> Result<PathBuf> {
 ///
 /// # Errors
 /// The reason.
-pub fn usable(device: &Device) -> Result<()> {
+pub(crate) fn usable(device: &Device) -> Result<()> {
     has_blk(&tracefs()?)?;
     let enable = device.sysfs.join("trace/enable");
     if read_line(&enable)? != "0" {
@@ -77,7 +77,7 @@ pub fn usable(device: &Device) -> Result<()> {
 ///
 /// # Errors
 /// The reason.
-pub fn has_blk(tracefs: &Path) -> Result<()> {
+pub(crate) fn has_blk(tracefs: &Path) -> Result<()> {
     let tracers = read_line(tracefs.join("available_tracers"))?;
     if !tracers.split_ascii_whitespace().any(|t| t == "blk") {
         return Err(Error::unfit(
