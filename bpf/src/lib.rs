@@ -22,6 +22,6 @@ mod snapshot;
 pub use device::Device;
 pub use entries::Entries;
 pub use entries::kernel::KernelPaths;
-pub use error::Error;
+pub use error::{Error, Refused};
 pub use events::Choice;
 pub use record::{Options, Outcome, record};

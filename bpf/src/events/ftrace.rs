@@ -49,9 +49,10 @@ pub(crate) fn tracefs() -> Result<PathBuf> {
             .args(["-t", "tracefs", "nodev", TRACEFS])
             .output();
         if !mounted.is_ok_and(|o| o.status.success()) || !dir.join("current_tracer").exists() {
-            return Err(Error::unfit(format!(
-                "{TRACEFS}: tracefs cannot be mounted"
-            )));
+            return Err(Error::NotMounted {
+                path: dir,
+                kind: "tracefs",
+            });
         }
     }
     Ok(dir.to_owned())
@@ -65,10 +66,10 @@ pub(crate) fn usable(device: &Device) -> Result<()> {
     has_blk(&tracefs()?)?;
     let enable = device.sysfs.join("trace/enable");
     if read_line(&enable)? != "0" {
-        return Err(Error::unfit(format!(
-            "{}: the queue is being traced already",
-            enable.display()
-        )));
+        return Err(Error::Busy {
+            what: enable.display().to_string(),
+            by: "the queue is being traced already".into(),
+        });
     }
     Ok(())
 }
@@ -80,16 +81,17 @@ pub(crate) fn usable(device: &Device) -> Result<()> {
 pub(crate) fn has_blk(tracefs: &Path) -> Result<()> {
     let tracers = read_line(tracefs.join("available_tracers"))?;
     if !tracers.split_ascii_whitespace().any(|t| t == "blk") {
-        return Err(Error::unfit(
-            "ftrace has no blk tracer (CONFIG_BLK_DEV_IO_TRACE)",
-        ));
+        return Err(Error::NoBlkTracer);
     }
     let current = read_line(tracefs.join("current_tracer"))?;
     if current != "nop" {
-        return Err(Error::unfit(format!(
-            "ftrace is in use: current_tracer is {current} (to free it: echo nop > {})",
-            tracefs.join("current_tracer").display()
-        )));
+        return Err(Error::Busy {
+            what: "ftrace is in use".into(),
+            by: format!(
+                "current_tracer is {current} (to free it: echo nop > {})",
+                tracefs.join("current_tracer").display()
+            ),
+        });
     }
     Ok(())
 }
@@ -144,7 +146,7 @@ impl Ftrace {
                     break;
                 }
                 let page = RingPage::new(&self.page[..len]).ok_or_else(|| {
-                    Error::unfit(format!("trace_pipe_raw of CPU {cpu}: malformed page"))
+                    Error::malformed(format!("trace_pipe_raw of CPU {cpu}"), "malformed page")
                 })?;
                 for (time, payload) in page {
                     if let Some((pid, mut record)) = restore(time, payload, self.dev) {

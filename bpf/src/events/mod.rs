@@ -51,6 +51,11 @@ pub enum Choice {
     Bpf,
 }
 
+impl Choice {
+    /// The sources, in the order in which `auto` tries them.
+    pub const IN_ORDER: [Choice; 3] = [Choice::Blktrace, Choice::Ftrace, Choice::Bpf];
+}
+
 impl FromStr for Choice {
     type Err = String;
 

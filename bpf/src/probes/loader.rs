@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The probes, loaded when they are first asked for.
+//! The probes, loaded when they are first asked for: a kernel that cannot have them need not, if
+//! nothing asks for them.
 
 use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
+use std::sync::Arc;
 
 use libbpf_rs::OpenObject;
 
@@ -10,19 +12,20 @@ use super::Probes;
 use crate::device::Device;
 use crate::error::{Error, Result};
 
-/// The probes, or why there are none: a kernel that cannot have them need not, if nothing asks for them.
+/// The probes, or why there are none.
 pub(crate) struct Loader<'o> {
-    storage: Option<&'o mut MaybeUninit<OpenObject>>,
+    /// Where they will live, until that was tried.
+    room: Option<&'o mut MaybeUninit<OpenObject>>,
     probes: Option<Probes<'o>>,
-    refused: String,
+    refused: Option<Arc<Error>>,
 }
 
 impl<'o> Loader<'o> {
-    pub fn new(storage: &'o mut MaybeUninit<OpenObject>) -> Loader<'o> {
+    pub fn new(room: &'o mut MaybeUninit<OpenObject>) -> Loader<'o> {
         Loader {
-            storage: Some(storage),
+            room: Some(room),
             probes: None,
-            refused: String::new(),
+            refused: None,
         }
     }
 
@@ -30,17 +33,22 @@ impl<'o> Loader<'o> {
     ///
     /// # Errors
     /// No BTF, or the kernel refuses the probes.
-    pub fn load(&mut self, device: &Device) -> Result<&mut Probes<'o>> {
-        if let Some(storage) = self.storage.take() {
-            match Probes::load(storage, device) {
+    pub fn load(&mut self, device: &Device) -> Result<&Probes<'o>> {
+        if let Some(refused) = &self.refused {
+            return Err(Error::ProbesRefused(Arc::clone(refused)));
+        }
+        if let Some(room) = self.room.take() {
+            match Probes::load(room, device) {
                 Ok(probes) => self.probes = Some(probes),
-                Err(e) => self.refused = e.to_string(),
+                Err(e) => {
+                    let refused = self.refused.insert(Arc::new(e));
+                    return Err(Error::ProbesRefused(Arc::clone(refused)));
+                }
             }
         }
-        match &mut self.probes {
-            Some(probes) => Ok(probes),
-            None => Err(Error::unfit(&*self.refused)),
-        }
+        self.probes
+            .as_ref()
+            .ok_or_else(|| Error::bpf("neither loaded nor refused"))
     }
 
     /// What the probes lost, by the manifest's names; nothing if there are none.

@@ -132,5 +132,5 @@ fn read_payload(path: &Path) -> Result<Option<manifest::Payload>> {
     }
     serde_json::from_slice(&text)
         .map(Some)
-        .map_err(|e| Error::unfit(format!("the workload's payload: {e}")))
+        .map_err(|e| Error::malformed("the workload's payload", e))
 }

@@ -27,10 +27,9 @@ impl Output {
             None => (output.to_owned(), None),
         };
         if packed.is_some() && output.exists() {
-            return Err(Error::unfit(format!(
-                "{}: exists already",
-                output.display()
-            )));
+            return Err(Error::OutputExists {
+                path: output.to_owned(),
+            });
         }
         let writer = Writer::create(&folder)?;
         Ok(Output { writer, packed })

@@ -9,7 +9,7 @@ use crate::device::Device;
 use crate::entries::bpf::BpfEntries;
 use crate::entries::kernel::KernelEntries;
 use crate::entries::{Entries, EntrySource};
-use crate::error::{Error, Result};
+use crate::error::{Error, Refused, Result};
 use crate::events::blktrace::Blktrace;
 use crate::events::bpf::BpfEvents;
 use crate::events::ftrace::Ftrace;
@@ -43,17 +43,20 @@ pub(super) fn entry_source(
         Entries::Bpf => bpf().map(Some),
         Entries::Kernel => kernel().map(Some),
         Entries::Auto => {
-            let unfit = match bpf() {
+            let refused = match bpf() {
                 Ok(source) => return Ok(Some(source)),
                 Err(e) => e,
             };
-            let source = kernel().map_err(|e| {
-                Error::unfit(format!(
-                    "no source of entries: {unfit}; {e}; --entries none does without"
-                ))
-            })?;
-            notes.push(format!("entries bpf not taken: {unfit}"));
-            Ok(Some(source))
+            match kernel() {
+                Ok(source) => {
+                    notes.push(format!("entries bpf not taken: {refused}"));
+                    Ok(Some(source))
+                }
+                Err(e) => Err(Error::NoEntries {
+                    bpf: Box::new(refused),
+                    kernel: Box::new(e),
+                }),
+            }
         }
     }
 }
@@ -66,48 +69,32 @@ pub(super) fn event_source(
     probes: &mut Loader<'_>,
     notes: &mut Vec<String>,
 ) -> Result<Box<dyn EventSource>> {
-    let mut others = Vec::new();
-    if let Some(source) = kernel_source(choice, device, dir, &mut others)? {
-        notes.append(&mut others);
-        return Ok(source);
-    }
-    let source = probes
-        .load(device)
-        .and_then(|probes| BpfEvents::start(probes, dir));
-    let source = source.map_err(|e| match choice {
-        Choice::Auto => Error::unfit(format!(
-            "no source of block events: {}; source bpf not taken: {e}",
-            others.join("; ")
-        )),
-        _ => e,
-    })?;
-    notes.append(&mut others);
-    Ok(Box::new(source))
+    Ok(match choice {
+        Choice::Auto => return first_that_works(device, dir, probes, notes),
+        Choice::Blktrace => Box::new(Blktrace::start(device, dir)?),
+        Choice::Ftrace => Box::new(Ftrace::start(device, dir)?),
+        Choice::Bpf => Box::new(BpfEvents::start(probes.load(device)?, dir)?),
+    })
 }
 
-/// The kernel's own tracer, by choice or the first that works; None for the probes.
-fn kernel_source(
-    choice: Choice,
+fn first_that_works(
     device: &Device,
     dir: &Path,
+    probes: &mut Loader<'_>,
     notes: &mut Vec<String>,
-) -> Result<Option<Box<dyn EventSource>>> {
-    let blktrace = || Blktrace::start(device, dir).map(|s| Box::new(s) as Box<dyn EventSource>);
-    let ftrace = || Ftrace::start(device, dir).map(|s| Box::new(s) as Box<dyn EventSource>);
-    match choice {
-        Choice::Bpf => Ok(None),
-        Choice::Blktrace => blktrace().map(Some),
-        Choice::Ftrace => ftrace().map(Some),
-        Choice::Auto => {
-            match blktrace() {
-                Ok(source) => return Ok(Some(source)),
-                Err(e) => notes.push(format!("source blktrace not taken: {e}")),
+) -> Result<Box<dyn EventSource>> {
+    let mut refused = Vec::new();
+    for choice in Choice::IN_ORDER {
+        match event_source(choice, device, dir, probes, notes) {
+            Ok(source) => {
+                notes.extend(refused.iter().map(Refused::to_string));
+                return Ok(source);
             }
-            match ftrace() {
-                Ok(source) => return Ok(Some(source)),
-                Err(e) => notes.push(format!("source ftrace not taken: {e}")),
-            }
-            Ok(None)
+            Err(why) => refused.push(Refused {
+                source: choice,
+                why,
+            }),
         }
     }
+    Err(Error::NoEvents { refused })
 }

@@ -27,7 +27,9 @@ impl Subject {
     /// What is missing.
     pub fn find(options: &Options) -> Result<Subject> {
         if !rustix::process::geteuid().is_root() {
-            return Err(Error::unfit("record needs root"));
+            return Err(Error::NoPrivilege {
+                what: "record needs root".into(),
+            });
         }
         let names = NameFilter::parse(&options.files)?;
         let device = Device::open(&options.device)?;
@@ -52,14 +54,16 @@ impl Subject {
 
 fn check_snapshot(options: &Options, filesystem: Option<&Filesystem>) -> Result<()> {
     let Some(filesystem) = filesystem else {
-        return Err(Error::unfit(format!(
-            "{}: no filesystem recognised; --no-snapshot records the block IO alone",
-            options.device.display()
-        )));
+        return Err(Error::NoFilesystem {
+            device: options.device.clone(),
+        });
     };
     if snapshot::is_ext4(&filesystem.kind) {
-        command::check(&["e2image".into()])
-            .map_err(|e| Error::unfit(format!("{e}: install e2fsprogs, or give --no-snapshot")))?;
+        command::check(&["e2image".into()]).map_err(|_| Error::ToolMissing {
+            tool: "e2image",
+            package: "e2fsprogs",
+            option: "--no-snapshot",
+        })?;
     }
     Ok(())
 }

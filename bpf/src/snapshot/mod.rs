@@ -22,7 +22,7 @@ pub(crate) fn take(device: &Device, filesystem: &Filesystem, dir: &Path) -> Resu
     match filesystem.kind.as_str() {
         kind if is_ext4(kind) => ext4::save(device, dir),
         "f2fs" | "vfat" | "msdos" => walk::save(device, mount, dir),
-        other => Err(Error::unfit(format!("{other} is not supported"))),
+        other => Err(Error::NoSnapshotOf { kind: other.into() }),
     }
 }
 
