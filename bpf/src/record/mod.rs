@@ -82,6 +82,7 @@ fn capture(options: &Options, subject: &Subject, bundle: &Writer) -> Result<Mani
     if options.snapshot {
         take_snapshot(subject, bundle, &mut manifest);
     }
+    manifest.files = bundle.sizes()?;
     manifest.state = State::Complete;
     bundle.put_manifest(&manifest)?;
     Ok(manifest)
