@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod archive;
+pub mod blk_io_trace;
 pub mod entry;
 mod error;
 pub mod layout;
