@@ -8,14 +8,17 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
+use zerocopy::LE;
+
 use crate::archive::Cut;
+use crate::blk_io_trace::BlkIoTrace;
 use crate::entry::{RawDirtier, RawFile, RawProcess};
 use crate::layout;
 use crate::manifest::Manifest;
 use crate::table::HEADER_LEN;
 
-/// A block event without anything behind it (`struct blk_io_trace`); none is shorter.
-const EVENT_LEN: u64 = 48;
+/// A file's name may claim any CPU: so many that are missing before it are listed.
+const LISTED: usize = 8;
 
 /// One thing that is missing. Displays as one line, without the bundle's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,7 +143,7 @@ fn events(dir: &Path, of: u64) -> Option<Shortfall> {
         .iter()
         .filter(|name| layout::cpu_of(name).is_some())
         .filter_map(|name| size(dir, name))
-        .map(|bytes| bytes / EVENT_LEN)
+        .map(|bytes| room_for::<BlkIoTrace<LE>>(bytes))
         .fold(0, u64::saturating_add);
     (at_most < of).then(|| {
         let last = names.iter().filter_map(|name| layout::cpu_of(name)).max();
@@ -156,21 +159,22 @@ fn events(dir: &Path, of: u64) -> Option<Shortfall> {
     })
 }
 
-/// A name may claim any CPU.
-const LISTED: usize = 8;
-
 fn entries(dir: &Path, name: &'static str, of: u64) -> Option<Shortfall> {
     let Some(bytes) = size(dir, name) else {
         return (of > 0).then(|| Shortfall::Missing { name: name.into() });
     };
-    let each = match name {
-        layout::PROCESS => size_of::<RawProcess>(),
-        layout::FILE => size_of::<RawFile>(),
-        _ => size_of::<RawDirtier>(),
-    };
     let records = bytes.saturating_sub(as_u64(HEADER_LEN));
-    let at_most = records.checked_div(as_u64(each)).unwrap_or(0);
+    let at_most = match name {
+        layout::PROCESS => room_for::<RawProcess>(records),
+        layout::FILE => room_for::<RawFile>(records),
+        _ => room_for::<RawDirtier>(records),
+    };
     (at_most < of).then_some(Shortfall::Entries { name, at_most, of })
+}
+
+/// How many records fit: none is shorter than its fixed part.
+fn room_for<T>(bytes: u64) -> u64 {
+    bytes.checked_div(as_u64(size_of::<T>())).unwrap_or(0)
 }
 
 /// Length of a file; None if it is not there.

@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use mostrace_bundle::blk_io_trace::BlkIoTrace;
 use mostrace_bundle::layout;
 use rustix::process::{Pid, Signal, kill_process};
+use zerocopy::LE;
 
 use super::EventSource;
 use crate::device::Device;
@@ -76,7 +78,7 @@ impl EventSource for Blktrace {
         }
     }
 
-    /// From the files' sizes: a plain record has 48 bytes.
+    /// From the files' sizes: plain records have no more than a head.
     fn events(&self) -> u64 {
         let Ok(entries) = fs::read_dir(&self.dir) else {
             return 0;
@@ -89,7 +91,7 @@ impl EventSource for Blktrace {
                     .is_some_and(|n| layout::cpu_of(n).is_some())
             })
             .filter_map(|e| e.metadata().ok())
-            .map(|m| m.len() / 48)
+            .map(|m| m.len() / size_of::<BlkIoTrace<LE>>() as u64)
             .sum()
     }
 

@@ -4,6 +4,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use mostrace_bundle::blk_io_trace::BlkIoTrace;
+use zerocopy::{FromBytes, LE};
+
 use super::{CpuFiles, EventSource};
 use crate::error::{Error, Result};
 use crate::probes::{Probes, Stream};
@@ -34,15 +37,9 @@ fn take(out: &mut CpuFiles, data: &[u8]) -> Result<()> {
         .get(2..4)
         .map(|b| usize::from(u16::from_le_bytes([b[0], b[1]])))
         .ok_or_else(malformed)?;
-    let mut record = data
-        .get(HEAD..HEAD + size)
-        .filter(|r| r.len() >= 48)
-        .ok_or_else(malformed)?
-        .to_vec();
-    let number = |at: usize| {
-        u32::from_le_bytes([record[at], record[at + 1], record[at + 2], record[at + 3]])
-    };
-    let (pid, cpu) = (number(32), number(40));
+    let mut record = data.get(HEAD..HEAD + size).ok_or_else(malformed)?.to_vec();
+    let (event, _) = BlkIoTrace::<LE>::ref_from_prefix(&record).map_err(|_| malformed())?;
+    let (cpu, pid) = (event.cpu.get(), event.pid.get());
     out.push(cpu, pid, &mut record)
 }
 
