@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Compiles the probes with clang and makes their skeleton.
+#![forbid(unsafe_code)]
 
 use std::env;
 use std::fs;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From a saved trace to tables: events → attribution → tables → export.
+#![forbid(unsafe_code)]
 
 pub mod attribute;
 pub mod blktrace;

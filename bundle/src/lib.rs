@@ -1,12 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #![doc = include_str!("../FORMAT.md")]
 #![forbid(unsafe_code)]
+// Bundles come from strangers: no byte of one may make a reader panic.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::arithmetic_side_effects,
+        clippy::as_conversions,
+        clippy::indexing_slicing
+    )
+)]
 
 pub mod archive;
 pub mod blk_io_trace;
 pub mod entry;
 mod error;
 pub mod layout;
+mod length;
 pub mod manifest;
 mod reader;
 mod shortfall;

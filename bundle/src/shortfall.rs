@@ -14,6 +14,7 @@ use crate::archive::Cut;
 use crate::blk_io_trace::BlkIoTrace;
 use crate::entry::{RawDirtier, RawFile, RawProcess};
 use crate::layout;
+use crate::length::as_u64;
 use crate::manifest::Manifest;
 use crate::table::HEADER_LEN;
 
@@ -143,7 +144,7 @@ fn events(dir: &Path, of: u64) -> Option<Shortfall> {
         .iter()
         .filter(|name| layout::cpu_of(name).is_some())
         .filter_map(|name| size(dir, name))
-        .map(|bytes| room_for::<BlkIoTrace<LE>>(bytes))
+        .map(room_for::<BlkIoTrace<LE>>)
         .fold(0, u64::saturating_add);
     (at_most < of).then(|| {
         let last = names.iter().filter_map(|name| layout::cpu_of(name)).max();
@@ -181,8 +182,4 @@ fn room_for<T>(bytes: u64) -> u64 {
 fn size(dir: &Path, name: &str) -> Option<u64> {
     let file = fs::metadata(dir.join(name)).ok()?;
     file.is_file().then_some(file.len())
-}
-
-fn as_u64(len: usize) -> u64 {
-    u64::try_from(len).unwrap_or(u64::MAX)
 }
