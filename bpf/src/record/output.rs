@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use mostrace_bundle::{Writer, archive, layout};
 
 use crate::error::{At, Error, Result};
+use crate::progress::Packing;
 
 /// The place of one bundle.
 pub(super) struct Output {
@@ -47,7 +48,9 @@ impl Output {
     pub fn finish(self) -> Result<()> {
         let folder = self.writer.dir();
         if let Some(packed) = self.packed {
-            archive::pack(folder, &packed)?;
+            let bytes = self.writer.sizes()?.values().sum();
+            let mut progress = Packing::new(bytes);
+            archive::pack_telling(folder, &packed, |bytes| progress.advance(bytes))?;
             fs::remove_dir_all(folder).at(folder)?;
         }
         Ok(())

@@ -17,14 +17,14 @@ use crate::error::Result;
 use crate::events::EventSource;
 use crate::names::NameFilter;
 use crate::probes::Loader;
-use crate::progress::Progress;
+use crate::progress::Recording;
 
 /// The sources, running.
 pub(super) struct Tracing<'o> {
     source: Box<dyn EventSource>,
     entries: Option<Box<dyn EntrySource>>,
     probes: Loader<'o>,
-    progress: Progress,
+    progress: Recording,
 }
 
 impl<'o> Tracing<'o> {
@@ -44,7 +44,7 @@ impl<'o> Tracing<'o> {
         // The entries first: then no event is without its own.
         let entries = entry_source(options, subject, dir, &mut probes, notes)?;
         let source = event_source(options.source, &subject.device, dir, &mut probes, notes)?;
-        let progress = Progress::new();
+        let progress = Recording::new();
         Ok(Tracing {
             source,
             entries,
