@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The progress line on stderr; nothing if stderr is no terminal.
+//! While recording: a line with the events, entries and losses so far.
 
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 
 use crate::entries::Counts;
 
 const EVERY: Duration = Duration::from_millis(200);
 
-/// A line with events, entries and losses.
+/// The line.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct Recording {
     bar: ProgressBar,
     shown: Instant,
 }
 
-impl Progress {
-    pub fn new() -> Progress {
+impl Recording {
+    pub fn new() -> Recording {
         let bar = ProgressBar::new_spinner();
         if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed_precise} {msg}") {
             bar.set_style(style);
         }
-        Progress {
+        Recording {
             bar,
             shown: Instant::now(),
         }
     }
 
-    /// Whether it is time for the next [`Progress::show`].
+    /// Whether it is time for the next [`Recording::show`]: asking the kernel for losses is not free.
     pub fn is_due(&self) -> bool {
         !self.bar.is_hidden() && self.shown.elapsed() >= EVERY
     }
@@ -38,8 +38,9 @@ impl Progress {
         self.shown = Instant::now();
         let entries: String = entries
             .iter()
-            .map(|(name, kept)| format!("{} {kept}  ", name.replace('_', " ")))
+            .map(|(name, kept)| format!("{} {}  ", name.replace('_', " "), HumanCount(*kept)))
             .collect();
+        let (events, lost) = (HumanCount(events), HumanCount(lost));
         self.bar
             .set_message(format!("events {events}  {entries}lost {lost}"));
         self.bar.tick();
