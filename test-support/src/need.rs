@@ -31,6 +31,8 @@ pub enum Need {
     BlkTracer,
     /// That ext4 encrypts files.
     Encryption,
+    /// The kernel's count of the bytes that a process wrote.
+    IoCounters,
     /// A scheduler of block queues, as `bfq`.
     Scheduler(&'static str),
     /// Minutes, where others take seconds.
@@ -83,6 +85,10 @@ impl Need {
             Self::Encryption => kernel_has(
                 "/sys/fs/ext4/features/encryption",
                 "this kernel's ext4 does not encrypt (CONFIG_FS_ENCRYPTION)",
+            ),
+            Self::IoCounters => kernel_has(
+                "/proc/self/io",
+                "this kernel does not count a process's bytes (CONFIG_TASK_IO_ACCOUNTING)",
             ),
             Self::Scheduler(name) => scheduler(name),
             Self::Minutes if is_set("MOSTRACE_LONG") => Ok(()),
