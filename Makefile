@@ -34,7 +34,7 @@ demo: build
 	@scripts/demo.sh $(MOSTRACE)
 
 build: setup
-	$(CARGO) build $(PROFILE) --workspace
+	$(CARGO) build $(PROFILE) --workspace --exclude test-support
 
 # To ~/.cargo/bin.
 install: build

@@ -5,7 +5,7 @@
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitCode, Output};
+use std::process::{Child, Command, ExitCode, Output, Stdio};
 
 use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, run_one_by_one, tests, wait};
@@ -196,7 +196,10 @@ fn until_interrupted() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("t.most");
-    let mut recorder = record(disk.device(), &out).spawn().unwrap();
+    let mut recorder = record(disk.device(), &out)
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     while_running(&mut recorder, "no manifest", || {
         out.join("manifest.json").exists()
     });
@@ -296,6 +299,7 @@ fn killed_while_recording() {
     let mut recorder = record(disk.device(), &out)
         .args(["--", "sh", "-c", &script])
         .process_group(0)
+        .stderr(Stdio::null())
         .spawn()
         .unwrap();
     let group = format!("-{}", recorder.id());

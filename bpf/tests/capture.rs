@@ -569,10 +569,6 @@ fn journalled_copies_know_their_home() {
                 checked += 1;
             }
         }
-        println!(
-            "{mode}, {blocks}-byte blocks: {checked} of {} copies checked against logdump",
-            copies.len()
-        );
         assert!(
             checked >= 30,
             "logdump knows only {checked} of {} copies",

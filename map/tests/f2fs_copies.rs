@@ -207,11 +207,6 @@ fn what_was_read_is_all_that_is_needed() {
             .iter()
             .all(|e| after.paths(e.inode) == before.paths(e.inode))
     );
-    eprintln!(
-        "{} blocks of {} are needed",
-        reads[0].len(),
-        sparse.used().len()
-    );
 }
 
 /// A file that notes where it is read.
