@@ -197,7 +197,7 @@ fn blkparse_and_btt_agree() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(test_support::property::config(file!(), 300))]
 
     /// Whatever is done to the bytes: no panic, an end, and parts that cover each completion.
     #[test]

@@ -47,6 +47,8 @@ fn naive(range: std::ops::Range<u64>, extents: &[Extent], sector: u64) -> Owner 
 }
 
 proptest! {
+    #![proptest_config(test_support::property::config(file!(), 256))]
+
     #[test]
     fn every_sector_has_the_owner_that_was_listed_first(
         extents in extents(), start in 0u64..60, sectors in 0u64..140, from in 0u64..220, len in 0u64..220,

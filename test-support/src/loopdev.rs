@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A mounted ext4 on a loop device, for tests that need root; everything is undone when it is dropped, panics included.
+//! A mounted ext4 on a loop device, for tests with [`Need::Loop`](crate::Need::Loop); everything is undone when it is
+//! dropped, panics included.
 //!
-//! ```ignore
-//! if let Err(why) = loopdev::privileged() {
-//!     println!("skipped: {why}");
-//!     return;
-//! }
+//! ```no_run
+//! use test_support::loopdev::{LoopExt4, LoopOptions};
+//!
 //! let disk = LoopExt4::new(&LoopOptions { partitioned: true, ..LoopOptions::default() }).unwrap();
 //! std::fs::write(disk.mount_point().join("x"), "…").unwrap();
 //! ```
-
-#![allow(dead_code)] // Each test file takes what it needs.
 
 use std::fs;
 use std::io::Write;
@@ -282,24 +279,23 @@ fn feed(command: &mut Command, input: &str) -> Result<String, String> {
     String::from_utf8(output.stdout).map_err(|e| failed(e.to_string()))
 }
 
-/// Whether tests that need root, loop devices and mounts can run here; if not, why they must be skipped.
+/// Whether this process is root. The owner of /proc/self is its effective user.
+pub(crate) fn is_root() -> Result<bool, String> {
+    let owner = fs::metadata("/proc/self").map_err(|e| format!("/proc/self: {e}"))?;
+    Ok(owner.uid() == 0)
+}
+
+/// Whether loop devices can be attached and mounted here, and if not, why.
 ///
-/// It tries, once a process: containers give a root that may not mount, and kernels lack loop devices or ext4.
-pub fn privileged() -> Result<(), String> {
+/// It tries, once a process: containers give a root that may not mount.
+pub(crate) fn privileged() -> Result<(), String> {
     static ANSWER: OnceLock<Result<(), String>> = OnceLock::new();
     ANSWER.get_or_init(try_it).clone()
 }
 
 fn try_it() -> Result<(), String> {
-    // The owner of /proc/self is the effective user.
-    let user = fs::metadata("/proc/self")
-        .map_err(|e| format!("/proc/self: {e}"))?
-        .uid();
-    if user != 0 {
-        return Err(format!("needs root, and this is user {user}"));
-    }
-    if !Path::new("/dev/loop-control").exists() {
-        return Err("/dev/loop-control is missing: no loop devices".into());
+    if !is_root()? {
+        return Err("needs root".into());
     }
     LoopExt4::new(&LoopOptions {
         size_mib: 16,
