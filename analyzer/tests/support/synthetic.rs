@@ -49,6 +49,10 @@ impl Random {
     }
 }
 
+fn carries_data(op: u64) -> bool {
+    op & (BLK_TC_DISCARD | BLK_TC_PC) == 0
+}
+
 pub struct Simulator {
     recipe: Recipe,
     random: Random,
@@ -370,7 +374,7 @@ impl Simulator {
                     None => first + u64::from(io.done / 512),
                 };
                 let sequential = match io.d_ns {
-                    Some(_) => io.sequential || at != start,
+                    Some(_) => io.sequential || at != start && carries_data(io.op),
                     None => self.follows(io.op, at, bytes),
                 };
                 let parts = io.complete(bytes);
@@ -416,7 +420,7 @@ impl Simulator {
 
     /// Whether a request goes on where the one before it ended.
     fn follows(&mut self, op: u64, sector: u64, bytes: u32) -> bool {
-        if op & (BLK_TC_DISCARD | BLK_TC_PC) != 0 {
+        if !carries_data(op) {
             return false;
         }
         let last = &mut self.ends[usize::from(op & BLK_TC_WRITE != 0)];
