@@ -92,8 +92,8 @@ fn make_bundle(folder: &Path, paths: &[PathBuf]) -> Result<usize, Box<dyn Error>
     }
     // In the order of time, as a probe would have made them.
     let mut bios = BTreeMap::new();
-    for completion in Completions::new(Trace::open(paths)?) {
-        let completion = completion?;
+    let mut completions = Completions::new(Trace::open(paths)?);
+    while let Some(completion) = completions.next()? {
         let made = completion
             .i_ns
             .or(completion.d_ns)

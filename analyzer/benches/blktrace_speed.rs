@@ -79,8 +79,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn read_trace(basename: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let mut completions = Completions::new(Trace::open(&find(basename)?)?);
     let (mut number, mut bytes, mut known) = (0_u64, 0_u64, 0_u64);
-    for completion in completions.by_ref() {
-        let completion = completion?;
+    while let Some(completion) = completions.next()? {
         number += 1;
         bytes += u64::from(completion.bytes);
         known += completion.parts.iter().filter(|p| p.pid.is_some()).count() as u64;

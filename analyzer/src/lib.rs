@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From a saved trace to tables: events → attribution → tables → export.
+//! From a saved trace to tables: events → attribution → facts → tables → export.
+#![cfg_attr(feature = "analyze", doc = "\n[`analysis`] is the front door.")]
+#![forbid(unsafe_code)]
 
+#[cfg(feature = "analyze")]
+pub mod analysis;
 pub mod attribute;
 pub mod blktrace;
 #[cfg(feature = "analyze")]
 pub mod export;
+#[cfg(feature = "analyze")]
+pub mod facts;
 #[cfg(feature = "analyze")]
 pub mod tables;
 pub mod text;

@@ -4,23 +4,21 @@
 
 mod support;
 
-use mostrace::blktrace::{Completion, Completions, Event, Trace, action, find, rwbs};
+use mostrace::blktrace::{Completion, Event, Trace, action, find, rwbs};
 use std::collections::BTreeMap;
 use support::{REAL, oracle, real};
 
 const DISCARD: u64 = action::BLK_TC_DISCARD;
 
-fn events(name: &str) -> Vec<Event> {
+fn events(name: &str) -> Vec<Event<'static>> {
     let files = find(&real(name)).expect("the trace");
-    let trace = Trace::open(&files).expect("opens");
-    trace.map(|event| event.expect("reads")).collect()
+    support::events(&mut Trace::open(&files).expect("opens"))
 }
 
-fn completions(name: &str) -> Vec<Completion> {
+fn completions(name: &str) -> Vec<Completion<'static>> {
     let files = find(&real(name)).expect("the trace");
     let trace = Trace::open(&files).expect("opens");
-    let mut completions = Completions::new(trace);
-    let all = completions.by_ref().map(|c| c.expect("reads")).collect();
+    let (all, completions) = support::completions(trace);
     assert!(completions.notices().is_empty());
     all
 }
@@ -62,8 +60,8 @@ fn every_event_is_as_blkparse_prints_it() {
 #[test]
 fn the_counts_are_blkparses() {
     for name in REAL {
-        let mut completions = Completions::new(Trace::open(&find(&real(name)).unwrap()).unwrap());
-        assert!(completions.all(|c| c.is_ok()));
+        let trace = Trace::open(&find(&real(name)).unwrap()).unwrap();
+        let (_, completions) = support::completions(trace);
         let mut theirs: BTreeMap<String, u64> = BTreeMap::new();
         for letter in oracle::lines(&real(name), "%a") {
             *theirs.entry(letter.trim().to_owned()).or_default() += 1;
@@ -105,9 +103,9 @@ fn completed_requests_and_bytes_are_blkparses() {
     }
 }
 
-fn assert_covered(c: &Completion) {
+fn assert_covered(c: &Completion<'_>) {
     let mut sector = c.sector;
-    for part in &c.parts {
+    for part in c.parts {
         assert_eq!(part.sector, sector, "{c:?}");
         sector += u64::from(part.bytes / 512);
     }
@@ -153,7 +151,7 @@ fn threads_get_back_what_they_queued() {
         let mut completed: BTreeMap<(u32, u64), u64> = BTreeMap::new();
         for c in completions(name).iter().filter(|c| c.bytes > 0) {
             let kind = c.action & (action::BLK_TC_WRITE | DISCARD);
-            for part in &c.parts {
+            for part in c.parts {
                 let pid = part.pid.expect("known");
                 *completed.entry((pid, kind)).or_default() += u64::from(part.bytes);
             }

@@ -3,15 +3,15 @@
 
 mod support;
 
-use mostrace::blktrace::record::{Layout, Version, encode};
 use mostrace::blktrace::{
     Completion, Completions, Event, LifeCycles, Partial, Trace, WallClock, action,
 };
+use mostrace_bundle::blk_io_trace::{Layout, Version, encode};
 use proptest::prelude::*;
 use std::io::{Cursor, Read};
 use std::path::PathBuf;
-use support::oracle;
 use support::synthetic::{Recipe, V7, simulate, write};
+use support::{completions, keep, oracle};
 
 const LAYOUTS: [Layout; 4] = [
     V7,
@@ -38,9 +38,10 @@ fn recipe(seed: u64) -> Recipe {
     }
 }
 
-fn life_cycles(events: &[Event]) -> Vec<Completion> {
+fn life_cycles(events: &[Event<'_>]) -> Vec<Completion<'static>> {
     let mut cycles = LifeCycles::new();
-    events.iter().filter_map(|e| cycles.push(e)).collect()
+    let completed = |e| cycles.push(e).as_ref().map(keep);
+    events.iter().filter_map(completed).collect()
 }
 
 /// A trace of in-memory files.
@@ -54,9 +55,9 @@ fn trace(files: Vec<Vec<u8>>, partial: Partial) -> Trace {
 
 /// Records over `count` files, each event in the one that `choose` says.
 fn files(
-    events: &[Event],
+    events: &[Event<'_>],
     count: usize,
-    choose: impl Fn(usize, &Event) -> (usize, Layout),
+    choose: impl Fn(usize, &Event<'_>) -> (usize, Layout),
 ) -> Vec<Vec<u8>> {
     let mut files = vec![Vec::new(); count];
     for (i, event) in events.iter().enumerate() {
@@ -88,8 +89,7 @@ fn the_spread_over_files_does_not_matter() {
             let hash = (i as u64 ^ e.time_ns).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33;
             (hash as usize % count, LAYOUTS[i % 4])
         });
-        let mut completions = Completions::new(trace(files, Partial::Refused));
-        let found: Vec<_> = completions.by_ref().map(|c| c.expect("reads")).collect();
+        let (found, completions) = completions(trace(files, Partial::Refused));
         assert_eq!(found, expected, "{count} files");
         assert_eq!(completions.notices(), []);
         assert_eq!(completions.names().at(131, 0), Some("app131"));
@@ -112,8 +112,7 @@ fn slight_disorder_is_mended() {
     }
     assert_ne!(displaced, events);
     let file = files(&displaced, 1, |_, _| (0, V7));
-    let mut completions = Completions::new(trace(file, Partial::Refused));
-    let found: Vec<_> = completions.by_ref().map(|c| c.expect("reads")).collect();
+    let (found, completions) = completions(trace(file, Partial::Refused));
     assert_eq!(found, expected);
     assert_eq!(completions.notices(), []);
 
@@ -121,7 +120,7 @@ fn slight_disorder_is_mended() {
     displaced[..300].rotate_left(1);
     let file = files(&displaced, 1, |_, _| (0, V7));
     let mut trace = trace(file, Partial::Refused);
-    assert_eq!(trace.by_ref().filter(Result::is_ok).count(), events.len());
+    assert_eq!(support::events(&mut trace).len(), events.len());
     assert_eq!(
         trace.notices()[0].to_string(),
         "file 0: 1 events out of time order"
@@ -138,10 +137,13 @@ fn cgroup_ids_are_taken_off() {
     }
     for layout in LAYOUTS {
         let file = files(&events, 1, |_, _| (0, layout));
-        let read: Vec<Event> = trace(file, Partial::Refused)
-            .map(|e| e.expect("reads"))
-            .collect();
-        assert_eq!(read, events, "{layout:?}");
+        let mut read = support::events(&mut trace(file, Partial::Refused));
+        for event in &mut read {
+            assert_eq!(event.big_endian, layout.big_endian);
+            event.big_endian = false;
+        }
+        // The clock's numbers are in the byte order of the record.
+        assert_eq!(read[1..], events[1..], "{layout:?}");
     }
 }
 
@@ -156,12 +158,11 @@ fn blkparse_and_btt_agree() {
         ..recipe(11)
     };
     let (paths, _) = write(recipe, folder.path(), "plain");
-    let completions = Completions::new(Trace::open(&paths).expect("opens"));
-    let completions: Vec<Completion> = completions.map(|c| c.expect("reads")).collect();
+    let (completions, _) = completions(Trace::open(&paths).expect("opens"));
 
-    let is_write = |c: &&Completion| c.action & action::BLK_TC_WRITE != 0;
+    let is_write = |c: &&Completion<'_>| c.action & action::BLK_TC_WRITE != 0;
     let (writes, reads): (Vec<_>, Vec<_>) = completions.iter().partition(is_write);
-    let kib = |all: &[&Completion]| all.iter().map(|c| u64::from(c.bytes)).sum::<u64>() >> 10;
+    let kib = |all: &[&Completion<'_>]| all.iter().map(|c| u64::from(c.bytes)).sum::<u64>() >> 10;
     let ours = oracle::Summary {
         reads: reads.len() as u64,
         read_kib: kib(&reads),
@@ -179,7 +180,7 @@ fn blkparse_and_btt_agree() {
     for c in &completions {
         let d_ns = c.d_ns.expect("D");
         i2d.push(d_ns - c.i_ns.expect("I"));
-        for part in &c.parts {
+        for part in c.parts {
             d2c.push(c.time_ns - d_ns);
             q2c.push(c.time_ns - part.q_ns.expect("Q"));
         }
@@ -216,9 +217,11 @@ proptest! {
         files[1].truncate(cut);
         let partial = if partial { Partial::Allowed } else { Partial::Refused };
         let mut errors = 0;
-        for completion in Completions::new(trace(files, partial)) {
-            match completion {
-                Ok(completion) => assert_covered(&completion),
+        let mut completions = Completions::new(trace(files, partial));
+        loop {
+            match completions.next() {
+                Ok(Some(completion)) => assert_covered(&completion),
+                Ok(None) => break,
                 Err(_) => errors += 1,
             }
         }
@@ -265,6 +268,7 @@ proptest! {
     ) {
         let mut cycles = LifeCycles::new();
         for (i, (act, sector, blocks, pid, write, flush)) in events.into_iter().enumerate() {
+            let cut = (sector + 3).to_be_bytes();
             let event = Event {
                 time_ns: i as u64,
                 sector,
@@ -273,20 +277,20 @@ proptest! {
                     | if flush { action::BLK_TC_FLUSH } else { 0 },
                 bytes: blocks * 512,
                 pid,
-                pdu: if act == 13 { (sector + 3).to_be_bytes().into() } else { Box::default() },
+                pdu: if act == 13 { &cut } else { &[] },
                 ..Event::default()
             };
             let completion = cycles.push(&event);
             prop_assert_eq!(completion.is_some(), act == 8);
-            completion.iter().for_each(assert_covered);
+            completion.iter().for_each(|c| assert_covered(c));
         }
     }
 }
 
-fn assert_covered(c: &Completion) {
+fn assert_covered(c: &Completion<'_>) {
     assert!(!c.parts.is_empty());
     let mut bytes = 0_u64;
-    for part in &c.parts {
+    for part in c.parts {
         assert_eq!(part.sector, c.sector.saturating_add(bytes / 512), "{c:?}");
         bytes += u64::from(part.bytes);
     }

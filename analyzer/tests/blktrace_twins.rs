@@ -2,8 +2,11 @@
 //! IO to the same sectors at the same time, and IO of which something was lost: what is known is
 //! told, and what is not is None. Told by hand, event by event.
 
+mod support;
+
 use mostrace::blktrace::action::{BLK_TC_DISCARD, BLK_TC_FLUSH, BLK_TC_FUA, BLK_TC_WRITE, ta};
 use mostrace::blktrace::{Completion, Event, LifeCycles, Part};
+use support::keep;
 
 const SECOND: u64 = 1_000_000_000;
 const W: u64 = BLK_TC_WRITE;
@@ -11,7 +14,7 @@ const W: u64 = BLK_TC_WRITE;
 /// `(act, time_ns, sector, blocks of 512 bytes, pid)`
 type Told = (u64, u64, u64, u32, u32);
 
-fn play(told: &[Told]) -> Vec<Completion> {
+fn play(told: &[Told]) -> Vec<Completion<'static>> {
     let mut cycles = LifeCycles::new();
     let events = told
         .iter()
@@ -23,7 +26,9 @@ fn play(told: &[Told]) -> Vec<Completion> {
             pid,
             ..Event::default()
         });
-    events.filter_map(|e| cycles.push(&e)).collect()
+    events
+        .filter_map(|e| cycles.push(&e).as_ref().map(keep))
+        .collect()
 }
 
 /// `(sector, blocks, q_ns, pid)`

@@ -9,6 +9,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+use mostrace_bundle::blk_io_trace::action::{BLK_TC_DISCARD, ta};
+use mostrace_bundle::blk_io_trace::{Decoded, Event, decode};
 use mostrace_bundle::entry::{Flags, Jbd2, NONE, Origin, RawDirtier, RawProcess, Stage};
 use mostrace_bundle::{Bundle, Entry, entry::FileEntry, layout};
 use mostrace_capture::{Choice, Entries, KernelPaths, Options, Outcome, record};
@@ -49,7 +51,6 @@ struct Captured {
 
 fn options(device: &Path, output: PathBuf, source: Choice, script: &str) -> Options {
     Options {
-        walk: |_| Err("not asked for".into()),
         device: device.to_owned(),
         output,
         source,
@@ -89,48 +90,24 @@ fn capture(device: &Path, source: Choice, script: &str) -> Captured {
     }
 }
 
-/// A record of a v7 event file: action's number, category bits, sector, bytes.
-struct Event {
-    time: u64,
-    what: u32,
-    category: u32,
-    sector: u64,
-    bytes: u32,
+fn is_issue(event: &Event<'_>) -> bool {
+    !event.is_note() && event.act() == ta::ISSUE
 }
 
-const ISSUE: u32 = 7;
-const DISCARD: u32 = 1 << 13;
-
 impl Captured {
-    fn events(&self) -> Vec<Event> {
+    /// Without their payloads.
+    fn events(&self) -> Vec<Event<'static>> {
         let mut events = Vec::new();
         for path in self.bundle.event_files() {
             let data = fs::read(path).unwrap();
-            let mut at = 0;
-            while at < data.len() {
-                let u32_at =
-                    |o: usize| u32::from_le_bytes(data[at + o..at + o + 4].try_into().unwrap());
-                let u64_at =
-                    |o: usize| u64::from_le_bytes(data[at + o..at + o + 8].try_into().unwrap());
-                assert_eq!(
-                    u32_at(0),
-                    0x6561_7407,
-                    "magic at byte {at} of {}",
-                    path.display()
-                );
-                let action = u32_at(28);
-                let (what, category) = (action & 0xff, action >> 16);
-                events.push(Event {
-                    time: u64_at(8),
-                    what,
-                    category,
-                    sector: u64_at(16),
-                    bytes: u32_at(24),
-                });
-                at += 48
-                    + usize::from(u16::from_le_bytes(
-                        data[at + 46..at + 48].try_into().unwrap(),
-                    ));
+            let mut rest = &data[..];
+            while !rest.is_empty() {
+                let at = data.len() - rest.len();
+                let Decoded::Record(event, len) = decode(rest) else {
+                    panic!("no record at byte {at} of {}", path.display())
+                };
+                events.push(Event { pdu: &[], ..event });
+                rest = &rest[len..];
             }
         }
         events
@@ -323,10 +300,10 @@ fn check_writer(got: &Captured, disk: &LoopExt4, name: &str, pids: &Path) {
 
 fn check_every_issue_has_an_entry(got: &Captured) {
     let covered = got.covered();
-    let issued: Vec<Event> = got
+    let issued: Vec<_> = got
         .events()
         .into_iter()
-        .filter(|e| e.what == ISSUE && e.category & DISCARD == 0)
+        .filter(|e| is_issue(e) && e.action & BLK_TC_DISCARD == 0)
         .collect();
     assert!(issued.len() > 100);
     for e in issued {
@@ -392,11 +369,7 @@ fn a_partition_and_its_disk() {
 
 fn check_covered(got: &Captured, start: u64, whole: bool) {
     let covered = got.covered();
-    for e in got
-        .events()
-        .iter()
-        .filter(|e| e.what == ISSUE && e.bytes > 0)
-    {
+    for e in got.events().iter().filter(|e| is_issue(e) && e.bytes > 0) {
         assert!(covered.contains(&e.sector), "sector {}", e.sector);
         assert!(whole || e.sector >= start);
     }
@@ -450,13 +423,12 @@ fn ftrace_and_bpf_tell_the_same() {
     let common = clock.start_mono_ns + quiet..clock.stop_mono_ns - quiet;
     let count = |c: &Captured| {
         let mut counts = BTreeMap::new();
-        let notify = 1 << 10;
         for e in c
             .events()
             .iter()
-            .filter(|e| e.category & notify == 0 && common.contains(&e.time))
+            .filter(|e| !e.is_note() && common.contains(&e.time_ns))
         {
-            *counts.entry((e.what, e.category)).or_insert(0u32) += 1;
+            *counts.entry((e.act(), e.action >> 16)).or_insert(0u32) += 1;
         }
         counts
     };

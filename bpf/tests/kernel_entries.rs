@@ -73,7 +73,6 @@ impl Fake {
             self.dir.path().join("meanwhile").display()
         );
         Options {
-            walk: |_| Err("not asked for".into()),
             device: device.to_owned(),
             output,
             source: Choice::Ftrace,

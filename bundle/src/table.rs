@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::entry::{Entry, RawHead};
 use crate::error::{At, Error};
+use crate::length::as_u64;
 
 /// Magic of the header; the number that follows it says the byte order.
 pub const MAGIC: &[u8; 8] = b"MOSTENT\n";
@@ -84,14 +85,16 @@ impl<R: Read> TableReader<R> {
         let mut input = BufReader::with_capacity(1 << 16, input);
         let mut head = [0; HEADER_LEN];
         let got = read_up_to(&mut input, &mut head).at(path)?;
-        let cut_header = allow_cut && got < HEADER_LEN && MAGIC.starts_with(&head[..got.min(8)]);
+        let cut_header = allow_cut
+            && got < HEADER_LEN
+            && MAGIC.starts_with(head.get(..got.min(MAGIC.len())).unwrap_or_default());
         if !cut_header {
             check_header(&head, got, path)?;
         }
         Ok(TableReader {
             input,
             path: path.to_owned(),
-            at: HEADER_LEN as u64,
+            at: as_u64(HEADER_LEN),
             record: Vec::new(),
             allow_cut,
             cut: cut_header.then_some(0),
@@ -113,19 +116,19 @@ impl<R: Read> TableReader<R> {
         if got < HEAD_LEN {
             return self.cut_short();
         }
-        let size = usize::from(u16::from_le_bytes([head[2], head[3]]));
-        if size < HEAD_LEN {
+        let [_, _, low, high, ..] = head;
+        let size = u16::from_le_bytes([low, high]);
+        self.record.resize(usize::from(size), 0);
+        let Some((to, rest)) = self.record.split_first_chunk_mut() else {
             return Err(self.corrupt(format!("size {size} is less than a head")));
-        }
-        self.record.resize(size, 0);
-        self.record[..HEAD_LEN].copy_from_slice(&head);
-        let want = size - HEAD_LEN;
-        let got = read_up_to(&mut self.input, &mut self.record[HEAD_LEN..]).at(&self.path)?;
-        if got < want {
+        };
+        *to = head;
+        let got = read_up_to(&mut self.input, rest).at(&self.path)?;
+        if got < rest.len() {
             return self.cut_short();
         }
         let entry = Entry::decode(&self.record).map_err(|what| self.corrupt(what))?;
-        self.at += size as u64;
+        self.at = self.at.saturating_add(u64::from(size));
         Ok(Some(entry))
     }
 
@@ -185,11 +188,11 @@ fn check_header(head: &[u8; HEADER_LEN], got: usize, path: &Path) -> Result<(), 
 
 /// Fills `buf` as far as the input goes.
 fn read_up_to(input: &mut impl Read, buf: &mut [u8]) -> io::Result<usize> {
-    let mut filled = 0;
-    while filled < buf.len() {
-        match input.read(&mut buf[filled..]) {
+    let mut filled = 0usize;
+    while let Some(rest) = buf.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match input.read(rest) {
             Ok(0) => break,
-            Ok(n) => filled += n,
+            Ok(n) => filled = filled.saturating_add(n),
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(e) => return Err(e),
         }

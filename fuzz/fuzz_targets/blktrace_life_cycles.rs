@@ -12,6 +12,7 @@ fuzz_target!(|data: &[u8]| {
         let &[what, sector, length, cut] = step else {
             return;
         };
+        let at = u64::from(cut & 0x7f).to_be_bytes();
         let event = Event {
             time_ns: time_ns * if cut & 0x80 == 0 { 1 } else { 1 << 35 },
             // Bits 5-7: write, flush, FUA.
@@ -22,14 +23,14 @@ fuzz_target!(|data: &[u8]| {
             sector: u64::from(sector & 0x3f),
             bytes: u32::from(length) * 256,
             pid: u32::from(sector >> 6),
-            pdu: u64::from(cut & 0x7f).to_be_bytes().into(),
+            pdu: &at,
             ..Event::default()
         };
         let completion = cycles.push(&event);
         assert_eq!(completion.is_some(), event.act() == 8);
         let Some(c) = completion else { continue };
         let mut bytes = 0;
-        for part in &c.parts {
+        for part in c.parts {
             assert_eq!(part.sector, c.sector + u64::from(bytes / 512));
             bytes += part.bytes;
         }

@@ -23,12 +23,13 @@ fuzz_target!(|data: &[u8]| {
     });
     let mut completions = Completions::new(Trace::from_sources(sources.into(), partial));
     let mut errors = 0;
-    for completion in completions.by_ref() {
-        match completion {
-            Ok(c) => {
+    loop {
+        match completions.next() {
+            Ok(Some(c)) => {
                 let bytes: u64 = c.parts.iter().map(|p| u64::from(p.bytes)).sum();
                 assert_eq!(bytes, u64::from(c.bytes));
             }
+            Ok(None) => break,
             Err(_) => errors += 1,
         }
     }

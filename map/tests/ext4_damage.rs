@@ -24,7 +24,7 @@ fn main() -> ExitCode {
         a_start_beyond_all_sectors_is_an_error needs images::TOOLS,
         an_image_cut_short_gives_what_is_left needs images::TOOLS,
         a_damaged_inode_costs_its_own_blocks_only needs images::TOOLS,
-        indirect_blocks_that_bite_their_tail_come_to_an_end needs images::TOOLS,
+        indirect_blocks_that_refer_to_themselves_come_to_an_end needs images::TOOLS,
         directories_that_hold_each_other_come_to_an_end needs images::TOOLS,
         flipped_bytes_with_checksums needs images::TOOLS,
         flipped_bytes_without_checksums needs images::TOOLS,
@@ -181,7 +181,7 @@ fn a_damaged_inode_costs_its_own_blocks_only() {
     }
 }
 
-fn indirect_blocks_that_bite_their_tail_come_to_an_end() {
+fn indirect_blocks_that_refer_to_themselves_come_to_an_end() {
     let dir = scratch();
     let image = sound(dir.path(), "-t ext2 -b 1024");
     let map = ext4::build(&image, 0).expect("map");

@@ -114,7 +114,7 @@ fn of_cases() -> Vec<Test> {
     all
 }
 
-/// Makes one image and holds its map against everything that others say about it.
+/// Makes one image and compares its map with everything that others say about it.
 fn check(name: &str, options: &str, mib: u64, fill: Fill) {
     let scratch = tempfile::tempdir().expect("scratch folder");
     let image = &scratch.path().join("image");

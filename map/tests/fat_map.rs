@@ -56,7 +56,7 @@ const CASES: [(&str, &str, u64); 15] = cases! {
     fat32_4096:    "-F 32 -S 4096 -s 1", 280000 KiB;
 };
 
-/// Makes one image and holds its map against everything that others say about it.
+/// Makes one image and compares its map with everything that others say about it.
 fn check(name: &'static str, options: &str, kib: u64) {
     let scratch = tempfile::tempdir().expect("scratch folder");
     let image = scratch.path().join("image");
@@ -223,7 +223,7 @@ impl Case {
             let ours = self.extents_of(inode);
             assert!(ours.iter().all(|extent| extent.kind == kind), "{object:?}");
             let ours = self.clusters_of(inode);
-            // The entry of cluster 2730 lies in two sectors then, and The Sleuth Kit goes astray.
+            // The entry of cluster 2730 lies in two sectors then, and The Sleuth Kit reads a wrong one.
             let astray = layout.kind == "FAT12" && layout.sector_size == 4096;
             if !(astray && ours.contains(&2730) && object.path == "rest") {
                 let theirs = object.runs.iter().flat_map(|(_, byte, length)| {

@@ -119,7 +119,7 @@ fn inode(names: &[(u64, &str)]) -> Inode {
 }
 
 #[test]
-fn paths_climb_to_the_root() {
+fn paths_begin_at_the_root() {
     let inodes = HashMap::from([
         (2, inode(&[(2, "")])),
         (11, inode(&[(2, "dir")])),

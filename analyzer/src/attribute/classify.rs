@@ -112,7 +112,7 @@ impl Attributor<'_> {
         };
         Row {
             kind: Some(kind_of(note.jbd2)),
-            journal: self.rows.journal(block),
+            journal: Some(block),
             found: Some(Provenance::Live),
             ..base
         }

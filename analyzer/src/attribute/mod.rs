@@ -10,13 +10,15 @@
 //! ```
 //!
 //! Entries wait until the completion that they belong to; memory is bounded by what is in
-//! flight, and by the rows that come out. For every completion the bytes of its rows sum to its
-//! own: rows are cut from it, never added up from entries.
+//! flight, and by the processes and files that there are: the rows of a completion are handed out
+//! with it. For every completion the bytes of its rows sum to its own: rows are cut from it, never
+//! added up from entries.
 //!
 //! Truth goes before coverage ([`Attributor`] asks in this order): what a probe saw of the jbd2
 //! block; what a probe saw of the file; the map, as far as it does not contradict the probe; and
 //! where nothing is known, `unknown`.
 
+mod attributor;
 mod classify;
 mod empties;
 mod feed;
@@ -30,238 +32,15 @@ mod rows;
 mod sightings;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
-use mostrace_bundle::{Entry, Error};
-
-use crate::blktrace::{Completion, Names, Part};
-use empties::Empties;
-use feed::Feed;
-use file::Files;
-use mostrace_map::Map;
-use note::{Dirt, Note, Run};
-use pending::{Match, Pending, Window};
-use process::Processes;
-
+pub use attributor::Attributor;
 pub use feed::EntryTable;
 pub use file::{File, FileId};
 pub use op::Op;
 pub use process::{Process, ProcessId};
-pub use rows::{Attributed, JournalBlock, Leftovers, Request, Row};
+pub use rows::{JournalBlock, Leftovers, Names, Request, Row};
 
 /// Every entry is looked up in several of these: a faster hash than the default one, and seeded
 /// like it.
 type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
-
-/// Joins completions with entries.
-pub struct Attributor<'a> {
-    map: Option<&'a Map>,
-    tables: Vec<Feed<'a>>,
-    notes: Pending<Note>,
-    runs: Pending<Run>,
-    dirt: Pending<Dirt>,
-    empties: Empties,
-    processes: Processes,
-    files: Files<'a>,
-    rows: rows::Builder,
-    // Kept between parts, so that none of them allocates.
-    seen: Seen,
-}
-
-/// What the entries tell of one part.
-#[derive(Default)]
-struct Seen {
-    notes: Vec<Match<Note>>,
-    runs: Vec<Match<Run>>,
-    dirt: Vec<Match<Dirt>>,
-}
-
-impl<'a> Attributor<'a> {
-    /// The tables, each in about the order of time; none for a bare trace.
-    pub fn new(tables: Vec<EntryTable<'a>>, map: Option<&'a Map>) -> Self {
-        Attributor {
-            map,
-            tables: tables.into_iter().map(Feed::new).collect(),
-            notes: Pending::new(),
-            runs: Pending::new(),
-            dirt: Pending::new(),
-            empties: Empties::default(),
-            processes: Processes::default(),
-            files: Files::new(map),
-            rows: rows::Builder::default(),
-            seen: Seen::default(),
-        }
-    }
-
-    /// Takes the next completion, in the order of time.
-    ///
-    /// # Errors
-    /// A table cannot be read.
-    pub fn push(&mut self, completion: &Completion) -> Result<(), Error> {
-        self.pull(completion.time_ns)?;
-        let op = Op::of(completion.action, completion.bytes);
-        self.rows.begin(completion);
-        if completion.bytes == 0 {
-            self.empty(completion, op);
-            return Ok(());
-        }
-        let mut left = completion.bytes;
-        for part in &completion.parts {
-            let part = Part {
-                bytes: part.bytes.min(left),
-                ..*part
-            };
-            left -= part.bytes;
-            self.part(completion, &part, op);
-        }
-        // Parts cover their completion; were they ever not to, no byte may be lost here.
-        if left > 0 {
-            let done = u64::from(completion.bytes - left).div_ceil(512);
-            let sector = completion.sector.saturating_add(done);
-            self.part(
-                completion,
-                &Part {
-                    sector,
-                    bytes: left,
-                    q_ns: None,
-                    pid: None,
-                },
-                op,
-            );
-        }
-        Ok(())
-    }
-
-    /// All rows, once the last completion was pushed. `names` are the process names that the
-    /// trace itself noted, for threads that no entry told of.
-    ///
-    /// # Errors
-    /// A table cannot be read to its end.
-    pub fn finish(mut self, names: Option<&Names>) -> Result<Attributed, Error> {
-        self.pull(u64::MAX)?;
-        let leftovers = Leftovers {
-            process_entries: self.notes.dropped() + self.notes.len() + self.empties.left(),
-            file_entries: self.runs.dropped() + self.runs.len(),
-            dirtier_entries: self.dirt.dropped() + self.dirt.len(),
-        };
-        if let Some(names) = names {
-            self.processes.fill_in(names);
-        }
-        self.files.fill_in();
-        let files = role::assign(self.files.into_list());
-        Ok(self
-            .rows
-            .finish(self.processes.into_list(), files, leftovers))
-    }
-
-    /// Takes the entries of up to `time_ns` from the tables.
-    fn pull(&mut self, time_ns: u64) -> Result<(), Error> {
-        for table in &mut self.tables {
-            while let Some(entry) = table.next_until(time_ns)? {
-                match entry {
-                    Entry::Process(raw) => {
-                        let note = Note::new(&raw, self.processes.submitter(&raw));
-                        if raw.head.bytes.get() == 0 {
-                            self.empties.insert(&raw, note);
-                        } else {
-                            self.notes.insert(&raw.head, note);
-                        }
-                    }
-                    Entry::File(entry) => {
-                        let head = entry.raw.head;
-                        let run = Run::new(&entry.raw);
-                        let file = self.files.live(entry);
-                        self.runs.insert(&head, Run { file, ..run });
-                    }
-                    Entry::Dirtier(raw) => {
-                        let dirt = Dirt::new(&raw, self.processes.dirtier(&raw));
-                        self.dirt.insert(&raw.head, dirt);
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// A flush, or the end of a flush sequence: one row without bytes.
-    fn empty(&mut self, completion: &Completion, op: Op) {
-        let part = completion.parts.first();
-        let q_ns = part.and_then(|p| p.q_ns);
-        let pid = part.and_then(|p| p.pid);
-        let note = self.empties.take(q_ns, pid);
-        let process = match note {
-            Some(note) if note.process != ProcessId::UNKNOWN => note.process,
-            _ => self.processes.by_pid(pid, completion.time_ns),
-        };
-        let row = Row {
-            sector: completion.sector,
-            process,
-            op,
-            q_ns,
-            stage: note.map(|n| n.stage),
-            origin: note.map(|n| n.origin),
-            ..Row::default()
-        };
-        self.rows.push(row);
-    }
-
-    /// Cuts one bio's share of a completion into rows.
-    fn part(&mut self, completion: &Completion, part: &Part, op: Op) {
-        let sectors = u64::from(part.bytes).div_ceil(512);
-        let end = part.sector.saturating_add(sectors);
-        // A passthrough command's sectors mean nothing; nor do those beyond the last one.
-        if op == Op::Other || end - part.sector < sectors {
-            let process = self.processes.by_pid(part.pid, completion.time_ns);
-            let (sector, q_ns) = (part.sector, part.q_ns);
-            let row = Row {
-                sector,
-                process,
-                op,
-                q_ns,
-                ..Row::unmapped()
-            };
-            self.rows.push(Row {
-                bytes: part.bytes,
-                ..row
-            });
-            return;
-        }
-        let window = Window::of(completion, part);
-        let mut seen = std::mem::take(&mut self.seen);
-        let first = part.sector;
-        self.notes.take(first, end, &window, &mut seen.notes);
-        self.runs.take(first, end, &window, &mut seen.runs);
-        self.dirt.take(first, end, &window, &mut seen.dirt);
-        self.segments(completion, part, op, &seen);
-        self.seen = seen;
-    }
-
-    /// Walks a part in steps within which the note, the run and the dirt stay the same.
-    fn segments(&mut self, completion: &Completion, part: &Part, op: Op, seen: &Seen) {
-        let end = part.sector + u64::from(part.bytes).div_ceil(512);
-        let mut left = part.bytes;
-        let mut at = part.sector;
-        while at < end {
-            let (note, note_to) = pending::at(&seen.notes, at, end);
-            let (run, run_to) = pending::at(&seen.runs, at, end);
-            let (dirt, dirt_to) = pending::at(&seen.dirt, at, end);
-            let to = note_to.min(run_to).min(dirt_to);
-            let process = match note {
-                Some(note) if note.process != ProcessId::UNKNOWN => note.process,
-                _ => self.processes.by_pid(part.pid, completion.time_ns),
-            };
-            let base = Row {
-                process,
-                op: note.and_then(|n| n.op).unwrap_or(op),
-                q_ns: part.q_ns,
-                stage: note.map(|n| n.stage).or(run.map(|r| r.stage)),
-                origin: note.map(|n| n.origin).or(run.map(|r| r.origin)),
-                dirtier: dirt.map_or(ProcessId::UNKNOWN, |d| d.process),
-                dirty_ns: dirt.and_then(|d| d.dirty_at(at)),
-                ..Row::default()
-            };
-            self.classify(at..to, note, run, base, &mut left);
-            at = to;
-        }
-    }
-}

@@ -32,7 +32,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    pub fn of(completion: &Completion, part: &Part) -> Window {
+    pub fn of(completion: &Completion<'_>, part: &Part) -> Window {
         let Completion {
             time_ns,
             i_ns,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The rows: small, in one vector, with what repeats replaced by numbers.
+//! The rows of a completion, and what they refer to by number.
 
 use mostrace_bundle::entry::{Jbd2, Origin, Stage};
+use mostrace_map::class::{Class, Kind, Provenance};
 
 use super::{File, FileId, Op, Process, ProcessId};
 use crate::blktrace::Completion;
-use mostrace_map::class::{Class, Kind, Provenance};
 
 /// One completion, without its parts.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     /// Time of C, ns in the trace's clock.
     pub time_ns: u64,
@@ -24,6 +24,10 @@ pub struct Request {
     pub device: u32,
     /// errno, 0 for success.
     pub error: u16,
+    /// What was done with the bytes.
+    pub op: Op,
+    /// Whether it began where the request of the same direction issued before it on the device ended.
+    pub sequential: bool,
 }
 
 /// What a jbd2 block is, beside its kind.
@@ -43,23 +47,21 @@ pub struct JournalBlock {
 
 /// A run of a completion's sectors with one answer: same process, dirtier, kind, file and
 /// provenance, consecutive in the file.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Row {
-    /// Which of [`Attributed::requests`].
-    pub request: u32,
     /// Who submitted it.
     pub process: ProcessId,
     /// Who dirtied its pages.
     pub dirtier: ProcessId,
     /// Which file.
     pub file: FileId,
-    /// 1 + the index in [`Attributed::journal`], or 0.
-    pub journal: u32,
+    /// What the journal block is, if it is one and a probe saw it.
+    pub journal: Option<JournalBlock>,
     /// First sector, whole disk.
     pub sector: u64,
     /// Bytes; 0 for flushes.
     pub bytes: u32,
-    /// What was done with the bytes.
+    /// What was done with the bytes: as the request's, where the events tell it.
     pub op: Op,
     /// What the blocks hold; None for rows that carry no data.
     pub kind: Option<Kind>,
@@ -73,8 +75,8 @@ pub struct Row {
     pub q_ns: Option<u64>,
     /// When its first page was made dirty.
     pub dirty_ns: Option<u64>,
-    /// How the owner is known where there is no file; see [`Attributed::provenance`].
-    pub(crate) found: Option<Provenance>,
+    /// How the owner is known where there is no file; see [`Names::provenance`].
+    pub found: Option<Provenance>,
 }
 
 impl Row {
@@ -92,11 +94,24 @@ impl Row {
         self.kind.map(Kind::class)
     }
 
+    /// The same without what only rows that carry data have.
+    fn without_data(&self, op: Op) -> Row {
+        Row {
+            op,
+            file: FileId::NONE,
+            journal: None,
+            kind: None,
+            file_offset: None,
+            found: None,
+            ..*self
+        }
+    }
+
     /// Takes `next` in, if it goes on where this row ends.
     fn join(&mut self, next: &Row) -> bool {
         let answer = |r: &Row| {
             (
-                (r.request, r.process, r.dirtier, r.file, r.op),
+                (r.process, r.dirtier, r.file, r.op),
                 (r.kind, r.stage, r.origin, r.found),
             )
         };
@@ -107,7 +122,8 @@ impl Row {
         let joins = self.bytes > 0
             && self.bytes.is_multiple_of(512)
             && self.sector.checked_add(sectors) == Some(next.sector)
-            && (self.journal, next.journal) == (0, 0)
+            && self.journal.is_none()
+            && next.journal.is_none()
             && offset == next.file_offset
             && answer(self) == answer(next);
         if joins {
@@ -129,117 +145,80 @@ pub struct Leftovers {
     pub dirtier_entries: u64,
 }
 
-/// A whole trace, attributed.
-#[derive(Debug, Default)]
-pub struct Attributed {
-    /// One for every completion, in the order of C.
-    pub requests: Vec<Request>,
-    /// Rows, in the order of their requests and, within one, of sectors.
-    pub rows: Vec<Row>,
+/// What the rows refer to by number, complete once the trace was read to its end.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
     /// By [`ProcessId`].
     pub processes: Vec<Process>,
     /// By [`FileId`].
     pub files: Vec<File>,
-    /// Journal blocks, see [`Row::journal`].
-    pub journal: Vec<JournalBlock>,
     /// Entries without a completion.
     pub leftovers: Leftovers,
 }
 
-impl Attributed {
-    /// Every completion with what it did and its rows.
-    pub fn by_request(&self) -> impl Iterator<Item = (&Request, Op, &[Row])> {
-        let same = |a: &Row, b: &Row| a.request == b.request;
-        self.rows
-            .chunk_by(same)
-            .map(|rows| (self.request(&rows[0]), rows[0].op, rows))
+impl Names {
+    /// A process by its number.
+    pub fn process(&self, ProcessId(id): ProcessId) -> &Process {
+        &self.processes[id as usize]
     }
 
-    /// The completion that a row is part of.
-    pub fn request(&self, row: &Row) -> &Request {
-        &self.requests[row.request as usize]
-    }
-
-    /// Who submitted a row.
-    pub fn process(&self, row: &Row) -> &Process {
-        &self.processes[row.process.0 as usize]
-    }
-
-    /// Who dirtied a row's pages.
-    pub fn dirtier(&self, row: &Row) -> &Process {
-        &self.processes[row.dirtier.0 as usize]
-    }
-
-    /// The file of a row, if it has one.
-    pub fn file(&self, row: &Row) -> Option<&File> {
-        self.file_of(row.file)
-    }
-
-    /// A file by its number.
-    pub fn file_of(&self, id: FileId) -> Option<&File> {
-        (id != FileId::NONE).then(|| &self.files[id.0 as usize])
-    }
-
-    /// What a row's journal block is, if it is one and a probe saw it.
-    pub fn journal_block(&self, row: &Row) -> Option<&JournalBlock> {
-        row.journal
-            .checked_sub(1)
-            .map(|at| &self.journal[at as usize])
+    /// A file by its number; None for no file.
+    pub fn file(&self, FileId(id): FileId) -> Option<&File> {
+        (id != FileId::NONE.0).then(|| &self.files[id as usize])
     }
 
     /// How a row's owner is known; None for rows that carry no data.
     pub fn provenance(&self, row: &Row) -> Option<Provenance> {
         row.found
-            .map(|found| self.file(row).map_or(found, |file| file.provenance))
+            .map(|found| self.file(row.file).map_or(found, |file| file.provenance))
     }
 }
 
-/// Collects rows, joining what continues.
+/// The rows of one completion, joined where one continues the other.
 #[derive(Default)]
 pub(super) struct Builder {
-    out: Attributed,
+    rows: Vec<Row>,
+    /// What an entry knows of the operation that the events do not tell.
+    told: Option<Op>,
 }
 
 impl Builder {
-    /// The rows that follow belong to this completion.
-    pub fn begin(&mut self, c: &Completion) {
-        self.out.requests.push(Request {
-            time_ns: c.time_ns,
-            d_ns: c.d_ns,
-            action: c.action,
-            sector: c.sector,
-            bytes: c.bytes,
-            device: c.device,
-            error: c.error,
-        });
+    /// Forgets the rows of the completion before.
+    pub fn begin(&mut self) {
+        self.rows.clear();
+        self.told = None;
+    }
+
+    /// The whole request is what an entry says of one of its bios: bios of several operations are
+    /// never merged.
+    pub fn tell(&mut self, op: Op) {
+        self.told = Some(op);
     }
 
     pub fn push(&mut self, row: Row) {
-        let request = self.out.requests.len() - 1;
-        let row = Row {
-            request: u32::try_from(request).unwrap_or(u32::MAX),
-            ..row
-        };
-        if !self.out.rows.last_mut().is_some_and(|last| last.join(&row)) {
-            self.out.rows.push(row);
+        if !self.rows.last_mut().is_some_and(|last| last.join(&row)) {
+            self.rows.push(row);
         }
     }
 
-    /// Keeps a journal block and returns what goes into [`Row::journal`].
-    pub fn journal(&mut self, block: JournalBlock) -> u32 {
-        self.out.journal.push(block);
-        u32::try_from(self.out.journal.len()).unwrap_or(0)
-    }
-
-    pub fn finish(
-        mut self,
-        processes: Vec<Process>,
-        files: Vec<File>,
-        leftovers: Leftovers,
-    ) -> Attributed {
-        self.out.processes = processes;
-        self.out.files = files;
-        self.out.leftovers = leftovers;
-        self.out
+    /// The completion and its rows.
+    pub fn end(&mut self, completion: &Completion<'_>, op: Op) -> (Request, &[Row]) {
+        if let Some(told) = self.told {
+            for row in self.rows.iter_mut().filter(|row| row.op != told) {
+                *row = row.without_data(told);
+            }
+        }
+        let request = Request {
+            time_ns: completion.time_ns,
+            d_ns: completion.d_ns,
+            action: completion.action,
+            sector: completion.sector,
+            bytes: completion.bytes,
+            device: completion.device,
+            error: completion.error,
+            op: self.told.unwrap_or(op),
+            sequential: completion.sequential,
+        };
+        (request, &self.rows)
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A completion: what one C event finished, and the life that led there.
 //!
-//! Discards are completions with bytes, [`BLK_TC_DISCARD`](super::action::BLK_TC_DISCARD) in their
+//! Discards are completions with bytes, [`BLK_TC_DISCARD`](mostrace_bundle::blk_io_trace::action::BLK_TC_DISCARD) in their
 //! action, and no data; write zeroes are writes (v8 has a category bit for them, v7 has not). A
 //! flush is a completion of 0 bytes: of the flush bio itself, of a write's flush sequence (after
 //! the completion of its bytes), or, neither read nor write, of the flush machinery's own request,
@@ -22,8 +22,8 @@ pub struct Part {
 }
 
 /// One C event of a filesystem (FS) or passthrough (PC) request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Completion {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Completion<'a> {
     /// Time of C, in the trace's clock.
     pub time_ns: u64,
     /// The trace's device number, major << 20 | minor.
@@ -42,8 +42,12 @@ pub struct Completion {
     pub i_ns: Option<u64>,
     /// Time of G of the request.
     pub g_ns: Option<u64>,
+    /// Whether it began where the request of the same direction that was issued before it on the
+    /// device ended; so does the rest of a request that is completed in parts. Only reads and
+    /// writes, without discards, are held against each other. What no D was seen of is so by its C.
+    pub sequential: bool,
     /// The bios, in sector order, disjoint, covering `sector..` for `bytes` exactly; what no Q
     /// explains is a part with `q_ns: None`. Never empty: a completion of 0 bytes has one
     /// part of 0 bytes, with the Q of the flush (or of the flushed write) it ends, if seen.
-    pub parts: Vec<Part>,
+    pub parts: &'a [Part],
 }

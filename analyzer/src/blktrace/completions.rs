@@ -8,8 +8,8 @@ use super::lifecycle::LifeCycles;
 use super::names::{Names, WallClock};
 use super::trace::{Notice, Trace};
 
-/// The completions of a trace, in time order: an iterator. What else the trace tells gathers
-/// meanwhile, and is complete when the iteration has ended.
+/// The completions of a trace, in time order, each lent until the next one is asked for. What else
+/// the trace tells gathers meanwhile, and is complete when there is no further completion.
 pub struct Completions {
     trace: Trace,
     cycles: LifeCycles,
@@ -54,24 +54,34 @@ impl Completions {
     pub fn notices(&self) -> &[Notice] {
         self.trace.notices()
     }
-}
 
-impl Iterator for Completions {
-    type Item = Result<Completion, Error>;
+    /// Bytes read so far, of all files: how far the reading is.
+    #[must_use]
+    pub fn bytes_read(&self) -> u64 {
+        self.trace.bytes_read()
+    }
 
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            let event = match self.trace.next()? {
-                Ok(event) => event,
-                Err(error) => return Some(Err(error)),
-            };
+    /// Bytes of all files; 0 if that is not known.
+    #[must_use]
+    pub fn bytes_total(&self) -> u64 {
+        self.trace.bytes_total()
+    }
+
+    /// The next completion.
+    ///
+    /// # Errors
+    /// A file cannot be read (further). After that there is none.
+    #[allow(clippy::should_implement_trait)] // an Iterator cannot lend
+    pub fn next(&mut self) -> Result<Option<Completion<'_>>, Error> {
+        while let Some(event) = self.trace.next()? {
             self.counts.push(event.action);
             if event.is_note() {
                 self.names.push(&event);
                 self.wall_clock = self.wall_clock.or_else(|| WallClock::of(&event));
-            } else if let Some(completion) = self.cycles.push(&event) {
-                return Some(Ok(completion));
+            } else if self.cycles.step(&event) {
+                return Ok(Some(self.cycles.completion()));
             }
         }
+        Ok(None)
     }
 }

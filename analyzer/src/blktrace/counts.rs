@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How many events of each action a trace has: what two captures of the same IO are compared by.
 
-use super::action::{act, is_note, letter, tn};
+use mostrace_bundle::blk_io_trace::action::{act, is_note, letter, tn};
 
 /// The letters counted, in the order they are given, each with its place in the counts: the number
 /// of its action, or 0 for messages.
@@ -33,6 +33,7 @@ pub struct Counts {
 impl Counts {
     /// Counts an event by its action; process names, timestamps and actions without a letter are
     /// not counted.
+    #[inline]
     pub fn push(&mut self, action: u64) {
         let place = match (is_note(action), act(action)) {
             (true, tn::MESSAGE) => 0,
@@ -40,7 +41,7 @@ impl Counts {
             _ => return,
         };
         if let Some(count) = self.counts.get_mut(place) {
-            *count += 1;
+            *count = count.saturating_add(1);
         }
         debug_assert_eq!(letter(action).is_some(), place < self.counts.len());
     }

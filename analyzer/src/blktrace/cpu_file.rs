@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One CPU's file: its records one by one, in time order.
+//! One CPU's file: its records one by one, in time order, decoded where they lie in the buffer.
 
 use super::error::{Error, Problem};
-use super::event::Event;
-use super::record::{Decoded, MAX_RECORD, decode};
-use std::collections::VecDeque;
+use mostrace_bundle::blk_io_trace::{Decoded, Event, MAX_RECORD, decode};
 use std::io::{ErrorKind, Read};
 use std::path::PathBuf;
 
-/// Bytes read at once; room for several of the longest records.
-const BUFFER: usize = 4 * MAX_RECORD;
+/// Bytes read at once. The buffers of a few CPUs should fit into a core's cache together.
+const BUFFER: usize = 1 << 17;
 
 /// How many records an event may come late by in its own file and still be put in order. An
 /// interrupt that traces between a record's time and its place in the buffer displaces it by one
@@ -21,20 +19,35 @@ pub(super) struct CpuFile {
     pub path: PathBuf,
     source: Box<dyn Read + Send>,
     buffer: Vec<u8>,
-    /// The unread part of the buffer.
-    start: usize,
+    /// Where the bytes read so far end.
     end: usize,
-    /// Where in the file `start` is.
+    /// Where the bytes begin that are not in `order` yet, and where that is in the file.
+    start: usize,
     offset: u64,
     at_end: bool,
-    /// The next records, sorted by time; of equal times the earlier in the file is first.
-    window: VecDeque<Event>,
+    /// The whole records in the buffer, sorted by time; of equal times the earlier in the file is
+    /// first.
+    order: Vec<Place>,
+    /// The first of them that was not handed out.
+    next: usize,
+    /// The first of them that records still to be read may come before.
+    unsettled: usize,
     /// Time of the last event handed out.
     last_ns: u64,
     /// Events handed out after a later one, being further out of order than the window.
     pub late: u64,
     /// Set when the reading stopped ahead of the end.
     pub problem: Option<Problem>,
+    /// Kept for its memory.
+    kept: Vec<u8>,
+}
+
+/// A record in the buffer.
+#[derive(Clone, Copy)]
+struct Place {
+    time_ns: u64,
+    start: usize,
+    len: usize,
 }
 
 impl CpuFile {
@@ -43,66 +56,81 @@ impl CpuFile {
             path,
             source,
             buffer: Vec::new(),
-            start: 0,
             end: 0,
+            start: 0,
             offset: 0,
             at_end: false,
-            window: VecDeque::with_capacity(WINDOW + 1),
+            order: Vec::new(),
+            next: 0,
+            unsettled: 0,
             last_ns: 0,
             late: 0,
             problem: None,
+            kept: Vec::new(),
         }
+    }
+
+    /// Time of the next event, if it is in the buffer.
+    #[inline]
+    pub fn ready(&self) -> Option<u64> {
+        if self.next >= self.unsettled {
+            return None;
+        }
+        self.order.get(self.next).map(|place| place.time_ns)
     }
 
     /// Time of the next event; None at the end, or at a problem (then `problem` is set).
     pub fn peek(&mut self) -> Result<Option<u64>, Error> {
-        while self.window.len() <= WINDOW {
-            match self.read()? {
-                Some(event) => self.sort_in(event),
-                None => break,
-            }
+        while self.ready().is_none() && !self.is_over() {
+            self.fill()?;
+            self.sort();
         }
-        Ok(self.window.front().map(|e| e.time_ns))
+        Ok(self.ready())
     }
 
     /// The next event, which [`Self::peek`] has seen.
-    pub fn pop(&mut self) -> Option<Event> {
-        let event = self.window.pop_front()?;
-        if event.time_ns < self.last_ns {
-            self.late += 1;
+    #[inline]
+    pub fn pop(&mut self) -> Option<Event<'_>> {
+        let Place { time_ns, start, .. } = *self.order.get(self.next)?;
+        self.next = self.next.saturating_add(1);
+        if time_ns < self.last_ns {
+            self.late = self.late.saturating_add(1);
         } else {
-            self.last_ns = event.time_ns;
+            self.last_ns = time_ns;
         }
-        Some(event)
-    }
-
-    fn sort_in(&mut self, event: Event) {
-        if self
-            .window
-            .back()
-            .is_none_or(|b| b.time_ns <= event.time_ns)
-        {
-            self.window.push_back(event);
-        } else {
-            let at = self.window.partition_point(|e| e.time_ns <= event.time_ns);
-            self.window.insert(at, event);
+        match decode(self.buffer.get(start..self.end)?) {
+            Decoded::Record(event, _) => Some(event),
+            Decoded::Short(_) | Decoded::Foreign(_) => None,
         }
     }
 
-    fn read(&mut self) -> Result<Option<Event>, Error> {
+    /// Bytes of records so far.
+    pub fn bytes_read(&self) -> u64 {
+        self.offset
+    }
+
+    /// Whether all there is to read is in `order`.
+    fn is_over(&self) -> bool {
+        self.problem.is_some() || self.at_end && self.start == self.end
+    }
+
+    /// Sorts the records that were read into `order`.
+    fn sort(&mut self) {
         while self.problem.is_none() {
             let unread = self.buffer.get(self.start..self.end).unwrap_or_default();
             self.problem = Some(match decode(unread) {
                 Decoded::Record(event, len) => {
-                    self.start += len;
-                    self.offset += len as u64;
-                    return Ok(Some(event));
-                }
-                Decoded::Short(_) if !self.at_end => {
-                    self.fill()?;
+                    let place = Place {
+                        time_ns: event.time_ns,
+                        start: self.start,
+                        len,
+                    };
+                    sort_in(&mut self.order, place);
+                    self.start = self.start.saturating_add(len);
+                    self.offset = self.offset.saturating_add(len.try_into().unwrap_or(0));
                     continue;
                 }
-                Decoded::Short(_) if unread.is_empty() => break,
+                Decoded::Short(_) if !self.at_end || unread.is_empty() => break,
                 Decoded::Short(needed) => Problem::Truncated {
                     offset: self.offset,
                     needed,
@@ -114,28 +142,75 @@ impl CpuFile {
                 },
             });
         }
-        Ok(None)
+        let open = if self.is_over() { 0 } else { WINDOW };
+        self.unsettled = self.order.len().saturating_sub(open);
     }
 
+    /// Reads the buffer full, behind what of it was not handed out.
     fn fill(&mut self) -> Result<(), Error> {
-        self.buffer.resize(BUFFER, 0);
-        self.buffer.copy_within(self.start..self.end, 0);
-        self.end -= self.start;
-        self.start = 0;
-        let room = self.buffer.get_mut(self.end..).unwrap_or_default();
-        match self.source.read(room) {
-            Ok(0) => self.at_end = true,
-            Ok(n) => self.end += n,
-            Err(e) if e.kind() == ErrorKind::Interrupted => {}
-            Err(e) => return Err(Error::io(&self.path, e)),
+        self.keep_the_rest();
+        if self.buffer.len().saturating_sub(self.end) < MAX_RECORD {
+            self.buffer.resize(self.end.saturating_add(BUFFER), 0);
+        }
+        while !self.at_end {
+            let room = self.buffer.get_mut(self.end..).unwrap_or_default();
+            if room.is_empty() {
+                break;
+            }
+            match self.source.read(room) {
+                Ok(0) => self.at_end = true,
+                Ok(n) => self.end = self.end.saturating_add(n),
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(Error::io(&self.path, e)),
+            }
         }
         Ok(())
+    }
+
+    /// Moves the records that wait, and the bytes that are none yet, to the front of the buffer.
+    fn keep_the_rest(&mut self) {
+        self.kept.clear();
+        self.order.drain(..self.next.min(self.order.len()));
+        self.next = 0;
+        self.unsettled = 0;
+        for place in &mut self.order {
+            let end = place.start.saturating_add(place.len);
+            let record = self.buffer.get(place.start..end).unwrap_or_default();
+            place.start = self.kept.len();
+            self.kept.extend_from_slice(record);
+        }
+        let start = self.kept.len();
+        let unread = self.buffer.get(self.start..self.end).unwrap_or_default();
+        self.kept.extend_from_slice(unread);
+        // They lay in the buffer side by side, so there is room.
+        if let Some(front) = self.buffer.get_mut(..self.kept.len()) {
+            front.copy_from_slice(&self.kept);
+        }
+        (self.start, self.end) = (start, self.kept.len());
     }
 
     /// Bytes from the problem to the end of the file.
     pub fn left_out(&mut self) -> Result<u64, Error> {
         let rest = std::io::copy(&mut self.source, &mut std::io::sink())
             .map_err(|e| Error::io(&self.path, e))?;
-        Ok(rest + (self.end - self.start) as u64)
+        let unread = self.end.saturating_sub(self.start);
+        Ok(rest.saturating_add(unread.try_into().unwrap_or(0)))
+    }
+}
+
+/// Puts the file's next record to its place among the last [`WINDOW`] ones.
+#[inline]
+fn sort_in(order: &mut Vec<Place>, place: Place) {
+    if order
+        .last()
+        .is_some_and(|last| last.time_ns > place.time_ns)
+    {
+        let open = order.len().saturating_sub(WINDOW);
+        let earlier = order.get(open..).map_or(0, |window| {
+            window.partition_point(|p| p.time_ns <= place.time_ns)
+        });
+        order.insert(open.saturating_add(earlier), place);
+    } else {
+        order.push(place);
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What can be wrong with a trace's files.
 
-use super::record::BLK_IO_TRACE_MAGIC;
+use mostrace_bundle::blk_io_trace::BLK_IO_TRACE_MAGIC;
 use std::fmt;
 use std::path::{Path, PathBuf};
 

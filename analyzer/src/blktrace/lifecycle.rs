@@ -15,17 +15,24 @@
 //! in common: an unknown thread or time is None, never a guess. What was lost (Q, D or C) is
 //! None in the same way, and every completed byte comes out all the same.
 
-use super::action::{BLK_TC_DISCARD, BLK_TC_PC, BLK_TC_WRITE, ta};
-use super::completion::Completion;
-use super::event::Event;
+use super::completion::{Completion, Part};
 use super::request::{Bio, Request, Sequence};
 use super::spans::{Item, Lane, STALE_NS, Spans, end};
+use super::streams::{Streams, carries_data};
+use mostrace_bundle::blk_io_trace::Event;
+use mostrace_bundle::blk_io_trace::action::{BLK_TC_DISCARD, BLK_TC_PC, BLK_TC_WRITE, ta};
 
 /// The state between events; bounded, whatever the trace lacks: what has waited for longer than a
 /// request may take (30 s) is dropped when 16,384 or more wait, the oldest beyond 262,144.
 pub struct LifeCycles {
     waiting: Spans<Bio>,
     issued: Spans<Request>,
+    streams: Streams,
+    /// The last completion, without its parts, and those.
+    done: Completion<'static>,
+    done_parts: Vec<Part>,
+    /// Lists that no request needs now, kept for their memory.
+    spare: Vec<Vec<Part>>,
 }
 
 impl Default for LifeCycles {
@@ -41,13 +48,31 @@ impl LifeCycles {
         Self {
             waiting: Spans::new(),
             issued: Spans::new(),
+            streams: Streams::default(),
+            done: Completion::default(),
+            done_parts: Vec::new(),
+            spare: Vec::new(),
         }
     }
 
     /// Takes the next event in time order. Every C gives a completion, no other event does.
-    pub fn push(&mut self, event: &Event) -> Option<Completion> {
+    pub fn push<'a>(&'a mut self, event: &Event<'_>) -> Option<Completion<'a>> {
+        self.step(event).then(|| self.completion())
+    }
+
+    /// The completion that the last C gave.
+    pub(super) fn completion(&self) -> Completion<'_> {
+        Completion {
+            parts: &self.done_parts,
+            ..self.done
+        }
+    }
+
+    /// Takes the next event; whether it gives a completion.
+    #[inline]
+    pub(super) fn step(&mut self, event: &Event<'_>) -> bool {
         if event.is_note() {
-            return None;
+            return false;
         }
         match event.act() {
             ta::QUEUE => self.queue(event),
@@ -56,13 +81,16 @@ impl LifeCycles {
             ta::SPLIT => self.split(event),
             ta::ISSUE => self.issue(event),
             ta::REQUEUE => self.requeue(event),
-            ta::COMPLETE => return Some(self.complete(event)),
+            ta::COMPLETE => {
+                self.complete(event);
+                return true;
+            }
             _ => {}
         }
-        None
+        false
     }
 
-    fn queue(&mut self, event: &Event) {
+    fn queue(&mut self, event: &Event<'_>) {
         self.wait(
             event,
             Bio {
@@ -74,7 +102,7 @@ impl LifeCycles {
         );
     }
 
-    fn wait(&mut self, event: &Event, value: Bio) {
+    fn wait(&mut self, event: &Event<'_>, value: Bio) {
         let item = Item {
             bytes: event.bytes,
             since_ns: event.time_ns,
@@ -84,33 +112,26 @@ impl LifeCycles {
     }
 
     /// G has the bio's sectors. Which of several it is does not matter: D will blur them.
-    fn get_request(&mut self, event: &Event) {
-        let mut at = self.waiting.at_mut(lane(event), event.sector);
-        match at.find(|item| item.bytes == event.bytes && item.value.g_ns.is_none()) {
+    fn get_request(&mut self, event: &Event<'_>) {
+        let same = |item: &Item<Bio>| item.bytes == event.bytes && item.value.g_ns.is_none();
+        match self.waiting.first_at(lane(event), event.sector, same) {
             Some(item) => item.value.g_ns = Some(event.time_ns),
-            None => {
-                drop(at);
-                self.wait_unqueued(event, |bio| bio.g_ns = Some(event.time_ns));
-            }
+            None => self.wait_unqueued(event, |bio| bio.g_ns = Some(event.time_ns)),
         }
     }
 
     /// I covers all bios merged by then; the first of them carries the time.
-    fn insert(&mut self, event: &Event) {
-        let mut first = None;
-        for item in self.waiting.at_mut(lane(event), event.sector) {
-            if item.bytes <= event.bytes && (item.bytes > 0 || event.bytes == 0) {
-                first = Some(&mut item.value);
-            }
-        }
-        match first {
-            Some(bio) => bio.i_ns = Some(event.time_ns),
+    fn insert(&mut self, event: &Event<'_>) {
+        let covered =
+            |item: &Item<Bio>| item.bytes <= event.bytes && (item.bytes > 0 || event.bytes == 0);
+        match self.waiting.last_at(lane(event), event.sector, covered) {
+            Some(item) => item.value.i_ns = Some(event.time_ns),
             None => self.wait_unqueued(event, |bio| bio.i_ns = Some(event.time_ns)),
         }
     }
 
     /// Keeps what an event tells of bios whose Q was not seen, unless others would be hidden.
-    fn wait_unqueued(&mut self, event: &Event, tell: impl FnOnce(&mut Bio)) {
+    fn wait_unqueued(&mut self, event: &Event<'_>, tell: impl FnOnce(&mut Bio)) {
         if !self
             .waiting
             .overlaps(lane(event), event.sector, event.bytes)
@@ -122,7 +143,7 @@ impl LifeCycles {
     }
 
     /// X runs in the thread of Q, names the front's sectors, and carries the cut.
-    fn split(&mut self, event: &Event) {
+    fn split(&mut self, event: &Event<'_>) {
         let lane = lane(event);
         let cut = event.split_at().unwrap_or(end(event.sector, event.bytes));
         let Some(front) = cut.checked_sub(event.sector).and_then(bytes_of) else {
@@ -146,11 +167,7 @@ impl LifeCycles {
 
     fn put_back(&mut self, lane: Lane, sector: u64, bio: &Item<Bio>, bytes: u32) {
         if bytes > 0 {
-            let item = Item {
-                bytes,
-                ..bio.clone()
-            };
-            self.waiting.insert(lane, sector, item);
+            self.waiting.insert(lane, sector, Item { bytes, ..*bio });
         }
     }
 
@@ -160,9 +177,10 @@ impl LifeCycles {
         self.put_back(lane, end(sector, bytes), bio, left);
     }
 
-    fn issue(&mut self, event: &Event) {
+    fn issue(&mut self, event: &Event<'_>) {
         let mut request = self.gather(event);
         request.d_ns = Some(event.time_ns);
+        request.sequential = self.streams.follows(event);
         let item = Item {
             bytes: event.bytes,
             since_ns: event.time_ns,
@@ -172,9 +190,12 @@ impl LifeCycles {
     }
 
     /// Takes the waiting bios that tile the sectors of an event. Gaps become parts without a Q.
-    fn gather(&mut self, event: &Event) -> Request {
+    fn gather(&mut self, event: &Event<'_>) -> Request {
         let lane = lane(event);
-        let mut request = Request::default();
+        let mut request = Request {
+            parts: self.spare.pop().unwrap_or_default(),
+            ..Request::default()
+        };
         if event.bytes == 0 {
             let empty = |item: &Item<Bio>| item.bytes == 0;
             let now = event.time_ns;
@@ -217,13 +238,13 @@ impl LifeCycles {
     }
 
     /// Bytes from the sector to the next waiting bio, at most `left`.
-    fn gap(&self, lane: Lane, sector: u64, left: u32) -> u32 {
+    fn gap(&mut self, lane: Lane, sector: u64, left: u32) -> u32 {
         let next = self.waiting.next_start(lane, sector, end(sector, left));
-        next.and_then(|next| bytes_of(next - sector))
+        next.and_then(|next| bytes_of(next.saturating_sub(sector)))
             .map_or(left, |gap| gap.min(left))
     }
 
-    fn requeue(&mut self, event: &Event) {
+    fn requeue(&mut self, event: &Event<'_>) {
         let lane = lane(event);
         let same = |item: &Item<Request>| item.bytes == event.bytes;
         let now = event.time_ns;
@@ -250,16 +271,25 @@ impl LifeCycles {
             };
             self.waiting.insert(lane, part.sector, item);
         }
+        self.spare(request.parts);
     }
 
-    fn complete(&mut self, event: &Event) -> Completion {
+    fn spare(&mut self, mut parts: Vec<Part>) {
+        parts.clear();
+        self.spare.push(parts);
+    }
+
+    fn complete(&mut self, event: &Event<'_>) {
         let mut request = match self.take_issued(event) {
             Some(request) => request,
             // D was lost, the bio went to a driver without requests, or a flush sequence ended.
-            None => self.gather(event),
+            None => Request {
+                sequential: self.streams.follows(event),
+                ..self.gather(event)
+            },
         };
         request.lay_out(event.sector);
-        Completion {
+        self.done = Completion {
             time_ns: event.time_ns,
             device: event.device,
             action: event.action,
@@ -269,12 +299,15 @@ impl LifeCycles {
             d_ns: request.d_ns,
             i_ns: request.i_ns,
             g_ns: request.g_ns,
-            parts: request.parts,
-        }
+            sequential: request.sequential,
+            parts: &[],
+        };
+        let parts = std::mem::replace(&mut self.done_parts, request.parts);
+        self.spare(parts);
     }
 
     /// The request that a C completes, or the part of it, the rest staying issued.
-    fn take_issued(&mut self, event: &Event) -> Option<Request> {
+    fn take_issued(&mut self, event: &Event<'_>) -> Option<Request> {
         let (lane, sector, now) = (lane(event), event.sector, event.time_ns);
         let same = |item: &Item<Request>| item.bytes == event.bytes;
         if let Some(item) = self.issued.take(lane, sector, now, same, Request::blur) {
@@ -282,20 +315,21 @@ impl LifeCycles {
             return Some(item.value);
         }
         let longer = |item: &Item<Request>| event.bytes > 0 && item.bytes > event.bytes;
-        let mut item = self.issued.take(lane, sector, now, longer, Request::blur)?;
-        let mut rest = item.value.clone();
-        item.value.parts = rest.cut(event.bytes);
-        let rest = Item {
-            bytes: item.bytes.saturating_sub(event.bytes),
-            since_ns: item.since_ns,
-            value: rest,
+        let mut rest = self.issued.take(lane, sector, now, longer, Request::blur)?;
+        let mut parts = self.spare.pop().unwrap_or_default();
+        rest.value.cut(event.bytes, &mut parts);
+        let front = Request {
+            parts,
+            ..rest.value
         };
+        rest.bytes = rest.bytes.saturating_sub(event.bytes);
+        rest.value.sequential = carries_data(event);
         self.issued.insert(lane, end(sector, event.bytes), rest);
-        Some(item.value)
+        Some(front)
     }
 
     /// After the data of a flush sequence: lets its end wait for the C of 0 bytes.
-    fn expect_end(&mut self, event: &Event, request: &Request) {
+    fn expect_end(&mut self, event: &Event<'_>, request: &Request) {
         if request.sequence == Sequence::No || event.bytes == 0 {
             return;
         }
@@ -326,7 +360,7 @@ impl LifeCycles {
 }
 
 /// Device and direction. Whether a request is FS or PC matters too: Q and G do not say FS.
-fn lane(event: &Event) -> Lane {
+fn lane(event: &Event<'_>) -> Lane {
     let mut direction = 0;
     for (i, flag) in [BLK_TC_WRITE, BLK_TC_DISCARD, BLK_TC_PC].iter().enumerate() {
         direction |= u64::from(event.action & flag != 0) << i;

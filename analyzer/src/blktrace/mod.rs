@@ -10,30 +10,34 @@
 //! [`find::find`] turns a basename into the files, [`Trace::open`] merges them, and [`Completions`]
 //! does the whole way. Memory is bounded by the number of files and of requests in flight, never
 //! by the length of the trace.
+#![deny(
+    clippy::arithmetic_side_effects,
+    clippy::as_conversions,
+    clippy::indexing_slicing
+)]
 
-pub mod action;
 pub mod completion;
 pub mod completions;
 pub mod counts;
 mod cpu_file;
 pub mod error;
-pub mod event;
 pub mod find;
 pub mod lifecycle;
 pub mod names;
-pub mod record;
+mod order;
 mod request;
 pub mod rwbs;
 mod spans;
+mod streams;
 pub mod trace;
 
 pub use completion::{Completion, Part};
 pub use completions::Completions;
 pub use counts::Counts;
 pub use error::Error;
-pub use event::Event;
 pub use find::find;
 pub use lifecycle::LifeCycles;
+pub use mostrace_bundle::blk_io_trace::{Event, action};
 pub use names::{Names, WallClock};
 pub use rwbs::rwbs;
 pub use trace::{Notice, Partial, Trace};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the notes of a trace tell: process names, and the wall clock.
 
-use super::action::tn;
-use super::event::Event;
+use mostrace_bundle::blk_io_trace::Event;
+use mostrace_bundle::blk_io_trace::action::tn;
 use std::collections::HashMap;
 
 /// The names of processes (`comm`), as the PROCESS notes gave them over time.
@@ -13,7 +13,7 @@ pub struct Names {
 
 impl Names {
     /// Takes note of an event; any but a PROCESS note is ignored.
-    pub fn push(&mut self, event: &Event) {
+    pub fn push(&mut self, event: &Event<'_>) {
         if !event.is_note() || event.act() != tn::PROCESS {
             return;
         }
@@ -56,14 +56,12 @@ pub struct WallClock {
 impl WallClock {
     /// What a TIMESTAMP note says; None for any other event.
     #[must_use]
-    pub fn of(event: &Event) -> Option<Self> {
-        if !event.is_note() || event.act() != tn::TIMESTAMP {
-            return None;
-        }
+    pub fn of(event: &Event<'_>) -> Option<Self> {
+        let [seconds, nanoseconds] = event.timestamp()?;
         Some(Self {
             time_ns: event.time_ns,
-            seconds: u32::from_le_bytes(event.pdu_at(0)?),
-            nanoseconds: u32::from_le_bytes(event.pdu_at(4)?),
+            seconds,
+            nanoseconds,
         })
     }
 }

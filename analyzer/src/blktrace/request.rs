@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is known of a bio that waits and of a request that is issued.
 
-use super::action::{BLK_TC_FLUSH, BLK_TC_FUA};
 use super::completion::Part;
 use super::spans::end;
+use mostrace_bundle::blk_io_trace::action::{BLK_TC_FLUSH, BLK_TC_FUA};
 
 /// What is known of a bio before it is issued.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,12 +28,14 @@ pub(super) enum Sequence {
     Yes,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Request {
     pub d_ns: Option<u64>,
     pub i_ns: Option<u64>,
     pub g_ns: Option<u64>,
     pub sequence: Sequence,
+    /// Told when it was issued, once for each request: a blur leaves it.
+    pub sequential: bool,
     pub parts: Vec<Part>,
 }
 
@@ -112,17 +114,16 @@ impl Request {
         }
     }
 
-    /// Cuts the first `bytes` off and returns their parts.
-    pub fn cut(&mut self, bytes: u32) -> Vec<Part> {
+    /// Cuts the first `bytes` off, whose parts go into `front`.
+    pub fn cut(&mut self, bytes: u32, front: &mut Vec<Part>) {
         let mut left = bytes;
         let whole = self.parts.iter().take_while(|part| {
-            let fits = part.bytes <= left;
-            left -= if fits { part.bytes } else { 0 };
-            fits
+            let rest = left.checked_sub(part.bytes);
+            left = rest.unwrap_or(left);
+            rest.is_some()
         });
         let whole = whole.count();
-        let rest = self.parts.split_off(whole);
-        let mut front = std::mem::replace(&mut self.parts, rest);
+        front.extend(self.parts.drain(..whole));
         if left > 0
             && let Some(part) = self.parts.first_mut()
         {
@@ -131,9 +132,8 @@ impl Request {
                 ..*part
             });
             part.sector = end(part.sector, left);
-            part.bytes -= left;
+            part.bytes = part.bytes.saturating_sub(left);
         }
-        front
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The `rwbs` string of an action, as `blkparse -f %d` prints it.
 
-use super::action::{
+use mostrace_bundle::blk_io_trace::action::{
     BLK_TC_AHEAD, BLK_TC_DISCARD, BLK_TC_FLUSH, BLK_TC_FUA, BLK_TC_META, BLK_TC_SYNC, BLK_TC_WRITE,
 };
 
@@ -43,6 +43,8 @@ const FLAGS: [u64; 5] = [
 /// All 128 strings, by kind and flags.
 static TABLE: [[u8; 6]; 128] = table();
 
+// While compiling a wrong index or sum is an error.
+#[allow(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 const fn table() -> [[u8; 6]; 128] {
     let mut table = [[0; 6]; 128];
     let mut index = 0;

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is under way, by the sectors it covers.
+//!
+//! Nearly all that is asked for begins at the very sector of an event, so items are found by a hash
+//! of it. What lies around a sector matters only where something was lost or cut: for that, and
+//! only once it is asked for, the items are put in [`Order`].
 
-use std::collections::BTreeMap;
+use super::order::Order;
 
 /// After this long something under way is not believed in if there is another explanation, and is
 /// dropped when room is needed: the kernel's request timeout.
@@ -9,21 +13,25 @@ pub(super) const STALE_NS: u64 = 30_000_000_000;
 
 /// The most that is kept; far beyond what queues hold.
 const CAPACITY: usize = 1 << 18;
+/// How many of the newest are left where that is too much.
+const NEWEST: u64 = 1 << 17;
 /// From here on stale items are looked for.
 const SWEEP: usize = 1 << 14;
 /// The most candidates looked at for one event.
 const TWINS: usize = 256;
 /// The most predecessors looked at for one that reaches over a sector.
 const LOOK_BACK: usize = 8;
+/// Buckets to begin with, a power of two.
+const BUCKETS: usize = 1 << 9;
+
+/// No slot.
+const NONE: usize = usize::MAX;
 
 /// A device and a direction: items of different lanes never meet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Lane(pub u64);
 
-/// Lane, first sector, and a serial number that tells items of the same start apart, oldest first.
-type Key = (Lane, u64, u64);
-
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Item<T> {
     pub bytes: u32,
     pub since_ns: u64,
@@ -32,86 +40,187 @@ pub(super) struct Item<T> {
 
 /// Items by lane and first sector; they may overlap.
 pub(super) struct Spans<T> {
-    items: BTreeMap<Key, Item<T>>,
+    slots: Vec<Slot<T>>,
+    free: Vec<usize>,
+    /// Chains of slots by the hash of lane and sector, oldest first.
+    buckets: Vec<Bucket>,
+    len: usize,
+    /// Serial number of the newest item.
     serial: u64,
     sweep_at: usize,
+    order: Order,
 }
+
+struct Slot<T> {
+    lane: Lane,
+    sector: u64,
+    /// Tells the age of items; 0 of a free slot.
+    serial: u64,
+    /// The next one of the chain.
+    next: usize,
+    item: Item<T>,
+}
+
+#[derive(Clone, Copy)]
+struct Bucket {
+    first: usize,
+    last: usize,
+}
+
+const EMPTY: Bucket = Bucket {
+    first: NONE,
+    last: NONE,
+};
 
 /// The first sector after `bytes` from `sector` on.
 pub(super) fn end(sector: u64, bytes: u32) -> u64 {
     sector.saturating_add(u64::from(bytes / 512))
 }
 
-impl<T> Spans<T> {
+impl<T: Default> Spans<T> {
     pub fn new() -> Self {
         Self {
-            items: BTreeMap::new(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            buckets: vec![EMPTY; BUCKETS],
+            len: 0,
             serial: 0,
             sweep_at: SWEEP,
+            order: Order::default(),
         }
     }
 
     #[cfg(test)]
     pub fn len(&self) -> usize {
-        self.items.len()
+        self.len
     }
 
     pub fn insert(&mut self, lane: Lane, sector: u64, item: Item<T>) {
-        if self.items.len() >= self.sweep_at {
+        if self.len >= self.sweep_at {
             self.sweep(item.since_ns);
         }
-        self.serial += 1;
-        self.items.insert((lane, sector, self.serial), item);
+        if self.len >= self.buckets.len() {
+            let twice = self.buckets.len().saturating_mul(2);
+            self.rebuild(twice);
+        }
+        self.serial = self.serial.saturating_add(1);
+        let slot = Slot {
+            lane,
+            sector,
+            serial: self.serial,
+            next: NONE,
+            item,
+        };
+        let index = self.free.pop().unwrap_or(self.slots.len());
+        match self.slots.get_mut(index) {
+            Some(free) => *free = slot,
+            None => self.slots.push(slot),
+        }
+        self.len = self.len.saturating_add(1);
+        self.append(index);
+        let slots = &self.slots;
+        let lives = |index: usize, serial| slots.get(index).is_some_and(|s| s.serial == serial);
+        self.order.insert(index, self.serial, lives);
+    }
+
+    /// Puts a slot at the end of its chain.
+    fn append(&mut self, index: usize) {
+        let Some(slot) = self.slots.get(index) else {
+            return;
+        };
+        let at = self.bucket_of(slot.lane, slot.sector);
+        let Some(bucket) = self.buckets.get_mut(at) else {
+            return;
+        };
+        match self.slots.get_mut(bucket.last) {
+            Some(last) => last.next = index,
+            None => bucket.first = index,
+        }
+        bucket.last = index;
+    }
+
+    #[inline]
+    fn bucket_of(&self, lane: Lane, sector: u64) -> usize {
+        // Fibonacci hashing: the high bits of the product depend on all bits of the number.
+        let hash = (sector ^ lane.0.rotate_left(40)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mask = self.buckets.len().saturating_sub(1);
+        usize::try_from(hash >> 32).map_or(0, |hash| hash & mask)
     }
 
     /// Drops what is stale, and the oldest half if that leaves too much.
     fn sweep(&mut self, now_ns: u64) {
-        self.items
-            .retain(|_, item| now_ns.saturating_sub(item.since_ns) < STALE_NS);
-        if self.items.len() >= CAPACITY {
-            let oldest = self.serial.saturating_sub(CAPACITY as u64 / 2);
-            self.items.retain(|&(_, _, serial), _| serial > oldest);
+        self.slots
+            .retain(|s| s.serial > 0 && now_ns.saturating_sub(s.item.since_ns) < STALE_NS);
+        if self.slots.len() >= CAPACITY {
+            let oldest = self.serial.saturating_sub(NEWEST);
+            self.slots.retain(|s| s.serial > oldest);
         }
-        self.sweep_at = (2 * self.items.len()).clamp(SWEEP, CAPACITY);
+        self.rebuild(self.buckets.len());
+        self.sweep_at = self.len.saturating_mul(2).clamp(SWEEP, CAPACITY);
+    }
+
+    /// Chains all slots anew.
+    fn rebuild(&mut self, buckets: usize) {
+        self.slots.retain(|slot| slot.serial > 0);
+        self.slots.sort_unstable_by_key(|slot| slot.serial);
+        self.free.clear();
+        self.len = self.slots.len();
+        self.buckets.clear();
+        self.buckets.resize(buckets, EMPTY);
+        self.order = Order::default();
+        for index in 0..self.slots.len() {
+            if let Some(slot) = self.slots.get_mut(index) {
+                slot.next = NONE;
+                self.order.insert(index, slot.serial, |_, _| true);
+            }
+            self.append(index);
+        }
     }
 
     /// Every item that starts at the sector, oldest first.
-    pub fn at_mut(&mut self, lane: Lane, sector: u64) -> impl Iterator<Item = &mut Item<T>> {
-        self.items
-            .range_mut((lane, sector, 0)..=(lane, sector, u64::MAX))
-            .map(|(_, item)| item)
-            .take(TWINS)
+    #[inline]
+    fn at(&self, lane: Lane, sector: u64) -> impl Iterator<Item = (usize, &Item<T>)> {
+        let bucket = self.buckets.get(self.bucket_of(lane, sector));
+        let mut next = bucket.map_or(NONE, |bucket| bucket.first);
+        std::iter::from_fn(move || {
+            let index = next;
+            let slot = self.slots.get(index)?;
+            next = slot.next;
+            Some((index, slot))
+        })
+        .filter(move |(_, slot)| (slot.lane, slot.sector) == (lane, sector))
+        .map(|(index, slot)| (index, &slot.item))
     }
 
-    /// Whether an item reaches over some of the sectors.
-    pub fn overlaps(&self, lane: Lane, sector: u64, bytes: u32) -> bool {
-        self.over(lane, sector).next().is_some()
-            || self.next_start(lane, sector, end(sector, bytes)).is_some()
-            || self.starts_at(lane, sector)
+    /// The oldest item that starts at the sector and fits.
+    pub fn first_at(
+        &mut self,
+        lane: Lane,
+        sector: u64,
+        fits: impl Fn(&Item<T>) -> bool,
+    ) -> Option<&mut Item<T>> {
+        let mut twins = self.at(lane, sector).take(TWINS);
+        let (index, _) = twins.find(|(_, item)| fits(item))?;
+        drop(twins);
+        self.slots.get_mut(index).map(|slot| &mut slot.item)
     }
 
-    fn starts_at(&self, lane: Lane, sector: u64) -> bool {
-        let mut at = self
-            .items
-            .range((lane, sector, 0)..=(lane, sector, u64::MAX));
-        at.next().is_some()
-    }
-
-    /// The first start of an item of more than 0 bytes behind `sector` and ahead of `end`.
-    pub fn next_start(&self, lane: Lane, sector: u64, end: u64) -> Option<u64> {
-        let from = sector.saturating_add(1);
-        if from >= end {
-            return None;
-        }
-        self.items
-            .range((lane, from, 0)..(lane, end, 0))
-            .find(|(_, item)| item.bytes > 0)
-            .map(|(&(_, start, _), _)| start)
+    /// The newest item that starts at the sector and fits.
+    pub fn last_at(
+        &mut self,
+        lane: Lane,
+        sector: u64,
+        fits: impl Fn(&Item<T>) -> bool,
+    ) -> Option<&mut Item<T>> {
+        let twins = self.at(lane, sector).take(TWINS);
+        let (index, _) = twins.filter(|(_, item)| fits(item)).last()?;
+        self.slots.get_mut(index).map(|slot| &mut slot.item)
     }
 
     /// Takes the one item that starts at the sector and fits. If several do, the oldest is taken,
     /// and `blur` makes all of them alike, so that none claims to be the one; stale ones are
     /// dropped first, but the last.
+    #[inline]
     pub fn take(
         &mut self,
         lane: Lane,
@@ -120,73 +229,138 @@ impl<T> Spans<T> {
         fits: impl Fn(&Item<T>) -> bool,
         blur: impl Fn(&mut T, &mut T),
     ) -> Option<Item<T>> {
-        let mut fitting = self
-            .items
-            .range((lane, sector, 0)..=(lane, sector, u64::MAX))
-            .filter(|(_, item)| fits(item))
-            .map(|(key, _)| *key);
-        let first = fitting.next()?;
+        let mut fitting = self.at(lane, sector).filter(|(_, item)| fits(item));
+        let (first, _) = fitting.next()?;
         if fitting.next().is_some() {
-            return self.take_of_several(first, now_ns, fits, blur);
+            drop(fitting);
+            return self.take_of_several(lane, sector, now_ns, fits, blur);
         }
-        self.items.remove(&first)
+        drop(fitting);
+        self.remove(first)
     }
 
     #[cold]
     fn take_of_several(
         &mut self,
-        (lane, sector, _): Key,
+        lane: Lane,
+        sector: u64,
         now_ns: u64,
         fits: impl Fn(&Item<T>) -> bool,
         blur: impl Fn(&mut T, &mut T),
     ) -> Option<Item<T>> {
-        let mut keys: Vec<(Key, u64)> = self
-            .items
-            .range((lane, sector, 0)..=(lane, sector, u64::MAX))
+        let mut twins: Vec<(usize, u64)> = self
+            .at(lane, sector)
             .filter(|(_, item)| fits(item))
-            .map(|(key, item)| (*key, item.since_ns))
+            .map(|(index, item)| (index, item.since_ns))
             .take(TWINS)
             .collect();
-        let (newest, _) = *keys.last()?;
-        keys.retain(|&(key, since_ns)| {
-            let stale = key != newest && now_ns.saturating_sub(since_ns) >= STALE_NS;
+        let (newest, _) = *twins.last()?;
+        twins.retain(|&(index, since_ns)| {
+            let stale = index != newest && now_ns.saturating_sub(since_ns) >= STALE_NS;
             if stale {
-                self.items.remove(&key);
+                self.remove(index);
             }
             !stale
         });
-        let ((first, _), others) = keys.split_first()?;
-        let mut taken = self.items.remove(first)?;
+        let (&(first, _), others) = twins.split_first()?;
+        let mut taken = self.remove(first)?;
         // Twice, so that what the last one differs in is blurred in the first ones too.
         for _ in 0..2 {
-            for (key, _) in others {
-                if let Some(other) = self.items.get_mut(key) {
-                    blur(&mut taken.value, &mut other.value);
+            for &(index, _) in others {
+                if let Some(other) = self.slots.get_mut(index) {
+                    blur(&mut taken.value, &mut other.item.value);
                 }
             }
         }
         Some(taken)
     }
 
+    fn remove(&mut self, index: usize) -> Option<Item<T>> {
+        self.unchain(index)?;
+        let slot = self.slots.get_mut(index)?;
+        self.order.remove((slot.lane, slot.sector, slot.serial));
+        slot.serial = 0;
+        self.free.push(index);
+        self.len = self.len.saturating_sub(1);
+        Some(std::mem::take(&mut slot.item))
+    }
+
+    fn unchain(&mut self, index: usize) -> Option<()> {
+        let slot = self.slots.get(index)?;
+        let (next, at) = (slot.next, self.bucket_of(slot.lane, slot.sector));
+        let bucket = self.buckets.get_mut(at)?;
+        if bucket.first == index {
+            bucket.first = next;
+            if next == NONE {
+                bucket.last = NONE;
+            }
+            return Some(());
+        }
+        let mut before = bucket.first;
+        loop {
+            let slot = self.slots.get_mut(before)?;
+            if slot.next == index {
+                slot.next = next;
+                if next == NONE {
+                    bucket.last = before;
+                }
+                return Some(());
+            }
+            before = slot.next;
+        }
+    }
+
+    /// Puts what is new into the order, so that it can be asked.
+    fn settle(&mut self) {
+        let slots = &self.slots;
+        self.order.settle(|index, serial| {
+            let slot = slots.get(index).filter(|slot| slot.serial == serial)?;
+            Some((slot.lane, slot.sector, serial))
+        });
+    }
+
+    /// Whether an item reaches over some of the sectors.
+    pub fn overlaps(&mut self, lane: Lane, sector: u64, bytes: u32) -> bool {
+        self.at(lane, sector).next().is_some()
+            || self.next_start(lane, sector, end(sector, bytes)).is_some()
+            || self.over(lane, sector).next().is_some()
+    }
+
+    /// The first start of an item of more than 0 bytes behind `sector` and ahead of `end`.
+    pub fn next_start(&mut self, lane: Lane, sector: u64, end: u64) -> Option<u64> {
+        let from = sector.saturating_add(1);
+        if from >= end {
+            return None;
+        }
+        self.settle();
+        let has_bytes = |index: usize| self.slots.get(index).is_some_and(|s| s.item.bytes > 0);
+        let mut starts = self.order.between(lane, from, end);
+        starts
+            .find(|&(_, index)| has_bytes(index))
+            .map(|((_, start, _), _)| start)
+    }
+
     /// Items that start before the sector and reach over it.
-    fn over(&self, lane: Lane, sector: u64) -> impl Iterator<Item = (Key, &Item<T>)> {
-        self.items
-            .range((lane, 0, 0)..(lane, sector, 0))
+    fn over(&mut self, lane: Lane, sector: u64) -> impl Iterator<Item = (usize, &Slot<T>)> {
+        self.settle();
+        self.order
+            .between(lane, 0, sector)
             .rev()
             .take(LOOK_BACK)
-            .filter(move |((_, start, _), item)| end(*start, item.bytes) > sector)
-            .map(|(key, item)| (*key, item))
+            .filter_map(|(_, index)| Some((index, self.slots.get(index)?)))
+            .filter(move |(_, slot)| end(slot.sector, slot.item.bytes) > sector)
     }
 
     /// Takes the item that starts before the sector and reaches over it, if it is the only one and
     /// not stale; with its first sector.
     pub fn take_over(&mut self, lane: Lane, sector: u64, now_ns: u64) -> Option<(u64, Item<T>)> {
         let mut over = self.over(lane, sector);
-        let (key, item) = over.next()?;
-        if over.next().is_some() || now_ns.saturating_sub(item.since_ns) >= STALE_NS {
+        let (index, slot) = over.next()?;
+        let start = slot.sector;
+        if over.next().is_some() || now_ns.saturating_sub(slot.item.since_ns) >= STALE_NS {
             return None;
         }
         drop(over);
-        Some((key.1, self.items.remove(&key)?))
+        Some((start, self.remove(index)?))
     }
 }

@@ -3,10 +3,9 @@
 
 use super::cpu_file::CpuFile;
 use super::error::{Error, Problem};
-use super::event::Event;
+use mostrace_bundle::blk_io_trace::Event;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
@@ -59,17 +58,21 @@ impl fmt::Display for Notice {
     }
 }
 
-/// The events of a trace, in time order: an iterator.
+/// The events of a trace, in time order, each lent until the next one is asked for.
 ///
 /// Events of equal time come in the order of the files given, and within a file in its order. An
 /// event that stands up to 64 records late in its file is put back in order; one that is later
 /// still comes where it stands, and is counted in a [`Notice`]. After an error the stream ends.
 pub struct Trace {
     files: Vec<CpuFile>,
-    /// Time of the next event and the file that has it, earliest first.
-    heads: BinaryHeap<Reverse<(u64, usize)>>,
+    /// The file that the last event came from.
+    current: Option<usize>,
+    /// Time of the next event and the file that has it, earliest first; without the current one.
+    others: BinaryHeap<Reverse<(u64, usize)>>,
     partial: Partial,
     notices: Vec<Notice>,
+    /// Length of the files together, as far as it is known.
+    bytes_total: u64,
     /// Files whose first event was not asked for yet.
     unstarted: bool,
 }
@@ -90,11 +93,17 @@ impl Trace {
     /// If one cannot be opened.
     pub fn open_with(paths: &[PathBuf], partial: Partial) -> Result<Self, Error> {
         let mut sources: Vec<(PathBuf, Box<dyn Read + Send>)> = Vec::new();
+        let mut bytes_total: u64 = 0;
         for path in paths {
             let file = File::open(path).map_err(|e| Error::io(path, e))?;
+            let length = file.metadata().map_or(0, |metadata| metadata.len());
+            bytes_total = bytes_total.saturating_add(length);
             sources.push((path.clone(), Box::new(file)));
         }
-        Ok(Self::from_sources(sources, partial))
+        Ok(Self {
+            bytes_total,
+            ..Self::from_sources(sources, partial)
+        })
     }
 
     /// Reads from anything, each source with the name that messages are to give it. Sources are
@@ -106,9 +115,11 @@ impl Trace {
                 .into_iter()
                 .map(|(path, source)| CpuFile::new(path, source))
                 .collect(),
-            heads: BinaryHeap::new(),
+            current: None,
+            others: BinaryHeap::new(),
             partial,
             notices: Vec::new(),
+            bytes_total: 0,
             unstarted: true,
         }
     }
@@ -119,18 +130,80 @@ impl Trace {
         &self.notices
     }
 
-    fn start(&mut self) -> Result<(), Error> {
-        self.unstarted = false;
-        for index in 0..self.files.len() {
-            if let Some(time_ns) = self.head(index)? {
-                self.heads.push(Reverse((time_ns, index)));
-            }
+    /// Bytes of records so far, of all files.
+    #[must_use]
+    pub fn bytes_read(&self) -> u64 {
+        self.files.iter().map(CpuFile::bytes_read).sum()
+    }
+
+    /// Bytes of all files; 0 if they are not files ([`Self::from_sources`]).
+    #[must_use]
+    pub fn bytes_total(&self) -> u64 {
+        self.bytes_total
+    }
+
+    /// The next event.
+    ///
+    /// # Errors
+    /// A file cannot be read (further).
+    #[allow(clippy::should_implement_trait)] // an Iterator cannot lend
+    #[inline]
+    pub fn next(&mut self) -> Result<Option<Event<'_>>, Error> {
+        if let Err(error) = self.turn() {
+            self.others.clear();
+            self.current = None;
+            return Err(error);
+        }
+        let file = self.current.and_then(|index| self.files.get_mut(index));
+        Ok(file.and_then(CpuFile::pop))
+    }
+
+    /// Lets the file with the earliest event be the current one.
+    #[inline]
+    fn turn(&mut self) -> Result<(), Error> {
+        if self.unstarted {
+            return self.start();
+        }
+        let Some(index) = self.current else {
+            return Ok(());
+        };
+        let Some(time_ns) = self.head(index)? else {
+            self.current = self.others.pop().map(|Reverse((_, other))| other);
+            return Ok(());
+        };
+        // The heap is touched only if another file's event is earlier now.
+        let head = Reverse((time_ns, index));
+        if let Some(mut earliest) = self.others.peek_mut()
+            && *earliest > head
+        {
+            let Reverse((_, other)) = std::mem::replace(&mut *earliest, head);
+            self.current = Some(other);
         }
         Ok(())
     }
 
-    /// Time of the next event of a file; at its end, says what there is to say about it.
+    fn start(&mut self) -> Result<(), Error> {
+        self.unstarted = false;
+        for index in 0..self.files.len() {
+            if let Some(time_ns) = self.head(index)? {
+                self.others.push(Reverse((time_ns, index)));
+            }
+        }
+        self.current = self.others.pop().map(|Reverse((_, first))| first);
+        Ok(())
+    }
+
+    /// Time of the next event of a file.
+    #[inline]
     fn head(&mut self, index: usize) -> Result<Option<u64>, Error> {
+        match self.files.get(index).and_then(CpuFile::ready) {
+            Some(time_ns) => Ok(Some(time_ns)),
+            None => self.read(index),
+        }
+    }
+
+    /// Reads on in a file; at its end, says what there is to say about it.
+    fn read(&mut self, index: usize) -> Result<Option<u64>, Error> {
         let Some(file) = self.files.get_mut(index) else {
             return Ok(None);
         };
@@ -160,40 +233,9 @@ impl Trace {
         }
         Ok(head)
     }
-
-    fn advance(&mut self) -> Result<Option<Event>, Error> {
-        if self.unstarted {
-            self.start()?;
-        }
-        let Some(&Reverse((_, index))) = self.heads.peek() else {
-            return Ok(None);
-        };
-        let event = self.files.get_mut(index).and_then(CpuFile::pop);
-        let head = self.head(index)?;
-        if let Some(mut top) = self.heads.peek_mut() {
-            match head {
-                // Re-sorts the heap only if another file's event is earlier now.
-                Some(time_ns) => *top = Reverse((time_ns, index)),
-                None => drop(PeekMut::pop(top)),
-            }
-        }
-        Ok(event)
-    }
 }
 
 /// A file that is foreign from its first byte on, rather than one that was cut off.
 fn problem_at_start(problem: Problem) -> bool {
     matches!(problem, Problem::BadMagic { offset: 0, .. })
-}
-
-impl Iterator for Trace {
-    type Item = Result<Event, Error>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let next = self.advance();
-        if next.is_err() {
-            self.heads.clear();
-        }
-        next.transpose()
-    }
 }

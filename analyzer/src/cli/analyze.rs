@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `mostrace analyze`: the tables.
 
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use mostrace::analysis::Analysis;
 use mostrace::export::{Format, to_text, to_value};
-use mostrace::tables::SCHEMA;
-use mostrace::tables::by::By;
+use mostrace::facts::{Column, Filter, catalogue};
 use mostrace::tables::summary::{Summary, Trace};
-use mostrace::tables::totals::Groups;
+use mostrace::tables::{Grouping, Groups, Table, percentiles};
 use mostrace_bundle::Bundle;
 use serde_json::{Map, Value, json};
 
 use super::UsageError;
 use super::about;
 use super::out::OutArgs;
-use super::source::{Source, SourceArgs};
+use super::source::{SourceArgs, WhereArgs};
 
 /// The most columns to sum by at a time.
 const MOST_BY: usize = 4;
@@ -34,6 +35,8 @@ const MOST_BY: usize = 4;
 ///   mostrace analyze run.most --by class
 ///   mostrace analyze run.most --by process,class --top 10
 ///   mostrace analyze run.most --by dirtier,file
+///   mostrace analyze run.most --by file --where "op = 'write'" --columns file,writes,write_bytes
+///   mostrace analyze run.most --by class --percentiles
 ///   mostrace analyze run.most --by file --format csv -o files.csv
 ///   mostrace analyze sda --image /dev/sda1 --start-sector 2048     (sda.blktrace.0 …)
 #[derive(clap::Args)]
@@ -41,14 +44,31 @@ const MOST_BY: usize = 4;
 pub struct Analyze {
     #[command(flatten)]
     source: SourceArgs,
+    #[command(flatten)]
+    rows: WhereArgs,
     /// Sum by these columns
-    #[arg(long, value_enum, value_name = "COLUMN", value_delimiter = ',')]
-    by: Vec<By>,
-    /// Show the N groups with the most bytes, and the rest as one
+    #[arg(long, value_name = "COLUMN", value_delimiter = ',', hide_possible_values = true,
+          value_parser = PossibleValuesParser::new(groupable()))]
+    by: Vec<String>,
+    /// Show the N groups with the most bytes (of percentiles: requests), and the rest as one
     #[arg(long, value_name = "N", requires = "by")]
     top: Option<usize>,
+    /// Instead of sums: p50, p90, p99 and max of times and sizes
+    #[arg(long, requires = "by")]
+    percentiles: bool,
+    /// Which columns of the table, in which order
+    #[arg(long, value_name = "COLUMN", value_delimiter = ',', requires = "by")]
+    columns: Vec<String>,
     #[command(flatten)]
     out: OutArgs,
+}
+
+/// What can be summed by.
+fn groupable() -> impl Iterator<Item = PossibleValue> {
+    let columns = catalogue::ALL
+        .iter()
+        .filter(|c| c.ty != catalogue::Type::Time);
+    columns.map(|column| PossibleValue::new(column.name).help(column.doc))
 }
 
 impl Analyze {
@@ -62,30 +82,70 @@ impl Analyze {
         if self.by.len() > MOST_BY {
             return Err(UsageError(format!("--by takes at most {MOST_BY} columns")).into());
         }
+        let filter = self.rows.filter()?;
+        let filter = filter.as_ref();
+        let by: Vec<&Column> = self
+            .by
+            .iter()
+            .filter_map(|name| Column::find(name))
+            .collect();
         let mut out = self.out.create()?;
-        let source = self.source.read()?;
-        if !self.by.is_empty() {
-            let groups = Groups::new(&source.attributed, &self.by, self.top);
-            return Ok(format.write_all(&mut out, [groups.table()])?);
+        if !by.is_empty() {
+            let asked = filter.map(Filter::columns).unwrap_or_default();
+            let mut asked = by.iter().chain(asked);
+            let facts = self.source.read(asked.any(|c| c.needs_locality()))?.facts;
+            let table = match self.percentiles {
+                true => percentiles::table(&facts, &by, self.top, filter)?,
+                false => {
+                    let top = self.top;
+                    Groups::new(&facts, Grouping { by, top }, filter)?.table()?
+                }
+            };
+            let table = self.chosen(table)?;
+            if format == Format::Table && self.columns.is_empty() {
+                let width = out.width();
+                return Ok(out.text(&to_text(&table, width))?);
+            }
+            return Ok(format.write_all(&mut out, [Ok::<_, std::convert::Infallible>(table)])?);
         }
-        let manifest = source.bundle.as_ref().map(Bundle::manifest);
-        let Source {
-            notices, mapped, ..
-        } = &source;
+        let analysis = self.source.read(true)?;
         let trace = Trace {
-            manifest,
-            notices: notices.clone(),
-            mapped: *mapped,
+            manifest: analysis.bundle.as_ref().map(Bundle::manifest),
+            warnings: analysis.warnings.clone(),
+            notices: analysis.notices.clone(),
+            mapped: analysis.mapped,
         };
-        let summary = Summary::new(&source.attributed, trace);
+        let summary = Summary::new(&analysis.facts, filter, trace)?;
         let text = match format {
-            Format::Json => format!("{:#}\n", self.json(&summary, &source)),
-            _ => self.text(&summary, &source),
+            Format::Json => format!("{:#}\n", self.json(&summary, &analysis)),
+            _ => self.text(&summary, &analysis, out.width()),
         };
         Ok(out.text(&text)?)
     }
 
-    fn text(&self, summary: &Summary, source: &Source) -> String {
+    /// The columns that are asked for.
+    fn chosen(&self, table: Table) -> anyhow::Result<Table> {
+        if self.columns.is_empty() {
+            return Ok(table);
+        }
+        let has = |name: &&String| table.frame.column(name).is_err();
+        if let Some(name) = self.columns.iter().find(has) {
+            let names: Vec<&str> = table
+                .frame
+                .columns()
+                .iter()
+                .map(|c| c.name().as_str())
+                .collect();
+            let what = format!(
+                "no column {name} in this table: it has {}",
+                names.join(", ")
+            );
+            return Err(UsageError(what).into());
+        }
+        Ok(table.select(&self.columns)?)
+    }
+
+    fn text(&self, summary: &Summary, analysis: &Analysis, width: Option<usize>) -> String {
         let mut text = String::new();
         let mut line = |line: &str| {
             text.push_str(line);
@@ -94,7 +154,7 @@ impl Analyze {
         for warning in &summary.warnings {
             line(warning);
         }
-        let manifest = source.bundle.as_ref().map(Bundle::manifest);
+        let manifest = analysis.bundle.as_ref().map(Bundle::manifest);
         for (name, value) in about::lines(self.source.path(), manifest, summary) {
             line(&format!("{name:<11} {value}"));
         }
@@ -106,29 +166,29 @@ impl Analyze {
             if let Some(note) = section.note {
                 line(&format!("({note})"));
             }
-            line(to_text(&section.table).trim_end_matches('\n'));
+            line(to_text(&section.table, width).trim_end_matches('\n'));
         }
         text
     }
 
-    fn json(&self, summary: &Summary, source: &Source) -> Value {
+    fn json(&self, summary: &Summary, analysis: &Analysis) -> Value {
+        let manifest = analysis.bundle.as_ref().map(Bundle::manifest);
         let mut object = Map::new();
         let mut put = |name: &str, value: Value| object.insert(name.to_owned(), value);
-        put("schema", json!(SCHEMA));
+        put("schema", json!(catalogue::SCHEMA));
         put("trace", json!(self.source.path().display().to_string()));
         put("warnings", json!(summary.warnings));
         put("notices", json!(summary.notices));
         put("duration_ns", json!(summary.duration_ns));
-        put(
-            "manifest",
-            json!(source.bundle.as_ref().map(Bundle::manifest)),
-        );
+        put("manifest", json!(manifest));
         put(
             "total",
-            to_value(&summary.total.table())
-                .get(0)
-                .cloned()
-                .unwrap_or_default(),
+            summary
+                .total
+                .fields()
+                .map(|(name, value)| (name.to_owned(), json!(value)))
+                .collect::<Map<_, _>>()
+                .into(),
         );
         for section in &summary.sections {
             put(section.name, to_value(&section.table));

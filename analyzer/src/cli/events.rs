@@ -3,13 +3,11 @@
 
 use clap::builder::PossibleValuesParser;
 use mostrace::export::Format;
-use mostrace::tables::events;
+use mostrace::facts::{Column, Filter, catalogue};
+use mostrace::tables::Table;
 
 use super::out::OutArgs;
-use super::source::SourceArgs;
-
-/// Rows that are in memory at a time as a table.
-const PIECE: usize = 1 << 16;
+use super::source::{SourceArgs, WhereArgs};
 
 /// One row per completed request part: when, where, who, which file, what kind of block
 ///
@@ -20,7 +18,7 @@ const PIECE: usize = 1 << 16;
 ///
 /// `pid` and `comm` are who submitted the bio. `dirty_pid` and `dirty_comm` are who made its pages
 /// dirty, and `dirty2q_ns` is how long before Q the row's first page became so, where that was
-/// seen.
+/// seen. `mostrace schema` describes every column.
 ///
 /// In names, bytes that are not UTF-8 or that could steer a terminal stand as \xNN, and a
 /// backslash as \\.
@@ -29,35 +27,39 @@ const PIECE: usize = 1 << 16;
 ///   mostrace events run.most
 ///   mostrace events run.most --format csv | head
 ///   mostrace events run.most -o run.parquet
-///   mostrace events run.most --columns time_ns,op,sector,bytes,home_path --json
+///   mostrace events run.most --where "role = 'wal' AND NOT sequential"
+///   mostrace events run.most --columns time_utc,op,sector,bytes,home_path --json
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Events {
     #[command(flatten)]
     source: SourceArgs,
     #[command(flatten)]
+    rows: WhereArgs,
+    #[command(flatten)]
     out: OutArgs,
     /// Which columns, in which order; by default all, or the most telling ones in a table
     #[arg(long, value_name = "COLUMN", value_delimiter = ',', hide_possible_values = true,
-          value_parser = PossibleValuesParser::new(events::columns()))]
+          value_parser = PossibleValuesParser::new(catalogue::ALL.iter().map(|c| c.name)))]
     columns: Vec<String>,
 }
 
 impl Events {
     /// Runs the command.
     pub fn run(self) -> anyhow::Result<()> {
+        let filter = self.rows.filter()?;
         let mut out = self.out.create()?;
         let format = self.out.format();
-        let source = self.source.read()?;
-        let all: Vec<&str> = match (self.columns.is_empty(), format) {
+        let names: Vec<&str> = match (self.columns.is_empty(), format) {
             (false, _) => self.columns.iter().map(String::as_str).collect(),
-            (true, Format::Table) => events::SHORT.to_vec(),
-            (true, _) => events::columns().collect(),
+            (true, Format::Table) => catalogue::SHORT.to_vec(),
+            (true, _) => catalogue::events().collect(),
         };
-        let events = events::Events::new(&source.attributed, all);
-        // At least one piece, so that an empty trace has its header.
-        let starts = (0..events.len().max(1)).step_by(PIECE);
-        let pieces = starts.map(|start| events.table(start..start + PIECE));
-        Ok(format.write_all(&mut out, pieces)?)
+        let columns: Vec<&Column> = names.into_iter().filter_map(Column::find).collect();
+        let asked = filter.as_ref().map(Filter::columns).unwrap_or_default();
+        let locality = columns.iter().chain(asked).any(|c| c.needs_locality());
+        let analysis = self.source.read(locality)?;
+        let pieces = analysis.facts.frames(&columns, filter.as_ref());
+        Ok(format.write_all(&mut out, pieces.map(|piece| piece.map(Table::from)))?)
     }
 }

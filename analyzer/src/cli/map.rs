@@ -4,11 +4,13 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
+use mostrace::analysis::map_of;
+use mostrace::facts::Filter;
 use mostrace::tables;
 use mostrace_bundle::Bundle;
 use mostrace_map::Extent;
 
-use super::mapping;
+use super::UsageError;
 use super::out::OutArgs;
 
 /// Say which sectors belong to what: class, kind, inode, offset in the file, path
@@ -35,6 +37,9 @@ pub struct Map {
     /// First sector of the filesystem on its disk [default: 0, or as the bundle says]
     #[arg(long, value_name = "N")]
     start_sector: Option<u64>,
+    /// Only extents for which this holds, for example: "kind = 'directory' AND sectors > 8"
+    #[arg(long = "where", value_name = "EXPR")]
+    condition: Option<String>,
     #[command(flatten)]
     out: OutArgs,
 }
@@ -53,13 +58,18 @@ impl Map {
         } else {
             &asked
         };
-        let table = tables::map::table(&map, extents);
+        let mut table = tables::map::table(&map, extents)?;
+        if let Some(text) = &self.condition {
+            let rows = Filter::rows_of(table.frame, text).map_err(|e| UsageError(e.to_string()))?;
+            table = rows.into();
+        }
+        let table = Ok::<_, std::convert::Infallible>(table);
         Ok(self.out.format().write_all(&mut out, [table])?)
     }
 
     fn build(&self, image: &Path) -> anyhow::Result<mostrace_map::Map> {
         if !Bundle::is_bundle(image) {
-            return mapping::build(image, self.start_sector.unwrap_or(0));
+            return Ok(map_of(image, self.start_sector.unwrap_or(0))?);
         }
         let bundle = Bundle::open(image)?;
         let Some(snapshot) = bundle.snapshot()? else {
@@ -70,6 +80,6 @@ impl Map {
             .snapshot
             .as_ref()
             .map_or(0, |s| s.start_sector);
-        mapping::build(snapshot.path(), self.start_sector.unwrap_or(start))
+        Ok(map_of(snapshot.path(), self.start_sector.unwrap_or(start))?)
     }
 }

@@ -12,9 +12,9 @@ mod events;
 #[cfg(feature = "analyze")]
 mod map;
 #[cfg(feature = "analyze")]
-mod mapping;
-#[cfg(feature = "analyze")]
 mod out;
+#[cfg(feature = "analyze")]
+mod query;
 #[cfg(feature = "record")]
 mod record;
 #[cfg(feature = "analyze")]
@@ -53,11 +53,16 @@ enum Command {
     #[cfg(feature = "analyze")]
     Events(events::Events),
     #[cfg(feature = "analyze")]
+    Query(query::Query),
+    #[cfg(feature = "analyze")]
     Map(map::Map),
     /// Make the IO to be measured
     #[cfg(feature = "workload")]
     Workload(workload::Workload),
     Doctor(doctor::Doctor),
+    /// Describe the columns of events, as Markdown
+    #[cfg(feature = "analyze")]
+    Schema,
     /// Print a shell's completions
     #[command(hide = true)]
     Completions {
@@ -79,7 +84,11 @@ impl Command {
             #[cfg(feature = "analyze")]
             Command::Events(args) => args.run()?,
             #[cfg(feature = "analyze")]
+            Command::Query(args) => args.run()?,
+            #[cfg(feature = "analyze")]
             Command::Map(args) => args.run()?,
+            #[cfg(feature = "analyze")]
+            Command::Schema => print(|out| out.write_all(mostrace::facts::markdown().as_bytes()))?,
             #[cfg(feature = "workload")]
             Command::Workload(args) => workload::run(&args)?,
             Command::Doctor(args) => doctor::run(&args)?,

@@ -3,11 +3,10 @@
 
 use std::io::Write;
 
-use polars::prelude::CsvWriter;
-use polars::prelude::SerWriter;
+use polars_io::SerWriter;
+use polars_io::csv::write::CsvWriter;
 
 use super::Exporter;
-use super::frame::frame;
 use crate::tables::Table;
 
 pub(super) struct Csv<'w> {
@@ -22,11 +21,13 @@ impl<'w> Csv<'w> {
 }
 
 impl Exporter for Csv<'_> {
-    fn write(&mut self, table: &Table) -> super::Result {
+    fn write(&mut self, table: Table) -> super::Result {
         let first = std::mem::take(&mut self.first);
+        let mut frame = table.frame;
         CsvWriter::new(&mut *self.out)
             .include_header(first)
-            .finish(&mut frame(table)?)?;
+            .with_datetime_format(Some("%Y-%m-%dT%H:%M:%S%.6fZ".into()))
+            .finish(&mut frame)?;
         Ok(())
     }
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! JSON: one array with an object for each row, each on a line of its own.
+//! JSON: an array of objects, one line per object.
 
 use std::io::Write;
 
+use polars::prelude::AnyValue;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
 use super::Exporter;
-use crate::tables::{Cell, Table};
+use super::cell::moment;
+use crate::tables::Table;
 
 pub(super) struct Json<'w> {
     out: &'w mut (dyn Write + Send),
@@ -21,11 +23,11 @@ impl<'w> Json<'w> {
 }
 
 impl Exporter for Json<'_> {
-    fn write(&mut self, table: &Table) -> super::Result {
+    fn write(&mut self, table: Table) -> super::Result {
         for row in 0..table.len() {
             self.out
                 .write_all(if self.rows == 0 { b"[\n" } else { b",\n" })?;
-            serde_json::to_writer(&mut *self.out, &Row { table, row })?;
+            serde_json::to_writer(&mut *self.out, &Row { table: &table, row })?;
             self.rows += 1;
         }
         Ok(())
@@ -53,15 +55,20 @@ struct Row<'t> {
 
 impl Serialize for Row<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.table.columns.len()))?;
-        for column in &self.table.columns {
-            map.serialize_key(column.name)?;
-            match column.values.cell(self.row) {
-                Cell::Empty => map.serialize_value(&())?,
-                Cell::Id(v) | Cell::Amount(v) => map.serialize_value(&v)?,
-                Cell::Real(v) => map.serialize_value(&v)?,
-                Cell::Flag(v) => map.serialize_value(&v)?,
-                Cell::Text(v) => map.serialize_value(v)?,
+        let columns = self.table.frame.columns();
+        let mut map = serializer.serialize_map(Some(columns.len()))?;
+        for column in columns {
+            map.serialize_key(column.name().as_str())?;
+            match column.get(self.row).unwrap_or(AnyValue::Null) {
+                AnyValue::Null => map.serialize_value(&())?,
+                AnyValue::Boolean(v) => map.serialize_value(&v)?,
+                AnyValue::Float64(v) => map.serialize_value(&v)?,
+                AnyValue::Datetime(us, ..) => map.serialize_value(&moment(us))?,
+                value => match (value.get_str(), value.extract::<i64>()) {
+                    (Some(text), _) => map.serialize_value(text)?,
+                    (None, Some(number)) => map.serialize_value(&number)?,
+                    (None, None) => map.serialize_value(&value.to_string())?,
+                },
             }
         }
         map.end()

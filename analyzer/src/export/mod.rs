@@ -3,14 +3,12 @@
 //!
 //! A long table comes in pieces, each written before the next is made.
 
+mod cell;
 mod csv;
-mod frame;
 mod json;
 mod output;
 mod parquet;
 mod table;
-
-use std::io::Write;
 
 use crate::tables::Table;
 
@@ -40,7 +38,7 @@ pub trait Exporter {
     ///
     /// # Errors
     /// The output cannot be written.
-    fn write(&mut self, table: &Table) -> Result;
+    fn write(&mut self, table: Table) -> Result;
 
     /// Writes what comes after the last piece.
     ///
@@ -50,31 +48,38 @@ pub trait Exporter {
 }
 
 impl Format {
-    fn exporter<'w>(self, out: &'w mut (dyn Write + Send)) -> Box<dyn Exporter + 'w> {
+    fn exporter<'w>(self, out: &'w mut Output) -> Box<dyn Exporter + 'w> {
         match self {
-            Format::Table => Box::new(table::Text::new(out)),
+            Format::Table => {
+                let width = out.width();
+                Box::new(table::Text::new(out, width))
+            }
             Format::Csv => Box::new(csv::Csv::new(out)),
             Format::Json => Box::new(json::Json::new(out)),
             Format::Parquet => Box::new(parquet::Parquet::new(out)),
         }
     }
 
-    /// Writes a table that comes in pieces.
+    /// Writes a table that comes in pieces, of which there is at least one.
     ///
     /// # Errors
-    /// The output cannot be written.
-    pub fn write_all(
+    /// The output cannot be written, or a piece cannot be made.
+    pub fn write_all<E>(
         self,
         out: &mut Output,
-        pieces: impl IntoIterator<Item = Table>,
-    ) -> std::result::Result<(), WriteError> {
+        pieces: impl IntoIterator<Item = std::result::Result<Table, E>>,
+    ) -> std::result::Result<(), WriteError>
+    where
+        E: std::error::Error + Send + Sync + 'static,
+    {
         let mut exporter = self.exporter(out);
         let result = (|| {
-            for mut piece in pieces {
-                if self != Format::Table {
-                    piece.drop_total();
-                }
-                exporter.write(&piece)?;
+            for piece in pieces {
+                let piece = piece?;
+                exporter.write(match self {
+                    Format::Table => piece,
+                    _ => piece.without_total(),
+                })?;
             }
             exporter.finish()
         })();

@@ -75,6 +75,16 @@ impl Output {
         self.terminal
     }
 
+    /// Characters of a line, if a person looks at it.
+    pub fn width(&self) -> Option<usize> {
+        // Of stdout, which a table takes over from comfy-table's own laying out.
+        let table = comfy_table::Table::new();
+        self.terminal
+            .then(|| table.width())
+            .flatten()
+            .map(usize::from)
+    }
+
     /// Writes text.
     ///
     /// # Errors

@@ -3,12 +3,13 @@
 
 use std::io::Write;
 
-use polars::io::parquet::write::BatchedWriter;
-use polars::prelude::{KeyValueMetadata, ParquetCompression, ParquetWriter};
+use polars_io::parquet::write::{
+    BatchedWriter, KeyValueMetadata, ParquetCompression, ParquetWriter,
+};
 
 use super::Exporter;
-use super::frame::frame;
-use crate::tables::{SCHEMA, Table};
+use crate::facts::catalogue::SCHEMA;
+use crate::tables::Table;
 
 type Out<'w> = &'w mut (dyn Write + Send);
 
@@ -28,13 +29,19 @@ impl<'w> Parquet<'w> {
 }
 
 impl Exporter for Parquet<'_> {
-    fn write(&mut self, table: &Table) -> super::Result {
-        let frame = frame(table)?;
+    fn write(&mut self, table: Table) -> super::Result {
+        let frame = table.frame;
         if let Some(out) = self.out.take() {
-            let version = vec![("mostrace.schema".to_owned(), SCHEMA.to_string())];
+            let about = vec![
+                ("mostrace.schema".to_owned(), SCHEMA.to_string()),
+                (
+                    "created_by".to_owned(),
+                    concat!("mostrace ", env!("CARGO_PKG_VERSION")).to_owned(),
+                ),
+            ];
             let writer = ParquetWriter::new(out)
                 .with_compression(ParquetCompression::Zstd(None))
-                .with_key_value_metadata(Some(KeyValueMetadata::from_static(version)))
+                .with_key_value_metadata(Some(KeyValueMetadata::from_static(about)))
                 .batched(frame.schema())?;
             self.writer = Some(writer);
         }

@@ -1,33 +1,44 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tables for people.
+//! Tables for people: as wide as the terminal.
 
 use std::io::Write;
+use std::ops::Range;
 
 use comfy_table::{CellAlignment, presets};
+use polars::prelude::{AnyValue, Column};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::Exporter;
-use crate::tables::{Cell, Column, Table, Values};
+use super::cell::{says_nothing, shown};
+use crate::facts::catalogue::Type;
+use crate::tables::{Table, type_of};
 
 /// Rows that are laid out together; the header stands above each lot.
 const LOT: usize = 5000;
+/// Blanks between two columns.
+const GAP: usize = 2;
+/// Text is not shortened below this many characters.
+const SHORTEST: usize = 16;
 
 pub(super) struct Text<'w> {
     out: &'w mut (dyn Write + Send),
+    width: Option<usize>,
 }
 
 impl<'w> Text<'w> {
-    pub fn new(out: &'w mut (dyn Write + Send)) -> Self {
-        Text { out }
+    /// `width`: characters in a line; None for as many as are needed.
+    pub fn new(out: &'w mut (dyn Write + Send), width: Option<usize>) -> Self {
+        Text { out, width }
     }
 }
 
 impl Exporter for Text<'_> {
-    fn write(&mut self, table: &Table) -> super::Result {
-        let columns: Vec<&Column> = table.columns.iter().collect();
+    fn write(&mut self, table: Table) -> super::Result {
         for start in (0..table.len().max(1)).step_by(LOT) {
             let end = table.len().min(start + LOT);
-            self.out
-                .write_all(lay_out(&columns, start..end, table.has_total).as_bytes())?;
+            let columns = table.frame.columns().iter().collect();
+            let text = lay_out(columns, start..end, table.has_total, self.width);
+            self.out.write_all(text.as_bytes())?;
         }
         Ok(())
     }
@@ -38,32 +49,97 @@ impl Exporter for Text<'_> {
 }
 
 /// A table as text, without the columns in which nothing but zeros and gaps stands.
-pub fn to_text(table: &Table) -> String {
-    let says_nothing = |cell: Cell<'_>| match cell {
-        Cell::Empty | Cell::Amount(0) => true,
-        Cell::Real(v) => v == 0.0,
-        _ => false,
+pub fn to_text(table: &Table, width: Option<usize>) -> String {
+    let says = |column: &&Column| {
+        let ty = type_of(column);
+        (0..table.len()).any(|row| !says_nothing(&value(column, row), ty))
     };
-    let says =
-        |column: &&Column| (0..table.len()).any(|row| !says_nothing(column.values.cell(row)));
-    let columns: Vec<&Column> = table.columns.iter().filter(says).collect();
-    lay_out(&columns, 0..table.len(), table.has_total)
+    let columns = table.frame.columns().iter().filter(says).collect();
+    lay_out(columns, 0..table.len(), table.has_total, width)
 }
 
-fn lay_out(columns: &[&Column], rows: std::ops::Range<usize>, has_total: bool) -> String {
+fn value(column: &Column, row: usize) -> AnyValue<'_> {
+    column.get(row).unwrap_or(AnyValue::Null)
+}
+
+/// A column as it is printed.
+struct Printed {
+    name: String,
+    ty: Type,
+    cells: Vec<String>,
+}
+
+impl Printed {
+    fn new(column: &Column, rows: Range<usize>) -> Printed {
+        let ty = type_of(column);
+        Printed {
+            name: column.name().to_string(),
+            ty,
+            cells: rows.map(|row| shown(&value(column, row), ty)).collect(),
+        }
+    }
+
+    fn width(&self) -> usize {
+        let cells = self.cells.iter().map(|cell| cell.width());
+        cells.max().unwrap_or(0).max(self.name.width())
+    }
+
+    /// Shortens the cells in the middle.
+    fn shorten(&mut self, width: usize) {
+        for cell in &mut self.cells {
+            if cell.width() > width {
+                *cell = shortened(cell, width);
+            }
+        }
+    }
+}
+
+/// The beginning and the end of a text that is too long, the end being a file's own name.
+fn shortened(text: &str, width: usize) -> String {
+    let fitting = |chars: &mut dyn Iterator<Item = char>, room: usize| {
+        let mut used = 0;
+        chars
+            .take_while(|c| {
+                used += c.width().unwrap_or(0);
+                used <= room
+            })
+            .collect::<Vec<char>>()
+    };
+    let room = width.saturating_sub(1);
+    let end = fitting(&mut text.chars().rev(), room - room / 2);
+    let start = fitting(&mut text.chars(), room / 2);
+    start
+        .into_iter()
+        .chain(['…'])
+        .chain(end.into_iter().rev())
+        .collect()
+}
+
+fn lay_out(
+    columns: Vec<&Column>,
+    rows: Range<usize>,
+    has_total: bool,
+    width: Option<usize>,
+) -> String {
+    let mut columns: Vec<Printed> = columns
+        .into_iter()
+        .map(|column| Printed::new(column, rows.clone()))
+        .collect();
+    let left_out = width.map_or(Vec::new(), |width| fit(&mut columns, width));
     let mut text = comfy_table::Table::new();
     text.load_style(presets::NOTHING);
-    text.set_header(columns.iter().map(|column| column.name));
-    let last = rows.end;
-    for row in rows {
-        if has_total && row + 1 == last {
+    text.set_header(columns.iter().map(|column| &column.name));
+    for row in 0..rows.len() {
+        if has_total && row + 1 == rows.len() {
             text.add_row(columns.iter().map(|_| ""));
         }
-        text.add_row(columns.iter().map(|column| show(column.values.cell(row))));
+        text.add_row(columns.iter().map(|column| &column.cells[row]));
     }
     for (at, column) in columns.iter().enumerate() {
-        let is_text = matches!(column.values, Values::Word { .. } | Values::Flag(_));
-        if let Some(c) = text.column_mut(at).filter(|_| !is_text) {
+        if let Some(c) = text
+            .column_mut(at)
+            .filter(|_| matches!(column.ty, Type::Id | Type::Amount))
+        {
             c.set_cell_alignment(CellAlignment::Right);
         }
     }
@@ -72,46 +148,81 @@ fn lay_out(columns: &[&Column], rows: std::ops::Range<usize>, has_total: bool) -
         out.push_str(line.trim_end());
         out.push('\n');
     }
+    if !left_out.is_empty() {
+        let names = left_out.join(", ");
+        out += &format!(
+            "(too wide for the terminal: {names}; --columns chooses, --format csv has all)\n"
+        );
+    }
     out
 }
 
-fn show(cell: Cell<'_>) -> String {
-    match cell {
-        Cell::Empty => "-".into(),
-        Cell::Id(v) => v.to_string(),
-        Cell::Amount(v) => grouped(v),
-        Cell::Real(v) => format!("{v:.2}"),
-        Cell::Flag(v) => if v { "yes" } else { "no" }.into(),
-        Cell::Text(v) => v.into(),
-    }
-}
-
-/// Digits in groups of three.
-fn grouped(value: u64) -> String {
-    let digits = value.to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
+/// Makes the columns fit: the widest text is shortened first, then the last columns are left out.
+/// The names of these.
+fn fit(columns: &mut Vec<Printed>, width: usize) -> Vec<String> {
+    let total = |columns: &[Printed]| -> usize { columns.iter().map(|c| c.width() + GAP).sum() };
+    loop {
+        let over = total(columns).saturating_sub(width);
+        if over == 0 {
+            return Vec::new();
         }
-        text.push(digit);
+        let texts = columns.iter_mut().filter(|c| c.ty == Type::Text);
+        let shortest = |c: &Printed| c.name.width().max(SHORTEST);
+        let Some(widest) = texts
+            .filter(|c| c.width() > shortest(c))
+            .max_by_key(|c| c.width())
+        else {
+            break;
+        };
+        let to = widest.width().saturating_sub(over).max(shortest(widest));
+        widest.shorten(to);
     }
-    text
+    let mut left_out = Vec::new();
+    while columns.len() > 1 && total(columns) > width {
+        left_out.extend(columns.pop().map(|column| column.name));
+    }
+    left_out.reverse();
+    left_out
 }
 
 #[cfg(test)]
 mod tests {
-    use super::grouped;
+    use super::*;
+    use polars::prelude::{DataFrame, IntoColumn, NamedFrom, Series};
 
     #[test]
-    fn digits_are_grouped() {
-        for (value, text) in [
-            (0, "0"),
-            (999, "999"),
-            (1000, "1,000"),
-            (1234567, "1,234,567"),
-        ] {
-            assert_eq!(grouped(value), text);
-        }
+    fn long_names_lose_their_middle() {
+        assert_eq!(shortened("/data/app/test.db-journal", 13), "/data/…ournal");
+        assert_eq!(shortened("größe größe größe", 8), "grö…röße");
+    }
+
+    #[test]
+    fn a_table_fits_or_says_what_it_leaves_out() {
+        let text = |name: &str, value: &str| Series::new(name.into(), [value]).into_column();
+        let count = |name: &str, value: i64| Series::new(name.into(), [value]).into_column();
+        let columns = vec![
+            text("file", "/a/long/way/down/to/the/test.db-journal"),
+            count("writes", 1_234_567),
+            count("reads", 0),
+            count("write_bytes", 1 << 40),
+        ];
+        let table = Table::from(DataFrame::new_infer_height(columns).unwrap());
+        let wide = to_text(&table, None);
+        assert!(
+            wide.contains("/test.db-journal") && wide.contains("1,234,567"),
+            "{wide}"
+        );
+        assert!(!wide.contains("reads"), "{wide}");
+        let narrow = to_text(&table, Some(52));
+        assert!(
+            narrow.contains("…") && narrow.contains("write_bytes"),
+            "{narrow}"
+        );
+        assert!(narrow.lines().all(|line| line.width() <= 52), "{narrow}");
+        let narrowest = to_text(&table, Some(34));
+        assert!(
+            narrowest.contains("(too wide for the terminal: write_bytes;"),
+            "{narrowest}"
+        );
     }
 }

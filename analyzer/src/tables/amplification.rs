@@ -3,71 +3,49 @@
 
 use mostrace_bundle::manifest::Payload;
 
-use super::by::By;
-use super::totals::{Groups, Totals};
-use super::{Table, Values, percent, ratio};
+use super::{Groups, Result, Table, Totals, numbers, percent, ratio, reals, texts};
 
 /// Bytes at each level, and how often the smaller goes into the larger.
-pub fn levels(payload: &Payload, total: &Totals) -> Table {
+///
+/// # Errors
+/// Never, as no two columns have one name.
+pub fn levels(payload: &Payload, total: &Totals) -> Result<Table> {
     let levels = [
         ("payload", payload.payload_bytes),
         ("file", payload.file_bytes),
         ("block", total.write_bytes),
     ];
-    let mut table = Table::default();
-    table.push(
-        "level",
-        Values::text(levels.map(|(name, _)| Some(name.to_owned()))),
-    );
-    table.push(
-        "bytes",
-        Values::Amount(levels.map(|(_, bytes)| Some(bytes)).into()),
-    );
-    let times = |whole: u64| Values::Real(levels.map(|(_, bytes)| ratio(bytes, whole)).into());
-    table.push("times_payload", times(payload.payload_bytes));
-    table.push("times_file", times(payload.file_bytes));
-    table.push("bytes_per_transaction", times(payload.transactions));
-    table
+    let times = |name, whole: u64| reals(name, levels.map(|(_, bytes)| ratio(bytes, whole)));
+    Table::new(vec![
+        texts("level", levels.map(|(name, _)| Some(name.to_owned()))),
+        numbers("bytes", levels.map(|(_, bytes)| Some(bytes))),
+        times("times_payload", payload.payload_bytes),
+        times("times_file", payload.file_bytes),
+        times("bytes_per_transaction", payload.transactions),
+    ])
 }
 
 /// What each group contributes to the writes; the shares sum to the whole.
-pub fn shares(payload: &Payload, groups: &Groups, by: By) -> Table {
-    let mut table = Table {
-        has_total: true,
-        ..Table::default()
-    };
-    let labels = groups
-        .groups
-        .iter()
-        .filter_map(|(labels, _)| labels.first());
-    table.push(by.name(), by.values(labels, true));
-    let amount =
-        |f: fn(&Totals) -> u64| Values::Amount(groups.sums().map(|t| Some(f(t))).collect());
-    let real = |f: fn(&Totals) -> u64, whole: u64| {
-        Values::Real(groups.sums().map(|t| ratio(f(t), whole)).collect())
-    };
-    table.push("write_bytes", amount(|t| t.write_bytes));
+///
+/// # Errors
+/// Never, as no two columns have one name.
+pub fn shares(payload: &Payload, groups: &Groups) -> Result<Table> {
     let whole = groups.total.write_bytes;
-    let shares = groups
-        .sums()
-        .map(|t| percent(t.write_bytes, whole))
-        .collect();
-    table.push("write_percent", Values::Real(shares));
-    table.push(
-        "times_payload",
-        real(|t| t.write_bytes, payload.payload_bytes),
-    );
-    table.push(
-        "bytes_per_transaction",
-        real(|t| t.write_bytes, payload.transactions),
-    );
-    table.push(
-        "writes_per_transaction",
-        real(|t| t.writes, payload.transactions),
-    );
-    table.push(
-        "flushes_per_transaction",
-        real(|t| t.flushes, payload.transactions),
-    );
-    table
+    let real = |name, f: fn(&Totals) -> u64, whole: u64| {
+        reals(name, groups.sums().map(move |t| ratio(f(t), whole)))
+    };
+    let transactions = payload.transactions;
+    let mut columns = groups.labels();
+    columns.extend([
+        numbers("write_bytes", groups.sums().map(|t| Some(t.write_bytes))),
+        reals(
+            "write_percent",
+            groups.sums().map(|t| percent(t.write_bytes, whole)),
+        ),
+        real("times_payload", |t| t.write_bytes, payload.payload_bytes),
+        real("bytes_per_transaction", |t| t.write_bytes, transactions),
+        real("writes_per_transaction", |t| t.writes, transactions),
+        real("flushes_per_transaction", |t| t.flushes, transactions),
+    ]);
+    Table::with_total(columns)
 }

@@ -1,45 +1,45 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sector → class, kind, inode, offset, path.
+//! The map as a table: sector → class, kind, inode, offset, path.
 
 use std::collections::HashMap;
 
-use super::{Table, Values};
-use crate::text::escape;
 use mostrace_map::{Extent, Map};
+use polars::prelude::{Column, IntoColumn, NamedFrom, Series};
 
-/// Extents as rows, with the columns `sector, sectors, class, kind, inode, file_offset, path`.
-/// `path` is the first path of the owner.
-pub fn table(map: &Map, extents: &[Extent]) -> Table {
-    let mut words = vec![None];
-    let mut codes: HashMap<u64, u32> = HashMap::new();
-    let mut path = |inode: u64| match inode {
-        0 => 0,
-        _ => *codes.entry(inode).or_insert_with(|| {
-            words.push(map.path(inode).map(|path| escape(&path)));
-            words.len() as u32 - 1
-        }),
+use super::{Result, Table, numbers};
+use crate::text::escape;
+
+/// One row per extent, in the order given.
+///
+/// # Errors
+/// Never, as no two columns have one name.
+pub fn table(map: &Map, extents: &[Extent]) -> Result<Table> {
+    let mut paths: HashMap<u64, Option<String>> = HashMap::new();
+    for extent in extents.iter().filter(|e| e.inode != 0) {
+        paths
+            .entry(extent.inode)
+            .or_insert_with(|| map.path(extent.inode).map(|path| escape(&path)));
+    }
+    let path = |e: &Extent| paths.get(&e.inode).and_then(Option::as_deref);
+    let word = |name: &str, values: Vec<Option<&str>>| -> Column {
+        Series::new(name.into(), values).into_column()
     };
-    let path_codes = extents.iter().map(|e| path(e.inode)).collect();
-    let word = |f: fn(&Extent) -> &'static str| {
-        Values::text(extents.iter().map(|e| Some(f(e).to_owned())))
-    };
-    let id = |f: fn(&Extent) -> Option<u64>| Values::Id(extents.iter().map(f).collect());
-    let mut table = Table::default();
-    table.push("sector", id(|e| Some(e.sector)));
-    table.push(
-        "sectors",
-        Values::Amount(extents.iter().map(|e| Some(e.sectors)).collect()),
-    );
-    table.push("class", word(|e| e.kind.class().as_str()));
-    table.push("kind", word(|e| e.kind.as_str()));
-    table.push("inode", id(|e| Some(e.inode).filter(|&inode| inode != 0)));
-    table.push("file_offset", id(|e| e.file_offset));
-    table.push(
-        "path",
-        Values::Word {
-            codes: path_codes,
-            words: words.into(),
-        },
-    );
-    table
+    let class = |e: &Extent| Some(e.kind.class().as_str());
+    Table::new(vec![
+        numbers("sector", extents.iter().map(|e| Some(e.sector))),
+        numbers("sectors", extents.iter().map(|e| Some(e.sectors))),
+        word("class", extents.iter().map(class).collect()),
+        word(
+            "kind",
+            extents.iter().map(|e| Some(e.kind.as_str())).collect(),
+        ),
+        numbers(
+            "inode",
+            extents
+                .iter()
+                .map(|e| Some(e.inode).filter(|&inode| inode != 0)),
+        ),
+        numbers("file_offset", extents.iter().map(|e| e.file_offset)),
+        word("path", extents.iter().map(path).collect()),
+    ])
 }

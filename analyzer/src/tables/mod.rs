@@ -1,131 +1,64 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tables: rows counted and laid out, ready for any exporter.
-//!
-//! Sums are folds over the rows, by number and not by name, since processes and files are
-//! numbered already; text comes in when a table is made.
+//! Tables: groupings and summaries over facts.
 
 pub mod amplification;
-pub mod by;
-pub mod events;
+pub mod groups;
+pub mod locality;
 pub mod map;
-pub mod order;
+pub mod percentiles;
+pub mod query;
 pub mod sizes;
 pub mod summary;
-pub mod totals;
-mod words;
+mod totals;
 
-use std::sync::Arc;
+#[cfg(test)]
+mod tests;
 
-/// Version of the columns; grows when one changes its meaning or goes.
-pub const SCHEMA: u32 = 1;
+pub use groups::{Grouping, Groups, Label};
+pub use totals::Totals;
+
+use polars::prelude::{
+    Column, DataFrame, DataType, IntoColumn, NamedFrom, PolarsError, PolarsResult, Series,
+};
+
+use crate::facts::Column as Known;
+use crate::facts::catalogue::Type;
 
 /// Columns of one length.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     /// In the order they are printed.
-    pub columns: Vec<Column>,
+    pub frame: DataFrame,
     /// The last row is the sum of the others; people only get to see it.
     pub has_total: bool,
 }
 
-/// A named column.
-#[derive(Clone, Debug)]
-pub struct Column {
-    /// snake_case, with its unit.
-    pub name: &'static str,
-    /// One for each row.
-    pub values: Values,
-}
-
-/// The values of a column; None is an empty cell.
-#[derive(Clone, Debug)]
-pub enum Values {
-    /// Numbers that name something: a pid, a sector.
-    Id(Vec<Option<u64>>),
-    /// Numbers that count or measure.
-    Amount(Vec<Option<u64>>),
-    /// Fractions and percentages.
-    Real(Vec<Option<f64>>),
-    /// Yes or no.
-    Flag(Vec<bool>),
-    /// Text, each word kept once.
-    Word {
-        /// Index into `words`, one for each row.
-        codes: Vec<u32>,
-        /// None stands for an empty cell.
-        words: Arc<[Option<String>]>,
-    },
-}
-
-/// One value.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Cell<'a> {
-    /// Nothing known, or does not apply.
-    Empty,
-    /// See [`Values::Id`].
-    Id(u64),
-    /// See [`Values::Amount`].
-    Amount(u64),
-    /// See [`Values::Real`].
-    Real(f64),
-    /// See [`Values::Flag`].
-    Flag(bool),
-    /// See [`Values::Word`].
-    Text(&'a str),
-}
-
-impl Values {
-    /// Text of few repetitions.
-    pub fn text(words: impl IntoIterator<Item = Option<String>>) -> Values {
-        let words: Arc<[Option<String>]> = words.into_iter().collect();
-        let codes = (0..).take(words.len()).collect();
-        Values::Word { codes, words }
-    }
-
-    /// Number of rows.
-    pub fn len(&self) -> usize {
-        match self {
-            Values::Id(v) | Values::Amount(v) => v.len(),
-            Values::Real(v) => v.len(),
-            Values::Flag(v) => v.len(),
-            Values::Word { codes, .. } => codes.len(),
-        }
-    }
-
-    /// Whether there is no row.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    fn pop(&mut self) {
-        match self {
-            Values::Id(v) | Values::Amount(v) => drop(v.pop()),
-            Values::Real(v) => drop(v.pop()),
-            Values::Flag(v) => drop(v.pop()),
-            Values::Word { codes, .. } => drop(codes.pop()),
-        }
-    }
-
-    /// The value of a row; empty beyond the last.
-    pub fn cell(&self, row: usize) -> Cell<'_> {
-        let cell = match self {
-            Values::Id(v) => v.get(row).copied().flatten().map(Cell::Id),
-            Values::Amount(v) => v.get(row).copied().flatten().map(Cell::Amount),
-            Values::Real(v) => v.get(row).copied().flatten().map(Cell::Real),
-            Values::Flag(v) => v.get(row).copied().map(Cell::Flag),
-            Values::Word { codes, words } => codes
-                .get(row)
-                .and_then(|&code| words.get(code as usize)?.as_deref())
-                .map(Cell::Text),
-        };
-        cell.unwrap_or(Cell::Empty)
-    }
-}
-
 impl Table {
+    /// Of these columns.
+    ///
+    /// # Errors
+    /// They differ in length, or two have one name.
+    pub fn new(columns: Vec<Column>) -> PolarsResult<Table> {
+        Ok(Table {
+            frame: DataFrame::new_infer_height(columns)?,
+            has_total: false,
+        })
+    }
+
+    /// Of these columns, whose last row is the total.
+    ///
+    /// # Errors
+    /// As [`Table::new`].
+    pub fn with_total(columns: Vec<Column>) -> PolarsResult<Table> {
+        Ok(Table {
+            has_total: true,
+            ..Table::new(columns)?
+        })
+    }
+
     /// Number of rows.
     pub fn len(&self) -> usize {
-        self.columns.first().map_or(0, |column| column.values.len())
+        self.frame.height()
     }
 
     /// Whether there is no row.
@@ -133,23 +66,64 @@ impl Table {
         self.len() == 0
     }
 
-    /// Takes the total away, if there is one.
-    pub fn drop_total(&mut self) {
-        if std::mem::take(&mut self.has_total) {
-            self.columns
-                .iter_mut()
-                .for_each(|column| column.values.pop());
+    /// Without the total, if there is one.
+    #[must_use]
+    pub fn without_total(self) -> Table {
+        let rows = self.len() - usize::from(self.has_total);
+        Table {
+            frame: self.frame.head(Some(rows)),
+            has_total: false,
         }
     }
 
-    /// Adds a column.
-    pub fn push(&mut self, name: &'static str, values: Values) {
-        debug_assert!(
-            self.columns.is_empty() || self.len() == values.len(),
-            "{name}"
-        );
-        self.columns.push(Column { name, values });
+    /// Only these columns, in this order.
+    ///
+    /// # Errors
+    /// There is no column of such a name.
+    pub fn select(self, names: &[String]) -> PolarsResult<Table> {
+        Ok(Table {
+            frame: self.frame.select(names)?,
+            ..self
+        })
     }
+}
+
+impl From<DataFrame> for Table {
+    fn from(frame: DataFrame) -> Table {
+        Table {
+            frame,
+            has_total: false,
+        }
+    }
+}
+
+/// What the values of a column are, by its name and its type.
+pub(crate) fn type_of(column: &Column) -> Type {
+    match column.dtype() {
+        DataType::String => Type::Text,
+        DataType::Boolean => Type::Flag,
+        DataType::Datetime(..) => Type::Time,
+        _ => Known::find(column.name()).map_or(Type::Amount, |known| known.ty),
+    }
+}
+
+/// A column of numbers; signed, as databases and pandas subtract them.
+fn numbers(name: &str, values: impl IntoIterator<Item = Option<u64>>) -> Column {
+    let signed = |value: Option<u64>| value.and_then(|v| i64::try_from(v).ok());
+    let values: Vec<Option<i64>> = values.into_iter().map(signed).collect();
+    Series::new(name.into(), values).into_column()
+}
+
+/// A column of fractions or percentages.
+fn reals(name: &str, values: impl IntoIterator<Item = Option<f64>>) -> Column {
+    let values: Vec<Option<f64>> = values.into_iter().collect();
+    Series::new(name.into(), values).into_column()
+}
+
+/// A column of text.
+fn texts(name: &str, values: impl IntoIterator<Item = Option<String>>) -> Column {
+    let values: Vec<Option<String>> = values.into_iter().collect();
+    Series::new(name.into(), values).into_column()
 }
 
 /// A part in per cent of the whole; None of nothing.
@@ -161,3 +135,6 @@ fn percent(part: u64, whole: u64) -> Option<f64> {
 fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole != 0).then(|| part as f64 / whole as f64)
 }
+
+/// What tables can fail with: a temporary file that cannot be read, a filter that does not fit.
+pub type Result<T> = std::result::Result<T, PolarsError>;

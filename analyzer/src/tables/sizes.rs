@@ -1,73 +1,173 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sizes of completed requests.
+//! Requests by size, and sequential or random: what is counted once for each request.
 
-use super::{Table, Values, percent};
-use crate::attribute::{Attributed, Op};
+use std::collections::BTreeMap;
+
+use polars::prelude::{DataType, Expr, col, len};
+
+use super::{Result, Table, numbers, percent, reals, texts};
+use crate::attribute::Op;
+use crate::facts::row::code;
+use crate::facts::{Facts, Filter, Part, bits, stored_column as at};
 
 /// The size that the paper singles out.
 const PAGE: u32 = 4096;
 
+/// What sequential and random mean, to stand beside the table.
+pub const ORDER: &str = "a request is sequential if it begins at the sector where the request \
+    of the same direction issued before it on the device ended; the first one is random";
+
 /// How many requests of a kind, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Share {
-    /// Requests.
-    pub requests: u64,
-    /// Their bytes.
-    pub bytes: u64,
+struct Share {
+    requests: u64,
+    bytes: u64,
 }
 
-impl Share {
-    /// Adds one request.
-    pub fn add(&mut self, bytes: u32) {
-        self.requests += 1;
-        self.bytes += u64::from(bytes);
+/// Writes and reads.
+type Shares = [Share; 2];
+
+/// Writes and reads by size, and by order.
+#[derive(Clone, Debug, Default)]
+pub struct Sizes {
+    /// By size and whether they are sequential.
+    shares: BTreeMap<(u32, bool), Shares>,
+}
+
+const SIZE: &str = "size";
+const OP: &str = "op";
+const SEQUENTIAL: &str = "sequential";
+const COUNT: &str = "count";
+
+impl Sizes {
+    /// Counts the requests that wrote or read bytes.
+    ///
+    /// # Errors
+    /// A temporary file cannot be read, or the filter does not fit its columns.
+    pub fn new(facts: &Facts, filter: Option<&Filter>) -> Result<Sizes> {
+        let mut sizes = Sizes::default();
+        // Of a request with several rows the first stands for it: a filter may leave any of them.
+        let once = |b| u32::from(bits::PART.of(b) < 2);
+        let first = code([at::bits], move |[b]| once(b)).alias("first");
+        let columns: Vec<Expr> = vec![
+            col(at::size).alias(SIZE),
+            code([at::bits], |[b]| bits::OP.of(b) as u32).alias(OP),
+            code([at::bits], |[b]| bits::SEQUENTIAL.of(b) as u32).alias(SEQUENTIAL),
+            col(at::request).alias("request"),
+            first,
+        ];
+        for view in facts.view(columns, Part::Any, filter) {
+            let rows = view?;
+            let keys = [col(SIZE), col(OP), col(SEQUENTIAL)];
+            let requests = match filter {
+                None => rows.filter(col("first").eq(polars::prelude::lit(1u32))),
+                Some(_) => rows.group_by([col("request")]).agg([
+                    col(SIZE).first(),
+                    col(OP).first(),
+                    col(SEQUENTIAL).first(),
+                ]),
+            };
+            let counts = requests
+                .group_by(keys)
+                .agg([len().cast(DataType::UInt64).alias(COUNT)])
+                .collect()?;
+            let column = |name| counts.column(name)?.u32();
+            let (size, op, sequential) = (column(SIZE)?, column(OP)?, column(SEQUENTIAL)?);
+            let count = counts.column(COUNT)?.u64()?;
+            for row in 0..counts.height() {
+                let at = match Op::ALL.get(op.get(row).unwrap_or(u32::MAX) as usize) {
+                    Some(Op::Write) => 0,
+                    Some(Op::Read) => 1,
+                    _ => continue,
+                };
+                let bytes = size.get(row).unwrap_or(0);
+                let key = (bytes, sequential.get(row) == Some(1));
+                let share = &mut sizes.shares.entry(key).or_default()[at];
+                let requests = count.get(row).unwrap_or(0);
+                share.requests += requests;
+                share.bytes += requests * u64::from(bytes);
+            }
+        }
+        Ok(sizes)
     }
-}
 
-/// One row of the histogram: sizes from `from` to `to`, both included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Bucket {
-    from: u32,
-    to: u32,
-    writes: Share,
-    reads: Share,
-}
+    fn sum(&self, of: impl Fn(u32, bool) -> bool) -> Shares {
+        let mut sum = Shares::default();
+        for (&(bytes, sequential), shares) in &self.shares {
+            if of(bytes, sequential) {
+                for (sum, share) in sum.iter_mut().zip(shares) {
+                    sum.requests += share.requests;
+                    sum.bytes += share.bytes;
+                }
+            }
+        }
+        sum
+    }
 
-/// Counts of writes and reads by size: below 4 KiB, exactly 4 KiB, then in doubling steps. The
-/// columns end with `write_percent` and `read_percent` of the requests; the last row is the total.
-pub fn table(attributed: &Attributed) -> Table {
-    let mut buckets: Vec<Bucket> = Vec::new();
-    let (mut writes, mut reads) = (Share::default(), Share::default());
-    for (request, op, _) in attributed
-        .by_request()
-        .filter(|(_, op, _)| op.carries_data())
-    {
-        let (from, to) = range(request.bytes);
-        let at = buckets
+    /// Counts of writes and reads by size: below 4 KiB, exactly 4 KiB, then in doubling steps. The
+    /// last row is the total.
+    ///
+    /// # Errors
+    /// Never, as no two columns have one name.
+    pub fn by_size(&self) -> Result<Table> {
+        let mut ranges: Vec<(u32, u32)> =
+            self.shares.keys().map(|&(bytes, _)| range(bytes)).collect();
+        ranges.dedup();
+        let shares = ranges
             .iter()
-            .position(|b| b.from == from)
-            .unwrap_or_else(|| {
-                let (writes, reads) = (Share::default(), Share::default());
-                buckets.push(Bucket {
-                    from,
-                    to,
-                    writes,
-                    reads,
-                });
-                buckets.len() - 1
-            });
-        let (share, total) = match op {
-            Op::Write => (&mut buckets[at].writes, &mut writes),
-            _ => (&mut buckets[at].reads, &mut reads),
-        };
-        share.add(request.bytes);
-        total.add(request.bytes);
+            .map(|&(from, to)| self.sum(|bytes, _| (from..=to).contains(&bytes)));
+        let names = ranges.iter().map(|&range| Some(name(range)));
+        let edge =
+            |f: fn(&(u32, u32)) -> u32| ranges.iter().map(move |r| Some(f(r).into())).chain([None]);
+        let mut columns = vec![
+            texts("size", names.chain([Some("total".into())])),
+            numbers("from_bytes", edge(|r| r.0)),
+            numbers("to_bytes", edge(|r| r.1)),
+        ];
+        columns.extend(lay_out(shares.chain([self.sum(|_, _| true)]).collect()));
+        Table::with_total(columns)
     }
-    buckets.sort_by_key(|b| b.from);
-    lay_out(&buckets, writes, reads)
+
+    /// Writes and reads, sequential and random; the last row is the total.
+    ///
+    /// # Errors
+    /// Never, as no two columns have one name.
+    pub fn by_order(&self) -> Result<Table> {
+        let names = ["sequential", "random", "total"];
+        let shares = [
+            self.sum(|_, s| s),
+            self.sum(|_, s| !s),
+            self.sum(|_, _| true),
+        ];
+        let mut columns = vec![texts("order", names.map(|name| Some(name.to_owned())))];
+        columns.extend(lay_out(shares.into()));
+        Table::with_total(columns)
+    }
 }
 
-/// The bucket of a size.
+/// The columns of shares, of which the last are of all.
+fn lay_out(shares: Vec<Shares>) -> Vec<polars::prelude::Column> {
+    let all = shares.last().copied().unwrap_or_default();
+    let names = [
+        ["writes", "write_percent", "write_bytes"],
+        ["reads", "read_percent", "read_bytes"],
+    ];
+    let column = |at: usize| {
+        let [requests, percents, bytes] = names[at];
+        let share = shares.iter().map(move |s| s[at]);
+        [
+            numbers(requests, share.clone().map(|s| Some(s.requests))),
+            reals(
+                percents,
+                share.clone().map(|s| percent(s.requests, all[at].requests)),
+            ),
+            numbers(bytes, share.map(|s| Some(s.bytes))),
+        ]
+    };
+    [column(0), column(1)].into_iter().flatten().collect()
+}
+
+/// The range that a size falls into.
 fn range(bytes: u32) -> (u32, u32) {
     match bytes {
         0..PAGE => (1, PAGE - 1),
@@ -79,63 +179,14 @@ fn range(bytes: u32) -> (u32, u32) {
     }
 }
 
-fn lay_out(buckets: &[Bucket], writes: Share, reads: Share) -> Table {
-    let all: Vec<(Option<&Bucket>, Share, Share)> = buckets
-        .iter()
-        .map(|b| (Some(b), b.writes, b.reads))
-        .chain([(None, writes, reads)])
-        .collect();
-    let amount = |f: fn(&Share, &Share) -> u64| {
-        Values::Amount(all.iter().map(|(_, w, r)| Some(f(w, r))).collect())
-    };
-    let edge = |f: fn(&Bucket) -> u32| {
-        Values::Amount(all.iter().map(|(b, ..)| b.map(|b| f(b).into())).collect())
-    };
-    let mut table = Table {
-        has_total: true,
-        ..Table::default()
-    };
-    table.push(
-        "size",
-        Values::text(
-            all.iter()
-                .map(|(b, ..)| Some(b.map_or("total".into(), name))),
-        ),
-    );
-    table.push("from_bytes", edge(|b| b.from));
-    table.push("to_bytes", edge(|b| b.to));
-    table.push("writes", amount(|w, _| w.requests));
-    let of = |part: u64, whole: u64| percent(part, whole);
-    table.push(
-        "write_percent",
-        Values::Real(
-            all.iter()
-                .map(|(_, w, _)| of(w.requests, writes.requests))
-                .collect(),
-        ),
-    );
-    table.push("write_bytes", amount(|w, _| w.bytes));
-    table.push("reads", amount(|_, r| r.requests));
-    table.push(
-        "read_percent",
-        Values::Real(
-            all.iter()
-                .map(|(.., r)| of(r.requests, reads.requests))
-                .collect(),
-        ),
-    );
-    table.push("read_bytes", amount(|_, r| r.bytes));
-    table
-}
-
-fn name(bucket: &Bucket) -> String {
-    match bucket {
-        Bucket { to, .. } if *to < PAGE => "under 4 KiB".into(),
-        Bucket { from, to, .. } if from == to => "4 KiB".into(),
-        Bucket { from, to, .. } => format!(
+fn name((from, to): (u32, u32)) -> String {
+    match (from, to) {
+        (_, to) if to < PAGE => "under 4 KiB".into(),
+        (from, to) if from == to => "4 KiB".into(),
+        (from, to) => format!(
             "over {} to {} KiB",
             from / 1024,
-            u64::from(*to).div_ceil(1024)
+            u64::from(to).div_ceil(1024)
         ),
     }
 }

@@ -4,18 +4,19 @@
 use mostrace_bundle::Manifest;
 use mostrace_bundle::manifest::State;
 
-use super::by::By;
-use super::totals::{Groups, Totals};
-use super::{Table, Values, amplification, order, percent, sizes};
-use crate::attribute::{Attributed, ProcessId};
+use super::groups::{Grouping, Groups, Label};
+use super::sizes::{self, Sizes};
+use super::{Result, Table, Totals, amplification, locality, percent, percentiles, reals};
+use crate::facts::{Column, Facts, Filter};
 
 /// How many processes and files are shown one by one.
 const TOP: usize = 20;
 
 const SPANS: &str = "a request that spans groups counts in each of them, and once in the total; \
     flushes and discards have no class";
-const DIRTIER: &str =
+const DIRTIERS: &str =
     "who made the pages dirty, whoever submitted them; -: not known, or no pages of the page cache";
+const TIMES: &str = "q2d: from the submission to the device, d2c: from there to the completion; once for each request";
 const NO_FILE: &str =
     "-: the filesystem's own blocks, blocks without a known owner, flushes, discards";
 
@@ -37,6 +38,8 @@ pub struct Section {
 pub struct Trace<'a> {
     /// None for a bare trace.
     pub manifest: Option<&'a Manifest>,
+    /// What makes the figures incomplete.
+    pub warnings: Vec<String>,
     /// What the readers had to say.
     pub notices: Vec<String>,
     /// Whether there was a map of the filesystem.
@@ -59,109 +62,91 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Sums up.
-    pub fn new(attributed: &Attributed, trace: Trace<'_>) -> Summary {
-        let total = Totals::new(attributed);
-        let [
-            by_class,
-            by_kind,
-            by_role,
-            by_process,
-            by_file,
-            by_home,
-            by_provenance,
-        ] = in_parallel(
-            [
-                (&[By::Class][..], None),
-                (&[By::Class, By::Kind], None),
-                (&[By::Role], None),
-                (&[By::Process], Some(TOP)),
-                (&[By::File], Some(TOP)),
-                (&[By::Kind, By::HomeKind], None),
-                (&[By::Provenance], None),
-            ]
-            .map(|(by, top)| move || Groups::with_total(attributed, by, top, total)),
-        );
-        let section = |name, title: &str, note, table| {
-            let title = title.to_owned();
-            Section {
-                name,
-                title,
-                note,
-                table,
-            }
-        };
-        let sizes = sizes::table(attributed);
-        let order = order::table(attributed);
+    /// Sums up the rows that pass the filter.
+    ///
+    /// # Errors
+    /// A temporary file cannot be read, or the filter does not fit its columns.
+    pub fn new(facts: &Facts, filter: Option<&Filter>, trace: Trace<'_>) -> Result<Summary> {
+        let groups = Groups::several(facts, &GROUPINGS.map(grouping), filter)?;
+        let sizes = Sizes::new(facts, filter)?;
         let mut sections = vec![
-            section("by_class", "Classes", Some(SPANS), traffic(&by_class)),
-            section("by_kind", "Kinds", None, traffic(&by_kind)),
+            section("by_class", "Classes", Some(SPANS), traffic(&groups[CLASS])?),
+            section("by_kind", "Kinds", None, traffic(&groups[KIND])?),
             section(
                 "by_role",
                 "Roles of regular files",
                 Some(NO_FILE),
-                traffic(&by_role),
+                traffic(&groups[ROLE])?,
             ),
-            section("by_process", "Processes", None, traffic(&by_process)),
+            section("by_process", "Processes", None, traffic(&groups[PROCESS])?),
         ];
-        if attributed
-            .rows
-            .iter()
-            .any(|row| row.dirtier != ProcessId::UNKNOWN)
-        {
-            let by_dirtier = Groups::with_total(attributed, &[By::Dirtier], Some(TOP), total);
-            let table = traffic(&by_dirtier);
-            sections.push(section("by_dirtier", "Dirtiers", Some(DIRTIER), table));
+        let known = |(labels, _): &(Vec<Label>, Totals)| labels[0] != Label::Empty;
+        if groups[DIRTIER].groups.iter().any(known) {
+            let table = traffic(&groups[DIRTIER])?;
+            sections.push(section("by_dirtier", "Dirtiers", Some(DIRTIERS), table));
         }
         sections.extend([
-            section("by_file", "Files", Some(NO_FILE), traffic(&by_file)),
+            section("by_file", "Files", Some(NO_FILE), traffic(&groups[FILE])?),
             section(
                 "journal_homes",
                 "What the journal holds copies of",
                 None,
-                homes(&by_home),
+                homes(&groups[HOME])?,
             ),
-            section("sizes", "Sizes of completed requests", None, sizes),
-            section("order", "Order", Some(order::DEFINITION), order),
+            section(
+                "sizes",
+                "Sizes of completed requests",
+                None,
+                sizes.by_size()?,
+            ),
+            section("order", "Order", Some(sizes::ORDER), sizes.by_order()?),
             section(
                 "by_provenance",
                 "How owners are known",
                 None,
-                traffic(&by_provenance),
+                traffic(&groups[PROVENANCE])?,
+            ),
+            section(
+                "percentiles",
+                "Times and sizes of requests",
+                Some(TIMES),
+                percentiles::table(facts, &columns(&["op"]), None, filter)?,
             ),
         ]);
+        if facts.locality().is_some() {
+            let by_role = locality::table(facts, &columns(&["class", "role"]), filter)?;
+            sections.extend([
+                section("rewrites", "Rewrites", Some(locality::DEFINITION), by_role),
+                section("hottest", "Hottest ranges", None, locality::hottest(facts)?),
+            ]);
+        }
         if let Some(payload) = trace.manifest.and_then(|m| m.payload.as_ref()) {
             let workload = crate::text::escape(payload.workload.as_bytes());
             let title = format!(
                 "Amplification: {workload}, {} transactions",
                 payload.transactions
             );
-            let levels = amplification::levels(payload, &total);
-            let class = amplification::shares(payload, &by_class, By::Class);
-            let role = amplification::shares(payload, &by_role, By::Role);
+            let total = &groups[CLASS].total;
+            let (class, role) = ("Amplification by class", "Amplification by role");
+            let shares = |at: usize| amplification::shares(payload, &groups[at]);
             sections.extend([
-                section("amplification", &title, None, levels),
                 section(
-                    "amplification_by_class",
-                    "Amplification by class",
+                    "amplification",
+                    &title,
                     None,
-                    class,
+                    amplification::levels(payload, total)?,
                 ),
-                section(
-                    "amplification_by_role",
-                    "Amplification by role",
-                    Some(NO_FILE),
-                    role,
-                ),
+                section("amplification_by_class", class, None, shares(CLASS)?),
+                section("amplification_by_role", role, Some(NO_FILE), shares(ROLE)?),
             ]);
         }
-        Summary {
-            warnings: Summary::warnings(trace.manifest),
-            notices: notices(attributed, &trace),
-            duration_ns: duration(attributed),
-            total,
+        Ok(Summary {
+            warnings: trace.warnings.clone(),
+            notices: notices(facts, &trace),
+            duration_ns: facts.duration_ns(),
+            total: groups[CLASS].total,
             sections,
-        }
+        })
     }
 
     /// What makes the figures of a bundle incomplete: losses, and a capture without an end.
@@ -183,74 +168,97 @@ impl Summary {
             .map(|(stage, count)| format!("{} {count}", crate::text::escape(stage.as_bytes())))
             .collect();
         if !lost.is_empty() {
+            let lost = lost.join(", ");
             warnings.push(format!(
-                "LOSSY: records were lost during the capture ({})",
-                lost.join(", ")
+                "LOSSY: records were lost during the capture ({lost})"
             ));
         }
         warnings
     }
 }
 
-/// Runs each in a thread of its own.
-fn in_parallel<T: Send, const N: usize>(all: [impl FnOnce() -> T + Send; N]) -> [T; N] {
-    std::thread::scope(|scope| {
-        all.map(|one| scope.spawn(one))
-            .map(|thread| match thread.join() {
-                Ok(made) => made,
-                Err(panic) => std::panic::resume_unwind(panic),
-            })
-    })
+/// The groupings of a summary, and the place of each.
+const GROUPINGS: [(&[&str], Option<usize>); 8] = [
+    (&["class"], None),
+    (&["class", "kind"], None),
+    (&["role"], None),
+    (&["process"], Some(TOP)),
+    (&["dirtier"], Some(TOP)),
+    (&["file"], Some(TOP)),
+    (&["kind", "home_kind"], None),
+    (&["provenance"], None),
+];
+const CLASS: usize = 0;
+const KIND: usize = 1;
+const ROLE: usize = 2;
+const PROCESS: usize = 3;
+const DIRTIER: usize = 4;
+const FILE: usize = 5;
+const HOME: usize = 6;
+const PROVENANCE: usize = 7;
+
+fn grouping((names, top): (&[&str], Option<usize>)) -> Grouping {
+    Grouping {
+        by: columns(names),
+        top,
+    }
 }
 
+fn columns(names: &[&str]) -> Vec<&'static Column> {
+    names.iter().filter_map(|name| Column::find(name)).collect()
+}
+
+fn section(name: &'static str, title: &str, note: Option<&'static str>, table: Table) -> Section {
+    Section {
+        name,
+        title: title.to_owned(),
+        note,
+        table,
+    }
+}
+
+/// What is left out of the sections' tables: `--by` has it.
+const APART: [&str; 7] = [
+    "bytes",
+    "sync_writes",
+    "fua_writes",
+    "write_zeroes",
+    "write_zeroes_bytes",
+    "others",
+    "failed",
+];
+
 /// The columns of the sections, the last row being the total.
-fn traffic(groups: &Groups) -> Table {
-    let all = groups.table();
-    let mut table = Table {
-        has_total: true,
-        ..Table::default()
-    };
+fn traffic(groups: &Groups) -> Result<Table> {
     let total = &groups.total;
-    let share = |f: fn(&Totals) -> u64| {
-        Values::Real(groups.sums().map(|t| percent(f(t), f(total))).collect())
+    let share = |name: &str, f: fn(&Totals) -> u64| {
+        reals(name, groups.sums().map(|t| percent(f(t), f(total))))
     };
-    for column in all.columns {
-        let (name, values) = (column.name, column.values);
+    let mut columns = Vec::new();
+    for column in groups.table()?.frame.columns() {
+        let name = column.name().as_str();
+        if APART.contains(&name) {
+            continue;
+        }
+        columns.push(column.clone());
         match name {
-            "bytes" | "sync_writes" | "fua_writes" | "write_zeroes" | "write_zeroes_bytes"
-            | "others" | "failed" => {}
-            "write_bytes" => {
-                table.push(name, values);
-                table.push("write_percent", share(|t| t.write_bytes));
-            }
-            "read_bytes" => {
-                table.push(name, values);
-                table.push("read_percent", share(|t| t.read_bytes));
-            }
-            _ => table.push(name, values),
+            "write_bytes" => columns.push(share("write_percent", |t| t.write_bytes)),
+            "read_bytes" => columns.push(share("read_percent", |t| t.read_bytes)),
+            _ => {}
         }
     }
-    table
+    Table::with_total(columns)
 }
 
 /// Of the groups by kind and home, those with a home.
-fn homes(groups: &Groups) -> Table {
-    let with_home = |(labels, _): &&(Vec<super::by::Label>, Totals)| {
-        labels.get(1).is_some_and(|label| label.text().is_some())
-    };
-    let rows: Vec<_> = groups.groups.iter().filter(with_home).collect();
-    let text = |at: usize| Values::text(rows.iter().map(|(l, _)| l.get(at).and_then(|l| l.text())));
-    let mut table = Table::default();
-    table.push("kind", text(0));
-    table.push("home_kind", text(1));
-    table.push(
-        "write_bytes",
-        Values::Amount(rows.iter().map(|(_, t)| Some(t.write_bytes)).collect()),
-    );
-    table
+fn homes(groups: &Groups) -> Result<Table> {
+    let all = groups.table()?.without_total().frame;
+    let with_home = all.column("home_kind")?.is_not_null();
+    let homes = all.filter(&with_home)?;
+    Ok(homes.select(["kind", "home_kind", "write_bytes"])?.into())
 }
 
-fn notices(attributed: &Attributed, trace: &Trace<'_>) -> Vec<String> {
+fn notices(facts: &Facts, trace: &Trace<'_>) -> Vec<String> {
     let mut notices = trace.notices.clone();
     if let Some(manifest) = trace.manifest {
         let text = |note: &String| crate::text::escape(note.as_bytes());
@@ -259,7 +267,7 @@ fn notices(attributed: &Attributed, trace: &Trace<'_>) -> Vec<String> {
     if !trace.mapped {
         notices.push("no map of the filesystem: what no probe saw is unmapped".into());
     }
-    let left = attributed.leftovers;
+    let left = facts.names().leftovers;
     let left = [
         ("process", left.process_entries),
         ("file", left.file_entries),
@@ -268,10 +276,14 @@ fn notices(attributed: &Attributed, trace: &Trace<'_>) -> Vec<String> {
     for (table, entries) in left.into_iter().filter(|(_, entries)| *entries > 0) {
         notices.push(format!("{entries} {table} entries found no completion"));
     }
+    if let Some(missed) = facts
+        .locality()
+        .map(|l| l.missed)
+        .filter(|&missed| missed > 0)
+    {
+        notices.push(format!(
+            "rewrites: {missed} writes were not followed, being too long or too far apart"
+        ));
+    }
     notices
-}
-
-fn duration(attributed: &Attributed) -> u64 {
-    let times = || attributed.requests.iter().map(|r| r.time_ns);
-    times().max().unwrap_or(0) - times().min().unwrap_or(0)
 }

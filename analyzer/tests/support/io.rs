@@ -32,6 +32,8 @@ pub struct Io {
     pub i_ns: Option<u64>,
     pub d_ns: Option<u64>,
     pub flush_d_ns: Option<u64>,
+    /// As of the last issue.
+    pub sequential: bool,
     /// Bytes completed so far.
     pub done: u32,
     /// Waits its turn for what there is only one of.

@@ -6,6 +6,7 @@ mod io;
 pub mod oracle;
 pub mod synthetic;
 
+use mostrace::blktrace::{Completion, Completions, Event, Trace};
 use std::path::{Path, PathBuf};
 
 /// The real traces, by basename; `data/make.sh` records them.
@@ -15,4 +16,38 @@ pub fn real(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/data")
         .join(name)
+}
+
+/// Every event; it must be readable to its end.
+pub fn events(trace: &mut Trace) -> Vec<Event<'static>> {
+    let mut all = Vec::new();
+    while let Some(event) = trace.next().expect("reads") {
+        all.push(keep_event(&event));
+    }
+    all
+}
+
+/// Every completion.
+pub fn completions(trace: Trace) -> (Vec<Completion<'static>>, Completions) {
+    let mut completions = Completions::new(trace);
+    let mut all = Vec::new();
+    while let Some(completion) = completions.next().expect("reads") {
+        all.push(keep(&completion));
+    }
+    (all, completions)
+}
+
+/// A copy that stays: what a test leaks is little.
+pub fn keep(completion: &Completion<'_>) -> Completion<'static> {
+    Completion {
+        parts: completion.parts.to_vec().leak(),
+        ..*completion
+    }
+}
+
+pub fn keep_event(event: &Event<'_>) -> Event<'static> {
+    Event {
+        pdu: event.pdu.to_vec().leak(),
+        ..*event
+    }
 }

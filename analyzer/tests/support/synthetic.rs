@@ -4,8 +4,8 @@
 
 use super::io::{Io, Step};
 use mostrace::blktrace::action::*;
-use mostrace::blktrace::record::{Layout, Version, encode};
 use mostrace::blktrace::{Completion, Event, Part};
+use mostrace_bundle::blk_io_trace::{Layout, Version, encode};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::fs::File;
@@ -49,6 +49,10 @@ impl Random {
     }
 }
 
+fn carries_data(op: u64) -> bool {
+    op & (BLK_TC_DISCARD | BLK_TC_PC) == 0
+}
+
 pub struct Simulator {
     recipe: Recipe,
     random: Random,
@@ -59,6 +63,8 @@ pub struct Simulator {
     ios: BTreeMap<u64, Io>,
     agenda: BinaryHeap<Reverse<(u64, u64)>>,
     sequence: Vec<u32>,
+    /// Where the last read and the last write ended.
+    ends: [Option<u64>; 2],
 }
 
 impl Simulator {
@@ -73,12 +79,13 @@ impl Simulator {
             ios: BTreeMap::new(),
             agenda: BinaryHeap::new(),
             sequence: vec![0; recipe.cpus as usize],
+            ends: [None; 2],
         }
     }
 
     /// Plays everything; `emit` gets each event, of strictly rising time, and its completion if it
     /// is a C.
-    pub fn run(mut self, mut emit: impl FnMut(Event, Option<Completion>)) {
+    pub fn run(mut self, mut emit: impl FnMut(Event<'static>, Option<Completion<'static>>)) {
         self.notes(&mut emit);
         self.start();
         while let Some(Reverse((due_ns, id))) = self.agenda.pop() {
@@ -103,7 +110,7 @@ impl Simulator {
         }
     }
 
-    fn notes(&mut self, emit: &mut impl FnMut(Event, Option<Completion>)) {
+    fn notes(&mut self, emit: &mut impl FnMut(Event<'static>, Option<Completion<'static>>)) {
         let mut clock = 1_700_000_000_u32.to_le_bytes().to_vec();
         clock.extend(7_u32.to_le_bytes());
         self.now_ns += 1;
@@ -177,6 +184,7 @@ impl Simulator {
             i_ns: None,
             d_ns: None,
             flush_d_ns: None,
+            sequential: false,
             done: 0,
             single: false,
             steps: VecDeque::new(),
@@ -306,7 +314,7 @@ impl Simulator {
         io
     }
 
-    fn play(&mut self, io: &mut Io, step: Step) -> (Event, Option<Completion>) {
+    fn play(&mut self, io: &mut Io, step: Step) -> (Event<'static>, Option<Completion<'static>>) {
         let now = self.now_ns;
         let fs = if io.op & BLK_TC_PC == 0 { FS } else { 0 };
         let first = io.parts[0].sector;
@@ -351,6 +359,7 @@ impl Simulator {
             }
             Step::Issue => {
                 io.d_ns = Some(now);
+                io.sequential = self.follows(io.op, start, len);
                 let action = (1 << 22) | fs | op | ta::ISSUE;
                 (self.event(action, start, len, 44, io.cpu, vec![]), None)
             }
@@ -364,9 +373,13 @@ impl Simulator {
                     Some(part) => part.sector,
                     None => first + u64::from(io.done / 512),
                 };
+                let sequential = match io.d_ns {
+                    Some(_) => io.sequential || at != start && carries_data(io.op),
+                    None => self.follows(io.op, at, bytes),
+                };
                 let parts = io.complete(bytes);
                 let (g, i) = (io.g_ns, io.i_ns);
-                self.completed(fs | op, at, bytes, io.d_ns, i, g, parts)
+                self.completed(fs | op, at, bytes, io.d_ns, i, g, sequential, parts)
             }
             Step::FlushComplete => {
                 let part = Part {
@@ -382,6 +395,7 @@ impl Simulator {
                     io.flush_d_ns,
                     None,
                     None,
+                    false,
                     vec![part],
                 )
             }
@@ -390,9 +404,27 @@ impl Simulator {
                     bytes: 0,
                     ..io.parts[0]
                 };
-                self.completed(FS | op, first, 0, io.d_ns, io.i_ns, io.g_ns, vec![part])
+                self.completed(
+                    FS | op,
+                    first,
+                    0,
+                    io.d_ns,
+                    io.i_ns,
+                    io.g_ns,
+                    false,
+                    vec![part],
+                )
             }
         }
+    }
+
+    /// Whether a request goes on where the one before it ended.
+    fn follows(&mut self, op: u64, sector: u64, bytes: u32) -> bool {
+        if !carries_data(op) {
+            return false;
+        }
+        let last = &mut self.ends[usize::from(op & BLK_TC_WRITE != 0)];
+        last.replace(sector + u64::from(bytes / 512)) == Some(sector)
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -404,8 +436,9 @@ impl Simulator {
         d_ns: Option<u64>,
         i_ns: Option<u64>,
         g_ns: Option<u64>,
+        sequential: bool,
         parts: Vec<Part>,
-    ) -> (Event, Option<Completion>) {
+    ) -> (Event<'static>, Option<Completion<'static>>) {
         let cpu = self.random.below(u64::from(self.recipe.cpus)) as u32;
         let error = if self.random.one_in(500) { 5 } else { 0 };
         let mut event = self.event((1 << 23) | op | ta::COMPLETE, sector, bytes, 0, cpu, vec![]);
@@ -420,7 +453,8 @@ impl Simulator {
             d_ns,
             i_ns,
             g_ns,
-            parts,
+            sequential,
+            parts: parts.leak(),
         };
         (event, Some(completion))
     }
@@ -433,7 +467,7 @@ impl Simulator {
         pid: u32,
         cpu: u32,
         pdu: Vec<u8>,
-    ) -> Event {
+    ) -> Event<'static> {
         let sequence = &mut self.sequence[cpu as usize];
         *sequence += 1;
         Event {
@@ -447,13 +481,14 @@ impl Simulator {
             cpu,
             sequence: *sequence,
             error: 0,
-            pdu: pdu.into(),
+            big_endian: false,
+            pdu: pdu.leak(),
         }
     }
 }
 
 /// Events and expected completions of a recipe.
-pub fn simulate(recipe: Recipe) -> (Vec<Event>, Vec<Completion>) {
+pub fn simulate(recipe: Recipe) -> (Vec<Event<'static>>, Vec<Completion<'static>>) {
     let (mut events, mut completions) = (Vec::new(), Vec::new());
     Simulator::new(recipe).run(|event, completion| {
         events.push(event);

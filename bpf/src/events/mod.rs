@@ -7,15 +7,15 @@ use std::str::FromStr;
 
 use crate::error::Result;
 
-pub mod blktrace;
-pub mod bpf;
+pub(crate) mod blktrace;
+pub(crate) mod bpf;
 mod cpu_files;
-pub mod ftrace;
+pub(crate) mod ftrace;
 
-pub use cpu_files::CpuFiles;
+pub(crate) use cpu_files::CpuFiles;
 
 /// A source that is running. It writes `trace.blktrace.N` into the bundle.
-pub trait EventSource {
+pub(crate) trait EventSource {
     /// Its name in the manifest.
     fn name(&self) -> &'static str;
 
@@ -49,6 +49,11 @@ pub enum Choice {
     Ftrace,
     /// The project's own probes.
     Bpf,
+}
+
+impl Choice {
+    /// The sources, in the order in which `auto` tries them.
+    pub const IN_ORDER: [Choice; 3] = [Choice::Blktrace, Choice::Ftrace, Choice::Bpf];
 }
 
 impl FromStr for Choice {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// Small numbers, so that things meet.
-fn completions() -> impl Strategy<Value = Vec<Completion>> {
+fn completions() -> impl Strategy<Value = Vec<Completion<'static>>> {
     let part = (1u32..6, any::<bool>());
     let one = (
         0u64..5,
@@ -37,7 +37,7 @@ fn completions() -> impl Strategy<Value = Vec<Completion>> {
                 }
                 let bytes = made.iter().map(|p| p.bytes).sum();
                 Completion {
-                    parts: made,
+                    parts: made.leak(),
                     ..write(time, sector, bytes)
                 }
             })
@@ -150,12 +150,13 @@ proptest! {
 /// What each sector of each request came out as, but for who dirtied it.
 fn sectors(a: &Attributed) -> Vec<String> {
     let mut sectors = Vec::new();
-    for row in &a.rows {
+    let all = a.by_request().enumerate();
+    for (request, row) in all.flat_map(|(n, (_, _, rows))| rows.iter().map(move |row| (n, row))) {
         for n in 0..u64::from(row.bytes).div_ceil(512) {
             let who = (a.process(row), a.file(row), row.stage, row.origin);
             let what = (row.op, row.kind, row.found);
             let place = row.file_offset.map(|offset| offset.saturating_add(n * 512));
-            let at = (row.request, row.sector.wrapping_add(n));
+            let at = (request, row.sector.wrapping_add(n));
             sectors.push(format!("{at:?} {who:?} {what:?} {place:?}"));
         }
     }
@@ -176,7 +177,7 @@ fn parts_that_do_not_cover_are_made_up_for() {
         vec![part(24, 4096), part(32, 4096)],
     ] {
         let completion = Completion {
-            parts,
+            parts: parts.leak(),
             ..write(0, 24, 4096)
         };
         attribute(&[completion], vec![process(0, 24, 4096)], vec![], None);

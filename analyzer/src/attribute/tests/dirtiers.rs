@@ -56,7 +56,7 @@ fn rows_split_where_the_dirtier_changes() {
     // Still one file, byte after byte.
     let offsets: Vec<_> = a.rows.iter().map(|r| r.file_offset).collect();
     assert_eq!(offsets, [Some(0), Some(4096), Some(12288)]);
-    assert_eq!(a.leftovers.dirtier_entries, 0);
+    assert_eq!(a.names.leftovers.dirtier_entries, 0);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn each_write_of_a_sector_has_its_own_dirtier() {
 fn an_entry_of_no_completion_is_left_over() {
     let a = of_one_write(BLOCK, vec![dirtier(0, 32, BLOCK, 31)]);
     assert_eq!(rows(&a), [(24, BLOCK, Some(7), None, None)]);
-    assert_eq!(a.leftovers.dirtier_entries, 1);
+    assert_eq!(a.names.leftovers.dirtier_entries, 1);
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn each_write_of_a_sector_gets_its_own_entry() {
     let entries = [30, 31, 32].map(|pid| by(pid, process(u64::from(pid - 30) * 1000, 24, BLOCK)));
     let a = attribute(&writes, entries.into(), vec![], None);
     assert_eq!(pids(&a), [Some(30), Some(31), Some(32)]);
-    assert_eq!(a.leftovers, Leftovers::default());
+    assert_eq!(a.names.leftovers, Leftovers::default());
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn a_lost_completion_does_not_shift_the_next() {
     assert_eq!(pids(&a), [Some(31)]);
     assert_eq!(path(&a, &a.rows[0]), None);
     assert_eq!(
-        a.leftovers,
+        a.names.leftovers,
         Leftovers {
             process_entries: 1,
             file_entries: 1,
@@ -79,7 +79,8 @@ fn parts_of_a_merged_request_keep_their_processes() {
             q_ns: Some(n * 1000),
             pid: Some(40),
         })
-        .collect();
+        .collect::<Vec<_>>()
+        .leak();
     let entries = vec![by(30, process(0, 24, BLOCK)), by(31, process(0, 32, BLOCK))];
     let a = attribute(&[merged], entries, vec![], None);
     // Of the third bio no entry is left: its Q knows the thread.
@@ -93,7 +94,7 @@ fn parts_of_a_merged_request_keep_their_processes() {
 #[test]
 fn what_continues_is_one_row() {
     let mut merged = write(0, 24, 2 * BLOCK);
-    merged.parts = vec![
+    merged.parts = &[
         Part {
             sector: 24,
             bytes: BLOCK,
@@ -114,7 +115,7 @@ fn what_continues_is_one_row() {
     };
     let entries = || vec![process(0, 24, BLOCK), process(0, 32, BLOCK)];
     let one = attribute(
-        &[merged.clone()],
+        &[merged],
         entries(),
         vec![file(0, 24, BLOCK, "f"), second(4096)],
         None,
@@ -148,7 +149,7 @@ fn a_partial_completion_takes_its_share_of_the_entry() {
     assert_eq!(pids(&a), [Some(7), Some(7)]);
     let offsets: Vec<_> = a.rows.iter().map(|r| r.file_offset).collect();
     assert_eq!(offsets, [Some(0), Some(4096)]);
-    assert_eq!(a.leftovers, Leftovers::default());
+    assert_eq!(a.names.leftovers, Leftovers::default());
 }
 
 #[test]
@@ -173,7 +174,7 @@ fn entries_that_cover_a_part_only() {
         ]
     );
     // The front of "a" waits for a completion that never comes.
-    assert_eq!(a.leftovers.file_entries, 1);
+    assert_eq!(a.names.leftovers.file_entries, 1);
 }
 
 #[test]
@@ -183,7 +184,11 @@ fn an_unseen_submitter_falls_back_to_q() {
     let a = attribute(&[write(0, 24, BLOCK)], vec![entry], vec![], None);
     assert_eq!(pids(&a), [Some(7)]);
     let mut unseen = write(0, 24, BLOCK);
-    unseen.parts[0].pid = None;
+    unseen.parts = vec![Part {
+        pid: None,
+        ..unseen.parts[0]
+    }]
+    .leak();
     let a = attribute(&[unseen], vec![entry], vec![], None);
     assert_eq!(pids(&a), [None]);
 }
@@ -201,8 +206,12 @@ fn a_flush_finds_its_entry_by_thread_and_time() {
     );
     let mut device = write(500, 0, 0);
     device.action = DEVICE_FLUSH;
-    device.parts[0].pid = None;
-    device.parts[0].q_ns = None;
+    device.parts = vec![Part {
+        pid: None,
+        q_ns: None,
+        ..device.parts[0]
+    }]
+    .leak();
     let a = attribute(&[write(0, 0, 0), device], vec![other, mine], vec![], None);
     let found: Vec<_> = a
         .rows
@@ -223,5 +232,5 @@ fn a_trace_without_completions_stays_bounded() {
     let entries = (0..600_000u64).map(|n| process(n, n * 8, BLOCK));
     let last = write(700_000, 24, BLOCK);
     let a = attribute(&[last], entries.collect(), vec![], None);
-    assert_eq!(a.leftovers.process_entries, 600_000);
+    assert_eq!(a.names.leftovers.process_entries, 600_000);
 }

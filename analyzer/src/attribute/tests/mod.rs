@@ -16,7 +16,7 @@ use mostrace_bundle::entry::{
     TYPE_DIRTIER, TYPE_FILE, TYPE_PROCESS, What,
 };
 
-use super::{Attributed, Attributor, EntryTable, Row};
+use super::{Attributor, EntryTable, File, FileId, JournalBlock, Names, Op, Process, Request, Row};
 use crate::blktrace::action::{BLK_TC_FLUSH, BLK_TC_SYNC, BLK_TC_WRITE, ta};
 use crate::blktrace::{Completion, Part};
 use mostrace_map::class::Kind;
@@ -26,7 +26,7 @@ pub const WRITE: u64 = BLK_TC_WRITE | BLK_TC_SYNC | ta::COMPLETE;
 pub const DEVICE_FLUSH: u64 = BLK_TC_FLUSH | ta::COMPLETE;
 
 /// Q at `t`, I at `t + 10`, D at `t + 20`, C at `t + 100`, all µs; one bio by thread 7.
-pub fn write(t: u64, sector: u64, bytes: u32) -> Completion {
+pub fn write(t: u64, sector: u64, bytes: u32) -> Completion<'static> {
     let us = |offset: u64| (t + offset) * 1000;
     let part = Part {
         sector,
@@ -44,7 +44,8 @@ pub fn write(t: u64, sector: u64, bytes: u32) -> Completion {
         d_ns: Some(us(20)),
         i_ns: Some(us(10)),
         g_ns: Some(us(1)),
-        parts: vec![part],
+        sequential: false,
+        parts: vec![part].leak(),
     }
 }
 
@@ -156,7 +157,7 @@ pub fn map() -> Map {
 
 /// Attributes, and sees to it that every byte comes out.
 pub fn attribute(
-    completions: &[Completion],
+    completions: &[Completion<'_>],
     processes: Vec<RawProcess>,
     files: Vec<FileEntry>,
     map: Option<&Map>,
@@ -166,7 +167,7 @@ pub fn attribute(
 
 /// The same, where it was seen who dirtied.
 pub fn attribute_with(
-    completions: &[Completion],
+    completions: &[Completion<'_>],
     processes: Vec<RawProcess>,
     files: Vec<FileEntry>,
     dirtiers: Vec<RawDirtier>,
@@ -178,18 +179,68 @@ pub fn attribute_with(
         Box::new(dirtiers.into_iter().map(|d| Ok(Entry::Dirtier(d)))),
     ];
     let mut attributor = Attributor::new(tables, map);
+    let mut attributed = Attributed::default();
     for completion in completions {
-        attributor.push(completion).unwrap();
+        let (request, rows) = attributor.push(completion).unwrap();
+        attributed.push(request, rows);
     }
-    let attributed = attributor.finish(None).unwrap();
-    assert_eq!(attributed.requests.len(), completions.len());
-    assert_eq!(attributed.by_request().count(), completions.len());
+    attributed.names = attributor.finish(None).unwrap();
     for (completion, (request, _, rows)) in completions.iter().zip(attributed.by_request()) {
         assert_eq!(request.bytes, completion.bytes);
         let bytes: u64 = rows.iter().map(|row| u64::from(row.bytes)).sum();
         assert_eq!(bytes, u64::from(completion.bytes), "{rows:?}");
     }
     attributed
+}
+
+/// A whole trace in memory: what the tables are held against.
+#[derive(Clone, Debug, Default)]
+pub struct Attributed {
+    pub requests: Vec<Request>,
+    pub rows: Vec<Row>,
+    /// Where the rows of each request end.
+    pub ends: Vec<usize>,
+    pub names: Names,
+}
+
+impl Attributed {
+    pub fn push(&mut self, request: Request, rows: &[Row]) {
+        assert!(!rows.is_empty());
+        self.requests.push(request);
+        self.rows.extend_from_slice(rows);
+        self.ends.push(self.rows.len());
+    }
+
+    /// Every completion with what it did and its rows.
+    pub fn by_request(&self) -> impl Iterator<Item = (&Request, Op, &[Row])> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        std::iter::zip(&self.requests, starts.zip(&self.ends))
+            .map(|(request, (start, &end))| (request, request.op, &self.rows[start..end]))
+    }
+
+    pub fn process(&self, row: &Row) -> &Process {
+        self.names.process(row.process)
+    }
+
+    pub fn dirtier(&self, row: &Row) -> &Process {
+        self.names.process(row.dirtier)
+    }
+
+    pub fn file(&self, row: &Row) -> Option<&File> {
+        self.names.file(row.file)
+    }
+
+    pub fn file_of(&self, id: FileId) -> Option<&File> {
+        self.names.file(id)
+    }
+
+    pub fn journal_block<'r>(&self, row: &'r Row) -> Option<&'r JournalBlock> {
+        row.journal.as_ref()
+    }
+
+    pub fn provenance(&self, row: &Row) -> Option<mostrace_map::class::Provenance> {
+        self.names.provenance(row)
+    }
 }
 
 /// The path of a row, as text.

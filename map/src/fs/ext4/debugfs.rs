@@ -4,11 +4,13 @@
 //! Commands come from a file (`-f`): debugfs then does not buffer its output, so that its errors
 //! stand in the answer they belong to when both go to one pipe. It repeats each command before
 //! the answer. Where an answer can hold text from the image (`stat`), a comment with a random
-//! word parts it from the next, which nothing in the image can forge. Commands name inodes by
+//! word separates it from the next; nothing in the image can contain that word. Commands name inodes by
 //! number only, and are far below the 8 KiB at which debugfs cuts lines. The image is debugfs's
-//! stdin, as `?` in a path would start I/O options. `-c` leaves out the bitmaps, which are not
+//! stdin: that is the file that was opened here, whatever now has its path, and `?` in a path would
+//! start I/O options. `-c` leaves out the bitmaps, which are not
 //! needed here and may be damaged.
 
+use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::path::Path;
@@ -17,14 +19,16 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::super::image::{Image, open_file};
-use super::super::{Error, Notices, Result};
+use super::numbers::Ino;
+use crate::fs::error::{Error, Result};
+use crate::fs::image::Image;
+use crate::fs::notices::Notices;
 
 /// A request that debugfs answers about one inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Question {
     pub command: Ask,
-    pub inode: u32,
+    pub inode: Ino,
 }
 
 /// debugfs's commands.
@@ -38,10 +42,10 @@ pub enum Ask {
 
 /// Where debugfs may be: a user's PATH often lacks the system folders.
 const PROGRAMS: [&str; 3] = ["debugfs", "/usr/sbin/debugfs", "/sbin/debugfs"];
-/// A debugfs that prints nothing for so long does not come back.
+/// A debugfs that prints nothing for so long is taken to hang, and is ended.
 const STALL: Duration = Duration::from_secs(60);
 /// How often to look at what debugfs has done.
-const NAP: Duration = Duration::from_millis(1);
+const INTERVAL: Duration = Duration::from_millis(1);
 /// No session prints more, whatever the filesystem.
 const MAX_OUTPUT: u64 = 1 << 30;
 /// How debugfs came to its end.
@@ -52,19 +56,54 @@ enum End {
     Endless,
 }
 
+/// What debugfs is started on.
+pub struct Debugfs<'a> {
+    /// Names the image in errors.
+    pub image: &'a Image,
+    /// The image itself.
+    pub file: File,
+    /// Blocks of the filesystem, which bound what can be said about it.
+    pub blocks: u64,
+}
+
+impl Debugfs<'_> {
+    fn start(&self, programs: &[&str], commands: &Path, output: PipeWriter) -> Result<Child> {
+        let io = |source| self.image.io("running debugfs", source);
+        for program in programs {
+            let started = Command::new(program)
+                .args(["-c", "-f"])
+                .arg(commands)
+                .arg("/proc/self/fd/0")
+                .env("LC_ALL", "C")
+                .stdin(Stdio::from(self.file.try_clone().map_err(io)?))
+                .stdout(Stdio::from(output.try_clone().map_err(io)?))
+                .stderr(Stdio::from(output.try_clone().map_err(io)?))
+                .spawn();
+            match started {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                started => return started.map_err(io),
+            }
+        }
+        Err(Error::ToolMissing {
+            tool: "debugfs",
+            package: "e2fsprogs",
+        })
+    }
+}
+
 /// One run of debugfs, ended.
 pub struct Session<'a> {
     questions: &'a [Question],
-    /// A comment that nothing in the image can forge.
+    /// A comment that no text of the image can equal.
     comment: String,
     output: Vec<u8>,
     end: End,
 }
 
 impl<'a> Session<'a> {
-    /// Runs debugfs to its end. That the filesystem has so many `blocks` bounds what it may say.
-    pub fn run(image: &Image, blocks: u64, questions: &'a [Question]) -> Result<Session<'a>> {
-        let io = |source| image.io("running debugfs", source);
+    /// Runs debugfs to its end.
+    pub fn run(debugfs: &Debugfs, questions: &'a [Question]) -> Result<Session<'a>> {
+        let io = |source| debugfs.image.io("running debugfs", source);
         let mut session = Session {
             questions,
             comment: format!(
@@ -76,10 +115,11 @@ impl<'a> Session<'a> {
         };
         let commands = session.command_file().map_err(io)?;
         let (pipe, input) = io::pipe().map_err(io)?;
-        let mut child = start(image, &PROGRAMS, commands.path(), input)?;
+        let mut child = debugfs.start(&PROGRAMS, commands.path(), input)?;
         // About 80 bytes per extent; `stat` adds up to a block of attributes.
         let asked = u64::try_from(questions.len()).unwrap_or(u64::MAX);
-        let most = blocks
+        let most = debugfs
+            .blocks
             .saturating_mul(128)
             .saturating_add(asked.saturating_mul(4096));
         let most = most.clamp(1 << 20, MAX_OUTPUT);
@@ -87,7 +127,7 @@ impl<'a> Session<'a> {
         (session.end, session.output) = thread::scope(|scope| {
             let collector = scope.spawn(|| collect(pipe, &printed, most));
             let end = watch(&mut child, &printed, most);
-            // It may have ended by itself, which is as well.
+            // It may have ended by itself: then there is nothing to kill.
             let _ = child.kill();
             child.wait()?;
             let output = collector
@@ -148,7 +188,7 @@ impl<'a> Session<'a> {
         notices: &mut Notices,
         mut each: impl FnMut(usize, &[u8]),
     ) -> Result<usize> {
-        // Before the first answer debugfs speaks of the filesystem as a whole.
+        // Before the first answer debugfs prints what concerns the filesystem as a whole.
         let mut next = 0usize;
         let mut heading = self.heading(next);
         let (mut answer_at, mut at) = (0usize, 0usize);
@@ -191,36 +231,13 @@ impl Question {
     }
 }
 
-fn start(image: &Image, programs: &[&str], commands: &Path, output: PipeWriter) -> Result<Child> {
-    let io = |source| image.io("running debugfs", source);
-    for program in programs {
-        let started = Command::new(program)
-            .args(["-c", "-f"])
-            .arg(commands)
-            .arg("/proc/self/fd/0")
-            .env("LC_ALL", "C")
-            .stdin(Stdio::from(open_file(image.path())?))
-            .stdout(Stdio::from(output.try_clone().map_err(io)?))
-            .stderr(Stdio::from(output.try_clone().map_err(io)?))
-            .spawn();
-        match started {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            started => return started.map_err(io),
-        }
-    }
-    Err(Error::ToolMissing {
-        tool: "debugfs",
-        package: "e2fsprogs",
-    })
-}
-
 /// Takes all that debugfs prints, but not much more than `most` bytes. debugfs writes a few bytes
-/// at a time: to sleep until there is more to take spares two changes of process for each.
+/// at a time; reading only once a millisecond saves two context switches for each of its writes.
 fn collect(mut pipe: PipeReader, printed: &AtomicU64, most: u64) -> io::Result<Vec<u8>> {
     let mut output = Vec::new();
     let mut taken = 0u64;
     while taken <= most {
-        thread::sleep(NAP);
+        thread::sleep(INTERVAL);
         let mut some = [0; 1 << 16];
         let read = pipe.read(&mut some)?;
         if read == 0 {
@@ -238,7 +255,7 @@ fn watch(child: &mut Child, printed: &AtomicU64, most: u64) -> io::Result<End> {
     let mut before = 0;
     let mut since = Instant::now();
     while child.try_wait()?.is_none() {
-        thread::sleep(NAP);
+        thread::sleep(INTERVAL);
         let now = printed.load(Relaxed);
         if now > most {
             return Ok(End::Endless);
@@ -248,7 +265,7 @@ fn watch(child: &mut Child, printed: &AtomicU64, most: u64) -> io::Result<End> {
             return Ok(End::Stalled);
         }
     }
-    // It may have died of the closed pipe.
+    // The closed pipe may have ended it.
     Ok(if printed.load(Relaxed) > most {
         End::Endless
     } else {
@@ -256,7 +273,7 @@ fn watch(child: &mut Child, printed: &AtomicU64, most: u64) -> io::Result<End> {
     })
 }
 
-/// A debugfs from before 2020 knows no comments, and repeats them like commands.
+/// A debugfs from before 2020 has no comments, and repeats them like commands.
 fn is_heading(line: &[u8], heading: &str) -> bool {
     let line = line.strip_prefix(b"debugfs: ").unwrap_or(line);
     line.strip_suffix(b"\n") == Some(heading.as_bytes())
@@ -302,7 +319,12 @@ mod tests {
         let file = tempfile::NamedTempFile::new().expect("file");
         let image = Image::open(file.path()).expect("image");
         let (_, output) = io::pipe().expect("pipe");
-        let error = start(&image, &["/nowhere/debugfs"], file.path(), output);
+        let debugfs = Debugfs {
+            file: image.file().expect("file"),
+            image: &image,
+            blocks: 0,
+        };
+        let error = debugfs.start(&["/nowhere/debugfs"], file.path(), output);
         let line = error.expect_err("no tool").to_string();
         assert_eq!(line, "debugfs not found: install e2fsprogs");
     }

@@ -5,13 +5,14 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use super::super::Notices;
-use super::super::image::Image;
 use super::block_list::Run;
 use super::dirent;
-use super::inode::EXT4_ROOT_INO;
+use super::numbers::{EXT4_ROOT_INO, FsBlock, Ino};
 use super::superblock::SuperBlock;
-use crate::{Inode, Name};
+use crate::fs::image::Image;
+use crate::fs::notices::Notices;
+use crate::fs::progress::Part;
+use crate::map::{Inode, Name};
 
 /// Where a directory keeps its entries.
 #[derive(Debug, Default)]
@@ -28,9 +29,10 @@ pub struct Directory {
 pub fn link(
     image: &Image,
     sb: &SuperBlock,
-    directories: &HashMap<u32, Directory>,
+    directories: &HashMap<Ino, Directory>,
     inodes: &mut HashMap<u64, Inode>,
     notices: &mut Notices,
+    mut part: Part,
 ) {
     let root = u64::from(EXT4_ROOT_INO);
     let mut tree = Tree {
@@ -70,6 +72,7 @@ pub fn link(
                     .push(format!("inode {inode}: has a name, but is not in use"));
             }
         }
+        part.add(1);
     }
 }
 
@@ -78,11 +81,11 @@ struct Tree<'a> {
     sb: &'a SuperBlock,
     notices: &'a mut Notices,
     /// Directory blocks read so far: a damaged image may give one to many directories.
-    read: HashSet<u64>,
+    read: HashSet<FsBlock>,
 }
 
 impl Tree<'_> {
-    fn entries(&mut self, inode: u32, directory: &Directory) -> Vec<(u32, Box<[u8]>)> {
+    fn entries(&mut self, inode: Ino, directory: &Directory) -> Vec<(Ino, Box<[u8]>)> {
         let mut entries = Vec::new();
         for (nth, area) in directory.inline.iter().enumerate() {
             self.parse(
@@ -94,12 +97,7 @@ impl Tree<'_> {
             );
         }
         let blocks = directory.runs.iter().flat_map(|run| {
-            let at = |nth| {
-                (
-                    run.logical.saturating_add(nth),
-                    run.block.saturating_add(nth),
-                )
-            };
+            let at = |nth| (run.logical.plus(nth), run.block.plus(nth));
             (0..run.blocks).map(at)
         });
         for (logical, block) in blocks {
@@ -112,7 +110,7 @@ impl Tree<'_> {
                     let at = format_args!("block {logical}");
                     self.parse(&area, at, inode, directory, &mut entries);
                 }
-                // The rest lies further out still.
+                // The blocks that follow are past the end of the image too.
                 Err(error) => return (self.notices.push(error.to_string()), entries).1,
             }
         }
@@ -123,9 +121,9 @@ impl Tree<'_> {
         &mut self,
         area: &[u8],
         at: std::fmt::Arguments,
-        inode: u32,
+        inode: Ino,
         directory: &Directory,
-        entries: &mut Vec<(u32, Box<[u8]>)>,
+        entries: &mut Vec<(Ino, Box<[u8]>)>,
     ) {
         let parsed = dirent::parse(area, |entry| {
             let name = if directory.encrypted {
@@ -133,7 +131,7 @@ impl Tree<'_> {
             } else {
                 entry.name.into()
             };
-            entries.push((entry.inode, name));
+            entries.push((Ino(entry.inode), name));
         });
         if let Err(offset) = parsed {
             self.notices.push(format!(

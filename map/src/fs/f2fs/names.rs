@@ -6,20 +6,23 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::Range;
 
-use super::super::Notices;
-use super::super::image::Image;
-use super::bits::Bits;
 use super::block;
 use super::dentry::{self, Entry};
+use super::numbers::{BlkAddr, Ino};
 use super::recovery::NewName;
 use super::superblock::SuperBlock;
-use crate::{Inode, Name};
+use crate::fs::bits;
+use crate::fs::image::Image;
+use crate::fs::notices::Notices;
+use crate::fs::progress::Part;
+use crate::map::{Inode, Name};
+use fixedbitset::FixedBitSet;
 
 /// Where a directory keeps its entries.
 #[derive(Debug, Default)]
 pub struct Directory {
     /// Its blocks.
-    pub runs: Vec<Range<u32>>,
+    pub runs: Vec<Range<BlkAddr>>,
     /// Those inside its inode.
     pub inline: Vec<Entry>,
     /// Its names are ciphertext. They are given as `<encrypted:HEX>`, as they may hold `/`.
@@ -30,12 +33,13 @@ pub struct Directory {
 pub fn link(
     image: &Image,
     sb: &SuperBlock,
-    directories: HashMap<u32, Directory>,
+    directories: HashMap<Ino, Directory>,
     new: &[NewName],
     inodes: &mut HashMap<u64, Inode>,
     notices: &mut Notices,
+    mut part: Part,
 ) {
-    let read = Bits::new(sb.main_blocks());
+    let read = sb.no_main_blocks();
     let mut tree = Tree {
         image,
         sb,
@@ -76,6 +80,7 @@ pub fn link(
                     .push(format!("inode {ino}: has a name, but was not found"));
             }
         }
+        part.add(1);
     }
 }
 
@@ -85,16 +90,16 @@ struct Tree<'a> {
     new: &'a [NewName],
     notices: &'a mut Notices,
     /// Blocks read so far: a damaged image may give one to many directories.
-    read: Bits,
+    read: FixedBitSet,
 }
 
 impl Tree<'_> {
-    fn entries(&mut self, ino: u32, directory: &mut Directory) -> Vec<Entry> {
+    fn entries(&mut self, ino: Ino, directory: &mut Directory) -> Vec<Entry> {
         let mut entries = std::mem::take(&mut directory.inline);
         let blocks = directory.runs.iter().flat_map(|run| {
-            run.clone()
-                .step_by(CHUNK.try_into().unwrap_or(1))
-                .map(|first| first..run.end.min(first.saturating_add(CHUNK)))
+            let firsts = run.start.until(run.end);
+            let firsts = firsts.step_by(block::index(CHUNK));
+            firsts.map(|first| first..run.end.min(first.plus(CHUNK)))
         });
         for run in blocks {
             self.read_run(ino, run, &mut entries);
@@ -112,15 +117,16 @@ impl Tree<'_> {
         entries
     }
 
-    fn read_run(&mut self, ino: u32, run: Range<u32>, entries: &mut Vec<Entry>) {
-        let blocks = run.end.saturating_sub(run.start);
+    fn read_run(&mut self, ino: Ino, run: Range<BlkAddr>, entries: &mut Vec<Entry>) {
+        let blocks = run.start.up_to(run.end);
         let at = format_args!("directory {ino}, block {}", run.start);
         let buf = match block::read(self.image, run.start, blocks, at) {
             Ok(buf) => buf,
             Err(error) => return self.notices.push(error.to_string()),
         };
-        for (nth, blkaddr) in (0..).zip(run) {
-            let is_new = self.sb.in_main(blkaddr).is_some_and(|n| self.read.set(n));
+        for (nth, blkaddr) in (0..).zip(run.start.until(run.end)) {
+            let is_new = self.sb.in_main(blkaddr);
+            let is_new = is_new.is_some_and(|n| bits::insert(&mut self.read, n));
             if !is_new {
                 continue;
             }

@@ -3,10 +3,10 @@
 //!
 //! ```text
 //! boot record ──→ reserved sectors, FATs, root of FAT12 and FAT16 ─┐
-//!     └─→ FAT, held against its copies                             ├─→ claims ─→ Map
+//!     └─→ FAT, compared to its copies                             ├─→ claims ─→ Map
 //! root directory ─→ entries ──→ names, and chains of clusters ─────┤
 //!       ↑______________│                                           │
-//! FAT ──→ bad clusters, clusters in use by nobody ─────────────────┘
+//! FAT ──→ bad clusters, clusters in use, ownerless─────────────────┘
 //! ```
 //! FAT has no inodes. The number that a file goes by is the kernel's `i_pos`, the place of its
 //! directory entry: the sector of the filesystem, times the entries in a sector, plus which one
@@ -17,40 +17,39 @@
 //! hexadecimal figures.
 //!
 //! Only the reserved sectors, the FATs and the directories are read, always in the same order.
-#![deny(
-    clippy::arithmetic_side_effects,
-    clippy::as_conversions,
-    clippy::indexing_slicing
-)]
 
 use std::collections::hash_map::Entry as Slot;
 use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 
-use super::image::Image;
-use super::{Notices, Result};
 use crate::class::Kind;
-use crate::{Inode, Map, Name};
+use crate::fs::error::Result;
+use crate::fs::image::Image;
+use crate::fs::notices::Notices;
+use crate::fs::progress::{Part, Watcher};
+use crate::fs::volume::Volume;
+use crate::map::{Inode, Map, Name};
 
-mod bits;
 mod boot_record;
 mod chain;
 mod claims;
+mod cluster;
 mod dirent;
+mod geometry;
 mod layout;
 mod long_name;
 mod lost;
 mod short_name;
 mod table;
 
-use bits::Bits;
 use boot_record::{BootRecord, FatBits};
-use chain::{Chain, Run, Stop};
+use chain::{Chain, Stop};
 use claims::Claims;
+use cluster::{Cluster, FatSector, Run};
 use dirent::{Entries, Entry};
+use fixedbitset::FixedBitSet;
+use layout::MSDOS_ROOT_INO;
 use table::Table;
-
-/// `MSDOS_ROOT_INO`: the number of the root directory, which has no entry.
-const MSDOS_ROOT_INO: u64 = 1;
 
 /// Builds the map of a filesystem that begins at `start_sector` (512 bytes) of its disk; all
 /// sectors of the map count from there. What could not be resolved stands in [`Map::notices`],
@@ -61,15 +60,17 @@ const MSDOS_ROOT_INO: u64 = 1;
 /// # Errors
 /// Neither the boot record nor its backup can be of a FAT, or the FAT cannot be read.
 pub fn build(image: &Image, start_sector: u64) -> Result<Map> {
+    build_with(image, start_sector, &|_| {})
+}
+
+/// [`build`], which tells `watcher` how far it is.
+pub(super) fn build_with(image: &Image, start_sector: u64, watcher: &Watcher) -> Result<Map> {
     let mut notices = Notices::default();
     let boot = &BootRecord::read(image, &mut notices)?;
-    let per_sector = u64::from(boot.sector_size >> 9);
-    let sectors = u64::from(boot.total_sectors).saturating_mul(per_sector);
-    if start_sector.checked_add(sectors).is_none() {
-        return Err(image.unsupported("start sector", format!("{start_sector} is too large")));
-    }
-    if image.bytes() < boot.byte_of(boot.total_sectors.into()) {
-        let bytes = image.bytes();
+    let units = boot.total_sectors.into();
+    let volume = Volume::new(image, start_sector, units, boot.sector_size)?;
+    if image.bytes() < boot.byte_of(boot.end()) {
+        let (bytes, sectors) = (image.bytes(), volume.sectors());
         notices.push(format!(
             "the image ends at byte {bytes}, before its {sectors} sectors"
         ));
@@ -79,13 +80,14 @@ pub fn build(image: &Image, start_sector: u64) -> Result<Map> {
         image,
         boot,
         table,
-        taken: Bits::new(boot.max_cluster),
-        claims: Claims::new(boot, start_sector),
+        taken: boot.no_clusters(),
+        claims: Claims::new(boot, volume),
         inodes: HashMap::new(),
         directories: HashMap::new(),
         queue: VecDeque::new(),
         gone: HashMap::new(),
         notices: Notices::default(),
+        part: Part::new(watcher, "clusters in use", table.in_use()),
     };
     layout::claim(image, boot, &mut walk.claims);
     walk.root();
@@ -96,12 +98,7 @@ pub fn build(image: &Image, start_sector: u64) -> Result<Map> {
     walk.claim_nobodys(&mut notices);
     let mut lines = notices.into_lines();
     lines.extend(walk.notices.into_lines());
-    let map = Map::new(
-        start_sector,
-        sectors,
-        walk.claims.into_extents(),
-        walk.inodes,
-    );
+    let map = volume.map(walk.claims.into_extents(), walk.inodes);
     Ok(map.with_notices(lines))
 }
 
@@ -109,25 +106,27 @@ pub fn build(image: &Image, start_sector: u64) -> Result<Map> {
 struct Directory {
     inode: u64,
     /// Its sectors, in their order.
-    sectors: Vec<std::ops::Range<u64>>,
+    sectors: Vec<Range<FatSector>>,
 }
 
-/// The way through the tree, level by level.
+/// Reads the tree, level by level.
 struct Walk<'a> {
     image: &'a Image,
     boot: &'a BootRecord,
     table: &'a Table,
     /// Clusters that some file has.
-    taken: Bits,
+    taken: FixedBitSet,
     claims: Claims<'a>,
     inodes: HashMap<u64, Inode>,
     /// First cluster → inode, of every directory.
-    directories: HashMap<u32, u64>,
+    directories: HashMap<Cluster, u64>,
     queue: VecDeque<Directory>,
     /// First cluster → inode, of deleted files; None where others name it as well.
-    gone: HashMap<u32, Option<u64>>,
+    gone: HashMap<Cluster, Option<u64>>,
     /// Of single files.
     notices: Notices,
+    /// The clusters of files and directories.
+    part: Part<'a>,
 }
 
 impl Walk<'_> {
@@ -154,12 +153,16 @@ impl Walk<'_> {
         let at = format!("directory of inode {parent}");
         let mut entries = Entries::new(boot.fat_bits);
         let mut buf = vec![0; usize::try_from(boot.sector_size).unwrap_or(0)];
-        for sector in directory.sectors.iter().cloned().flatten() {
+        for sector in directory
+            .sectors
+            .iter()
+            .flat_map(|run| run.start.until(run.end))
+        {
             if let Err(error) = image.read_into(&mut buf, boot.byte_of(sector), &at) {
-                // The rest may be further out still.
+                // What follows may be past the end of the image too.
                 return self.notices.push(error.to_string());
             }
-            let first = sector.checked_shl(boot.dir_per_block_bits()).unwrap_or(0);
+            let first = sector.0.checked_shl(boot.dir_per_block_bits()).unwrap_or(0);
             for (nth, raw) in (0u64..).zip(buf.as_chunks().0) {
                 if let Some(entry) = entries.next(raw) {
                     self.entry(parent, first | nth, entry);
@@ -199,8 +202,8 @@ impl Walk<'_> {
         }
     }
 
-    fn directory(&mut self, inode: u64, start: u32) {
-        if start == 0 {
+    fn directory(&mut self, inode: u64, start: Cluster) {
+        if start == Cluster(0) {
             let line = format!("inode {inode}: a directory without a cluster");
             return self.notices.push(line);
         }
@@ -208,7 +211,7 @@ impl Walk<'_> {
             let line = format!("inode {inode}: the directory that inode {first} is already");
             return self.notices.push(line);
         }
-        let chain = chain::follow(self.table, &mut self.taken, start);
+        let chain = self.follow(start);
         self.note_stop(inode, &chain);
         self.claims.contents(&chain.runs, Kind::Directory, inode);
         if chain.clusters > 0 {
@@ -219,15 +222,15 @@ impl Walk<'_> {
         }
     }
 
-    fn file(&mut self, inode: u64, start: u32, size: u32) {
+    fn file(&mut self, inode: u64, start: Cluster, size: u32) {
         let needed = size.div_ceil(self.boot.cluster_size());
         let chain = match start {
-            0 => Chain {
+            Cluster(0) => Chain {
                 runs: Vec::new(),
                 clusters: 0,
                 stop: Stop::End,
             },
-            _ => chain::follow(self.table, &mut self.taken, start),
+            _ => self.follow(start),
         };
         self.claims.contents(&chain.runs, Kind::Regular, inode);
         if chain.stop != Stop::End {
@@ -238,6 +241,12 @@ impl Walk<'_> {
                 "inode {inode}: its size and its chain differ: {needed} and {clusters} clusters"
             ));
         }
+    }
+
+    fn follow(&mut self, start: Cluster) -> Chain {
+        let chain = chain::follow(self.table, &mut self.taken, start);
+        self.part.add(usize::try_from(chain.clusters).unwrap_or(0));
+        chain
     }
 
     fn note_stop(&mut self, inode: u64, chain: &Chain) {

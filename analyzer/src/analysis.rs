@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From what the user named to facts: the library's front door.
+//!
+//! ```
+//! use mostrace::analysis::{Analysis, Options};
+//! use mostrace::facts::Column;
+//! use mostrace::tables::{Grouping, Groups};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../sample-traces");
+//! # let path = std::path::Path::new(folder).join("wal.most.tar.zst");
+//! // let path = Path::new("wal.most.tar.zst");
+//! let analysis = Analysis::open(&path, &Options::default())?;
+//! let role = Column::find("role").expect("is in the catalogue");
+//! let grouping = Grouping { by: vec![role], top: None };
+//! let roles = Groups::new(&analysis.facts, grouping, None)?;
+//! for (labels, totals) in &roles.groups {
+//!     println!("{:?} {}", labels[0].text(), totals.write_bytes);
+//! }
+//! # assert!(roles.groups.iter().any(|(labels, _)| labels[0].text().as_deref() == Some("wal")));
+//! # Ok(())
+//! # }
+//! ```
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::sync_channel;
+use std::thread::{Scope, ScopedJoinHandle};
+
+use mostrace_bundle::{Bundle, layout};
+use mostrace_map::Map;
+use mostrace_map::fs::{self, Image};
+use polars::prelude::PolarsError;
+
+use crate::attribute::{Attributor, EntryTable};
+use crate::blktrace::{self, Completions, Partial, Trace};
+use crate::facts::{self, Facts};
+use crate::tables::summary::Summary;
+
+/// How a trace is read.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Map the blocks by this image or device instead of the bundle's snapshot.
+    pub image: Option<PathBuf>,
+    /// First sector of the image's filesystem on the traced disk.
+    pub start_sector: u64,
+    /// Do without a map of the filesystem.
+    pub no_map: bool,
+    /// Read files that were cut short up to their last whole record.
+    pub partial: bool,
+    /// Follow which blocks were written before.
+    pub locality: bool,
+}
+
+/// A trace, read to its end.
+pub struct Analysis {
+    /// The rows.
+    pub facts: Facts,
+    /// None for a bare trace.
+    pub bundle: Option<Bundle>,
+    /// What makes the figures incomplete.
+    pub warnings: Vec<String>,
+    /// What the reader should be told, beside what the manifest says.
+    pub notices: Vec<String>,
+    /// Whether there was a map.
+    pub mapped: bool,
+}
+
+/// Why a trace cannot be analysed; one line that names the file and the place.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The bundle cannot be read.
+    #[error(transparent)]
+    Bundle(#[from] mostrace_bundle::Error),
+    /// The event files cannot be read.
+    #[error(transparent)]
+    Events(#[from] blktrace::Error),
+    /// The image given has no map.
+    #[error(transparent)]
+    Map(#[from] fs::Error),
+    /// The bundle's snapshot has no map.
+    #[error("{0} (--no-map does without)")]
+    Snapshot(String),
+    /// A bundle without event files.
+    #[error("{}: no block events in it (trace.blktrace.N)", .0.display())]
+    NoEvents(PathBuf),
+    /// The rows could not be kept.
+    #[error("temporary files: {0}")]
+    Rows(#[from] PolarsError),
+    /// A thread ended before its work.
+    #[error("{}: the reader panicked", .0.display())]
+    Panicked(PathBuf),
+}
+
+type Result<T> = std::result::Result<T, Error>;
+
+impl Analysis {
+    /// Reads a bundle (a folder or a .tar.zst) or a bare blktrace (`x` for `x.blktrace.N`, or one
+    /// file), and attributes it.
+    ///
+    /// # Errors
+    /// It cannot be read, or is damaged.
+    pub fn open(path: &Path, options: &Options) -> Result<Analysis> {
+        let bundle = match Bundle::is_bundle(path) {
+            true => Some(Bundle::open(path)?),
+            false => None,
+        };
+        let warnings = Summary::warnings(bundle.as_ref().map(Bundle::manifest));
+        let reader = Reader {
+            path,
+            options,
+            bundle: bundle.as_ref(),
+            cut: options.partial || bundle.as_ref().is_some_and(Bundle::is_cut),
+        };
+        let mut notices = Vec::new();
+        let map = reader.map(&mut notices)?;
+        if let Some(map) = &map {
+            notices.extend(map.notices().iter().cloned());
+        }
+        let facts = reader.attribute(map.as_ref(), &mut notices)?;
+        Ok(Analysis {
+            facts,
+            bundle,
+            warnings,
+            notices,
+            mapped: map.is_some(),
+        })
+    }
+}
+
+struct Reader<'a> {
+    path: &'a Path,
+    options: &'a Options,
+    bundle: Option<&'a Bundle>,
+    /// Files may end within a record.
+    cut: bool,
+}
+
+impl Reader<'_> {
+    fn attribute(&self, map: Option<&Map>, notices: &mut Vec<String>) -> Result<Facts> {
+        let mut completions = Completions::new(self.events()?);
+        let mut tables = Vec::new();
+        for name in layout::TABLES {
+            let table = self.bundle.map_or(Ok(None), |b| b.table(name, self.cut))?;
+            tables.extend(table.map(|table| (name, table)));
+        }
+        let mut facts = facts::Builder::new(self.options.locality);
+        let names = std::thread::scope(|scope| -> Result<_> {
+            let entries = tables
+                .iter_mut()
+                .map(|(_, table)| -> EntryTable<'_> { Box::new(lots(scope, table).1) });
+            let mut attributor = Attributor::new(entries.collect(), map);
+            while let Some(completion) = completions.next()? {
+                let (request, rows) = attributor.push(&completion)?;
+                facts.push(&request, rows)?;
+            }
+            Ok(attributor.finish(Some(completions.names()))?)
+        })?;
+        notices.extend(completions.notices().iter().map(ToString::to_string));
+        for (name, table) in &tables {
+            if let Some(at) = table.cut_at() {
+                notices.push(format!(
+                    "{name}: cut short at byte {at}; what follows is left out"
+                ));
+            }
+        }
+        let noted = completions.wall_clock().map(|clock| {
+            let unix_ns = u64::from(clock.seconds) * 1_000_000_000 + u64::from(clock.nanoseconds);
+            (clock.time_ns, unix_ns)
+        });
+        let clock = self.bundle.map(|bundle| &bundle.manifest().clock);
+        let clock = clock.map(|clock| (clock.start_mono_ns, clock.start_unix_ns));
+        Ok(facts.finish(names, clock.filter(|&(_, unix_ns)| unix_ns != 0).or(noted))?)
+    }
+
+    fn events(&self) -> Result<Trace> {
+        let files = match self.bundle {
+            Some(bundle) => bundle.event_files().to_vec(),
+            None => blktrace::find(self.path)?,
+        };
+        if files.is_empty() {
+            return Err(Error::NoEvents(self.path.to_owned()));
+        }
+        let partial = match self.cut {
+            true => Partial::Allowed,
+            false => Partial::Refused,
+        };
+        Ok(Trace::open_with(&files, partial)?)
+    }
+
+    /// The map, of the image given, or of the bundle's snapshot.
+    fn map(&self, notices: &mut Vec<String>) -> Result<Option<Map>> {
+        if self.options.no_map {
+            return Ok(None);
+        }
+        if let Some(image) = &self.options.image {
+            return Ok(Some(map_of(image, self.options.start_sector)?));
+        }
+        let Some(bundle) = self.bundle else {
+            return Ok(None);
+        };
+        let Some(image) = bundle.snapshot()? else {
+            return Ok(None);
+        };
+        let start = bundle.manifest().snapshot.as_ref();
+        match map_of(image.path(), start.map_or(0, |s| s.start_sector)) {
+            Ok(map) => Ok(Some(map)),
+            Err(error) => {
+                // The restored image is nothing the user knows of.
+                let snapshot = self.path.join(layout::SNAPSHOT).display().to_string();
+                let temporary = image.path().display().to_string();
+                let text = error.to_string().replace(&temporary, &snapshot);
+                if matches!(error, fs::Error::Unsupported { .. }) {
+                    notices.push(text);
+                    return Ok(None);
+                }
+                Err(Error::Snapshot(text))
+            }
+        }
+    }
+}
+
+/// The map of an image or a device that begins at `start_sector` of its disk.
+///
+/// # Errors
+/// It cannot be read, or no filesystem is found there.
+pub fn map_of(image: &Path, start_sector: u64) -> fs::Result<Map> {
+    fs::build(&Image::open(image)?, start_sector)
+}
+
+/// Items that go from one thread to the other at a time, and how many such lots may wait.
+const LOT: usize = 4096;
+const LOTS: usize = 4;
+
+/// Runs an iterator in a thread of its own. The handle gives the iterator back at its end.
+fn lots<'scope, I>(
+    scope: &'scope Scope<'scope, '_>,
+    mut items: I,
+) -> (
+    ScopedJoinHandle<'scope, I>,
+    impl Iterator<Item = I::Item> + use<I>,
+)
+where
+    I: Iterator + Send + 'scope,
+    I::Item: Send + 'scope,
+{
+    let (sender, receiver) = sync_channel(LOTS);
+    let handle = scope.spawn(move || {
+        loop {
+            let lot: Vec<_> = items.by_ref().take(LOT).collect();
+            // Nobody listens any more after an error.
+            if lot.is_empty() || sender.send(lot).is_err() {
+                return items;
+            }
+        }
+    });
+    (handle, receiver.into_iter().flatten())
+}

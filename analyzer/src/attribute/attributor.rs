@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Joins completions with entries.
+
+use mostrace_bundle::{Entry, Error};
+use mostrace_map::Map;
+
+use super::empties::Empties;
+use super::feed::Feed;
+use super::file::Files;
+use super::note::{Dirt, Note, Run};
+use super::pending::{self, Match, Pending, Window};
+use super::process::Processes;
+use super::rows::{self, Leftovers, Names, Request, Row};
+use super::{EntryTable, Op, ProcessId, role};
+use crate::blktrace::{self, Completion, Part};
+
+/// Joins completions with entries.
+pub struct Attributor<'a> {
+    pub(super) map: Option<&'a Map>,
+    tables: Vec<Feed<'a>>,
+    notes: Pending<Note>,
+    runs: Pending<Run>,
+    dirt: Pending<Dirt>,
+    empties: Empties,
+    processes: Processes,
+    pub(super) files: Files<'a>,
+    pub(super) rows: rows::Builder,
+    // Kept between parts, so that none of them allocates.
+    seen: Seen,
+}
+
+/// What the entries tell of one part.
+#[derive(Default)]
+struct Seen {
+    notes: Vec<Match<Note>>,
+    runs: Vec<Match<Run>>,
+    dirt: Vec<Match<Dirt>>,
+}
+
+impl<'a> Attributor<'a> {
+    /// The tables, each in about the order of time; none for a bare trace.
+    pub fn new(tables: Vec<EntryTable<'a>>, map: Option<&'a Map>) -> Self {
+        Attributor {
+            map,
+            tables: tables.into_iter().map(Feed::new).collect(),
+            notes: Pending::new(),
+            runs: Pending::new(),
+            dirt: Pending::new(),
+            empties: Empties::default(),
+            processes: Processes::default(),
+            files: Files::new(map),
+            rows: rows::Builder::default(),
+            seen: Seen::default(),
+        }
+    }
+
+    /// Takes the next completion, in the order of time, and gives its rows, in the order of
+    /// sectors; at least one.
+    ///
+    /// # Errors
+    /// A table cannot be read.
+    pub fn push(&mut self, completion: &Completion<'_>) -> Result<(Request, &[Row]), Error> {
+        self.pull(completion.time_ns)?;
+        let op = Op::of(completion.action, completion.bytes);
+        self.rows.begin();
+        if completion.bytes == 0 {
+            self.empty(completion, op);
+        } else {
+            self.parts(completion, op);
+        }
+        Ok(self.rows.end(completion, op))
+    }
+
+    fn parts(&mut self, completion: &Completion<'_>, op: Op) {
+        let mut left = completion.bytes;
+        for part in completion.parts {
+            let part = Part {
+                bytes: part.bytes.min(left),
+                ..*part
+            };
+            left -= part.bytes;
+            self.part(completion, &part, op);
+        }
+        // Parts cover their completion; were they ever not to, no byte may be lost here.
+        if left > 0 {
+            let done = u64::from(completion.bytes - left).div_ceil(512);
+            let sector = completion.sector.saturating_add(done);
+            let (q_ns, pid) = (None, None);
+            self.part(
+                completion,
+                &Part {
+                    sector,
+                    bytes: left,
+                    q_ns,
+                    pid,
+                },
+                op,
+            );
+        }
+    }
+
+    /// What the rows refer to, once the last completion was pushed. `names` are the process names
+    /// that the trace itself noted, for threads that no entry told of.
+    ///
+    /// # Errors
+    /// A table cannot be read to its end.
+    pub fn finish(mut self, names: Option<&blktrace::Names>) -> Result<Names, Error> {
+        self.pull(u64::MAX)?;
+        if let Some(names) = names {
+            self.processes.fill_in(names);
+        }
+        self.files.fill_in();
+        Ok(Names {
+            processes: self.processes.into_list(),
+            files: role::assign(self.files.into_list()),
+            leftovers: Leftovers {
+                process_entries: self.notes.dropped() + self.notes.len() + self.empties.left(),
+                file_entries: self.runs.dropped() + self.runs.len(),
+                dirtier_entries: self.dirt.dropped() + self.dirt.len(),
+            },
+        })
+    }
+
+    /// Takes the entries of up to `time_ns` from the tables.
+    fn pull(&mut self, time_ns: u64) -> Result<(), Error> {
+        for table in &mut self.tables {
+            while let Some(entry) = table.next_until(time_ns)? {
+                match entry {
+                    Entry::Process(raw) => {
+                        let note = Note::new(&raw, self.processes.submitter(&raw));
+                        if raw.head.bytes.get() == 0 {
+                            self.empties.insert(&raw, note);
+                        } else {
+                            self.notes.insert(&raw.head, note);
+                        }
+                    }
+                    Entry::File(entry) => {
+                        let head = entry.raw.head;
+                        let run = Run::new(&entry.raw);
+                        let file = self.files.live(entry);
+                        self.runs.insert(&head, Run { file, ..run });
+                    }
+                    Entry::Dirtier(raw) => {
+                        let dirt = Dirt::new(&raw, self.processes.dirtier(&raw));
+                        self.dirt.insert(&raw.head, dirt);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A flush, or the end of a flush sequence: one row without bytes.
+    fn empty(&mut self, completion: &Completion<'_>, op: Op) {
+        let part = completion.parts.first();
+        let q_ns = part.and_then(|p| p.q_ns);
+        let pid = part.and_then(|p| p.pid);
+        let note = self.empties.take(q_ns, pid);
+        let process = match note {
+            Some(note) if note.process != ProcessId::UNKNOWN => note.process,
+            _ => self.processes.by_pid(pid, completion.time_ns),
+        };
+        let row = Row {
+            sector: completion.sector,
+            process,
+            op,
+            q_ns,
+            stage: note.map(|n| n.stage),
+            origin: note.map(|n| n.origin),
+            ..Row::default()
+        };
+        self.rows.push(row);
+    }
+
+    /// Cuts one bio's share of a completion into rows.
+    fn part(&mut self, completion: &Completion<'_>, part: &Part, op: Op) {
+        let sectors = u64::from(part.bytes).div_ceil(512);
+        let end = part.sector.saturating_add(sectors);
+        // A passthrough command's sectors mean nothing; nor do those beyond the last one.
+        if op == Op::Other || end - part.sector < sectors {
+            let process = self.processes.by_pid(part.pid, completion.time_ns);
+            let (sector, q_ns) = (part.sector, part.q_ns);
+            let row = Row {
+                sector,
+                process,
+                op,
+                q_ns,
+                ..Row::unmapped()
+            };
+            self.rows.push(Row {
+                bytes: part.bytes,
+                ..row
+            });
+            return;
+        }
+        let window = Window::of(completion, part);
+        let mut seen = std::mem::take(&mut self.seen);
+        let first = part.sector;
+        self.notes.take(first, end, &window, &mut seen.notes);
+        self.runs.take(first, end, &window, &mut seen.runs);
+        self.dirt.take(first, end, &window, &mut seen.dirt);
+        self.segments(completion, part, op, &seen);
+        self.seen = seen;
+    }
+
+    /// Walks a part in steps within which the note, the run and the dirt stay the same.
+    fn segments(&mut self, completion: &Completion<'_>, part: &Part, op: Op, seen: &Seen) {
+        let end = part.sector + u64::from(part.bytes).div_ceil(512);
+        let mut left = part.bytes;
+        let mut at = part.sector;
+        while at < end {
+            let (note, note_to) = pending::at(&seen.notes, at, end);
+            let (run, run_to) = pending::at(&seen.runs, at, end);
+            let (dirt, dirt_to) = pending::at(&seen.dirt, at, end);
+            let to = note_to.min(run_to).min(dirt_to);
+            let process = match note {
+                Some(note) if note.process != ProcessId::UNKNOWN => note.process,
+                _ => self.processes.by_pid(part.pid, completion.time_ns),
+            };
+            if let Some(told) = note.and_then(|n| n.op) {
+                self.rows.tell(told);
+            }
+            let base = Row {
+                process,
+                op: note.and_then(|n| n.op).unwrap_or(op),
+                q_ns: part.q_ns,
+                stage: note.map(|n| n.stage).or(run.map(|r| r.stage)),
+                origin: note.map(|n| n.origin).or(run.map(|r| r.origin)),
+                dirtier: dirt.map_or(ProcessId::UNKNOWN, |d| d.process),
+                dirty_ns: dirt.and_then(|d| d.dirty_at(at)),
+                ..Row::default()
+            };
+            self.classify(at..to, note, run, base, &mut left);
+            at = to;
+        }
+    }
+}

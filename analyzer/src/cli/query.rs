@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `mostrace query`: SQL over the rows.
+
+use mostrace::tables::{Table, query};
+
+use super::out::OutArgs;
+use super::source::SourceArgs;
+
+/// Ask in SQL: the table is called events, its columns are those of `mostrace schema`
+///
+/// The columns that are named are held in memory for all rows of the trace.
+///
+/// Examples:
+///   mostrace query run.most "SELECT role, sum(bytes) FROM events WHERE op = 'write' GROUP BY role"
+///   mostrace query run.most "SELECT * FROM events ORDER BY d2c_ns DESC LIMIT 10" --json
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct Query {
+    #[command(flatten)]
+    source: SourceArgs,
+    /// The query
+    sql: String,
+    #[command(flatten)]
+    out: OutArgs,
+}
+
+impl Query {
+    /// Runs the command.
+    pub fn run(self) -> anyhow::Result<()> {
+        let mut out = self.out.create()?;
+        let columns = query::named(&self.sql);
+        let locality = columns.iter().any(|c| c.needs_locality());
+        let analysis = self.source.read(locality)?;
+        let answer = query::run(&analysis.facts, &self.sql, &columns).map(Table::from);
+        Ok(self.out.format().write_all(&mut out, [answer])?)
+    }
+}

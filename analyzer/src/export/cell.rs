@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Single values as text.
+
+use chrono::DateTime;
+use indicatif::HumanCount;
+use polars::prelude::AnyValue;
+
+use crate::facts::catalogue::Type;
+
+/// A moment as RFC 3339 has it.
+pub(super) fn moment(us: i64) -> String {
+    match DateTime::from_timestamp_micros(us) {
+        Some(moment) => moment.format("%Y-%m-%dT%H:%M:%S%.6fZ").to_string(),
+        None => us.to_string(),
+    }
+}
+
+/// For people: large numbers in groups of three, `-` for what is not known.
+pub(super) fn shown(value: &AnyValue<'_>, ty: Type) -> String {
+    match value {
+        AnyValue::Null => "-".into(),
+        AnyValue::Boolean(v) => if *v { "yes" } else { "no" }.into(),
+        AnyValue::Float64(v) => format!("{v:.2}"),
+        AnyValue::Datetime(us, ..) => moment(*us),
+        value => match (value.get_str(), value.extract::<u64>(), ty) {
+            (Some(text), ..) => text.into(),
+            (None, Some(number), Type::Amount) => HumanCount(number).to_string(),
+            _ => value.to_string(),
+        },
+    }
+}
+
+/// Whether a value says nothing where all of a column are like it.
+pub(super) fn says_nothing(value: &AnyValue<'_>, ty: Type) -> bool {
+    match value {
+        AnyValue::Null => true,
+        AnyValue::Float64(v) => *v == 0.0,
+        value => ty == Type::Amount && value.extract::<i64>() == Some(0),
+    }
+}

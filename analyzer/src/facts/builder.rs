@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From completions to facts.
+
+use polars::prelude::PolarsResult;
+
+use super::batches::Batches;
+use super::rewrites::{Hot, Rewrites};
+use super::{Facts, stored};
+use crate::attribute::{Names, Request, Row};
+
+/// Rows of a batch: enough that what a batch costs beside its rows does not matter.
+const BATCH: usize = 1 << 18;
+/// The ranges that are kept of what was written again and again.
+const HOTTEST: usize = 20;
+
+/// What was written again and again.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Locality {
+    /// Rows that were not followed.
+    pub missed: u64,
+    /// The most written ranges.
+    pub hottest: Vec<Hot>,
+}
+
+/// Takes completions with their rows, in the order of time.
+#[derive(Default)]
+pub struct Builder {
+    rows: stored::Builder,
+    batches: Batches,
+    span: Option<(u64, u64)>,
+    /// Rows of a batch.
+    batch: usize,
+}
+
+impl Builder {
+    /// With `locality`, it is followed which blocks were written before.
+    pub fn new(locality: bool) -> Builder {
+        Builder::with_batch(locality, BATCH)
+    }
+
+    /// With so many rows in a batch.
+    pub(crate) fn with_batch(locality: bool, batch: usize) -> Builder {
+        Builder {
+            batch,
+            rows: stored::Builder::new(locality.then(Rewrites::default)),
+            ..Builder::default()
+        }
+    }
+
+    /// Adds a completion.
+    ///
+    /// # Errors
+    /// A temporary file cannot be written.
+    pub fn push(&mut self, request: &Request, rows: &[Row]) -> PolarsResult<()> {
+        let (first, last) = self.span.unwrap_or((request.time_ns, request.time_ns));
+        self.span = Some((first.min(request.time_ns), last.max(request.time_ns)));
+        self.rows.push(request, rows);
+        if self.rows.len() >= self.batch {
+            self.batches.push(self.rows.take()?)?;
+        }
+        Ok(())
+    }
+
+    /// The facts. `clock` is a moment by the trace's clock and by the wall clock, ns.
+    ///
+    /// # Errors
+    /// A temporary file cannot be written.
+    pub fn finish(mut self, names: Names, clock: Option<(u64, u64)>) -> PolarsResult<Facts> {
+        // The last batch, and the only one of an empty trace.
+        self.batches.push(self.rows.take()?)?;
+        let locality = |rewrites: Rewrites| Locality {
+            missed: rewrites.missed(),
+            hottest: rewrites.hottest(HOTTEST),
+        };
+        Ok(Facts {
+            batches: self.batches,
+            names,
+            requests: self.rows.requests().into(),
+            rewrites: self.rows.rewrites.take().map(locality),
+            devices: self.rows.devices,
+            clock,
+            span: self.span,
+        })
+    }
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The one list of columns: what `events` prints, what `--by`, `--where` and `query` know, and what
+//! docs/SCHEMA.md describes.
+
+use polars::prelude::{DataType, Expr, TimeUnit, TimeZone};
+
+use super::Facts;
+use super::labels;
+use super::row::{Text, flag, number};
+use super::stored::{NONE, NONE_32, bits, column as at};
+use crate::attribute::Op;
+use mostrace_map::class::Kind;
+
+/// Version of the columns; grows when one changes its meaning or goes.
+pub const SCHEMA: u32 = 2;
+
+/// What the values of a column are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// A number that names something: a pid, a sector. Signed, 64 bits.
+    Id,
+    /// A number that counts or measures. Signed, 64 bits.
+    Amount,
+    /// Yes or no.
+    Flag,
+    /// Text.
+    Text,
+    /// A moment, UTC, µs.
+    Time,
+}
+
+impl Type {
+    /// For the schema page.
+    pub fn name(self) -> &'static str {
+        match self {
+            Type::Id | Type::Amount => "int64",
+            Type::Flag => "boolean",
+            Type::Text => "string",
+            Type::Time => "timestamp[µs, UTC]",
+        }
+    }
+}
+
+/// How a column is made of the stored ones.
+enum Values {
+    Number(fn(&Facts) -> Expr),
+    Flag(fn(&Facts) -> Expr),
+    Time(fn(&Facts) -> Expr),
+    Text(fn(&Facts) -> Text),
+}
+
+/// One column.
+pub struct Column {
+    /// snake_case, with its unit.
+    pub name: &'static str,
+    /// What its values are.
+    pub ty: Type,
+    /// What it tells, and when it is empty.
+    pub doc: &'static str,
+    /// Not printed by `events` unless it is asked for: made of others, to sum by.
+    pub derived: bool,
+    values: Values,
+}
+
+/// The value of a row to group by.
+pub(crate) enum Key {
+    /// Of a few words.
+    Text(Text),
+    /// A number, or null.
+    Number(Expr),
+}
+
+impl Column {
+    /// A column by its name.
+    pub fn find(name: &str) -> Option<&'static Column> {
+        ALL.iter().find(|column| column.name == name)
+    }
+
+    /// Whether it is known only where it was followed which blocks were written before.
+    pub fn needs_locality(&self) -> bool {
+        matches!(self.name, "rewritten_bytes" | "rewrite_ns")
+    }
+
+    /// The values of the rows, under the column's name.
+    pub(crate) fn expr(&self, facts: &Facts) -> Expr {
+        match self.values {
+            Values::Number(make) | Values::Flag(make) | Values::Time(make) => make(facts),
+            Values::Text(make) => make(facts).text(),
+        }
+        .alias(self.name)
+    }
+
+    /// What rows are grouped by; None for what makes no groups.
+    pub(crate) fn key(&self, facts: &Facts) -> Option<Key> {
+        match self.values {
+            Values::Number(make) => Some(Key::Number(make(facts))),
+            Values::Flag(make) => Some(Key::Text(Text {
+                code: make(facts).cast(DataType::UInt32),
+                words: [Some("no".to_owned()), Some("yes".to_owned())].into(),
+            })),
+            Values::Time(_) => None,
+            Values::Text(make) => Some(Key::Text(make(facts))),
+        }
+    }
+}
+
+/// What people see of `events` unless they ask for more.
+pub const SHORT: &[&str] = &[
+    "time_ns", "rwbs", "sector", "bytes", "pid", "comm", "class", "path", "kind", "role",
+];
+
+/// The names of the columns that `events` prints.
+pub fn events() -> impl Iterator<Item = &'static str> {
+    ALL.iter().filter(|c| !c.derived).map(|c| c.name)
+}
+
+const fn id(name: &'static str, values: fn(&Facts) -> Expr, doc: &'static str) -> Column {
+    column(name, Type::Id, Values::Number(values), doc)
+}
+
+const fn amount(name: &'static str, values: fn(&Facts) -> Expr, doc: &'static str) -> Column {
+    column(name, Type::Amount, Values::Number(values), doc)
+}
+
+const fn yes(name: &'static str, values: fn(&Facts) -> Expr, doc: &'static str) -> Column {
+    column(name, Type::Flag, Values::Flag(values), doc)
+}
+
+const fn text(name: &'static str, values: fn(&Facts) -> Text, doc: &'static str) -> Column {
+    column(name, Type::Text, Values::Text(values), doc)
+}
+
+const fn column(name: &'static str, ty: Type, values: Values, doc: &'static str) -> Column {
+    Column {
+        name,
+        ty,
+        doc,
+        derived: false,
+        values,
+    }
+}
+
+const fn derived(column: Column) -> Column {
+    Column {
+        derived: true,
+        ..column
+    }
+}
+
+/// Every column, in the order in which `events` prints them. New ones are added at the end.
+#[rustfmt::skip] // a line each
+pub static ALL: &[Column] = &[
+    id("time_ns", |_| number([at::time], |[t]| Some(t)), "when the request was completed, ns in the trace's clock"),
+    text("rwbs", rwbs, "what the request was, in blkparse's letters"),
+    id("sector", |_| number([at::sector], |[s]| known(s)), "first sector of 512 bytes, from the start of the whole disk; empty for a cache flush of the device"),
+    amount("bytes", |_| number([at::bytes], |[b]| Some(b)), "length in bytes; 0 for flushes"),
+    id("pid", |f| labels::pid(f, at::process), "thread that submitted it"),
+    text("comm", |f| labels::comms(f, at::process), "name of that thread"),
+    text("class", class, "metadata, journal, data or unknown; empty for what carries no data"),
+    text("path", |f| labels::paths(f, at::file), "the file, from the filesystem's root; without a leading / where only the last component is known"),
+    text("device", labels::devices, "major:minor of the traced disk"),
+    id("tgid", |f| labels::tgid(f, at::process), "process that submitted it"),
+    id("uid", |f| labels::uid(f, at::process), "user of that process"),
+    text("kind", |_| kind(bits::KIND), "what the blocks hold"),
+    text("role", labels::roles, "what a regular file is to SQLite; unknown without a name"),
+    id("inode", |f| labels::inode(f, at::file), "inode number of the file (on FAT, place of its directory entry)"),
+    id("file_offset", |_| number([at::offset], |[o]| known(o)), "of the first byte, in the file"),
+    text("stage", labels::stages, "where the entry was made: queue, insert, issue"),
+    text("provenance", labels::provenances, "how the owner is known: live, snapshot, layout, unknown"),
+    amount("q2d_ns", |_| number([at::q, at::d], between), "from the first Q of the row's bios to the last D of the request"),
+    amount("d2c_ns", |_| number([at::d, at::time], between), "from the last D to the completion"),
+    id("completion", |_| number([at::request], |[r]| Some(r)), "number of the completion; rows of one request share it"),
+    text("op", op, "write, read, flush (end of a flush sequence), device_flush, discard, write_zeroes, other"),
+    yes("sync", |_| letter(0), "marked synchronous"),
+    yes("fua", |_| letter(1), "with forced unit access"),
+    yes("flush", |_| letter(2), "with a flush ahead of it, or a flush itself"),
+    yes("meta", |_| letter(3), "marked as metadata by the filesystem"),
+    id("error", |_| number([at::error], |[e]| Some(e)), "errno, 0 for success"),
+    text("origin", labels::origins, "what the pages belonged to: file, bdev, direct, raw, journal, empty, node, meta, unknown; empty without an entry"),
+    id("generation", |f| labels::generation(f, at::file), "i_generation of the file"),
+    id("jbd2_tid", |_| number([at::tid], |[t]| (t != u64::from(NONE_32)).then_some(t)), "jbd2 transaction of a journal block"),
+    id("home_sector", |_| number([at::home_sector], |[s]| known(s)), "where a journalled copy goes at the checkpoint"),
+    text("home_kind", |_| kind(bits::HOME_KIND), "what is there"),
+    id("home_inode", |f| labels::inode(f, at::home_file), "inode there, or that the metadata there belongs to"),
+    text("home_path", |f| labels::paths(f, at::home_file), "its path"),
+    id("dirty_pid", |f| labels::pid(f, at::dirtier), "thread that made the pages dirty"),
+    id("dirty_tgid", |f| labels::tgid(f, at::dirtier), "its process"),
+    id("dirty_uid", |f| labels::uid(f, at::dirtier), "its user"),
+    text("dirty_comm", |f| labels::comms(f, at::dirtier), "its name"),
+    amount("dirty2q_ns", |_| number([at::dirty, at::q], between), "from when the row's first page was made dirty to Q"),
+    column("time_utc", Type::Time, Values::Time(utc), "when the request was completed, by the wall clock; empty where the trace does not tell it"),
+    amount("size_bytes", |_| number([at::size], |[s]| Some(s)), "bytes of the whole request"),
+    yes("sequential", |_| flag([at::bits], |[b]| bits::SEQUENTIAL.of(b) != 0), "whether the request began where the one of the same direction issued before it ended"),
+    amount("rewritten_bytes", |_| number([at::rewritten], |[r]| Some(r)), "bytes of the row in 4 KiB blocks that were written before in the trace"),
+    amount("rewrite_ns", |_| number([at::rewrite], |[r]| known(r)), "how long ago the first of them was written"),
+    derived(text("process", |f| labels::processes(f, at::process), "comm:tgid of the process that submitted it")),
+    derived(text("dirtier", |f| labels::processes(f, at::dirtier), "comm:tgid of the process that made the pages dirty")),
+    derived(text("file", labels::files, "the path, or the inode of a file without a name")),
+    derived(id("size", |_| number([at::size], |[s]| Some(s)), "as size_bytes")),
+];
+
+fn known(value: u64) -> Option<u64> {
+    (value != NONE).then_some(value)
+}
+
+fn between([from, to]: [u64; 2]) -> Option<u64> {
+    known(to)?.checked_sub(known(from)?)
+}
+
+fn letter(at: usize) -> Expr {
+    flag([at::bits], move |[b]| bits::RWBS.of(b) >> at & 1 != 0)
+}
+
+/// By the wall clock of the capture, or of the trace's own TIMESTAMP note.
+fn utc(facts: &Facts) -> Expr {
+    let start = facts.clock();
+    number([at::time], move |[time_ns]| {
+        let (mono_ns, unix_ns) = start?;
+        Some(unix_ns.checked_add(time_ns)?.checked_sub(mono_ns)? / 1000)
+    })
+    .cast(DataType::Datetime(
+        TimeUnit::Microseconds,
+        TimeZone::opt_try_new(Some("UTC")).ok().flatten(),
+    ))
+}
+
+fn rwbs(_: &Facts) -> Text {
+    let words = (0..=bits::RWBS.max()).map(|code| Some(labels::rwbs(code).to_owned()));
+    Text::new([at::bits], words, |[b]| bits::RWBS.of(b))
+}
+
+fn op(_: &Facts) -> Text {
+    let words = Op::ALL.iter().map(|op| Some(op.as_str().to_owned()));
+    Text::new([at::bits], words, |[b]| bits::OP.of(b))
+}
+
+fn kind(field: super::field::Field) -> Text {
+    let words = Kind::ALL.iter().map(|kind| Some(kind.as_str().to_owned()));
+    let words = std::iter::once(None).chain(words);
+    Text::new([at::bits], words, move |[b]| field.of(b))
+}
+
+fn class(_: &Facts) -> Text {
+    let words = Kind::ALL
+        .iter()
+        .map(|kind| Some(kind.class().as_str().to_owned()));
+    let words = std::iter::once(None).chain(words);
+    Text::new([at::bits], words, |[b]| bits::KIND.of(b))
+}

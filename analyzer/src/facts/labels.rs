@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Names of processes and files, and the words for the kernel's and the bundle's numbers.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use mostrace_bundle::entry::{Origin, Stage};
+use mostrace_map::class::{Kind, Provenance, Role};
+use polars::prelude::Expr;
+
+use super::Facts;
+use super::row::{Text, number};
+use super::stored::{LETTERS, bits, column as at, found_code, kind_code};
+use crate::attribute::{File, Process};
+use crate::blktrace;
+use crate::text::escape;
+
+/// The role of a regular file whose name is not known.
+const UNKNOWN_ROLE: &str = "unknown";
+
+/// A number of each process.
+fn of_process(facts: &Facts, from: &'static str, value: fn(&Process) -> Option<u32>) -> Expr {
+    let of: Arc<[Option<u64>]> = facts
+        .names
+        .processes
+        .iter()
+        .map(|process| value(process).map(u64::from))
+        .collect();
+    number([from], move |[id]| of.get(id as usize).copied().flatten())
+}
+
+/// A number of each file.
+fn of_file(facts: &Facts, from: &'static str, value: fn(&File) -> Option<u64>) -> Expr {
+    let of: Arc<[Option<u64>]> = facts.names.files.iter().map(value).collect();
+    number([from], move |[id]| of.get(id as usize).copied().flatten())
+}
+
+pub(super) fn pid(facts: &Facts, from: &'static str) -> Expr {
+    of_process(facts, from, |process| process.pid)
+}
+
+pub(super) fn tgid(facts: &Facts, from: &'static str) -> Expr {
+    of_process(facts, from, |process| process.tgid)
+}
+
+pub(super) fn uid(facts: &Facts, from: &'static str) -> Expr {
+    of_process(facts, from, |process| process.uid)
+}
+
+pub(super) fn inode(facts: &Facts, from: &'static str) -> Expr {
+    of_file(facts, from, |file| file.inode)
+}
+
+pub(super) fn generation(facts: &Facts, from: &'static str) -> Expr {
+    of_file(facts, from, |file| file.generation.map(u64::from))
+}
+
+pub(super) fn comms(facts: &Facts, from: &'static str) -> Text {
+    let comm = |process: &Process| process.comm.as_deref().map(escape);
+    Text::new([from], facts.names.processes.iter().map(comm), |[id]| id)
+}
+
+pub(super) fn paths(facts: &Facts, from: &'static str) -> Text {
+    let path = |file: &File| file.path.as_deref().map(escape);
+    Text::new([from], facts.names.files.iter().map(path), |[id]| id)
+}
+
+pub(super) fn files(facts: &Facts) -> Text {
+    Text::new(
+        [at::file],
+        facts.names.files.iter().map(file_label),
+        |[id]| id,
+    )
+}
+
+/// A file without a name is called by its inode, generation and all: the number alone may have
+/// gone from one file to the next.
+fn file_label(file: &File) -> Option<String> {
+    match (&file.path, file.inode?, file.generation) {
+        (Some(path), ..) => Some(escape(path)),
+        (None, inode, Some(generation)) => {
+            Some(format!("(inode {inode}, generation {generation})"))
+        }
+        (None, inode, None) => Some(format!("(inode {inode})")),
+    }
+}
+
+/// `comm:tgid`, the name being that of the main thread if it was seen.
+pub(super) fn processes(facts: &Facts, from: &'static str) -> Text {
+    let processes = &facts.names.processes;
+    let names = names_of_groups(processes);
+    let label = |process: &Process| {
+        let tgid = process.tgid.or(process.pid)?;
+        let name = names.get(&tgid).map_or("?".into(), |comm| escape(comm));
+        Some(format!("{name}:{tgid}"))
+    };
+    Text::new([from], processes.iter().map(label), |[id]| id)
+}
+
+/// A name for each process: the main thread's last, or else any thread's.
+fn names_of_groups(processes: &[Process]) -> HashMap<u32, &[u8]> {
+    let mut names = HashMap::new();
+    for main in [false, true] {
+        for p in processes
+            .iter()
+            .filter(|p| (p.tgid.is_none() || p.tgid == p.pid) == main)
+        {
+            if let (Some(tgid), Some(comm)) = (p.tgid.or(p.pid), p.comm.as_deref()) {
+                names.insert(tgid, comm);
+            }
+        }
+    }
+    names
+}
+
+pub(super) fn devices(facts: &Facts) -> Text {
+    let devices = facts
+        .devices
+        .iter()
+        .map(|&device| Some(device_name(device)));
+    Text::new([at::device], devices, |[code]| code)
+}
+
+/// A device number as `major:minor`.
+pub(crate) fn device_name(device: u32) -> String {
+    format!("{}:{}", device >> 20, device & 0xf_ffff)
+}
+
+/// Of regular files alone.
+pub(super) fn roles(facts: &Facts) -> Text {
+    let unknown = 1 + Role::ALL.len() as u64;
+    let words = Role::ALL.iter().map(|role| role.as_str());
+    let words = words
+        .chain([UNKNOWN_ROLE])
+        .map(|word| Some(word.to_owned()));
+    let role = |file: &File| file.role.map_or(unknown, |role| 1 + role as u64);
+    let roles: Arc<[u64]> = facts.names.files.iter().map(role).collect();
+    Text::new(
+        [at::bits, at::file],
+        std::iter::once(None).chain(words),
+        move |[word, file]| {
+            if bits::KIND.of(word) != kind_code(Kind::Regular) {
+                return 0;
+            }
+            match file {
+                0 => unknown,
+                _ => roles.get(file as usize).copied().unwrap_or(unknown),
+            }
+        },
+    )
+}
+
+/// A file knows how it was named; blocks of no file know it themselves.
+pub(super) fn provenances(facts: &Facts) -> Text {
+    let words = Provenance::ALL.iter().map(|p| Some(p.as_str().to_owned()));
+    let of_file = |file: &File| found_code(file.provenance);
+    let of_file: Arc<[u64]> = facts.names.files.iter().map(of_file).collect();
+    Text::new(
+        [at::bits, at::file],
+        std::iter::once(None).chain(words),
+        move |[word, file]| match (bits::FOUND.of(word), file) {
+            (0, _) => 0,
+            (found, 0) => found,
+            (found, file) => of_file.get(file as usize).copied().unwrap_or(found),
+        },
+    )
+}
+
+pub(super) fn stages(_: &Facts) -> Text {
+    let word = |code: u64| {
+        Some(
+            Stage(u8::try_from(code.checked_sub(1)?).ok()?)
+                .as_str()
+                .to_owned(),
+        )
+    };
+    Text::new([at::bits], (0..=bits::STAGE.max()).map(word), |[b]| {
+        bits::STAGE.of(b)
+    })
+}
+
+pub(super) fn origins(_: &Facts) -> Text {
+    let word =
+        |code: u64| Some(origin(Origin(u8::try_from(code.checked_sub(1)?).ok()?)).to_owned());
+    Text::new([at::bits], (0..=bits::ORIGIN.max()).map(word), |[b]| {
+        bits::ORIGIN.of(b)
+    })
+}
+
+/// What a bio's pages belonged to.
+fn origin(origin: Origin) -> &'static str {
+    match origin {
+        Origin::FILE => "file",
+        Origin::BDEV => "bdev",
+        Origin::DIRECT => "direct",
+        Origin::RAW => "raw",
+        Origin::JOURNAL => "journal",
+        Origin::EMPTY => "empty",
+        Origin::NODE => "node",
+        Origin::META => "meta",
+        _ => "unknown",
+    }
+}
+
+/// blkparse's letters of a code of [`bits::RWBS`].
+pub(super) fn rwbs(code: u64) -> &'static str {
+    let mut action = 0;
+    for (at, letter) in LETTERS.iter().enumerate() {
+        if code >> at & 1 != 0 {
+            action |= letter;
+        }
+    }
+    blktrace::rwbs(action, u32::from(code >> LETTERS.len() != 0))
+}

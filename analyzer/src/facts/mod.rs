@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Facts: the rows of a trace as polars frames, in batches. Every table is made of them.
+//!
+//! ```text
+//! completion and rows ─ Builder ─ batches of stored columns (memory, then temporary files)
+//!                                     │
+//! names of processes and files ───────┼─ catalogue: columns as people see them
+//!                                     │
+//! --where ────────────────────────────┴─ Facts::view: one lazy frame for each batch
+//! ```
+//!
+//! A batch holds whole requests, so that whatever is counted by request adds up over batches.
+
+mod batches;
+mod builder;
+pub mod catalogue;
+mod field;
+mod filter;
+pub(crate) mod labels;
+mod rewrites;
+pub(crate) mod row;
+mod schema;
+mod stored;
+
+use std::collections::BTreeSet;
+
+use polars::prelude::{DataFrame, Expr, IntoLazy, LazyFrame, PolarsError, PolarsResult};
+
+use crate::attribute::Names;
+use batches::Batches;
+pub use builder::Builder;
+pub use catalogue::Column;
+pub use filter::{Filter, FilterError};
+pub use rewrites::Hot;
+pub use schema::markdown;
+pub(crate) use stored::{bits, column as stored_column};
+
+/// The rows of a trace.
+#[derive(Default)]
+pub struct Facts {
+    batches: Batches,
+    names: Names,
+    devices: Vec<u32>,
+    /// A moment by the trace's clock and by the wall clock, ns.
+    clock: Option<(u64, u64)>,
+    span: Option<(u64, u64)>,
+    requests: u64,
+    rewrites: Option<builder::Locality>,
+}
+
+impl Facts {
+    /// From the first completion to the last, ns.
+    pub fn duration_ns(&self) -> u64 {
+        self.span.map_or(0, |(first, last)| last - first)
+    }
+
+    /// Completions.
+    pub fn requests(&self) -> u64 {
+        self.requests
+    }
+
+    /// What the rows refer to.
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    fn clock(&self) -> Option<(u64, u64)> {
+        self.clock
+    }
+
+    /// Which blocks were written again and again, if that was followed.
+    pub(crate) fn locality(&self) -> Option<&builder::Locality> {
+        self.rewrites.as_ref()
+    }
+
+    /// A lazy frame for each batch, of these expressions over the stored columns, and of the rows
+    /// that pass the filter.
+    pub(crate) fn view<'f>(
+        &'f self,
+        columns: Vec<Expr>,
+        part: Part,
+        filter: Option<&Filter>,
+    ) -> impl Iterator<Item = PolarsResult<LazyFrame>> + 'f {
+        let needed: Vec<Expr> = filter
+            .into_iter()
+            .flat_map(Filter::columns)
+            .map(|column| column.expr(self))
+            .collect();
+        let condition = filter.map(Filter::condition);
+        self.batches
+            .iter(stored_in(
+                columns
+                    .iter()
+                    .chain(&needed)
+                    .chain(&[polars::prelude::col(stored_column::bits)]),
+            ))
+            .map(move |batch| {
+                let all = part.of(batch?.lazy());
+                let some = match &condition {
+                    Some(condition) => all.with_columns(&needed).filter(condition.clone()),
+                    None => all,
+                };
+                Ok(some.select(&columns))
+            })
+    }
+
+    /// The columns of the catalogue that are named, a frame for each batch; at least one frame, so
+    /// that an empty trace has its header.
+    ///
+    /// # Errors
+    /// A temporary file cannot be read, or the filter does not fit its columns.
+    pub fn frames<'f>(
+        &'f self,
+        columns: &[&Column],
+        filter: Option<&Filter>,
+    ) -> impl Iterator<Item = PolarsResult<DataFrame>> + 'f {
+        let columns = columns.iter().map(|column| column.expr(self)).collect();
+        self.view(columns, Part::Any, filter)
+            .map(|view| view?.collect())
+    }
+}
+
+/// Of which requests the rows are looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// All.
+    Any,
+    /// Those that have several rows.
+    Spanning,
+}
+
+impl Part {
+    fn of(self, rows: LazyFrame) -> LazyFrame {
+        match self {
+            Part::Any => rows,
+            Part::Spanning => rows.filter(row::flag([stored_column::bits], |[b]| {
+                bits::PART.of(b) != 0
+            })),
+        }
+    }
+}
+
+/// The stored columns that expressions need.
+fn stored_in<'e>(expressions: impl Iterator<Item = &'e Expr>) -> Vec<String> {
+    let names = expressions.flatten().filter_map(|part| match part {
+        Expr::Column(name) => Some(name.to_string()),
+        _ => None,
+    });
+    let distinct: BTreeSet<String> = names.collect();
+    distinct.into_iter().collect()
+}
+
+/// What polars says, without what it adds for its own users.
+pub fn one_line(error: &PolarsError) -> String {
+    let text = error.to_string();
+    text.lines().next().unwrap_or_default().to_owned()
+}

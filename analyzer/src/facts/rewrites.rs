@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Temporal locality: which writes go to blocks that were written before in the trace.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use crate::attribute::{Op, Request, Row};
+
+/// Sectors of a block: a page, the unit that SQLite and the filesystems write in.
+const BLOCK: u64 = 8;
+/// Blocks of a chunk, which stand side by side: neighbours are written together.
+const CHUNK: u64 = 8;
+/// Chunks that are followed, 64 GiB of blocks: a trace may come from a stranger.
+const MOST_CHUNKS: usize = 1 << 21;
+/// Bytes of a write that is followed. The kernel's requests are far smaller.
+const MOST_BYTES: u32 = 1 << 28;
+
+/// For each block its last write, ns, and how many there were.
+#[derive(Clone, Copy, Default)]
+struct Chunk {
+    last_ns: [u64; CHUNK as usize],
+    writes: [u32; CHUNK as usize],
+}
+
+/// Every block that was written. Memory grows with the blocks, not with the writes.
+#[derive(Default)]
+pub(crate) struct Rewrites {
+    /// By device and number of the chunk.
+    places: HashMap<(u32, u64), u32, foldhash::fast::RandomState>,
+    chunks: Vec<Chunk>,
+    missed: u64,
+}
+
+/// A range of blocks that were written equally often and followed one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hot {
+    /// major << 20 | minor.
+    pub device: u32,
+    /// First sector, whole disk.
+    pub sector: u64,
+    /// Length in sectors.
+    pub sectors: u64,
+    /// How often each of its blocks was written.
+    pub writes: u32,
+}
+
+impl Rewrites {
+    /// Notes a row; how many of its bytes were written before, and how long ago the first of them
+    /// was, ns. A block that is written in part counts as written.
+    pub fn see(&mut self, request: &Request, row: &Row) -> (u32, Option<u64>) {
+        if request.op != Op::Write || row.bytes == 0 {
+            return (0, None);
+        }
+        if row.bytes > MOST_BYTES || self.chunks.len() >= MOST_CHUNKS {
+            self.missed += 1;
+            return (0, None);
+        }
+        let (mut rewritten, mut since) = (0, None);
+        let end = row
+            .sector
+            .saturating_add(u64::from(row.bytes).div_ceil(512));
+        let mut sector = row.sector;
+        while sector < end {
+            let next = (sector / BLOCK + 1).saturating_mul(BLOCK).min(end);
+            let block = sector / BLOCK;
+            let chunk = self.chunk(request.device, block / CHUNK);
+            let at = (block % CHUNK) as usize;
+            if chunk.writes[at] > 0 {
+                rewritten += (next - sector) * 512;
+                since = since.or(Some(request.time_ns.saturating_sub(chunk.last_ns[at])));
+            }
+            chunk.last_ns[at] = request.time_ns;
+            chunk.writes[at] = chunk.writes[at].saturating_add(1);
+            sector = next;
+        }
+        let rewritten = rewritten.min(u64::from(row.bytes));
+        (u32::try_from(rewritten).unwrap_or(row.bytes), since)
+    }
+
+    fn chunk(&mut self, device: u32, number: u64) -> &mut Chunk {
+        let place = *self.places.entry((device, number)).or_insert_with(|| {
+            self.chunks.push(Chunk::default());
+            self.chunks.len() as u32 - 1
+        });
+        &mut self.chunks[place as usize]
+    }
+
+    /// Rows that were not followed: they are too long, or too many blocks were written before.
+    pub fn missed(&self) -> u64 {
+        self.missed
+    }
+
+    /// The ranges that were written most often, at most `most` of them.
+    pub fn hottest(&self, most: usize) -> Vec<Hot> {
+        let again = |place: u32| self.chunks[place as usize].writes.iter().any(|&w| w > 1);
+        let mut places: Vec<((u32, u64), u32)> = self
+            .places
+            .iter()
+            .map(|(&key, &place)| (key, place))
+            .filter(|&(_, place)| again(place))
+            .collect();
+        places.sort_unstable();
+        let mut ranges: Vec<Hot> = Vec::new();
+        for ((device, number), place) in places {
+            let writes = &self.chunks[place as usize].writes;
+            for (at, &writes) in (0..).zip(writes).filter(|(_, writes)| **writes > 1) {
+                let sector = (number * CHUNK + at) * BLOCK;
+                let last = ranges.last_mut();
+                match last.filter(|r| {
+                    (r.device, r.writes, r.sector + r.sectors) == (device, writes, sector)
+                }) {
+                    Some(last) => last.sectors += BLOCK,
+                    None => ranges.push(Hot {
+                        device,
+                        sector,
+                        sectors: BLOCK,
+                        writes,
+                    }),
+                }
+            }
+        }
+        ranges.sort_by_key(|r| (Reverse((r.writes, r.sectors)), r.device, r.sector));
+        ranges.truncate(most);
+        ranges
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_again_is_told() {
+        let mut rewrites = Rewrites::default();
+        let mut write = |time_ns, sector, bytes| {
+            let request = Request {
+                time_ns,
+                op: Op::Write,
+                ..Request::default()
+            };
+            rewrites.see(
+                &request,
+                &Row {
+                    sector,
+                    bytes,
+                    ..Row::default()
+                },
+            )
+        };
+        assert_eq!(write(10, 0, 4096), (0, None));
+        assert_eq!(write(15, 8, 8192), (0, None));
+        assert_eq!(write(30, 0, 8192), (8192, Some(20)));
+        assert_eq!(write(40, 16, 16384), (4096, Some(25)));
+        assert_eq!(write(50, 16, 512), (512, Some(10)));
+        let hot = |sector, sectors, writes| Hot {
+            device: 0,
+            sector,
+            sectors,
+            writes,
+        };
+        assert_eq!(rewrites.hottest(9), [hot(16, 8, 3), hot(0, 16, 2)]);
+    }
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! docs/SCHEMA.md, made of the catalogue.
+
+use std::fmt::Write;
+
+use super::catalogue::{ALL, SCHEMA};
+
+/// The page.
+pub fn markdown() -> String {
+    let mut page = format!(
+        "<!-- SPDX-License-Identifier: MIT OR Apache-2.0 -->\n\
+         <!-- Made by `mostrace schema`; a test compares. -->\n\
+         # Columns of `events`\n\n\
+         Version {SCHEMA}, in the metadata of Parquet files as `mostrace.schema`. One row is a run of a completed \
+         request's sectors with one answer; the bytes of a request's rows sum to its own. Numbers are signed; empty \
+         (null) is what is not known or does not apply. Every column but `time_utc` can be summed by \
+         (`--by`), and every one asked about (`--where`, `query`).\n\n\
+         | column | type | what |\n| --- | --- | --- |\n"
+    );
+    for column in ALL {
+        let derived = if column.derived {
+            " (not printed by `events` unless asked for)"
+        } else {
+            ""
+        };
+        let (name, ty, doc) = (column.name, column.ty.name(), column.doc);
+        // Writing to a String does not fail.
+        let _ = writeln!(page, "| `{name}` | {ty} | {doc}{derived} |");
+    }
+    page
+}

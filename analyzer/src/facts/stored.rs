@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The columns that are kept of a row: numbers, and the numbers of names. What people see is made of
+//! them by the [catalogue](super::catalogue). Their names begin with `_`, which no column of the
+//! catalogue does.
+
+use polars::prelude::{Column, DataFrame, NamedFrom, PolarsResult, Series};
+
+use mostrace_map::class::{Kind, Provenance};
+
+use super::field::Field;
+use super::rewrites::Rewrites;
+use crate::attribute::{FileId, Request, Row};
+use crate::blktrace::action;
+
+/// Stands for what is not known, in columns of 64 bits.
+pub(super) const NONE: u64 = u64::MAX;
+/// The same in columns of 32 bits.
+pub(super) const NONE_32: u32 = u32::MAX;
+
+/// The fields of `_bits`. Codes of 0 stand for None, others are one more than the value's own.
+pub(crate) mod bits {
+    use super::Field;
+
+    /// [`Op`](crate::attribute::Op), as it is.
+    pub const OP: Field = Field::first(3);
+    /// [`Part`](super::Part).
+    pub const PART: Field = OP.then(2);
+    pub const KIND: Field = PART.then(6);
+    pub const STAGE: Field = KIND.then(3);
+    pub const ORIGIN: Field = STAGE.then(5);
+    pub const FOUND: Field = ORIGIN.then(3);
+    pub const HOME_KIND: Field = FOUND.then(6);
+    /// [`LETTERS`](super::LETTERS), and whether there are bytes, as blkparse's letters need them.
+    pub const RWBS: Field = HOME_KIND.then(8);
+    pub const SEQUENTIAL: Field = RWBS.then(1);
+    pub const FAILED: Field = SEQUENTIAL.then(1);
+}
+
+/// The categories that blkparse has letters for, lowest bit of [`bits::RWBS`] first; the highest
+/// is whether the request has bytes.
+pub(super) const LETTERS: [u64; 7] = [
+    action::BLK_TC_SYNC,
+    action::BLK_TC_FUA,
+    action::BLK_TC_FLUSH,
+    action::BLK_TC_META,
+    action::BLK_TC_WRITE,
+    action::BLK_TC_DISCARD,
+    action::BLK_TC_AHEAD,
+];
+
+/// Which of its request's rows a row is, so that a request is counted once.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// The only one.
+    Whole,
+    /// The first of several.
+    First,
+    /// Another one.
+    Later,
+}
+
+macro_rules! stored {
+    ($($(#[$doc:meta])* $name:ident: $type:ty,)+) => {
+        #[derive(Default)]
+        struct Columns { $($name: Vec<$type>,)+ }
+
+        /// One row, as it is stored.
+        struct Stored { $($name: $type,)+ }
+
+        /// The names of the columns.
+        pub(crate) mod column {
+            $($(#[$doc])* #[allow(non_upper_case_globals)] pub const $name: &str = concat!("_", stringify!($name));)+
+        }
+
+        impl Columns {
+            fn push(&mut self, row: Stored) {
+                $(self.$name.push(row.$name);)+
+            }
+
+            /// The rows as a frame; none are left.
+            fn take(&mut self) -> PolarsResult<DataFrame> {
+                let rows = self.request.len();
+                let columns: Vec<Column> = vec![
+                    $(Series::new(column::$name.into(), std::mem::replace(&mut self.$name, Vec::with_capacity(rows))).into(),)+
+                ];
+                DataFrame::new(rows, columns)
+            }
+        }
+    };
+}
+
+stored! {
+    /// Number of the completion.
+    request: u32,
+    /// C, ns in the trace's clock.
+    time: u64,
+    /// D, or NONE.
+    d: u64,
+    /// Q, or NONE.
+    q: u64,
+    /// When the first page was made dirty, or NONE.
+    dirty: u64,
+    sector: u64,
+    bytes: u32,
+    /// Bytes of the whole request.
+    size: u32,
+    /// See [`bits`].
+    bits: u64,
+    /// Number in [`Builder::devices`].
+    device: u32,
+    error: u32,
+    process: u32,
+    dirtier: u32,
+    file: u32,
+    offset: u64,
+    /// jbd2's transaction, or NONE_32.
+    tid: u32,
+    home_sector: u64,
+    home_file: u32,
+    /// Bytes that were written before in the trace.
+    rewritten: u32,
+    /// Since when, ns, or NONE.
+    rewrite: u64,
+}
+
+/// Collects rows.
+#[derive(Default)]
+pub(super) struct Builder {
+    columns: Columns,
+    requests: u32,
+    /// The device numbers met.
+    pub devices: Vec<u32>,
+    /// Which blocks were written when, if that is asked for.
+    pub rewrites: Option<Rewrites>,
+}
+
+impl Builder {
+    pub fn new(rewrites: Option<Rewrites>) -> Builder {
+        Builder {
+            rewrites,
+            ..Builder::default()
+        }
+    }
+
+    /// Rows that wait to be [taken](Self::take).
+    pub fn len(&self) -> usize {
+        self.columns.request.len()
+    }
+
+    /// Requests so far.
+    pub fn requests(&self) -> u32 {
+        self.requests
+    }
+
+    /// The rows as a frame; none are left.
+    pub fn take(&mut self) -> PolarsResult<DataFrame> {
+        self.columns.take()
+    }
+
+    /// Adds a request with its rows.
+    pub fn push(&mut self, request: &Request, rows: &[Row]) {
+        let device = self.device(request.device);
+        let shared = bits::OP.word(request.op as u64)
+            | bits::RWBS.word(letters(request))
+            | bits::SEQUENTIAL.word(request.sequential.into())
+            | bits::FAILED.word((request.error != 0).into());
+        for (at, row) in rows.iter().enumerate() {
+            let part = match (rows.len(), at) {
+                (1, _) => Part::Whole,
+                (_, 0) => Part::First,
+                _ => Part::Later,
+            };
+            let (rewritten, rewrite) = self
+                .rewrites
+                .as_mut()
+                .map_or((0, None), |rewrites| rewrites.see(request, row));
+            let journal = row.journal;
+            let home_kind = journal.and_then(|j| j.home_kind);
+            let packed = shared
+                | bits::PART.word(part as u64)
+                | bits::KIND.word(row.kind.map_or(0, kind_code))
+                | bits::STAGE.word(row.stage.map_or(0, |s| 1 + u64::from(s.0)))
+                | bits::ORIGIN.word(row.origin.map_or(0, |o| 1 + u64::from(o.0)))
+                | bits::FOUND.word(row.found.map_or(0, found_code))
+                | bits::HOME_KIND.word(home_kind.map_or(0, kind_code));
+            self.columns.push(Stored {
+                request: self.requests,
+                time: request.time_ns,
+                d: request.d_ns.unwrap_or(NONE),
+                q: row.q_ns.unwrap_or(NONE),
+                dirty: row.dirty_ns.unwrap_or(NONE),
+                sector: row.sector,
+                bytes: row.bytes,
+                size: request.bytes,
+                bits: packed,
+                device,
+                error: request.error.into(),
+                process: row.process.0,
+                dirtier: row.dirtier.0,
+                file: row.file.0,
+                offset: row.file_offset.unwrap_or(NONE),
+                tid: journal.and_then(|j| j.tid).unwrap_or(NONE_32),
+                home_sector: journal.and_then(|j| j.home_sector).unwrap_or(NONE),
+                home_file: journal.map_or(FileId::NONE, |j| j.home_file).0,
+                rewritten,
+                rewrite: rewrite.unwrap_or(NONE),
+            });
+        }
+        self.requests = self.requests.saturating_add(1);
+    }
+
+    /// A trace has few devices.
+    fn device(&mut self, device: u32) -> u32 {
+        let at = self.devices.iter().position(|&d| d == device);
+        let at = at.unwrap_or_else(|| {
+            self.devices.push(device);
+            self.devices.len() - 1
+        });
+        at as u32
+    }
+}
+
+/// The code of a kind in [`bits::KIND`].
+pub(super) const fn kind_code(kind: Kind) -> u64 {
+    1 + kind as u64
+}
+
+/// The code of a provenance in [`bits::FOUND`].
+pub(super) const fn found_code(found: Provenance) -> u64 {
+    1 + found as u64
+}
+
+fn letters(request: &Request) -> u64 {
+    let mut code = u64::from(request.bytes != 0) << LETTERS.len();
+    for (at, letter) in LETTERS.iter().enumerate() {
+        code |= u64::from(request.action & letter != 0) << at;
+    }
+    code
+}

@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Sums over rows, in groups.
+
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+
+use polars::prelude::{
+    BooleanChunked, Column as Values, DataFrame, DataType, Expr, IntoLazy, LazyFrame,
+    NewChunkedArray, UnionArgs, col, concat, len,
+};
+
+use super::totals::{FIELDS, Sort, Totals};
+use super::{Result, Table, numbers, texts};
+use crate::attribute::Op;
+use crate::facts::catalogue::Key;
+use crate::facts::row::{Words, code, flag};
+use crate::facts::{Column, Facts, Filter, Part, bits, stored_column};
+
+/// A group's name in one column.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Label {
+    /// A number.
+    Id(u64),
+    /// A word.
+    Text(String),
+    /// Not known, or does not apply.
+    Empty,
+    /// So many groups that are not shown one by one.
+    Rest(usize),
+}
+
+impl Label {
+    /// As text; None for an empty cell.
+    pub fn text(&self) -> Option<String> {
+        match self {
+            Label::Id(id) => Some(id.to_string()),
+            Label::Text(text) => Some(text.clone()),
+            Label::Empty => None,
+            Label::Rest(groups) => Some(format!("({groups} others)")),
+        }
+    }
+}
+
+/// Rows summed by one or more columns, the group with the most bytes first.
+#[derive(Clone, Debug, Default)]
+pub struct Groups {
+    by: Vec<&'static str>,
+    /// A label for each of `by`, and the sums.
+    pub groups: Vec<(Vec<Label>, Totals)>,
+    /// The sums of all rows.
+    pub total: Totals,
+}
+
+/// What rows are summed by.
+#[derive(Clone)]
+pub struct Grouping {
+    /// The columns.
+    pub by: Vec<&'static Column>,
+    /// All but so many groups become one, labelled as the rest.
+    pub top: Option<usize>,
+}
+
+impl Groups {
+    /// Sums the rows that pass the filter.
+    ///
+    /// # Errors
+    /// A temporary file cannot be read, or the filter does not fit its columns.
+    pub fn new(facts: &Facts, grouping: Grouping, filter: Option<&Filter>) -> Result<Groups> {
+        let mut all = Groups::several(facts, &[grouping], filter)?;
+        Ok(all.pop().unwrap_or_default())
+    }
+
+    /// Sums the rows in several ways in one pass.
+    ///
+    /// # Errors
+    /// As [`Groups::new`].
+    pub fn several(
+        facts: &Facts,
+        groupings: &[Grouping],
+        filter: Option<&Filter>,
+    ) -> Result<Vec<Groups>> {
+        let keys = Keys::new(facts, groupings.iter().flat_map(|g| g.by.iter().copied()));
+        let mut sums: Vec<Sums> = groupings.iter().map(|g| Sums::new(names(&g.by))).collect();
+        let mut total = Sums::new(Vec::new());
+        for view in facts.view(keys.columns(), Part::Any, filter) {
+            let batch = view?.collect()?.lazy();
+            let whole = batch.clone().filter(col(WHOLE));
+            // Requests of one row add up whatever they are grouped by.
+            let whole = counted(whole, &keys.all()).collect()?;
+            let spanning = batch.filter(col(WHOLE).not()).collect()?;
+            for sums in sums.iter_mut().chain([&mut total]) {
+                sums.add(&whole, &spanning)?;
+            }
+        }
+        let total = total.finish()?.total();
+        sums.into_iter()
+            .zip(groupings)
+            .map(|(sums, grouping)| {
+                let mut groups = sums.finish()?.labelled(facts, &keys, grouping, filter)?;
+                groups.total = total;
+                Ok(groups)
+            })
+            .collect()
+    }
+
+    /// As a table, its last row the total.
+    ///
+    /// # Errors
+    /// Never, as two columns of one name are not asked for.
+    pub fn table(&self) -> Result<Table> {
+        let mut columns = self.labels();
+        for (name, field) in FIELDS {
+            columns.push(numbers(name, self.sums().map(|t| Some(field(t)))));
+        }
+        Table::with_total(columns)
+    }
+
+    /// The columns that name the groups, the first of them saying `total` in the end.
+    pub(super) fn labels(&self) -> Vec<Values> {
+        let column = |(at, name): (usize, &&'static str)| {
+            let total = (at == 0).then(|| "total".to_owned());
+            let labels = self.groups.iter().map(|(labels, _)| labels[at].text());
+            texts(name, labels.chain([total]))
+        };
+        self.by.iter().enumerate().map(column).collect()
+    }
+
+    /// The sums of the groups, then the total.
+    pub fn sums(&self) -> impl Iterator<Item = &Totals> {
+        self.groups
+            .iter()
+            .map(|(_, totals)| totals)
+            .chain([&self.total])
+    }
+}
+
+pub(super) const WHOLE: &str = "_whole";
+const SORT: &str = "_sort";
+pub(super) const REQUEST: &str = stored_column::request;
+const BYTES: &str = stored_column::bytes;
+const COUNT: &str = "_count";
+
+/// The codes or numbers of a group, one for each column; NOTHING for null.
+type Codes = Vec<u64>;
+const NOTHING: u64 = u64::MAX;
+
+fn names(by: &[&Column]) -> Vec<String> {
+    by.iter().map(|column| column.name.to_owned()).collect()
+}
+
+/// What rows are grouped by, and how the groups are called.
+pub(super) struct Keys {
+    keys: Vec<(&'static str, Key)>,
+}
+
+impl Keys {
+    pub fn new(facts: &Facts, columns: impl Iterator<Item = &'static Column>) -> Keys {
+        let mut keys: Vec<(&'static str, Key)> = Vec::new();
+        for column in columns {
+            if !keys.iter().any(|(name, _)| *name == column.name) {
+                keys.extend(column.key(facts).map(|key| (column.name, key)));
+            }
+        }
+        Keys { keys }
+    }
+
+    /// All keys, and what is summed.
+    pub fn columns(&self) -> Vec<Expr> {
+        let keys = self.keys.iter().map(|(name, key)| {
+            let expr = match key {
+                Key::Text(text) => text.code.clone(),
+                Key::Number(expr) => expr.clone(),
+            };
+            expr.alias(*name)
+        });
+        let sums = [
+            code([stored_column::bits], |[b]| sort_code(b)).alias(SORT),
+            flag([stored_column::bits], |[b]| bits::PART.of(b) == 0).alias(WHOLE),
+            col(REQUEST),
+            col(BYTES).cast(DataType::UInt64),
+        ];
+        keys.chain(sums).collect()
+    }
+
+    pub fn all(&self) -> Vec<String> {
+        self.keys
+            .iter()
+            .map(|(name, _)| (*name).to_owned())
+            .collect()
+    }
+
+    /// The words of each column of a set; None for numbers.
+    pub fn of(&self, set: &[&Column]) -> Vec<Option<Words>> {
+        let words = |column: &&Column| {
+            let key = self.keys.iter().find(|(name, _)| *name == column.name);
+            match key {
+                Some((_, Key::Text(text))) => Some(text.words.clone()),
+                _ => None,
+            }
+        };
+        set.iter().map(words).collect()
+    }
+}
+
+/// [`Sort`] as a number: the operation, and three flags above it.
+fn sort_code(word: u64) -> u32 {
+    let letters = bits::RWBS.of(word);
+    let (sync, fua) = (letters & 1, letters >> 1 & 1);
+    let flags = sync | fua << 1 | bits::FAILED.of(word) << 2;
+    (bits::OP.of(word) | flags << 3) as u32
+}
+
+fn sort_of(code: u32) -> Sort {
+    let flag = |at: u32| code >> at & 1 != 0;
+    Sort {
+        op: Op::ALL
+            .get((code & 7) as usize)
+            .copied()
+            .unwrap_or_default(),
+        sync: flag(3),
+        fua: flag(4),
+        failed: flag(5),
+    }
+}
+
+pub(super) fn columns(names: &[String], more: &[&str]) -> Vec<Expr> {
+    let names = names.iter().map(String::as_str);
+    names.chain(more.iter().copied()).map(col).collect()
+}
+
+/// Requests and bytes by keys and sort, of rows of which each is a request.
+fn counted(rows: LazyFrame, keys: &[String]) -> LazyFrame {
+    rows.group_by(columns(keys, &[SORT]))
+        .agg([len().cast(DataType::UInt64).alias(COUNT), col(BYTES).sum()])
+}
+
+/// Sums by one set of columns, over batches.
+struct Sums {
+    keys: Vec<String>,
+    /// Of requests of one row, and of the others.
+    parts: [Vec<DataFrame>; 2],
+}
+
+/// Partial sums that are kept before they are added up.
+const PARTIAL: usize = 16;
+
+impl Sums {
+    fn new(keys: Vec<String>) -> Sums {
+        Sums {
+            keys,
+            parts: Default::default(),
+        }
+    }
+
+    /// Adds a batch: requests of one row, which are counted, and the rows of the others.
+    fn add(&mut self, whole: &DataFrame, spanning: &DataFrame) -> Result<()> {
+        self.push(0, whole.clone().lazy())?;
+        if spanning.height() == 0 {
+            return Ok(());
+        }
+        let once = spanning
+            .clone()
+            .lazy()
+            .group_by(columns(&self.keys, &[REQUEST]))
+            .agg([col(SORT).first(), col(BYTES).sum()]);
+        self.push(1, counted(once, &self.keys))
+    }
+
+    fn push(&mut self, part: usize, counts: LazyFrame) -> Result<()> {
+        let added = self.added(counts)?;
+        self.parts[part].push(added);
+        if self.parts[part].len() >= PARTIAL {
+            self.parts[part] = vec![self.whole(part)?];
+        }
+        Ok(())
+    }
+
+    fn added(&self, counts: LazyFrame) -> Result<DataFrame> {
+        counts
+            .group_by(columns(&self.keys, &[SORT]))
+            .agg([col(COUNT).sum(), col(BYTES).sum()])
+            .collect()
+    }
+
+    /// All that was added, each group once.
+    fn whole(&self, part: usize) -> Result<DataFrame> {
+        let frames = self.parts[part].iter();
+        let parts: Vec<LazyFrame> = frames.map(|sums| sums.clone().lazy()).collect();
+        self.added(concat(parts, UnionArgs::default())?)
+    }
+
+    fn finish(self) -> Result<Sorted> {
+        let mut sums: HashMap<Codes, [Totals; 2], foldhash::fast::RandomState> = HashMap::default();
+        for part in [0, 1] {
+            if self.parts[part].is_empty() {
+                continue;
+            }
+            let frame = self.whole(part)?;
+            let keys: Vec<Codes> = self
+                .keys
+                .iter()
+                .map(|name| codes(frame.column(name)?))
+                .collect::<Result<_>>()?;
+            let sorts = frame.column(SORT)?.u32()?;
+            let (counts, bytes) = (frame.column(COUNT)?.u64()?, frame.column(BYTES)?.u64()?);
+            for row in 0..frame.height() {
+                let key = keys.iter().map(|codes| codes[row]).collect();
+                let (count, bytes) = (counts.get(row).unwrap_or(0), bytes.get(row).unwrap_or(0));
+                let sort = sort_of(sorts.get(row).unwrap_or(0));
+                sums.entry(key).or_default()[part].count(sort, count, bytes);
+            }
+        }
+        Ok(Sorted {
+            groups: sums.into_iter().collect(),
+        })
+    }
+}
+
+/// The sums of each group: of requests that have one row, and of those that have several.
+struct Sorted {
+    groups: Vec<(Codes, [Totals; 2])>,
+}
+
+impl Sorted {
+    fn total(&self) -> Totals {
+        let parts = self.groups.iter().flat_map(|(_, parts)| parts);
+        parts
+            .copied()
+            .fold(Totals::default(), |sum, part| sum + part)
+    }
+
+    /// The first groups under their names, and the others as one.
+    fn labelled(
+        mut self,
+        facts: &Facts,
+        keys: &Keys,
+        grouping: &Grouping,
+        filter: Option<&Filter>,
+    ) -> Result<Groups> {
+        let words = keys.of(&grouping.by);
+        let rank = |(_, [whole, spanning]): &(Codes, [Totals; 2])| {
+            let sum = *whole + *spanning;
+            Reverse((sum.bytes(), sum.requests))
+        };
+        let order = |a: &(Codes, [Totals; 2]), b: &(Codes, [Totals; 2])| {
+            rank(a)
+                .cmp(&rank(b))
+                .then_with(|| named(&a.0, &words).cmp(named(&b.0, &words)))
+        };
+        let top = grouping.top.unwrap_or(usize::MAX).min(self.groups.len());
+        if top < self.groups.len() {
+            self.groups.select_nth_unstable_by(top, order);
+        }
+        let others = self.groups.split_off(top);
+        self.groups.sort_by(order);
+        let label = |(codes, [whole, spanning]): &(Codes, [Totals; 2])| {
+            let labels = named(codes, &words).map(Name::label).collect();
+            (labels, *whole + *spanning)
+        };
+        let mut groups: Vec<(Vec<Label>, Totals)> = self.groups.iter().map(label).collect();
+        if !others.is_empty() {
+            let whole = others.iter().map(|(_, [whole, _])| *whole);
+            let whole = whole.fold(Totals::default(), |sum, part| sum + part);
+            let rest = vec![Label::Rest(others.len()); grouping.by.len()];
+            groups.push((rest, whole + self.spanning_rest(facts, grouping, filter)?));
+        }
+        Ok(Groups {
+            by: grouping.by.iter().map(|column| column.name).collect(),
+            groups,
+            total: Totals::default(),
+        })
+    }
+
+    /// The requests of several rows in the groups that are not shown. They are counted anew: one with
+    /// rows in two of these groups is one request.
+    fn spanning_rest(
+        &self,
+        facts: &Facts,
+        grouping: &Grouping,
+        filter: Option<&Filter>,
+    ) -> Result<Totals> {
+        let keys = Keys::new(facts, grouping.by.iter().copied());
+        let shown: HashSet<Codes> = self.groups.iter().map(|(codes, _)| codes.clone()).collect();
+        let mut sums = Sums::new(Vec::new());
+        for view in facts.view(keys.columns(), Part::Spanning, filter) {
+            let rows = view?.collect()?;
+            let of_row: Vec<Codes> = keys
+                .all()
+                .iter()
+                .map(|name| codes(rows.column(name)?))
+                .collect::<Result<_>>()?;
+            let is_hidden = |row: usize| {
+                let key: Codes = of_row.iter().map(|codes| codes[row]).collect();
+                !shown.contains(&key)
+            };
+            let hidden =
+                BooleanChunked::from_iter_values("".into(), (0..rows.height()).map(is_hidden));
+            let hidden = rows.filter(&hidden)?;
+            if hidden.height() > 0 {
+                let once = hidden
+                    .lazy()
+                    .group_by([col(REQUEST)])
+                    .agg([col(SORT).first(), col(BYTES).sum()]);
+                sums.push(1, counted(once, &[]))?;
+            }
+        }
+        Ok(sums.finish()?.total())
+    }
+}
+
+/// A group's name in one column, without a copy of its text.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Name<'w> {
+    Id(u64),
+    Text(&'w str),
+    Empty,
+}
+
+impl Name<'_> {
+    fn label(self) -> Label {
+        match self {
+            Name::Id(id) => Label::Id(id),
+            Name::Text(text) => Label::Text(text.to_owned()),
+            Name::Empty => Label::Empty,
+        }
+    }
+}
+
+fn named<'w>(codes: &[u64], words: &'w [Option<Words>]) -> impl Iterator<Item = Name<'w>> {
+    let name = |(&code, words): (&u64, &'w Option<Words>)| match words {
+        Some(words) => match words.get(code as usize).and_then(Option::as_deref) {
+            Some(word) => Name::Text(word),
+            None => Name::Empty,
+        },
+        None if code == NOTHING => Name::Empty,
+        None => Name::Id(code),
+    };
+    codes.iter().zip(words).map(name)
+}
+
+/// The keys of a column.
+fn codes(keys: &Values) -> Result<Codes> {
+    Ok(match keys.dtype() {
+        DataType::UInt32 => keys
+            .u32()?
+            .iter()
+            .map(|code| code.map_or(NOTHING, u64::from))
+            .collect(),
+        _ => {
+            let id = |id: Option<i64>| id.and_then(|id| u64::try_from(id).ok());
+            keys.i64()?
+                .iter()
+                .map(|key| id(key).unwrap_or(NOTHING))
+                .collect()
+        }
+    })
+}
+
+/// The labels of a column's keys.
+pub(super) fn labels(keys: &Values, words: Option<&Words>) -> Result<Vec<Label>> {
+    let words = [words.cloned()];
+    let label = |code: &u64| {
+        named(&[*code], &words)
+            .next()
+            .map_or(Label::Empty, Name::label)
+    };
+    Ok(codes(keys)?.iter().map(label).collect())
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The `action` word of a record: what happened in the low 16 bits, categories above.
+//! Source: `<linux/blktrace_api.h>`; v8 has the same layout in 64 bits.
+
+/// Read.
+pub const BLK_TC_READ: u64 = 1 << 16;
+/// Write (also set for discards).
+pub const BLK_TC_WRITE: u64 = 1 << 17;
+/// Flush: a cache flush, or a write that asks for one before it (`REQ_PREFLUSH`).
+pub const BLK_TC_FLUSH: u64 = 1 << 18;
+/// Synchronous.
+pub const BLK_TC_SYNC: u64 = 1 << 19;
+/// Passthrough request.
+pub const BLK_TC_PC: u64 = 1 << 25;
+/// Not a block event but a note: process name, wall clock, message.
+pub const BLK_TC_NOTIFY: u64 = 1 << 26;
+/// Readahead.
+pub const BLK_TC_AHEAD: u64 = 1 << 27;
+/// Metadata (`REQ_META`).
+pub const BLK_TC_META: u64 = 1 << 28;
+/// Discard or secure erase.
+pub const BLK_TC_DISCARD: u64 = 1 << 29;
+/// Forced unit access.
+pub const BLK_TC_FUA: u64 = 1 << 31;
+
+/// Zone management, from BLK_TC_ZONE_RESET to BLK_TC_ZONE_CLOSE; v8 only.
+pub const BLK_TC_ZONE_MANAGEMENT: u64 = 0b11_1110 << 32;
+/// Write zeroes; v8 only.
+pub const BLK_TC_WRITE_ZEROES: u64 = 1 << 38;
+
+/// Flag in the low 16 bits: the pdu begins with a cgroup id.
+pub const BLK_TA_CGROUP: u64 = 1 << 8;
+
+/// Low bits of a block event (`__BLK_TA_*`), without [`BLK_TA_CGROUP`].
+pub mod ta {
+    #![allow(missing_docs)] // the kernel's names
+    pub const QUEUE: u64 = 1;
+    pub const BACKMERGE: u64 = 2;
+    pub const FRONTMERGE: u64 = 3;
+    pub const GETRQ: u64 = 4;
+    pub const SLEEPRQ: u64 = 5;
+    pub const REQUEUE: u64 = 6;
+    pub const ISSUE: u64 = 7;
+    pub const COMPLETE: u64 = 8;
+    pub const PLUG: u64 = 9;
+    pub const UNPLUG_IO: u64 = 10;
+    pub const UNPLUG_TIMER: u64 = 11;
+    pub const INSERT: u64 = 12;
+    pub const SPLIT: u64 = 13;
+    pub const BOUNCE: u64 = 14;
+    pub const REMAP: u64 = 15;
+    pub const ABORT: u64 = 16;
+    pub const DRV_DATA: u64 = 17;
+}
+
+/// Low bits of a note (`__BLK_TN_*`), without [`BLK_TA_CGROUP`].
+pub mod tn {
+    #![allow(missing_docs)] // the kernel's names
+    pub const PROCESS: u64 = 0;
+    pub const TIMESTAMP: u64 = 1;
+    pub const MESSAGE: u64 = 2;
+}
+
+/// The low bits alone: a `ta` or, for a note, a `tn`.
+#[inline]
+#[must_use]
+pub fn act(action: u64) -> u64 {
+    action & 0xffff & !BLK_TA_CGROUP
+}
+
+/// Whether the record is a note.
+#[inline]
+#[must_use]
+pub fn is_note(action: u64) -> bool {
+    action & BLK_TC_NOTIFY != 0
+}
+
+/// blkparse's letter of an action (its `%a`), `m` for a message; None for what it has no letter
+/// for, process names and timestamps among them.
+#[must_use]
+pub fn letter(action: u64) -> Option<&'static str> {
+    if is_note(action) {
+        return (act(action) == tn::MESSAGE).then_some("m");
+    }
+    Some(match act(action) {
+        ta::QUEUE => "Q",
+        ta::BACKMERGE => "M",
+        ta::FRONTMERGE => "F",
+        ta::GETRQ => "G",
+        ta::SLEEPRQ => "S",
+        ta::REQUEUE => "R",
+        ta::ISSUE => "D",
+        ta::COMPLETE => "C",
+        ta::PLUG => "P",
+        ta::UNPLUG_IO => "U",
+        ta::UNPLUG_TIMER => "UT",
+        ta::INSERT => "I",
+        ta::SPLIT => "X",
+        ta::BOUNCE => "B",
+        ta::REMAP => "A",
+        _ => return None,
+    })
+}

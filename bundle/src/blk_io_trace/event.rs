@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One record, whatever its version and byte order.
+
+use super::action;
+
+/// One record of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Event<'a> {
+    /// Nanoseconds of the trace's clock.
+    pub time_ns: u64,
+    /// First sector, whole disk.
+    pub sector: u64,
+    /// What happened and its categories (see [`action`]); v7's 32 bits are widened.
+    pub action: u64,
+    /// The cgroup id ahead of the pdu; 0 where the record has none.
+    pub cgroup: u64,
+    /// Length in bytes.
+    pub bytes: u32,
+    /// The running thread; the submitter on Q, meaningless on C.
+    pub pid: u32,
+    /// major << 20 | minor.
+    pub device: u32,
+    /// The CPU the record names.
+    pub cpu: u32,
+    /// The CPU's event counter (0 from ftrace).
+    pub sequence: u32,
+    /// errno of a completion, 0 for success.
+    pub error: u16,
+    /// Byte order of the record, and so of the numbers in a timestamp's payload. (Those of remaps
+    /// and splits are big-endian always.)
+    pub big_endian: bool,
+    /// The payload behind the record, without the cgroup id: a process name, a message, a remap …
+    pub pdu: &'a [u8],
+}
+
+/// Where a remapped bio came from: the payload of an `A` event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Remap {
+    /// Device it was remapped from, major << 20 | minor.
+    pub device_from: u32,
+    /// Device it was remapped to.
+    pub device_to: u32,
+    /// Its first sector there.
+    pub sector_from: u64,
+}
+
+impl Event<'_> {
+    /// The low bits of the action: [`action::ta`], or [`action::tn`] for a note.
+    #[inline]
+    #[must_use]
+    pub fn act(&self) -> u64 {
+        action::act(self.action)
+    }
+
+    /// Whether this is a note, not a block event.
+    #[inline]
+    #[must_use]
+    pub fn is_note(&self) -> bool {
+        action::is_note(self.action)
+    }
+
+    /// The payload of an `A` event.
+    #[must_use]
+    pub fn remap(&self) -> Option<Remap> {
+        if self.is_note() || self.act() != action::ta::REMAP {
+            return None;
+        }
+        Some(Remap {
+            device_from: u32::from_be_bytes(self.pdu_at(0)?),
+            device_to: u32::from_be_bytes(self.pdu_at(4)?),
+            sector_from: u64::from_be_bytes(self.pdu_at(8)?),
+        })
+    }
+
+    /// The sector at which an `X` event cuts its bio.
+    #[must_use]
+    pub fn split_at(&self) -> Option<u64> {
+        if self.is_note() || self.act() != action::ta::SPLIT {
+            return None;
+        }
+        Some(u64::from_be_bytes(self.pdu_at(0)?))
+    }
+
+    /// Seconds since 1970 and nanoseconds, of a TIMESTAMP note.
+    #[must_use]
+    pub fn timestamp(&self) -> Option<[u32; 2]> {
+        if !self.is_note() || self.act() != action::tn::TIMESTAMP {
+            return None;
+        }
+        let word = match self.big_endian {
+            false => u32::from_le_bytes,
+            true => u32::from_be_bytes,
+        };
+        Some([word(self.pdu_at(0)?), word(self.pdu_at(4)?)])
+    }
+
+    fn pdu_at<const N: usize>(&self, at: usize) -> Option<[u8; N]> {
+        self.pdu.get(at..)?.first_chunk().copied()
+    }
+}
