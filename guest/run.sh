@@ -23,7 +23,7 @@ set=${scripts#"$(dirname "$here")/"}
 silence=${GUEST_SILENCE:-600}
 # The guest itself is ended when it did not end a silent test; a kernel that boots says something all the time.
 guest_silence=$((silence * 3 / 2))
-boot_silence=120
+boot_silence=300
 jobs=${GUEST_JOBS:-$(nproc)}
 PATH=$PATH:/usr/sbin:/sbin
 
