@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a sector belongs to: the map of a filesystem, and the walkers that build it.
-#![forbid(unsafe_code)]
 
 pub mod class;
 pub mod fs;
