@@ -98,6 +98,8 @@ lint: setup-test
 	@$(STEP) "clippy without features" $(CLIPPY) --no-default-features -- -D warnings
 	@$(STEP) "clippy, record alone" $(CLIPPY) --no-default-features --features mostrace/record -- -D warnings
 	@$(STEP) "clippy, analyze alone" $(CLIPPY) --no-default-features --features mostrace/analyze -- -D warnings
+	@# In a file with a main of its own, cargo passes over them without a word.
+	@! grep -n '#\[test\]' $$(grep -l '^fn main()' */tests/*.rs) || { echo "lint: these tests do not run" >&2; exit 1; }
 	@$(STEP) "series" kernel-patches/series/generate.sh --check
 
 bench: setup-test
