@@ -251,3 +251,53 @@ pub(crate) fn read_line(path: impl AsRef<Path>) -> Result<String> {
 pub(crate) fn write_line(path: impl AsRef<Path>, text: &str) -> Result<()> {
     std::fs::write(&path, text).at(&path)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_source_says_why_of_each() {
+        let error = Error::NoEvents {
+            refused: vec![
+                Refused {
+                    source: Choice::Ftrace,
+                    why: Error::NoBlkTracer,
+                },
+                Refused {
+                    source: Choice::Bpf,
+                    why: Error::ProbesRefused(Arc::new(Error::NoBtf)),
+                },
+            ],
+        };
+        assert_eq!(
+            error.to_string(),
+            "no source of block events: \
+             source ftrace not taken: ftrace has no blk tracer (CONFIG_BLK_DEV_IO_TRACE); \
+             source bpf not taken: this kernel has no BTF (/sys/kernel/btf/vmlinux is missing): \
+             BPF entries need 5.8 or later with CONFIG_DEBUG_INFO_BTF"
+        );
+        let error = Error::NoEntries {
+            bpf: Box::new(Error::bpf("x")),
+            kernel: Box::new(Error::NoBlkTracer),
+        };
+        assert_eq!(
+            error.to_string(),
+            "no source of entries: BPF probes: x; \
+             ftrace has no blk tracer (CONFIG_BLK_DEV_IO_TRACE); --entries none does without"
+        );
+    }
+
+    #[test]
+    fn a_missing_tool_says_where_it_is_to_be_had() {
+        let error = Error::ToolMissing {
+            tool: "e2image",
+            package: "e2fsprogs",
+            option: "--no-snapshot",
+        };
+        assert_eq!(
+            error.to_string(),
+            "e2image: command not found: install e2fsprogs, or give --no-snapshot"
+        );
+    }
+}

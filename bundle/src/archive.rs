@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A bundle on the move: the same files as one `.tar.zst`.
+//! A bundle as one file: the same files in a `.tar.zst`.
 //!
-//! An archive may come from a stranger, so unpacking writes regular files of known
+//! An archive may come from anybody, so unpacking writes regular files of known
 //! names into a folder of its own, and no more than a bound. One that was cut (a download that
 //! broke off) is unpacked up to the cut.
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #![doc = include_str!("../FORMAT.md")]
 #![forbid(unsafe_code)]
-// Bundles come from strangers: no byte of one may make a reader panic.
+// A bundle may come from anybody: no byte of one may make a reader panic.
 #![cfg_attr(
     not(test),
     deny(

@@ -112,7 +112,10 @@ pub(crate) fn find(dir: &Path, manifest: &Manifest, cut: Option<&Cut>) -> Vec<Sh
 }
 
 fn by_sizes<'a>(dir: &'a Path, manifest: &'a Manifest) -> impl Iterator<Item = Shortfall> + 'a {
-    manifest.files.iter().filter_map(|(name, &of)| {
+    // A manifest may come from anybody too: no other file is looked at.
+    let files = manifest.files.iter();
+    let files = files.filter(|(name, _)| layout::is_known(name));
+    files.filter_map(|(name, &of)| {
         let name = name.clone();
         match size(dir, &name) {
             None => Some(Shortfall::Missing { name }),

@@ -100,6 +100,43 @@ fn counted_records_are_missed_in_older_bundles() {
     );
 }
 
+/// Captures of before the manifest listed files, by every source of events.
+#[test]
+fn samples_are_whole_and_half_of_their_events_is_missed() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sample-traces");
+    let mut samples = 0;
+    for sample in fs::read_dir(folder).unwrap() {
+        let path = sample.unwrap().path();
+        if !path.to_str().unwrap().ends_with(".most.tar.zst") {
+            continue;
+        }
+        assert_eq!(said(&path), [""; 0], "{}", path.display());
+        let unpacked = archive::unpack(&path).unwrap();
+        fs::remove_file(unpacked.dir.path().join("trace.blktrace.0")).unwrap();
+        let said = said(unpacked.dir.path());
+        assert_eq!(said.len(), 1, "{said:?}");
+        let says = ["at most ", "; there is no trace.blktrace.0"];
+        assert!(
+            said[0].starts_with(says[0]) && said[0].ends_with(says[1]),
+            "{said:?}"
+        );
+        samples += 1;
+    }
+    assert!(samples >= 7, "{samples}");
+}
+
+#[test]
+fn no_other_file_is_looked_at() {
+    let tmp = tempfile::tempdir().unwrap();
+    let folder = common::bundle(tmp.path());
+    let mut manifest = Bundle::open(&folder).unwrap().manifest().clone();
+    manifest.files.insert("../secret".into(), 1);
+    manifest.files.insert("\u{1b}[2J".into(), 1);
+    let text = serde_json::to_vec(&manifest).unwrap();
+    fs::write(folder.join(layout::MANIFEST), text).unwrap();
+    assert_eq!(said(&folder), [""; 0]);
+}
+
 #[test]
 fn no_io_is_no_shortfall() {
     for empty in [true, false] {

@@ -24,6 +24,7 @@ fn main() -> ExitCode {
         a_start_beyond_all_sectors_is_an_error needs images::TOOLS,
         an_image_cut_short_gives_what_is_left needs images::TOOLS,
         a_damaged_inode_costs_its_own_blocks_only needs images::TOOLS,
+        an_inode_with_a_wrong_checksum_is_not_believed needs images::TOOLS,
         indirect_blocks_that_refer_to_themselves_come_to_an_end needs images::TOOLS,
         directories_that_hold_each_other_come_to_an_end needs images::TOOLS,
         flipped_bytes_with_checksums needs images::TOOLS,
@@ -179,6 +180,23 @@ fn a_damaged_inode_costs_its_own_blocks_only() {
         let unmapped = sectors(&after, |extent| extent.kind == Kind::Unmapped) - 2;
         assert!(unmapped > 0 && unmapped <= lost, "{unmapped} of {lost}");
     }
+}
+
+fn an_inode_with_a_wrong_checksum_is_not_believed() {
+    let dir = scratch();
+    let image = sound(dir.path(), "-t ext4 -b 1024");
+    let inode = oracles::inode_of(&image, "/plain/file_5");
+    let before = ext4::build(&image, 0).expect("map");
+    let owned = |extent: &Extent| extent.inode == inode && extent.kind == Kind::Regular;
+    assert_ne!(sectors(&before, owned), 0);
+    // Its first extent, which the inode lists itself, begins elsewhere.
+    let at = byte_of_inode(&image, inode) + 0x28 + 12 + 8;
+    images::patch(&image, at, &[0x77, 0x07]);
+    let after = ext4::build(&image, 0).expect("map");
+    assert_eq!(sectors(&after, owned), 0);
+    let notice = format!("inode {inode}: debugfs: ");
+    let notices = after.notices();
+    assert!(!notices.is_empty() && notices.iter().all(|line| line.starts_with(&notice)));
 }
 
 fn indirect_blocks_that_refer_to_themselves_come_to_an_end() {

@@ -161,7 +161,7 @@ impl Analyze {
         for notice in &summary.notices {
             line(&format!("{:<11} {notice}", "note"));
         }
-        for section in summary.sections.iter().filter(|s| !s.table.is_empty()) {
+        for section in summary.sections.iter().filter(|s| s.table.says_something()) {
             line(&format!("\n{}", section.title));
             if let Some(note) = section.note {
                 line(&format!("({note})"));

@@ -47,6 +47,11 @@ impl Builder {
         }
     }
 
+    /// Completions so far.
+    pub fn requests(&self) -> u64 {
+        self.rows.requests().into()
+    }
+
     /// Adds a completion.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 //! The one list of columns: what `events` prints, what `--by`, `--where` and `query` know, and what
 //! docs/SCHEMA.md describes.
 
-use polars::prelude::{DataType, Expr, TimeUnit, TimeZone};
+use polars::prelude::{DataType, Expr, TimeUnit};
 
 use super::Facts;
 use super::labels;
@@ -218,10 +218,7 @@ fn utc(facts: &Facts) -> Expr {
         let (mono_ns, unix_ns) = start?;
         Some(unix_ns.checked_add(time_ns)?.checked_sub(mono_ns)? / 1000)
     })
-    .cast(DataType::Datetime(
-        TimeUnit::Microseconds,
-        TimeZone::opt_try_new(Some("UTC")).ok().flatten(),
-    ))
+    .cast(DataType::Datetime(TimeUnit::Microseconds, None))
 }
 
 fn rwbs(_: &Facts) -> Text {

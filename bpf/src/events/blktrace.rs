@@ -53,7 +53,7 @@ impl Blktrace {
             .spawn()
             .map_err(|e| failed(e.to_string()))?;
         let guard = Guard::arm(&[Undo::Interrupt(child.id())])?;
-        if let Err(e) = wait_until_set_up(&mut child, device) {
+        if let Err(e) = wait_until_set_up(&mut child, device, dir) {
             remove_files(dir);
             return Err(e);
         }
@@ -99,7 +99,7 @@ impl EventSource for Blktrace {
         interrupt(&self.child);
         let mut summary = String::new();
         if let Some(mut out) = self.child.stdout.take() {
-            // The summary is a courtesy; its absence is no error.
+            // Without the summary only the number of drops is not known: no error.
             let _ = out.read_to_string(&mut summary);
         }
         let status = self.child.wait().map_err(|e| failed(e.to_string()))?;
@@ -151,19 +151,16 @@ pub(crate) fn mount_debugfs() -> Result<()> {
     }
 }
 
-/// blktrace says nothing when it is ready: its files in debugfs do.
-fn wait_until_set_up(child: &mut Child, device: &Device) -> Result<()> {
-    let ready = Path::new(DEBUGFS)
-        .join("block")
-        .join(&device.info.name)
-        .join("trace0");
+/// blktrace prints nothing when it is ready; its files show it.
+fn wait_until_set_up(child: &mut Child, device: &Device, dir: &Path) -> Result<()> {
+    let relays = Path::new(DEBUGFS).join("block").join(&device.info.name);
     let deadline = Instant::now() + START_LIMIT;
     loop {
         if !matches!(child.try_wait(), Ok(None)) {
             return Err(failed(complaint(child)));
         }
-        if ready.exists() {
-            // Files come before BLKTRACESTART by a moment.
+        if is_set_up(&relays, dir) {
+            // The files are there a moment before BLKTRACESTART.
             std::thread::sleep(Duration::from_millis(200));
             return match child.try_wait() {
                 Ok(None) => Ok(()),
@@ -177,6 +174,26 @@ fn wait_until_set_up(child: &mut Child, device: &Device) -> Result<()> {
         }
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// The kernel makes a relay file for each CPU; blktrace makes its own one only once it has opened that. It
+/// may be refused (lockdown) a good while after the kernel made it.
+fn is_set_up(relays: &Path, dir: &Path) -> bool {
+    let Ok(files) = fs::read_dir(relays) else {
+        return false;
+    };
+    let mut outputs = files
+        .flatten()
+        .filter_map(|file| {
+            file.file_name()
+                .to_str()?
+                .strip_prefix("trace")?
+                .parse()
+                .ok()
+        })
+        .map(|cpu| dir.join(layout::trace_of_cpu(cpu)))
+        .peekable();
+    outputs.peek().is_some() && outputs.all(|output| output.exists())
 }
 
 /// First line of what an ended blktrace wrote to stderr.
@@ -209,7 +226,7 @@ fn remove_files(dir: &Path) {
             .to_str()
             .is_some_and(|n| layout::cpu_of(n).is_some())
         {
-            // Leftovers of a source that did not start; the next one overwrites them.
+            // Of a source that did not start; what is left of them the next one overwrites.
             let _ = fs::remove_file(entry.path());
         }
     }
@@ -231,6 +248,23 @@ fn dropped(summary: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn it_is_set_up_once_every_relay_file_is_open() {
+        let (relays, dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let is_ready = || is_set_up(relays.path(), dir.path());
+        assert!(!is_set_up(&relays.path().join("none"), dir.path()));
+        fs::write(relays.path().join("dropped"), "").unwrap();
+        assert!(!is_ready());
+        for cpu in [0, 1] {
+            fs::write(relays.path().join(format!("trace{cpu}")), "").unwrap();
+            assert!(!is_ready());
+        }
+        fs::write(dir.path().join("trace.blktrace.0"), "").unwrap();
+        assert!(!is_ready());
+        fs::write(dir.path().join("trace.blktrace.1"), "").unwrap();
+        assert!(is_ready());
+    }
 
     #[test]
     fn the_summary_tells_drops() {

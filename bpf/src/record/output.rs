@@ -59,7 +59,7 @@ impl Output {
     /// Leaves nothing behind if nothing was recorded: no source was running yet.
     pub fn abandon(self) {
         if !self.writer.path(layout::MANIFEST).exists() {
-            // What keeps it from being removed is less than what kept the capture from being made.
+            // The error to report is the one that kept the capture from being made.
             let _ = fs::remove_dir_all(self.writer.dir());
         }
     }

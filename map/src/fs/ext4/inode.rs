@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The inodes in use, from the inode bitmaps and the inode tables.
 
+use super::block_list::Run;
+use super::checksum::is_inode_sound;
+use super::extents;
 use super::group_desc::GroupDesc;
 use super::numbers::{FsBlock, Ino};
 use super::superblock::{SuperBlock, incompat};
@@ -28,11 +31,13 @@ pub mod mode {
 }
 
 /// How an inode says where its blocks are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockMap {
     /// It has none.
     None,
-    /// An extent tree.
+    /// These blocks, which the inode lists itself.
+    InInode(Box<[Run]>),
+    /// An extent tree, of which the inode has the root.
     Extents,
     /// Direct and indirect blocks.
     Indirect,
@@ -56,13 +61,21 @@ impl InodeRecord {
         let i_flags = u32_at(raw, 0x20)?;
         let bit64 = sb.incompat(incompat::BIT64);
         let acl_high = if bit64 { u16_at(raw, 0x76)? } else { 0 };
+        let i_block = raw.get(0x28..0x64)?;
+        let block_map = match block_map(i_mode, i_flags, u32_at(raw, 0x4)?, i_block) {
+            BlockMap::Extents if is_inode_sound(sb, number, raw) => {
+                let runs = extents::in_inode(i_block, sb.end());
+                runs.map_or(BlockMap::Extents, |runs| BlockMap::InInode(runs.into()))
+            }
+            block_map => block_map,
+        };
         Some(InodeRecord {
             number,
             i_mode,
             i_flags,
             i_generation: u32_at(raw, 0x64)?,
             i_file_acl: FsBlock(u64::from(acl_high) << 32 | u64::from(u32_at(raw, 0x68)?)),
-            block_map: block_map(i_mode, i_flags, u32_at(raw, 0x4)?, raw.get(0x28..0x64)?),
+            block_map,
         })
     }
 

@@ -4,12 +4,14 @@
 //! ```text
 //! superblock, group descriptors ──→ layout metadata ─────────┐
 //! inode bitmaps and tables ──→ inodes in use                 ├─→ claims, first wins ─→ Map
-//!        └─→ debugfs `ex`, `stat` ──→ blocks of each inode ──┤
+//!        ├─→ extents in the inode ──→ its blocks ────────────┤
+//!        └─→ debugfs `ex`, `stat` ──→ blocks of the others ──┤
 //!                   └─→ directory blocks ──→ names           │
 //! block bitmaps ──→ allocated, without owner ────────────────┘
 //! ```
-//! All steps are linear in the size of the metadata. Which file has which block, debugfs says;
-//! the rest is plain fields, for which debugfs has no linear or no unambiguous command.
+//! All steps are linear in the size of the metadata. Where an inode needs more than itself to
+//! list its blocks, or is damaged, debugfs lists them; the rest is plain fields, for which debugfs
+//! has no linear or no unambiguous command.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -24,9 +26,12 @@ use crate::map::{Inode, Map};
 
 mod ask;
 mod block_list;
+mod checksum;
 mod claims;
+mod crc;
 mod debugfs;
 pub mod dirent;
+mod extents;
 mod group_desc;
 mod inline_data;
 mod inode;
@@ -158,16 +163,22 @@ impl Builder<'_> {
                 records.push(record);
             }
         });
+        // debugfs is asked about one inode at least: it checks the filesystem as a whole.
+        let known = |record: &&mut InodeRecord| matches!(record.block_map, BlockMap::InInode(_));
+        if let Some(first) = records.iter_mut().find(known) {
+            first.block_map = BlockMap::Extents;
+        }
         records
     }
 
     /// Claims the blocks of all inodes, in the order of their numbers.
     fn claim_files(&mut self, records: &[InodeRecord]) -> Result<()> {
-        let mapped: Vec<_> = records
-            .iter()
-            .filter(|r| r.block_map != BlockMap::None)
+        let asked: Vec<(usize, Question)> = (0..)
+            .zip(records)
+            .filter_map(|(nth, record)| Some((nth, question(record)?)))
             .collect();
-        let questions: Vec<_> = mapped.iter().map(|record| question(record)).collect();
+        let questions: Vec<Question> = asked.iter().map(|(_, question)| *question).collect();
+        let mut claimed = 0usize;
         let mut notices = Notices::default();
         let blocks = self.sb.s_blocks_count;
         let part = Part::new(self.watcher, "block lists of files", questions.len());
@@ -178,16 +189,21 @@ impl Builder<'_> {
             &mut notices,
             part,
             |nth, answer| {
-                let Some(record) = mapped.get(nth) else {
+                let Some((at, question)) = asked.get(nth) else {
                     return;
                 };
-                let list = match record.block_map {
-                    BlockMap::Extents => BlockList::from_extents(answer),
-                    _ => BlockList::from_stat(answer),
+                self.claim_known(records.get(claimed..*at).unwrap_or_default());
+                claimed = at.saturating_add(1);
+                let list = match question.command {
+                    Ask::Extents => BlockList::from_extents(answer),
+                    Ask::Stat => BlockList::from_stat(answer),
                 };
-                self.claim_file(record, list);
+                if let Some(record) = records.get(*at) {
+                    self.claim_file(record, list);
+                }
             },
         )?;
+        self.claim_known(records.get(claimed..).unwrap_or_default());
         notices
             .into_lines()
             .into_iter()
@@ -207,6 +223,20 @@ impl Builder<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Claims the blocks of those inodes that list them themselves.
+    fn claim_known(&mut self, records: &[InodeRecord]) {
+        for record in records {
+            if let BlockMap::InInode(runs) = &record.block_map {
+                let runs = runs.to_vec();
+                let list = BlockList {
+                    runs,
+                    ..BlockList::default()
+                };
+                self.claim_file(record, list);
+            }
+        }
     }
 
     fn claim_file(&mut self, record: &InodeRecord, list: BlockList) {
@@ -277,12 +307,15 @@ impl Builder<'_> {
 }
 
 /// `ex` for extents. For indirect blocks `stat`: it alone gives the places of single blocks in a
-/// sparse file (`blocks` leaves them out).
-fn question(record: &InodeRecord) -> Question {
-    let extents = record.block_map == BlockMap::Extents;
-    let command = if extents { Ask::Extents } else { Ask::Stat };
-    Question {
+/// sparse file (`blocks` leaves them out). None where nothing needs to be asked.
+fn question(record: &InodeRecord) -> Option<Question> {
+    let command = match record.block_map {
+        BlockMap::None | BlockMap::InInode(_) => return None,
+        BlockMap::Extents => Ask::Extents,
+        BlockMap::Indirect => Ask::Stat,
+    };
+    Some(Question {
         command,
         inode: record.number,
-    }
+    })
 }

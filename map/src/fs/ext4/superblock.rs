@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `struct ext4_super_block`: what the layout follows from.
 
+use super::crc;
 use super::numbers::{FileBlock, FsBlock, Ino};
 use crate::fs::error::Result;
 use crate::fs::image::Image;
@@ -19,6 +20,7 @@ pub mod incompat {
     pub const JOURNAL_DEV: u32 = 0x8;
     pub const META_BG: u32 = 0x10;
     pub const BIT64: u32 = 0x80;
+    pub const CSUM_SEED: u32 = 0x2000;
     pub const MMP: u32 = 0x100;
     /// filetype, recover, journal_dev, meta_bg, extents, 64bit, mmp, flex_bg, ea_inode, dirdata,
     /// csum_seed, largedir, inline_data, encrypt, casefold. Not compression (0x1).
@@ -80,6 +82,8 @@ pub struct SuperBlock {
     /// User, group and project quota inodes; 0 where there is none.
     pub quota_inums: [Ino; 3],
     pub s_orphan_file_inum: Ino,
+    /// What metadata's checksums start from.
+    pub checksum_seed: u32,
     /// Block groups.
     pub groups: u32,
 }
@@ -160,6 +164,11 @@ impl SuperBlock {
             s_backup_bgs: [u32(0x24c)?, u32(0x250)?],
             quota_inums: [Ino(u32(0x240)?), Ino(u32(0x244)?), Ino(u32(0x26c)?)],
             s_orphan_file_inum: Ino(u32(0x280)?),
+            checksum_seed: if s_feature_incompat & incompat::CSUM_SEED != 0 {
+                u32(0x270)?
+            } else {
+                crc::crc32c(u32::MAX, buf.get(0x68..0x78)?)
+            },
             groups: u32::try_from(groups).ok()?,
         })
     }
