@@ -51,10 +51,11 @@ check: lint
 	@$(STEP) "tests without root" env MOSTRACE_ROOTLESS=1 $(TESTS)
 
 # What a change can break in an ordinary way: loop devices and live captures too, and one kernel in qemu.
+KERNELS = test
 test: setup-test
 	@$(STEP) "tests" $(TESTS)
 	@$(STEP) "build" $(MAKE) --no-print-directory build
-	@$(STEP) "one guest" $(GUESTS) guest/run.sh $(MOSTRACE) test
+	@$(STEP) "guests: $(KERNELS)" $(GUESTS) guest/run.sh $(MOSTRACE) $(KERNELS)
 
 # All that there is but test-kernels: both kernels, the module on them, the patched kernels, the tests that take minutes.
 test-all: lint
