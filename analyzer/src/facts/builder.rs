@@ -11,7 +11,7 @@ use crate::attribute::{Names, Request, Row};
 /// Rows of a batch: enough that what a batch costs beside its rows does not matter.
 const BATCH: usize = 1 << 18;
 /// The ranges that are kept of what was written again and again.
-const HOTTEST: usize = 20;
+const HOTTEST: usize = 10;
 
 /// What was written again and again.
 #[derive(Clone, Debug, Default)]

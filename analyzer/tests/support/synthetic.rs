@@ -3,6 +3,7 @@
 //! trace and the completions that must come of them.
 
 use super::io::{Io, Step};
+use super::random::Random;
 use mostrace::blktrace::action::*;
 use mostrace::blktrace::{Completion, Event, Part};
 use mostrace_bundle::blk_io_trace::{Layout, Version, encode};
@@ -33,22 +34,6 @@ pub struct Recipe {
     pub plain: bool,
 }
 
-/// Marsaglia's xorshift: the traces must be the same everywhere.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % n
-    }
-
-    fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-}
-
 fn carries_data(op: u64) -> bool {
     op & (BLK_TC_DISCARD | BLK_TC_PC) == 0
 }
@@ -71,7 +56,7 @@ impl Simulator {
     pub fn new(recipe: Recipe) -> Self {
         Self {
             recipe,
-            random: Random(recipe.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
+            random: Random::new(recipe.seed),
             now_ns: 1_000_000,
             cursor: 2048,
             started: 0,
