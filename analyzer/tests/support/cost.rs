@@ -2,15 +2,15 @@
 //! What a program costs: processor time and peak memory, of the process itself as the kernel
 //! accounts for it when it has ended.
 //!
-//! The kernel sums up over all children a process ever had, so the benchmark runs itself once more in
-//! between, for each run: [`run_as_told`] at the beginning of its `main` is that process.
+//! The peak of a process is at least what its parent had when it was started, so a small process stands
+//! between, for each run: [`run_as_told`] at the beginning of `main` is that process.
 
-use nix::sys::resource::{Usage, UsageWho, getrusage};
 use std::error::Error;
 use std::fmt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use wait4::Wait4;
 
 /// The argument that makes the benchmark run what follows it.
 const RUN: &str = "--cost-of";
@@ -100,22 +100,22 @@ pub fn run_as_told() -> Result<bool, Box<dyn Error>> {
     }
     let program = args.next().ok_or("no program")?;
     let start = Instant::now();
-    let status = Command::new(&program)
+    let mut child = Command::new(&program)
         .args(args)
         .stdout(Stdio::null())
-        .status()?;
+        .spawn()?;
+    let ended = child.wait4()?;
     let elapsed = start.elapsed();
-    if !status.success() {
-        return Err(format!("{program}: {status}").into());
+    if !ended.status.success() {
+        return Err(format!("{program}: {}", ended.status).into());
     }
-    let usage: Usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
-    let micros = |time: nix::sys::time::TimeVal| time.tv_sec() * 1_000_000 + time.tv_usec();
+    let usage = ended.rusage;
     println!(
         "{} {} {} {}",
-        micros(usage.user_time()),
-        micros(usage.system_time()),
+        usage.utime.as_micros(),
+        usage.stime.as_micros(),
         elapsed.as_micros(),
-        usage.max_rss()
+        usage.maxrss / 1024
     );
     Ok(true)
 }
