@@ -148,7 +148,7 @@ fn entries_of(bio: &Bio) -> (Vec<u8>, Vec<u8>) {
         time_ns: bio.made_ns().into(),
         sector: bio.sector.into(),
         bytes: bio.bytes.into(),
-        cpu: bio.cpu.into(),
+        cpu: (bio.cpu as u16).into(),
         stage: bio.i_ns.map_or(Stage::ISSUE, |_| Stage::INSERT),
         flags: Flags::default(),
     };
