@@ -70,7 +70,7 @@ emulate() {
 	exec nice qemu-system-x86_64 -accel tcg,thread=single -smp 2 -m 2048 -nographic -no-reboot \
 		-kernel "$1" -initrd "$2/initrd.gz" \
 		-append "console=ttyS0 panic=-1 log_buf_len=4M printk.devkmsg=on SILENCE=$silence" \
-		-drive "file=$2/out.img,format=raw,if=virtio" ${GUEST_QEMU:-} >"$2/log" 2>&1 </dev/null
+		-drive "file=$2/out.img,format=raw,if=virtio" ${GUEST_QEMU:-} >>"$2/log" 2>&1 </dev/null
 }
 
 # guard PID LOG: ends it when it has been silent for too long.

@@ -16,16 +16,14 @@ use crate::error::{Error, Result};
 pub(crate) struct Loader<'o> {
     /// Where they will live, until that was tried.
     room: Option<&'o mut MaybeUninit<OpenObject>>,
-    probes: Option<Probes<'o>>,
-    refused: Option<Arc<Error>>,
+    probes: std::result::Result<Probes<'o>, Arc<Error>>,
 }
 
 impl<'o> Loader<'o> {
     pub fn new(room: &'o mut MaybeUninit<OpenObject>) -> Loader<'o> {
         Loader {
             room: Some(room),
-            probes: None,
-            refused: None,
+            probes: Err(Arc::new(Error::bpf("not asked for yet"))),
         }
     }
 
@@ -34,21 +32,11 @@ impl<'o> Loader<'o> {
     /// # Errors
     /// No BTF, or the kernel refuses the probes.
     pub fn load(&mut self, device: &Device) -> Result<&Probes<'o>> {
-        if let Some(refused) = &self.refused {
-            return Err(Error::ProbesRefused(Arc::clone(refused)));
-        }
         if let Some(room) = self.room.take() {
-            match Probes::load(room, device) {
-                Ok(probes) => self.probes = Some(probes),
-                Err(e) => {
-                    let refused = self.refused.insert(Arc::new(e));
-                    return Err(Error::ProbesRefused(Arc::clone(refused)));
-                }
-            }
+            self.probes = Probes::load(room, device).map_err(Arc::new);
         }
-        self.probes
-            .as_ref()
-            .ok_or_else(|| Error::bpf("neither loaded nor refused"))
+        let refused = |e: &Arc<Error>| Error::ProbesRefused(Arc::clone(e));
+        self.probes.as_ref().map_err(refused)
     }
 
     /// What the probes lost, by the manifest's names; nothing if there are none.

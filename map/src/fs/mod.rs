@@ -10,6 +10,7 @@ pub mod f2fs;
 pub mod fat;
 mod image;
 mod le;
+mod names;
 mod notices;
 mod number;
 mod progress;

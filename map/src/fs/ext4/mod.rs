@@ -19,6 +19,7 @@ use std::path::Path;
 use crate::class::Kind;
 use crate::fs::error::Result;
 use crate::fs::image::Image;
+use crate::fs::names::link;
 use crate::fs::notices::Notices;
 use crate::fs::progress::{Part, Watcher};
 use crate::fs::volume::Volume;
@@ -39,14 +40,15 @@ mod journal;
 mod layout;
 mod names;
 mod numbers;
+mod session;
 mod superblock;
 
 use block_list::BlockList;
 use claims::Claims;
-use debugfs::{Ask, Question};
 use inode::{BlockMap, InodeRecord, mode};
-use names::Directory;
-use numbers::{EXT4_BAD_INO, EXT4_RESIZE_INO, FsBlock, Ino};
+use names::{Directory, Tree};
+use numbers::{EXT4_BAD_INO, EXT4_RESIZE_INO, EXT4_ROOT_INO, FsBlock, Ino};
+use session::{Ask, Question};
 use superblock::{SuperBlock, compat, ro_compat};
 
 /// Builds the map of a filesystem: a raw image, a block device, or `e2image -r`'s sparse
@@ -88,7 +90,8 @@ pub(super) fn build_with(image: &Image, start_sector: u64, watcher: &Watcher) ->
     layout::claim_reserved(sb, &mut claims);
     layout::claim_allocated(image, sb, &groups, &mut claims, &mut notices);
     let part = Part::new(watcher, "directories", directories.len());
-    names::link(image, sb, &directories, &mut inodes, &mut notices, part);
+    let tree = Tree::new(image, sb, &directories, &mut notices);
+    link(tree, EXT4_ROOT_INO, &mut inodes, part);
     let map = volume.map(claims.into_extents(), inodes);
     Ok(map.with_notices(notices.into_lines()))
 }

@@ -15,6 +15,7 @@ use std::collections::HashMap;
 
 use crate::fs::error::Result;
 use crate::fs::image::Image;
+use crate::fs::names::link;
 use crate::fs::notices::Notices;
 use crate::fs::progress::{Part, Watcher};
 use crate::fs::volume::Volume;
@@ -43,6 +44,7 @@ use checkpoint::Checkpoint;
 use claims::Claims;
 use inode::InodeRecord;
 use journal::Journals;
+use names::Tree;
 use nat::Nat;
 use recovery::Recovery;
 use scan::{Scan, Scanner};
@@ -91,8 +93,8 @@ pub(super) fn build_with(image: &Image, start_sector: u64, watcher: &Watcher) ->
     let mut inodes = inodes(&scan);
     drop(scan);
     let part = Part::new(watcher, "directories", directories.len());
-    let new = &recovery.names;
-    names::link(image, sb, directories, new, &mut inodes, notices, part);
+    let tree = Tree::new(image, sb, directories, &recovery.names, notices);
+    link(tree, sb.root_ino, &mut inodes, part);
     orphans::note_nameless(image, sb, cp, &inodes, notices)?;
     let extents = claims.into_extents(valid, notices);
     let map = volume.map(extents, inodes);
