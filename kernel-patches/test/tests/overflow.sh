@@ -51,10 +51,13 @@ for _ in $(seq $rounds); do
 	# 4 KiB at a time, and too seldom.
 	: >slow.stream
 	exec 3</dev/mostrace
-	(while usleep 100000; do dd bs=4k count=1; done <&3 >>slow.stream 2>/dev/null) &
+	: >slowly
+	while [ -e slowly ]; do usleep 100000; dd bs=4k count=1; done <&3 >>slow.stream 2>/dev/null &
 	reader=$!
 	slow=$(best "$(write_all)" "$slow")
-	kill $reader
+	# It ends by itself: what it had begun would keep the device open.
+	rm slowly
+	wait $reader
 	take_rest slow.stream
 	check_counts slow
 	exec 3<&-
