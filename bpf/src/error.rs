@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::events::Choice;
+use crate::choice::Choice;
 
 /// An error of capturing.
 #[derive(Debug, thiserror::Error)]
@@ -132,11 +132,10 @@ pub enum Error {
     NoBlkTracer,
     /// The kernel has no type information, which the probes need.
     #[error(
-        "this kernel has no BTF ({} is missing): \
-         BPF entries need 5.8 or later with CONFIG_DEBUG_INFO_BTF",
-        crate::kernel::VMLINUX_BTF
+        "this kernel has no BTF ({0} is missing): \
+         BPF entries need 5.8 or later with CONFIG_DEBUG_INFO_BTF"
     )]
-    NoBtf,
+    NoBtf(&'static str),
     /// The kernel did not take the probes.
     #[error("BPF probes: {0}")]
     Bpf(String),
@@ -266,7 +265,7 @@ mod tests {
                 },
                 Refused {
                     source: Choice::Bpf,
-                    why: Error::ProbesRefused(Arc::new(Error::NoBtf)),
+                    why: Error::ProbesRefused(Arc::new(Error::NoBtf("/sys/kernel/btf/vmlinux"))),
                 },
             ],
         };

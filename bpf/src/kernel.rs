@@ -38,7 +38,7 @@ pub fn lockdown() -> Option<String> {
 /// The kernel has none.
 pub fn btf() -> Result<Btf<'static>> {
     if !Path::new(VMLINUX_BTF).exists() {
-        return Err(Error::NoBtf);
+        return Err(Error::NoBtf(VMLINUX_BTF));
     }
     Btf::from_vmlinux().map_err(Error::bpf)
 }

@@ -2,6 +2,7 @@
 //! Capture for mostrace: block events from one of three sources, entries from one of two, and a
 //! snapshot of the filesystem's metadata, into one bundle.
 
+mod choice;
 mod clock;
 mod command;
 mod device;
@@ -19,9 +20,9 @@ mod record;
 mod ring_page;
 mod snapshot;
 
+pub use choice::Choice;
 pub use device::Device;
 pub use entries::Entries;
 pub use entries::kernel::KernelPaths;
 pub use error::{Error, Refused};
-pub use events::Choice;
 pub use record::{Options, Outcome, record};

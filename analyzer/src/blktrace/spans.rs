@@ -5,6 +5,7 @@
 //! of it. What lies around a sector matters only where something was lost or cut: for that, and
 //! only once it is asked for, the items are put in [`Order`].
 
+use super::lane::Lane;
 use super::order::Order;
 
 /// After this long something under way is not believed in if there is another explanation, and is
@@ -26,10 +27,6 @@ const BUCKETS: usize = 1 << 9;
 
 /// No slot.
 const NONE: usize = usize::MAX;
-
-/// A device and a direction: items of different lanes never meet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Lane(pub u64);
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Item<T> {

@@ -12,6 +12,8 @@ use crate::attribute::{FileId, Op, Request, Row};
 const BLOCK: u64 = 8;
 /// Blocks of a chunk, which stand side by side: neighbours are written together.
 const CHUNK: u64 = 8;
+/// The ranges that are kept of what was written again and again.
+const HOTTEST: usize = 10;
 /// Chunks that are followed, 64 GiB of blocks: a trace may come from a stranger.
 const MOST_CHUNKS: usize = 1 << 21;
 /// Bytes of a write that is followed. The kernel's requests are far smaller.
@@ -52,6 +54,15 @@ pub struct Hot {
     pub kind: Option<Kind>,
 }
 
+/// What was written again and again.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Locality {
+    /// Rows that were not followed.
+    pub missed: u64,
+    /// The most written ranges.
+    pub hottest: Vec<Hot>,
+}
+
 impl Hot {
     fn goes_on_in(&self, next: &Hot) -> bool {
         let answer = |hot: &Hot| (hot.device, hot.writes, hot.file, hot.kind);
@@ -76,18 +87,21 @@ impl Rewrites {
             .saturating_add(u64::from(row.bytes).div_ceil(512));
         let mut sector = row.sector;
         while sector < end {
-            let next = (sector / BLOCK + 1).saturating_mul(BLOCK).min(end);
-            let block = sector / BLOCK;
-            let chunk = self.chunk(request.device, block / CHUNK);
-            let at = (block % CHUNK) as usize;
-            if chunk.writes[at] > 0 {
-                rewritten += (next - sector) * 512;
-                since = since.or(Some(request.time_ns.saturating_sub(chunk.last_ns[at])));
+            let number = sector / (BLOCK * CHUNK);
+            let chunk_end = (number + 1).saturating_mul(BLOCK * CHUNK).min(end);
+            let chunk = self.chunk(request.device, number);
+            while sector < chunk_end {
+                let next = (sector / BLOCK + 1).saturating_mul(BLOCK).min(end);
+                let at = (sector / BLOCK % CHUNK) as usize;
+                if chunk.writes[at] > 0 {
+                    rewritten += (next - sector) * 512;
+                    since = since.or(Some(request.time_ns.saturating_sub(chunk.last_ns[at])));
+                }
+                chunk.last_ns[at] = request.time_ns;
+                chunk.writes[at] = chunk.writes[at].saturating_add(1);
+                (chunk.file[at], chunk.kind[at]) = (row.file, row.kind);
+                sector = next;
             }
-            chunk.last_ns[at] = request.time_ns;
-            chunk.writes[at] = chunk.writes[at].saturating_add(1);
-            (chunk.file[at], chunk.kind[at]) = (row.file, row.kind);
-            sector = next;
         }
         let rewritten = rewritten.min(u64::from(row.bytes));
         (u32::try_from(rewritten).unwrap_or(row.bytes), since)
@@ -101,13 +115,16 @@ impl Rewrites {
         &mut self.chunks[place as usize]
     }
 
-    /// Rows that were not followed: they are too long, or too many blocks were written before.
-    pub fn missed(&self) -> u64 {
-        self.missed
+    /// What there is to tell in the end.
+    pub fn finish(self) -> Locality {
+        Locality {
+            missed: self.missed,
+            hottest: self.hottest(HOTTEST),
+        }
     }
 
     /// The ranges that were written most often, at most `most` of them.
-    pub fn hottest(&self, most: usize) -> Vec<Hot> {
+    fn hottest(&self, most: usize) -> Vec<Hot> {
         let again = |place: u32| self.chunks[place as usize].writes.iter().any(|&w| w > 1);
         let mut places: Vec<((u32, u64), u32)> = self
             .places

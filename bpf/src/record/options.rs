@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use mostrace_bundle::Manifest;
 
+use crate::choice::Choice;
 use crate::entries::Entries;
 use crate::entries::kernel::KernelPaths;
-use crate::events::Choice;
 
 /// What to record.
 #[derive(Clone, Debug)]

@@ -5,15 +5,16 @@ use std::path::Path;
 
 use super::Options;
 use super::subject::Subject;
+use crate::choice::Choice;
 use crate::device::Device;
 use crate::entries::bpf::BpfEntries;
 use crate::entries::kernel::KernelEntries;
 use crate::entries::{Entries, EntrySource};
 use crate::error::{Error, Refused, Result};
+use crate::events::EventSource;
 use crate::events::blktrace::Blktrace;
 use crate::events::bpf::BpfEvents;
 use crate::events::ftrace::Ftrace;
-use crate::events::{Choice, EventSource};
 use crate::probes::Loader;
 
 /// By choice, or the first that works; None if none is asked for.
