@@ -97,6 +97,7 @@ features: setup-test
 CLIPPY = $(CARGO) clippy $(PROFILE) --all-targets --workspace
 lint: setup-test
 	@$(STEP) "format" $(CARGO) fmt --all --check
+	@$(STEP) "links" scripts/links.sh
 	@$(STEP) "clippy" $(CLIPPY) -- -D warnings
 	@$(STEP) "clippy without features" $(CLIPPY) --no-default-features -- -D warnings
 	@$(STEP) "clippy, record alone" $(CLIPPY) --no-default-features --features mostrace/record -- -D warnings

@@ -23,15 +23,13 @@
 //! ```
 
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::sync_channel;
-use std::thread::{Scope, ScopedJoinHandle};
 
 use mostrace_bundle::{Bundle, layout};
 use mostrace_map::Map;
 use mostrace_map::fs::{self, Image};
 use polars::prelude::PolarsError;
 
-use crate::attribute::{Attributor, EntryTable};
+use crate::attribute::Attributor;
 use crate::blktrace::{self, Completions, Partial, Trace};
 use crate::facts::{self, Facts};
 use crate::tables::summary::Summary;
@@ -97,9 +95,6 @@ pub enum Error {
     /// The rows could not be kept.
     #[error("temporary files: {0}")]
     Rows(#[from] PolarsError),
-    /// A thread ended before its work.
-    #[error("{}: the reader panicked", .0.display())]
-    Panicked(PathBuf),
 }
 
 type Result<T> = std::result::Result<T, Error>;
@@ -175,24 +170,20 @@ impl Reader<'_> {
             tables.extend(table.map(|table| (name, table)));
         }
         let mut facts = facts::Builder::new(self.options.locality);
-        let names = std::thread::scope(|scope| -> Result<_> {
-            let entries = tables
-                .iter_mut()
-                .map(|(_, table)| -> EntryTable<'_> { Box::new(lots(scope, table).1) });
-            let mut attributor = Attributor::new(entries.collect(), map);
-            while let Some(completion) = completions.next()? {
-                let (request, rows) = attributor.push(&completion)?;
-                facts.push(&request, rows)?;
-                if facts.requests().is_multiple_of(TELL) {
-                    (self.watcher)(Progress {
-                        step: "reading events",
-                        done: completions.bytes_read(),
-                        total: completions.bytes_total(),
-                    });
-                }
+        let readers = tables.iter_mut().map(|(_, table)| table).collect();
+        let mut attributor = Attributor::new(readers, map);
+        while let Some(completion) = completions.next()? {
+            let (request, rows) = attributor.push(&completion)?;
+            facts.push(&request, rows)?;
+            if facts.requests().is_multiple_of(TELL) {
+                (self.watcher)(Progress {
+                    step: "reading events",
+                    done: completions.bytes_read(),
+                    total: completions.bytes_total(),
+                });
             }
-            Ok(attributor.finish(Some(completions.names()))?)
-        })?;
+        }
+        let names = attributor.finish(Some(completions.names()))?;
         notices.extend(completions.notices().iter().map(ToString::to_string));
         for (name, table) in &tables {
             if let Some(at) = table.cut_at() {
@@ -286,33 +277,4 @@ const TELL: u64 = 1 << 14;
 /// It cannot be read, or no filesystem is found there.
 pub fn map_of(image: &Path, start_sector: u64) -> fs::Result<Map> {
     fs::build(&Image::open(image)?, start_sector)
-}
-
-/// Items that go from one thread to the other at a time, and how many such lots may wait.
-const LOT: usize = 4096;
-const LOTS: usize = 4;
-
-/// Runs an iterator in a thread of its own. The handle gives the iterator back at its end.
-fn lots<'scope, I>(
-    scope: &'scope Scope<'scope, '_>,
-    mut items: I,
-) -> (
-    ScopedJoinHandle<'scope, I>,
-    impl Iterator<Item = I::Item> + use<I>,
-)
-where
-    I: Iterator + Send + 'scope,
-    I::Item: Send + 'scope,
-{
-    let (sender, receiver) = sync_channel(LOTS);
-    let handle = scope.spawn(move || {
-        loop {
-            let lot: Vec<_> = items.by_ref().take(LOT).collect();
-            // Nobody listens any more after an error.
-            if lot.is_empty() || sender.send(lot).is_err() {
-                return items;
-            }
-        }
-    });
-    (handle, receiver.into_iter().flatten())
 }

@@ -254,22 +254,86 @@ pub struct RawDirtier {
     pub comm: [u8; 16],
 }
 
-// The C header asserts the same sizes.
+// Little-endian fields have no alignment, so entries are read where they lie. The C header asserts the
+// same sizes.
 const _: () = assert!(size_of::<RawHead>() == 32);
 const _: () = assert!(size_of::<RawProcess>() == 88);
 const _: () = assert!(size_of::<RawFile>() == 72);
 const _: () = assert!(size_of::<RawDirtier>() == 72);
+
+/// A file entry with its name, where it lies in a buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct FileRef<'a> {
+    /// The fixed part.
+    pub raw: &'a RawFile,
+    /// Last path component, raw bytes; empty if no dentry was left or the file was not asked for.
+    pub name: &'a [u8],
+}
+
+/// One row of a table, where it lies in a buffer.
+#[derive(Clone, Copy, Debug)]
+pub enum EntryRef<'a> {
+    /// Who submitted a bio.
+    Process(&'a RawProcess),
+    /// Which file a run of a bio belongs to.
+    File(FileRef<'a>),
+    /// Who dirtied a run of a bio's pages.
+    Dirtier(&'a RawDirtier),
+}
+
+impl<'a> EntryRef<'a> {
+    /// The common head.
+    pub fn head(&self) -> &'a RawHead {
+        match self {
+            EntryRef::Process(p) => &p.head,
+            EntryRef::File(f) => &f.raw.head,
+            EntryRef::Dirtier(d) => &d.head,
+        }
+    }
+
+    /// Decodes one whole record, as the kernel handed it over.
+    ///
+    /// # Errors
+    /// What is wrong with the bytes, without the file's name.
+    pub fn decode(record: &'a [u8]) -> Result<EntryRef<'a>, String> {
+        let (head, _) = RawHead::ref_from_prefix(record).map_err(|_| "shorter than a head")?;
+        if usize::from(head.size.get()) != record.len() {
+            return Err(format!(
+                "size {} of a {}-byte record",
+                head.size,
+                record.len()
+            ));
+        }
+        match head.kind.get() {
+            TYPE_PROCESS => RawProcess::ref_from_prefix(record)
+                .map(|(raw, _)| EntryRef::Process(raw))
+                .map_err(|_| "shorter than a process entry".into()),
+            TYPE_FILE => {
+                let (raw, rest) =
+                    RawFile::ref_from_prefix(record).map_err(|_| "shorter than a file entry")?;
+                let name = rest
+                    .get(..usize::from(raw.name_len.get()))
+                    .ok_or("name longer than the record")?;
+                Ok(EntryRef::File(FileRef { raw, name }))
+            }
+            TYPE_DIRTIER => RawDirtier::ref_from_prefix(record)
+                .map(|(raw, _)| EntryRef::Dirtier(raw))
+                .map_err(|_| "shorter than a dirtier entry".into()),
+            other => Err(format!("unknown entry type {other}")),
+        }
+    }
+}
 
 /// A file entry with its name.
 #[derive(Clone, Debug)]
 pub struct FileEntry {
     /// The fixed part.
     pub raw: RawFile,
-    /// Last path component, raw bytes; empty if no dentry was left or the file was not asked for.
+    /// As [`FileRef::name`].
     pub name: Vec<u8>,
 }
 
-/// One row of a table.
+/// One row of a table, kept beyond its buffer.
 #[derive(Clone, Debug)]
 pub enum Entry {
     /// Who submitted a bio.
@@ -290,38 +354,24 @@ impl Entry {
         }
     }
 
-    /// Decodes one whole record, as the kernel handed it over.
+    /// As [`EntryRef::decode`].
     ///
     /// # Errors
     /// What is wrong with the bytes, without the file's name.
     pub fn decode(record: &[u8]) -> Result<Entry, String> {
-        let (head, _) = RawHead::read_from_prefix(record).map_err(|_| "shorter than a head")?;
-        if usize::from(head.size.get()) != record.len() {
-            return Err(format!(
-                "size {} of a {}-byte record",
-                head.size,
-                record.len()
-            ));
-        }
-        match head.kind.get() {
-            TYPE_PROCESS => RawProcess::read_from_prefix(record)
-                .map(|(raw, _)| Entry::Process(raw))
-                .map_err(|_| "shorter than a process entry".into()),
-            TYPE_FILE => {
-                let (raw, rest) =
-                    RawFile::read_from_prefix(record).map_err(|_| "shorter than a file entry")?;
-                let name = rest
-                    .get(..usize::from(raw.name_len.get()))
-                    .ok_or("name longer than the record")?;
-                Ok(Entry::File(FileEntry {
-                    raw,
-                    name: name.to_vec(),
-                }))
-            }
-            TYPE_DIRTIER => RawDirtier::read_from_prefix(record)
-                .map(|(raw, _)| Entry::Dirtier(raw))
-                .map_err(|_| "shorter than a dirtier entry".into()),
-            other => Err(format!("unknown entry type {other}")),
+        EntryRef::decode(record).map(Entry::from)
+    }
+}
+
+impl From<EntryRef<'_>> for Entry {
+    fn from(entry: EntryRef<'_>) -> Entry {
+        match entry {
+            EntryRef::Process(raw) => Entry::Process(*raw),
+            EntryRef::File(FileRef { raw, name }) => Entry::File(FileEntry {
+                raw: *raw,
+                name: name.to_vec(),
+            }),
+            EntryRef::Dirtier(raw) => Entry::Dirtier(*raw),
         }
     }
 }

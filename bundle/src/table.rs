@@ -2,10 +2,11 @@
 //! An entry table: a 16-byte header, then records one behind the other.
 
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Read, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use crate::entry::{Entry, RawHead};
+use crate::entry::{Entry, EntryRef, RawHead};
 use crate::error::{At, Error};
 use crate::length::as_u64;
 
@@ -62,13 +63,18 @@ impl TableWriter {
     }
 }
 
-/// Reads a table from its start, one record at a time.
+/// Bytes read at once: room for the largest record, and little enough to stay in a core's cache.
+const BUFFER: usize = 1 << 17;
+
+/// Reads a table from its start, one record at a time, each decoded where it lies in the buffer.
 pub struct TableReader<R> {
-    input: BufReader<R>,
+    input: R,
     path: PathBuf,
+    buffer: Vec<u8>,
+    /// What of the buffer was read from the file, but not handed out.
+    unread: Range<usize>,
+    /// Where that begins in the file.
     at: u64,
-    /// The record being read; kept, so that reading one does not allocate.
-    record: Vec<u8>,
     /// A record cut short at the end is reported here rather than as an error.
     allow_cut: bool,
     cut: Option<u64>,
@@ -81,8 +87,7 @@ impl<R: Read> TableReader<R> {
     ///
     /// # Errors
     /// Not a table, a newer version, or another byte order.
-    pub fn new(input: R, path: &Path, allow_cut: bool) -> Result<TableReader<R>, Error> {
-        let mut input = BufReader::with_capacity(1 << 16, input);
+    pub fn new(mut input: R, path: &Path, allow_cut: bool) -> Result<TableReader<R>, Error> {
         let mut head = [0; HEADER_LEN];
         let got = read_up_to(&mut input, &mut head).at(path)?;
         let cut_header = allow_cut
@@ -94,8 +99,9 @@ impl<R: Read> TableReader<R> {
         Ok(TableReader {
             input,
             path: path.to_owned(),
+            buffer: Vec::new(),
+            unread: 0..0,
             at: as_u64(HEADER_LEN),
-            record: Vec::new(),
             allow_cut,
             cut: cut_header.then_some(0),
             done: cut_header,
@@ -107,55 +113,99 @@ impl<R: Read> TableReader<R> {
         self.cut
     }
 
-    fn next_record(&mut self) -> Result<Option<Entry>, Error> {
-        let mut head = [0; HEAD_LEN];
-        let got = read_up_to(&mut self.input, &mut head).at(&self.path)?;
-        if got == 0 {
+    /// The next entry, if it is `wanted`; otherwise it stays the next. None at the end too.
+    ///
+    /// # Errors
+    /// Unreadable, or damaged: then nothing more can be read.
+    pub fn next_if(
+        &mut self,
+        wanted: impl FnOnce(&RawHead) -> bool,
+    ) -> Result<Option<EntryRef<'_>>, Error> {
+        if self.done {
             return Ok(None);
         }
-        if got < HEAD_LEN {
-            return self.cut_short();
-        }
-        let [_, _, low, high, ..] = head;
-        let size = u16::from_le_bytes([low, high]);
-        self.record.resize(usize::from(size), 0);
-        let Some((to, rest)) = self.record.split_first_chunk_mut() else {
-            return Err(self.corrupt(format!("size {size} is less than a head")));
+        // After an error the next record's place is not known.
+        self.done = true;
+        let Some(size) = self.whole_record()? else {
+            return Ok(None);
         };
-        *to = head;
-        let got = read_up_to(&mut self.input, rest).at(&self.path)?;
-        if got < rest.len() {
-            return self.cut_short();
+        let end = self.unread.start.saturating_add(size);
+        let record = self.buffer.get(self.unread.start..end).unwrap_or_default();
+        let entry = EntryRef::decode(record).map_err(|what| corrupt(&self.path, self.at, &what))?;
+        self.done = false;
+        if !wanted(entry.head()) {
+            return Ok(None);
         }
-        let entry = Entry::decode(&self.record).map_err(|what| self.corrupt(what))?;
-        self.at = self.at.saturating_add(u64::from(size));
+        self.unread.start = end;
+        self.at = self.at.saturating_add(as_u64(size));
         Ok(Some(entry))
     }
 
-    fn cut_short(&mut self) -> Result<Option<Entry>, Error> {
+    /// The size of the next record, once all of it is in the buffer; None at the end.
+    #[inline]
+    fn whole_record(&mut self) -> Result<Option<usize>, Error> {
+        if !self.has(HEAD_LEN)? {
+            return self.cut_short();
+        }
+        let size = match self.buffer.get(self.unread.clone()) {
+            Some(&[_, _, low, high, ..]) => usize::from(u16::from_le_bytes([low, high])),
+            _ => 0,
+        };
+        if size < HEAD_LEN {
+            let what = format!("size {size} is less than a head");
+            return Err(corrupt(&self.path, self.at, &what));
+        }
+        if !self.has(size)? {
+            return self.cut_short();
+        }
+        Ok(Some(size))
+    }
+
+    /// Whether so many bytes are still to come; then they are in the buffer.
+    #[inline]
+    fn has(&mut self, bytes: usize) -> Result<bool, Error> {
+        if self.unread.len() < bytes {
+            self.fill()?;
+        }
+        Ok(self.unread.len() >= bytes)
+    }
+
+    /// Moves what is unread to the front of the buffer, and fills the rest from the file.
+    #[cold]
+    fn fill(&mut self) -> Result<(), Error> {
+        self.buffer.resize(BUFFER, 0);
+        let kept = self.unread.len();
+        self.buffer.copy_within(self.unread.clone(), 0);
+        let room = self.buffer.get_mut(kept..).unwrap_or_default();
+        let got = read_up_to(&mut self.input, room).at(&self.path)?;
+        self.unread = 0..kept.saturating_add(got);
+        Ok(())
+    }
+
+    /// The end, be it that of a record or not.
+    fn cut_short(&mut self) -> Result<Option<usize>, Error> {
+        if self.unread.is_empty() {
+            return Ok(None);
+        }
         if self.allow_cut {
             self.cut = Some(self.at);
             return Ok(None);
         }
-        Err(self.corrupt("cut short in the middle of an entry".into()))
+        let what = "cut short in the middle of an entry";
+        Err(corrupt(&self.path, self.at, what))
     }
+}
 
-    fn corrupt(&self, what: String) -> Error {
-        Error::corrupt(&self.path, format!("entry at byte {}: {what}", self.at))
-    }
+fn corrupt(path: &Path, at: u64, what: &str) -> Error {
+    Error::corrupt(path, format!("entry at byte {at}: {what}"))
 }
 
 impl<R: Read> Iterator for TableReader<R> {
     type Item = Result<Entry, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.done {
-            return None;
-        }
-        let next = self.next_record().transpose();
-        // After an error the next record's place is not known.
-        self.done = !matches!(next, Some(Ok(_)));
-        next
+        let next = self.next_if(|_| true);
+        next.map(|entry| entry.map(Entry::from)).transpose()
     }
 }
 

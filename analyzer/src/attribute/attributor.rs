@@ -1,23 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Joins completions with entries.
 
-use mostrace_bundle::{Entry, Error};
+use std::io::Read;
+
+use mostrace_bundle::Error;
+use mostrace_bundle::entry::EntryRef;
+use mostrace_bundle::table::TableReader;
 use mostrace_map::Map;
 
 use super::empties::Empties;
-use super::feed::Feed;
 use super::file::Files;
 use super::note::{Dirt, Note, Run};
 use super::pending::{self, Match, Pending, Window};
 use super::process::Processes;
 use super::rows::{self, Leftovers, Names, Request, Row};
-use super::{EntryTable, Op, ProcessId, role};
+use super::{Op, ProcessId, role};
 use crate::blktrace::{self, Completion, Part};
 
-/// Joins completions with entries.
-pub struct Attributor<'a> {
+/// How far entries may stand out of the order of time in their table, ns: a probe takes the time
+/// and then reserves its place, and may be preempted in between.
+const DISORDER_NS: u64 = 20_000_000;
+
+/// Joins completions with entries, each table read just as far as the completions have come.
+pub struct Attributor<'a, R> {
     pub(super) map: Option<&'a Map>,
-    tables: Vec<Feed<'a>>,
+    tables: Vec<&'a mut TableReader<R>>,
     notes: Pending<Note>,
     runs: Pending<Run>,
     dirt: Pending<Dirt>,
@@ -37,12 +44,12 @@ struct Seen {
     dirt: Vec<Match<Dirt>>,
 }
 
-impl<'a> Attributor<'a> {
+impl<'a, R: Read> Attributor<'a, R> {
     /// The tables, each in about the order of time; none for a bare trace.
-    pub fn new(tables: Vec<EntryTable<'a>>, map: Option<&'a Map>) -> Self {
+    pub fn new(tables: Vec<&'a mut TableReader<R>>, map: Option<&'a Map>) -> Self {
         Attributor {
             map,
-            tables: tables.into_iter().map(Feed::new).collect(),
+            tables,
             notes: Pending::new(),
             runs: Pending::new(),
             dirt: Pending::new(),
@@ -123,25 +130,24 @@ impl<'a> Attributor<'a> {
 
     /// Takes the entries of up to `time_ns` from the tables.
     fn pull(&mut self, time_ns: u64) -> Result<(), Error> {
+        let last = time_ns.saturating_add(DISORDER_NS);
         for table in &mut self.tables {
-            while let Some(entry) = table.next_until(time_ns)? {
+            while let Some(entry) = table.next_if(|head| head.time_ns.get() <= last)? {
                 match entry {
-                    Entry::Process(raw) => {
-                        let note = Note::new(&raw, self.processes.submitter(&raw));
+                    EntryRef::Process(raw) => {
+                        let note = Note::new(raw, self.processes.submitter(raw));
                         if raw.head.bytes.get() == 0 {
-                            self.empties.insert(&raw, note);
+                            self.empties.insert(raw, note);
                         } else {
                             self.notes.insert(&raw.head, note);
                         }
                     }
-                    Entry::File(entry) => {
-                        let head = entry.raw.head;
-                        let run = Run::new(&entry.raw);
-                        let file = self.files.live(entry);
-                        self.runs.insert(&head, Run { file, ..run });
+                    EntryRef::File(entry) => {
+                        let run = Run::new(entry.raw, self.files.live(entry));
+                        self.runs.insert(&entry.raw.head, run);
                     }
-                    Entry::Dirtier(raw) => {
-                        let dirt = Dirt::new(&raw, self.processes.dirtier(&raw));
+                    EntryRef::Dirtier(raw) => {
+                        let dirt = Dirt::new(raw, self.processes.dirtier(raw));
                         self.dirt.insert(&raw.head, dirt);
                     }
                 }

@@ -27,7 +27,7 @@ enum Belief {
     Node,
 }
 
-impl Attributor<'_> {
+impl<R> Attributor<'_, R> {
     /// Makes rows of `range`, over which the note and the run stay the same. `base` has what does
     /// not depend on the block; `left` are the bytes still to be accounted for.
     pub(super) fn classify(
@@ -83,8 +83,8 @@ impl Attributor<'_> {
         let by_header = [Jbd2::SUPERBLOCK, Jbd2::SUPERBLOCK_V1, Jbd2::REVOKE].contains(&jbd2);
         let elsewhere =
             |piece: Extent| piece.kind.class() != Class::Journal && piece.kind != Kind::Unmapped;
-        let piece = self.map.and_then(|map| map.pieces(sector, 1).next());
-        jbd2 != Jbd2::NONE && !(by_header && piece.is_some_and(elsewhere))
+        let piece = || self.map.and_then(|map| map.pieces(sector, 1).next());
+        jbd2 != Jbd2::NONE && !(by_header && piece().is_some_and(elsewhere))
     }
 
     /// A block that the probe recognised as jbd2's.

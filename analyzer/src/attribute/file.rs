@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which file: every inode under every name it was seen with, each kept once.
 
-use mostrace_bundle::entry::{FileEntry, Flags, NONE, Origin, What};
+use mostrace_bundle::entry::{FileRef, Flags, NONE, Origin, RawFile, What};
 
 use super::HashMap;
 use super::sightings::Sightings;
@@ -66,16 +66,19 @@ struct Live {
 }
 
 impl Live {
-    fn new(entry: FileEntry) -> Live {
-        let FileEntry { raw, name } = entry;
+    /// The name is put into `memory`, so that an entry does not allocate.
+    fn new(entry: FileRef<'_>, mut memory: Vec<u8>) -> Live {
+        let FileRef { raw, name } = entry;
         let flags = raw.head.flags;
         let generation = raw.generation.get();
+        memory.clear();
+        memory.extend_from_slice(name);
         Live {
             inode: raw.ino.get(),
             generation: (!flags.has(Flags::NO_GENERATION)).then_some(generation),
             passing: flags.has(Flags::INO_PASSING),
             parent: raw.parent.get(),
-            name,
+            name: memory,
             kind: match raw.what {
                 What::DIRECTORY | What::HOT_NODE => Kind::Directory,
                 What::SYMLINK => Kind::Symlink,
@@ -103,6 +106,8 @@ pub(super) struct Files<'m> {
     by_live: HashMap<Live, FileId>,
     by_inode: HashMap<u64, FileId>,
     sightings: Sightings,
+    /// The last entry's name, kept for its memory.
+    name: Vec<u8>,
 }
 
 impl<'m> Files<'m> {
@@ -119,6 +124,7 @@ impl<'m> Files<'m> {
             by_live: HashMap::default(),
             by_inode: HashMap::default(),
             sightings: Sightings::default(),
+            name: Vec::new(),
         }
     }
 
@@ -128,26 +134,33 @@ impl<'m> Files<'m> {
     }
 
     /// The file of an entry.
-    pub fn live(&mut self, entry: FileEntry) -> FileId {
-        let is_node = entry.raw.origin == Origin::NODE;
-        let offset = Some(entry.raw.offset.get()).filter(|&offset| offset != NONE && !is_node);
+    pub fn live(&mut self, entry: FileRef<'_>) -> FileId {
+        let live = Live::new(entry, std::mem::take(&mut self.name));
+        let id = match self.sighted(&live) {
+            Some(id) => id,
+            None => self.named(entry.raw, &live),
+        };
+        self.name = live.name;
+        id
+    }
+
+    /// The file of an entry, by all that it says.
+    fn named(&mut self, raw: &RawFile, live: &Live) -> FileId {
+        if let Some(&id) = self.by_live.get(live) {
+            return id;
+        }
+        let is_node = raw.origin == Origin::NODE;
+        let offset = Some(raw.offset.get()).filter(|&offset| offset != NONE && !is_node);
         let place = Place {
-            sector: entry.raw.head.sector.get(),
+            sector: raw.head.sector.get(),
             offset,
         };
-        let live = Live::new(entry);
-        if let Some(id) = self.sighted(&live) {
-            return id;
-        }
-        if let Some(&id) = self.by_live.get(&live) {
-            return id;
-        }
-        let same = self.is_at_snapshot(&live, place);
-        let file = self.identify(&live, same == Some(true));
+        let same = self.is_at_snapshot(live, place);
+        let file = self.identify(live, same == Some(true));
         let id = self.intern(file);
         // Where the place decides, another piece of the file may tell more.
         if same.is_some() {
-            self.by_live.insert(live, id);
+            self.by_live.insert(live.clone(), id);
         }
         id
     }
@@ -220,7 +233,7 @@ impl<'m> Files<'m> {
             // Without blocks it is taken for a regular file: directories have blocks, or their
             // contents are in the inode and never seen here.
             kind: self.kind_of(inode).unwrap_or(Kind::Regular),
-            provenance: named(&path, Provenance::Snapshot),
+            provenance: provenance_of(&path, Provenance::Snapshot),
             path,
             role: None,
         });
@@ -250,7 +263,7 @@ impl<'m> Files<'m> {
             } else {
                 live.kind
             },
-            provenance: named(&path, provenance),
+            provenance: provenance_of(&path, provenance),
             path,
             role: None,
         }
@@ -295,20 +308,23 @@ impl<'m> Files<'m> {
     /// another time of the trace, live or at the snapshot.
     pub fn fill_in(&mut self) {
         self.see_snapshot();
-        let mut names: HashMap<_, (Provenance, Option<Box<[u8]>>)> = HashMap::default();
+        let key = |file: &File| (file.inode, file.generation);
+        let is_nameless = |file: &File| file.path.is_none() && file.generation.is_some();
+        let nameless = self.list.iter().filter(|file| is_nameless(file));
+        let mut names: HashMap<_, Option<&File>> = nameless.map(|f| (key(f), None)).collect();
         for provenance in [Provenance::Live, Provenance::Snapshot] {
             for file in self.list.iter().filter(|f| f.provenance == provenance) {
-                names
-                    .entry((file.inode, file.generation))
-                    .or_insert_with(|| (provenance, file.path.clone()));
+                if let Some(name) = names.get_mut(&key(file)) {
+                    name.get_or_insert(file);
+                }
             }
         }
-        for file in self
-            .list
-            .iter_mut()
-            .filter(|f| f.path.is_none() && f.generation.is_some())
-        {
-            if let Some((provenance, path)) = names.get(&(file.inode, file.generation)) {
+        let names: HashMap<_, _> = names
+            .into_iter()
+            .filter_map(|(key, file)| Some((key, (file?.provenance, file?.path.clone()))))
+            .collect();
+        for file in self.list.iter_mut().filter(|file| is_nameless(file)) {
+            if let Some((provenance, path)) = names.get(&key(file)) {
                 file.path.clone_from(path);
                 file.provenance = *provenance;
             }
@@ -321,6 +337,6 @@ impl<'m> Files<'m> {
 }
 
 /// A path's provenance; without a path there is none.
-fn named(path: &Option<Box<[u8]>>, provenance: Provenance) -> Provenance {
+fn provenance_of(path: &Option<Box<[u8]>>, provenance: Provenance) -> Provenance {
     path.as_ref().map_or(Provenance::Unknown, |_| provenance)
 }

@@ -19,9 +19,9 @@
 //! where nothing is known, `unknown`.
 
 mod attributor;
+mod cells;
 mod classify;
 mod empties;
-mod feed;
 mod file;
 mod note;
 mod op;
@@ -35,7 +35,6 @@ mod sightings;
 pub(crate) mod tests;
 
 pub use attributor::Attributor;
-pub use feed::EntryTable;
 pub use file::{File, FileId};
 pub use op::Op;
 pub use process::{Process, ProcessId};

@@ -52,12 +52,11 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// All but the file.
-    pub fn new(raw: &RawFile) -> Run {
+    pub fn new(raw: &RawFile, file: FileId) -> Run {
         let node = node_kind(raw);
         let offset = Some(raw.offset.get()).filter(|&o| o != NONE && node.is_none());
         Run {
-            file: FileId::NONE,
+            file,
             offset,
             node,
             stage: raw.head.stage,

@@ -2,10 +2,11 @@
 //! Entries that wait for their completion, found by sector.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::ops::Range;
 
 use mostrace_bundle::entry::{RawHead, Stage};
 
+use super::cells::{Cells, Place};
 use crate::blktrace::{Completion, Part};
 
 /// How far an entry's time may lie before the Q of its bio, ns. Both are CLOCK_MONOTONIC, but the
@@ -66,9 +67,11 @@ impl Window {
     }
 }
 
+/// An entry that waits, or a piece of it.
 #[derive(Clone, Copy, Debug)]
 struct Waiting<T> {
-    sectors: u64,
+    /// Keeps entries of the same time and place apart.
+    serial: u64,
     /// Sectors of the entry that lay before this piece of it.
     skipped: u64,
     time_ns: u64,
@@ -103,43 +106,42 @@ impl<T> std::ops::Deref for Match<T> {
 
 /// The match at `sector`, if any, and where it ends or the next one begins, at most `end`.
 pub(super) fn at<T>(matches: &[Match<T>], sector: u64, end: u64) -> (Option<&Match<T>>, u64) {
-    match matches.iter().find(|m| m.end > sector) {
+    match matches.get(matches.partition_point(|m| m.end <= sector)) {
         Some(m) if m.sector <= sector => (Some(m), m.end.min(end)),
         Some(m) => (None, m.sector.min(end)),
         None => (None, end),
     }
 }
 
-/// First sector, and a number that keeps entries of the same sector apart.
-type Key = (u64, u64);
-
-/// Buckets by length: up to 16 sectors, up to 256, and so on.
-const BUCKETS: usize = 6;
-
-/// The bucket of entries that are so long.
-fn bucket_of(sectors: u64) -> Option<usize> {
-    sectors.checked_ilog2().map(|log| log as usize / 4)
+/// An entry that fits. The least is taken first: the nearest to its event, of equal ones the latest;
+/// the rest makes the order whole.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Found {
+    distance: u64,
+    time_ns: Reverse<u64>,
+    /// log16 of its sectors.
+    magnitude: u32,
+    sector: u64,
+    serial: u64,
+    place: Place,
 }
 
-/// The waiting entries. Entries of about the same length share a bucket, so that a lookup by
-/// sector need not reach back by the length of the longest discard.
+/// The waiting entries.
 pub(super) struct Pending<T> {
-    buckets: [BTreeMap<Key, Waiting<T>>; BUCKETS],
+    waiting: Cells<Waiting<T>>,
     serial: u64,
-    len: usize,
     sweep_at: usize,
     dropped: u64,
     newest_ns: u64,
     /// Kept between lookups for its memory.
-    found: Vec<(u64, Reverse<u64>, usize, Key)>,
+    found: Vec<Found>,
 }
 
 impl<T: Copy> Pending<T> {
     pub fn new() -> Self {
         Pending {
-            buckets: Default::default(),
+            waiting: Cells::default(),
             serial: 0,
-            len: 0,
             sweep_at: FEW,
             dropped: 0,
             newest_ns: 0,
@@ -149,7 +151,7 @@ impl<T: Copy> Pending<T> {
 
     /// Entries that wait.
     pub fn len(&self) -> u64 {
-        self.len as u64
+        self.waiting.len() as u64
     }
 
     /// Entries that no completion came for.
@@ -158,26 +160,25 @@ impl<T: Copy> Pending<T> {
     }
 
     pub fn insert(&mut self, head: &RawHead, item: T) {
-        let entry = Waiting {
-            sectors: u64::from(head.bytes.get()).div_ceil(512),
-            skipped: 0,
-            time_ns: head.time_ns.get(),
-            stage: head.stage,
-            item,
-        };
-        self.newest_ns = self.newest_ns.max(entry.time_ns);
-        if self.len >= self.sweep_at {
+        let time_ns = head.time_ns.get();
+        self.newest_ns = self.newest_ns.max(time_ns);
+        if self.waiting.len() >= self.sweep_at {
             self.sweep();
         }
         self.serial += 1;
-        self.put((head.sector.get(), self.serial), entry);
+        let waiting = Waiting {
+            serial: self.serial,
+            skipped: 0,
+            time_ns,
+            stage: head.stage,
+            item,
+        };
+        self.put(head.sector.get(), head.bytes.get().div_ceil(512), waiting);
     }
 
-    fn put(&mut self, key: Key, entry: Waiting<T>) {
-        let bucket = bucket_of(entry.sectors);
-        if let Some(bucket) = bucket.and_then(|b| self.buckets.get_mut(b)) {
-            bucket.insert(key, entry);
-            self.len += 1;
+    fn put(&mut self, sector: u64, sectors: u32, waiting: Waiting<T>) {
+        if sectors > 0 {
+            self.waiting.insert(sector, sectors, waiting);
         }
     }
 
@@ -185,121 +186,69 @@ impl<T: Copy> Pending<T> {
     /// several entries fit, the one nearest to its event is taken.
     pub fn take(&mut self, sector: u64, end: u64, window: &Window, out: &mut Vec<Match<T>>) {
         out.clear();
-        if self.len == 0 {
-            return;
-        }
+        let range = sector..end;
         let mut found = std::mem::take(&mut self.found);
-        self.find(sector, end, window, &mut found);
-        for &(_, _, bucket, key) in &found {
-            self.claim(bucket, key, sector..end, out);
-        }
-        found.clear();
-        self.found = found;
-        out.sort_unstable_by_key(|m| m.sector);
-    }
-
-    /// Entries that overlap, the nearest to its event first, of equal ones the latest.
-    fn find(
-        &self,
-        sector: u64,
-        end: u64,
-        window: &Window,
-        found: &mut Vec<(u64, Reverse<u64>, usize, Key)>,
-    ) {
-        for (b, bucket) in self
-            .buckets
-            .iter()
-            .enumerate()
-            .filter(|(_, b)| !b.is_empty())
-        {
-            let reach = 16 << (4 * b);
-            let keys = (sector.saturating_sub(reach), 0)..(end, 0);
-            for (&key, entry) in bucket.range(keys) {
-                if key.0.saturating_add(entry.sectors) > sector
-                    && let Some(distance) = window.distance(entry)
-                {
-                    found.push((distance, Reverse(entry.time_ns), b, key));
-                }
-            }
-        }
+        self.waiting.overlapping(&range, |place| {
+            let (sector, sectors, entry) = self.waiting.get(place);
+            let distance = window.distance(entry);
+            found.extend(distance.map(|distance| Found {
+                distance,
+                time_ns: Reverse(entry.time_ns),
+                magnitude: sectors.max(1).ilog2() / 4,
+                sector,
+                serial: entry.serial,
+                place,
+            }));
+        });
         found.sort_unstable();
+        for Found { place, .. } in found.drain(..) {
+            self.claim(place, &range, out);
+        }
+        self.found = found;
     }
 
     /// Takes of one entry what lies in `range` and was not taken from another before; what lies
     /// outside goes on waiting.
-    fn claim(
-        &mut self,
-        bucket: usize,
-        key: Key,
-        range: std::ops::Range<u64>,
-        out: &mut Vec<Match<T>>,
-    ) {
-        let Some(&entry) = self.buckets.get(bucket).and_then(|b| b.get(&key)) else {
-            return;
-        };
-        let (start, entry_end) = (key.0, key.0.saturating_add(entry.sectors));
-        let (from, to) = (start.max(range.start), entry_end.min(range.end));
+    fn claim(&mut self, place: Place, range: &Range<u64>, out: &mut Vec<Match<T>>) {
+        let (start, sectors, &entry) = self.waiting.get(place);
+        let end = start.saturating_add(sectors.into());
+        let (from, to) = (start.max(range.start), end.min(range.end));
         let before = out.len();
         let mut at = from;
         while at < to {
-            let taken = out
-                .iter()
-                .filter(|m| m.end > at && m.sector < to)
-                .min_by_key(|m| m.sector);
-            let (free_to, next) = taken.map_or((to, to), |m| (m.sector.max(at), m.end));
+            let next = out.partition_point(|m| m.end <= at);
+            let taken = out.get(next).filter(|m| m.sector < to);
+            let (free_to, taken_to) = taken.map_or((to, to), |m| (m.sector.max(at), m.end));
             if at < free_to {
-                let skipped = entry.skipped + (at - start);
-                out.push(Match {
+                let found = Match {
                     sector: at,
                     end: free_to,
-                    skipped,
+                    skipped: entry.skipped + (at - start),
                     item: entry.item,
-                });
+                };
+                out.insert(next, found);
             }
-            at = next;
+            at = taken_to;
         }
         if out.len() == before {
             return;
         }
-        if let Some(b) = self.buckets.get_mut(bucket) {
-            b.remove(&key);
-            self.len -= 1;
-        }
-        if start < from {
-            self.put(
-                key,
-                Waiting {
-                    sectors: from - start,
-                    ..entry
-                },
-            );
-        }
-        if to < entry_end {
-            let skipped = entry.skipped + (to - start);
-            self.put(
-                (to, key.1),
-                Waiting {
-                    sectors: entry_end - to,
-                    skipped,
-                    ..entry
-                },
-            );
-        }
+        self.waiting.remove(place);
+        // Pieces are no longer than the whole.
+        self.put(start, (from - start) as u32, entry);
+        let skipped = entry.skipped + (to - start);
+        self.put(to, (end - to) as u32, Waiting { skipped, ..entry });
     }
 
     /// Drops what is too old, and all if that does not help.
     fn sweep(&mut self) {
-        let before = self.len;
+        let before = self.waiting.len();
         let oldest = self.newest_ns.saturating_sub(HORIZON_NS);
-        for bucket in &mut self.buckets {
-            bucket.retain(|_, entry| entry.time_ns >= oldest);
+        self.waiting.retain(|entry| entry.time_ns >= oldest);
+        if self.waiting.len() > LIMIT {
+            self.waiting = Cells::default();
         }
-        self.len = self.buckets.iter().map(BTreeMap::len).sum();
-        if self.len > LIMIT {
-            self.buckets = Default::default();
-            self.len = 0;
-        }
-        self.dropped += (before - self.len) as u64;
-        self.sweep_at = FEW.max(2 * self.len);
+        self.dropped += (before - self.waiting.len()) as u64;
+        self.sweep_at = FEW.max(2 * self.waiting.len());
     }
 }

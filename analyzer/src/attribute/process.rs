@@ -31,12 +31,19 @@ pub struct Process {
 /// The fields that make an entry's process, as they stand in it.
 type RawKey = (u32, u32, u32, [u8; 16]);
 
+/// What the number of a thread stands for.
+struct Thread {
+    /// None if no entry told of it.
+    key: Option<RawKey>,
+    id: ProcessId,
+}
+
 /// All processes of a trace.
 pub(super) struct Processes {
     list: Vec<Process>,
     by_entry: HashMap<RawKey, ProcessId>,
     /// The last that an entry told of a thread.
-    by_pid: HashMap<u32, ProcessId>,
+    by_pid: HashMap<u32, Thread>,
     /// Threads that only the events tell of, and when one first did.
     bare: Vec<(ProcessId, u64)>,
 }
@@ -59,8 +66,14 @@ impl Processes {
             return ProcessId::UNKNOWN;
         }
         let key = (raw.pid.get(), raw.tgid.get(), raw.uid.get(), raw.comm);
+        if let Some(thread) = self.by_pid.get(&key.0)
+            && thread.key == Some(key)
+        {
+            return thread.id;
+        }
         let id = self.intern(key);
-        self.by_pid.insert(key.0, id);
+        let told = Thread { key: Some(key), id };
+        self.by_pid.insert(key.0, told);
         id
     }
 
@@ -89,15 +102,15 @@ impl Processes {
         let Some(pid) = pid else {
             return ProcessId::UNKNOWN;
         };
-        if let Some(&id) = self.by_pid.get(&pid) {
-            return id;
+        if let Some(thread) = self.by_pid.get(&pid) {
+            return thread.id;
         }
         let id = self.add(Process {
             pid: Some(pid),
             ..Process::default()
         });
         self.bare.push((id, time_ns));
-        self.by_pid.insert(pid, id);
+        self.by_pid.insert(pid, Thread { key: None, id });
         id
     }
 

@@ -7,16 +7,21 @@ mod filesystems;
 mod joining;
 mod kinds;
 mod names;
+mod pending;
 
 use std::collections::HashMap;
 
-use mostrace_bundle::Entry;
+use std::path::Path;
+
 use mostrace_bundle::entry::{
     FileEntry, Flags, Jbd2, NONE, Origin, RawDirtier, RawFile, RawHead, RawProcess, Stage,
     TYPE_DIRTIER, TYPE_FILE, TYPE_PROCESS, What,
 };
 
-use super::{Attributor, EntryTable, File, FileId, JournalBlock, Names, Op, Process, Request, Row};
+use mostrace_bundle::table::{TableReader, header};
+use zerocopy::IntoBytes;
+
+use super::{Attributor, File, FileId, JournalBlock, Names, Op, Process, Request, Row};
 use crate::blktrace::action::{BLK_TC_FLUSH, BLK_TC_SYNC, BLK_TC_WRITE, ta};
 use crate::blktrace::{Completion, Part};
 use mostrace_map::class::Kind;
@@ -173,12 +178,14 @@ pub fn attribute_with(
     dirtiers: Vec<RawDirtier>,
     map: Option<&Map>,
 ) -> Attributed {
-    let tables: Vec<EntryTable<'_>> = vec![
-        Box::new(processes.into_iter().map(|p| Ok(Entry::Process(p)))),
-        Box::new(files.into_iter().map(|f| Ok(Entry::File(f)))),
-        Box::new(dirtiers.into_iter().map(|d| Ok(Entry::Dirtier(d)))),
+    let tables = [
+        table(processes.iter().map(|p| record(p.as_bytes(), b""))),
+        table(files.iter().map(file_record)),
+        table(dirtiers.iter().map(|d| record(d.as_bytes(), b""))),
     ];
-    let mut attributor = Attributor::new(tables, map);
+    let reader = |table| TableReader::new(table, Path::new("table"), false).unwrap();
+    let mut readers = tables.each_ref().map(|table| reader(&table[..]));
+    let mut attributor = Attributor::new(readers.iter_mut().collect(), map);
     let mut attributed = Attributed::default();
     for completion in completions {
         let (request, rows) = attributor.push(completion).unwrap();
@@ -191,6 +198,29 @@ pub fn attribute_with(
         assert_eq!(bytes, u64::from(completion.bytes), "{rows:?}");
     }
     attributed
+}
+
+/// A table as it stands in a bundle.
+fn table(records: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
+    header().into_iter().chain(records.flatten()).collect()
+}
+
+fn file_record(entry: &FileEntry) -> Vec<u8> {
+    let name_len = u16::try_from(entry.name.len()).unwrap().into();
+    let raw = RawFile {
+        name_len,
+        ..entry.raw
+    };
+    record(raw.as_bytes(), &entry.name)
+}
+
+/// An entry's bytes, with the size in its head.
+fn record(fixed: &[u8], name: &[u8]) -> Vec<u8> {
+    let mut record = [fixed, name].concat();
+    record.resize(record.len().next_multiple_of(8), 0);
+    let size = u16::try_from(record.len()).unwrap();
+    record[2..4].copy_from_slice(&size.to_le_bytes());
+    record
 }
 
 /// A whole trace in memory: what the tables are held against.

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Runs of sectors, found by what they overlap.
+//!
+//! The disk is cut into cells, on each of a few levels for runs of about the same length. The cells of
+//! a level are as long as its runs may be: a run is kept by the cell that it begins in, and reaches
+//! into the next one at most. So a lookup need not reach back by the length of the longest discard,
+//! and what lies elsewhere on the disk costs nothing.
+
+use std::hash::BuildHasher;
+use std::ops::Range;
+
+/// Runs of less than 64 sectors, of less than 1024, and so on; 32 bits of bytes are 23 of sectors.
+const LEVELS: usize = 6;
+
+/// log2 of the length of a level's cells, in sectors.
+fn cell_bits(level: usize) -> usize {
+    4 * level + 6
+}
+
+/// Where a piece is kept.
+pub(super) type Place = u32;
+
+/// No place.
+const NONE: Place = Place::MAX;
+
+/// A run of sectors, and the next one in the same chain. Small, as lookups go through many.
+#[derive(Clone, Copy)]
+struct Run {
+    sector: u64,
+    /// 0 if the place is free.
+    sectors: u32,
+    next: Place,
+}
+
+impl Run {
+    fn end(&self) -> u64 {
+        self.sector.saturating_add(self.sectors.into())
+    }
+
+    fn level(&self) -> usize {
+        (self.sectors.max(1).ilog2() as usize).saturating_sub(2) / 4
+    }
+
+    /// The number of its cell.
+    fn number(&self) -> u64 {
+        self.sector >> cell_bits(self.level())
+    }
+}
+
+/// Runs of sectors that may overlap, with something kept for each.
+pub(super) struct Cells<T> {
+    runs: Vec<Run>,
+    items: Vec<T>,
+    free: Vec<Place>,
+    /// The first of each chain. A cell's runs are all in one, with those of other cells; the chains
+    /// are several times as many as the runs, so that most hold nothing.
+    chains: Vec<Place>,
+    /// Odd, and different each time: no trace can put all its cells into one chain.
+    factor: u64,
+    /// The most sectors that a run of each level had.
+    longest: [u32; LEVELS],
+}
+
+impl<T> Default for Cells<T> {
+    fn default() -> Self {
+        Cells {
+            runs: Vec::new(),
+            items: Vec::new(),
+            free: Vec::new(),
+            chains: vec![NONE; 64],
+            factor: foldhash::fast::RandomState::default().hash_one(0) | 1,
+            longest: [0; LEVELS],
+        }
+    }
+}
+
+impl<T: Copy> Cells<T> {
+    pub fn len(&self) -> usize {
+        self.runs.len() - self.free.len()
+    }
+
+    /// First sector, sectors, and what is kept.
+    pub fn get(&self, place: Place) -> (u64, u32, &T) {
+        let run = &self.runs[place as usize];
+        (run.sector, run.sectors, &self.items[place as usize])
+    }
+
+    /// The chain of a cell.
+    fn chain(&self, level: usize, number: u64) -> usize {
+        let hash = (number << 3 | level as u64).wrapping_mul(self.factor);
+        // Its highest bits: as many as there are chains, a power of two.
+        (hash >> (self.chains.len() as u64 - 1).leading_zeros()) as usize
+    }
+
+    /// Keeps `item` for a run of one sector at least.
+    pub fn insert(&mut self, sector: u64, sectors: u32, item: T) {
+        let next = NONE;
+        let run = Run {
+            sector,
+            sectors,
+            next,
+        };
+        if let Some(place) = self.free.pop() {
+            self.runs[place as usize] = run;
+            self.items[place as usize] = item;
+            return self.link(place);
+        }
+        self.runs.push(run);
+        self.items.push(item);
+        if 4 * self.runs.len() > self.chains.len() {
+            self.lengthen();
+        } else {
+            self.link(self.runs.len() as Place - 1);
+        }
+    }
+
+    /// Puts a run first in its chain.
+    fn link(&mut self, place: Place) {
+        let run = self.runs[place as usize];
+        let longest = &mut self.longest[run.level()];
+        *longest = run.sectors.max(*longest);
+        let chain = self.chain(run.level(), run.number());
+        self.runs[place as usize].next = std::mem::replace(&mut self.chains[chain], place);
+    }
+
+    /// Makes more chains.
+    fn lengthen(&mut self) {
+        self.chains = vec![NONE; 2 * self.chains.len()];
+        for place in 0..self.runs.len() {
+            if self.runs[place].sectors > 0 {
+                self.link(place as Place);
+            }
+        }
+    }
+
+    pub fn remove(&mut self, place: Place) {
+        let run = self.runs[place as usize];
+        let chain = self.chain(run.level(), run.number());
+        let first = &mut self.chains[chain];
+        if *first == place {
+            *first = run.next;
+        } else {
+            let mut before = *first as usize;
+            while self.runs[before].next != place {
+                before = self.runs[before].next as usize;
+            }
+            self.runs[before].next = run.next;
+        }
+        self.runs[place as usize].sectors = 0;
+        self.free.push(place);
+    }
+
+    /// Shows the places of what overlaps a range, in any order.
+    pub fn overlapping(&self, range: &Range<u64>, mut show: impl FnMut(Place)) {
+        if range.is_empty() {
+            return;
+        }
+        let overlaps = |run: &Run| run.sector < range.end && run.end() > range.start;
+        for level in 0..LEVELS {
+            let reach = match self.longest[level] {
+                0 => continue,
+                longest => u64::from(longest) - 1,
+            };
+            let bits = cell_bits(level);
+            let first = range.start.saturating_sub(reach) >> bits;
+            let last = (range.end - 1) >> bits;
+            // A long range has more cells than there are runs.
+            if last - first > self.runs.len() as u64 {
+                (0..)
+                    .zip(&self.runs)
+                    .filter(|(_, run)| overlaps(run) && run.sectors > 0 && run.level() == level)
+                    .for_each(|(place, _)| show(place));
+                continue;
+            }
+            for number in first..=last {
+                let mut place = self.chains[self.chain(level, number)];
+                while let Some(run) = self.runs.get(place as usize) {
+                    if overlaps(run) && run.level() == level && run.number() == number {
+                        show(place);
+                    }
+                    place = run.next;
+                }
+            }
+        }
+    }
+
+    /// Keeps those that are `wanted`, and no more memory than they need.
+    pub fn retain(&mut self, mut wanted: impl FnMut(&T) -> bool) {
+        let Cells { runs, items, .. } = std::mem::take(self);
+        for (run, item) in runs.into_iter().zip(items) {
+            if run.sectors > 0 && wanted(&item) {
+                self.insert(run.sector, run.sectors, item);
+            }
+        }
+    }
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Waiting entries held against a list that is gone through from end to end.
+
+use std::cmp::Reverse;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::attribute::pending::{Pending, Window, at};
+
+/// A piece of an entry; entries are numbered in the order of their table.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    entry: u64,
+    sector: u64,
+    end: u64,
+    skipped: u64,
+    time_ns: u64,
+    stage: Stage,
+}
+
+#[derive(Default)]
+struct Model {
+    pieces: Vec<Piece>,
+    entries: u64,
+    newest_ns: u64,
+    sweep_at: usize,
+    dropped: u64,
+}
+
+impl Model {
+    fn insert(&mut self, head: &RawHead) {
+        let time_ns = head.time_ns.get();
+        self.newest_ns = self.newest_ns.max(time_ns);
+        if self.pieces.len() >= self.sweep_at.max(4096) {
+            let before = self.pieces.len();
+            let oldest = self.newest_ns.saturating_sub(60_000_000_000);
+            self.pieces.retain(|piece| piece.time_ns >= oldest);
+            self.dropped += (before - self.pieces.len()) as u64;
+            self.sweep_at = 2 * self.pieces.len();
+        }
+        self.entries += 1;
+        self.put(Piece {
+            entry: self.entries,
+            sector: head.sector.get(),
+            end: head.sector.get() + u64::from(head.bytes.get()).div_ceil(512),
+            skipped: 0,
+            time_ns,
+            stage: head.stage,
+        });
+    }
+
+    fn put(&mut self, piece: Piece) {
+        if piece.sector < piece.end {
+            self.pieces.push(piece);
+        }
+    }
+
+    /// First sector, end, entry and what is skipped of it.
+    fn take(
+        &mut self,
+        range: (u64, u64),
+        completion: &Completion<'_>,
+    ) -> Vec<(u64, u64, u64, u64)> {
+        let Completion {
+            time_ns,
+            i_ns,
+            d_ns,
+            ..
+        } = *completion;
+        let from_ns = match (completion.parts[0].q_ns, i_ns.or(d_ns)) {
+            (Some(q_ns), _) => q_ns.saturating_sub(50_000),
+            (None, Some(first)) => first.saturating_sub(1_000_000_000),
+            (None, None) => time_ns.saturating_sub(60_000_000_000),
+        };
+        let mut fit: Vec<Piece> = self.pieces.clone();
+        fit.retain(|p| p.sector < range.1 && p.end > range.0);
+        fit.retain(|p| p.time_ns >= from_ns && p.time_ns <= time_ns);
+        fit.sort_by_key(|p| {
+            let made_at = match p.stage {
+                Stage::INSERT => i_ns.or(d_ns),
+                _ => d_ns.or(i_ns),
+            };
+            let distance = made_at.unwrap_or(time_ns).abs_diff(p.time_ns);
+            let magnitude = (p.end - p.sector).ilog2() / 4;
+            (distance, Reverse(p.time_ns), magnitude, p.sector, p.entry)
+        });
+        let mut taken = Vec::new();
+        for piece in fit {
+            let (from, to) = (piece.sector.max(range.0), piece.end.min(range.1));
+            let free = gaps(from, to, &taken);
+            if free.is_empty() {
+                continue;
+            }
+            let piece_at = |sector| piece.skipped + (sector - piece.sector);
+            taken.extend(free.iter().map(|&(a, b)| (a, b, piece.entry, piece_at(a))));
+            let is_it = |p: &Piece| (p.entry, p.sector) == (piece.entry, piece.sector);
+            self.pieces.retain(|p| !is_it(p));
+            self.put(Piece { end: from, ..piece });
+            self.put(Piece {
+                sector: to,
+                skipped: piece_at(to),
+                ..piece
+            });
+        }
+        taken.sort_unstable();
+        taken
+    }
+}
+
+/// What of a range is not taken.
+fn gaps(from: u64, to: u64, taken: &[(u64, u64, u64, u64)]) -> Vec<(u64, u64)> {
+    let mut taken: Vec<_> = taken.iter().filter(|t| t.1 > from && t.0 < to).collect();
+    taken.sort_unstable();
+    let starts = std::iter::once(from).chain(taken.iter().map(|t| t.1));
+    let ends = taken.iter().map(|t| t.0).chain([to]);
+    starts.zip(ends).filter(|(from, to)| from < to).collect()
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Insert(RawHead),
+    /// So many entries, so far apart in time.
+    Burst(RawHead, u64, u64),
+    Take(u64, u64, Completion<'static>),
+}
+
+/// Small numbers, so that things meet, and all lengths that there are.
+fn sectors() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        6 => 0u64..24,
+        2 => 0u64..140,
+        2 => (0u32..23, 0u64..3).prop_map(|(bits, less)| (1u64 << bits).saturating_sub(less)),
+    ]
+}
+
+fn head_of() -> impl Strategy<Value = RawHead> {
+    (0u64..400, sectors(), sectors(), 0u8..3).prop_map(|(t, sector, sectors, stage)| {
+        let mut head = process(0, sector, 512 * u32::try_from(sectors).unwrap()).head;
+        head.time_ns = (t * 1000).into();
+        head.stage = Stage(stage);
+        head
+    })
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let flag = any::<bool>;
+    let take = (0u64..400, sectors(), sectors(), (flag(), flag(), flag()));
+    let take = take.prop_map(|(t, sector, sectors, (q, i, d))| {
+        let mut completion = write(t, sector, 512);
+        completion.i_ns = completion.i_ns.filter(|_| i);
+        completion.d_ns = completion.d_ns.filter(|_| d);
+        let part = Part {
+            q_ns: completion.parts[0].q_ns.filter(|_| q),
+            ..completion.parts[0]
+        };
+        completion.parts = vec![part].leak();
+        Step::Take(sector, sector + sectors, completion)
+    });
+    let burst = (head_of(), 0u64..3000, 0u64..60_000_000);
+    let step = prop_oneof![
+        20 => head_of().prop_map(Step::Insert),
+        20 => take,
+        1 => burst.prop_map(|(head, count, gap_ns)| Step::Burst(head, count, gap_ns)),
+    ];
+    prop::collection::vec(step, 0..120)
+}
+
+proptest! {
+    #[test]
+    fn entries_are_found_as_in_a_list(steps in steps()) {
+        let (mut model, mut pending) = (Model::default(), Pending::new());
+        let mut matches = Vec::new();
+        for step in steps {
+            match step {
+                Step::Insert(head) => {
+                    model.insert(&head);
+                    pending.insert(&head, model.entries);
+                }
+                Step::Burst(mut head, count, gap_ns) => {
+                    for n in 0..count {
+                        head.time_ns += gap_ns;
+                        head.sector.set(n % 7);
+                        model.insert(&head);
+                        pending.insert(&head, model.entries);
+                    }
+                }
+                Step::Take(sector, end, completion) => {
+                    let window = Window::of(&completion, &completion.parts[0]);
+                    pending.take(sector, end, &window, &mut matches);
+                    let mut found = Vec::new();
+                    let mut from = sector;
+                    while from < end {
+                        let (piece, to) = at(&matches, from, end);
+                        found.extend(piece.map(|p| (from, to, **p, p.skipped_at(from))));
+                        from = to;
+                    }
+                    prop_assert_eq!(found, model.take((sector, end), &completion));
+                }
+            }
+            prop_assert_eq!(pending.len(), model.pieces.len() as u64);
+            prop_assert_eq!(pending.dropped(), model.dropped);
+        }
+    }
+}
