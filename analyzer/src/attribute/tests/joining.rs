@@ -115,7 +115,7 @@ fn what_continues_is_one_row() {
     };
     let entries = || vec![process(0, 24, BLOCK), process(0, 32, BLOCK)];
     let one = attribute(
-        &[merged.clone()],
+        &[merged],
         entries(),
         vec![file(0, 24, BLOCK, "f"), second(4096)],
         None,
