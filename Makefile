@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# `make demo` and `make test` are the whole set-up.
+# `make demo` and `make test` are the whole set-up; `make check` while one works, `make test-all` before a release.
 
 # Outside the checkout, so that a fresh clone does not compile polars again.
 CACHE = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mostrace
@@ -15,19 +15,26 @@ GUEST_PACKAGES = qemu-system-x86 busybox-static cpio kmod xz-utils zstd attr e2f
 KERNEL_PACKAGES = build-essential flex bison bc libelf-dev libssl-dev git xz-utils
 
 # The recorder in the kernel: its tests, in the guests too.
-RECORDER = GUEST_SCRIPTS=kernel-patches/test/tests guest/run.sh $(MOSTRACE)
+RECORDER = env GUEST_SCRIPTS=kernel-patches/test/tests guest/run.sh $(MOSTRACE)
 
 # One profile for demo, tests and lints.
 CARGO = cargo
 PROFILE = --release --locked
 
-.PHONY: demo build install test test-guest test-kernels test-patched lint features bench bench-overhead samples samples-guest setup setup-test clean
+# Says what runs, and how long it took.
+STEP = scripts/step.sh
+TESTS = $(CARGO) test $(PROFILE) --workspace
+GUESTS = guest/able.sh "$(GUEST_PACKAGES)"
+MODULE = kernel-patches/test/able.sh
+
+.PHONY: demo build install check test test-all test-guest test-module test-kernels test-patched lint features bench bench-overhead \
+	samples samples-guest setup setup-test clean
 
 demo: build
 	@scripts/demo.sh $(MOSTRACE)
 
 build: setup
-	$(CARGO) build $(PROFILE) --workspace
+	$(CARGO) build $(PROFILE) --workspace --exclude test-support
 
 # To ~/.cargo/bin.
 install: build
@@ -39,48 +46,72 @@ setup:
 setup-test:
 	@scripts/setup.sh $(BUILD_PACKAGES) $(RUN_PACKAGES) $(TEST_PACKAGES)
 
-test: setup-test features
-	$(CARGO) test $(PROFILE) --workspace
-	@! guest/able.sh $(GUEST_PACKAGES) || $(MAKE) test-guest test-patched
+# While one works: format, lints, and the tests that need no root.
+check: lint
+	@$(STEP) "tests without root" env MOSTRACE_ROOTLESS=1 $(TESTS)
 
-# On Debian's 6.1 and 6.12 in qemu, with real f2fs, vfat and blktrace; then the kernel module on the same.
+# What a change can break in an ordinary way: loop devices and live captures too, and one kernel in qemu. The comparison of
+# filesystems, more than a third of a guest's time, is left to test-all.
+KERNELS = test
+ORDINARY = $(filter-out compare,$(basename $(notdir $(wildcard guest/tests/*.sh))))
+test: setup-test
+	@$(STEP) "tests" $(TESTS)
+	@$(STEP) "build" $(MAKE) --no-print-directory build
+	@$(STEP) "guests: $(KERNELS)" $(GUESTS) env GUEST_TESTS="$(ORDINARY)" guest/run.sh $(MOSTRACE) $(KERNELS)
+
+# All that there is but test-kernels: both kernels, the module on them, the patched kernels, the tests that take minutes.
+test-all: lint
+	@$(STEP) "tests, the long ones too" env MOSTRACE_LONG=1 $(TESTS)
+	@$(STEP) "features" $(MAKE) --no-print-directory features
+	@$(STEP) "guests" $(MAKE) --no-print-directory test-guest
+	@$(STEP) "module" $(MAKE) --no-print-directory test-module
+	@$(STEP) "patched kernels" $(MAKE) --no-print-directory test-patched
+
+# On Debian's 6.1 and 6.12 in qemu, with real f2fs, vfat and blktrace.
 test-guest: build
-	@guest/able.sh $(GUEST_PACKAGES)
-	guest/run.sh $(MOSTRACE) test
-	@! kernel-patches/test/able.sh || $(RECORDER) test
+	$(GUESTS) guest/run.sh $(MOSTRACE) test all
 
-# The same on every kernel of Debian in guest/kernels, 5.10 to 7.2.
+# The kernel module on the same.
+test-module: build
+	$(GUESTS) $(MODULE) $(RECORDER) test all
+
+# All on every kernel of Debian in guest/kernels, 5.10 to 7.2.
 test-kernels: build
-	@guest/able.sh $(GUEST_PACKAGES)
-	guest/run.sh $(MOSTRACE) test kernels
-	@! kernel-patches/test/able.sh || $(RECORDER) test kernels
+	$(GUESTS) guest/run.sh $(MOSTRACE) test all kernels
+	$(GUESTS) $(MODULE) $(RECORDER) test all kernels
 
 # On a 6.1 with the recorder built in, as it is and with the kernel's own checks: builds both kernels.
 test-patched: build
-	@guest/able.sh $(GUEST_PACKAGES) $(KERNEL_PACKAGES)
-	$(RECORDER) patched
-	GUEST_SCRIPTS=kernel-patches/series/test guest/run.sh $(MOSTRACE) 6.1-plain
+	guest/able.sh "$(GUEST_PACKAGES) $(KERNEL_PACKAGES)" $(RECORDER) patched
+	guest/able.sh "$(GUEST_PACKAGES) $(KERNEL_PACKAGES)" env GUEST_SCRIPTS=kernel-patches/series/test guest/run.sh \
+		$(MOSTRACE) 6.1-plain
 
-# Capture and analysis each build and pass their tests without the other; the maps need neither.
-FEATURE_TESTS = --lib --bins --test 'cli_*' --test record --test samples
+# Capture and analysis each build and pass their tests without the other; the maps need neither. Always of the whole
+# workspace: of one crate alone, cargo gives the dependencies other features, and compiles polars once more.
+FEATURES = --workspace --no-default-features --features
 features: setup-test
-	$(CARGO) test $(PROFILE) -p mostrace --no-default-features $(FEATURE_TESTS)
-	$(CARGO) test $(PROFILE) -p mostrace --no-default-features --features analyze $(FEATURE_TESTS)
-	$(CARGO) test $(PROFILE) -p mostrace --no-default-features --features record $(FEATURE_TESTS)
+	$(CARGO) test $(PROFILE) --workspace --no-default-features --lib --bins --test 'cli_*'
+	$(CARGO) test $(PROFILE) $(FEATURES) mostrace/record --lib --bins --test 'cli_*' --test record
+	$(CARGO) test $(PROFILE) $(FEATURES) mostrace/analyze --lib --bins --test 'cli_*' --test samples
 
+CLIPPY = $(CARGO) clippy $(PROFILE) --all-targets --workspace
 lint: setup-test
-	$(CARGO) fmt --all --check
-	$(CARGO) clippy $(PROFILE) --workspace --all-targets -- -D warnings
-	kernel-patches/series/generate.sh --check
+	@$(STEP) "format" $(CARGO) fmt --all --check
+	@$(STEP) "clippy" $(CLIPPY) -- -D warnings
+	@$(STEP) "clippy without features" $(CLIPPY) --no-default-features -- -D warnings
+	@$(STEP) "clippy, record alone" $(CLIPPY) --no-default-features --features mostrace/record -- -D warnings
+	@$(STEP) "clippy, analyze alone" $(CLIPPY) --no-default-features --features mostrace/analyze -- -D warnings
+	@# In a file with a main of its own, cargo passes over them without a word.
+	@! grep -n '#\[test\]' $$(grep -l '^fn main()' */tests/*.rs) || { echo "lint: these tests do not run" >&2; exit 1; }
+	@$(STEP) "series" kernel-patches/series/generate.sh --check
 
 bench: setup-test
 	$(CARGO) bench --locked -p mostrace
 
 # What recording costs, in instructions: one emulated CPU whose clock counts them.
 bench-overhead: build
-	@guest/able.sh $(GUEST_PACKAGES)
-	GUEST_SCRIPTS=kernel-patches/test/overhead GUEST_QEMU="-smp 1 -icount shift=0,sleep=off" GUEST_LIMIT=7200 \
-		GUEST_TEST_LIMIT=7200 guest/run.sh $(MOSTRACE) test
+	$(GUESTS) env GUEST_SCRIPTS=kernel-patches/test/overhead GUEST_QEMU="-smp 1 -icount shift=0,sleep=off" \
+		GUEST_SILENCE=7200 guest/run.sh $(MOSTRACE) test all
 
 # Captures the sample traces anew (root).
 samples: build
@@ -88,8 +119,7 @@ samples: build
 
 # Those of f2fs and FAT, on Debian's 6.12 in qemu.
 samples-guest: build
-	@guest/able.sh $(GUEST_PACKAGES)
-	GUEST_SCRIPTS=sample-traces/guest guest/run.sh $(MOSTRACE) 6.12
+	$(GUESTS) env GUEST_SCRIPTS=sample-traces/guest guest/run.sh $(MOSTRACE) 6.12
 	cp $(CACHE)/guest/6.12/sample-traces/guest/out/*.most.tar.zst sample-traces/
 
 clean:

@@ -5,7 +5,7 @@
  *
  * A page may be dirtied again while it is being written. What a bio writes was
  * dirtied before the bio was queued; a page that two tasks dirtied before its
- * entries were made has two dirtiers, and then none is believed.
+ * entries were made has two dirtiers, and then neither is reported.
  */
 #ifndef MOSTRACE_DIRTIER_BPF_H
 #define MOSTRACE_DIRTIER_BPF_H
@@ -25,7 +25,7 @@ struct dirty_page {
 	char comm[MOSTRACE_COMM_LEN];
 };
 
-/* The page that was seen longest ago gives way: it is not known then who dirtied it. */
+/* The page that was seen longest ago is forgotten: it is not known then who dirtied it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1 << 17);

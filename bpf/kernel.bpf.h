@@ -2,7 +2,7 @@
 /*
  * The kernel types that the probes read: only the fields used, relocated by
  * CO-RE against the running kernel's BTF, so that no vmlinux.h is needed to
- * build. Fields that moved or were renamed live in compat.bpf.h.
+ * build. Fields that moved or were renamed are in compat.bpf.h.
  */
 #ifndef MOSTRACE_KERNEL_BPF_H
 #define MOSTRACE_KERNEL_BPF_H

@@ -2,7 +2,7 @@
 /*
  * Who submitted a bio: remembered at block_bio_queue, which runs in the
  * submitting task, until the bio completes. Insert, issue and completion run
- * in whatever task happens to be there.
+ * in any task.
  */
 #ifndef MOSTRACE_SUBMITTER_BPF_H
 #define MOSTRACE_SUBMITTER_BPF_H

@@ -12,18 +12,18 @@ private() {
 		-o APT::Architecture=amd64 -o APT::Sandbox::User="$(id -un)" "$@"
 }
 
-# mirrors SUITE: those that the system's own sources name, then the defaults: suites move to the archive in the end.
+# mirrors SUITE: those that the system's own sources name for its own suites; they have the others beside them.
 mirrors() {
-	label=Debian path=debian
-	case $1 in *-security) label=Debian-Security path=debian-security ;; esac
+	label=Debian
+	case $1 in *-security) label=Debian-Security ;; esac
 	# shellcheck disable=SC2016 # apt's own variables
 	apt-get indextargets --format '$(LABEL) $(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
 		awk -v l="$label" '$1 == l && !seen[$2]++ { print $2 }'
-	echo "http://deb.debian.org/$path http://archive.debian.org/$path" | tr ' ' '\n'
 }
 
 # add_suite SUITE: from the first mirror that has it.
 add_suite() {
+	echo "apt: the system's sources name no mirror for $1 (/etc/apt; after apt-get update)" >"$apt/errors"
 	for mirror in $(mirrors "$1"); do
 		echo "deb [signed-by=$keyring] $mirror $1 main" | cat "$apt/found" - >"$apt/trying"
 		if private apt-get update -o Dir::Etc::SourceList="$apt/trying" -o APT::Update::Error-Mode=any \
@@ -45,7 +45,7 @@ update() {
 		add_suite "$each" && continue
 		# Kept from an earlier time.
 		[ ! -e "$apt/updated" ] || return 0
-		echo "apt: $each could not be had from any mirror:" >&2
+		echo "apt: $each could not be had from the system's sources:" >&2
 		cat "$apt/errors" >&2
 		return 1
 	done

@@ -25,6 +25,7 @@ age() {
 copy_tree() {
 	i=$2
 	while [ "$i" -lt "$3" ]; do
+		step "copy $1$i"
 		cp -r "/tree/$((i % 20))" "$top/$1$i"
 		i=$((i + 1))
 	done
@@ -41,7 +42,7 @@ change_files() {
 		3) cat $sources/5000 >"$file" ;;
 		4) /usr/local/bin/dd if=$sources/20000 of="$file" bs=1000 seek=2 count=9 conv=notrunc status=none ;;
 		esac
-		[ $((i % 20)) -ne 0 ] || sync
+		[ $((i % 20)) -ne 0 ] || { step "changed $i" && sync; }
 		i=$((i + 1))
 		[ $i -lt 100 ] || break
 	done
@@ -49,12 +50,14 @@ change_files() {
 
 # overwrite FILE TRANSACTIONS: as a database does, in small parts with syncs.
 overwrite() {
+	step "overwrite"
 	mostrace workload sqlite --transactions "$2" --journal delete "$1.db" >workload.log
 	mostrace workload sqlite --transactions "$2" --journal wal --no-checkpoint "$1-wal.db" >workload.log
 }
 
 # rename_files: to another directory, to a longer name, over another file, a directory with all that is in it.
 rename_files() {
+	step "rename"
 	mkdir "$top/renamed"
 	i=0
 	for file in "$top"/a*0/file*[18]; do
@@ -69,6 +72,7 @@ rename_files() {
 }
 
 only_posix() {
+	step "links, attributes, holes"
 	mkdir "$top/links"
 	i=0
 	for file in "$top"/a0/file*; do

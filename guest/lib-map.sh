@@ -11,6 +11,7 @@ list_files() {
 	# FIBMAP knows regular files only.
 	[ "$type" != vfat ] || set -- -type f
 	[ $# -gt 0 ] || set -- ! -type l
+	step "list files"
 	numbered >files.txt
 	(cd "$mnt" && find . -xdev -type d) | sed 's,^\.$,/,; s,^\.,,; s, ,\\x20,g' | sort -u >directories.txt
 	numbered "$@" >mappable.txt
@@ -24,6 +25,7 @@ numbered() {
 
 # frag.txt has the files in the order of mappable.txt.
 read_fiemap() {
+	step "read what the kernel said"
 	awk -v fat="$([ "$type" = vfat ] && echo 1 || echo 0)" '
 		FNR == NR {
 			owner[NR] = $1
@@ -85,6 +87,7 @@ $(sed -n 4,15p differences.txt)"
 
 # check_map MAP.CSV [KINDS]: against list_files, block for block in both directions, and every name.
 check_map() {
+	step "check $1"
 	kinds=${2:-regular|directory}
 	[ "$type" != vfat ] || kinds=regular
 	of_map "$kinds" <"$1" | to_size | joined >map.txt
@@ -138,5 +141,6 @@ check_names() {
 
 # map_live FILE: of the mounted device.
 map_live() {
+	step "map to $1"
 	mostrace map "$loop" --format csv -o "$1"
 }

@@ -29,6 +29,7 @@ fresh() {
 		shift
 	done
 	[ $# -eq 0 ] || mount_options=noatime,$2
+	step "$mkfs"
 	truncate -s "${mib}M" disk.img
 	$mkfs disk.img >mkfs.log 2>&1 || fail "$mkfs: $(cat mkfs.log)"
 	mount_image disk.img
@@ -65,6 +66,12 @@ info() {
 	echo "info $*"
 }
 
+# step WORDS: what comes next, to the console at once: a sign of life, and where a guest hangs.
+step() {
+	echo "$*" >/tmp/step
+	echo "STEP $*" >/dev/ttyS0
+}
+
 # column NAME: its number in the CSV header on stdin.
 column() {
 	head -n 1 | tr , '\n' | grep -nx "$1" | cut -d: -f1
@@ -72,6 +79,7 @@ column() {
 
 # check_bundle BUNDLE: kept for the host as TEST-BUNDLE; nothing lost, every byte has a process entry, the groupings have the same sum.
 check_bundle() {
+	step "check $1"
 	cp -r "$1" "/tmp/out/$(basename "$PWD")-$1"
 	# From 7.x on a probe can be preempted, and the kernel skips those that come meanwhile: it says how many.
 	skipped=nothing
@@ -131,6 +139,7 @@ numbered_files() {
 # every_source: SQLite through each source of block events, which all have to tell the same of its files.
 every_source() {
 	for source in blktrace ftrace bpf; do
+		step "record by $source"
 		mostrace record -d "$loop" -o "$source.most" --source "$source" --sync -- \
 			mostrace workload sqlite --transactions 50 --overwrite "$mnt/test.db"
 		check_bundle "$source.most"

@@ -5,8 +5,9 @@
 # GUEST_SCRIPTS=FOLDER takes the tests from there instead of from guest/tests. Beside that folder may be
 #   prepare.sh KERNEL SUITE ROOT     to add what they need to the guest's root;
 #   check.sh OUT                     to judge from outside what they left.
-# GUEST_TESTS="NAME…" runs only these; GUEST_JOBS=N boots so many kernels at a time; GUEST_TEST_LIMIT and GUEST_LIMIT
-# are the seconds that a test and a boot may take; GUEST_QEMU="OPTION…" goes to qemu.
+# GUEST_TESTS="NAME…" runs only these; GUEST_JOBS=N boots so many kernels at a time; GUEST_SILENCE is after how many
+# seconds without a step or a line of output a test is ended: however long it takes otherwise, and however busy the
+# machine is; GUEST_QEMU="OPTION…" goes to qemu.
 # What the tests leave in /tmp/out comes to CACHE/guest/KERNEL/SCRIPTS/out, the console to CACHE/guest/KERNEL/SCRIPTS/log.
 set -eu
 
@@ -18,8 +19,11 @@ cache=${XDG_CACHE_HOME:-$HOME/.cache}/mostrace
 scripts=$(cd "${GUEST_SCRIPTS:-$here/tests}" && pwd)
 beside=$(dirname "$scripts")
 set=${scripts#"$(dirname "$here")/"}
-limit=${GUEST_LIMIT:-1200}
-test_limit=${GUEST_TEST_LIMIT:-400}
+# A test's longest step takes half a minute where the machine has nothing else to do.
+silence=${GUEST_SILENCE:-600}
+# The guest itself is ended when it did not end a silent test; a kernel that boots says something all the time.
+guest_silence=$((silence * 3 / 2))
+boot_silence=300
 jobs=${GUEST_JOBS:-$(nproc)}
 PATH=$PATH:/usr/sbin:/sbin
 
@@ -63,37 +67,41 @@ emulate() {
 	# With a thread for each CPU, qemu before 8.1 (deba78709a) now and then loses a breakpoint that the kernel patches
 	# itself with. Of an option given twice the last counts.
 	# shellcheck disable=SC2086 # one word per option
-	exec nice timeout "$limit" qemu-system-x86_64 -accel tcg,thread=single -smp 2 -m 2048 -nographic -no-reboot \
+	exec nice qemu-system-x86_64 -accel tcg,thread=single -smp 2 -m 2048 -nographic -no-reboot \
 		-kernel "$1" -initrd "$2/initrd.gz" \
-		-append "console=ttyS0 quiet panic=-1 log_buf_len=4M printk.devkmsg=on TEST_LIMIT=$test_limit" \
-		-drive "file=$2/out.img,format=raw,if=virtio" ${GUEST_QEMU:-} >"$2/log" 2>&1 </dev/null
+		-append "console=ttyS0 panic=-1 log_buf_len=4M printk.devkmsg=on SILENCE=$silence" \
+		-drive "file=$2/out.img,format=raw,if=virtio" ${GUEST_QEMU:-} >>"$2/log" 2>&1 </dev/null
 }
 
-# begins PID LOG: whether init speaks within two minutes.
-begins() {
-	waited=0
-	while [ $waited -lt 120 ] && kill -0 "$1" 2>/dev/null; do
-		! grep -aq '^GUEST begun' "$2" || return 0
-		sleep 1
-		waited=$((waited + 1))
+# guard PID LOG: ends it when it has been silent for too long.
+guard() {
+	allowed=$boot_silence
+	while sleep 2 && kill -0 "$1" 2>/dev/null; do
+		! grep -aq '^GUEST begun' "$2" || allowed=$guest_silence
+		quiet=$(($(date +%s) - $(stat -c %Y "$2")))
+		[ $quiet -ge $allowed ] || continue
+		echo "GUEST ended: silent for $quiet s" >>"$2"
+		kill "$1"
+		return
 	done
-	grep -aq '^GUEST begun' "$2"
 }
 
 # boot KERNEL DIR
 boot() {
 	rm -f "$2/out.img"
 	truncate -s 1G "$2/out.img"
-	# An emulated kernel now and then hangs before it says a word.
+	# An emulated kernel now and then hangs before init says a word.
 	for try in 1 2 3; do
+		: >"$2/log"
 		emulate "$cache/guest/$1/vmlinuz" "$2" &
 		qemu=$!
-		if begins "$qemu" "$2/log"; then break; fi
-		echo "guest: $1: did not boot, try $try" >&2
-		kill "$qemu" 2>/dev/null || true
+		guard "$qemu" "$2/log" &
+		guard=$!
 		wait "$qemu" || true
+		kill "$guard" 2>/dev/null || true
+		if grep -aq '^GUEST begun' "$2/log"; then break; fi
+		echo "guest: $1: did not boot, try $try" >&2
 	done
-	wait "$qemu" || true
 	rm -rf "$2/out"
 	mkdir "$2/out"
 	tar -C "$2/out" -xf "$2/out.img" 2>/dev/null || true

@@ -1,156 +1,188 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `mostrace analyze` and `events` of five million events, against blkparse formatting the same
-//! files, and against btt: as a bare trace, and as a bundle with an entry for every bio. btt does not
-//! read the files themselves but what `blkparse -d` makes of them, so it stands here with that pass
-//! and alone. Each is the best of three runs, as a process of its own.
+//! `mostrace analyze`, `events` and `query` of a generated trace, against blkparse formatting the
+//! same files, and against btt, which measures a merged dump that only `blkparse -d` can make of
+//! them: as a bare trace, as a bundle with two entries for every bio, and with the map of an ext4
+//! too (root). Each is the least of three runs, as a process of its own, by the processor time that
+//! the kernel accounts to it.
 //!
-//! `cargo bench -p mostrace --bench analyze_speed [-- EVENTS]`
+//! `cargo bench -p mostrace --bench analyze_speed [-- EVENTS [CPUS]]`; with more than ten million events
+//! the peers are left out, and what grows with the trace is looked at.
 
 #[path = "../tests/support/mod.rs"]
 mod support;
 
-use std::collections::BTreeMap;
 use std::error::Error;
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
-use mostrace::blktrace::{Completions, Trace};
 use mostrace_bundle::entry::{
     Flags, Jbd2, NONE, Origin, RawFile, RawHead, RawProcess, Stage, TYPE_FILE, TYPE_PROCESS, What,
 };
 use mostrace_bundle::manifest::{SCHEMA, State};
 use mostrace_bundle::table::TableWriter;
 use mostrace_bundle::{Manifest, Writer, layout};
-use support::synthetic::{Recipe, write};
+use support::cost::{Cost, run_as_told};
+use support::generator::{Bio, Recipe, generate_with};
 use zerocopy::IntoBytes;
 
+const RUNS: u32 = 3;
+/// Above this the peers take minutes.
+const WITH_PEERS: u64 = 10_000_000;
+/// The generator's disk, bytes.
+const DISK: u64 = 1 << 38;
+
 fn main() -> Result<(), Box<dyn Error>> {
-    let args = std::env::args().skip(1).find(|arg| arg != "--bench");
-    let events: u64 = args.map_or(Ok(5_000_000), |n| n.parse())?;
-    let folder = tempfile::tempdir()?;
-    // An IO of this recipe has 8.66 events on average.
+    if run_as_told()? {
+        return Ok(());
+    }
+    let numbers = std::env::args().skip(1).filter(|arg| arg != "--bench");
+    let numbers: Vec<u64> = numbers.map(|n| n.parse()).collect::<Result<_, _>>()?;
     let recipe = Recipe {
         seed: 1,
-        ios: events * 100 / 866,
-        cpus: 2,
-        plain: true,
+        events: numbers.first().copied().unwrap_or(5_000_000),
+        cpus: numbers.get(1).map_or(Ok(4), |&n| n.try_into())?,
     };
-    let (paths, events) = write(recipe, folder.path(), "speed");
-    let entries = make_bundle(folder.path(), &paths)?;
+    let folder = tempfile::tempdir()?;
+    let (events, entries) = make_bundle(&recipe, folder.path())?;
+    let map = make_map(folder.path());
     println!(
-        "{events} events in {} files; {entries} entries in each table",
-        paths.len()
+        "{events} events in {} files; {entries} entries in each of two tables",
+        recipe.cpus
     );
-
-    let mostrace = env!("CARGO_BIN_EXE_mostrace");
-    let blkparse = best(folder.path(), "blkparse", &["-i", "speed"])?;
-    let dump = best(
-        folder.path(),
-        "blkparse",
-        &["-O", "-i", "speed", "-d", "speed.bin"],
-    )?;
-    let btt = best(folder.path(), "btt", &["-i", "speed.bin"])?;
-    for (name, cost) in [
-        ("blkparse", &blkparse),
-        ("blkparse -O -d", &dump),
-        ("btt", &btt),
-    ] {
-        println!("{name:<37} {cost}");
+    match &map {
+        Ok(extents) => println!("the map is of an ext4 with {extents} extents"),
+        Err(error) => println!("without a map: {error}"),
     }
-    for args in [
-        &["analyze", "speed"][..],
+    let mut ours = vec![
+        &["analyze", "speed", "--by", "op"][..],
+        &["analyze", "speed"],
+        &["analyze", "speed.most", "--by", "role"],
         &["analyze", "speed.most"],
-        &["analyze", "speed.most", "--by", "file", "--json"],
+    ];
+    if map.is_ok() {
+        ours.push(&[
+            "analyze",
+            "speed.most",
+            "--image",
+            "disk.img",
+            "--by",
+            "role",
+        ]);
+        ours.push(&["analyze", "speed.most", "--image", "disk.img"]);
+    }
+    ours.extend([
+        &["analyze", "speed.most", "--by", "file", "--json"][..],
+        &[
+            "query",
+            "speed.most",
+            "SELECT role, sum(bytes) FROM events GROUP BY role",
+        ],
         &["events", "speed.most", "-o", "speed.csv"],
         &["events", "speed.most", "-o", "speed.parquet"],
-    ] {
-        let cost = best(folder.path(), mostrace, args)?;
-        let times = |peer: Duration| peer.as_secs_f64() / cost.time.as_secs_f64();
-        println!(
-            "{:<37} {cost}  speed: {:4.1} × blkparse, {:4.1} × blkparse -d and btt, {:4.1} × btt alone",
-            args.join(" "),
-            times(blkparse.time),
-            times(dump.time + btt.time),
-            times(btt.time)
+    ]);
+    let of = |program: &str, args: &[&str]| Cost::of(folder.path(), RUNS, program, args);
+    let mut peers = Vec::new();
+    if events <= WITH_PEERS {
+        peers.push(("blkparse", of("blkparse", &["-i", "speed"])?));
+        of("blkparse", &["-i", "speed", "-O", "-d", "dump"])?;
+        peers.push(("btt", of("btt", &["-i", "dump"])?));
+    }
+    for (name, cost) in &peers {
+        println!("{name:<55} {cost}");
+    }
+    for args in ours {
+        let cost = of(env!("CARGO_BIN_EXE_mostrace"), args)?;
+        print!("{:<55} {cost}", args.join(" "));
+        print!(
+            "  {:5.1} million events/s",
+            events as f64 / cost.elapsed.as_secs_f64() / 1e6
         );
+        for (name, peer) in &peers {
+            print!("  {name} {:4.1} ×", peer.cpu() / cost.cpu());
+        }
+        println!();
     }
     Ok(())
 }
 
-/// The same events as a bundle, with both entries of every bio.
-fn make_bundle(folder: &Path, paths: &[PathBuf]) -> Result<usize, Box<dyn Error>> {
+/// The bare trace `speed`, and the same as a bundle with both entries of every bio; the events, and
+/// the entries of each table.
+fn make_bundle(recipe: &Recipe, folder: &Path) -> Result<(u64, u64), Box<dyn Error>> {
     let writer = Writer::create(&folder.join("speed.most"))?;
-    let manifest = Manifest {
+    let mut processes = TableWriter::create(&writer.path(layout::PROCESS))?;
+    let mut files = TableWriter::create(&writer.path(layout::FILE))?;
+    let mut entries = 0;
+    let (paths, events) = generate_with(recipe, folder, "speed", |bio| {
+        if bio.bytes > 0 {
+            let (process, file) = entries_of(bio);
+            processes.push(&process)?;
+            files.push(&file)?;
+            entries += 1;
+        }
+        Ok(())
+    })?;
+    processes.flush()?;
+    files.flush()?;
+    for (cpu, path) in (0..).zip(&paths) {
+        fs::hard_link(path, writer.path(&layout::trace_of_cpu(cpu)))?;
+    }
+    writer.put_manifest(&Manifest {
         schema: SCHEMA,
         state: State::Complete,
         ..Manifest::default()
-    };
-    writer.put_manifest(&manifest)?;
-    for (cpu, path) in (0..).zip(paths) {
-        std::fs::hard_link(path, writer.path(&layout::trace_of_cpu(cpu)))?;
-    }
-    // In the order of time, as a probe would have made them.
-    let mut bios = BTreeMap::new();
-    let mut completions = Completions::new(Trace::open(paths)?);
-    while let Some(completion) = completions.next()? {
-        let made = completion
-            .i_ns
-            .or(completion.d_ns)
-            .unwrap_or(completion.time_ns);
-        for part in completion.parts.iter().filter(|part| part.bytes > 0) {
-            bios.insert((made, part.sector), (part.bytes, part.pid.unwrap_or(0)));
-        }
-    }
-    let mut processes = TableWriter::create(&writer.path(layout::PROCESS))?;
-    let mut files = TableWriter::create(&writer.path(layout::FILE))?;
-    for (&(time_ns, sector), &(bytes, pid)) in &bios {
-        let (process, file) = entries(time_ns, sector, bytes, pid);
-        processes.push(&process)?;
-        files.push(&file)?;
-    }
-    processes.flush()?;
-    files.flush()?;
-    Ok(bios.len())
+    })?;
+    Ok((events, entries))
 }
 
-/// Files of 4 MiB side by side on the disk.
-fn entries(time_ns: u64, sector: u64, bytes: u32, pid: u32) -> (Vec<u8>, Vec<u8>) {
-    let inode = sector >> 13;
+/// Files of 32 MiB side by side on the disk.
+fn entries_of(bio: &Bio) -> (Vec<u8>, Vec<u8>) {
+    let inode = bio.sector >> 16;
     let name = format!("file-{inode}.db");
     let size = 72 + name.len().next_multiple_of(8);
     let head = |kind: u16, size: usize| RawHead {
         kind: kind.into(),
         size: (size as u16).into(),
-        dev: (8 << 20).into(),
-        time_ns: time_ns.into(),
-        sector: sector.into(),
-        bytes: bytes.into(),
-        cpu: 0.into(),
-        stage: Stage::INSERT,
+        dev: bio.device.into(),
+        time_ns: bio.made_ns().into(),
+        sector: bio.sector.into(),
+        bytes: bio.bytes.into(),
+        cpu: (bio.cpu as u16).into(),
+        stage: bio.i_ns.map_or(Stage::ISSUE, |_| Stage::INSERT),
         flags: Flags::default(),
     };
+    let mut comm = [0; 16];
+    comm[..9].copy_from_slice(b"synthetic");
     let process = RawProcess {
         head: head(TYPE_PROCESS, 88),
-        submit_ns: time_ns.into(),
+        submit_ns: bio.q_ns.into(),
         home_sector: NONE.into(),
-        pid: pid.into(),
-        tgid: pid.into(),
+        pid: bio.pid.into(),
+        tgid: bio.pid.into(),
         uid: 0.into(),
         opf: 1.into(),
         tid: 0.into(),
-        origin: Origin::FILE,
-        jbd2: Jbd2::NONE,
+        origin: if bio.journal {
+            Origin::JOURNAL
+        } else {
+            Origin::FILE
+        },
+        jbd2: if bio.journal {
+            Jbd2::METADATA_COPY
+        } else {
+            Jbd2::NONE
+        },
         pad: [0; 2],
-        comm: *b"synthetic\0\0\0\0\0\0\0",
+        comm,
     };
     let file = RawFile {
         head: head(TYPE_FILE, size),
         ino: inode.into(),
-        offset: ((sector & 0x1fff) * 512).into(),
+        offset: ((bio.sector & 0xffff) * 512).into(),
         parent: 2.into(),
         generation: 1.into(),
-        s_dev: (8 << 20).into(),
+        s_dev: bio.device.into(),
         nlink: 1.into(),
         name_len: (name.len() as u16).into(),
         origin: Origin::FILE,
@@ -162,61 +194,62 @@ fn entries(time_ns: u64, sector: u64, bytes: u32, pid: u32) -> (Vec<u8>, Vec<u8>
     (process.as_bytes().to_vec(), record)
 }
 
-/// A run's time and its peak memory.
-struct Cost {
-    time: Duration,
-    peak_kib: u64,
+/// `disk.img`, an ext4 as large as the generator's disk, full of files that were only allocated; the
+/// number of extents in its map.
+fn make_map(folder: &Path) -> Result<usize, Box<dyn Error>> {
+    let image = folder.join("disk.img");
+    File::create(&image)?.set_len(DISK)?;
+    let mount = folder.join("mnt");
+    fs::create_dir(&mount)?;
+    let image_text = image.display().to_string();
+    let options = "lazy_itable_init=1,lazy_journal_init=1,nodiscard";
+    sh(&[
+        "mkfs.ext4",
+        "-q",
+        "-T",
+        "largefile",
+        "-E",
+        options,
+        &image_text,
+    ])?;
+    sh(&[
+        "mount",
+        "-o",
+        "loop",
+        &image_text,
+        &mount.display().to_string(),
+    ])?;
+    let filled = fill(&mount);
+    sh(&["umount", &mount.display().to_string()])?;
+    filled?;
+    let map = mostrace::analysis::map_of(&image, 0)?;
+    Ok(map.extents().len())
 }
 
-impl std::fmt::Display for Cost {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "{:7.2} s  peak {:5} MiB",
-            self.time.as_secs_f64(),
-            self.peak_kib >> 10
-        )
-    }
-}
-
-fn best(folder: &Path, program: &str, args: &[&str]) -> Result<Cost, Box<dyn Error>> {
-    let mut best = run(folder, program, args)?;
-    for _ in 1..3 {
-        let cost = run(folder, program, args)?;
-        best.time = best.time.min(cost.time);
-        best.peak_kib = best.peak_kib.max(cost.peak_kib);
-    }
-    Ok(best)
-}
-
-fn run(folder: &Path, program: &str, args: &[&str]) -> Result<Cost, Box<dyn Error>> {
-    let mut command = Command::new(program);
-    command
-        .current_dir(folder)
-        .args(args)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    let start = Instant::now();
-    let mut child = command.spawn()?;
-    let mut peak_kib = 0;
-    loop {
-        peak_kib = peak(&child).unwrap_or(0).max(peak_kib);
-        if let Some(status) = child.try_wait()? {
-            assert!(status.success(), "{program}: {status}");
-            return Ok(Cost {
-                time: start.elapsed(),
-                peak_kib,
-            });
+/// Files of 8 MiB in turns, so that none goes on for long.
+fn fill(mount: &Path) -> io::Result<()> {
+    let files: Vec<PathBuf> = (0..64)
+        .map(|n| mount.join(format!("file-{n}.db")))
+        .collect();
+    for round in 0..440_u64 {
+        for path in &files {
+            let file = File::options().create(true).append(true).open(path)?;
+            rustix::fs::fallocate(
+                &file,
+                rustix::fs::FallocateFlags::empty(),
+                round << 23,
+                1 << 23,
+            )?;
         }
-        std::thread::sleep(Duration::from_millis(2));
     }
+    Ok(())
 }
 
-/// The child's peak memory so far (Linux): what it had a moment before its end is near enough.
-fn peak(child: &Child) -> Option<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.split_whitespace().next()?.parse().ok()
+fn sh(words: &[&str]) -> Result<(), Box<dyn Error>> {
+    let output = Command::new(words[0]).args(&words[1..]).output()?;
+    if !output.status.success() {
+        let text = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("{}: {}", words[0], text.trim()).into());
+    }
+    Ok(())
 }

@@ -1,82 +1,107 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reading a trace of five million events: our reader and life cycles against blkparse, which
-//! formats it, and btt, which measures it from a merged dump that only `blkparse -d` can make of the
-//! per-CPU files. Each is the best of three runs, as a process of its own.
+//! Reading a trace: ours, merged alone and up to completions, against `cat` of the same files (the
+//! floor), blkparse, which formats them, and btt, which measures a merged dump that only
+//! `blkparse -d` can make of them. Each is the least of three runs, as a process of its own, by the
+//! processor time that the kernel accounts to it.
 //!
-//! `cargo bench -p mostrace --no-default-features --bench blktrace_speed [-- EVENTS]`
+//! `cargo bench -p mostrace --no-default-features --bench blktrace_speed [-- EVENTS [CPUS]]`
 
 #[path = "../tests/support/mod.rs"]
 mod support;
 
 use mostrace::blktrace::{Completions, Trace, find};
+use std::error::Error;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
-use support::synthetic::{Recipe, write};
+use support::cost::{Cost, run_as_told};
+use support::generator::{Recipe, generate_with};
 
-/// A run's time and its peak memory in KiB.
-#[derive(Clone, Copy, Debug)]
-struct Cost {
-    time: Duration,
-    peak_kib: u64,
-}
+const RUNS: u32 = 3;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> Result<(), Box<dyn Error>> {
+    if run_as_told()? {
+        return Ok(());
+    }
     let args: Vec<String> = std::env::args()
         .skip(1)
-        .filter(|a| a != "--bench")
+        .filter(|arg| arg != "--bench")
         .collect();
-    if let [read, basename] = args.as_slice()
-        && read == "--read"
-    {
-        return read_trace(Path::new(basename));
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    match args[..] {
+        ["--merge", basename] => merge(Path::new(basename)),
+        ["--read", basename] => read(Path::new(basename)),
+        [] => compare(5_000_000, 4),
+        [events] => compare(events.parse()?, 4),
+        [events, cpus, ..] => compare(events.parse()?, cpus.parse()?),
     }
-    let events: u64 = args.first().map_or(Ok(5_000_000), |n| n.parse())?;
+}
 
+fn compare(events: u64, cpus: u32) -> Result<(), Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let recipe = Recipe {
         seed: 1,
-        // An IO of this recipe has 8.66 events on average.
-        ios: events * 100 / 866,
-        cpus: 2,
-        plain: true,
+        events,
+        cpus,
     };
-    let (paths, events) = write(recipe, folder.path(), "speed");
+    let mut bios = 0_u64;
+    let (paths, events) = generate_with(&recipe, folder.path(), "speed", |_| {
+        bios += 1;
+        Ok(())
+    })?;
     let mut bytes = 0;
     for path in &paths {
         bytes += path.metadata()?.len();
     }
     println!(
-        "{events} events in {} files, {} MiB",
+        "{events} events, {bios} bios, {} files, {} MiB",
         paths.len(),
         bytes >> 20
     );
-
     let me = std::env::current_exe()?.to_string_lossy().into_owned();
-    let ours = best(folder.path(), &me, &["--read", "speed"])?;
-    let blkparse = best(folder.path(), "blkparse", &["-i", "speed"])?;
-    let dump = best(
-        folder.path(),
-        "blkparse",
-        &["-i", "speed", "-O", "-d", "dump"],
-    )?;
-    let btt = best(folder.path(), "btt", &["-i", "dump"])?;
-    let costs = [
-        ("mostrace", ours),
+    let names: Vec<String> = (0..cpus)
+        .map(|cpu| format!("speed.blktrace.{cpu}"))
+        .collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let of = |program: &str, args: &[&str]| Cost::of(folder.path(), RUNS, program, args);
+
+    let cat = of("cat", &names)?;
+    let merge = of(&me, &["--merge", "speed"])?;
+    let read = of(&me, &["--read", "speed"])?;
+    let blkparse = of("blkparse", &["-i", "speed"])?;
+    let dump = of("blkparse", &["-i", "speed", "-O", "-d", "dump"])?;
+    let btt = of("btt", &["-i", "dump"])?;
+    for (name, cost) in [
+        ("cat", cat),
+        ("merge", merge),
+        ("completions", read),
         ("blkparse", blkparse),
-        ("blkparse -d", dump),
+        ("blkparse -O -d", dump),
         ("btt", btt),
-    ];
-    for (name, cost) in costs {
-        let ratio = cost.time.as_secs_f64() / ours.time.as_secs_f64();
-        let (seconds, peak) = (cost.time.as_secs_f64(), cost.peak_kib >> 10);
-        println!("{name:<11} {seconds:7.2} s  {ratio:5.1} ×  peak {peak:5} MiB");
+    ] {
+        let times = cost.cpu() / read.cpu();
+        println!("{name:<15} {cost}  {times:6.2} × completions");
     }
+    println!("merge is {:.2} × cat", merge.cpu() / cat.cpu());
+    println!(
+        "{:.1} million events a processor second",
+        events as f64 / read.cpu() / 1e6
+    );
     Ok(())
 }
 
-/// What a run of ours does: all completions, summed up so that none is optimised away.
-fn read_trace(basename: &Path) -> Result<(), Box<dyn std::error::Error>> {
+/// All events in order, of which so much is looked at that none is optimised away.
+fn merge(basename: &Path) -> Result<(), Box<dyn Error>> {
+    let mut trace = Trace::open(&find(basename)?)?;
+    let (mut number, mut sum) = (0_u64, 0_u64);
+    while let Some(event) = trace.next()? {
+        number += 1;
+        sum = sum.wrapping_add(event.sector);
+    }
+    println!("{number} events, {sum}");
+    Ok(())
+}
+
+/// All completions.
+fn read(basename: &Path) -> Result<(), Box<dyn Error>> {
     let mut completions = Completions::new(Trace::open(&find(basename)?)?);
     let (mut number, mut bytes, mut known) = (0_u64, 0_u64, 0_u64);
     while let Some(completion) = completions.next()? {
@@ -86,41 +111,4 @@ fn read_trace(basename: &Path) -> Result<(), Box<dyn std::error::Error>> {
     }
     println!("{number} completions, {bytes} bytes, {known} bios known");
     Ok(())
-}
-
-fn best(folder: &Path, program: &str, args: &[&str]) -> Result<Cost, Box<dyn std::error::Error>> {
-    let mut costs = Vec::new();
-    for _ in 0..3 {
-        costs.push(run(folder, program, args)?);
-    }
-    let time = costs.iter().map(|c| c.time).min().unwrap_or_default();
-    let peak_kib = costs.iter().map(|c| c.peak_kib).max().unwrap_or_default();
-    Ok(Cost { time, peak_kib })
-}
-
-fn run(folder: &Path, program: &str, args: &[&str]) -> Result<Cost, Box<dyn std::error::Error>> {
-    let mut command = Command::new(program);
-    command.current_dir(folder).args(args);
-    command.stdout(Stdio::null()).stderr(Stdio::null());
-    let start = Instant::now();
-    let mut child = command.spawn()?;
-    let mut peak_kib = 0;
-    loop {
-        peak_kib = peak(&child).unwrap_or(0).max(peak_kib);
-        if let Some(status) = child.try_wait()? {
-            let time = start.elapsed();
-            assert!(status.success(), "{program}: {status}");
-            return Ok(Cost { time, peak_kib });
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
-
-/// The child's peak memory so far (Linux): what it had a moment before its end is near enough.
-fn peak(child: &Child) -> Option<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.split_whitespace().next()?.parse().ok()
 }

@@ -34,6 +34,17 @@ use crate::blktrace::{self, Completions, Partial, Trace};
 use crate::facts::{self, Facts};
 use crate::tables::summary::Summary;
 
+/// How far the reading is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// What is being done.
+    pub step: &'static str,
+    /// Of `total`.
+    pub done: u64,
+    /// 0 if it is not known.
+    pub total: u64,
+}
+
 /// How a trace is read.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -95,15 +106,34 @@ impl Analysis {
     /// # Errors
     /// It cannot be read, or is damaged.
     pub fn open(path: &Path, options: &Options) -> Result<Analysis> {
+        Analysis::open_with(path, options, &|_| {})
+    }
+
+    /// [`Analysis::open`], which tells how far it is: a long trace takes seconds.
+    ///
+    /// # Errors
+    /// As [`Analysis::open`].
+    pub fn open_with(
+        path: &Path,
+        options: &Options,
+        watcher: &dyn Fn(Progress),
+    ) -> Result<Analysis> {
         let bundle = match Bundle::is_bundle(path) {
             true => Some(Bundle::open(path)?),
             false => None,
         };
-        let warnings = Summary::warnings(bundle.as_ref().map(Bundle::manifest));
+        let mut warnings = Summary::warnings(bundle.as_ref().map(Bundle::manifest));
+        let shortfalls = bundle.as_ref().map(Bundle::shortfalls).unwrap_or_default();
+        warnings.extend(
+            shortfalls
+                .iter()
+                .map(|shortfall| format!("INCOMPLETE: {shortfall}")),
+        );
         let reader = Reader {
             path,
             options,
             bundle: bundle.as_ref(),
+            watcher,
             cut: options.partial || bundle.as_ref().is_some_and(Bundle::is_cut),
         };
         let mut notices = Vec::new();
@@ -126,6 +156,7 @@ struct Reader<'a> {
     path: &'a Path,
     options: &'a Options,
     bundle: Option<&'a Bundle>,
+    watcher: &'a dyn Fn(Progress),
     /// Files may end within a record.
     cut: bool,
 }
@@ -144,6 +175,13 @@ impl Reader<'_> {
         while let Some(completion) = completions.next()? {
             let (request, rows) = attributor.push(&completion)?;
             facts.push(&request, rows)?;
+            if facts.requests().is_multiple_of(TELL) {
+                (self.watcher)(Progress {
+                    step: "reading events",
+                    done: completions.bytes_read(),
+                    total: completions.bytes_total(),
+                });
+            }
         }
         let names = attributor.finish(Some(completions.names()))?;
         notices.extend(completions.notices().iter().map(ToString::to_string));
@@ -168,7 +206,10 @@ impl Reader<'_> {
             Some(bundle) => bundle.event_files().to_vec(),
             None => blktrace::find(self.path)?,
         };
-        if files.is_empty() {
+        // Nothing may have been written: then there is no file either.
+        let counted = |bundle: &Bundle| bundle.manifest().counts.get("events").copied();
+        let nothing = self.bundle.is_some_and(|bundle| counted(bundle) == Some(0));
+        if files.is_empty() && !nothing {
             return Err(Error::NoEvents(self.path.to_owned()));
         }
         let partial = match self.cut {
@@ -184,16 +225,22 @@ impl Reader<'_> {
             return Ok(None);
         }
         if let Some(image) = &self.options.image {
-            return Ok(Some(map_of(image, self.options.start_sector)?));
+            return Ok(Some(self.walk(image, self.options.start_sector)?));
         }
         let Some(bundle) = self.bundle else {
             return Ok(None);
         };
-        let Some(image) = bundle.snapshot()? else {
-            return Ok(None);
+        let image = match bundle.snapshot() {
+            Ok(Some(image)) => image,
+            Ok(None) => return Ok(None),
+            Err(error) if self.cut => {
+                notices.push(error.to_string());
+                return Ok(None);
+            }
+            Err(error) => return Err(error.into()),
         };
         let start = bundle.manifest().snapshot.as_ref();
-        match map_of(image.path(), start.map_or(0, |s| s.start_sector)) {
+        match self.walk(image.path(), start.map_or(0, |s| s.start_sector)) {
             Ok(map) => Ok(Some(map)),
             Err(error) => {
                 // The restored image is nothing the user knows of.
@@ -208,7 +255,21 @@ impl Reader<'_> {
             }
         }
     }
+
+    fn walk(&self, image: &Path, start_sector: u64) -> fs::Result<Map> {
+        let told = |progress: fs::Progress| {
+            (self.watcher)(Progress {
+                step: progress.what,
+                done: progress.done,
+                total: progress.total,
+            });
+        };
+        fs::build_with(&Image::open(image)?, start_sector, &told)
+    }
 }
+
+/// Requests between two words on how far the reading is.
+const TELL: u64 = 1 << 14;
 
 /// The map of an image or a device that begins at `start_sector` of its disk.
 ///

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From a saved trace to tables: events → attribution → facts → tables → export.
 #![cfg_attr(feature = "analyze", doc = "\n[`analysis`] is the front door.")]
+#![forbid(unsafe_code)]
 
 #[cfg(feature = "analyze")]
 pub mod analysis;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The mostrace command.
+#![forbid(unsafe_code)]
 
 mod cli;
 

@@ -8,10 +8,11 @@ use mostrace::blktrace::{
 };
 use mostrace_bundle::blk_io_trace::{Layout, Version, encode};
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 use std::io::{Cursor, Read};
 use std::path::PathBuf;
 use support::synthetic::{Recipe, V7, simulate, write};
-use support::{completions, keep, oracle};
+use support::{completions, generator, keep, oracle};
 
 const LAYOUTS: [Layout; 4] = [
     V7,
@@ -127,6 +128,43 @@ fn slight_disorder_is_mended() {
     );
 }
 
+/// The benchmarks' traces are what they are said to be: every bio comes back with its thread and
+/// times, though some records stand late in their file.
+#[test]
+fn generated_traces_are_understood_whole() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let recipe = generator::Recipe {
+        seed: 1,
+        events: 50_000,
+        cpus: 3,
+    };
+    let (mut told, mut made) = (BTreeMap::new(), 0);
+    let (paths, events) = generator::generate_with(&recipe, folder.path(), "x", |bio| {
+        assert!(made <= bio.made_ns());
+        made = bio.made_ns();
+        let sum = told.entry((bio.q_ns, bio.pid)).or_insert((0, 0, 0));
+        *sum = (sum.0 + bio.bytes, bio.d_ns.max(sum.1), bio.c_ns.max(sum.2));
+        Ok(())
+    })
+    .expect("written");
+    let read = support::events(&mut Trace::open(&paths).expect("opens"));
+    assert_eq!(read.len() as u64, events);
+    assert!(events >= recipe.events);
+    let (all, completions) = completions(Trace::open(&paths).expect("opens"));
+    assert_eq!(completions.notices(), []);
+    assert_eq!(completions.bytes_read(), completions.bytes_total());
+    let mut found = BTreeMap::new();
+    for c in all.iter().filter(|c| c.bytes > 0) {
+        for part in c.parts {
+            let key = (part.q_ns.expect("Q"), part.pid.expect("a thread"));
+            let sum = found.entry(key).or_insert((0, 0, 0));
+            let d_ns = c.d_ns.expect("D").max(sum.1);
+            *sum = (sum.0 + part.bytes, d_ns, c.time_ns.max(sum.2));
+        }
+    }
+    assert_eq!(found, told);
+}
+
 /// A cgroup id ahead of the payload leaves the payload what it is.
 #[test]
 fn cgroup_ids_are_taken_off() {
@@ -197,7 +235,7 @@ fn blkparse_and_btt_agree() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(test_support::property::config(file!(), 300))]
 
     /// Whatever is done to the bytes: no panic, an end, and parts that cover each completion.
     #[test]

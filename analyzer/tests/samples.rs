@@ -1,10 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The sample traces, held against blkparse and against themselves.
-#![cfg(feature = "analyze")]
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitCode};
+
+use test_support::{Need, run, tests};
+
+fn main() -> ExitCode {
+    run(tests![
+        completions_equal_blkparse needs [Need::Tool("blkparse", "blktrace")],
+        every_table_has_the_same_bytes,
+        a_deleted_journal_is_named_live_and_never_metadata,
+        nothing_is_without_a_process,
+        the_kinds_are_those_of_the_filesystem,
+    ])
+}
 
 const SAMPLES: [&str; 7] = [
     "delete",
@@ -87,12 +98,7 @@ fn blkparse(bundle: &Path) -> BTreeMap<(String, u64, u64), u32> {
     counts
 }
 
-#[test]
 fn completions_equal_blkparse() {
-    if Command::new("blkparse").arg("-V").output().is_err() {
-        println!("skipped: blkparse is not installed");
-        return;
-    }
     for name in SAMPLES {
         let path = sample(name);
         let truth = blkparse(&path);
@@ -118,7 +124,6 @@ fn completions_equal_blkparse() {
     }
 }
 
-#[test]
 fn every_table_has_the_same_bytes() {
     for name in SAMPLES {
         let path = sample(name);
@@ -151,7 +156,6 @@ fn every_table_has_the_same_bytes() {
 
 /// Truth: 1,000 autocommitted inserts write the journal twice each (strace: its pages, then its
 /// header), so at least 2,000 writes of a file that is gone at the snapshot.
-#[test]
 fn a_deleted_journal_is_named_live_and_never_metadata() {
     for name in DELETE {
         the_journal_of(name);
@@ -188,7 +192,6 @@ fn the_journal_of(name: &str) {
     );
 }
 
-#[test]
 fn nothing_is_without_a_process() {
     for name in SAMPLES {
         let rows = table(&["events"], &sample(name));
@@ -205,7 +208,6 @@ fn nothing_is_without_a_process() {
 
 /// What each filesystem writes beside the files: f2fs unlinks the journal with a checkpoint, and
 /// syncs each file with a node; FAT has its table and its directories.
-#[test]
 fn the_kinds_are_those_of_the_filesystem() {
     for (name, kinds) in [
         (

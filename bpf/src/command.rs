@@ -39,10 +39,9 @@ pub fn check(argv: &[OsString]) -> Result<()> {
     if candidates.iter().any(|p| executable(p)) {
         Ok(())
     } else {
-        Err(Error::unfit(format!(
-            "{}: command not found",
-            program.to_string_lossy()
-        )))
+        Err(Error::CommandNotFound {
+            command: program.to_string_lossy().into_owned(),
+        })
     }
 }
 

@@ -44,12 +44,14 @@ impl Device {
     /// # Errors
     /// Missing, or not a block device.
     pub fn open(path: &Path) -> Result<Device> {
-        let meta = fs::metadata(path).at(path)?;
+        let meta = fs::metadata(path).map_err(|source| Error::NoDevice {
+            path: path.to_owned(),
+            source,
+        })?;
         if !meta.file_type().is_block_device() {
-            return Err(Error::unfit(format!(
-                "{}: not a block device",
-                path.display()
-            )));
+            return Err(Error::NotBlockDevice {
+                path: path.to_owned(),
+            });
         }
         let (major, minor) = (
             rustix::fs::major(meta.rdev()),
@@ -65,7 +67,7 @@ impl Device {
         };
         let disk_dev_text = read_line(disk.join("dev"))?;
         let disk_dev = parse_dev(&disk_dev_text)
-            .ok_or_else(|| Error::unfit(format!("{}: bad device number", disk.display())))?;
+            .ok_or_else(|| Error::malformed(disk.display(), "bad device number"))?;
         let queue = disk.join("queue");
         let number = |name: &str| {
             read_line(queue.join(name))
@@ -80,7 +82,7 @@ impl Device {
         let size = read_line(sysfs.join("size"))?;
         let sectors = |text: &str| {
             text.parse::<u64>()
-                .map_err(|e| Error::unfit(format!("{}: {e}", sysfs.display())))
+                .map_err(|e| Error::malformed(sysfs.display(), e))
         };
         let info = manifest::Device {
             path: path.display().to_string(),
@@ -113,6 +115,11 @@ impl Device {
     /// The device node, for reading.
     pub fn node(&self) -> &Path {
         Path::new(&self.info.path)
+    }
+
+    /// Length in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.info.sectors.saturating_mul(512)
     }
 
     /// First sector past the device on its disk.

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What can go wrong while capturing; one line each.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::choice::Choice;
 
 /// An error of capturing.
 #[derive(Debug, thiserror::Error)]
@@ -19,9 +22,71 @@ pub enum Error {
     /// The bundle cannot be written.
     #[error(transparent)]
     Bundle(#[from] mostrace_bundle::Error),
-    /// A device, a kernel or a tool is not as needed.
-    #[error("{0}")]
-    Unfit(String),
+    /// The filesystem cannot be mapped.
+    #[error(transparent)]
+    Map(#[from] mostrace_map::fs::Error),
+    /// It takes a privilege that the caller has not.
+    #[error("{what}")]
+    NoPrivilege {
+        /// What takes which.
+        what: String,
+    },
+    /// There is no such device.
+    #[error("{}: {source}", path.display())]
+    NoDevice {
+        /// As the caller named it.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// What was named is no block device.
+    #[error("{}: not a block device", path.display())]
+    NotBlockDevice {
+        /// As the caller named it.
+        path: PathBuf,
+    },
+    /// A snapshot is asked for, but nothing that is known lies on the device.
+    #[error("{}: no filesystem recognised; --no-snapshot records the block IO alone", device.display())]
+    NoFilesystem {
+        /// The device.
+        device: PathBuf,
+    },
+    /// There is no way to save this filesystem's metadata.
+    #[error("{kind} is not supported")]
+    NoSnapshotOf {
+        /// As the manifest names it.
+        kind: String,
+    },
+    /// Nothing is written over.
+    #[error("{}: exists already", path.display())]
+    OutputExists {
+        /// The archive.
+        path: PathBuf,
+    },
+    /// `--files` is no glob.
+    #[error("--files {glob}: {source}")]
+    Files {
+        /// As given.
+        glob: String,
+        /// Where it goes wrong.
+        source: glob::PatternError,
+    },
+    /// The command, or a tool, is not there.
+    #[error("{command}: command not found")]
+    CommandNotFound {
+        /// Its name.
+        command: String,
+    },
+    /// A tool is not there, and what helps.
+    #[error("{tool}: command not found: install {package}, or give {option}")]
+    ToolMissing {
+        /// The program.
+        tool: &'static str,
+        /// The package that has it.
+        package: &'static str,
+        /// The option that does without it.
+        option: &'static str,
+    },
     /// The command could not be started.
     #[error("{command}: {source}")]
     Command {
@@ -30,18 +95,132 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// A tool that mostrace runs could not be started, or refused.
+    #[error("{tool}: {why}")]
+    ToolFailed {
+        /// The program.
+        tool: &'static str,
+        /// What it said.
+        why: String,
+    },
+    /// A tool that mostrace runs did not do its part to the end.
+    #[error("{tool} {how}")]
+    ToolEnded {
+        /// The program.
+        tool: &'static str,
+        /// How it ended.
+        how: String,
+    },
+    /// A filesystem of the kernel's own is not there.
+    #[error("{}: {kind} cannot be mounted", path.display())]
+    NotMounted {
+        /// Where it belongs.
+        path: &'static Path,
+        /// debugfs or tracefs.
+        kind: &'static str,
+    },
+    /// Somebody else uses what has one user.
+    #[error("{what}: {by}")]
+    Busy {
+        /// What is in use.
+        what: String,
+        /// By whom, as far as is known, and how to free it.
+        by: String,
+    },
+    /// The kernel was built without its block tracer.
+    #[error("ftrace has no blk tracer (CONFIG_BLK_DEV_IO_TRACE)")]
+    NoBlkTracer,
+    /// The kernel has no type information, which the probes need.
+    #[error(
+        "this kernel has no BTF ({0} is missing): \
+         BPF entries need 5.8 or later with CONFIG_DEBUG_INFO_BTF"
+    )]
+    NoBtf(&'static str),
     /// The kernel did not take the probes.
     #[error("BPF probes: {0}")]
     Bpf(String),
+    /// The probes were asked for again.
+    #[error(transparent)]
+    ProbesRefused(Arc<Error>),
+    /// The kernel's own recorder is not loaded.
+    #[error("no {}: the kernel's recorder is not loaded ({help})", device.display())]
+    NoRecorder {
+        /// Its device.
+        device: PathBuf,
+        /// How to get it.
+        help: &'static str,
+    },
+    /// The kernel's own recorder is loaded, but has no device node.
+    #[error(
+        "no {}, though the kernel's recorder is there: mknod it ({} has its number)",
+        device.display(), number.display()
+    )]
+    NoRecorderNode {
+        /// Its device.
+        device: PathBuf,
+        /// The file with the device's number.
+        number: PathBuf,
+    },
+    /// The kernel's own recorder does not find what it is to record.
+    #[error("{}: the kernel's recorder finds no device to record", device.display())]
+    RecorderFindsNoDevice {
+        /// The recorder's device.
+        device: PathBuf,
+    },
+    /// `--source auto` found none.
+    #[error("no source of block events: {}", joined(refused))]
+    NoEvents {
+        /// The sources, and why each was not taken.
+        refused: Vec<Refused>,
+    },
+    /// `--entries auto` found none.
+    #[error("no source of entries: {bpf}; {kernel}; --entries none does without")]
+    NoEntries {
+        /// Why not the probes.
+        bpf: Box<Error>,
+        /// Why not the kernel's own recorder.
+        kernel: Box<Error>,
+    },
+    /// What the kernel, a source or the workload said makes no sense.
+    #[error("{from}: {what}")]
+    Malformed {
+        /// Who said it.
+        from: String,
+        /// What is wrong with it.
+        what: String,
+    },
+}
+
+/// A source that was not taken.
+#[derive(Debug)]
+pub struct Refused {
+    /// Which.
+    pub source: Choice,
+    /// Why.
+    pub why: Error,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "source {} not taken: {}", self.source, self.why)
+    }
+}
+
+fn joined(refused: &[Refused]) -> String {
+    let each: Vec<_> = refused.iter().map(Refused::to_string).collect();
+    each.join("; ")
 }
 
 impl Error {
-    pub(crate) fn unfit(what: impl Into<String>) -> Error {
-        Error::Unfit(what.into())
-    }
-
     pub(crate) fn bpf(what: impl Display) -> Error {
         Error::Bpf(format!("{what:#}"))
+    }
+
+    pub(crate) fn malformed(from: impl Display, what: impl Display) -> Error {
+        Error::Malformed {
+            from: from.to_string(),
+            what: what.to_string(),
+        }
     }
 }
 
@@ -70,4 +249,54 @@ pub(crate) fn read_line(path: impl AsRef<Path>) -> Result<String> {
 /// Writes a sysfs or tracefs file.
 pub(crate) fn write_line(path: impl AsRef<Path>, text: &str) -> Result<()> {
     std::fs::write(&path, text).at(&path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_source_says_why_of_each() {
+        let error = Error::NoEvents {
+            refused: vec![
+                Refused {
+                    source: Choice::Ftrace,
+                    why: Error::NoBlkTracer,
+                },
+                Refused {
+                    source: Choice::Bpf,
+                    why: Error::ProbesRefused(Arc::new(Error::NoBtf("/sys/kernel/btf/vmlinux"))),
+                },
+            ],
+        };
+        assert_eq!(
+            error.to_string(),
+            "no source of block events: \
+             source ftrace not taken: ftrace has no blk tracer (CONFIG_BLK_DEV_IO_TRACE); \
+             source bpf not taken: this kernel has no BTF (/sys/kernel/btf/vmlinux is missing): \
+             BPF entries need 5.8 or later with CONFIG_DEBUG_INFO_BTF"
+        );
+        let error = Error::NoEntries {
+            bpf: Box::new(Error::bpf("x")),
+            kernel: Box::new(Error::NoBlkTracer),
+        };
+        assert_eq!(
+            error.to_string(),
+            "no source of entries: BPF probes: x; \
+             ftrace has no blk tracer (CONFIG_BLK_DEV_IO_TRACE); --entries none does without"
+        );
+    }
+
+    #[test]
+    fn a_missing_tool_says_where_it_is_to_be_had() {
+        let error = Error::ToolMissing {
+            tool: "e2image",
+            package: "e2fsprogs",
+            option: "--no-snapshot",
+        };
+        assert_eq!(
+            error.to_string(),
+            "e2image: command not found: install e2fsprogs, or give --no-snapshot"
+        );
+    }
 }

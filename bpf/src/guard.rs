@@ -2,10 +2,10 @@
 //! Puts a machine's tracing settings back, even if the recorder is killed.
 //!
 //! A shell waits on a pipe from the recorder. The pipe closes when the recorder
-//! lets go, or dies in whatever way, SIGKILL included; then the shell undoes.
+//! closes it, or ends in whatever way, SIGKILL included; then the shell undoes.
 //! There is no second way to undo, so that the one there is, is used every time.
 //! A write is tried again for a while: ftrace refuses a change of tracer as long as
-//! the dying recorder still holds its pipes.
+//! the ending recorder still has its pipes open.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -59,7 +59,7 @@ impl Guard {
                 Undo::Interrupt(pid) => shell.args(["interrupt", &pid.to_string()]),
             };
         }
-        // A process group of its own: Ctrl-C is for the recorder.
+        // A process group of its own: Ctrl-C must reach the recorder alone.
         let shell = shell
             .process_group(0)
             .stdin(Stdio::piped())
@@ -74,7 +74,7 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         drop(self.shell.stdin.take());
-        // Nothing is left to be done about a shell that cannot be waited for.
+        // A shell that cannot be waited for has undone, or never will.
         let _ = self.shell.wait();
     }
 }

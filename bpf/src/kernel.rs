@@ -38,10 +38,7 @@ pub fn lockdown() -> Option<String> {
 /// The kernel has none.
 pub fn btf() -> Result<Btf<'static>> {
     if !Path::new(VMLINUX_BTF).exists() {
-        return Err(Error::unfit(
-            "this kernel has no BTF (/sys/kernel/btf/vmlinux is missing): \
-             BPF entries need 5.8 or later with CONFIG_DEBUG_INFO_BTF",
-        ));
+        return Err(Error::NoBtf(VMLINUX_BTF));
     }
     Btf::from_vmlinux().map_err(Error::bpf)
 }

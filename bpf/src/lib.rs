@@ -2,13 +2,14 @@
 //! Capture for mostrace: block events from one of three sources, entries from one of two, and a
 //! snapshot of the filesystem's metadata, into one bundle.
 
+mod choice;
 mod clock;
 mod command;
 mod device;
 pub mod doctor;
 mod entries;
 mod error;
-pub mod events;
+mod events;
 mod filesystem;
 mod guard;
 mod kernel;
@@ -19,10 +20,9 @@ mod record;
 mod ring_page;
 mod snapshot;
 
+pub use choice::Choice;
 pub use device::Device;
 pub use entries::Entries;
 pub use entries::kernel::KernelPaths;
-pub use error::Error;
-pub use events::Choice;
+pub use error::{Error, Refused};
 pub use record::{Options, Outcome, record};
-pub use snapshot::{Recorder, Walk};

@@ -55,7 +55,12 @@ impl NameFilter {
 }
 
 fn set(globs: &[&str]) -> Result<Vec<Pattern>> {
-    let parse = |g: &&str| Pattern::new(g).map_err(|e| Error::unfit(format!("--files {g}: {e}")));
+    let parse = |glob: &&str| {
+        Pattern::new(glob).map_err(|source| Error::Files {
+            glob: (*glob).to_owned(),
+            source,
+        })
+    };
     globs.iter().map(parse).collect()
 }
 

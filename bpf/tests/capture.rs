@@ -1,44 +1,43 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Captures on loop-mounted ext4, held against FIEMAP, the writers' own pids and debugfs' logdump.
 //!
-//! Needs root, loop devices and BTF; says why where it skips.
+//! One at a time: ftrace has one user, and the signal handlers are the process's.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::{Mutex, MutexGuard};
+use std::process::{Command, ExitCode};
 
+use mostrace_bundle::blk_io_trace::action::{BLK_TC_DISCARD, ta};
+use mostrace_bundle::blk_io_trace::{Decoded, Event, decode};
 use mostrace_bundle::entry::{Flags, Jbd2, NONE, Origin, RawDirtier, RawProcess, Stage};
 use mostrace_bundle::{Bundle, Entry, entry::FileEntry, layout};
 use mostrace_capture::{Choice, Entries, KernelPaths, Options, Outcome, record};
+use test_support::loopdev::{LoopExt4, LoopOptions};
+use test_support::{Need, Test, run_one_by_one, tests, wait};
 
-#[path = "../../analyzer/tests/common/loopdev.rs"]
-mod loopdev;
-use loopdev::{LoopExt4, LoopOptions};
+const FIO: Need = Need::Tool("fio", "fio");
+const XFS_IO: Need = Need::Tool("xfs_io", "xfsprogs");
+const SFDISK: Need = Need::Tool("sfdisk", "fdisk");
+const PROBES: [Need; 2] = [Need::Loop, Need::Btf];
 
-/// One at a time: ftrace has one user, and the signal handlers are the process's.
-static ONE: Mutex<()> = Mutex::new(());
-
-/// None, with the reason printed, where captures are not possible.
-fn privileged() -> Option<MutexGuard<'static, ()>> {
-    let btf = Path::new("/sys/kernel/btf/vmlinux").exists();
-    let why = loopdev::privileged().and(if btf {
-        Ok(())
-    } else {
-        Err("no BTF".to_owned())
-    });
-    match why {
-        Ok(()) => Some(
-            ONE.lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner),
-        ),
-        Err(why) => {
-            println!("skipped: {why}");
-            None
-        }
-    }
+fn main() -> ExitCode {
+    let mut all = tests![
+        a_partition_and_its_disk needs [Need::Loop, Need::Btf, Need::BlkTracer, SFDISK],
+        ftrace_and_bpf_tell_the_same needs [Need::Loop, Need::Btf, Need::BlkTracer, FIO],
+        names_of_unlinked_linked_and_long needs PROBES,
+        journalled_copies_know_their_home needs PROBES,
+        encrypted_files_are_known needs [Need::Loop, Need::Btf, Need::Encryption, XFS_IO],
+    ];
+    all.extend(["none", "mq-deadline", "bfq"].map(|scheduler| {
+        Test::new(
+            format!("writers_under_{scheduler}"),
+            &[Need::Loop, Need::Btf, FIO, Need::Scheduler(scheduler)],
+            move || writers_under(scheduler),
+        )
+    }));
+    run_one_by_one(all)
 }
 
 struct Captured {
@@ -52,7 +51,6 @@ struct Captured {
 
 fn options(device: &Path, output: PathBuf, source: Choice, script: &str) -> Options {
     Options {
-        walk: |_| Err("not asked for".into()),
         device: device.to_owned(),
         output,
         source,
@@ -92,48 +90,24 @@ fn capture(device: &Path, source: Choice, script: &str) -> Captured {
     }
 }
 
-/// A record of a v7 event file: action's number, category bits, sector, bytes.
-struct Event {
-    time: u64,
-    what: u32,
-    category: u32,
-    sector: u64,
-    bytes: u32,
+fn is_issue(event: &Event<'_>) -> bool {
+    !event.is_note() && event.act() == ta::ISSUE
 }
 
-const ISSUE: u32 = 7;
-const DISCARD: u32 = 1 << 13;
-
 impl Captured {
-    fn events(&self) -> Vec<Event> {
+    /// Without their payloads.
+    fn events(&self) -> Vec<Event<'static>> {
         let mut events = Vec::new();
         for path in self.bundle.event_files() {
             let data = fs::read(path).unwrap();
-            let mut at = 0;
-            while at < data.len() {
-                let u32_at =
-                    |o: usize| u32::from_le_bytes(data[at + o..at + o + 4].try_into().unwrap());
-                let u64_at =
-                    |o: usize| u64::from_le_bytes(data[at + o..at + o + 8].try_into().unwrap());
-                assert_eq!(
-                    u32_at(0),
-                    0x6561_7407,
-                    "magic at byte {at} of {}",
-                    path.display()
-                );
-                let action = u32_at(28);
-                let (what, category) = (action & 0xff, action >> 16);
-                events.push(Event {
-                    time: u64_at(8),
-                    what,
-                    category,
-                    sector: u64_at(16),
-                    bytes: u32_at(24),
-                });
-                at += 48
-                    + usize::from(u16::from_le_bytes(
-                        data[at + 46..at + 48].try_into().unwrap(),
-                    ));
+            let mut rest = &data[..];
+            while !rest.is_empty() {
+                let at = data.len() - rest.len();
+                let Decoded::Record(event, len) = decode(rest) else {
+                    panic!("no record at byte {at} of {}", path.display())
+                };
+                events.push(Event { pdu: &[], ..event });
+                rest = &rest[len..];
             }
         }
         events
@@ -237,53 +211,35 @@ fn writers(mount: &Path, pids: &Path) -> String {
 
 const WRITERS: [&str; 6] = ["buffered", "late", "direct", "uring", "aio", "mmap"];
 
-#[test]
-fn privileged_writers_under_every_scheduler() {
-    let Some(_one) = privileged() else { return };
-    let available = fs::read_to_string("/sys/block/loop0/queue/scheduler").unwrap_or_default();
-    for scheduler in ["none", "mq-deadline", "bfq"] {
-        if !available
-            .replace(['[', ']'], " ")
-            .split_whitespace()
-            .any(|s| s == scheduler)
-        {
-            println!("skipped: this kernel has no scheduler {scheduler}");
-            continue;
-        }
-        let disk = LoopExt4::new(&LoopOptions {
-            scheduler: Some(scheduler.into()),
-            ..LoopOptions::default()
-        })
-        .unwrap();
-        // Small requests: large bios are split.
-        let name = disk.disk().file_name().unwrap().to_owned();
-        let queue = Path::new("/sys/block").join(name).join("queue");
-        fs::write(queue.join("max_sectors_kb"), "16").unwrap();
-        let pids = tempfile::tempdir().unwrap();
-        let got = capture(
-            disk.device(),
-            Choice::Bpf,
-            &writers(&disk.mount_point(), pids.path()),
-        );
-        got.assert_nothing_lost();
-        assert_eq!(got.bundle.manifest().device.scheduler, scheduler);
-        for name in WRITERS {
-            check_writer(&got, &disk, name, pids.path());
-        }
-        check_every_issue_has_an_entry(&got);
-        let stages: HashSet<u8> = got.process.iter().map(|p| p.head.stage.0).collect();
-        assert!(
-            stages.contains(
-                &(if scheduler == "none" {
-                    Stage::ISSUE
-                } else {
-                    Stage::INSERT
-                })
-                .0
-            ),
-            "{scheduler}: {stages:?}"
-        );
+fn writers_under(scheduler: &str) {
+    let disk = LoopExt4::new(&LoopOptions {
+        scheduler: Some(scheduler.into()),
+        ..LoopOptions::default()
+    })
+    .unwrap();
+    // Small requests: large bios are split.
+    let name = disk.disk().file_name().unwrap().to_owned();
+    let queue = Path::new("/sys/block").join(name).join("queue");
+    fs::write(queue.join("max_sectors_kb"), "16").unwrap();
+    let pids = tempfile::tempdir().unwrap();
+    let got = capture(
+        disk.device(),
+        Choice::Bpf,
+        &writers(&disk.mount_point(), pids.path()),
+    );
+    got.assert_nothing_lost();
+    assert_eq!(got.bundle.manifest().device.scheduler, scheduler);
+    for name in WRITERS {
+        check_writer(&got, &disk, name, pids.path());
     }
+    check_every_issue_has_an_entry(&got);
+    let stages: HashSet<u8> = got.process.iter().map(|p| p.head.stage.0).collect();
+    let expected = if scheduler == "none" {
+        Stage::ISSUE
+    } else {
+        Stage::INSERT
+    };
+    assert!(stages.contains(&expected.0), "{stages:?}");
 }
 
 /// Every file entry of `name` agrees with FIEMAP, all of the file was seen, every write of it was
@@ -344,10 +300,10 @@ fn check_writer(got: &Captured, disk: &LoopExt4, name: &str, pids: &Path) {
 
 fn check_every_issue_has_an_entry(got: &Captured) {
     let covered = got.covered();
-    let issued: Vec<Event> = got
+    let issued: Vec<_> = got
         .events()
         .into_iter()
-        .filter(|e| e.what == ISSUE && e.category & DISCARD == 0)
+        .filter(|e| is_issue(e) && e.action & BLK_TC_DISCARD == 0)
         .collect();
     assert!(issued.len() > 100);
     for e in issued {
@@ -360,9 +316,7 @@ fn check_every_issue_has_an_entry(got: &Captured) {
     }
 }
 
-#[test]
-fn privileged_a_partition_and_its_disk() {
-    let Some(_one) = privileged() else { return };
+fn a_partition_and_its_disk() {
     let disk = LoopExt4::new(&LoopOptions {
         partitioned: true,
         ..LoopOptions::default()
@@ -415,19 +369,13 @@ fn privileged_a_partition_and_its_disk() {
 
 fn check_covered(got: &Captured, start: u64, whole: bool) {
     let covered = got.covered();
-    for e in got
-        .events()
-        .iter()
-        .filter(|e| e.what == ISSUE && e.bytes > 0)
-    {
+    for e in got.events().iter().filter(|e| is_issue(e) && e.bytes > 0) {
         assert!(covered.contains(&e.sector), "sector {}", e.sector);
         assert!(whole || e.sector >= start);
     }
 }
 
-#[test]
-fn privileged_ftrace_and_bpf_tell_the_same() {
-    let Some(_one) = privileged() else { return };
+fn ftrace_and_bpf_tell_the_same() {
     let disk = LoopExt4::new(&LoopOptions {
         scheduler: Some("mq-deadline".into()),
         mount_options: "discard".into(),
@@ -448,16 +396,17 @@ fn privileged_ftrace_and_bpf_tell_the_same() {
     // The BPF capture runs inside the ftrace one, and the queue is quiet at its start and end.
     let dir = tempfile::tempdir().unwrap();
     let outer = dir.path().join("outer.most");
-    let mut around = options(disk.device(), outer.clone(), Choice::Ftrace, "");
-    around.argv.clear();
+    let inner_ended = dir.path().join("inner-ended");
+    let until_then = format!("until [ -e {} ]; do sleep 0.1; done", inner_ended.display());
+    let mut around = options(disk.device(), outer.clone(), Choice::Ftrace, &until_then);
     around.sync = false;
-    around.limit = Some(std::time::Duration::from_secs(12));
     let device = disk.device().to_owned();
     let outer_run = std::thread::spawn(move || record(&around).unwrap());
-    while !outer.join(layout::MANIFEST).exists() && !outer_run.is_finished() {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    wait::until("the outer capture begins", || {
+        outer.join(layout::MANIFEST).exists() || outer_run.is_finished()
+    });
     let inner = capture(&device, Choice::Bpf, &script);
+    fs::write(&inner_ended, "").unwrap();
     let outcome = outer_run.join().unwrap();
     assert!(outcome.manifest.losses.values().all(|l| *l == 0));
     inner.assert_nothing_lost();
@@ -474,13 +423,12 @@ fn privileged_ftrace_and_bpf_tell_the_same() {
     let common = clock.start_mono_ns + quiet..clock.stop_mono_ns - quiet;
     let count = |c: &Captured| {
         let mut counts = BTreeMap::new();
-        let notify = 1 << 10;
         for e in c
             .events()
             .iter()
-            .filter(|e| e.category & notify == 0 && common.contains(&e.time))
+            .filter(|e| !e.is_note() && common.contains(&e.time_ns))
         {
-            *counts.entry((e.what, e.category)).or_insert(0u32) += 1;
+            *counts.entry((e.act(), e.action >> 16)).or_insert(0u32) += 1;
         }
         counts
     };
@@ -489,9 +437,7 @@ fn privileged_ftrace_and_bpf_tell_the_same() {
     assert_eq!(count(&outer), counts);
 }
 
-#[test]
-fn privileged_names_of_unlinked_linked_and_long() {
-    let Some(_one) = privileged() else { return };
+fn names_of_unlinked_linked_and_long() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let long = "n".repeat(247) + "-journal";
     let script = format!(
@@ -556,9 +502,7 @@ fn logdump(image: &Path) -> HashMap<(u32, u64), u64> {
 }
 
 /// The home block that each live entry carries is the one that the journal on disk says.
-#[test]
-fn privileged_journalled_copies_know_their_home() {
-    let Some(_one) = privileged() else { return };
+fn journalled_copies_know_their_home() {
     for (mode, blocks) in [
         ("data=ordered", "4096"),
         ("data=ordered", "1024"),
@@ -597,10 +541,6 @@ fn privileged_journalled_copies_know_their_home() {
                 checked += 1;
             }
         }
-        println!(
-            "{mode}, {blocks}-byte blocks: {checked} of {} copies checked against logdump",
-            copies.len()
-        );
         assert!(
             checked >= 30,
             "logdump knows only {checked} of {} copies",
@@ -646,9 +586,7 @@ fn journal_blocks(image: &Path, per_block: u64) -> HashMap<u64, u64> {
 }
 
 /// Without inline encryption the pages on their way are fscrypt's, which have no mapping.
-#[test]
-fn privileged_encrypted_files_are_known() {
-    let Some(_one) = privileged() else { return };
+fn encrypted_files_are_known() {
     let disk = LoopExt4::new(&LoopOptions {
         mkfs: vec!["-O".into(), "encrypt".into()],
         ..LoopOptions::default()
@@ -656,10 +594,7 @@ fn privileged_encrypted_files_are_known() {
     .unwrap();
     let folder = disk.mount_point().join("encrypted");
     fs::create_dir(&folder).unwrap();
-    if let Err(why) = encrypt(&disk.mount_point(), &folder) {
-        println!("skipped: {why}");
-        return;
-    }
+    encrypt(&disk.mount_point(), &folder).unwrap();
     let file = folder.join("secret");
     let script = format!(
         "dd if=/dev/zero of={} bs=64k count=4 conv=fsync 2>/dev/null",

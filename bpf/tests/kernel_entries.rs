@@ -1,21 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `record` with the kernel's own recorder: its device and its settings are plain files here, the
-//! traced disk and ftrace are real. Needs root and loop devices; says why where it skips.
+//! traced disk and ftrace are real.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::process::{Command, ExitCode};
 
 use mostrace_bundle::{Bundle, Entry, layout};
 use mostrace_capture::{Choice, Entries, KernelPaths, Options, Outcome, record};
 use tempfile::TempDir;
-
-#[path = "../../analyzer/tests/common/loopdev.rs"]
-mod loopdev;
-use loopdev::{LoopExt4, LoopOptions};
+use test_support::loopdev::{LoopExt4, LoopOptions};
+use test_support::{Need, run_one_by_one, tests};
 
 const BTF: &str = "/sys/kernel/btf/vmlinux";
+
+fn main() -> ExitCode {
+    run_one_by_one(tests![
+        entries_come_from_the_recorder needs [Need::Loop, Need::BlkTracer],
+        no_recorder_and_no_btf needs [Need::Loop],
+        without_btf needs [Need::Loop, Need::BlkTracer, Need::Btf],
+    ])
+}
 
 /// A recorder that has a process, a file and a dirtier entry to tell.
 struct Fake {
@@ -68,7 +73,6 @@ impl Fake {
             self.dir.path().join("meanwhile").display()
         );
         Options {
-            walk: |_| Err("not asked for".into()),
             device: device.to_owned(),
             output,
             source: Choice::Ftrace,
@@ -90,24 +94,8 @@ impl Fake {
     }
 }
 
-/// One at a time: ftrace has one user.
-static ONE: Mutex<()> = Mutex::new(());
-
-/// None, with the reason printed, where captures are not possible.
-fn privileged() -> Option<MutexGuard<'static, ()>> {
-    match loopdev::privileged() {
-        Ok(()) => Some(ONE.lock().unwrap_or_else(PoisonError::into_inner)),
-        Err(why) => {
-            println!("skipped: {why}");
-            None
-        }
-    }
-}
-
 /// Also run below where BTF is hidden: nothing here may ask for it.
-#[test]
 fn entries_come_from_the_recorder() {
-    let Some(_one) = privileged() else { return };
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     // Where there is BTF, the probes go before it.
     let mut choices = vec![Entries::Kernel];
@@ -152,9 +140,7 @@ fn entries_come_from_the_recorder() {
     }
 }
 
-#[test]
 fn no_recorder_and_no_btf() {
-    let Some(_one) = privileged() else { return };
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let fake = Fake::new();
     fs::remove_file(&fake.paths.device).unwrap();
@@ -175,14 +161,9 @@ fn no_recorder_and_no_btf() {
     }
 }
 
-/// The tests above once more, in a mount namespace in which the kernel's BTF is hidden.
-#[test]
+/// The tests above once more, in a mount namespace in which the kernel's BTF is hidden. Where there is none, they ran
+/// without it already.
 fn without_btf() {
-    let Some(_one) = privileged() else { return };
-    if !Path::new(BTF).exists() {
-        println!("skipped: the tests above ran without BTF");
-        return;
-    }
     let script = "mount -t tmpfs none /sys/kernel/btf && exec \"$@\"";
     let output = Command::new("unshare")
         .args(["-m", "sh", "-c", script, "sh"])

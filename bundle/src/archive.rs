@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A bundle on the move: the same files as one `.tar.zst`.
+//! A bundle as one file: the same files in a `.tar.zst`.
 //!
-//! An archive may come from a stranger, so unpacking writes regular files of known
-//! names into a folder of its own, and no more than a bound.
+//! An archive may come from anybody, so unpacking writes regular files of known
+//! names into a folder of its own, and no more than a bound. One that was cut (a download that
+//! broke off) is unpacked up to the cut.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
+use std::rc::Rc;
 
 use tempfile::TempDir;
 
@@ -21,15 +24,30 @@ pub const UNPACK_LIMIT: u64 = 64 << 30;
 /// # Errors
 /// A file cannot be read, or `to` cannot be written.
 pub fn pack(from: &Path, to: &Path) -> Result<(), Error> {
+    pack_telling(from, to, |_| ())
+}
+
+/// Packs as [`pack`], and tells how many bytes more have been read; their sum comes to that of the
+/// files' sizes.
+///
+/// # Errors
+/// As [`pack`].
+pub fn pack_telling(from: &Path, to: &Path, mut tell: impl FnMut(u64)) -> Result<(), Error> {
     let out = zstd::Encoder::new(File::create(to).at(to)?, 10).at(to)?;
     let mut tar = tar::Builder::new(out);
-    let mut names: Vec<String> = known_files(from)?;
+    let mut names: Vec<String> = layout::files_in(from)?;
     // The manifest first: it can be shown before the rest has arrived.
     names.sort_by_key(|n| (n != layout::MANIFEST, n.clone()));
     for name in names {
         let path = from.join(&name);
-        let mut file = File::open(&path).at(&path)?;
-        tar.append_file(&name, &mut file).at(to)?;
+        let file = File::open(&path).at(&path)?;
+        let mut header = tar::Header::new_gnu();
+        header.set_metadata(&file.metadata().at(&path)?);
+        let told = Telling {
+            file,
+            tell: &mut tell,
+        };
+        tar.append_data(&mut header, &name, told).at(to)?;
     }
     tar.into_inner()
         .and_then(zstd::Encoder::finish)
@@ -37,29 +55,134 @@ pub fn pack(from: &Path, to: &Path) -> Result<(), Error> {
         .at(to)
 }
 
+struct Telling<'t, T> {
+    file: File,
+    tell: &'t mut T,
+}
+
+impl<T: FnMut(u64)> Read for Telling<'_, T> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(buf)?;
+        (self.tell)(u64::try_from(read).unwrap_or(u64::MAX));
+        Ok(read)
+    }
+}
+
+/// An unpacked archive.
+#[derive(Debug)]
+pub struct Unpacked {
+    /// The folder, which goes when this is dropped.
+    pub dir: TempDir,
+    /// Where the archive ends too early, if it does.
+    pub cut: Option<Cut>,
+}
+
+/// Where an archive ends too early.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// Length of the archive, bytes.
+    pub at: u64,
+    /// The file of which only the beginning is there, if it is within one.
+    pub within: Option<String>,
+}
+
 /// Unpacks an archive into a temporary folder.
 ///
 /// # Errors
 /// Not an archive, damaged, or larger than [`UNPACK_LIMIT`].
-pub fn unpack(from: &Path) -> Result<TempDir, Error> {
-    let input = File::open(from).at(from)?;
-    let zstd = zstd::Decoder::new(BufReader::new(input)).at(from)?;
-    let mut tar = tar::Archive::new(zstd.take(UNPACK_LIMIT));
+pub fn unpack(from: &Path) -> Result<Unpacked, Error> {
+    let file = File::open(from).at(from)?;
+    let at = file.metadata().at(from)?.len();
+    let ended = Rc::new(Cell::new(Ended::No));
+    let input = Input {
+        zstd: zstd::Decoder::new(file).at(from)?,
+        left: UNPACK_LIMIT,
+        ended: Rc::clone(&ended),
+    };
+    let mut tar = tar::Archive::new(input);
     let dir = TempDir::with_prefix("mostrace-").at(&std::env::temp_dir())?;
+    let within = unpack_members(&mut tar, &ended, dir.path(), from)?;
+    let mut is_cut = ended.get() != Ended::No;
+    if !is_cut {
+        // What follows the archive's own end mark still belongs to the compressed stream.
+        io::copy(&mut tar.into_inner(), &mut io::sink()).map_err(|e| damaged(from, &e))?;
+        is_cut = ended.get() == Ended::Early;
+    }
+    let cut = is_cut.then_some(Cut { at, within });
+    Ok(Unpacked { dir, cut })
+}
+
+/// Unpacks all that is there. Returns the name of the file in which the input ended, if it did so
+/// before the archive's own end mark, and within a file.
+fn unpack_members(
+    tar: &mut tar::Archive<Input>,
+    ended: &Cell<Ended>,
+    dir: &Path,
+    from: &Path,
+) -> Result<Option<String>, Error> {
     for member in tar.entries().map_err(|e| damaged(from, &e))? {
-        let mut member = member.map_err(|e| damaged(from, &e))?;
+        let mut member = match member {
+            Ok(member) => member,
+            Err(_) if ended.get() != Ended::No => break,
+            Err(e) => return Err(damaged(from, &e)),
+        };
         let Some(name) = known_name(&member) else {
             continue;
         };
-        let path = dir.path().join(name);
+        let path = dir.join(&name);
         let mut out = File::options()
             .write(true)
             .create_new(true)
             .open(&path)
             .at(&path)?;
         io::copy(&mut member, &mut out).map_err(|e| damaged(from, &e))?;
+        if ended.get() != Ended::No {
+            return Ok(Some(name));
+        }
     }
-    Ok(dir)
+    Ok(None)
+}
+
+/// How the compressed stream came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    /// Not yet.
+    No,
+    /// In order.
+    Whole,
+    /// In the middle.
+    Early,
+}
+
+/// The unpacked stream: a cut reads as its end, and is remembered.
+struct Input {
+    zstd: zstd::Decoder<'static, BufReader<File>>,
+    left: u64,
+    ended: Rc<Cell<Ended>>,
+}
+
+impl Read for Input {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        if buf.is_empty() || self.ended.get() != Ended::No {
+            return Ok(0);
+        }
+        let ended = match self.zstd.read(buf) {
+            Ok(0) => Ended::Whole,
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ended::Early,
+            Err(e) => return Err(e),
+            Ok(read) => {
+                let left = u64::try_from(read)
+                    .ok()
+                    .and_then(|n| self.left.checked_sub(n));
+                self.left = left.ok_or_else(|| {
+                    io::Error::other(format!("it unpacks to more than {UNPACK_LIMIT} bytes"))
+                })?;
+                return Ok(read);
+            }
+        };
+        self.ended.set(ended);
+        Ok(0)
+    }
 }
 
 /// The last component of a regular member's path, if it is a bundle's.
@@ -70,19 +193,6 @@ fn known_name<R: Read>(member: &tar::Entry<'_, R>) -> Option<String> {
     let path = member.path().ok()?;
     let name = path.file_name()?.to_str()?;
     layout::is_known(name).then(|| name.to_owned())
-}
-
-/// The names of a bundle's files in `dir`.
-fn known_files(dir: &Path) -> Result<Vec<String>, Error> {
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(dir).at(dir)? {
-        if let Ok(name) = entry.at(dir)?.file_name().into_string()
-            && layout::is_known(&name)
-        {
-            names.push(name);
-        }
-    }
-    Ok(names)
 }
 
 fn damaged(path: &Path, e: &io::Error) -> Error {

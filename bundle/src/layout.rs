@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The names inside a bundle. Nothing else in it is read.
 
+use std::path::Path;
+
+use crate::error::{At, Error};
+
 /// What was captured, and how.
 pub const MANIFEST: &str = "manifest.json";
 /// Base name of the event files, as `blkparse -i` takes it.
@@ -21,6 +25,11 @@ pub fn trace_of_cpu(cpu: u32) -> String {
     format!("{TRACE}.blktrace.{cpu}")
 }
 
+/// Under which name `manifest.counts` has the entries of a table.
+pub fn count_of(table: &str) -> String {
+    table.replace('.', "_")
+}
+
 /// Whether `name` is one that a bundle may hold.
 pub fn is_known(name: &str) -> bool {
     [MANIFEST, SNAPSHOT].contains(&name) || TABLES.contains(&name) || cpu_of(name).is_some()
@@ -34,9 +43,33 @@ pub fn cpu_of(name: &str) -> Option<u32> {
     (trace_of_cpu(cpu) == name).then_some(cpu)
 }
 
+/// The names of a bundle's files in `dir`, unordered.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn files_in(dir: &Path) -> Result<Vec<String>, Error> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(dir).at(dir)? {
+        if let Ok(name) = entry.at(dir)?.file_name().into_string()
+            && is_known(&name)
+        {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tables_and_their_counts() {
+        assert_eq!(
+            TABLES.map(count_of),
+            ["process_entries", "file_entries", "dirtier_entries"]
+        );
+    }
 
     #[test]
     fn only_our_own_names_are_known() {

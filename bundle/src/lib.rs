@@ -1,14 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #![doc = include_str!("../FORMAT.md")]
 #![forbid(unsafe_code)]
+// A bundle may come from anybody: no byte of one may make a reader panic.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::arithmetic_side_effects,
+        clippy::as_conversions,
+        clippy::indexing_slicing
+    )
+)]
 
 pub mod archive;
 pub mod blk_io_trace;
 pub mod entry;
 mod error;
 pub mod layout;
+mod length;
 pub mod manifest;
 mod reader;
+mod shortfall;
 pub mod sparse;
 pub mod table;
 mod writer;
@@ -17,4 +28,5 @@ pub use entry::Entry;
 pub use error::Error;
 pub use manifest::Manifest;
 pub use reader::Bundle;
+pub use shortfall::Shortfall;
 pub use writer::Writer;

@@ -31,6 +31,10 @@ pub struct Manifest {
     pub losses: BTreeMap<String, u64>,
     /// Records kept, by kind.
     pub counts: BTreeMap<String, u64>,
+    /// Sizes of the bundle's other files when the capture was complete, bytes, by name; empty before,
+    /// and in bundles of before this field.
+    #[serde(default)]
+    pub files: BTreeMap<String, u64>,
     /// The traced command.
     pub command: Option<Command>,
     /// What the workload says that it stored.

@@ -5,12 +5,13 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use tempfile::{NamedTempFile, TempDir};
+use tempfile::NamedTempFile;
 
-use crate::archive;
+use crate::archive::{self, Cut, Unpacked};
 use crate::error::{At, Error};
 use crate::layout;
 use crate::manifest::{Manifest, SCHEMA, State};
+use crate::shortfall::{self, Shortfall};
 use crate::sparse;
 use crate::table::TableReader;
 
@@ -26,8 +27,8 @@ pub struct Bundle {
     dir: PathBuf,
     manifest: Manifest,
     events: Vec<PathBuf>,
-    // Keeps an unpacked archive alive.
-    _unpacked: Option<TempDir>,
+    /// Keeps an unpacked archive alive.
+    unpacked: Option<Unpacked>,
 }
 
 impl Bundle {
@@ -36,19 +37,23 @@ impl Bundle {
         path.is_dir() || path.extension().is_some_and(|e| e == "zst")
     }
 
-    /// Opens a folder or a `.tar.zst`.
+    /// Opens a folder or a `.tar.zst`. An archive that was cut is opened as far as it goes; see
+    /// [`Bundle::shortfalls`].
     ///
     /// # Errors
     /// Missing, without a manifest, of a newer version, or damaged.
     pub fn open(path: &Path) -> Result<Bundle, Error> {
-        let unpacked = if path.is_dir() {
-            None
-        } else {
-            Some(archive::unpack(path)?)
+        let unpacked = match path.is_dir() {
+            true => None,
+            false => Some(archive::unpack(path)?),
         };
-        let dir = unpacked
-            .as_ref()
-            .map_or_else(|| path.to_owned(), |d| d.path().to_owned());
+        let dir = match &unpacked {
+            Some(unpacked) => unpacked.dir.path().to_owned(),
+            None => path.to_owned(),
+        };
+        if let Some(cut) = unpacked.as_ref().and_then(|u| u.cut.as_ref()) {
+            check_has_manifest(cut, &dir, path)?;
+        }
         let manifest = read_manifest(&dir, path)?;
         let events = event_files(&dir)?;
         Ok(Bundle {
@@ -56,7 +61,7 @@ impl Bundle {
             dir,
             manifest,
             events,
-            _unpacked: unpacked,
+            unpacked,
         })
     }
 
@@ -70,12 +75,24 @@ impl Bundle {
         &self.manifest
     }
 
-    /// The recorder did not come to its end: files may be cut short.
+    /// The recorder did not come to its end, or the archive was cut: files may be cut short.
     pub fn is_cut(&self) -> bool {
-        self.manifest.state == State::Recording
+        self.manifest.state == State::Recording || self.cut().is_some()
     }
 
-    /// The event files, by CPU.
+    /// Where the archive was cut, if it was.
+    fn cut(&self) -> Option<&Cut> {
+        self.unpacked.as_ref()?.cut.as_ref()
+    }
+
+    /// What is missing of what was recorded, by the files' names and sizes; nothing is read. Empty also if
+    /// the recorder did not come to its end: then nothing says what there should be.
+    pub fn shortfalls(&self) -> Vec<Shortfall> {
+        shortfall::find(&self.dir, &self.manifest, self.cut())
+    }
+
+    /// The event files, by CPU. They may be empty, or none: no IO happened then, if there are no
+    /// [`Bundle::shortfalls`].
     pub fn event_files(&self) -> &[PathBuf] {
         &self.events
     }
@@ -94,13 +111,17 @@ impl Bundle {
         TableReader::new(file, &path, allow_cut).map(Some)
     }
 
-    /// Restores the snapshot into a temporary sparse file; None if the bundle has none.
+    /// Restores the snapshot into a temporary sparse file; None if the bundle has none, or if the archive
+    /// was cut within it: what is missing of it would read as zeros.
     ///
     /// # Errors
     /// Damaged, or no room.
     pub fn snapshot(&self) -> Result<Option<NamedTempFile>, Error> {
         let path = self.dir.join(layout::SNAPSHOT);
-        if !path.is_file() {
+        let is_cut = self
+            .cut()
+            .is_some_and(|cut| cut.within.as_deref() == Some(layout::SNAPSHOT));
+        if is_cut || !path.is_file() {
             return Ok(None);
         }
         let mut image =
@@ -109,6 +130,17 @@ impl Bundle {
         sparse::restore(input, &path, image.as_file_mut(), DEVICE_LIMIT)?;
         Ok(Some(image))
     }
+}
+
+/// The manifest comes first in an archive; one that is cut before its end says nothing.
+fn check_has_manifest(cut: &Cut, dir: &Path, shown: &Path) -> Result<(), Error> {
+    let is_whole = cut.within.as_deref() != Some(layout::MANIFEST);
+    if is_whole && dir.join(layout::MANIFEST).is_file() {
+        return Ok(());
+    }
+    let at = cut.at;
+    let what = format!("cut short at byte {at}, before the end of its manifest");
+    Err(Error::corrupt(shown, what))
 }
 
 fn read_manifest(dir: &Path, shown: &Path) -> Result<Manifest, Error> {

@@ -11,6 +11,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use crate::error::{At, Error};
+use crate::length::as_u64;
 
 const MAGIC: &[u8; 8] = b"MOSTSPRS";
 const END: u64 = u64::MAX;
@@ -38,23 +39,24 @@ impl<W: Write> SparseWriter<W> {
     /// Adds `data` at `offset`, leaving out its zeros. Offsets ascend.
     ///
     /// # Errors
-    /// `out` cannot be written, or `offset` lies before the end of the last run.
+    /// `out` cannot be written, or `offset` lies before the end of the last run, or the end past 2^64.
     pub fn push(&mut self, offset: u64, data: &[u8]) -> io::Result<()> {
+        let invalid = |what| io::Error::new(io::ErrorKind::InvalidInput, what);
         if offset < self.end {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "runs must ascend",
-            ));
+            return Err(invalid("runs must ascend"));
         }
+        let end = offset
+            .checked_add(as_u64(data.len()))
+            .ok_or_else(|| invalid("past the largest device"))?;
         let mut from = 0;
-        while let Some(run) = next_run(data, from) {
-            self.out
-                .write_all(&(offset + run.start as u64).to_le_bytes())?;
-            self.out.write_all(&(run.len() as u64).to_le_bytes())?;
-            self.out.write_all(&data[run.clone()])?;
-            from = run.end;
+        while let Some((start, run)) = next_run(data, from) {
+            let at = offset.saturating_add(as_u64(start));
+            self.out.write_all(&at.to_le_bytes())?;
+            self.out.write_all(&as_u64(run.len()).to_le_bytes())?;
+            self.out.write_all(run)?;
+            from = start.saturating_add(run.len());
         }
-        self.end = offset + data.len() as u64;
+        self.end = end;
         Ok(())
     }
 
@@ -69,18 +71,23 @@ impl<W: Write> SparseWriter<W> {
     }
 }
 
-/// The next run of grains that are not all zero.
-fn next_run(data: &[u8], from: usize) -> Option<std::ops::Range<usize>> {
-    let zero = |grain: &[u8]| grain.iter().all(|&b| b == 0);
-    let grains = data.get(from..)?.chunks(GRAIN);
-    let skip = grains.clone().take_while(|g| zero(g)).count();
-    let start = from + skip * GRAIN;
-    let len: usize = grains
-        .skip(skip)
-        .take_while(|g| !zero(g))
+/// The next run of grains that are not all zero, and where in `data` it begins.
+fn next_run(data: &[u8], from: usize) -> Option<(usize, &[u8])> {
+    let is_zero = |grain: &&[u8]| grain.iter().all(|&b| b == 0);
+    let rest = data.get(from..)?;
+    let zeros: usize = rest
+        .chunks(GRAIN)
+        .take_while(is_zero)
         .map(<[u8]>::len)
         .sum();
-    (len > 0).then(|| start..start + len)
+    let rest = rest.get(zeros..)?;
+    let len: usize = rest
+        .chunks(GRAIN)
+        .take_while(|grain| !is_zero(grain))
+        .map(<[u8]>::len)
+        .sum();
+    let run = rest.get(..len).filter(|run| !run.is_empty())?;
+    Some((from.checked_add(zeros)?, run))
 }
 
 /// Restores an image into `to`, an empty file, as a sparse file. Returns the device's size.

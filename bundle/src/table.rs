@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::entry::{Entry, EntryRef, RawHead};
 use crate::error::{At, Error};
+use crate::length::as_u64;
 
 /// Magic of the header; the number that follows it says the byte order.
 pub const MAGIC: &[u8; 8] = b"MOSTENT\n";
@@ -89,7 +90,9 @@ impl<R: Read> TableReader<R> {
     pub fn new(mut input: R, path: &Path, allow_cut: bool) -> Result<TableReader<R>, Error> {
         let mut head = [0; HEADER_LEN];
         let got = read_up_to(&mut input, &mut head).at(path)?;
-        let cut_header = allow_cut && got < HEADER_LEN && MAGIC.starts_with(&head[..got.min(8)]);
+        let cut_header = allow_cut
+            && got < HEADER_LEN
+            && MAGIC.starts_with(head.get(..got.min(MAGIC.len())).unwrap_or_default());
         if !cut_header {
             check_header(&head, got, path)?;
         }
@@ -98,7 +101,7 @@ impl<R: Read> TableReader<R> {
             path: path.to_owned(),
             buffer: Vec::new(),
             unread: 0..0,
-            at: HEADER_LEN as u64,
+            at: as_u64(HEADER_LEN),
             allow_cut,
             cut: cut_header.then_some(0),
             done: cut_header,
@@ -134,7 +137,7 @@ impl<R: Read> TableReader<R> {
             return Ok(None);
         }
         self.unread.start = end;
-        self.at = self.at.saturating_add(size as u64);
+        self.at = self.at.saturating_add(as_u64(size));
         Ok(Some(entry))
     }
 
@@ -235,11 +238,11 @@ fn check_header(head: &[u8; HEADER_LEN], got: usize, path: &Path) -> Result<(), 
 
 /// Fills `buf` as far as the input goes.
 fn read_up_to(input: &mut impl Read, buf: &mut [u8]) -> io::Result<usize> {
-    let mut filled = 0;
-    while filled < buf.len() {
-        match input.read(&mut buf[filled..]) {
+    let mut filled = 0usize;
+    while let Some(rest) = buf.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match input.read(rest) {
             Ok(0) => break,
-            Ok(n) => filled += n,
+            Ok(n) => filled = filled.saturating_add(n),
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(e) => return Err(e),
         }

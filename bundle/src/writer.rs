@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Making a bundle's folder.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
@@ -35,6 +36,21 @@ impl Writer {
     pub fn path(&self, name: &str) -> PathBuf {
         debug_assert!(layout::is_known(name));
         self.dir.join(name)
+    }
+
+    /// Sizes of what has been written beside the manifest, bytes, by name.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn sizes(&self) -> Result<BTreeMap<String, u64>, Error> {
+        let names = layout::files_in(&self.dir)?.into_iter();
+        names
+            .filter(|name| name != layout::MANIFEST)
+            .map(|name| {
+                let path = self.dir.join(&name);
+                Ok((name, fs::metadata(&path).at(&path)?.len()))
+            })
+            .collect()
     }
 
     /// Writes the manifest in one step: a reader sees the old one or the new one.

@@ -33,13 +33,15 @@ fn an_archive_is_the_folder() {
     let unpacked = archive::unpack(&packed).unwrap();
     let mut expected = contents(&folder);
     expected.remove("stray.txt");
-    assert_eq!(contents(unpacked.path()), expected);
+    assert_eq!(contents(unpacked.dir.path()), expected);
+    assert_eq!(unpacked.cut, None);
 
     let (a, b) = (
         Bundle::open(&folder).unwrap(),
         Bundle::open(&packed).unwrap(),
     );
     assert_eq!(a.manifest(), b.manifest());
+    assert!(!b.is_cut() && b.shortfalls().is_empty());
     let names = |bundle: &Bundle| -> Vec<String> {
         let name = |p: &PathBuf| p.file_name().unwrap().to_str().unwrap().to_owned();
         bundle.event_files().iter().map(name).collect()
@@ -112,10 +114,10 @@ fn hostile_members_stay_in_the_folder() {
         ],
     );
     let unpacked = archive::unpack(&packed).unwrap();
-    let got = contents(unpacked.path());
+    let got = contents(unpacked.dir.path());
     let names: Vec<&str> = got.keys().map(String::as_str).collect();
     assert_eq!(names, ["manifest.json", "trace.blktrace.3"]);
-    for entry in fs::read_dir(unpacked.path()).unwrap() {
+    for entry in fs::read_dir(unpacked.dir.path()).unwrap() {
         assert!(entry.unwrap().file_type().unwrap().is_file());
     }
     assert_eq!(fs::read_to_string(&outside).unwrap(), "untouched");
@@ -133,7 +135,13 @@ fn damaged_archives_are_errors_that_name_them() {
     let mut bad: Vec<(&str, Vec<u8>)> = vec![
         ("empty", vec![]),
         ("text", b"hello, this is no archive at all".to_vec()),
-        ("cut", whole[..whole.len() / 2].to_vec()),
+        ("cut before the manifest", whole[..20].to_vec()),
+        ("flipped", {
+            let mut flipped = whole.clone();
+            flipped[4] ^= 0x40;
+            flipped
+        }),
+        ("junk behind it", [&whole[..], b"junk"].concat()),
     ];
     for (what, members) in [
         (

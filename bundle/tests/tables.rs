@@ -157,6 +157,8 @@ fn other_tables_are_refused_for_what_they_are() {
 }
 
 proptest! {
+    #![proptest_config(test_support::property::config(file!(), 256))]
+
     #[test]
     fn flipped_bytes_never_panic(
         flips in prop::collection::vec((0usize..2000, 1u8..), 1..8),

@@ -25,6 +25,7 @@ written() {
 traced() {
 	name=$1 workload=$2
 	shift 2
+	step "$name $workload"
 	sync
 	before=$(written)
 	rm -rf run.most

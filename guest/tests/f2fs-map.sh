@@ -12,6 +12,7 @@ levels() {
 
 # Directories that the kernel has hashed into several levels; names of every length.
 wide() {
+	step "a wide directory"
 	mkdir "$1"
 	i=0
 	while [ $i -lt "$2" ]; do

@@ -11,8 +11,23 @@ while [ $i -lt 60 ]; do
 	done
 	i=$((i + 1))
 done
+# Urgent until it has moved a megabyte; then until the discards of what was deleted have gone out.
+cat >work.sh <<'END'
+folder=$1 sysfs=$2 stat=$3
+count() { awk -v field="$1" '{ print $field }' "$stat"; }
+discards=$(count 12)
+rm "$folder/gone"
+sync
+sectors=$(count 7)
+echo 1 >"$sysfs/gc_urgent"
+until [ $(($(count 7) - sectors)) -ge 2048 ]; do usleep 100000; done
+echo 0 >"$sysfs/gc_urgent"
+sync
+until [ "$(count 12)" -gt "$discards" ]; do usleep 100000; done
+END
+step "record"
 mostrace record -d "$loop" -o threads.most --source blktrace --sync --files all -- \
-	sh -c "rm '$mnt/gone'; sync; echo 1 >$sysfs/gc_urgent; sleep 4; echo 0 >$sysfs/gc_urgent; sync; sleep 2"
+	sh work.sh "$mnt" "$sysfs" "/sys/block/$(basename "$loop")/stat"
 check_bundle threads.most
 mostrace analyze threads.most --by comm,kind,file --format csv >threads.csv
 cut -d, -f1-6 threads.csv

@@ -5,6 +5,7 @@
 # run FILESYSTEM JOURNAL SUFFIX
 run() {
 	bundle=$1-$2.most
+	step "$bundle"
 	mostrace record -d "$loop" -o "$bundle" --source blktrace --sync -- \
 		mostrace workload sqlite --transactions 200 --journal "$2" "$mnt/$2.db"
 	check_bundle "$bundle"

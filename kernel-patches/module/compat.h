@@ -110,8 +110,8 @@ static inline void mostrace_bdev_close(struct block_device *bdev, struct file *f
 }
 
 /*
- * 5.16 (7b230db3b8d3): struct folio has what a head page holds; in 7.x the
- * page's index is gone by that name.
+ * 5.16 (7b230db3b8d3): struct folio has what a head page holds; in 7.x page->index
+ * has another name.
  */
 static inline struct address_space *mostrace_page_mapping(struct page *page)
 {
@@ -165,8 +165,8 @@ static inline void mostrace_unmap_page(void *at)
 
 /*
  * How much of a direct IO iomap has submitted before this bio, at its Q, from
- * iomap_dio's size. 7.x counts a bio after it was submitted, before: just
- * before; both changed with the series that brought bounce buffers.
+ * iomap_dio's size. 7.x counts a bio after it was submitted, earlier kernels just
+ * before; that changed with the series that added bounce buffers.
  */
 static inline loff_t mostrace_dio_before(loff_t size, unsigned int bio_size)
 {

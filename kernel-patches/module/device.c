@@ -3,7 +3,6 @@
  * /dev/mostrace: recording lasts as long as its one reader has it open. The
  * stream is that of stream.h; it ends only with the reader.
  */
-#include <linux/bitops.h>
 #include <linux/build_bug.h>
 #include <linux/capability.h>
 #include <linux/fs.h>
@@ -16,12 +15,19 @@
 #include <linux/poll.h>
 #include <linux/sched/signal.h>
 #include <linux/sizes.h>
-#include <linux/sysfs.h>
 #include <linux/uaccess.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
-#include "internal.h"
+#include "claim.h"
+#include "count.h"
+#include "dirtier.h"
+#include "endio.h"
+#include "names.h"
+#include "probe.h"
+#include "ring.h"
 #include "stream.h"
+#include "submitter.h"
+#include "target.h"
 
 #define RING_KB_MIN 16
 #define RING_KB_MAX SZ_1M
@@ -30,21 +36,9 @@ static unsigned int ring_kb = SZ_1K;
 module_param(ring_kb, uint, 0600);
 MODULE_PARM_DESC(ring_kb, "KiB of the ring of each CPU, rounded up to a power of two (default 1024)");
 
-static unsigned long claimed;
-
-bool mostrace_claim(void)
-{
-	return !test_and_set_bit_lock(0, &claimed);
-}
-
-void mostrace_release(void)
-{
-	clear_bit_unlock(0, &claimed);
-}
-
 /*
- * Probes run in the middle of the block layer and wake nobody: a reader that
- * waits has the rings looked at, from a worker, until there is something.
+ * Probes run inside the block layer and wake nobody: while a reader waits, a
+ * worker looks into the rings until there is something.
  */
 #define LOOK_JIFFIES max(HZ / 50, 1)
 
@@ -91,7 +85,7 @@ static bool filled_or_look(void)
 	return false;
 }
 
-static void begin_stream(void)
+static void begin_stream(u32 ring_bytes)
 {
 	pending.stream = (struct mostrace_stream){
 		.magic = MOSTRACE_STREAM_MAGIC,
@@ -103,7 +97,7 @@ static void begin_stream(void)
 		.file_size = sizeof(struct mostrace_file),
 		.page_size = PAGE_SIZE,
 		.start_ns = ktime_get_ns(),
-		.ring_bytes = mostrace_ring_bytes,
+		.ring_bytes = ring_bytes,
 	};
 	pending.at = 0;
 	pending.len = sizeof(pending.stream);
@@ -113,12 +107,13 @@ static int start(void)
 {
 	unsigned int kb = clamp(READ_ONCE(ring_kb), (unsigned int)RING_KB_MIN,
 				(unsigned int)RING_KB_MAX);
+	u32 ring_bytes = roundup_pow_of_two(kb) * SZ_1K;
 	int err;
 
 	if (!mostrace_any_target())
 		return -ENODEV;
-	mostrace_ring_bytes = roundup_pow_of_two(kb) * SZ_1K;
-	err = mostrace_rings_alloc();
+	mostrace_counts_reset();
+	err = mostrace_rings_alloc(ring_bytes);
 	if (err)
 		return err;
 	err = mostrace_submitters_alloc();
@@ -127,7 +122,7 @@ static int start(void)
 	err = mostrace_dirtiers_alloc();
 	if (err)
 		goto free_submitters;
-	begin_stream();
+	begin_stream(ring_bytes);
 	err = mostrace_probes_start();
 	if (err)
 		goto free_dirtiers;
@@ -227,43 +222,12 @@ static const struct file_operations mostrace_fops = {
 	.poll = mostrace_poll,
 };
 
-/* Of the recording that runs or ran last. */
-#define COUNTER(_name, _what)								\
-	static ssize_t _name##_show(struct device *dev, struct device_attribute *attr,	\
-				    char *to)						\
-	{										\
-		return sysfs_emit(to, "%llu\n", mostrace_counted(_what));		\
-	}										\
-	static DEVICE_ATTR_RO(_name)
-
-COUNTER(entries, MOSTRACE_COUNT_ENTRIES);
-COUNTER(entries_ring, MOSTRACE_LOST_ENTRIES_RING);
-COUNTER(submitters, MOSTRACE_LOST_SUBMITTERS);
-COUNTER(bios_cut, MOSTRACE_LOST_BIOS_CUT);
-COUNTER(pages_cut, MOSTRACE_LOST_PAGES_CUT);
-COUNTER(dirtiers, MOSTRACE_LOST_DIRTIERS);
-
-static struct attribute *counts[] = { &dev_attr_entries.attr, NULL };
-
-static struct attribute *losses[] = {
-	&dev_attr_entries_ring.attr,
-	&dev_attr_submitters.attr,
-	&dev_attr_bios_cut.attr,
-	&dev_attr_pages_cut.attr,
-	&dev_attr_dirtiers.attr,
-	NULL,
-};
-
-static const struct attribute_group counts_group = { .attrs = counts };
-static const struct attribute_group losses_group = { .name = "losses", .attrs = losses };
-static const struct attribute_group *groups[] = { &counts_group, &losses_group, NULL };
-
 static struct miscdevice mostrace_device = {
 	.minor = MISC_DYNAMIC_MINOR,
 	.name = "mostrace",
 	.fops = &mostrace_fops,
 	.mode = 0600,
-	.groups = groups,
+	.groups = mostrace_count_groups,
 };
 
 static int __init mostrace_init(void)

@@ -2,22 +2,23 @@
 /*
  * Who dirtied a page of the page cache: the task that made it dirty after it was
  * clean, remembered from then on until its next write. The table has a fixed
- * size: what was written gives way first, and a page that finds no place is counted.
+ * size: a page that was written is replaced first, and one that finds no place is
+ * counted.
  *
  * A page may be dirtied again while it is being written, so what is being written
  * is kept apart from what is dirty now. A kernel with the tracepoint
- * writeback_start_folio (../series) tells when the one becomes the other. Without
- * it that is taken to be when the bio's entries are made, a moment later: a page
- * that another task dirtied in between has two, and then none is believed.
+ * writeback_start_folio tells when the one becomes the other. Without it that is
+ * taken to be when the bio's entries are made, a moment later: a page that another
+ * task dirtied in between has two dirtiers, and neither is recorded.
  */
 #include <linux/hash.h>
 #include <linux/ktime.h>
-#include <linux/sched.h>
 #include <linux/spinlock.h>
-#include <linux/string.h>
 #include <linux/vmalloc.h>
 #include "compat.h"
-#include "internal.h"
+#include "count.h"
+#include "dirtier.h"
+#include "target.h"
 
 #define BUCKET_BITS 14
 #define WAYS 8

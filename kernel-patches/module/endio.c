@@ -5,6 +5,7 @@
  * not exported from 5.7 on), but it can ask an address for its name: once for
  * every distinct pointer, kept in a small table that is read without a lock.
  */
+#include <linux/blk_types.h>
 #include <linux/hash.h>
 #include <linux/kallsyms.h>
 #include <linux/kernel.h>
@@ -12,7 +13,7 @@
 #include <linux/notifier.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
-#include "internal.h"
+#include "endio.h"
 
 static const struct {
 	const char *name;
@@ -57,11 +58,11 @@ static enum mostrace_endio cached(const void *fn)
 
 	for (i = 0; i < PROBES; i++) {
 		slot = slot_of(fn, i);
-		/* Pairs with keep: what it is stands there. */
+		/* Pairs with keep: `is` was set before. */
 		if (smp_load_acquire(&slot->fn) != fn)
 			continue;
 		is = READ_ONCE(slot->is);
-		/* Pairs with forget_all: a slot that was taken anew is not believed. */
+		/* Pairs with forget_all: the slot may have become another function's. */
 		smp_rmb();
 		if (READ_ONCE(slot->fn) == fn)
 			return is;
@@ -119,7 +120,22 @@ enum mostrace_endio mostrace_endio_of(void *end_io)
 	return is;
 }
 
-/* Where a module was, another function may come to be. */
+#define CHAIN_MAX 4
+
+/* The bio that the filesystem made, above the splits: bi_private of a split part is its parent. */
+struct bio *mostrace_root(struct bio *bio)
+{
+	int i;
+
+	for (i = 0; i < CHAIN_MAX; i++) {
+		if (mostrace_endio_of(bio->bi_end_io) != MOSTRACE_ENDIO_CHAIN)
+			break;
+		bio = bio->bi_private;
+	}
+	return bio;
+}
+
+/* Where a module was unloaded, another may be loaded: an address is another function's. */
 static void forget_all(void)
 {
 	unsigned long flags;

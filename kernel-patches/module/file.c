@@ -1,47 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Inodes, and the file entries made of them. */
+/* The file entries. */
 #include <linux/kernel.h>
 #include <linux/magic.h>
 #include <linux/rcupdate.h>
 #include <linux/seqlock.h>
 #include <linux/string.h>
 #include "compat.h"
-#include "internal.h"
+#include "file.h"
+#include "names.h"
+#include "ring.h"
 
 /* A file entry with room for the longest name. */
 union file_record {
 	struct mostrace_file file;
 	char bytes[sizeof(struct mostrace_file) + MOSTRACE_NAME_MAX + 8];
 };
-
-bool mostrace_is_bdev(const struct inode *inode)
-{
-	return S_ISBLK(inode->i_mode);
-}
-
-/* The inode that a mapping is of; NULL if the address is not one's. */
-struct inode *mostrace_mapping_inode(struct address_space *mapping)
-{
-	struct address_space *its;
-	struct inode *host;
-
-	/* Low bits mark anonymous and movable pages; tails and slabs hold other things. */
-	if (!mapping || (unsigned long)mapping & 3 || !mostrace_peek(&host, &mapping->host))
-		return NULL;
-	if (!host || (unsigned long)host & 3 || !mostrace_peek(&its, &host->i_mapping))
-		return NULL;
-	return its == mapping || &host->i_data == mapping ? host : NULL;
-}
-
-/* Whether an address is an inode's. */
-bool mostrace_is_inode(struct inode *inode)
-{
-	struct address_space *mapping;
-
-	return inode && !((unsigned long)inode & 3) &&
-	       mostrace_peek(&mapping, &inode->i_mapping) &&
-	       mostrace_mapping_inode(mapping);
-}
 
 static u8 what_of(const struct inode *inode)
 {
@@ -68,7 +41,7 @@ static bool copy_name(struct dentry *dentry, union file_record *r)
 		len = MOSTRACE_NAME_MAX - 1;
 	if (copy_from_kernel_nofault(to, name, len))
 		return false;
-	/* glob_match wants an end, and the entry is padded to a multiple of 8. */
+	/* glob_match needs the NUL, and the entry is padded to a multiple of 8. */
 	memset(to + len, 0, 8);
 	r->file.name_len = len;
 	if (READ_ONCE(dentry->d_name.len) != len)
@@ -154,7 +127,7 @@ void mostrace_put_run(const struct mostrace_making *m, const struct mostrace_run
 	struct dentry *dentry = dentry_of(run);
 	union file_record r;
 
-	/* Not the name's room too. */
+	/* The room for the name is not cleared. */
 	r.file = (struct mostrace_file){
 		.head = mostrace_head_of(m),
 		.offset = run->offset,

@@ -5,12 +5,13 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/string.h>
-#include "internal.h"
+#include "claim.h"
+#include "names.h"
 
 #define NAMES_LEN 512
 #define GLOBS_MAX 32
 
-/* Of SQLite's temporary files, and what is kept beside them: bpf/src/names.rs. */
+/* Of SQLite's temporary files, and what is kept beside them: `record --files temp`. */
 static const char *const temporary[] = {
 	"*-journal", "*-wal", "*-shm", "*-mj*", "*.bak", "*.tmp", "etilqs_*",
 };
@@ -19,7 +20,7 @@ static char spelling[NAMES_LEN] = "temp";
 /* `spelling` cut at its commas. */
 static char parts[NAMES_LEN];
 
-/* Most globs are of the form *TEXT or TEXT*, and are quicker compared than matched. */
+/* Most globs are of the form *TEXT or TEXT*, which memcmp decides sooner than glob_match. */
 static struct wanted {
 	const char *glob;
 	const char *text;
@@ -32,7 +33,7 @@ static bool all_wanted;
 
 static bool is_wanted(const struct wanted *w, const char *name, size_t len)
 {
-	/* One byte first: it tells most apart. */
+	/* One byte first: it decides most. */
 	if (w->suffix)
 		return len >= w->suffix && name[len - 1] == w->text[w->suffix - 1] &&
 		       !memcmp(name + len - w->suffix, w->text, w->suffix);

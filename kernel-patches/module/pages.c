@@ -1,154 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* A bio's pages, one after the other, and the runs of files and of dirtiers that they make. */
 #include <linux/kernel.h>
-#include <linux/magic.h>
 #include "compat.h"
-#include "internal.h"
+#include "count.h"
+#include "dirtier.h"
+#include "f2fs.h"
+#include "file.h"
+#include "inode.h"
+#include "pages.h"
+#include "ring.h"
 
 #define PAGES_MAX 8192
-
-/* f2fs's node_ino and meta_ino, as mkfs.f2fs writes them. */
-#define F2FS_NODE_INO 1
-#define F2FS_META_INO 2
-/* Of i_generation in struct f2fs_inode. */
-#define F2FS_INODE_GENERATION 68
-/* <linux/f2fs_fs.h>: (4096 - 24 of the footer) / 4. */
-#define F2FS_NIDS_PER_BLOCK 1018
-
-/* struct node_footer of <linux/f2fs_fs.h>: what the last bytes of a node say of it. */
-struct footer {
-	__le32 nid;
-	__le32 ino;
-	__le32 flag;
-	__le32 cp_ver[2];
-	__le32 next_blkaddr;
-};
-
-enum {
-	F2FS_COLD_BIT = 1,	/* not a directory's */
-	F2FS_FSYNC_BIT = 2,
-	F2FS_OFFSET_SHIFT = 3,	/* from here on: the node's place in its file's tree */
-};
-
-/* The inode whose pages are not a file's contents, or 0. */
-static u64 f2fs_own_inode(const struct inode *inode)
-{
-	if (inode->i_sb->s_magic != F2FS_SUPER_MAGIC)
-		return 0;
-	return inode->i_ino == F2FS_NODE_INO || inode->i_ino == F2FS_META_INO ?
-	       inode->i_ino : 0;
-}
-
-/* Whether the node at this place of a tree points to data: IS_DNODE of fs/f2fs/node.h. */
-static bool is_direct_node(u32 place)
-{
-	const u32 first = 6 + 2 * F2FS_NIDS_PER_BLOCK;
-
-	if (place == U32_MAX >> F2FS_OFFSET_SHIFT)
-		return true;	/* extended attributes */
-	if (place == 3 || place == 4 + F2FS_NIDS_PER_BLOCK ||
-	    place == 5 + 2 * F2FS_NIDS_PER_BLOCK)
-		return false;
-	return place < first || (place - first) % (F2FS_NIDS_PER_BLOCK + 1);
-}
-
-static u8 what_node(u32 flag)
-{
-	if (!is_direct_node(flag >> F2FS_OFFSET_SHIFT))
-		return MOSTRACE_WHAT_COLD_NODE;
-	if (!(flag & F2FS_COLD_BIT))
-		return MOSTRACE_WHAT_HOT_NODE;
-	return flag & F2FS_FSYNC_BIT ? MOSTRACE_WHAT_FSYNC_NODE : MOSTRACE_WHAT_WARM_NODE;
-}
-
-static void read_node(struct mostrace_file *file, struct page *page, u64 nid)
-{
-	char *block = mostrace_map_page(page);
-	struct footer footer;
-	__le32 generation;
-
-	if (mostrace_peek(&footer, (struct footer *)(block + PAGE_SIZE - sizeof(footer))) &&
-	    le32_to_cpu(footer.nid) == nid) {
-		file->ino = le32_to_cpu(footer.ino);
-		file->what = what_node(le32_to_cpu(footer.flag));
-		/* Where the block is the inode itself. */
-		if (footer.nid == footer.ino &&
-		    mostrace_peek(&generation, (__le32 *)(block + F2FS_INODE_GENERATION))) {
-			file->generation = le32_to_cpu(generation);
-			file->head.flags &= ~MOSTRACE_NO_GENERATION;
-		}
-	}
-	mostrace_unmap_page(block);
-}
-
-static void put_node(const struct mostrace_making *m, struct page *page,
-		     const struct mostrace_place *place, u64 sector)
-{
-	struct mostrace_file file = {
-		.head = mostrace_head_of(m),
-		.offset = round_down(place->offset, PAGE_SIZE),
-		.s_dev = place->inode->i_sb->s_dev,
-		.origin = MOSTRACE_ORIGIN_NODE,
-		.what = MOSTRACE_WHAT_NODE,
-	};
-
-	file.head.type = MOSTRACE_FILE;
-	file.head.size = sizeof(file);
-	file.head.sector = sector;
-	file.head.bytes = PAGE_SIZE;
-	file.head.flags = MOSTRACE_NO_GENERATION;
-	read_node(&file, page, place->offset >> PAGE_SHIFT);
-	mostrace_put(&file.head);
-}
-
-/* Where a page is in the page cache, if it is. */
-void mostrace_locate(struct page *page, struct mostrace_place *place)
-{
-	struct address_space *mapping = mostrace_page_mapping(page);
-
-	place->page = page;
-	place->mapped = mapping;
-	place->inode = mostrace_mapping_inode(mapping);
-	place->offset = mostrace_page_index(page) << PAGE_SHIFT;
-}
-
-/* A page of a file that is being written back, if the number is such a page's address. */
-static struct page *as_page(unsigned long value)
-{
-	struct page *page = (struct page *)value;
-	struct address_space *mapping;
-
-	/* Page structs are apart from other objects, which a private field may point to. */
-	if (IS_ENABLED(CONFIG_SPARSEMEM_VMEMMAP) && virt_addr_valid(page))
-		return NULL;
-	if (!value || value & 3 || !mostrace_peek(&mapping, &page->mapping) ||
-	    !mostrace_mapping_inode(mapping))
-		return NULL;
-	return PageWriteback(page) ? page : NULL;
-}
-
-/*
- * Locates a page; for a bounce page (fscrypt's ciphertext) the page of the file
- * that it stands for. It has no mapping, and that page in its private field.
- */
-static void locate_behind(struct page *page, struct mostrace_place *place)
-{
-	struct page *other;
-
-	mostrace_locate(page, place);
-	if (place->mapped || PageSlab(page))
-		return;
-	other = as_page(page_private(page));
-	if (other)
-		mostrace_locate(other, place);
-}
-
-struct page *mostrace_first_page(const struct bio *bio)
-{
-	const struct bio_vec *bvec = &bio->bi_io_vec[bio->bi_iter.bi_idx];
-
-	return bvec->bv_page + ((bvec->bv_offset + bio->bi_iter.bi_bvec_done) >> PAGE_SHIFT);
-}
 
 /* A bvec may span pages of different owners. */
 struct walk {
@@ -218,14 +80,13 @@ static void step_dirtier(struct walk *w, struct page *page, u32 chunk)
 
 static u8 origin_of(const struct mostrace_place *place)
 {
+	u8 own;
+
 	if (!place->inode)
 		return MOSTRACE_ORIGIN_UNKNOWN;
-	switch (f2fs_own_inode(place->inode)) {
-	case F2FS_NODE_INO:
-		return MOSTRACE_ORIGIN_NODE;
-	case F2FS_META_INO:
-		return MOSTRACE_ORIGIN_META;
-	}
+	own = mostrace_f2fs_origin(place->inode);
+	if (own)
+		return own;
 	return mostrace_is_bdev(place->inode) ? MOSTRACE_ORIGIN_BDEV : MOSTRACE_ORIGIN_FILE;
 }
 
@@ -239,13 +100,13 @@ static u8 step_page(struct walk *w)
 	struct mostrace_place place;
 	u8 origin;
 
-	locate_behind(page, &place);
+	mostrace_locate_behind(page, &place);
 	place.offset += offset_in_page(at);
 	origin = origin_of(&place);
 	if (w->run.inode != place.inode || w->run.offset + w->run.bytes != place.offset)
 		close_run(w);
 	if (origin == MOSTRACE_ORIGIN_NODE)
-		put_node(w->m, page, &place, w->sector);
+		mostrace_put_node(w->m, page, &place, w->sector);
 	if (origin == MOSTRACE_ORIGIN_FILE) {
 		if (!w->run.bytes)
 			open_run(w, &place);
@@ -259,7 +120,7 @@ static u8 step_page(struct walk *w)
 }
 
 /* Makes the file entries of a page-cache bio; returns the origin of its first page. */
-u8 mostrace_walk_pages(const struct mostrace_making *m, u64 queued_ns)
+u8 mostrace_put_pages(const struct mostrace_making *m, u64 queued_ns)
 {
 	const struct bio *bio = m->bio;
 	struct walk w = {

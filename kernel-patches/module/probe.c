@@ -1,187 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * The probes: remember who submits a bio (block_bio_queue), make its entries
- * when its request is inserted or, where insertion was bypassed, issued, and
- * forget it when it completes. A bio that is merged into a request after its
- * insertion is met when the request is issued.
- */
+/* The probes: one for each tracepoint. */
 #include <linux/build_bug.h>
-#include <linux/ktime.h>
-#include <linux/rcupdate.h>
 #include <linux/string.h>
 #include <linux/tracepoint.h>
 #include <trace/events/block.h>
 #include <trace/events/writeback.h>
 #include "compat.h"
-#include "internal.h"
-
-#define BIOS_MAX 4096
-
-/* Whether the kernel tells the file of a bio before its Q. */
-static bool files_told;
-
-static const struct mostrace_submitter nobody = {
-	.direct_pos = MOSTRACE_NONE,
-	.flags = MOSTRACE_NO_SUBMITTER,
-};
-
-static void remember_current(struct bio *bio, u64 now)
-{
-	struct mostrace_submitter who;
-
-	/*
-	 * What was told is of this bio only if it is of the kind that is told of: a bio
-	 * that failed before its Q leaves its record to the next at its address.
-	 */
-	if (!files_told || !mostrace_is_direct(bio) || !mostrace_recall(bio, &who) || who.queued) {
-		who = nobody;
-		mostrace_find_direct(bio, &who);
-	}
-	mostrace_task_is_current(&who.task, now);
-	who.sector = bio->bi_iter.bi_sector;
-	who.flags = 0;
-	who.queued = true;
-	mostrace_remember(bio, &who);
-}
-
-/* The kernel tells of direct IO that is about to be queued. */
-static void remember_file(struct bio *bio, struct file *file, loff_t pos)
-{
-	struct mostrace_submitter who = nobody;
-
-	if (!mostrace_device_of_bio_wanted(bio))
-		return;
-	who.direct_file = file;
-	who.direct_pos = pos;
-	mostrace_remember(bio, &who);
-}
-
-/* Gives a bio a record of its own: a copy of its parent's, or nobody's. */
-static void inherit(struct bio *bio, struct bio *parent, u8 flags, struct mostrace_submitter *who)
-{
-	if (parent && mostrace_recall(parent, who) && who->queued)
-		who->flags |= flags;
-	else
-		*who = nobody;
-}
-
-static void put_process(const struct mostrace_making *m, const struct mostrace_submitter *who)
-{
-	struct mostrace_process p = {
-		.head = mostrace_head_of(m),
-		.submit_ns = who->task.time_ns,
-		.home_sector = MOSTRACE_NONE,
-		.pid = who->task.pid,
-		.tgid = who->task.tgid,
-		.uid = who->task.uid,
-		.opf = (__force __u32)m->bio->bi_opf,
-		.origin = MOSTRACE_ORIGIN_EMPTY,
-	};
-
-	p.head.type = MOSTRACE_PROCESS;
-	p.head.size = sizeof(p);
-	p.head.flags = who->flags;
-	memcpy(p.comm, who->task.comm, sizeof(p.comm));
-	/* An empty bio has no bvec to read. */
-	if (bio_has_data(m->bio) && m->bio->bi_io_vec)
-		mostrace_find_owner(m, who, &p);
-	mostrace_put(&p.head);
-}
-
-/* Makes the entries of a bio, once in its life. */
-static void record_bio(const struct mostrace_making *m)
-{
-	struct mostrace_submitter who;
-	struct bio *root;
-
-	/* One that failed before its Q has left a file that may be gone. */
-	if (!mostrace_recall_once(m->bio, &who) || !who.queued) {
-		root = mostrace_root(m->bio);
-		inherit(m->bio, root != m->bio ? root : NULL, MOSTRACE_CHAINED, &who);
-		who.recorded = true;
-		who.queued = true;
-		mostrace_remember(m->bio, &who);
-	} else if (who.recorded) {
-		return;
-	}
-	put_process(m, &who);
-}
-
-static void record_request(struct request *rq, u8 stage)
-{
-	struct mostrace_making m = {
-		.target = mostrace_target_of_rq(rq),
-		.now = ktime_get_ns(),
-		.stage = stage,
-	};
-	int i;
-
-	if (!m.target)
-		return;
-	rcu_read_lock();
-	m.bio = rq->bio;
-	for (i = 0; m.bio && i < BIOS_MAX; i++) {
-		record_bio(&m);
-		m.bio = m.bio->bi_next;
-	}
-	rcu_read_unlock();
-	if (m.bio)
-		mostrace_count(MOSTRACE_LOST_BIOS_CUT);
-}
-
-static void queue_bio(struct bio *bio)
-{
-	struct mostrace_making m = {
-		.target = mostrace_target_of_bio(bio),
-		.bio = bio,
-		.now = ktime_get_ns(),
-		.stage = MOSTRACE_QUEUE,
-	};
-
-	if (!m.target) {
-		/* On another partition: nor will its end be seen. */
-		if (files_told)
-			mostrace_forget(bio);
-		return;
-	}
-	rcu_read_lock();
-	remember_current(bio, m.now);
-	/* An empty flush is never issued as itself. */
-	if (!bio->bi_iter.bi_size)
-		record_bio(&m);
-	rcu_read_unlock();
-}
-
-static void complete_request(struct request *rq, unsigned int bytes)
-{
-	struct bio *bio = rq->bio;
-	int i;
-
-	if (!mostrace_target_of_rq(rq))
-		return;
-	for (i = 0; bio && i < BIOS_MAX && bio->bi_iter.bi_size <= bytes; i++) {
-		bytes -= bio->bi_iter.bi_size;
-		mostrace_forget(bio);
-		bio = bio->bi_next;
-	}
-}
-
-/*
- * The new bio is the front and its bi_private the original, which goes on as
- * the remainder and gets no second Q.
- */
-static void split_bio(struct bio *split)
-{
-	struct mostrace_submitter who;
-
-	if (!mostrace_target_of_bio(split))
-		return;
-	inherit(split, split->bi_private, 0, &who);
-	/* The parent's own entry is not this bio's. */
-	who.recorded = false;
-	who.queued = true;
-	mostrace_remember(split, &who);
-}
+#include "dirtier.h"
+#include "probe.h"
+#include "record.h"
 
 /*
  * What a tracepoint hands over differs between kernels, and a probe must be of
@@ -190,56 +17,56 @@ static void split_bio(struct bio *split)
  */
 static void __maybe_unused on_bio_queue_q(void *data, struct request_queue *q, struct bio *bio)
 {
-	queue_bio(bio);
+	mostrace_bio_queued(bio);
 }
 
 static void __maybe_unused on_bio_queue(void *data, struct bio *bio)
 {
-	queue_bio(bio);
+	mostrace_bio_queued(bio);
 }
 
 static void __maybe_unused on_split_q(void *data, struct request_queue *q, struct bio *bio,
 				      unsigned int new_sector)
 {
-	split_bio(bio);
+	mostrace_bio_split(bio);
 }
 
 static void __maybe_unused on_split(void *data, struct bio *bio, unsigned int new_sector)
 {
-	split_bio(bio);
+	mostrace_bio_split(bio);
 }
 
 static void __maybe_unused on_rq_insert_q(void *data, struct request_queue *q, struct request *rq)
 {
-	record_request(rq, MOSTRACE_INSERT);
+	mostrace_request_reached(rq, MOSTRACE_INSERT);
 }
 
 static void __maybe_unused on_rq_insert(void *data, struct request *rq)
 {
-	record_request(rq, MOSTRACE_INSERT);
+	mostrace_request_reached(rq, MOSTRACE_INSERT);
 }
 
 static void __maybe_unused on_rq_issue_q(void *data, struct request_queue *q, struct request *rq)
 {
-	record_request(rq, MOSTRACE_ISSUE);
+	mostrace_request_reached(rq, MOSTRACE_ISSUE);
 }
 
 static void __maybe_unused on_rq_issue(void *data, struct request *rq)
 {
-	record_request(rq, MOSTRACE_ISSUE);
+	mostrace_request_reached(rq, MOSTRACE_ISSUE);
 }
 
 /* 5.16 (8a7d267b4a2c): the error is a blk_status_t. */
 static void __maybe_unused on_rq_complete_int(void *data, struct request *rq, int error,
 					      unsigned int bytes)
 {
-	complete_request(rq, bytes);
+	mostrace_request_completed(rq, bytes);
 }
 
 static void __maybe_unused on_rq_complete(void *data, struct request *rq, blk_status_t error,
 					  unsigned int bytes)
 {
-	complete_request(rq, bytes);
+	mostrace_request_completed(rq, bytes);
 }
 
 /* 5.18 (203a31516616): a page became a folio. */
@@ -249,13 +76,13 @@ static void __maybe_unused on_dirty_page(void *data, struct page *page,
 	mostrace_dirty(mostrace_head(page), mapping);
 }
 
-/* The series' own (../series). */
+/* Of kernels that have the series' tracepoints. */
 static void on_bio_file(void *data, struct bio *bio, struct file *file, loff_t pos)
 {
-	remember_file(bio, file, pos);
+	mostrace_bio_file(bio, file, pos);
 }
 
-/* The series' own too. */
+/* This one too. */
 static void __maybe_unused on_start_page(void *data, struct page *page)
 {
 	mostrace_begin_write(mostrace_head(page));
@@ -276,7 +103,7 @@ static void on_start_folio(void *data, struct folio *folio)
 /* Fires only for bios that did not complete through a request. */
 static void on_bio_complete(void *data, struct request_queue *q, struct bio *bio)
 {
-	mostrace_forget(bio);
+	mostrace_bio_completed(bio);
 }
 
 #define TAKES(tp, ...) __builtin_types_compatible_p(typeof(trace_##tp), void (__VA_ARGS__))
@@ -341,7 +168,7 @@ int mostrace_probes_find(void)
 	for_each_kernel_tracepoint(find_probe, NULL);
 	for (i = 0; i < ARRAY_SIZE(probes); i++) {
 		if (probes[i].tp) {
-			files_told |= probes[i].function == on_bio_file;
+			mostrace_files_told |= probes[i].function == on_bio_file;
 			mostrace_begin_told |= strstarts(probes[i].name, "writeback_start_");
 		} else if (!probes[i].optional) {
 			pr_err("mostrace: the kernel has no tracepoint %s\n", probes[i].name);

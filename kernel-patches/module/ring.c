@@ -11,7 +11,8 @@
 #include <linux/string.h>
 #include <linux/topology.h>
 #include <linux/vmalloc.h>
-#include "internal.h"
+#include "count.h"
+#include "ring.h"
 
 struct ring {
 	u8 *data;
@@ -21,29 +22,14 @@ struct ring {
 };
 
 static DEFINE_PER_CPU(struct ring, rings);
-static DEFINE_PER_CPU(u64[MOSTRACE_COUNTS], counts);
 
-unsigned int mostrace_ring_bytes;
-
-void mostrace_count(enum mostrace_count what)
-{
-	this_cpu_inc(counts[what]);
-}
-
-u64 mostrace_counted(enum mostrace_count what)
-{
-	u64 sum = 0;
-	int cpu;
-
-	for_each_possible_cpu(cpu)
-		sum += READ_ONCE(per_cpu(counts, cpu)[what]);
-	return sum;
-}
+/* Of each. */
+static u32 ring_bytes;
 
 static void ring_write(struct ring *ring, const void *from, u32 size)
 {
-	u32 at = ring->head & (mostrace_ring_bytes - 1);
-	u32 first = min(size, mostrace_ring_bytes - at);
+	u32 at = ring->head & (ring_bytes - 1);
+	u32 first = min(size, ring_bytes - at);
 
 	memcpy(ring->data + at, from, first);
 	if (first < size)
@@ -53,8 +39,8 @@ static void ring_write(struct ring *ring, const void *from, u32 size)
 /* From `skip` bytes behind the tail on. */
 static void ring_read(const struct ring *ring, u32 skip, void *to, u32 size)
 {
-	u32 at = (ring->tail + skip) & (mostrace_ring_bytes - 1);
-	u32 first = min(size, mostrace_ring_bytes - at);
+	u32 at = (ring->tail + skip) & (ring_bytes - 1);
+	u32 first = min(size, ring_bytes - at);
 
 	memcpy(to, ring->data + at, first);
 	if (first < size)
@@ -73,7 +59,7 @@ void mostrace_put(struct mostrace_entry *entry)
 	entry->cpu = smp_processor_id();
 	/* Pairs with mostrace_take: the bytes it frees have been read. */
 	used = ring->head - smp_load_acquire(&ring->tail);
-	if (mostrace_ring_bytes - used < entry->size) {
+	if (ring_bytes - used < entry->size) {
 		mostrace_count(MOSTRACE_LOST_ENTRIES_RING);
 	} else {
 		ring_write(ring, entry, entry->size);
@@ -157,18 +143,18 @@ size_t mostrace_take(void *to, size_t room)
 	return done;
 }
 
-/* All empty, all counters 0. */
-int mostrace_rings_alloc(void)
+/* All empty. */
+int mostrace_rings_alloc(u32 bytes)
 {
 	struct ring *ring;
 	int cpu;
 
+	ring_bytes = bytes;
 	for_each_possible_cpu(cpu) {
 		ring = per_cpu_ptr(&rings, cpu);
-		memset(per_cpu(counts, cpu), 0, sizeof(counts));
 		ring->head = 0;
 		ring->tail = 0;
-		ring->data = vmalloc_node(mostrace_ring_bytes, cpu_to_node(cpu));
+		ring->data = vmalloc_node(bytes, cpu_to_node(cpu));
 		if (!ring->data) {
 			mostrace_rings_free();
 			return -ENOMEM;

@@ -4,14 +4,11 @@
  * submitting task, until the bio completes, in whatever context. The table has
  * a fixed size: a bio that finds its bucket full is counted and forgotten.
  */
-#include <linux/cred.h>
 #include <linux/hash.h>
-#include <linux/sched.h>
 #include <linux/spinlock.h>
-#include <linux/string.h>
-#include <linux/uidgid.h>
 #include <linux/vmalloc.h>
-#include "internal.h"
+#include "count.h"
+#include "submitter.h"
 
 #define BUCKET_BITS 13
 #define WAYS 8
@@ -23,16 +20,6 @@ struct bucket {
 };
 
 static struct bucket *buckets;
-
-void mostrace_task_is_current(struct mostrace_task *task, u64 now)
-{
-	task->time_ns = now;
-	task->pid = current->pid;
-	task->tgid = current->tgid;
-	/* As the first user namespace has it. */
-	task->uid = __kuid_val(current_uid());
-	strscpy_pad(task->comm, current->comm, sizeof(task->comm));
-}
 
 static struct bucket *bucket_of(const struct bio *bio)
 {

@@ -5,8 +5,9 @@
 #include <linux/namei.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+#include "claim.h"
 #include "compat.h"
-#include "internal.h"
+#include "target.h"
 
 #define DEV_LEN 256
 #define TARGETS_MAX 8
@@ -34,7 +35,7 @@ static const struct mostrace_target *target_of(const struct gendisk *disk, u64 s
 			if (sector < t->end && sector + (((u64)bytes + 511) >> 9) > t->start)
 				return t;
 		} else if (!dev || t->dev == t->disk || t->dev == dev) {
-			/* A flush has no sectors: its device tells, if it tells. */
+			/* A flush has no sectors: it goes by its device, where that is known. */
 			return t;
 		}
 	}

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Makes of ../module the patch that puts it into the tree, the same for every series.
-# usage: generate.sh [--check]     --check changes nothing; it fails where a series is not what the module is now
+# Makes of ../module the patch that puts it into the tree: once, in shared/, with a link to it in every series.
+# usage: generate.sh [--check]     --check changes nothing; it fails where a series is not what the module is now, or where
+#                                  the module's files include each other in a circle
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -52,27 +53,45 @@ generate() {
 	git -C "$work/tree" diff --cached --abbrev=12
 }
 
-# check KERNEL: its series is four patches, and the module's is up to date.
+# check_module: none of its files comes to its own header by way of those that it includes.
+check_module() {
+	grep -o '^#include "[a-z0-9]*' "$here"/../module/*.[ch] | sed 's|.*/\([a-z0-9]*\)\.[ch]:#include "|\1 |' |
+		awk '$1 != $2' | tsort >/dev/null && return 0
+	echo "module: its files include each other in a circle" >&2
+	return 1
+}
+
+# check_patch: it is what the module is now.
+check_patch() {
+	cmp -s "$work/$patch" "$here/shared/$patch" && return 0
+	echo "series/shared/$patch is not what the module is now: run series/generate.sh" >&2
+	return 1
+}
+
+# check KERNEL: its series is four patches, and the module's is the shared one.
 check() {
 	for number in 0001 0002 0003 0004; do
-		if [ "$(find "$here/$1" -name "$number-*.patch" 2>/dev/null | wc -l)" -ne 1 ]; then
+		if [ "$(find -L "$here/$1" -type f -name "$number-*.patch" 2>/dev/null | wc -l)" -ne 1 ]; then
 			echo "series/$1: not one patch $number-*.patch" >&2
 			return 1
 		fi
 	done
-	cmp -s "$work/$patch" "$here/$1/$patch" && return 0
-	echo "series/$1/$patch is not what the module is now: run series/generate.sh" >&2
+	[ "$(readlink "$here/$1/$patch")" = "../shared/$patch" ] && return 0
+	echo "series/$1/$patch is no link to ../shared/$patch: run series/generate.sh" >&2
 	return 1
 }
 
 generate >"$work/$patch"
 failed=0
-for kernel in $kernels; do
-	if [ "${1:-}" = --check ]; then
-		check "$kernel" || failed=1
-	else
+if [ "${1:-}" = --check ]; then
+	check_module || failed=1
+	check_patch || failed=1
+	for kernel in $kernels; do check "$kernel" || failed=1; done
+else
+	cp "$work/$patch" "$here/shared/"
+	for kernel in $kernels; do
 		mkdir -p "$here/$kernel"
-		cp "$work/$patch" "$here/$kernel/"
-	fi
-done
+		ln -sf "../shared/$patch" "$here/$kernel/"
+	done
+fi
 exit $failed

@@ -37,6 +37,7 @@ put() {
 
 # record_start FILE: what the recorder hands out, from now on.
 record_start() {
+	streams=$1
 	# Empty at once: the reader opens it when it runs.
 	: >"$1"
 	cat /dev/mostrace >>"$1" &
@@ -44,22 +45,43 @@ record_start() {
 	wait_for "no header from /dev/mostrace" test -s "$1"
 }
 
-# wait_for WHAT-IF-NOT COMMAND…: until it succeeds, for half a minute.
+# wait_for WHAT-IF-NOT COMMAND…: until it succeeds. Where it never does, the guest says WHAT, having been silent for so long.
 wait_for() {
-	what=$1
+	step "$1"
 	shift
-	for _ in $(seq 300); do
-		! "$@" || return 0
-		usleep 100000
-	done
-	fail "$what"
+	until "$@"; do usleep 100000; done
 }
 
-# record_stop: the reader has what there was, a moment after.
+# has_all: whether what was read into $streams is every entry.
+has_all() {
+	taken=0
+	for stream in $streams; do
+		held=$(count "$stream" 2>/dev/null) || return 1
+		taken=$((taken + held))
+	done
+	[ "$taken" = "$(cat $class/entries)" ]
+}
+
+# record_stop: when the reader has every entry, or none came for ten seconds, in which case the test has its say.
 record_stop() {
-	sleep 1
+	size_now=0 looks=0
+	until has_all || [ $looks -ge 100 ]; do
+		usleep 100000
+		size_then=$size_now
+		# shellcheck disable=SC2086 # one word per file
+		size_now=$(cat $streams | wc -c)
+		[ "$size_now" = "$size_then" ] && looks=$((looks + 1)) || looks=0
+	done
 	kill "$reader"
 	wait "$reader" || true
+}
+
+# take_rest STREAM [EARLIER…]: what descriptor 3 still has is added to the first; together they are all that was recorded.
+take_rest() {
+	streams=$*
+	cat <&3 >>"$1" &
+	reader=$!
+	record_stop
 }
 
 # is_free: nobody has it open. The counters begin anew.
@@ -96,9 +118,4 @@ complaints="$complaints|suspicious RCU|rcu.*(stall|detected)|invalid wait contex
 check_kernel() {
 	! dmesg | grep -A 40 -E "$complaints" || fail "see above"
 	! is_debug || grep -q 'debug_locks: *1' /proc/lockdep_stats || fail "lockdep is off"
-}
-
-# step NAME: to the console, at once: where a guest hangs.
-step() {
-	echo "STEP $*" >/dev/ttyS0
 }

@@ -2,7 +2,7 @@
 //! 1,000 block → file lookups in a 1 GB ext4 image with 50,000 files: the map, its building
 //! included, against one `debugfs icheck` and one `debugfs ncheck` per block, as MOST does it.
 //!
-//! `cargo bench -p mostrace --no-default-features --bench ext4_map`; needs e2fsprogs, no root.
+//! `cargo bench -p mostrace-map --bench ext4_map`; needs e2fsprogs, no root.
 
 use std::fs;
 use std::hint::black_box;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The map of an f2fs image with a million files, against fsck.f2fs, which walks the whole of it
+//! The map of an f2fs image with a million files, against fsck.f2fs, which reads the whole of it
 //! too, and against `dump.f2fs -b`, which finds the owner of one block.
 //!
-//! `cargo bench -p mostrace --no-default-features --bench f2fs_map [-- FILES]`; needs f2fs-tools,
+//! `cargo bench -p mostrace-map --bench f2fs_map [-- FILES]`; needs f2fs-tools,
 //! no root. sload.f2fs takes 21 minutes of CPU time for the image, which is kept in
 //! `~/.cache/mostrace/bench`.
 

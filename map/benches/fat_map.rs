@@ -3,7 +3,7 @@
 //! Sleuth Kit's `fls -r -p`, which lists the names alone, and against `ifind`, which finds the
 //! file of one sector.
 //!
-//! `cargo bench -p mostrace --no-default-features --bench fat_map`; needs dosfstools, mtools and
+//! `cargo bench -p mostrace-map --bench fat_map`; needs dosfstools, mtools and
 //! sleuthkit, no root. The image (2.5 GB) is made once, which takes minutes, and kept in
 //! `~/.cache/mostrace/bench`.
 

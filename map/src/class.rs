@@ -1,121 +1,121 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The words that a block is described with: class, kind, role, provenance.
 
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal,)+ }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub enum $name { $($(#[$vdoc])* $variant,)+ }
+use strum::{Display, IntoStaticStr, VariantArray};
 
-        impl $name {
-            /// Every value, in the order the tables print them.
-            pub const ALL: &[Self] = &[$(Self::$variant,)+];
-
-            /// The word used in tables and files.
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $text,)+ }
-            }
-        }
-
-        impl std::fmt::Display for $name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.pad(self.as_str())
-            }
-        }
-    };
+/// The paper's three classes, and `unknown`, which is never guessed away.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Display, IntoStaticStr, VariantArray,
+)]
+#[strum(serialize_all = "snake_case")]
+pub enum Class {
+    /// What the filesystem keeps about files and free space.
+    Metadata,
+    /// The filesystem's own journal.
+    Journal,
+    /// Contents of files, directories and long symlinks.
+    Data,
+    /// No owner was found.
+    Unknown,
 }
 
-words! {
-    /// The paper's three classes, and `unknown`, which is never guessed away.
-    Class {
-        /// What the filesystem keeps about files and free space.
-        Metadata = "metadata",
-        /// The filesystem's own journal.
-        Journal = "journal",
-        /// Contents of files, directories and long symlinks.
-        Data = "data",
-        /// No owner was found.
-        Unknown = "unknown",
+impl Class {
+    /// Every value, in the order the tables print them.
+    pub const ALL: &'static [Self] = Self::VARIANTS;
+
+    /// The word used in tables and files.
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
-words! {
-    /// The sub-type below the class; the names are those of the on-disk structures.
-    Kind {
-        /// Primary or backup superblock.
-        Superblock = "superblock",
-        /// f2fs: checkpoint pack.
-        Checkpoint = "checkpoint",
-        /// f2fs: segment information table.
-        Sit = "sit",
-        /// f2fs: node address table.
-        Nat = "nat",
-        /// f2fs: segment summary area.
-        Ssa = "ssa",
-        /// f2fs: direct node of a directory.
-        HotNode = "hot_node",
-        /// f2fs: direct node of any other file.
-        WarmNode = "warm_node",
-        /// f2fs: a warm node that an fsync wrote, marked for roll-forward recovery.
-        FsyncNode = "fsync_node",
-        /// f2fs: indirect node.
-        ColdNode = "cold_node",
-        /// f2fs: node of which no more is known.
-        Node = "node",
-        /// FAT: boot record or its backup, and the other reserved sectors.
-        BootRecord = "boot_record",
-        /// FAT32: free-space hints.
-        Fsinfo = "fsinfo",
-        /// FAT: a copy of the file allocation table.
-        Fat = "fat",
-        /// Group descriptors, and the blocks reserved for their growth (the resize inode).
-        GroupDesc = "group_desc",
-        /// Block (or cluster) bitmap.
-        BlockBitmap = "block_bitmap",
-        /// Inode bitmap.
-        InodeBitmap = "inode_bitmap",
-        /// Inode table.
-        InodeTable = "inode_table",
-        /// Extent index and leaf blocks, or indirect blocks.
-        ExtentTree = "extent_tree",
-        /// External extended attribute block or attribute inode.
-        Xattr = "xattr",
-        /// Multi-mount protection.
-        Mmp = "mmp",
-        /// Quota file.
-        Quota = "quota",
-        /// Orphan file.
-        OrphanFile = "orphan_file",
-        /// jbd2 superblock.
-        Jbd2Superblock = "jbd2_superblock",
-        /// jbd2 descriptor block.
-        Descriptor = "descriptor",
-        /// Journalled copy of a metadata block.
-        MetadataCopy = "metadata_copy",
-        /// Journalled copy of a file's block (data=journal).
-        DataCopy = "data_copy",
-        /// jbd2 commit record.
-        Commit = "commit",
-        /// jbd2 revoke block.
-        Revoke = "revoke",
-        /// Block of the fast-commit area.
-        FastCommit = "fast_commit",
-        /// In the journal, but its contents at the time are not known.
-        JournalBlock = "journal_block",
-        /// Contents of a regular file.
-        Regular = "regular",
-        /// Directory entries.
-        Directory = "directory",
-        /// Target of a long symbolic link.
-        Symlink = "symlink",
-        /// Inside the filesystem, without an owner at the snapshot.
-        Free = "free",
-        /// Outside the filesystem, or not resolved.
-        Unmapped = "unmapped",
-    }
+/// The sub-type below the class; the names are those of the on-disk structures.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Display, IntoStaticStr, VariantArray,
+)]
+#[strum(serialize_all = "snake_case")]
+pub enum Kind {
+    /// Primary or backup superblock.
+    Superblock,
+    /// f2fs: checkpoint pack.
+    Checkpoint,
+    /// f2fs: segment information table.
+    Sit,
+    /// f2fs: node address table.
+    Nat,
+    /// f2fs: segment summary area.
+    Ssa,
+    /// f2fs: direct node of a directory.
+    HotNode,
+    /// f2fs: direct node of any other file.
+    WarmNode,
+    /// f2fs: a warm node that an fsync wrote, marked for roll-forward recovery.
+    FsyncNode,
+    /// f2fs: indirect node.
+    ColdNode,
+    /// f2fs: node of which no more is known.
+    Node,
+    /// FAT: boot record or its backup, and the other reserved sectors.
+    BootRecord,
+    /// FAT32: free-space hints.
+    Fsinfo,
+    /// FAT: a copy of the file allocation table.
+    Fat,
+    /// Group descriptors, and the blocks reserved for their growth (the resize inode).
+    GroupDesc,
+    /// Block (or cluster) bitmap.
+    BlockBitmap,
+    /// Inode bitmap.
+    InodeBitmap,
+    /// Inode table.
+    InodeTable,
+    /// Extent index and leaf blocks, or indirect blocks.
+    ExtentTree,
+    /// External extended attribute block or attribute inode.
+    Xattr,
+    /// Multi-mount protection.
+    Mmp,
+    /// Quota file.
+    Quota,
+    /// Orphan file.
+    OrphanFile,
+    /// jbd2 superblock.
+    Jbd2Superblock,
+    /// jbd2 descriptor block.
+    Descriptor,
+    /// Journalled copy of a metadata block.
+    MetadataCopy,
+    /// Journalled copy of a file's block (data=journal).
+    DataCopy,
+    /// jbd2 commit record.
+    Commit,
+    /// jbd2 revoke block.
+    Revoke,
+    /// Block of the fast-commit area.
+    FastCommit,
+    /// In the journal, but its contents at the time are not known.
+    JournalBlock,
+    /// Contents of a regular file.
+    Regular,
+    /// Directory entries.
+    Directory,
+    /// Target of a long symbolic link.
+    Symlink,
+    /// Inside the filesystem, without an owner at the snapshot.
+    Free,
+    /// Outside the filesystem, or not resolved.
+    Unmapped,
 }
 
 impl Kind {
+    /// Every value, in the order the tables print them.
+    pub const ALL: &'static [Self] = Self::VARIANTS;
+
+    /// The word used in tables and files.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+
     /// An f2fs node, hot, warm or cold.
     pub const fn is_node(self) -> bool {
         use Kind::*;
@@ -137,43 +137,65 @@ impl Kind {
     }
 }
 
-words! {
-    /// How a file name was found.
-    Provenance {
-        /// Seen by a probe while the block was on its way.
-        Live = "live",
-        /// From the filesystem's metadata as saved when the capture stopped.
-        Snapshot = "snapshot",
-        /// From the filesystem's layout: a block that belongs to no file.
-        Layout = "layout",
-        /// Not found.
-        Unknown = "unknown",
+/// How a file name was found.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Display, IntoStaticStr, VariantArray,
+)]
+#[strum(serialize_all = "snake_case")]
+pub enum Provenance {
+    /// Seen by a probe while the block was on its way.
+    Live,
+    /// From the filesystem's metadata as saved when the capture stopped.
+    Snapshot,
+    /// From the filesystem's layout: a block that belongs to no file.
+    Layout,
+    /// Not found.
+    Unknown,
+}
+
+impl Provenance {
+    /// Every value, in the order the tables print them.
+    pub const ALL: &'static [Self] = Self::VARIANTS;
+
+    /// The word used in tables and files.
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
-words! {
-    /// What a regular file is to SQLite, from its name alone.
-    Role {
-        /// A database.
-        Db = "db",
-        /// `NAME-journal`.
-        RollbackJournal = "rollback_journal",
-        /// `NAME-wal`.
-        Wal = "wal",
-        /// `NAME-shm`.
-        Shm = "shm",
-        /// `NAME-mjXXXXXXXXX` (SQLite 3.x) or `NAME.db-mjX…`: the super-journal.
-        SuperJournal = "super_journal",
-        /// `NAME.bak`.
-        Backup = "backup",
-        /// `NAME.tmp`, `etilqs_…`.
-        Temp = "temp",
-        /// Any other regular file.
-        Other = "other",
-    }
+/// What a regular file is to SQLite, from its name alone.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Display, IntoStaticStr, VariantArray,
+)]
+#[strum(serialize_all = "snake_case")]
+pub enum Role {
+    /// A database.
+    Db,
+    /// `NAME-journal`.
+    RollbackJournal,
+    /// `NAME-wal`.
+    Wal,
+    /// `NAME-shm`.
+    Shm,
+    /// `NAME-mjXXXXXXXXX` (SQLite 3.x) or `NAME.db-mjX…`: the super-journal.
+    SuperJournal,
+    /// `NAME.bak`.
+    Backup,
+    /// `NAME.tmp`, `etilqs_…`.
+    Temp,
+    /// Any other regular file.
+    Other,
 }
 
 impl Role {
+    /// Every value, in the order the tables print them.
+    pub const ALL: &'static [Self] = Self::VARIANTS;
+
+    /// The word used in tables and files.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+
     /// The role of a regular file with this name (last path component, raw bytes).
     ///
     /// Source: SQLite's "Temporary Files Used By SQLite" page, and Android's
@@ -204,7 +226,7 @@ impl Role {
 fn is_super_journal(name: &[u8]) -> bool {
     name.windows(3)
         .rposition(|w| w == b"-mj")
-        .map(|at| &name[at + 3..])
+        .and_then(|at| name.get(at.checked_add(3)?..))
         .is_some_and(|tail| !tail.is_empty() && tail.iter().all(u8::is_ascii_hexdigit))
 }
 
@@ -232,8 +254,19 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_has_a_class_and_a_distinct_word() {
+    fn words_are_distinct_and_padded_like_text() {
         let words: std::collections::HashSet<_> = Kind::ALL.iter().map(|k| k.as_str()).collect();
         assert_eq!(words.len(), Kind::ALL.len());
+        for (kind, word) in [
+            (Kind::Jbd2Superblock, "jbd2_superblock"),
+            (Kind::Fsinfo, "fsinfo"),
+            (Kind::Mmp, "mmp"),
+        ] {
+            assert_eq!((kind.as_str(), kind.to_string()), (word, word.to_owned()));
+        }
+        assert_eq!(
+            format!("{:>6}|{:<5}|", Class::Data, Role::Db),
+            "  data|db   |"
+        );
     }
 }

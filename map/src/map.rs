@@ -7,7 +7,7 @@ use std::collections::{BinaryHeap, HashMap};
 use crate::class::{Kind, Provenance};
 
 /// Consecutive sectors with one owner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Extent {
     /// First sector, 512 bytes, from the start of the whole disk.
     pub sector: u64,
@@ -26,7 +26,7 @@ impl Extent {
     fn ownerless(sector: u64, end: u64, kind: Kind) -> Extent {
         Extent {
             sector,
-            sectors: end - sector,
+            sectors: end.saturating_sub(sector),
             kind,
             inode: 0,
             file_offset: None,
@@ -41,10 +41,10 @@ impl Extent {
     /// The part inside `from..to`, its `file_offset` moved along. The two must meet.
     fn cut(&self, from: u64, to: u64) -> Extent {
         let sector = self.sector.max(from);
-        let skipped = (sector - self.sector).saturating_mul(512);
+        let skipped = sector.saturating_sub(self.sector).saturating_mul(512);
         Extent {
             sector,
-            sectors: self.end().min(to) - sector,
+            sectors: self.end().min(to).saturating_sub(sector),
             file_offset: self
                 .file_offset
                 .map(|offset| offset.saturating_add(skipped)),
@@ -150,13 +150,13 @@ impl Map {
             .collect()
     }
 
-    /// Climbs from one name to the root; a directory has one name only.
+    /// The path that ends with this name; a directory has one name only.
     fn path_of(&self, number: u64, name: &Name) -> Option<Vec<u8>> {
         let mut parts = Vec::new();
         let (mut at, mut name) = (number, name);
         while name.parent != at {
             parts.push(&*name.name);
-            // A damaged tree may bite its own tail.
+            // In a damaged tree two directories may be each other's parents.
             if parts.len() > self.inodes.len() {
                 return None;
             }
@@ -188,7 +188,7 @@ impl Map {
             }
             let piece = match self.extents.get(next) {
                 Some(extent) if extent.sector <= at => {
-                    next += 1;
+                    next = next.saturating_add(1);
                     extent.cut(at, end)
                 }
                 Some(extent) => Extent::ownerless(at, extent.sector.min(end), Kind::Unmapped),
@@ -209,44 +209,44 @@ impl Map {
     }
 }
 
-/// Sweeps over `start..end`; of the extents under the broom the first listed is kept.
+/// Cuts the extents so that none overlap within `start..end`: of those that hold a sector, the first
+/// listed keeps it. What none holds is `free`.
 fn disjoint(start: u64, end: u64, extents: Vec<Extent>) -> Vec<Extent> {
-    let inside = |e: &Extent| e.sector.max(start) < e.end().min(end);
-    let listed: Vec<Extent> = extents
-        .into_iter()
-        .filter(inside)
-        .map(|e| e.cut(start, end))
-        .collect();
-    let mut by_sector: Vec<usize> = (0..listed.len()).collect();
-    by_sector.sort_by_key(|&rank| listed[rank].sector);
+    let inside = |(_, e): &(usize, Extent)| e.sector.max(start) < e.end().min(end);
+    let mut listed: Vec<(usize, Extent)> = extents.into_iter().enumerate().collect();
+    listed.retain(inside);
+    listed.sort_by_key(|(_, extent)| extent.sector);
 
-    let mut coming = by_sector.into_iter().peekable();
-    let mut under: BinaryHeap<Reverse<usize>> = BinaryHeap::new();
-    let mut swept = Vec::new();
+    let mut coming = listed.into_iter().peekable();
+    // Those that begin at or before `at`, the first listed on top.
+    let mut begun: BinaryHeap<Reverse<(usize, Extent)>> = BinaryHeap::new();
+    let mut cut = Vec::new();
     let mut at = start;
     while at < end {
-        while let Some(rank) = coming.next_if(|&rank| listed[rank].sector <= at) {
-            under.push(Reverse(rank));
+        while let Some(extent) = coming.next_if(|(_, extent)| extent.sector <= at) {
+            begun.push(Reverse(extent));
         }
-        while under.peek().is_some_and(|rank| listed[rank.0].end() <= at) {
-            under.pop();
+        while begun.peek().is_some_and(|Reverse((_, e))| e.end() <= at) {
+            begun.pop();
         }
-        let next = coming.peek().map_or(end, |&rank| listed[rank].sector);
-        let piece = match under.peek() {
-            Some(rank) => listed[rank.0].cut(at, next),
+        let next = coming.peek().map_or(end, |(_, e)| e.sector.min(end));
+        let piece = match begun.peek() {
+            Some(Reverse((_, extent))) => extent.cut(at, next),
             None => Extent::ownerless(at, next, Kind::Free),
         };
         at = piece.end();
-        append(&mut swept, piece);
+        append(&mut cut, piece);
     }
-    swept.shrink_to_fit();
-    swept
+    cut.shrink_to_fit();
+    cut
 }
 
 /// Joins what continues, so that the map is as small as it can be.
 fn append(extents: &mut Vec<Extent>, piece: Extent) {
     match extents.last_mut() {
-        Some(last) if last.continues_into(&piece) => last.sectors += piece.sectors,
+        Some(last) if last.continues_into(&piece) => {
+            last.sectors = last.sectors.saturating_add(piece.sectors);
+        }
         _ => extents.push(piece),
     }
 }

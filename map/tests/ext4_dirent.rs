@@ -37,6 +37,8 @@ fn collect(area: &[u8]) -> (Entries, Result<(), usize>) {
 }
 
 proptest! {
+    #![proptest_config(test_support::property::config(file!(), 256))]
+
     #[test]
     fn noise_ends(area in prop::collection::vec(any::<u8>(), 0..5000)) {
         let (found, end) = collect(&area);

@@ -9,6 +9,7 @@ mod oracles;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::process::ExitCode;
 
 use images::{Mount, Seen};
 use mostrace_map::class::Kind;
@@ -17,6 +18,8 @@ use mostrace_map::{Extent, Map};
 
 /// The first sector of the partition that the images stand for.
 const START: u64 = 2048;
+
+const MOUNTED: [Need; 2] = [Need::Loop, Need::Tool("debugfs", "e2fsprogs")];
 
 /// How an image gets its contents.
 #[derive(Clone, Copy, PartialEq)]
@@ -27,14 +30,35 @@ enum Fill {
     Unmounted,
 }
 use Fill::{Mounted, Unmounted};
+use test_support::{Need, Test, run, tests};
+
+fn main() -> ExitCode {
+    let mut all = of_cases();
+    all.extend(tests![
+        every_kind_is_somewhere needs images::TOOLS,
+        an_open_unlinked_file_keeps_its_blocks_and_has_no_name needs MOUNTED,
+        bad_blocks_belong_to_their_inode_and_hold_nothing needs images::TOOLS,
+        the_value_of_an_attribute_in_an_inode_of_its_own_is_xattr needs images::TOOLS,
+        names_of_an_encrypted_directory_are_veiled needs images::TOOLS,
+        an_odd_image_path_is_no_option_of_debugfs needs images::TOOLS,
+    ]);
+    run(all)
+}
+
+struct Case {
+    name: &'static str,
+    options: &'static str,
+    mib: u64,
+    fill: Fill,
+}
 
 macro_rules! cases {
     ($($name:ident: $options:literal, $mib:literal MiB, $fill:ident;)+) => {
-        $(#[test] fn $name() { check(stringify!($name), $options, $mib, $fill); })+
+        [$(Case { name: stringify!($name), options: $options, mib: $mib, fill: $fill }),+]
     };
 }
 
-cases! {
+const CASES: [Case; 33] = cases! {
     blocks_4k:      "-t ext4 -b 4096", 32 MiB, Mounted;
     blocks_2k:      "-t ext4 -b 2048", 24 MiB, Mounted;
     blocks_1k:      "-t ext4 -b 1024", 16 MiB, Mounted;
@@ -68,9 +92,29 @@ cases! {
     ext2_1k:        "-t ext2 -b 1024", 16 MiB, Mounted;
     ext2_2k:        "-t ext2 -b 2048 -I 128", 24 MiB, Mounted;
     ext2_rev_0:     "-t ext2 -r 0 -b 1024", 16 MiB, Mounted;
+};
+
+/// Each case filled by mke2fs and, where it can be, by the kernel.
+fn of_cases() -> Vec<Test> {
+    let mut all = Vec::new();
+    for Case {
+        name,
+        options,
+        mib,
+        fill,
+    } in CASES
+    {
+        let filled = move |fill| move || check(name, options, mib, fill);
+        all.push(Test::new(name, &images::TOOLS, filled(Unmounted)));
+        if fill == Mounted {
+            let name = format!("{name}_mounted");
+            all.push(Test::new(name, &MOUNTED, filled(Mounted)));
+        }
+    }
+    all
 }
 
-/// Makes one image and holds its map against everything that others say about it.
+/// Makes one image and compares its map with everything that others say about it.
 fn check(name: &str, options: &str, mib: u64, fill: Fill) {
     let scratch = tempfile::tempdir().expect("scratch folder");
     let image = &scratch.path().join("image");
@@ -106,18 +150,16 @@ fn make(image: &Path, options: &str, mib: u64, fill: Fill, scratch: &Path) -> Op
     let mut contents = None;
     if fill == Mounted {
         images::mke2fs(image, options, mib, None);
-        if let Some(mount) = Mount::new(image, &scratch.join("mnt")) {
-            images::fill(&mount.dir);
-            mount.sync();
-            let seen = images::walk(&mount.dir);
-            let block_size = oracles::Dump::new(image)
-                .number("Block size:")
-                .expect("size");
-            let fiemap = oracles::fiemap(&seen, block_size);
-            contents = Some((seen, fiemap));
-        }
-    }
-    if contents.is_none() {
+        let mount = Mount::new(image, &scratch.join("mnt"));
+        images::fill(&mount.dir);
+        mount.sync();
+        let seen = images::walk(&mount.dir);
+        let block_size = oracles::Dump::new(image)
+            .number("Block size:")
+            .expect("size");
+        let fiemap = oracles::fiemap(&seen, block_size);
+        contents = Some((seen, fiemap));
+    } else {
         let tree = scratch.join("tree");
         std::fs::create_dir(&tree).expect("tree");
         images::fill(&tree);
@@ -333,7 +375,6 @@ fn compare_contents(
     }
 }
 
-#[test]
 fn every_kind_is_somewhere() {
     let scratch = tempfile::tempdir().expect("scratch folder");
     let image = &scratch.path().join("image");
@@ -369,7 +410,6 @@ fn every_kind_is_somewhere() {
     );
 }
 
-#[test]
 fn an_open_unlinked_file_keeps_its_blocks_and_has_no_name() {
     let scratch = tempfile::tempdir().expect("scratch folder");
     let (image, snapshot) = (
@@ -377,9 +417,7 @@ fn an_open_unlinked_file_keeps_its_blocks_and_has_no_name() {
         scratch.path().join("snapshot"),
     );
     images::mke2fs(&image, "-t ext4 -b 1024", 16, None);
-    let Some(mount) = Mount::new(&image, &scratch.path().join("mnt")) else {
-        return;
-    };
+    let mount = Mount::new(&image, &scratch.path().join("mnt"));
     let path = mount.dir.join("gone");
     std::fs::write(&path, [1; 10_000]).expect("write");
     let open = std::fs::File::open(&path).expect("open");
@@ -407,7 +445,6 @@ fn an_open_unlinked_file_keeps_its_blocks_and_has_no_name() {
     drop(open);
 }
 
-#[test]
 fn bad_blocks_belong_to_their_inode_and_hold_nothing() {
     let scratch = tempfile::tempdir().expect("scratch folder");
     let (image, list) = (scratch.path().join("image"), scratch.path().join("bad"));
@@ -426,7 +463,6 @@ fn bad_blocks_belong_to_their_inode_and_hold_nothing() {
     assert_eq!(map.notices(), [""; 0]);
 }
 
-#[test]
 fn the_value_of_an_attribute_in_an_inode_of_its_own_is_xattr() {
     let scratch = tempfile::tempdir().expect("scratch folder");
     let image = &scratch.path().join("image");
@@ -451,7 +487,6 @@ fn the_value_of_an_attribute_in_an_inode_of_its_own_is_xattr() {
     );
 }
 
-#[test]
 fn names_of_an_encrypted_directory_are_veiled() {
     let scratch = tempfile::tempdir().expect("scratch folder");
     let image = &scratch.path().join("image");
@@ -472,7 +507,6 @@ fn names_of_an_encrypted_directory_are_veiled() {
     );
 }
 
-#[test]
 fn an_odd_image_path_is_no_option_of_debugfs() {
     let scratch = tempfile::tempdir().expect("scratch folder");
     let image = &scratch.path().join("-x?offset=1024 \"\n");

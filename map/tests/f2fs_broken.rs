@@ -8,19 +8,26 @@ mod images;
 #[path = "common/f2fs_oracles.rs"]
 mod oracles;
 
-use std::time::{Duration, Instant};
+use std::process::ExitCode;
 
 use edit::*;
 use images::*;
 use mostrace_map::class::Kind;
 use mostrace_map::fs::Error;
 use mostrace_map::{Extent, Map};
+use test_support::{run, tests};
 
-#[test]
+fn main() -> ExitCode {
+    run(tests![
+        what_cannot_be_read_is_named needs TOOLS,
+        damage_costs_its_own_file_only needs TOOLS,
+        directories_that_hold_each_other_come_to_an_end needs TOOLS,
+        nodes_that_lead_everywhere needs TOOLS,
+    ])
+}
+
 fn what_cannot_be_read_is_named() {
-    let Some((editor, _)) = editor("") else {
-        return;
-    };
+    let (editor, _) = editor("");
     let corrupt = [
         (16, 0x0b, "block, segment or sector size out of range"),
         (20, 0x0a, "block, segment or sector size out of range"),
@@ -90,12 +97,9 @@ fn blocks(map: &Map, what: impl Fn(&Extent) -> bool) -> u64 {
 }
 
 /// Each damage costs the file that it hit, and no other.
-#[test]
 fn damage_costs_its_own_file_only() {
     for options in ["", "-O extra_attr,inode_checksum"] {
-        let Some((editor, before)) = editor(options) else {
-            return;
-        };
+        let (editor, before) = editor(options);
         let ino = inode_at(&before, b"/dir/direct");
         let inode = editor.dump.nat[&ino].blkaddr;
         let (_, node) = editor
@@ -214,11 +218,8 @@ fn damage_costs_its_own_file_only() {
     }
 }
 
-#[test]
 fn directories_that_hold_each_other_come_to_an_end() {
-    let Some((editor, before)) = editor("") else {
-        return;
-    };
+    let (editor, before) = editor("");
     let dir = inode_at(&before, b"/dir");
     let block = before
         .extents()
@@ -242,11 +243,8 @@ fn directories_that_hold_each_other_come_to_an_end() {
 }
 
 /// Nodes that lead to each other, and to all of the disk: the work is bounded all the same.
-#[test]
 fn nodes_that_lead_everywhere() {
-    let Some((mut editor, before)) = editor("") else {
-        return;
-    };
+    let (mut editor, before) = editor("");
     let ino = inode_at(&before, b"/many") as u32;
     let main = editor.dump.main_blkaddr as u32;
     let free = editor.free_blocks(1500);
@@ -283,9 +281,7 @@ fn nodes_that_lead_everywhere() {
         .change(inode, |block| put32(block, 4052 + 16, 1000));
     // Two nids with one block.
     editor.set_nat(1450, ino, nodes[0]);
-    let begun = Instant::now();
     let after = editor.image.build().expect("map");
-    assert!(begun.elapsed() < Duration::from_secs(5));
     assert!(conserves(&after, editor.image.bytes));
     assert_eq!(after.notices().len(), 101);
     assert!(after.notices()[100].starts_with("and "));

@@ -11,6 +11,7 @@ mod oracles;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
+use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
 use edit::Editor;
@@ -18,13 +19,19 @@ use images::*;
 use mostrace_map::Extent;
 use mostrace_map::class::Kind;
 use mostrace_map::fs::{Image, ReadAt, f2fs};
+use test_support::{run, tests};
+
+fn main() -> ExitCode {
+    run(tests![
+        journals_alone_are_enough needs TOOLS,
+        one_of_two_copies_is_enough needs TOOLS,
+        what_was_read_is_all_that_is_needed needs TOOLS,
+        the_map_begins_where_the_partition_does needs TOOLS,
+    ])
+}
 
 /// What mkfs.f2fs makes has its first NAT and SIT entries in the journals.
-#[test]
 fn journals_alone_are_enough() {
-    if !have_tools() {
-        return;
-    }
     for options in [
         "",
         "-O quota,extra_attr,lost_found",
@@ -69,11 +76,7 @@ fn journals_alone_are_enough() {
 }
 
 /// With one of two copies damaged, the map is the same, and says so.
-#[test]
 fn one_of_two_copies_is_enough() {
-    if !have_tools() {
-        return;
-    }
     let dir = scratch();
     let image = filled(dir.path(), 128, ALL_FEATURES, fill_little);
     let before = sound_map(&image);
@@ -160,11 +163,7 @@ fn one_of_two_copies_is_enough() {
 }
 
 /// What is left out of an image without harm: everything that was not read.
-#[test]
 fn what_was_read_is_all_that_is_needed() {
-    if !have_tools() {
-        return;
-    }
     let dir = scratch();
     let image = filled(dir.path(), 200, "-O extra_attr,inode_checksum", fill);
     let before = sound_map(&image);
@@ -208,11 +207,6 @@ fn what_was_read_is_all_that_is_needed() {
             .iter()
             .all(|e| after.paths(e.inode) == before.paths(e.inode))
     );
-    eprintln!(
-        "{} blocks of {} are needed",
-        reads[0].len(),
-        sparse.used().len()
-    );
 }
 
 /// A file that notes where it is read.
@@ -229,11 +223,7 @@ impl ReadAt for Logged {
     }
 }
 
-#[test]
 fn the_map_begins_where_the_partition_does() {
-    if !have_tools() {
-        return;
-    }
     let dir = scratch();
     let image = dir.path().join("image");
     mkfs(&image, 64, "");

@@ -12,6 +12,17 @@ use edit::*;
 use images::*;
 use mostrace_map::Map;
 use mostrace_map::class::Kind;
+use std::process::ExitCode;
+use test_support::{run, tests};
+
+fn main() -> ExitCode {
+    run(tests![
+        blocks_of_a_compressed_cluster_are_where_the_cluster_begins needs TOOLS,
+        entries_in_the_inode_and_names_in_ciphertext needs TOOLS,
+        the_node_of_extended_attributes_is_the_files needs TOOLS,
+        an_orphan_has_blocks_and_no_name needs TOOLS,
+    ])
+}
 
 /// The blocks of an inode's contents, in the order of the disk: block, and number in the file.
 fn contents(map: &Map, ino: u64) -> Vec<(u32, u64)> {
@@ -34,11 +45,8 @@ const EXTRA: usize = 36;
 /// Addresses in an inode with all extra attributes and inline xattr.
 const IN_INODE: u64 = 923 - 9 - 50;
 
-#[test]
 fn blocks_of_a_compressed_cluster_are_where_the_cluster_begins() {
-    let Some((mut editor, before)) = editor("-O extra_attr,compression") else {
-        return;
-    };
+    let (mut editor, before) = editor("-O extra_attr,compression");
     let ino = inode_at(&before, b"/many");
     let addrs: Vec<u32> = contents(&before, ino)
         .iter()
@@ -123,11 +131,8 @@ fn blocks_of_a_compressed_cluster_are_where_the_cluster_begins() {
     assert_eq!(contents(&after, ino).len(), expected.len() - 1);
 }
 
-#[test]
 fn entries_in_the_inode_and_names_in_ciphertext() {
-    let Some((mut editor, before)) = editor("") else {
-        return;
-    };
+    let (mut editor, before) = editor("");
     let dir = inode_at(&before, b"/dir");
     let (one, many) = (inode_at(&before, b"/one"), inode_at(&before, b"/many"));
     let old = contents(&before, dir);
@@ -183,11 +188,8 @@ fn entries_in_the_inode_and_names_in_ciphertext() {
     );
 }
 
-#[test]
 fn the_node_of_extended_attributes_is_the_files() {
-    let Some((mut editor, before)) = editor("") else {
-        return;
-    };
+    let (mut editor, before) = editor("");
     let free = editor.free_blocks(3);
     let (many, dir) = (inode_at(&before, b"/many"), inode_at(&before, b"/dir"));
     for (ino, nid, blkaddr, marks) in [
@@ -229,11 +231,8 @@ fn the_node_of_extended_attributes_is_the_files() {
 }
 
 /// A checkpoint with an orphan, and the same file without being one.
-#[test]
 fn an_orphan_has_blocks_and_no_name() {
-    let Some((mut editor, before)) = editor("") else {
-        return;
-    };
+    let (mut editor, before) = editor("");
     let one = inode_at(&before, b"/one");
     let root = before
         .extents()

@@ -11,10 +11,19 @@ use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
+use std::process::ExitCode;
 
 use images::*;
 use mostrace_map::class::Kind;
 use mostrace_map::{Extent, Map};
+use test_support::{run, tests};
+
+fn main() -> ExitCode {
+    run(tests![
+        block_for_block_as_dump_f2fs_has_it needs TOOLS,
+        ten_thousand_files_in_one_directory_and_a_full_volume needs TOOLS,
+    ])
+}
 
 fn walk(dir: &Path, visit: &mut dyn FnMut(&Path, &fs::Metadata)) {
     for entry in fs::read_dir(dir).expect("folder") {
@@ -170,11 +179,7 @@ fn compare_all(image: &Path, tree: &Path, limit: u64) -> Map {
     map
 }
 
-#[test]
 fn block_for_block_as_dump_f2fs_has_it() {
-    if !have_tools() {
-        return;
-    }
     for (megabytes, options) in [
         (150, ""),
         (200, "-O extra_attr,inode_checksum"),
@@ -217,11 +222,7 @@ fn block_for_block_as_dump_f2fs_has_it() {
     }
 }
 
-#[test]
 fn ten_thousand_files_in_one_directory_and_a_full_volume() {
-    if !have_tools() {
-        return;
-    }
     let dir = scratch();
     let image = filled(dir.path(), 200, "-O extra_attr,inode_checksum", |tree| {
         for n in 0..10_000 {

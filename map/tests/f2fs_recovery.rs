@@ -12,6 +12,20 @@ use edit::*;
 use images::*;
 use mostrace_map::class::Kind;
 use mostrace_map::{Extent, Map};
+use std::process::ExitCode;
+use test_support::{run, tests};
+
+fn main() -> ExitCode {
+    run(tests![
+        an_overwritten_file_has_its_new_blocks needs TOOLS,
+        a_new_file_has_the_name_in_its_inode needs TOOLS,
+        only_what_came_before_the_last_mark_counts needs TOOLS,
+        a_file_that_moved_into_its_inode_has_no_blocks needs TOOLS,
+        nodes_far_out_are_where_the_kernel_counts_them needs TOOLS,
+        the_checksum_of_the_checkpoint_is_a_part_of_the_version needs TOOLS,
+        a_bad_chain_counts_for_nothing needs TOOLS,
+    ])
+}
 
 const ROOT: u32 = 3;
 const NEW_INO: u32 = 900;
@@ -60,11 +74,8 @@ fn new(nid: u32, ino: u32, ofs: u32, marks: u32, block: Vec<u8>) -> New {
     }
 }
 
-#[test]
 fn an_overwritten_file_has_its_new_blocks() {
-    let Some((mut editor, before)) = editor("") else {
-        return;
-    };
+    let (mut editor, before) = editor("");
     let ino = inode_at(&before, b"/many") as u32;
     let old = editor.dump.nat[&u64::from(ino)].blkaddr as u32;
     let fresh = editor.free_blocks(2);
@@ -92,11 +103,8 @@ fn an_overwritten_file_has_its_new_blocks() {
     assert_eq!(others(&after), others(&before));
 }
 
-#[test]
 fn a_new_file_has_the_name_in_its_inode() {
-    let Some((mut editor, before)) = editor("") else {
-        return;
-    };
+    let (mut editor, before) = editor("");
     let dir = inode_at(&before, b"/dir") as u32;
     let data = editor.free_blocks(4);
     // A name of the directory leads to the new file now: the old one had it before.
@@ -148,11 +156,8 @@ fn a_new_file_has_the_name_in_its_inode() {
     assert_eq!(after.paths(taken.into()), [b"/many"]);
 }
 
-#[test]
 fn only_what_came_before_the_last_mark_counts() {
-    let Some((mut editor, before)) = editor("") else {
-        return;
-    };
+    let (mut editor, before) = editor("");
     let ino = inode_at(&before, b"/dir/direct") as u32;
     let data = editor.free_blocks(9);
     let unmarked = |nth: usize| new(950, ino, 1, 0, node_of(&[(0, data[nth])]));
@@ -187,11 +192,8 @@ fn only_what_came_before_the_last_mark_counts() {
     assert!(after.inode(NEW_INO.into()).is_none());
 }
 
-#[test]
 fn a_file_that_moved_into_its_inode_has_no_blocks() {
-    let Some((mut editor, before)) = editor("") else {
-        return;
-    };
+    let (mut editor, before) = editor("");
     let ino = inode_at(&before, b"/dir/direct") as u32;
     let mut inline = editor.node(ino.into());
     inline[3] |= 2;
@@ -213,11 +215,8 @@ fn a_file_that_moved_into_its_inode_has_no_blocks() {
     assert_eq!(at(&after, chain[1]), (Kind::FsyncNode, ino, None));
 }
 
-#[test]
 fn nodes_far_out_are_where_the_kernel_counts_them() {
-    let Some((mut editor, before)) = editor("") else {
-        return;
-    };
+    let (mut editor, before) = editor("");
     let ino = inode_at(&before, b"/many") as u32;
     let n = 1018u64;
     // Offset in the tree; blocks of the file before it, by the drawing in the kernel's node.h.
@@ -254,11 +253,8 @@ fn nodes_far_out_are_where_the_kernel_counts_them() {
     assert_eq!(contents(&after, ino).len(), 40 + places.len());
 }
 
-#[test]
 fn the_checksum_of_the_checkpoint_is_a_part_of_the_version() {
-    let Some((mut editor, before)) = editor("") else {
-        return;
-    };
+    let (mut editor, before) = editor("");
     let ino = inode_at(&before, b"/many") as u32;
     let node = |editor: &Editor| [new(ino, ino, 0, FSYNC, editor.node(ino.into()))];
     // nocrc_recovery off, crc_recovery on.
@@ -289,11 +285,8 @@ fn the_checksum_of_the_checkpoint_is_a_part_of_the_version() {
 }
 
 /// Nothing is recovered of a chain that the kernel gives up on: it mounts without it.
-#[test]
 fn a_bad_chain_counts_for_nothing() {
-    let Some((editor, before)) = editor("") else {
-        return;
-    };
+    let (editor, before) = editor("");
     let ino = inode_at(&before, b"/many") as u32;
     let dir = inode_at(&before, b"/dir") as u32;
     let same = |editor: &Editor| {

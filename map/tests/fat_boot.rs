@@ -7,11 +7,25 @@ mod images;
 mod volume;
 
 use std::io;
+use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
 use mostrace_map::class::Kind;
 use mostrace_map::fs::{self, Error, Image, ReadAt};
+use test_support::{run, tests};
 use volume::{FAT12, FAT16, FAT32, NAME, Volume};
+
+fn main() -> ExitCode {
+    run(tests![
+        without_a_backup_a_damaged_boot_record_is_the_end needs images::TOOLS,
+        a_damaged_boot_record_is_read_from_its_backup needs images::TOOLS,
+        backups_of_large_sectors_are_found needs images::TOOLS,
+        a_backup_that_differs_or_is_damaged_is_said needs images::TOOLS,
+        an_image_cut_short_gives_what_is_left needs images::TOOLS,
+        a_start_beyond_all_sectors_is_an_error needs images::TOOLS,
+        a_snapshot_of_what_was_read_gives_the_same_map needs images::TOOLS,
+    ])
+}
 
 /// The error's line, without the file's name.
 fn line(volume: &Volume) -> String {
@@ -31,11 +45,7 @@ const IMPOSSIBLE: [(usize, &[u8], &str); 6] = [
     (21, &[0x12], "medium 0x12"),
 ];
 
-#[test]
 fn without_a_backup_a_damaged_boot_record_is_the_end() {
-    if !images::tools_are_here() {
-        return;
-    }
     for kind in [FAT12, FAT16] {
         let sound = Volume::new(kind);
         for (at, bytes, what) in IMPOSSIBLE {
@@ -58,11 +68,7 @@ fn without_a_backup_a_damaged_boot_record_is_the_end() {
     }
 }
 
-#[test]
 fn a_damaged_boot_record_is_read_from_its_backup() {
-    if !images::tools_are_here() {
-        return;
-    }
     let used =
         |what: &str| format!("the boot record is damaged ({what}), its backup in sector 6 is used");
     let sound = Volume::new(FAT32);
@@ -91,11 +97,7 @@ fn a_damaged_boot_record_is_read_from_its_backup() {
     assert!(line(&volume).starts_with("boot record: not of a FAT: sectors of 0 bytes"));
 }
 
-#[test]
 fn backups_of_large_sectors_are_found() {
-    if !images::tools_are_here() {
-        return;
-    }
     let scratch = tempfile::tempdir().expect("scratch folder");
     let image = scratch.path().join("image");
     for size in [512, 1024, 2048, 4096] {
@@ -117,11 +119,7 @@ fn backups_of_large_sectors_are_found() {
     }
 }
 
-#[test]
 fn a_backup_that_differs_or_is_damaged_is_said() {
-    if !images::tools_are_here() {
-        return;
-    }
     let sound = Volume::new(FAT32);
     let map = sound.build().expect("map");
     for (at, bytes, says) in [
@@ -153,11 +151,7 @@ fn a_backup_that_differs_or_is_damaged_is_said() {
     assert_eq!(hints(&volume.build().expect("map")), [7]);
 }
 
-#[test]
 fn an_image_cut_short_gives_what_is_left() {
-    if !images::tools_are_here() {
-        return;
-    }
     for kind in [FAT12, FAT16, FAT32] {
         let sound = Volume::new(kind);
         let map = sound.build().expect("map");
@@ -211,11 +205,7 @@ fn short_sector(map: &mostrace_map::Map, inode: u64) -> u64 {
     mine.next().expect("extent").sector
 }
 
-#[test]
 fn a_start_beyond_all_sectors_is_an_error() {
-    if !images::tools_are_here() {
-        return;
-    }
     let volume = Volume::new(FAT12);
     let bytes = volume.bytes.len() as u64;
     let image = Image::new(NAME.as_ref(), bytes, volume.bytes);
@@ -243,11 +233,7 @@ impl ReadAt for Watched {
 }
 
 /// What a bundle keeps of a volume: only what was read, all else is zero.
-#[test]
 fn a_snapshot_of_what_was_read_gives_the_same_map() {
-    if !images::tools_are_here() {
-        return;
-    }
     for kind in [FAT12, FAT16, FAT32] {
         let mut volume = Volume::new(kind);
         for broken in [false, true] {

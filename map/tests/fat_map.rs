@@ -9,23 +9,36 @@ mod oracles;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use mostrace_map::class::Kind;
 use mostrace_map::fs::{self, Image};
 use mostrace_map::{Extent, Map};
 use oracles::{Layout, Object};
+use test_support::{Need, Test, run, tests};
+
+fn main() -> ExitCode {
+    let mut all = tests![
+        ten_thousand_files needs images::TOOLS,
+        exfat_is_refused_by_name needs [Need::Tool("mkfs.exfat", "exfatprogs")],
+    ];
+    all.extend(CASES.map(|(name, options, kib)| {
+        Test::new(name, &images::TOOLS, move || check(name, options, kib))
+    }));
+    run(all)
+}
 
 /// The first sector of the partition that the images stand for.
 const START: u64 = 2048;
 
 macro_rules! cases {
     ($($name:ident: $options:literal, $kib:literal KiB;)+) => {
-        $(#[test] fn $name() { check(stringify!($name), $options, $kib); })+
+        [$((stringify!($name), $options, $kib)),+]
     };
 }
 
-// FAT32 of less than 65525 clusters is none to mtools and The Sleuth Kit: see fat_damage.rs.
-cases! {
+// FAT32 of less than 65525 clusters is none to mtools and The Sleuth Kit: see fat_damage.rs./// Name, options of mkfs.vfat, KiB.
+const CASES: [(&str, &str, u64); 15] = cases! {
     fat12_floppy:  "-F 12", 1440 KiB;
     fat12_512:     "-F 12 -S 512 -s 4", 7000 KiB;
     fat12_1024:    "-F 12 -S 1024 -s 1 -f 1", 3500 KiB;
@@ -41,13 +54,10 @@ cases! {
     fat32_1024:    "-F 32 -S 1024 -s 1", 70000 KiB;
     fat32_2048:    "-F 32 -S 2048 -s 1", 140000 KiB;
     fat32_4096:    "-F 32 -S 4096 -s 1", 280000 KiB;
-}
+};
 
-/// Makes one image and holds its map against everything that others say about it.
+/// Makes one image and compares its map with everything that others say about it.
 fn check(name: &'static str, options: &str, kib: u64) {
-    if !images::tools_are_here() {
-        return;
-    }
     let scratch = tempfile::tempdir().expect("scratch folder");
     let image = scratch.path().join("image");
     images::mkfs(&image, options, kib);
@@ -63,11 +73,7 @@ fn check(name: &'static str, options: &str, kib: u64) {
     assert!(case.extents_of(large).len() > 4, "{name}: not in pieces");
 }
 
-#[test]
 fn ten_thousand_files() {
-    if !images::tools_are_here() {
-        return;
-    }
     let scratch = tempfile::tempdir().expect("scratch folder");
     let (image, tree) = (scratch.path().join("image"), scratch.path().join("tree"));
     for dir in 0..100 {
@@ -87,16 +93,11 @@ fn ten_thousand_files() {
     case.mtools(10);
 }
 
-#[test]
 fn exfat_is_refused_by_name() {
     let scratch = tempfile::tempdir().expect("scratch folder");
     let image = &scratch.path().join("image");
     let file = std::fs::File::create(image).expect("image");
     file.set_len(8 << 20).expect("length");
-    if images::tool("mkfs.exfat").arg("-h").output().is_err() {
-        eprintln!("skipped: mkfs.exfat not found: install exfatprogs");
-        return;
-    }
     images::run(images::tool("mkfs.exfat").arg(image));
     let error = fs::build(&Image::open(image).expect("open"), 0).expect_err("exFAT");
     let says = "boot record: not supported: exFAT: ext4, ext3, ext2, f2fs and FAT can be mapped";
@@ -222,7 +223,7 @@ impl Case {
             let ours = self.extents_of(inode);
             assert!(ours.iter().all(|extent| extent.kind == kind), "{object:?}");
             let ours = self.clusters_of(inode);
-            // The entry of cluster 2730 lies in two sectors then, and The Sleuth Kit goes astray.
+            // The entry of cluster 2730 lies in two sectors then, and The Sleuth Kit reads a wrong one.
             let astray = layout.kind == "FAT12" && layout.sector_size == 4096;
             if !(astray && ours.contains(&2730) && object.path == "rest") {
                 let theirs = object.runs.iter().flat_map(|(_, byte, length)| {

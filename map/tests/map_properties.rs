@@ -47,6 +47,8 @@ fn naive(range: std::ops::Range<u64>, extents: &[Extent], sector: u64) -> Owner 
 }
 
 proptest! {
+    #![proptest_config(test_support::property::config(file!(), 256))]
+
     #[test]
     fn every_sector_has_the_owner_that_was_listed_first(
         extents in extents(), start in 0u64..60, sectors in 0u64..140, from in 0u64..220, len in 0u64..220,
@@ -117,7 +119,7 @@ fn inode(names: &[(u64, &str)]) -> Inode {
 }
 
 #[test]
-fn paths_climb_to_the_root() {
+fn paths_begin_at_the_root() {
     let inodes = HashMap::from([
         (2, inode(&[(2, "")])),
         (11, inode(&[(2, "dir")])),

@@ -4,6 +4,17 @@
 mod common;
 
 use mostrace_workload::{Existing, Journal, Op, Settings, Sync, run};
+use std::process::ExitCode;
+use test_support::{Need, tests};
+
+fn main() -> ExitCode {
+    test_support::run(tests![
+        file_bytes_are_what_strace_sees needs common::STRACE,
+        bytes_of_one_insertion needs [Need::IoCounters],
+        every_update_is_written needs [Need::IoCounters],
+        payload_is_the_values_and_the_dates needs [common::SQLITE3],
+    ])
+}
 
 const WRITES: &str = "write,writev,pwrite64,pwritev,pwritev2,sendfile,copy_file_range";
 
@@ -25,11 +36,7 @@ fn check(settings: &Settings) {
     );
 }
 
-#[test]
 fn file_bytes_are_what_strace_sees() {
-    if !common::strace_works() {
-        return;
-    }
     for journal in [
         Journal::Delete,
         Journal::Truncate,
@@ -76,12 +83,7 @@ fn file_bytes_are_what_strace_sees() {
 /// 100 insertions of 100 bytes, in 4 KiB pages with autovacuum, synchronous FULL. A rollback insertion is a header
 /// sector, two pages with number and checksum, the record count, and two pages of the database; splits of a leaf add to it:
 /// 512 + 2 · (4096 + 8) + 12 + 2 · 4096 = 16,924. One of WAL is a frame: 24 + 4096.
-#[test]
 fn bytes_of_one_insertion() {
-    if cfg!(not(target_os = "linux")) {
-        println!("skipped: no /proc/self/io");
-        return;
-    }
     let expected = [
         (Journal::Delete, 17_211),
         (Journal::Truncate, 17_211),
@@ -104,7 +106,6 @@ fn bytes_of_one_insertion() {
 
 /// An update or a deletion writes as much as an insertion that splits no leaf: one frame of WAL. Repeated
 /// updates and the wrap to the first row are real ones.
-#[test]
 fn every_update_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let settings = Settings {
@@ -120,22 +121,16 @@ fn every_update_is_written() {
         ..settings.clone()
     });
     for transactions in [30, 30, 70, 5, 30] {
-        let Some(written) = common::run(&Settings {
+        let outcome = common::run(&Settings {
             transactions,
             ..settings.clone()
-        })
-        .transactions
-        .written
-        else {
-            println!("skipped: no /proc/self/io");
-            return;
-        };
+        });
+        let written = outcome.transactions.written.unwrap();
         // The WAL begins with a header of 32 bytes, which has a write of its own.
         assert_eq!(written.bytes, 32 + transactions * (24 + 4096));
     }
 }
 
-#[test]
 fn payload_is_the_values_and_the_dates() {
     let folder = tempfile::tempdir().unwrap();
     let settings = Settings {
@@ -162,9 +157,6 @@ fn payload_is_the_values_and_the_dates() {
         }),
         0
     );
-    if !common::sqlite3_works() {
-        return;
-    }
     run(&Settings {
         existing: Existing::Overwrite,
         ..settings.clone()

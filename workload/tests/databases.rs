@@ -5,11 +5,26 @@ mod common;
 
 use std::fs;
 use std::path::Path;
+use std::process::ExitCode;
 
 use common::sqlite3;
 use mostrace_workload::{
     AutoVacuum, Choice, Error, Existing, Journal, Op, Settings, Sync, run, write_payload,
 };
+use test_support::tests;
+
+fn main() -> ExitCode {
+    test_support::run(tests![
+        every_journal_leaves_a_sound_database needs [common::SQLITE3],
+        updates_change_rows_and_deletions_remove_the_first needs [common::SQLITE3],
+        each_thread_has_its_own_database needs [common::SQLITE3],
+        the_same_seed_makes_the_same_file,
+        a_wal_without_a_checkpoint_stays needs [common::SQLITE3],
+        what_is_there_is_refused_kept_or_overwritten needs [common::SQLITE3],
+        errors_are_one_line_and_name_the_file,
+        the_payload_file_is_whole_and_in_the_bundles_shape,
+    ])
+}
 
 fn settings(folder: &Path) -> Settings {
     Settings {
@@ -20,11 +35,7 @@ fn settings(folder: &Path) -> Settings {
     }
 }
 
-#[test]
 fn every_journal_leaves_a_sound_database() {
-    if !common::sqlite3_works() {
-        return;
-    }
     for &journal in Journal::ALL {
         let folder = tempfile::tempdir().unwrap();
         let settings = Settings {
@@ -62,11 +73,7 @@ fn every_journal_leaves_a_sound_database() {
     }
 }
 
-#[test]
 fn updates_change_rows_and_deletions_remove_the_first() {
-    if !common::sqlite3_works() {
-        return;
-    }
     let folder = tempfile::tempdir().unwrap();
     let settings = settings(folder.path());
     run(&Settings {
@@ -143,11 +150,7 @@ fn updates_change_rows_and_deletions_remove_the_first() {
     );
 }
 
-#[test]
 fn each_thread_has_its_own_database() {
-    if !common::sqlite3_works() {
-        return;
-    }
     let folder = tempfile::tempdir().unwrap();
     let settings = Settings {
         path: folder.path().to_owned(),
@@ -177,7 +180,6 @@ fn each_thread_has_its_own_database() {
     assert_eq!(first.len(), 3, "threads stored the same values");
 }
 
-#[test]
 fn the_same_seed_makes_the_same_file() {
     let folder = tempfile::tempdir().unwrap();
     let settings = settings(folder.path());
@@ -195,11 +197,7 @@ fn the_same_seed_makes_the_same_file() {
     assert!(one != bytes(2));
 }
 
-#[test]
 fn a_wal_without_a_checkpoint_stays() {
-    if !common::sqlite3_works() {
-        return;
-    }
     let folder = tempfile::tempdir().unwrap();
     let settings = Settings {
         journal: Journal::Wal,
@@ -214,11 +212,7 @@ fn a_wal_without_a_checkpoint_stays() {
     assert_eq!(sqlite3(&settings.path, "SELECT count(*) FROM item"), ["40"]);
 }
 
-#[test]
 fn what_is_there_is_refused_kept_or_overwritten() {
-    if !common::sqlite3_works() {
-        return;
-    }
     let folder = tempfile::tempdir().unwrap();
     let settings = settings(folder.path());
     let with = |existing| Settings {
@@ -267,7 +261,6 @@ fn what_is_there_is_refused_kept_or_overwritten() {
     );
 }
 
-#[test]
 fn errors_are_one_line_and_name_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let base = settings(folder.path());
@@ -334,7 +327,6 @@ fn errors_are_one_line_and_name_the_file() {
     }
 }
 
-#[test]
 fn the_payload_file_is_whole_and_in_the_bundles_shape() {
     let folder = tempfile::tempdir().unwrap();
     let settings = settings(folder.path());

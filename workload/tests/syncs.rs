@@ -4,6 +4,16 @@
 mod common;
 
 use mostrace_workload::{Existing, Journal, Op, Settings, Sync, run};
+use std::process::ExitCode;
+use test_support::tests;
+
+fn main() -> ExitCode {
+    test_support::run(tests![
+        syncs_of_one_insertion needs common::STRACE,
+        a_checkpoint_syncs_the_wal_and_the_database needs common::STRACE,
+        an_exclusive_lock_syncs_the_directory_once needs common::STRACE,
+    ])
+}
 
 /// Syncs of the directory, of the journal or WAL, and of the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,11 +80,7 @@ fn count(settings: &Settings, transactions: u64) -> Syncs {
     syncs
 }
 
-#[test]
 fn syncs_of_one_insertion() {
-    if !common::strace_works() {
-        return;
-    }
     // The first transaction, and one that follows.
     let every = |syncs: Syncs| (syncs, syncs);
     let none = every(syncs(0, 0, 0));
@@ -120,11 +126,7 @@ fn syncs_of_one_insertion() {
     }
 }
 
-#[test]
 fn a_checkpoint_syncs_the_wal_and_the_database() {
-    if !common::strace_works() {
-        return;
-    }
     let without = Settings {
         journal: Journal::Wal,
         checkpoint: false,
@@ -141,11 +143,7 @@ fn a_checkpoint_syncs_the_wal_and_the_database() {
     );
 }
 
-#[test]
 fn an_exclusive_lock_syncs_the_directory_once() {
-    if !common::strace_works() {
-        return;
-    }
     let exclusive = mostrace_workload::Locking::Exclusive;
     let settings = Settings {
         journal: Journal::Truncate,

@@ -16,9 +16,10 @@
 //! None in the same way, and every completed byte comes out all the same.
 
 use super::completion::{Completion, Part};
+use super::lane::Lane;
 use super::request::{Bio, Request, Sequence};
-use super::spans::{Item, Lane, STALE_NS, Spans, end};
-use super::streams::Streams;
+use super::spans::{Item, STALE_NS, Spans, end};
+use super::streams::{Streams, carries_data};
 use mostrace_bundle::blk_io_trace::Event;
 use mostrace_bundle::blk_io_trace::action::{BLK_TC_DISCARD, BLK_TC_PC, BLK_TC_WRITE, ta};
 
@@ -323,7 +324,7 @@ impl LifeCycles {
             ..rest.value
         };
         rest.bytes = rest.bytes.saturating_sub(event.bytes);
-        rest.value.sequential = true;
+        rest.value.sequential = carries_data(event);
         self.issued.insert(lane, end(sector, event.bytes), rest);
         Some(front)
     }

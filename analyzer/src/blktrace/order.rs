@@ -2,7 +2,7 @@
 //! The order of items by sector, put together only as far as it is asked for: most items are gone
 //! by the next time.
 
-use super::spans::Lane;
+use super::lane::Lane;
 use std::collections::BTreeMap;
 
 /// Lane, first sector, and the serial number that tells items of the same start apart.

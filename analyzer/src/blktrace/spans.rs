@@ -5,6 +5,7 @@
 //! of it. What lies around a sector matters only where something was lost or cut: for that, and
 //! only once it is asked for, the items are put in [`Order`].
 
+use super::lane::Lane;
 use super::order::Order;
 
 /// After this long something under way is not believed in if there is another explanation, and is
@@ -26,10 +27,6 @@ const BUCKETS: usize = 1 << 9;
 
 /// No slot.
 const NONE: usize = usize::MAX;
-
-/// A device and a direction: items of different lanes never meet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Lane(pub u64);
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Item<T> {
@@ -362,5 +359,117 @@ impl<T: Default> Spans<T> {
         }
         drop(over);
         Some((start, self.remove(index)?))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// All items in a list by lane, sector and age.
+    #[derive(Default)]
+    struct Naive {
+        items: Vec<(Lane, u64, Item<u32>)>,
+    }
+
+    impl Naive {
+        fn insert(&mut self, lane: Lane, sector: u64, item: Item<u32>) {
+            self.items.push((lane, sector, item));
+            // Stable: twins stay in the order of age.
+            self.items.sort_by_key(|&(lane, sector, _)| (lane, sector));
+        }
+
+        fn places(&self, fits: impl Fn(&(Lane, u64, Item<u32>)) -> bool) -> Vec<usize> {
+            let all = self.items.iter().enumerate();
+            all.filter(|(_, i)| fits(i)).map(|(at, _)| at).collect()
+        }
+
+        fn take(&mut self, lane: Lane, sector: u64, now: u64, bytes: u32) -> Option<u32> {
+            let fits = |i: &(Lane, u64, Item<u32>)| (i.0, i.1, i.2.bytes) == (lane, sector, bytes);
+            let newest = *self.places(fits).last()?;
+            let stale = |item: &Item<u32>| now - item.since_ns >= STALE_NS;
+            let mut at = 0;
+            self.items.retain(|i| {
+                at += 1;
+                at == newest + 1 || !fits(i) || !stale(&i.2)
+            });
+            let left = self.places(fits);
+            let values: Vec<u32> = left.iter().map(|&at| self.items[at].2.value).collect();
+            if values.iter().any(|value| *value != values[0]) {
+                left.iter().for_each(|&at| self.items[at].2.value = 0);
+            }
+            Some(self.items.remove(left[0]).2.value)
+        }
+
+        fn over(&self, lane: Lane, sector: u64) -> Vec<usize> {
+            let before = self.places(|i| i.0 == lane && i.1 < sector);
+            let near = before.into_iter().rev().take(LOOK_BACK);
+            near.filter(|&at| end(self.items[at].1, self.items[at].2.bytes) > sector)
+                .collect()
+        }
+
+        fn next_start(&self, lane: Lane, sector: u64, end: u64) -> Option<u64> {
+            let within = self.places(|i| i.0 == lane && i.1 > sector && i.1 < end && i.2.bytes > 0);
+            within.first().map(|&at| self.items[at].1)
+        }
+    }
+
+    proptest! {
+        /// Whatever is put in and asked for, in whatever order: as of a plain list.
+        #[test]
+        fn spans_are_a_list_that_is_fast(
+            steps in prop::collection::vec(
+                (0_u8..9, 0_u64..2, 0_u64..24, 0_u32..8, 1_u32..4, 0_u64..12), 0..300),
+        ) {
+            let (mut spans, mut naive) = (Spans::new(), Naive::default());
+            let mut now = 0;
+            for (what, lane, sector, blocks, value, wait) in steps {
+                // Now and then so long that all is stale.
+                now += if wait == 11 { STALE_NS } else { wait };
+                let (lane, bytes) = (Lane(lane), blocks * 512);
+                match what {
+                    0..4 => {
+                        let item = Item { bytes, since_ns: now, value };
+                        spans.insert(lane, sector, item);
+                        naive.insert(lane, sector, item);
+                    }
+                    4..6 => {
+                        let blur = |a: &mut u32, b: &mut u32| if a != b { (*a, *b) = (0, 0) };
+                        let same = |item: &Item<u32>| item.bytes == bytes;
+                        let taken = spans.take(lane, sector, now, same, blur);
+                        let expected = naive.take(lane, sector, now, bytes);
+                        prop_assert_eq!(taken.map(|item| item.value), expected);
+                    }
+                    6 => {
+                        let expected = naive.next_start(lane, sector, sector + 9);
+                        prop_assert_eq!(spans.next_start(lane, sector, sector + 9), expected);
+                    }
+                    7 => {
+                        let expected = !naive.places(|i| (i.0, i.1) == (lane, sector)).is_empty()
+                            || naive.next_start(lane, sector, end(sector, bytes)).is_some()
+                            || !naive.over(lane, sector).is_empty();
+                        prop_assert_eq!(spans.overlaps(lane, sector, bytes), expected);
+                    }
+                    _ => {
+                        let expected = match naive.over(lane, sector)[..] {
+                            [at] if now - naive.items[at].2.since_ns < STALE_NS => {
+                                let (_, start, item) = naive.items.remove(at);
+                                Some((start, item.value))
+                            }
+                            _ => None,
+                        };
+                        let taken = spans.take_over(lane, sector, now);
+                        prop_assert_eq!(taken.map(|(start, item)| (start, item.value)), expected);
+                    }
+                }
+                prop_assert_eq!(spans.len(), naive.items.len());
+                if let Some(oldest) = naive.places(|i| (i.0, i.1) == (lane, sector)).first() {
+                    let oldest = naive.items[*oldest].2.value;
+                    prop_assert_eq!(spans.first_at(lane, sector, |_| true).unwrap().value, oldest);
+                }
+            }
+        }
     }
 }

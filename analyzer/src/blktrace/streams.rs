@@ -7,6 +7,12 @@ use mostrace_bundle::blk_io_trace::action::{
     BLK_TC_DISCARD, BLK_TC_PC, BLK_TC_WRITE, BLK_TC_WRITE_ZEROES, BLK_TC_ZONE_MANAGEMENT,
 };
 
+/// Whether an event's request reads or writes, so that it is one of a stream.
+pub(super) fn carries_data(event: &Event<'_>) -> bool {
+    const NO_DATA: u64 = BLK_TC_PC | BLK_TC_DISCARD | BLK_TC_WRITE_ZEROES | BLK_TC_ZONE_MANAGEMENT;
+    event.action & NO_DATA == 0 && event.bytes > 0
+}
+
 /// Where the last request of each device and direction ended.
 #[derive(Default)]
 pub(super) struct Streams {
@@ -17,9 +23,7 @@ pub(super) struct Streams {
 impl Streams {
     /// Takes the next request as it is issued. Whether it begins where the one before it ended.
     pub fn follows(&mut self, event: &Event<'_>) -> bool {
-        const NO_DATA: u64 =
-            BLK_TC_PC | BLK_TC_DISCARD | BLK_TC_WRITE_ZEROES | BLK_TC_ZONE_MANAGEMENT;
-        if event.action & NO_DATA != 0 || event.bytes == 0 {
+        if !carries_data(event) {
             return false;
         }
         let stream = (event.device, event.action & BLK_TC_WRITE != 0);

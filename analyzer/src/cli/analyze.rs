@@ -4,7 +4,7 @@
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use mostrace::analysis::Analysis;
 use mostrace::export::{Format, to_text, to_value};
-use mostrace::facts::{Column, catalogue};
+use mostrace::facts::{Column, Filter, catalogue};
 use mostrace::tables::summary::{Summary, Trace};
 use mostrace::tables::{Grouping, Groups, Table, percentiles};
 use mostrace_bundle::Bundle;
@@ -91,7 +91,9 @@ impl Analyze {
             .collect();
         let mut out = self.out.create()?;
         if !by.is_empty() {
-            let facts = self.source.read(true)?.facts;
+            let asked = filter.map(Filter::columns).unwrap_or_default();
+            let mut asked = by.iter().chain(asked);
+            let facts = self.source.read(asked.any(|c| c.needs_locality()))?.facts;
             let table = match self.percentiles {
                 true => percentiles::table(&facts, &by, self.top, filter)?,
                 false => {
@@ -159,7 +161,7 @@ impl Analyze {
         for notice in &summary.notices {
             line(&format!("{:<11} {notice}", "note"));
         }
-        for section in summary.sections.iter().filter(|s| !s.table.is_empty()) {
+        for section in summary.sections.iter().filter(|s| s.table.says_something()) {
             line(&format!("\n{}", section.title));
             if let Some(note) = section.note {
                 line(&format!("({note})"));

@@ -3,7 +3,7 @@
 
 use clap::builder::PossibleValuesParser;
 use mostrace::export::Format;
-use mostrace::facts::{Column, catalogue};
+use mostrace::facts::{Column, Filter, catalogue};
 use mostrace::tables::Table;
 
 use super::out::OutArgs;
@@ -56,7 +56,9 @@ impl Events {
             (true, _) => catalogue::events().collect(),
         };
         let columns: Vec<&Column> = names.into_iter().filter_map(Column::find).collect();
-        let analysis = self.source.read(true)?;
+        let asked = filter.as_ref().map(Filter::columns).unwrap_or_default();
+        let locality = columns.iter().chain(asked).any(|c| c.needs_locality());
+        let analysis = self.source.read(locality)?;
         let pieces = analysis.facts.frames(&columns, filter.as_ref());
         Ok(format.write_all(&mut out, pieces.map(|piece| piece.map(Table::from)))?)
     }

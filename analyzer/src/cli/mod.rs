@@ -5,6 +5,8 @@
 mod about;
 #[cfg(feature = "analyze")]
 mod analyze;
+#[cfg(feature = "analyze")]
+mod bar;
 #[cfg_attr(not(feature = "record"), path = "no_doctor.rs")]
 mod doctor;
 #[cfg(feature = "analyze")]

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `mostrace query`: SQL over the rows.
 
+use mostrace::facts::one_line;
 use mostrace::tables::{Table, query};
 
+use super::UsageError;
 use super::out::OutArgs;
 use super::source::SourceArgs;
 
@@ -28,8 +30,12 @@ impl Query {
     /// Runs the command.
     pub fn run(self) -> anyhow::Result<()> {
         let mut out = self.out.create()?;
-        let analysis = self.source.read(true)?;
-        let answer = query::run(&analysis.facts, &self.sql).map(Table::from);
+        let columns = query::named(&self.sql);
+        let locality = columns.iter().any(|c| c.needs_locality());
+        let analysis = self.source.read(locality)?;
+        let answer = query::run(&analysis.facts, &self.sql, &columns);
+        let answer = answer.map_err(|e| UsageError(format!("{}: {}", self.sql, one_line(&e))))?;
+        let answer = Ok::<_, std::convert::Infallible>(Table::from(answer));
         Ok(self.out.format().write_all(&mut out, [answer])?)
     }
 }

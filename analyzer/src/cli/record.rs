@@ -2,13 +2,11 @@
 //! `mostrace record`.
 
 use std::ffi::OsString;
-use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use mostrace_bundle::Manifest;
-use mostrace_capture::{Choice, Entries, KernelPaths, Options, Outcome, Recorder};
-use mostrace_map::fs::{self, Image, ReadAt};
+use mostrace_capture::{Choice, Entries, KernelPaths, Options, Outcome};
 
 /// Record the block IO of a device while a command runs, for SECS, or until Ctrl-C.
 ///
@@ -74,26 +72,10 @@ pub fn run(args: &Record) -> anyhow::Result<u8> {
         limit: args.wait,
         sync: args.sync,
         snapshot: !args.no_snapshot,
-        walk,
         argv: args.argv.clone(),
     })?;
     report(args, &outcome);
     Ok(u8::try_from(outcome.exit_status).unwrap_or(1))
-}
-
-/// Builds the map of a device: what that reads is what the map needs.
-fn walk(recorder: Recorder) -> Result<(), String> {
-    let (path, size) = (recorder.path().to_owned(), recorder.size());
-    let image = Image::new(&path, size, Recorded(recorder));
-    fs::build(&image, 0).map(drop).map_err(|e| e.to_string())
-}
-
-struct Recorded(Recorder);
-
-impl ReadAt for Recorded {
-    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        self.0.read_exact_at(buf, offset)
-    }
 }
 
 fn report(args: &Record, outcome: &Outcome) {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use mostrace::analysis::{Analysis, Options};
 
 use super::UsageError;
+use super::bar::Bar;
 use mostrace::facts::Filter;
 
 /// The trace, and how to read it.
@@ -36,7 +37,8 @@ impl SourceArgs {
     /// Reads the trace and attributes it. With `locality`, it is followed which blocks were written
     /// before.
     pub fn read(&self, locality: bool) -> anyhow::Result<Analysis> {
-        let analysis = Analysis::open(
+        let bar = Bar::new();
+        let analysis = Analysis::open_with(
             &self.bundle,
             &Options {
                 image: self.image.clone(),
@@ -45,7 +47,9 @@ impl SourceArgs {
                 partial: self.partial,
                 locality,
             },
+            &|progress| bar.at(progress),
         )?;
+        drop(bar);
         // A table has no place for what makes it incomplete.
         let cut = self.partial || analysis.bundle.as_ref().is_some_and(|b| b.is_cut());
         let notices = analysis.notices.iter().filter(|_| cut);

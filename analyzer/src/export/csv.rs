@@ -3,10 +3,14 @@
 
 use std::io::Write;
 
+use polars::prelude::{
+    AnyValue, Column, DataFrame, DataType, IntoColumn, NamedFrom, PolarsResult, Series,
+};
 use polars_io::SerWriter;
 use polars_io::csv::write::CsvWriter;
 
 use super::Exporter;
+use super::cell::moment;
 use crate::tables::Table;
 
 pub(super) struct Csv<'w> {
@@ -23,10 +27,9 @@ impl<'w> Csv<'w> {
 impl Exporter for Csv<'_> {
     fn write(&mut self, table: Table) -> super::Result {
         let first = std::mem::take(&mut self.first);
-        let mut frame = table.frame;
+        let mut frame = times_as_text(table.frame)?;
         CsvWriter::new(&mut *self.out)
             .include_header(first)
-            .with_datetime_format(Some("%Y-%m-%dT%H:%M:%S%.6fZ".into()))
             .finish(&mut frame)?;
         Ok(())
     }
@@ -34,4 +37,19 @@ impl Exporter for Csv<'_> {
     fn finish(self: Box<Self>) -> super::Result {
         Ok(())
     }
+}
+
+/// In the same words as in JSON.
+fn times_as_text(mut frame: DataFrame) -> PolarsResult<DataFrame> {
+    let is_time = |column: &&Column| matches!(column.dtype(), DataType::Datetime(..));
+    let times: Vec<Column> = frame.columns().iter().filter(is_time).cloned().collect();
+    for time in times {
+        let text = |row| match time.get(row) {
+            Ok(AnyValue::Datetime(us, ..)) => Some(moment(us)),
+            _ => None,
+        };
+        let texts: Vec<Option<String>> = (0..time.len()).map(text).collect();
+        frame.with_column(Series::new(time.name().clone(), texts).into_column())?;
+    }
+    Ok(frame)
 }

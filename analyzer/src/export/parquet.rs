@@ -3,6 +3,7 @@
 
 use std::io::Write;
 
+use polars::prelude::{Column, DataFrame, DataType, PolarsResult, TimeUnit, TimeZone};
 use polars_io::parquet::write::{
     BatchedWriter, KeyValueMetadata, ParquetCompression, ParquetWriter,
 };
@@ -30,7 +31,7 @@ impl<'w> Parquet<'w> {
 
 impl Exporter for Parquet<'_> {
     fn write(&mut self, table: Table) -> super::Result {
-        let frame = table.frame;
+        let frame = in_utc(table.frame)?;
         if let Some(out) = self.out.take() {
             let about = vec![
                 ("mostrace.schema".to_owned(), SCHEMA.to_string()),
@@ -57,4 +58,15 @@ impl Exporter for Parquet<'_> {
         }
         Ok(())
     }
+}
+
+/// Times are of UTC: readers are told.
+fn in_utc(mut frame: DataFrame) -> PolarsResult<DataFrame> {
+    let utc = DataType::Datetime(TimeUnit::Microseconds, TimeZone::opt_try_new(Some("UTC"))?);
+    let is_time = |column: &&Column| matches!(column.dtype(), DataType::Datetime(..));
+    let times: Vec<Column> = frame.columns().iter().filter(is_time).cloned().collect();
+    for time in times {
+        frame.with_column(time.cast(&DataType::Int64)?.cast(&utc)?)?;
+    }
+    Ok(frame)
 }

@@ -4,23 +4,12 @@
 use polars::prelude::PolarsResult;
 
 use super::batches::Batches;
-use super::rewrites::{Hot, Rewrites};
+use super::rewrites::Rewrites;
 use super::{Facts, stored};
 use crate::attribute::{Names, Request, Row};
 
 /// Rows of a batch: enough that what a batch costs beside its rows does not matter.
 const BATCH: usize = 1 << 18;
-/// The ranges that are kept of what was written again and again.
-const HOTTEST: usize = 20;
-
-/// What was written again and again.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Locality {
-    /// Rows that were not followed.
-    pub missed: u64,
-    /// The most written ranges.
-    pub hottest: Vec<Hot>,
-}
 
 /// Takes completions with their rows, in the order of time.
 #[derive(Default)]
@@ -47,6 +36,11 @@ impl Builder {
         }
     }
 
+    /// Completions so far.
+    pub fn requests(&self) -> u64 {
+        self.rows.requests().into()
+    }
+
     /// Adds a completion.
     ///
     /// # Errors
@@ -68,15 +62,11 @@ impl Builder {
     pub fn finish(mut self, names: Names, clock: Option<(u64, u64)>) -> PolarsResult<Facts> {
         // The last batch, and the only one of an empty trace.
         self.batches.push(self.rows.take()?)?;
-        let locality = |rewrites: Rewrites| Locality {
-            missed: rewrites.missed(),
-            hottest: rewrites.hottest(HOTTEST),
-        };
         Ok(Facts {
             batches: self.batches,
             names,
             requests: self.rows.requests().into(),
-            rewrites: self.rows.rewrites.take().map(locality),
+            rewrites: self.rows.rewrites.take().map(Rewrites::finish),
             devices: self.rows.devices,
             clock,
             span: self.span,

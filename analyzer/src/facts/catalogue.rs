@@ -2,7 +2,7 @@
 //! The one list of columns: what `events` prints, what `--by`, `--where` and `query` know, and what
 //! docs/SCHEMA.md describes.
 
-use polars::prelude::{DataType, Expr, TimeUnit, TimeZone};
+use polars::prelude::{DataType, Expr, TimeUnit};
 
 use super::Facts;
 use super::labels;
@@ -76,6 +76,11 @@ impl Column {
         ALL.iter().find(|column| column.name == name)
     }
 
+    /// Whether it is known only where it was followed which blocks were written before.
+    pub fn needs_locality(&self) -> bool {
+        matches!(self.name, "rewritten_bytes" | "rewrite_ns")
+    }
+
     /// The values of the rows, under the column's name.
     pub(crate) fn expr(&self, facts: &Facts) -> Expr {
         match self.values {
@@ -89,7 +94,10 @@ impl Column {
     pub(crate) fn key(&self, facts: &Facts) -> Option<Key> {
         match self.values {
             Values::Number(make) => Some(Key::Number(make(facts))),
-            Values::Flag(make) => Some(Key::Number(make(facts).cast(DataType::Int64))),
+            Values::Flag(make) => Some(Key::Text(Text {
+                code: make(facts).cast(DataType::UInt32),
+                words: [Some("no".to_owned()), Some("yes".to_owned())].into(),
+            })),
             Values::Time(_) => None,
             Values::Text(make) => Some(Key::Text(make(facts))),
         }
@@ -210,10 +218,7 @@ fn utc(facts: &Facts) -> Expr {
         let (mono_ns, unix_ns) = start?;
         Some(unix_ns.checked_add(time_ns)?.checked_sub(mono_ns)? / 1000)
     })
-    .cast(DataType::Datetime(
-        TimeUnit::Microseconds,
-        TimeZone::opt_try_new(Some("UTC")).ok().flatten(),
-    ))
+    .cast(DataType::Datetime(TimeUnit::Microseconds, None))
 }
 
 fn rwbs(_: &Facts) -> Text {

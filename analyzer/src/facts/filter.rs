@@ -99,7 +99,7 @@ impl Filter {
     }
 
     /// What the condition needs.
-    pub(super) fn columns(&self) -> &[&'static Column] {
+    pub fn columns(&self) -> &[&'static Column] {
         &self.columns
     }
 }

@@ -75,7 +75,7 @@ pub(super) fn files(facts: &Facts) -> Text {
 
 /// A file without a name is called by its inode, generation and all: the number alone may have
 /// gone from one file to the next.
-fn file_label(file: &File) -> Option<String> {
+pub(crate) fn file_label(file: &File) -> Option<String> {
     match (&file.path, file.inode?, file.generation) {
         (Some(path), ..) => Some(escape(path)),
         (None, inode, Some(generation)) => {

@@ -45,7 +45,7 @@ pub struct Facts {
     clock: Option<(u64, u64)>,
     span: Option<(u64, u64)>,
     requests: u64,
-    rewrites: Option<builder::Locality>,
+    rewrites: Option<rewrites::Locality>,
 }
 
 impl Facts {
@@ -69,7 +69,7 @@ impl Facts {
     }
 
     /// Which blocks were written again and again, if that was followed.
-    pub(crate) fn locality(&self) -> Option<&builder::Locality> {
+    pub(crate) fn locality(&self) -> Option<&rewrites::Locality> {
         self.rewrites.as_ref()
     }
 

@@ -4,22 +4,28 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use crate::attribute::{Op, Request, Row};
+use mostrace_map::class::Kind;
+
+use crate::attribute::{FileId, Op, Request, Row};
 
 /// Sectors of a block: a page, the unit that SQLite and the filesystems write in.
 const BLOCK: u64 = 8;
 /// Blocks of a chunk, which stand side by side: neighbours are written together.
 const CHUNK: u64 = 8;
+/// The ranges that are kept of what was written again and again.
+const HOTTEST: usize = 10;
 /// Chunks that are followed, 64 GiB of blocks: a trace may come from a stranger.
 const MOST_CHUNKS: usize = 1 << 21;
 /// Bytes of a write that is followed. The kernel's requests are far smaller.
 const MOST_BYTES: u32 = 1 << 28;
 
-/// For each block its last write, ns, and how many there were.
+/// For each block its last write, ns, how many there were, and what the last one was of.
 #[derive(Clone, Copy, Default)]
 struct Chunk {
     last_ns: [u64; CHUNK as usize],
     writes: [u32; CHUNK as usize],
+    file: [FileId; CHUNK as usize],
+    kind: [Option<Kind>; CHUNK as usize],
 }
 
 /// Every block that was written. Memory grows with the blocks, not with the writes.
@@ -42,6 +48,26 @@ pub struct Hot {
     pub sectors: u64,
     /// How often each of its blocks was written.
     pub writes: u32,
+    /// The file that they were written for last.
+    pub file: FileId,
+    /// What they held then.
+    pub kind: Option<Kind>,
+}
+
+/// What was written again and again.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Locality {
+    /// Rows that were not followed.
+    pub missed: u64,
+    /// The most written ranges.
+    pub hottest: Vec<Hot>,
+}
+
+impl Hot {
+    fn goes_on_in(&self, next: &Hot) -> bool {
+        let answer = |hot: &Hot| (hot.device, hot.writes, hot.file, hot.kind);
+        answer(self) == answer(next) && self.sector + self.sectors == next.sector
+    }
 }
 
 impl Rewrites {
@@ -61,17 +87,21 @@ impl Rewrites {
             .saturating_add(u64::from(row.bytes).div_ceil(512));
         let mut sector = row.sector;
         while sector < end {
-            let next = (sector / BLOCK + 1).saturating_mul(BLOCK).min(end);
-            let block = sector / BLOCK;
-            let chunk = self.chunk(request.device, block / CHUNK);
-            let at = (block % CHUNK) as usize;
-            if chunk.writes[at] > 0 {
-                rewritten += (next - sector) * 512;
-                since = since.or(Some(request.time_ns.saturating_sub(chunk.last_ns[at])));
+            let number = sector / (BLOCK * CHUNK);
+            let chunk_end = (number + 1).saturating_mul(BLOCK * CHUNK).min(end);
+            let chunk = self.chunk(request.device, number);
+            while sector < chunk_end {
+                let next = (sector / BLOCK + 1).saturating_mul(BLOCK).min(end);
+                let at = (sector / BLOCK % CHUNK) as usize;
+                if chunk.writes[at] > 0 {
+                    rewritten += (next - sector) * 512;
+                    since = since.or(Some(request.time_ns.saturating_sub(chunk.last_ns[at])));
+                }
+                chunk.last_ns[at] = request.time_ns;
+                chunk.writes[at] = chunk.writes[at].saturating_add(1);
+                (chunk.file[at], chunk.kind[at]) = (row.file, row.kind);
+                sector = next;
             }
-            chunk.last_ns[at] = request.time_ns;
-            chunk.writes[at] = chunk.writes[at].saturating_add(1);
-            sector = next;
         }
         let rewritten = rewritten.min(u64::from(row.bytes));
         (u32::try_from(rewritten).unwrap_or(row.bytes), since)
@@ -85,13 +115,16 @@ impl Rewrites {
         &mut self.chunks[place as usize]
     }
 
-    /// Rows that were not followed: they are too long, or too many blocks were written before.
-    pub fn missed(&self) -> u64 {
-        self.missed
+    /// What there is to tell in the end.
+    pub fn finish(self) -> Locality {
+        Locality {
+            missed: self.missed,
+            hottest: self.hottest(HOTTEST),
+        }
     }
 
     /// The ranges that were written most often, at most `most` of them.
-    pub fn hottest(&self, most: usize) -> Vec<Hot> {
+    fn hottest(&self, most: usize) -> Vec<Hot> {
         let again = |place: u32| self.chunks[place as usize].writes.iter().any(|&w| w > 1);
         let mut places: Vec<((u32, u64), u32)> = self
             .places
@@ -102,20 +135,20 @@ impl Rewrites {
         places.sort_unstable();
         let mut ranges: Vec<Hot> = Vec::new();
         for ((device, number), place) in places {
-            let writes = &self.chunks[place as usize].writes;
-            for (at, &writes) in (0..).zip(writes).filter(|(_, writes)| **writes > 1) {
-                let sector = (number * CHUNK + at) * BLOCK;
-                let last = ranges.last_mut();
-                match last.filter(|r| {
-                    (r.device, r.writes, r.sector + r.sectors) == (device, writes, sector)
-                }) {
-                    Some(last) => last.sectors += BLOCK,
-                    None => ranges.push(Hot {
-                        device,
-                        sector,
-                        sectors: BLOCK,
-                        writes,
-                    }),
+            let chunk = &self.chunks[place as usize];
+            for at in (0..CHUNK as usize).filter(|&at| chunk.writes[at] > 1) {
+                let sector = (number * CHUNK + at as u64) * BLOCK;
+                let block = Hot {
+                    device,
+                    sector,
+                    sectors: BLOCK,
+                    writes: chunk.writes[at],
+                    file: chunk.file[at],
+                    kind: chunk.kind[at],
+                };
+                match ranges.last_mut().filter(|range| range.goes_on_in(&block)) {
+                    Some(range) => range.sectors += BLOCK,
+                    None => ranges.push(block),
                 }
             }
         }
@@ -157,6 +190,8 @@ mod tests {
             sector,
             sectors,
             writes,
+            file: FileId::NONE,
+            kind: None,
         };
         assert_eq!(rewrites.hottest(9), [hot(16, 8, 3), hot(0, 16, 2)]);
     }

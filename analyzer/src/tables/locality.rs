@@ -7,7 +7,10 @@ use super::groups::{Keys, Label, columns, labels};
 use super::{Result, Table, numbers, percent, reals, texts};
 use crate::attribute::Op;
 use crate::facts::{
-    Column, Facts, Filter, Part, bits, labels::device_name, row::flag, stored_column as at,
+    Column, Facts, Filter, Part, bits,
+    labels::{device_name, file_label},
+    row::flag,
+    stored_column as at,
 };
 
 /// What the words mean, to stand beside the table.
@@ -133,5 +136,17 @@ pub fn hottest(facts: &Facts) -> Result<Table> {
         numbers("sector", hottest.iter().map(|hot| Some(hot.sector))),
         numbers("sectors", hottest.iter().map(|hot| Some(hot.sectors))),
         numbers("writes", hottest.iter().map(|hot| Some(hot.writes.into()))),
+        texts(
+            "kind",
+            hottest
+                .iter()
+                .map(|hot| hot.kind.map(|kind| kind.to_string())),
+        ),
+        texts(
+            "file",
+            hottest
+                .iter()
+                .map(|hot| file_label(facts.names().file(hot.file)?)),
+        ),
     ])
 }

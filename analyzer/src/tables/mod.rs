@@ -66,6 +66,11 @@ impl Table {
         self.len() == 0
     }
 
+    /// Whether there is a row beside the total.
+    pub fn says_something(&self) -> bool {
+        self.len() > usize::from(self.has_total)
+    }
+
     /// Without the total, if there is one.
     #[must_use]
     pub fn without_total(self) -> Table {

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Shared by the tests and the benchmark of the blktrace reader.
+//! Shared by the tests and the benchmarks.
 #![allow(dead_code)] // each test binary uses its own share
 
+pub mod cost;
+pub mod generator;
 mod io;
 pub mod oracle;
+mod random;
 pub mod synthetic;
 
 use mostrace::blktrace::{Completion, Completions, Event, Trace};

@@ -3,6 +3,7 @@
 //! trace and the completions that must come of them.
 
 use super::io::{Io, Step};
+use super::random::Random;
 use mostrace::blktrace::action::*;
 use mostrace::blktrace::{Completion, Event, Part};
 use mostrace_bundle::blk_io_trace::{Layout, Version, encode};
@@ -33,20 +34,8 @@ pub struct Recipe {
     pub plain: bool,
 }
 
-/// Marsaglia's xorshift: the traces must be the same everywhere.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % n
-    }
-
-    fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
+fn carries_data(op: u64) -> bool {
+    op & (BLK_TC_DISCARD | BLK_TC_PC) == 0
 }
 
 pub struct Simulator {
@@ -67,7 +56,7 @@ impl Simulator {
     pub fn new(recipe: Recipe) -> Self {
         Self {
             recipe,
-            random: Random(recipe.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
+            random: Random::new(recipe.seed),
             now_ns: 1_000_000,
             cursor: 2048,
             started: 0,
@@ -370,7 +359,7 @@ impl Simulator {
                     None => first + u64::from(io.done / 512),
                 };
                 let sequential = match io.d_ns {
-                    Some(_) => io.sequential || at != start,
+                    Some(_) => io.sequential || at != start && carries_data(io.op),
                     None => self.follows(io.op, at, bytes),
                 };
                 let parts = io.complete(bytes);
@@ -416,7 +405,7 @@ impl Simulator {
 
     /// Whether a request goes on where the one before it ended.
     fn follows(&mut self, op: u64, sector: u64, bytes: u32) -> bool {
-        if op & (BLK_TC_DISCARD | BLK_TC_PC) != 0 {
+        if !carries_data(op) {
             return false;
         }
         let last = &mut self.ends[usize::from(op & BLK_TC_WRITE != 0)];

@@ -1,55 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The project's own probes.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::rc::Rc;
-
-use libbpf_rs::RingBuffer;
+use std::path::Path;
 
 use super::{Counts, EntrySource, Tables};
 use crate::error::{Error, Result};
-use crate::probes::EntryLinks;
-
-/// What the ring buffer's callback leaves for [`BpfEntries::poll`].
-pub(crate) struct Sink {
-    tables: Tables,
-    error: Option<Error>,
-}
-
-impl Sink {
-    pub(crate) fn new(tables: Tables) -> Sink {
-        Sink {
-            tables,
-            error: None,
-        }
-    }
-
-    /// Takes one record of the ring buffer. Anything but 0 ends the consumption.
-    pub(crate) fn take(&mut self, data: &[u8]) -> i32 {
-        match self.tables.take(data) {
-            Ok(true) => return 0,
-            Ok(false) => self.error = Some(Error::bpf("an entry of unknown type")),
-            Err(e) => self.error = Some(e),
-        }
-        -1
-    }
-}
+use crate::names::NameFilter;
+use crate::probes::{Probes, Stream};
 
 /// The attached probes' entries.
 pub(crate) struct BpfEntries {
-    links: EntryLinks,
-    ring: RingBuffer<'static>,
-    sink: Rc<RefCell<Sink>>,
+    stream: Stream<Tables>,
 }
 
 impl BpfEntries {
-    pub(crate) fn new(
-        links: EntryLinks,
-        ring: RingBuffer<'static>,
-        sink: Rc<RefCell<Sink>>,
-    ) -> BpfEntries {
-        BpfEntries { links, ring, sink }
+    /// Attaches the probes, into tables in `dir`.
+    ///
+    /// # Errors
+    /// The kernel refuses them, or the bundle cannot be written.
+    pub fn start(probes: &Probes<'_>, dir: &Path, names: NameFilter) -> Result<BpfEntries> {
+        let tables = Tables::create(dir, names, "BPF probes")?;
+        let stream = probes.entries(tables, take)?;
+        Ok(BpfEntries { stream })
+    }
+}
+
+fn take(tables: &mut Tables, entry: &[u8]) -> Result<()> {
+    match tables.take(entry)? {
+        true => Ok(()),
+        false => Err(Error::bpf("an entry of unknown type")),
     }
 }
 
@@ -59,21 +39,16 @@ impl EntrySource for BpfEntries {
     }
 
     fn poll(&mut self) -> Result<()> {
-        let consumed = self.ring.consume();
-        let mut sink = self.sink.borrow_mut();
-        if let Some(e) = sink.error.take() {
-            return Err(e);
-        }
-        consumed.map_err(Error::bpf)?;
-        sink.tables.flush()
+        self.stream.drain()?;
+        self.stream.sink_mut().flush()
     }
 
     fn counts(&self) -> Counts {
-        self.sink.borrow().tables.counts()
+        self.stream.sink().counts()
     }
 
     fn stop(&mut self) -> Result<()> {
-        self.links = EntryLinks::default();
+        self.stream.detach();
         self.poll()
     }
 

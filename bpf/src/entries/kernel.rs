@@ -161,7 +161,7 @@ pub(crate) fn describe(paths: &KernelPaths) -> Result<String> {
 /// The settings of a recorder that nobody has.
 fn free(paths: &KernelPaths) -> Result<Parameters> {
     if !paths.device.exists() {
-        return Err(Error::unfit(absent(paths)));
+        return Err(absent(paths));
     }
     let parameters = Parameters::read(&paths.parameters)?;
     parameters
@@ -171,14 +171,11 @@ fn free(paths: &KernelPaths) -> Result<Parameters> {
 }
 
 /// Why there is no device, and what helps. Loading a module is left to its owner.
-fn absent(paths: &KernelPaths) -> String {
-    let device = paths.device.display();
+fn absent(paths: &KernelPaths) -> Error {
+    let device = paths.device.clone();
     if paths.class.exists() {
         let number = paths.class.join("dev");
-        return format!(
-            "no {device}, though the kernel's recorder is there: mknod it ({} has its number)",
-            number.display()
-        );
+        return Error::NoRecorderNode { device, number };
     }
     let installed = Command::new("modprobe")
         .args(["--dry-run", "--quiet", "mostrace"])
@@ -191,7 +188,7 @@ fn absent(paths: &KernelPaths) -> String {
     } else {
         "build and load kernel-patches/module"
     };
-    format!("no {device}: the kernel's recorder is not loaded ({help})")
+    Error::NoRecorder { device, help }
 }
 
 /// What the recorder means by its refusals.
@@ -199,17 +196,23 @@ fn explain(error: Error, device: &Path) -> Error {
     let Error::Io { source, .. } = &error else {
         return error;
     };
-    let what = match Errno::from_io_error(source) {
-        Some(Errno::BUSY) => "somebody else reads it; the kernel's recorder has one reader",
-        Some(Errno::PERM) => "opening it takes CAP_SYS_ADMIN",
-        Some(Errno::NODEV | Errno::NXIO) => "the kernel's recorder finds no device to record",
-        _ => return error,
-    };
-    Error::unfit(format!("{}: {what}", device.display()))
+    match Errno::from_io_error(source) {
+        Some(Errno::BUSY) => Error::Busy {
+            what: device.display().to_string(),
+            by: "somebody else reads it; the kernel's recorder has one reader".into(),
+        },
+        Some(Errno::PERM) => Error::NoPrivilege {
+            what: format!("{}: opening it takes CAP_SYS_ADMIN", device.display()),
+        },
+        Some(Errno::NODEV | Errno::NXIO) => Error::RecorderFindsNoDevice {
+            device: device.to_owned(),
+        },
+        _ => error,
+    }
 }
 
 fn wrong(paths: &KernelPaths, what: String) -> Error {
-    Error::unfit(format!("{}: {what}", paths.device.display()))
+    Error::malformed(paths.device.display(), what)
 }
 
 /// The counters in a folder, by name. A recorder that has none has counted nothing.
@@ -225,7 +228,7 @@ fn counters(dir: &Path) -> Result<BTreeMap<String, u64>> {
             let text = read_line(&path)?;
             let count = text
                 .parse()
-                .map_err(|e| Error::unfit(format!("{}: {e}", path.display())))?;
+                .map_err(|e| Error::malformed(path.display(), e))?;
             Ok((file.file_name().to_string_lossy().into_owned(), count))
         })
         .collect()

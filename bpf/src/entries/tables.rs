@@ -63,7 +63,7 @@ impl Tables {
     /// # Errors
     /// It makes no sense, or the bundle cannot be written.
     pub fn take(&mut self, entry: &[u8]) -> Result<bool> {
-        let malformed = || Error::unfit(format!("{}: malformed entry", self.source));
+        let malformed = || Error::malformed(&self.source, "malformed entry");
         let kind = u16_at(entry, offset_of!(RawHead, kind)).ok_or_else(malformed)?;
         match kind {
             TYPE_PROCESS => {

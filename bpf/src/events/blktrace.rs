@@ -9,21 +9,24 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use mostrace_bundle::blk_io_trace::BlkIoTrace;
 use mostrace_bundle::layout;
 use rustix::process::{Pid, Signal, kill_process};
+use zerocopy::LE;
 
 use super::EventSource;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::guard::{Guard, Undo};
 
+const TOOL: &str = "blktrace";
 const DEBUGFS: &str = "/sys/kernel/debug";
 /// How long blktrace may take to set its files up.
 const START_LIMIT: Duration = Duration::from_secs(10);
 
 /// The running utility.
 #[derive(Debug)]
-pub struct Blktrace {
+pub(crate) struct Blktrace {
     child: Child,
     dir: PathBuf,
     dropped: u64,
@@ -37,7 +40,7 @@ impl Blktrace {
     /// Not installed, no debugfs, or the kernel refuses (lockdown).
     pub fn start(device: &Device, dir: &Path) -> Result<Blktrace> {
         mount_debugfs()?;
-        let mut child = Command::new("blktrace")
+        let mut child = Command::new(TOOL)
             .arg("-d")
             .arg(device.node())
             .arg("-D")
@@ -48,9 +51,9 @@ impl Blktrace {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .map_err(|e| Error::unfit(format!("blktrace: {e}")))?;
+            .map_err(|e| failed(e.to_string()))?;
         let guard = Guard::arm(&[Undo::Interrupt(child.id())])?;
-        if let Err(e) = wait_until_set_up(&mut child, device) {
+        if let Err(e) = wait_until_set_up(&mut child, device, dir) {
             remove_files(dir);
             return Err(e);
         }
@@ -71,14 +74,11 @@ impl EventSource for Blktrace {
     fn poll(&mut self) -> Result<()> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
-            _ => Err(Error::unfit(format!(
-                "blktrace ended: {}",
-                complaint(&mut self.child)
-            ))),
+            _ => Err(ended(format!("ended: {}", complaint(&mut self.child)))),
         }
     }
 
-    /// From the files' sizes: a plain record has 48 bytes.
+    /// From the files' sizes: plain records have no more than a head.
     fn events(&self) -> u64 {
         let Ok(entries) = fs::read_dir(&self.dir) else {
             return 0;
@@ -91,7 +91,7 @@ impl EventSource for Blktrace {
                     .is_some_and(|n| layout::cpu_of(n).is_some())
             })
             .filter_map(|e| e.metadata().ok())
-            .map(|m| m.len() / 48)
+            .map(|m| m.len() / size_of::<BlkIoTrace<LE>>() as u64)
             .sum()
     }
 
@@ -99,16 +99,13 @@ impl EventSource for Blktrace {
         interrupt(&self.child);
         let mut summary = String::new();
         if let Some(mut out) = self.child.stdout.take() {
-            // The summary is a courtesy; its absence is no error.
+            // Without the summary only the number of drops is not known: no error.
             let _ = out.read_to_string(&mut summary);
         }
-        let status = self
-            .child
-            .wait()
-            .map_err(|e| Error::unfit(format!("blktrace: {e}")))?;
+        let status = self.child.wait().map_err(|e| failed(e.to_string()))?;
         drop(self.guard.take());
         if !status.success() {
-            return Err(Error::unfit(format!("blktrace failed ({status})")));
+            return Err(ended(format!("failed ({status})")));
         }
         self.dropped = dropped(&summary);
         Ok(())
@@ -119,11 +116,21 @@ impl EventSource for Blktrace {
     }
 }
 
+/// It could not be started, or says why not.
+fn failed(why: String) -> Error {
+    Error::ToolFailed { tool: TOOL, why }
+}
+
+/// It ran, but not to its end.
+fn ended(how: String) -> Error {
+    Error::ToolEnded { tool: TOOL, how }
+}
+
 /// Mounts debugfs if it is not.
 ///
 /// # Errors
 /// The kernel has none.
-pub fn mount_debugfs() -> Result<()> {
+pub(crate) fn mount_debugfs() -> Result<()> {
     let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
     if mounts
         .lines()
@@ -137,38 +144,56 @@ pub fn mount_debugfs() -> Result<()> {
     if mounted.is_ok_and(|o| o.status.success()) {
         Ok(())
     } else {
-        Err(Error::unfit(format!(
-            "{DEBUGFS}: debugfs cannot be mounted"
-        )))
+        Err(Error::NotMounted {
+            path: Path::new(DEBUGFS),
+            kind: "debugfs",
+        })
     }
 }
 
-/// blktrace says nothing when it is ready: its files in debugfs do.
-fn wait_until_set_up(child: &mut Child, device: &Device) -> Result<()> {
-    let ready = Path::new(DEBUGFS)
-        .join("block")
-        .join(&device.info.name)
-        .join("trace0");
+/// blktrace prints nothing when it is ready; its files show it.
+fn wait_until_set_up(child: &mut Child, device: &Device, dir: &Path) -> Result<()> {
+    let relays = Path::new(DEBUGFS).join("block").join(&device.info.name);
     let deadline = Instant::now() + START_LIMIT;
     loop {
         if !matches!(child.try_wait(), Ok(None)) {
-            return Err(Error::unfit(format!("blktrace: {}", complaint(child))));
+            return Err(failed(complaint(child)));
         }
-        if ready.exists() {
-            // Files come before BLKTRACESTART by a moment.
+        if is_set_up(&relays, dir) {
+            // The files are there a moment before BLKTRACESTART.
             std::thread::sleep(Duration::from_millis(200));
             return match child.try_wait() {
                 Ok(None) => Ok(()),
-                _ => Err(Error::unfit(format!("blktrace: {}", complaint(child)))),
+                _ => Err(failed(complaint(child))),
             };
         }
         if Instant::now() > deadline {
             interrupt(child);
             let _ = child.wait();
-            return Err(Error::unfit("blktrace did not start within 10 s"));
+            return Err(ended("did not start within 10 s".into()));
         }
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// The kernel makes a relay file for each CPU; blktrace makes its own one only once it has opened that. It
+/// may be refused (lockdown) a good while after the kernel made it.
+fn is_set_up(relays: &Path, dir: &Path) -> bool {
+    let Ok(files) = fs::read_dir(relays) else {
+        return false;
+    };
+    let mut outputs = files
+        .flatten()
+        .filter_map(|file| {
+            file.file_name()
+                .to_str()?
+                .strip_prefix("trace")?
+                .parse()
+                .ok()
+        })
+        .map(|cpu| dir.join(layout::trace_of_cpu(cpu)))
+        .peekable();
+    outputs.peek().is_some() && outputs.all(|output| output.exists())
 }
 
 /// First line of what an ended blktrace wrote to stderr.
@@ -201,7 +226,7 @@ fn remove_files(dir: &Path) {
             .to_str()
             .is_some_and(|n| layout::cpu_of(n).is_some())
         {
-            // Leftovers of a source that did not start; the next one overwrites them.
+            // Of a source that did not start; what is left of them the next one overwrites.
             let _ = fs::remove_file(entry.path());
         }
     }
@@ -223,6 +248,23 @@ fn dropped(summary: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn it_is_set_up_once_every_relay_file_is_open() {
+        let (relays, dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let is_ready = || is_set_up(relays.path(), dir.path());
+        assert!(!is_set_up(&relays.path().join("none"), dir.path()));
+        fs::write(relays.path().join("dropped"), "").unwrap();
+        assert!(!is_ready());
+        for cpu in [0, 1] {
+            fs::write(relays.path().join(format!("trace{cpu}")), "").unwrap();
+            assert!(!is_ready());
+        }
+        fs::write(dir.path().join("trace.blktrace.0"), "").unwrap();
+        assert!(!is_ready());
+        fs::write(dir.path().join("trace.blktrace.1"), "").unwrap();
+        assert!(is_ready());
+    }
 
     #[test]
     fn the_summary_tells_drops() {

@@ -6,14 +6,13 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use mostrace_bundle::blk_io_trace::action::{BLK_TC_NOTIFY, tn};
+use mostrace_bundle::blk_io_trace::{Event, Layout, Prefix, Version, encode};
 use mostrace_bundle::layout;
+use zerocopy::{FromBytes, LE};
 
 use crate::error::{At, Result};
 
-/// `BLK_IO_TRACE_MAGIC | BLK_IO_TRACE_VERSION`.
-const MAGIC_V7: u32 = 0x6561_7407;
-/// `BLK_TN_PROCESS`: BLK_TC_NOTIFY in the category bits.
-const NOTIFY_PROCESS: u32 = 1 << (10 + 16);
 const COMM_LEN: usize = 16;
 
 #[derive(Debug)]
@@ -26,7 +25,7 @@ struct CpuFile {
 
 /// One file per CPU that had events.
 #[derive(Debug)]
-pub struct CpuFiles {
+pub(crate) struct CpuFiles {
     dir: PathBuf,
     files: BTreeMap<u32, CpuFile>,
     events: u64,
@@ -95,34 +94,44 @@ impl CpuFile {
 
     fn write(&mut self, record: &mut [u8]) -> Result<()> {
         self.sequence = self.sequence.wrapping_add(1);
-        record[4..8].copy_from_slice(&self.sequence.to_le_bytes());
+        if let Ok((prefix, _)) = Prefix::<LE>::mut_from_prefix(record) {
+            prefix.sequence = self.sequence.into();
+        }
         self.out.write_all(record).at(&self.path)
     }
 }
 
-/// BLK_TN_PROCESS for a task that still lives.
+/// BLK_TN_PROCESS for a task that still lives, as v7, at the time of `record`. Its device is none.
 fn name_note(pid: u32, cpu: u32, record: &[u8]) -> Option<Vec<u8>> {
+    let (prefix, _) = Prefix::<LE>::ref_from_prefix(record).ok()?;
     let comm = fs::read(format!("/proc/{pid}/comm")).ok()?;
     let comm = comm.strip_suffix(b"\n").unwrap_or(&comm);
-    let mut note = Vec::with_capacity(48 + COMM_LEN);
-    note.extend(MAGIC_V7.to_le_bytes());
-    note.extend([0; 4]); // sequence
-    note.extend(record.get(8..16)?); // time
-    note.extend([0; 12]); // sector, bytes
-    note.extend(NOTIFY_PROCESS.to_le_bytes());
-    note.extend(pid.to_le_bytes());
-    note.extend([0; 4]); // device: a name belongs to none
-    note.extend(cpu.to_le_bytes());
-    note.extend([0; 2]); // error
-    note.extend(u16::try_from(COMM_LEN).ok()?.to_le_bytes());
-    note.extend(comm.iter().copied().take(COMM_LEN - 1));
-    note.resize(48 + COMM_LEN, 0);
+    let mut pdu = [0; COMM_LEN];
+    // The last byte stays a NUL.
+    for (to, from) in pdu.iter_mut().take(COMM_LEN - 1).zip(comm) {
+        *to = *from;
+    }
+    let event = Event {
+        time_ns: prefix.time.get(),
+        action: BLK_TC_NOTIFY | tn::PROCESS,
+        pid,
+        cpu,
+        pdu: &pdu,
+        ..Event::default()
+    };
+    let v7 = Layout {
+        version: Version::V7,
+        big_endian: false,
+    };
+    let mut note = Vec::new();
+    encode(&event, v7, &mut note).ok()?;
     Some(note)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mostrace_bundle::blk_io_trace::{Decoded, decode};
 
     #[test]
     fn a_task_is_named_once_per_cpu() {
@@ -135,8 +144,12 @@ mod tests {
         files.flush().unwrap();
         let bytes = fs::read(dir.path().join("trace.blktrace.3")).unwrap();
         assert_eq!(bytes.len(), 64 + 48 + 48);
-        assert_eq!(bytes[..4], MAGIC_V7.to_le_bytes());
-        assert_eq!(bytes[4..8], 1u32.to_le_bytes());
+        let Decoded::Record(note, 64) = decode(&bytes) else {
+            panic!("no note: {bytes:?}")
+        };
+        assert!(note.is_note() && note.act() == tn::PROCESS);
+        assert_eq!((note.pid, note.cpu, note.sequence), (pid, 3, 1));
+        assert_eq!(note.time_ns, u64::from_le_bytes([7; 8]));
         assert_eq!(bytes[64 + 4..64 + 8], 2u32.to_le_bytes());
         assert_eq!(files.events(), 2);
     }

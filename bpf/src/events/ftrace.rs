@@ -12,6 +12,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use mostrace_bundle::blk_io_trace::{BlkIoTrace, BlkIoTrace2, Prefix, Version};
+use zerocopy::FromBytes;
+use zerocopy::byteorder::{LE, U16, U32};
+
 use super::{CpuFiles, EventSource};
 use crate::device::Device;
 use crate::error::{At, Error, Result, read_line, write_line};
@@ -26,7 +30,7 @@ const PAGE_MAX: usize = 1 << 18;
 
 /// The running tracer.
 #[derive(Debug)]
-pub struct Ftrace {
+pub(crate) struct Ftrace {
     tracefs: PathBuf,
     enable: PathBuf,
     dev: u32,
@@ -41,7 +45,7 @@ pub struct Ftrace {
 ///
 /// # Errors
 /// The kernel has no tracefs.
-pub fn tracefs() -> Result<PathBuf> {
+pub(crate) fn tracefs() -> Result<PathBuf> {
     let dir = Path::new(TRACEFS);
     if !dir.join("current_tracer").exists() {
         // mount(8) and not mount(2): the mount table stays right.
@@ -49,9 +53,10 @@ pub fn tracefs() -> Result<PathBuf> {
             .args(["-t", "tracefs", "nodev", TRACEFS])
             .output();
         if !mounted.is_ok_and(|o| o.status.success()) || !dir.join("current_tracer").exists() {
-            return Err(Error::unfit(format!(
-                "{TRACEFS}: tracefs cannot be mounted"
-            )));
+            return Err(Error::NotMounted {
+                path: dir,
+                kind: "tracefs",
+            });
         }
     }
     Ok(dir.to_owned())
@@ -61,14 +66,14 @@ pub fn tracefs() -> Result<PathBuf> {
 ///
 /// # Errors
 /// The reason.
-pub fn usable(device: &Device) -> Result<()> {
+pub(crate) fn usable(device: &Device) -> Result<()> {
     has_blk(&tracefs()?)?;
     let enable = device.sysfs.join("trace/enable");
     if read_line(&enable)? != "0" {
-        return Err(Error::unfit(format!(
-            "{}: the queue is being traced already",
-            enable.display()
-        )));
+        return Err(Error::Busy {
+            what: enable.display().to_string(),
+            by: "the queue is being traced already".into(),
+        });
     }
     Ok(())
 }
@@ -77,19 +82,20 @@ pub fn usable(device: &Device) -> Result<()> {
 ///
 /// # Errors
 /// The reason.
-pub fn has_blk(tracefs: &Path) -> Result<()> {
+pub(crate) fn has_blk(tracefs: &Path) -> Result<()> {
     let tracers = read_line(tracefs.join("available_tracers"))?;
     if !tracers.split_ascii_whitespace().any(|t| t == "blk") {
-        return Err(Error::unfit(
-            "ftrace has no blk tracer (CONFIG_BLK_DEV_IO_TRACE)",
-        ));
+        return Err(Error::NoBlkTracer);
     }
     let current = read_line(tracefs.join("current_tracer"))?;
     if current != "nop" {
-        return Err(Error::unfit(format!(
-            "ftrace is in use: current_tracer is {current} (to free it: echo nop > {})",
-            tracefs.join("current_tracer").display()
-        )));
+        return Err(Error::Busy {
+            what: "ftrace is in use".into(),
+            by: format!(
+                "current_tracer is {current} (to free it: echo nop > {})",
+                tracefs.join("current_tracer").display()
+            ),
+        });
     }
     Ok(())
 }
@@ -144,7 +150,7 @@ impl Ftrace {
                     break;
                 }
                 let page = RingPage::new(&self.page[..len]).ok_or_else(|| {
-                    Error::unfit(format!("trace_pipe_raw of CPU {cpu}: malformed page"))
+                    Error::malformed(format!("trace_pipe_raw of CPU {cpu}"), "malformed page")
                 })?;
                 for (time, payload) in page {
                     if let Some((pid, mut record)) = restore(time, payload, self.dev) {
@@ -266,61 +272,80 @@ fn lost(tracefs: &Path, pipes: &[(u32, File)]) -> u64 {
 /// v7 and v8 are told apart by where the device and a fitting pdu length stand, as
 /// the magic is overwritten.
 fn restore(time: u64, payload: &[u8], dev: u32) -> Option<(u32, Vec<u8>)> {
-    let u32_at = |at: usize| {
-        Some(u32::from_le_bytes(
-            payload.get(at..at + 4)?.try_into().ok()?,
-        ))
-    };
-    let u16_at = |at: usize| {
-        Some(u16::from_le_bytes(
-            payload.get(at..at + 2)?.try_into().ok()?,
-        ))
-    };
     // Payloads are padded to a multiple of 4, or of 8 on some machines.
-    let fits = |len: usize| len <= payload.len() && payload.len() < len + 8;
-    let v7 = 48 + usize::from(u16_at(46)?);
-    let v8 = 64 + u16_at(50).map_or(0, usize::from);
-    let (magic, len, pid) = if u32_at(36)? == dev && fits(v7) {
-        (0x6561_7407u32, v7, u32_at(32)?)
-    } else if u32_at(40)? == dev && fits(v8) {
-        (0x6561_7408u32, v8, u32_at(28)?)
-    } else {
-        return None;
+    let whole = |head: usize, device: U32<LE>, pdu_len: U16<LE>| {
+        let len = head + usize::from(pdu_len.get());
+        let fits = len <= payload.len() && payload.len() < len + 8;
+        (fits && device.get() == dev).then_some(len)
     };
+    let as_v7 = || {
+        let (head, _) = BlkIoTrace::<LE>::ref_from_prefix(payload).ok()?;
+        let len = whole(size_of_val(head), head.device, head.pdu_len)?;
+        Some((Version::V7, head.pid.get(), len))
+    };
+    let as_v8 = || {
+        let (head, _) = BlkIoTrace2::<LE>::ref_from_prefix(payload).ok()?;
+        let len = whole(size_of_val(head), head.device, head.pdu_len)?;
+        Some((Version::V8, head.pid.get(), len))
+    };
+    let (version, pid, len) = as_v7().or_else(as_v8)?;
     let mut record = payload.get(..len)?.to_vec();
-    record[..4].copy_from_slice(&magic.to_le_bytes());
-    record[8..16].copy_from_slice(&time.to_le_bytes());
+    let (prefix, _) = Prefix::<LE>::mut_from_prefix(&mut record).ok()?;
+    prefix.magic = version.magic().into();
+    prefix.time = time.into();
     Some((pid, record))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mostrace_bundle::blk_io_trace::{Decoded, Event, Layout, decode, encode};
 
-    fn v7(dev: u32, pdu: &[u8]) -> Vec<u8> {
-        let mut r = vec![0xee; 48];
-        r[32..36].copy_from_slice(&42u32.to_le_bytes());
-        r[36..40].copy_from_slice(&dev.to_le_bytes());
-        r[46..48].copy_from_slice(&(pdu.len() as u16).to_le_bytes());
-        r.extend(pdu);
-        r
+    const EITHER: [(Version, usize); 2] = [(Version::V7, 48), (Version::V8, 64)];
+
+    /// A record as ftrace has it: its own head lies over the first 16 bytes.
+    fn covered(version: Version, dev: u32, pdu: &[u8]) -> Vec<u8> {
+        let layout = Layout {
+            version,
+            big_endian: false,
+        };
+        let event = Event {
+            pid: 42,
+            device: dev,
+            pdu,
+            ..Event::default()
+        };
+        let mut record = Vec::new();
+        encode(&event, layout, &mut record).unwrap();
+        record[..16].fill(0xee);
+        record
     }
 
     #[test]
     fn a_record_gets_its_magic_and_time() {
-        let (pid, record) = restore(99, &v7(5, &[1; 8]), 5).unwrap();
-        assert_eq!(pid, 42);
-        assert_eq!(record[..4], 0x6561_7407u32.to_le_bytes());
-        assert_eq!(record[8..16], 99u64.to_le_bytes());
-        assert_eq!(record.len(), 56);
+        for (version, head) in EITHER {
+            // Padded to a multiple of 8.
+            let payload = [covered(version, 5, &[1; 5]), vec![0; 3]].concat();
+            let (pid, record) = restore(99, &payload, 5).unwrap();
+            assert_eq!(pid, 42);
+            let Decoded::Record(event, len) = decode(&record) else {
+                panic!("{record:?}")
+            };
+            assert_eq!((len, record.len()), (head + 5, head + 5));
+            assert_eq!((event.time_ns, event.pid, event.device), (99, 42, 5));
+            assert_eq!(event.pdu, [1; 5]);
+            assert_eq!(record[..4], version.magic().to_le_bytes());
+        }
     }
 
     #[test]
     fn other_events_are_left_out() {
-        assert!(restore(0, &v7(5, &[]), 6).is_none());
         assert!(restore(0, &[0; 12], 0).is_none());
-        let mut long = v7(5, &[]);
-        long.extend([0; 40]);
-        assert!(restore(0, &long, 5).is_none());
+        for (version, _) in EITHER {
+            assert!(restore(0, &covered(version, 5, &[]), 6).is_none());
+            let mut long = covered(version, 5, &[]);
+            long.extend([0; 40]);
+            assert!(restore(0, &long, 5).is_none());
+        }
     }
 }

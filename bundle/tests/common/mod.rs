@@ -91,6 +91,14 @@ pub fn table(path: &Path, records: &[Vec<u8>]) {
     table.flush().unwrap();
 }
 
+/// The manifest with the sizes of all that has been written.
+pub fn listing(writer: &Writer, manifest: Manifest) -> Manifest {
+    Manifest {
+        files: writer.sizes().unwrap(),
+        ..manifest
+    }
+}
+
 /// A bundle with every kind of file.
 pub fn bundle(dir: &Path) -> PathBuf {
     let dir = dir.join("x.most");
@@ -110,5 +118,6 @@ pub fn bundle(dir: &Path) -> PathBuf {
     let mut image = SparseWriter::new(Vec::new(), 1 << 20).unwrap();
     image.push(4096, &[7; 5000]).unwrap();
     std::fs::write(writer.path(layout::SNAPSHOT), image.finish().unwrap()).unwrap();
+    writer.put_manifest(&listing(&writer, manifest)).unwrap();
     dir
 }

@@ -30,6 +30,7 @@ load dev="$(basename "$loop")" names=all
 alone=$(write_all)
 read=0 unread=0 slow=0
 for _ in $(seq $rounds); do
+	step read
 	put 1024 ring_kb
 	record_start read.stream
 	read=$(best "$(write_all)" "$read")
@@ -37,21 +38,27 @@ for _ in $(seq $rounds); do
 	check_nothing_lost
 	[ "$(count read.stream)" = $writes ] || fail "read: $(count read.stream) entries of $writes"
 
+	step unread
 	put 16 ring_kb
 	exec 3</dev/mostrace
 	unread=$(best "$(write_all)" "$unread")
-	timeout 1 cat <&3 >unread.stream || true
+	: >unread.stream
+	take_rest unread.stream
 	check_counts unread
 	exec 3<&-
 
+	step slow
 	# 4 KiB at a time, and too seldom.
 	: >slow.stream
 	exec 3</dev/mostrace
-	(while usleep 100000; do dd bs=4k count=1; done <&3 >>slow.stream 2>/dev/null) &
+	: >slowly
+	while [ -e slowly ]; do usleep 100000; dd bs=4k count=1; done <&3 >>slow.stream 2>/dev/null &
 	reader=$!
 	slow=$(best "$(write_all)" "$slow")
-	kill $reader
-	timeout 1 cat <&3 >>slow.stream || true
+	# It ends by itself: what it had begun would keep the device open.
+	rm slowly
+	wait $reader
+	take_rest slow.stream
 	check_counts slow
 	exec 3<&-
 done

@@ -26,6 +26,7 @@ END
 
 # both NAME: of the fresh filesystem. Direct IO is split into several requests.
 both() {
+	step "$1"
 	out=/tmp/out/same-$1
 	long=$(printf '%0255d' 1)
 	echo 16 >"/sys/block/$(basename "$loop")/queue/max_sectors_kb"

@@ -4,9 +4,9 @@ fresh_ext4 64 -b 4096
 load dev="$(basename "$loop"),vda" names=all
 record_start gone.stream
 
-# write_at DEVICE-OR-FILE: until it fails or is killed.
+# write_at DEVICE-OR-FILE: until it fails or is killed. Of a disk that is gone it makes no plain file.
 write_at() {
-	while dd if=/dev/zero of="$1" bs=4k count=64 oflag=direct conv=notrunc; do :; done 2>/dev/null
+	while /usr/local/bin/dd if=/dev/zero of="$1" bs=4k count=64 oflag=direct conv=notrunc,nocreat; do :; done 2>/dev/null
 }
 
 # recorded_more: than $before entries.
@@ -14,6 +14,7 @@ recorded_more() {
 	[ "$(cat $class/entries)" -gt $((before + 20)) ]
 }
 
+: >"$mnt/gone"
 write_at "$mnt/gone" &
 writer=$!
 before=0
@@ -39,7 +40,7 @@ echo "$disk" >$driver/bind
 wait_for "vda is not back" test -b /dev/vda
 # What comes back under its number is recorded again.
 before=$(cat $class/entries)
-dd if=/dev/zero of=/dev/vda bs=4k count=64 oflag=direct conv=notrunc 2>/dev/null
+/usr/local/bin/dd if=/dev/zero of=/dev/vda bs=4k count=64 oflag=direct conv=notrunc,nocreat 2>/dev/null
 recorded_more || fail "$(cat $class/entries) entries after $before"
 record_stop
 [ "$(count gone.stream)" = "$(cat $class/entries)" ] || fail "$(count gone.stream) of $(cat $class/entries) entries"

@@ -3,10 +3,10 @@
 
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{self, Seek, SeekFrom};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use super::{Error, Result};
+use crate::fs::error::{Error, Result};
 
 /// What a reader of an image needs of it: `len` bytes at an offset.
 pub trait ReadAt: Send + Sync {
@@ -45,11 +45,20 @@ impl ReadAt for Vec<u8> {
     }
 }
 
+/// Bytes copied at once, and those of them that are left out where they are zeros.
+const COPIED_AT_ONCE: usize = 1 << 20;
+const PAGE: usize = 4096;
+
 /// An opened image.
 pub struct Image {
-    bytes_of: Box<dyn ReadAt>,
+    source: Source,
     path: PathBuf,
     bytes: u64,
+}
+
+enum Source {
+    File(File),
+    Other(Box<dyn ReadAt>),
 }
 
 impl Image {
@@ -63,16 +72,53 @@ impl Image {
         let bytes = file
             .seek(SeekFrom::End(0))
             .map_err(|source| Error::open(path, source))?;
-        Ok(Image::new(path, bytes, file))
+        Ok(Image {
+            source: Source::File(file),
+            path: path.to_owned(),
+            bytes,
+        })
     }
 
-    /// An image of `bytes` bytes that something else reads; `path` names it in errors.
+    /// An image of `bytes` bytes that something else reads; `path` names it in errors, and is
+    /// never opened.
     pub fn new(path: &Path, bytes: u64, bytes_of: impl ReadAt + 'static) -> Image {
         Image {
-            bytes_of: Box::new(bytes_of),
+            source: Source::Other(Box::new(bytes_of)),
             path: path.to_owned(),
             bytes,
         }
+    }
+
+    /// The image as a file for another program: itself, or a nameless temporary copy in which
+    /// what is zero takes no room.
+    pub(super) fn file(&self) -> Result<File> {
+        match &self.source {
+            Source::File(file) => file.try_clone().map_err(|error| self.io("open", error)),
+            Source::Other(_) => self.copy(),
+        }
+    }
+
+    fn copy(&self) -> Result<File> {
+        const AT: &str = "temporary copy";
+        let io = |error| self.io(AT, error);
+        let mut file = tempfile::tempfile().map_err(io)?;
+        file.set_len(self.bytes).map_err(io)?;
+        let mut buf = vec![0; COPIED_AT_ONCE];
+        let mut at = 0u64;
+        while at < self.bytes {
+            let room = self.bytes.saturating_sub(at);
+            let len = usize::try_from(room).map_or(COPIED_AT_ONCE, |room| room.min(COPIED_AT_ONCE));
+            buf.truncate(len);
+            self.read_into(&mut buf, at, AT)?;
+            for part in buf.chunks(PAGE) {
+                if part.iter().any(|&byte| byte != 0) {
+                    file.seek(SeekFrom::Start(at)).map_err(io)?;
+                    file.write_all(part).map_err(io)?;
+                }
+                at = at.saturating_add(u64::try_from(part.len()).unwrap_or(u64::MAX));
+            }
+        }
+        Ok(file)
     }
 
     /// Length in bytes.
@@ -119,9 +165,11 @@ impl Image {
     }
 
     fn fill(&self, buf: &mut [u8], offset: u64, at: impl Display) -> Result<()> {
-        self.bytes_of
-            .read_exact_at(buf, offset)
-            .map_err(|source| self.io(at, source))
+        let read = match &self.source {
+            Source::File(file) => ReadAt::read_exact_at(file, buf, offset),
+            Source::Other(bytes_of) => bytes_of.read_exact_at(buf, offset),
+        };
+        read.map_err(|source| self.io(at, source))
     }
 
     /// An I/O error in this image.
@@ -161,7 +209,7 @@ fn forget_cached(file: &File) {
         .metadata()
         .is_ok_and(|m| m.file_type().is_block_device());
     if is_device {
-        // Advice alone: where it is not taken, the map is as old as the cache.
+        // It is only advice: where the kernel does not follow it, the map is as old as the cache.
         let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
     }
 }
@@ -171,7 +219,7 @@ fn forget_cached(_file: &File) {}
 
 /// Opens what can hold an image. Opening a FIFO would wait for ever; a folder opens but cannot
 /// be read.
-pub(super) fn open_file(path: &Path) -> Result<File> {
+fn open_file(path: &Path) -> Result<File> {
     let io = |source| Error::open(path, source);
     let kind = std::fs::metadata(path).map_err(io)?.file_type();
     if kind.is_dir() || is_stream(&kind) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which filesystem an image holds, by its first blocks.
 
-use super::image::Image;
-use super::{Result, le};
+use crate::fs::error::Result;
+use crate::fs::image::Image;
+use crate::fs::le;
 
 /// A filesystem that is known at least by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

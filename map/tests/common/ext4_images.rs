@@ -10,22 +10,14 @@ use std::os::unix::fs::{FileExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Runs a tool and returns what it printed; panics with its messages if it fails.
-pub fn run(command: &mut Command) -> Vec<u8> {
-    let output = command.env("LC_ALL", "C").stdin(Stdio::null()).output();
-    let output = output.unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {stderr}");
-    output.stdout
-}
+use test_support::Need;
+pub use test_support::tool::{command as tool, run};
 
-/// A tool of e2fsprogs, which a user's PATH may lack.
-pub fn tool(name: &str) -> Command {
-    let path = std::env::var("PATH").unwrap_or_default();
-    let mut command = Command::new(name);
-    command.env("PATH", format!("{path}:/usr/sbin:/sbin"));
-    command
-}
+/// What makes the images and judges the maps.
+pub const TOOLS: [Need; 2] = [
+    Need::Tool("mke2fs", "e2fsprogs"),
+    Need::Tool("debugfs", "e2fsprogs"),
+];
 
 /// Makes an empty filesystem of `mib` MiB; `options` are mke2fs's, separated by spaces.
 pub fn mke2fs(image: &Path, options: &str, mib: u64, contents: Option<&Path>) {
@@ -46,30 +38,12 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// Mounts an image over a loop device. None, and a line that says why, where that cannot be.
-    pub fn new(image: &Path, dir: &Path) -> Option<Mount> {
+    /// Mounts an image over a loop device.
+    pub fn new(image: &Path, dir: &Path) -> Mount {
         fs::create_dir_all(dir).expect("mount point");
-        let output = tool("mount")
-            .args(["-o", "loop"])
-            .arg(image)
-            .arg(dir)
-            .output();
-        match output {
-            Ok(output) if output.status.success() => Some(Mount {
-                dir: dir.to_owned(),
-            }),
-            Ok(output) => {
-                let why = String::from_utf8_lossy(&output.stderr);
-                eprintln!(
-                    "skipped: no loop mount: {}",
-                    why.lines().next().unwrap_or("")
-                );
-                None
-            }
-            Err(error) => {
-                eprintln!("skipped: no loop mount: {error}");
-                None
-            }
+        run(tool("mount").args(["-o", "loop"]).arg(image).arg(dir));
+        Mount {
+            dir: dir.to_owned(),
         }
     }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use mostrace_map::Map;
 
-use super::images::{BLOCK, Sparse, fill_little, filled, have_tools};
+use super::images::{BLOCK, Sparse, fill_little, filled};
 use super::oracles::Dump;
 
 pub const FSYNC: u32 = 2;
@@ -177,14 +177,13 @@ impl Editor {
     }
 }
 
-/// An image with a few files, and its map before any changes; None without f2fs-tools.
-pub fn editor(options: &str) -> Option<(Editor, Map)> {
+/// An image with a few files, and its map before any changes.
+pub fn editor(options: &str) -> (Editor, Map) {
     let dir = tempfile::tempdir().expect("scratch folder");
-    let editor =
-        have_tools().then(|| Editor::of(&filled(dir.path(), 100, options, fill_little)))?;
+    let editor = Editor::of(&filled(dir.path(), 100, options, fill_little));
     let before = editor.image.build().expect("map");
     assert_eq!(before.notices(), [""; 0]);
-    Some((editor, before))
+    (editor, before)
 }
 
 /// An inode of a regular file with these first addresses.

@@ -8,44 +8,26 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use mostrace_map::Map;
 use mostrace_map::fs::{Image, ReadAt, Result, f2fs};
+use test_support::Need;
+pub use test_support::tool::{command as tool, text as run};
+
+/// What makes the images and judges the maps.
+pub const TOOLS: [Need; 4] = [
+    Need::Tool("mkfs.f2fs", "f2fs-tools"),
+    Need::Tool("sload.f2fs", "f2fs-tools"),
+    Need::Tool("dump.f2fs", "f2fs-tools"),
+    Need::Tool("fsck.f2fs", "f2fs-tools"),
+];
 
 pub const BLOCK: usize = 4096;
 
 /// mkfs.f2fs, with all that it knows.
 pub const ALL_FEATURES: &str = "-O extra_attr,inode_checksum,sb_checksum,inode_crtime,compression,\
     quota,project_quota,casefold,flexible_inline_xattr,lost_found,verity,encrypt -C utf8";
-
-/// A program; Debian has some in sbin only.
-pub fn tool(name: &str) -> Command {
-    let path = std::env::var("PATH").unwrap_or_default();
-    let mut command = Command::new(name);
-    command.env("PATH", format!("{path}:/usr/sbin:/sbin"));
-    command
-}
-
-/// Says why a test is left out, where a tool is missing.
-pub fn have_tools() -> bool {
-    let missing = ["mkfs.f2fs", "sload.f2fs", "dump.f2fs", "fsck.f2fs"]
-        .into_iter()
-        .find(|name| tool(name).arg("-V").output().is_err());
-    if let Some(name) = missing {
-        eprintln!("skipped: {name} is not installed (f2fs-tools)");
-    }
-    missing.is_none()
-}
-
-/// Runs a command that must not fail. Returns its output.
-pub fn run(command: &mut Command) -> String {
-    let out = command.output().expect("start");
-    let text = String::from_utf8_lossy(&out.stdout).into_owned();
-    let error = String::from_utf8_lossy(&out.stderr);
-    assert!(out.status.success(), "{command:?}:\n{text}{error}");
-    text
-}
 
 /// An empty filesystem of so many megabytes; `options` as for mkfs.f2fs.
 pub fn mkfs(image: &Path, megabytes: u64, options: &str) {
@@ -231,6 +213,8 @@ pub struct Sparse {
     pub over: std::collections::BTreeMap<u64, Box<[u8]>>,
     pub bytes: u64,
     pub path: PathBuf,
+    /// How many bytes were read of it and of its clones.
+    read: std::sync::Arc<AtomicU64>,
 }
 
 impl Sparse {
@@ -251,6 +235,7 @@ impl Sparse {
             over: Default::default(),
             bytes,
             path,
+            read: Default::default(),
         }
     }
 
@@ -274,13 +259,19 @@ impl Sparse {
         self.over.insert(nth, block.into());
     }
 
+    /// The map; the work is bounded, whatever the image says: no more is read than each block a few times.
     pub fn build(&self) -> Result<Map> {
-        f2fs::build(&Image::new(&self.path, self.bytes, self.clone()), 0)
+        let before = self.read.load(Ordering::Relaxed);
+        let map = f2fs::build(&Image::new(&self.path, self.bytes, self.clone()), 0);
+        let read = self.read.load(Ordering::Relaxed) - before;
+        assert!(read <= 4 * self.bytes, "{read} bytes read: too much work");
+        map
     }
 }
 
 impl ReadAt for Sparse {
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        self.read.fetch_add(buf.len() as u64, Ordering::Relaxed);
         let mut at = 0;
         while at < buf.len() {
             let from = offset + at as u64;

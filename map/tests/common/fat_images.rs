@@ -5,38 +5,17 @@
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
-/// Runs a tool and returns what it printed; panics with its messages if it fails.
-pub fn run(command: &mut Command) -> Vec<u8> {
-    let output = command
-        .env("LC_ALL", "C.UTF-8")
-        .stdin(Stdio::null())
-        .output();
-    let output = output.unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {stderr}");
-    output.stdout
-}
+use test_support::Need;
+pub use test_support::tool::{command as tool, run};
 
-/// A tool that a user's PATH may lack.
-pub fn tool(name: &str) -> Command {
-    let path = std::env::var("PATH").unwrap_or_default();
-    let mut command = Command::new(name);
-    command.env("PATH", format!("{path}:/usr/sbin:/sbin"));
-    command
-}
-
-/// Whether all that the tests run is there; says so if not.
-pub fn tools_are_here() -> bool {
-    let missing = ["mkfs.vfat", "mcopy", "fsck.vfat", "fiwalk"]
-        .into_iter()
-        .find(|name| tool(name).arg("-h").output().is_err());
-    if let Some(name) = missing {
-        eprintln!("skipped: {name} not found: install dosfstools, mtools and sleuthkit");
-    }
-    missing.is_none()
-}
+/// What makes the images and judges the maps.
+pub const TOOLS: [Need; 4] = [
+    Need::Tool("mkfs.vfat", "dosfstools"),
+    Need::Tool("fsck.vfat", "dosfstools"),
+    Need::Tool("mcopy", "mtools"),
+    Need::Tool("fiwalk", "sleuthkit"),
+];
 
 /// Makes an empty filesystem of `kib` KiB; `options` are mkfs.vfat's, separated by spaces.
 pub fn mkfs(image: &Path, options: &str, kib: u64) {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use mostrace_workload::{Outcome, Settings};
+use test_support::Need;
 
 /// One system call that succeeded.
 #[derive(Debug)]
@@ -35,28 +36,10 @@ fn example() -> PathBuf {
     example
 }
 
-/// Whether the tool works here; why not is printed. strace may be there, and ptrace not allowed.
-pub fn works(tool: &str, arguments: &[&str]) -> bool {
-    let skipped = |why: String| {
-        println!("skipped: {tool}: {why}");
-        false
-    };
-    match Command::new(tool).args(arguments).output() {
-        Ok(output) if output.status.success() => true,
-        Ok(output) => skipped(String::from_utf8_lossy(&output.stderr).into_owned()),
-        Err(error) => skipped(error.to_string()),
-    }
-}
-
-/// Whether strace works here.
-pub fn strace_works() -> bool {
-    works("strace", &["-o", "/dev/null", "true"])
-}
-
-/// Whether the sqlite3 command is here.
-pub fn sqlite3_works() -> bool {
-    works("sqlite3", &["--version"])
-}
+/// To run under strace.
+pub const STRACE: [Need; 2] = [Need::Tool("strace", "strace"), Need::Ptrace];
+/// The sqlite3 command.
+pub const SQLITE3: Need = Need::Tool("sqlite3", "sqlite3");
 
 fn outcome(output: Output) -> Outcome {
     let error = String::from_utf8_lossy(&output.stderr).into_owned();

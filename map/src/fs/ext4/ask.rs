@@ -8,13 +8,16 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
-use super::super::image::Image;
-use super::super::{Notices, Result};
-use super::debugfs::{Question, Session};
+use super::debugfs::Debugfs;
+use super::session::{Question, Session};
+use crate::fs::error::Result;
+use crate::fs::image::Image;
+use crate::fs::notices::Notices;
+use crate::fs::progress::Part;
 
 /// Questions of one session: enough that its start does not count, and about 1 MB of answers.
 const SHARE: usize = 8192;
-/// debugfs may fall over an inode of a damaged image; it is started again behind it.
+/// debugfs may crash at an inode of a damaged image; it is started again with the next one.
 const MAX_FAILURES: usize = 20;
 
 /// Asks all questions; `each` gets the number of the question and the answer, in order. That the
@@ -24,8 +27,18 @@ pub fn ask(
     blocks: u64,
     questions: &[Question],
     notices: &mut Notices,
+    part: Part,
     each: impl FnMut(usize, &[u8]),
 ) -> Result<()> {
+    if questions.is_empty() {
+        return Ok(());
+    }
+    let file = image.file()?;
+    let debugfs = &Debugfs {
+        image,
+        file,
+        blocks,
+    };
     let shares: Vec<&[Question]> = questions.chunks(SHARE).collect();
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
     let taken = AtomicUsize::new(0);
@@ -37,11 +50,8 @@ pub fn ask(
                 loop {
                     let nth = taken.fetch_add(1, Relaxed);
                     let Some(share) = shares.get(nth) else { break };
-                    // Once an error was returned nobody listens.
-                    if ended
-                        .send((nth, Session::run(image, blocks, share)))
-                        .is_err()
-                    {
+                    // The receiver is gone once an error was returned.
+                    if ended.send((nth, Session::run(debugfs, share))).is_err() {
                         break;
                     }
                 }
@@ -49,9 +59,9 @@ pub fn ask(
         }
         drop(ended);
         let reader = Reader {
-            image,
-            blocks,
+            debugfs,
             notices,
+            part,
             each,
             failures: 0,
         };
@@ -60,9 +70,9 @@ pub fn ask(
 }
 
 struct Reader<'a, F> {
-    image: &'a Image,
-    blocks: u64,
+    debugfs: &'a Debugfs<'a>,
     notices: &'a mut Notices,
+    part: Part<'a>,
     each: F,
     failures: usize,
 }
@@ -92,6 +102,7 @@ impl<F: FnMut(usize, &[u8])> Reader<'_, F> {
                 break;
             }
             from = from.saturating_add(share.len());
+            self.part.add(share.len());
         }
         Ok(())
     }
@@ -99,7 +110,7 @@ impl<F: FnMut(usize, &[u8])> Reader<'_, F> {
     /// Reads one session; where it broke off, leaves that question out and asks the rest again.
     fn read_share(&mut self, from: usize, share: &[Question], session: Session) -> Result<()> {
         let each = &mut self.each;
-        let first = session.read(self.image, self.notices, |nth, answer| {
+        let first = session.read(self.debugfs.image, self.notices, |nth, answer| {
             each(from.saturating_add(nth), answer);
         })?;
         let mut answered = first;
@@ -115,10 +126,10 @@ impl<F: FnMut(usize, &[u8])> Reader<'_, F> {
             if rest.is_empty() || self.failures > MAX_FAILURES {
                 break;
             }
-            let again = Session::run(self.image, self.blocks, rest)?;
+            let again = Session::run(self.debugfs, rest)?;
             let at = from.saturating_add(answered);
             let each = &mut self.each;
-            let more = again.read(self.image, self.notices, |nth, answer| {
+            let more = again.read(self.debugfs.image, self.notices, |nth, answer| {
                 each(at.saturating_add(nth), answer);
             })?;
             answered = answered.saturating_add(more);

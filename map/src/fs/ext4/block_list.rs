@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where an inode's blocks are, as debugfs prints it.
 
+use super::numbers::{FileBlock, FsBlock};
+
 /// Consecutive blocks of a file that lie together on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     /// First block, counted in the file.
-    pub logical: u64,
+    pub logical: FileBlock,
     /// First block, counted in the filesystem.
-    pub block: u64,
+    pub block: FsBlock,
     /// Length in blocks, at least 1.
     pub blocks: u64,
 }
@@ -18,9 +20,9 @@ pub struct BlockList {
     /// The contents.
     pub runs: Vec<Run>,
     /// Extent tree nodes outside the inode, or indirect blocks.
-    pub tree: Vec<u64>,
+    pub tree: Vec<FsBlock>,
     /// Double and triple indirect blocks.
-    pub upper_tree: Vec<u64>,
+    pub upper_tree: Vec<FsBlock>,
     /// Lines that are no block list: debugfs's complaints.
     pub complaints: Vec<String>,
 }
@@ -61,15 +63,15 @@ impl BlockList {
             return None;
         }
         match *numbers.get(..count)? {
-            [level, depth, _, _, _, _, child, _] if level < depth => self.tree.push(child),
+            [level, depth, _, _, _, _, child, _] if level < depth => self.tree.push(FsBlock(child)),
             [level, depth, _, _, logical, last, block, last_block, blocks] if level == depth => {
                 let sound = blocks > 0
                     && logical.checked_add(blocks)? == last.checked_add(1)?
                     && block.checked_add(blocks)? == last_block.checked_add(1)?;
                 sound.then(|| {
                     self.runs.push(Run {
-                        logical,
-                        block,
+                        logical: FileBlock(logical),
+                        block: FsBlock(block),
                         blocks,
                     })
                 })?;
@@ -127,16 +129,16 @@ impl BlockList {
         let (what, place) = item.strip_prefix('(')?.split_once("):")?;
         let (block, end) = range(place)?;
         match what {
-            "IND" => self.tree.push(block),
-            "DIND" | "TIND" => self.upper_tree.push(block),
+            "IND" => self.tree.push(FsBlock(block)),
+            "DIND" | "TIND" => self.upper_tree.push(FsBlock(block)),
             _ => {
                 let (logical, logical_end) = range(what)?;
                 let blocks = end.checked_sub(block)?;
                 let sound = blocks > 0 && logical_end.checked_sub(logical)? == blocks;
                 sound.then(|| {
                     self.runs.push(Run {
-                        logical,
-                        block,
+                        logical: FileBlock(logical),
+                        block: FsBlock(block),
                         blocks,
                     })
                 })?;
@@ -175,12 +177,12 @@ mod tests {
                       BLOCKS:\n(0-1):70-71, (IND):80, (12):81\nTOTAL: 4\n\n";
         let list = BlockList::from_stat(answer.as_bytes());
         let run = |logical, block, blocks| Run {
-            logical,
-            block,
+            logical: FileBlock(logical),
+            block: FsBlock(block),
             blocks,
         };
         assert_eq!(list.runs, [run(0, 70, 2), run(12, 81, 1)]);
-        assert_eq!((list.tree, list.complaints), (vec![80], vec![]));
+        assert_eq!((list.tree, list.complaints), (vec![FsBlock(80)], vec![]));
     }
 
     #[test]

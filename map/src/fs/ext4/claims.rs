@@ -1,45 +1,46 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who claims which blocks, on the way to the map: the first claim wins.
+//! Which blocks are whose. Where two claim a block it is the first one's.
 
 use super::block_list::Run;
+use super::numbers::{FsBlock, Ino};
 use super::superblock::SuperBlock;
-use crate::Extent;
 use crate::class::Kind;
+use crate::fs::volume::Volume;
+use crate::map::Extent;
 
 /// The claims so far, first come first served.
 pub struct Claims<'a> {
     sb: &'a SuperBlock,
-    start_sector: u64,
+    volume: Volume,
     extents: Vec<Extent>,
-    /// Claims of damaged inodes: they stand back behind all others.
+    /// Claims of damaged inodes: all others come before them.
     doubtful: Vec<Extent>,
 }
 
 impl<'a> Claims<'a> {
-    /// No claims yet. The filesystem starts at `start_sector` of the disk, and its last sector
-    /// must have a number that fits 64 bits.
-    pub fn new(sb: &'a SuperBlock, start_sector: u64) -> Claims<'a> {
+    /// No claims yet.
+    pub fn new(sb: &'a SuperBlock, volume: Volume) -> Claims<'a> {
         Claims {
             sb,
-            start_sector,
+            volume,
             extents: Vec::new(),
             doubtful: Vec::new(),
         }
     }
 
     /// Claims blocks that no file holds; says whether they are inside the filesystem.
-    pub fn layout(&mut self, block: u64, blocks: u64, kind: Kind) -> bool {
-        self.blocks(block, blocks, kind, 0, None)
+    pub fn layout(&mut self, block: FsBlock, blocks: u64, kind: Kind) -> bool {
+        self.blocks(block, blocks, kind, Ino(0), None)
     }
 
     /// Claims blocks for an inode, without a place in its contents.
-    pub fn inode(&mut self, block: u64, blocks: u64, kind: Kind, inode: u32) -> bool {
+    pub fn inode(&mut self, block: FsBlock, blocks: u64, kind: Kind, inode: Ino) -> bool {
         self.blocks(block, blocks, kind, inode, None)
     }
 
     /// Claims blocks of an inode's contents.
-    pub fn contents(&mut self, run: &Run, kind: Kind, inode: u32) -> bool {
-        let offset = run.logical.checked_mul(self.sb.block_size.into());
+    pub fn contents(&mut self, run: &Run, kind: Kind, inode: Ino) -> bool {
+        let offset = self.sb.offset_of(run.logical);
         self.blocks(run.block, run.blocks, kind, inode, offset)
     }
 
@@ -48,13 +49,13 @@ impl<'a> Claims<'a> {
         self.extents.len()
     }
 
-    /// Lets all claims made since `count` stand back: they win only over nobody.
+    /// Puts all claims made since `count` behind the others: they count only where no other does.
     pub fn doubt(&mut self, count: usize) {
         self.doubtful
             .extend(self.extents.drain(count.min(self.extents.len())..));
     }
 
-    /// Ends the doubts: what is claimed from here on comes behind the doubtful claims.
+    /// What is claimed from here on comes behind the doubtful claims.
     pub fn settle(&mut self) {
         self.extents.append(&mut self.doubtful);
     }
@@ -66,25 +67,19 @@ impl<'a> Claims<'a> {
 
     fn blocks(
         &mut self,
-        block: u64,
+        block: FsBlock,
         blocks: u64,
         kind: Kind,
-        inode: u32,
+        inode: Ino,
         file_offset: Option<u64>,
     ) -> bool {
-        let end = block.checked_add(blocks);
-        if blocks == 0 || end.is_none_or(|end| end > self.sb.s_blocks_count) {
+        if blocks == 0 || blocks > block.up_to(self.sb.end()) {
             return false;
         }
-        let per_block = self.sb.sectors_per_block();
         self.extents.push(Extent {
-            sector: self
-                .start_sector
-                .saturating_add(block.saturating_mul(per_block)),
-            sectors: blocks.saturating_mul(per_block),
-            kind,
             inode: inode.into(),
             file_offset,
+            ..self.volume.extent(block, blocks, kind)
         });
         true
     }

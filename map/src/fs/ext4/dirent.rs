@@ -7,7 +7,7 @@
 //! ```
 //! An htree node and the checksum tail look like entries with inode 0.
 
-use super::super::le::{u16_at, u32_at};
+use crate::fs::le::{u16_at, u32_at};
 
 /// One directory entry in use, `.` and `..` left out.
 #[derive(Debug, PartialEq, Eq)]

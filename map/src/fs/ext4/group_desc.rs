@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Block groups: where superblock copies and descriptors lie, and what the descriptors say.
 
-use super::super::Result;
-use super::super::image::Image;
-use super::super::le::{u16_at, u32_at};
+use super::numbers::FsBlock;
 use super::superblock::{SuperBlock, compat, incompat, ro_compat};
+use crate::fs::error::Result;
+use crate::fs::image::Image;
+use crate::fs::le::{u16_at, u32_at};
 
 const EXT4_BG_INODE_UNINIT: u16 = 0x1;
 const EXT4_BG_BLOCK_UNINIT: u16 = 0x2;
@@ -12,9 +13,9 @@ const EXT4_BG_BLOCK_UNINIT: u16 = 0x2;
 /// `struct ext4_group_desc`: the fields used here, low and high halves joined.
 #[derive(Clone, Debug)]
 pub struct GroupDesc {
-    pub bg_block_bitmap: u64,
-    pub bg_inode_bitmap: u64,
-    pub bg_inode_table: u64,
+    pub bg_block_bitmap: FsBlock,
+    pub bg_inode_bitmap: FsBlock,
+    pub bg_inode_table: FsBlock,
     /// The inode bitmap was never written: no inode of the group is in use.
     pub inode_uninit: bool,
     /// The block bitmap was never written: the group holds layout metadata at most.
@@ -26,7 +27,8 @@ impl GroupDesc {
         let wide = sb.desc_size >= 64;
         let block = |lo, hi| {
             let high = if wide { u32_at(buf, hi)? } else { 0 };
-            Some(u64::from(high) << 32 | u64::from(u32_at(buf, lo)?))
+            let low = u32_at(buf, lo)?;
+            Some(FsBlock(u64::from(high) << 32 | u64::from(low)))
         };
         let flags = if sb.has_group_desc_csum() {
             u16_at(buf, 0x12)?
@@ -69,22 +71,22 @@ fn desc_blocks(sb: &SuperBlock) -> u32 {
 }
 
 /// Where the primary copy of the `nr`-th descriptor block lies.
-fn descriptor_block(sb: &SuperBlock, nr: u32) -> u64 {
+fn descriptor_block(sb: &SuperBlock, nr: u32) -> FsBlock {
     if !sb.incompat(incompat::META_BG) || nr < sb.s_first_meta_bg {
-        return primary(sb).saturating_add(1).saturating_add(nr.into());
+        return primary(sb).plus(1).plus(nr.into());
     }
     let group = nr.saturating_mul(desc_per_block(sb));
-    base(sb, group).saturating_add(u64::from(bg_has_super(sb, group)))
+    base(sb, group).plus(u64::from(bg_has_super(sb, group)))
 }
 
 /// Block of the primary superblock.
-fn primary(sb: &SuperBlock) -> u64 {
-    u64::from(sb.block_size == 1024)
+fn primary(sb: &SuperBlock) -> FsBlock {
+    FsBlock(u64::from(sb.block_size == 1024))
 }
 
 /// Where a group's copies begin: its first block, but 1 KiB blocks leave block 0 to the boot
 /// loader even when it counts as the first one (bigalloc).
-fn base(sb: &SuperBlock, group: u32) -> u64 {
+fn base(sb: &SuperBlock, group: u32) -> FsBlock {
     if group == 0 {
         primary(sb)
     } else {
@@ -115,18 +117,18 @@ fn is_power_of(number: u32, base: u32) -> bool {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Copies {
     /// The superblock's.
-    pub superblock: Option<u64>,
+    pub superblock: Option<FsBlock>,
     /// First block and number of blocks of the group descriptors.
-    pub descriptors: Option<(u64, u64)>,
+    pub descriptors: Option<(FsBlock, u64)>,
     /// The same of the blocks reserved for more descriptors.
-    pub reserved: Option<(u64, u64)>,
+    pub reserved: Option<(FsBlock, u64)>,
 }
 
 /// What lies at the start of a group, with and without meta_bg.
 pub fn copies(sb: &SuperBlock, group: u32) -> Copies {
     let has_super = bg_has_super(sb, group);
     let base = base(sb, group);
-    let after_super = base.saturating_add(u64::from(has_super));
+    let after_super = base.plus(u64::from(has_super));
     let superblock = has_super.then_some(base);
     let meta_bg = sb.incompat(incompat::META_BG);
     let per_block = desc_per_block(sb);
@@ -137,7 +139,7 @@ pub fn copies(sb: &SuperBlock, group: u32) -> Copies {
         } else {
             desc_blocks(sb)
         };
-        let reserved_at = after_super.saturating_add(blocks.into());
+        let reserved_at = after_super.plus(blocks.into());
         return Copies {
             superblock,
             descriptors: has_super.then_some((after_super, blocks.into())),

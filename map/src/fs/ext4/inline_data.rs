@@ -4,7 +4,7 @@
 //! The first 60 bytes are `i_block`: the parent's number, then entries. What does not fit there
 //! is the value of the attribute `system.data`, in the room behind the inode's fields.
 
-use super::super::le::{u16_at, u32_at};
+use crate::fs::le::{u16_at, u32_at};
 
 const EXT4_GOOD_OLD_INODE_SIZE: usize = 128;
 const EXT4_XATTR_MAGIC: u32 = 0xea02_0000;

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The inodes in use, from the inode bitmaps and the inode tables.
 
-use super::super::image::Image;
-use super::super::le::{u16_at, u32_at};
-use super::super::{Notices, Result};
-use super::bitmap::Bitmap;
+use super::block_list::Run;
+use super::checksum::is_inode_sound;
+use super::extents;
 use super::group_desc::GroupDesc;
+use super::numbers::{FsBlock, Ino};
 use super::superblock::{SuperBlock, incompat};
-
-/// The root directory's number.
-pub const EXT4_ROOT_INO: u32 = 2;
-/// Holds the blocks that cannot be used.
-pub const EXT4_BAD_INO: u32 = 1;
-/// Holds the blocks reserved for group descriptors.
-pub const EXT4_RESIZE_INO: u32 = 7;
+use crate::fs::bits;
+use crate::fs::error::Result;
+use crate::fs::image::Image;
+use crate::fs::le::{u16_at, u32_at};
+use crate::fs::notices::Notices;
+use crate::fs::progress::Part;
 
 const EXT4_ENCRYPT_FL: u32 = 0x800;
 const EXT4_EXTENTS_FL: u32 = 0x8_0000;
@@ -32,11 +31,13 @@ pub mod mode {
 }
 
 /// How an inode says where its blocks are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockMap {
     /// It has none.
     None,
-    /// An extent tree.
+    /// These blocks, which the inode lists itself.
+    InInode(Box<[Run]>),
+    /// An extent tree, of which the inode has the root.
     Extents,
     /// Direct and indirect blocks.
     Indirect,
@@ -45,28 +46,36 @@ pub enum BlockMap {
 /// One inode in use: `struct ext4_inode`, the fields used here.
 #[derive(Clone, Debug)]
 pub struct InodeRecord {
-    pub number: u32,
+    pub number: Ino,
     pub i_mode: u16,
     pub i_flags: u32,
     pub i_generation: u32,
     /// Block of extended attributes, 0 if none.
-    pub i_file_acl: u64,
+    pub i_file_acl: FsBlock,
     pub block_map: BlockMap,
 }
 
 impl InodeRecord {
-    fn parse(sb: &SuperBlock, number: u32, raw: &[u8]) -> Option<InodeRecord> {
+    fn parse(sb: &SuperBlock, number: Ino, raw: &[u8]) -> Option<InodeRecord> {
         let i_mode = u16_at(raw, 0x0)?;
         let i_flags = u32_at(raw, 0x20)?;
         let bit64 = sb.incompat(incompat::BIT64);
         let acl_high = if bit64 { u16_at(raw, 0x76)? } else { 0 };
+        let i_block = raw.get(0x28..0x64)?;
+        let block_map = match block_map(i_mode, i_flags, u32_at(raw, 0x4)?, i_block) {
+            BlockMap::Extents if is_inode_sound(sb, number, raw) => {
+                let runs = extents::in_inode(i_block, sb.end());
+                runs.map_or(BlockMap::Extents, |runs| BlockMap::InInode(runs.into()))
+            }
+            block_map => block_map,
+        };
         Some(InodeRecord {
             number,
             i_mode,
             i_flags,
             i_generation: u32_at(raw, 0x64)?,
-            i_file_acl: u64::from(acl_high) << 32 | u64::from(u32_at(raw, 0x68)?),
-            block_map: block_map(i_mode, i_flags, u32_at(raw, 0x4)?, raw.get(0x28..0x64)?),
+            i_file_acl: FsBlock(u64::from(acl_high) << 32 | u64::from(u32_at(raw, 0x68)?)),
+            block_map,
         })
     }
 
@@ -120,6 +129,7 @@ pub fn scan(
     sb: &SuperBlock,
     groups: &[GroupDesc],
     notices: &mut Notices,
+    mut part: Part,
     mut each: impl FnMut(InodeRecord, &[u8]),
 ) {
     for (group, desc) in (0u32..).zip(groups) {
@@ -127,6 +137,7 @@ pub fn scan(
             let scanned = scan_group(image, sb, group, desc, &mut each);
             scanned.unwrap_or_else(|error| notices.push(error.to_string()));
         }
+        part.add(1);
     }
 }
 
@@ -138,27 +149,26 @@ fn scan_group(
     each: &mut impl FnMut(InodeRecord, &[u8]),
 ) -> Result<()> {
     let at = format_args!("inode bitmap of group {group}").to_string();
-    let bitmap = Bitmap(sb.read_block(image, desc.bg_inode_bitmap, at)?);
+    let bitmap = bits::lowest_first(&sb.read_block(image, desc.bg_inode_bitmap, at)?);
+    let in_use = |bit: u32| usize::try_from(bit).is_ok_and(|bit| bitmap.contains(bit));
     let per_block = sb
         .block_size
         .checked_div(sb.s_inode_size.into())
         .unwrap_or(1);
-    let first = group
-        .saturating_mul(sb.s_inodes_per_group)
-        .saturating_add(1);
+    let first = Ino(1).plus(group.saturating_mul(sb.s_inodes_per_group));
     for nth_block in 0..sb.inode_table_blocks() {
         let from = u32::try_from(nth_block)
             .unwrap_or(u32::MAX)
             .saturating_mul(per_block);
         let bits = from..from.saturating_add(per_block).min(sb.s_inodes_per_group);
-        if !bits.clone().any(|bit| bitmap.has(bit.into())) {
+        if !bits.clone().any(in_use) {
             continue;
         }
         let at = format!("inode table of group {group}, block {nth_block}");
-        let table = sb.read_block(image, desc.bg_inode_table.saturating_add(nth_block), at)?;
+        let table = sb.read_block(image, desc.bg_inode_table.plus(nth_block), at)?;
         for (bit, raw) in bits.zip(table.chunks_exact(sb.s_inode_size.into())) {
-            if bitmap.has(bit.into()) {
-                let inode = InodeRecord::parse(sb, first.saturating_add(bit), raw);
+            if in_use(bit) {
+                let inode = InodeRecord::parse(sb, first.plus(bit), raw);
                 inode.into_iter().for_each(|inode| each(inode, raw));
             }
         }

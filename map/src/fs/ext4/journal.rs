@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `struct journal_superblock_s`: which part of the journal's inode is what. Big-endian.
 
-use super::super::Notices;
-use super::super::image::Image;
 use super::block_list::{BlockList, Run};
+use super::numbers::FileBlock;
 use super::superblock::{SuperBlock, compat};
 use crate::class::Kind;
+use crate::fs::image::Image;
+use crate::fs::notices::Notices;
 
 const JBD2_MAGIC_NUMBER: u32 = 0xc03b_3998;
 const JBD2_FEATURE_INCOMPAT_FAST_COMMIT: u32 = 0x20;
 const JBD2_DEFAULT_FAST_COMMIT_BLOCKS: u32 = 256;
 const JBD2_MIN_JOURNAL_BLOCKS: u32 = 1024;
+
+/// Past every block of a file.
+const NOWHERE: FileBlock = FileBlock(u64::MAX);
 
 /// The runs of the journal cut by what they hold: the superblock in block 0, the fast-commit
 /// area at the tail, and blocks whose contents change with every transaction.
@@ -22,12 +26,12 @@ pub fn cut(
 ) -> Vec<(Run, Kind)> {
     let fast_commit = fast_commit_start(image, sb, list).unwrap_or_else(|why| {
         notices.push(format!("journal superblock: {why}"));
-        u64::MAX
+        NOWHERE
     });
     let parts = [
-        (0, 1, Kind::Jbd2Superblock),
-        (1, fast_commit, Kind::JournalBlock),
-        (fast_commit, u64::MAX, Kind::FastCommit),
+        (FileBlock(0), FileBlock(1), Kind::Jbd2Superblock),
+        (FileBlock(1), fast_commit, Kind::JournalBlock),
+        (fast_commit, NOWHERE, Kind::FastCommit),
     ];
     let cut = |run: &Run| parts.map(|(from, to, kind)| (part(run, from, to), kind));
     list.runs
@@ -38,25 +42,27 @@ pub fn cut(
 }
 
 /// The part of a run between two blocks of the file.
-fn part(run: &Run, from: u64, to: u64) -> Option<Run> {
-    let first = run.logical.max(from);
-    let end = run.logical.saturating_add(run.blocks).min(to);
-    let blocks = end.checked_sub(first).filter(|&blocks| blocks > 0)?;
-    let skipped = first.saturating_sub(run.logical);
-    Some(Run {
-        logical: first,
-        block: run.block.saturating_add(skipped),
+fn part(run: &Run, from: FileBlock, to: FileBlock) -> Option<Run> {
+    let logical = run.logical.max(from);
+    let blocks = logical.up_to(run.logical.plus(run.blocks).min(to));
+    (blocks > 0).then(|| Run {
+        logical,
+        block: run.block.plus(run.logical.up_to(logical)),
         blocks,
     })
 }
 
 /// First block of the fast-commit area, counted in the journal; past everything if there is none.
 /// jbd2 clears its own feature bit in a clean journal, so ext4's counts too.
-fn fast_commit_start(image: &Image, sb: &SuperBlock, list: &BlockList) -> Result<u64, String> {
+fn fast_commit_start(
+    image: &Image,
+    sb: &SuperBlock,
+    list: &BlockList,
+) -> Result<FileBlock, String> {
     let first = list
         .runs
         .iter()
-        .find(|run| run.logical == 0)
+        .find(|run| run.logical == FileBlock(0))
         .ok_or("the journal has no blocks")?;
     let buf = sb
         .read_block(image, first.block, "journal superblock")
@@ -81,5 +87,5 @@ fn fast_commit_start(image: &Image, sb: &SuperBlock, list: &BlockList) -> Result
         .filter(|&at| at >= JBD2_MIN_JOURNAL_BLOCKS);
     Ok(start
         .filter(|_| has_fast_commit)
-        .map_or(u64::MAX, u64::from))
+        .map_or(NOWHERE, |at| FileBlock(at.into())))
 }

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The blocks that belong to the filesystem itself, and those that are allocated to nobody.
+//! The blocks that belong to the filesystem itself, and those that are allocated but have no owner.
 
-use super::super::Notices;
-use super::super::image::Image;
-use super::bitmap::Bitmap;
 use super::claims::Claims;
 use super::group_desc::{self, GroupDesc};
+use super::numbers::FsBlock;
 use super::superblock::{SuperBlock, incompat};
 use crate::class::Kind;
+use crate::fs::bits;
+use crate::fs::image::Image;
+use crate::fs::notices::Notices;
 
 /// Claims superblocks, descriptors, bitmaps, inode tables and the MMP block.
 pub fn claim(sb: &SuperBlock, groups: &[GroupDesc], claims: &mut Claims, notices: &mut Notices) {
     if sb.block_size == 1024 {
         // The boot loader's: ext4 neither uses it nor counts it as free.
-        claims.layout(0, 1, Kind::Unmapped);
+        claims.layout(FsBlock(0), 1, Kind::Unmapped);
     }
     for (group, desc) in (0u32..).zip(groups) {
         claim_copies(sb, group, claims);
@@ -74,19 +75,19 @@ pub fn claim_allocated(
             continue;
         }
         let first = sb.group_first_block(group);
-        let blocks = sb
-            .s_blocks_count
-            .saturating_sub(first)
-            .min(sb.s_blocks_per_group.into());
+        let blocks = first.up_to(sb.end()).min(sb.s_blocks_per_group.into());
         let at = format!("block bitmap of group {group}");
         match sb.read_block(image, desc.bg_block_bitmap, at) {
             Ok(buf) => {
-                for (cluster, clusters) in Bitmap(buf).runs(blocks.div_ceil(ratio)) {
-                    let at = cluster.saturating_mul(ratio);
-                    let len = clusters
-                        .saturating_mul(ratio)
-                        .min(blocks.saturating_sub(at));
-                    claims.layout(first.saturating_add(at), len, Kind::Unmapped);
+                for run in bits::runs(&bits::lowest_first(&buf)) {
+                    // Behind the group's last block the bits are set.
+                    let block = |cluster: usize| {
+                        let cluster = u64::try_from(cluster).unwrap_or(u64::MAX);
+                        cluster.saturating_mul(ratio).min(blocks)
+                    };
+                    let (at, end) = (block(run.start), block(run.end));
+                    let len = end.saturating_sub(at);
+                    claims.layout(first.plus(at), len, Kind::Unmapped);
                 }
             }
             Err(error) => notices.push(error.to_string()),

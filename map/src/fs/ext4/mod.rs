@@ -4,45 +4,51 @@
 //! ```text
 //! superblock, group descriptors ──→ layout metadata ─────────┐
 //! inode bitmaps and tables ──→ inodes in use                 ├─→ claims, first wins ─→ Map
-//!        └─→ debugfs `ex`, `stat` ──→ blocks of each inode ──┤
+//!        ├─→ extents in the inode ──→ its blocks ────────────┤
+//!        └─→ debugfs `ex`, `stat` ──→ blocks of the others ──┤
 //!                   └─→ directory blocks ──→ names           │
-//! block bitmaps ──→ allocated, but to nobody ────────────────┘
+//! block bitmaps ──→ allocated, without owner ────────────────┘
 //! ```
-//! All steps are linear in the size of the metadata. Which file has which block is debugfs's
-//! word; the rest is plain fields, for which debugfs has no linear or no unambiguous command.
-#![deny(
-    clippy::arithmetic_side_effects,
-    clippy::as_conversions,
-    clippy::indexing_slicing
-)]
+//! All steps are linear in the size of the metadata. Where an inode needs more than itself to
+//! list its blocks, or is damaged, debugfs lists them; the rest is plain fields, for which debugfs
+//! has no linear or no unambiguous command.
 
 use std::collections::HashMap;
 use std::path::Path;
 
-use super::image::Image;
-use super::{Notices, Result};
 use crate::class::Kind;
-use crate::{Inode, Map};
+use crate::fs::error::Result;
+use crate::fs::image::Image;
+use crate::fs::names::link;
+use crate::fs::notices::Notices;
+use crate::fs::progress::{Part, Watcher};
+use crate::fs::volume::Volume;
+use crate::map::{Inode, Map};
 
 mod ask;
-mod bitmap;
 mod block_list;
+mod checksum;
 mod claims;
+mod crc;
 mod debugfs;
 pub mod dirent;
+mod extents;
 mod group_desc;
 mod inline_data;
 mod inode;
 mod journal;
 mod layout;
 mod names;
+mod numbers;
+mod session;
 mod superblock;
 
 use block_list::BlockList;
 use claims::Claims;
-use debugfs::{Ask, Question};
-use inode::{BlockMap, EXT4_BAD_INO, EXT4_RESIZE_INO, InodeRecord, mode};
-use names::Directory;
+use inode::{BlockMap, InodeRecord, mode};
+use names::{Directory, Tree};
+use numbers::{EXT4_BAD_INO, EXT4_RESIZE_INO, EXT4_ROOT_INO, FsBlock, Ino};
+use session::{Ask, Question};
 use superblock::{SuperBlock, compat, ro_compat};
 
 /// Builds the map of a filesystem: a raw image, a block device, or `e2image -r`'s sparse
@@ -52,21 +58,19 @@ use superblock::{SuperBlock, compat, ro_compat};
 ///
 /// Needs debugfs of e2fsprogs. Fails if the superblock or the group descriptors cannot be read.
 pub fn build(image: &Path, start_sector: u64) -> Result<Map> {
-    build_image(&Image::open(image)?, start_sector)
+    build_with(&Image::open(image)?, start_sector, &|_| {})
 }
 
-/// [`build`], of an opened image. debugfs opens it once more, by its path.
-pub(super) fn build_image(image: &Image, start_sector: u64) -> Result<Map> {
+/// [`build`], of an opened image.
+pub(super) fn build_with(image: &Image, start_sector: u64, watcher: &Watcher) -> Result<Map> {
     let sb = &SuperBlock::read(image)?;
     let groups = group_desc::read_all(image, sb)?;
-    let sectors = sb.s_blocks_count.saturating_mul(sb.sectors_per_block());
-    if start_sector.checked_add(sectors).is_none() {
-        return Err(image.unsupported("start sector", format!("{start_sector} is too large")));
-    }
+    let volume = Volume::new(image, start_sector, sb.s_blocks_count, sb.block_size)?;
     let mut builder = Builder {
         image,
         sb,
-        claims: Claims::new(sb, start_sector),
+        watcher,
+        claims: Claims::new(sb, volume),
         notices: Notices::default(),
         inodes: HashMap::new(),
         directories: HashMap::new(),
@@ -85,25 +89,28 @@ pub(super) fn build_image(image: &Image, start_sector: u64) -> Result<Map> {
     claims.settle();
     layout::claim_reserved(sb, &mut claims);
     layout::claim_allocated(image, sb, &groups, &mut claims, &mut notices);
-    names::link(image, sb, &directories, &mut inodes, &mut notices);
-    let map = Map::new(start_sector, sectors, claims.into_extents(), inodes);
+    let part = Part::new(watcher, "directories", directories.len());
+    let tree = Tree::new(image, sb, &directories, &mut notices);
+    link(tree, EXT4_ROOT_INO, &mut inodes, part);
+    let map = volume.map(claims.into_extents(), inodes);
     Ok(map.with_notices(notices.into_lines()))
 }
 
 struct Builder<'a> {
     image: &'a Image,
     sb: &'a SuperBlock,
+    watcher: &'a Watcher<'a>,
     claims: Claims<'a>,
     notices: Notices,
     inodes: HashMap<u64, Inode>,
-    directories: HashMap<u32, Directory>,
+    directories: HashMap<Ino, Directory>,
 }
 
 impl Builder<'_> {
     /// Says what the map cannot show of a sound filesystem.
     fn note_features(&mut self) {
         let sb = self.sb;
-        if sb.compat(compat::HAS_JOURNAL) && sb.s_journal_inum == 0 {
+        if sb.compat(compat::HAS_JOURNAL) && sb.s_journal_inum == Ino(0) {
             let line = format!("the journal is on another device ({:#x})", sb.s_journal_dev);
             self.notices.push(line);
         }
@@ -111,7 +118,7 @@ impl Builder<'_> {
             self.notices
                 .push("files share blocks (shared_blocks), each is given to the first");
         }
-        if self.image.bytes() < sb.byte_of(sb.s_blocks_count) {
+        if self.image.bytes() < sb.byte_of(sb.end()) {
             let (bytes, blocks) = (self.image.bytes(), sb.s_blocks_count);
             self.notices.push(format!(
                 "the image ends at byte {bytes}, before its {blocks} blocks"
@@ -124,13 +131,15 @@ impl Builder<'_> {
         let Builder {
             image,
             sb,
+            watcher,
             notices,
             inodes,
             directories,
             ..
         } = self;
         let mut records = Vec::new();
-        inode::scan(image, sb, groups, notices, |record, raw| {
+        let part = Part::new(*watcher, "inode tables", groups.len());
+        inode::scan(image, sb, groups, notices, part, |record, raw| {
             let inode = Inode {
                 generation: Some(record.i_generation),
                 ..Inode::default()
@@ -153,43 +162,59 @@ impl Builder<'_> {
                     },
                 );
             }
-            if record.block_map != BlockMap::None || record.i_file_acl != 0 {
+            if record.block_map != BlockMap::None || record.i_file_acl != FsBlock(0) {
                 records.push(record);
             }
         });
+        // debugfs is asked about one inode at least: it checks the filesystem as a whole.
+        let known = |record: &&mut InodeRecord| matches!(record.block_map, BlockMap::InInode(_));
+        if let Some(first) = records.iter_mut().find(known) {
+            first.block_map = BlockMap::Extents;
+        }
         records
     }
 
     /// Claims the blocks of all inodes, in the order of their numbers.
     fn claim_files(&mut self, records: &[InodeRecord]) -> Result<()> {
-        let mapped: Vec<_> = records
-            .iter()
-            .filter(|r| r.block_map != BlockMap::None)
+        let asked: Vec<(usize, Question)> = (0..)
+            .zip(records)
+            .filter_map(|(nth, record)| Some((nth, question(record)?)))
             .collect();
-        let questions: Vec<_> = mapped.iter().map(|record| question(record)).collect();
+        let questions: Vec<Question> = asked.iter().map(|(_, question)| *question).collect();
+        let mut claimed = 0usize;
         let mut notices = Notices::default();
         let blocks = self.sb.s_blocks_count;
+        let part = Part::new(self.watcher, "block lists of files", questions.len());
         ask::ask(
             self.image,
             blocks,
             &questions,
             &mut notices,
+            part,
             |nth, answer| {
-                let Some(record) = mapped.get(nth) else {
+                let Some((at, question)) = asked.get(nth) else {
                     return;
                 };
-                let list = match record.block_map {
-                    BlockMap::Extents => BlockList::from_extents(answer),
-                    _ => BlockList::from_stat(answer),
+                self.claim_known(records.get(claimed..*at).unwrap_or_default());
+                claimed = at.saturating_add(1);
+                let list = match question.command {
+                    Ask::Extents => BlockList::from_extents(answer),
+                    Ask::Stat => BlockList::from_stat(answer),
                 };
-                self.claim_file(record, list);
+                if let Some(record) = records.get(*at) {
+                    self.claim_file(record, list);
+                }
             },
         )?;
+        self.claim_known(records.get(claimed..).unwrap_or_default());
         notices
             .into_lines()
             .into_iter()
             .for_each(|line| self.notices.push(line));
-        for record in records.iter().filter(|record| record.i_file_acl != 0) {
+        for record in records
+            .iter()
+            .filter(|record| record.i_file_acl != FsBlock(0))
+        {
             if !self
                 .claims
                 .inode(record.i_file_acl, 1, Kind::Xattr, record.number)
@@ -201,6 +226,20 @@ impl Builder<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Claims the blocks of those inodes that list them themselves.
+    fn claim_known(&mut self, records: &[InodeRecord]) {
+        for record in records {
+            if let BlockMap::InInode(runs) = &record.block_map {
+                let runs = runs.to_vec();
+                let list = BlockList {
+                    runs,
+                    ..BlockList::default()
+                };
+                self.claim_file(record, list);
+            }
+        }
     }
 
     fn claim_file(&mut self, record: &InodeRecord, list: BlockList) {
@@ -245,13 +284,12 @@ impl Builder<'_> {
         }
         if let Some(directory) = self.directories.get_mut(&number) {
             let sb = self.sb;
-            let fits =
-                |run: &block_list::Run| run.block.saturating_add(run.blocks) <= sb.s_blocks_count;
+            let fits = |run: &block_list::Run| run.block.plus(run.blocks) <= sb.end();
             directory.runs = list.runs.into_iter().filter(fits).collect();
         }
     }
 
-    fn is_journal(&self, number: u32) -> bool {
+    fn is_journal(&self, number: Ino) -> bool {
         self.sb.compat(compat::HAS_JOURNAL) && number == self.sb.s_journal_inum
     }
 
@@ -272,12 +310,15 @@ impl Builder<'_> {
 }
 
 /// `ex` for extents. For indirect blocks `stat`: it alone gives the places of single blocks in a
-/// sparse file (`blocks` leaves them out).
-fn question(record: &InodeRecord) -> Question {
-    let extents = record.block_map == BlockMap::Extents;
-    let command = if extents { Ask::Extents } else { Ask::Stat };
-    Question {
+/// sparse file (`blocks` leaves them out). None where nothing needs to be asked.
+fn question(record: &InodeRecord) -> Option<Question> {
+    let command = match record.block_map {
+        BlockMap::None | BlockMap::InInode(_) => return None,
+        BlockMap::Extents => Ask::Extents,
+        BlockMap::Indirect => Ask::Stat,
+    };
+    Some(Question {
         command,
         inode: record.number,
-    }
+    })
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The directory tree: every inode's names, from the directories' own blocks.
+//! The entries of the directories, from their own blocks.
 //!
 //! debugfs's `ls` prints names as they are, newlines and all, so it cannot be read exactly.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 
-use super::super::Notices;
-use super::super::image::Image;
 use super::block_list::Run;
 use super::dirent;
-use super::inode::EXT4_ROOT_INO;
+use super::numbers::{FsBlock, Ino};
 use super::superblock::SuperBlock;
-use crate::{Inode, Name};
+use crate::fs::image::Image;
+use crate::fs::names::{Directories, FileName, encrypted};
+use crate::fs::notices::Notices;
 
 /// Where a directory keeps its entries.
 #[derive(Debug, Default)]
@@ -20,70 +20,75 @@ pub struct Directory {
     pub runs: Vec<Run>,
     /// The areas inside its inode (inline_data).
     pub inline: Vec<Vec<u8>>,
-    /// Its names are ciphertext. They are given as `<encrypted:HEX>`, as they may hold `/`.
+    /// Its names are ciphertext. They are given as `<encrypted:HEX>`.
     pub encrypted: bool,
 }
 
-/// Gives every inode that the root leads to its names. A directory gets one name only.
-pub fn link(
-    image: &Image,
-    sb: &SuperBlock,
-    directories: &HashMap<u32, Directory>,
-    inodes: &mut HashMap<u64, Inode>,
-    notices: &mut Notices,
-) {
-    let root = u64::from(EXT4_ROOT_INO);
-    let mut tree = Tree {
-        image,
-        sb,
-        notices,
-        read: HashSet::new(),
-    };
-    let mut found = HashSet::from([EXT4_ROOT_INO]);
-    let mut queue = VecDeque::from([EXT4_ROOT_INO]);
-    match inodes.get_mut(&root) {
-        Some(inode) => inode.names.push(Name {
-            parent: root,
-            name: [].into(),
-        }),
-        None => tree
-            .notices
-            .push("there is no root directory, no file has a name"),
+/// Reads the directories of an image.
+pub struct Tree<'a> {
+    image: &'a Image,
+    sb: &'a SuperBlock,
+    directories: &'a HashMap<Ino, Directory>,
+    notices: &'a mut Notices,
+    /// Directory blocks read so far: a damaged image may give one to many directories.
+    read: HashSet<FsBlock>,
+}
+
+impl<'a> Tree<'a> {
+    /// None of them is read yet.
+    pub fn new(
+        image: &'a Image,
+        sb: &'a SuperBlock,
+        directories: &'a HashMap<Ino, Directory>,
+        notices: &'a mut Notices,
+    ) -> Tree<'a> {
+        Tree {
+            image,
+            sb,
+            directories,
+            notices,
+            read: HashSet::new(),
+        }
     }
-    while let Some(parent) = queue.pop_front() {
-        let Some(directory) = directories.get(&parent) else {
-            continue;
-        };
-        for (inode, name) in tree.entries(parent, directory) {
-            let is_directory = directories.contains_key(&inode);
-            if is_directory && !found.insert(inode) {
-                tree.notices
-                    .push(format!("inode {inode}: a directory with two names"));
-            } else if let Some(child) = inodes.get_mut(&inode.into()) {
-                child.names.push(Name {
-                    parent: parent.into(),
-                    name,
-                });
-                queue.extend(is_directory.then_some(inode));
+
+    fn parse(
+        &mut self,
+        area: &[u8],
+        at: std::fmt::Arguments,
+        inode: Ino,
+        directory: &Directory,
+        entries: &mut Vec<(Ino, FileName)>,
+    ) {
+        let parsed = dirent::parse(area, |entry| {
+            let name = if directory.encrypted {
+                encrypted(entry.name)
             } else {
-                tree.notices
-                    .push(format!("inode {inode}: has a name, but is not in use"));
-            }
+                entry.name.into()
+            };
+            entries.push((Ino(entry.inode), name));
+        });
+        if let Err(offset) = parsed {
+            self.notices.push(format!(
+                "inode {inode}: directory {at}: bad entry at byte {offset}"
+            ));
         }
     }
 }
 
-struct Tree<'a> {
-    image: &'a Image,
-    sb: &'a SuperBlock,
-    notices: &'a mut Notices,
-    /// Directory blocks read so far: a damaged image may give one to many directories.
-    read: HashSet<u64>,
-}
+impl Directories for Tree<'_> {
+    type Ino = Ino;
 
-impl Tree<'_> {
-    fn entries(&mut self, inode: u32, directory: &Directory) -> Vec<(u32, Box<[u8]>)> {
+    const MISSING: &'static str = "is not in use";
+
+    fn contains(&self, inode: Ino) -> bool {
+        self.directories.contains_key(&inode)
+    }
+
+    fn entries(&mut self, inode: Ino) -> Vec<(Ino, FileName)> {
         let mut entries = Vec::new();
+        let Some(directory) = self.directories.get(&inode) else {
+            return entries;
+        };
         for (nth, area) in directory.inline.iter().enumerate() {
             self.parse(
                 area,
@@ -94,12 +99,7 @@ impl Tree<'_> {
             );
         }
         let blocks = directory.runs.iter().flat_map(|run| {
-            let at = |nth| {
-                (
-                    run.logical.saturating_add(nth),
-                    run.block.saturating_add(nth),
-                )
-            };
+            let at = |nth| (run.logical.plus(nth), run.block.plus(nth));
             (0..run.blocks).map(at)
         });
         for (logical, block) in blocks {
@@ -112,42 +112,14 @@ impl Tree<'_> {
                     let at = format_args!("block {logical}");
                     self.parse(&area, at, inode, directory, &mut entries);
                 }
-                // The rest lies further out still.
+                // The blocks that follow are past the end of the image too.
                 Err(error) => return (self.notices.push(error.to_string()), entries).1,
             }
         }
         entries
     }
 
-    fn parse(
-        &mut self,
-        area: &[u8],
-        at: std::fmt::Arguments,
-        inode: u32,
-        directory: &Directory,
-        entries: &mut Vec<(u32, Box<[u8]>)>,
-    ) {
-        let parsed = dirent::parse(area, |entry| {
-            let name = if directory.encrypted {
-                veiled(entry.name)
-            } else {
-                entry.name.into()
-            };
-            entries.push((entry.inode, name));
-        });
-        if let Err(offset) = parsed {
-            self.notices.push(format!(
-                "inode {inode}: directory {at}: bad entry at byte {offset}"
-            ));
-        }
+    fn note(&mut self, line: String) {
+        self.notices.push(line);
     }
-}
-
-/// Ciphertext as something that can stand in a path.
-fn veiled(ciphertext: &[u8]) -> Box<[u8]> {
-    let hex: String = ciphertext
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    format!("<encrypted:{hex}>").into_bytes().into()
 }

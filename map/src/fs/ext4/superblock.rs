@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `struct ext4_super_block`: what the layout follows from.
 
-use super::super::Result;
-use super::super::image::Image;
-use super::super::le::{u16_at, u32_at, u64_at};
+use super::crc;
+use super::numbers::{FileBlock, FsBlock, Ino};
+use crate::fs::error::Result;
+use crate::fs::image::Image;
+use crate::fs::le::{u16_at, u32_at, u64_at};
 
 /// Bits of `s_feature_compat`.
 pub mod compat {
@@ -18,6 +20,7 @@ pub mod incompat {
     pub const JOURNAL_DEV: u32 = 0x8;
     pub const META_BG: u32 = 0x10;
     pub const BIT64: u32 = 0x80;
+    pub const CSUM_SEED: u32 = 0x2000;
     pub const MMP: u32 = 0x100;
     /// filetype, recover, journal_dev, meta_bg, extents, 64bit, mmp, flex_bg, ea_inode, dirdata,
     /// csum_seed, largedir, inline_data, encrypt, casefold. Not compression (0x1).
@@ -68,17 +71,19 @@ pub struct SuperBlock {
     pub s_feature_compat: u32,
     pub s_feature_incompat: u32,
     pub s_feature_ro_compat: u32,
-    pub s_journal_inum: u32,
+    pub s_journal_inum: Ino,
     pub s_journal_dev: u32,
     /// Bytes in a group descriptor, 32 without 64bit.
     pub desc_size: u16,
     pub s_reserved_gdt_blocks: u16,
     pub s_first_meta_bg: u32,
-    pub s_mmp_block: u64,
+    pub s_mmp_block: FsBlock,
     pub s_backup_bgs: [u32; 2],
     /// User, group and project quota inodes; 0 where there is none.
-    pub quota_inums: [u32; 3],
-    pub s_orphan_file_inum: u32,
+    pub quota_inums: [Ino; 3],
+    pub s_orphan_file_inum: Ino,
+    /// What metadata's checksums start from.
+    pub checksum_seed: u32,
     /// Block groups.
     pub groups: u32,
 }
@@ -150,15 +155,20 @@ impl SuperBlock {
             s_feature_compat: u32(0x5c)?,
             s_feature_incompat,
             s_feature_ro_compat,
-            s_journal_inum: u32(0xe0)?,
+            s_journal_inum: Ino(u32(0xe0)?),
             s_journal_dev: u32(0xe4)?,
             desc_size: if bit64 { u16(0xfe)? } else { 32 },
             s_reserved_gdt_blocks: u16(0xce)?,
             s_first_meta_bg: u32(0x104)?,
-            s_mmp_block: u64_at(buf, 0x168)?,
+            s_mmp_block: FsBlock(u64_at(buf, 0x168)?),
             s_backup_bgs: [u32(0x24c)?, u32(0x250)?],
-            quota_inums: [u32(0x240)?, u32(0x244)?, u32(0x26c)?],
-            s_orphan_file_inum: u32(0x280)?,
+            quota_inums: [Ino(u32(0x240)?), Ino(u32(0x244)?), Ino(u32(0x26c)?)],
+            s_orphan_file_inum: Ino(u32(0x280)?),
+            checksum_seed: if s_feature_incompat & incompat::CSUM_SEED != 0 {
+                u32(0x270)?
+            } else {
+                crc::crc32c(u32::MAX, buf.get(0x68..0x78)?)
+            },
             groups: u32::try_from(groups).ok()?,
         })
     }
@@ -220,14 +230,19 @@ impl SuperBlock {
         self.ro_compat(ro_compat::GDT_CSUM) || self.ro_compat(ro_compat::METADATA_CSUM)
     }
 
-    /// Bytes from the start of the filesystem to a block. The block must be inside.
-    pub fn byte_of(&self, block: u64) -> u64 {
-        block.saturating_mul(self.block_size.into())
+    /// One past the last block.
+    pub fn end(&self) -> FsBlock {
+        FsBlock(self.s_blocks_count)
     }
 
-    /// Sectors in a block.
-    pub fn sectors_per_block(&self) -> u64 {
-        u64::from(self.block_size >> 9)
+    /// Bytes from the start of the filesystem to a block. The block must be inside.
+    pub fn byte_of(&self, block: FsBlock) -> u64 {
+        block.0.saturating_mul(self.block_size.into())
+    }
+
+    /// Bytes from the start of a file to one of its blocks; None if no file is so long.
+    pub fn offset_of(&self, block: FileBlock) -> Option<u64> {
+        block.0.checked_mul(self.block_size.into())
     }
 
     /// Block size as a length in memory.
@@ -236,10 +251,9 @@ impl SuperBlock {
     }
 
     /// First block of a group.
-    pub fn group_first_block(&self, group: u32) -> u64 {
-        u64::from(group)
-            .saturating_mul(self.s_blocks_per_group.into())
-            .saturating_add(self.s_first_data_block.into())
+    pub fn group_first_block(&self, group: u32) -> FsBlock {
+        let before = u64::from(group).saturating_mul(self.s_blocks_per_group.into());
+        FsBlock(self.s_first_data_block.into()).plus(before)
     }
 
     /// Blocks of the inode table of one group.
@@ -253,7 +267,7 @@ impl SuperBlock {
     pub fn read_block(
         &self,
         image: &Image,
-        block: u64,
+        block: FsBlock,
         at: impl std::fmt::Display,
     ) -> Result<Vec<u8>> {
         image.read(self.byte_of(block), self.block_bytes(), at)

@@ -3,9 +3,10 @@
 
 use std::fmt::Display;
 
-use super::super::Result;
-use super::super::image::Image;
-use super::super::le;
+use super::numbers::BlkAddr;
+use crate::fs::error::Result;
+use crate::fs::image::Image;
+use crate::fs::le;
 
 /// Bytes in a block, `F2FS_BLKSIZE` of kernels with pages of 4 KB.
 pub const BLOCK_SIZE: usize = 4096;
@@ -15,28 +16,19 @@ pub const BLOCK_BITS: u32 = 12;
 pub const BLOCKS_PER_SEG: u32 = 512;
 /// log2 of them.
 pub const SEG_BITS: u32 = 9;
-/// Sectors of 512 bytes in a block.
-pub const SECTORS_PER_BLOCK: u64 = 8;
-
-/// No block.
-pub const NULL_ADDR: u32 = 0;
-/// Reserved, but not written yet.
-pub const NEW_ADDR: u32 = u32::MAX;
-/// The first address of a compressed cluster.
-pub const COMPRESS_ADDR: u32 = u32::MAX - 1;
 
 /// Reads `blocks` blocks from `blkaddr` on; `at` names the structure in errors.
-pub fn read(image: &Image, blkaddr: u32, blocks: u32, at: impl Display) -> Result<Vec<u8>> {
+pub fn read(image: &Image, blkaddr: BlkAddr, blocks: u32, at: impl Display) -> Result<Vec<u8>> {
     let bytes = index(blocks).saturating_mul(BLOCK_SIZE);
     image.read(byte_of(blkaddr), bytes, at)
 }
 
 /// [`read`], into a buffer whose length says how much.
-pub fn read_into(image: &Image, buf: &mut [u8], blkaddr: u32, at: impl Display) -> Result<()> {
+pub fn read_into(image: &Image, buf: &mut [u8], blkaddr: BlkAddr, at: impl Display) -> Result<()> {
     image.read_into(buf, byte_of(blkaddr), at)
 }
 
-fn byte_of(blkaddr: u32) -> u64 {
+fn byte_of(blkaddr: BlkAddr) -> u64 {
     u64::from(blkaddr) << BLOCK_BITS
 }
 
@@ -70,6 +62,11 @@ pub fn u32_of(block: &[u8], offset: usize) -> u32 {
 /// The `u64` at `offset`, 0 behind the end of the block.
 pub fn u64_of(block: &[u8], offset: usize) -> u64 {
     le::u64_at(block, offset).unwrap_or(0)
+}
+
+/// All the addresses of an array on the disk.
+pub fn addrs(bytes: &[u8]) -> impl Iterator<Item = BlkAddr> + '_ {
+    u32s(bytes).map(BlkAddr)
 }
 
 /// All the `u32` of an array on the disk.

@@ -6,11 +6,15 @@
 //!        start        + 1                              + start_sum  + total - 1
 //! ```
 
-use super::super::image::Image;
-use super::super::{Notices, Result};
 use super::block::{self, BLOCK_SIZE, BLOCKS_PER_SEG, part, u16_of, u32_of, u64_of};
 use super::crc;
+use super::numbers::BlkAddr;
 use super::superblock::SuperBlock;
+use crate::fs::bits;
+use crate::fs::error::Result;
+use crate::fs::image::Image;
+use crate::fs::notices::Notices;
+use fixedbitset::FixedBitSet;
 
 /// Bits of `ckpt_flags`.
 pub mod flag {
@@ -34,24 +38,24 @@ const LOGS: u32 = 6;
 #[derive(Debug)]
 pub struct Checkpoint {
     /// First block of its pack.
-    pub start: u32,
+    pub start: BlkAddr,
     pub checkpoint_ver: u64,
     pub ckpt_flags: u32,
     pub cp_pack_total_block_count: u32,
     pub cp_pack_start_sum: u32,
     /// The segment of the log of warm nodes, and the next free block in it.
     pub warm_node: (u32, u16),
-    /// Which of its two copies of a SIT block counts, for `test_bit`.
-    pub sit_bitmap: Vec<u8>,
+    /// The SIT blocks of which the second copy counts.
+    pub sit_bitmap: FixedBitSet,
     /// The same for NAT blocks.
-    pub nat_bitmap: Vec<u8>,
+    pub nat_bitmap: FixedBitSet,
     crc: u32,
 }
 
 impl Checkpoint {
     /// Reads both packs, and takes the newer of those that are whole.
     pub fn read(image: &Image, sb: &SuperBlock, notices: &mut Notices) -> Result<Checkpoint> {
-        let second = sb.cp_blkaddr.saturating_add(BLOCKS_PER_SEG);
+        let second = sb.cp_blkaddr.plus(BLOCKS_PER_SEG);
         let start = match (version(image, sb.cp_blkaddr), version(image, second)) {
             (Ok(one), Ok(two)) if two.wrapping_sub(one).cast_signed() > 0 => second,
             (Ok(_), Ok(_)) => sb.cp_blkaddr,
@@ -73,7 +77,11 @@ impl Checkpoint {
         Checkpoint::parse(&buf, start, sb).map_err(|what| image.corrupt("checkpoint", what))
     }
 
-    fn parse(buf: &[u8], start: u32, sb: &SuperBlock) -> std::result::Result<Checkpoint, String> {
+    fn parse(
+        buf: &[u8],
+        start: BlkAddr,
+        sb: &SuperBlock,
+    ) -> std::result::Result<Checkpoint, String> {
         let ckpt_flags = u32_of(buf, 132);
         let (sit_bytes, nat_bytes) = (u32_of(buf, 156), u32_of(buf, 160));
         if (sit_bytes, nat_bytes) != (sb.sit_blocks() / 8, sb.nat_blocks() / 8) {
@@ -88,8 +96,8 @@ impl Checkpoint {
         } else {
             (BITMAPS, behind(sit_bytes))
         };
-        let sit_bitmap = part(buf, sit_at, sit_bytes).to_vec();
-        let nat_bitmap = part(buf, nat_at, nat_bytes).to_vec();
+        let sit_bitmap = part(buf, sit_at, sit_bytes);
+        let nat_bitmap = part(buf, nat_at, nat_bytes);
         if (sit_bitmap.len(), nat_bitmap.len()) != (sit_bytes, nat_bytes) {
             return Err("the bitmaps are longer than the checkpoint".into());
         }
@@ -105,8 +113,8 @@ impl Checkpoint {
             cp_pack_total_block_count: u32_of(buf, 136),
             cp_pack_start_sum,
             warm_node: (u32_of(buf, 40), u16_of(buf, 70)),
-            sit_bitmap,
-            nat_bitmap,
+            sit_bitmap: bits::highest_first(sit_bitmap),
+            nat_bitmap: bits::highest_first(nat_bitmap),
             crc: u32_of(buf, block::index(u32_of(buf, 164))),
         })
     }
@@ -130,8 +138,8 @@ impl Checkpoint {
 }
 
 /// The version of a pack whose first and last block are valid, and the same version.
-fn version(image: &Image, start: u32) -> std::result::Result<u64, String> {
-    let valid = |blkaddr: u32| {
+fn version(image: &Image, start: BlkAddr) -> std::result::Result<u64, String> {
+    let valid = |blkaddr: BlkAddr| {
         let buf = block::read(image, blkaddr, 1, "checkpoint").map_err(|e| e.to_string())?;
         if is_crc_valid(&buf) {
             Ok(buf)
@@ -144,7 +152,7 @@ fn version(image: &Image, start: u32) -> std::result::Result<u64, String> {
     if !(3..=BLOCKS_PER_SEG).contains(&blocks) {
         return Err(format!("block {start}: a pack of {blocks} blocks"));
     }
-    let last = valid(start.saturating_add(blocks.saturating_sub(1)))?;
+    let last = valid(start.plus(blocks.saturating_sub(1)))?;
     let [first, last] = [first, last].map(|buf| u64_of(&buf, 0));
     if first != last {
         return Err(format!(
@@ -168,7 +176,7 @@ fn is_crc_valid(block: &[u8]) -> bool {
 
 #[cfg(test)]
 impl Checkpoint {
-    pub fn for_tests(start: u32, ckpt_flags: u32, cp_pack_start_sum: u32) -> Checkpoint {
+    pub fn for_tests(start: BlkAddr, ckpt_flags: u32, cp_pack_start_sum: u32) -> Checkpoint {
         Checkpoint {
             start,
             checkpoint_ver: 0x1234_5678,
@@ -176,8 +184,8 @@ impl Checkpoint {
             cp_pack_total_block_count: 10,
             cp_pack_start_sum,
             warm_node: (0, 0),
-            sit_bitmap: vec![],
-            nat_bitmap: vec![],
+            sit_bitmap: FixedBitSet::new(),
+            nat_bitmap: FixedBitSet::new(),
             crc: 0xaabb_ccdd,
         }
     }
@@ -188,7 +196,7 @@ mod tests {
     use super::*;
 
     fn checkpoint(ckpt_flags: u32) -> Checkpoint {
-        Checkpoint::for_tests(512, ckpt_flags, 1)
+        Checkpoint::for_tests(BlkAddr(512), ckpt_flags, 1)
     }
 
     #[test]
@@ -239,10 +247,11 @@ mod tests {
             (1, flag::LARGE_NAT_BITMAP, 196 + 128, 196),
         ] {
             buf[132..136].copy_from_slice(&flags.to_le_bytes());
-            let cp =
-                Checkpoint::parse(&buf, 512, &SuperBlock::for_tests(payload)).expect("checkpoint");
-            assert_eq!(cp.sit_bitmap, buf[sit..sit + 64], "{payload} {flags:#x}");
-            assert_eq!(cp.nat_bitmap, buf[nat..nat + 128], "{payload} {flags:#x}");
+            let set = |at: usize, len| bits::highest_first(&buf[at..at + len]);
+            let cp = Checkpoint::parse(&buf, BlkAddr(512), &SuperBlock::for_tests(payload))
+                .expect("checkpoint");
+            assert_eq!(cp.sit_bitmap, set(sit, 64), "{payload} {flags:#x}");
+            assert_eq!(cp.nat_bitmap, set(nat, 128), "{payload} {flags:#x}");
         }
     }
 }

@@ -1,56 +1,58 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who claims which blocks. A block of the main area has one owner, or none.
 
-use super::super::Notices;
-use super::bits::Bits;
-use super::block::SECTORS_PER_BLOCK;
+use super::numbers::{BlkAddr, Ino};
 use super::superblock::SuperBlock;
-use crate::Extent;
 use crate::class::Kind;
+use crate::fs::bits;
+use crate::fs::notices::Notices;
+use crate::fs::volume::Volume;
+use crate::map::Extent;
+use fixedbitset::FixedBitSet;
+use std::ops::Range;
 
 /// The claims so far.
 pub struct Claims<'a> {
     sb: &'a SuperBlock,
-    start_sector: u64,
+    volume: Volume,
     extents: Vec<Extent>,
-    owned: Bits,
-    twice: Bits,
-    /// Owned by what was written after the checkpoint: that outdoes other claims.
-    recovered: Bits,
+    owned: FixedBitSet,
+    twice: FixedBitSet,
+    /// Owned by what was written after the checkpoint: that comes before other claims.
+    recovered: FixedBitSet,
 }
 
 /// Blocks that follow one another, and their owner.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim {
-    pub blkaddr: u32,
+    pub blkaddr: BlkAddr,
     pub blocks: u32,
     pub kind: Kind,
-    pub ino: u32,
+    pub ino: Ino,
     /// Which block of the file the first one is.
     pub bidx: Option<u64>,
     pub is_recovered: bool,
 }
 
 impl<'a> Claims<'a> {
-    /// The areas before the main area. The filesystem starts at `start_sector` of the disk, and
-    /// its last sector must have a number that fits 64 bits.
-    pub fn new(sb: &'a SuperBlock, start_sector: u64) -> Claims<'a> {
+    /// The areas before the main area.
+    pub fn new(sb: &'a SuperBlock, volume: Volume) -> Claims<'a> {
         let mut claims = Claims {
             sb,
-            start_sector,
+            volume,
             extents: Vec::new(),
-            owned: Bits::new(sb.main_blocks()),
-            twice: Bits::new(sb.main_blocks()),
-            recovered: Bits::new(sb.main_blocks()),
+            owned: sb.no_main_blocks(),
+            twice: sb.no_main_blocks(),
+            recovered: sb.no_main_blocks(),
         };
         for (from, to, kind) in [
-            (0, 2, Kind::Superblock),
+            (BlkAddr(0), BlkAddr(2), Kind::Superblock),
             (sb.cp_blkaddr, sb.sit_blkaddr, Kind::Checkpoint),
             (sb.sit_blkaddr, sb.nat_blkaddr, Kind::Sit),
             (sb.nat_blkaddr, sb.ssa_blkaddr, Kind::Nat),
             (sb.ssa_blkaddr, sb.main_blkaddr, Kind::Ssa),
         ] {
-            let extent = claims.extent(from, to.saturating_sub(from), kind);
+            let extent = volume.extent(from, from.up_to(to), kind);
             claims.extents.push(extent);
         }
         claims
@@ -61,7 +63,7 @@ impl<'a> Claims<'a> {
         let mut free: Option<Claim> = None;
         for nth in 0..claim.blocks {
             let one = Claim {
-                blkaddr: claim.blkaddr.saturating_add(nth),
+                blkaddr: claim.blkaddr.plus(nth),
                 blocks: 1,
                 bidx: claim.bidx.map(|bidx| bidx.saturating_add(nth.into())),
                 ..claim
@@ -81,13 +83,13 @@ impl<'a> Claims<'a> {
         let Some(n) = self.sb.in_main(claim.blkaddr) else {
             return false;
         };
-        let is_first = self.owned.set(n);
+        let is_first = bits::insert(&mut self.owned, n);
         if claim.is_recovered {
-            self.recovered.set(n);
-        } else if !is_first && self.recovered.get(n) {
+            bits::insert(&mut self.recovered, n);
+        } else if !is_first && self.recovered.contains(n) {
             return false;
         }
-        if !is_first && self.twice.set(n) {
+        if !is_first && bits::insert(&mut self.twice, n) {
             let (blkaddr, ino) = (claim.blkaddr, claim.ino);
             notices.push(format!(
                 "block {blkaddr}: has two owners, one is inode {ino}"
@@ -100,38 +102,32 @@ impl<'a> Claims<'a> {
         self.extents.extend(claim.map(|claim| Extent {
             inode: claim.ino.into(),
             file_offset: claim.bidx.map(|bidx| bidx.saturating_mul(4096)),
-            ..self.extent(claim.blkaddr, claim.blocks, claim.kind)
+            ..self.volume.extent(claim.blkaddr, claim.blocks, claim.kind)
         }));
     }
 
-    fn extent(&self, blkaddr: u32, blocks: u32, kind: Kind) -> Extent {
-        let sector = u64::from(blkaddr).saturating_mul(SECTORS_PER_BLOCK);
-        Extent {
-            sector: self.start_sector.saturating_add(sector),
-            sectors: u64::from(blocks).saturating_mul(SECTORS_PER_BLOCK),
-            kind,
-            inode: 0,
-            file_offset: None,
-        }
-    }
-
-    /// All claims in the order in which they count. What is in use by the SIT's word, but nobody's
+    /// All claims in the order in which they count. What the SIT says is in use, but is nobody's
     /// or two owners', is `unmapped`.
-    pub fn into_extents(self, valid: &Bits, notices: &mut Notices) -> Vec<Extent> {
-        let unmapped = |bits: &Bits| -> Vec<Extent> {
-            let at = |n| self.sb.main_blkaddr.saturating_add(n);
-            let extent = |(n, blocks)| self.extent(at(n), blocks, Kind::Unmapped);
-            bits.runs().map(extent).collect()
+    pub fn into_extents(self, valid: FixedBitSet, notices: &mut Notices) -> Vec<Extent> {
+        let unmapped = |set: &FixedBitSet| -> Vec<Extent> {
+            let extent = |run: Range<usize>| {
+                let (at, end) = (self.sb.main_block(run.start), self.sb.main_block(run.end));
+                self.volume.extent(at, at.up_to(end), Kind::Unmapped)
+            };
+            bits::runs(set).map(extent).collect()
         };
-        let mut say = |bits: &Bits, what: &str| {
-            if let Some((first, _)) = bits.runs().next() {
-                let (blocks, first) = (bits.count(), self.sb.main_blkaddr.saturating_add(first));
+        let mut say = |set: &FixedBitSet, what: &str| {
+            if let Some(first) = set.minimum() {
+                let (blocks, first) = (set.count_ones(..), self.sb.main_block(first));
                 notices.push(format!("{blocks} blocks, the first is {first}, {what}"));
             }
         };
-        let nobodys = valid.without(&self.owned);
+        let mut unused = self.owned.clone();
+        unused.difference_with(&valid);
+        unused.difference_with(&self.recovered);
+        let mut nobodys = valid;
+        nobodys.difference_with(&self.owned);
         say(&nobodys, "are in use, but nobody's");
-        let unused = self.owned.without(valid).without(&self.recovered);
         say(&unused, "have an owner, but are not in use");
         let nobodys = unmapped(&nobodys);
         let mut twice = unmapped(&self.twice);

@@ -5,8 +5,9 @@
 //! │ bitmap of used slots │ reserved │ slots of 11 bytes: hash, ino, length, type │ names, 8 bytes a slot │
 //! ```
 
-use super::bits::test_bit_le;
 use super::block::{part, u16_of, u32_of};
+use super::numbers::Ino;
+use crate::fs::bits;
 
 const NR_DENTRY_IN_BLOCK: usize = 214;
 const SIZE_OF_DIR_ENTRY: usize = 11;
@@ -18,7 +19,7 @@ const BITS_PER_SLOT: usize = (SIZE_OF_DIR_ENTRY + F2FS_SLOT_LEN) * 8 + 1;
 /// A name, as it stands on the disk, and its inode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    pub ino: u32,
+    pub ino: Ino,
     pub name: Box<[u8]>,
 }
 
@@ -35,7 +36,7 @@ pub fn in_inode(area: &[u8], entries: &mut Vec<Entry>) -> Result<(), usize> {
 }
 
 fn parse(area: &[u8], slots: usize, entries: &mut Vec<Entry>) -> Result<(), usize> {
-    let bitmap = part(area, 0, slots.div_ceil(8));
+    let used = bits::lowest_first(part(area, 0, slots.div_ceil(8)));
     // The names end with the area.
     let names_at = area
         .len()
@@ -43,7 +44,7 @@ fn parse(area: &[u8], slots: usize, entries: &mut Vec<Entry>) -> Result<(), usiz
     let dentries_at = names_at.saturating_sub(slots.saturating_mul(SIZE_OF_DIR_ENTRY));
     let mut slot = 0usize;
     while slot < slots {
-        if !test_bit_le(bitmap, slot) {
+        if !used.contains(slot) {
             slot = slot.saturating_add(1);
             continue;
         }
@@ -57,7 +58,7 @@ fn parse(area: &[u8], slots: usize, entries: &mut Vec<Entry>) -> Result<(), usiz
         let at = names_at.saturating_add(slot.saturating_mul(F2FS_SLOT_LEN));
         let name = part(area, at, len);
         if name != b"." && name != b".." {
-            let ino = u32_of(dentry, 4);
+            let ino = Ino(u32_of(dentry, 4));
             let name = name.into();
             entries.push(Entry { ino, name });
         }
@@ -99,7 +100,7 @@ mod tests {
             let mut found = vec![];
             let parse = if len == 4096 { in_block } else { in_inode };
             assert_eq!(parse(&area, &mut found), Ok(()));
-            let found: Vec<_> = found.iter().map(|e| (e.ino, &*e.name)).collect();
+            let found: Vec<_> = found.iter().map(|e| (e.ino.0, &*e.name)).collect();
             assert_eq!(found, [(77, &b"a"[..]), (78, &long)]);
         }
     }

@@ -4,15 +4,15 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::super::Notices;
-use super::block::COMPRESS_ADDR;
 use super::claims::{Claim, Claims};
 use super::inode::{InodeRecord, mode, whole_clusters};
 use super::names::Directory;
 use super::node::{self, Level};
+use super::numbers::{BlkAddr, Ino};
 use super::scan::{Node, Run, Scan};
 use super::superblock::{SuperBlock, feature};
 use crate::class::Kind;
+use crate::fs::notices::Notices;
 
 /// Addresses in a direct node.
 const ADDRS_PER_BLOCK: u16 = 1018;
@@ -23,7 +23,7 @@ pub fn claim(
     scan: &mut Scan,
     claims: &mut Claims,
     notices: &mut Notices,
-) -> HashMap<u32, Directory> {
+) -> HashMap<Ino, Directory> {
     let mut inline = std::mem::take(&mut scan.inline);
     let mut directories = HashMap::new();
     for inode in scan.inodes.iter().filter(|inode| inode.is(mode::S_IFDIR)) {
@@ -80,7 +80,7 @@ impl File<'_, '_> {
     }
 
     /// Claims what the node's addresses lead to. Returns the blocks in the order of the file.
-    fn claim_contents(&mut self, runs: &[Run]) -> Vec<Range<u32>> {
+    fn claim_contents(&mut self, runs: &[Run]) -> Vec<Range<BlkAddr>> {
         let log = self.inode.i_log_cluster_size;
         let (in_inode, in_node) = (self.inode.addrs, whole_clusters(ADDRS_PER_BLOCK, log));
         let limit = if self.node.ofs == 0 {
@@ -94,7 +94,7 @@ impl File<'_, '_> {
         let mut cluster = 0..0;
         let mut claimed = Vec::new();
         for run in runs.iter().filter(|run| run.index < limit) {
-            if run.blkaddr == COMPRESS_ADDR {
+            if run.blkaddr == BlkAddr::COMPRESS {
                 cluster = self.cluster(run.index);
                 continue;
             }
@@ -103,14 +103,14 @@ impl File<'_, '_> {
             let end = first.saturating_add(run.blocks).min(limit);
             let compressed = cluster.end.clamp(first, end).saturating_sub(first);
             for nth in 0..compressed {
-                let blkaddr = run.blkaddr.saturating_add(nth.into());
+                let blkaddr = run.blkaddr.plus(nth.into());
                 self.claim(blkaddr, 1, kind, bidx(cluster.start));
             }
-            let blkaddr = run.blkaddr.saturating_add(compressed.into());
+            let blkaddr = run.blkaddr.plus(compressed.into());
             let plain = first.saturating_add(compressed);
             let blocks = u32::from(end.saturating_sub(plain));
             self.claim(blkaddr, blocks, kind, bidx(plain));
-            claimed.push(run.blkaddr..blkaddr.saturating_add(blocks));
+            claimed.push(run.blkaddr..blkaddr.plus(blocks));
         }
         claimed
     }
@@ -143,7 +143,7 @@ impl File<'_, '_> {
         }
     }
 
-    fn claim(&mut self, blkaddr: u32, blocks: u32, kind: Kind, bidx: Option<u64>) {
+    fn claim(&mut self, blkaddr: BlkAddr, blocks: u32, kind: Kind, bidx: Option<u64>) {
         let claim = Claim {
             blkaddr,
             blocks,

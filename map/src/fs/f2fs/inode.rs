@@ -5,9 +5,10 @@
 //! i_addr[923]: │ extra attributes │ addresses, or (after one word) inline contents │ inline xattr │
 //! ```
 
-use super::block::{index, part, u16_of, u32_of, u32s};
+use super::block::{self, index, part, u16_of, u32_of, u32s};
 use super::crc;
 use super::node::INODE_CHILDREN;
+use super::numbers::{BlkAddr, Ino, Nid};
 use super::superblock::{SuperBlock, feature};
 
 /// File types in `i_mode`.
@@ -43,7 +44,7 @@ const WITH_COMPRESSION: usize = 36;
 /// What stays known of an inode when its block is forgotten.
 #[derive(Clone, Copy, Debug)]
 pub struct InodeRecord {
-    pub ino: u32,
+    pub ino: Ino,
     pub i_generation: u32,
     pub i_mode: u16,
     /// `ADDRS_PER_INODE`.
@@ -71,7 +72,7 @@ pub struct Inode<'a> {
 
 impl<'a> Inode<'a> {
     /// Reads the fields; says what is wrong with them.
-    pub fn parse(sb: &SuperBlock, ino: u32, block: &'a [u8]) -> Result<Inode<'a>, String> {
+    pub fn parse(sb: &SuperBlock, ino: Ino, block: &'a [u8]) -> Result<Inode<'a>, String> {
         let byte = |offset| block.get(offset).copied().unwrap_or(0);
         let i_inline = byte(3);
         let extra_isize = match i_inline & inline::EXTRA_ATTR {
@@ -136,7 +137,7 @@ impl<'a> Inode<'a> {
     }
 
     /// The addresses of the first blocks of its contents. Devices keep their number there.
-    pub fn addrs(&self) -> impl Iterator<Item = u32> + 'a {
+    pub fn addrs(&self) -> impl Iterator<Item = BlkAddr> + 'a {
         let has = [mode::S_IFDIR, mode::S_IFREG, mode::S_IFLNK].map(|kind| self.record.is(kind));
         let inline = self.has_inline(inline::DATA | inline::DENTRY);
         let len = if has.contains(&true) && !inline {
@@ -145,7 +146,7 @@ impl<'a> Inode<'a> {
             0
         };
         let from = self.extra.saturating_mul(4).saturating_add(I_ADDR);
-        u32s(part(self.block, from, usize::from(len).saturating_mul(4)))
+        block::addrs(part(self.block, from, usize::from(len).saturating_mul(4)))
     }
 
     /// The directory entries that are in the inode.
@@ -161,23 +162,23 @@ impl<'a> Inode<'a> {
     }
 
     /// The nodes it leads to, each with its offset in the tree.
-    pub fn children(&self) -> impl Iterator<Item = (u32, u32)> + 'a {
-        let nids = u32s(part(self.block, I_NID, 20));
+    pub fn children(&self) -> impl Iterator<Item = (u32, Nid)> + 'a {
+        let nids = u32s(part(self.block, I_NID, 20)).map(Nid);
         INODE_CHILDREN
             .into_iter()
             .zip(nids)
-            .filter(|(_, nid)| *nid != 0)
+            .filter(|(_, nid)| *nid != Nid(0))
     }
 
     /// The node of its extended attributes, 0 if there is none.
-    pub fn i_xattr_nid(&self) -> u32 {
-        u32_of(self.block, 76)
+    pub fn i_xattr_nid(&self) -> Nid {
+        Nid(u32_of(self.block, 76))
     }
 
     /// The directory and the name it was made with.
-    pub fn born(&self) -> (u32, &'a [u8]) {
+    pub fn born(&self) -> (Ino, &'a [u8]) {
         let len = index(u32_of(self.block, 88)).min(F2FS_NAME_LEN);
-        (u32_of(self.block, 84), part(self.block, 92, len))
+        (Ino(u32_of(self.block, 84)), part(self.block, 92, len))
     }
 }
 
@@ -188,10 +189,10 @@ pub fn whole_clusters(addrs: u16, i_log_cluster_size: Option<u8>) -> u16 {
 }
 
 /// `f2fs_inode_chksum`: number and generation, then the block, its own field as zeros.
-fn checksum(sb: &SuperBlock, ino: u32, block: &[u8]) -> u32 {
+fn checksum(sb: &SuperBlock, ino: Ino, block: &[u8]) -> u32 {
     let behind = I_INODE_CHECKSUM.saturating_add(4);
     let parts = [
-        &ino.to_le_bytes(),
+        &ino.0.to_le_bytes(),
         part(block, 68, 4),
         part(block, 0, I_INODE_CHECKSUM),
         &[0; 4],

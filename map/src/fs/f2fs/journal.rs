@@ -2,10 +2,12 @@
 //! `struct f2fs_journal`: what is newer than the NAT and the SIT, in the spare bytes of the
 //! summaries of the hot and the cold data log.
 
-use super::super::image::Image;
-use super::super::{Notices, Result};
 use super::block::{self, part, u16_of, u32_of};
 use super::checkpoint::{Checkpoint, flag};
+use super::numbers::BlkAddr;
+use crate::fs::error::Result;
+use crate::fs::image::Image;
+use crate::fs::notices::Notices;
 
 /// Bytes of 512 summaries, before the journal; and of the journal.
 const SUM_ENTRIES_SIZE: usize = 3584;
@@ -30,7 +32,7 @@ impl Journals {
     /// Reads them out of the checkpoint pack.
     pub fn read(image: &Image, cp: &Checkpoint, notices: &mut Notices) -> Result<Journals> {
         let [nat, sit] = if cp.has(flag::COMPACT_SUM) {
-            let blkaddr = cp.start.saturating_add(cp.cp_pack_start_sum);
+            let blkaddr = cp.start.plus(cp.cp_pack_start_sum);
             let buf = block::read(image, blkaddr, 1, "compact summary")?;
             [0, SUM_JOURNAL_SIZE].map(|at| part(&buf, at, SUM_JOURNAL_SIZE).to_vec())
         } else {
@@ -49,17 +51,15 @@ impl Journals {
 
 /// `sum_blk_addr`: the summaries stand before the pack's last block, those of nodes only if
 /// nothing was to come behind this checkpoint.
-fn data_summary(cp: &Checkpoint, log: u32) -> u32 {
+fn data_summary(cp: &Checkpoint, log: u32) -> BlkAddr {
     let logs = if cp.has(flag::UMOUNT | flag::FASTBOOT) {
         6
     } else {
         3
     };
+    let before_last = cp.cp_pack_total_block_count.saturating_sub(1);
     cp.start
-        .saturating_add(cp.cp_pack_total_block_count)
-        .saturating_sub(1)
-        .saturating_sub(logs)
-        .saturating_add(log)
+        .plus(before_last.saturating_sub(logs).saturating_add(log))
 }
 
 fn entries(journal: &[u8], size: usize, of: &str, notices: &mut Notices) -> Vec<(u32, Vec<u8>)> {

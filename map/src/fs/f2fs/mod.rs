@@ -10,22 +10,17 @@
 //! Every block that is needed is read once, in runs as long as they are, and in the same order
 //! each time. Of regular files no contents are read, and none of the SSA: what it says of a block's
 //! owner, the nodes say themselves.
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::arithmetic_side_effects,
-        clippy::as_conversions,
-        clippy::indexing_slicing
-    )
-)]
 
 use std::collections::HashMap;
 
-use super::image::Image;
-use super::{Notices, Result};
-use crate::{Inode, Map};
+use crate::fs::error::Result;
+use crate::fs::image::Image;
+use crate::fs::names::link;
+use crate::fs::notices::Notices;
+use crate::fs::progress::{Part, Watcher};
+use crate::fs::volume::Volume;
+use crate::map::{Inode, Map};
 
-mod bits;
 mod block;
 mod checkpoint;
 mod claims;
@@ -37,6 +32,7 @@ mod journal;
 mod names;
 mod nat;
 mod node;
+mod numbers;
 mod orphans;
 mod recovery;
 mod scan;
@@ -48,6 +44,7 @@ use checkpoint::Checkpoint;
 use claims::Claims;
 use inode::InodeRecord;
 use journal::Journals;
+use names::Tree;
 use nat::Nat;
 use recovery::Recovery;
 use scan::{Scan, Scanner};
@@ -64,16 +61,19 @@ use superblock::SuperBlock;
 /// No superblock or no checkpoint is sound, the image is shorter than the filesystem, or the
 /// layout is one that is not known: blocks that are not of 4 KB, or several devices.
 pub fn build(image: &Image, start_sector: u64) -> Result<Map> {
+    build_with(image, start_sector, &|_| {})
+}
+
+/// [`build`], which tells `watcher` how far it is.
+pub(super) fn build_with(image: &Image, start_sector: u64, watcher: &Watcher) -> Result<Map> {
     let notices = &mut Notices::default();
     let sb = &SuperBlock::read(image, notices)?;
-    let sectors = sb.block_count.saturating_mul(block::SECTORS_PER_BLOCK);
-    if start_sector.checked_add(sectors).is_none() {
-        return Err(image.unsupported("start sector", format!("{start_sector} is too large")));
-    }
+    let volume = Volume::new(image, start_sector, sb.block_count, 1 << block::BLOCK_BITS)?;
     let cp = &Checkpoint::read(image, sb, notices)?;
     let journals = &Journals::read(image, cp, notices)?;
     let mut valid = sit::read(image, sb, cp, journals, notices)?;
-    let nat = Nat::read(image, sb, cp, journals, notices)?;
+    let part = Part::new(watcher, "node address table", block::index(sb.nat_blocks()));
+    let nat = Nat::read(image, sb, cp, journals, notices, part)?;
     let recovery = &Recovery::read(image, sb, cp, &nat, notices);
     let scan = Scan::default();
     let scanner = Scanner {
@@ -84,24 +84,20 @@ pub fn build(image: &Image, start_sector: u64) -> Result<Map> {
         notices,
         scan,
     };
-    let mut scan = scanner.read(&nat.into_disk_order());
+    let nodes = nat.into_disk_order();
+    let mut scan = scanner.read(&nodes, Part::new(watcher, "nodes", nodes.len()));
+    drop(nodes);
     tree::prune(&mut scan, notices);
-    let mut claims = Claims::new(sb, start_sector);
+    let mut claims = Claims::new(sb, volume);
     let directories = files::claim(sb, &mut scan, &mut claims, notices);
     let mut inodes = inodes(&scan);
     drop(scan);
-    names::link(
-        image,
-        sb,
-        directories,
-        &recovery.names,
-        &mut inodes,
-        notices,
-    );
+    let part = Part::new(watcher, "directories", directories.len());
+    let tree = Tree::new(image, sb, directories, &recovery.names, notices);
+    link(tree, sb.root_ino, &mut inodes, part);
     orphans::note_nameless(image, sb, cp, &inodes, notices)?;
-    let extents = claims.into_extents(&valid, notices);
-    drop(valid);
-    let map = Map::new(start_sector, sectors, extents, inodes);
+    let extents = claims.into_extents(valid, notices);
+    let map = volume.map(extents, inodes);
     Ok(map.with_notices(std::mem::take(notices).into_lines()))
 }
 

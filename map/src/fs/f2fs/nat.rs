@@ -3,13 +3,15 @@
 //!
 //! Its segments come in pairs; a bit of the checkpoint says in which of the two a block counts.
 
-use super::super::image::Image;
-use super::super::{Notices, Result};
-use super::bits::test_bit;
-use super::block::{self, BLOCK_SIZE, BLOCKS_PER_SEG, NEW_ADDR, NULL_ADDR, SEG_BITS, u32_of};
+use super::block::{self, BLOCK_SIZE, BLOCKS_PER_SEG, SEG_BITS, u32_of};
 use super::checkpoint::Checkpoint;
 use super::journal::Journals;
+use super::numbers::{BlkAddr, Ino, Nid};
 use super::superblock::SuperBlock;
+use crate::fs::error::Result;
+use crate::fs::image::Image;
+use crate::fs::notices::Notices;
+use crate::fs::progress::Part;
 
 const NAT_ENTRY_PER_BLOCK: u32 = 455;
 const ENTRY_SIZE: usize = 9;
@@ -17,9 +19,9 @@ const ENTRY_SIZE: usize = 9;
 /// A node that is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NatEntry {
-    pub nid: u32,
-    pub ino: u32,
-    pub blkaddr: u32,
+    pub nid: Nid,
+    pub ino: Ino,
+    pub blkaddr: BlkAddr,
 }
 
 /// All nodes in use, by nid.
@@ -36,6 +38,7 @@ impl Nat {
         cp: &Checkpoint,
         journals: &Journals,
         notices: &mut Notices,
+        mut part: Part,
     ) -> Result<Nat> {
         let mut nat = Nat::default();
         let blocks = sb.nat_blocks();
@@ -44,35 +47,36 @@ impl Nat {
             let run = run_of(cp, first, blocks);
             let buf = block::read(image, address(sb, cp, first), run, "NAT")?;
             for nth in 0..run {
-                let nid = first
-                    .saturating_add(nth)
-                    .saturating_mul(NAT_ENTRY_PER_BLOCK);
+                let before = first.saturating_add(nth);
+                let nid = Nid(before.saturating_mul(NAT_ENTRY_PER_BLOCK));
                 nat.push_block(sb, nid, block::nth(&buf, nth), notices);
             }
             first = first.saturating_add(run);
+            part.add(block::index(run));
         }
-        for (nid, entry) in &journals.nat {
-            if *nid >= blocks.saturating_mul(NAT_ENTRY_PER_BLOCK) {
-                notices.push(format!("NAT journal: nid {nid} is behind the NAT"));
+        for (number, entry) in &journals.nat {
+            if *number >= blocks.saturating_mul(NAT_ENTRY_PER_BLOCK) {
+                notices.push(format!("NAT journal: nid {number} is behind the NAT"));
                 continue;
             }
-            nat.replace(*nid, parse(sb, *nid, entry, notices));
+            let nid = Nid(*number);
+            nat.replace(nid, parse(sb, nid, entry, notices));
         }
         Ok(nat)
     }
 
-    fn push_block(&mut self, sb: &SuperBlock, nid: u32, block: &[u8], notices: &mut Notices) {
-        // Most of the table of a young filesystem.
+    fn push_block(&mut self, sb: &SuperBlock, nid: Nid, block: &[u8], notices: &mut Notices) {
+        // Most blocks of the table are so where few files were ever made.
         if block == [0; BLOCK_SIZE] {
             return;
         }
-        let nids = nid..nid.saturating_add(NAT_ENTRY_PER_BLOCK);
+        let nids = nid.until(nid.plus(NAT_ENTRY_PER_BLOCK));
         for (nid, entry) in nids.zip(block.chunks_exact(ENTRY_SIZE)) {
             self.entries.extend(parse(sb, nid, entry, notices));
         }
     }
 
-    fn replace(&mut self, nid: u32, entry: Option<NatEntry>) {
+    fn replace(&mut self, nid: Nid, entry: Option<NatEntry>) {
         let at = self.entries.partition_point(|entry| entry.nid < nid);
         let here = self.entries.get(at).is_some_and(|entry| entry.nid == nid);
         let range = at..at.saturating_add(usize::from(here));
@@ -80,14 +84,14 @@ impl Nat {
     }
 
     /// The entry of a nid in use.
-    pub fn get(&self, nid: u32) -> Option<NatEntry> {
+    pub fn get(&self, nid: Nid) -> Option<NatEntry> {
         let at = self.entries.binary_search_by_key(&nid, |entry| entry.nid);
         at.ok().and_then(|at| self.entries.get(at).copied())
     }
 
-    /// Whether a nid is an inode's.
-    pub fn is_inode(&self, nid: u32) -> bool {
-        self.get(nid).is_some_and(|entry| entry.ino == nid)
+    /// Whether there is such an inode.
+    pub fn is_inode(&self, ino: Ino) -> bool {
+        self.get(ino.nid()).is_some_and(|entry| entry.ino == ino)
     }
 
     /// All entries, in the order of their blocks on the disk.
@@ -99,9 +103,9 @@ impl Nat {
 }
 
 /// None for a nid without a block, and for the inodes that are no files (node_ino, meta_ino).
-fn parse(sb: &SuperBlock, nid: u32, entry: &[u8], notices: &mut Notices) -> Option<NatEntry> {
-    let (ino, blkaddr) = (u32_of(entry, 1), u32_of(entry, 5));
-    if nid < sb.root_ino || blkaddr == NULL_ADDR || blkaddr == NEW_ADDR {
+fn parse(sb: &SuperBlock, nid: Nid, entry: &[u8], notices: &mut Notices) -> Option<NatEntry> {
+    let (ino, blkaddr) = (Ino(u32_of(entry, 1)), BlkAddr(u32_of(entry, 5)));
+    if nid < sb.root_ino.nid() || [BlkAddr::NULL, BlkAddr::NEW].contains(&blkaddr) {
         return None;
     }
     if sb.in_main(blkaddr).is_none() {
@@ -115,24 +119,24 @@ fn parse(sb: &SuperBlock, nid: u32, entry: &[u8], notices: &mut Notices) -> Opti
 
 /// How many blocks from `first` on lie one behind the other.
 fn run_of(cp: &Checkpoint, first: u32, blocks: u32) -> u32 {
-    let bit = |n| test_bit(&cp.nat_bitmap, n);
+    let bit = |n| cp.nat_bitmap.contains(block::index(n));
     let segment_end = (first >> SEG_BITS).saturating_add(1) << SEG_BITS;
     let end = (first..blocks.min(segment_end)).find(|&n| bit(n) != bit(first));
     end.unwrap_or(segment_end.min(blocks)).saturating_sub(first)
 }
 
 /// `current_nat_addr`.
-fn address(sb: &SuperBlock, cp: &Checkpoint, block: u32) -> u32 {
+fn address(sb: &SuperBlock, cp: &Checkpoint, block: u32) -> BlkAddr {
     let pair = (block >> SEG_BITS << SEG_BITS).saturating_mul(2);
-    let second = if test_bit(&cp.nat_bitmap, block) {
+    let second = if cp.nat_bitmap.contains(block::index(block)) {
         BLOCKS_PER_SEG
     } else {
         0
     };
     sb.nat_blkaddr
-        .saturating_add(pair)
-        .saturating_add(block & BLOCKS_PER_SEG.saturating_sub(1))
-        .saturating_add(second)
+        .plus(pair)
+        .plus(block & BLOCKS_PER_SEG.saturating_sub(1))
+        .plus(second)
 }
 
 #[cfg(test)]
@@ -142,22 +146,22 @@ mod tests {
     #[test]
     fn a_journal_entry_replaces_adds_and_removes() {
         let entry = |nid, blkaddr| NatEntry {
-            nid,
-            ino: 9,
-            blkaddr,
+            nid: Nid(nid),
+            ino: Ino(9),
+            blkaddr: BlkAddr(blkaddr),
         };
         let mut nat = Nat {
             entries: vec![entry(4, 1), entry(7, 2)],
         };
-        nat.replace(4, Some(entry(4, 3)));
-        nat.replace(5, Some(entry(5, 4)));
-        nat.replace(9, Some(entry(9, 5)));
-        nat.replace(7, None);
-        nat.replace(6, None);
+        nat.replace(Nid(4), Some(entry(4, 3)));
+        nat.replace(Nid(5), Some(entry(5, 4)));
+        nat.replace(Nid(9), Some(entry(9, 5)));
+        nat.replace(Nid(7), None);
+        nat.replace(Nid(6), None);
         assert_eq!(nat.entries, [entry(4, 3), entry(5, 4), entry(9, 5)]);
-        assert_eq!(nat.get(5), Some(entry(5, 4)));
+        assert_eq!(nat.get(Nid(5)), Some(entry(5, 4)));
         assert_eq!(
-            (nat.get(7), nat.is_inode(9), nat.is_inode(5)),
+            (nat.get(Nid(7)), nat.is_inode(Ino(9)), nat.is_inode(Ino(5))),
             (None, true, false)
         );
     }

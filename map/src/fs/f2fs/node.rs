@@ -10,6 +10,7 @@
 //! ```
 
 use super::block::{u32_of, u64_of};
+use super::numbers::{BlkAddr, Ino, Nid};
 
 /// Addresses in a direct node, nids in an indirect one: `NIDS_PER_BLOCK`.
 pub const N: u32 = 1018;
@@ -24,8 +25,8 @@ pub const INODE_CHILDREN: [u32; 5] = [1, 2, 3, 4 + N, DOUBLE];
 /// `struct node_footer`, its `flag` taken apart.
 #[derive(Clone, Copy, Debug)]
 pub struct Footer {
-    pub nid: u32,
-    pub ino: u32,
+    pub nid: Nid,
+    pub ino: Ino,
     /// Place in the inode's tree of nodes.
     pub ofs: u32,
     /// An fsync wrote it.
@@ -33,7 +34,7 @@ pub struct Footer {
     /// An fsync wrote it, and the name of its inode is new.
     pub is_dent: bool,
     pub cp_ver: u64,
-    pub next_blkaddr: u32,
+    pub next_blkaddr: BlkAddr,
 }
 
 impl Footer {
@@ -41,19 +42,19 @@ impl Footer {
     pub fn of(block: &[u8]) -> Footer {
         let flag = u32_of(block, FOOTER.saturating_add(8));
         Footer {
-            nid: u32_of(block, FOOTER),
-            ino: u32_of(block, FOOTER.saturating_add(4)),
+            nid: Nid(u32_of(block, FOOTER)),
+            ino: Ino(u32_of(block, FOOTER.saturating_add(4))),
             ofs: flag >> 3,
             is_fsync: flag & 2 != 0,
             is_dent: flag & 4 != 0,
             cp_ver: u64_of(block, FOOTER.saturating_add(12)),
-            next_blkaddr: u32_of(block, FOOTER.saturating_add(20)),
+            next_blkaddr: BlkAddr(u32_of(block, FOOTER.saturating_add(20))),
         }
     }
 
     /// Whether this is an inode: its nid is its inode's number.
     pub fn is_inode(&self) -> bool {
-        self.nid == self.ino
+        self.nid == self.ino.nid()
     }
 }
 
@@ -105,8 +106,8 @@ impl Place {
                 slot,
             })
         };
-        // A family is an indirect node and its children behind it.
-        let family = |indirect: u32, before: u32, of: u32| {
+        // An indirect node, and its children behind it.
+        let below = |indirect: u32, before: u32, of: u32| {
             let nth = ofs.checked_sub(indirect)?;
             match nth.checked_sub(1) {
                 None => place(of, before, None),
@@ -115,13 +116,13 @@ impl Place {
         };
         match ofs {
             1 | 2 => place(0, ofs.checked_sub(1)?, Some(0)),
-            3..=1021 => family(3, 2, 0),
-            1022..=2040 => family(4 + N, 2 + N, 0),
+            3..=1021 => below(3, 2, 0),
+            1022..=2040 => below(4 + N, 2 + N, 0),
             BELOW_DOUBLE.. => {
                 let which = ofs.checked_sub(BELOW_DOUBLE)?.checked_div(N + 1)?;
                 let which = Some(which).filter(|&which| which < N)?;
                 let indirect = which.checked_mul(N + 1)?.checked_add(BELOW_DOUBLE)?;
-                family(
+                below(
                     indirect,
                     which.checked_mul(N)?.checked_add(2 + 2 * N)?,
                     DOUBLE,

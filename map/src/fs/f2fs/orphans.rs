@@ -3,12 +3,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::super::image::Image;
-use super::super::{Notices, Result};
 use super::block::{self, part, u32_of, u32s};
 use super::checkpoint::{Checkpoint, flag};
+use super::numbers::Ino;
 use super::superblock::{SuperBlock, feature};
-use crate::Inode;
+use crate::fs::error::Result;
+use crate::fs::image::Image;
+use crate::fs::notices::Notices;
+use crate::map::Inode;
 
 const F2FS_ORPHANS_PER_BLOCK: usize = 1020;
 const ENTRY_COUNT: usize = 4088;
@@ -42,8 +44,8 @@ pub fn note_nameless(
 }
 
 /// The orphans' inode numbers, from the blocks between the checkpoint and its summaries.
-fn read(image: &Image, sb: &SuperBlock, cp: &Checkpoint) -> Result<Vec<u32>> {
-    let first = cp.start.saturating_add(1).saturating_add(sb.cp_payload);
+fn read(image: &Image, sb: &SuperBlock, cp: &Checkpoint) -> Result<Vec<Ino>> {
+    let first = cp.start.plus(1).plus(sb.cp_payload);
     let before = sb.cp_payload.saturating_add(1);
     let blocks = cp.cp_pack_start_sum.saturating_sub(before);
     if !cp.has(flag::ORPHAN_PRESENT) || blocks == 0 {
@@ -54,13 +56,14 @@ fn read(image: &Image, sb: &SuperBlock, cp: &Checkpoint) -> Result<Vec<u32>> {
     for nth in 0..blocks {
         let block = block::nth(&buf, nth);
         let count = block::index(u32_of(block, ENTRY_COUNT)).min(F2FS_ORPHANS_PER_BLOCK);
-        orphans.extend(u32s(part(block, 0, count.saturating_mul(4))));
+        orphans.extend(u32s(part(block, 0, count.saturating_mul(4))).map(Ino));
     }
     Ok(orphans)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::numbers::BlkAddr;
     use super::*;
 
     #[test]
@@ -78,11 +81,11 @@ mod tests {
         }
         let len = u64::try_from(bytes.len()).expect("length");
         let image = Image::new("x".as_ref(), len, bytes);
-        let cp = |flags| Checkpoint::for_tests(512, flags, 4);
+        let cp = |flags| Checkpoint::for_tests(BlkAddr(512), flags, 4);
         let sb = SuperBlock::for_tests(1);
         let orphans = read(&image, &sb, &cp(flag::ORPHAN_PRESENT)).expect("orphans");
         assert_eq!(orphans.len(), 1023);
-        assert_eq!(orphans[1019..], [1019, 2000, 2001, 2002]);
+        assert_eq!(orphans[1019..], [1019, 2000, 2001, 2002].map(Ino));
         assert!(read(&image, &sb, &cp(0)).expect("orphans").is_empty());
     }
 }

@@ -11,15 +11,16 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::super::Notices;
-use super::super::image::Image;
-use super::bits::Bits;
-use super::block::{self, BLOCK_SIZE, COMPRESS_ADDR, NEW_ADDR, NULL_ADDR, u32s};
+use super::block::{self, BLOCK_SIZE};
 use super::checkpoint::{Checkpoint, flag};
 use super::inode::Inode;
 use super::nat::{Nat, NatEntry};
 use super::node::{Footer, Level, N, XATTR_NODE_OFFSET};
+use super::numbers::{BlkAddr, Ino};
 use super::superblock::{SuperBlock, feature};
+use crate::fs::bits;
+use crate::fs::image::Image;
+use crate::fs::notices::Notices;
 
 /// What is newer than the checkpoint.
 #[derive(Debug, Default)]
@@ -28,16 +29,16 @@ pub struct Recovery {
     pub nodes: Vec<NatEntry>,
     /// New names.
     pub names: Vec<NewName>,
-    places: HashSet<(u32, u32)>,
-    truncated: HashSet<u32>,
+    places: HashSet<(Ino, u32)>,
+    truncated: HashSet<Ino>,
 }
 
 /// A directory entry that the mount will make.
 #[derive(Clone, Debug)]
 pub struct NewName {
-    pub parent: u32,
+    pub parent: Ino,
     pub name: Box<[u8]>,
-    pub ino: u32,
+    pub ino: Ino,
 }
 
 impl Recovery {
@@ -70,7 +71,7 @@ impl Recovery {
             }
         };
         if !recovery.nodes.is_empty() {
-            let files: HashSet<u32> = recovery.nodes.iter().map(|node| node.ino).collect();
+            let files: HashSet<Ino> = recovery.nodes.iter().map(|node| node.ino).collect();
             let (nodes, files) = (recovery.nodes.len(), files.len());
             notices.push(format!(
                 "{nodes} nodes of {files} files, written after the checkpoint, were found through \
@@ -81,31 +82,36 @@ impl Recovery {
     }
 
     /// Whether a node of the checkpoint is replaced, or truncated away.
-    pub fn replaces(&self, ino: u32, ofs: u32) -> bool {
+    pub fn replaces(&self, ino: Ino, ofs: u32) -> bool {
         let is_child = ofs != 0 && ofs != XATTR_NODE_OFFSET;
         self.places.contains(&(ino, ofs)) || is_child && self.truncates(ino)
     }
 
     /// Whether all nodes below an inode of the checkpoint are gone.
-    pub fn truncates(&self, ino: u32) -> bool {
+    pub fn truncates(&self, ino: Ino) -> bool {
         self.truncated.contains(&ino)
     }
 }
 
 /// A node of the chain.
 struct Step {
-    blkaddr: u32,
+    blkaddr: BlkAddr,
     footer: Footer,
     /// For an inode: its contents are inside.
     is_inline: bool,
     /// For an inode with a new name: directory and name.
-    born: Option<(u32, Box<[u8]>)>,
+    born: Option<(Ino, Box<[u8]>)>,
 }
 
 /// All nodes written since the checkpoint, in order.
-fn chain(image: &Image, sb: &SuperBlock, cp: &Checkpoint, start: u32) -> Result<Vec<Step>, String> {
+fn chain(
+    image: &Image,
+    sb: &SuperBlock,
+    cp: &Checkpoint,
+    start: BlkAddr,
+) -> Result<Vec<Step>, String> {
     let mut steps = Vec::new();
-    let mut seen = Bits::new(sb.main_blocks());
+    let mut seen = sb.no_main_blocks();
     let mut blkaddr = start;
     let mut buf = vec![0; BLOCK_SIZE];
     while let Some(n) = sb.in_main(blkaddr) {
@@ -115,7 +121,7 @@ fn chain(image: &Image, sb: &SuperBlock, cp: &Checkpoint, start: u32) -> Result<
         if !cp.is_followed_by(footer.cp_ver) {
             break;
         }
-        if !seen.set(n) {
+        if !bits::insert(&mut seen, n) {
             return Err(format!(
                 "the chain of nodes bites its tail at block {blkaddr}"
             ));
@@ -126,7 +132,7 @@ fn chain(image: &Image, sb: &SuperBlock, cp: &Checkpoint, start: u32) -> Result<
     Ok(steps)
 }
 
-fn step(sb: &SuperBlock, blkaddr: u32, footer: Footer, block: &[u8]) -> Result<Step, String> {
+fn step(sb: &SuperBlock, blkaddr: BlkAddr, footer: Footer, block: &[u8]) -> Result<Step, String> {
     let bad = |what: String| format!("block {blkaddr}, inode {}: {what}", footer.ino);
     let mut step = Step {
         blkaddr,
@@ -134,8 +140,9 @@ fn step(sb: &SuperBlock, blkaddr: u32, footer: Footer, block: &[u8]) -> Result<S
         is_inline: false,
         born: None,
     };
-    let is_inside = |addr: u32| {
-        [NULL_ADDR, NEW_ADDR, COMPRESS_ADDR].contains(&addr) || sb.in_main(addr).is_some()
+    let is_inside = |addr: BlkAddr| {
+        [BlkAddr::NULL, BlkAddr::NEW, BlkAddr::COMPRESS].contains(&addr)
+            || sb.in_main(addr).is_some()
     };
     let inside = match Level::of(footer.ofs) {
         Some(Level::Inode) if footer.is_inode() => {
@@ -148,7 +155,7 @@ fn step(sb: &SuperBlock, blkaddr: u32, footer: Footer, block: &[u8]) -> Result<S
             inode.addrs().all(is_inside)
         }
         Some(Level::Direct) if !footer.is_inode() => {
-            u32s(block).take(block::index(N)).all(is_inside)
+            block::addrs(block).take(block::index(N)).all(is_inside)
         }
         Some(Level::Xattr) if !footer.is_inode() => true,
         _ => return Err(bad(format!("no direct node, offset {}", footer.ofs))),
@@ -168,8 +175,8 @@ struct Fsynced {
 }
 
 /// `find_fsync_dnodes`: which inodes, and up to where.
-fn fsynced(chain: &[Step], nat: &Nat) -> Result<HashMap<u32, Fsynced>, String> {
-    let mut files: HashMap<u32, Fsynced> = HashMap::new();
+fn fsynced(chain: &[Step], nat: &Nat) -> Result<HashMap<Ino, Fsynced>, String> {
+    let mut files: HashMap<Ino, Fsynced> = HashMap::new();
     for (nth, step) in chain
         .iter()
         .enumerate()
@@ -178,7 +185,7 @@ fn fsynced(chain: &[Step], nat: &Nat) -> Result<HashMap<u32, Fsynced>, String> {
         let ino = step.footer.ino;
         let makes_it = step.born.is_some();
         if !files.contains_key(&ino) {
-            if makes_it && nat.get(ino).is_some() {
+            if makes_it && nat.get(ino.nid()).is_some() {
                 return Err(format!("inode {ino} is new, and in the checkpoint"));
             }
             // Its inode may come later, with a name.
@@ -202,7 +209,7 @@ fn fsynced(chain: &[Step], nat: &Nat) -> Result<HashMap<u32, Fsynced>, String> {
 fn recover(chain: &[Step], nat: &Nat) -> Result<Recovery, String> {
     let files = fsynced(chain, nat)?;
     let mut recovery = Recovery::default();
-    let mut current: BTreeMap<(u32, u32), NatEntry> = BTreeMap::new();
+    let mut current: BTreeMap<(Ino, u32), NatEntry> = BTreeMap::new();
     for (nth, step) in chain.iter().enumerate() {
         let Footer { nid, ino, ofs, .. } = step.footer;
         let Some(file) = files.get(&ino).filter(|file| nth <= file.last) else {

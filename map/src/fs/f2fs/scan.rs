@@ -3,24 +3,26 @@
 
 use std::collections::HashMap;
 
-use super::super::Notices;
-use super::super::image::Image;
-use super::bits::Bits;
-use super::block::{self, BLOCK_SIZE, COMPRESS_ADDR, NEW_ADDR, NULL_ADDR, SEG_BITS, u32s};
+use super::block::{self, BLOCK_SIZE, SEG_BITS, u32s};
 use super::dentry::{self, Entry};
 use super::inode::{Inode, InodeRecord};
 use super::nat::NatEntry;
 use super::node::{self, Footer, Level, N, XATTR_NODE_OFFSET};
+use super::numbers::{BlkAddr, Ino, Nid};
 use super::recovery::Recovery;
 use super::superblock::SuperBlock;
+use crate::fs::image::Image;
+use crate::fs::notices::Notices;
+use crate::fs::progress::Part;
+use fixedbitset::FixedBitSet;
 
 /// A node, and the part of [`Scan::runs`] that it holds.
 #[derive(Clone, Copy, Debug)]
 pub struct Node {
-    pub ino: u32,
+    pub ino: Ino,
     pub ofs: u32,
-    pub nid: u32,
-    pub blkaddr: u32,
+    pub nid: Nid,
+    pub blkaddr: BlkAddr,
     pub is_fsync: bool,
     /// Written after the checkpoint.
     pub is_recovered: bool,
@@ -29,23 +31,23 @@ pub struct Node {
 }
 
 /// Addresses of an inode or a direct node that follow one another. A compressed cluster begins
-/// with a run of no blocks at `COMPRESS_ADDR`.
+/// with a run of no blocks at `BlkAddr::COMPRESS`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     /// Number of the first address.
     pub index: u16,
     pub blocks: u16,
-    pub blkaddr: u32,
+    pub blkaddr: BlkAddr,
 }
 
 /// That one node leads to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ref {
-    pub ino: u32,
+    pub ino: Ino,
     pub ofs: u32,
-    pub nid: u32,
-    /// nid of the node it stands in.
-    pub from: u32,
+    pub nid: Nid,
+    /// The node it stands in.
+    pub from: Nid,
 }
 
 /// What was found.
@@ -55,7 +57,7 @@ pub struct Scan {
     pub inodes: Vec<InodeRecord>,
     pub refs: Vec<Ref>,
     /// Entries of directories inside of inodes.
-    pub inline: HashMap<u32, Vec<Entry>>,
+    pub inline: HashMap<Ino, Vec<Entry>>,
     runs: Vec<Run>,
 }
 
@@ -67,26 +69,26 @@ impl Scan {
     }
 
     /// An inode by number, once they are sorted.
-    pub fn inode(&self, ino: u32) -> Option<&InodeRecord> {
+    pub fn inode(&self, ino: Ino) -> Option<&InodeRecord> {
         let at = self.inodes.binary_search_by_key(&ino, |inode| inode.ino);
         at.ok().and_then(|at| self.inodes.get(at))
     }
 }
 
-/// The way to a [`Scan`].
+/// Makes a [`Scan`].
 pub struct Scanner<'a> {
     pub image: &'a Image,
     pub sb: &'a SuperBlock,
     pub recovery: &'a Recovery,
     /// What is in use; loses what the recovery replaces.
-    pub valid: &'a mut Bits,
+    pub valid: &'a mut FixedBitSet,
     pub notices: &'a mut Notices,
     pub scan: Scan,
 }
 
 impl Scanner<'_> {
     /// Reads the nodes that were written after the checkpoint, then those in the NAT.
-    pub fn read(mut self, entries: &[NatEntry]) -> Scan {
+    pub fn read(mut self, entries: &[NatEntry], mut part: Part) -> Scan {
         let mut buf = vec![0; BLOCK_SIZE];
         for &NatEntry { nid, ino, blkaddr } in &self.recovery.nodes {
             if self.read_blocks(&mut buf, blkaddr) {
@@ -98,6 +100,7 @@ impl Scanner<'_> {
         let segment = |entry: &NatEntry| sb.in_main(entry.blkaddr).unwrap_or(0) >> SEG_BITS;
         for entries in entries.chunk_by(|a, b| segment(a) == segment(b)) {
             self.segment(entries, &mut buf);
+            part.add(entries.len());
         }
         self.scan
     }
@@ -107,12 +110,12 @@ impl Scanner<'_> {
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
             return;
         };
-        let blocks = last.blkaddr.saturating_sub(first.blkaddr).saturating_add(1);
+        let blocks = first.blkaddr.up_to(last.blkaddr).saturating_add(1);
         buf.resize(block::index(blocks).saturating_mul(BLOCK_SIZE), 0);
         let whole = block::read_into(self.image, buf, first.blkaddr, "nodes").is_ok();
         let mut single = vec![0; BLOCK_SIZE];
         for &entry in entries {
-            let nth = entry.blkaddr.saturating_sub(first.blkaddr);
+            let nth = first.blkaddr.up_to(entry.blkaddr);
             if whole {
                 self.node(entry, block::nth(buf, nth), false);
             } else if self.read_blocks(&mut single, entry.blkaddr) {
@@ -121,7 +124,7 @@ impl Scanner<'_> {
         }
     }
 
-    fn read_blocks(&mut self, buf: &mut Vec<u8>, blkaddr: u32) -> bool {
+    fn read_blocks(&mut self, buf: &mut Vec<u8>, blkaddr: BlkAddr) -> bool {
         buf.resize(BLOCK_SIZE, 0);
         let read = block::read_into(
             self.image,
@@ -152,7 +155,7 @@ impl Scanner<'_> {
                 Ok(bad) => bad,
                 Err(what) => return self.notices.push(format!("inode {ino}: {what}")),
             },
-            Some(Level::Direct) => self.addresses(u32s(block).take(block::index(N))),
+            Some(Level::Direct) => self.addresses(block::addrs(block).take(block::index(N))),
             Some(Level::Indirect | Level::Double) => {
                 self.children(footer.ofs, ino, nid, block);
                 0
@@ -182,7 +185,7 @@ impl Scanner<'_> {
 
     fn inode(
         &mut self,
-        ino: u32,
+        ino: Ino,
         block: &[u8],
         is_recovered: bool,
         is_replaced: bool,
@@ -191,13 +194,14 @@ impl Scanner<'_> {
         let bad = self.addresses(inode.addrs());
         // The recovery brings addresses and keeps the tree: the checkpoint's inode has it.
         if !is_recovered {
-            let xattr = Some((XATTR_NODE_OFFSET, inode.i_xattr_nid())).filter(|(_, nid)| *nid != 0);
+            let xattr =
+                Some((XATTR_NODE_OFFSET, inode.i_xattr_nid())).filter(|(_, nid)| *nid != Nid(0));
             let children = inode.children().filter(|_| !self.recovery.truncates(ino));
             let refs = children.chain(xattr).map(|(ofs, nid)| Ref {
                 ino,
                 ofs,
                 nid,
-                from: ino,
+                from: ino.nid(),
             });
             self.scan.refs.extend(refs);
         }
@@ -216,8 +220,9 @@ impl Scanner<'_> {
         Ok(bad)
     }
 
-    fn children(&mut self, ofs: u32, ino: u32, nid: u32, block: &[u8]) {
-        let nids = (0..N).zip(u32s(block)).filter(|(_, nid)| *nid != 0);
+    fn children(&mut self, ofs: u32, ino: Ino, nid: Nid, block: &[u8]) {
+        let nids = (0..N).zip(u32s(block).map(Nid));
+        let nids = nids.filter(|(_, nid)| *nid != Nid(0));
         let refs = nids.filter_map(|(slot, child)| {
             let ofs = node::child(ofs, slot)?;
             Some(Ref {
@@ -231,15 +236,15 @@ impl Scanner<'_> {
     }
 
     /// Notes addresses as runs; says how many cannot be.
-    fn addresses(&mut self, addrs: impl Iterator<Item = u32>) -> usize {
+    fn addresses(&mut self, addrs: impl Iterator<Item = BlkAddr>) -> usize {
         let first = self.scan.runs.len();
         let runs = &mut self.scan.runs;
         let mut bad = 0usize;
         for (index, blkaddr) in (0u16..).zip(addrs) {
-            if blkaddr == NULL_ADDR || blkaddr == NEW_ADDR {
+            if blkaddr == BlkAddr::NULL || blkaddr == BlkAddr::NEW {
                 continue;
             }
-            if blkaddr != COMPRESS_ADDR && self.sb.in_main(blkaddr).is_none() {
+            if blkaddr != BlkAddr::COMPRESS && self.sb.in_main(blkaddr).is_none() {
                 bad = bad.saturating_add(1);
                 continue;
             }
@@ -249,7 +254,7 @@ impl Scanner<'_> {
                     last.blocks = last.blocks.saturating_add(1);
                 }
                 _ => {
-                    let blocks = u16::from(blkaddr != COMPRESS_ADDR);
+                    let blocks = u16::from(blkaddr != BlkAddr::COMPRESS);
                     runs.push(Run {
                         index,
                         blocks,
@@ -262,7 +267,7 @@ impl Scanner<'_> {
     }
 
     /// A node of the checkpoint that the recovery replaces is in use no more, nor what it held.
-    fn release(&mut self, blkaddr: u32, first_run: usize) {
+    fn release(&mut self, blkaddr: BlkAddr, first_run: usize) {
         let node = Run {
             index: 0,
             blocks: 1,
@@ -270,16 +275,17 @@ impl Scanner<'_> {
         };
         for run in self.scan.runs.drain(first_run..).chain([node]) {
             if let Some(n) = self.sb.in_main(run.blkaddr) {
-                (n..n.saturating_add(run.blocks.into())).for_each(|n| self.valid.clear(n));
+                let end = n.saturating_add(run.blocks.into()).min(self.valid.len());
+                self.valid.remove_range(n..end);
             }
         }
     }
 }
 
 impl Run {
-    fn goes_on(&self, index: u16, blkaddr: u32) -> bool {
+    fn goes_on(&self, index: u16, blkaddr: BlkAddr) -> bool {
         self.blocks > 0
             && self.index.saturating_add(self.blocks) == index
-            && self.blkaddr.saturating_add(self.blocks.into()) == blkaddr
+            && self.blkaddr.plus(self.blocks.into()) == blkaddr
     }
 }

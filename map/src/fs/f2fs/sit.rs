@@ -3,13 +3,16 @@
 //!
 //! Two copies, one behind the other; a bit of the checkpoint says in which a block counts.
 
-use super::super::image::Image;
-use super::super::{Notices, Result};
-use super::bits::{Bits, test_bit};
-use super::block::{self, BLOCKS_PER_SEG, u16_of};
+use super::block::{self, part, u16_of};
 use super::checkpoint::Checkpoint;
 use super::journal::Journals;
+use super::numbers::BlkAddr;
 use super::superblock::SuperBlock;
+use crate::fs::bits;
+use crate::fs::error::Result;
+use crate::fs::image::Image;
+use crate::fs::notices::Notices;
+use fixedbitset::FixedBitSet;
 
 const SIT_ENTRY_PER_BLOCK: u32 = 55;
 const ENTRY_SIZE: usize = 74;
@@ -26,8 +29,8 @@ pub fn read(
     cp: &Checkpoint,
     journals: &Journals,
     notices: &mut Notices,
-) -> Result<Bits> {
-    let mut valid = Bits::new(sb.main_blocks());
+) -> Result<FixedBitSet> {
+    let mut valid = sb.no_main_blocks();
     let mut put = |segno: u32, entry: &[u8]| {
         let set = put(&mut valid, segno, entry);
         let vblocks = u16_of(entry, 0) & SIT_VBLOCKS_MASK;
@@ -64,33 +67,31 @@ pub fn read(
 }
 
 /// Notes one segment; says how many valid blocks it has.
-fn put(valid: &mut Bits, segno: u32, entry: &[u8]) -> u32 {
-    let map = entry.get(2..66).unwrap_or_default().as_chunks::<8>().0;
-    let first = segno.saturating_mul(BLOCKS_PER_SEG);
-    let mut set = 0u32;
-    for (word, bytes) in valid.words_from(first).zip(map) {
-        *word = u64::from_le_bytes(bytes.map(u8::reverse_bits));
-        set = set.saturating_add(word.count_ones());
-    }
-    set
+fn put(valid: &mut FixedBitSet, segno: u32, entry: &[u8]) -> u32 {
+    let map = bits::highest_first(part(entry, 2, 64));
+    let words = map.as_slice();
+    let first = words.len().saturating_mul(block::index(segno));
+    let here = valid.as_mut_slice().iter_mut().skip(first);
+    here.zip(words).for_each(|(here, word)| *here = *word);
+    u32::try_from(map.count_ones(..)).unwrap_or(u32::MAX)
 }
 
 /// How many blocks from `first` on lie one behind the other.
 fn run_of(cp: &Checkpoint, first: u32, blocks: u32) -> u32 {
-    let bit = |n| test_bit(&cp.sit_bitmap, n);
+    let bit = |n| cp.sit_bitmap.contains(block::index(n));
     let end = blocks.min(first.saturating_add(CHUNK));
     let other = (first..end).find(|&n| bit(n) != bit(first));
     other.unwrap_or(end).saturating_sub(first)
 }
 
 /// `current_sit_addr`.
-fn address(sb: &SuperBlock, cp: &Checkpoint, block: u32) -> u32 {
-    let second = if test_bit(&cp.sit_bitmap, block) {
+fn address(sb: &SuperBlock, cp: &Checkpoint, block: u32) -> BlkAddr {
+    let second = if cp.sit_bitmap.contains(block::index(block)) {
         sb.sit_blocks()
     } else {
         0
     };
-    sb.sit_blkaddr.saturating_add(block).saturating_add(second)
+    sb.sit_blkaddr.plus(block).plus(second)
 }
 
 #[cfg(test)]
@@ -102,11 +103,8 @@ mod tests {
         let mut entry = vec![0; ENTRY_SIZE];
         entry[2] = 0x81;
         entry[65] = 0x01;
-        let mut valid = Bits::new(1024);
+        let mut valid = FixedBitSet::with_capacity(1024);
         assert_eq!(put(&mut valid, 1, &entry), 3);
-        assert_eq!(
-            valid.runs().collect::<Vec<_>>(),
-            [(512, 1), (519, 1), (1023, 1)]
-        );
+        assert_eq!(valid.ones().collect::<Vec<_>>(), [512, 519, 1023]);
     }
 }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `struct f2fs_super_block`: the areas of the disk.
 
-use super::super::image::Image;
-use super::super::{Error, Notices, Result};
-use super::block::{BLOCK_BITS, BLOCKS_PER_SEG, SEG_BITS, part, u32_of, u64_of};
+use super::block::{BLOCK_BITS, BLOCKS_PER_SEG, SEG_BITS, index, part, u32_of, u64_of};
 use super::crc;
+use super::numbers::{BlkAddr, Ino};
+use crate::fs::error::{Error, Result};
+use crate::fs::image::Image;
+use crate::fs::notices::Notices;
+use fixedbitset::FixedBitSet;
 
 /// Bits of `feature`.
 pub mod feature {
@@ -39,17 +42,17 @@ pub struct SuperBlock {
     pub segment_count_nat: u32,
     pub segment_count_ssa: u32,
     pub segment_count_main: u32,
-    pub cp_blkaddr: u32,
-    pub sit_blkaddr: u32,
-    pub nat_blkaddr: u32,
-    pub ssa_blkaddr: u32,
-    pub main_blkaddr: u32,
-    pub root_ino: u32,
+    pub cp_blkaddr: BlkAddr,
+    pub sit_blkaddr: BlkAddr,
+    pub nat_blkaddr: BlkAddr,
+    pub ssa_blkaddr: BlkAddr,
+    pub main_blkaddr: BlkAddr,
+    pub root_ino: Ino,
     /// Blocks of the checkpoint's bitmaps behind its first block.
     pub cp_payload: u32,
     pub feature: u32,
     /// User, group and project quota inodes; 0 where there is none.
-    pub qf_ino: [u32; 3],
+    pub qf_ino: [Ino; 3],
     /// What the inodes' checksums start from.
     pub chksum_seed: u32,
 }
@@ -79,7 +82,7 @@ impl SuperBlock {
                 notices.push(format!("the first superblock is bad: {error}"));
                 sb
             }
-            // A copy that tells what is not supported is a better one than garbage.
+            // That a sound copy is not supported says more than that the other is damaged.
             (Err(Error::Corrupt { .. }), Err(error @ Error::Unsupported { .. }))
             | (Err(error), Err(_)) => return Err(error),
         };
@@ -118,21 +121,21 @@ impl SuperBlock {
             segment_count_nat: u32(60),
             segment_count_ssa: u32(64),
             segment_count_main: u32(68),
-            cp_blkaddr: u32(76),
-            sit_blkaddr: u32(80),
-            nat_blkaddr: u32(84),
-            ssa_blkaddr: u32(88),
-            main_blkaddr: u32(92),
-            root_ino: u32(96),
+            cp_blkaddr: BlkAddr(u32(76)),
+            sit_blkaddr: BlkAddr(u32(80)),
+            nat_blkaddr: BlkAddr(u32(84)),
+            ssa_blkaddr: BlkAddr(u32(88)),
+            main_blkaddr: BlkAddr(u32(92)),
+            root_ino: Ino(u32(96)),
             cp_payload: u32(1664),
             feature,
-            qf_ino: [u32(2745), u32(2749), u32(2753)],
+            qf_ino: [2745, 2749, 2753].map(|offset| Ino(u32(offset))),
             chksum_seed: crc::crc32(u32::MAX, part(buf, 108, 16)),
         };
-        if u32(72) != sb.cp_blkaddr {
+        if BlkAddr(u32(72)) != sb.cp_blkaddr {
             return corrupt("segment 0 is not the checkpoint's");
         }
-        if (u32(100), u32(104), sb.root_ino) != (1, 2, 3) {
+        if (u32(100), u32(104), sb.root_ino) != (1, 2, Ino(3)) {
             return corrupt("reserved inodes with unknown numbers");
         }
         // devs[0].path: there is a list of devices, even if this is the first of them.
@@ -150,7 +153,7 @@ impl SuperBlock {
 
     /// What cannot be, of the areas.
     fn impossible(&self, image_bytes: u64) -> Option<String> {
-        let ends = |blkaddr: u32, segments: u32| {
+        let ends = |blkaddr: BlkAddr, segments: u32| {
             u64::from(segments)
                 .saturating_mul(BLOCKS_PER_SEG.into())
                 .saturating_add(blkaddr.into())
@@ -201,7 +204,7 @@ impl SuperBlock {
             Some(format!(
                 "{blocks} blocks, but the image ends at byte {image_bytes}"
             ))
-        } else if self.segment_count_ckpt < 2 || self.cp_blkaddr < 2 {
+        } else if self.segment_count_ckpt < 2 || self.cp_blkaddr < BlkAddr(2) {
             Some("no room for two checkpoints or two superblocks".into())
         } else if !self.segment_count_sit.is_multiple_of(2)
             || !self.segment_count_nat.is_multiple_of(2)
@@ -244,18 +247,28 @@ impl SuperBlock {
         self.segment_count_main.saturating_mul(BLOCKS_PER_SEG)
     }
 
+    /// An empty set of blocks of the main area, by their numbers within it.
+    pub fn no_main_blocks(&self) -> FixedBitSet {
+        FixedBitSet::with_capacity(index(self.main_blocks()))
+    }
+
     /// A block's number within the main area; None outside of it.
-    pub fn in_main(&self, blkaddr: u32) -> Option<u32> {
-        let n = blkaddr.checked_sub(self.main_blkaddr)?;
-        (n < self.main_blocks()).then_some(n)
+    pub fn in_main(&self, blkaddr: BlkAddr) -> Option<usize> {
+        let n = blkaddr.0.checked_sub(self.main_blkaddr.0)?;
+        (n < self.main_blocks()).then_some(index(n))
+    }
+
+    /// The address of a block of the main area, by its number within it.
+    pub fn main_block(&self, n: usize) -> BlkAddr {
+        let n = u32::try_from(n).unwrap_or(u32::MAX);
+        self.main_blkaddr.plus(n)
     }
 
     /// The address of a block of the main area, by segment and offset; None outside of it.
-    pub fn blkaddr(&self, segno: u32, blkoff: u16) -> Option<u32> {
+    pub fn blkaddr(&self, segno: u32, blkoff: u16) -> Option<BlkAddr> {
         let blkoff = Some(u32::from(blkoff)).filter(|&blkoff| blkoff < BLOCKS_PER_SEG)?;
         let n = segno.checked_mul(BLOCKS_PER_SEG)?.checked_add(blkoff)?;
-        let inside = n < self.main_blocks();
-        self.main_blkaddr.checked_add(n).filter(|_| inside)
+        (n < self.main_blocks()).then(|| self.main_blkaddr.plus(n))
     }
 }
 
@@ -284,15 +297,15 @@ impl SuperBlock {
             segment_count_nat: 4,
             segment_count_ssa: 1,
             segment_count_main: 9,
-            cp_blkaddr: 512,
-            sit_blkaddr: 1536,
-            nat_blkaddr: 2560,
-            ssa_blkaddr: 4608,
-            main_blkaddr: 5120,
-            root_ino: 3,
+            cp_blkaddr: BlkAddr(512),
+            sit_blkaddr: BlkAddr(1536),
+            nat_blkaddr: BlkAddr(2560),
+            ssa_blkaddr: BlkAddr(4608),
+            main_blkaddr: BlkAddr(5120),
+            root_ino: Ino(3),
             cp_payload,
             feature: 0,
-            qf_ino: [0; 3],
+            qf_ino: [Ino(0); 3],
             chksum_seed: 0,
         }
     }

@@ -3,9 +3,10 @@
 
 use std::collections::HashMap;
 
-use super::super::Notices;
 use super::node::{self, Level};
+use super::numbers::{Ino, Nid};
 use super::scan::{Node, Ref, Scan};
+use crate::fs::notices::Notices;
 
 /// Sorts the nodes by inode and offset, the inodes by number, and drops the nodes that cannot be
 /// reached.
@@ -48,9 +49,9 @@ pub fn prune(scan: &mut Scan, notices: &mut Notices) {
 /// The nodes of one inode, as they come by offset: what leads to a node is before it.
 #[derive(Default)]
 struct File {
-    ino: u32,
+    ino: Ino,
     /// The inode and its indirect nodes, by offset.
-    leads: HashMap<u32, u32>,
+    leads: HashMap<u32, Nid>,
 }
 
 impl File {

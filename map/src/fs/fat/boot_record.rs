@@ -6,17 +6,16 @@
 //! from FAT16. Microsoft's fatgen103 lets the count alone decide; the two differ only where a
 //! FAT32 has less than 65525 clusters, as small test images have.
 
-use super::super::image::Image;
-use super::super::le::{u16_at, u32_at};
-use super::super::{Notices, Result};
-use super::chain::Run;
+use super::cluster::{Cluster, FAT_START_ENT, FatSector};
+use crate::fs::error::Result;
+use crate::fs::image::Image;
+use crate::fs::le::{u16_at, u32_at};
+use crate::fs::notices::Notices;
 
-/// Number of the first cluster: the entries 0 and 1 of the FAT stand for none.
-pub const FAT_START_ENT: u32 = 2;
 /// Bytes of a boot record that are looked at, whatever the size of its sector.
 const RECORD: usize = 512;
 /// Where FAT32's copy of the boot record is looked for when the first is no help.
-const BACKUP: u32 = 6;
+const BACKUP: FatSector = FatSector(6);
 /// FAT12 and FAT16 have at most so many clusters, FAT32 as well.
 const MAX_FAT12: u32 = 0xff4;
 const MAX_FAT16: u32 = 0xfff4;
@@ -43,22 +42,22 @@ pub struct BootRecord {
     pub fats: u32,
     pub fat_bits: FatBits,
     /// First sector of the first FAT: how many sectors are reserved.
-    pub fat_start: u32,
+    pub fat_start: FatSector,
     /// Sectors of one FAT.
     pub fat_length: u32,
     /// First sector of FAT12's and FAT16's root directory.
-    pub dir_start: u64,
+    pub dir_start: FatSector,
     /// First sector of cluster 2.
-    pub data_start: u64,
+    pub data_start: FatSector,
     pub total_sectors: u32,
     /// One past the number of the last cluster.
-    pub max_cluster: u32,
+    pub max_cluster: Cluster,
     /// First cluster of FAT32's root directory.
-    pub root_cluster: u32,
+    pub root_cluster: Cluster,
     /// FAT32: sector of the free-space hints.
-    pub fsinfo_sector: Option<u32>,
+    pub fsinfo_sector: Option<FatSector>,
     /// FAT32: sector of this record's copy.
-    pub backup: Option<u32>,
+    pub backup: Option<FatSector>,
     /// FAT32, mirroring off: the only FAT that is up to date.
     pub active_fat: Option<u32>,
 }
@@ -91,7 +90,7 @@ impl BootRecord {
     /// must say itself that it lies there: what is a boot record may be a file's contents.
     fn find_backup(image: &Image) -> Option<BootRecord> {
         [512u32, 1024, 2048, 4096].into_iter().find_map(|size| {
-            let at = u64::from(size).checked_mul(BACKUP.into())?;
+            let at = u64::from(size).checked_mul(BACKUP.0)?;
             let buf = image.read(at, RECORD, "backup of the boot record").ok()?;
             let boot = Self::parse(&buf).ok()?;
             (boot.sector_size == size && boot.backup == Some(BACKUP)).then_some(boot)
@@ -103,7 +102,7 @@ impl BootRecord {
             return;
         };
         let at = format!("backup of the boot record in sector {sector}");
-        let buf = match image.read(self.byte_of(sector.into()), RECORD, &at) {
+        let buf = match image.read(self.byte_of(sector), RECORD, &at) {
             Ok(buf) => buf,
             Err(error) => return notices.push(error.to_string()),
         };
@@ -131,9 +130,9 @@ impl BootRecord {
         if !sec_per_clus.is_power_of_two() {
             return Err(format!("{sec_per_clus} sectors in a cluster"));
         }
-        let (fat_start, fats, media) = (u16(14)?, byte(16)?, byte(21)?);
-        if fat_start == 0 || fats == 0 {
-            return Err(format!("{fat_start} reserved sectors, {fats} FATs"));
+        let (reserved, fats, media) = (u16(14)?, byte(16)?, byte(21)?);
+        if reserved == 0 || fats == 0 {
+            return Err(format!("{reserved} reserved sectors, {fats} FATs"));
         }
         if media != 0xf0 && media < 0xf8 {
             return Err(format!("medium {media:#x}"));
@@ -148,10 +147,10 @@ impl BootRecord {
             return Err(format!("{dir_entries} entries in the root directory"));
         }
         let total_sectors = if u16(19)? == 0 { u32(32)? } else { u16(19)? };
-        let fats_length = u64::from(fat_length).saturating_mul(fats.into());
-        let dir_start = fats_length.saturating_add(fat_start.into());
+        let fat_start = FatSector(reserved.into());
+        let dir_start = fat_start.plus(u64::from(fat_length).saturating_mul(fats.into()));
         let dir_length = dir_entries.checked_div(per_sector).unwrap_or(0);
-        let data_start = dir_start.saturating_add(dir_length.into());
+        let data_start = dir_start.plus(dir_length.into());
         let mut boot = BootRecord {
             sector_size,
             sec_per_clus,
@@ -162,8 +161,8 @@ impl BootRecord {
             dir_start,
             data_start,
             total_sectors,
-            max_cluster: 0,
-            root_cluster: 0,
+            max_cluster: FAT_START_ENT,
+            root_cluster: Cluster(0),
             fsinfo_sector: None,
             backup: None,
             active_fat: None,
@@ -171,9 +170,13 @@ impl BootRecord {
         boot.count_clusters(is_fat32)?;
         if is_fat32 {
             let flags = u16(40)?;
-            boot.root_cluster = u32(44)?;
-            boot.fsinfo_sector = Some(u16(48)?.max(1)).filter(|&sector| sector < fat_start);
-            boot.backup = Some(u16(50)?).filter(|&sector| sector > 0 && sector < fat_start);
+            boot.root_cluster = Cluster(u32(44)?);
+            let reserved = |sector: u32| {
+                let sector = FatSector(sector.into());
+                Some(sector).filter(|&sector| sector > FatSector(0) && sector < fat_start)
+            };
+            boot.fsinfo_sector = reserved(u16(48)?.max(1));
+            boot.backup = reserved(u16(50)?);
             boot.active_fat = Some(flags & 0xf).filter(|_| flags & 0x80 != 0);
         }
         Ok(boot)
@@ -184,7 +187,7 @@ impl BootRecord {
     fn count_clusters(&mut self, is_fat32: bool) -> std::result::Result<(), String> {
         let sectors = u64::from(self.total_sectors);
         let clusters = sectors
-            .checked_sub(self.data_start)
+            .checked_sub(self.data_start.0)
             .and_then(|sectors| sectors.checked_div(self.sec_per_clus.into()))
             .and_then(|clusters| u32::try_from(clusters).ok())
             .ok_or_else(|| {
@@ -198,11 +201,12 @@ impl BootRecord {
             ..=MAX_FAT12 => (FatBits::Twelve, 12, MAX_FAT12),
             _ => (FatBits::Sixteen, 16, MAX_FAT16),
         };
-        let bits = self.byte_of(self.fat_length.into()).saturating_mul(8);
+        let bytes = u64::from(self.fat_length).saturating_mul(self.sector_size.into());
+        let bits = bytes.saturating_mul(8);
         let entries = u32::try_from(bits.checked_div(width).unwrap_or(0)).unwrap_or(u32::MAX);
         self.fat_bits = fat_bits;
-        self.max_cluster = clusters.saturating_add(FAT_START_ENT).min(entries);
-        let clusters = self.max_cluster.saturating_sub(FAT_START_ENT);
+        self.max_cluster = FAT_START_ENT.plus(clusters).min(Cluster(entries));
+        let clusters = FAT_START_ENT.up_to(self.max_cluster);
         if clusters > most {
             return Err(format!("{clusters} clusters, at most {most} are possible"));
         }
@@ -217,42 +221,9 @@ impl BootRecord {
         };
         state.is_some_and(|state| state & 1 != 0)
     }
-
-    /// Bytes from the start of the filesystem to a sector.
-    pub fn byte_of(&self, sector: u64) -> u64 {
-        sector.saturating_mul(self.sector_size.into())
-    }
-
-    /// First sector of a cluster, which must be one of `FAT_START_ENT..max_cluster`.
-    pub fn sector_of(&self, cluster: u32) -> u64 {
-        u64::from(cluster.saturating_sub(FAT_START_ENT))
-            .saturating_mul(self.sec_per_clus.into())
-            .saturating_add(self.data_start)
-    }
-
-    /// The sectors of clusters, which all must be there.
-    pub fn sectors_of(&self, run: Run) -> std::ops::Range<u64> {
-        let end = run.cluster.saturating_add(run.clusters);
-        self.sector_of(run.cluster)..self.sector_of(end)
-    }
-
-    /// Bytes in a cluster, up to 512 KiB.
-    pub fn cluster_size(&self) -> u32 {
-        self.sector_size.saturating_mul(self.sec_per_clus)
-    }
-
-    /// log2 of the directory entries in a sector.
-    pub fn dir_per_block_bits(&self) -> u32 {
-        (self.sector_size >> 5).trailing_zeros()
-    }
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::arithmetic_side_effects,
-    clippy::indexing_slicing,
-    reason = "a test may panic"
-)]
 mod tests {
     use super::*;
 
@@ -296,7 +267,7 @@ mod tests {
             ((0, 0), 4085, Err("FATs of 0 sectors")),
         ] {
             let boot = BootRecord::parse(&record(lengths, clusters));
-            let told = boot.map(|boot| (boot.fat_bits, boot.max_cluster - FAT_START_ENT));
+            let told = boot.map(|boot| (boot.fat_bits, FAT_START_ENT.up_to(boot.max_cluster)));
             assert_eq!(told, expected.map_err(str::to_owned), "{lengths:?}");
         }
     }

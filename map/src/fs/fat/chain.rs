@@ -1,24 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The clusters of one file, one after the other.
 
-use super::bits::Bits;
+use super::cluster::{Cluster, Run, push};
 use super::table::{Entry, Table};
-
-/// Clusters that follow each other on the disk and in their file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
-    /// First cluster.
-    pub cluster: u32,
-    /// Length in clusters.
-    pub clusters: u32,
-}
-
-impl Run {
-    /// Its clusters, one by one.
-    pub fn members(&self) -> std::ops::Range<u32> {
-        self.cluster..self.cluster.saturating_add(self.clusters)
-    }
-}
+use crate::fs::bits;
+use fixedbitset::FixedBitSet;
 
 /// Where a chain stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,15 +12,15 @@ pub enum Stop {
     /// At its end.
     End,
     /// At its last cluster, which is marked as bad. Linux takes that for the end too.
-    Bad(u32),
+    Bad(Cluster),
     /// Before a cluster that the FAT says is free.
-    Free(u32),
+    Free(Cluster),
     /// Before a number that no cluster has.
-    Outside(u32),
+    Outside(Cluster),
     /// Before one of its own clusters.
-    Circle(u32),
+    Circle(Cluster),
     /// Before a cluster of another file.
-    Taken(u32),
+    Taken(Cluster),
 }
 
 /// A file's clusters, as far as they are its own.
@@ -46,7 +32,7 @@ pub struct Chain {
 }
 
 /// Follows the chain that begins with a cluster, and takes the clusters that nobody has taken.
-pub fn follow(table: &Table, taken: &mut Bits, start: u32) -> Chain {
+pub fn follow(table: &Table, taken: &mut FixedBitSet, start: Cluster) -> Chain {
     let mut runs: Vec<Run> = Vec::new();
     let mut clusters = 0u32;
     let mut at = start;
@@ -58,8 +44,10 @@ pub fn follow(table: &Table, taken: &mut Bits, start: u32) -> Chain {
         if entry == Entry::Free {
             break Stop::Free(at);
         }
-        if !taken.insert(at) {
-            let circle = runs.iter().any(|run| run.members().contains(&at));
+        if !bits::insert(taken, at.index()) {
+            let circle = runs
+                .iter()
+                .any(|run| (run.cluster..run.end()).contains(&at));
             break if circle {
                 Stop::Circle(at)
             } else {
@@ -78,18 +66,5 @@ pub fn follow(table: &Table, taken: &mut Bits, start: u32) -> Chain {
         runs,
         clusters,
         stop,
-    }
-}
-
-/// Adds a cluster at the end.
-pub fn push(runs: &mut Vec<Run>, cluster: u32) {
-    match runs.last_mut() {
-        Some(last) if last.cluster.checked_add(last.clusters) == Some(cluster) => {
-            last.clusters = last.clusters.saturating_add(1);
-        }
-        _ => runs.push(Run {
-            cluster,
-            clusters: 1,
-        }),
     }
 }

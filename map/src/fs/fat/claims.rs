@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who claims which sectors, on the way to the map.
+//! Which sectors are whose.
+
+use std::ops::Range;
 
 use super::boot_record::BootRecord;
-use super::chain::Run;
-use crate::Extent;
+use super::cluster::{FatSector, Run};
 use crate::class::Kind;
+use crate::fs::volume::Volume;
+use crate::map::Extent;
 
 /// The claims so far. Clusters are claimed once only, by who has taken them.
 pub struct Claims<'a> {
     boot: &'a BootRecord,
-    start_sector: u64,
+    volume: Volume,
     extents: Vec<Extent>,
 }
 
 impl<'a> Claims<'a> {
-    /// No claims yet. The filesystem starts at `start_sector` of the disk, and its last sector
-    /// must have a number that fits 64 bits.
-    pub fn new(boot: &'a BootRecord, start_sector: u64) -> Claims<'a> {
+    /// No claims yet.
+    pub fn new(boot: &'a BootRecord, volume: Volume) -> Claims<'a> {
         Claims {
             boot,
-            start_sector,
+            volume,
             extents: Vec::new(),
         }
     }
@@ -27,23 +29,17 @@ impl<'a> Claims<'a> {
     /// Claims sectors of the filesystem's size for an inode, 0 for none. `file_offset` is in bytes.
     pub fn sectors(
         &mut self,
-        sectors: std::ops::Range<u64>,
+        sectors: Range<FatSector>,
         kind: Kind,
         inode: u64,
         file_offset: Option<u64>,
     ) {
-        let units = u64::from(self.boot.sector_size >> 9);
-        let length = sectors.end.saturating_sub(sectors.start);
+        let length = sectors.start.up_to(sectors.end);
         if length > 0 {
             self.extents.push(Extent {
-                sector: sectors
-                    .start
-                    .saturating_mul(units)
-                    .saturating_add(self.start_sector),
-                sectors: length.saturating_mul(units),
-                kind,
                 inode,
                 file_offset,
+                ..self.volume.extent(sectors.start, length, kind)
             });
         }
     }

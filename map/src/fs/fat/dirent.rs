@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `struct msdos_dir_entry`: what a directory says of a file.
 
-use super::super::le::{u16_at, u32_at};
 use super::boot_record::FatBits;
+use super::cluster::Cluster;
 use super::long_name::{Gone, GoneName, LongName, Raw};
 use super::short_name;
+use crate::fs::le::{u16_at, u32_at};
 
 /// Bits of `attr`.
 const ATTR_VOLUME: u8 = 0x08;
@@ -20,7 +21,7 @@ pub struct Entry {
     pub name: String,
     pub is_directory: bool,
     /// First cluster, 0 for an empty file.
-    pub start: u32,
+    pub start: Cluster,
     /// Bytes; 0 for a directory.
     pub size: u32,
     pub deleted: bool,
@@ -79,7 +80,7 @@ impl Entries {
     }
 
     /// A deleted entry: of its short name only the long one's slots still know the first letter.
-    /// After the directory's end nobody knows what was written, and when.
+    /// After the directory's end it is not known what was written, and when.
     fn deleted(&mut self, raw: &Raw) -> Option<Entry> {
         let attr = raw[11];
         if attr == ATTR_EXT {
@@ -105,7 +106,7 @@ impl Entries {
         Entry {
             name,
             is_directory: raw[11] & ATTR_DIR != 0,
-            start: high << 16 | low,
+            start: Cluster(high << 16 | low),
             size: u32_at(raw, 28).unwrap_or(0),
             deleted,
         }

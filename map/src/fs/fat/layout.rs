@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The sectors that belong to the filesystem itself.
 
-use super::super::image::Image;
-use super::super::le::u32_at;
-use super::MSDOS_ROOT_INO;
 use super::boot_record::{BootRecord, FatBits};
 use super::claims::Claims;
+use super::cluster::FatSector;
 use crate::class::Kind;
+use crate::fs::image::Image;
+use crate::fs::le::u32_at;
+
+/// `MSDOS_ROOT_INO`: the number of the root directory, which has no entry.
+pub const MSDOS_ROOT_INO: u64 = 1;
 
 /// Claims the reserved sectors, the FATs, FAT12's and FAT16's root directory, and the sectors at
 /// the end that make no whole cluster.
 pub fn claim(image: &Image, boot: &BootRecord, claims: &mut Claims) {
-    let fat_start = u64::from(boot.fat_start);
     for sector in fsinfos(image, boot) {
-        claims.sectors(sector..sector.saturating_add(1), Kind::Fsinfo, 0, None);
+        claims.sectors(sector..sector.plus(1), Kind::Fsinfo, 0, None);
     }
-    claims.sectors(0..fat_start, Kind::BootRecord, 0, None);
-    claims.sectors(fat_start..boot.dir_start, Kind::Fat, 0, None);
+    claims.sectors(FatSector(0)..boot.fat_start, Kind::BootRecord, 0, None);
+    claims.sectors(boot.fat_start..boot.dir_start, Kind::Fat, 0, None);
     let root = boot.dir_start..boot.data_start;
     match boot.fat_bits {
         // Linux leaves room for the entries that the record counts, and never reads them.
@@ -24,20 +26,19 @@ pub fn claim(image: &Image, boot: &BootRecord, claims: &mut Claims) {
         _ => claims.sectors(root, Kind::Directory, MSDOS_ROOT_INO, Some(0)),
     }
     let end = boot.sector_of(boot.max_cluster);
-    claims.sectors(end..boot.total_sectors.into(), Kind::Unmapped, 0, None);
+    claims.sectors(end..boot.end(), Kind::Unmapped, 0, None);
 }
 
 /// The free-space hints and their copy, which follows the boot record's copy, where they are.
-fn fsinfos(image: &Image, boot: &BootRecord) -> Vec<u64> {
+fn fsinfos(image: &Image, boot: &BootRecord) -> Vec<FatSector> {
     let Some(first) = boot.fsinfo_sector else {
         return Vec::new();
     };
-    let copy = boot.backup.and_then(|backup| backup.checked_add(first));
+    let copy = boot.backup.map(|backup| backup.plus(first.0));
     [Some(first), copy]
         .into_iter()
         .flatten()
         .filter(|&sector| sector < boot.fat_start)
-        .map(u64::from)
         .filter(|&sector| is_fsinfo(image, boot.byte_of(sector)))
         .collect()
 }

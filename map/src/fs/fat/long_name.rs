@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `struct msdos_dir_slot`: long names, in entries of their own before the short one.
 
-use super::super::le::u16_at;
+use crate::fs::le::u16_at;
 
 /// UTF-16 units in one slot.
 const UNITS: usize = 13;
@@ -187,11 +187,6 @@ fn text(units: &[u16]) -> String {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::arithmetic_side_effects,
-    clippy::indexing_slicing,
-    reason = "a test may panic"
-)]
 mod tests {
     use super::*;
 

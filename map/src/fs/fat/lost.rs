@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The clusters that no file has: bad ones, and chains that nobody knows.
+//! The clusters that no file has: bad ones, and chains that no directory entry begins.
 
-use super::bits::Bits;
-use super::chain::{Run, push};
+use super::cluster::{Run, push};
 use super::table::{Entry, Table};
+use crate::fs::bits;
+use fixedbitset::FixedBitSet;
 
 /// The clusters that are neither free nor a file's.
 #[derive(Default)]
@@ -15,33 +16,36 @@ pub struct Nobodys {
 }
 
 /// Finds them among the clusters that no file has taken, and takes them.
-pub fn find(table: &Table, taken: &mut Bits) -> Nobodys {
+pub fn find(table: &Table, taken: &mut FixedBitSet) -> Nobodys {
     let mut found = Nobodys::default();
-    let mut followed = Bits::new(table.clusters().end);
+    let mut followed = FixedBitSet::with_capacity(taken.len());
     let is_lost = |cluster| match table.entry(cluster) {
         Entry::Free | Entry::Bad => false,
         Entry::Next(_) | Entry::End => true,
     };
-    for cluster in table.clusters().filter(|&cluster| !taken.has(cluster)) {
+    for cluster in table
+        .clusters()
+        .filter(|&cluster| !taken.contains(cluster.index()))
+    {
         match table.entry(cluster) {
             Entry::Free => {}
             Entry::Bad => push(&mut found.bad, cluster),
             Entry::End => push(&mut found.lost, cluster),
             Entry::Next(next) => {
                 push(&mut found.lost, cluster);
-                followed.insert(next);
+                bits::insert(&mut followed, next.index());
             }
         }
     }
     // First the chains that begin somewhere, then those that are circles.
     for circles in [false, true] {
         for cluster in found.lost.iter().flat_map(Run::members) {
-            if taken.has(cluster) || followed.has(cluster) != circles {
+            if taken.contains(cluster.index()) || followed.contains(cluster.index()) != circles {
                 continue;
             }
             found.lost_chains = found.lost_chains.saturating_add(1);
             let mut at = cluster;
-            while table.has(at) && is_lost(at) && taken.insert(at) {
+            while table.has(at) && is_lost(at) && bits::insert(taken, at.index()) {
                 if let Entry::Next(next) = table.entry(at) {
                     at = next;
                 }

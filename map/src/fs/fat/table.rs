@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The file allocation table: what follows a cluster.
 
-use super::super::image::Image;
-use super::super::le::{u16_at, u32_at};
-use super::super::{Notices, Result};
-use super::boot_record::{BootRecord, FAT_START_ENT, FatBits};
+use super::boot_record::{BootRecord, FatBits};
+use super::cluster::{Cluster, FAT_START_ENT};
+use crate::fs::error::Result;
+use crate::fs::image::Image;
+use crate::fs::le::{u16_at, u32_at};
+use crate::fs::notices::Notices;
 
 /// What the FAT says of one cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +14,7 @@ pub enum Entry {
     /// It is free.
     Free,
     /// It is in use, and this one follows: any number, also of no cluster at all.
-    Next(u32),
+    Next(Cluster),
     /// It cannot be used.
     Bad,
     /// It is the last of its chain.
@@ -23,14 +25,14 @@ pub enum Entry {
 pub struct Table {
     bytes: Vec<u8>,
     fat_bits: FatBits,
-    max_cluster: u32,
+    max_cluster: Cluster,
 }
 
 /// Copies are compared in parts of so many bytes, which hold whole entries of every width.
 const PART: usize = 3 << 18;
 
 impl Table {
-    /// Reads the FAT that counts, and holds the other copies against it. Linux reads the first,
+    /// Reads the FAT that counts, and compares the other copies to it. Linux reads the first,
     /// and writes what it changes to all.
     pub fn read(image: &Image, boot: &BootRecord, notices: &mut Notices) -> Result<Table> {
         let active = active(boot, notices);
@@ -41,7 +43,7 @@ impl Table {
         };
         let len = table.place(boot.max_cluster).0;
         // Two entries of FAT12 share a byte.
-        let odd = boot.fat_bits == FatBits::Twelve && boot.max_cluster % 2 == 1;
+        let odd = boot.fat_bits == FatBits::Twelve && boot.max_cluster.0 % 2 == 1;
         let len = len.saturating_add(odd.into());
         table.bytes = image.read(place_of(boot, active), len, format!("FAT {active}"))?;
         table.note_flags(notices);
@@ -59,25 +61,31 @@ impl Table {
     }
 
     /// What the FAT says of a cluster, which must be one of `FAT_START_ENT..max_cluster`.
-    pub fn entry(&self, cluster: u32) -> Entry {
+    pub fn entry(&self, cluster: Cluster) -> Entry {
         let value = self.value(&self.bytes, cluster);
         let bad = self.all_bits() & !8;
         match value {
             0 => Entry::Free,
             _ if value == bad => Entry::Bad,
             _ if value > bad => Entry::End,
-            _ => Entry::Next(value),
+            _ => Entry::Next(Cluster(value)),
         }
     }
 
     /// Whether there is such a cluster.
-    pub fn has(&self, cluster: u32) -> bool {
+    pub fn has(&self, cluster: Cluster) -> bool {
         (FAT_START_ENT..self.max_cluster).contains(&cluster)
     }
 
     /// All clusters that there are.
-    pub fn clusters(&self) -> std::ops::Range<u32> {
-        FAT_START_ENT..self.max_cluster
+    pub fn clusters(&self) -> impl Iterator<Item = Cluster> + use<> {
+        FAT_START_ENT.until(self.max_cluster)
+    }
+
+    /// How many clusters are not free.
+    pub fn in_use(&self) -> usize {
+        let in_use = |cluster: &Cluster| self.entry(*cluster) != Entry::Free;
+        self.clusters().filter(in_use).count()
     }
 
     fn all_bits(&self) -> u32 {
@@ -89,17 +97,17 @@ impl Table {
     }
 
     /// Byte where an entry begins, and how far its lowest bit is from that byte's.
-    fn place(&self, cluster: u32) -> (usize, u32) {
-        let at = usize::try_from(cluster).unwrap_or(usize::MAX);
+    fn place(&self, cluster: Cluster) -> (usize, u32) {
+        let at = cluster.index();
         match self.fat_bits {
-            FatBits::Twelve => (at.saturating_add(at >> 1), (cluster & 1) << 2),
+            FatBits::Twelve => (at.saturating_add(at >> 1), (cluster.0 & 1) << 2),
             FatBits::Sixteen => (at.saturating_mul(2), 0),
             FatBits::ThirtyTwo => (at.saturating_mul(4), 0),
         }
     }
 
     /// The bare value in `bytes`, which begin with entry 0; of a FAT cut short, a free cluster.
-    fn value(&self, bytes: &[u8], cluster: u32) -> u32 {
+    fn value(&self, bytes: &[u8], cluster: Cluster) -> u32 {
         let (at, shift) = self.place(cluster);
         let value = match self.fat_bits {
             FatBits::ThirtyTwo => u32_at(bytes, at),
@@ -110,7 +118,7 @@ impl Table {
 
     /// Windows keeps two flags in the entry 1, which are set while all is well.
     fn note_flags(&self, notices: &mut Notices) {
-        let flags = self.value(&self.bytes, 1);
+        let flags = self.value(&self.bytes, Cluster(1));
         let (clean, sound) = match self.fat_bits {
             FatBits::Twelve => return,
             FatBits::Sixteen => (0x8000, 0x4000),
@@ -130,26 +138,29 @@ impl Table {
         image: &Image,
         boot: &BootRecord,
         copy: u32,
-    ) -> Result<Option<(u32, u32)>> {
+    ) -> Result<Option<(u32, Cluster)>> {
         let begin = place_of(boot, copy);
         let (mut count, mut first) = (0u32, None);
         let mut offset = 0u64;
-        let mut cluster = 0u32;
+        let mut cluster = Cluster(0);
         for ours in self.bytes.chunks(PART) {
             let at = begin.saturating_add(offset);
             let theirs = image.read(at, ours.len(), format!("FAT {copy}"))?;
             let entries = self.entries_in(ours.len());
             if theirs != ours {
                 let differ = (0..entries)
-                    .filter(|&nth| self.value(ours, nth) != self.value(&theirs, nth))
-                    .map(|nth| cluster.saturating_add(nth))
+                    .filter(|&nth| {
+                        let nth = Cluster(nth);
+                        self.value(ours, nth) != self.value(&theirs, nth)
+                    })
+                    .map(|nth| cluster.plus(nth))
                     .filter(|&cluster| self.has(cluster));
                 for cluster in differ {
                     count = count.saturating_add(1);
                     first = first.or(Some(cluster));
                 }
             }
-            cluster = cluster.saturating_add(entries);
+            cluster = cluster.plus(entries);
             offset = offset.saturating_add(u64::try_from(ours.len()).unwrap_or(u64::MAX));
         }
         Ok(first.map(|first| (count, first)))
@@ -186,10 +197,8 @@ fn active(boot: &BootRecord, notices: &mut Notices) -> u32 {
 
 /// Byte where a copy begins.
 fn place_of(boot: &BootRecord, copy: u32) -> u64 {
-    let sector = u64::from(boot.fat_length)
-        .saturating_mul(copy.into())
-        .saturating_add(boot.fat_start.into());
-    boot.byte_of(sector)
+    let before = u64::from(boot.fat_length).saturating_mul(copy.into());
+    boot.byte_of(boot.fat_start.plus(before))
 }
 
 #[cfg(test)]
@@ -200,7 +209,7 @@ mod tests {
         Table {
             bytes: bytes.to_vec(),
             fat_bits,
-            max_cluster,
+            max_cluster: Cluster(max_cluster),
         }
     }
 
@@ -208,26 +217,27 @@ mod tests {
     fn entries_of_every_width() {
         let entries = |table: &Table| table.clusters().map(|n| table.entry(n)).collect::<Vec<_>>();
         use Entry::*;
+        let next = |n| Next(Cluster(n));
         // 3 bytes hold two entries: 0xff8 0xfff, 0x003 0x004, 0xfff 0x000, 0xff7 0xff6, 0xff8.
         let bytes = [
             0xf8, 0xff, 0xff, 0x03, 0x40, 0x00, 0xff, 0x0f, 0x00, 0xf7, 0x6f, 0xff, 0xf8, 0x0f,
         ];
         assert_eq!(
             entries(&table(FatBits::Twelve, &bytes, 9)),
-            [Next(3), Next(4), End, Free, Bad, Next(0xff6), End]
+            [next(3), next(4), End, Free, Bad, next(0xff6), End]
         );
         let words = [0xfff8u16, 0xffff, 3, 0xfff8, 0, 0xfff7, 0xfff6, 1];
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         assert_eq!(
             entries(&table(FatBits::Sixteen, &bytes, 8)),
-            [Next(3), End, Free, Bad, Next(0xfff6), Next(1)]
+            [next(3), End, Free, Bad, next(0xfff6), next(1)]
         );
         // The upper four bits do not count.
         let words = [0u32, 0, 0xf000_0003, 0xffff_ffff, 0xf000_0000, 0x0fff_fff7];
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         assert_eq!(
             entries(&table(FatBits::ThirtyTwo, &bytes, 6)),
-            [Next(3), End, Free, Bad]
+            [next(3), End, Free, Bad]
         );
     }
 }

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The outputs in README.md: each `$ mostrace …` there, run in the repository's root, prints what stands below it.
+//!
+//! README shortens. It may leave out lines, and columns of a line; what it shows is printed, word for word, in that order.
+#![cfg(feature = "analyze")]
+
+use std::path::Path;
+use std::process::Command;
+
+/// A command line of README's, and the lines that it shows of its output.
+struct Shown<'a> {
+    arguments: Vec<&'a str>,
+    lines: Vec<&'a str>,
+}
+
+/// Those of all fenced blocks.
+fn shown(readme: &str) -> Vec<Shown<'_>> {
+    let mut all: Vec<Shown<'_>> = Vec::new();
+    // Outside of a fence, every other part.
+    for block in readme.split("\n```").skip(1).step_by(2) {
+        let mut in_output = false;
+        for line in block.lines().skip(1) {
+            if let Some(command) = line.strip_prefix("$ mostrace ") {
+                let arguments = command.split_whitespace().collect();
+                let lines = Vec::new();
+                all.push(Shown { arguments, lines });
+                in_output = true;
+            } else if in_output && !line.trim().is_empty() {
+                all.last_mut().unwrap().lines.push(line);
+            }
+        }
+    }
+    all
+}
+
+/// Whether the words are among those of the printed line, in that order.
+fn is_part_of(line: &str, printed: &str) -> bool {
+    let mut printed = printed.split_whitespace();
+    line.split_whitespace()
+        .all(|word| printed.any(|other| other == word))
+}
+
+/// The first line that is not printed where it should be.
+fn first_missing<'a>(lines: &[&'a str], output: &str) -> Option<&'a str> {
+    let mut printed = output.lines();
+    lines
+        .iter()
+        .copied()
+        .find(|line| !printed.any(|other| is_part_of(line, other)))
+}
+
+#[test]
+fn what_readme_shows_is_printed() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
+    let all = shown(&readme);
+    assert!(!all.is_empty(), "README shows no output");
+    for Shown { arguments, lines } in all {
+        let output = Command::new(env!("CARGO_BIN_EXE_mostrace"))
+            .args(&arguments)
+            .current_dir(&root)
+            .output()
+            .unwrap();
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {complaint}");
+        assert!(!lines.is_empty(), "{arguments:?}: README shows nothing");
+        let output = String::from_utf8(output.stdout).unwrap();
+        if let Some(line) = first_missing(&lines, &output) {
+            panic!("{arguments:?} does not print, after the lines before it: {line}\n{output}");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_printed_is_found() {
+    let readme =
+        "Text\n\n```text\n$ mostrace x y\n a  c\n 1  3\n\n 9\n```\n\n```sh\nmostrace z\n```\n";
+    let [Shown { arguments, lines }] = &shown(readme)[..] else {
+        panic!("one command has an output");
+    };
+    assert_eq!(
+        (&arguments[..], &lines[..]),
+        (&["x", "y"][..], &[" a  c", " 1  3", " 9"][..])
+    );
+    assert_eq!(
+        first_missing(lines, " a  b  c\n 0  2  3\n 1  2  3\n 9\n"),
+        None
+    );
+    assert_eq!(first_missing(lines, " a  b  c\n 9\n 1  2  3\n"), Some(" 9"));
+    assert_eq!(
+        first_missing(lines, " a  b  c\n 3  2  1\n 9\n"),
+        Some(" 1  3")
+    );
+}

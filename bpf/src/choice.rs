@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which source of block events is asked for.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// `--source`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// The first that works, in the order below.
+    Auto,
+    /// The utility, through debugfs.
+    Blktrace,
+    /// ftrace's `blk` tracer, through tracefs.
+    Ftrace,
+    /// The project's own probes.
+    Bpf,
+}
+
+impl Choice {
+    /// The sources, in the order in which `auto` tries them.
+    pub const IN_ORDER: [Choice; 3] = [Choice::Blktrace, Choice::Ftrace, Choice::Bpf];
+}
+
+impl FromStr for Choice {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Choice, String> {
+        Ok(match text {
+            "auto" => Choice::Auto,
+            "blktrace" => Choice::Blktrace,
+            "ftrace" => Choice::Ftrace,
+            "bpf" => Choice::Bpf,
+            other => return Err(format!("`{other}` is none of auto, blktrace, ftrace, bpf")),
+        })
+    }
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Choice::Auto => "auto",
+            Choice::Blktrace => "blktrace",
+            Choice::Ftrace => "ftrace",
+            Choice::Bpf => "bpf",
+        })
+    }
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! While packing: a bar, once it has taken a second.
+
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The bar.
+#[derive(Debug)]
+pub(crate) struct Packing {
+    bar: ProgressBar,
+    /// When to show it; None once it is shown.
+    due: Option<Instant>,
+}
+
+impl Packing {
+    /// Of so many bytes in all.
+    pub fn new(bytes: u64) -> Packing {
+        let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::hidden());
+        let template = "{msg} {wide_bar} {decimal_bytes} of {decimal_total_bytes}, {eta} left";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        bar.set_message("packing");
+        Packing {
+            bar,
+            due: Some(Instant::now() + PATIENCE),
+        }
+    }
+
+    /// So many bytes more are done.
+    pub fn advance(&mut self, bytes: u64) {
+        self.bar.inc(bytes);
+        if self.due.is_some_and(|due| Instant::now() >= due) {
+            self.due = None;
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+    }
+}
+
+impl Drop for Packing {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bar_waits_and_counts() {
+        let mut packing = Packing::new(100);
+        packing.advance(60);
+        assert!(packing.due.is_some() && packing.bar.is_hidden());
+        packing.due = Some(Instant::now());
+        packing.advance(30);
+        assert!(packing.due.is_none());
+        assert_eq!(
+            (packing.bar.position(), packing.bar.length()),
+            (90, Some(100))
+        );
+    }
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a reader of the bundle should know of the capture.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+use mostrace_bundle::{Manifest, Writer};
+
+use super::subject::Subject;
+use crate::error::{At, Result};
+
+/// Says so when the device has no requests of its own.
+pub(super) fn mapped(subject: &Subject, manifest: &mut Manifest) {
+    let below = subject.device.below();
+    if !below.is_empty() {
+        manifest.notes.push(format!(
+            "{} is mapped onto {}: its bios become requests, and get entries, only there",
+            subject.device.info.name,
+            below.join(", ")
+        ));
+    }
+}
+
+/// Says so when the tracer's own writes are part of the trace.
+///
+/// # Errors
+/// The bundle's folder is gone.
+pub(super) fn own_disk(subject: &Subject, bundle: &Writer, manifest: &mut Manifest) -> Result<()> {
+    let dir = bundle.dir();
+    if subject
+        .device
+        .shares_disk_with(fs::metadata(dir).at(dir)?.dev())
+    {
+        manifest.notes.push(format!(
+            "the bundle is on the traced disk: its own writes ({}) are in the trace",
+            dir.display()
+        ));
+    }
+    Ok(())
+}

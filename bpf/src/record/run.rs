@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! While tracing: the command runs, the sources are emptied.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::Options;
+use super::tracing::Tracing;
+use crate::command::Command;
+use crate::error::{At, Result};
+
+const TICK: Duration = Duration::from_millis(5);
+/// How long a command may take to end after SIGTERM before it is left alone.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Runs the command, or waits. Returns its status, None if there was none or it did not end.
+///
+/// # Errors
+/// The command cannot be started, or a source fails; then the command is asked to end.
+pub(super) fn run(
+    options: &Options,
+    tracing: &mut Tracing<'_>,
+    payload: &Path,
+    stop: &AtomicBool,
+) -> Result<Option<i32>> {
+    let mut command = match options.argv.as_slice() {
+        [] => None,
+        argv => Some(Command::start(argv, payload)?),
+    };
+    let watched = watch(options, tracing, command.as_mut(), stop);
+    if let Some(command) = &mut command
+        && watched.is_err()
+    {
+        command.terminate();
+    }
+    watched
+}
+
+fn watch(
+    options: &Options,
+    tracing: &mut Tracing<'_>,
+    mut command: Option<&mut Command>,
+    stop: &AtomicBool,
+) -> Result<Option<i32>> {
+    let start = Instant::now();
+    let mut asked: Option<Instant> = None;
+    loop {
+        tracing.poll()?;
+        if let Some(command) = &mut command
+            && let Some(status) = command.ended()?
+        {
+            return Ok(Some(status));
+        }
+        let over =
+            stop.load(Ordering::Relaxed) || options.limit.is_some_and(|l| start.elapsed() >= l);
+        match (&command, over, asked) {
+            (None, true, _) => return Ok(None),
+            (Some(command), true, None) => {
+                command.terminate();
+                asked = Some(Instant::now());
+            }
+            (Some(_), true, Some(since)) if since.elapsed() > PATIENCE => return Ok(None),
+            _ => {}
+        }
+        std::thread::sleep(TICK);
+    }
+}
+
+/// syncfs in a thread of its own, so that the buffers are emptied meanwhile.
+///
+/// # Errors
+/// The filesystem or a source fails.
+pub(super) fn sync(mount: &Path, tracing: &mut Tracing<'_>) -> Result<()> {
+    let folder = fs::File::open(mount).at(mount)?;
+    let sync = std::thread::spawn(move || rustix::fs::syncfs(&folder));
+    while !sync.is_finished() {
+        tracing.poll()?;
+        std::thread::sleep(TICK);
+    }
+    match sync.join() {
+        Ok(synced) => synced.at(mount),
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which sources of entries and of block events are taken.
+
+use std::path::Path;
+
+use super::Options;
+use super::subject::Subject;
+use crate::choice::Choice;
+use crate::device::Device;
+use crate::entries::bpf::BpfEntries;
+use crate::entries::kernel::KernelEntries;
+use crate::entries::{Entries, EntrySource};
+use crate::error::{Error, Refused, Result};
+use crate::events::EventSource;
+use crate::events::blktrace::Blktrace;
+use crate::events::bpf::BpfEvents;
+use crate::events::ftrace::Ftrace;
+use crate::probes::Loader;
+
+/// By choice, or the first that works; None if none is asked for.
+pub(super) fn entry_source(
+    options: &Options,
+    subject: &Subject,
+    dir: &Path,
+    probes: &mut Loader<'_>,
+    notes: &mut Vec<String>,
+) -> Result<Option<Box<dyn EntrySource>>> {
+    let Subject { device, names, .. } = subject;
+    let mut bpf = || -> Result<Box<dyn EntrySource>> {
+        let probes = probes.load(device)?;
+        Ok(Box::new(BpfEntries::start(probes, dir, names.clone())?))
+    };
+    let kernel = || -> Result<Box<dyn EntrySource>> {
+        let (paths, dev) = (&options.kernel, &device.info.dev);
+        Ok(Box::new(KernelEntries::start(
+            paths,
+            dev,
+            dir,
+            names.clone(),
+        )?))
+    };
+    match options.entries {
+        Entries::None => Ok(None),
+        Entries::Bpf => bpf().map(Some),
+        Entries::Kernel => kernel().map(Some),
+        Entries::Auto => {
+            let refused = match bpf() {
+                Ok(source) => return Ok(Some(source)),
+                Err(e) => e,
+            };
+            match kernel() {
+                Ok(source) => {
+                    notes.push(format!("entries bpf not taken: {refused}"));
+                    Ok(Some(source))
+                }
+                Err(e) => Err(Error::NoEntries {
+                    bpf: Box::new(refused),
+                    kernel: Box::new(e),
+                }),
+            }
+        }
+    }
+}
+
+/// By choice, or the first that works.
+pub(super) fn event_source(
+    choice: Choice,
+    device: &Device,
+    dir: &Path,
+    probes: &mut Loader<'_>,
+    notes: &mut Vec<String>,
+) -> Result<Box<dyn EventSource>> {
+    Ok(match choice {
+        Choice::Auto => return first_that_works(device, dir, probes, notes),
+        Choice::Blktrace => Box::new(Blktrace::start(device, dir)?),
+        Choice::Ftrace => Box::new(Ftrace::start(device, dir)?),
+        Choice::Bpf => Box::new(BpfEvents::start(probes.load(device)?, dir)?),
+    })
+}
+
+fn first_that_works(
+    device: &Device,
+    dir: &Path,
+    probes: &mut Loader<'_>,
+    notes: &mut Vec<String>,
+) -> Result<Box<dyn EventSource>> {
+    let mut refused = Vec::new();
+    for choice in Choice::IN_ORDER {
+        match event_source(choice, device, dir, probes, notes) {
+            Ok(source) => {
+                notes.extend(refused.iter().map(Refused::to_string));
+                return Ok(source);
+            }
+            Err(why) => refused.push(Refused {
+                source: choice,
+                why,
+            }),
+        }
+    }
+    Err(Error::NoEvents { refused })
+}

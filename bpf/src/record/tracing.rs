@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The sources while they run.
+
+use std::collections::BTreeMap;
+use std::mem::MaybeUninit;
+
+use libbpf_rs::OpenObject;
+use mostrace_bundle::manifest::Sources;
+use mostrace_bundle::{Manifest, Writer};
+
+use super::Options;
+use super::sources::{entry_source, event_source};
+use super::subject::Subject;
+use crate::clock;
+use crate::entries::EntrySource;
+use crate::error::Result;
+use crate::events::EventSource;
+use crate::names::NameFilter;
+use crate::probes::Loader;
+use crate::progress::Recording;
+
+/// The sources, running.
+pub(super) struct Tracing<'o> {
+    source: Box<dyn EventSource>,
+    entries: Option<Box<dyn EntrySource>>,
+    probes: Loader<'o>,
+    progress: Recording,
+}
+
+impl<'o> Tracing<'o> {
+    /// Starts them; the manifest gets a note of each that was passed over.
+    ///
+    /// # Errors
+    /// There is no source of the kind asked for.
+    pub fn start(
+        options: &Options,
+        subject: &Subject,
+        bundle: &Writer,
+        storage: &'o mut MaybeUninit<OpenObject>,
+        manifest: &mut Manifest,
+    ) -> Result<Tracing<'o>> {
+        let (dir, notes) = (bundle.dir(), &mut manifest.notes);
+        let mut probes = Loader::new(storage);
+        // The entries first: then no event is without its own.
+        let entries = entry_source(options, subject, dir, &mut probes, notes)?;
+        let source = event_source(options.source, &subject.device, dir, &mut probes, notes)?;
+        let progress = Recording::new();
+        Ok(Tracing {
+            source,
+            entries,
+            probes,
+            progress,
+        })
+    }
+
+    /// Their names, for the manifest.
+    pub fn sources(&self, names: &NameFilter) -> Sources {
+        let sources = Sources {
+            events: self.source.name().into(),
+            entries: self.entries.as_ref().map_or("none", |e| e.name()).into(),
+            files: names.spelling().into(),
+        };
+        log::info!("events: {}, entries: {}", sources.events, sources.entries);
+        sources
+    }
+
+    /// Moves what has come since the last call into the bundle; called often.
+    ///
+    /// # Errors
+    /// A source ended, what came makes no sense, or the bundle cannot be written.
+    pub fn poll(&mut self) -> Result<()> {
+        self.source.poll()?;
+        if let Some(entries) = &mut self.entries {
+            entries.poll()?;
+        }
+        if self.progress.is_due() {
+            let entries = self.entries.as_ref().map(|e| e.counts());
+            let lost = self.losses()?.values().sum();
+            let events = self.source.events();
+            self.progress
+                .show(events, &entries.unwrap_or_default(), lost);
+        }
+        Ok(())
+    }
+
+    /// Of probes that make events alone, no counter stands in for one of the entries' source.
+    fn losses(&self) -> Result<BTreeMap<String, u64>> {
+        let mut losses = self.probes.losses()?;
+        losses.extend(self.source.losses());
+        if let Some(entries) = &self.entries {
+            losses.extend(entries.losses()?);
+        }
+        Ok(losses)
+    }
+
+    /// Stops both, drains both, and writes the counts down.
+    ///
+    /// # Errors
+    /// As [`Tracing::poll`].
+    pub fn stop(&mut self, manifest: &mut Manifest) -> Result<()> {
+        self.progress.finish();
+        self.source.stop()?;
+        manifest.clock.stop_mono_ns = clock::now().start_mono_ns;
+        let counts = &mut manifest.counts;
+        counts.insert("events".into(), self.source.events());
+        if let Some(entries) = &mut self.entries {
+            entries.stop()?;
+            let kept = entries.counts().into_iter();
+            counts.extend(kept.map(|(name, kept)| (name.to_owned(), kept)));
+        }
+        manifest.losses = self.losses()?;
+        Ok(())
+    }
+}

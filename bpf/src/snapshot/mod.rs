@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The filesystem's metadata, saved when tracing has stopped.
+
+use std::path::Path;
+
+use mostrace_bundle::manifest::{Filesystem, Snapshot};
+
+use crate::device::Device;
+use crate::error::{At, Error, Result};
+
+mod ext4;
+mod pack;
+mod recording;
+mod walk;
+
+/// Saves the metadata of `filesystem` into the bundle in `dir`.
+///
+/// # Errors
+/// There is no way to save this kind, the device cannot be read, or the bundle cannot be written.
+pub(crate) fn take(device: &Device, filesystem: &Filesystem, dir: &Path) -> Result<Snapshot> {
+    let mount = filesystem.mount_point.as_ref().map(Path::new);
+    match filesystem.kind.as_str() {
+        kind if is_ext4(kind) => ext4::save(device, dir),
+        "f2fs" | "vfat" | "msdos" => walk::save(device, mount, dir),
+        other => Err(Error::NoSnapshotOf { kind: other.into() }),
+    }
+}
+
+/// Whether e2image is what saves this kind of filesystem.
+pub(crate) fn is_ext4(kind: &str) -> bool {
+    ["ext4", "ext3", "ext2"].contains(&kind)
+}
+
+/// A file for the raw image, which goes when it is dropped.
+fn scratch(dir: &Path) -> Result<tempfile::NamedTempFile> {
+    tempfile::Builder::new()
+        .prefix(".snapshot-")
+        .tempfile_in(dir)
+        .at(dir)
+}
+
+fn described(device: &Device, method: &str) -> Snapshot {
+    Snapshot {
+        method: method.into(),
+        size: device.bytes(),
+        start_sector: device.info.start_sector,
+    }
+}

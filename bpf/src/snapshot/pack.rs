@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A sparse file into the bundle's own form.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use mostrace_bundle::sparse::SparseWriter;
+use rustix::fs::{SeekFrom, seek};
+
+use crate::error::{At, Result};
+
+const CHUNK: u64 = 1 << 20;
+
+/// Packs the data of a sparse file, hole by hole.
+pub fn pack(raw: &File, size: u64, to: &Path) -> Result<()> {
+    let out = BufWriter::new(File::create(to).at(to)?);
+    let mut sparse = SparseWriter::new(out, size).at(to)?;
+    let mut buf = vec![0; CHUNK as usize];
+    let mut at = 0;
+    while let Ok(start) = seek(raw, SeekFrom::Data(at)) {
+        let end = seek(raw, SeekFrom::Hole(start)).at(to)?;
+        at = start;
+        while at < end {
+            let want = (end - at).min(CHUNK) as usize;
+            raw.read_exact_at(&mut buf[..want], at).at(to)?;
+            sparse.push(at, &buf[..want]).at(to)?;
+            at += want as u64;
+        }
+    }
+    let file = sparse
+        .finish()
+        .at(to)?
+        .into_inner()
+        .map_err(std::io::IntoInnerError::into_error)
+        .at(to)?;
+    file.sync_all().at(to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    #[test]
+    fn a_sparse_file_comes_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let raw = tempfile::tempfile().unwrap();
+        raw.set_len(10 << 20).unwrap();
+        raw.write_all_at(b"head", 0).unwrap();
+        raw.write_all_at(&[5; 3 << 20], 4 << 20).unwrap();
+        let to = dir.path().join("x");
+        pack(&raw, 10 << 20, &to).unwrap();
+        let mut back = tempfile::NamedTempFile::new().unwrap();
+        mostrace_bundle::sparse::restore(
+            File::open(&to).unwrap(),
+            &to,
+            back.as_file_mut(),
+            1 << 30,
+        )
+        .unwrap();
+        let (mut a, mut b) = (vec![0; 10 << 20], Vec::new());
+        raw.read_exact_at(&mut a, 0).unwrap();
+        back.reopen().unwrap().read_to_end(&mut b).unwrap();
+        assert!(a == b);
+    }
+}

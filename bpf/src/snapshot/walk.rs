@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! f2fs and FAT, which no tool saves: the blocks that the map is built from.
+
+use std::fs::File;
+use std::path::Path;
+
+use mostrace_bundle::layout;
+use mostrace_bundle::manifest::Snapshot;
+use mostrace_map::fs::{self, Image};
+
+use super::pack::pack;
+use super::recording::Recording;
+use super::{described, scratch};
+use crate::device::Device;
+use crate::error::{At, Result};
+
+/// Saves what building the map reads of the device into the bundle in `dir`. The filesystem is
+/// written back before, if it is mounted.
+///
+/// # Errors
+/// The device cannot be read or mapped, or the bundle cannot be written.
+pub fn save(device: &Device, mount: Option<&Path>, dir: &Path) -> Result<Snapshot> {
+    if let Some(mount) = mount {
+        let folder = File::open(mount).at(mount)?;
+        rustix::fs::syncfs(&folder).at(mount)?;
+    }
+    let (node, size) = (device.node(), device.bytes());
+    let raw = scratch(dir)?;
+    raw.as_file().set_len(size).at(dir)?;
+    let recording = Recording::open(node, raw.reopen().at(dir)?).at(node)?;
+    // What is read counts, not the map: the analyser builds it again from the snapshot.
+    fs::build(&Image::new(node, size, recording), 0)?;
+    pack(raw.as_file(), size, &dir.join(layout::SNAPSHOT))?;
+    Ok(described(device, "walk"))
+}

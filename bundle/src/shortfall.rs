@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a bundle lacks of what was recorded.
+//!
+//! Found by the files' names and sizes alone: the manifest says what there was, exactly since it lists
+//! the files, before that by the records that it counts.
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+use zerocopy::LE;
+
+use crate::archive::Cut;
+use crate::blk_io_trace::BlkIoTrace;
+use crate::entry::{RawDirtier, RawFile, RawProcess};
+use crate::layout;
+use crate::length::as_u64;
+use crate::manifest::Manifest;
+use crate::table::HEADER_LEN;
+
+/// A file's name may claim any CPU: so many that are missing before it are listed.
+const LISTED: usize = 8;
+
+/// One thing that is missing. Displays as one line, without the bundle's name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shortfall {
+    /// The archive ends too early.
+    Cut(Cut),
+    /// A file is not there.
+    Missing {
+        /// Its name.
+        name: String,
+    },
+    /// A file is shorter than it was.
+    Short {
+        /// Its name.
+        name: String,
+        /// Its length, bytes.
+        bytes: u64,
+        /// What it was.
+        of: u64,
+    },
+    /// All event files together have no room for the events that were counted.
+    Events {
+        /// At most so many are there.
+        at_most: u64,
+        /// So many were counted.
+        of: u64,
+        /// CPUs without a file below the last one that has one.
+        without_file: Vec<u32>,
+    },
+    /// A table has no room for the entries that were counted.
+    Entries {
+        /// The table.
+        name: &'static str,
+        /// At most so many are there.
+        at_most: u64,
+        /// So many were counted.
+        of: u64,
+    },
+}
+
+impl fmt::Display for Shortfall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Shortfall::Cut(Cut { at, within: None }) => {
+                write!(f, "the archive is cut short at byte {at}")
+            }
+            Shortfall::Cut(Cut {
+                at,
+                within: Some(name),
+            }) => write!(f, "the archive is cut short at byte {at}, within {name}"),
+            Shortfall::Missing { name } => write!(f, "{name} is missing"),
+            Shortfall::Short { name, bytes, of } => {
+                write!(f, "{name} is cut short: {bytes} of {of} bytes")
+            }
+            Shortfall::Events {
+                at_most,
+                of,
+                without_file,
+            } => {
+                write!(
+                    f,
+                    "at most {at_most} of the {of} block events that were counted are there"
+                )?;
+                let names: Vec<_> = without_file
+                    .iter()
+                    .map(|&cpu| layout::trace_of_cpu(cpu))
+                    .collect();
+                match names.is_empty() {
+                    true => Ok(()),
+                    false => write!(f, "; there is no {}", names.join(", ")),
+                }
+            }
+            Shortfall::Entries { name, at_most, of } => write!(
+                f,
+                "{name}: at most {at_most} of the {of} entries that were counted are there"
+            ),
+        }
+    }
+}
+
+/// Everything that the files in `dir` lack.
+pub(crate) fn find(dir: &Path, manifest: &Manifest, cut: Option<&Cut>) -> Vec<Shortfall> {
+    let mut found: Vec<_> = cut.cloned().map(Shortfall::Cut).into_iter().collect();
+    if manifest.files.is_empty() {
+        found.extend(by_counts(dir, manifest));
+    } else {
+        found.extend(by_sizes(dir, manifest));
+    }
+    found
+}
+
+fn by_sizes<'a>(dir: &'a Path, manifest: &'a Manifest) -> impl Iterator<Item = Shortfall> + 'a {
+    // A manifest may come from anybody too: no other file is looked at.
+    let files = manifest.files.iter();
+    let files = files.filter(|(name, _)| layout::is_known(name));
+    files.filter_map(|(name, &of)| {
+        let name = name.clone();
+        match size(dir, &name) {
+            None => Some(Shortfall::Missing { name }),
+            Some(bytes) if bytes < of => Some(Shortfall::Short { name, bytes, of }),
+            Some(_) => None,
+        }
+    })
+}
+
+fn by_counts<'a>(dir: &'a Path, manifest: &'a Manifest) -> impl Iterator<Item = Shortfall> + 'a {
+    let count = |name: &str| manifest.counts.get(name).copied().unwrap_or(0);
+    let tables = layout::TABLES
+        .into_iter()
+        .filter_map(move |name| entries(dir, name, count(&layout::count_of(name))));
+    let snapshot = manifest.snapshot.is_some() && size(dir, layout::SNAPSHOT).is_none();
+    let snapshot = snapshot.then(|| Shortfall::Missing {
+        name: layout::SNAPSHOT.into(),
+    });
+    events(dir, count("events"))
+        .into_iter()
+        .chain(tables)
+        .chain(snapshot)
+}
+
+/// Recorders count each file's records, or its length by that of the shortest record.
+fn events(dir: &Path, of: u64) -> Option<Shortfall> {
+    let names = layout::files_in(dir).unwrap_or_default();
+    let at_most: u64 = names
+        .iter()
+        .filter(|name| layout::cpu_of(name).is_some())
+        .filter_map(|name| size(dir, name))
+        .map(room_for::<BlkIoTrace<LE>>)
+        .fold(0, u64::saturating_add);
+    (at_most < of).then(|| {
+        let last = names.iter().filter_map(|name| layout::cpu_of(name)).max();
+        let without_file = (0..last.unwrap_or(0))
+            .filter(|&cpu| !names.contains(&layout::trace_of_cpu(cpu)))
+            .take(LISTED)
+            .collect();
+        Shortfall::Events {
+            at_most,
+            of,
+            without_file,
+        }
+    })
+}
+
+fn entries(dir: &Path, name: &'static str, of: u64) -> Option<Shortfall> {
+    let Some(bytes) = size(dir, name) else {
+        return (of > 0).then(|| Shortfall::Missing { name: name.into() });
+    };
+    let records = bytes.saturating_sub(as_u64(HEADER_LEN));
+    let at_most = match name {
+        layout::PROCESS => room_for::<RawProcess>(records),
+        layout::FILE => room_for::<RawFile>(records),
+        _ => room_for::<RawDirtier>(records),
+    };
+    (at_most < of).then_some(Shortfall::Entries { name, at_most, of })
+}
+
+/// How many records fit: none is shorter than its fixed part.
+fn room_for<T>(bytes: u64) -> u64 {
+    bytes.checked_div(as_u64(size_of::<T>())).unwrap_or(0)
+}
+
+/// Length of a file; None if it is not there.
+fn size(dir: &Path, name: &str) -> Option<u64> {
+    let file = fs::metadata(dir.join(name)).ok()?;
+    file.is_file().then_some(file.len())
+}

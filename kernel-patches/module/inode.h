@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef MOSTRACE_INODE_H
+#define MOSTRACE_INODE_H
+
+#include <linux/types.h>
+
+struct address_space;
+struct bio;
+struct inode;
+struct page;
+
+/* Where a page is. */
+struct mostrace_place {
+	struct page *page;	/* in the page cache; of a bounce page the one it stands for */
+	struct inode *inode;	/* of the page cache that the page is in, or NULL */
+	u64 offset;		/* of the page in it, in bytes */
+	bool mapped;		/* it is in a page cache or anonymous */
+};
+
+bool mostrace_is_bdev(const struct inode *inode);
+bool mostrace_is_inode(struct inode *inode);
+void mostrace_locate(struct page *page, struct mostrace_place *place);
+void mostrace_locate_behind(struct page *page, struct mostrace_place *place);
+
+#endif

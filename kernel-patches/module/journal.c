@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* jbd2's blocks: what each is, and of a copy its home. */
+#include <linux/jbd2.h>
+#include <linux/kernel.h>
+#include "compat.h"
+#include "endio.h"
+#include "file.h"
+#include "inode.h"
+#include "journal.h"
+
+/*
+ * Reads the buffer_head of a single-buffer bio (submit_bh), if it has one:
+ * its size, place and disk are the bio's. `start` is that of its partition.
+ */
+static bool read_buffer(const struct bio *bio, struct buffer_head *bh, u64 *start)
+{
+	struct buffer_head *at = bio->bi_private;
+	struct gendisk *disk;
+	u64 sectors;
+
+	if (!at || (unsigned long)at & 3 || !mostrace_peek(bh, at))
+		return false;
+	if (bh->b_size != bio->bi_iter.bi_size || !bh->b_bdev ||
+	    !mostrace_peek(&disk, &bh->b_bdev->bd_disk) || disk != mostrace_bio_disk(bio))
+		return false;
+	if (!mostrace_bdev_range(bh->b_bdev, start, &sectors))
+		return false;
+	return bh->b_blocknr * (bh->b_size >> 9) + *start == bio->bi_iter.bi_sector;
+}
+
+/* Which transaction commits the home buffer; 0 where that cannot be read. */
+static u32 tid_of(struct journal_head *jh)
+{
+	transaction_t *transaction;
+	tid_t tid;
+
+	if (!mostrace_peek(&transaction, &jh->b_transaction) ||
+	    !mostrace_peek(&tid, &transaction->t_tid))
+		return 0;
+	return tid;
+}
+
+/* A copy of a file's block, under data=journal. */
+static void put_home_file(const struct mostrace_making *m, const struct buffer_head *home,
+			  struct mostrace_process *p)
+{
+	struct mostrace_place place;
+	struct mostrace_run run;
+
+	mostrace_locate(home->b_page, &place);
+	if (!place.inode || mostrace_is_bdev(place.inode))
+		return;
+	p->jbd2 = MOSTRACE_JBD2_DATA_COPY;
+	run = (struct mostrace_run){
+		.inode = place.inode,
+		.offset = place.offset + offset_in_page(home->b_data),
+		.sector = p->head.sector,
+		.bytes = p->head.bytes,
+		.origin = MOSTRACE_ORIGIN_JOURNAL,
+	};
+	mostrace_put_run(m, &run);
+}
+
+/*
+ * A journalled copy: jbd2 makes a buffer_head of its own, that stands alone
+ * and whose b_private is the home buffer, also for frozen and escaped copies.
+ */
+static bool journal_copy(const struct mostrace_making *m, const struct buffer_head *bh,
+			 u64 start, struct mostrace_process *p)
+{
+	struct buffer_head *at = bh->b_private;
+	struct buffer_head home, *back;
+	struct journal_head *jh;
+
+	if (bh->b_this_page || !at || (unsigned long)at & 3 || !mostrace_peek(&home, at))
+		return false;
+	jh = home.b_private;
+	if (!jh || !mostrace_peek(&back, &jh->b_bh) || back != at)
+		return false;
+	p->home_sector = home.b_blocknr * (home.b_size >> 9) + start;
+	p->tid = tid_of(jh);
+	p->jbd2 = MOSTRACE_JBD2_METADATA_COPY;
+	put_home_file(m, &home, p);
+	return true;
+}
+
+/* Descriptor, commit, revoke and superblock blocks say what they are. */
+static bool journal_header(const struct bio *bio, const struct buffer_head *bh,
+			   struct mostrace_process *p)
+{
+	journal_header_t h;
+	u32 type;
+
+	if (!mostrace_peek(&h, (journal_header_t *)bh->b_data) ||
+	    be32_to_cpu(h.h_magic) != JBD2_MAGIC_NUMBER)
+		return false;
+	type = be32_to_cpu(h.h_blocktype);
+	if (type < JBD2_DESCRIPTOR_BLOCK || type > JBD2_REVOKE_BLOCK)
+		return false;
+	/*
+	 * A directory's or symlink's block may begin with the same bytes. Descriptors and
+	 * commit records end in the commit's own code; superblocks and revoke blocks are
+	 * written like any other buffer: that they lie in the journal is for the analyser
+	 * to check.
+	 */
+	if ((type == JBD2_DESCRIPTOR_BLOCK || type == JBD2_COMMIT_BLOCK) &&
+	    mostrace_endio_of(mostrace_buffer_end_io(bh, bio)) != MOSTRACE_ENDIO_JBD2)
+		return false;
+	if (type != JBD2_SUPERBLOCK_V1 && type != JBD2_SUPERBLOCK_V2)
+		p->tid = be32_to_cpu(h.h_sequence);
+	p->jbd2 = type;
+	return true;
+}
+
+/*
+ * Fills in what the process entry says of a journal's block, and makes the file entry
+ * of a copy of a file's; false if the bio is none.
+ */
+bool mostrace_put_journal(const struct mostrace_making *m, struct mostrace_process *p)
+{
+	struct buffer_head bh;
+	u64 start;
+
+	return read_buffer(m->bio, &bh, &start) &&
+	       (journal_copy(m, &bh, start, p) || journal_header(m->bio, &bh, p));
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef MOSTRACE_RECORD_H
+#define MOSTRACE_RECORD_H
+
+#include <linux/types.h>
+
+struct bio;
+struct file;
+struct request;
+
+extern bool mostrace_files_told;	/* the kernel tells the file of a bio before its Q */
+
+void mostrace_bio_file(struct bio *bio, struct file *file, loff_t pos);
+void mostrace_bio_queued(struct bio *bio);
+void mostrace_bio_split(struct bio *split);
+void mostrace_bio_completed(struct bio *bio);
+void mostrace_request_reached(struct request *rq, u8 stage);
+void mostrace_request_completed(struct request *rq, unsigned int bytes);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef MOSTRACE_TARGET_H
+#define MOSTRACE_TARGET_H
+
+#include <linux/types.h>
+
+struct bio;
+struct inode;
+struct request;
+
+/* A disk or partition that is recorded. */
+struct mostrace_target {
+	dev_t disk;
+	dev_t dev;
+	u64 start;	/* first sector on the disk */
+	u64 end;	/* one past the last */
+};
+
+bool mostrace_any_target(void);
+const struct mostrace_target *mostrace_target_of_bio(const struct bio *bio);
+const struct mostrace_target *mostrace_target_of_rq(struct request *rq);
+/* These go by the device alone. */
+bool mostrace_device_of_bio_wanted(const struct bio *bio);
+bool mostrace_inode_wanted(const struct inode *inode);
+
+#endif

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The tree of directories: names, and which clusters are whose.
+
+use std::collections::hash_map::Entry as Slot;
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
+
+use fixedbitset::FixedBitSet;
+
+use super::boot_record::{BootRecord, FatBits};
+use super::chain::{self, Chain, Stop};
+use super::claims::Claims;
+use super::cluster::{Cluster, FatSector, Run};
+use super::dirent::{Entries, Entry};
+use super::layout::MSDOS_ROOT_INO;
+use super::lost;
+use super::table::{self, Table};
+use crate::class::Kind;
+use crate::fs::image::Image;
+use crate::fs::notices::Notices;
+use crate::fs::progress::Part;
+use crate::map::{Extent, Inode, Name};
+
+/// A directory that is still to be read.
+struct Directory {
+    inode: u64,
+    /// Its sectors, in their order.
+    sectors: Vec<Range<FatSector>>,
+}
+
+/// Reads the tree, level by level.
+pub struct Walk<'a> {
+    image: &'a Image,
+    boot: &'a BootRecord,
+    table: &'a Table,
+    /// Clusters that some file has.
+    taken: FixedBitSet,
+    claims: Claims<'a>,
+    inodes: HashMap<u64, Inode>,
+    /// First cluster → inode, of every directory.
+    directories: HashMap<Cluster, u64>,
+    queue: VecDeque<Directory>,
+    /// First cluster → inode, of deleted files; None where others name it as well.
+    gone: HashMap<Cluster, Option<u64>>,
+    /// Of single files.
+    notices: Notices,
+    /// The clusters of files and directories.
+    part: Part<'a>,
+}
+
+/// What was found.
+pub struct Walked {
+    /// All claims, in the order in which they count.
+    pub extents: Vec<Extent>,
+    pub inodes: HashMap<u64, Inode>,
+    /// Of single files.
+    pub notices: Notices,
+}
+
+impl<'a> Walk<'a> {
+    /// Nothing is read yet; `claims` are the layout's.
+    pub fn new(
+        image: &'a Image,
+        boot: &'a BootRecord,
+        table: &'a Table,
+        claims: Claims<'a>,
+        part: Part<'a>,
+    ) -> Walk<'a> {
+        Walk {
+            image,
+            boot,
+            table,
+            taken: boot.no_clusters(),
+            claims,
+            inodes: HashMap::new(),
+            directories: HashMap::new(),
+            queue: VecDeque::new(),
+            gone: HashMap::new(),
+            notices: Notices::default(),
+            part,
+        }
+    }
+
+    /// Reads all of the tree, then looks for what has no file; `notices` are of the whole volume.
+    pub fn all(mut self, notices: &mut Notices) -> Walked {
+        self.root();
+        while let Some(directory) = self.queue.pop_front() {
+            self.read(&directory);
+        }
+        self.claim_gone();
+        self.claim_nobodys(notices);
+        Walked {
+            extents: self.claims.into_extents(),
+            inodes: self.inodes,
+            notices: self.notices,
+        }
+    }
+
+    fn root(&mut self) {
+        let inode = MSDOS_ROOT_INO;
+        let name = Name {
+            parent: inode,
+            name: [].into(),
+        };
+        self.inodes.insert(inode, live(name));
+        if self.boot.fat_bits == FatBits::ThirtyTwo {
+            self.directory(inode, self.boot.root_cluster);
+        } else {
+            let sectors = self.boot.dir_start..self.boot.data_start;
+            let sectors = std::iter::once(sectors).collect();
+            self.queue.push_back(Directory { inode, sectors });
+        }
+    }
+
+    /// Reads the entries of a directory.
+    fn read(&mut self, directory: &Directory) {
+        let (image, boot) = (self.image, self.boot);
+        let parent = directory.inode;
+        let at = format!("directory of inode {parent}");
+        let mut entries = Entries::new(boot.fat_bits);
+        let mut buf = vec![0; usize::try_from(boot.sector_size).unwrap_or(0)];
+        for sector in directory
+            .sectors
+            .iter()
+            .flat_map(|run| run.start.until(run.end))
+        {
+            if let Err(error) = image.read_into(&mut buf, boot.byte_of(sector), &at) {
+                // What follows may be past the end of the image too.
+                return self.notices.push(error.to_string());
+            }
+            let first = sector.0.checked_shl(boot.dir_per_block_bits()).unwrap_or(0);
+            for (nth, raw) in (0u64..).zip(buf.as_chunks().0) {
+                if let Some(entry) = entries.next(raw) {
+                    self.entry(parent, first | nth, entry);
+                }
+            }
+        }
+        if entries.after_end {
+            self.notices.push(format!(
+                "inode {parent}: a directory with entries after its end, which Linux alone shows"
+            ));
+        }
+    }
+
+    fn entry(&mut self, parent: u64, inode: u64, entry: Entry) {
+        if entry.name.is_empty() {
+            let line = format!("inode {inode}: an entry of inode {parent} without a name");
+            return self.notices.push(line);
+        }
+        let name = Name {
+            parent,
+            name: entry.name.into_bytes().into(),
+        };
+        let Slot::Vacant(slot) = self.inodes.entry(inode) else {
+            return;
+        };
+        slot.insert(Inode {
+            deleted: entry.deleted,
+            ..live(name)
+        });
+        if entry.deleted {
+            let owner = self.gone.entry(entry.start).or_insert(Some(inode));
+            *owner = owner.filter(|&owner| owner == inode);
+        } else if entry.is_directory {
+            self.directory(inode, entry.start);
+        } else {
+            self.file(inode, entry.start, entry.size);
+        }
+    }
+
+    fn directory(&mut self, inode: u64, start: Cluster) {
+        if start == Cluster(0) {
+            let line = format!("inode {inode}: a directory without a cluster");
+            return self.notices.push(line);
+        }
+        if let Some(first) = self.directories.get(&start) {
+            let line = format!("inode {inode}: the directory that inode {first} is already");
+            return self.notices.push(line);
+        }
+        let chain = self.follow(start);
+        self.note_stop(inode, &chain);
+        self.claims.contents(&chain.runs, Kind::Directory, inode);
+        if chain.clusters > 0 {
+            self.directories.insert(start, inode);
+            let sectors = chain.runs.iter().map(|&run| self.boot.sectors_of(run));
+            let sectors = sectors.collect();
+            self.queue.push_back(Directory { inode, sectors });
+        }
+    }
+
+    fn file(&mut self, inode: u64, start: Cluster, size: u32) {
+        let needed = size.div_ceil(self.boot.cluster_size());
+        let chain = match start {
+            Cluster(0) => Chain {
+                runs: Vec::new(),
+                clusters: 0,
+                stop: Stop::End,
+            },
+            _ => self.follow(start),
+        };
+        self.claims.contents(&chain.runs, Kind::Regular, inode);
+        if chain.stop != Stop::End {
+            self.note_stop(inode, &chain);
+        } else if chain.clusters != needed {
+            let clusters = chain.clusters;
+            self.notices.push(format!(
+                "inode {inode}: its size and its chain differ: {needed} and {clusters} clusters"
+            ));
+        }
+    }
+
+    fn follow(&mut self, start: Cluster) -> Chain {
+        let chain = chain::follow(self.table, &mut self.taken, start);
+        self.part.add(usize::try_from(chain.clusters).unwrap_or(0));
+        chain
+    }
+
+    fn note_stop(&mut self, inode: u64, chain: &Chain) {
+        let what = match chain.stop {
+            Stop::End => return,
+            Stop::Bad(cluster) => format!("ends with cluster {cluster}, which is bad"),
+            Stop::Free(cluster) => {
+                self.gone.insert(cluster, None);
+                format!("goes on with cluster {cluster}, which is free")
+            }
+            Stop::Outside(cluster) => format!("goes on with cluster {cluster}, which is not there"),
+            Stop::Circle(cluster) => format!("goes back to its cluster {cluster}"),
+            Stop::Taken(cluster) => format!("goes on with cluster {cluster}, which is another's"),
+        };
+        self.notices
+            .push(format!("inode {inode}: its chain {what}"));
+    }
+
+    /// Gives the first clusters of deleted files that nobody else has.
+    fn claim_gone(&mut self) {
+        for (&cluster, &inode) in &self.gone {
+            if let Some(inode) = inode
+                && self.table.has(cluster)
+                && self.table.entry(cluster) == table::Entry::Free
+            {
+                let run = Run {
+                    cluster,
+                    clusters: 1,
+                };
+                self.claims.clusters(run, Kind::Free, inode);
+            }
+        }
+    }
+
+    fn claim_nobodys(&mut self, notices: &mut Notices) {
+        let nobodys = lost::find(self.table, &mut self.taken);
+        let count = |runs: &[Run]| runs.iter().map(|run| u64::from(run.clusters)).sum::<u64>();
+        let (bad, lost) = (count(&nobodys.bad), count(&nobodys.lost));
+        if bad > 0 {
+            notices.push(format!("bad clusters: {bad}"));
+        }
+        if lost > 0 {
+            let chains = nobodys.lost_chains;
+            notices.push(format!(
+                "clusters in use, but by no file: {lost}, chains of them: {chains}"
+            ));
+        }
+        for &run in nobodys.bad.iter().chain(&nobodys.lost) {
+            self.claims.clusters(run, Kind::Unmapped, 0);
+        }
+    }
+}
+
+fn live(name: Name) -> Inode {
+    Inode {
+        generation: None,
+        names: vec![name],
+        deleted: false,
+    }
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The directory tree: every inode's names, from the entries of the directories.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::fmt::Display;
+use std::hash::Hash;
+
+use crate::fs::progress::Part;
+use crate::map::{Inode, Name};
+
+/// A name as it is given in paths.
+pub type FileName = Box<[u8]>;
+
+/// The directories of a filesystem.
+pub trait Directories {
+    /// The number of an inode.
+    type Ino: Copy + Eq + Hash + Display + Into<u64>;
+
+    /// What is said of a name that leads to no inode.
+    const MISSING: &'static str;
+
+    /// Whether an inode is a directory.
+    fn contains(&self, ino: Self::Ino) -> bool;
+
+    /// The entries of a directory, in their order, without `.` and `..`. Each directory is asked
+    /// for once.
+    fn entries(&mut self, ino: Self::Ino) -> Vec<(Self::Ino, FileName)>;
+
+    /// Keeps a line for people.
+    fn note(&mut self, line: String);
+}
+
+/// Gives every inode that the root leads to its names. A directory gets one name only.
+pub fn link<D: Directories>(
+    mut directories: D,
+    root: D::Ino,
+    inodes: &mut HashMap<u64, Inode>,
+    mut part: Part,
+) {
+    match inodes.get_mut(&root.into()) {
+        Some(inode) => inode.names.push(Name {
+            parent: root.into(),
+            name: [].into(),
+        }),
+        None => directories.note("there is no root directory, no file has a name".into()),
+    }
+    let mut found = HashSet::from([root]);
+    let mut queue: VecDeque<_> = [root]
+        .into_iter()
+        .filter(|&ino| directories.contains(ino))
+        .collect();
+    while let Some(parent) = queue.pop_front() {
+        for (ino, name) in directories.entries(parent) {
+            let is_directory = directories.contains(ino);
+            if is_directory && !found.insert(ino) {
+                directories.note(format!("inode {ino}: a directory with two names"));
+            } else if let Some(child) = inodes.get_mut(&ino.into()) {
+                child.names.push(Name {
+                    parent: parent.into(),
+                    name,
+                });
+                queue.extend(is_directory.then_some(ino));
+            } else {
+                directories.note(format!("inode {ino}: has a name, but {}", D::MISSING));
+            }
+        }
+        part.add(1);
+    }
+}
+
+/// A name that is ciphertext, as something that can stand in a path: it may hold `/`.
+pub fn encrypted(ciphertext: &[u8]) -> FileName {
+    let hex: String = ciphertext
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    format!("<encrypted:{hex}>").into_bytes().into()
+}

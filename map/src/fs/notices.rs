@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What could not be resolved while a map was built.
+
+/// Lines for people: the first are kept, the rest counted.
+#[derive(Debug, Default)]
+pub struct Notices {
+    lines: Vec<String>,
+    more: usize,
+}
+
+impl Notices {
+    const KEPT: usize = 100;
+
+    /// Adds one line.
+    pub fn push(&mut self, line: impl Into<String>) {
+        if self.lines.len() < Self::KEPT {
+            self.lines.push(line.into());
+        } else {
+            self.more = self.more.saturating_add(1);
+        }
+    }
+
+    /// The lines, the last of them saying how many were left out.
+    pub fn into_lines(mut self) -> Vec<String> {
+        if self.more > 0 {
+            self.lines.push(format!("and {} more", self.more));
+        }
+        self.lines
+    }
+}

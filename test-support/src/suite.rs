@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The tests of a file with `harness = false`, each with what it needs.
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+
+use crate::need::{self, Need};
+
+/// A test: it passes when its function returns.
+pub struct Test {
+    name: String,
+    needs: Vec<Need>,
+    body: Box<dyn FnOnce() + Send>,
+}
+
+impl Test {
+    /// A test that needs all of `needs`.
+    pub fn new(
+        name: impl Into<String>,
+        needs: &[Need],
+        body: impl FnOnce() + Send + 'static,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            needs: needs.to_vec(),
+            body: Box::new(body),
+        }
+    }
+
+    fn into_trial(self) -> Trial {
+        let Self { name, needs, body } = self;
+        Trial::ignorable_test(name, move || {
+            if let Some(reason) = left_out(&needs, need::is_set("MOSTRACE_NO_SKIP"))? {
+                return Ok(Completion::ignored_with(reason));
+            }
+            body();
+            Ok(Completion::Completed)
+        })
+    }
+}
+
+/// Why a test is ignored, if it is; the error is that it must not be.
+fn left_out(needs: &[Need], no_skip: bool) -> Result<Option<String>, Failed> {
+    let missing: Vec<_> = needs.iter().filter_map(|need| need.check().err()).collect();
+    // What nobody can mend here leaves the test out, whatever else is missing.
+    let reason = missing
+        .iter()
+        .find(|missing| !missing.is_mendable())
+        .or(missing.first());
+    match reason {
+        Some(missing) if missing.is_mendable() && no_skip => Err(Failed::from(format!(
+            "MOSTRACE_NO_SKIP is set, and {missing}"
+        ))),
+        reason => Ok(reason.map(ToString::to_string)),
+    }
+}
+
+/// Tests by the names of their functions; `needs` is left out where there are none.
+#[macro_export]
+macro_rules! tests {
+    ($($name:ident $(needs $needs:expr)?),* $(,)?) => {
+        vec![$($crate::Test::new(stringify!($name), &$crate::tests!(@needs $($needs)?), $name)),*]
+    };
+    (@needs) => { [] };
+    (@needs $needs:expr) => { $needs };
+}
+
+/// Runs them as `cargo test` does, several at once; takes its arguments.
+pub fn run(tests: Vec<Test>) -> ExitCode {
+    start(Arguments::from_args(), tests)
+}
+
+/// The same, one after the other: for what a machine has one of, as ftrace.
+pub fn run_one_by_one(tests: Vec<Test>) -> ExitCode {
+    let arguments = Arguments {
+        test_threads: Some(1),
+        ..Arguments::from_args()
+    };
+    start(arguments, tests)
+}
+
+fn start(arguments: Arguments, tests: Vec<Test>) -> ExitCode {
+    let trials = tests.into_iter().map(Test::into_trial).collect();
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ABSENT: Need = Need::Tool("no-such-program", "no-such-package");
+    const OTHER_KERNEL: Need = Need::Scheduler("no-such");
+
+    fn reason(needs: &[Need], no_skip: bool) -> Result<Option<String>, String> {
+        left_out(needs, no_skip).map_err(|failed| failed.message().unwrap_or_default().to_owned())
+    }
+
+    #[test]
+    fn what_can_be_installed_may_not_be_missing_under_no_skip() {
+        let absent = "no program no-such-program: install package no-such-package".to_owned();
+        assert_eq!(reason(&[ABSENT], false), Ok(Some(absent.clone())));
+        let says = format!("MOSTRACE_NO_SKIP is set, and {absent}");
+        assert_eq!(reason(&[ABSENT], true), Err(says));
+    }
+
+    #[test]
+    fn what_another_kernel_has_may() {
+        let other = "this kernel has no scheduler no-such".to_owned();
+        for needs in [&[OTHER_KERNEL][..], &[ABSENT, OTHER_KERNEL]] {
+            assert_eq!(reason(needs, false), Ok(Some(other.clone())));
+            assert_eq!(reason(needs, true), Ok(Some(other.clone())));
+        }
+    }
+
+    #[test]
+    fn a_test_whose_needs_are_met_runs() {
+        assert_eq!(reason(&[Need::Tool("sh", "dash")], true), Ok(None));
+    }
+}

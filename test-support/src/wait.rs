@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Waiting for a condition, not for a time.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long nothing may come of it: a limit against hanging, far beyond what the busiest machine takes.
+const HUNG: Duration = Duration::from_secs(600);
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// Waits until it is so; panics with `what` when it hangs.
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < HUNG, "hung: {what}");
+        thread::sleep(LOOK_AGAIN);
+    }
+}
