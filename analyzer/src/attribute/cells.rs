@@ -33,15 +33,18 @@ struct Run {
 }
 
 impl Run {
+    #[inline]
     fn end(&self) -> u64 {
         self.sector.saturating_add(self.sectors.into())
     }
 
+    #[inline]
     fn level(&self) -> usize {
         (self.sectors.max(1).ilog2() as usize).saturating_sub(2) / 4
     }
 
     /// The number of its cell.
+    #[inline]
     fn number(&self) -> u64 {
         self.sector >> cell_bits(self.level())
     }
@@ -86,6 +89,7 @@ impl<T: Copy> Cells<T> {
     }
 
     /// The chain of a cell.
+    #[inline]
     fn chain(&self, level: usize, number: u64) -> usize {
         let hash = (number << 3 | level as u64).wrapping_mul(self.factor);
         // Its highest bits: as many as there are chains, a power of two.
@@ -115,6 +119,7 @@ impl<T: Copy> Cells<T> {
     }
 
     /// Puts a run first in its chain.
+    #[inline]
     fn link(&mut self, place: Place) {
         let run = self.runs[place as usize];
         let longest = &mut self.longest[run.level()];

@@ -103,6 +103,9 @@ pub(super) struct Files<'m> {
     kinds: HashMap<u64, Kind>,
     list: Vec<File>,
     by_file: HashMap<File, FileId>,
+    /// What the last entry of each inode said, and which file that is.
+    last: HashMap<u64, (Live, FileId)>,
+    /// The same of what was said before that.
     by_live: HashMap<Live, FileId>,
     by_inode: HashMap<u64, FileId>,
     sightings: Sightings,
@@ -121,6 +124,7 @@ impl<'m> Files<'m> {
             kinds: contents.map(|e| (e.inode, e.kind)).collect(),
             list: vec![File::NONE],
             by_file: HashMap::from_iter([(File::NONE, FileId::NONE)]),
+            last: HashMap::default(),
             by_live: HashMap::default(),
             by_inode: HashMap::default(),
             sightings: Sightings::default(),
@@ -136,33 +140,45 @@ impl<'m> Files<'m> {
     /// The file of an entry.
     pub fn live(&mut self, entry: FileRef<'_>) -> FileId {
         let live = Live::new(entry, std::mem::take(&mut self.name));
-        let id = match self.sighted(&live) {
-            Some(id) => id,
-            None => self.named(entry.raw, &live),
+        let id = match self.last.get(&live.inode) {
+            // Another sighting of the same tells nothing new.
+            Some((last, id)) if *last == live => *id,
+            _ => self.changed(entry.raw, &live),
         };
         self.name = live.name;
         id
     }
 
-    /// The file of an entry, by all that it says.
-    fn named(&mut self, raw: &RawFile, live: &Live) -> FileId {
-        if let Some(&id) = self.by_live.get(live) {
+    /// The file of an entry that says something else than the one before of its inode.
+    fn changed(&mut self, raw: &RawFile, live: &Live) -> FileId {
+        if let Some((last, id)) = self.last.remove(&live.inode) {
+            self.by_live.insert(last, id);
+        }
+        if let Some(id) = self.sighted(live) {
             return id;
         }
+        let known = self.by_live.get(live).copied();
+        let settled = known.or_else(|| self.settle(raw, live));
+        if let Some(id) = settled {
+            self.last.insert(live.inode, (live.clone(), id));
+            return id;
+        }
+        // Another piece of the file may tell more.
+        let file = self.identify(live, false);
+        self.intern(file)
+    }
+
+    /// The file of an entry, unless this piece of it does not decide it.
+    fn settle(&mut self, raw: &RawFile, live: &Live) -> Option<FileId> {
         let is_node = raw.origin == Origin::NODE;
         let offset = Some(raw.offset.get()).filter(|&offset| offset != NONE && !is_node);
         let place = Place {
             sector: raw.head.sector.get(),
             offset,
         };
-        let same = self.is_at_snapshot(live, place);
-        let file = self.identify(live, same == Some(true));
-        let id = self.intern(file);
-        // Where the place decides, another piece of the file may tell more.
-        if same.is_some() {
-            self.by_live.insert(live.clone(), id);
-        }
-        id
+        let same = self.is_at_snapshot(live, place)?;
+        let file = self.identify(live, same);
+        Some(self.intern(file))
     }
 
     /// Notes a sighting; the file, if only the sightings before and after can tell it.
