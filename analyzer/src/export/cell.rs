@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Single values as text.
 
-use chrono::DateTime;
+use chrono::{DateTime, SecondsFormat};
 use indicatif::HumanCount;
 use polars::prelude::AnyValue;
 
@@ -10,7 +10,7 @@ use crate::facts::catalogue::Type;
 /// A moment as RFC 3339 has it.
 pub(super) fn moment(us: i64) -> String {
     match DateTime::from_timestamp_micros(us) {
-        Some(moment) => moment.format("%Y-%m-%dT%H:%M:%S%.6fZ").to_string(),
+        Some(moment) => moment.to_rfc3339_opts(SecondsFormat::Micros, true),
         None => us.to_string(),
     }
 }
