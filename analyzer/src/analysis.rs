@@ -90,8 +90,13 @@ pub enum Error {
     #[error("{0} (--no-map does without)")]
     Snapshot(String),
     /// A bundle without event files.
-    #[error("{}: no block events in it (trace.blktrace.N)", .0.display())]
-    NoEvents(PathBuf),
+    #[error("{}: no block events in it (trace.blktrace.N){missing}", path.display())]
+    NoEvents {
+        /// The bundle.
+        path: PathBuf,
+        /// What else it lacks.
+        missing: String,
+    },
     /// The rows could not be kept.
     #[error("temporary files: {0}")]
     Rows(#[from] PolarsError),
@@ -184,7 +189,8 @@ impl Reader<'_> {
             }
         }
         let names = attributor.finish(Some(completions.names()))?;
-        notices.extend(completions.notices().iter().map(ToString::to_string));
+        let told = completions.notices().iter().map(ToString::to_string);
+        notices.extend(told.map(|notice| self.in_the_users_words(&notice)));
         for (name, table) in &tables {
             if let Some(at) = table.cut_at() {
                 notices.push(format!(
@@ -201,6 +207,16 @@ impl Reader<'_> {
         Ok(facts.finish(names, clock.filter(|&(_, unix_ns)| unix_ns != 0).or(noted))?)
     }
 
+    /// With the bundle's own name: the folder that an archive is unpacked into is nothing that the
+    /// user knows of.
+    fn in_the_users_words(&self, text: &str) -> String {
+        let file = self.bundle.and_then(|bundle| bundle.event_files().first());
+        match file.and_then(|file| file.parent()) {
+            Some(folder) => text.replace(&*folder.to_string_lossy(), &self.path.to_string_lossy()),
+            None => text.to_owned(),
+        }
+    }
+
     fn events(&self) -> Result<Trace> {
         let files = match self.bundle {
             Some(bundle) => bundle.event_files().to_vec(),
@@ -210,7 +226,14 @@ impl Reader<'_> {
         let counted = |bundle: &Bundle| bundle.manifest().counts.get("events").copied();
         let nothing = self.bundle.is_some_and(|bundle| counted(bundle) == Some(0));
         if files.is_empty() && !nothing {
-            return Err(Error::NoEvents(self.path.to_owned()));
+            let shortfalls = self.bundle.map(Bundle::shortfalls).unwrap_or_default();
+            return Err(Error::NoEvents {
+                path: self.path.to_owned(),
+                missing: shortfalls
+                    .iter()
+                    .map(|lacks| format!("; {lacks}"))
+                    .collect(),
+            });
         }
         let partial = match self.cut {
             true => Partial::Allowed,

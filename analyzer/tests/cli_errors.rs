@@ -370,3 +370,34 @@ fn hostile_names_cannot_break_a_table() {
         format!("path\n\"{}\"\n", shown.replace('"', "\"\""))
     );
 }
+
+/// A bundle of which a part is missing is read, and the first line says so.
+#[test]
+fn what_is_missing_of_a_bundle_comes_first() {
+    let sample = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../sample-traces/wal.most.tar.zst"
+    );
+    let tmp = tempfile::tempdir().unwrap();
+    let whole = std::fs::read(sample).unwrap();
+    let cut = tmp.path().join("cut.most.tar.zst");
+    std::fs::write(&cut, &whole[..whole.len() * 3 / 4]).unwrap();
+    let folder = tmp.path().join("folder.most");
+    std::fs::create_dir(&folder).unwrap();
+    let mut tar = Command::new("tar");
+    tar.args(["--zstd", "-xf", sample, "-C"]).arg(&folder);
+    assert!(tar.status().unwrap().success());
+    std::fs::remove_file(folder.join("trace.blktrace.0")).unwrap();
+    for (bundle, why) in [
+        (&cut, "the archive is cut short at byte"),
+        (&folder, "there is no trace.blktrace.0"),
+    ] {
+        let (status, stdout, _) = outcome(&["analyze", bundle.to_str().unwrap()]);
+        let first = stdout.lines().next().unwrap_or_default();
+        assert_eq!(status, 0, "{first}");
+        assert!(
+            first.starts_with("INCOMPLETE: ") && first.contains(why),
+            "{first}"
+        );
+    }
+}

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a request does.
 
-use crate::blktrace::action::{BLK_TC_DISCARD, BLK_TC_FLUSH, BLK_TC_PC, BLK_TC_WRITE};
+use strum::{IntoStaticStr, VariantArray};
 
-/// v8 only, `<linux/blktrace_api.h>`: zone management, from BLK_TC_ZONE_RESET to BLK_TC_ZONE_CLOSE.
-const BLK_TC_ZONE_MANAGEMENT: u64 = 0b11_1110 << 32;
-/// v8 only: BLK_TC_WRITE_ZEROES.
-const BLK_TC_WRITE_ZEROES: u64 = 1 << 38;
+use crate::blktrace::action::{
+    BLK_TC_DISCARD, BLK_TC_FLUSH, BLK_TC_PC, BLK_TC_WRITE, BLK_TC_WRITE_ZEROES,
+    BLK_TC_ZONE_MANAGEMENT,
+};
 
 // `enum req_op`, the low 8 bits of bi_opf.
 const REQ_OP_DISCARD: u32 = 3;
@@ -14,7 +14,10 @@ const REQ_OP_SECURE_ERASE: u32 = 5;
 const REQ_OP_WRITE_ZEROES: u32 = 9;
 
 /// What a completed request did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray,
+)]
+#[strum(serialize_all = "snake_case")]
 pub enum Op {
     /// Wrote bytes.
     Write,
@@ -35,28 +38,12 @@ pub enum Op {
 }
 
 impl Op {
-    /// Every value.
-    pub const ALL: &[Op] = &[
-        Op::Write,
-        Op::Read,
-        Op::Flush,
-        Op::DeviceFlush,
-        Op::Discard,
-        Op::WriteZeroes,
-        Op::Other,
-    ];
+    /// Every value, in the order of their codes.
+    pub const ALL: &[Op] = Op::VARIANTS;
 
     /// The word used in tables and files.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Op::Write => "write",
-            Op::Read => "read",
-            Op::Flush => "flush",
-            Op::DeviceFlush => "device_flush",
-            Op::Discard => "discard",
-            Op::WriteZeroes => "write_zeroes",
-            Op::Other => "other",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// From the action of a C event and its bytes.

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use indicatif::BinaryBytes;
 use mostrace::tables::summary::Summary;
 use mostrace::text::escape;
 use mostrace_bundle::Manifest;
@@ -142,18 +143,8 @@ fn seconds(ns: u64) -> String {
 
 /// Bytes with a binary unit, and exactly.
 fn size(bytes: u64) -> String {
-    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
-    let mut value = bytes as f64;
-    let mut unit = None;
-    for name in UNITS {
-        if value < 1024.0 {
-            break;
-        }
-        value /= 1024.0;
-        unit = Some(name);
-    }
-    match unit {
-        Some(unit) => format!("{value:.2} {unit} ({bytes} bytes)"),
-        None => format!("{bytes} bytes"),
+    match bytes {
+        0..1024 => format!("{bytes} bytes"),
+        _ => format!("{} ({bytes} bytes)", BinaryBytes(bytes)),
     }
 }
