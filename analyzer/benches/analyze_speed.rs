@@ -5,8 +5,8 @@
 //! too (root). Each is the least of three runs, as a process of its own, by the processor time that
 //! the kernel accounts to it.
 //!
-//! `cargo bench -p mostrace --bench analyze_speed [-- EVENTS [CPUS]]`; with more than ten million events
-//! the peers are left out, and what grows with the trace is looked at.
+//! `cargo bench -p mostrace --bench analyze_speed [-- EVENTS [CPUS]]`; from ten million events on each
+//! runs once, without the peers, to see what grows with the trace.
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -28,8 +28,8 @@ use support::generator::{Bio, Recipe, generate_with};
 use zerocopy::IntoBytes;
 
 const RUNS: u32 = 3;
-/// Above this the peers take minutes.
-const WITH_PEERS: u64 = 10_000_000;
+/// From here on the peers take minutes.
+const LONG: u64 = 9_000_000;
 /// The generator's disk, bytes.
 const DISK: u64 = 1 << 38;
 
@@ -82,9 +82,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         &["events", "speed.most", "-o", "speed.csv"],
         &["events", "speed.most", "-o", "speed.parquet"],
     ]);
-    let of = |program: &str, args: &[&str]| Cost::of(folder.path(), RUNS, program, args);
+    let long = events >= LONG;
+    if long {
+        ours.retain(|args| args[0] == "analyze" && !args.contains(&"--json"));
+    }
+    let runs = if long { 1 } else { RUNS };
+    let of = |program: &str, args: &[&str]| Cost::of(folder.path(), runs, program, args);
     let mut peers = Vec::new();
-    if events <= WITH_PEERS {
+    if !long {
         peers.push(("blkparse", of("blkparse", &["-i", "speed"])?));
         of("blkparse", &["-i", "speed", "-O", "-d", "dump"])?;
         peers.push(("btt", of("btt", &["-i", "dump"])?));
