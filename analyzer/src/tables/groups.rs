@@ -234,6 +234,35 @@ fn counted(rows: LazyFrame, keys: &[String]) -> LazyFrame {
         .agg([len().cast(DataType::UInt64).alias(COUNT), col(BYTES).sum()])
 }
 
+/// Rows of a request that are compared with one another; of more, a set is made.
+const FEW: usize = 32;
+
+/// For each row whether it is the first of its request with its keys: 1 or 0. The rows of a request
+/// follow one another.
+fn firsts(rows: &DataFrame, keys: &[String]) -> Result<Vec<Option<u64>>> {
+    let requests = codes(rows.column(REQUEST)?)?;
+    let keys: Vec<Codes> = keys
+        .iter()
+        .map(|name| codes(rows.column(name)?))
+        .collect::<Result<_>>()?;
+    let mut firsts = Vec::with_capacity(requests.len());
+    let mut start = 0;
+    for request in requests.chunk_by(|a, b| a == b) {
+        let end = start + request.len();
+        if request.len() <= FEW {
+            let same = |a: usize, b: usize| keys.iter().all(|codes| codes[a] == codes[b]);
+            let first = |row| u64::from(!(start..row).any(|before| same(before, row)));
+            firsts.extend((start..end).map(|row| Some(first(row))));
+        } else {
+            let mut seen = HashSet::new();
+            let key = |row: usize| -> Codes { keys.iter().map(|codes| codes[row]).collect() };
+            firsts.extend((start..end).map(|row| Some(u64::from(seen.insert(key(row))))));
+        }
+        start = end;
+    }
+    Ok(firsts)
+}
+
 /// Sums by one set of columns, over batches.
 struct Sums {
     keys: Vec<String>,
@@ -255,15 +284,17 @@ impl Sums {
     /// Adds a batch: requests of one row, which are counted, and the rows of the others.
     fn add(&mut self, whole: &DataFrame, spanning: &DataFrame) -> Result<()> {
         self.push(0, whole.clone().lazy())?;
-        if spanning.height() == 0 {
+        self.add_spanning(spanning)
+    }
+
+    /// Adds the rows of requests that have several.
+    fn add_spanning(&mut self, rows: &DataFrame) -> Result<()> {
+        if rows.height() == 0 {
             return Ok(());
         }
-        let once = spanning
-            .clone()
-            .lazy()
-            .group_by(columns(&self.keys, &[REQUEST]))
-            .agg([col(SORT).first(), col(BYTES).sum()]);
-        self.push(1, counted(once, &self.keys))
+        let firsts = firsts(rows, &self.keys)?;
+        let counted = rows.hstack(&[numbers(COUNT, firsts).cast(&DataType::UInt64)?])?;
+        self.push(1, counted.lazy())
     }
 
     fn push(&mut self, part: usize, counts: LazyFrame) -> Result<()> {
@@ -396,13 +427,7 @@ impl Sorted {
             let hidden =
                 BooleanChunked::from_iter_values("".into(), (0..rows.height()).map(is_hidden));
             let hidden = rows.filter(&hidden)?;
-            if hidden.height() > 0 {
-                let once = hidden
-                    .lazy()
-                    .group_by([col(REQUEST)])
-                    .agg([col(SORT).first(), col(BYTES).sum()]);
-                sums.push(1, counted(once, &[]))?;
-            }
+            sums.add_spanning(&hidden)?;
         }
         Ok(sums.finish()?.total())
     }
