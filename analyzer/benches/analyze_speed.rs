@@ -227,7 +227,7 @@ fn make_map(folder: &Path) -> Result<usize, Box<dyn Error>> {
     let filled = fill(&mount);
     sh(&["umount", &mount.display().to_string()])?;
     filled?;
-    let map = mostrace::analysis::map_of(&image, 0)?;
+    let map = mostrace::analysis::map_of(&image, 0, &|_| {})?;
     Ok(map.extents().len())
 }
 

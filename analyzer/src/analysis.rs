@@ -248,7 +248,11 @@ impl Reader<'_> {
             return Ok(None);
         }
         if let Some(image) = &self.options.image {
-            return Ok(Some(self.walk(image, self.options.start_sector)?));
+            return Ok(Some(map_of(
+                image,
+                self.options.start_sector,
+                self.watcher,
+            )?));
         }
         let Some(bundle) = self.bundle else {
             return Ok(None);
@@ -263,7 +267,11 @@ impl Reader<'_> {
             Err(error) => return Err(error.into()),
         };
         let start = bundle.manifest().snapshot.as_ref();
-        match self.walk(image.path(), start.map_or(0, |s| s.start_sector)) {
+        match map_of(
+            image.path(),
+            start.map_or(0, |s| s.start_sector),
+            self.watcher,
+        ) {
             Ok(map) => Ok(Some(map)),
             Err(error) => {
                 // The restored image is nothing the user knows of.
@@ -278,26 +286,23 @@ impl Reader<'_> {
             }
         }
     }
-
-    fn walk(&self, image: &Path, start_sector: u64) -> fs::Result<Map> {
-        let told = |progress: fs::Progress| {
-            (self.watcher)(Progress {
-                step: progress.what,
-                done: progress.done,
-                total: progress.total,
-            });
-        };
-        fs::build_with(&Image::open(image)?, start_sector, &told)
-    }
 }
 
 /// Requests between two words on how far the reading is.
 const TELL: u64 = 1 << 14;
 
-/// The map of an image or a device that begins at `start_sector` of its disk.
+/// The map of an image or a device that begins at `start_sector` of its disk; `watcher` is told how far
+/// it is.
 ///
 /// # Errors
 /// It cannot be read, or no filesystem is found there.
-pub fn map_of(image: &Path, start_sector: u64) -> fs::Result<Map> {
-    fs::build(&Image::open(image)?, start_sector)
+pub fn map_of(image: &Path, start_sector: u64, watcher: &dyn Fn(Progress)) -> fs::Result<Map> {
+    let told = |progress: fs::Progress| {
+        watcher(Progress {
+            step: progress.what,
+            done: progress.done,
+            total: progress.total,
+        });
+    };
+    fs::build_with(&Image::open(image)?, start_sector, &told)
 }

@@ -11,6 +11,7 @@ use mostrace_bundle::Bundle;
 use mostrace_map::Extent;
 
 use super::UsageError;
+use super::bar::Bar;
 use super::out::OutArgs;
 
 /// Say which sectors belong to what: class, kind, inode, offset in the file, path
@@ -48,7 +49,9 @@ impl Map {
     /// Runs the command.
     pub fn run(self) -> anyhow::Result<()> {
         let mut out = self.out.create()?;
-        let map = self.build(&self.image)?;
+        let bar = Bar::new();
+        let map = self.build(&self.image, &bar)?;
+        drop(bar);
         for notice in map.notices() {
             log::warn!("{}: {notice}", self.image.display());
         }
@@ -67,9 +70,10 @@ impl Map {
         Ok(self.out.format().write_all(&mut out, [table])?)
     }
 
-    fn build(&self, image: &Path) -> anyhow::Result<mostrace_map::Map> {
+    fn build(&self, image: &Path, bar: &Bar) -> anyhow::Result<mostrace_map::Map> {
+        let told = |progress| bar.at(progress);
         if !Bundle::is_bundle(image) {
-            return Ok(map_of(image, self.start_sector.unwrap_or(0))?);
+            return Ok(map_of(image, self.start_sector.unwrap_or(0), &told)?);
         }
         let bundle = Bundle::open(image)?;
         let Some(snapshot) = bundle.snapshot()? else {
@@ -80,6 +84,10 @@ impl Map {
             .snapshot
             .as_ref()
             .map_or(0, |s| s.start_sector);
-        Ok(map_of(snapshot.path(), self.start_sector.unwrap_or(start))?)
+        Ok(map_of(
+            snapshot.path(),
+            self.start_sector.unwrap_or(start),
+            &told,
+        )?)
     }
 }

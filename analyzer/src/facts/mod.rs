@@ -24,7 +24,7 @@ mod stored;
 
 use std::collections::BTreeSet;
 
-use polars::prelude::{DataFrame, Expr, IntoLazy, LazyFrame, PolarsError, PolarsResult};
+use polars::prelude::{DataFrame, Expr, IntoLazy, LazyFrame, PolarsError, PolarsResult, col};
 
 use crate::attribute::Names;
 use batches::Batches;
@@ -92,7 +92,7 @@ impl Facts {
                 columns
                     .iter()
                     .chain(&needed)
-                    .chain(&[polars::prelude::col(stored_column::bits)]),
+                    .chain(&[col(stored_column::bits)]),
             ))
             .map(move |batch| {
                 let all = part.of(batch?.lazy());
