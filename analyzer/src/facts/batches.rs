@@ -11,7 +11,7 @@ use polars_io::parquet::write::{ParquetCompression, ParquetWriter};
 use tempfile::TempDir;
 
 /// Bytes of rows that stay in memory: those of some ten million events.
-const ROOM: usize = 256 << 20;
+pub(super) const ROOM: usize = 256 << 20;
 
 /// A batch, wherever it is.
 enum Batch {
@@ -23,21 +23,27 @@ enum Batch {
 #[derive(Default)]
 pub(super) struct Batches {
     batches: Vec<Batch>,
-    room: Option<usize>,
+    room: usize,
     /// Created when the first batch has to leave; gone with this value.
     folder: Option<TempDir>,
 }
 
 impl Batches {
+    /// With so many bytes in memory.
+    pub fn with_room(room: usize) -> Batches {
+        Batches {
+            room,
+            ..Batches::default()
+        }
+    }
+
     /// Adds a batch.
     ///
     /// # Errors
     /// A temporary file cannot be written.
     pub fn push(&mut self, mut frame: DataFrame) -> PolarsResult<()> {
-        let room = self.room.get_or_insert(ROOM);
-        let size = frame.estimated_size();
-        if let Some(left) = room.checked_sub(size) {
-            *room = left;
+        if let Some(left) = self.room.checked_sub(frame.estimated_size()) {
+            self.room = left;
             self.batches.push(Batch::Here(frame));
             return Ok(());
         }
@@ -76,10 +82,7 @@ mod tests {
             let others = Series::new("_b".into(), vec![7u32; 1000]);
             DataFrame::new(1000, vec![numbers.into_column(), others.into_column()]).unwrap()
         };
-        let mut batches = Batches {
-            room: Some(20_000),
-            ..Batches::default()
-        };
+        let mut batches = Batches::with_room(20_000);
         for at in 0..3 {
             batches.push(frame(at * 1000)).unwrap();
         }

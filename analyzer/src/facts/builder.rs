@@ -3,7 +3,7 @@
 
 use polars::prelude::PolarsResult;
 
-use super::batches::Batches;
+use super::batches::{Batches, ROOM};
 use super::rewrites::Rewrites;
 use super::{Facts, stored};
 use crate::attribute::{Names, Request, Row};
@@ -24,12 +24,13 @@ pub struct Builder {
 impl Builder {
     /// With `locality`, it is followed which blocks were written before.
     pub fn new(locality: bool) -> Builder {
-        Builder::with_batch(locality, BATCH)
+        Builder::with_batch(locality, BATCH, ROOM)
     }
 
-    /// With so many rows in a batch.
-    pub(crate) fn with_batch(locality: bool, batch: usize) -> Builder {
+    /// With so many rows in a batch, and so many bytes of batches in memory.
+    pub(crate) fn with_batch(locality: bool, batch: usize, room: usize) -> Builder {
         Builder {
+            batches: Batches::with_room(room),
             batch,
             rows: stored::Builder::new(locality.then(Rewrites::default)),
             ..Builder::default()

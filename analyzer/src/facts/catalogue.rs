@@ -191,7 +191,7 @@ pub static ALL: &[Column] = &[
     column("time_utc", Type::Time, Values::Time(utc), "when the request was completed, by the wall clock; empty where the trace does not tell it"),
     amount("size_bytes", |_| number([at::size], |[s]| Some(s)), "bytes of the whole request"),
     yes("sequential", |_| flag([at::bits], |[b]| bits::SEQUENTIAL.of(b) != 0), "whether the request began where the one of the same direction issued before it ended"),
-    amount("rewritten_bytes", |_| number([at::rewritten], |[r]| Some(r)), "bytes of the row in 4 KiB blocks that were written before in the trace"),
+    amount("rewritten_bytes", |_| number([at::rewritten], |[r]| (r != u64::from(NONE_32)).then_some(r)), "bytes of the row in 4 KiB blocks that were written before in the trace; empty for writes that were not followed"),
     amount("rewrite_ns", |_| number([at::rewrite], |[r]| known(r)), "how long ago the first of them was written"),
     derived(text("process", |f| labels::processes(f, at::process), "comm:tgid of the process that submitted it")),
     derived(text("dirtier", |f| labels::processes(f, at::dirtier), "comm:tgid of the process that made the pages dirty")),

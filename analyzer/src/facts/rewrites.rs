@@ -71,15 +71,15 @@ impl Hot {
 }
 
 impl Rewrites {
-    /// Notes a row; how many of its bytes were written before, and how long ago the first of them
-    /// was, ns. A block that is written in part counts as written.
-    pub fn see(&mut self, request: &Request, row: &Row) -> (u32, Option<u64>) {
+    /// Notes a row; how many of its bytes were written before, None if it is not followed, and how
+    /// long ago the first of them was, ns. A block that is written in part counts as written.
+    pub fn see(&mut self, request: &Request, row: &Row) -> (Option<u32>, Option<u64>) {
         if request.op != Op::Write || row.bytes == 0 {
-            return (0, None);
+            return (Some(0), None);
         }
         if row.bytes > MOST_BYTES || self.chunks.len() >= MOST_CHUNKS {
             self.missed += 1;
-            return (0, None);
+            return (None, None);
         }
         let (mut rewritten, mut since) = (0, None);
         let end = row
@@ -104,7 +104,7 @@ impl Rewrites {
             }
         }
         let rewritten = rewritten.min(u64::from(row.bytes));
-        (u32::try_from(rewritten).unwrap_or(row.bytes), since)
+        (u32::try_from(rewritten).ok(), since)
     }
 
     fn chunk(&mut self, device: u32, number: u64) -> &mut Chunk {
@@ -180,11 +180,12 @@ mod tests {
                 },
             )
         };
-        assert_eq!(write(10, 0, 4096), (0, None));
-        assert_eq!(write(15, 8, 8192), (0, None));
-        assert_eq!(write(30, 0, 8192), (8192, Some(20)));
-        assert_eq!(write(40, 16, 16384), (4096, Some(25)));
-        assert_eq!(write(50, 16, 512), (512, Some(10)));
+        assert_eq!(write(10, 0, 4096), (Some(0), None));
+        assert_eq!(write(15, 8, 8192), (Some(0), None));
+        assert_eq!(write(30, 0, 8192), (Some(8192), Some(20)));
+        assert_eq!(write(40, 16, 16384), (Some(4096), Some(25)));
+        assert_eq!(write(50, 16, 512), (Some(512), Some(10)));
+        assert_eq!(write(60, 16, MOST_BYTES + 512), (None, None));
         let hot = |sector, sectors, writes| Hot {
             device: 0,
             sector,

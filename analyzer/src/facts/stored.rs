@@ -117,7 +117,7 @@ stored! {
     tid: u32,
     home_sector: u64,
     home_file: u32,
-    /// Bytes that were written before in the trace.
+    /// Bytes that were written before in the trace, or NONE_32.
     rewritten: u32,
     /// Since when, ns, or NONE.
     rewrite: u64,
@@ -173,7 +173,7 @@ impl Builder {
             let (rewritten, rewrite) = self
                 .rewrites
                 .as_mut()
-                .map_or((0, None), |rewrites| rewrites.see(request, row));
+                .map_or((None, None), |rewrites| rewrites.see(request, row));
             let journal = row.journal;
             let home_kind = journal.and_then(|j| j.home_kind);
             let packed = shared
@@ -202,7 +202,7 @@ impl Builder {
                 tid: journal.and_then(|j| j.tid).unwrap_or(NONE_32),
                 home_sector: journal.and_then(|j| j.home_sector).unwrap_or(NONE),
                 home_file: journal.map_or(FileId::NONE, |j| j.home_file).0,
-                rewritten,
+                rewritten: rewritten.unwrap_or(NONE_32),
                 rewrite: rewrite.unwrap_or(NONE),
             });
         }

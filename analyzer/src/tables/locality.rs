@@ -26,7 +26,8 @@ pub fn table(facts: &Facts, by: &[&'static Column], filter: Option<&Filter>) -> 
     let mut expressions = keys.columns();
     expressions.extend([
         flag([at::bits], |[b]| bits::OP.of(b) == Op::Write as u64).alias("_written"),
-        col(at::rewritten)
+        Column::find("rewritten_bytes")
+            .map_or(lit(0), |column| column.expr(facts))
             .cast(DataType::UInt64)
             .alias("_rewritten"),
         Column::find("rewrite_ns")

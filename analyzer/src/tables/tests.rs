@@ -134,7 +134,8 @@ fn trace() -> impl Strategy<Value = Attributed> {
 }
 
 fn facts(trace: &Attributed, batch: usize) -> Facts {
-    let mut builder = Builder::with_batch(true, batch);
+    // Some of the batches go to temporary files.
+    let mut builder = Builder::with_batch(true, batch, 5000);
     for (request, _, rows) in trace.by_request() {
         builder.push(request, rows).unwrap();
     }
