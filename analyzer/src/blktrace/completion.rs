@@ -36,6 +36,11 @@ pub struct Completion<'a> {
     pub bytes: u32,
     /// `error` of the record, an errno, 0 for success.
     pub error: u16,
+    /// The CPU of C.
+    pub cpu: u32,
+    /// The device flush that this flush, or write with a flush ahead of it, waited for: its number among the
+    /// completions, from 0. None where there was none, or where several may have been it.
+    pub device_flush: Option<u32>,
     /// Time of the last D before C; at the end of a flush sequence that of its data.
     pub d_ns: Option<u64>,
     /// Time of I, where the request was inserted.

@@ -16,6 +16,7 @@
 //! None in the same way, and every completed byte comes out all the same.
 
 use super::completion::{Completion, Part};
+use super::flushes::Flushes;
 use super::lane::Lane;
 use super::request::{Bio, Request, Sequence};
 use super::spans::{Item, STALE_NS, Spans, end};
@@ -29,6 +30,7 @@ pub struct LifeCycles {
     waiting: Spans<Bio>,
     issued: Spans<Request>,
     streams: Streams,
+    flushes: Flushes,
     /// The last completion, without its parts, and those.
     done: Completion<'static>,
     done_parts: Vec<Part>,
@@ -50,6 +52,7 @@ impl LifeCycles {
             waiting: Spans::new(),
             issued: Spans::new(),
             streams: Streams::default(),
+            flushes: Flushes::default(),
             done: Completion::default(),
             done_parts: Vec::new(),
             spare: Vec::new(),
@@ -75,6 +78,7 @@ impl LifeCycles {
         if event.is_note() {
             return false;
         }
+        self.flushes.see(event);
         match event.act() {
             ta::QUEUE => self.queue(event),
             ta::GETRQ => self.get_request(event),
@@ -182,6 +186,10 @@ impl LifeCycles {
         let mut request = self.gather(event);
         request.d_ns = Some(event.time_ns);
         request.sequential = self.streams.follows(event);
+        if request.sequence == Sequence::Yes && event.bytes > 0 {
+            let queued = request.parts.iter().map(|part| part.q_ns).min().flatten();
+            request.device_flush = self.flushes.between(event.device, queued, event.time_ns);
+        }
         let item = Item {
             bytes: event.bytes,
             since_ns: event.time_ns,
@@ -264,6 +272,7 @@ impl LifeCycles {
                 i_ns: request.i_ns.filter(|_| i == 0),
                 d_ns: None,
                 sequence: request.sequence,
+                device_flush: None,
             };
             let item = Item {
                 bytes: part.bytes,
@@ -290,6 +299,7 @@ impl LifeCycles {
             },
         };
         request.lay_out(event.sector);
+        let ended = self.flushes.complete(event, request.d_ns);
         self.done = Completion {
             time_ns: event.time_ns,
             device: event.device,
@@ -297,6 +307,8 @@ impl LifeCycles {
             sector: event.sector,
             bytes: event.bytes,
             error: event.error,
+            cpu: event.cpu,
+            device_flush: ended.or(request.device_flush),
             d_ns: request.d_ns,
             i_ns: request.i_ns,
             g_ns: request.g_ns,
@@ -350,6 +362,7 @@ impl LifeCycles {
             i_ns: request.i_ns,
             d_ns: request.d_ns,
             sequence: request.sequence,
+            device_flush: request.device_flush,
         };
         let item = Item {
             bytes: 0,

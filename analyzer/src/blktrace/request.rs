@@ -15,6 +15,8 @@ pub(super) struct Bio {
     /// Set for a bio of 0 bytes that ends a flush sequence.
     pub d_ns: Option<u64>,
     pub sequence: Sequence,
+    /// The device flush that its data waited for; see [`Completion`](super::Completion).
+    pub device_flush: Option<u32>,
 }
 
 /// Whether a completion of 0 bytes follows that of the data.
@@ -34,6 +36,7 @@ pub(super) struct Request {
     pub i_ns: Option<u64>,
     pub g_ns: Option<u64>,
     pub sequence: Sequence,
+    pub device_flush: Option<u32>,
     /// Told when it was issued, once for each request: a blur leaves it.
     pub sequential: bool,
     pub parts: Vec<Part>,
@@ -57,6 +60,7 @@ impl Bio {
         agree(&mut self.g_ns, &mut other.g_ns);
         agree(&mut self.i_ns, &mut other.i_ns);
         agree(&mut self.d_ns, &mut other.d_ns);
+        agree(&mut self.device_flush, &mut other.device_flush);
     }
 }
 
@@ -72,6 +76,7 @@ impl Request {
         self.i_ns = self.i_ns.or(bio.i_ns);
         self.d_ns = self.d_ns.or(bio.d_ns);
         self.sequence = self.sequence.max(bio.sequence);
+        self.device_flush = self.device_flush.or(bio.device_flush);
     }
 
     /// Leaves both with what they have in common; their bios only if they are the same in number
@@ -80,6 +85,7 @@ impl Request {
         agree(&mut self.d_ns, &mut other.d_ns);
         agree(&mut self.i_ns, &mut other.i_ns);
         agree(&mut self.g_ns, &mut other.g_ns);
+        agree(&mut self.device_flush, &mut other.device_flush);
         if self.parts.len() == other.parts.len()
             && std::iter::zip(&self.parts, &other.parts).all(|(a, b)| a.bytes == b.bytes)
         {

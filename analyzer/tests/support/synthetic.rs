@@ -435,6 +435,8 @@ impl Simulator {
             sector,
             bytes,
             error,
+            cpu,
+            device_flush: None,
             d_ns,
             i_ns,
             g_ns,

@@ -193,6 +193,65 @@ fn an_unseen_submitter_falls_back_to_q() {
     assert_eq!(pids(&a), [None]);
 }
 
+/// Two threads flush at once: which of them a completion ends, its own entry says.
+#[test]
+fn a_flush_finds_the_entry_made_at_its_completion() {
+    let ended = |pid: u32, time_ns: u64, cpu: u16| {
+        let mut entry = by(pid, process(0, 0, 0));
+        entry.head.stage = Stage::COMPLETE;
+        entry.head.time_ns = time_ns.into();
+        entry.head.cpu = cpu.into();
+        entry.submit_ns = (1000 + u64::from(pid)).into();
+        entry
+    };
+    let mut synced = file(0, 0, 0, "a.db");
+    synced.raw.head.stage = Stage::COMPLETE;
+    synced.raw.head.time_ns = 50_001.into();
+    synced.raw.offset = NONE.into();
+    let nobody = Part {
+        pid: None,
+        q_ns: None,
+        ..write(0, 0, 0).parts[0]
+    };
+    let flush = |time_ns: u64, cpu: u32| Completion {
+        time_ns,
+        cpu,
+        parts: vec![nobody].leak(),
+        ..write(0, 0, 0)
+    };
+    let a = attribute(
+        &[
+            flush(50_010, 0),
+            flush(50_020, 1),
+            flush(50_030, 0),
+            flush(50_040, 0),
+        ],
+        vec![
+            ended(7, 50_000, 0),
+            ended(8, 50_012, 1),
+            ended(9, 50_025, 0),
+        ],
+        vec![synced],
+        None,
+    );
+    let found: Vec<_> = a
+        .rows
+        .iter()
+        .map(|r| (a.process(r).pid, r.q_ns, path(&a, r)))
+        .collect();
+    let path = Some("a.db".to_owned());
+    assert_eq!(
+        found,
+        [
+            (Some(7), Some(1007), path),
+            (Some(8), Some(1008), None),
+            (Some(9), Some(1009), None),
+            (None, None, None),
+        ]
+    );
+    assert_eq!(a.names.leftovers.process_entries, 0);
+}
+
 #[test]
 fn a_flush_finds_its_entry_by_thread_and_time() {
     let mut mine = by(7, process(0, 0, 0));

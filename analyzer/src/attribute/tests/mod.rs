@@ -46,6 +46,8 @@ pub fn write(t: u64, sector: u64, bytes: u32) -> Completion<'static> {
         sector,
         bytes,
         error: 0,
+        cpu: 0,
+        device_flush: None,
         d_ns: Some(us(20)),
         i_ns: Some(us(10)),
         g_ns: Some(us(1)),
