@@ -62,6 +62,14 @@ impl<'a, R: Read> Attributor<'a, R> {
         }
     }
 
+    /// The map is of the filesystem of this number, major << 20 | minor: a file of another one has no
+    /// inode number in it.
+    #[must_use]
+    pub fn of_filesystem(mut self, s_dev: u32) -> Self {
+        self.files.set_filesystem(s_dev);
+        self
+    }
+
     /// Takes the next completion, in the order of time, and gives its rows, in the order of
     /// sectors; at least one.
     ///
@@ -165,10 +173,11 @@ impl<'a, R: Read> Attributor<'a, R> {
     fn empty(&mut self, completion: &Completion<'_>, op: Op) {
         let part = completion.parts.first();
         let pid = part.and_then(|p| p.pid);
-        let entry = match op {
-            Op::Flush => self.empties.take(completion),
-            _ => None,
-        };
+        // The end of a sequence with data, which was issued, has no entry of its own.
+        let is_empty_flush = op == Op::Flush && completion.d_ns.is_none();
+        let entry = is_empty_flush
+            .then(|| self.empties.take(completion))
+            .flatten();
         let note = entry.map(|e| e.note);
         let file = entry.map_or(FileId::NONE, |e| e.file);
         let process = match note {
@@ -230,6 +239,8 @@ impl<'a, R: Read> Attributor<'a, R> {
             let (run, run_to) = pending::at(&seen.runs, at, end);
             let (dirt, dirt_to) = pending::at(&seen.dirt, at, end);
             let to = note_to.min(run_to).min(dirt_to);
+            // Of twins that are of different files neither is known.
+            let run = run.filter(|run| run.file != FileId::NONE || run.node.is_some());
             let process = match note {
                 Some(note) if note.process != ProcessId::UNKNOWN => note.process,
                 _ => self.processes.by_pid(part.pid, completion.time_ns),

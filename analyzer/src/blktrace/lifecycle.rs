@@ -130,8 +130,8 @@ impl LifeCycles {
         let covered =
             |item: &Item<Bio>| item.bytes <= event.bytes && (item.bytes > 0 || event.bytes == 0);
         match self.waiting.last_at(lane(event), event.sector, covered) {
-            Some(item) => item.value.i_ns = Some(event.time_ns),
-            None => self.wait_unqueued(event, |bio| bio.i_ns = Some(event.time_ns)),
+            Some(item) => item.value.insert(event),
+            None => self.wait_unqueued(event, |bio| bio.insert(event)),
         }
     }
 
@@ -185,6 +185,7 @@ impl LifeCycles {
     fn issue(&mut self, event: &Event<'_>) {
         let mut request = self.gather(event);
         request.d_ns = Some(event.time_ns);
+        request.d_cpu = Some(event.cpu);
         request.sequential = self.streams.follows(event);
         if request.sequence == Sequence::Yes && event.bytes > 0 {
             let queued = request.parts.iter().map(|part| part.q_ns).min().flatten();
@@ -270,7 +271,9 @@ impl LifeCycles {
                 pid: part.pid,
                 g_ns: request.g_ns.filter(|_| i == 0),
                 i_ns: request.i_ns.filter(|_| i == 0),
+                i_cpu: request.i_cpu.filter(|_| i == 0),
                 d_ns: None,
+                d_cpu: None,
                 sequence: request.sequence,
                 device_flush: None,
             };
@@ -310,8 +313,11 @@ impl LifeCycles {
             cpu: event.cpu,
             device_flush: ended.or(request.device_flush),
             d_ns: request.d_ns,
+            d_cpu: request.d_cpu,
             i_ns: request.i_ns,
+            i_cpu: request.i_cpu,
             g_ns: request.g_ns,
+            twin: request.twin,
             sequential: request.sequential,
             parts: &[],
         };
@@ -360,7 +366,9 @@ impl LifeCycles {
             pid: last.and_then(|part| part.pid),
             g_ns: request.g_ns,
             i_ns: request.i_ns,
+            i_cpu: request.i_cpu,
             d_ns: request.d_ns,
+            d_cpu: request.d_cpu,
             sequence: request.sequence,
             device_flush: request.device_flush,
         };
