@@ -12,6 +12,8 @@ use crate::blktrace::{Completion, Part};
 /// How far an entry's time may lie before the Q of its bio, ns. Both are CLOCK_MONOTONIC, but the
 /// fast reading of it that tracers use may differ a little from the exact one.
 const SLACK_NS: u64 = 50_000;
+/// The same of an entry that was made at Q itself: the probe may run before the tracer, and be preempted.
+const SLACK_AT_Q_NS: u64 = 20_000_000;
 /// The same before I or D, where the trace has no Q (7.x drops that of FUA writes): the probe at the
 /// same event runs before the tracer, and under emulation takes its time.
 const SLACK_UNQUEUED_NS: u64 = 1_000_000_000;
@@ -28,6 +30,7 @@ const FEW: usize = 4096;
 pub(super) struct Window {
     from_ns: u64,
     to_ns: u64,
+    q_ns: Option<u64>,
     i_ns: Option<u64>,
     d_ns: Option<u64>,
 }
@@ -49,6 +52,7 @@ impl Window {
         Window {
             from_ns,
             to_ns: time_ns,
+            q_ns: part.q_ns,
             i_ns,
             d_ns,
         }
@@ -56,13 +60,14 @@ impl Window {
 
     /// How far an entry lies from the event that it was made at; None if it is another request's.
     fn distance<T>(&self, entry: &Waiting<T>) -> Option<u64> {
-        if !(self.from_ns..=self.to_ns).contains(&entry.time_ns) {
+        let (event, from_ns) = match (entry.stage, self.q_ns) {
+            (Stage::QUEUE, Some(q)) => (Some(q), q.saturating_sub(SLACK_AT_Q_NS)),
+            (Stage::INSERT, _) => (self.i_ns.or(self.d_ns), self.from_ns),
+            _ => (self.d_ns.or(self.i_ns), self.from_ns),
+        };
+        if !(from_ns..=self.to_ns).contains(&entry.time_ns) {
             return None;
         }
-        let event = match entry.stage {
-            Stage::INSERT => self.i_ns.or(self.d_ns),
-            _ => self.d_ns.or(self.i_ns),
-        };
         Some(event.unwrap_or(self.to_ns).abs_diff(entry.time_ns))
     }
 }
