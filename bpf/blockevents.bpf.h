@@ -7,7 +7,8 @@
 #ifndef MOSTRACE_BLOCKEVENTS_BPF_H
 #define MOSTRACE_BLOCKEVENTS_BPF_H
 
-#include "submitter.bpf.h"
+#include "loss.bpf.h"
+#include "mostrace.h"
 #include "target.bpf.h"
 
 enum {

@@ -26,18 +26,20 @@ pub(crate) use loader::Loader;
 use skel::{MostraceSkel, MostraceSkelBuilder};
 pub(crate) use stream::{Stream, Take};
 
-/// `enum loss` of submitter.bpf.h, in its order; the manifest's names.
+/// `enum loss` of loss.bpf.h, in its order; the manifest's names.
 const LOSSES: [&str; 5] = [
     "entries_ring",
     "events_ring",
     "submitters",
-    "bios_cut",
     "pages_cut",
+    "dirtiers",
 ];
 
 /// The loaded probes.
 pub(crate) struct Probes<'o> {
     skel: MostraceSkel<'o>,
+    /// What they cannot tell on this kernel, and why.
+    notes: Vec<String>,
 }
 
 impl<'o> Probes<'o> {
@@ -46,9 +48,14 @@ impl<'o> Probes<'o> {
         let mut open = MostraceSkelBuilder::default()
             .open(storage)
             .map_err(Error::bpf)?;
-        configure::configure(&mut open, device)?;
+        let notes = configure::configure(&mut open, device)?;
         let skel = open.load().map_err(Error::bpf)?;
-        Ok(Probes { skel })
+        Ok(Probes { skel, notes })
+    }
+
+    /// What a reader of their entries should know.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// Attaches the probes of entries.
