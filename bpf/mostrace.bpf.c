@@ -9,7 +9,8 @@
  * space.
  */
 #include "owner.bpf.h"
-#include "blockevents.bpf.h"
+#include "ring.bpf.h"
+#include "target.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -25,6 +26,9 @@ static __always_inline bool has_data(__u32 opf)
 	return op == REQ_OP_READ || op == REQ_OP_WRITE ||
 	       (op > REQ_OP_SECURE_ERASE && op != REQ_OP_WRITE_ZEROES);
 }
+
+/* Bytes of the entries that one bio commonly has. */
+#define BIO_ENTRIES 512
 
 static __always_inline void put_process(struct bio *bio, const struct submitter *s, __u32 stage,
 					__u64 now, bool looped)
@@ -45,7 +49,8 @@ static __always_inline void put_process(struct bio *bio, const struct submitter 
 	/* An empty bio has no bvec to read. */
 	if (p.head.bytes && has_data(p.opf))
 		find_owner(bio, s, &p, looped);
-	if (bpf_ringbuf_output(&entries, &p, sizeof(p), BPF_RB_NO_WAKEUP))
+	/* Of all entries only these wake the reader: about as much as a bio has of them. */
+	if (bpf_ringbuf_output(&entries, &p, sizeof(p), ring_flags(&entries, BIO_ENTRIES)))
 		lose(LOSS_ENTRIES_RING);
 }
 

@@ -33,7 +33,6 @@ struct {
 /* Counters of what was lost, read by user space; the names are the manifest's. */
 enum loss {
 	LOSS_ENTRIES_RING,
-	LOSS_EVENTS_RING,
 	LOSS_SUBMITTERS,
 	LOSS_BIOS_CUT,
 	LOSS_PAGES_CUT,

@@ -2,7 +2,9 @@
 //! The project's own probes.
 
 use std::collections::BTreeMap;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
+use std::time::Duration;
 
 use super::{Counts, EntrySource, Tables};
 use crate::error::{Error, Result};
@@ -21,7 +23,7 @@ impl BpfEntries {
     /// The kernel refuses them, or the bundle cannot be written.
     pub fn start(probes: &Probes<'_>, dir: &Path, names: NameFilter) -> Result<BpfEntries> {
         let tables = Tables::create(dir, names, "BPF probes")?;
-        let stream = probes.entries(tables, take)?;
+        let stream = probes.attach(tables, take)?;
         Ok(BpfEntries { stream })
     }
 }
@@ -38,6 +40,15 @@ impl EntrySource for BpfEntries {
         "bpf"
     }
 
+    fn bell(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.stream.bell())
+    }
+
+    /// Its own thread empties the ring.
+    fn rhythm(&self) -> Duration {
+        Duration::MAX
+    }
+
     fn poll(&mut self) -> Result<()> {
         self.stream.drain()?;
         self.stream.sink_mut().flush()
@@ -48,8 +59,8 @@ impl EntrySource for BpfEntries {
     }
 
     fn stop(&mut self) -> Result<()> {
-        self.stream.detach();
-        self.poll()
+        self.stream.finish()?;
+        self.stream.sink_mut().flush()
     }
 
     /// Counted with the probes' own.
