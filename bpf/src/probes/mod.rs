@@ -4,10 +4,11 @@
 //! A source of either kind asks for its stream; nothing here knows what a record says.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::mem::MaybeUninit;
 
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{MapCore, MapFlags, Object, OpenObject, PrintLevel};
+use libbpf_rs::{ErrorKind, MapCore, MapFlags, Object, OpenObject, PrintLevel};
 
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -71,8 +72,13 @@ impl<'o> Probes<'o> {
 /// Attaches the programs that were loaded. Those that were attached before one was refused go with the stream.
 fn attach<T>(object: &Object, mut stream: Stream<T>) -> Result<Stream<T>> {
     for program in object.progs_mut().filter(|p| p.autoload()) {
-        let link = program.attach().map_err(Error::bpf)?;
-        stream.keep(program.name(), link);
+        match program.attach() {
+            Ok(link) => stream.keep(program.name(), link),
+            Err(e) if is_of_a_filesystem(program.name()) && e.kind() == ErrorKind::NotFound => {
+                log::debug!("{}: not there", program.name().to_string_lossy());
+            }
+            Err(e) => return Err(Error::bpf(e)),
+        }
     }
     Ok(stream)
 }
@@ -107,6 +113,12 @@ fn log_libbpf(level: PrintLevel, text: String) {
         PrintLevel::Warn => log::debug!("libbpf: {}", text.trim_end()),
         _ => log::trace!("libbpf: {}", text.trim_end()),
     }
+}
+
+/// By their names in flush.bpf.h: their tracepoints are there only once the filesystem is.
+fn is_of_a_filesystem(program: &OsStr) -> bool {
+    let name = program.as_encoded_bytes();
+    name.starts_with(b"mostrace_ext4_") || name.starts_with(b"mostrace_f2fs_")
 }
 
 #[cfg(test)]
