@@ -9,8 +9,9 @@
  * space.
  */
 #include "owner.bpf.h"
-#include "blockevents.bpf.h"
 #include "flush.bpf.h"
+#include "ring.bpf.h"
+#include "target.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 

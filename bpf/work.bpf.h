@@ -9,6 +9,7 @@
 #define MOSTRACE_WORK_BPF_H
 
 #include "above.bpf.h"
+#include "ring.bpf.h"
 
 /* A run of a bio that holds consecutive bytes of one file. */
 struct run {
@@ -96,7 +97,7 @@ static __noinline void flush_out(struct work *w)
 	SETTLE(used);
 	if (used > OUT_BYTES)
 		return;
-	if (used && bpf_ringbuf_output(&entries, w->out, used, BPF_RB_NO_WAKEUP))
+	if (used && bpf_ringbuf_output(&entries, w->out, used, ring_flags(&entries, used + RING_HEAD)))
 		lose(LOSS_ENTRIES_RING);
 	w->used = 0;
 }
