@@ -27,6 +27,7 @@ enum mostrace_stage {
 	MOSTRACE_QUEUE = 0,	/* block_bio_queue */
 	MOSTRACE_INSERT = 1,	/* block_rq_insert */
 	MOSTRACE_ISSUE = 2,	/* block_rq_issue: insertion was bypassed */
+	MOSTRACE_COMPLETE = 3,	/* an empty flush: it is never issued as itself */
 };
 
 enum mostrace_flags {
