@@ -100,6 +100,7 @@ impl LifeCycles {
             event,
             Bio {
                 q_ns: Some(event.time_ns),
+                q_cpu: Some(event.cpu),
                 pid: Some(event.pid),
                 sequence: Sequence::of(event.action),
                 ..Bio::default()
@@ -268,6 +269,7 @@ impl LifeCycles {
         for (i, part) in request.parts.iter().enumerate() {
             let bio = Bio {
                 q_ns: part.q_ns,
+                q_cpu: part.q_cpu,
                 pid: part.pid,
                 g_ns: request.g_ns.filter(|_| i == 0),
                 i_ns: request.i_ns.filter(|_| i == 0),
@@ -363,6 +365,7 @@ impl LifeCycles {
         let last = request.parts.last();
         let end = Bio {
             q_ns: last.and_then(|part| part.q_ns),
+            q_cpu: last.and_then(|part| part.q_cpu),
             pid: last.and_then(|part| part.pid),
             g_ns: request.g_ns,
             i_ns: request.i_ns,

@@ -77,6 +77,7 @@ fn parts_of_a_merged_request_keep_their_processes() {
             sector: 24 + 8 * n,
             bytes: BLOCK,
             q_ns: Some(n * 1000),
+            q_cpu: Some(0),
             pid: Some(40),
         })
         .collect::<Vec<_>>()
@@ -99,12 +100,14 @@ fn what_continues_is_one_row() {
             sector: 24,
             bytes: BLOCK,
             q_ns: Some(5000),
+            q_cpu: Some(0),
             pid: Some(7),
         },
         Part {
             sector: 32,
             bytes: BLOCK,
             q_ns: Some(3000),
+            q_cpu: Some(0),
             pid: Some(7),
         },
     ];

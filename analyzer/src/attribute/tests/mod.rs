@@ -37,6 +37,7 @@ pub fn write(t: u64, sector: u64, bytes: u32) -> Completion<'static> {
         sector,
         bytes,
         q_ns: Some(us(0)),
+        q_cpu: Some(0),
         pid: Some(7),
     };
     Completion {
