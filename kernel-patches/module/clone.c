@@ -43,13 +43,13 @@ static struct bio *plain_of(const struct bio *bio)
 	return io.base_bio;
 }
 
-/* What is so many words before a clone, if it is the address of a bio that was queued. */
-static struct bio *original_at(const struct bio *clone, unsigned int words)
+/* The bio whose address stands there, if it is one that was queued and is remembered. */
+static struct bio *bio_at(struct bio *const *at)
 {
 	const struct mostrace_submitter *who;
 	struct bio *bio;
 
-	if (!mostrace_peek(&bio, (struct bio **)clone - words) || !bio)
+	if (!mostrace_peek(&bio, at) || !bio)
 		return NULL;
 	who = mostrace_recall(bio);
 	return who && who->queued ? bio : NULL;
@@ -57,19 +57,44 @@ static struct bio *original_at(const struct bio *clone, unsigned int words)
 
 #define WORDS_MAX 32
 
+/* The first such bio from `from` on; where it was found last, `place`, is the same each time. */
+static struct bio *find_bio(struct bio *const *from, unsigned int *place)
+{
+	unsigned int i = READ_ONCE(*place);
+	struct bio *bio = bio_at(from + i);
+
+	for (i = 0; !bio && i < WORDS_MAX; i++) {
+		bio = bio_at(from + i);
+		if (bio)
+			WRITE_ONCE(*place, i);
+	}
+	return bio;
+}
+
+#define TIO_WORDS 8
+
+/*
+ * The bio that a clone was made of: the first clone lies within the struct that points to
+ * that, others (a flush has one for each target) within one that points to this struct.
+ */
 static struct bio *original_of(const struct bio *clone)
 {
-	/* Where it was found last: it is the same in all of a kernel. */
-	static unsigned int place = 1;
-	unsigned int words = READ_ONCE(place);
-	struct bio *original = original_at(clone, words);
+	static unsigned int in_io, in_other_io, in_tio = 1;
+	void *const *end = (void *const *)clone;
+	struct bio *bio = find_bio((struct bio *const *)end - WORDS_MAX, &in_io);
+	unsigned int i = READ_ONCE(in_tio);
+	void *io;
 
-	for (words = 1; !original && words <= WORDS_MAX; words++) {
-		original = original_at(clone, words);
-		if (original)
-			WRITE_ONCE(place, words);
+	if (!bio && mostrace_peek(&io, end - i))
+		bio = find_bio(io, &in_other_io);
+	for (i = 1; !bio && i <= TIO_WORDS; i++) {
+		if (!mostrace_peek(&io, end - i))
+			return NULL;
+		bio = find_bio(io, &in_other_io);
+		if (bio)
+			WRITE_ONCE(in_tio, i);
 	}
-	return original;
+	return bio;
 }
 
 #define BVECS_MAX 4096
