@@ -41,8 +41,9 @@ static bool is_throttled(void)
 /*
  * The file and position of direct IO. What was told is of this bio only if it was told
  * since the last Q: a bio that fails before its Q leaves that to the next at its address.
+ * While a bio is held back, iomap goes on to the next position.
  */
-static void find_direct(struct mostrace_submitter *who, struct bio *bio)
+static void find_direct(struct mostrace_submitter *who, struct bio *bio, bool throttled)
 {
 	const struct mostrace_submitter *told;
 
@@ -54,6 +55,8 @@ static void find_direct(struct mostrace_submitter *who, struct bio *bio)
 		who->direct_pos = told->direct_pos;
 	} else {
 		mostrace_find_direct(bio, who);
+		if (throttled)
+			who->direct_pos = MOSTRACE_NONE;
 	}
 }
 
@@ -69,15 +72,16 @@ static void take_data(struct mostrace_submitter *who, struct bio *bio)
 /* Of a bio that is being queued. */
 static void find_submitter(struct mostrace_submitter *who, struct bio *bio, u64 now)
 {
-	bool inherited = mostrace_inherit(who, bio);
+	bool inherited = mostrace_inherit(who, bio), throttled;
 
 	if (!inherited) {
+		throttled = is_throttled();
 		*who = mostrace_nobody;
 		who->root = mostrace_root(bio);
 		who->task.time_ns = now;
-		find_direct(who, bio);
-		/* A kernel's thread passes on what others submitted. */
-		if (!is_throttled() && !(mostrace_is_clone(bio) && current->flags & PF_KTHREAD)) {
+		find_direct(who, bio, throttled);
+		/* A thread of dm's passes on what others submitted. */
+		if (!throttled && !(mostrace_is_clone(bio) && current->flags & PF_KTHREAD)) {
 			mostrace_task_is_current(&who->task, now);
 			who->flags = 0;
 		}

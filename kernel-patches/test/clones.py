@@ -61,9 +61,13 @@ def main(name):
             if file not in pids:
                 continue
             for n, s in enumerate(sectors(e)):
-                right = place.get(s) == (file, e[OFFSET] // 512 + n) and e[OFFSET] != NONE
-                count["placed" if right else "misplaced"] += 1
                 told.add(s)
+                if e[OFFSET] == NONE:
+                    count["without a position"] += 1
+                elif place.get(s) == (file, e[OFFSET] // 512 + n):
+                    count["placed"] += 1
+                else:
+                    count["misplaced"] += 1
                 if e[-3] == DIRECT and submitters[time, s] is not None:
                     count["direct" if submitters[time, s] in pids[file] else "direct of another"] += 1
         elif e[0] == "dirtier":
@@ -80,8 +84,8 @@ def main(name):
         needed.append("homes of the device above")
     else:
         wrong.append("homes of the device above")
-    # What was held back is nobody's, and nothing else is.
-    (needed if name.endswith("-throttled") else wrong).append("no submitter")
+    # What was held back is nobody's, and of direct IO then nobody knows the position; nothing else is so.
+    (needed if name.endswith("-throttled") else wrong).extend(("no submitter", "without a position"))
     return any(count[w] for w in wrong) or not all(count[n] for n in needed)
 
 

@@ -29,7 +29,7 @@ as_by() {
 # work DIRECTORY: direct IO of one process and of another, and what one writes and another writes back.
 work() {
 	: >pids
-	as_by direct /usr/local/bin/dd if=/dev/urandom of="$1/direct" bs=256k count=8 oflag=direct
+	as_by direct /usr/local/bin/dd if=/dev/urandom of="$1/direct" bs=4M count=1 oflag=direct
 	as_by direct /usr/local/bin/dd if=/dev/urandom of="$1/direct" bs=4k count=3 seek=5 oflag=direct conv=notrunc
 	as_by direct /usr/local/bin/dd if="$1/direct" of=/dev/null bs=64k iflag=direct
 	as_by buffered /usr/local/bin/dd if=/dev/urandom of="$1/buffered" bs=64k count=16
