@@ -9,6 +9,9 @@ pub(crate) mod blktrace;
 pub(crate) mod bpf;
 mod cpu_files;
 pub(crate) mod ftrace;
+pub(crate) mod queue;
+pub(crate) mod tracefs;
+mod watch;
 
 pub(crate) use cpu_files::CpuFiles;
 
@@ -34,4 +37,9 @@ pub(crate) trait EventSource {
 
     /// Events lost, by the manifest's names; complete after [`EventSource::stop`].
     fn losses(&self) -> BTreeMap<String, u64>;
+
+    /// What others did to the trace while it ran, one line each; complete after [`EventSource::stop`].
+    fn interference(&self) -> Vec<String> {
+        Vec::new()
+    }
 }

@@ -18,6 +18,7 @@ use crate::error::{At, Error, Result};
 use crate::kernel;
 use crate::snapshot;
 
+mod counters;
 mod notes;
 mod options;
 mod output;
@@ -26,6 +27,7 @@ mod sources;
 mod subject;
 mod tracing;
 
+use counters::Readings;
 pub use options::{Options, Outcome};
 use output::Output;
 use subject::Subject;
@@ -59,7 +61,10 @@ fn capture(options: &Options, subject: &Subject, bundle: &Writer) -> Result<Mani
     let mut manifest = first_manifest(options, subject);
     let stop = stop_signals()?;
     let mut storage = MaybeUninit::uninit();
+    let mut readings = Readings::new(&subject.device);
+    readings.take();
     let mut tracing = Tracing::start(options, subject, bundle, &mut storage, &mut manifest)?;
+    readings.take();
     manifest.clock = clock::now();
     manifest.sources = tracing.sources(&subject.names);
     notes::own_disk(subject, bundle, &mut manifest)?;
@@ -72,7 +77,10 @@ fn capture(options: &Options, subject: &Subject, bundle: &Writer) -> Result<Mani
     if let Some(mount) = subject.mount_point().filter(|_| options.sync) {
         run::sync(mount, &mut tracing)?;
     }
+    readings.take();
     tracing.stop(&mut manifest)?;
+    readings.take();
+    manifest.counters = Some(readings.compare(bundle.dir()));
     let status = status?;
 
     if let Some(command) = &mut manifest.command {

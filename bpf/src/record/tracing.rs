@@ -109,6 +109,7 @@ impl<'o> Tracing<'o> {
             counts.extend(kept.map(|(name, kept)| (name.to_owned(), kept)));
         }
         manifest.losses = self.losses()?;
+        manifest.interference = self.source.interference();
         Ok(())
     }
 }
