@@ -290,6 +290,37 @@ fn concurrent_flushes_are_not_told_apart() {
     assert_eq!(parts(&told), vec![vec![(0, 0, None, None)]; 3]);
 }
 
+/// Two flushes and a write with a flush ahead of it share a cache flush of the device, on CPU 0; a third
+/// flush is ended by another one.
+#[test]
+fn flushes_know_the_device_flush_that_they_waited_for() {
+    let flush = W | BLK_TC_FLUSH;
+    let told = [
+        (Q | flush, 1, 0, 0, 1),
+        (Q | flush, 2, 0, 0, 2),
+        (Q | flush, 3, 80, 8, 3),
+        (D | BLK_TC_FLUSH, 4, 0, 0, 9),
+        (C | BLK_TC_FLUSH, 5, 0, 0, 0),
+        (C | W, 6, 0, 0, 0),
+        (C | W, 7, 0, 0, 0),
+        (D | flush, 8, 80, 8, 9),
+        (C | W, 9, 80, 8, 0),
+        (C | W, 10, 80, 0, 0),
+        (Q | flush, 11, 0, 0, 1),
+        (D | BLK_TC_FLUSH, 12, 0, 0, 9),
+        (C | BLK_TC_FLUSH, 13, 0, 0, 0),
+        (C | W, 14, 0, 0, 0),
+        (Q | W, 15, 0, 0, 0),
+        (C | W, 16, 0, 0, 0),
+    ];
+    let found: Vec<_> = play(&told).iter().map(|c| c.device_flush).collect();
+    let (first, second) = (Some(0), Some(5));
+    assert_eq!(
+        found,
+        [None, first, first, first, first, None, second, None]
+    );
+}
+
 /// Two devices in one trace have sectors of their own.
 #[test]
 fn devices_do_not_meet() {

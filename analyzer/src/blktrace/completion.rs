@@ -36,12 +36,24 @@ pub struct Completion<'a> {
     pub bytes: u32,
     /// `error` of the record, an errno, 0 for success.
     pub error: u16,
+    /// The CPU of C.
+    pub cpu: u32,
+    /// The device flush that this flush, or write with a flush ahead of it, waited for: its number among the
+    /// completions, from 0. None where there was none, or where several may have been it.
+    pub device_flush: Option<u32>,
     /// Time of the last D before C; at the end of a flush sequence that of its data.
     pub d_ns: Option<u64>,
+    /// The CPU of that D.
+    pub d_cpu: Option<u32>,
     /// Time of I, where the request was inserted.
     pub i_ns: Option<u64>,
+    /// The CPU of that I.
+    pub i_cpu: Option<u32>,
     /// Time of G of the request.
     pub g_ns: Option<u64>,
+    /// Whether another request of the same sectors was under way: which of the two was completed is not
+    /// known, and what they do not have in common is None.
+    pub twin: bool,
     /// Whether it began where the request of the same direction that was issued before it on the
     /// device ended; so does the rest of a request that is completed in parts. Only reads and
     /// writes, without discards, are held against each other. What no D was seen of is so by its C.

@@ -16,6 +16,7 @@
 //! None in the same way, and every completed byte comes out all the same.
 
 use super::completion::{Completion, Part};
+use super::flushes::Flushes;
 use super::lane::Lane;
 use super::request::{Bio, Request, Sequence};
 use super::spans::{Item, STALE_NS, Spans, end};
@@ -29,6 +30,7 @@ pub struct LifeCycles {
     waiting: Spans<Bio>,
     issued: Spans<Request>,
     streams: Streams,
+    flushes: Flushes,
     /// The last completion, without its parts, and those.
     done: Completion<'static>,
     done_parts: Vec<Part>,
@@ -50,6 +52,7 @@ impl LifeCycles {
             waiting: Spans::new(),
             issued: Spans::new(),
             streams: Streams::default(),
+            flushes: Flushes::default(),
             done: Completion::default(),
             done_parts: Vec::new(),
             spare: Vec::new(),
@@ -75,6 +78,7 @@ impl LifeCycles {
         if event.is_note() {
             return false;
         }
+        self.flushes.see(event);
         match event.act() {
             ta::QUEUE => self.queue(event),
             ta::GETRQ => self.get_request(event),
@@ -126,8 +130,8 @@ impl LifeCycles {
         let covered =
             |item: &Item<Bio>| item.bytes <= event.bytes && (item.bytes > 0 || event.bytes == 0);
         match self.waiting.last_at(lane(event), event.sector, covered) {
-            Some(item) => item.value.i_ns = Some(event.time_ns),
-            None => self.wait_unqueued(event, |bio| bio.i_ns = Some(event.time_ns)),
+            Some(item) => item.value.insert(event),
+            None => self.wait_unqueued(event, |bio| bio.insert(event)),
         }
     }
 
@@ -181,7 +185,12 @@ impl LifeCycles {
     fn issue(&mut self, event: &Event<'_>) {
         let mut request = self.gather(event);
         request.d_ns = Some(event.time_ns);
+        request.d_cpu = Some(event.cpu);
         request.sequential = self.streams.follows(event);
+        if request.sequence == Sequence::Yes && event.bytes > 0 {
+            let queued = request.parts.iter().map(|part| part.q_ns).min().flatten();
+            request.device_flush = self.flushes.between(event.device, queued, event.time_ns);
+        }
         let item = Item {
             bytes: event.bytes,
             since_ns: event.time_ns,
@@ -262,8 +271,11 @@ impl LifeCycles {
                 pid: part.pid,
                 g_ns: request.g_ns.filter(|_| i == 0),
                 i_ns: request.i_ns.filter(|_| i == 0),
+                i_cpu: request.i_cpu.filter(|_| i == 0),
                 d_ns: None,
+                d_cpu: None,
                 sequence: request.sequence,
+                device_flush: None,
             };
             let item = Item {
                 bytes: part.bytes,
@@ -290,6 +302,7 @@ impl LifeCycles {
             },
         };
         request.lay_out(event.sector);
+        let ended = self.flushes.complete(event, request.d_ns);
         self.done = Completion {
             time_ns: event.time_ns,
             device: event.device,
@@ -297,9 +310,14 @@ impl LifeCycles {
             sector: event.sector,
             bytes: event.bytes,
             error: event.error,
+            cpu: event.cpu,
+            device_flush: ended.or(request.device_flush),
             d_ns: request.d_ns,
+            d_cpu: request.d_cpu,
             i_ns: request.i_ns,
+            i_cpu: request.i_cpu,
             g_ns: request.g_ns,
+            twin: request.twin,
             sequential: request.sequential,
             parts: &[],
         };
@@ -348,8 +366,11 @@ impl LifeCycles {
             pid: last.and_then(|part| part.pid),
             g_ns: request.g_ns,
             i_ns: request.i_ns,
+            i_cpu: request.i_cpu,
             d_ns: request.d_ns,
+            d_cpu: request.d_cpu,
             sequence: request.sequence,
+            device_flush: request.device_flush,
         };
         let item = Item {
             bytes: 0,

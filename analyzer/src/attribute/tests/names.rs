@@ -171,3 +171,26 @@ fn a_companion_makes_a_database() {
         ]
     );
 }
+
+/// A file of another filesystem, whose inode numbers are its own.
+#[test]
+fn another_filesystem_lends_no_inode_number() {
+    let map = map();
+    let other = 7 << 20 | 1;
+    let read = |s_dev: u32| {
+        let mut table = header().to_vec();
+        table.extend(file_record(&with(file(0, 24, BLOCK, "x.db"), |raw| {
+            raw.s_dev = s_dev.into();
+        })));
+        let mut reader = TableReader::new(&table[..], Path::new("table"), false).unwrap();
+        let attributor = Attributor::new(vec![&mut reader], Some(&map)).of_filesystem(7 << 20);
+        let mut attributor = attributor;
+        let (_, rows) = attributor.push(&write(0, 24, BLOCK)).unwrap();
+        let id = rows[0].file;
+        let names = attributor.finish(None).unwrap();
+        let file = names.file(id).unwrap();
+        (file.inode, file.path.as_deref().map(<[u8]>::to_vec))
+    };
+    assert_eq!(read(7 << 20), (Some(12), Some(b"/x.db".to_vec())));
+    assert_eq!(read(other), (None, Some(b"x.db".to_vec())));
+}
