@@ -10,7 +10,8 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use crate::device::Device;
+use mostrace_bundle::manifest::Device;
+
 use crate::error::{At, Error, Result};
 
 /// The second one is for machines without /run, as Android.
@@ -30,8 +31,8 @@ impl Lock {
     /// # Errors
     /// Another recorder has it; or the lock file cannot be made.
     pub fn of_queue(device: &Device, source: &str) -> Result<Lock> {
-        let file = LockFile::open(&queue_name(&device.info.disk_dev))?;
-        let what = format!("the block tracer of {} is taken", device.info.disk);
+        let file = LockFile::open(&queue_name(&device.disk_dev))?;
+        let what = format!("the block tracer of {} is taken", device.disk);
         file.alone(&what, &holder(device, source))
     }
 
@@ -76,7 +77,7 @@ fn queue_name(dev: &str) -> String {
 
 fn holder(device: &Device, source: &str) -> String {
     let pid = std::process::id();
-    format!("pid {pid} records {} by {source}", device.info.path)
+    format!("pid {pid} records {} by {source}", device.path)
 }
 
 /// What the file says of its holder; those that share a lock say nothing.

@@ -49,7 +49,7 @@ impl Blktrace {
     /// Not installed, no debugfs, or the kernel refuses (lockdown); or somebody else traces the device, or has ftrace's
     /// blk tracer, which would take the events.
     pub fn start(device: &Device, dir: &Path) -> Result<Blktrace> {
-        let queue_lock = Lock::of_queue(device, TOOL)?;
+        let queue_lock = Lock::of_queue(&device.info, TOOL)?;
         let tracer_lock = Lock::against_blk_tracer()?;
         Mount::debugfs()?;
         queue::check_free(device)?;

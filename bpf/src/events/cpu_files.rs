@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The classic per-CPU files, for sources that hand over single records.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -14,13 +14,25 @@ use zerocopy::{FromBytes, LE};
 use crate::error::{At, Result};
 
 const COMM_LEN: usize = 16;
+/// How long the name of a task is taken to be the same, ns: the task may run another program, or end and leave its number
+/// to another one, which takes longer.
+const NAMED_NS: u64 = 1_000_000_000;
 
 #[derive(Debug)]
 struct CpuFile {
     path: PathBuf,
     out: BufWriter<File>,
     sequence: u32,
-    named: HashSet<u32>,
+    named: HashMap<u32, Named>,
+}
+
+/// A task's name as it was noted.
+#[derive(Debug, Default)]
+struct Named {
+    /// When it was looked up, in the records' time.
+    time_ns: u64,
+    /// None if the task was gone by then.
+    comm: Option<Vec<u8>>,
 }
 
 /// One file per CPU that had events.
@@ -43,7 +55,7 @@ impl CpuFiles {
 
     /// Appends one record, `blk_io_trace` or `blk_io_trace2` with its pdu, of a task `pid`
     /// that ran on `cpu`. Its sequence number is filled in here, and its task's name, as
-    /// blktrace notes it, goes before the task's first record.
+    /// blktrace notes it, goes before the task's first record, and before the first one after it changed.
     ///
     /// # Errors
     /// The bundle cannot be written.
@@ -54,9 +66,7 @@ impl CpuFiles {
                 e.insert(CpuFile::create(&self.dir, cpu)?)
             }
         };
-        if file.named.insert(pid)
-            && let Some(mut note) = name_note(pid, cpu, record)
-        {
+        if let Some(mut note) = file.name_note(pid, cpu, record, comm) {
             file.write(&mut note)?;
         }
         file.write(record)?;
@@ -88,8 +98,30 @@ impl CpuFile {
             path,
             out,
             sequence: 0,
-            named: HashSet::new(),
+            named: HashMap::new(),
         })
+    }
+
+    /// The note that is due before `record`, at its time; `comm` looks a task's name up.
+    fn name_note(
+        &mut self,
+        pid: u32,
+        cpu: u32,
+        record: &[u8],
+        comm: impl FnOnce(u32) -> Option<Vec<u8>>,
+    ) -> Option<Vec<u8>> {
+        let (prefix, _) = Prefix::<LE>::ref_from_prefix(record).ok()?;
+        let time_ns = prefix.time.get();
+        let known = self.named.get(&pid);
+        if known.is_some_and(|named| time_ns.saturating_sub(named.time_ns) < NAMED_NS) {
+            return None;
+        }
+        let noted = self.named.entry(pid).or_default();
+        noted.time_ns = time_ns;
+        let now = comm(pid).filter(|now| noted.comm.as_ref() != Some(now))?;
+        let note = encode_note(pid, cpu, time_ns, &now);
+        noted.comm = Some(now);
+        note
     }
 
     fn write(&mut self, record: &mut [u8]) -> Result<()> {
@@ -101,18 +133,22 @@ impl CpuFile {
     }
 }
 
-/// BLK_TN_PROCESS for a task that still lives, as v7, at the time of `record`. Its device is none.
-fn name_note(pid: u32, cpu: u32, record: &[u8]) -> Option<Vec<u8>> {
-    let (prefix, _) = Prefix::<LE>::ref_from_prefix(record).ok()?;
-    let comm = fs::read(format!("/proc/{pid}/comm")).ok()?;
-    let comm = comm.strip_suffix(b"\n").unwrap_or(&comm);
+/// `task->comm` of a task that still lives.
+fn comm(pid: u32) -> Option<Vec<u8>> {
+    let mut comm = fs::read(format!("/proc/{pid}/comm")).ok()?;
+    comm.truncate(comm.strip_suffix(b"\n").unwrap_or(&comm).len());
+    Some(comm)
+}
+
+/// BLK_TN_PROCESS, as v7. Its device is none.
+fn encode_note(pid: u32, cpu: u32, time_ns: u64, comm: &[u8]) -> Option<Vec<u8>> {
     let mut pdu = [0; COMM_LEN];
     // The last byte stays a NUL.
     for (to, from) in pdu.iter_mut().take(COMM_LEN - 1).zip(comm) {
         *to = *from;
     }
     let event = Event {
-        time_ns: prefix.time.get(),
+        time_ns,
         action: BLK_TC_NOTIFY | tn::PROCESS,
         pid,
         cpu,
@@ -152,5 +188,36 @@ mod tests {
         assert_eq!(note.time_ns, u64::from_le_bytes([7; 8]));
         assert_eq!(bytes[64 + 4..64 + 8], 2u32.to_le_bytes());
         assert_eq!(files.events(), 2);
+    }
+
+    #[test]
+    fn a_number_that_comes_back_as_anothers_is_named_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut file = CpuFile::create(dir.path(), 0).unwrap();
+        let mut noted = |time_ns: u64, name: Option<&str>| {
+            let mut record = [0; 48];
+            record[8..16].copy_from_slice(&time_ns.to_le_bytes());
+            let comm = |_| name.map(|name| name.as_bytes().to_vec());
+            let note = file.name_note(42, 0, &record, comm)?;
+            let Decoded::Record(event, _) = decode(&note) else {
+                panic!("no note: {note:?}")
+            };
+            assert_eq!((event.time_ns, event.pid), (time_ns, 42));
+            Some(
+                String::from_utf8_lossy(event.pdu)
+                    .trim_end_matches('\0')
+                    .to_owned(),
+            )
+        };
+        assert_eq!(noted(5, Some("first")).as_deref(), Some("first"));
+        assert_eq!(
+            noted(6, Some("second")),
+            None,
+            "not looked up again so soon"
+        );
+        assert_eq!(noted(NAMED_NS + 5, Some("first")), None);
+        assert_eq!(noted(2 * NAMED_NS + 5, None), None, "gone");
+        let again = noted(3 * NAMED_NS + 5, Some("second"));
+        assert_eq!(again.as_deref(), Some("second"));
     }
 }

@@ -69,8 +69,8 @@ impl Ftrace {
     /// The kernel has no blk tracer; or somebody else traces the device, uses ftrace, or has a trace that the blk
     /// tracer would take the events from.
     pub fn start(device: &Device, dir: &Path) -> Result<Ftrace> {
-        let queue_lock = Lock::of_queue(device, NAME)?;
-        let tracer_lock = Lock::of_blk_tracer(device)?;
+        let queue_lock = Lock::of_queue(&device.info, NAME)?;
+        let tracer_lock = Lock::of_blk_tracer(&device.info)?;
         let tracefs = Mount::tracefs()?.path();
         tracefs::check_free(tracefs)?;
         queue::check_free(device)?;
