@@ -62,13 +62,23 @@ impl Lock {
     }
 }
 
-/// Who has the block tracer of the disk `dev` (major:minor), if a recorder has it. Nothing is disturbed: the lock is not
-/// tried.
+/// Who has the block tracer of the disk `dev` (major:minor), if another recorder has it. Nothing is disturbed: the lock is
+/// not tried.
 pub(crate) fn recorder_of(dev: &str) -> Option<String> {
-    FOLDERS.iter().find_map(|folder| {
-        let path = Path::new(folder).join(queue_name(dev));
-        is_held(&path).then(|| said_by(&path))
-    })
+    let folders = FOLDERS.iter().map(Path::new);
+    folders
+        .map(|folder| folder.join(queue_name(dev)))
+        .find_map(|path| another_at(&path))
+}
+
+/// Who holds a lock file, if that is not this process.
+fn another_at(path: &Path) -> Option<String> {
+    let said = is_held(path).then(|| said_by(path))?;
+    (!said.starts_with(&this_process())).then_some(said)
+}
+
+fn this_process() -> String {
+    format!("pid {} ", std::process::id())
 }
 
 fn queue_name(dev: &str) -> String {
@@ -76,8 +86,7 @@ fn queue_name(dev: &str) -> String {
 }
 
 fn holder(device: &Device, source: &str) -> String {
-    let pid = std::process::id();
-    format!("pid {pid} records {} by {source}", device.path)
+    format!("{}records {} by {source}", this_process(), device.path)
 }
 
 /// What the file says of its holder; those that share a lock say nothing.
@@ -203,6 +212,18 @@ mod tests {
         let _second = file(dir.path()).alone("x is taken", "pid 2");
         let said = refusal(file(dir.path()).alone("x is taken", "pid 3"));
         assert_eq!(said, "x is taken: pid 2");
+    }
+
+    #[test]
+    fn a_lock_of_ones_own_is_nobody_elses() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        assert_eq!(another_at(&path), None);
+        let own = file(dir.path()).alone("x is taken", &format!("{}records", this_process()));
+        assert_eq!(another_at(&path), None);
+        drop(own);
+        let _other = file(dir.path()).alone("x is taken", "pid 0 records");
+        assert_eq!(another_at(&path).as_deref(), Some("pid 0 records"));
     }
 
     #[test]

@@ -302,6 +302,7 @@ fn what_others_trace_is_left_alone() {
     for traced in [&disk, &other] {
         let enabled = Changed::new(enable(traced), "1", "0");
         assert_refused(&disk, &name(traced));
+        assert_refused(&disk, "is being traced");
         assert_eq!(fs::read_to_string(enable(traced)).unwrap(), "1\n");
         drop(enabled);
     }
