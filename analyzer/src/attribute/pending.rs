@@ -12,11 +12,10 @@ use crate::blktrace::{Completion, Part};
 /// How far an entry's time may lie before the Q of its bio, ns. Both are CLOCK_MONOTONIC, but the
 /// fast reading of it that tracers use may differ a little from the exact one.
 const SLACK_NS: u64 = 50_000;
-/// The same of an entry that was made at Q itself: the probe may run before the tracer, and be preempted.
-const SLACK_AT_Q_NS: u64 = 20_000_000;
-/// The same before I or D, where the trace has no Q (7.x drops that of FUA writes): the probe at the
-/// same event runs before the tracer, and under emulation takes its time.
-const SLACK_UNQUEUED_NS: u64 = 1_000_000_000;
+/// The same before the event that the entry was made at: Q itself, or I or D where the trace has no Q (7.x drops
+/// that of FUA writes). The probe at the same event runs before the tracer, and a machine that is emulated may stand
+/// still in between.
+const SLACK_AT_EVENT_NS: u64 = 1_000_000_000;
 /// An entry without a completion for so long belongs to a request that the trace lost, ns. The
 /// kernel's own timeout for a request is 30 s.
 const HORIZON_NS: u64 = 60_000_000_000;
@@ -46,7 +45,7 @@ impl Window {
         // Without Q the request's own first event has to do.
         let from_ns = match (part.q_ns, i_ns.or(d_ns)) {
             (Some(q), _) => q.saturating_sub(SLACK_NS),
-            (None, Some(first)) => first.saturating_sub(SLACK_UNQUEUED_NS),
+            (None, Some(first)) => first.saturating_sub(SLACK_AT_EVENT_NS),
             (None, None) => time_ns.saturating_sub(HORIZON_NS),
         };
         Window {
@@ -61,7 +60,7 @@ impl Window {
     /// How far an entry lies from the event that it was made at; None if it is another request's.
     fn distance<T>(&self, entry: &Waiting<T>) -> Option<u64> {
         let (event, from_ns) = match (entry.stage, self.q_ns) {
-            (Stage::QUEUE, Some(q)) => (Some(q), q.saturating_sub(SLACK_AT_Q_NS)),
+            (Stage::QUEUE, Some(q)) => (Some(q), q.saturating_sub(SLACK_AT_EVENT_NS)),
             (Stage::INSERT, _) => (self.i_ns.or(self.d_ns), self.from_ns),
             _ => (self.d_ns.or(self.i_ns), self.from_ns),
         };

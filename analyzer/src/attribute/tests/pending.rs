@@ -68,16 +68,24 @@ impl Model {
             d_ns,
             ..
         } = *completion;
-        let from_ns = match (completion.parts[0].q_ns, i_ns.or(d_ns)) {
+        let q_ns = completion.parts[0].q_ns;
+        let from_ns = match (q_ns, i_ns.or(d_ns)) {
             (Some(q_ns), _) => q_ns.saturating_sub(50_000),
             (None, Some(first)) => first.saturating_sub(1_000_000_000),
             (None, None) => time_ns.saturating_sub(60_000_000_000),
         };
         let mut fit: Vec<Piece> = self.pieces.clone();
         fit.retain(|p| p.sector < range.1 && p.end > range.0);
-        fit.retain(|p| p.time_ns >= from_ns && p.time_ns <= time_ns);
+        fit.retain(|p| {
+            let from_ns = match (p.stage, q_ns) {
+                (Stage::QUEUE, Some(q_ns)) => q_ns.saturating_sub(1_000_000_000),
+                _ => from_ns,
+            };
+            p.time_ns >= from_ns && p.time_ns <= time_ns
+        });
         fit.sort_by_key(|p| {
             let made_at = match p.stage {
+                Stage::QUEUE => q_ns.or(d_ns).or(i_ns),
                 Stage::INSERT => i_ns.or(d_ns),
                 _ => d_ns.or(i_ns),
             };
