@@ -257,7 +257,7 @@ enum {
 	REQ_OP_DISCARD = 3,
 	REQ_OP_SECURE_ERASE = 5,
 	REQ_OP_WRITE_ZEROES = 9,
-	REQ_OP_DRV_IN = 34,
+	REQ_OP_SCSI_IN = 32,	/* passthrough from here on */
 };
 
 /* <linux/sched.h> */

@@ -9,7 +9,9 @@
  * space.
  */
 #include "owner.bpf.h"
-#include "blockevents.bpf.h"
+#include "flush.bpf.h"
+#include "ring.bpf.h"
+#include "target.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -55,13 +57,10 @@ static __always_inline void end_process(struct work *w)
 	p->tgid = w->who.tgid;
 	p->uid = w->who.uid;
 	__builtin_memcpy(p->comm, w->who.comm, sizeof(p->comm));
-	*(struct mostrace_process *)room(w) = *p;
-	w->used += sizeof(*p);
-	flush_out(w);
 }
 
-/* Makes the entries of the bio that is `ascent.root`, of the sectors that it begins at above the disk. */
-static __always_inline void record(struct work *w, __u32 slot, bool looped)
+/* Makes the entries of `bio`, which is `ascent.root`, of the sectors that it begins at above the disk. */
+static __always_inline void record(struct work *w, struct bio *bio, __u32 slot, bool looped)
 {
 	w->used = 0;
 	w->ascent.plain = w->ascent.root;
@@ -74,6 +73,11 @@ static __always_inline void record(struct work *w, __u32 slot, bool looped)
 	if (w->process.head.bytes && has_data(w->process.opf))
 		find_owner(w, slot, looped);
 	end_process(w);
+	/* Discards and zeroes have bytes. */
+	if (!w->process.head.bytes && keep_flush(w, bio))
+		return;
+	put_process(w);
+	flush_out(w);
 }
 
 static __always_inline int queue_bio(struct bio *bio, bool looped)
@@ -89,7 +93,7 @@ static __always_inline int queue_bio(struct bio *bio, bool looped)
 		see_submitter(&w->ascent.window, &w->who, &w->ascent.root, &device);
 		w->ascent.sector = w->ascent.root.sector;
 		w->ascent.is_above = false;
-		record(w, WORK_QUEUE, looped);
+		record(w, bio, WORK_QUEUE, looped);
 	} else if (is_above(device.disk)) {
 		see_submitter(&w->ascent.window, &w->who, &w->ascent.root, &device);
 		remember(bio, &w->who);
@@ -127,7 +131,7 @@ static __always_inline int remap_bio(struct bio *bio, __u32 from, bool looped)
 	first = recall(bio);
 	w->ascent.sector = first ? first->sector : MOSTRACE_NONE;
 	w->ascent.is_above = true;
-	record(w, WORK_REMAP, looped);
+	record(w, bio, WORK_REMAP, looped);
 	return 0;
 }
 
@@ -149,10 +153,15 @@ static __always_inline int remap_bio(struct bio *bio, __u32 from, bool looped)
 PROGRAMS(, true)
 PROGRAMS(_unrolled, false)
 
-/* Of a bio of a disk above: its memory may be another's from here on. (q, bio) in every kernel. */
+/*
+ * Of a disk without requests, or of a disk above, whose bio's memory may be another's from here on. (q, bio)
+ * in every kernel.
+ */
 SEC("raw_tp/block_bio_complete")
 int mostrace_bio_complete(__u64 *ctx)
 {
-	forget((struct bio *)ctx[1]);
-	return 0;
+	struct bio *bio = (struct bio *)ctx[1];
+
+	forget(bio);
+	return end_flush(bio);
 }

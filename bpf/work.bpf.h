@@ -9,6 +9,7 @@
 #define MOSTRACE_WORK_BPF_H
 
 #include "above.bpf.h"
+#include "ring.bpf.h"
 
 /* A run of a bio that holds consecutive bytes of one file. */
 struct run {
@@ -63,6 +64,7 @@ struct work {
 enum work_slot {
 	WORK_QUEUE,
 	WORK_REMAP,
+	WORK_FLUSH,
 	WORK_SLOTS,
 };
 
@@ -95,7 +97,7 @@ static __noinline void flush_out(struct work *w)
 	SETTLE(used);
 	if (used > OUT_BYTES)
 		return;
-	if (used && bpf_ringbuf_output(&entries, w->out, used, BPF_RB_NO_WAKEUP))
+	if (used && bpf_ringbuf_output(&entries, w->out, used, ring_flags(&entries, used + RING_HEAD)))
 		lose(LOSS_ENTRIES_RING);
 	w->used = 0;
 }
@@ -111,6 +113,13 @@ static __always_inline char *room(struct work *w)
 		used = 0;
 	}
 	return w->out + used;
+}
+
+/* Puts the process entry in hand into `out`. */
+static __always_inline void put_process(struct work *w)
+{
+	*(struct mostrace_process *)room(w) = w->process;
+	w->used += sizeof(w->process);
 }
 
 /* The head of every entry of the bio. */

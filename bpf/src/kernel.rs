@@ -77,6 +77,19 @@ fn arguments(btf: &Btf<'_>, tracepoint: &str) -> Option<Vec<String>> {
     )
 }
 
+/// Waits until every BPF program that runs now has ended: each is a read-side critical section of RCU, and this
+/// membarrier(2) returns after a grace period.
+#[allow(unsafe_code)]
+pub fn wait_for_programs() {
+    // SAFETY: it takes no pointer.
+    let waited =
+        unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_GLOBAL, 0, 0) } == 0;
+    if !waited {
+        // With nohz_full= the kernel refuses. A program takes microseconds, but its CPU may be taken away.
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+}
+
 /// Whether the kernel has a tracepoint.
 pub fn has_tracepoint(btf: &Btf<'_>, tracepoint: &str) -> bool {
     arguments(btf, tracepoint).is_some()

@@ -2,7 +2,9 @@
 //! The project's own probes.
 
 use std::collections::BTreeMap;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
+use std::time::Duration;
 
 use mostrace_bundle::entry::RawHead;
 use zerocopy::FromBytes;
@@ -24,7 +26,7 @@ impl BpfEntries {
     /// The kernel refuses them, or the bundle cannot be written.
     pub fn start(probes: &Probes<'_>, dir: &Path, names: NameFilter) -> Result<BpfEntries> {
         let tables = Tables::create(dir, names, "BPF probes")?;
-        let stream = probes.entries(tables, take)?;
+        let stream = probes.attach(tables, take)?;
         Ok(BpfEntries { stream })
     }
 }
@@ -56,6 +58,15 @@ impl EntrySource for BpfEntries {
         "bpf"
     }
 
+    fn bell(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.stream.bell())
+    }
+
+    /// Its own thread empties the ring.
+    fn rhythm(&self) -> Duration {
+        Duration::MAX
+    }
+
     fn poll(&mut self) -> Result<()> {
         self.stream.drain()?;
         self.stream.sink_mut().flush()
@@ -66,8 +77,8 @@ impl EntrySource for BpfEntries {
     }
 
     fn stop(&mut self) -> Result<()> {
-        self.stream.detach();
-        self.poll()
+        self.stream.finish()?;
+        self.stream.sink_mut().flush()
     }
 
     /// Counted with the probes' own.

@@ -77,7 +77,6 @@ fn fill_above(open: &mut OpenMostraceSkel<'_>, above: &[u32]) -> Result<Vec<Stri
 
 fn fill_constants(open: &mut OpenMostraceSkel<'_>, device: &Device, btf: &Btf<'_>) -> Result<()> {
     let bio = |tracepoint: &str| kernel::argument_index(btf, tracepoint, "bio");
-    let request = |tracepoint: &str| kernel::argument_index(btf, tracepoint, "request");
     let rodata = rodata(open)?;
     rodata.target.disk_dev = device.disk_dev;
     rodata.target.dev = device.dev;
@@ -85,18 +84,9 @@ fn fill_constants(open: &mut OpenMostraceSkel<'_>, device: &Device, btf: &Btf<'_
     rodata.target.end = device.end_sector();
     rodata.target_start = device.info.start_sector;
     rodata.page_shift = rustix::param::page_size().trailing_zeros();
-    rodata.complete_has_errno = kernel::completes_with_errno(btf);
     rodata.trace_completion_bit = kernel::enum_value(btf, "BIO_TRACE_COMPLETION")?;
     rodata.args.bio_queue = bio("block_bio_queue")?;
-    rodata.args.split = bio("block_split")?;
-    rodata.args.getrq = bio("block_getrq")?;
-    rodata.args.backmerge = bio("block_bio_backmerge")?;
-    rodata.args.frontmerge = bio("block_bio_frontmerge")?;
     rodata.args.remap = bio("block_bio_remap")?;
-    rodata.args.rq_insert = request("block_rq_insert")?;
-    rodata.args.rq_issue = request("block_rq_issue")?;
-    rodata.args.rq_merge = request("block_rq_merge")?;
-    rodata.args.rq_requeue = request("block_rq_requeue")?;
     Ok(())
 }
 
