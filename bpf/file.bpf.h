@@ -104,6 +104,97 @@ static __always_inline __u32 name_file(struct window *w, struct mostrace_file *f
 	return len;
 }
 
+static __always_inline __u32 seq_of(struct dentry *dentry)
+{
+	__u32 seq = 1;
+
+	bpf_probe_read_kernel(&seq, sizeof(seq),
+			      (char *)dentry + bpf_core_field_offset(struct dentry, d_seq.seqcount.sequence));
+	return seq;
+}
+
+/*
+ * Puts the next folder's name behind those before, and a slash behind it. Not static, so that the verifier
+ * walks it once. Returns whether to go on.
+ */
+__noinline int climb(__u32 slot)
+{
+	struct work *w = work_of(slot);
+	struct dentry *dentry;
+	struct window *v;
+	__u32 len, at, depth;
+	char *name;
+
+	if (!w)
+		return 0;
+	dentry = w->climb.dentry;
+	depth = w->climb.depth & (DEPTH_MAX - 1);
+	at = w->climb.len & (MOSTRACE_NAME_MAX - 1);
+	v = &w->ascent.window;
+	if (dentry == w->climb.root) {
+		w->climb.whole = true;
+		return 0;
+	}
+	OPEN(v, struct dentry, dentry);
+	len = SEE(v, struct dentry, d_name.len);
+	w->climb.dentry = SEE(v, struct dentry, d_parent);
+	/* A root that is none: it is no part of the tree. */
+	if (!len || w->climb.dentry == dentry || at + len + 1 >= MOSTRACE_NAME_MAX)
+		return 0;
+	len &= MOSTRACE_NAME_MAX - 1;
+	name = room(w) + sizeof(struct mostrace_file) + at;
+	if (bpf_probe_read_kernel(name, len, SEE(v, struct dentry, d_name.name)))
+		return 0;
+	name[len] = '/';
+	w->climb.seen[depth].dentry = dentry;
+	w->climb.seen[depth].seq = SEE(v, struct dentry, d_seq.seqcount.sequence);
+	w->climb.depth = depth + 1;
+	w->climb.len = at + len + 1;
+	return 1;
+}
+
+/* Whether none of the names was changed or moved since it was read: then they were a path. */
+__noinline int is_path(__u32 slot)
+{
+	struct work *w = work_of(slot);
+
+	if (!w)
+		return 0;
+	for (__u32 i = 0; i < DEPTH_MAX; i++) {
+		__u32 seq = w->climb.seen[i].seq;
+
+		if (i >= w->climb.depth)
+			break;
+		if ((seq & 1) || seq_of(w->climb.seen[i].dentry) != seq)
+			return 0;
+	}
+	return 1;
+}
+
+/*
+ * The names of the folders above `dentry`, whose own name of `len` bytes is there already, each with a slash
+ * ahead of it; behind the last one, under the root, one more. Returns the length of all; `len` if something was
+ * moved meanwhile, or the way is too long.
+ */
+static __always_inline __u32 climb_up(struct work *w, __u32 slot, struct dentry *dentry,
+				      struct super_block *sb, __u32 len)
+{
+	len &= MOSTRACE_NAME_MAX - 1;
+	w->climb.root = BPF_CORE_READ(sb, s_root);
+	if (!len || len + 1 >= MOSTRACE_NAME_MAX || dentry == w->climb.root)
+		return len;
+	w->climb.whole = false;
+	w->climb.seen[0].dentry = dentry;
+	w->climb.seen[0].seq = seq_of(dentry);
+	w->climb.dentry = BPF_CORE_READ(dentry, d_parent);
+	w->climb.depth = 1;
+	w->climb.len = len + 1;
+	*(room(w) + sizeof(struct mostrace_file) + len) = '/';
+	for (int i = 1; i < DEPTH_MAX && climb(slot); i++)
+		;
+	return w->climb.whole && is_path(slot) ? w->climb.len & (MOSTRACE_NAME_MAX - 1) : len;
+}
+
 #define NAME_TRIES 3
 
 /* Makes a file entry of the run in hand. Not static, so that the verifier walks it once. */
@@ -147,6 +238,8 @@ __noinline int put_file(__u32 slot)
 		dentry = inode_dentry(inode);
 	for (int try = 0; dentry && !len && try < NAME_TRIES; try++)
 		len = name_file(&w->ascent.window, f, at + sizeof(*f), dentry, magic);
+	if (dentry && len)
+		len = climb_up(w, slot, dentry, sb, len);
 	f->name_len = len;
 	f->head.size += (len + 7) & (2 * MOSTRACE_NAME_MAX - 8);
 	w->used += f->head.size;

@@ -97,6 +97,7 @@ struct super_block {
 	__u32 s_dev;
 	struct block_device *s_bdev;
 	unsigned long s_magic;
+	struct dentry *s_root;
 };
 
 struct address_space {

@@ -120,7 +120,9 @@ struct mostrace_process {
 
 /*
  * A run of a bio that holds consecutive bytes of one file. 72 bytes, then
- * name_len bytes of name (no NUL), padded with NULs to a multiple of 8.
+ * name_len bytes of name (no NUL), padded with NULs to a multiple of 8: the
+ * last component, or, where the probe found its way up to the root, the whole
+ * path from there down, backwards: "name/folder/folder/".
  */
 struct mostrace_file {
 	struct mostrace_entry head;

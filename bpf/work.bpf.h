@@ -47,8 +47,26 @@ struct page_walk {
 	struct dirty_run dirtier;
 };
 
-#define ENTRY_MAX (sizeof(struct mostrace_file) + MOSTRACE_NAME_MAX)
-#define OUT_BYTES 1024
+/* A name of any length behind another one, as the verifier sees it. */
+#define ENTRY_MAX (sizeof(struct mostrace_file) + 2 * MOSTRACE_NAME_MAX)
+#define OUT_BYTES 2048
+
+/* Names of a path, the file's own and those of its folders; a power of 2. */
+#define DEPTH_MAX 16
+
+/* The way from a name up to the root. */
+struct climb {
+	struct dentry *dentry;	/* that is next */
+	struct dentry *root;	/* of the filesystem */
+	__u32 len;		/* bytes so far */
+	bool whole;		/* the root was reached */
+	__u32 depth;
+	/* Those whose names were read, and their d_seq then. */
+	struct {
+		struct dentry *dentry;
+		__u32 seq;
+	} seen[DEPTH_MAX];
+};
 
 struct work {
 	struct ascent ascent;
@@ -56,6 +74,7 @@ struct work {
 	struct page_walk walk;
 	struct run run;		/* that put_file is to tell of */
 	struct window inode;
+	struct climb climb;
 	struct mostrace_process process;
 	__u64 used;		/* of `out` */
 	char out[OUT_BYTES];	/* entries, one after the other: one record of the ring */

@@ -52,6 +52,8 @@ def entries(data):
         elif kind == 2:
             ino, offset, parent, *rest, name_len, origin, what = FILE.unpack_from(data, body)
             name = data[body + FILE.size : body + FILE.size + name_len]
+            # The probes tell the whole path, the module the last component.
+            name = name.rsplit(b"/", 1)[-1]
             assert size == (72 + name_len + 7) // 8 * 8, (size, name_len)
             yield time, ("file", *head, ino, offset, parent, *rest, origin, what, name)
         else:

@@ -121,8 +121,9 @@ impl Live {
 fn is_name(name: &[u8], raw: &RawFile) -> bool {
     let is_number = |digits: &[u8]| digits == raw.ino.get().to_string().as_bytes();
     let unlinked = raw.head.flags.has(Flags::UNLINKED);
-    match name {
-        b"/" => raw.what == What::DIRECTORY,
+    let last = name.rsplit(|&b| b == b'/').next();
+    match last.unwrap_or(name) {
+        b"" => raw.what == What::DIRECTORY,
         [b'#', digits @ ..] => !(unlinked && is_number(digits)),
         _ => true,
     }
@@ -341,6 +342,10 @@ impl<'m> Files<'m> {
     /// The path of a name in a directory; the name alone if the directory is gone.
     fn join(&self, live: &Live) -> Vec<u8> {
         let Live { parent, name, .. } = live;
+        // As it was then.
+        if name.starts_with(b"/") {
+            return name.clone();
+        }
         let is_directory = matches!(self.kinds.get(parent), None | Some(Kind::Directory));
         let is_there = |map: &&Map| map.inode(*parent).is_some_and(|inode| !inode.deleted);
         let directory = self

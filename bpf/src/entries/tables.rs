@@ -114,14 +114,30 @@ fn fixed<T>(entry: &[u8]) -> Option<&[u8]> {
 const FILE_LEN: usize = size_of::<RawFile>();
 const NAME_LEN_AT: usize = offset_of!(RawFile, name_len);
 
+/// The last component of a name as the probes tell it, and its whole path if they do: the folders follow the name, from
+/// the lowest on, a slash behind each and one for the root.
+fn unfold(name: &[u8]) -> (&[u8], Option<Vec<u8>>) {
+    let Some(names) = name.strip_suffix(b"/").filter(|names| !names.is_empty()) else {
+        return (name, None);
+    };
+    let mut path = Vec::with_capacity(name.len());
+    for component in names.rsplit(|&b| b == b'/') {
+        path.push(b'/');
+        path.extend(component);
+    }
+    let last = names.split(|&b| b == b'/').next();
+    (last.unwrap_or(names), Some(path))
+}
+
 /// A source may leave room for the longest name, and names all files: cuts the entry to its own
 /// name, or, if the file was not asked for, to none.
 fn cut_to_name(entry: &[u8], names: &NameFilter) -> Option<Vec<u8>> {
     let name_len = usize::from(u16_at(entry, NAME_LEN_AT)?);
     let name = entry.get(FILE_LEN..FILE_LEN + name_len)?;
     let mut record = entry.get(..FILE_LEN)?.to_vec();
-    if name.is_empty() || names.keeps(name) {
-        record.extend(name);
+    let (last, path) = unfold(name);
+    if name.is_empty() || names.keeps(last) {
+        record.extend(path.as_deref().unwrap_or(name));
         record.resize(record.len().next_multiple_of(8), 0);
     } else {
         record[NAME_LEN_AT..NAME_LEN_AT + 2].fill(0);
@@ -164,6 +180,26 @@ mod tests {
             assert_eq!(withheld, !kept && !name.is_empty());
             assert_eq!(record.len() % 8, 0);
         }
+    }
+
+    #[test]
+    fn a_path_told_upwards_is_turned_round() {
+        let temp = NameFilter::parse("temp").unwrap();
+        for (told, kept) in [
+            ("a.db-wal/files/app/", "/app/files/a.db-wal"),
+            ("a.tmp/", "/a.tmp"),
+            ("a.db/x.tmp/", ""),
+            ("/", ""),
+        ] {
+            let record = cut_to_name(&raw(told.as_bytes()), &temp).unwrap();
+            let Entry::File(entry) = Entry::decode(&record).unwrap() else {
+                panic!("not a file")
+            };
+            assert_eq!(entry.name, kept.as_bytes(), "{told}");
+        }
+        let all = NameFilter::parse("all").unwrap();
+        let root = cut_to_name(&raw(b"/"), &all).unwrap();
+        assert_eq!(root.get(FILE_LEN..FILE_LEN + 1), Some(&b"/"[..]));
     }
 
     #[test]

@@ -218,7 +218,7 @@ mod tests {
         let pid = std::process::id();
         for comm in [&b"sh"[..], b"sh\0\0", b"fio"] {
             files.name(0, pid, 5, comm).unwrap();
-            files.push(0, pid, &mut [7; 48]).unwrap();
+            files.push(0, pid, &mut [0; 48]).unwrap();
         }
         files.flush().unwrap();
         let bytes = fs::read(dir.path().join("trace.blktrace.0")).unwrap();
