@@ -181,7 +181,7 @@ impl<'a, R: Read> Attributor<'a, R> {
         let note = entry.map(|e| e.note);
         let file = entry.map_or(FileId::NONE, |e| e.file);
         let process = match note {
-            Some(note) if note.process != ProcessId::UNKNOWN => note.process,
+            Some(note) if note.tells_submitter() => note.process,
             _ => part.map_or(ProcessId::UNKNOWN, |part| {
                 self.processes.by_part(part, completion.time_ns)
             }),
@@ -244,7 +244,7 @@ impl<'a, R: Read> Attributor<'a, R> {
             // Of twins that are of different files neither is known.
             let run = run.filter(|run| run.file != FileId::NONE || run.node.is_some());
             let process = match note {
-                Some(note) if note.process != ProcessId::UNKNOWN => note.process,
+                Some(note) if note.tells_submitter() => note.process,
                 _ => self.processes.by_part(part, completion.time_ns),
             };
             if let Some(told) = note.and_then(|n| n.op) {

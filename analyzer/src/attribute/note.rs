@@ -2,7 +2,7 @@
 //! Entries as they wait: small, with processes and files replaced by their numbers.
 
 use mostrace_bundle::entry::{
-    Flags, Jbd2, NONE, Origin, RawDirtier, RawFile, RawProcess, Stage, What,
+    Flags, Home, Jbd2, NONE, Origin, RawDirtier, RawFile, RawProcess, Stage, What,
 };
 
 use super::pending::{Blur, Match};
@@ -13,6 +13,8 @@ use mostrace_map::class::Kind;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Note {
     pub process: ProcessId,
+    /// The probe was there at Q, and saw that who queues the bio is not who submitted it.
+    pub is_anothers: bool,
     pub stage: Stage,
     pub origin: Origin,
     pub jbd2: Jbd2,
@@ -29,13 +31,21 @@ impl Note {
         let unseen = raw.head.flags.has(Flags::NO_SUBMITTER);
         Note {
             process: if unseen { ProcessId::UNKNOWN } else { process },
+            is_anothers: unseen && raw.head.stage == Stage::QUEUE,
             stage: raw.head.stage,
             origin: raw.origin,
             jbd2: raw.jbd2,
             tid: Some(raw.tid.get()).filter(|&tid| tid != 0 || raw.jbd2 != Jbd2::NONE),
-            home_sector: Some(raw.home_sector.get()).filter(|&sector| sector != NONE),
+            // The map has sectors of the traced disk.
+            home_sector: Some(raw.home_sector.get())
+                .filter(|&sector| sector != NONE && raw.home == Home::DISK),
             op: Op::of_opf(raw.opf.get()),
         }
+    }
+
+    /// Whether it goes before the thread that the tracer saw at Q.
+    pub fn tells_submitter(&self) -> bool {
+        self.process != ProcessId::UNKNOWN || self.is_anothers
     }
 }
 

@@ -218,6 +218,16 @@ fn an_unseen_submitter_falls_back_to_q() {
     assert_eq!(pids(&a), [None]);
 }
 
+/// A probe that was there at Q, and says that the task there is not who submitted, knows more than the tracer.
+#[test]
+fn an_unknown_submitter_at_q_stays_unknown() {
+    let mut entry = by(0, process(0, 24, BLOCK));
+    entry.head.flags = Flags::NO_SUBMITTER;
+    entry.head.stage = Stage::QUEUE;
+    let a = attribute(&[write(0, 24, BLOCK)], vec![entry], vec![], None);
+    assert_eq!(pids(&a), [None]);
+}
+
 /// Two threads flush at once: which of them a completion ends, its own entry says.
 #[test]
 fn a_flush_finds_the_entry_made_at_its_completion() {
