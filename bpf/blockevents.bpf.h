@@ -75,8 +75,6 @@ struct {
 	__type(value, __u64);
 } events_lost SEC(".maps");
 
-#define RING_HEAD 8
-
 /* `pdu` has `pdu_len` bytes, a constant: 0, 8 or 16. */
 static __always_inline void put_event(struct block_record event, const __u64 *pdu, __u32 pdu_len)
 {

@@ -10,6 +10,9 @@
 enum { BPF_RB_FORCE_WAKEUP = 2 };
 enum { BPF_RB_AVAIL_DATA = 0 };
 
+/* Bytes that the ring puts ahead of each record. */
+#define RING_HEAD 8
+
 /* A power of 2, well below the size of any ring. */
 #define RING_WAKE (1 << 20)
 

@@ -29,12 +29,14 @@ pub(crate) use loader::{Loader, Rooms};
 use skel::{MostraceSkel, MostraceSkelBuilder};
 pub(crate) use stream::{Stream, Take};
 
-/// `enum loss` of submitter.bpf.h, in its order; the manifest's names.
-const LOSSES: [&str; 4] = ["entries_ring", "submitters", "bios_cut", "pages_cut"];
+/// `enum loss` of loss.bpf.h, in its order; the manifest's names.
+const LOSSES: [&str; 4] = ["entries_ring", "submitters", "pages_cut", "dirtiers"];
 
 /// The loaded probes.
 pub(crate) struct Probes<'o> {
     skel: MostraceSkel<'o>,
+    /// What they cannot tell on this kernel, and why.
+    notes: Vec<String>,
 }
 
 impl<'o> Probes<'o> {
@@ -42,9 +44,14 @@ impl<'o> Probes<'o> {
         let mut open = MostraceSkelBuilder::default()
             .open(storage)
             .map_err(Error::bpf)?;
-        configure::configure(&mut open, device)?;
+        let notes = configure::configure(&mut open, device)?;
         let skel = open.load().map_err(Error::bpf)?;
-        Ok(Probes { skel })
+        Ok(Probes { skel, notes })
+    }
+
+    /// What a reader of their entries should know.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// Attaches them.

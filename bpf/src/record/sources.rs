@@ -26,9 +26,10 @@ pub(super) fn entry_source(
     notes: &mut Vec<String>,
 ) -> Result<Option<Box<dyn EntrySource>>> {
     let Subject { device, names, .. } = subject;
-    let mut bpf = || -> Result<Box<dyn EntrySource>> {
+    let mut bpf = || -> Result<(Box<dyn EntrySource>, Vec<String>)> {
         let probes = probes.entries(device)?;
-        Ok(Box::new(BpfEntries::start(probes, dir, names.clone())?))
+        let source = BpfEntries::start(probes, dir, names.clone())?;
+        Ok((Box::new(source), probes.notes().to_vec()))
     };
     let kernel = || -> Result<Box<dyn EntrySource>> {
         let (paths, dev) = (&options.kernel, &device.info.dev);
@@ -41,11 +42,18 @@ pub(super) fn entry_source(
     };
     match options.entries {
         Entries::None => Ok(None),
-        Entries::Bpf => bpf().map(Some),
+        Entries::Bpf => {
+            let (source, told) = bpf()?;
+            notes.extend(told);
+            Ok(Some(source))
+        }
         Entries::Kernel => kernel().map(Some),
         Entries::Auto => {
             let refused = match bpf() {
-                Ok(source) => return Ok(Some(source)),
+                Ok((source, told)) => {
+                    notes.extend(told);
+                    return Ok(Some(source));
+                }
                 Err(e) => e,
             };
             match kernel() {
