@@ -27,7 +27,7 @@ TESTS = $(CARGO) test $(PROFILE) --workspace
 GUESTS = guest/able.sh "$(GUEST_PACKAGES)"
 MODULE = kernel-patches/test/able.sh
 
-.PHONY: demo build install check test test-all test-guest test-module test-kernels test-patched lint features bench bench-overhead \
+.PHONY: demo build install check test test-all test-guest test-module test-kernels test-patched lint features bench bench-record bench-overhead \
 	samples samples-guest setup setup-test clean
 
 demo: build
@@ -108,6 +108,10 @@ lint: setup-test
 
 bench: setup-test
 	$(CARGO) bench --locked -p mostrace
+
+# What recording with our probes costs on this machine (root): IOPS, ns per write, wakeups.
+bench-record: build
+	scripts/bench-record.sh $(MOSTRACE)
 
 # What recording costs, in instructions: one emulated CPU whose clock counts them.
 bench-overhead: build

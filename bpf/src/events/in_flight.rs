@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
 use mostrace_bundle::blk_io_trace::action::{
     BLK_TC_DISCARD, BLK_TC_FLUSH, BLK_TC_FS, BLK_TC_PC, BLK_TC_WRITE, act, ta,
 };
@@ -24,7 +25,7 @@ type Key = (u64, u64, u32);
 /// Their number of each place, length and direction.
 #[derive(Debug, Default)]
 pub(crate) struct InFlight {
-    requests: HashMap<Key, u32>,
+    requests: HashMap<Key, u32, RandomState>,
 }
 
 impl InFlight {

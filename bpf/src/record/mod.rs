@@ -76,6 +76,7 @@ fn capture(options: &Options, subject: &Subject, bundle: &Writer) -> Result<Mani
     if let Some(mount) = subject.mount_point().filter(|_| options.sync) {
         run::sync(mount, &mut tracing)?;
     }
+    run::settle(&subject.device, &mut tracing)?;
     readings.take();
     tracing.stop(bundle.dir(), &mut manifest)?;
     readings.take();

@@ -10,11 +10,13 @@ use super::signals::Signals;
 use super::tracing::Tracing;
 use crate::TICK;
 use crate::command::Command;
-use crate::error::{At, Result};
+use crate::device::Device;
+use crate::error::{At, Result, read_line};
 use crate::wait::Wait;
 
 /// How long a command may take to end after SIGTERM before it is left alone.
 const PATIENCE: Duration = Duration::from_secs(10);
+const SETTLE: Duration = Duration::from_millis(200);
 
 /// Runs the command, or waits. Returns its status, None if there was none or it did not end.
 ///
@@ -72,6 +74,26 @@ fn watch(
         let next = left.filter(|_| !over).unwrap_or(PATIENCE);
         wait.sleep(tracing.rhythm().min(next)).at("epoll")?;
     }
+}
+
+/// Waits for a moment without a request in flight, if there is one soon: what is in flight when a source stops has no
+/// completion in the trace.
+///
+/// # Errors
+/// A source fails.
+pub(super) fn settle(device: &Device, tracing: &mut Tracing<'_>) -> Result<()> {
+    let start = Instant::now();
+    while is_busy(device) && start.elapsed() < SETTLE {
+        tracing.poll()?;
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}
+
+/// `inflight`: how many reads and writes the driver has.
+fn is_busy(device: &Device) -> bool {
+    let counts = read_line(device.sysfs.join("inflight")).unwrap_or_default();
+    counts.split_ascii_whitespace().any(|count| count != "0")
 }
 
 /// syncfs in a thread of its own, so that the buffers are emptied meanwhile.

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# A command that is no read or write of sectors, but carries data: reading a virtio disk's serial number makes one. It is
+# in the trace of our own probes as in the kernel's.
+
+# commands SOURCE: how many completions without a sector and of the serial's 20 bytes.
+commands() {
+	step "$1"
+	mostrace record -d /dev/vda -o "$1.most" --source "$1" --entries none --no-snapshot -- \
+		sh -c 'for i in 1 2 3; do cat /sys/block/vda/serial; done'
+	mostrace events "$1.most" --format csv --columns op,bytes >"$1.csv"
+	grep -c ',20$' "$1.csv" || true
+}
+
+ours=$(commands bpf)
+kernels=$(commands blktrace)
+[ "$ours" = 3 ] && [ "$kernels" = 3 ] || fail "$ours of 3 by our probes, $kernels by blktrace: $(cat bpf.csv blktrace.csv)"
