@@ -12,7 +12,7 @@ use crate::entries::{self, kernel::KernelPaths};
 use crate::events::blktrace::mount_debugfs;
 use crate::events::ftrace;
 use crate::filesystem;
-use crate::kernel;
+use crate::kernel::{self, Symbols};
 
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -156,9 +156,7 @@ fn btf() -> Result<String, String> {
 }
 
 fn kallsyms() -> Result<String, String> {
-    let mut address = 0;
-    kernel::fill_addresses(&mut [("bio_chain_endio", &mut address)]);
-    if address == 0 {
+    if Symbols::read().are_hidden() {
         Err("no addresses in /proc/kallsyms".into())
     } else {
         Ok("readable".into())

@@ -71,6 +71,11 @@ impl EventSource for Blktrace {
         "blktrace"
     }
 
+    /// It writes its files itself.
+    fn rhythm(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+
     fn poll(&mut self) -> Result<()> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),

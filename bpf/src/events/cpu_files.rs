@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The classic per-CPU files, for sources that hand over single records.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap, btree_map};
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -14,13 +15,17 @@ use zerocopy::{FromBytes, LE};
 use crate::error::{At, Result};
 
 const COMM_LEN: usize = 16;
+type Comm = [u8; COMM_LEN];
 
 #[derive(Debug)]
 struct CpuFile {
     path: PathBuf,
     out: BufWriter<File>,
     sequence: u32,
-    named: HashSet<u32>,
+    /// Threads, and the names that were noted of them.
+    named: HashMap<u32, Comm>,
+    /// The last of them.
+    last: Option<u32>,
 }
 
 /// One file per CPU that had events.
@@ -48,20 +53,40 @@ impl CpuFiles {
     /// # Errors
     /// The bundle cannot be written.
     pub fn push(&mut self, cpu: u32, pid: u32, record: &mut [u8]) -> Result<()> {
-        let file = match self.files.entry(cpu) {
-            std::collections::btree_map::Entry::Occupied(e) => e.into_mut(),
-            std::collections::btree_map::Entry::Vacant(e) => {
-                e.insert(CpuFile::create(&self.dir, cpu)?)
+        let file = self.file(cpu)?;
+        if file.last != Some(pid) {
+            file.last = Some(pid);
+            if let Entry::Vacant(unnamed) = file.named.entry(pid) {
+                let comm = comm_of(pid);
+                unnamed.insert(comm.unwrap_or_default());
+                if let (Some(comm), Some(time_ns)) = (comm, time_of(record)) {
+                    file.note(cpu, pid, time_ns, comm)?;
+                }
             }
-        };
-        if file.named.insert(pid)
-            && let Some(mut note) = name_note(pid, cpu, record)
-        {
-            file.write(&mut note)?;
         }
         file.write(record)?;
         self.events += 1;
         Ok(())
+    }
+
+    /// Notes a task's name at the time, unless it is the one that it had.
+    ///
+    /// # Errors
+    /// The bundle cannot be written.
+    pub fn name(&mut self, cpu: u32, pid: u32, time_ns: u64, comm: &[u8]) -> Result<()> {
+        let comm = padded(comm);
+        let file = self.file(cpu)?;
+        match file.named.insert(pid, comm) {
+            Some(before) if before == comm => Ok(()),
+            _ => file.note(cpu, pid, time_ns, comm),
+        }
+    }
+
+    fn file(&mut self, cpu: u32) -> Result<&mut CpuFile> {
+        Ok(match self.files.entry(cpu) {
+            btree_map::Entry::Occupied(file) => file.into_mut(),
+            btree_map::Entry::Vacant(none) => none.insert(CpuFile::create(&self.dir, cpu)?),
+        })
     }
 
     /// Records pushed.
@@ -88,8 +113,31 @@ impl CpuFile {
             path,
             out,
             sequence: 0,
-            named: HashSet::new(),
+            named: HashMap::new(),
+            last: None,
         })
+    }
+
+    /// BLK_TN_PROCESS, as v7. Its device is none.
+    fn note(&mut self, cpu: u32, pid: u32, time_ns: u64, comm: Comm) -> Result<()> {
+        let event = Event {
+            time_ns,
+            action: BLK_TC_NOTIFY | tn::PROCESS,
+            pid,
+            cpu,
+            pdu: &comm,
+            ..Event::default()
+        };
+        let v7 = Layout {
+            version: Version::V7,
+            big_endian: false,
+        };
+        let mut note = Vec::new();
+        // It has a short payload and no more than 32 bits of action.
+        match encode(&event, v7, &mut note) {
+            Ok(()) => self.write(&mut note),
+            Err(_) => Ok(()),
+        }
     }
 
     fn write(&mut self, record: &mut [u8]) -> Result<()> {
@@ -101,31 +149,24 @@ impl CpuFile {
     }
 }
 
-/// BLK_TN_PROCESS for a task that still lives, as v7, at the time of `record`. Its device is none.
-fn name_note(pid: u32, cpu: u32, record: &[u8]) -> Option<Vec<u8>> {
+fn time_of(record: &[u8]) -> Option<u64> {
     let (prefix, _) = Prefix::<LE>::ref_from_prefix(record).ok()?;
+    Some(prefix.time.get())
+}
+
+/// The name of a task that still lives.
+fn comm_of(pid: u32) -> Option<Comm> {
     let comm = fs::read(format!("/proc/{pid}/comm")).ok()?;
-    let comm = comm.strip_suffix(b"\n").unwrap_or(&comm);
-    let mut pdu = [0; COMM_LEN];
-    // The last byte stays a NUL.
-    for (to, from) in pdu.iter_mut().take(COMM_LEN - 1).zip(comm) {
+    Some(padded(comm.strip_suffix(b"\n").unwrap_or(&comm)))
+}
+
+/// The last byte stays a NUL.
+fn padded(comm: &[u8]) -> Comm {
+    let mut padded = [0; COMM_LEN];
+    for (to, from) in padded.iter_mut().take(COMM_LEN - 1).zip(comm) {
         *to = *from;
     }
-    let event = Event {
-        time_ns: prefix.time.get(),
-        action: BLK_TC_NOTIFY | tn::PROCESS,
-        pid,
-        cpu,
-        pdu: &pdu,
-        ..Event::default()
-    };
-    let v7 = Layout {
-        version: Version::V7,
-        big_endian: false,
-    };
-    let mut note = Vec::new();
-    encode(&event, v7, &mut note).ok()?;
-    Some(note)
+    padded
 }
 
 #[cfg(test)]
@@ -152,5 +193,24 @@ mod tests {
         assert_eq!(note.time_ns, u64::from_le_bytes([7; 8]));
         assert_eq!(bytes[64 + 4..64 + 8], 2u32.to_le_bytes());
         assert_eq!(files.events(), 2);
+    }
+
+    #[test]
+    fn a_task_that_was_named_is_named_again_by_another_name_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut files = CpuFiles::new(dir.path());
+        let pid = std::process::id();
+        for comm in [&b"sh"[..], b"sh\0\0", b"fio"] {
+            files.name(0, pid, 5, comm).unwrap();
+            files.push(0, pid, &mut [7; 48]).unwrap();
+        }
+        files.flush().unwrap();
+        let bytes = fs::read(dir.path().join("trace.blktrace.0")).unwrap();
+        let note = |at: usize| match decode(&bytes[at..]) {
+            Decoded::Record(note, 64) => String::from_utf8_lossy(note.pdu).into_owned(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(bytes.len(), 64 + 2 * 48 + 64 + 48);
+        assert!(note(0).starts_with("sh\0") && note(64 + 2 * 48).starts_with("fio\0"));
     }
 }
