@@ -112,6 +112,24 @@ impl Device {
         })
     }
 
+    /// Whether it is a part of its disk.
+    pub fn is_partition(&self) -> bool {
+        self.dev != self.disk_dev
+    }
+
+    /// `/sys/block/DISK`, resolved.
+    pub fn disk_sysfs(&self) -> PathBuf {
+        match self.is_partition() {
+            true => parent(&self.sysfs),
+            false => self.sysfs.clone(),
+        }
+    }
+
+    /// Whether its driver takes requests. Of others (zram, brd, pmem, md, dm) there are bios alone.
+    pub fn has_requests(&self) -> bool {
+        self.disk_sysfs().join("mq").is_dir()
+    }
+
     /// The device node, for reading.
     pub fn node(&self) -> &Path {
         Path::new(&self.info.path)

@@ -13,12 +13,15 @@ mod events;
 mod filesystem;
 mod guard;
 mod kernel;
+mod lock;
+mod mounts;
 mod names;
 mod probes;
 mod progress;
 mod record;
 mod ring_page;
 mod snapshot;
+mod users;
 mod wait;
 
 /// How often a source is polled that cannot say when there is something to poll for.

@@ -13,6 +13,7 @@
 
 pub mod archive;
 pub mod blk_io_trace;
+pub mod counters;
 pub mod entry;
 mod error;
 pub mod layout;
@@ -24,6 +25,7 @@ pub mod sparse;
 pub mod table;
 mod writer;
 
+pub use counters::{Counter, Counters};
 pub use entry::Entry;
 pub use error::Error;
 pub use manifest::Manifest;

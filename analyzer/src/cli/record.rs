@@ -89,6 +89,8 @@ fn report(args: &Record, outcome: &Outcome) {
         counts,
         losses,
         notes,
+        interference,
+        counters,
         ..
     } = &outcome.manifest;
     let count = |name: &str| counts.get(name).copied().unwrap_or(0);
@@ -108,5 +110,11 @@ fn report(args: &Record, outcome: &Outcome) {
     }
     for note in notes {
         eprintln!("mostrace: note: {note}");
+    }
+    for what in interference {
+        eprintln!("mostrace: INTERFERED: {what}");
+    }
+    if let Some(counters) = counters {
+        eprintln!("mostrace: {counters}");
     }
 }

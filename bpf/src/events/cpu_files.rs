@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The classic per-CPU files, for sources that hand over single records.
 
-use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, btree_map};
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -16,16 +15,25 @@ use crate::error::{At, Result};
 
 const COMM_LEN: usize = 16;
 type Comm = [u8; COMM_LEN];
+/// How long the name of a task is taken to be the same, ns: the task may run another program, or end and leave its number
+/// to another one, which takes longer.
+const NAMED_NS: u64 = 1_000_000_000;
 
 #[derive(Debug)]
 struct CpuFile {
     path: PathBuf,
     out: BufWriter<File>,
     sequence: u32,
-    /// Threads, and the names that were noted of them.
-    named: HashMap<u32, Comm>,
-    /// The last of them.
-    last: Option<u32>,
+    named: HashMap<u32, Named>,
+}
+
+/// A task's name as it was noted.
+#[derive(Debug, Default)]
+struct Named {
+    /// When it was looked up or told, in the records' time.
+    time_ns: u64,
+    /// None if the task was gone by then.
+    comm: Option<Comm>,
 }
 
 /// One file per CPU that had events.
@@ -54,15 +62,10 @@ impl CpuFiles {
     /// The bundle cannot be written.
     pub fn push(&mut self, cpu: u32, pid: u32, record: &mut [u8]) -> Result<()> {
         let file = self.file(cpu)?;
-        if file.last != Some(pid) {
-            file.last = Some(pid);
-            if let Entry::Vacant(unnamed) = file.named.entry(pid) {
-                let comm = comm_of(pid);
-                unnamed.insert(comm.unwrap_or_default());
-                if let (Some(comm), Some(time_ns)) = (comm, time_of(record)) {
-                    file.note(cpu, pid, time_ns, comm)?;
-                }
-            }
+        if let Some(time_ns) = time_of(record)
+            && file.is_due(pid, time_ns)
+        {
+            file.name(cpu, pid, time_ns, comm_of(pid))?;
         }
         file.write(record)?;
         self.events += 1;
@@ -74,12 +77,7 @@ impl CpuFiles {
     /// # Errors
     /// The bundle cannot be written.
     pub fn name(&mut self, cpu: u32, pid: u32, time_ns: u64, comm: &[u8]) -> Result<()> {
-        let comm = padded(comm);
-        let file = self.file(cpu)?;
-        match file.named.insert(pid, comm) {
-            Some(before) if before == comm => Ok(()),
-            _ => file.note(cpu, pid, time_ns, comm),
-        }
+        self.file(cpu)?.name(cpu, pid, time_ns, Some(padded(comm)))
     }
 
     fn file(&mut self, cpu: u32) -> Result<&mut CpuFile> {
@@ -114,8 +112,26 @@ impl CpuFile {
             out,
             sequence: 0,
             named: HashMap::new(),
-            last: None,
         })
+    }
+
+    /// Whether the name of a task is to be looked up.
+    fn is_due(&self, pid: u32, time_ns: u64) -> bool {
+        let fresh = |named: &Named| time_ns.saturating_sub(named.time_ns) < NAMED_NS;
+        !self.named.get(&pid).is_some_and(fresh)
+    }
+
+    /// Notes the name of a task, if it is known and another one than before.
+    fn name(&mut self, cpu: u32, pid: u32, time_ns: u64, comm: Option<Comm>) -> Result<()> {
+        let named = self.named.entry(pid).or_default();
+        named.time_ns = time_ns;
+        match comm {
+            Some(comm) if named.comm != Some(comm) => {
+                named.comm = Some(comm);
+                self.note(cpu, pid, time_ns, comm)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// BLK_TN_PROCESS, as v7. Its device is none.
@@ -212,5 +228,25 @@ mod tests {
         };
         assert_eq!(bytes.len(), 64 + 2 * 48 + 64 + 48);
         assert!(note(0).starts_with("sh\0") && note(64 + 2 * 48).starts_with("fio\0"));
+    }
+
+    #[test]
+    fn a_number_that_comes_back_as_anothers_is_named_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut file = CpuFile::create(dir.path(), 0).unwrap();
+        let mut named = |time_ns: u64, comm: Option<&str>| {
+            let due = file.is_due(42, time_ns);
+            let before = file.sequence;
+            if due {
+                let comm = comm.map(|comm| padded(comm.as_bytes()));
+                file.name(0, 42, time_ns, comm).unwrap();
+            }
+            (due, file.sequence - before)
+        };
+        assert_eq!(named(5, Some("first")), (true, 1));
+        assert_eq!(named(6, Some("second")), (false, 0));
+        assert_eq!(named(NAMED_NS + 5, Some("first")), (true, 0));
+        assert_eq!(named(2 * NAMED_NS + 5, None), (true, 0), "gone");
+        assert_eq!(named(3 * NAMED_NS + 5, Some("second")), (true, 1));
     }
 }

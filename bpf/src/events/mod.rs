@@ -12,7 +12,10 @@ pub(crate) mod bpf;
 mod cpu_files;
 pub(crate) mod ftrace;
 mod in_flight;
+pub(crate) mod queue;
+pub(crate) mod tracefs;
 pub(crate) mod unfinished;
+mod watch;
 
 pub(crate) use cpu_files::CpuFiles;
 
@@ -53,5 +56,10 @@ pub(crate) trait EventSource {
     /// [`EventSource::stop`].
     fn unfinished(&self) -> Option<u64> {
         None
+    }
+
+    /// What others did to the trace while it ran, one line each; complete after [`EventSource::stop`].
+    fn interference(&self) -> Vec<String> {
+        Vec::new()
     }
 }

@@ -15,6 +15,7 @@ use crate::kernel;
 use crate::probes::Rooms;
 use crate::snapshot;
 
+mod counters;
 mod notes;
 mod options;
 mod output;
@@ -24,6 +25,7 @@ mod sources;
 mod subject;
 mod tracing;
 
+use counters::Readings;
 pub use options::{Options, Outcome};
 use output::Output;
 use signals::Signals;
@@ -58,7 +60,10 @@ fn capture(options: &Options, subject: &Subject, bundle: &Writer) -> Result<Mani
     let mut manifest = first_manifest(options, subject);
     let signals = Signals::new()?;
     let mut rooms = Rooms::new();
+    let mut readings = Readings::new(&subject.device);
+    readings.take();
     let mut tracing = Tracing::start(options, subject, bundle, &mut rooms, &mut manifest)?;
+    readings.take();
     manifest.clock = clock::now();
     manifest.sources = tracing.sources(&subject.names);
     notes::own_disk(subject, bundle, &mut manifest)?;
@@ -71,7 +76,10 @@ fn capture(options: &Options, subject: &Subject, bundle: &Writer) -> Result<Mani
     if let Some(mount) = subject.mount_point().filter(|_| options.sync) {
         run::sync(mount, &mut tracing)?;
     }
+    readings.take();
     tracing.stop(bundle.dir(), &mut manifest)?;
+    readings.take();
+    manifest.counters = Some(readings.compare(bundle.dir()));
     let status = status?;
 
     if let Some(command) = &mut manifest.command {

@@ -142,6 +142,7 @@ impl<'o> Tracing<'o> {
             None => unfinished::count(dir)?,
         };
         manifest.losses.insert("completions".into(), unfinished);
+        manifest.interference = self.source.interference();
         Ok(())
     }
 }
