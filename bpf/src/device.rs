@@ -157,6 +157,33 @@ impl Device {
             .collect()
     }
 
+    /// The disks that are mapped onto the device (dm, md), and those above them, major << 20 | minor. Onto a
+    /// disk are mapped those of its partitions too.
+    pub fn above(&self) -> Vec<u32> {
+        let mut found = Vec::new();
+        let mut open = vec![self.sysfs.clone()];
+        while let Some(device) = open.pop() {
+            let holders = folders(&device.join("holders"));
+            let partitions = folders(&device);
+            open.extend(
+                partitions
+                    .into_iter()
+                    .filter(|p| p.join("partition").exists()),
+            );
+            for holder in holders {
+                let number = read_line(holder.join("dev"))
+                    .ok()
+                    .and_then(|t| parse_dev(&t));
+                let Some(number) = number.filter(|n| !found.contains(n)) else {
+                    continue;
+                };
+                found.push(number);
+                open.push(holder);
+            }
+        }
+        found
+    }
+
     /// Whether a file of `st_dev` lies on the same disk.
     pub fn shares_disk_with(&self, st_dev: u64) -> bool {
         let (major, minor) = (rustix::fs::major(st_dev), rustix::fs::minor(st_dev));
@@ -171,6 +198,13 @@ impl Device {
         };
         read_line(disk.join("dev")).ok().and_then(|t| parse_dev(&t)) == Some(self.disk_dev)
     }
+}
+
+/// What a folder of sysfs holds; nothing if it cannot be read.
+fn folders(dir: &Path) -> Vec<PathBuf> {
+    fs::read_dir(dir).map_or(Vec::new(), |entries| {
+        entries.flatten().map(|e| e.path()).collect()
+    })
 }
 
 fn parent(path: &Path) -> PathBuf {

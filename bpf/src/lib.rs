@@ -22,8 +22,12 @@ mod record;
 mod ring_page;
 mod snapshot;
 mod users;
+mod wait;
 
-pub use choice::Choice;
+/// How often a source is polled that cannot say when there is something to poll for.
+pub(crate) const TICK: std::time::Duration = std::time::Duration::from_millis(5);
+
+pub use choice::{Choice, Events};
 pub use device::Device;
 pub use entries::Entries;
 pub use entries::kernel::KernelPaths;

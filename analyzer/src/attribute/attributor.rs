@@ -107,17 +107,12 @@ impl<'a, R: Read> Attributor<'a, R> {
         if left > 0 {
             let done = u64::from(completion.bytes - left).div_ceil(512);
             let sector = completion.sector.saturating_add(done);
-            let (q_ns, pid) = (None, None);
-            self.part(
-                completion,
-                &Part {
-                    sector,
-                    bytes: left,
-                    q_ns,
-                    pid,
-                },
-                op,
-            );
+            let part = Part {
+                sector,
+                bytes: left,
+                ..Part::default()
+            };
+            self.part(completion, &part, op);
         }
     }
 

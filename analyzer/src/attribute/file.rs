@@ -29,6 +29,8 @@ pub struct File {
     /// From the filesystem's root, with a leading `/`; without one where only the last component
     /// is known. Raw bytes.
     pub path: Option<Box<[u8]>>,
+    /// It had a name then that was not asked for: one of another time is not it.
+    pub name_withheld: bool,
     /// How the path was found.
     pub provenance: Provenance,
     /// What a regular file is to SQLite; None if it is not regular or has no name.
@@ -41,6 +43,7 @@ impl File {
         generation: None,
         kind: Kind::Unmapped,
         path: None,
+        name_withheld: false,
         provenance: Provenance::Unknown,
         role: None,
     };
@@ -65,6 +68,7 @@ struct Live {
     foreign: u32,
     parent: u64,
     name: Vec<u8>,
+    withheld: bool,
     kind: Kind,
 }
 
@@ -78,7 +82,9 @@ impl Live {
         let foreign = if is_foreign { s_dev } else { 0 };
         let generation = raw.generation.get();
         memory.clear();
-        memory.extend_from_slice(name);
+        if is_name(name, raw) {
+            memory.extend_from_slice(name);
+        }
         Live {
             inode: raw.ino.get(),
             generation: (!flags.has(Flags::NO_GENERATION)).then_some(generation),
@@ -86,6 +92,10 @@ impl Live {
             foreign,
             parent: raw.parent.get(),
             name: memory,
+            // An unlinked file has none any more, and a node is no dentry's.
+            withheld: flags.has(Flags::NAME_WITHHELD)
+                && !flags.has(Flags::UNLINKED)
+                && raw.origin != Origin::NODE,
             kind: match raw.what {
                 What::DIRECTORY | What::HOT_NODE => Kind::Directory,
                 What::SYMLINK => Kind::Symlink,
@@ -102,6 +112,19 @@ impl Live {
     /// The number that tables show: another filesystem's means nothing here.
     fn number(&self) -> Option<u64> {
         (self.inode != 0 && self.foreign == 0).then_some(self.inode)
+    }
+}
+
+/// Whether the name of a dentry is one. Of a file opened by its handle (nfsd) it may be "/", the dentry
+/// being no part of the tree; `d_tmpfile` of <linux/dcache.h> calls a file that never had a name by
+/// its number.
+fn is_name(name: &[u8], raw: &RawFile) -> bool {
+    let is_number = |digits: &[u8]| digits == raw.ino.get().to_string().as_bytes();
+    let unlinked = raw.head.flags.has(Flags::UNLINKED);
+    match name {
+        b"/" => raw.what == What::DIRECTORY,
+        [b'#', digits @ ..] => !(unlinked && is_number(digits)),
+        _ => true,
     }
 }
 
@@ -279,6 +302,7 @@ impl<'m> Files<'m> {
             kind: self.kind_of(inode).unwrap_or(Kind::Regular),
             provenance: provenance_of(&path, Provenance::Snapshot),
             path,
+            name_withheld: false,
             role: None,
         });
         self.by_inode.insert(inode, id);
@@ -309,6 +333,7 @@ impl<'m> Files<'m> {
             },
             provenance: provenance_of(&path, provenance),
             path,
+            name_withheld: live.withheld,
             role: None,
         }
     }
@@ -368,7 +393,9 @@ impl<'m> Files<'m> {
             .filter_map(|(key, file)| Some((key, (file?.provenance, file?.path.clone()))))
             .collect();
         for file in self.list.iter_mut().filter(|file| is_nameless(file)) {
-            if let Some((provenance, path)) = names.get(&key(file)) {
+            if let Some((provenance, path)) = names.get(&key(file))
+                && !(file.name_withheld && *provenance == Provenance::Live)
+            {
                 file.path.clone_from(path);
                 file.provenance = *provenance;
             }

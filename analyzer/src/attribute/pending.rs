@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Entries that wait for their completion, found by sector.
 //!
-//! The probe makes them at the same I or D as the tracer its event, on the same CPU and right ahead of it: so of
+//! The probe makes them at the same Q, I or D as the tracer its event, on the same CPU and right ahead of it: so of
 //! several requests of a place, which may be of different lengths, each finds its own. Where two of the same sectors are
 //! under way it is not known which of them a C ends: their entries keep only what they have in common.
 
@@ -16,6 +16,8 @@ use crate::blktrace::{Completion, Part};
 /// How far an entry's time may lie before the Q of its bio, ns. Both are CLOCK_MONOTONIC, but the
 /// fast reading of it that tracers use may differ a little from the exact one.
 const SLACK_NS: u64 = 50_000;
+/// The same of an entry that was made at Q itself: the probe may run before the tracer, and be preempted.
+const SLACK_AT_Q_NS: u64 = 20_000_000;
 /// The same before I or D, where the trace has no Q (7.x drops that of FUA writes): the probe at the
 /// same event runs before the tracer, and under emulation takes its time.
 const SLACK_UNQUEUED_NS: u64 = 1_000_000_000;
@@ -41,6 +43,7 @@ struct Moment {
 pub(super) struct Window {
     from_ns: u64,
     to_ns: u64,
+    q: Option<Moment>,
     i: Option<Moment>,
     d: Option<Moment>,
     /// The sectors of the completion, if entries of its twin are among those found there.
@@ -53,11 +56,12 @@ type Distance = (bool, u64);
 impl Window {
     pub fn of(completion: &Completion<'_>, part: &Part) -> Window {
         let moment = |ns: Option<u64>, cpu| ns.map(|ns| Moment { ns, cpu });
+        let q = moment(part.q_ns, part.q_cpu);
         let i = moment(completion.i_ns, completion.i_cpu);
         let d = moment(completion.d_ns, completion.d_cpu);
         // Without Q the request's own first event has to do.
-        let from_ns = match (part.q_ns, i.or(d)) {
-            (Some(q), _) => q.saturating_sub(SLACK_NS),
+        let from_ns = match (q, i.or(d)) {
+            (Some(q), _) => q.ns.saturating_sub(SLACK_NS),
             (None, Some(first)) => first.ns.saturating_sub(SLACK_UNQUEUED_NS),
             (None, None) => completion.time_ns.saturating_sub(HORIZON_NS),
         };
@@ -66,6 +70,7 @@ impl Window {
         Window {
             from_ns,
             to_ns: completion.time_ns,
+            q,
             i,
             d,
             twin: completion.twin.then_some((completion.sector, end)),
@@ -74,13 +79,14 @@ impl Window {
 
     /// None if the entry is another request's.
     fn distance<T>(&self, entry: &Waiting<T>) -> Option<Distance> {
-        if !(self.from_ns..=self.to_ns).contains(&entry.time_ns) {
+        let (event, from_ns) = match (entry.stage, self.q) {
+            (Stage::QUEUE, Some(q)) => (Some(q), q.ns.saturating_sub(SLACK_AT_Q_NS)),
+            (Stage::INSERT, _) => (self.i.or(self.d), self.from_ns),
+            _ => (self.d.or(self.i), self.from_ns),
+        };
+        if !(from_ns..=self.to_ns).contains(&entry.time_ns) {
             return None;
         }
-        let event = match entry.stage {
-            Stage::INSERT => self.i.or(self.d),
-            _ => self.d.or(self.i),
-        };
         let Some(Moment { ns, cpu }) = event else {
             return Some((true, self.to_ns.abs_diff(entry.time_ns)));
         };

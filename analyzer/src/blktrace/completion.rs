@@ -8,7 +8,7 @@
 //! which has no bio.
 
 /// One bio (or the part of one that this completion covers), as its Q event told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Part {
     /// First sector of the part, whole disk.
     pub sector: u64,
@@ -16,6 +16,8 @@ pub struct Part {
     pub bytes: u32,
     /// Time of Q; None if Q was not seen, or if it cannot be told which of several Qs it was.
     pub q_ns: Option<u64>,
+    /// The CPU of that Q.
+    pub q_cpu: Option<u32>,
     /// The thread that queued it (Q runs in the submitter); None if Q was not seen, or if bios of
     /// several threads were under way to the same sectors.
     pub pid: Option<u32>,

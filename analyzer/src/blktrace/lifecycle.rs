@@ -10,10 +10,11 @@
 //! device that has none, is completed twice: with its bytes, then with 0 bytes at the same sector
 //! when the whole sequence is over. So the first completion leaves a bio of 0 bytes waiting there.
 //!
-//! What fits an event is looked for by device, direction and sectors alone. Where several fit,
-//! which happens if the same sectors are under way twice at a time, they keep only what they have
-//! in common: an unknown thread or time is None, never a guess. What was lost (Q, D or C) is
-//! None in the same way, and every completed byte comes out all the same.
+//! What fits an event is looked for by device, direction and sectors. Where several fit, which happens
+//! if the same sectors are under way twice at a time, the one that was queued by the thread of the D on
+//! its CPU is it, as long as no scheduler had it; else they keep only what they have in common: an
+//! unknown thread or time is None, never a guess. What was lost (Q, D or C) is None in the same way,
+//! and every completed byte comes out all the same.
 
 use super::completion::{Completion, Part};
 use super::flushes::Flushes;
@@ -100,6 +101,7 @@ impl LifeCycles {
             event,
             Bio {
                 q_ns: Some(event.time_ns),
+                q_cpu: Some(event.cpu),
                 pid: Some(event.pid),
                 sequence: Sequence::of(event.action),
                 ..Bio::default()
@@ -213,6 +215,10 @@ impl LifeCycles {
             request.add(event.sector, 0, &bio.map(|b| b.value).unwrap_or_default());
             return request;
         }
+        if let Some(bio) = self.take_whole(event) {
+            request.add(event.sector, event.bytes, &bio);
+            return request;
+        }
         let mut done: u32 = 0;
         while let Some(left) = event.bytes.checked_sub(done).filter(|&left| left > 0) {
             let sector = end(event.sector, done);
@@ -224,6 +230,34 @@ impl LifeCycles {
             done = done.saturating_add(bytes);
         }
         request
+    }
+
+    /// Takes the one bio that is as long as the request, if other bios start there too: they may be shorter,
+    /// of other requests. If those could make up the request as well, it is not known which it was.
+    fn take_whole(&mut self, event: &Event<'_>) -> Option<Bio> {
+        let (lane, sector, now) = (lane(event), event.sector, event.time_ns);
+        let shorter = |item: &Item<Bio>| (1..event.bytes).contains(&item.bytes);
+        let same = |item: &Item<Bio>| item.bytes == event.bytes;
+        // A thread that issues its own bio does so where it queued it.
+        let own = |item: &Item<Bio>| {
+            let bio = &item.value;
+            let from = (bio.pid, bio.q_cpu);
+            same(item) && bio.i_ns.is_none() && from == (Some(event.pid), Some(event.cpu))
+        };
+        if self.waiting.count_at(lane, sector, own) == 1 {
+            let bio = self.waiting.take(lane, sector, now, own, Bio::blur)?;
+            return Some(bio.value);
+        }
+        let cut = self.waiting.first_at(lane, sector, shorter)?.bytes;
+        let goes_on = self
+            .waiting
+            .count_at(lane, end(sector, cut), |item| item.bytes > 0)
+            > 0;
+        let mut bio = self.waiting.take(lane, sector, now, same, Bio::blur)?.value;
+        if goes_on {
+            bio.blur(&mut Bio::default());
+        }
+        Some(bio)
     }
 
     /// Takes the bio that starts at the sector, or failing that the only one that reaches over it;
@@ -268,6 +302,7 @@ impl LifeCycles {
         for (i, part) in request.parts.iter().enumerate() {
             let bio = Bio {
                 q_ns: part.q_ns,
+                q_cpu: part.q_cpu,
                 pid: part.pid,
                 g_ns: request.g_ns.filter(|_| i == 0),
                 i_ns: request.i_ns.filter(|_| i == 0),
@@ -363,6 +398,7 @@ impl LifeCycles {
         let last = request.parts.last();
         let end = Bio {
             q_ns: last.and_then(|part| part.q_ns),
+            q_cpu: last.and_then(|part| part.q_cpu),
             pid: last.and_then(|part| part.pid),
             g_ns: request.g_ns,
             i_ns: request.i_ns,

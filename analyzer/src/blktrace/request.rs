@@ -10,6 +10,7 @@ use mostrace_bundle::blk_io_trace::action::{BLK_TC_FLUSH, BLK_TC_FUA};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bio {
     pub q_ns: Option<u64>,
+    pub q_cpu: Option<u32>,
     pub pid: Option<u32>,
     pub g_ns: Option<u64>,
     pub i_ns: Option<u64>,
@@ -69,6 +70,7 @@ impl Bio {
     /// Leaves both with what they have in common.
     pub fn blur(&mut self, other: &mut Self) {
         agree(&mut self.q_ns, &mut other.q_ns);
+        agree(&mut self.q_cpu, &mut other.q_cpu);
         agree(&mut self.pid, &mut other.pid);
         agree(&mut self.g_ns, &mut other.g_ns);
         agree(&mut self.i_ns, &mut other.i_ns);
@@ -85,6 +87,7 @@ impl Request {
             sector,
             bytes,
             q_ns: bio.q_ns,
+            q_cpu: bio.q_cpu,
             pid: bio.pid,
         });
         self.g_ns = self.g_ns.or(bio.g_ns);
@@ -113,6 +116,7 @@ impl Request {
         {
             for (a, b) in self.parts.iter_mut().zip(&mut other.parts) {
                 agree(&mut a.q_ns, &mut b.q_ns);
+                agree(&mut a.q_cpu, &mut b.q_cpu);
                 agree(&mut a.pid, &mut b.pid);
             }
         } else {
@@ -138,6 +142,7 @@ impl Request {
         if let Some(part) = self.parts.first_mut() {
             part.bytes = bytes;
             part.q_ns = None;
+            part.q_cpu = None;
             part.pid = None;
         }
     }

@@ -155,8 +155,7 @@ impl Simulator {
                 Part {
                     sector,
                     bytes,
-                    q_ns: None,
-                    pid: None,
+                    ..Part::default()
                 }
             })
             .collect();
@@ -320,6 +319,7 @@ impl Simulator {
             }
             Step::Queue(i) => {
                 io.parts[i].q_ns = Some(now);
+                io.parts[i].q_cpu = Some(io.cpu);
                 io.parts[i].pid = Some(io.pid);
                 let Part { sector, bytes, .. } = io.parts[i];
                 let action = QUEUE_CATEGORY | io.op | ta::QUEUE;
@@ -370,8 +370,7 @@ impl Simulator {
                 let part = Part {
                     sector: 0,
                     bytes: 0,
-                    q_ns: None,
-                    pid: None,
+                    ..Part::default()
                 };
                 self.completed(
                     FS | FLUSH_REQUEST,

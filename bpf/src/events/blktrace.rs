@@ -119,6 +119,11 @@ impl EventSource for Blktrace {
         TOOL
     }
 
+    /// It writes its files itself.
+    fn rhythm(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+
     fn poll(&mut self) -> Result<()> {
         self.watch.glance();
         match self.child.try_wait() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The classic per-CPU files, for sources that hand over single records.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, btree_map};
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -14,6 +14,7 @@ use zerocopy::{FromBytes, LE};
 use crate::error::{At, Result};
 
 const COMM_LEN: usize = 16;
+type Comm = [u8; COMM_LEN];
 /// How long the name of a task is taken to be the same, ns: the task may run another program, or end and leave its number
 /// to another one, which takes longer.
 const NAMED_NS: u64 = 1_000_000_000;
@@ -23,16 +24,19 @@ struct CpuFile {
     path: PathBuf,
     out: BufWriter<File>,
     sequence: u32,
+    /// Threads, and the names that were noted of them.
     named: HashMap<u32, Named>,
+    /// The last of them.
+    last: Option<(u32, Named)>,
 }
 
-/// A task's name as it was noted.
-#[derive(Debug, Default)]
+/// A thread's name as it was noted.
+#[derive(Clone, Copy, Debug, Default)]
 struct Named {
-    /// When it was looked up, in the records' time.
-    time_ns: u64,
-    /// None if the task was gone by then.
-    comm: Option<Vec<u8>>,
+    /// Zeros if it was gone by then.
+    comm: Comm,
+    /// Until when that is taken to be its name, in the records' time.
+    until_ns: u64,
 }
 
 /// One file per CPU that had events.
@@ -55,23 +59,44 @@ impl CpuFiles {
 
     /// Appends one record, `blk_io_trace` or `blk_io_trace2` with its pdu, of a task `pid`
     /// that ran on `cpu`. Its sequence number is filled in here, and its task's name, as
-    /// blktrace notes it, goes before the task's first record, and before the first one after it changed.
+    /// blktrace notes it, goes before the task's first record.
     ///
     /// # Errors
     /// The bundle cannot be written.
     pub fn push(&mut self, cpu: u32, pid: u32, record: &mut [u8]) -> Result<()> {
-        let file = match self.files.entry(cpu) {
-            std::collections::btree_map::Entry::Occupied(e) => e.into_mut(),
-            std::collections::btree_map::Entry::Vacant(e) => {
-                e.insert(CpuFile::create(&self.dir, cpu)?)
-            }
-        };
-        if let Some(mut note) = file.name_note(pid, cpu, record, comm) {
-            file.write(&mut note)?;
+        let file = self.file(cpu)?;
+        let time_ns = time_of(record);
+        if let Some(comm) = file.rename(pid, time_ns, comm_of) {
+            file.note(cpu, pid, time_ns, comm)?;
         }
         file.write(record)?;
         self.events += 1;
         Ok(())
+    }
+
+    /// Notes a task's name at the time, unless it is the one that it had.
+    ///
+    /// # Errors
+    /// The bundle cannot be written.
+    pub fn name(&mut self, cpu: u32, pid: u32, time_ns: u64, comm: &[u8]) -> Result<()> {
+        // Whoever tells of a name tells when it changes.
+        let told = Named {
+            comm: padded(comm),
+            until_ns: u64::MAX,
+        };
+        let file = self.file(cpu)?;
+        file.last = None;
+        match file.named.insert(pid, told) {
+            Some(before) if before.comm == told.comm => Ok(()),
+            _ => file.note(cpu, pid, time_ns, told.comm),
+        }
+    }
+
+    fn file(&mut self, cpu: u32) -> Result<&mut CpuFile> {
+        Ok(match self.files.entry(cpu) {
+            btree_map::Entry::Occupied(file) => file.into_mut(),
+            btree_map::Entry::Vacant(none) => none.insert(CpuFile::create(&self.dir, cpu)?),
+        })
     }
 
     /// Records pushed.
@@ -99,29 +124,55 @@ impl CpuFile {
             out,
             sequence: 0,
             named: HashMap::new(),
+            last: None,
         })
     }
 
-    /// The note that is due before `record`, at its time; `comm` looks a task's name up.
-    fn name_note(
+    /// The name of a thread, if it is to be noted; `look_up` gives the name that it has now.
+    fn rename(
         &mut self,
         pid: u32,
-        cpu: u32,
-        record: &[u8],
-        comm: impl FnOnce(u32) -> Option<Vec<u8>>,
-    ) -> Option<Vec<u8>> {
-        let (prefix, _) = Prefix::<LE>::ref_from_prefix(record).ok()?;
-        let time_ns = prefix.time.get();
-        let known = self.named.get(&pid);
-        if known.is_some_and(|named| time_ns.saturating_sub(named.time_ns) < NAMED_NS) {
+        time_ns: u64,
+        look_up: impl FnOnce(u32) -> Option<Comm>,
+    ) -> Option<Comm> {
+        let before = match self.last {
+            Some((last, named)) if last == pid => named,
+            _ => self.named.get(&pid).copied().unwrap_or_default(),
+        };
+        self.last = Some((pid, before));
+        if time_ns < before.until_ns {
             return None;
         }
-        let noted = self.named.entry(pid).or_default();
-        noted.time_ns = time_ns;
-        let now = comm(pid).filter(|now| noted.comm.as_ref() != Some(now))?;
-        let note = encode_note(pid, cpu, time_ns, &now);
-        noted.comm = Some(now);
-        note
+        let now = look_up(pid);
+        let named = Named {
+            comm: now.unwrap_or(before.comm),
+            until_ns: time_ns.saturating_add(NAMED_NS),
+        };
+        self.named.insert(pid, named);
+        self.last = Some((pid, named));
+        now.filter(|now| *now != before.comm)
+    }
+
+    /// BLK_TN_PROCESS, as v7. Its device is none.
+    fn note(&mut self, cpu: u32, pid: u32, time_ns: u64, comm: Comm) -> Result<()> {
+        let event = Event {
+            time_ns,
+            action: BLK_TC_NOTIFY | tn::PROCESS,
+            pid,
+            cpu,
+            pdu: &comm,
+            ..Event::default()
+        };
+        let v7 = Layout {
+            version: Version::V7,
+            big_endian: false,
+        };
+        let mut note = Vec::new();
+        // It has a short payload and no more than 32 bits of action.
+        match encode(&event, v7, &mut note) {
+            Ok(()) => self.write(&mut note),
+            Err(_) => Ok(()),
+        }
     }
 
     fn write(&mut self, record: &mut [u8]) -> Result<()> {
@@ -133,35 +184,24 @@ impl CpuFile {
     }
 }
 
-/// `task->comm` of a task that still lives.
-fn comm(pid: u32) -> Option<Vec<u8>> {
-    let mut comm = fs::read(format!("/proc/{pid}/comm")).ok()?;
-    comm.truncate(comm.strip_suffix(b"\n").unwrap_or(&comm).len());
-    Some(comm)
+/// 0 if there is none.
+fn time_of(record: &[u8]) -> u64 {
+    Prefix::<LE>::ref_from_prefix(record).map_or(0, |(prefix, _)| prefix.time.get())
 }
 
-/// BLK_TN_PROCESS, as v7. Its device is none.
-fn encode_note(pid: u32, cpu: u32, time_ns: u64, comm: &[u8]) -> Option<Vec<u8>> {
-    let mut pdu = [0; COMM_LEN];
-    // The last byte stays a NUL.
-    for (to, from) in pdu.iter_mut().take(COMM_LEN - 1).zip(comm) {
+/// The name of a task that still lives.
+fn comm_of(pid: u32) -> Option<Comm> {
+    let comm = fs::read(format!("/proc/{pid}/comm")).ok()?;
+    Some(padded(comm.strip_suffix(b"\n").unwrap_or(&comm)))
+}
+
+/// The last byte stays a NUL.
+fn padded(comm: &[u8]) -> Comm {
+    let mut padded = [0; COMM_LEN];
+    for (to, from) in padded.iter_mut().take(COMM_LEN - 1).zip(comm) {
         *to = *from;
     }
-    let event = Event {
-        time_ns,
-        action: BLK_TC_NOTIFY | tn::PROCESS,
-        pid,
-        cpu,
-        pdu: &pdu,
-        ..Event::default()
-    };
-    let v7 = Layout {
-        version: Version::V7,
-        big_endian: false,
-    };
-    let mut note = Vec::new();
-    encode(&event, v7, &mut note).ok()?;
-    Some(note)
+    padded
 }
 
 #[cfg(test)]
@@ -194,30 +234,35 @@ mod tests {
     fn a_number_that_comes_back_as_anothers_is_named_anew() {
         let dir = tempfile::tempdir().unwrap();
         let mut file = CpuFile::create(dir.path(), 0).unwrap();
-        let mut noted = |time_ns: u64, name: Option<&str>| {
-            let mut record = [0; 48];
-            record[8..16].copy_from_slice(&time_ns.to_le_bytes());
-            let comm = |_| name.map(|name| name.as_bytes().to_vec());
-            let note = file.name_note(42, 0, &record, comm)?;
-            let Decoded::Record(event, _) = decode(&note) else {
-                panic!("no note: {note:?}")
-            };
-            assert_eq!((event.time_ns, event.pid), (time_ns, 42));
-            Some(
-                String::from_utf8_lossy(event.pdu)
-                    .trim_end_matches('\0')
-                    .to_owned(),
-            )
+        let mut noted = |time_ns, name: Option<&str>| {
+            let comm = file.rename(42, time_ns, |_| name.map(|name| padded(name.as_bytes())))?;
+            let name = String::from_utf8_lossy(&comm).into_owned();
+            Some(name.trim_end_matches('\0').to_owned())
         };
         assert_eq!(noted(5, Some("first")).as_deref(), Some("first"));
-        assert_eq!(
-            noted(6, Some("second")),
-            None,
-            "not looked up again so soon"
-        );
+        assert_eq!(noted(6, Some("other")), None, "not looked up so soon");
         assert_eq!(noted(NAMED_NS + 5, Some("first")), None);
         assert_eq!(noted(2 * NAMED_NS + 5, None), None, "gone");
-        let again = noted(3 * NAMED_NS + 5, Some("second"));
-        assert_eq!(again.as_deref(), Some("second"));
+        let again = noted(3 * NAMED_NS + 5, Some("other"));
+        assert_eq!(again.as_deref(), Some("other"));
+    }
+
+    #[test]
+    fn a_task_that_was_named_is_named_again_by_another_name_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut files = CpuFiles::new(dir.path());
+        let pid = std::process::id();
+        for comm in [&b"sh"[..], b"sh\0\0", b"fio"] {
+            files.name(0, pid, 5, comm).unwrap();
+            files.push(0, pid, &mut [7; 48]).unwrap();
+        }
+        files.flush().unwrap();
+        let bytes = fs::read(dir.path().join("trace.blktrace.0")).unwrap();
+        let note = |at: usize| match decode(&bytes[at..]) {
+            Decoded::Record(note, 64) => String::from_utf8_lossy(note.pdu).into_owned(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(bytes.len(), 64 + 2 * 48 + 64 + 48);
+        assert!(note(0).starts_with("sh\0") && note(64 + 2 * 48).starts_with("fio\0"));
     }
 }

@@ -4,18 +4,15 @@
 //! [`Subject`] is what is to be recorded, [`Tracing`] the sources that record it, [`Output`] where it goes.
 
 use std::fs;
-use std::mem::MaybeUninit;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use mostrace_bundle::Writer;
 use mostrace_bundle::manifest::{self, Manifest, SCHEMA, State};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::clock;
 use crate::error::{At, Error, Result};
 use crate::kernel;
+use crate::probes::Rooms;
 use crate::snapshot;
 
 mod counters;
@@ -23,6 +20,7 @@ mod notes;
 mod options;
 mod output;
 mod run;
+mod signals;
 mod sources;
 mod subject;
 mod tracing;
@@ -30,6 +28,7 @@ mod tracing;
 use counters::Readings;
 pub use options::{Options, Outcome};
 use output::Output;
+use signals::Signals;
 use subject::Subject;
 use tracing::Tracing;
 
@@ -59,11 +58,11 @@ pub fn record(options: &Options) -> Result<Outcome> {
 
 fn capture(options: &Options, subject: &Subject, bundle: &Writer) -> Result<Manifest> {
     let mut manifest = first_manifest(options, subject);
-    let stop = stop_signals()?;
-    let mut storage = MaybeUninit::uninit();
+    let signals = Signals::new()?;
+    let mut rooms = Rooms::new();
     let mut readings = Readings::new(&subject.device);
     readings.take();
-    let mut tracing = Tracing::start(options, subject, bundle, &mut storage, &mut manifest)?;
+    let mut tracing = Tracing::start(options, subject, bundle, &mut rooms, &mut manifest)?;
     readings.take();
     manifest.clock = clock::now();
     manifest.sources = tracing.sources(&subject.names);
@@ -73,12 +72,12 @@ fn capture(options: &Options, subject: &Subject, bundle: &Writer) -> Result<Mani
 
     let payload =
         tempfile::NamedTempFile::with_prefix("mostrace-payload-").at(std::env::temp_dir())?;
-    let status = run::run(options, &mut tracing, payload.path(), &stop);
+    let status = run::run(options, &mut tracing, payload.path(), &signals);
     if let Some(mount) = subject.mount_point().filter(|_| options.sync) {
         run::sync(mount, &mut tracing)?;
     }
     readings.take();
-    tracing.stop(&mut manifest)?;
+    tracing.stop(bundle.dir(), &mut manifest)?;
     readings.take();
     manifest.counters = Some(readings.compare(bundle.dir()));
     let status = status?;
@@ -94,15 +93,6 @@ fn capture(options: &Options, subject: &Subject, bundle: &Writer) -> Result<Mani
     manifest.state = State::Complete;
     bundle.put_manifest(&manifest)?;
     Ok(manifest)
-}
-
-/// Set by the signals that end a recording.
-fn stop_signals() -> Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&stop)).at("signal handler")?;
-    }
-    Ok(stop)
 }
 
 fn first_manifest(options: &Options, subject: &Subject) -> Manifest {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mostrace_bundle::Manifest;
 
-use crate::choice::Choice;
+use crate::choice::{Choice, Events};
 use crate::entries::Entries;
 use crate::entries::kernel::KernelPaths;
 
@@ -20,6 +20,8 @@ pub struct Options {
     pub output: PathBuf,
     /// `--source`.
     pub source: Choice,
+    /// `--events`.
+    pub events: Events,
     /// `--entries`.
     pub entries: Entries,
     /// The kernel's own recorder.

@@ -83,10 +83,19 @@ impl Model {
         };
         let mut fit: Vec<Piece> = self.pieces.clone();
         fit.retain(|p| p.sector < range.1 && p.end > range.0);
-        fit.retain(|p| p.time_ns >= from_ns && p.time_ns <= time_ns);
+        let q_ns = completion.parts[0].q_ns;
+        fit.retain(|p| {
+            let from_ns = match q_ns {
+                Some(q_ns) if p.stage == Stage::QUEUE => q_ns.saturating_sub(20_000_000),
+                _ => from_ns,
+            };
+            p.time_ns >= from_ns && p.time_ns <= time_ns
+        });
         fit.sort_by_key(|p| {
+            let q = completion.parts[0].q_ns.zip(completion.parts[0].q_cpu);
             let (i, d) = (i_ns.zip(completion.i_cpu), d_ns.zip(completion.d_cpu));
             let made_at = match p.stage {
+                Stage::QUEUE if q.is_some() => q,
                 Stage::INSERT => i.or(d),
                 _ => d.or(i),
             };
