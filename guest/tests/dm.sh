@@ -34,9 +34,9 @@ run() {
 	bundle=$1-$2-$3.most
 	step "$bundle"
 	mostrace record -d "$loop" -o "$bundle" --source blktrace --files all --no-snapshot -- \
-		sh -c "mostrace workload sqlite --transactions 100 --journal $3 $mnt/$3.db && sync"
+		sh -c "mostrace workload sqlite --transactions 30 --journal $3 $mnt/$3.db && sync"
 	check_bundle "$bundle"
-	check_temporary "$bundle" "$3.db$4" 100
+	check_temporary "$bundle" "$3.db$4" 30
 	# Nobody between the filesystem and the disk is taken for who wrote a file or a journal.
 	awk -F, -v c="$(column comm <events.csv)" -v p="$(column path <events.csv)" -v k="$(column kind <events.csv)" '
 		NR == 1 { next }

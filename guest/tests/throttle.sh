@@ -8,7 +8,7 @@ mkdir cgroup/slow
 echo "$(cat "/sys/block/$(basename "$loop")/dev") wbps=2097152" >cgroup/slow/io.max
 cat >write.sh <<END
 echo \$\$ >$PWD/cgroup/slow/cgroup.procs
-exec /usr/local/bin/dd if=/dev/zero of=$mnt/\$1 bs=64k count=64 \$2
+exec /usr/local/bin/dd if=/dev/zero of=$mnt/\$1 bs=64k count=32 \$2
 END
 
 # Rows of the file: those by a worker, those by dd, those by nobody.

@@ -9,9 +9,9 @@ mkdir -p "$mnt"
 mount -t ext4 -o noatime $zram "$mnt"
 step "record"
 mostrace record -d $zram -o zram.most --source blktrace --sync -- \
-	mostrace workload sqlite --transactions 100 "$mnt/test.db"
+	mostrace workload sqlite --transactions 30 "$mnt/test.db"
 check_bundle zram.most
-check_temporary zram.most test.db-journal 100
+check_temporary zram.most test.db-journal 30
 check_kinds zram.most descriptor metadata_copy commit regular
 umount "$mnt"
 echo 1 >/sys/block/zram0/reset

@@ -24,19 +24,16 @@ struct CpuFile {
     path: PathBuf,
     out: BufWriter<File>,
     sequence: u32,
-    /// Threads, and the names that were noted of them.
     named: HashMap<u32, Named>,
-    /// The last of them.
-    last: Option<(u32, Named)>,
 }
 
-/// A thread's name as it was noted.
-#[derive(Clone, Copy, Debug, Default)]
+/// A task's name as it was noted.
+#[derive(Debug, Default)]
 struct Named {
-    /// Zeros if it was gone by then.
-    comm: Comm,
-    /// Until when that is taken to be its name, in the records' time.
-    until_ns: u64,
+    /// When it was looked up or told, in the records' time.
+    time_ns: u64,
+    /// None if the task was gone by then.
+    comm: Option<Comm>,
 }
 
 /// One file per CPU that had events.
@@ -65,9 +62,10 @@ impl CpuFiles {
     /// The bundle cannot be written.
     pub fn push(&mut self, cpu: u32, pid: u32, record: &mut [u8]) -> Result<()> {
         let file = self.file(cpu)?;
-        let time_ns = time_of(record);
-        if let Some(comm) = file.rename(pid, time_ns, comm_of) {
-            file.note(cpu, pid, time_ns, comm)?;
+        if let Some(time_ns) = time_of(record)
+            && file.is_due(pid, time_ns)
+        {
+            file.name(cpu, pid, time_ns, comm_of(pid))?;
         }
         file.write(record)?;
         self.events += 1;
@@ -79,17 +77,7 @@ impl CpuFiles {
     /// # Errors
     /// The bundle cannot be written.
     pub fn name(&mut self, cpu: u32, pid: u32, time_ns: u64, comm: &[u8]) -> Result<()> {
-        // Whoever tells of a name tells when it changes.
-        let told = Named {
-            comm: padded(comm),
-            until_ns: u64::MAX,
-        };
-        let file = self.file(cpu)?;
-        file.last = None;
-        match file.named.insert(pid, told) {
-            Some(before) if before.comm == told.comm => Ok(()),
-            _ => file.note(cpu, pid, time_ns, told.comm),
-        }
+        self.file(cpu)?.name(cpu, pid, time_ns, Some(padded(comm)))
     }
 
     fn file(&mut self, cpu: u32) -> Result<&mut CpuFile> {
@@ -124,33 +112,26 @@ impl CpuFile {
             out,
             sequence: 0,
             named: HashMap::new(),
-            last: None,
         })
     }
 
-    /// The name of a thread, if it is to be noted; `look_up` gives the name that it has now.
-    fn rename(
-        &mut self,
-        pid: u32,
-        time_ns: u64,
-        look_up: impl FnOnce(u32) -> Option<Comm>,
-    ) -> Option<Comm> {
-        let before = match self.last {
-            Some((last, named)) if last == pid => named,
-            _ => self.named.get(&pid).copied().unwrap_or_default(),
-        };
-        self.last = Some((pid, before));
-        if time_ns < before.until_ns {
-            return None;
+    /// Whether the name of a task is to be looked up.
+    fn is_due(&self, pid: u32, time_ns: u64) -> bool {
+        let fresh = |named: &Named| time_ns.saturating_sub(named.time_ns) < NAMED_NS;
+        !self.named.get(&pid).is_some_and(fresh)
+    }
+
+    /// Notes the name of a task, if it is known and another one than before.
+    fn name(&mut self, cpu: u32, pid: u32, time_ns: u64, comm: Option<Comm>) -> Result<()> {
+        let named = self.named.entry(pid).or_default();
+        named.time_ns = time_ns;
+        match comm {
+            Some(comm) if named.comm != Some(comm) => {
+                named.comm = Some(comm);
+                self.note(cpu, pid, time_ns, comm)
+            }
+            _ => Ok(()),
         }
-        let now = look_up(pid);
-        let named = Named {
-            comm: now.unwrap_or(before.comm),
-            until_ns: time_ns.saturating_add(NAMED_NS),
-        };
-        self.named.insert(pid, named);
-        self.last = Some((pid, named));
-        now.filter(|now| *now != before.comm)
     }
 
     /// BLK_TN_PROCESS, as v7. Its device is none.
@@ -184,9 +165,9 @@ impl CpuFile {
     }
 }
 
-/// 0 if there is none.
-fn time_of(record: &[u8]) -> u64 {
-    Prefix::<LE>::ref_from_prefix(record).map_or(0, |(prefix, _)| prefix.time.get())
+fn time_of(record: &[u8]) -> Option<u64> {
+    let (prefix, _) = Prefix::<LE>::ref_from_prefix(record).ok()?;
+    Some(prefix.time.get())
 }
 
 /// The name of a task that still lives.
@@ -231,23 +212,6 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_comes_back_as_anothers_is_named_anew() {
-        let dir = tempfile::tempdir().unwrap();
-        let mut file = CpuFile::create(dir.path(), 0).unwrap();
-        let mut noted = |time_ns, name: Option<&str>| {
-            let comm = file.rename(42, time_ns, |_| name.map(|name| padded(name.as_bytes())))?;
-            let name = String::from_utf8_lossy(&comm).into_owned();
-            Some(name.trim_end_matches('\0').to_owned())
-        };
-        assert_eq!(noted(5, Some("first")).as_deref(), Some("first"));
-        assert_eq!(noted(6, Some("other")), None, "not looked up so soon");
-        assert_eq!(noted(NAMED_NS + 5, Some("first")), None);
-        assert_eq!(noted(2 * NAMED_NS + 5, None), None, "gone");
-        let again = noted(3 * NAMED_NS + 5, Some("other"));
-        assert_eq!(again.as_deref(), Some("other"));
-    }
-
-    #[test]
     fn a_task_that_was_named_is_named_again_by_another_name_only() {
         let dir = tempfile::tempdir().unwrap();
         let mut files = CpuFiles::new(dir.path());
@@ -264,5 +228,25 @@ mod tests {
         };
         assert_eq!(bytes.len(), 64 + 2 * 48 + 64 + 48);
         assert!(note(0).starts_with("sh\0") && note(64 + 2 * 48).starts_with("fio\0"));
+    }
+
+    #[test]
+    fn a_number_that_comes_back_as_anothers_is_named_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut file = CpuFile::create(dir.path(), 0).unwrap();
+        let mut named = |time_ns: u64, comm: Option<&str>| {
+            let due = file.is_due(42, time_ns);
+            let before = file.sequence;
+            if due {
+                let comm = comm.map(|comm| padded(comm.as_bytes()));
+                file.name(0, 42, time_ns, comm).unwrap();
+            }
+            (due, file.sequence - before)
+        };
+        assert_eq!(named(5, Some("first")), (true, 1));
+        assert_eq!(named(6, Some("second")), (false, 0));
+        assert_eq!(named(NAMED_NS + 5, Some("first")), (true, 0));
+        assert_eq!(named(2 * NAMED_NS + 5, None), (true, 0), "gone");
+        assert_eq!(named(3 * NAMED_NS + 5, Some("second")), (true, 1));
     }
 }

@@ -52,14 +52,14 @@ pub(crate) trait EventSource {
     /// Events lost, by the manifest's names; complete after [`EventSource::stop`].
     fn losses(&self) -> BTreeMap<String, u64>;
 
-    /// What others did to the trace while it ran, one line each; complete after [`EventSource::stop`].
-    fn interference(&self) -> Vec<String> {
-        Vec::new()
-    }
-
     /// Requests that were issued and have no completion in the trace, if the source has counted them; complete after
     /// [`EventSource::stop`].
     fn unfinished(&self) -> Option<u64> {
         None
+    }
+
+    /// What others did to the trace while it ran, one line each; complete after [`EventSource::stop`].
+    fn interference(&self) -> Vec<String> {
+        Vec::new()
     }
 }

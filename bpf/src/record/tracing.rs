@@ -137,12 +137,12 @@ impl<'o> Tracing<'o> {
             counts.extend(kept.map(|(name, kept)| (name.to_owned(), kept)));
         }
         manifest.losses = self.losses()?;
-        manifest.interference = self.source.interference();
         let unfinished = match self.source.unfinished() {
             Some(counted) => counted,
             None => unfinished::count(dir)?,
         };
         manifest.losses.insert("completions".into(), unfinished);
+        manifest.interference = self.source.interference();
         Ok(())
     }
 }
