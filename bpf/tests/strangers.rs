@@ -12,7 +12,7 @@ use std::thread;
 use mostrace_bundle::blk_io_trace::action::{BLK_TC_DISCARD, BLK_TC_WRITE, ta};
 use mostrace_bundle::blk_io_trace::{Decoded, decode};
 use mostrace_bundle::{Bundle, Counters, Manifest};
-use mostrace_capture::{Choice, Entries, Error, KernelPaths, Options, record};
+use mostrace_capture::{Choice, Entries, Error, Events, KernelPaths, Options, record};
 use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, run_one_by_one, tests, wait};
 
@@ -43,6 +43,7 @@ fn options(device: &Path, output: PathBuf, source: Choice, script: &str) -> Opti
         device: device.to_owned(),
         output,
         source,
+        events: Events::Needed,
         entries: Entries::None,
         kernel: KernelPaths::default(),
         files: "all".into(),

@@ -10,6 +10,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use mostrace_bundle::blk_io_trace::{BlkIoTrace, BlkIoTrace2, Prefix, Version};
 use zerocopy::FromBytes;
@@ -18,6 +19,7 @@ use zerocopy::byteorder::{LE, U16, U32};
 use super::tracefs::{self, Stats};
 use super::watch::Watch;
 use super::{CpuFiles, EventSource, queue};
+use crate::TICK;
 use crate::device::Device;
 use crate::error::{At, Error, Result, write_line};
 use crate::guard::{Guard, Undo};
@@ -26,8 +28,13 @@ use crate::mounts::Mount;
 use crate::ring_page::RingPage;
 
 const NAME: &str = "ftrace";
-/// Per CPU. A SQLite run makes some 2 MB of events a second; polls are 5 ms apart.
+/// Per CPU. A SQLite run makes some 2 MB of events a second.
 const BUFFER_KB: u32 = 8192;
+/// How long the buffers may be left alone while little comes: one of [`BUFFER_KB`] holds what some 100,000 requests a second
+/// leave on one CPU meanwhile.
+const LEISURE: Duration = Duration::from_millis(125);
+/// So many events at a time are not little.
+const MANY: u64 = 1 << 12;
 /// The largest sub-buffer that kernels offer (`buffer_subbuf_size_kb`).
 const PAGE_MAX: usize = 1 << 18;
 
@@ -42,6 +49,7 @@ pub(crate) struct Ftrace {
     out: CpuFiles,
     page: Vec<u8>,
     lost: u64,
+    rhythm: Duration,
     watch: Watch,
     interference: Vec<String>,
     guard: Option<Guard>,
@@ -101,6 +109,7 @@ impl Ftrace {
             out: CpuFiles::new(dir),
             page: vec![0; PAGE_MAX],
             lost: 0,
+            rhythm: TICK,
             watch: Watch::new(watched)?,
             interference: Vec::new(),
             guard: Some(guard),
@@ -199,9 +208,19 @@ impl EventSource for Ftrace {
         NAME
     }
 
+    fn rhythm(&self) -> Duration {
+        self.rhythm
+    }
+
     fn poll(&mut self) -> Result<()> {
         self.watch.glance();
-        self.drain()
+        let before = self.events();
+        self.drain()?;
+        self.rhythm = match self.events() - before {
+            0..MANY => LEISURE.min(self.rhythm * 2),
+            _ => TICK,
+        };
+        Ok(())
     }
 
     fn events(&self) -> u64 {
