@@ -27,7 +27,7 @@ TESTS = $(CARGO) test $(PROFILE) --workspace
 GUESTS = guest/able.sh "$(GUEST_PACKAGES)"
 MODULE = kernel-patches/test/able.sh
 
-.PHONY: demo build install check test test-all test-guest test-module test-kernels test-patched lint features bench bench-record bench-overhead \
+.PHONY: demo build install check test test-all truth test-guest test-module test-kernels test-patched lint features bench bench-record bench-overhead \
 	samples samples-guest setup setup-test clean
 
 demo: build
@@ -57,12 +57,18 @@ ORDINARY = $(filter-out compare,$(basename $(notdir $(wildcard guest/tests/*.sh)
 test: setup-test
 	@$(STEP) "tests" $(TESTS)
 	@$(STEP) "build" $(MAKE) --no-print-directory build
+	@$(STEP) "truth" truth/run.sh $(MOSTRACE)
 	@$(STEP) "guests: $(KERNELS)" $(GUESTS) env GUEST_TESTS="$(ORDINARY)" guest/run.sh $(MOSTRACE) $(KERNELS)
+
+# Every sector that is written says whose it is, and every row is held against that: see docs/ACCURACY.md.
+truth: build
+	truth/run.sh $(MOSTRACE) all
 
 # All that there is but test-kernels: both kernels, the module on them, the patched kernels, the tests that take minutes.
 test-all: lint
 	@$(STEP) "tests, the long ones too" env MOSTRACE_LONG=1 $(TESTS)
 	@$(STEP) "features" $(MAKE) --no-print-directory features
+	@$(STEP) "truth" truth/run.sh $(MOSTRACE) all
 	@$(STEP) "guests" $(MAKE) --no-print-directory test-guest
 	@$(STEP) "module" $(MAKE) --no-print-directory test-module
 	@$(STEP) "patched kernels" $(MAKE) --no-print-directory test-patched
@@ -97,6 +103,7 @@ features: setup-test
 CLIPPY = $(CARGO) clippy $(PROFILE) --all-targets --workspace
 lint: setup-test
 	@$(STEP) "format" $(CARGO) fmt --all --check
+	@$(STEP) "format, truth" $(CARGO) fmt --manifest-path truth/Cargo.toml --check
 	@$(STEP) "links" scripts/links.sh
 	@$(STEP) "clippy" $(CLIPPY) -- -D warnings
 	@$(STEP) "clippy without features" $(CLIPPY) --no-default-features -- -D warnings

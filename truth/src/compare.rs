@@ -12,7 +12,7 @@ use crate::stamp::{How, Stamp};
 
 /// The columns that are looked at, for `mostrace events --columns`.
 pub const COLUMNS: &str = "time_ns,sector,bytes,op,pid,path,kind,inode,file_offset,generation,d2c_ns,dirty_pid,\
-                           home_inode,home_path";
+                           home_inode,home_path,origin";
 
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Row {
@@ -30,6 +30,7 @@ pub struct Row {
     pub dirty_pid: Option<u32>,
     pub home_inode: Option<u64>,
     pub home_path: Option<String>,
+    pub origin: Option<String>,
 }
 
 /// What is asked of a sector.
@@ -188,13 +189,14 @@ fn path_verdict(path: &Option<String>, stamp: &Stamp, end_ns: u64, names: &Names
     }
 }
 
-/// Of direct IO the submitter, else the dirtier; jbd2's copies are jbd2's.
+/// Of direct IO the submitter, else the dirtier; jbd2's copies are jbd2's. Where the filesystem does no direct IO
+/// (data=journal), of several who write beside each other nobody is asked.
 fn writer_verdict(row: &Row, stamp: &Stamp) -> Option<Verdict> {
+    let is_direct = row.origin.as_deref() == Some("direct");
+    let is_buffered = row.kind.as_deref() == Some("regular") && !is_direct;
     match stamp.how {
-        How::Direct => Some(same(row.pid, stamp.tid)),
-        How::Buffered if row.kind.as_deref() == Some("regular") => {
-            Some(same(row.dirty_pid, stamp.tid))
-        }
+        How::Direct if is_direct => Some(same(row.pid, stamp.tid)),
+        How::Buffered if is_buffered => Some(same(row.dirty_pid, stamp.tid)),
         _ => None,
     }
 }
@@ -228,6 +230,7 @@ mod tests {
             file_offset: Some(4096),
             generation: Some(7),
             d2c_ns: Some(100),
+            origin: Some("direct".into()),
             ..Row::default()
         }
     }

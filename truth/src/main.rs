@@ -177,8 +177,10 @@ fn try_pattern(run: &Run, pattern: &Pattern) -> Result<Report> {
         .args(["pattern", pattern.name])
         .args([&root, &names]);
     tell(&mut record)?;
-    // What is written from here on was not traced.
-    let log = std::mem::take(&mut *disk.log.lock().unwrap_or_else(|e| e.into_inner()));
+    let mut log = std::mem::take(&mut *disk.log.lock().unwrap_or_else(|e| e.into_inner()));
+    // What was written since was not traced.
+    let stop_ns = stop_ns(&bundle)?;
+    log.retain(|written| written.time_ns <= stop_ns);
     drop(mount);
     drop(device);
     drop(disk);
@@ -193,6 +195,15 @@ fn try_pattern(run: &Run, pattern: &Pattern) -> Result<Report> {
     );
     let rows = compare::rows(&events.stdout[..])?;
     Ok(compare(&rows, &log, &Names::read(&names)?))
+}
+
+/// When tracing stopped.
+fn stop_ns(bundle: &Path) -> Result<u64> {
+    let path = bundle.join("manifest.json");
+    let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let manifest: serde_json::Value = serde_json::from_str(&text)?;
+    let stop = manifest["clock"]["stop_mono_ns"].as_u64();
+    stop.with_context(|| format!("{}: no stop_mono_ns", path.display()))
 }
 
 fn tell(command: &mut Command) -> Result<()> {

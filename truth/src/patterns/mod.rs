@@ -13,6 +13,7 @@ use crate::site::Site;
 mod buffered;
 mod churn;
 mod direct;
+mod folders;
 mod mapped;
 mod overlap;
 mod piped;
@@ -34,6 +35,7 @@ pub const ALL: &[Pattern] = &[
     buffered::PATTERN,
     churn::PATTERN,
     direct::PATTERN,
+    folders::PATTERN,
     mapped::PATTERN,
     overlap::PATTERN,
     piped::PATTERN,

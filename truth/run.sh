@@ -1,0 +1,38 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Usage: run.sh MOSTRACE [all]. Holds what it says of every sector against the truth: on an ext4 as mke2fs makes it, or
+# with `all` over filesystem options and sources. Without root, loop devices or FUSE it says so; under MOSTRACE_NO_SKIP it fails then.
+set -eu
+mostrace=$(realpath "$1")
+what=${2:-one}
+cd "$(dirname "$0")"
+skip() {
+	echo "truth: not run: $1" >&2
+	[ -z "${MOSTRACE_NO_SKIP:-}" ] || exit 1
+	exit 0
+}
+[ "$(id -u)" = 0 ] || skip "needs root"
+[ -e /dev/loop-control ] || skip "no loop devices"
+[ -e /dev/fuse ] || skip "no FUSE"
+
+target=${CARGO_TARGET_DIR:-target}/truth
+cargo test --quiet --release --locked --target-dir "$target"
+cargo build --quiet --release --locked --target-dir "$target"
+try() {
+	echo "truth: ${*:-default options}"
+	"$target/release/mostrace-truth" run --mostrace "$mostrace" "$@"
+}
+try
+[ "$what" = all ] || exit 0
+try --mkfs "-b 1024"
+try --mkfs "-b 2048"
+try --mkfs "-O bigalloc -C 16384"
+try --mkfs "-O inline_data"
+try --mkfs "-O ^has_journal"
+try --mkfs "-O fast_commit"
+try --mkfs "-O ^extents,^64bit"
+try --mount-options data=journal
+try --mount-options data=writeback
+try --mount-options nodelalloc
+try --mount-options dioread_lock
+try --record "--source bpf"
