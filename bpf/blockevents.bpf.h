@@ -97,7 +97,7 @@ static __always_inline void put_event(struct block_record event, const __u64 *pd
 		to[0] = pdu[0];
 	if (pdu_len > 8)
 		to[1] = pdu[1];
-	bpf_ringbuf_submit(r, ring_flags(&events, sizeof(*r) + pdu_len + RING_HEAD));
+	bpf_ringbuf_submit(r, submit_flags(&events, sizeof(*r) + pdu_len + RING_HEAD));
 }
 
 #define FLAG(opf, bit, category) \

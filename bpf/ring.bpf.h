@@ -17,14 +17,24 @@ enum { BPF_RB_AVAIL_DATA = 0 };
 #define RING_WAKE (1 << 20)
 
 /*
- * For bpf_ringbuf_submit or _output of a record of `size` bytes. The reader looks after a while by itself; it is
- * woken by the record with which what it has not read passes a multiple of RING_WAKE, and not by every one after it.
+ * The reader looks after a while by itself; it is woken by the record, of `size` bytes with its head, with which what it
+ * has not read passes a multiple of RING_WAKE, and not by every one after it.
  */
-static __always_inline __u64 ring_flags(void *ring, __u64 size)
+static __always_inline __u64 wakes_with(__u64 unread, __u64 size)
 {
-	__u64 unread = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA);
-
 	return (unread & (RING_WAKE - 1)) < size ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+}
+
+/* For bpf_ringbuf_submit: the record counts as unread since it was reserved. */
+static __always_inline __u64 submit_flags(void *ring, __u64 size)
+{
+	return wakes_with(bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA), size);
+}
+
+/* For bpf_ringbuf_output, which is yet to add it. */
+static __always_inline __u64 output_flags(void *ring, __u64 size)
+{
+	return wakes_with(bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) + size, size);
 }
 
 #endif

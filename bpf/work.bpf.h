@@ -116,7 +116,7 @@ static __noinline void flush_out(struct work *w)
 	SETTLE(used);
 	if (used > OUT_BYTES)
 		return;
-	if (used && bpf_ringbuf_output(&entries, w->out, used, ring_flags(&entries, used + RING_HEAD)))
+	if (used && bpf_ringbuf_output(&entries, w->out, used, output_flags(&entries, used + RING_HEAD)))
 		lose(LOSS_ENTRIES_RING);
 	w->used = 0;
 }

@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         nothing_is_missing_at_the_end_of_many needs [Need::Loop, Need::Btf, FIO, Need::Minutes],
         flushes_are_asked_for_and_made needs PROBES,
         a_neighbours_flushes_are_not_the_partitions needs [Need::Loop, Need::Btf, SFDISK],
+        the_reader_sleeps_while_there_is_little needs [Need::Loop, Need::Btf, FIO],
         other_probes_are_not_loaded needs [Need::Loop, Need::Btf, Need::BlkTracer],
         flushes_of_two_at_once_have_their_owners needs [Need::Loop, Need::Btf, FIO],
         padded_writes_move_no_offset needs PROBES,
@@ -649,6 +650,52 @@ fn a_neighbours_flushes_are_not_the_partitions() {
         own(ta::COMPLETE, 4096, false),
     ];
     assert_eq!(requests(&got), BTreeMap::from(expected));
+}
+
+/// Its threads are woken by a full ring, and look a few times a second by themselves: not at every record.
+fn the_reader_sleeps_while_there_is_little() {
+    let mut disk = LoopExt4::new(&LoopOptions::default()).unwrap();
+    disk.unmount().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let output = dir.path().join("t.most");
+    let script = format!(
+        "exec fio --name=x --filename={} --rw=randwrite --bs=4k --direct=1 --rate_iops=500 --time_based --runtime=4 >/dev/null",
+        disk.device().display()
+    );
+    let mut opts = options(disk.device(), output.clone(), Choice::Bpf, &script);
+    opts.events = Events::Needed;
+    let run = std::thread::spawn(move || record(&opts).unwrap());
+    wait::until("the writes begin", || {
+        run.is_finished()
+            || fs::metadata(output.join("process.entries")).is_ok_and(|m| m.len() > 1000)
+    });
+    let before = wakeups("ring-reader");
+    let start = std::time::Instant::now();
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let woken = wakeups("ring-reader") - before;
+    let rests = start.elapsed().as_secs_f64() / 0.3;
+    run.join().unwrap();
+    assert!(
+        before > 0 && (woken as f64) < 2.0 * rests + 10.0,
+        "woken {woken} times in {rests} rests"
+    );
+}
+
+/// How often threads of this process of a name have slept.
+fn wakeups(name: &str) -> u64 {
+    let mut sum = 0;
+    for task in fs::read_dir("/proc/self/task").unwrap() {
+        let status = fs::read_to_string(task.unwrap().path().join("status")).unwrap_or_default();
+        let field = |key: &str| {
+            status
+                .lines()
+                .find_map(|l| Some(l.strip_prefix(key)?.trim().to_owned()))
+        };
+        if field("Name:").as_deref() == Some(name) {
+            sum += field("voluntary_ctxt_switches:").map_or(0, |n| n.parse::<u64>().unwrap());
+        }
+    }
+    sum
 }
 
 /// What a run does not need is not loaded: neither the other kind's probes, nor events that nobody asked for.
