@@ -25,7 +25,10 @@ begin() {
 			until [ -e over ]; do sleep 0.1; done
 			dd if=/dev/zero of=mnt/f bs=4k count=256 oflag=direct' 2>first.err &
 	first=$!
-	until [ "$(stat -c %s mnt/f 2>/dev/null)" = 1048576 ]; do sleep 0.1; done
+	until [ "$(stat -c %s mnt/f 2>/dev/null)" = 1048576 ]; do
+		kill -0 "$first" 2>/dev/null || fail "$(cat first.err)"
+		sleep 0.1
+	done
 }
 
 # end: its bundle is whole.
