@@ -60,7 +60,13 @@ pub enum Error {
     /// Nothing is written over.
     #[error("{}: exists already", path.display())]
     OutputExists {
-        /// The archive.
+        /// The folder or the archive.
+        path: PathBuf,
+    },
+    /// What was asked for has another ending than a bundle's.
+    #[error("{}: a bundle is NAME.most, a folder, or NAME.most.tar.zst, one file", path.display())]
+    OutputName {
+        /// As given.
         path: PathBuf,
     },
     /// `--files` is no glob.
@@ -71,7 +77,7 @@ pub enum Error {
         /// Where it goes wrong.
         source: glob::PatternError,
     },
-    /// The command, or a tool, is not there.
+    /// The command is not there.
     #[error("{command}: command not found")]
     CommandNotFound {
         /// Its name.
@@ -86,6 +92,20 @@ pub enum Error {
         package: &'static str,
         /// The option that does without it.
         option: &'static str,
+    },
+    /// A tool is not where the system has its own.
+    #[error("{tool}: not found in {path}")]
+    ToolNotFound {
+        /// The program.
+        tool: &'static str,
+        /// The folders, with colons between.
+        path: &'static str,
+    },
+    /// The command's user is not known.
+    #[error("{name}: no such user")]
+    NoUser {
+        /// As given.
+        name: String,
     },
     /// The command could not be started.
     #[error("{command}: {source}")]
@@ -212,6 +232,15 @@ fn joined(refused: &[Refused]) -> String {
 }
 
 impl Error {
+    /// What the recorder's own exit status is then: that of a shell which cannot run a command, else 1.
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            Error::CommandNotFound { .. } => 127,
+            Error::Command { .. } => 126,
+            _ => 1,
+        }
+    }
+
     pub(crate) fn bpf(what: impl Display) -> Error {
         Error::Bpf(format!("{what:#}"))
     }

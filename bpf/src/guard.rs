@@ -10,9 +10,10 @@
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use crate::error::{At, Result};
+use crate::tool;
 
 const SCRIPT: &str = r#"
 trap '' INT TERM HUP
@@ -49,7 +50,7 @@ impl Guard {
     /// # Errors
     /// No shell can be started.
     pub fn arm(undo: &[Undo]) -> Result<Guard> {
-        let mut shell = Command::new("sh");
+        let mut shell = tool::command("sh")?;
         shell.arg("-c").arg(SCRIPT).arg("mostrace-guard");
         for step in undo {
             match step {

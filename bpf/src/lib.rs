@@ -5,6 +5,7 @@
 mod choice;
 mod clock;
 mod command;
+mod descendants;
 mod device;
 pub mod doctor;
 mod entries;
@@ -14,15 +15,19 @@ mod filesystem;
 mod guard;
 mod kernel;
 mod names;
+mod payload;
 mod probes;
 mod progress;
 mod record;
 mod ring_page;
 mod snapshot;
+mod tool;
+mod user;
 
 pub use choice::Choice;
 pub use device::Device;
 pub use entries::Entries;
 pub use entries::kernel::KernelPaths;
 pub use error::{Error, Refused};
-pub use record::{Options, Outcome, record};
+pub use progress::Progress;
+pub use record::{Options, Outcome, check_output, record};

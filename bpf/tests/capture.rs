@@ -13,7 +13,7 @@ use mostrace_bundle::blk_io_trace::action::{BLK_TC_DISCARD, ta};
 use mostrace_bundle::blk_io_trace::{Decoded, Event, decode};
 use mostrace_bundle::entry::{Flags, Jbd2, NONE, Origin, RawDirtier, RawProcess, Stage};
 use mostrace_bundle::{Bundle, Entry, entry::FileEntry, layout};
-use mostrace_capture::{Choice, Entries, KernelPaths, Options, Outcome, record};
+use mostrace_capture::{Choice, Entries, Options, Outcome, record};
 use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, Test, run_one_by_one, tests, wait};
 
@@ -55,12 +55,10 @@ fn options(device: &Path, output: PathBuf, source: Choice, script: &str) -> Opti
         output,
         source,
         entries: Entries::Bpf,
-        kernel: KernelPaths::default(),
-        files: "all".into(),
-        limit: None,
         sync: true,
         snapshot: false,
         argv: ["sh", "-ec", script].map(Into::into).to_vec(),
+        ..Options::default()
     }
 }
 

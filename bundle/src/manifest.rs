@@ -15,6 +15,9 @@ pub struct Manifest {
     pub schema: u32,
     /// Name and version of the program that wrote the bundle.
     pub tool: String,
+    /// What the user calls the recording (`--label`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     /// Whether the capture came to its end.
     pub state: State,
     /// The machine's kernel.
@@ -41,8 +44,11 @@ pub struct Manifest {
     pub payload: Option<Payload>,
     /// The filesystem's metadata at the end of the capture.
     pub snapshot: Option<Snapshot>,
-    /// What a reader should know: fallbacks taken, parts left out.
+    /// What a reader should know: parts left out, and the like.
     pub notes: Vec<String>,
+    /// The sources that were tried before those that were taken, and why they were not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub passed_over: Vec<String>,
 }
 
 /// Whether the capture came to its end.

@@ -116,7 +116,7 @@ fn print(generate: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> anyhow::
 #[error("{0}")]
 struct UsageError(String);
 
-/// Runs the command. 0: well; 1: an error at run time; 2: wrong usage.
+/// Runs the command. 0: well; 1: an error at run time; 2: wrong usage. `record` passes on its command's.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let level = match cli.verbose {
@@ -134,9 +134,17 @@ pub fn main() -> ExitCode {
         Err(error) => {
             // Nothing is left to be done if stderr is closed as well.
             let _ = writeln!(std::io::stderr(), "mostrace: {}", one_line(&error));
-            ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
+            ExitCode::from(exit_status(&error))
         }
     }
+}
+
+fn exit_status(error: &anyhow::Error) -> u8 {
+    #[cfg(feature = "record")]
+    if let Some(error) = error.downcast_ref::<mostrace_capture::Error>() {
+        return error.exit_status();
+    }
+    if error.is::<UsageError>() { 2 } else { 1 }
 }
 
 /// Messages look like errors, but say what they are.

@@ -2,7 +2,8 @@
 //! The project's own probes.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+
+use mostrace_bundle::Folder;
 
 use super::{Counts, EntrySource, Tables};
 use crate::error::{Error, Result};
@@ -15,12 +16,12 @@ pub(crate) struct BpfEntries {
 }
 
 impl BpfEntries {
-    /// Attaches the probes, into tables in `dir`.
+    /// Attaches the probes, into tables in `folder`.
     ///
     /// # Errors
     /// The kernel refuses them, or the bundle cannot be written.
-    pub fn start(probes: &Probes<'_>, dir: &Path, names: NameFilter) -> Result<BpfEntries> {
-        let tables = Tables::create(dir, names, "BPF probes")?;
+    pub fn start(probes: &Probes<'_>, folder: &Folder, names: NameFilter) -> Result<BpfEntries> {
+        let tables = Tables::create(folder, names, "BPF probes")?;
         let stream = probes.entries(tables, take)?;
         Ok(BpfEntries { stream })
     }

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use mostrace_bundle::blk_io_trace::BlkIoTrace;
-use mostrace_bundle::layout;
+use mostrace_bundle::{Folder, layout};
 use rustix::process::{Pid, Signal, kill_process};
 use zerocopy::LE;
 
@@ -18,6 +18,7 @@ use super::EventSource;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::guard::{Guard, Undo};
+use crate::tool;
 
 const TOOL: &str = "blktrace";
 const DEBUGFS: &str = "/sys/kernel/debug";
@@ -28,23 +29,24 @@ const START_LIMIT: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct Blktrace {
     child: Child,
-    dir: PathBuf,
+    folder: Folder,
     dropped: u64,
     guard: Option<Guard>,
 }
 
 impl Blktrace {
-    /// Starts `blktrace -d DEVICE` into per-CPU files in `dir`.
+    /// Starts `blktrace -d DEVICE` into per-CPU files in `folder`.
     ///
     /// # Errors
     /// Not installed, no debugfs, or the kernel refuses (lockdown).
-    pub fn start(device: &Device, dir: &Path) -> Result<Blktrace> {
+    pub fn start(device: &Device, folder: &Folder) -> Result<Blktrace> {
+        let mut tool = tool::command(TOOL)?;
         mount_debugfs()?;
-        let mut child = Command::new(TOOL)
+        let mut child = tool
             .arg("-d")
             .arg(device.node())
             .arg("-D")
-            .arg(dir)
+            .arg(folder.handle())
             .args(["-o", layout::TRACE])
             .process_group(0)
             .stdin(Stdio::null())
@@ -53,13 +55,13 @@ impl Blktrace {
             .spawn()
             .map_err(|e| failed(e.to_string()))?;
         let guard = Guard::arm(&[Undo::Interrupt(child.id())])?;
-        if let Err(e) = wait_until_set_up(&mut child, device, dir) {
-            remove_files(dir);
+        if let Err(e) = wait_until_set_up(&mut child, device, &folder.handle()) {
+            remove_files(folder);
             return Err(e);
         }
         Ok(Blktrace {
             child,
-            dir: dir.to_owned(),
+            folder: folder.clone(),
             dropped: 0,
             guard: Some(guard),
         })
@@ -80,18 +82,12 @@ impl EventSource for Blktrace {
 
     /// From the files' sizes: plain records have no more than a head.
     fn events(&self) -> u64 {
-        let Ok(entries) = fs::read_dir(&self.dir) else {
-            return 0;
-        };
-        entries
-            .flatten()
-            .filter(|e| {
-                e.file_name()
-                    .to_str()
-                    .is_some_and(|n| layout::cpu_of(n).is_some())
-            })
-            .filter_map(|e| e.metadata().ok())
-            .map(|m| m.len() / size_of::<BlkIoTrace<LE>>() as u64)
+        let names = self.folder.names().unwrap_or_default();
+        names
+            .iter()
+            .filter(|name| layout::cpu_of(name).is_some())
+            .filter_map(|name| self.folder.len_of(name).ok())
+            .map(|len| len / size_of::<BlkIoTrace<LE>>() as u64)
             .sum()
     }
 
@@ -138,7 +134,7 @@ pub(crate) fn mount_debugfs() -> Result<()> {
     {
         return Ok(());
     }
-    let mounted = Command::new("mount")
+    let mounted = tool::command("mount")?
         .args(["-t", "debugfs", "nodev", DEBUGFS])
         .output();
     if mounted.is_ok_and(|o| o.status.success()) {
@@ -216,19 +212,11 @@ fn interrupt(child: &Child) {
     }
 }
 
-fn remove_files(dir: &Path) {
-    let Ok(entries) = fs::read_dir(dir) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        if entry
-            .file_name()
-            .to_str()
-            .is_some_and(|n| layout::cpu_of(n).is_some())
-        {
-            // Of a source that did not start; what is left of them the next one overwrites.
-            let _ = fs::remove_file(entry.path());
-        }
+fn remove_files(folder: &Folder) {
+    let names = folder.names().unwrap_or_default();
+    for name in names.iter().filter(|name| layout::cpu_of(name).is_some()) {
+        // Of a source that did not start; what is left of them the next one replaces.
+        let _ = folder.remove(name);
     }
 }
 

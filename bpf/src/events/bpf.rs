@@ -2,8 +2,8 @@
 //! The project's own probes, where the kernel has no block tracer.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
+use mostrace_bundle::Folder;
 use mostrace_bundle::blk_io_trace::BlkIoTrace;
 use zerocopy::{FromBytes, LE};
 
@@ -20,12 +20,12 @@ pub(crate) struct BpfEvents {
 }
 
 impl BpfEvents {
-    /// Attaches the probes, into per-CPU files in `dir`.
+    /// Attaches the probes, into per-CPU files in `folder`.
     ///
     /// # Errors
     /// The kernel refuses them.
-    pub fn start(probes: &Probes<'_>, dir: &Path) -> Result<BpfEvents> {
-        let stream = probes.events(CpuFiles::new(dir), take)?;
+    pub fn start(probes: &Probes<'_>, folder: &Folder) -> Result<BpfEvents> {
+        let stream = probes.events(CpuFiles::new(folder), take)?;
         Ok(BpfEvents { stream })
     }
 }

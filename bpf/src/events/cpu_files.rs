@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use mostrace_bundle::blk_io_trace::action::{BLK_TC_NOTIFY, tn};
 use mostrace_bundle::blk_io_trace::{Event, Layout, Prefix, Version, encode};
-use mostrace_bundle::layout;
+use mostrace_bundle::{Folder, layout};
 use zerocopy::{FromBytes, LE};
 
 use crate::error::{At, Result};
@@ -26,16 +26,16 @@ struct CpuFile {
 /// One file per CPU that had events.
 #[derive(Debug)]
 pub(crate) struct CpuFiles {
-    dir: PathBuf,
+    folder: Folder,
     files: BTreeMap<u32, CpuFile>,
     events: u64,
 }
 
 impl CpuFiles {
-    /// Files are made in `dir` as CPUs turn up.
-    pub fn new(dir: &Path) -> CpuFiles {
+    /// Files are made in `folder` as CPUs turn up, in place of those of a source that was tried before.
+    pub fn new(folder: &Folder) -> CpuFiles {
         CpuFiles {
-            dir: dir.to_owned(),
+            folder: folder.clone(),
             files: BTreeMap::new(),
             events: 0,
         }
@@ -51,7 +51,7 @@ impl CpuFiles {
         let file = match self.files.entry(cpu) {
             std::collections::btree_map::Entry::Occupied(e) => e.into_mut(),
             std::collections::btree_map::Entry::Vacant(e) => {
-                e.insert(CpuFile::create(&self.dir, cpu)?)
+                e.insert(CpuFile::create(&self.folder, cpu)?)
             }
         };
         if file.named.insert(pid)
@@ -81,9 +81,10 @@ impl CpuFiles {
 }
 
 impl CpuFile {
-    fn create(dir: &Path, cpu: u32) -> Result<CpuFile> {
-        let path = dir.join(layout::trace_of_cpu(cpu));
-        let out = BufWriter::with_capacity(1 << 18, File::create(&path).at(&path)?);
+    fn create(folder: &Folder, cpu: u32) -> Result<CpuFile> {
+        let name = layout::trace_of_cpu(cpu);
+        let path = folder.path().join(&name);
+        let out = BufWriter::with_capacity(1 << 18, folder.replace(&name)?);
         Ok(CpuFile {
             path,
             out,
@@ -136,7 +137,7 @@ mod tests {
     #[test]
     fn a_task_is_named_once_per_cpu() {
         let dir = tempfile::tempdir().unwrap();
-        let mut files = CpuFiles::new(dir.path());
+        let mut files = CpuFiles::new(&Folder::open(dir.path()).unwrap());
         let pid = std::process::id();
         let mut record = [7u8; 48];
         files.push(3, pid, &mut record).unwrap();

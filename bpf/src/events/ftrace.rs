@@ -10,8 +10,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
+use mostrace_bundle::Folder;
 use mostrace_bundle::blk_io_trace::{BlkIoTrace, BlkIoTrace2, Prefix, Version};
 use zerocopy::FromBytes;
 use zerocopy::byteorder::{LE, U16, U32};
@@ -21,6 +21,7 @@ use crate::device::Device;
 use crate::error::{At, Error, Result, read_line, write_line};
 use crate::guard::{Guard, Undo};
 use crate::ring_page::RingPage;
+use crate::tool;
 
 const TRACEFS: &str = "/sys/kernel/tracing";
 /// Per CPU. A SQLite run makes some 2 MB of events a second; polls are 5 ms apart.
@@ -49,7 +50,7 @@ pub(crate) fn tracefs() -> Result<PathBuf> {
     let dir = Path::new(TRACEFS);
     if !dir.join("current_tracer").exists() {
         // mount(8) and not mount(2): the mount table stays right.
-        let mounted = Command::new("mount")
+        let mounted = tool::command("mount")?
             .args(["-t", "tracefs", "nodev", TRACEFS])
             .output();
         if !mounted.is_ok_and(|o| o.status.success()) || !dir.join("current_tracer").exists() {
@@ -101,11 +102,11 @@ pub(crate) fn has_blk(tracefs: &Path) -> Result<()> {
 }
 
 impl Ftrace {
-    /// Starts tracing `device` into per-CPU files in `dir`.
+    /// Starts tracing `device` into per-CPU files in `folder`.
     ///
     /// # Errors
     /// Not usable, see [`usable`].
-    pub fn start(device: &Device, dir: &Path) -> Result<Ftrace> {
+    pub fn start(device: &Device, folder: &Folder) -> Result<Ftrace> {
         usable(device)?;
         let tracefs = tracefs()?;
         let enable = device.sysfs.join("trace/enable");
@@ -121,7 +122,7 @@ impl Ftrace {
             enable,
             dev: device.dev,
             pipes,
-            out: CpuFiles::new(dir),
+            out: CpuFiles::new(folder),
             page: vec![0; PAGE_MAX],
             lost: 0,
             guard: Some(guard),
@@ -133,12 +134,9 @@ impl Ftrace {
     }
 
     fn discard(&mut self) -> Result<()> {
-        let mut keep = CpuFiles::new(Path::new("/nonexistent"));
-        std::mem::swap(&mut keep, &mut self.out);
         for (_, pipe) in &mut self.pipes {
             while read_page(pipe, &mut self.page, &self.tracefs)? > 0 {}
         }
-        self.out = keep;
         Ok(())
     }
 

@@ -3,9 +3,7 @@
 //!
 //! [`Subject`] is what is to be recorded, [`Tracing`] the sources that record it, [`Output`] where it goes.
 
-use std::fs;
 use std::mem::MaybeUninit;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -14,8 +12,11 @@ use mostrace_bundle::manifest::{self, Manifest, SCHEMA, State};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::clock;
-use crate::error::{At, Error, Result};
+use crate::command::Start;
+use crate::error::{At, Result};
 use crate::kernel;
+use crate::payload::PayloadPlace;
+use crate::progress::Packing;
 use crate::snapshot;
 
 mod notes;
@@ -28,6 +29,7 @@ mod tracing;
 
 pub use options::{Options, Outcome};
 use output::Output;
+pub use output::check_output;
 use subject::Subject;
 use tracing::Tracing;
 
@@ -41,7 +43,7 @@ pub fn record(options: &Options) -> Result<Outcome> {
     let output = Output::create(&options.output)?;
     match capture(options, &subject, output.writer()) {
         Ok(manifest) => {
-            output.finish()?;
+            output.finish(Packing::new(options.progress.of_packing()))?;
             let status = manifest.command.as_ref().and_then(|c| c.exit_status);
             Ok(Outcome {
                 exit_status: status.unwrap_or(0),
@@ -49,7 +51,7 @@ pub fn record(options: &Options) -> Result<Outcome> {
             })
         }
         Err(e) => {
-            output.abandon();
+            output.abandon(&e);
             Err(e)
         }
     }
@@ -66,9 +68,15 @@ fn capture(options: &Options, subject: &Subject, bundle: &Writer) -> Result<Mani
     notes::mapped(subject, &mut manifest);
     bundle.put_manifest(&manifest)?;
 
-    let payload =
-        tempfile::NamedTempFile::with_prefix("mostrace-payload-").at(std::env::temp_dir())?;
-    let status = run::run(options, &mut tracing, payload.path(), &stop);
+    let payload = PayloadPlace::new(subject.user.as_ref())?;
+    let place = payload.path();
+    let command = (!options.argv.is_empty()).then_some(Start {
+        argv: &options.argv,
+        payload: &place,
+        user: subject.user.as_ref(),
+        wait: options.wait_for_descendants,
+    });
+    let status = run::run(options, &mut tracing, command, &stop);
     if let Some(mount) = subject.mount_point().filter(|_| options.sync) {
         run::sync(mount, &mut tracing)?;
     }
@@ -78,7 +86,7 @@ fn capture(options: &Options, subject: &Subject, bundle: &Writer) -> Result<Mani
     if let Some(command) = &mut manifest.command {
         command.exit_status = status;
     }
-    manifest.payload = read_payload(payload.path())?;
+    manifest.payload = payload.read()?;
     if options.snapshot {
         take_snapshot(subject, bundle, &mut manifest);
     }
@@ -105,6 +113,7 @@ fn first_manifest(options: &Options, subject: &Subject) -> Manifest {
         tool: concat!("mostrace ", env!("CARGO_PKG_VERSION")).into(),
         state: State::Recording,
         kernel: kernel::describe(),
+        label: options.label.clone(),
         device: subject.device.info.clone(),
         filesystem: subject.filesystem.clone(),
         command: (!argv.is_empty()).then_some(manifest::Command {
@@ -120,18 +129,8 @@ fn take_snapshot(subject: &Subject, bundle: &Writer, manifest: &mut Manifest) {
     let Some(filesystem) = &subject.filesystem else {
         return;
     };
-    match snapshot::take(&subject.device, filesystem, bundle.dir()) {
+    match snapshot::take(&subject.device, filesystem, bundle.folder()) {
         Ok(snapshot) => manifest.snapshot = Some(snapshot),
         Err(e) => manifest.notes.push(format!("no snapshot: {e}")),
     }
-}
-
-fn read_payload(path: &Path) -> Result<Option<manifest::Payload>> {
-    let text = fs::read(path).at(path)?;
-    if text.is_empty() {
-        return Ok(None);
-    }
-    serde_json::from_slice(&text)
-        .map(Some)
-        .map_err(|e| Error::malformed("the workload's payload", e))
 }

@@ -27,9 +27,10 @@ pub(super) fn mapped(subject: &Subject, manifest: &mut Manifest) {
 /// The bundle's folder is gone.
 pub(super) fn own_disk(subject: &Subject, bundle: &Writer, manifest: &mut Manifest) -> Result<()> {
     let dir = bundle.dir();
+    let held = bundle.folder().handle();
     if subject
         .device
-        .shares_disk_with(fs::metadata(dir).at(dir)?.dev())
+        .shares_disk_with(fs::metadata(held).at(dir)?.dev())
     {
         manifest.notes.push(format!(
             "the bundle is on the traced disk: its own writes ({}) are in the trace",

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::Options;
 use super::tracing::Tracing;
-use crate::command::Command;
+use crate::command::{Command, Start};
 use crate::error::{At, Result};
 
 const TICK: Duration = Duration::from_millis(5);
@@ -22,13 +22,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) fn run(
     options: &Options,
     tracing: &mut Tracing<'_>,
-    payload: &Path,
+    command: Option<Start<'_>>,
     stop: &AtomicBool,
 ) -> Result<Option<i32>> {
-    let mut command = match options.argv.as_slice() {
-        [] => None,
-        argv => Some(Command::start(argv, payload)?),
-    };
+    let mut command = command.map(Command::start).transpose()?;
     let watched = watch(options, tracing, command.as_mut(), stop);
     if let Some(command) = &mut command
         && watched.is_err()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which sources of entries and of block events are taken.
 
-use std::path::Path;
+use mostrace_bundle::Folder;
 
 use super::Options;
 use super::subject::Subject;
@@ -21,21 +21,21 @@ use crate::probes::Loader;
 pub(super) fn entry_source(
     options: &Options,
     subject: &Subject,
-    dir: &Path,
+    folder: &Folder,
     probes: &mut Loader<'_>,
     notes: &mut Vec<String>,
 ) -> Result<Option<Box<dyn EntrySource>>> {
     let Subject { device, names, .. } = subject;
     let mut bpf = || -> Result<Box<dyn EntrySource>> {
         let probes = probes.load(device)?;
-        Ok(Box::new(BpfEntries::start(probes, dir, names.clone())?))
+        Ok(Box::new(BpfEntries::start(probes, folder, names.clone())?))
     };
     let kernel = || -> Result<Box<dyn EntrySource>> {
         let (paths, dev) = (&options.kernel, &device.info.dev);
         Ok(Box::new(KernelEntries::start(
             paths,
             dev,
-            dir,
+            folder,
             names.clone(),
         )?))
     };
@@ -66,27 +66,27 @@ pub(super) fn entry_source(
 pub(super) fn event_source(
     choice: Choice,
     device: &Device,
-    dir: &Path,
+    folder: &Folder,
     probes: &mut Loader<'_>,
     notes: &mut Vec<String>,
 ) -> Result<Box<dyn EventSource>> {
     Ok(match choice {
-        Choice::Auto => return first_that_works(device, dir, probes, notes),
-        Choice::Blktrace => Box::new(Blktrace::start(device, dir)?),
-        Choice::Ftrace => Box::new(Ftrace::start(device, dir)?),
-        Choice::Bpf => Box::new(BpfEvents::start(probes.load(device)?, dir)?),
+        Choice::Auto => return first_that_works(device, folder, probes, notes),
+        Choice::Blktrace => Box::new(Blktrace::start(device, folder)?),
+        Choice::Ftrace => Box::new(Ftrace::start(device, folder)?),
+        Choice::Bpf => Box::new(BpfEvents::start(probes.load(device)?, folder)?),
     })
 }
 
 fn first_that_works(
     device: &Device,
-    dir: &Path,
+    folder: &Folder,
     probes: &mut Loader<'_>,
     notes: &mut Vec<String>,
 ) -> Result<Box<dyn EventSource>> {
     let mut refused = Vec::new();
     for choice in Choice::IN_ORDER {
-        match event_source(choice, device, dir, probes, notes) {
+        match event_source(choice, device, folder, probes, notes) {
             Ok(source) => {
                 notes.extend(refused.iter().map(Refused::to_string));
                 return Ok(source);

@@ -12,12 +12,16 @@ use crate::error::{Error, Result};
 use crate::filesystem;
 use crate::names::NameFilter;
 use crate::snapshot;
+use crate::tool;
+use crate::user::User;
 
 /// The device and what lies on it, and the names to keep.
 pub(super) struct Subject {
     pub device: Device,
     pub filesystem: Option<Filesystem>,
     pub names: NameFilter,
+    /// Whom the command runs as, if not as the recorder.
+    pub user: Option<User>,
 }
 
 impl Subject {
@@ -34,6 +38,7 @@ impl Subject {
         let names = NameFilter::parse(&options.files)?;
         let device = Device::open(&options.device)?;
         command::check(&options.argv)?;
+        let user = options.user.as_deref().map(User::find).transpose()?;
         let filesystem = filesystem::find(&device)?;
         if options.snapshot {
             check_snapshot(options, filesystem.as_ref())?;
@@ -42,6 +47,7 @@ impl Subject {
             device,
             filesystem,
             names,
+            user,
         })
     }
 
@@ -59,7 +65,7 @@ fn check_snapshot(options: &Options, filesystem: Option<&Filesystem>) -> Result<
         });
     };
     if snapshot::is_ext4(&filesystem.kind) {
-        command::check(&["e2image".into()]).map_err(|_| Error::ToolMissing {
+        tool::find("e2image").map_err(|_| Error::ToolMissing {
             tool: "e2image",
             package: "e2fsprogs",
             option: "--no-snapshot",
