@@ -46,10 +46,47 @@ pub enum Error {
         path: PathBuf,
     },
     /// A snapshot is asked for, but nothing that is known lies on the device.
-    #[error("{}: no filesystem recognised; --no-snapshot records the block IO alone", device.display())]
+    #[error(
+        "{}: no filesystem recognised{}; --no-snapshot records the block IO alone",
+        device.display(), and_partitions(partitions)
+    )]
     NoFilesystem {
         /// The device.
         device: PathBuf,
+        /// Its partitions, and what is on them.
+        partitions: Vec<String>,
+    },
+    /// What was named is neither a device nor on one.
+    #[error("{}: on {filesystem}, which has no block device of its own: name one", path.display())]
+    NotOnDevice {
+        /// As the caller named it.
+        path: PathBuf,
+        /// Type of the filesystem.
+        filesystem: String,
+    },
+    /// A target of the device mapper's scatters its sectors.
+    #[error("{device}: its sectors are not followed through a target {target}")]
+    NotMappable {
+        /// Kernel name of the mapped device.
+        device: String,
+        /// Type of the target.
+        target: String,
+    },
+    /// A mapped device has no one disk.
+    #[error("{device} lies on several devices ({disks}): trace one of them")]
+    SeveralDisks {
+        /// The mapped device.
+        device: String,
+        /// Those below.
+        disks: String,
+    },
+    /// The bundle's disk is full.
+    #[error("{}: No space left on device: the recording ends here; what came before is in {}", path.display(), kept.display())]
+    DiskFull {
+        /// The file.
+        path: PathBuf,
+        /// The bundle.
+        kept: PathBuf,
     },
     /// There is no way to save this filesystem's metadata.
     #[error("{kind} is not supported")]
@@ -226,6 +263,13 @@ impl fmt::Display for Refused {
     }
 }
 
+fn and_partitions(partitions: &[String]) -> String {
+    match partitions {
+        [] => String::new(),
+        some => format!(" on the whole disk (its partitions: {})", some.join(", ")),
+    }
+}
+
 fn joined(refused: &[Refused]) -> String {
     let each: Vec<_> = refused.iter().map(Refused::to_string).collect();
     each.join("; ")
@@ -238,6 +282,22 @@ impl Error {
             Error::CommandNotFound { .. } => 127,
             Error::Command { .. } => 126,
             _ => 1,
+        }
+    }
+
+    /// What is said of a full disk once there is something in the bundle `kept`.
+    pub(crate) fn or_disk_full(self, kept: &Path) -> Error {
+        let (Error::Io { path, source }
+        | Error::Bundle(mostrace_bundle::Error::Io { path, source })) = &self
+        else {
+            return self;
+        };
+        match source.kind() {
+            io::ErrorKind::StorageFull => Error::DiskFull {
+                path: path.clone(),
+                kept: kept.to_owned(),
+            },
+            _ => self,
         }
     }
 

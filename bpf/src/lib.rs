@@ -14,6 +14,7 @@ mod events;
 mod filesystem;
 mod guard;
 mod kernel;
+mod mapper;
 mod names;
 mod payload;
 mod probes;

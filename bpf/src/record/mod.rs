@@ -51,6 +51,10 @@ pub fn record(options: &Options) -> Result<Outcome> {
             })
         }
         Err(e) => {
+            let e = match output.is_begun() {
+                true => e.or_disk_full(output.writer().dir()),
+                false => e,
+            };
             output.abandon(&e);
             Err(e)
         }
@@ -87,6 +91,7 @@ fn capture(options: &Options, subject: &Subject, bundle: &Writer) -> Result<Mani
         command.exit_status = status;
     }
     manifest.payload = payload.read()?;
+    notes::nothing_seen(subject, &mut manifest);
     if options.snapshot {
         take_snapshot(subject, bundle, &mut manifest);
     }
@@ -116,6 +121,11 @@ fn first_manifest(options: &Options, subject: &Subject) -> Manifest {
         label: options.label.clone(),
         device: subject.device.info.clone(),
         filesystem: subject.filesystem.clone(),
+        mapping: subject
+            .mapped
+            .as_ref()
+            .map_or_else(Vec::new, |m| m.mapping.clone()),
+        notes: subject.notes.clone(),
         command: (!argv.is_empty()).then_some(manifest::Command {
             argv,
             exit_status: None,
@@ -129,7 +139,7 @@ fn take_snapshot(subject: &Subject, bundle: &Writer, manifest: &mut Manifest) {
     let Some(filesystem) = &subject.filesystem else {
         return;
     };
-    match snapshot::take(&subject.device, filesystem, bundle.folder()) {
+    match snapshot::take(subject.of_filesystem(), filesystem, bundle.folder()) {
         Ok(snapshot) => manifest.snapshot = Some(snapshot),
         Err(e) => manifest.notes.push(format!("no snapshot: {e}")),
     }

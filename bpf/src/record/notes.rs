@@ -21,6 +21,16 @@ pub(super) fn mapped(subject: &Subject, manifest: &mut Manifest) {
     }
 }
 
+/// Says so when there is nothing in the trace.
+pub(super) fn nothing_seen(subject: &Subject, manifest: &mut Manifest) {
+    let kept = |name: &str| manifest.counts.get(name).copied();
+    if kept("process_entries").or_else(|| kept("events")) == Some(0) {
+        let name = &subject.device.info.name;
+        let note = format!("no IO of {name} was seen: was this the device?");
+        manifest.notes.push(note);
+    }
+}
+
 /// Says so when the tracer's own writes are part of the trace.
 ///
 /// # Errors

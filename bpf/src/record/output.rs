@@ -102,12 +102,16 @@ impl Output {
         folder::give(&file, self.owner).at(&path)
     }
 
+    /// Whether there is something in the bundle.
+    pub fn is_begun(&self) -> bool {
+        self.writer.folder().has(layout::MANIFEST).unwrap_or(true)
+    }
+
     /// Leaves nothing behind if nothing was recorded: no source was running yet, or the command was not
     /// to be started.
     pub fn abandon(self, why: &Error) {
-        let recorded = self.writer.folder().has(layout::MANIFEST).unwrap_or(true);
         // The error to report is the one that kept the capture from being made.
-        let _ = match recorded && !matches!(why, Error::Command { .. }) {
+        let _ = match self.is_begun() && !matches!(why, Error::Command { .. }) {
             true => self.writer.folder().give_to(self.owner),
             false => self.parent.remove_folder(self.writer.folder()),
         };

@@ -9,6 +9,7 @@ use mostrace_bundle::manifest::{Filesystem, Snapshot};
 
 use crate::device::Device;
 use crate::error::{At, Error, Result};
+use crate::filesystem::is_ext;
 
 mod ext4;
 mod pack;
@@ -22,15 +23,10 @@ mod walk;
 pub(crate) fn take(device: &Device, filesystem: &Filesystem, folder: &Folder) -> Result<Snapshot> {
     let mount = filesystem.mount_point.as_ref().map(Path::new);
     match filesystem.kind.as_str() {
-        kind if is_ext4(kind) => ext4::save(device, folder),
+        kind if is_ext(kind) => ext4::save(device, folder),
         "f2fs" | "vfat" | "msdos" => walk::save(device, mount, folder),
         other => Err(Error::NoSnapshotOf { kind: other.into() }),
     }
-}
-
-/// Whether e2image is what saves this kind of filesystem.
-pub(crate) fn is_ext4(kind: &str) -> bool {
-    ["ext4", "ext3", "ext2"].contains(&kind)
 }
 
 /// A file for the raw image, on the bundle's disk. It has no name: it goes with the recorder, in
