@@ -22,9 +22,9 @@ enum mostrace_type {
 	MOSTRACE_DIRTIER = 4,
 };
 
-/* Where in a request's life the entry was made. */
+/* Where in a bio's or request's life the entry was made. */
 enum mostrace_stage {
-	MOSTRACE_QUEUE = 0,	/* an empty flush: it is never issued as itself */
+	MOSTRACE_QUEUE = 0,	/* block_bio_queue; of the module's, an empty flush */
 	MOSTRACE_INSERT = 1,	/* block_rq_insert */
 	MOSTRACE_ISSUE = 2,	/* block_rq_issue: insertion was bypassed */
 };
@@ -34,7 +34,7 @@ enum mostrace_flags {
 	MOSTRACE_UNLINKED = 2,		/* i_nlink was 0 */
 	MOSTRACE_HARDLINKED = 4,	/* i_nlink > 1: the name is one of several */
 	MOSTRACE_NAME_CUT = 8,		/* name longer than MOSTRACE_NAME_MAX - 1 */
-	MOSTRACE_CHAINED = 16,		/* the submitter was found through a split bio's parent */
+	MOSTRACE_CHAINED = 16,		/* the submitter is that of the bio which this one is a part or clone of */
 	MOSTRACE_NAME_WITHHELD = 32,	/* there is a name, but the file was not asked for */
 	MOSTRACE_INO_PASSING = 64,	/* ino is of the inode in memory, not on the disk */
 	MOSTRACE_NO_GENERATION = 128,	/* generation is not known */
@@ -80,6 +80,13 @@ enum mostrace_what {
 	MOSTRACE_WHAT_NODE = 20,	/* the footer could not be read; ino is 0 */
 };
 
+/* What home_sector counts from. */
+enum mostrace_home {
+	MOSTRACE_HOME_DISK = 0,		/* the start of the traced disk */
+	/* the start of the filesystem's device: one above the traced disk (dm), or beside it (external journal) */
+	MOSTRACE_HOME_FILESYSTEM = 1,
+};
+
 /* Common head. 32 bytes. */
 struct mostrace_entry {
 	__u16 type;	/* enum mostrace_type */
@@ -105,7 +112,8 @@ struct mostrace_process {
 	__u32 tid;		/* jbd2 transaction, or 0 */
 	__u8 origin;		/* enum mostrace_origin */
 	__u8 jbd2;		/* enum mostrace_jbd2 */
-	__u8 pad[2];
+	__u8 home;		/* enum mostrace_home */
+	__u8 pad;
 	char comm[MOSTRACE_COMM_LEN];
 };
 

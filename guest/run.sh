@@ -28,7 +28,7 @@ jobs=${GUEST_JOBS:-$(nproc)}
 PATH=$PATH:/usr/sbin:/sbin
 
 # In the guest these are in /usr/local/bin. The applets of busybox that they have the name of lack an option or more.
-TOOLS="mke2fs debugfs e2image blktrace dd cp comm tar zstd mkfs.f2fs mkfs.vfat filefrag chattr fallocate setfattr"
+TOOLS="mke2fs debugfs e2image blktrace dd cp comm tar zstd mkfs.f2fs mkfs.vfat filefrag chattr fallocate setfattr dmsetup lvm"
 
 # fetch KERNEL SUITE: its vmlinuz, modules and package's name come to CACHE/guest/KERNEL.
 fetch() {

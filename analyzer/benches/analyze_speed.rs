@@ -18,7 +18,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use mostrace_bundle::entry::{
-    Flags, Jbd2, NONE, Origin, RawFile, RawHead, RawProcess, Stage, TYPE_FILE, TYPE_PROCESS, What,
+    Flags, Home, Jbd2, NONE, Origin, RawFile, RawHead, RawProcess, Stage, TYPE_FILE, TYPE_PROCESS,
+    What,
 };
 use mostrace_bundle::manifest::{SCHEMA, State};
 use mostrace_bundle::table::TableWriter;
@@ -178,7 +179,8 @@ fn entries_of(bio: &Bio) -> (Vec<u8>, Vec<u8>) {
         } else {
             Jbd2::NONE
         },
-        pad: [0; 2],
+        home: Home::DISK,
+        pad: 0,
         comm,
     };
     let file = RawFile {

@@ -27,7 +27,7 @@ macro_rules! open_enum {
 open_enum! {
     /// `enum mostrace_stage`: where in a request's life the entry was made.
     Stage {
-        /// An empty flush, at block_bio_queue.
+        /// block_bio_queue. Of the kernel's recorder, and in bundles of before, an empty flush alone.
         QUEUE = 0,
         /// block_rq_insert.
         INSERT = 1,
@@ -59,7 +59,7 @@ open_enum! {
         HARDLINKED = 4,
         /// The name is longer than the entry holds.
         NAME_CUT = 8,
-        /// The submitter was found through a split bio's parent.
+        /// The submitter is that of the bio which this one is a part or clone of.
         CHAINED = 16,
         /// There is a name, but the file was not asked for (`--files`).
         NAME_WITHHELD = 32,
@@ -147,6 +147,17 @@ open_enum! {
     }
 }
 
+open_enum! {
+    /// `enum mostrace_home`: what `home_sector` counts from.
+    Home {
+        /// The start of the traced disk.
+        DISK = 0,
+        /// The start of the filesystem's own device: one above the traced disk (device mapper), or one
+        /// beside it (the journal is external).
+        FILESYSTEM = 1,
+    }
+}
+
 /// `MOSTRACE_PROCESS`.
 pub const TYPE_PROCESS: u16 = 1;
 /// `MOSTRACE_FILE`.
@@ -202,8 +213,10 @@ pub struct RawProcess {
     pub origin: Origin,
     /// The jbd2 block it carries.
     pub jbd2: Jbd2,
+    /// What [`RawProcess::home_sector`] counts from.
+    pub home: Home,
     /// Zero.
-    pub pad: [u8; 2],
+    pub pad: u8,
     /// `task->comm`, NUL-padded.
     pub comm: [u8; 16],
 }

@@ -2,7 +2,7 @@
 //! Entries as they wait: small, with processes and files replaced by their numbers.
 
 use mostrace_bundle::entry::{
-    Flags, Jbd2, NONE, Origin, RawDirtier, RawFile, RawProcess, Stage, What,
+    Flags, Home, Jbd2, NONE, Origin, RawDirtier, RawFile, RawProcess, Stage, What,
 };
 
 use super::pending::Match;
@@ -20,6 +20,8 @@ pub(super) struct Note {
     pub tid: Option<u32>,
     /// Home of the first sector of a journalled copy.
     pub home_sector: Option<u64>,
+    /// What that counts from.
+    pub home: Home,
     /// Where bi_opf knows better than the event: blktrace v7 has no word for write-zeroes.
     pub op: Option<Op>,
 }
@@ -34,6 +36,7 @@ impl Note {
             jbd2: raw.jbd2,
             tid: Some(raw.tid.get()).filter(|&tid| tid != 0 || raw.jbd2 != Jbd2::NONE),
             home_sector: Some(raw.home_sector.get()).filter(|&sector| sector != NONE),
+            home: raw.home,
             op: Op::of_opf(raw.opf.get()),
         }
     }

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use mostrace_bundle::entry::{
-    Flags, Jbd2, NONE, Origin, RawDirtier, RawFile, RawHead, RawProcess, Stage, TYPE_DIRTIER,
+    Flags, Home, Jbd2, NONE, Origin, RawDirtier, RawFile, RawHead, RawProcess, Stage, TYPE_DIRTIER,
     TYPE_FILE, TYPE_PROCESS, What,
 };
 use mostrace_bundle::manifest::{Device, Filesystem, SCHEMA, State};
@@ -171,7 +171,8 @@ impl Scene {
             tid: u32::from(jbd2 != Jbd2::NONE).into(),
             origin,
             jbd2,
-            pad: [0; 2],
+            home: Home::DISK,
+            pad: 0,
             comm,
         };
         self.processes.push(raw.as_bytes().to_vec());

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use mostrace_bundle::entry::{
-    Flags, Jbd2, NONE, Origin, RawDirtier, RawFile, RawHead, RawProcess, Stage, TYPE_DIRTIER,
+    Flags, Home, Jbd2, NONE, Origin, RawDirtier, RawFile, RawHead, RawProcess, Stage, TYPE_DIRTIER,
     TYPE_FILE, TYPE_PROCESS, What,
 };
 use mostrace_bundle::manifest::{SCHEMA, State};
@@ -41,7 +41,8 @@ pub fn process(sector: u64) -> Vec<u8> {
         tid: 0.into(),
         origin: Origin::FILE,
         jbd2: Jbd2::NONE,
-        pad: [0; 2],
+        home: Home::DISK,
+        pad: 0,
         comm: *b"sqlite3\0\0\0\0\0\0\0\0\0",
     };
     raw.as_bytes().to_vec()

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use mostrace_bundle::entry::{
-    FileEntry, Flags, Jbd2, NONE, Origin, RawDirtier, RawFile, RawHead, RawProcess, Stage,
+    FileEntry, Flags, Home, Jbd2, NONE, Origin, RawDirtier, RawFile, RawHead, RawProcess, Stage,
     TYPE_DIRTIER, TYPE_FILE, TYPE_PROCESS, What,
 };
 
@@ -83,7 +83,8 @@ pub fn process(t: u64, sector: u64, bytes: u32) -> RawProcess {
         tid: 0.into(),
         origin: Origin::FILE,
         jbd2: Jbd2::NONE,
-        pad: [0; 2],
+        home: Home::DISK,
+        pad: 0,
         comm,
     }
 }
