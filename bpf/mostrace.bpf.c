@@ -10,6 +10,7 @@
  */
 #include "owner.bpf.h"
 #include "blockevents.bpf.h"
+#include "flush.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -130,9 +131,20 @@ static long step_record_unrolled(__u32 i, void *ctx)
 	return step_record_by(ctx, false);
 }
 
-static long step_forget(__u32 i, void *ctx)
+/* An empty flush ends; the end of a flush sequence with data, which is forgotten by now, is none. */
+static __always_inline void end_flush(struct bio *bio, __u64 now, bool looped)
 {
-	struct bio_walk *w = ctx;
+	if (!recall(bio))
+		return;
+	if (looped)
+		record_bio((__u64)bio, MOSTRACE_COMPLETE, now);
+	else
+		record_bio_unrolled((__u64)bio, MOSTRACE_COMPLETE, now);
+	flush_ended(bio);
+}
+
+static __always_inline long step_forget_by(struct bio_walk *w, bool looped)
+{
 	struct bio *bio = w->bio;
 	__u32 size;
 
@@ -142,9 +154,21 @@ static long step_forget(__u32 i, void *ctx)
 	if (size > w->left)
 		return 1;
 	w->left -= size;
+	if (!size)
+		end_flush(bio, w->now, looped);
 	forget(bio);
 	w->bio = BPF_CORE_READ(bio, bi_next);
 	return 0;
+}
+
+static long step_forget(__u32 i, void *ctx)
+{
+	return step_forget_by(ctx, true);
+}
+
+static long step_forget_unrolled(__u32 i, void *ctx)
+{
+	return step_forget_by(ctx, false);
 }
 
 static __always_inline int record_request(struct request *rq, __u8 stage, bool looped)
@@ -163,37 +187,34 @@ static __always_inline int record_request(struct request *rq, __u8 stage, bool l
 	return 0;
 }
 
-static __always_inline int queue_bio(struct bio *bio, bool looped)
+static __always_inline int queue_bio(struct bio *bio)
 {
 	__u64 now = bpf_ktime_get_ns();
 
 	if (!is_target_bio(bio))
 		return 0;
 	remember_current((__u64)bio, now);
-	/* An empty flush is never issued as itself. */
-	if (BPF_CORE_READ(bio, bi_iter.bi_size))
-		return 0;
-	return looped ? record_bio((__u64)bio, MOSTRACE_QUEUE, now) :
-			record_bio_unrolled((__u64)bio, MOSTRACE_QUEUE, now);
+	if (!BPF_CORE_READ(bio, bi_iter.bi_size))
+		flush_queued(bio);
+	return 0;
 }
 
 static __always_inline int complete_request(struct request *rq, __u32 bytes, bool looped)
 {
-	struct bio_walk w = { .left = bytes };
+	struct bio_walk w = { .now = bpf_ktime_get_ns(), .left = bytes };
 
 	if (!is_target_rq(rq))
 		return 0;
 	w.bio = BPF_CORE_READ(rq, bio);
-	REPEAT(looped, step_forget, &w);
+	if (looped)
+		REPEAT(true, step_forget, &w);
+	else
+		REPEAT(false, step_forget_unrolled, &w);
 	return 0;
 }
 
 /* block_rq_complete is (rq, error, nr_bytes) in every kernel. */
 #define PROGRAMS(suffix, looped)								\
-	SEC("raw_tp/block_bio_queue") int mostrace_bio_queue##suffix(__u64 *ctx)		\
-	{											\
-		return queue_bio(ARG(ctx, args.bio_queue), looped);				\
-	}											\
 	SEC("raw_tp/block_rq_insert") int mostrace_rq_insert##suffix(__u64 *ctx)		\
 	{											\
 		return record_request(ARG(ctx, args.rq_insert), MOSTRACE_INSERT, looped);	\
@@ -209,6 +230,12 @@ static __always_inline int complete_request(struct request *rq, __u32 bytes, boo
 
 PROGRAMS(, true)
 PROGRAMS(_unrolled, false)
+
+SEC("raw_tp/block_bio_queue")
+int mostrace_bio_queue(__u64 *ctx)
+{
+	return queue_bio(ARG(ctx, args.bio_queue));
+}
 
 /*
  * The new bio is the front and its bi_private the original, which goes on as

@@ -24,9 +24,10 @@ enum mostrace_type {
 
 /* Where in a bio's or request's life the entry was made. */
 enum mostrace_stage {
-	MOSTRACE_QUEUE = 0,	/* block_bio_queue; of the module's, an empty flush */
+	MOSTRACE_QUEUE = 0,	/* block_bio_queue */
 	MOSTRACE_INSERT = 1,	/* block_rq_insert */
 	MOSTRACE_ISSUE = 2,	/* block_rq_issue: insertion was bypassed */
+	MOSTRACE_COMPLETE = 3,	/* an empty flush: it is never issued as itself */
 };
 
 enum mostrace_flags {

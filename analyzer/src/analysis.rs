@@ -177,6 +177,9 @@ impl Reader<'_> {
         let mut facts = facts::Builder::new(self.options.locality);
         let readers = tables.iter_mut().map(|(_, table)| table).collect();
         let mut attributor = Attributor::new(readers, map);
+        if let Some(s_dev) = self.bundle.and_then(|b| b.manifest().filesystem_dev()) {
+            attributor = attributor.of_filesystem(s_dev);
+        }
         while let Some(completion) = completions.next()? {
             let (request, rows) = attributor.push(&completion)?;
             facts.push(&request, rows)?;

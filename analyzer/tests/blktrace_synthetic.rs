@@ -68,11 +68,19 @@ fn files(
     files
 }
 
+/// The device flushes that were waited for are blktrace_twins.rs's: the simulated devices know of none.
+fn plain(mut completions: Vec<Completion<'static>>) -> Vec<Completion<'static>> {
+    for completion in &mut completions {
+        completion.device_flush = None;
+    }
+    completions
+}
+
 #[test]
 fn every_completion_is_the_expected_one() {
     for seed in 1..=20 {
         let (events, expected) = simulate(recipe(seed));
-        let found = life_cycles(&events);
+        let found = plain(life_cycles(&events));
         for (found, expected) in found.iter().zip(&expected) {
             assert_eq!(found, expected, "seed {seed}");
         }
@@ -91,7 +99,7 @@ fn the_spread_over_files_does_not_matter() {
             (hash as usize % count, LAYOUTS[i % 4])
         });
         let (found, completions) = completions(trace(files, Partial::Refused));
-        assert_eq!(found, expected, "{count} files");
+        assert_eq!(plain(found), expected, "{count} files");
         assert_eq!(completions.notices(), []);
         assert_eq!(completions.names().at(131, 0), Some("app131"));
         let clock = WallClock {
@@ -114,7 +122,7 @@ fn slight_disorder_is_mended() {
     assert_ne!(displaced, events);
     let file = files(&displaced, 1, |_, _| (0, V7));
     let (found, completions) = completions(trace(file, Partial::Refused));
-    assert_eq!(found, expected);
+    assert_eq!(plain(found), expected);
     assert_eq!(completions.notices(), []);
 
     displaced = events.clone();

@@ -100,8 +100,8 @@ fn a_doubt_lasts() {
         (D, 8, 8, 8, 9),
         (C, 9, 8, 8, 0),
     ];
-    let unknown = |blocks| [(8, blocks, None, None)];
-    assert_eq!(parts(&told), [unknown(8), unknown(4), unknown(8)]);
+    let twin = [(8, 8, None, Some(1))];
+    assert_eq!(parts(&told), [twin, [(8, 4, Some(3), Some(2))], twin]);
 }
 
 /// X runs in the thread of Q.
@@ -288,6 +288,82 @@ fn concurrent_flushes_are_not_told_apart() {
     ]
     .concat();
     assert_eq!(parts(&told), vec![vec![(0, 0, None, None)]; 3]);
+}
+
+/// Requests of several lengths begin at one sector at once: each is made of the bio of its own length.
+#[test]
+fn the_bio_as_long_as_the_request_is_it() {
+    let told = [
+        (Q, 1, 8, 8, 1),
+        (Q, 2, 8, 64, 2),
+        (Q, 3, 8, 16, 3),
+        (D, 4, 8, 16, 9),
+        (D, 5, 8, 64, 9),
+        (D, 6, 8, 8, 9),
+        (C, 7, 8, 8, 0),
+        (C, 8, 8, 64, 0),
+        (C, 9, 8, 16, 0),
+    ];
+    let whole = |blocks, q_ns, pid| vec![(8, blocks, Some(q_ns), Some(pid))];
+    assert_eq!(
+        parts(&told),
+        [whole(8, 1, 1), whole(64, 2, 2), whole(16, 3, 3)]
+    );
+    // Unless two shorter ones make it up as well.
+    let told = [
+        (Q, 1, 8, 8, 1),
+        (Q, 2, 16, 8, 1),
+        (Q, 3, 8, 16, 2),
+        (D, 4, 8, 16, 9),
+        (C, 5, 8, 16, 0),
+    ];
+    assert_eq!(parts(&told), [[(8, 16, None, None)]]);
+}
+
+/// Twins of two threads, each issued by its own: the D tells.
+#[test]
+fn a_thread_issues_its_own_bio() {
+    let told = [
+        (Q, 1, 8, 8, 1),
+        (Q, 2, 8, 8, 2),
+        (D, 3, 8, 8, 2),
+        (C, 4, 8, 8, 0),
+        (D, 5, 8, 8, 1),
+        (C, 6, 8, 8, 0),
+    ];
+    let expected = [[(8, 8, Some(2), Some(2))], [(8, 8, Some(1), Some(1))]];
+    assert_eq!(parts(&told), expected);
+}
+
+/// Two flushes and a write with a flush ahead of it share a cache flush of the device, on CPU 0; a third
+/// flush is ended by another one.
+#[test]
+fn flushes_know_the_device_flush_that_they_waited_for() {
+    let flush = W | BLK_TC_FLUSH;
+    let told = [
+        (Q | flush, 1, 0, 0, 1),
+        (Q | flush, 2, 0, 0, 2),
+        (Q | flush, 3, 80, 8, 3),
+        (D | BLK_TC_FLUSH, 4, 0, 0, 9),
+        (C | BLK_TC_FLUSH, 5, 0, 0, 0),
+        (C | W, 6, 0, 0, 0),
+        (C | W, 7, 0, 0, 0),
+        (D | flush, 8, 80, 8, 9),
+        (C | W, 9, 80, 8, 0),
+        (C | W, 10, 80, 0, 0),
+        (Q | flush, 11, 0, 0, 1),
+        (D | BLK_TC_FLUSH, 12, 0, 0, 9),
+        (C | BLK_TC_FLUSH, 13, 0, 0, 0),
+        (C | W, 14, 0, 0, 0),
+        (Q | W, 15, 0, 0, 0),
+        (C | W, 16, 0, 0, 0),
+    ];
+    let found: Vec<_> = play(&told).iter().map(|c| c.device_flush).collect();
+    let (first, second) = (Some(0), Some(5));
+    assert_eq!(
+        found,
+        [None, first, first, first, first, None, second, None]
+    );
 }
 
 /// Two devices in one trace have sectors of their own.

@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use mostrace_bundle::blk_io_trace::action::{BLK_TC_DISCARD, ta};
+use mostrace_bundle::blk_io_trace::action::{BLK_TC_DISCARD, BLK_TC_WRITE, ta};
 use mostrace_bundle::blk_io_trace::{Decoded, Event, decode};
 use mostrace_bundle::entry::{Flags, Jbd2, NONE, Origin, RawDirtier, RawProcess, Stage};
 use mostrace_bundle::{Bundle, Entry, entry::FileEntry, layout};
@@ -28,6 +28,7 @@ fn main() -> ExitCode {
         ftrace_and_bpf_tell_the_same needs [Need::Loop, Need::Btf, Need::BlkTracer, FIO],
         names_of_unlinked_linked_and_long needs PROBES,
         journalled_copies_know_their_home needs PROBES,
+        flushes_of_two_at_once_have_their_owners needs [Need::Loop, Need::Btf, FIO],
         encrypted_files_are_known needs [Need::Loop, Need::Btf, Need::Encryption, XFS_IO],
     ];
     all.extend(["none", "mq-deadline", "bfq"].map(|scheduler| {
@@ -567,6 +568,70 @@ fn journalled_copies_know_their_home() {
                 .all(|p| p.jbd2 != Jbd2::NONE || p.home_sector.get() == NONE)
         );
     }
+}
+
+/// Two processes sync at once, each a file of its own: every flush that ends has an entry of its submitter, made on
+/// the CPU of its C and right ahead of it, and every flush of theirs one of the file.
+fn flushes_of_two_at_once_have_their_owners() {
+    let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
+    let mount = disk.mount_point();
+    let made = format!(
+        "cd {}; for f in a b; do dd if=/dev/zero of=$f bs=1M count=1 status=none; done; sync",
+        mount.display()
+    );
+    assert!(
+        Command::new("sh")
+            .args(["-ec", &made])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let job = |name| {
+        format!(
+            "fio --thread --name={name} --filename={name} --size=1m --rw=randwrite --bs=4k --number_ios=150 \
+             --fdatasync=1 --overwrite=1 --output={name}.out & "
+        )
+    };
+    let script = format!("cd {}; {}{}wait", mount.display(), job("a"), job("b"));
+    let got = capture(disk.device(), Choice::Bpf, &script);
+    got.assert_nothing_lost();
+
+    let is_end = |e: &&Event<'_>| !e.is_note() && e.act() == ta::COMPLETE && e.bytes == 0;
+    let events = got.events();
+    let ended: Vec<(u32, u64)> = events
+        .iter()
+        .filter(is_end)
+        .filter(|e| e.action & BLK_TC_WRITE != 0 && e.sector == 0)
+        .map(|e| (e.cpu, e.time_ns))
+        .collect();
+    let mut told: Vec<&RawProcess> = got.process.iter().collect();
+    told.retain(|p| p.head.stage == Stage::COMPLETE);
+    assert_eq!(told.len(), ended.len());
+    for p in &told {
+        assert!(!p.head.flags.has(Flags::NO_SUBMITTER), "{p:?}");
+        let (cpu, time_ns) = (u32::from(p.head.cpu.get()), p.head.time_ns.get());
+        let next = ended
+            .iter()
+            .filter(|&&(c, t)| c == cpu && t >= time_ns)
+            .min();
+        let (_, next_ns) = next.expect("its C");
+        let between = |q: &&&RawProcess| {
+            let at = q.head.time_ns.get();
+            q.head.cpu == p.head.cpu && at > time_ns && at <= *next_ns
+        };
+        assert_eq!(told.iter().filter(between).count(), 0, "{p:?}");
+    }
+
+    for name in ["a", "b"] {
+        let ino = mount.join(name).metadata().unwrap().ino();
+        let of_file = |f: &&FileEntry| f.raw.head.bytes.get() == 0 && f.raw.ino.get() == ino;
+        let synced = got.file.iter().filter(of_file).count();
+        // A commit of the journal, which has a flush of its own, stands for some.
+        assert!((100..=151).contains(&synced), "{name}: {synced}");
+    }
+    let of_fio = told.iter().filter(|p| p.comm.starts_with(b"fio")).count();
+    let synced = got.file.iter().filter(|f| f.raw.head.bytes.get() == 0);
+    assert_eq!(synced.count(), of_fio);
 }
 
 /// First sector of a journal block → its number in the journal, by debugfs.

@@ -33,6 +33,8 @@ open_enum! {
         INSERT = 1,
         /// block_rq_issue, where insertion was bypassed.
         ISSUE = 2,
+        /// block_rq_complete: an empty flush, which is not issued as itself.
+        COMPLETE = 3,
     }
 }
 
@@ -43,6 +45,7 @@ impl Stage {
             Stage::QUEUE => "queue",
             Stage::INSERT => "insert",
             Stage::ISSUE => "issue",
+            Stage::COMPLETE => "complete",
             _ => "unknown",
         }
     }

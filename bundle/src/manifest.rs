@@ -55,6 +55,18 @@ pub struct Manifest {
     pub passed_over: Vec<String>,
 }
 
+impl Manifest {
+    /// The number of the filesystem that the snapshot is of, as `s_dev` in file entries: major << 20 |
+    /// minor. None without a snapshot, or if it cannot be read.
+    #[must_use]
+    pub fn filesystem_dev(&self) -> Option<u32> {
+        self.snapshot.as_ref()?;
+        let (major, minor) = self.device.dev.split_once(':')?;
+        let (major, minor): (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);
+        (major < 1 << 12 && minor < 1 << 20).then_some(major << 20 | minor)
+    }
+}
+
 /// Whether the capture came to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

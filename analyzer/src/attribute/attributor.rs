@@ -7,6 +7,7 @@ use mostrace_bundle::Error;
 use mostrace_bundle::entry::EntryRef;
 use mostrace_bundle::table::TableReader;
 use mostrace_map::Map;
+use mostrace_map::class::Provenance;
 
 use super::empties::Empties;
 use super::file::Files;
@@ -14,7 +15,7 @@ use super::note::{Dirt, Note, Run};
 use super::pending::{self, Match, Pending, Window};
 use super::process::Processes;
 use super::rows::{self, Leftovers, Names, Request, Row};
-use super::{Op, ProcessId, role};
+use super::{FileId, Op, ProcessId, role};
 use crate::blktrace::{self, Completion, Part};
 
 /// How far entries may stand out of the order of time in their table, ns: a probe takes the time
@@ -61,6 +62,14 @@ impl<'a, R: Read> Attributor<'a, R> {
         }
     }
 
+    /// The map is of the filesystem of this number, major << 20 | minor: a file of another one has no
+    /// inode number in it.
+    #[must_use]
+    pub fn of_filesystem(mut self, s_dev: u32) -> Self {
+        self.files.set_filesystem(s_dev);
+        self
+    }
+
     /// Takes the next completion, in the order of time, and gives its rows, in the order of
     /// sectors; at least one.
     ///
@@ -92,17 +101,12 @@ impl<'a, R: Read> Attributor<'a, R> {
         if left > 0 {
             let done = u64::from(completion.bytes - left).div_ceil(512);
             let sector = completion.sector.saturating_add(done);
-            let (q_ns, pid) = (None, None);
-            self.part(
-                completion,
-                &Part {
-                    sector,
-                    bytes: left,
-                    q_ns,
-                    pid,
-                },
-                op,
-            );
+            let part = Part {
+                sector,
+                bytes: left,
+                ..Part::default()
+            };
+            self.part(completion, &part, op);
         }
     }
 
@@ -143,8 +147,12 @@ impl<'a, R: Read> Attributor<'a, R> {
                         }
                     }
                     EntryRef::File(entry) => {
-                        let run = Run::new(entry.raw, self.files.live(entry));
-                        self.runs.insert(&entry.raw.head, run);
+                        let file = self.files.live(entry);
+                        if entry.raw.head.bytes.get() == 0 {
+                            self.empties.tell(&entry.raw.head, file);
+                        } else {
+                            self.runs.insert(&entry.raw.head, Run::new(entry.raw, file));
+                        }
                     }
                     EntryRef::Dirtier(raw) => {
                         let dirt = Dirt::new(raw, self.processes.dirtier(raw));
@@ -159,9 +167,14 @@ impl<'a, R: Read> Attributor<'a, R> {
     /// A flush, or the end of a flush sequence: one row without bytes.
     fn empty(&mut self, completion: &Completion<'_>, op: Op) {
         let part = completion.parts.first();
-        let q_ns = part.and_then(|p| p.q_ns);
         let pid = part.and_then(|p| p.pid);
-        let note = self.empties.take(q_ns, pid);
+        // The end of a sequence with data, which was issued, has no entry of its own.
+        let is_empty_flush = op == Op::Flush && completion.d_ns.is_none();
+        let entry = is_empty_flush
+            .then(|| self.empties.take(completion))
+            .flatten();
+        let note = entry.map(|e| e.note);
+        let file = entry.map_or(FileId::NONE, |e| e.file);
         let process = match note {
             Some(note) if note.process != ProcessId::UNKNOWN => note.process,
             _ => self.processes.by_pid(pid, completion.time_ns),
@@ -170,7 +183,9 @@ impl<'a, R: Read> Attributor<'a, R> {
             sector: completion.sector,
             process,
             op,
-            q_ns,
+            file,
+            found: (file != FileId::NONE).then_some(Provenance::Unknown),
+            q_ns: entry.map(|e| e.submit_ns).or(part.and_then(|p| p.q_ns)),
             stage: note.map(|n| n.stage),
             origin: note.map(|n| n.origin),
             ..Row::default()
@@ -219,6 +234,8 @@ impl<'a, R: Read> Attributor<'a, R> {
             let (run, run_to) = pending::at(&seen.runs, at, end);
             let (dirt, dirt_to) = pending::at(&seen.dirt, at, end);
             let to = note_to.min(run_to).min(dirt_to);
+            // Of twins that are of different files neither is known.
+            let run = run.filter(|run| run.file != FileId::NONE || run.node.is_some());
             let process = match note {
                 Some(note) if note.process != ProcessId::UNKNOWN => note.process,
                 _ => self.processes.by_pid(part.pid, completion.time_ns),

@@ -88,6 +88,11 @@ impl<T: Copy> Cells<T> {
         (run.sector, run.sectors, &self.items[place as usize])
     }
 
+    /// What is kept at a place.
+    pub fn item_mut(&mut self, place: Place) -> &mut T {
+        &mut self.items[place as usize]
+    }
+
     /// The chain of a cell.
     #[inline]
     fn chain(&self, level: usize, number: u64) -> usize {

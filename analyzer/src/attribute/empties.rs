@@ -3,61 +3,120 @@
 
 use std::collections::VecDeque;
 
-use mostrace_bundle::entry::RawProcess;
+use mostrace_bundle::entry::{RawHead, RawProcess, Stage};
 
+use super::FileId;
 use super::note::Note;
+use crate::blktrace::{Completion, Part};
 
 /// How far the two records of one Q may lie apart, ns: the thread may be preempted in between, and it
 /// waits for each of its flushes.
 const SLACK_NS: u64 = 20_000_000;
+/// How long an entry made at C may lie before its C, ns: both are made in one interrupt.
+const SLACK_COMPLETE_NS: u64 = 20_000_000;
 /// More empty flushes than can be under way at a time.
 const LIMIT: usize = 4096;
 
-struct Empty {
-    submit_ns: u64,
+/// What an entry tells of an empty flush.
+#[derive(Clone, Copy)]
+pub(super) struct Empty {
+    /// At Q; the entry's own time where that is missing.
+    pub submit_ns: u64,
+    pub note: Note,
+    /// The file that was synced, if the flush comes of that.
+    pub file: FileId,
+}
+
+struct Waiting {
+    time_ns: u64,
+    cpu: u16,
     pid: u32,
-    note: Note,
+    empty: Empty,
 }
 
 /// Empty flushes that wait for their completion, oldest first.
 #[derive(Default)]
 pub(super) struct Empties {
-    waiting: VecDeque<Empty>,
+    /// Entries made at Q.
+    queued: VecDeque<Waiting>,
+    /// Entries made at C.
+    completed: VecDeque<Waiting>,
     dropped: u64,
 }
 
 impl Empties {
     pub fn insert(&mut self, raw: &RawProcess, note: Note) {
-        // Made at Q: where the submission's own time is missing, the entry's is the same.
-        let submit_ns = match raw.submit_ns.get() {
-            0 => raw.head.time_ns.get(),
-            ns => ns,
+        let time_ns = raw.head.time_ns.get();
+        let empty = Empty {
+            submit_ns: match raw.submit_ns.get() {
+                0 => time_ns,
+                ns => ns,
+            },
+            note,
+            file: FileId::NONE,
         };
-        if self.waiting.len() >= LIMIT {
-            self.waiting.pop_front();
+        let list = match raw.head.stage {
+            Stage::COMPLETE => &mut self.completed,
+            _ => &mut self.queued,
+        };
+        if list.len() >= LIMIT {
+            list.pop_front();
             self.dropped += 1;
         }
-        self.waiting.push_back(Empty {
-            submit_ns,
+        list.push_back(Waiting {
+            time_ns,
+            cpu: raw.head.cpu.get(),
             pid: raw.pid.get(),
-            note,
+            empty,
         });
     }
 
-    /// The entry of the flush that `pid` queued at `q_ns`.
-    pub fn take(&mut self, q_ns: Option<u64>, pid: Option<u32>) -> Option<Note> {
-        let (q_ns, pid) = (q_ns?, pid?);
+    /// The file that was synced: the probe makes its entry right after that of the flush.
+    pub fn tell(&mut self, head: &RawHead, file: FileId) {
+        let (time_ns, cpu) = (head.time_ns.get(), head.cpu.get());
+        let before = |w: &&mut Waiting| w.cpu == cpu && w.time_ns <= time_ns;
+        if let Some(waiting) = self.completed.iter_mut().rfind(before) {
+            waiting.empty.file = file;
+        }
+    }
+
+    /// The entry of a flush.
+    pub fn take(&mut self, completion: &Completion<'_>) -> Option<Empty> {
+        self.take_completed(completion)
+            .or_else(|| self.take_queued(completion.parts.first()?))
+    }
+
+    /// Of entries made at C, the last one ahead of this C on its CPU: the probe runs before the
+    /// tracer. Older ones have lost their C.
+    fn take_completed(&mut self, completion: &Completion<'_>) -> Option<Empty> {
+        let mine =
+            |w: &Waiting| u32::from(w.cpu) == completion.cpu && w.time_ns <= completion.time_ns;
+        let last = self.completed.iter().rposition(mine)?;
+        let found = self.completed.get(last)?;
+        let near = completion.time_ns - found.time_ns <= SLACK_COMPLETE_NS;
+        let empty = near.then_some(found.empty);
+        let before = self.completed.len();
+        self.completed.retain(|w| !mine(w));
+        let taken = before - self.completed.len();
+        self.dropped += (taken - usize::from(near)) as u64;
+        empty
+    }
+
+    /// Of entries made at Q, the one of the flush that the thread queued then.
+    fn take_queued(&mut self, part: &Part) -> Option<Empty> {
+        let (q_ns, pid) = (part.q_ns?, part.pid?);
+        let distance = |w: &Waiting| w.empty.submit_ns.abs_diff(q_ns);
         let (at, _) = self
-            .waiting
+            .queued
             .iter()
             .enumerate()
-            .filter(|(_, e)| e.pid == pid && e.submit_ns.abs_diff(q_ns) <= SLACK_NS)
-            .min_by_key(|(_, e)| e.submit_ns.abs_diff(q_ns))?;
-        self.waiting.remove(at).map(|e| e.note)
+            .filter(|(_, w)| w.pid == pid && distance(w) <= SLACK_NS)
+            .min_by_key(|(_, w)| distance(w))?;
+        self.queued.remove(at).map(|w| w.empty)
     }
 
     /// Entries that no completion came for.
     pub fn left(&self) -> u64 {
-        self.dropped + self.waiting.len() as u64
+        self.dropped + (self.queued.len() + self.completed.len()) as u64
     }
 }

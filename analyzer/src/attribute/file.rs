@@ -29,6 +29,8 @@ pub struct File {
     /// From the filesystem's root, with a leading `/`; without one where only the last component
     /// is known. Raw bytes.
     pub path: Option<Box<[u8]>>,
+    /// It had a name then that was not asked for: one of another time is not it.
+    pub name_withheld: bool,
     /// How the path was found.
     pub provenance: Provenance,
     /// What a regular file is to SQLite; None if it is not regular or has no name.
@@ -41,6 +43,7 @@ impl File {
         generation: None,
         kind: Kind::Unmapped,
         path: None,
+        name_withheld: false,
         provenance: Provenance::Unknown,
         role: None,
     };
@@ -56,35 +59,72 @@ impl File {
 /// What a file entry says of its file.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Live {
+    /// 0: not known.
     inode: u64,
     generation: Option<u32>,
-    /// The numbers are those of the inodes in memory, which no map knows.
+    /// The numbers are no map's: of inodes in memory, or of another filesystem.
     passing: bool,
+    /// Of another filesystem than the map's: major << 20 | minor, else 0.
+    foreign: u32,
     parent: u64,
     name: Vec<u8>,
+    withheld: bool,
     kind: Kind,
 }
 
 impl Live {
     /// The name is put into `memory`, so that an entry does not allocate.
-    fn new(entry: FileRef<'_>, mut memory: Vec<u8>) -> Live {
+    fn new(entry: FileRef<'_>, filesystem: Option<u32>, mut memory: Vec<u8>) -> Live {
         let FileRef { raw, name } = entry;
         let flags = raw.head.flags;
+        let s_dev = raw.s_dev.get();
+        let is_foreign = s_dev != 0 && filesystem.is_some_and(|known| known != s_dev);
+        let foreign = if is_foreign { s_dev } else { 0 };
         let generation = raw.generation.get();
         memory.clear();
-        memory.extend_from_slice(name);
+        if is_name(name, raw) {
+            memory.extend_from_slice(name);
+        }
         Live {
             inode: raw.ino.get(),
             generation: (!flags.has(Flags::NO_GENERATION)).then_some(generation),
-            passing: flags.has(Flags::INO_PASSING),
+            passing: is_foreign || flags.has(Flags::INO_PASSING),
+            foreign,
             parent: raw.parent.get(),
             name: memory,
+            // An unlinked file has none any more, and a node is no dentry's.
+            withheld: flags.has(Flags::NAME_WITHHELD)
+                && !flags.has(Flags::UNLINKED)
+                && raw.origin != Origin::NODE,
             kind: match raw.what {
                 What::DIRECTORY | What::HOT_NODE => Kind::Directory,
                 What::SYMLINK => Kind::Symlink,
                 _ => Kind::Regular,
             },
         }
+    }
+
+    /// Where the inode is: filesystem and number.
+    fn place(&self) -> (u32, u64) {
+        (self.foreign, self.inode)
+    }
+
+    /// The number that tables show: another filesystem's means nothing here.
+    fn number(&self) -> Option<u64> {
+        (self.inode != 0 && self.foreign == 0).then_some(self.inode)
+    }
+}
+
+/// Whether the name of a dentry is one. Of a file opened by its handle (nfsd) it may be "/", the dentry
+/// being no part of the tree; `d_tmpfile` of <linux/dcache.h> calls a file that never had a name by
+/// its number.
+fn is_name(name: &[u8], raw: &RawFile) -> bool {
+    let is_number = |digits: &[u8]| digits == raw.ino.get().to_string().as_bytes();
+    let unlinked = raw.head.flags.has(Flags::UNLINKED);
+    match name {
+        b"/" => raw.what == What::DIRECTORY,
+        [b'#', digits @ ..] => !(unlinked && is_number(digits)),
+        _ => true,
     }
 }
 
@@ -99,12 +139,14 @@ struct Place {
 /// All files of a trace.
 pub(super) struct Files<'m> {
     map: Option<&'m Map>,
+    /// The number of the map's filesystem, major << 20 | minor.
+    filesystem: Option<u32>,
     /// Of every inode with blocks of contents.
     kinds: HashMap<u64, Kind>,
     list: Vec<File>,
     by_file: HashMap<File, FileId>,
     /// What the last entry of each inode said, and which file that is.
-    last: HashMap<u64, (Live, FileId)>,
+    last: HashMap<(u32, u64), (Live, FileId)>,
     /// The same of what was said before that.
     by_live: HashMap<Live, FileId>,
     by_inode: HashMap<u64, FileId>,
@@ -121,6 +163,7 @@ impl<'m> Files<'m> {
             .filter(|e| e.file_offset.is_some());
         Files {
             map,
+            filesystem: None,
             kinds: contents.map(|e| (e.inode, e.kind)).collect(),
             list: vec![File::NONE],
             by_file: HashMap::from_iter([(File::NONE, FileId::NONE)]),
@@ -132,6 +175,11 @@ impl<'m> Files<'m> {
         }
     }
 
+    /// The map is of the filesystem of this number: files of another one are not looked up in it.
+    pub fn set_filesystem(&mut self, s_dev: u32) {
+        self.filesystem = Some(s_dev);
+    }
+
     /// A file by its number.
     pub fn get(&self, FileId(id): FileId) -> &File {
         self.list.get(id as usize).unwrap_or(&File::NONE)
@@ -139,8 +187,8 @@ impl<'m> Files<'m> {
 
     /// The file of an entry.
     pub fn live(&mut self, entry: FileRef<'_>) -> FileId {
-        let live = Live::new(entry, std::mem::take(&mut self.name));
-        let id = match self.last.get(&live.inode) {
+        let live = Live::new(entry, self.filesystem, std::mem::take(&mut self.name));
+        let id = match self.last.get(&live.place()) {
             // Another sighting of the same tells nothing new.
             Some((last, id)) if *last == live => *id,
             _ => self.changed(entry.raw, &live),
@@ -151,7 +199,7 @@ impl<'m> Files<'m> {
 
     /// The file of an entry that says something else than the one before of its inode.
     fn changed(&mut self, raw: &RawFile, live: &Live) -> FileId {
-        if let Some((last, id)) = self.last.remove(&live.inode) {
+        if let Some((last, id)) = self.last.remove(&live.place()) {
             self.by_live.insert(last, id);
         }
         if let Some(id) = self.sighted(live) {
@@ -160,7 +208,7 @@ impl<'m> Files<'m> {
         let known = self.by_live.get(live).copied();
         let settled = known.or_else(|| self.settle(raw, live));
         if let Some(id) = settled {
-            self.last.insert(live.inode, (live.clone(), id));
+            self.last.insert(live.place(), (live.clone(), id));
             return id;
         }
         // Another piece of the file may tell more.
@@ -183,6 +231,9 @@ impl<'m> Files<'m> {
 
     /// Notes a sighting; the file, if only the sightings before and after can tell it.
     fn sighted(&mut self, live: &Live) -> Option<FileId> {
+        if live.foreign != 0 {
+            return None;
+        }
         let Some(generation) = live.generation else {
             let id = FileId(u32::try_from(self.list.len()).unwrap_or(0));
             let file = || {
@@ -251,6 +302,7 @@ impl<'m> Files<'m> {
             kind: self.kind_of(inode).unwrap_or(Kind::Regular),
             provenance: provenance_of(&path, Provenance::Snapshot),
             path,
+            name_withheld: false,
             role: None,
         });
         self.by_inode.insert(inode, id);
@@ -272,7 +324,7 @@ impl<'m> Files<'m> {
         };
         let path = path.map(Vec::into_boxed_slice);
         File {
-            inode: Some(live.inode).filter(|&inode| inode != 0),
+            inode: live.number(),
             generation: live.generation,
             kind: if same {
                 self.kind_of(live.inode).unwrap_or(live.kind)
@@ -281,6 +333,7 @@ impl<'m> Files<'m> {
             },
             provenance: provenance_of(&path, provenance),
             path,
+            name_withheld: live.withheld,
             role: None,
         }
     }
@@ -340,7 +393,9 @@ impl<'m> Files<'m> {
             .filter_map(|(key, file)| Some((key, (file?.provenance, file?.path.clone()))))
             .collect();
         for file in self.list.iter_mut().filter(|file| is_nameless(file)) {
-            if let Some((provenance, path)) = names.get(&key(file)) {
+            if let Some((provenance, path)) = names.get(&key(file))
+                && !(file.name_withheld && *provenance == Provenance::Live)
+            {
                 file.path.clone_from(path);
                 file.provenance = *provenance;
             }

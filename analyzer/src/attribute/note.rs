@@ -5,7 +5,7 @@ use mostrace_bundle::entry::{
     Flags, Home, Jbd2, NONE, Origin, RawDirtier, RawFile, RawProcess, Stage, What,
 };
 
-use super::pending::Match;
+use super::pending::{Blur, Match};
 use super::{FileId, Op, ProcessId};
 use mostrace_map::class::Kind;
 
@@ -42,6 +42,20 @@ impl Note {
     }
 }
 
+impl Blur for Note {
+    fn blur(&mut self, other: &mut Note) {
+        agree(&mut self.process, &mut other.process, ProcessId::UNKNOWN);
+        agree(&mut self.origin, &mut other.origin, Origin::UNKNOWN);
+        agree(&mut self.op, &mut other.op, None);
+        let block = |note: &Note| (note.jbd2, note.tid, note.home_sector);
+        if block(self) != block(other) {
+            for note in [self, other] {
+                (note.jbd2, note.tid, note.home_sector) = (Jbd2::NONE, None, None);
+            }
+        }
+    }
+}
+
 /// What a file entry tells of a run of a bio.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
@@ -68,19 +82,46 @@ impl Run {
     }
 }
 
+impl Blur for Run {
+    fn blur(&mut self, other: &mut Run) {
+        let place = |run: &Run| (run.file, run.node);
+        if place(self) != place(other) {
+            for run in [&mut *self, &mut *other] {
+                (run.file, run.node) = (FileId::NONE, None);
+            }
+        }
+        agree(&mut self.offset, &mut other.offset, None);
+        agree(&mut self.origin, &mut other.origin, Origin::UNKNOWN);
+    }
+}
+
 /// What a dirtier entry tells of a run of pages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Dirt {
     pub process: ProcessId,
     /// Of the run's first page.
-    dirty_ns: u64,
+    dirty_ns: Option<u64>,
+}
+
+impl Blur for Dirt {
+    fn blur(&mut self, other: &mut Dirt) {
+        agree(&mut self.process, &mut other.process, ProcessId::UNKNOWN);
+        agree(&mut self.dirty_ns, &mut other.dirty_ns, None);
+    }
+}
+
+/// Makes both unknown unless they are equal.
+fn agree<T: PartialEq + Copy>(a: &mut T, b: &mut T, unknown: T) {
+    if a != b {
+        (*a, *b) = (unknown, unknown);
+    }
 }
 
 impl Dirt {
     pub fn new(raw: &RawDirtier, process: ProcessId) -> Dirt {
         Dirt {
             process,
-            dirty_ns: raw.dirty_ns.get(),
+            dirty_ns: Some(raw.dirty_ns.get()),
         }
     }
 }
@@ -88,7 +129,7 @@ impl Dirt {
 impl Match<Dirt> {
     /// When the page at `sector` was made dirty, if it is the run's first.
     pub fn dirty_at(&self, sector: u64) -> Option<u64> {
-        (self.skipped_at(sector) == 0).then_some(self.dirty_ns)
+        self.dirty_ns.filter(|_| self.skipped_at(sector) == 0)
     }
 }
 

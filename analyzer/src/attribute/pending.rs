@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Entries that wait for their completion, found by sector.
+//!
+//! The probe makes them at the same Q, I or D as the tracer its event, on the same CPU and right ahead of it: so of
+//! several requests of a place, which may be of different lengths, each finds its own. Where two of the same sectors are
+//! under way it is not known which of them a C ends: their entries keep only what they have in common.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -12,6 +16,8 @@ use crate::blktrace::{Completion, Part};
 /// How far an entry's time may lie before the Q of its bio, ns. Both are CLOCK_MONOTONIC, but the
 /// fast reading of it that tracers use may differ a little from the exact one.
 const SLACK_NS: u64 = 50_000;
+/// The same of an entry that was made at Q itself: the probe may run before the tracer, and be preempted.
+const SLACK_AT_Q_NS: u64 = 20_000_000;
 /// The same before I or D, where the trace has no Q (7.x drops that of FUA writes): the probe at the
 /// same event runs before the tracer, and under emulation takes its time.
 const SLACK_UNQUEUED_NS: u64 = 1_000_000_000;
@@ -20,51 +26,79 @@ const SLACK_UNQUEUED_NS: u64 = 1_000_000_000;
 const HORIZON_NS: u64 = 60_000_000_000;
 /// More entries than can be in flight: only a trace that lost its completions comes here.
 const LIMIT: usize = 1 << 18;
+/// The most entries that are held against each other for one completion.
+const TWINS: usize = 256;
 /// Below this many there is nothing to gain by looking for old ones.
 const FEW: usize = 4096;
 
-/// The times between which an entry of a part was made, and those it was made at.
+/// When and where the tracer saw an event; the CPU is None where that is not known.
+#[derive(Clone, Copy, Debug)]
+struct Moment {
+    ns: u64,
+    cpu: Option<u32>,
+}
+
+/// The times between which an entry of a part was made, and the events it was made at.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
     from_ns: u64,
     to_ns: u64,
-    i_ns: Option<u64>,
-    d_ns: Option<u64>,
+    q: Option<Moment>,
+    i: Option<Moment>,
+    d: Option<Moment>,
+    /// The sectors of the completion, if entries of its twin are among those found there.
+    twin: Option<(u64, u64)>,
 }
+
+/// How far an entry lies from the event that it was made at: those ahead of it on its CPU are nearest.
+type Distance = (bool, u64);
 
 impl Window {
     pub fn of(completion: &Completion<'_>, part: &Part) -> Window {
-        let Completion {
-            time_ns,
-            i_ns,
-            d_ns,
-            ..
-        } = *completion;
+        let moment = |ns: Option<u64>, cpu| ns.map(|ns| Moment { ns, cpu });
+        let q = moment(part.q_ns, part.q_cpu);
+        let i = moment(completion.i_ns, completion.i_cpu);
+        let d = moment(completion.d_ns, completion.d_cpu);
         // Without Q the request's own first event has to do.
-        let from_ns = match (part.q_ns, i_ns.or(d_ns)) {
-            (Some(q), _) => q.saturating_sub(SLACK_NS),
-            (None, Some(first)) => first.saturating_sub(SLACK_UNQUEUED_NS),
-            (None, None) => time_ns.saturating_sub(HORIZON_NS),
+        let from_ns = match (q, i.or(d)) {
+            (Some(q), _) => q.ns.saturating_sub(SLACK_NS),
+            (None, Some(first)) => first.ns.saturating_sub(SLACK_UNQUEUED_NS),
+            (None, None) => completion.time_ns.saturating_sub(HORIZON_NS),
         };
+        let sectors = u64::from(completion.bytes).div_ceil(512);
+        let end = completion.sector.saturating_add(sectors);
         Window {
             from_ns,
-            to_ns: time_ns,
-            i_ns,
-            d_ns,
+            to_ns: completion.time_ns,
+            q,
+            i,
+            d,
+            twin: completion.twin.then_some((completion.sector, end)),
         }
     }
 
-    /// How far an entry lies from the event that it was made at; None if it is another request's.
-    fn distance<T>(&self, entry: &Waiting<T>) -> Option<u64> {
-        if !(self.from_ns..=self.to_ns).contains(&entry.time_ns) {
+    /// None if the entry is another request's.
+    fn distance<T>(&self, entry: &Waiting<T>) -> Option<Distance> {
+        let (event, from_ns) = match (entry.stage, self.q) {
+            (Stage::QUEUE, Some(q)) => (Some(q), q.ns.saturating_sub(SLACK_AT_Q_NS)),
+            (Stage::INSERT, _) => (self.i.or(self.d), self.from_ns),
+            _ => (self.d.or(self.i), self.from_ns),
+        };
+        if !(from_ns..=self.to_ns).contains(&entry.time_ns) {
             return None;
         }
-        let event = match entry.stage {
-            Stage::INSERT => self.i_ns.or(self.d_ns),
-            _ => self.d_ns.or(self.i_ns),
+        let Some(Moment { ns, cpu }) = event else {
+            return Some((true, self.to_ns.abs_diff(entry.time_ns)));
         };
-        Some(event.unwrap_or(self.to_ns).abs_diff(entry.time_ns))
+        let ahead = cpu == Some(entry.cpu.into()) && entry.time_ns <= ns;
+        Some((!ahead, ns.abs_diff(entry.time_ns)))
     }
+}
+
+/// What entries of twins have in common.
+pub(super) trait Blur: Copy {
+    /// Leaves both with that.
+    fn blur(&mut self, other: &mut Self);
 }
 
 /// An entry that waits, or a piece of it.
@@ -75,6 +109,7 @@ struct Waiting<T> {
     /// Sectors of the entry that lay before this piece of it.
     skipped: u64,
     time_ns: u64,
+    cpu: u16,
     stage: Stage,
     item: T,
 }
@@ -117,7 +152,7 @@ pub(super) fn at<T>(matches: &[Match<T>], sector: u64, end: u64) -> (Option<&Mat
 /// the rest makes the order whole.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Found {
-    distance: u64,
+    distance: Distance,
     time_ns: Reverse<u64>,
     /// log16 of its sectors.
     magnitude: u32,
@@ -137,7 +172,7 @@ pub(super) struct Pending<T> {
     found: Vec<Found>,
 }
 
-impl<T: Copy> Pending<T> {
+impl<T: Blur> Pending<T> {
     pub fn new() -> Self {
         Pending {
             waiting: Cells::default(),
@@ -170,6 +205,7 @@ impl<T: Copy> Pending<T> {
             serial: self.serial,
             skipped: 0,
             time_ns,
+            cpu: head.cpu.get(),
             stage: head.stage,
             item,
         };
@@ -201,10 +237,36 @@ impl<T: Copy> Pending<T> {
             }));
         });
         found.sort_unstable();
+        if let Some(twins) = window.twin {
+            self.blur(&found, twins);
+        }
         for Found { place, .. } in found.drain(..) {
             self.claim(place, &range, out);
         }
         self.found = found;
+    }
+
+    /// Blurs the entries of twins: those within their sectors that share some.
+    fn blur(&mut self, found: &[Found], (start, end): (u64, u64)) {
+        let run = |pending: &Self, found: &Found| {
+            let (sector, sectors, _) = pending.waiting.get(found.place);
+            (sector, sector.saturating_add(sectors.into()))
+        };
+        // Twice, so that what the last one differs in is blurred in the first ones too.
+        let found = &found[..found.len().min(TWINS)];
+        for _ in 0..2 {
+            for (at, one) in found.iter().enumerate() {
+                for other in found.get(at + 1..).unwrap_or_default() {
+                    let (a, b) = (run(self, one), run(self, other));
+                    let within = |(from, to): (u64, u64)| start <= from && to <= end;
+                    if within(a) && within(b) && a.0 < b.1 && b.0 < a.1 {
+                        let mut item = self.waiting.item_mut(other.place).item;
+                        self.waiting.item_mut(one.place).item.blur(&mut item);
+                        self.waiting.item_mut(other.place).item = item;
+                    }
+                }
+            }
+        }
     }
 
     /// Takes of one entry what lies in `range` and was not taken from another before; what lies

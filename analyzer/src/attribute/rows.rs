@@ -26,6 +26,8 @@ pub struct Request {
     pub error: u16,
     /// What was done with the bytes.
     pub op: Op,
+    /// Number of the completion of the device flush that it waited for, if it is known which one that was.
+    pub device_flush: Option<u32>,
     /// Whether it began where the request of the same direction issued before it on the device ended.
     pub sequential: bool,
 }
@@ -167,7 +169,7 @@ impl Names {
         (id != FileId::NONE.0).then(|| &self.files[id as usize])
     }
 
-    /// How a row's owner is known; None for rows that carry no data.
+    /// How a row's owner is known; None for rows that carry no data, but flushes of a file.
     pub fn provenance(&self, row: &Row) -> Option<Provenance> {
         row.found
             .map(|found| self.file(row.file).map_or(found, |file| file.provenance))
@@ -217,6 +219,7 @@ impl Builder {
             device: completion.device,
             error: completion.error,
             op: self.told.unwrap_or(op),
+            device_flush: completion.device_flush,
             sequential: completion.sequential,
         };
         (request, &self.rows)

@@ -8,7 +8,7 @@
 //! which has no bio.
 
 /// One bio (or the part of one that this completion covers), as its Q event told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Part {
     /// First sector of the part, whole disk.
     pub sector: u64,
@@ -16,6 +16,8 @@ pub struct Part {
     pub bytes: u32,
     /// Time of Q; None if Q was not seen, or if it cannot be told which of several Qs it was.
     pub q_ns: Option<u64>,
+    /// The CPU of that Q.
+    pub q_cpu: Option<u32>,
     /// The thread that queued it (Q runs in the submitter); None if Q was not seen, or if bios of
     /// several threads were under way to the same sectors.
     pub pid: Option<u32>,
@@ -36,12 +38,24 @@ pub struct Completion<'a> {
     pub bytes: u32,
     /// `error` of the record, an errno, 0 for success.
     pub error: u16,
+    /// The CPU of C.
+    pub cpu: u32,
+    /// The device flush that this flush, or write with a flush ahead of it, waited for: its number among the
+    /// completions, from 0. None where there was none, or where several may have been it.
+    pub device_flush: Option<u32>,
     /// Time of the last D before C; at the end of a flush sequence that of its data.
     pub d_ns: Option<u64>,
+    /// The CPU of that D.
+    pub d_cpu: Option<u32>,
     /// Time of I, where the request was inserted.
     pub i_ns: Option<u64>,
+    /// The CPU of that I.
+    pub i_cpu: Option<u32>,
     /// Time of G of the request.
     pub g_ns: Option<u64>,
+    /// Whether another request of the same sectors was under way: which of the two was completed is not
+    /// known, and what they do not have in common is None.
+    pub twin: bool,
     /// Whether it began where the request of the same direction that was issued before it on the
     /// device ended; so does the rest of a request that is completed in parts. Only reads and
     /// writes, without discards, are held against each other. What no D was seen of is so by its C.

@@ -10,12 +10,14 @@
 //! device that has none, is completed twice: with its bytes, then with 0 bytes at the same sector
 //! when the whole sequence is over. So the first completion leaves a bio of 0 bytes waiting there.
 //!
-//! What fits an event is looked for by device, direction and sectors alone. Where several fit,
-//! which happens if the same sectors are under way twice at a time, they keep only what they have
-//! in common: an unknown thread or time is None, never a guess. What was lost (Q, D or C) is
-//! None in the same way, and every completed byte comes out all the same.
+//! What fits an event is looked for by device, direction and sectors. Where several fit, which happens
+//! if the same sectors are under way twice at a time, the one that was queued by the thread of the D on
+//! its CPU is it, as long as no scheduler had it; else they keep only what they have in common: an
+//! unknown thread or time is None, never a guess. What was lost (Q, D or C) is None in the same way,
+//! and every completed byte comes out all the same.
 
 use super::completion::{Completion, Part};
+use super::flushes::Flushes;
 use super::lane::Lane;
 use super::request::{Bio, Request, Sequence};
 use super::spans::{Item, STALE_NS, Spans, end};
@@ -29,6 +31,7 @@ pub struct LifeCycles {
     waiting: Spans<Bio>,
     issued: Spans<Request>,
     streams: Streams,
+    flushes: Flushes,
     /// The last completion, without its parts, and those.
     done: Completion<'static>,
     done_parts: Vec<Part>,
@@ -50,6 +53,7 @@ impl LifeCycles {
             waiting: Spans::new(),
             issued: Spans::new(),
             streams: Streams::default(),
+            flushes: Flushes::default(),
             done: Completion::default(),
             done_parts: Vec::new(),
             spare: Vec::new(),
@@ -75,6 +79,7 @@ impl LifeCycles {
         if event.is_note() {
             return false;
         }
+        self.flushes.see(event);
         match event.act() {
             ta::QUEUE => self.queue(event),
             ta::GETRQ => self.get_request(event),
@@ -96,6 +101,7 @@ impl LifeCycles {
             event,
             Bio {
                 q_ns: Some(event.time_ns),
+                q_cpu: Some(event.cpu),
                 pid: Some(event.pid),
                 sequence: Sequence::of(event.action),
                 ..Bio::default()
@@ -126,8 +132,8 @@ impl LifeCycles {
         let covered =
             |item: &Item<Bio>| item.bytes <= event.bytes && (item.bytes > 0 || event.bytes == 0);
         match self.waiting.last_at(lane(event), event.sector, covered) {
-            Some(item) => item.value.i_ns = Some(event.time_ns),
-            None => self.wait_unqueued(event, |bio| bio.i_ns = Some(event.time_ns)),
+            Some(item) => item.value.insert(event),
+            None => self.wait_unqueued(event, |bio| bio.insert(event)),
         }
     }
 
@@ -181,7 +187,12 @@ impl LifeCycles {
     fn issue(&mut self, event: &Event<'_>) {
         let mut request = self.gather(event);
         request.d_ns = Some(event.time_ns);
+        request.d_cpu = Some(event.cpu);
         request.sequential = self.streams.follows(event);
+        if request.sequence == Sequence::Yes && event.bytes > 0 {
+            let queued = request.parts.iter().map(|part| part.q_ns).min().flatten();
+            request.device_flush = self.flushes.between(event.device, queued, event.time_ns);
+        }
         let item = Item {
             bytes: event.bytes,
             since_ns: event.time_ns,
@@ -204,6 +215,10 @@ impl LifeCycles {
             request.add(event.sector, 0, &bio.map(|b| b.value).unwrap_or_default());
             return request;
         }
+        if let Some(bio) = self.take_whole(event) {
+            request.add(event.sector, event.bytes, &bio);
+            return request;
+        }
         let mut done: u32 = 0;
         while let Some(left) = event.bytes.checked_sub(done).filter(|&left| left > 0) {
             let sector = end(event.sector, done);
@@ -215,6 +230,34 @@ impl LifeCycles {
             done = done.saturating_add(bytes);
         }
         request
+    }
+
+    /// Takes the one bio that is as long as the request, if other bios start there too: they may be shorter,
+    /// of other requests. If those could make up the request as well, it is not known which it was.
+    fn take_whole(&mut self, event: &Event<'_>) -> Option<Bio> {
+        let (lane, sector, now) = (lane(event), event.sector, event.time_ns);
+        let shorter = |item: &Item<Bio>| (1..event.bytes).contains(&item.bytes);
+        let same = |item: &Item<Bio>| item.bytes == event.bytes;
+        // A thread that issues its own bio does so where it queued it.
+        let own = |item: &Item<Bio>| {
+            let bio = &item.value;
+            let from = (bio.pid, bio.q_cpu);
+            same(item) && bio.i_ns.is_none() && from == (Some(event.pid), Some(event.cpu))
+        };
+        if self.waiting.count_at(lane, sector, own) == 1 {
+            let bio = self.waiting.take(lane, sector, now, own, Bio::blur)?;
+            return Some(bio.value);
+        }
+        let cut = self.waiting.first_at(lane, sector, shorter)?.bytes;
+        let goes_on = self
+            .waiting
+            .count_at(lane, end(sector, cut), |item| item.bytes > 0)
+            > 0;
+        let mut bio = self.waiting.take(lane, sector, now, same, Bio::blur)?.value;
+        if goes_on {
+            bio.blur(&mut Bio::default());
+        }
+        Some(bio)
     }
 
     /// Takes the bio that starts at the sector, or failing that the only one that reaches over it;
@@ -259,11 +302,15 @@ impl LifeCycles {
         for (i, part) in request.parts.iter().enumerate() {
             let bio = Bio {
                 q_ns: part.q_ns,
+                q_cpu: part.q_cpu,
                 pid: part.pid,
                 g_ns: request.g_ns.filter(|_| i == 0),
                 i_ns: request.i_ns.filter(|_| i == 0),
+                i_cpu: request.i_cpu.filter(|_| i == 0),
                 d_ns: None,
+                d_cpu: None,
                 sequence: request.sequence,
+                device_flush: None,
             };
             let item = Item {
                 bytes: part.bytes,
@@ -290,6 +337,7 @@ impl LifeCycles {
             },
         };
         request.lay_out(event.sector);
+        let ended = self.flushes.complete(event, request.d_ns);
         self.done = Completion {
             time_ns: event.time_ns,
             device: event.device,
@@ -297,9 +345,14 @@ impl LifeCycles {
             sector: event.sector,
             bytes: event.bytes,
             error: event.error,
+            cpu: event.cpu,
+            device_flush: ended.or(request.device_flush),
             d_ns: request.d_ns,
+            d_cpu: request.d_cpu,
             i_ns: request.i_ns,
+            i_cpu: request.i_cpu,
             g_ns: request.g_ns,
+            twin: request.twin,
             sequential: request.sequential,
             parts: &[],
         };
@@ -345,11 +398,15 @@ impl LifeCycles {
         let last = request.parts.last();
         let end = Bio {
             q_ns: last.and_then(|part| part.q_ns),
+            q_cpu: last.and_then(|part| part.q_cpu),
             pid: last.and_then(|part| part.pid),
             g_ns: request.g_ns,
             i_ns: request.i_ns,
+            i_cpu: request.i_cpu,
             d_ns: request.d_ns,
+            d_cpu: request.d_cpu,
             sequence: request.sequence,
+            device_flush: request.device_flush,
         };
         let item = Item {
             bytes: 0,

@@ -22,6 +22,7 @@ pub mod counts;
 mod cpu_file;
 pub mod error;
 pub mod find;
+mod flushes;
 pub mod lane;
 mod lifecycle;
 pub mod names;

@@ -3,18 +3,24 @@
 
 use super::completion::Part;
 use super::spans::end;
+use mostrace_bundle::blk_io_trace::Event;
 use mostrace_bundle::blk_io_trace::action::{BLK_TC_FLUSH, BLK_TC_FUA};
 
 /// What is known of a bio before it is issued.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bio {
     pub q_ns: Option<u64>,
+    pub q_cpu: Option<u32>,
     pub pid: Option<u32>,
     pub g_ns: Option<u64>,
     pub i_ns: Option<u64>,
+    pub i_cpu: Option<u32>,
     /// Set for a bio of 0 bytes that ends a flush sequence.
     pub d_ns: Option<u64>,
+    pub d_cpu: Option<u32>,
     pub sequence: Sequence,
+    /// The device flush that its data waited for; see [`Completion`](super::Completion).
+    pub device_flush: Option<u32>,
 }
 
 /// Whether a completion of 0 bytes follows that of the data.
@@ -31,9 +37,14 @@ pub(super) enum Sequence {
 #[derive(Debug, Default)]
 pub(super) struct Request {
     pub d_ns: Option<u64>,
+    pub d_cpu: Option<u32>,
     pub i_ns: Option<u64>,
+    pub i_cpu: Option<u32>,
     pub g_ns: Option<u64>,
+    /// There was another one of the same sectors.
+    pub twin: bool,
     pub sequence: Sequence,
+    pub device_flush: Option<u32>,
     /// Told when it was issued, once for each request: a blur leaves it.
     pub sequential: bool,
     pub parts: Vec<Part>,
@@ -50,13 +61,23 @@ impl Sequence {
 }
 
 impl Bio {
+    /// I was seen.
+    pub fn insert(&mut self, event: &Event<'_>) {
+        self.i_ns = Some(event.time_ns);
+        self.i_cpu = Some(event.cpu);
+    }
+
     /// Leaves both with what they have in common.
     pub fn blur(&mut self, other: &mut Self) {
         agree(&mut self.q_ns, &mut other.q_ns);
+        agree(&mut self.q_cpu, &mut other.q_cpu);
         agree(&mut self.pid, &mut other.pid);
         agree(&mut self.g_ns, &mut other.g_ns);
         agree(&mut self.i_ns, &mut other.i_ns);
+        agree(&mut self.i_cpu, &mut other.i_cpu);
         agree(&mut self.d_ns, &mut other.d_ns);
+        agree(&mut self.d_cpu, &mut other.d_cpu);
+        agree(&mut self.device_flush, &mut other.device_flush);
     }
 }
 
@@ -66,25 +87,36 @@ impl Request {
             sector,
             bytes,
             q_ns: bio.q_ns,
+            q_cpu: bio.q_cpu,
             pid: bio.pid,
         });
         self.g_ns = self.g_ns.or(bio.g_ns);
-        self.i_ns = self.i_ns.or(bio.i_ns);
-        self.d_ns = self.d_ns.or(bio.d_ns);
+        if self.i_ns.is_none() {
+            (self.i_ns, self.i_cpu) = (bio.i_ns, bio.i_cpu);
+        }
+        if self.d_ns.is_none() {
+            (self.d_ns, self.d_cpu) = (bio.d_ns, bio.d_cpu);
+        }
         self.sequence = self.sequence.max(bio.sequence);
+        self.device_flush = self.device_flush.or(bio.device_flush);
     }
 
     /// Leaves both with what they have in common; their bios only if they are the same in number
     /// and length.
     pub fn blur(&mut self, other: &mut Self) {
+        (self.twin, other.twin) = (true, true);
         agree(&mut self.d_ns, &mut other.d_ns);
+        agree(&mut self.d_cpu, &mut other.d_cpu);
         agree(&mut self.i_ns, &mut other.i_ns);
+        agree(&mut self.i_cpu, &mut other.i_cpu);
         agree(&mut self.g_ns, &mut other.g_ns);
+        agree(&mut self.device_flush, &mut other.device_flush);
         if self.parts.len() == other.parts.len()
             && std::iter::zip(&self.parts, &other.parts).all(|(a, b)| a.bytes == b.bytes)
         {
             for (a, b) in self.parts.iter_mut().zip(&mut other.parts) {
                 agree(&mut a.q_ns, &mut b.q_ns);
+                agree(&mut a.q_cpu, &mut b.q_cpu);
                 agree(&mut a.pid, &mut b.pid);
             }
         } else {
@@ -110,6 +142,7 @@ impl Request {
         if let Some(part) = self.parts.first_mut() {
             part.bytes = bytes;
             part.q_ns = None;
+            part.q_cpu = None;
             part.pid = None;
         }
     }

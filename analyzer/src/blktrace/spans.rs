@@ -189,6 +189,12 @@ impl<T: Default> Spans<T> {
         .map(|(index, slot)| (index, &slot.item))
     }
 
+    /// How many items start at the sector and fit.
+    pub fn count_at(&self, lane: Lane, sector: u64, fits: impl Fn(&Item<T>) -> bool) -> usize {
+        let twins = self.at(lane, sector).take(TWINS);
+        twins.filter(|(_, item)| fits(item)).count()
+    }
+
     /// The oldest item that starts at the sector and fits.
     pub fn first_at(
         &mut self,

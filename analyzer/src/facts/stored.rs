@@ -121,6 +121,8 @@ stored! {
     rewritten: u32,
     /// Since when, ns, or NONE.
     rewrite: u64,
+    /// Number of the completion of the device flush that was waited for, or NONE_32.
+    device_flush: u32,
 }
 
 /// Collects rows.
@@ -204,6 +206,7 @@ impl Builder {
                 home_file: journal.map_or(FileId::NONE, |j| j.home_file).0,
                 rewritten: rewritten.unwrap_or(NONE_32),
                 rewrite: rewrite.unwrap_or(NONE),
+                device_flush: request.device_flush.unwrap_or(NONE_32),
             });
         }
         self.requests = self.requests.saturating_add(1);

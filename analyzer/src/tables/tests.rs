@@ -28,6 +28,7 @@ fn names() -> Names {
         generation: inode.map(|_| 1),
         kind,
         path: path.map(|path| path.as_bytes().into()),
+        name_withheld: false,
         provenance: path.map_or(Provenance::Unknown, |_| Provenance::Live),
         role,
     };

@@ -61,6 +61,7 @@ impl Io {
     pub fn queue_all(&mut self, now: u64) {
         for part in &mut self.parts {
             part.q_ns = Some(now);
+            part.q_cpu = Some(self.cpu);
             part.pid = Some(self.pid);
         }
     }

@@ -155,8 +155,7 @@ impl Simulator {
                 Part {
                     sector,
                     bytes,
-                    q_ns: None,
-                    pid: None,
+                    ..Part::default()
                 }
             })
             .collect();
@@ -320,6 +319,7 @@ impl Simulator {
             }
             Step::Queue(i) => {
                 io.parts[i].q_ns = Some(now);
+                io.parts[i].q_cpu = Some(io.cpu);
                 io.parts[i].pid = Some(io.pid);
                 let Part { sector, bytes, .. } = io.parts[i];
                 let action = QUEUE_CATEGORY | io.op | ta::QUEUE;
@@ -364,19 +364,19 @@ impl Simulator {
                 };
                 let parts = io.complete(bytes);
                 let (g, i) = (io.g_ns, io.i_ns);
-                self.completed(fs | op, at, bytes, io.d_ns, i, g, sequential, parts)
+                self.completed(fs | op, at, bytes, io.cpu, io.d_ns, i, g, sequential, parts)
             }
             Step::FlushComplete => {
                 let part = Part {
                     sector: 0,
                     bytes: 0,
-                    q_ns: None,
-                    pid: None,
+                    ..Part::default()
                 };
                 self.completed(
                     FS | FLUSH_REQUEST,
                     0,
                     0,
+                    io.cpu,
                     io.flush_d_ns,
                     None,
                     None,
@@ -393,6 +393,7 @@ impl Simulator {
                     FS | op,
                     first,
                     0,
+                    io.cpu,
                     io.d_ns,
                     io.i_ns,
                     io.g_ns,
@@ -418,6 +419,7 @@ impl Simulator {
         op: u64,
         sector: u64,
         bytes: u32,
+        issued_on: u32,
         d_ns: Option<u64>,
         i_ns: Option<u64>,
         g_ns: Option<u64>,
@@ -435,9 +437,14 @@ impl Simulator {
             sector,
             bytes,
             error,
+            cpu,
+            device_flush: None,
             d_ns,
+            d_cpu: d_ns.map(|_| issued_on),
             i_ns,
+            i_cpu: i_ns.map(|_| issued_on),
             g_ns,
+            twin: false,
             sequential,
             parts: parts.leak(),
         };

@@ -120,7 +120,7 @@ fn cut_to_name(entry: &[u8], names: &NameFilter) -> Option<Vec<u8>> {
     let name_len = usize::from(u16_at(entry, NAME_LEN_AT)?);
     let name = entry.get(FILE_LEN..FILE_LEN + name_len)?;
     let mut record = entry.get(..FILE_LEN)?.to_vec();
-    if names.keeps(name) {
+    if name.is_empty() || names.keeps(name) {
         record.extend(name);
         record.resize(record.len().next_multiple_of(8), 0);
     } else {
@@ -160,7 +160,8 @@ mod tests {
                 panic!("not a file")
             };
             assert_eq!(entry.name, if kept { name } else { b"" });
-            assert_eq!(entry.raw.head.flags.has(Flags::NAME_WITHHELD), !kept);
+            let withheld = entry.raw.head.flags.has(Flags::NAME_WITHHELD);
+            assert_eq!(withheld, !kept && !name.is_empty());
             assert_eq!(record.len() % 8, 0);
         }
     }

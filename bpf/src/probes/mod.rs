@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::mem::MaybeUninit;
 
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{MapCore, MapFlags, OpenObject, PrintLevel};
+use libbpf_rs::{ErrorKind, MapCore, MapFlags, OpenObject, PrintLevel};
 
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -77,7 +77,13 @@ impl<'o> Probes<'o> {
     ) -> Result<Stream<T>> {
         let programs = self.skel.object().progs_mut();
         for program in programs.filter(|p| p.autoload() && is_asked_for(p.name())) {
-            stream.keep(program.attach().map_err(Error::bpf)?);
+            match program.attach() {
+                Ok(link) => stream.keep(link),
+                Err(e) if is_of_a_filesystem(program.name()) && e.kind() == ErrorKind::NotFound => {
+                    log::debug!("{}: not there", program.name().to_string_lossy());
+                }
+                Err(e) => return Err(Error::bpf(e)),
+            }
         }
         Ok(stream)
     }
@@ -129,6 +135,12 @@ fn log_libbpf(level: PrintLevel, text: String) {
         PrintLevel::Warn => log::debug!("libbpf: {}", text.trim_end()),
         _ => log::trace!("libbpf: {}", text.trim_end()),
     }
+}
+
+/// By their names in flush.bpf.h: their tracepoints are there only once the filesystem is.
+fn is_of_a_filesystem(program: &OsStr) -> bool {
+    let name = program.as_encoded_bytes();
+    name.starts_with(b"mostrace_ext4_") || name.starts_with(b"mostrace_f2fs_")
 }
 
 /// By their names in blockevents.bpf.h.

@@ -31,6 +31,7 @@ fn completions() -> impl Strategy<Value = Vec<Completion<'static>>> {
                         sector: at,
                         bytes,
                         q_ns,
+                        q_cpu: Some(0),
                         pid: q_ns.map(|_| 7),
                     });
                     at = at.saturating_add(sectors.into());
@@ -169,6 +170,7 @@ fn parts_that_do_not_cover_are_made_up_for() {
         sector,
         bytes,
         q_ns: Some(0),
+        q_cpu: Some(0),
         pid: Some(7),
     };
     for parts in [

@@ -77,6 +77,7 @@ fn parts_of_a_merged_request_keep_their_processes() {
             sector: 24 + 8 * n,
             bytes: BLOCK,
             q_ns: Some(n * 1000),
+            q_cpu: Some(0),
             pid: Some(40),
         })
         .collect::<Vec<_>>()
@@ -99,12 +100,14 @@ fn what_continues_is_one_row() {
             sector: 24,
             bytes: BLOCK,
             q_ns: Some(5000),
+            q_cpu: Some(0),
             pid: Some(7),
         },
         Part {
             sector: 32,
             bytes: BLOCK,
             q_ns: Some(3000),
+            q_cpu: Some(0),
             pid: Some(7),
         },
     ];
@@ -193,6 +196,65 @@ fn an_unseen_submitter_falls_back_to_q() {
     assert_eq!(pids(&a), [None]);
 }
 
+/// Two threads flush at once: which of them a completion ends, its own entry says.
+#[test]
+fn a_flush_finds_the_entry_made_at_its_completion() {
+    let ended = |pid: u32, time_ns: u64, cpu: u16| {
+        let mut entry = by(pid, process(0, 0, 0));
+        entry.head.stage = Stage::COMPLETE;
+        entry.head.time_ns = time_ns.into();
+        entry.head.cpu = cpu.into();
+        entry.submit_ns = (1000 + u64::from(pid)).into();
+        entry
+    };
+    let mut synced = file(0, 0, 0, "a.db");
+    synced.raw.head.stage = Stage::COMPLETE;
+    synced.raw.head.time_ns = 50_001.into();
+    synced.raw.offset = NONE.into();
+    let nobody = Part {
+        pid: None,
+        q_ns: None,
+        ..flush(0).parts[0]
+    };
+    let ended_at = |time_ns: u64, cpu: u32| Completion {
+        time_ns,
+        cpu,
+        parts: vec![nobody].leak(),
+        ..flush(0)
+    };
+    let a = attribute(
+        &[
+            ended_at(50_010, 0),
+            ended_at(50_020, 1),
+            ended_at(50_030, 0),
+            ended_at(50_040, 0),
+        ],
+        vec![
+            ended(7, 50_000, 0),
+            ended(8, 50_012, 1),
+            ended(9, 50_025, 0),
+        ],
+        vec![synced],
+        None,
+    );
+    let found: Vec<_> = a
+        .rows
+        .iter()
+        .map(|r| (a.process(r).pid, r.q_ns, path(&a, r)))
+        .collect();
+    let path = Some("a.db".to_owned());
+    assert_eq!(
+        found,
+        [
+            (Some(7), Some(1007), path),
+            (Some(8), Some(1008), None),
+            (Some(9), Some(1009), None),
+            (None, None, None),
+        ]
+    );
+    assert_eq!(a.names.leftovers.process_entries, 0);
+}
+
 #[test]
 fn a_flush_finds_its_entry_by_thread_and_time() {
     let mut mine = by(7, process(0, 0, 0));
@@ -212,7 +274,7 @@ fn a_flush_finds_its_entry_by_thread_and_time() {
         ..device.parts[0]
     }]
     .leak();
-    let a = attribute(&[write(0, 0, 0), device], vec![other, mine], vec![], None);
+    let a = attribute(&[flush(0), device], vec![other, mine], vec![], None);
     let found: Vec<_> = a
         .rows
         .iter()
@@ -233,4 +295,69 @@ fn a_trace_without_completions_stays_bounded() {
     let last = write(700_000, 24, BLOCK);
     let a = attribute(&[last], entries.collect(), vec![], None);
     assert_eq!(a.names.leftovers.process_entries, 600_000);
+}
+
+/// Four readers of one place at once, each with a request of its own length: the entry of another one may be nearer
+/// to the D, after it or on another CPU.
+#[test]
+fn requests_of_one_place_find_their_own_entries() {
+    let lengths = [8 * BLOCK, 4 * BLOCK, 2 * BLOCK, BLOCK];
+    let entry = |at: u64| {
+        let mut entry = by(10 + at as u32, process(0, 24, lengths[at as usize]));
+        entry.head.stage = Stage::ISSUE;
+        entry.head.time_ns = (20_000 + 3_000 * at - 2_000).into();
+        entry.head.cpu = (at as u16 / 2).into();
+        entry
+    };
+    let completion = |at: u64| Completion {
+        time_ns: 100_000 + at,
+        d_ns: Some(20_000 + 3_000 * at),
+        d_cpu: Some(at as u32 / 2),
+        i_ns: None,
+        i_cpu: None,
+        ..write(0, 24, lengths[at as usize])
+    };
+    let order = [2, 0, 3, 1];
+    let a = attribute(
+        &order.map(completion),
+        (0..4).map(entry).collect(),
+        vec![],
+        None,
+    );
+    let expected = order.map(|at| (Some(10 + at as u32), lengths[at as usize]));
+    let found: Vec<_> = a.rows.iter().map(|r| (a.process(r).pid, r.bytes)).collect();
+    assert_eq!(found, expected);
+}
+
+/// Two requests of the same sectors at once: which is which is not known.
+#[test]
+fn twins_have_what_they_have_in_common() {
+    let twin = |time_ns| Completion {
+        time_ns,
+        d_ns: None,
+        i_ns: None,
+        twin: true,
+        parts: vec![Part {
+            q_ns: None,
+            pid: None,
+            ..write(0, 24, BLOCK).parts[0]
+        }]
+        .leak(),
+        ..write(0, 24, BLOCK)
+    };
+    let both = [twin(100_000), twin(110_000)];
+    let two = |pids: [u32; 2], names: [&str; 2]| {
+        let of = pids.map(|pid| by(pid, process(0, 24, BLOCK))).to_vec();
+        let files = names.map(|name| file(0, 24, BLOCK, name)).to_vec();
+        let a = attribute(&both, of, files, None);
+        let known: Vec<_> = a
+            .rows
+            .iter()
+            .map(|r| (a.process(r).pid, path(&a, r)))
+            .collect();
+        known
+    };
+    let name = || Some("x".to_owned());
+    assert_eq!(two([8, 9], ["x", "x"]), [(None, name()), (None, name())]);
+    assert_eq!(two([9, 9], ["x", "y"]), [(Some(9), None), (Some(9), None)]);
 }

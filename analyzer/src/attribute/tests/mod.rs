@@ -37,6 +37,7 @@ pub fn write(t: u64, sector: u64, bytes: u32) -> Completion<'static> {
         sector,
         bytes,
         q_ns: Some(us(0)),
+        q_cpu: Some(0),
         pid: Some(7),
     };
     Completion {
@@ -46,11 +47,25 @@ pub fn write(t: u64, sector: u64, bytes: u32) -> Completion<'static> {
         sector,
         bytes,
         error: 0,
+        cpu: 0,
+        device_flush: None,
         d_ns: Some(us(20)),
+        d_cpu: Some(0),
         i_ns: Some(us(10)),
+        i_cpu: Some(0),
+        twin: false,
         g_ns: Some(us(1)),
         sequential: false,
         parts: vec![part].leak(),
+    }
+}
+
+/// An empty flush, which is not issued as itself: Q at `t`, C at `t + 100`.
+pub fn flush(t: u64) -> Completion<'static> {
+    Completion {
+        d_ns: None,
+        d_cpu: None,
+        ..write(t, 0, 0)
     }
 }
 
@@ -59,7 +74,7 @@ fn head(kind: u16, t: u64, sector: u64, bytes: u32) -> RawHead {
         kind: kind.into(),
         size: 0.into(),
         dev: (7 << 20).into(),
-        time_ns: ((t + 10) * 1000 + 1).into(),
+        time_ns: ((t + 10) * 1000 - 1).into(),
         sector: sector.into(),
         bytes: bytes.into(),
         cpu: 0.into(),
@@ -68,7 +83,7 @@ fn head(kind: u16, t: u64, sector: u64, bytes: u32) -> RawHead {
     }
 }
 
-/// The process entry of [`write`], made right after I.
+/// The process entry of [`write`], made right ahead of I.
 pub fn process(t: u64, sector: u64, bytes: u32) -> RawProcess {
     let mut comm = [0; 16];
     comm[..3].copy_from_slice(b"app");

@@ -171,3 +171,62 @@ fn a_companion_makes_a_database() {
         ]
     );
 }
+
+/// A file of another filesystem, whose inode numbers are its own.
+#[test]
+fn another_filesystem_lends_no_inode_number() {
+    let map = map();
+    let other = 7 << 20 | 1;
+    let read = |s_dev: u32| {
+        let mut table = header().to_vec();
+        table.extend(file_record(&with(file(0, 24, BLOCK, "x.db"), |raw| {
+            raw.s_dev = s_dev.into();
+        })));
+        let mut reader = TableReader::new(&table[..], Path::new("table"), false).unwrap();
+        let attributor = Attributor::new(vec![&mut reader], Some(&map)).of_filesystem(7 << 20);
+        let mut attributor = attributor;
+        let (_, rows) = attributor.push(&write(0, 24, BLOCK)).unwrap();
+        let id = rows[0].file;
+        let names = attributor.finish(None).unwrap();
+        let file = names.file(id).unwrap();
+        (file.inode, file.path.as_deref().map(<[u8]>::to_vec))
+    };
+    assert_eq!(read(7 << 20), (Some(12), Some(b"/x.db".to_vec())));
+    assert_eq!(read(other), (None, Some(b"x.db".to_vec())));
+}
+
+/// A temporary file that was renamed to a name that was not asked for keeps its own for what it wrote before.
+#[test]
+fn a_withheld_name_is_not_that_of_another_time() {
+    let before = file(0, 24, BLOCK, "x.tmp");
+    let after = with(file(1000, 32, BLOCK, ""), |raw| {
+        raw.head.flags = Flags::NAME_WITHHELD
+    });
+    let gone = with(file(2000, 40, BLOCK, ""), |raw| {
+        raw.head.flags = Flags::UNLINKED
+    });
+    let writes = [
+        write(0, 24, BLOCK),
+        write(1000, 32, BLOCK),
+        write(2000, 40, BLOCK),
+    ];
+    let a = attribute(&writes, vec![], vec![before, after, gone], None);
+    let found: Vec<_> = a.rows.iter().map(|row| path(&a, row)).collect();
+    let name = Some("x.tmp".to_owned());
+    assert_eq!(found, [name.clone(), None, name]);
+}
+
+/// Dentries have names that no directory has.
+#[test]
+fn what_a_dentry_is_called_need_not_be_a_name() {
+    let path = |name: &str, change: fn(&mut RawFile)| {
+        named(with(file(0, 24, BLOCK, name), change), None).0
+    };
+    assert_eq!(path("/", |_| ()), None);
+    assert_eq!(path("#12", |raw| raw.head.flags = Flags::UNLINKED), None);
+    assert_eq!(path("#12", |_| ()), Some("#12".into()));
+    assert_eq!(
+        path("#13", |raw| raw.head.flags = Flags::UNLINKED),
+        Some("#13".into())
+    );
+}

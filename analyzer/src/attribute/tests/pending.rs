@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use proptest::prelude::*;
 
 use super::*;
-use crate::attribute::pending::{Pending, Window, at};
+use crate::attribute::pending::{Blur, Pending, Window, at};
 
 /// A piece of an entry; entries are numbered in the order of their table.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +16,14 @@ struct Piece {
     end: u64,
     skipped: u64,
     time_ns: u64,
+    cpu: u32,
     stage: Stage,
+}
+
+impl Blur for u64 {
+    fn blur(&mut self, other: &mut u64) {
+        (*self, *other) = (0, 0);
+    }
 }
 
 #[derive(Default)]
@@ -46,6 +53,7 @@ impl Model {
             end: head.sector.get() + u64::from(head.bytes.get()).div_ceil(512),
             skipped: 0,
             time_ns,
+            cpu: head.cpu.get().into(),
             stage: head.stage,
         });
     }
@@ -75,13 +83,25 @@ impl Model {
         };
         let mut fit: Vec<Piece> = self.pieces.clone();
         fit.retain(|p| p.sector < range.1 && p.end > range.0);
-        fit.retain(|p| p.time_ns >= from_ns && p.time_ns <= time_ns);
-        fit.sort_by_key(|p| {
-            let made_at = match p.stage {
-                Stage::INSERT => i_ns.or(d_ns),
-                _ => d_ns.or(i_ns),
+        let q_ns = completion.parts[0].q_ns;
+        fit.retain(|p| {
+            let from_ns = match q_ns {
+                Some(q_ns) if p.stage == Stage::QUEUE => q_ns.saturating_sub(20_000_000),
+                _ => from_ns,
             };
-            let distance = made_at.unwrap_or(time_ns).abs_diff(p.time_ns);
+            p.time_ns >= from_ns && p.time_ns <= time_ns
+        });
+        fit.sort_by_key(|p| {
+            let q = completion.parts[0].q_ns.zip(completion.parts[0].q_cpu);
+            let (i, d) = (i_ns.zip(completion.i_cpu), d_ns.zip(completion.d_cpu));
+            let made_at = match p.stage {
+                Stage::QUEUE if q.is_some() => q,
+                Stage::INSERT => i.or(d),
+                _ => d.or(i),
+            };
+            let ahead = made_at.is_some_and(|(ns, cpu)| cpu == p.cpu && p.time_ns <= ns);
+            let made_ns = made_at.map_or(time_ns, |(ns, _)| ns);
+            let distance = (!ahead, made_ns.abs_diff(p.time_ns));
             let magnitude = (p.end - p.sector).ilog2() / 4;
             (distance, Reverse(p.time_ns), magnitude, p.sector, p.entry)
         });
@@ -135,10 +155,12 @@ fn sectors() -> impl Strategy<Value = u64> {
 }
 
 fn head_of() -> impl Strategy<Value = RawHead> {
-    (0u64..400, sectors(), sectors(), 0u8..3).prop_map(|(t, sector, sectors, stage)| {
+    let head = (0u64..400, sectors(), sectors(), 0u8..3, 0u16..2);
+    head.prop_map(|(t, sector, sectors, stage, cpu)| {
         let mut head = process(0, sector, 512 * u32::try_from(sectors).unwrap()).head;
         head.time_ns = (t * 1000).into();
         head.stage = Stage(stage);
+        head.cpu = cpu.into();
         head
     })
 }

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which device flush a flush sequence waited for.
+//!
+//! The block layer lets all flush sequences that wait share one cache flush of the device
+//! (block/blk-flush.c). When that completes, `flush_end_io` ends those without data at once: their C
+//! events follow that of the device flush on the same CPU, with nothing between them. Those with
+//! data issue it afterwards.
+
+use std::collections::VecDeque;
+
+use mostrace_bundle::blk_io_trace::Event;
+use mostrace_bundle::blk_io_trace::action::{BLK_TC_FLUSH, BLK_TC_WRITE, ta};
+
+/// The device flushes that data may have waited for; few are under way at a time.
+const RECENT: usize = 64;
+
+/// A cache flush that a device executed.
+struct Executed {
+    number: u32,
+    device: u32,
+    d_ns: u64,
+    time_ns: u64,
+}
+
+/// A device flush whose sequences are being ended on a CPU.
+struct Ending {
+    cpu: u32,
+    device: u32,
+    number: u32,
+}
+
+/// The device flushes of a trace, as far as somebody may have waited for them.
+#[derive(Default)]
+pub(super) struct Flushes {
+    /// Number of the next completion.
+    next: u32,
+    /// At most one for each CPU.
+    ending: Vec<Ending>,
+    recent: VecDeque<Executed>,
+}
+
+impl Flushes {
+    /// Takes any event, ahead of [`complete`](Self::complete).
+    #[inline]
+    pub fn see(&mut self, event: &Event<'_>) {
+        if !self.ending.is_empty() && !ends_sequence(event) {
+            self.ending.retain(|ending| ending.cpu != event.cpu);
+        }
+    }
+
+    /// Takes a C, with the D of its request: the device flush that it comes right after.
+    pub fn complete(&mut self, event: &Event<'_>, d_ns: Option<u64>) -> Option<u32> {
+        let number = self.next;
+        self.next = number.saturating_add(1);
+        if is_device_flush(event) {
+            self.ending.push(Ending {
+                cpu: event.cpu,
+                device: event.device,
+                number,
+            });
+            if self.recent.len() >= RECENT {
+                self.recent.pop_front();
+            }
+            self.recent.extend(d_ns.map(|d_ns| Executed {
+                number,
+                device: event.device,
+                d_ns,
+                time_ns: event.time_ns,
+            }));
+            return None;
+        }
+        let of = |ending: &&Ending| (ending.cpu, ending.device) == (event.cpu, event.device);
+        let ending = self.ending.iter().find(of)?;
+        ends_sequence(event).then_some(ending.number)
+    }
+
+    /// The one device flush that was issued after `queued_ns` and completed before `issued_ns`, when
+    /// the data behind it was issued.
+    pub fn between(&self, device: u32, queued_ns: Option<u64>, issued_ns: u64) -> Option<u32> {
+        let queued_ns = queued_ns?;
+        let mut within = self.recent.iter().filter(|flush| {
+            flush.device == device && flush.d_ns >= queued_ns && flush.time_ns <= issued_ns
+        });
+        let first = within.next()?;
+        within.next().is_none().then_some(first.number)
+    }
+}
+
+/// A C of 0 bytes of the flush machinery's own request, which neither reads nor writes.
+fn is_device_flush(event: &Event<'_>) -> bool {
+    let direction = event.action & (BLK_TC_FLUSH | BLK_TC_WRITE);
+    event.act() == ta::COMPLETE && event.bytes == 0 && direction == BLK_TC_FLUSH
+}
+
+/// A C of 0 bytes of what asked for a flush.
+fn ends_sequence(event: &Event<'_>) -> bool {
+    event.act() == ta::COMPLETE && event.bytes == 0 && event.action & BLK_TC_WRITE != 0
+}
