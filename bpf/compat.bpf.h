@@ -6,9 +6,7 @@
 #ifndef MOSTRACE_COMPAT_BPF_H
 #define MOSTRACE_COMPAT_BPF_H
 
-#include "kernel.bpf.h"
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_core_read.h>
+#include "window.bpf.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -76,6 +74,11 @@ struct dentry___flat {
 	struct hlist_node d_alias;
 };
 
+/* 5.17 (e32cf5dfbe22): a kernel thread's own structure, which was in set_child_tid. */
+struct task_struct___worker {
+	void *worker_private;
+};
+
 /* ≤ 6.18: the purpose of a submit_bh bio. 7.x has it in bi_end_io. */
 struct buffer_head___end_io {
 	void *b_end_io;
@@ -97,6 +100,9 @@ const volatile struct {
 	__u64 dio_bio_end_aio;
 	__u64 f2fs_dio_end_io;
 	__u64 f2fs_dio_end_bio;
+	__u64 clone_endio;
+	__u64 crypt_endio;
+	__u64 blk_throtl_dispatch_work_fn;
 	__u64 page_offset_base;
 	__u64 vmemmap_base;
 } symbols;
@@ -136,6 +142,13 @@ static __always_inline __u64 bio_part_start(struct bio *bio)
 	return bdev ? BPF_CORE_READ(bdev, bd_start_sect) : 0;
 }
 
+static __always_inline struct kthread *task_kthread(struct task_struct *task)
+{
+	if (bpf_core_field_exists(struct task_struct___worker, worker_private))
+		return BPF_CORE_READ((struct task_struct___worker *)task, worker_private);
+	return BPF_CORE_READ(task, set_child_tid);
+}
+
 static __always_inline struct gendisk *rq_disk(struct request *rq)
 {
 	if (bpf_core_field_exists(struct request___rq_disk, rq_disk))
@@ -170,44 +183,88 @@ static __always_inline struct dentry *inode_dentry(struct inode *inode)
 	return (struct dentry *)((char *)first - offset);
 }
 
+static __always_inline __u64 page_word(const __u64 *words, __u64 offset)
+{
+	return *(__u64 *)((char *)words + offset);
+}
+
+static __always_inline __u64 page_info(const __u64 *words)
+{
+	if (bpf_core_field_exists(struct page___head, compound_head))
+		return page_word(words, bpf_core_field_offset(struct page___head, compound_head));
+	return page_word(words, bpf_core_field_offset(struct page___info, compound_info));
+}
+
 /*
- * A tail page's head. 7.x with HUGETLB_PAGE_OPTIMIZE_VMEMMAP keeps an address
+ * A tail page's head, by compound_head. 7.x with HUGETLB_PAGE_OPTIMIZE_VMEMMAP keeps an address
  * mask instead of a pointer: a mask is almost all ones.
  */
-static __always_inline struct page *page_head(struct page *page)
+static __always_inline __u64 head_by(__u64 page, __u64 info)
 {
-	unsigned long info;
-
-	if (bpf_core_field_exists(struct page___head, compound_head))
-		info = BPF_CORE_READ((struct page___head *)page, compound_head);
-	else
-		info = BPF_CORE_READ((struct page___info *)page, compound_info);
-	if (!(info & 1))
-		return page;
-	info &= ~1UL;
-	if (~info < (1UL << 32))
-		return (struct page *)((unsigned long)page & info);
-	return (struct page *)info;
+	info &= ~1ULL;
+	return ~info < (1ULL << 32) ? page & info : info;
 }
 
-static __always_inline struct address_space *page_mapping(struct page *head)
+/* The head of the page's folio. */
+static __always_inline __u64 page_head(__u64 page)
 {
-	if (bpf_core_type_exists(struct folio))
-		return BPF_CORE_READ((struct folio *)head, mapping);
-	return BPF_CORE_READ((struct page___plain *)head, mapping);
+	__u64 words[2];
+	__u64 info;
+
+	bpf_probe_read_kernel(words, sizeof(words), (void *)page);
+	info = page_info(words);
+	return info & 1 ? head_by(page, info) : page;
 }
 
-/* Index of `page` in its mapping, in pages. */
-static __always_inline __u64 page_index(struct page *page, struct page *head)
-{
-	__u64 index, tail;
+/*
+ * A page and its folio's head. What they say of a file is in the head alone; a page that stands by itself is
+ * its own head.
+ */
+struct folio_view {
+	__u64 head;
+	__u64 mapping;
+	__u64 index;		/* of the head in its mapping, in pages */
+	__u64 tail;		/* pages from the head to the page */
+	__u64 private;		/* of the head */
+	bool large;
+};
 
-	if (bpf_core_type_exists(struct folio))
-		index = BPF_CORE_READ((struct folio *)head, index);
-	else
-		index = BPF_CORE_READ((struct page___plain *)head, index);
-	tail = ((__u64)page - (__u64)head) / bpf_core_type_size(struct page);
-	return index + tail;
+/* struct page of every kernel and machine is longer. */
+#define PAGE_WORDS 6
+
+static __always_inline void view_folio(struct folio_view *f, __u64 page)
+{
+	__u64 words[PAGE_WORDS], info;
+
+	bpf_probe_read_kernel(words, sizeof(words), (void *)page);
+	info = page_info(words);
+	f->head = page;
+	f->large = words[0] >> bpf_core_enum_value(enum pageflags, PG_head) & 1;
+	if (info & 1) {
+		f->head = head_by(page, info);
+		f->large = true;
+		bpf_probe_read_kernel(words, sizeof(words), (void *)f->head);
+	}
+	f->tail = (page - f->head) / bpf_core_type_size(struct page);
+	f->private = page_word(words, bpf_core_field_offset(struct page___private, private));
+	if (bpf_core_type_exists(struct folio)) {
+		f->mapping = page_word(words, bpf_core_field_offset(struct folio, mapping));
+		f->index = page_word(words, bpf_core_field_offset(struct folio, index));
+	} else {
+		f->mapping = page_word(words, bpf_core_field_offset(struct page___plain, mapping));
+		f->index = page_word(words, bpf_core_field_offset(struct page___plain, index));
+	}
+}
+
+/*
+ * The same of what a bounce page (fscrypt's ciphertext) stands for: it has no mapping of its own, and
+ * the page of the file in its private field. Any other page is itself.
+ */
+static __always_inline void view_folio_behind(struct folio_view *f, __u64 page)
+{
+	view_folio(f, page);
+	if (!f->mapping && f->private >> 63 && !(f->private & 7))
+		view_folio(f, f->private);
 }
 
 static __always_inline __u64 read_symbol(__u64 at)
@@ -223,28 +280,14 @@ static __always_inline __u64 read_symbol(__u64 at)
  * Where a page's bytes are mapped, or NULL. x86-64 keeps the bases of its two linear maps in
  * variables; other machines have them as constants that BTF does not tell.
  */
-static __always_inline void *page_address(struct page *page)
+static __always_inline void *page_address(__u64 page)
 {
 	__u64 bytes = read_symbol(symbols.page_offset_base);
 	__u64 pages = read_symbol(symbols.vmemmap_base);
 
-	if (!bytes || !pages || (__u64)page < pages)
+	if (!bytes || !pages || page < pages)
 		return 0;
-	return (void *)(bytes + (((__u64)page - pages) / bpf_core_type_size(struct page) << page_shift));
-}
-
-/*
- * The page that a bounce page (fscrypt's ciphertext) stands for: it has no mapping of its own, and
- * the page of the file in its private field. Any other page is itself.
- */
-static __always_inline struct page *page_behind(struct page *page)
-{
-	unsigned long behind;
-
-	if (page_mapping(page_head(page)))
-		return page;
-	behind = BPF_CORE_READ((struct page___private *)page, private);
-	return behind >> 63 && !(behind & 7) ? (struct page *)behind : page;
+	return (void *)(bytes + ((page - pages) / bpf_core_type_size(struct page) << page_shift));
 }
 
 /* What a journal_head is for. It comes first, for kernels whose BTF leaves jbd2 out (5.10). */
@@ -268,13 +311,13 @@ static __always_inline __u32 journal_tid(struct journal_head *jh)
 }
 
 /* Whether a single-buffer bio ends in jbd2's commit code. */
-static __always_inline bool ends_in_jbd2(struct bio *bio, struct buffer_head *bh)
+static __always_inline bool ends_in_jbd2(__u64 bio_end_io, struct buffer_head *bh)
 {
 	__u64 want = symbols.journal_end_buffer_io_sync;
 
 	if (!want)
 		return false;
-	if ((__u64)BPF_CORE_READ(bio, bi_end_io) == want)
+	if (bio_end_io == want)
 		return true;
 	return bpf_core_field_exists(struct buffer_head___end_io, b_end_io) &&
 	       (__u64)BPF_CORE_READ((struct buffer_head___end_io *)bh, b_end_io) == want;

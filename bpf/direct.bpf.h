@@ -12,27 +12,26 @@ static __always_inline bool is_dio(__u64 end_io)
 }
 
 /* The inode that a bio does direct IO of, and where the filesystem keeps it, the dentry. */
-static __always_inline bool find_direct(struct bio *root, struct run *run)
+static __always_inline bool find_direct(struct window *w, const struct bio_view *root, struct run *run)
 {
-	__u64 end_io = (__u64)BPF_CORE_READ(root, bi_end_io);
-	void *private = BPF_CORE_READ(root, bi_private);
+	struct dio *dio;
 
-	if (!end_io)
+	if (!root->end_io)
 		return false;
-	if (bpf_core_type_exists(struct iomap_dio) && is_file_direct(root)) {
-		struct file *file = BPF_CORE_READ(iomap_dio_of(root), iocb, ki_filp);
-
-		run->inode = BPF_CORE_READ(file, f_inode);
-		run->dentry = BPF_CORE_READ(file, f_path.dentry);
+	if (is_iomap(root)) {
+		OPEN(w, struct file, direct_file(root));
+		run->inode = SEE(w, struct file, f_inode);
+		run->dentry = SEE(w, struct file, f_path.dentry);
 		return true;
 	}
-	if (bpf_core_type_exists(struct dio) && is_dio(end_io)) {
-		run->inode = BPF_CORE_READ((struct dio *)private, inode);
+	if (bpf_core_type_exists(struct dio) && is_dio(root->end_io)) {
+		dio = root->private;
+		run->inode = BPF_CORE_READ(dio, inode);
 		return true;
 	}
-	if (end_io == symbols.f2fs_dio_end_io) {
+	if (root->end_io == symbols.f2fs_dio_end_io) {
 		/* struct f2fs_private_dio begins with the inode. */
-		bpf_probe_read_kernel(&run->inode, sizeof(run->inode), private);
+		bpf_probe_read_kernel(&run->inode, sizeof(run->inode), root->private);
 		return true;
 	}
 	return false;
@@ -40,52 +39,45 @@ static __always_inline bool find_direct(struct bio *root, struct run *run)
 
 #define NOT_DIRECT -1
 
-/*
- * Makes the file entry of direct IO; returns its origin, or NOT_DIRECT. Not static, so that its
- * stack does not count where it is not called: see remember_current.
- */
-__noinline int direct_owner(__u64 root_at, __u64 offset, __u64 sector, __u32 bytes, __u32 stage)
+/* Makes the file entry of direct IO; returns its origin, or NOT_DIRECT. */
+static __always_inline int direct_owner(struct work *w, __u32 slot)
 {
 	struct run run = {
-		.offset = offset,
-		.sector = sector,
-		.bytes = bytes,
+		.offset = w->who.direct_pos,
+		.sector = w->process.head.sector,
+		.bytes = w->process.head.bytes,
 		.origin = MOSTRACE_ORIGIN_DIRECT,
 	};
 
-	if (!find_direct((struct bio *)root_at, &run))
+	if (!find_direct(&w->ascent.window, &w->ascent.root, &run))
 		return NOT_DIRECT;
 	if (!run.inode)
 		return MOSTRACE_ORIGIN_UNKNOWN;
 	if (is_bdev(run.inode))
 		return MOSTRACE_ORIGIN_RAW;
-	put_run(&run, stage);
+	put_run(w, slot, &run);
 	return MOSTRACE_ORIGIN_DIRECT;
 }
 
-/* Place in the file of a direct bio that begins at `sector`. */
-static __always_inline __u64 direct_offset(const struct submitter *s, __u64 sector)
-{
-	if (!s || s->direct_pos == MOSTRACE_NONE)
-		return MOSTRACE_NONE;
-	return s->direct_pos + ((sector - s->sector) << 9);
-}
-
 /* A process's memory as the buffer of direct IO: anonymous, or a file of another device. */
-static __always_inline bool is_users_memory(struct bio *bio)
+static __always_inline bool is_users_memory(struct window *w, const struct bio_view *root)
 {
-	struct page *head = page_head(bio_first_page(bio));
-	struct inode *inode = page_inode(head);
+	struct bio_device device;
+	struct folio_view folio;
+	struct inode *inode;
 
+	view_folio(&folio, first_page(root));
+	inode = mapping_inode(folio.mapping);
 	if (!inode)
-		return page_mapping(head) != 0;
-	return !is_bdev(inode) && bio_dev(bio) && BPF_CORE_READ(inode, i_sb, s_dev) != bio_dev(bio);
+		return folio.mapping != 0;
+	find_device(w, &device, root);
+	return !is_bdev(inode) && device.dev && BPF_CORE_READ(inode, i_sb, s_dev) != device.dev;
 }
 
 /* Direct IO of a block device; its short, synchronous form goes through submit_bio_wait. */
-static __always_inline bool is_raw_direct(struct bio *bio, struct bio *root)
+static __always_inline bool is_raw_direct(struct window *w, const struct bio_view *root)
 {
-	__u64 end_io = (__u64)BPF_CORE_READ(root, bi_end_io);
+	__u64 end_io = root->end_io;
 
 	if (!end_io)
 		return false;
@@ -93,7 +85,7 @@ static __always_inline bool is_raw_direct(struct bio *bio, struct bio *root)
 	    end_io == symbols.blkdev_bio_end_io_async)
 		return true;
 	return (end_io == symbols.submit_bio_wait_endio || end_io == symbols.bio_wait_end_io) &&
-	       is_users_memory(bio);
+	       is_users_memory(w, root);
 }
 
 #endif

@@ -33,13 +33,16 @@ struct {
 	__type(value, struct dirty_page);
 } dirty_pages SEC(".maps");
 
-static __always_inline struct block_device *inode_bdev(struct inode *inode)
+/* The disk that an inode's pages are written to. */
+static __always_inline struct gendisk *inode_disk(struct inode *inode)
 {
+	struct block_device *bdev = 0;
+
 	if (!is_bdev(inode))
-		return BPF_CORE_READ(inode, i_sb, s_bdev);
-	if (!bpf_core_type_exists(struct bdev_inode))
-		return 0;
-	return (void *)((char *)inode - bpf_core_field_offset(struct bdev_inode, vfs_inode));
+		bdev = BPF_CORE_READ(inode, i_sb, s_bdev);
+	else if (bpf_core_type_exists(struct bdev_inode))
+		bdev = (void *)((char *)inode - bpf_core_field_offset(struct bdev_inode, vfs_inode));
+	return bdev ? BPF_CORE_READ(bdev, bd_disk) : 0;
 }
 
 static __always_inline bool is_kthread(void)
@@ -60,17 +63,22 @@ static __always_inline void dirty_again(struct dirty_page *known, __u32 pid)
 }
 
 /* A clean page is made dirty, by the current task. */
-static __always_inline int dirty_folio(struct page *head, struct address_space *mapping)
+static __always_inline int dirty_folio(__u64 head, struct address_space *mapping)
 {
 	struct inode *inode = BPF_CORE_READ(mapping, host);
-	__u64 key = (__u64)head, id = bpf_get_current_pid_tgid();
-	struct block_device *bdev = inode ? inode_bdev(inode) : 0;
+	__u64 key = head, id = bpf_get_current_pid_tgid();
 	struct dirty_page *known, page = { };
+	struct folio_view folio;
+	__u32 disk;
 
-	if (!bdev || !(__u32)id || !is_target_disk(BPF_CORE_READ(bdev, bd_disk)))
+	if (!inode || !(__u32)id)
 		return 0;
+	disk = disk_number(inode_disk(inode));
+	if (disk != target.disk_dev && !is_above(disk))
+		return 0;
+	view_folio(&folio, head);
 	page.mapping = (__u64)mapping;
-	page.index = page_index(head, head);
+	page.index = folio.index;
 	known = bpf_map_lookup_elem(&dirty_pages, &key);
 	if (known && known->mapping == page.mapping && known->index == page.index &&
 	    known->taken_ns < known->dirty_ns) {
@@ -82,7 +90,8 @@ static __always_inline int dirty_folio(struct page *head, struct address_space *
 	page.tgid = id >> 32;
 	page.uid = bpf_get_current_uid_gid();
 	bpf_get_current_comm(page.comm, sizeof(page.comm));
-	bpf_map_update_elem(&dirty_pages, &key, &page, BPF_ANY);
+	if (bpf_map_update_elem(&dirty_pages, &key, &page, BPF_ANY))
+		lose(LOSS_DIRTIERS);
 	return 0;
 }
 
@@ -90,86 +99,70 @@ static __always_inline int dirty_folio(struct page *head, struct address_space *
 SEC("raw_tp/writeback_dirty_folio")
 int mostrace_dirty_folio(__u64 *ctx)
 {
-	return dirty_folio((struct page *)ctx[0], (struct address_space *)ctx[1]);
+	return dirty_folio(ctx[0], (struct address_space *)ctx[1]);
 }
 
 SEC("raw_tp/writeback_dirty_page")
 int mostrace_dirty_page(__u64 *ctx)
 {
-	return dirty_folio(page_head((struct page *)ctx[0]), (struct address_space *)ctx[1]);
+	return dirty_folio(page_head(ctx[0]), (struct address_space *)ctx[1]);
 }
 
-/* Consecutive bytes of a bio that one task dirtied. */
-struct dirty_run {
-	__u64 head;		/* its first page, in dirty_pages */
-	__u32 bytes;
-	__u32 pid;
-};
-
-/* Makes a dirtier entry. Not static: see put_file. */
-__noinline int put_dirtier(__u64 head, __u64 sector, __u32 bytes, __u32 pid, __u32 stage)
+/* Makes the dirtier entry of a run that ends at `end`. */
+static __always_inline void put_dirtier(struct work *w, const struct dirty_run *run, __u64 end)
 {
-	struct dirty_page *page = bpf_map_lookup_elem(&dirty_pages, &head);
+	struct dirty_page *page = bpf_map_lookup_elem(&dirty_pages, &run->head);
 	struct mostrace_dirtier *d;
 
-	/* Another's by now. */
-	if (!page || page->pid != pid)
-		return 0;
-	d = bpf_ringbuf_reserve(&entries, sizeof(*d), 0);
-	if (!d) {
-		lose(LOSS_ENTRIES_RING);
-		return 0;
+	/* Forgotten since, or another's by now. */
+	if (!page || page->pid != run->pid) {
+		lose(LOSS_DIRTIERS);
+		return;
 	}
-	__builtin_memset(d, 0, sizeof(*d));
-	d->head.type = MOSTRACE_DIRTIER;
-	d->head.size = sizeof(*d);
-	d->head.dev = target.disk_dev;
-	d->head.time_ns = bpf_ktime_get_ns();
-	d->head.sector = sector;
-	d->head.bytes = bytes;
-	d->head.cpu = bpf_get_smp_processor_id();
-	d->head.stage = stage;
+	d = (struct mostrace_dirtier *)room(w);
+	put_head(&d->head, w, MOSTRACE_DIRTIER, sizeof(*d), end - (run->bytes >> 9), run->bytes);
 	d->dirty_ns = page->dirty_ns;
-	d->pid = pid;
+	d->pid = run->pid;
 	d->tgid = page->tgid;
 	d->uid = page->uid;
+	d->pad = 0;
 	__builtin_memcpy(d->comm, page->comm, sizeof(d->comm));
-	bpf_ringbuf_submit(d, BPF_RB_NO_WAKEUP);
-	return 0;
+	w->used += sizeof(*d);
 }
 
-static __always_inline void close_dirtier(struct dirty_run *run, __u64 end, __u32 stage)
+static __always_inline void close_dirtier(struct work *w)
 {
+	struct dirty_run *run = &w->walk.dirtier;
+
 	if (run->bytes)
-		put_dirtier(run->head, end - (run->bytes >> 9), run->bytes, run->pid, stage);
+		put_dirtier(w, run, w->walk.sector);
 	run->bytes = 0;
 }
 
-/* Who dirtied what a bio that was queued then writes of the page; 0 if that is not known. */
-__noinline int dirtier_of(__u64 head, __u64 queued_ns)
+/* Who dirtied what the bio in hand writes of the folio; 0 if that is not known. */
+static __always_inline __u32 dirtier_of(const struct work *w, const struct folio_view *folio)
 {
-	struct dirty_page *page = bpf_map_lookup_elem(&dirty_pages, &head);
-	struct page *at = (struct page *)head;
+	struct dirty_page *page = bpf_map_lookup_elem(&dirty_pages, &folio->head);
 
-	if (!page || page->dirty_ns > queued_ns ||
-	    page->mapping != (__u64)page_mapping(at) || page->index != page_index(at, at))
+	if (!page || page->dirty_ns > w->who.time_ns || page->mapping != folio->mapping ||
+	    page->index != folio->index)
 		return 0;
-	page->taken_ns = bpf_ktime_get_ns();
+	page->taken_ns = w->who.time_ns;
 	return page->doubt ? 0 : page->pid;
 }
 
-/* Goes on with the run, `chunk` bytes of the page of this head. */
-static __always_inline void step_dirtier(struct dirty_run *run, __u64 head, __u64 sector,
-					 __u32 chunk, __u64 queued_ns, __u32 stage)
+/* Goes on with the run, `chunk` bytes of the folio. */
+static __always_inline void step_dirtier(struct work *w, const struct folio_view *folio, __u32 chunk)
 {
-	__u32 pid = dirtier_of(head, queued_ns);
+	struct dirty_run *run = &w->walk.dirtier;
+	__u32 pid = dirtier_of(w, folio);
 
 	if (run->pid != pid)
-		close_dirtier(run, sector, stage);
+		close_dirtier(w);
 	if (!pid)
 		return;
 	if (!run->bytes) {
-		run->head = head;
+		run->head = folio->head;
 		run->pid = pid;
 	}
 	run->bytes += chunk;

@@ -83,32 +83,24 @@ static __always_inline void read_node(struct mostrace_file *f, const char *block
 		f->head.flags = 0;
 }
 
-/* Makes the entry of a node page. Not static: see put_file. */
-__noinline int put_node(__u64 page_at, __u64 nid, __u64 sector, __u32 stage, __u32 s_dev)
+/* Makes the entry of a node page, a page of f2fs's node inode. */
+static __always_inline void put_node(struct work *w, struct inode *inode, __u64 page, __u64 nid)
 {
-	struct mostrace_file *f = bpf_ringbuf_reserve(&entries, sizeof(*f), 0);
+	struct mostrace_file *f = (struct mostrace_file *)room(w);
 
-	if (!f) {
-		lose(LOSS_ENTRIES_RING);
-		return 0;
-	}
-	__builtin_memset(f, 0, sizeof(*f));
-	f->head.type = MOSTRACE_FILE;
-	f->head.size = sizeof(*f);
-	f->head.dev = target.disk_dev;
-	f->head.time_ns = bpf_ktime_get_ns();
-	f->head.sector = sector;
-	f->head.bytes = 1U << page_shift;
-	f->head.cpu = bpf_get_smp_processor_id();
-	f->head.stage = stage;
+	put_head(&f->head, w, MOSTRACE_FILE, sizeof(*f), w->walk.sector, 1U << page_shift);
 	f->head.flags = MOSTRACE_NO_GENERATION;
+	f->ino = 0;
 	f->offset = nid << page_shift;
-	f->s_dev = s_dev;
+	f->parent = 0;
+	f->generation = 0;
+	f->s_dev = BPF_CORE_READ(inode, i_sb, s_dev);
+	f->nlink = 0;
+	f->name_len = 0;
 	f->origin = MOSTRACE_ORIGIN_NODE;
 	f->what = MOSTRACE_WHAT_NODE;
-	read_node(f, page_address((struct page *)page_at), nid);
-	bpf_ringbuf_submit(f, BPF_RB_NO_WAKEUP);
-	return 0;
+	read_node(f, page_address(page), nid);
+	w->used += sizeof(*f);
 }
 
 #endif

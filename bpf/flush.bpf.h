@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Empty flushes. Several threads may wait for theirs at one sector at once, and they are never
- * issued as themselves: only at the completion is it certain which of them it is that ends. The
- * file is that of the fsync which the submitter is in.
+ * issued as themselves: only at the completion is it certain which of them it is that ends. So the entry
+ * is made then. The file is that of the fsync which the submitter is in.
  */
 #ifndef MOSTRACE_FLUSH_BPF_H
 #define MOSTRACE_FLUSH_BPF_H
@@ -17,21 +17,25 @@ struct {
 	__type(value, __u64);
 } syncing SEC(".maps");
 
-/* The inode that a flush was submitted for; its fsync holds it until the flush has ended. */
+/* A flush under way. */
+struct flush {
+	struct mostrace_process process;
+	struct inode *inode;	/* that is synced, or NULL; its fsync holds it until the flush has ended */
+};
+
+/* By their bios. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1 << 12);
 	__type(key, __u64);
-	__type(value, __u64);
-} synced SEC(".maps");
+	__type(value, struct flush);
+} flushes SEC(".maps");
 
 static __always_inline int begin_sync(struct inode *inode)
 {
 	__u64 task = bpf_get_current_pid_tgid(), at = (__u64)inode;
-	struct block_device *bdev = BPF_CORE_READ(inode, i_sb, s_bdev);
 
-	if (bdev && is_target_disk(BPF_CORE_READ(bdev, bd_disk)))
-		bpf_map_update_elem(&syncing, &task, &at, BPF_ANY);
+	bpf_map_update_elem(&syncing, &task, &at, BPF_ANY);
 	return 0;
 }
 
@@ -69,31 +73,56 @@ int mostrace_f2fs_sync_exit(__u64 *ctx)
 	return end_sync();
 }
 
-/* An empty flush is queued. */
-static __always_inline void flush_queued(struct bio *bio)
+/* Keeps the entry in hand until its bio completes; not if too many wait. */
+static __noinline bool keep_flush(const struct work *w, struct bio *bio)
 {
 	__u64 task = bpf_get_current_pid_tgid(), key = (__u64)bio;
 	__u64 *inode = bpf_map_lookup_elem(&syncing, &task);
+	struct flush flush = {
+		.process = w->process,
+		.inode = inode ? (struct inode *)*inode : 0,
+	};
 
-	if (inode)
-		bpf_map_update_elem(&synced, &key, inode, BPF_ANY);
+	return !bpf_map_update_elem(&flushes, &key, &flush, BPF_ANY);
 }
 
-/* Makes the entry of the file that the flush was for, right after that of the process. */
-static __always_inline void flush_ended(struct bio *bio)
+/* Makes the entry of a flush, if the bio is one, and that of its file behind it. */
+static __noinline int end_flush(struct bio *bio)
 {
+	struct work *w = work_of(WORK_FLUSH);
 	__u64 key = (__u64)bio;
-	__u64 *inode = bpf_map_lookup_elem(&synced, &key);
+	struct flush *flush = bpf_map_lookup_elem(&flushes, &key);
 	struct run run = {
 		.offset = MOSTRACE_NONE,
 		.origin = MOSTRACE_ORIGIN_EMPTY,
 	};
 
-	if (!inode)
-		return;
-	run.inode = (struct inode *)*inode;
-	put_run(&run, MOSTRACE_COMPLETE);
-	bpf_map_delete_elem(&synced, &key);
+	if (!w || !flush)
+		return 0;
+	w->used = 0;
+	w->process = flush->process;
+	w->process.head.time_ns = bpf_ktime_get_ns();
+	w->process.head.cpu = bpf_get_smp_processor_id();
+	w->process.head.stage = MOSTRACE_COMPLETE;
+	put_process(w);
+	run.inode = flush->inode;
+	bpf_map_delete_elem(&flushes, &key);
+	if (run.inode)
+		put_run(w, WORK_FLUSH, &run);
+	flush_out(w);
+	return 0;
+}
+
+/* (rq, error, nr_bytes) in every kernel. */
+SEC("raw_tp/block_rq_complete")
+int mostrace_rq_complete(__u64 *ctx)
+{
+	struct bio *bio;
+
+	if ((__u32)ctx[2])
+		return 0;
+	bio = BPF_CORE_READ((struct request *)ctx[0], bio);
+	return bio ? end_flush(bio) : 0;
 }
 
 #endif

@@ -14,32 +14,56 @@ struct jbd2_header {
 };
 
 /* The buffer_head of a single-buffer bio (submit_bh), or NULL. */
-static __always_inline struct buffer_head *bio_buffer(struct bio *bio, __u64 part_start)
+static __always_inline struct buffer_head *bio_buffer(const struct work *w, __u64 part_start)
 {
-	struct buffer_head *bh = BPF_CORE_READ(bio, bi_private);
+	struct buffer_head *bh = w->ascent.root.private;
 	__u64 size;
 
 	if (!bh || ((__u64)bh & 7))
 		return 0;
 	size = BPF_CORE_READ(bh, b_size);
-	if (size != BPF_CORE_READ(bio, bi_iter.bi_size))
-		return 0;
-	if (BPF_CORE_READ(bh, b_blocknr) * (size >> 9) + part_start !=
-	    BPF_CORE_READ(bio, bi_iter.bi_sector))
+	if (size != w->process.head.bytes ||
+	    BPF_CORE_READ(bh, b_blocknr) * (size >> 9) + part_start != w->ascent.sector)
 		return 0;
 	return bh;
+}
+
+/*
+ * Where a home block lies: on the traced disk, or on a device of the filesystem's own, above it or, where
+ * the journal is external, beside it.
+ */
+static __always_inline void find_home(struct work *w, struct buffer_head *bh,
+				      struct buffer_head *home, __u64 part_start)
+{
+	struct mostrace_process *p = &w->process;
+	struct block_device *bdev = BPF_CORE_READ(home, b_bdev);
+
+	p->home_sector = BPF_CORE_READ(home, b_blocknr) * (BPF_CORE_READ(home, b_size) >> 9);
+	if (bdev == BPF_CORE_READ(bh, b_bdev)) {
+		if (w->ascent.is_above)
+			p->home = MOSTRACE_HOME_FILESYSTEM;
+		else
+			p->home_sector += part_start;
+		return;
+	}
+	if (bpf_core_field_exists(struct block_device, bd_start_sect) &&
+	    disk_number(BPF_CORE_READ(bdev, bd_disk)) == target.disk_dev)
+		p->home_sector += BPF_CORE_READ(bdev, bd_start_sect);
+	else
+		p->home = MOSTRACE_HOME_FILESYSTEM;
 }
 
 /*
  * A journalled copy: jbd2 makes a buffer_head of its own, that stands alone
  * and whose b_private is the home buffer, also for frozen and escaped copies.
  */
-static __always_inline bool journal_copy(struct buffer_head *bh, struct mostrace_process *p,
+static __always_inline bool journal_copy(struct work *w, __u32 slot, struct buffer_head *bh,
 					 __u64 part_start)
 {
 	struct buffer_head *home = BPF_CORE_READ(bh, b_private);
+	struct mostrace_process *p = &w->process;
+	struct folio_view folio;
 	struct journal_head *jh;
-	struct page *page, *head;
 	struct inode *inode;
 
 	if (!home || ((__u64)home & 7) || BPF_CORE_READ(bh, b_this_page))
@@ -47,31 +71,30 @@ static __always_inline bool journal_copy(struct buffer_head *bh, struct mostrace
 	jh = BPF_CORE_READ(home, b_private);
 	if (!jh || journal_buffer(jh) != home)
 		return false;
-	p->home_sector = BPF_CORE_READ(home, b_blocknr) * (BPF_CORE_READ(home, b_size) >> 9) + part_start;
+	find_home(w, bh, home, part_start);
 	p->tid = journal_tid(jh);
 	p->jbd2 = MOSTRACE_JBD2_METADATA_COPY;
-	page = BPF_CORE_READ(home, b_page);
-	head = page_head(page);
-	inode = page_inode(head);
+	view_folio(&folio, (__u64)BPF_CORE_READ(home, b_page));
+	inode = mapping_inode(folio.mapping);
 	if (inode && !is_bdev(inode)) {
 		struct run run = {
 			.inode = inode,
-			.offset = (page_index(page, head) << page_shift) +
+			.offset = ((folio.index + folio.tail) << page_shift) +
 				  ((__u64)BPF_CORE_READ(home, b_data) & ((1ULL << page_shift) - 1)),
 			.sector = p->head.sector,
 			.bytes = p->head.bytes,
 			.origin = MOSTRACE_ORIGIN_JOURNAL,
 		};
 		p->jbd2 = MOSTRACE_JBD2_DATA_COPY;
-		put_run(&run, p->head.stage);
+		put_run(w, slot, &run);
 	}
 	return true;
 }
 
 /* Descriptor, commit, revoke and superblock blocks say what they are. */
-static __always_inline bool journal_header(struct bio *bio, struct buffer_head *bh,
-					   struct mostrace_process *p)
+static __always_inline bool journal_header(struct work *w, struct buffer_head *bh)
 {
+	struct mostrace_process *p = &w->process;
 	struct jbd2_header h = {};
 	__u32 type;
 
@@ -86,7 +109,8 @@ static __always_inline bool journal_header(struct bio *bio, struct buffer_head *
 	 * records end in the commit's own code; superblocks and revoke blocks are written like any
 	 * other buffer: that they lie in the journal is for the analyser to check.
 	 */
-	if ((type == MOSTRACE_JBD2_DESCRIPTOR || type == MOSTRACE_JBD2_COMMIT) && !ends_in_jbd2(bio, bh))
+	if ((type == MOSTRACE_JBD2_DESCRIPTOR || type == MOSTRACE_JBD2_COMMIT) &&
+	    !ends_in_jbd2(w->ascent.root.end_io, bh))
 		return false;
 	if (type != MOSTRACE_JBD2_SUPERBLOCK && type != MOSTRACE_JBD2_SUPERBLOCK_V1)
 		p->tid = __builtin_bswap32(h.h_sequence);

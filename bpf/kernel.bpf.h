@@ -50,14 +50,45 @@ struct qstr {
 
 struct inode;
 
+struct seqcount {
+	unsigned int sequence;
+};
+
+struct seqcount_spinlock {
+	struct seqcount seqcount;
+};
+
 struct dentry {
+	struct seqcount_spinlock d_seq;
 	struct dentry *d_parent;
 	struct qstr d_name;
 	struct inode *d_inode;
 };
 
+struct kuid {
+	__u32 val;
+};
+
+struct cred {
+	struct kuid uid;
+};
+
 struct task_struct {
 	unsigned int flags;
+	int pid;
+	int tgid;
+	const struct cred *cred;
+	char comm[16];
+	void *set_child_tid;
+};
+
+/* kernel/kthread.c, kernel/workqueue_internal.h */
+struct kthread {
+	void *data;
+};
+
+struct worker {
+	void *current_func;
 };
 
 struct block_device;
@@ -78,6 +109,7 @@ struct inode {
 	struct address_space *i_mapping;
 	unsigned int i_nlink;
 	__u32 i_rdev;
+	__u8 i_blkbits;
 	__u32 i_generation;
 	struct hlist_head i_dentry;
 	struct address_space i_data;
@@ -102,6 +134,10 @@ struct kiocb {
 struct iomap_dio {
 	struct kiocb *iocb;
 	__s64 size;
+	bool wait_for_completion;
+	struct {
+		struct task_struct *waiter;
+	} submit;
 };
 
 /* fs/direct-io.c */
@@ -145,8 +181,8 @@ struct gendisk {
 };
 
 struct bio {
-	struct bio *bi_next;
 	unsigned int bi_opf;
+	unsigned short bi_flags;
 	__u8 bi_status;
 	struct bvec_iter bi_iter;
 	void *bi_end_io;
@@ -162,11 +198,27 @@ struct request {
 	struct bio *bio;
 };
 
+/* drivers/md/dm-core.h and dm-crypt.c, in the BTF of their modules */
+struct dm_io {
+	struct bio *orig_bio;
+};
+
+struct dm_target_io {
+	struct dm_io *io;
+	__u64 old_sector;
+	struct bio clone;
+};
+
+struct dm_crypt_io {
+	struct bio *base_bio;
+};
+
 struct buffer_head {
 	struct buffer_head *b_this_page;
 	__u64 b_blocknr;
 	unsigned long b_size;
 	char *b_data;
+	struct block_device *b_bdev;
 	void *b_private;
 	struct page *b_page;
 };
@@ -184,6 +236,10 @@ struct journal_head {
 #pragma clang attribute pop
 
 /* Flag bits move between kernels; their names do not. */
+enum pageflags {
+	PG_head = 6,
+};
+
 enum req_flag_bits {
 	__REQ_SYNC = 11,
 	__REQ_META = 12,
@@ -201,10 +257,11 @@ enum {
 	REQ_OP_DISCARD = 3,
 	REQ_OP_SECURE_ERASE = 5,
 	REQ_OP_WRITE_ZEROES = 9,
-	REQ_OP_DRV_IN = 34,
+	REQ_OP_SCSI_IN = 32,	/* passthrough from here on */
 };
 
 /* <linux/sched.h> */
+#define PF_WQ_WORKER 0x00000020U
 #define PF_KTHREAD 0x00200000U
 
 #define S_IFMT 0170000

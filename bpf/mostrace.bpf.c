@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The probes: remember who submits a bio (block_bio_queue), make its entries
- * when its request is inserted or, where insertion was bypassed, issued, and
- * forget it when it completes.
+ * The probes: the entries of a bio are made when it is queued. block_bio_queue runs in the submitting task,
+ * once in a bio's life, before it is split or merged, and also where a disk has no requests; what the bio
+ * holds is known by then.
  *
  * Raw tracepoints, because they exist from 4.17 on and need neither fentry nor
  * kprobes; which argument holds the bio or request is read from BTF by user
  * space.
  */
 #include "owner.bpf.h"
-#include "blockevents.bpf.h"
 #include "flush.bpf.h"
+#include "ring.bpf.h"
+#include "target.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -27,234 +28,140 @@ static __always_inline bool has_data(__u32 opf)
 	       (op > REQ_OP_SECURE_ERASE && op != REQ_OP_WRITE_ZEROES);
 }
 
-static __always_inline void put_process(struct bio *bio, const struct submitter *s, __u32 stage,
-					__u64 now, bool looped)
+static __always_inline void start_process(struct work *w, const struct bio_view *v)
 {
-	struct mostrace_process p = {
-		.head = entry_head(bio, now, stage),
-		.submit_ns = s->time_ns,
+	w->process = (struct mostrace_process){
+		.head = {
+			.type = MOSTRACE_PROCESS,
+			.size = sizeof(struct mostrace_process),
+			.dev = target.disk_dev,
+			.time_ns = w->who.time_ns,
+			.sector = v->sector,
+			.bytes = v->size,
+			.cpu = bpf_get_smp_processor_id(),
+			.stage = MOSTRACE_QUEUE,
+		},
+		.submit_ns = w->who.time_ns,
 		.home_sector = MOSTRACE_NONE,
-		.pid = s->pid,
-		.tgid = s->tgid,
-		.uid = s->uid,
-		.opf = BPF_CORE_READ(bio, bi_opf),
+		.opf = v->opf,
 		.origin = MOSTRACE_ORIGIN_EMPTY,
 	};
-
-	p.head.flags = s->flags;
-	__builtin_memcpy(p.comm, s->comm, sizeof(p.comm));
-	/* An empty bio has no bvec to read. */
-	if (p.head.bytes && has_data(p.opf))
-		find_owner(bio, s, &p, looped);
-	if (bpf_ringbuf_output(&entries, &p, sizeof(p), BPF_RB_NO_WAKEUP))
-		lose(LOSS_ENTRIES_RING);
 }
 
-/* Makes the entries of a bio, once in its life. */
-static __always_inline int record(struct bio *bio, __u32 stage, __u64 now, bool looped)
+static __always_inline void end_process(struct work *w)
 {
-	struct submitter *s = recall(bio);
-	struct bio *root;
+	struct mostrace_process *p = &w->process;
 
-	if (!s) {
-		root = bio_root(bio);
-		inherit((__u64)bio, root != bio ? (__u64)root : 0, MOSTRACE_CHAINED);
-		s = recall(bio);
-	}
-	if (s && s->recorded)
+	p->head.flags = w->who.flags;
+	p->pid = w->who.pid;
+	p->tgid = w->who.tgid;
+	p->uid = w->who.uid;
+	__builtin_memcpy(p->comm, w->who.comm, sizeof(p->comm));
+}
+
+/* Makes the entries of `bio`, which is `ascent.root`, of the sectors that it begins at above the disk. */
+static __always_inline void record(struct work *w, struct bio *bio, __u32 slot, bool looped)
+{
+	w->used = 0;
+	w->ascent.plain = w->ascent.root;
+	w->ascent.skip = 0;
+	start_process(w, &w->ascent.root);
+	ascend(&w->ascent);
+	if (w->ascent.is_above)
+		submitter_above(&w->who, &w->ascent);
+	/* An empty bio has no bvec to read. */
+	if (w->process.head.bytes && has_data(w->process.opf))
+		find_owner(w, slot, looped);
+	end_process(w);
+	/* Discards and zeroes have bytes. */
+	if (!w->process.head.bytes && keep_flush(w, bio))
+		return;
+	put_process(w);
+	flush_out(w);
+}
+
+static __always_inline int queue_bio(struct bio *bio, bool looped)
+{
+	struct work *w = work_of(WORK_QUEUE);
+	struct bio_device device;
+
+	if (!w)
 		return 0;
-	if (s)
-		s->recorded = 1;
-	/* Where the map is full, which is counted, an entry without submitter is better than none. */
-	put_process(bio, s ? s : (const struct submitter *)&nobody, stage, now, looped);
+	view_bio(&w->ascent.window, &w->ascent.root, bio);
+	find_device(&w->ascent.window, &device, &w->ascent.root);
+	if (is_for_target(&device, &w->ascent.root)) {
+		see_submitter(&w->ascent.window, &w->who, &w->ascent.root, &device);
+		w->ascent.sector = w->ascent.root.sector;
+		w->ascent.is_above = false;
+		record(w, bio, WORK_QUEUE, looped);
+	} else if (is_above(device.disk)) {
+		see_submitter(&w->ascent.window, &w->who, &w->ascent.root, &device);
+		remember(bio, &w->who);
+	}
 	return 0;
 }
 
-/* Not static: see walk_pages. */
-__noinline int record_bio(__u64 at, __u32 stage, __u64 now)
-{
-	return record((struct bio *)at, stage, now, true);
-}
-
-__noinline int record_bio_unrolled(__u64 at, __u32 stage, __u64 now)
-{
-	return record((struct bio *)at, stage, now, false);
-}
-
-struct bio_walk {
-	struct bio *bio;
-	__u64 now;
-	__u32 left;	/* bytes still covered; for a completion */
-	__u8 stage;
-};
-
-#define BIOS_MAX 4096
-#define BIOS_MAX_UNROLLED 256
+/* BIO_TRACE_COMPLETION, which stands in an enum without a name. */
+const volatile __u32 trace_completion_bit;
 
 /*
- * Calls `step(i, ctx)` until it returns 1: with bpf_loop (5.17), or in a bounded loop, which the
- * verifier walks round by round. Not a test of BTF at load time: older kernels do not take the
- * address of a callback even in dead code, so there are two sets of programs, and user space
- * loads one.
+ * A bio that was queued already, for a disk above, and is handed on as itself (md, NVMe multipath) is not
+ * queued again: block_bio_remap is what tells. It fires once more where it is handed to a partition, with the
+ * partition's own number, and only then has its sector on the disk.
  */
-#define REPEAT(looped, step, ctx)						\
-	do {									\
-		if (looped)							\
-			bpf_loop(BIOS_MAX, step, ctx, 0);			\
-		else								\
-			for (__u32 __i = 0; __i < BIOS_MAX_UNROLLED; __i++)	\
-				if (step(__i, ctx))				\
-					break;					\
-	} while (0)
-
-static __always_inline long step_record_by(struct bio_walk *w, bool looped)
+static __always_inline bool is_handed_on(const struct bio_view *v, const struct bio_device *d, __u32 from)
 {
-	struct bio *bio = w->bio;
-
-	if (!bio)
-		return 1;
-	if (looped)
-		record_bio((__u64)bio, w->stage, w->now);
-	else
-		record_bio_unrolled((__u64)bio, w->stage, w->now);
-	w->bio = BPF_CORE_READ(bio, bi_next);
-	return 0;
+	return v->flags >> trace_completion_bit & 1 && (d->dev == target.disk_dev) != (from == d->dev);
 }
 
-static long step_record(__u32 i, void *ctx)
+static __always_inline int remap_bio(struct bio *bio, __u32 from, bool looped)
 {
-	return step_record_by(ctx, true);
-}
+	struct work *w = work_of(WORK_REMAP);
+	struct bio_device device;
+	struct submitter *first;
 
-static long step_record_unrolled(__u32 i, void *ctx)
-{
-	return step_record_by(ctx, false);
-}
-
-/* An empty flush ends; the end of a flush sequence with data, which is forgotten by now, is none. */
-static __always_inline void end_flush(struct bio *bio, __u64 now, bool looped)
-{
-	if (!recall(bio))
-		return;
-	if (looped)
-		record_bio((__u64)bio, MOSTRACE_COMPLETE, now);
-	else
-		record_bio_unrolled((__u64)bio, MOSTRACE_COMPLETE, now);
-	flush_ended(bio);
-}
-
-static __always_inline long step_forget_by(struct bio_walk *w, bool looped)
-{
-	struct bio *bio = w->bio;
-	__u32 size;
-
-	if (!bio)
-		return 1;
-	size = BPF_CORE_READ(bio, bi_iter.bi_size);
-	if (size > w->left)
-		return 1;
-	w->left -= size;
-	if (!size)
-		end_flush(bio, w->now, looped);
-	forget(bio);
-	w->bio = BPF_CORE_READ(bio, bi_next);
-	return 0;
-}
-
-static long step_forget(__u32 i, void *ctx)
-{
-	return step_forget_by(ctx, true);
-}
-
-static long step_forget_unrolled(__u32 i, void *ctx)
-{
-	return step_forget_by(ctx, false);
-}
-
-static __always_inline int record_request(struct request *rq, __u8 stage, bool looped)
-{
-	struct bio_walk w = { .now = bpf_ktime_get_ns(), .stage = stage };
-
-	if (!is_target_rq(rq))
+	if (!w)
 		return 0;
-	w.bio = BPF_CORE_READ(rq, bio);
-	if (looped)
-		REPEAT(true, step_record, &w);
-	else
-		REPEAT(false, step_record_unrolled, &w);
-	if (w.bio)
-		lose(LOSS_BIOS_CUT);
-	return 0;
-}
-
-static __always_inline int queue_bio(struct bio *bio)
-{
-	__u64 now = bpf_ktime_get_ns();
-
-	if (!is_target_bio(bio))
+	view_bio(&w->ascent.window, &w->ascent.root, bio);
+	find_device(&w->ascent.window, &device, &w->ascent.root);
+	if (!is_handed_on(&w->ascent.root, &device, from) ||
+	    !is_for_target(&device, &w->ascent.root))
 		return 0;
-	remember_current((__u64)bio, now);
-	if (!BPF_CORE_READ(bio, bi_iter.bi_size))
-		flush_queued(bio);
+	see_submitter(&w->ascent.window, &w->who, &w->ascent.root, &device);
+	first = recall(bio);
+	w->ascent.sector = first ? first->sector : MOSTRACE_NONE;
+	w->ascent.is_above = true;
+	record(w, bio, WORK_REMAP, looped);
 	return 0;
 }
 
-static __always_inline int complete_request(struct request *rq, __u32 bytes, bool looped)
-{
-	struct bio_walk w = { .now = bpf_ktime_get_ns(), .left = bytes };
-
-	if (!is_target_rq(rq))
-		return 0;
-	w.bio = BPF_CORE_READ(rq, bio);
-	if (looped)
-		REPEAT(true, step_forget, &w);
-	else
-		REPEAT(false, step_forget_unrolled, &w);
-	return 0;
-}
-
-/* block_rq_complete is (rq, error, nr_bytes) in every kernel. */
+/*
+ * With bpf_loop (5.17), or in a bounded loop, which the verifier walks round by round. Not a test of BTF at
+ * load time: older kernels do not take the address of a callback even in dead code, so there are two sets of
+ * programs, and user space loads one.
+ */
 #define PROGRAMS(suffix, looped)								\
-	SEC("raw_tp/block_rq_insert") int mostrace_rq_insert##suffix(__u64 *ctx)		\
+	SEC("raw_tp/block_bio_queue") int mostrace_bio_queue##suffix(__u64 *ctx)		\
 	{											\
-		return record_request(ARG(ctx, args.rq_insert), MOSTRACE_INSERT, looped);	\
+		return queue_bio(ARG(ctx, args.bio_queue), looped);				\
 	}											\
-	SEC("raw_tp/block_rq_issue") int mostrace_rq_issue##suffix(__u64 *ctx)			\
+	SEC("raw_tp/block_bio_remap") int mostrace_bio_remap##suffix(__u64 *ctx)		\
 	{											\
-		return record_request(ARG(ctx, args.rq_issue), MOSTRACE_ISSUE, looped);		\
-	}											\
-	SEC("raw_tp/block_rq_complete") int mostrace_rq_complete##suffix(__u64 *ctx)		\
-	{											\
-		return complete_request((struct request *)ctx[0], ctx[2], looped);		\
+		return remap_bio(ARG(ctx, args.remap), ARG_AFTER(ctx, args.remap, 1), looped);	\
 	}
 
 PROGRAMS(, true)
 PROGRAMS(_unrolled, false)
 
-SEC("raw_tp/block_bio_queue")
-int mostrace_bio_queue(__u64 *ctx)
-{
-	return queue_bio(ARG(ctx, args.bio_queue));
-}
-
 /*
- * The new bio is the front and its bi_private the original, which goes on as
- * the remainder and gets no second Q.
+ * Of a disk without requests, or of a disk above, whose bio's memory may be another's from here on. (q, bio)
+ * in every kernel.
  */
-SEC("raw_tp/block_split")
-int mostrace_split(__u64 *ctx)
-{
-	struct bio *split = ARG(ctx, args.split);
-
-	if (is_target_bio(split))
-		inherit((__u64)split, (__u64)BPF_CORE_READ(split, bi_private), 0);
-	return 0;
-}
-
-/* Fires only for bios that did not complete through a request. (q, bio) in every kernel. */
 SEC("raw_tp/block_bio_complete")
 int mostrace_bio_complete(__u64 *ctx)
 {
-	forget((struct bio *)ctx[1]);
-	return 0;
+	struct bio *bio = (struct bio *)ctx[1];
+
+	forget(bio);
+	return end_flush(bio);
 }

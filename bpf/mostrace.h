@@ -35,7 +35,7 @@ enum mostrace_flags {
 	MOSTRACE_UNLINKED = 2,		/* i_nlink was 0 */
 	MOSTRACE_HARDLINKED = 4,	/* i_nlink > 1: the name is one of several */
 	MOSTRACE_NAME_CUT = 8,		/* name longer than MOSTRACE_NAME_MAX - 1 */
-	MOSTRACE_CHAINED = 16,		/* the submitter is that of the bio which this one is a part or clone of */
+	MOSTRACE_CHAINED = 16,		/* the submitter is that of which this is a part or clone */
 	MOSTRACE_NAME_WITHHELD = 32,	/* there is a name, but the file was not asked for */
 	MOSTRACE_INO_PASSING = 64,	/* ino is of the inode in memory, not on the disk */
 	MOSTRACE_NO_GENERATION = 128,	/* generation is not known */
@@ -84,7 +84,7 @@ enum mostrace_what {
 /* What home_sector counts from. */
 enum mostrace_home {
 	MOSTRACE_HOME_DISK = 0,		/* the start of the traced disk */
-	/* the start of the filesystem's device: one above the traced disk (dm), or beside it (external journal) */
+	/* that of the filesystem's device, above the disk (dm) or beside it (external journal) */
 	MOSTRACE_HOME_FILESYSTEM = 1,
 };
 

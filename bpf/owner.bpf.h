@@ -9,33 +9,38 @@
 #include "direct.bpf.h"
 #include "journal.bpf.h"
 
-/* Fills in what the process entry says of the owner, and makes the file entries. */
-static __always_inline void find_owner(struct bio *bio, const struct submitter *s,
-				       struct mostrace_process *p, bool looped)
-{
-	struct bio *root = bio_root(bio);
-	__u64 part_start = bio_part_start(bio);
-	__u64 queued_ns = (p->opf & REQ_OP_MASK) == REQ_OP_WRITE ? s->time_ns : 0;
-	struct buffer_head *bh;
-	int direct;
+/*
+ * The kernel hides its addresses (kptr_restrict): what ends a bio is not known, and the pages of direct IO
+ * look like those of the page cache.
+ */
+const volatile bool blind;
 
-	direct = direct_owner((__u64)root, direct_offset(s, p->head.sector), p->head.sector,
-			      p->head.bytes, p->head.stage);
-	if (direct != NOT_DIRECT) {
+static __always_inline bool is_of_journal(struct work *w, __u32 slot)
+{
+	struct bio_device device;
+	struct buffer_head *bh;
+
+	find_device(&w->ascent.window, &device, &w->ascent.root);
+	bh = bio_buffer(w, device.start);
+	return bh && (journal_copy(w, slot, bh, device.start) || journal_header(w, bh));
+}
+
+/* Fills in what the process entry says of the owner, and makes the file and dirtier entries. */
+static __always_inline void find_owner(struct work *w, __u32 slot, bool looped)
+{
+	struct mostrace_process *p = &w->process;
+	int direct = direct_owner(w, slot);
+
+	if (direct != NOT_DIRECT)
 		p->origin = direct;
-		return;
-	}
-	if (is_raw_direct(bio, root)) {
+	else if (is_raw_direct(&w->ascent.window, &w->ascent.root))
 		p->origin = MOSTRACE_ORIGIN_RAW;
-		return;
-	}
-	bh = bio_buffer(bio, part_start);
-	if (bh && (journal_copy(bh, p, part_start) || journal_header(bio, bh, p))) {
+	else if (is_of_journal(w, slot))
 		p->origin = MOSTRACE_ORIGIN_JOURNAL;
-		return;
-	}
-	p->origin = looped ? walk_pages((__u64)bio, p->head.stage, queued_ns) :
-			     walk_pages_unrolled((__u64)bio, p->head.stage, queued_ns);
+	else if (blind)
+		p->origin = MOSTRACE_ORIGIN_UNKNOWN;
+	else
+		p->origin = looped ? walk_pages(slot) : walk_pages_unrolled(slot);
 }
 
 #endif

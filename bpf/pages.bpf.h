@@ -6,207 +6,213 @@
 #include "dirtier.bpf.h"
 #include "f2fs.bpf.h"
 
-/*
- * Walks a bio's pages; a bvec may span pages of different owners. Both runs end at `sector`. As
- * small as can be: see remember_current.
- */
-struct page_walk {
-	struct bio_vec *bvec;
-	__u32 done;		/* bytes of *bvec already walked */
-	__u32 left;		/* bytes of the bio still to walk */
-	__u64 sector;
-	__u64 queued_ns;	/* the bio; 0: it does not write */
-	struct inode *inode;	/* of the file run */
-	__u64 offset;
-	__u32 bytes;
-	__u8 stage;
-	__u8 origin;		/* of the first page */
-	__u8 begun;
-	struct dirty_run dirtier;
-};
-
-static __always_inline void close_run(struct page_walk *w)
+static __always_inline void close_run(struct work *w, __u32 slot)
 {
-	struct run run = {
-		.inode = w->inode,
-		.offset = w->offset,
-		.sector = w->sector - (w->bytes >> 9),
-		.bytes = w->bytes,
-		.origin = MOSTRACE_ORIGIN_FILE,
-	};
+	struct page_walk *walk = &w->walk;
 
-	if (run.bytes)
-		put_run(&run, w->stage);
-	w->bytes = 0;
+	if (!walk->file.bytes)
+		return;
+	walk->file.sector = walk->sector - (walk->file.bytes >> 9);
+	put_run(w, slot, &walk->file);
+	walk->file.bytes = 0;
 }
 
-/*
- * Always 0, which the verifier cannot know: adding it takes away the bounds of a loop's counters,
- * so that the states of two rounds are alike and it stops walking the loop.
- */
-static volatile __u32 zero;
-
-static __always_inline __u8 origin_of(struct inode *inode, __u64 own)
+static __always_inline __u8 origin_of(struct inode *inode)
 {
+	__u64 own;
+
 	if (!inode)
 		return MOSTRACE_ORIGIN_UNKNOWN;
+	own = f2fs_own_inode(inode);
 	if (own)
 		return own == F2FS_NODE_INO ? MOSTRACE_ORIGIN_NODE : MOSTRACE_ORIGIN_META;
 	return is_bdev(inode) ? MOSTRACE_ORIGIN_BDEV : MOSTRACE_ORIGIN_FILE;
 }
 
-static long step_page(__u32 i, void *ctx)
+static __always_inline void next_bvec(struct work *w)
 {
-	struct page_walk *w = ctx;
-	struct bio_vec *bvec = w->bvec;
-	__u64 page_size = 1ULL << page_shift;
-	__u32 len, at, chunk;
-	struct page *page, *head;
-	struct inode *inode;
-	__u64 offset, own;
-	__u8 origin;
+	struct page_walk *walk = &w->walk;
+	struct window *v = &w->ascent.window;
 
-	if (!w->left)
-		return 1;
-	len = BPF_CORE_READ(bvec, bv_len);
-	if (w->done >= len) {
-		bvec = (struct bio_vec *)((char *)bvec + bpf_core_type_size(struct bio_vec));
-		w->bvec = bvec;
-		w->done = 0;
-		len = BPF_CORE_READ(bvec, bv_len);
-	}
-	at = BPF_CORE_READ(bvec, bv_offset) + w->done;
-	page = (struct page *)((char *)BPF_CORE_READ(bvec, bv_page) +
-			       (__u64)(at >> page_shift) * bpf_core_type_size(struct page));
-	at &= page_size - 1;
-	chunk = page_size - at;
-	if (chunk > len - w->done)
-		chunk = len - w->done;
-	if (chunk > w->left)
-		chunk = w->left;
-	if (!chunk)
-		return 1;
+	OPEN(v, struct bio_vec, walk->next);
+	walk->done -= walk->len;
+	walk->page = (__u64)SEE(v, struct bio_vec, bv_page);
+	walk->len = SEE(v, struct bio_vec, bv_len);
+	walk->offset = SEE(v, struct bio_vec, bv_offset);
+	walk->next = (struct bio_vec *)((char *)walk->next + bpf_core_type_size(struct bio_vec));
+}
 
-	page = page_behind(page);
-	head = page_head(page);
-	inode = page_inode(head);
-	offset = (page_index(page, head) << page_shift) + at;
-	if (w->bytes && (w->inode != inode || w->offset + w->bytes != offset))
-		close_run(w);
-	own = inode ? f2fs_own_inode(inode) : 0;
-	origin = origin_of(inode, own);
-	if (!w->begun)
-		w->origin = origin;
-	w->begun = 1;
-	if (origin == MOSTRACE_ORIGIN_NODE)
-		put_node((__u64)page, offset >> page_shift, w->sector, w->stage,
-			 BPF_CORE_READ(inode, i_sb, s_dev));
-	if (origin == MOSTRACE_ORIGIN_FILE) {
-		if (!w->bytes) {
-			w->inode = inode;
-			w->offset = offset;
-		}
-		w->bytes += chunk + zero;
+static __always_inline __u64 page_after(__u64 page, __u64 bytes)
+{
+	return page + (bytes >> page_shift) * bpf_core_type_size(struct page);
+}
+
+/*
+ * How many of the bvec's next `left` bytes lie in one folio, `at` being those before them from the bvec's
+ * first page on. A bvec is contiguous memory, and so is a folio: if the last page is of the same folio, all are.
+ */
+static __always_inline __u32 bytes_of_folio(const struct page_walk *walk, const struct folio_view *folio,
+					    __u64 at, __u32 left)
+{
+	__u32 page = (1U << page_shift) - (at & ((1U << page_shift) - 1));
+
+	if (left <= page)
+		return left;
+	if (folio->large && page_head(page_after(walk->page, at + left - 1)) == folio->head)
+		return left;
+	return page;
+}
+
+/* Goes on with the file run, `chunk` bytes at `offset` of the file. */
+static __always_inline void step_file(struct work *w, __u32 slot, __u64 offset, __u32 chunk)
+{
+	struct page_walk *walk = &w->walk;
+	struct run *run = &walk->file;
+
+	if (run->bytes && (run->inode != walk->inode || run->offset + run->bytes != offset))
+		close_run(w, slot);
+	if (walk->origin != MOSTRACE_ORIGIN_FILE)
+		return;
+	if (!run->bytes) {
+		run->inode = walk->inode;
+		run->offset = offset;
 	}
-	step_dirtier(&w->dirtier, (__u64)head, w->sector, chunk + zero, w->queued_ns, w->stage);
-	w->done += chunk + zero;
-	w->left -= chunk + zero;
-	w->sector += chunk >> 9;
+	run->bytes += chunk;
+}
+
+/* The next folio, or page of it. Returns 1 at the bio's end. */
+static __always_inline long step_folio(struct work *w, __u32 slot)
+{
+	struct page_walk *walk = &w->walk;
+	struct folio_view folio;
+	__u64 at, page, offset;
+	__u32 chunk;
+
+	if (!walk->left)
+		return 1;
+	if (walk->done >= walk->len) {
+		next_bvec(w);
+		if (walk->done >= walk->len)
+			return !walk->len;
+	}
+	at = (__u64)walk->offset + walk->done;
+	page = page_after(walk->page, at);
+	chunk = walk->len - walk->done;
+	if (chunk > walk->left)
+		chunk = walk->left;
+	view_folio_behind(&folio, page);
+	chunk = bytes_of_folio(walk, &folio, at, chunk);
+	if (!walk->begun || walk->mapping != folio.mapping) {
+		walk->mapping = folio.mapping;
+		walk->inode = mapping_inode(folio.mapping);
+		walk->origin = origin_of(walk->inode);
+	}
+	if (!walk->begun)
+		walk->first_origin = walk->origin;
+	walk->begun = 1;
+	offset = ((folio.index + folio.tail) << page_shift) + (at & ((1ULL << page_shift) - 1));
+	step_file(w, slot, offset, chunk);
+	if (walk->origin == MOSTRACE_ORIGIN_NODE)
+		put_node(w, walk->inode, folio.head, offset >> page_shift);
+	if (walk->writes)
+		step_dirtier(w, &folio, chunk);
+	walk->done += chunk;
+	walk->left -= chunk;
+	walk->sector += chunk >> 9;
 	return 0;
 }
 
-/* The bvec that bi_iter stands at. */
-static __always_inline struct bio_vec *bio_first_bvec(struct bio *bio)
+static __always_inline struct bio_vec *first_bvec(const struct bio_view *v)
 {
-	return (struct bio_vec *)((char *)BPF_CORE_READ(bio, bi_io_vec) +
-		(__u64)BPF_CORE_READ(bio, bi_iter.bi_idx) * bpf_core_type_size(struct bio_vec));
+	return (struct bio_vec *)((char *)v->io_vec + (__u64)v->idx * bpf_core_type_size(struct bio_vec));
 }
 
-static __always_inline struct page *bio_first_page(struct bio *bio)
+static __always_inline __u64 first_page(const struct bio_view *v)
 {
-	struct bio_vec *bvec = bio_first_bvec(bio);
-	__u64 at = BPF_CORE_READ(bvec, bv_offset) + BPF_CORE_READ(bio, bi_iter.bi_bvec_done);
+	struct bio_vec *bvec = first_bvec(v);
 
-	return (struct page *)((char *)BPF_CORE_READ(bvec, bv_page) +
-			       (at >> page_shift) * bpf_core_type_size(struct page));
+	return page_after((__u64)BPF_CORE_READ(bvec, bv_page),
+			  (__u64)BPF_CORE_READ(bvec, bv_offset) + v->done);
 }
 
-#define PAGES_MAX 8192
-#define PAGES_MAX_UNROLLED 1024
+#define FOLIOS_MAX 8192
+#define FOLIOS_MAX_UNROLLED 1024
 
-static __always_inline void start_walk(struct page_walk *w, struct bio *bio, __u32 stage,
-				       __u64 queued_ns)
+/* What the traced bio carries lies in `ascent.plain`, after `skip` bytes. */
+static __always_inline void start_walk(struct work *w)
 {
-	*w = (struct page_walk){
-		.bvec = bio_first_bvec(bio),
-		.done = BPF_CORE_READ(bio, bi_iter.bi_bvec_done),
-		.left = BPF_CORE_READ(bio, bi_iter.bi_size),
-		.sector = BPF_CORE_READ(bio, bi_iter.bi_sector),
-		.queued_ns = queued_ns,
-		.stage = stage,
-	};
+	const struct bio_view *plain = &w->ascent.plain;
+	struct page_walk *walk = &w->walk;
+
+	walk->next = first_bvec(plain);
+	walk->len = 0;
+	walk->done = plain->done + w->ascent.skip;
+	walk->left = w->process.head.bytes;
+	walk->sector = w->process.head.sector;
+	walk->begun = 0;
+	walk->origin = walk->first_origin = MOSTRACE_ORIGIN_UNKNOWN;
+	walk->writes = (w->process.opf & REQ_OP_MASK) == REQ_OP_WRITE;
+	walk->file = (struct run){ .origin = MOSTRACE_ORIGIN_FILE };
+	walk->dirtier = (struct dirty_run){ };
 }
 
 /* Closes the walk; returns the origin of the first page. */
-static __always_inline int end_walk(struct page_walk *w)
+static __always_inline int end_walk(struct work *w, __u32 slot)
 {
-	close_run(w);
-	close_dirtier(&w->dirtier, w->sector, w->stage);
-	if (w->left)
+	close_run(w, slot);
+	close_dirtier(w);
+	if (w->walk.left)
 		lose(LOSS_PAGES_CUT);
-	return w->origin;
+	return w->walk.first_origin;
+}
+
+struct step_context {
+	struct work *work;
+	__u32 slot;
+};
+
+static long step_by_loop(__u32 i, void *ctx)
+{
+	struct step_context *c = ctx;
+
+	return step_folio(c->work, c->slot);
 }
 
 /*
- * Makes the file entries of a page-cache bio; returns the origin of its first page. Not static,
- * so that the verifier walks it once and not anew for every way that leads here; on 5.10 such a
- * function takes only scalars.
+ * Makes the file and dirtier entries of a page-cache bio; returns the origin of its first page. Not static,
+ * so that the verifier walks it once and not anew for every way that leads here; on 5.10 such a function
+ * takes only scalars.
  */
-__noinline int walk_pages(__u64 at, __u32 stage, __u64 queued_ns)
+__noinline int walk_pages(__u32 slot)
 {
-	struct page_walk w;
+	struct step_context c = { .work = work_of(slot), .slot = slot };
 
-	start_walk(&w, (struct bio *)at, stage, queued_ns);
-	bpf_loop(PAGES_MAX, step_page, &w, 0);
-	return end_walk(&w);
+	if (!c.work)
+		return MOSTRACE_ORIGIN_UNKNOWN;
+	start_walk(c.work);
+	bpf_loop(FOLIOS_MAX, step_by_loop, &c, 0);
+	return end_walk(c.work, slot);
 }
 
-/*
- * Without bpf_loop: a round is a function of its own, which the verifier walks once. It finds the
- * walk in a map; kernels before 5.17 do not preempt a probe.
- */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct page_walk);
-} walk_scratch SEC(".maps");
-
-static __always_inline struct page_walk *scratch(void)
+/* Without bpf_loop (before 5.17): a round is a function of its own, which the verifier walks once. */
+__noinline int step_unrolled(__u32 slot)
 {
-	__u32 key = 0;
+	struct work *w = work_of(slot);
 
-	return bpf_map_lookup_elem(&walk_scratch, &key);
+	return w ? step_folio(w, slot) : 1;
 }
 
-__noinline int step_scratch(__u32 i)
+__noinline int walk_pages_unrolled(__u32 slot)
 {
-	struct page_walk *w = scratch();
-
-	return w ? step_page(i, w) : 1;
-}
-
-__noinline int walk_pages_unrolled(__u64 at, __u32 stage, __u64 queued_ns)
-{
-	struct page_walk *w = scratch();
+	struct work *w = work_of(slot);
 
 	if (!w)
 		return MOSTRACE_ORIGIN_UNKNOWN;
-	start_walk(w, (struct bio *)at, stage, queued_ns);
-	for (__u32 i = 0; i < PAGES_MAX_UNROLLED; i++)
-		if (step_scratch(i))
+	start_walk(w);
+	for (__u32 i = 0; i < FOLIOS_MAX_UNROLLED; i++)
+		if (step_unrolled(slot))
 			break;
-	return end_walk(w);
+	return end_walk(w, slot);
 }
 
 #endif

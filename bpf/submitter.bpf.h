@@ -1,59 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Who submitted a bio: remembered at block_bio_queue, which runs in the
- * submitting task, until the bio completes. Insert, issue and completion run
- * in any task.
+ * Who submitted a bio: the task in which block_bio_queue runs, unless another one brings the bio that it
+ * stands for (dm, md), or held it back (blk-throttle).
  */
 #ifndef MOSTRACE_SUBMITTER_BPF_H
 #define MOSTRACE_SUBMITTER_BPF_H
 
-#include "compat.bpf.h"
+#include "bio.bpf.h"
+#include "iomap.bpf.h"
+#include "loss.bpf.h"
 #include "mostrace.h"
 
 struct submitter {
-	__u64 time_ns;
-	__u64 sector;		/* bi_sector at Q: splits move it */
+	__u64 time_ns;		/* of block_bio_queue */
+	__u64 sector;		/* bi_sector then */
 	__u64 direct_pos;	/* file position of `sector` for direct IO, or MOSTRACE_NONE */
 	__u32 pid;
 	__u32 tgid;
 	__u32 uid;
-	__u8 flags;		/* enum mostrace_flags */
-	__u8 recorded;		/* the entry was made: a later issue must not repeat it */
-	__u8 pad[2];
+	__u32 flags;		/* enum mostrace_flags */
 	char comm[MOSTRACE_COMM_LEN];
 };
 
+/* Of the bios of the disks above, from their own block_bio_queue until they complete. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1 << 16);
 	__type(key, __u64);
 	__type(value, struct submitter);
 } submitters SEC(".maps");
-
-/* Counters of what was lost, read by user space; the names are the manifest's. */
-enum loss {
-	LOSS_ENTRIES_RING,
-	LOSS_EVENTS_RING,
-	LOSS_SUBMITTERS,
-	LOSS_BIOS_CUT,
-	LOSS_PAGES_CUT,
-	LOSS_MAX,
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, LOSS_MAX);
-	__type(key, __u32);
-	__type(value, __u64);
-} losses SEC(".maps");
-
-static __always_inline void lose(__u32 what)
-{
-	__u64 *count = bpf_map_lookup_elem(&losses, &what);
-
-	if (count)
-		*count += 1;
-}
 
 static __always_inline void remember(struct bio *bio, const struct submitter *submitter)
 {
@@ -77,112 +52,69 @@ static __always_inline struct submitter *recall(struct bio *bio)
 	return bpf_map_lookup_elem(&submitters, &key);
 }
 
-#define CHAIN_MAX 4
+/* "kworker/", which begins the comm of every worker of a workqueue. */
+#define KWORKER 0x2f72656b726f776bULL
 
-/* The bio that the filesystem made, above the splits: bi_private of a split part is its parent. */
-static __always_inline struct bio *bio_root(struct bio *bio)
+static __always_inline bool is_worker(const struct submitter *s)
 {
-	for (int i = 0; i < CHAIN_MAX; i++) {
-		if (!symbols.bio_chain_endio ||
-		    (__u64)BPF_CORE_READ(bio, bi_end_io) != symbols.bio_chain_endio)
-			break;
-		bio = BPF_CORE_READ((bio), bi_private);
+	return *(const __u64 *)s->comm == KWORKER;
+}
+
+/* Whether blk-throttle's worker runs, which queues what it held back. */
+static __noinline bool in_throttle(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct worker *worker;
+
+	if (!symbols.blk_throtl_dispatch_work_fn || !(BPF_CORE_READ(task, flags) & PF_WQ_WORKER))
+		return false;
+	worker = BPF_CORE_READ(task_kthread(task), data);
+	return (__u64)BPF_CORE_READ(worker, current_func) == symbols.blk_throtl_dispatch_work_fn;
+}
+
+static __always_inline void set_unknown(struct submitter *s)
+{
+	s->pid = s->tgid = s->uid = 0;
+	s->flags = MOSTRACE_NO_SUBMITTER;
+	__builtin_memset(s->comm, 0, sizeof(s->comm));
+}
+
+/* The task that waits for its own direct IO is the one that submitted it. */
+static __noinline void submitter_of_throttled(struct submitter *s, const struct bio_view *v)
+{
+	struct task_struct *waiter = direct_waiter(v);
+
+	if (!waiter) {
+		set_unknown(s);
+		return;
 	}
-	return bio;
+	s->pid = BPF_CORE_READ(waiter, pid);
+	s->tgid = BPF_CORE_READ(waiter, tgid);
+	s->uid = BPF_CORE_READ(waiter, cred, uid.val);
+	bpf_probe_read_kernel(s->comm, sizeof(s->comm),
+			      (char *)waiter + bpf_core_field_offset(struct task_struct, comm));
 }
 
-/* f2fs of 7.x counts a bio's time in a context of its own, and keeps iomap's inside. */
-static __always_inline bool is_f2fs_counted(struct bio *root)
+/* The submitter of a bio that is being queued. */
+static __always_inline void see_submitter(struct window *w, struct submitter *s,
+					  const struct bio_view *v, const struct bio_device *d)
 {
-	return bpf_core_type_exists(struct bio_iostat_ctx) && symbols.f2fs_dio_end_bio &&
-	       (__u64)BPF_CORE_READ(root, bi_end_io) == symbols.f2fs_dio_end_bio;
-}
-
-static __always_inline bool is_file_direct(struct bio *root)
-{
-	return is_f2fs_counted(root) ||
-	       (symbols.iomap_dio_bio_end_io &&
-		(__u64)BPF_CORE_READ(root, bi_end_io) == symbols.iomap_dio_bio_end_io);
-}
-
-/* Of a bio that is_file_direct. */
-static __always_inline struct iomap_dio *iomap_dio_of(struct bio *root)
-{
-	void *private = BPF_CORE_READ(root, bi_private);
-
-	if (is_f2fs_counted(root))
-		return (void *)BPF_CORE_READ((struct bio_iostat_ctx *)private, post_read_ctx);
-	return private;
-}
-
-/*
- * Whether iomap adds a bio's bytes to dio->size only when it has submitted it, as 7.x does. No type
- * tells, but the first bio of every dio does: its own bytes are not yet in the sum.
- */
-static bool size_lags;
-
-/*
- * File position of a direct bio. ki_pos is moved only at the end of the whole dio; dio->size is the
- * bytes up to here, with this bio's own, except as above.
- */
-static __always_inline __u64 direct_pos(struct bio *bio)
-{
-	struct iomap_dio *dio;
-	__u64 done, bytes;
-
-	if (!bpf_core_type_exists(struct iomap_dio) || !is_file_direct(bio))
-		return MOSTRACE_NONE;
-	dio = iomap_dio_of(bio);
-	bytes = BPF_CORE_READ(bio, bi_iter.bi_size);
-	done = BPF_CORE_READ(dio, size);
-	if (done < bytes)
-		size_lags = true;
-	return BPF_CORE_READ(dio, iocb, ki_pos) + done - (size_lags ? 0 : bytes);
-}
-
-/*
- * The functions below that put a struct submitter on the stack are not inlined and not static:
- * the verifier (until 6.8 or so) sums the stacks of a chain of calls, and the chain from a request
- * down to a page is long.
- */
-__noinline int remember_current(__u64 at, __u64 now)
-{
-	struct bio *bio = (struct bio *)at;
-	struct submitter s = {
-		.time_ns = now,
-		.sector = BPF_CORE_READ(bio, bi_iter.bi_sector),
-		.direct_pos = direct_pos(bio),
-	};
 	__u64 id = bpf_get_current_pid_tgid();
 
-	s.pid = id;
-	s.tgid = id >> 32;
-	s.uid = bpf_get_current_uid_gid();
-	bpf_get_current_comm(s.comm, sizeof(s.comm));
-	remember(bio, &s);
-	return 0;
-}
-
-/* Stands for a bio whose Q was not seen. */
-static const volatile struct submitter nobody = {
-	.direct_pos = MOSTRACE_NONE,
-	.flags = MOSTRACE_NO_SUBMITTER,
-};
-
-/* Gives a bio a record of its own: a copy of its parent's, or nobody's if `from` has none. */
-__noinline int inherit(__u64 at, __u64 from, __u32 flags)
-{
-	struct submitter *parent = from ? recall((struct bio *)from) : 0;
-	struct submitter s = { .direct_pos = MOSTRACE_NONE, .flags = MOSTRACE_NO_SUBMITTER };
-
-	if (parent) {
-		s = *parent;
-		s.flags |= flags;
-		/* The parent's own entry is not this bio's. */
-		s.recorded = 0;
+	s->time_ns = bpf_ktime_get_ns();
+	s->sector = v->sector;
+	s->pid = id;
+	s->tgid = id >> 32;
+	s->uid = bpf_get_current_uid_gid();
+	s->flags = 0;
+	bpf_get_current_comm(s->comm, sizeof(s->comm));
+	if (is_worker(s) && in_throttle()) {
+		/* iomap has gone on meanwhile. */
+		s->direct_pos = MOSTRACE_NONE;
+		submitter_of_throttled(s, v);
+	} else {
+		s->direct_pos = direct_pos(w, v, v->sector - d->start);
 	}
-	remember((struct bio *)at, &s);
-	return 0;
 }
 
 #endif

@@ -45,44 +45,9 @@ const volatile struct {
 	 (index) == 1 ? CTX(ctx, 1 + (after)) : CTX(ctx, 2 + (after)))
 #define ARG(ctx, index) ((void *)ARG_AFTER(ctx, index, 0))
 
-static __always_inline bool is_target_disk(struct gendisk *disk)
-{
-	__u32 major, minor;
-
-	if (!disk)
-		return false;
-	major = BPF_CORE_READ(disk, major);
-	minor = BPF_CORE_READ(disk, first_minor);
-	return (major << 20 | minor) == target.disk_dev;
-}
-
 static __always_inline bool is_target_range(__u64 sector, __u32 bytes)
 {
 	return sector < target.end && sector + ((bytes + 511) >> 9) > target.start;
-}
-
-static __always_inline bool is_target_bio(struct bio *bio)
-{
-	__u32 bytes, dev;
-
-	if (!is_target_disk(bio_disk(bio)))
-		return false;
-	bytes = BPF_CORE_READ(bio, bi_iter.bi_size);
-	if (bytes)
-		return is_target_range(BPF_CORE_READ(bio, bi_iter.bi_sector), bytes);
-	/* A flush has no sectors: its device tells, if it tells. */
-	dev = bio_dev(bio);
-	return !dev || target.dev == target.disk_dev || dev == target.dev;
-}
-
-static __always_inline bool is_target_rq(struct request *rq)
-{
-	__u32 bytes;
-
-	if (!is_target_disk(rq_disk(rq)))
-		return false;
-	bytes = BPF_CORE_READ(rq, __data_len);
-	return !bytes || is_target_range(BPF_CORE_READ(rq, __sector), bytes);
 }
 
 #endif

@@ -77,7 +77,8 @@ column() {
 	head -n 1 | tr , '\n' | grep -nx "$1" | cut -d: -f1
 }
 
-# check_bundle BUNDLE: kept for the host as TEST-BUNDLE; nothing lost, every byte has a process entry, the groupings have the same sum.
+# check_bundle BUNDLE: kept for the host as TEST-BUNDLE; nothing lost, the kernel's counters do not differ, every byte has a
+# process entry, the groupings have the same sum.
 check_bundle() {
 	step "check $1"
 	cp -r "$1" "/tmp/out/$(basename "$PWD")-$1"
@@ -85,6 +86,8 @@ check_bundle() {
 	skipped=nothing
 	case $(uname -r) in [789].*) skipped=probe_misses ;; esac
 	! grep -A 20 '"losses"' "$1/manifest.json" | sed '/}/q' | grep -E ': [1-9]' | grep -v "$skipped" || fail "$1: losses"
+	differs=$(mostrace analyze "$1" | grep -E '^(DIFFERS|INTERFERED)') || true
+	[ -z "$differs" ] || [ "$skipped" != nothing ] || fail "$1: $differs"
 	mostrace events "$1" --format csv >events.csv
 	bytes=$(column bytes <events.csv)
 	stage=$(column stage <events.csv)

@@ -180,8 +180,9 @@ impl Reader<'_> {
         if let Some(s_dev) = self.bundle.and_then(|b| b.manifest().filesystem_dev()) {
             attributor = attributor.of_filesystem(s_dev);
         }
-        while let Some(completion) = completions.next()? {
-            let (request, rows) = attributor.push(&completion)?;
+        while completions.step()? {
+            attributor.hear(completions.names());
+            let (request, rows) = attributor.push(&completions.completion())?;
             facts.push(&request, rows)?;
             if facts.requests().is_multiple_of(TELL) {
                 (self.watcher)(Progress {

@@ -9,6 +9,8 @@ mod support;
 use std::path::Path;
 use std::process::Command;
 
+use mostrace_bundle::entry::Origin;
+use mostrace_bundle::{Counter, Counters};
 use scene::Scene;
 use serde_json::Value;
 
@@ -387,6 +389,91 @@ fn losses_come_first() {
         first,
         "LOSSY: records were lost during the capture (entries_ring 12)"
     );
+}
+
+#[test]
+fn what_others_did_and_what_is_missing_come_first() {
+    let counter = |traced, at_least| Counter {
+        traced,
+        at_least,
+        at_most: Some(at_least),
+        ..Counter::default()
+    };
+    let mut scene = scene::transaction();
+    scene.manifest.interference = vec!["tracing_on was set to `0`".into()];
+    let compared = [
+        ("writes".to_owned(), counter(1, 1)),
+        ("write_bytes".to_owned(), counter(512, 1024)),
+    ];
+    scene.manifest.counters = Some(Counters::Compared(compared.into()));
+    let (_tmp, path) = saved(&scene);
+    let text = mostrace(&["analyze", &path]);
+    let first: Vec<_> = text.lines().take(2).collect();
+    assert_eq!(
+        first,
+        [
+            "INTERFERED: others changed the tracing while it ran (tracing_on was set to `0`)",
+            "DIFFERS: the kernel's counters differ: write_bytes 512 traced, 1024 counted",
+        ]
+    );
+
+    let mut scene = scene::transaction();
+    for (counters, says) in [
+        (
+            Counters::Compared([("writes".to_owned(), counter(1, 1))].into()),
+            "checked     the kernel's counters agree",
+        ),
+        (
+            Counters::NotCompared("sda is zoned".into()),
+            "checked     not held against the kernel's counters: sda is zoned",
+        ),
+    ] {
+        scene.manifest.counters = Some(counters);
+        let (_tmp, path) = saved(&scene);
+        let text = mostrace(&["analyze", &path]);
+        assert!(text.starts_with("trace "), "{text}");
+        assert!(text.lines().any(|line| line == says), "{text}");
+    }
+}
+
+/// At the ends of a whole trace there are such entries; where something is missing they tell how much.
+#[test]
+fn entries_without_a_completion_are_told_where_something_is_missing() {
+    let mut scene = Scene::new();
+    scene.request(scene::WRITE, 8, 4096, scene::SQLITE);
+    scene.process(8, 4096, scene::SQLITE, Origin::FILE);
+    scene.process(800, 4096, scene::SQLITE, Origin::FILE);
+    let says = "1 process entries found no completion";
+    let (_tmp, path) = saved(&scene);
+    assert!(!mostrace(&["analyze", &path]).contains(says));
+    scene.manifest.losses.insert("events_tracer".into(), 1);
+    let (_tmp, path) = saved(&scene);
+    let text = mostrace(&["analyze", &path]);
+    assert!(text.contains(says), "{text}");
+}
+
+#[test]
+fn the_number_of_a_thread_may_come_back_as_anothers() {
+    let named = |comm| scene::Thread {
+        comm,
+        ..scene::SQLITE
+    };
+    let mut scene = Scene::new();
+    for (comm, writes) in [("first", 1), ("second", 2)] {
+        // A moment later.
+        scene.device_flush();
+        scene.note(named(comm));
+        for _ in 0..writes {
+            scene.request(scene::WRITE, 8, 4096, named(comm));
+        }
+    }
+    let (_tmp, path) = saved(&scene);
+    let table = json(&["analyze", &path, "--by", "comm", "--format", "json"]);
+    let mut got = rows(&table, "comm");
+    got.retain(|(comm, ..)| comm != "-");
+    got.sort();
+    let row = |comm: &str, writes| (comm.to_owned(), writes, writes * 4096, 0, 0);
+    assert_eq!(got, [row("first", 1), row("second", 2)]);
 }
 
 #[test]

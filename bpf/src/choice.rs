@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which source of block events is asked for.
+//! Which source of block events, and which events, are asked for.
 
 use std::fmt;
 use std::str::FromStr;
@@ -43,6 +43,37 @@ impl fmt::Display for Choice {
             Choice::Blktrace => "blktrace",
             Choice::Ftrace => "ftrace",
             Choice::Bpf => "bpf",
+        })
+    }
+}
+
+/// `--events`: which block events are recorded. The block tracers give all of them anyway.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Events {
+    /// Those that make a request's life: Q, X, I, D, R and C.
+    #[default]
+    Needed,
+    /// Every one that blktrace knows.
+    All,
+}
+
+impl FromStr for Events {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Events, String> {
+        Ok(match text {
+            "needed" => Events::Needed,
+            "all" => Events::All,
+            other => return Err(format!("`{other}` is none of needed, all")),
+        })
+    }
+}
+
+impl fmt::Display for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Events::Needed => "needed",
+            Events::All => "all",
         })
     }
 }

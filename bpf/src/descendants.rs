@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, getpid, set_child_subreaper};
 
 /// A look costs a file of each process of the machine.
-const EVERY: Duration = Duration::from_millis(100);
+const EVERY: Duration = Duration::from_millis(20);
 
 /// The descendants of one command.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl Descendants {
         }
     }
 
-    /// Those that still run, as of at most 100 ms ago. Asked for once the command has ended.
+    /// Those that still run, as of at most 20 ms ago. Asked for once the command has ended.
     pub fn left(&mut self) -> &[Pid] {
         if self.looked.is_none_or(|at| at.elapsed() >= EVERY) {
             self.looked = Some(Instant::now());

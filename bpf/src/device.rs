@@ -138,6 +138,24 @@ impl Device {
         })
     }
 
+    /// Whether it is a part of its disk.
+    pub fn is_partition(&self) -> bool {
+        self.dev != self.disk_dev
+    }
+
+    /// `/sys/block/DISK`, resolved.
+    pub fn disk_sysfs(&self) -> PathBuf {
+        match self.is_partition() {
+            true => parent(&self.sysfs),
+            false => self.sysfs.clone(),
+        }
+    }
+
+    /// Whether its driver takes requests. Of others (zram, brd, pmem, md, dm) there are bios alone.
+    pub fn has_requests(&self) -> bool {
+        self.disk_sysfs().join("mq").is_dir()
+    }
+
     /// The device node, for reading.
     pub fn node(&self) -> &Path {
         Path::new(&self.info.path)
@@ -183,6 +201,33 @@ impl Device {
             .flatten()
             .map(|s| s.file_name().to_string_lossy().into_owned())
             .collect()
+    }
+
+    /// The disks that are mapped onto the device (dm, md), and those above them, major << 20 | minor. Onto a
+    /// disk are mapped those of its partitions too.
+    pub fn above(&self) -> Vec<u32> {
+        let mut found = Vec::new();
+        let mut open = vec![self.sysfs.clone()];
+        while let Some(device) = open.pop() {
+            let holders = folders(&device.join("holders"));
+            let partitions = folders(&device);
+            open.extend(
+                partitions
+                    .into_iter()
+                    .filter(|p| p.join("partition").exists()),
+            );
+            for holder in holders {
+                let number = read_line(holder.join("dev"))
+                    .ok()
+                    .and_then(|t| parse_dev(&t));
+                let Some(number) = number.filter(|n| !found.contains(n)) else {
+                    continue;
+                };
+                found.push(number);
+                open.push(holder);
+            }
+        }
+        found
     }
 
     /// Whether a file of `st_dev` lies on the same disk.
@@ -235,6 +280,13 @@ fn filesystem_of(dev: u64) -> Option<String> {
         .find(|line| line.split(' ').nth(2) == Some(&dev))?;
     let (_, tail) = line.split_once(" - ")?;
     tail.split(' ').next().map(str::to_owned)
+}
+
+/// What a folder of sysfs holds; nothing if it cannot be read.
+fn folders(dir: &Path) -> Vec<PathBuf> {
+    fs::read_dir(dir).map_or(Vec::new(), |entries| {
+        entries.flatten().map(|e| e.path()).collect()
+    })
 }
 
 fn parent(path: &Path) -> PathBuf {

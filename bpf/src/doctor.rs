@@ -8,10 +8,11 @@ use std::path::Path;
 
 use crate::device::Device;
 use crate::entries::{self, kernel::KernelPaths};
-use crate::events::blktrace::mount_debugfs;
-use crate::events::ftrace;
+use crate::error::At;
+use crate::events::{queue, tracefs};
 use crate::filesystem;
-use crate::kernel;
+use crate::kernel::{self, Symbols};
+use crate::mounts::Mount;
 use crate::tool;
 
 /// One thing that was looked at.
@@ -62,7 +63,7 @@ pub fn examine(device: Option<&Path>) -> Vec<Check> {
             "direct IO and jbd2's blocks are not recognised live",
         ),
         Check::new("source blktrace", blktrace(), "the next source is taken"),
-        Check::new("source ftrace", ftrace_tracer(), "the next source is taken"),
+        Check::new("source ftrace", ftrace(), "the next source is taken"),
         Check::new(
             "source bpf",
             btf().map(|_| "our own probes".into()),
@@ -72,6 +73,12 @@ pub fn examine(device: Option<&Path>) -> Vec<Check> {
             "kernel's recorder",
             recorder(),
             "without BPF no entries either: pids from Q events alone, no live file names",
+        ),
+        Check::new("traced now", Ok(traced_now()), ""),
+        Check::new(
+            "disks",
+            disks(),
+            "no entries of these: a mapped one is to be traced below",
         ),
         tool("debugfs", "ext4 blocks cannot be mapped to files"),
         tool(
@@ -86,7 +93,11 @@ pub fn examine(device: Option<&Path>) -> Vec<Check> {
 }
 
 fn examine_device(path: &Path) -> Vec<Check> {
-    let device = match Device::open(path) {
+    let device = Device::open(path).and_then(|device| {
+        File::open(path).at(path)?;
+        Ok(device)
+    });
+    let device = match device {
         Ok(device) => device,
         Err(e) => {
             return vec![Check::new(
@@ -110,24 +121,10 @@ fn examine_device(path: &Path) -> Vec<Check> {
         Ok(None) => Err("none recognised".into()),
         Err(e) => Err(e.to_string()),
     };
-    let free = fs::read_to_string(device.sysfs.join("trace/enable"));
-    let queue = match free.as_deref().map(str::trim) {
-        Ok("0") => Ok("free".into()),
-        Ok(_) => Err("traced by somebody else: a queue takes one block tracer".into()),
-        Err(e) => Err(format!("no trace/enable in sysfs: {e}")),
-    };
-    let below = device.below();
-    let requests = match below.is_empty() {
-        true => Ok("its own".into()),
-        false => Err(format!("made by {}", below.join(", "))),
-    };
+    let queue = queue::check_free(&device).map(|()| "free".into());
     vec![
         Check::new("device", Ok(found), ""),
-        Check::new(
-            "requests",
-            requests,
-            "no entries: trace the device below instead",
-        ),
+        requests(&device),
         Check::new(
             "filesystem",
             filesystem,
@@ -135,10 +132,49 @@ fn examine_device(path: &Path) -> Vec<Check> {
         ),
         Check::new(
             "queue",
-            queue,
+            queue.map_err(|e| e.to_string()),
             "neither blktrace nor ftrace can trace it; bpf can",
         ),
     ]
+}
+
+fn requests(device: &Device) -> Check {
+    let below = device.below();
+    if device.has_requests() {
+        Check::new("requests", Ok("its own".into()), "")
+    } else if below.is_empty() {
+        let found = "none: its driver takes bios as they are".into();
+        let cost = "no entries: pids come from Q events, files from the snapshot";
+        Check::new("requests", Err(found), cost)
+    } else {
+        let found = format!("made by {}", below.join(", "));
+        let cost = "no entries: trace the device below instead";
+        Check::new("requests", Err(found), cost)
+    }
+}
+
+/// Who traces what at the moment.
+fn traced_now() -> String {
+    match queue::traced() {
+        traced if traced.is_empty() => "no disk".into(),
+        traced => traced.join("; "),
+    }
+}
+
+/// The disks that have no requests, of those that have a medium.
+fn disks() -> Result<String, String> {
+    let disks = fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let mut without: Vec<_> = disks
+        .map(|disk| disk.path())
+        .filter(|disk| !disk.join("mq").is_dir())
+        .filter(|disk| fs::read_to_string(disk.join("size")).is_ok_and(|size| size.trim() != "0"))
+        .filter_map(|disk| Some(disk.file_name()?.to_string_lossy().into_owned()))
+        .collect();
+    without.sort();
+    match without.is_empty() {
+        true => Ok("all have requests".into()),
+        false => Err(format!("no requests: {}", without.join(", "))),
+    }
 }
 
 fn root() -> Result<String, String> {
@@ -156,9 +192,7 @@ fn btf() -> Result<String, String> {
 }
 
 fn kallsyms() -> Result<String, String> {
-    let mut address = 0;
-    kernel::fill_addresses(&mut [("bio_chain_endio", &mut address)]);
-    if address == 0 {
+    if Symbols::read().are_hidden() {
         Err("no addresses in /proc/kallsyms".into())
     } else {
         Ok("readable".into())
@@ -176,8 +210,13 @@ fn blktrace() -> Result<String, String> {
             "kernel lockdown is {mode}: debugfs gives no relay files"
         ));
     }
-    mount_debugfs().map_err(|e| e.to_string())?;
-    let debugfs = Path::new("/sys/kernel/debug");
+    let mount = Mount::debugfs().map_err(|e| e.to_string())?;
+    let found = relay_files(mount.path());
+    mount.undo();
+    found
+}
+
+fn relay_files(debugfs: &Path) -> Result<String, String> {
     let entries = fs::read_dir(debugfs).map_err(|e| format!("{}: {e}", debugfs.display()))?;
     // Lockdown leaves only files of mode 0444 open; try one of another mode.
     let mut files = entries.flatten().map(|e| e.path()).filter(|p| {
@@ -193,9 +232,11 @@ fn blktrace() -> Result<String, String> {
     }
 }
 
-fn ftrace_tracer() -> Result<String, String> {
-    let tracefs = ftrace::tracefs().map_err(|e| e.to_string())?;
-    ftrace::has_blk(&tracefs)
+fn ftrace() -> Result<String, String> {
+    let mount = Mount::tracefs().map_err(|e| e.to_string())?;
+    let found = tracefs::check_free(mount.path());
+    mount.undo();
+    found
         .map(|()| "blk tracer".into())
         .map_err(|e| e.to_string())
 }

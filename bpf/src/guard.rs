@@ -6,13 +6,18 @@
 //! There is no second way to undo, so that the one there is, is used every time.
 //! A write is tried again for a while: ftrace refuses a change of tracer as long as
 //! the ending recorder still has its pipes open.
+//!
+//! A process to be interrupted is started in the shell's process group, and the group is interrupted: the number of a
+//! process that has ended may be another's by then, that of a group with a member cannot.
+//! The shell's standard output is the lock of what it undoes: nobody else may have that before all is undone.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use crate::error::{At, Result};
+use crate::lock::Lock;
 use crate::tool;
 
 const SCRIPT: &str = r#"
@@ -24,7 +29,7 @@ while [ $# -gt 0 ]; do
         tries=0
         until printf '%s\n' "$3" >"$2" || [ $((tries += 1)) -gt 50 ]; do sleep 0.1; done
         shift 3 ;;
-    interrupt) kill -INT "$2"; shift 2 ;;
+    interrupt) kill -INT 0; shift ;;
     esac
 done 2>/dev/null
 "#;
@@ -34,8 +39,8 @@ done 2>/dev/null
 pub enum Undo {
     /// Write a text to a file.
     Write(PathBuf, String),
-    /// Send SIGINT to a process.
-    Interrupt(u32),
+    /// Send SIGINT to what was started by [`Guard::adopt`].
+    Interrupt,
 }
 
 /// Undoes when dropped.
@@ -45,11 +50,11 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Arms the guard. The undo steps are carried out in order.
+    /// Arms the guard. The undo steps are carried out in order, under `lock`.
     ///
     /// # Errors
     /// No shell can be started.
-    pub fn arm(undo: &[Undo]) -> Result<Guard> {
+    pub fn arm(undo: &[Undo], lock: Option<&Lock>) -> Result<Guard> {
         let mut shell = tool::command("sh")?;
         shell.arg("-c").arg(SCRIPT).arg("mostrace-guard");
         for step in undo {
@@ -57,18 +62,25 @@ impl Guard {
                 Undo::Write(path, text) => {
                     shell.args([OsString::from("write"), path.into(), text.into()])
                 }
-                Undo::Interrupt(pid) => shell.args(["interrupt", &pid.to_string()]),
+                Undo::Interrupt => shell.arg("interrupt"),
             };
         }
+        let stdout = lock.map_or(Ok(Stdio::null()), Lock::for_child)?;
         // A process group of its own: Ctrl-C must reach the recorder alone.
         let shell = shell
             .process_group(0)
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
+            .stdout(stdout)
             .stderr(Stdio::null())
             .spawn()
             .at("sh")?;
         Ok(Guard { shell })
+    }
+
+    /// Has a program start in the guard's process group.
+    pub fn adopt<'c>(&self, program: &'c mut Command) -> &'c mut Command {
+        // A pid fits: pid_t is signed.
+        program.process_group(self.shell.id().cast_signed())
     }
 }
 
@@ -82,6 +94,8 @@ impl Drop for Guard {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
     use super::*;
 
     #[test]
@@ -89,13 +103,33 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("a b'c");
         std::fs::write(&file, "on").unwrap();
-        let guard = Guard::arm(&[
+        let steps = [
             Undo::Write(file.clone(), "1".into()),
             Undo::Write(file.clone(), "$(id) off".into()),
-        ])
-        .unwrap();
+        ];
+        let guard = Guard::arm(&steps, None).unwrap();
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "on");
         drop(guard);
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "$(id) off\n");
+    }
+
+    /// One that has ended, and was waited for, is no longer in the group: its number is not used.
+    #[test]
+    fn interrupts_what_it_adopted_and_nothing_else() {
+        let guard = Guard::arm(&[Undo::Interrupt], None).unwrap();
+        let sleep = || {
+            let mut sleep = Command::new("sleep");
+            sleep.arg("600");
+            sleep
+        };
+        let mut adopted = guard.adopt(&mut sleep()).spawn().unwrap();
+        let mut ended = guard.adopt(&mut Command::new("true")).spawn().unwrap();
+        assert!(ended.wait().unwrap().success());
+        let mut other = sleep().spawn().unwrap();
+        drop(guard);
+        assert_eq!(adopted.wait().unwrap().signal(), Some(2));
+        assert_eq!(other.try_wait().unwrap(), None);
+        other.kill().unwrap();
+        other.wait().unwrap();
     }
 }

@@ -77,12 +77,17 @@ fn arguments(btf: &Btf<'_>, tracepoint: &str) -> Option<Vec<String>> {
     )
 }
 
-/// Whether the probes of dirtiers may be attached: a 7.2 in an emulator stood still with them, why is not known yet.
-pub fn takes_dirtiers() -> bool {
-    let uname = rustix::system::uname();
-    let release = uname.release().to_string_lossy();
-    let major = release.split('.').next().and_then(|m| m.parse().ok());
-    major.is_some_and(|m: u32| m < 7)
+/// Waits until every BPF program that runs now has ended: each is a read-side critical section of RCU, and this
+/// membarrier(2) returns after a grace period.
+#[allow(unsafe_code)]
+pub fn wait_for_programs() {
+    // SAFETY: it takes no pointer.
+    let waited =
+        unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_GLOBAL, 0, 0) } == 0;
+    if !waited {
+        // With nohz_full= the kernel refuses. A program takes microseconds, but its CPU may be taken away.
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
 }
 
 /// Whether the kernel has a tracepoint.
@@ -112,20 +117,102 @@ pub fn completes_with_errno(btf: &Btf<'_>) -> bool {
         .is_some_and(|t| t == "int")
 }
 
-/// Fills in the addresses of kernel symbols from /proc/kallsyms; those that it does not have or
-/// hides stay as they are.
-pub fn fill_addresses(symbols: &mut [(&str, &mut u64)]) {
-    let text = fs::read_to_string("/proc/kallsyms").unwrap_or_default();
-    for line in text.lines() {
-        let mut fields = line.split_ascii_whitespace();
-        let (Some(address), Some(_), Some(name)) = (fields.next(), fields.next(), fields.next())
-        else {
-            continue;
-        };
-        if let Some((_, symbol)) = symbols.iter_mut().find(|(wanted, _)| *wanted == name)
-            && **symbol == 0
-        {
-            **symbol = u64::from_str_radix(address, 16).unwrap_or(0);
+/// The place of a bit that the kernel names in an enum without a name, as BIO_TRACE_COMPLETION.
+///
+/// # Errors
+/// There is no such name.
+pub fn enum_value(btf: &Btf<'_>, wanted: &str) -> Result<u32> {
+    (1..u32::try_from(btf.len()).unwrap_or(u32::MAX))
+        .filter_map(|id| btf.type_by_id::<Enum<'_>>(id.into()))
+        .find_map(|e| {
+            let mut members = e.iter();
+            let member = members.find(|m| m.name.is_some_and(|name| name == wanted))?;
+            u32::try_from(member.value).ok()
+        })
+        .ok_or_else(|| Error::bpf(format!("the kernel's types know no {wanted}")))
+}
+
+/// The kernel's symbols, as /proc/kallsyms lists them.
+pub struct Symbols(String);
+
+impl Symbols {
+    /// Reads them; where that fails there are none.
+    pub fn read() -> Symbols {
+        Symbols(fs::read_to_string("/proc/kallsyms").unwrap_or_default())
+    }
+
+    /// Name and address of each, without what the compiler put behind the name (`.llvm.…`). A part of a
+    /// function that it set apart (`.cold`) is none.
+    fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.0.lines().filter_map(|line| {
+            let mut fields = line.split_ascii_whitespace();
+            let address = u64::from_str_radix(fields.next()?, 16).ok()?;
+            let name = fields.nth(1)?;
+            let name = match name.split_once('.') {
+                Some((name, suffix)) if suffix.starts_with("llvm.") => name,
+                Some(_) => return None,
+                None => name,
+            };
+            Some((name, address))
+        })
+    }
+
+    /// Whether the kernel hides all addresses (kptr_restrict): every symbol is 0.
+    pub fn are_hidden(&self) -> bool {
+        self.iter().all(|(_, address)| address == 0)
+    }
+
+    /// Whether the kernel has a symbol, whether or not it shows its address.
+    pub fn has(&self, wanted: &str) -> bool {
+        self.iter().any(|(name, _)| name == wanted)
+    }
+
+    /// Fills in addresses; those that the kernel does not have or hides stay as they are.
+    pub fn fill(&self, wanted: &mut [(&str, &mut u64)]) {
+        for (name, address) in self.iter() {
+            if let Some((_, symbol)) = wanted.iter_mut().find(|(wanted, _)| *wanted == name)
+                && **symbol == 0
+            {
+                **symbol = address;
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn symbols_are_known_by_their_names() {
+        let symbols = Symbols(
+            "ffffffff81000010 t clone_endio.llvm.1234567890\t[dm_mod]\n\
+             ffffffff81000020 t bio_chain_endio.cold\n\
+             ffffffff81000030 t bio_chain_endio\n\
+             ffffffff81000040 t bio_chain_endio\n"
+                .into(),
+        );
+        let (mut clone, mut chain, mut absent) = (0, 0, 7);
+        symbols.fill(&mut [
+            ("clone_endio", &mut clone),
+            ("bio_chain_endio", &mut chain),
+            ("crypt_endio", &mut absent),
+        ]);
+        assert_eq!(
+            (clone, chain, absent),
+            (0xffff_ffff_8100_0010, 0xffff_ffff_8100_0030, 7)
+        );
+        assert!(symbols.has("clone_endio") && !symbols.has("crypt_endio"));
+        assert!(!symbols.are_hidden());
+    }
+
+    #[test]
+    fn hidden_symbols_have_names_alone() {
+        let hidden =
+            Symbols("0000000000000000 T bio_iov_iter_bounce\n0000000000000000 t a.cold\n".into());
+        assert!(hidden.are_hidden() && hidden.has("bio_iov_iter_bounce"));
+        let mut address = 0;
+        hidden.fill(&mut [("bio_iov_iter_bounce", &mut address)]);
+        assert_eq!(address, 0);
     }
 }

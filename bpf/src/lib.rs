@@ -14,7 +14,9 @@ mod events;
 mod filesystem;
 mod guard;
 mod kernel;
+mod lock;
 mod mapper;
+mod mounts;
 mod names;
 mod payload;
 mod probes;
@@ -24,8 +26,13 @@ mod ring_page;
 mod snapshot;
 mod tool;
 mod user;
+mod users;
+mod wait;
 
-pub use choice::Choice;
+/// How often a source is polled that cannot say when there is something to poll for.
+pub(crate) const TICK: std::time::Duration = std::time::Duration::from_millis(5);
+
+pub use choice::{Choice, Events};
 pub use device::Device;
 pub use entries::Entries;
 pub use entries::kernel::KernelPaths;

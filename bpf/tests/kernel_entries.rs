@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use mostrace_bundle::{Bundle, Entry, layout};
-use mostrace_capture::{Choice, Entries, KernelPaths, Options, Outcome, record};
+use mostrace_capture::{Choice, Entries, Events, KernelPaths, Options, Outcome, record};
 use tempfile::TempDir;
 use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, run_one_by_one, tests};
@@ -76,6 +76,7 @@ impl Fake {
             device: device.to_owned(),
             output,
             source: Choice::Ftrace,
+            events: Events::default(),
             entries,
             kernel: self.paths.clone(),
             files: "temp".into(),

@@ -13,6 +13,7 @@
 
 pub mod archive;
 pub mod blk_io_trace;
+pub mod counters;
 pub mod entry;
 mod error;
 pub mod folder;
@@ -26,6 +27,7 @@ pub mod table;
 pub mod temporary;
 mod writer;
 
+pub use counters::{Counter, Counters};
 pub use entry::Entry;
 pub use error::Error;
 pub use folder::Folder;

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::counters::Counters;
+
 /// The version this crate writes, and the newest it reads.
 pub const SCHEMA: u32 = 1;
 
@@ -38,6 +40,13 @@ pub struct Manifest {
     pub losses: BTreeMap<String, u64>,
     /// Records kept, by kind.
     pub counts: BTreeMap<String, u64>,
+    /// What others did to the tracing while it ran, one line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interference: Vec<String>,
+    /// The trace held against the kernel's own counters; None if the capture did not come to its end, and in
+    /// bundles of before this field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counters: Option<Counters>,
     /// Sizes of the bundle's other files when the capture was complete, bytes, by name; empty before,
     /// and in bundles of before this field.
     #[serde(default)]

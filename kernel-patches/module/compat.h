@@ -8,7 +8,6 @@
 #define MOSTRACE_COMPAT_H
 
 #include <linux/blkdev.h>
-#include <linux/blk-mq.h>
 #include <linux/buffer_head.h>
 #include <linux/dcache.h>
 #include <linux/err.h>
@@ -40,6 +39,12 @@ static inline struct gendisk *mostrace_bio_disk(const struct bio *bio)
 #endif
 }
 
+/* A device that takes bios and makes no requests of them: zram, dm. */
+static inline bool mostrace_is_bio_based(const struct gendisk *disk)
+{
+	return disk && !queue_is_mq(disk->queue);
+}
+
 /* The partition's or disk's own number; 0 where the bio does not tell. */
 static inline dev_t mostrace_bio_dev(const struct bio *bio)
 {
@@ -50,13 +55,22 @@ static inline dev_t mostrace_bio_dev(const struct bio *bio)
 #endif
 }
 
-/* 5.16 (f3fa33acca9f): rq->rq_disk is reached through the queue. */
-static inline struct gendisk *mostrace_rq_disk(const struct request *rq)
+/* The device that an inode's data is on: its filesystem's or, of a device's inode, that. */
+static inline struct block_device *mostrace_bdev_of(const struct inode *inode)
 {
-#ifdef MOSTRACE_RQ_DISK
-	return rq->rq_disk;
+	return S_ISBLK(inode->i_mode) ? I_BDEV((struct inode *)inode) : inode->i_sb->s_bdev;
+}
+
+/*
+ * Whether a bio that was remapped from there has its sector on the disk: handed to a partition, it
+ * is remapped once more, from that.
+ */
+static inline bool mostrace_is_at_disk(const struct bio *bio, dev_t from)
+{
+#ifdef MOSTRACE_BI_BDEV
+	return !bdev_is_partition(bio->bi_bdev) || bio->bi_bdev->bd_dev == from;
 #else
-	return rq->q->disk;
+	return !bio->bi_partno;
 #endif
 }
 
@@ -164,16 +178,15 @@ static inline void mostrace_unmap_page(void *at)
 }
 
 /*
- * How much of a direct IO iomap has submitted before this bio, at its Q, from
- * iomap_dio's size. 7.x counts a bio after it was submitted, earlier kernels just
- * before; that changed with the series that added bounce buffers.
+ * Whether a bio of direct IO is in iomap_dio's size already when it is queued. 7.x adds
+ * it afterwards; that changed with the series that added bounce buffers.
  */
-static inline loff_t mostrace_dio_before(loff_t size, unsigned int bio_size)
+static inline bool mostrace_dio_counted(void)
 {
 #ifdef MOSTRACE_DIO_BOUNCE
-	return size;
+	return false;
 #else
-	return size - bio_size;
+	return true;
 #endif
 }
 

@@ -42,7 +42,6 @@ static u64 counted(enum mostrace_count what)
 COUNTER(entries, MOSTRACE_COUNT_ENTRIES);
 COUNTER(entries_ring, MOSTRACE_LOST_ENTRIES_RING);
 COUNTER(submitters, MOSTRACE_LOST_SUBMITTERS);
-COUNTER(bios_cut, MOSTRACE_LOST_BIOS_CUT);
 COUNTER(pages_cut, MOSTRACE_LOST_PAGES_CUT);
 COUNTER(dirtiers, MOSTRACE_LOST_DIRTIERS);
 
@@ -51,7 +50,6 @@ static struct attribute *entries[] = { &dev_attr_entries.attr, NULL };
 static struct attribute *losses[] = {
 	&dev_attr_entries_ring.attr,
 	&dev_attr_submitters.attr,
-	&dev_attr_bios_cut.attr,
 	&dev_attr_pages_cut.attr,
 	&dev_attr_dirtiers.attr,
 	NULL,

@@ -36,15 +36,12 @@ static unsigned int ring_kb = SZ_1K;
 module_param(ring_kb, uint, 0600);
 MODULE_PARM_DESC(ring_kb, "KiB of the ring of each CPU, rounded up to a power of two (default 1024)");
 
-/*
- * Probes run inside the block layer and wake nobody: while a reader waits, a
- * worker looks into the rings until there is something.
- */
-#define LOOK_JIFFIES max(HZ / 50, 1)
+/* How long a reader sleeps beside rings that hold less than half of what they could. */
+#define LOOK_JIFFIES max(HZ / 5, 1)
 
 static void look(struct work_struct *work);
 
-static DECLARE_WAIT_QUEUE_HEAD(waiters);
+/* For those that poll. */
 static DECLARE_DELAYED_WORK(looking, look);
 
 static_assert(sizeof(struct mostrace_stream) == 40);
@@ -53,41 +50,30 @@ static_assert(sizeof(struct mostrace_process) == 88);
 static_assert(sizeof(struct mostrace_file) == 72);
 static_assert(sizeof(struct mostrace_dirtier) == 72);
 
-/* What was taken from the rings and not read yet: any size of read will do. */
+/* The one who reads: a process, or several that share the open file. */
 static struct {
-	struct mutex lock;	/* of the reader's threads */
-	size_t at;
-	size_t len;
-	union {
-		struct mostrace_stream stream;
-		u8 bytes[SZ_4K];
-	};
-} pending = { .lock = __MUTEX_INITIALIZER(pending.lock) };
+	struct mutex lock;	/* of the others */
+	struct mostrace_stream stream;
+	size_t begun;	/* bytes of the stream's header that were read */
+	bool drained;	/* the last read found less than it asked for */
+} reader = { .lock = __MUTEX_INITIALIZER(reader.lock) };
 
 static bool filled(void)
 {
-	return READ_ONCE(pending.len) || mostrace_rings_filled();
+	return READ_ONCE(reader.begun) < sizeof(reader.stream) || mostrace_rings_filled();
 }
 
 static void look(struct work_struct *work)
 {
 	if (filled())
-		wake_up_interruptible(&waiters);
-	else if (wq_has_sleeper(&waiters))
+		wake_up_interruptible(&mostrace_waiters);
+	else if (wq_has_sleeper(&mostrace_waiters))
 		schedule_delayed_work(&looking, LOOK_JIFFIES);
-}
-
-static bool filled_or_look(void)
-{
-	if (filled())
-		return true;
-	schedule_delayed_work(&looking, LOOK_JIFFIES);
-	return false;
 }
 
 static void begin_stream(u32 ring_bytes)
 {
-	pending.stream = (struct mostrace_stream){
+	reader.stream = (struct mostrace_stream){
 		.magic = MOSTRACE_STREAM_MAGIC,
 		.byte_order = MOSTRACE_STREAM_ORDER,
 		.version = MOSTRACE_STREAM_VERSION,
@@ -99,8 +85,8 @@ static void begin_stream(u32 ring_bytes)
 		.start_ns = ktime_get_ns(),
 		.ring_bytes = ring_bytes,
 	};
-	pending.at = 0;
-	pending.len = sizeof(pending.stream);
+	reader.begun = 0;
+	reader.drained = false;
 }
 
 static int start(void)
@@ -164,54 +150,56 @@ static int mostrace_close(struct inode *inode, struct file *file)
 	return 0;
 }
 
-/* Copies what there is; -EFAULT only if nothing was. */
+/* Copies what there is of the stream's header. */
+static ssize_t read_header(char __user *to, size_t size)
+{
+	size_t bytes = min(size, sizeof(reader.stream) - reader.begun);
+
+	if (copy_to_user(to, (u8 *)&reader.stream + reader.begun, bytes))
+		return -EFAULT;
+	WRITE_ONCE(reader.begun, reader.begun + bytes);
+	return bytes;
+}
+
+/* Copies what there is; -EFAULT only if nothing could be. */
 static ssize_t read_filled(char __user *to, size_t size)
 {
-	size_t done = 0, n;
+	bool begins = reader.begun < sizeof(reader.stream);
+	ssize_t n = begins ? read_header(to, size) : mostrace_take(to, size);
 
-	while (done < size) {
-		if (!pending.len) {
-			pending.at = 0;
-			n = mostrace_take(pending.bytes, sizeof(pending.bytes));
-			WRITE_ONCE(pending.len, n);
-			if (!pending.len)
-				break;
-		}
-		n = min(size - done, pending.len);
-		if (copy_to_user(to + done, pending.bytes + pending.at, n))
-			return done ? done : -EFAULT;
-		pending.at += n;
-		WRITE_ONCE(pending.len, pending.len - n);
-		done += n;
-		if (signal_pending(current))
-			break;
-		cond_resched();
-	}
-	return done;
+	WRITE_ONCE(reader.drained, n >= 0 && n < size);
+	return n;
 }
 
 static ssize_t mostrace_read(struct file *file, char __user *to, size_t size, loff_t *pos)
 {
+	bool wait = !(file->f_flags & O_NONBLOCK);
 	ssize_t n;
 
 	for (;;) {
-		if (mutex_lock_interruptible(&pending.lock))
+		/* Many entries at a time cost less. */
+		if (wait && READ_ONCE(reader.drained) &&
+		    wait_event_interruptible_timeout(mostrace_waiters, mostrace_rings_half_full(),
+						     LOOK_JIFFIES) < 0)
+			return -ERESTARTSYS;
+		if (mutex_lock_interruptible(&reader.lock))
 			return -ERESTARTSYS;
 		n = read_filled(to, size);
-		mutex_unlock(&pending.lock);
+		mutex_unlock(&reader.lock);
 		if (n || !size)
 			return n;
-		if (file->f_flags & O_NONBLOCK)
+		if (!wait)
 			return -EAGAIN;
-		if (wait_event_interruptible(waiters, filled_or_look()))
-			return -ERESTARTSYS;
 	}
 }
 
 static __poll_t mostrace_poll(struct file *file, poll_table *table)
 {
-	poll_wait(file, &waiters, table);
-	return filled_or_look() ? EPOLLIN | EPOLLRDNORM : 0;
+	poll_wait(file, &mostrace_waiters, table);
+	if (filled())
+		return EPOLLIN | EPOLLRDNORM;
+	schedule_delayed_work(&looking, LOOK_JIFFIES);
+	return 0;
 }
 
 static const struct file_operations mostrace_fops = {

@@ -54,6 +54,38 @@ static bool read_iomap(const struct bio *root, struct iomap_dio_head *dio, struc
 	       mostrace_peek(iocb, (struct kiocb_head *)dio->iocb);
 }
 
+/* How far into a block of its filesystem a bio begins, in bytes; false where that is not known. */
+static bool place_in_block(const struct bio *bio, const struct inode *inode, u64 *place)
+{
+	u64 start, sectors;
+
+	if (!mostrace_lies_at(inode, bio) ||
+	    !mostrace_bdev_range(inode->i_sb->s_bdev, &start, &sectors))
+		return false;
+	*place = ((bio->bi_iter.bi_sector - start) << 9) & (i_blocksize(inode) - 1);
+	return true;
+}
+
+/*
+ * Where in the file a direct bio begins; `submitted` is the position up to which iomap
+ * counts. Around a write that is no multiple of the block iomap writes zeroes, in bios
+ * that it never counts: those before the data end at that position, those behind begin
+ * there. A block of the file begins where one of the disk does, so the bio's place in its
+ * block tells which it is; of whole blocks it does not, but these are no such zeroes.
+ */
+static u64 position(const struct bio *bio, const struct inode *inode, u64 submitted)
+{
+	u64 within = i_blocksize(inode) - 1, before = submitted - bio->bi_iter.bi_size, place;
+
+	if (!(bio->bi_iter.bi_size & within))
+		return mostrace_dio_counted() ? before : submitted;
+	if (!place_in_block(bio, inode, &place))
+		return MOSTRACE_NONE;
+	if ((before & within) == place)
+		return before;
+	return (submitted & within) == place ? submitted : MOSTRACE_NONE;
+}
+
 /*
  * The file of a direct bio of iomap, and the position in it, while the bio is
  * submitted: ki_pos moves only at the end. That the struct is what it is taken
@@ -64,7 +96,7 @@ void mostrace_find_direct(struct bio *bio, struct mostrace_submitter *who)
 	struct iomap_dio_head dio;
 	struct kiocb_head iocb;
 	struct inode *inode;
-	loff_t before, size;
+	loff_t size;
 
 	if (!read_iomap(bio, &dio, &iocb) ||
 	    !mostrace_peek(&inode, &iocb.ki_filp->f_inode) ||
@@ -74,23 +106,8 @@ void mostrace_find_direct(struct bio *bio, struct mostrace_submitter *who)
 	if (dio.i_size != size && !mostrace_is_inode(inode))
 		return;
 	who->direct_file = iocb.ki_filp;
-	before = mostrace_dio_before(dio.size, bio->bi_iter.bi_size);
-	if (dio.i_size == size && before >= 0)
-		who->direct_pos = iocb.ki_pos + before;
-}
-
-/* Whether a bio is direct IO of a file or, through one, of a device. */
-bool mostrace_is_direct(const struct bio *bio)
-{
-	switch (mostrace_endio_of(bio->bi_end_io)) {
-	case MOSTRACE_ENDIO_IOMAP:
-	case MOSTRACE_ENDIO_F2FS_COUNTED:
-	case MOSTRACE_ENDIO_F2FS_DIO:
-	case MOSTRACE_ENDIO_DIO:
-		return true;
-	default:
-		return false;
-	}
+	if (dio.i_size == size)
+		who->direct_pos = position(bio, inode, iocb.ki_pos + dio.size);
 }
 
 #define DIO_WORDS 8
@@ -139,23 +156,21 @@ static struct page *first_page(const struct bio *bio)
 }
 
 /* A process's memory as the buffer of direct IO: anonymous, or a file of another device. */
-static bool is_users_memory(const struct bio *bio)
+static bool is_users_memory(const struct mostrace_submitter *who, const struct bio *bio)
 {
-	dev_t dev = mostrace_bio_dev(bio);
 	struct mostrace_place place;
 
-	mostrace_locate(first_page(bio), &place);
-	if (!place.inode)
-		return place.mapped;
-	return !mostrace_is_bdev(place.inode) && dev && place.inode->i_sb->s_dev != dev;
+	mostrace_locate(first_page(who->plain ?: bio), &place);
+	return place.inode ? !mostrace_lies_at(place.inode, who->root) : place.mapped;
 }
 
 /* Direct IO of a block device; its short, synchronous form goes through submit_bio_wait. */
-static bool is_raw_direct(const struct bio *bio, const struct bio *root)
+static bool is_raw_direct(const struct mostrace_submitter *who, const struct bio *bio)
 {
-	enum mostrace_endio is = mostrace_endio_of(root->bi_end_io);
+	enum mostrace_endio is = mostrace_endio_of(who->root->bi_end_io);
 
-	return is == MOSTRACE_ENDIO_BLKDEV || (is == MOSTRACE_ENDIO_WAIT && is_users_memory(bio));
+	return is == MOSTRACE_ENDIO_BLKDEV ||
+	       (is == MOSTRACE_ENDIO_WAIT && is_users_memory(who, bio));
 }
 
 static u8 put_direct(const struct mostrace_making *m, const struct mostrace_submitter *who,
@@ -165,8 +180,7 @@ static u8 put_direct(const struct mostrace_making *m, const struct mostrace_subm
 		return MOSTRACE_ORIGIN_UNKNOWN;
 	if (mostrace_is_bdev(run->inode))
 		return MOSTRACE_ORIGIN_RAW;
-	if (who->direct_pos != MOSTRACE_NONE)
-		run->offset = who->direct_pos + ((run->sector - who->sector) << 9);
+	run->offset = who->direct_pos;
 	mostrace_put_run(m, run);
 	return MOSTRACE_ORIGIN_DIRECT;
 }
@@ -176,12 +190,10 @@ bool mostrace_put_direct(const struct mostrace_making *m, const struct mostrace_
 			 u8 *origin)
 {
 	struct mostrace_run run = {
-		.offset = MOSTRACE_NONE,
 		.sector = m->bio->bi_iter.bi_sector,
 		.bytes = m->bio->bi_iter.bi_size,
 		.origin = MOSTRACE_ORIGIN_DIRECT,
 	};
-	struct bio *root;
 
 	if (who->direct_file) {
 		run.inode = file_inode(who->direct_file);
@@ -189,12 +201,11 @@ bool mostrace_put_direct(const struct mostrace_making *m, const struct mostrace_
 		*origin = put_direct(m, who, &run);
 		return true;
 	}
-	root = mostrace_root(m->bio);
-	if (mostrace_is_direct(root)) {
-		run.inode = direct_inode(root);
+	if (mostrace_is_direct(mostrace_endio_of(who->root->bi_end_io))) {
+		run.inode = direct_inode(who->root);
 		*origin = put_direct(m, who, &run);
 		return true;
 	}
 	*origin = MOSTRACE_ORIGIN_RAW;
-	return is_raw_direct(m->bio, root);
+	return is_raw_direct(who, m->bio);
 }

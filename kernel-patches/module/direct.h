@@ -5,7 +5,6 @@
 #include "making.h"
 #include "submitter.h"
 
-bool mostrace_is_direct(const struct bio *bio);
 void mostrace_find_direct(struct bio *bio, struct mostrace_submitter *who);
 bool mostrace_put_direct(const struct mostrace_making *m, const struct mostrace_submitter *who,
 			 u8 *origin);

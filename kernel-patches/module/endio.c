@@ -31,6 +31,9 @@ static const struct {
 	{ "submit_bio_wait_endio", MOSTRACE_ENDIO_WAIT },
 	{ "bio_wait_end_io", MOSTRACE_ENDIO_WAIT },
 	{ "journal_end_buffer_io_sync", MOSTRACE_ENDIO_JBD2 },
+	{ "clone_endio", MOSTRACE_ENDIO_DM },
+	{ "crypt_endio", MOSTRACE_ENDIO_DM_CRYPT },
+	{ "blk_throtl_dispatch_work_fn", MOSTRACE_WORK_THROTTLE },
 };
 
 #define SLOT_BITS 7

@@ -36,6 +36,17 @@ bool mostrace_is_inode(struct inode *inode)
 	       mapping_inode(mapping);
 }
 
+/* Whether the device of an inode's data has the place that a bio goes to. */
+bool mostrace_lies_at(const struct inode *inode, const struct bio *bio)
+{
+	struct block_device *bdev = mostrace_bdev_of(inode);
+	u64 start, sectors;
+
+	return bdev && bdev->bd_disk == mostrace_bio_disk(bio) &&
+	       mostrace_bdev_range(bdev, &start, &sectors) &&
+	       bio->bi_iter.bi_sector >= start && bio->bi_iter.bi_sector - start < sectors;
+}
+
 /* Where a page is in the page cache, if it is. */
 void mostrace_locate(struct page *page, struct mostrace_place *place)
 {

@@ -19,6 +19,7 @@ struct mostrace_place {
 
 bool mostrace_is_bdev(const struct inode *inode);
 bool mostrace_is_inode(struct inode *inode);
+bool mostrace_lies_at(const struct inode *inode, const struct bio *bio);
 void mostrace_locate(struct page *page, struct mostrace_place *place);
 void mostrace_locate_behind(struct page *page, struct mostrace_place *place);
 

@@ -8,24 +8,51 @@
 #include "inode.h"
 #include "journal.h"
 
+/* The place of a buffer on its disk, and that disk; false if they cannot be read. */
+static bool place_of(const struct buffer_head *bh, struct gendisk **disk, u64 *start, u64 *sector)
+{
+	u64 sectors;
+
+	if (!bh->b_bdev || !mostrace_peek(disk, &bh->b_bdev->bd_disk) ||
+	    !mostrace_bdev_range(bh->b_bdev, start, &sectors))
+		return false;
+	*sector = bh->b_blocknr * (bh->b_size >> 9) + *start;
+	return true;
+}
+
 /*
  * Reads the buffer_head of a single-buffer bio (submit_bh), if it has one:
- * its size, place and disk are the bio's. `start` is that of its partition.
+ * its size, place and disk are the bio's.
  */
-static bool read_buffer(const struct bio *bio, struct buffer_head *bh, u64 *start)
+static bool read_buffer(const struct bio *bio, struct buffer_head *bh)
 {
 	struct buffer_head *at = bio->bi_private;
 	struct gendisk *disk;
-	u64 sectors;
+	u64 start, sector;
 
-	if (!at || (unsigned long)at & 3 || !mostrace_peek(bh, at))
-		return false;
-	if (bh->b_size != bio->bi_iter.bi_size || !bh->b_bdev ||
-	    !mostrace_peek(&disk, &bh->b_bdev->bd_disk) || disk != mostrace_bio_disk(bio))
-		return false;
-	if (!mostrace_bdev_range(bh->b_bdev, start, &sectors))
-		return false;
-	return bh->b_blocknr * (bh->b_size >> 9) + *start == bio->bi_iter.bi_sector;
+	return at && !((unsigned long)at & 3) && mostrace_peek(bh, at) &&
+	       bh->b_size == bio->bi_iter.bi_size && place_of(bh, &disk, &start, &sector) &&
+	       disk == mostrace_bio_disk(bio) && sector == bio->bi_iter.bi_sector;
+}
+
+/*
+ * Where a home block lies: on the disk that is recorded or, where dm is above it or the journal
+ * has a device of its own, on the filesystem's device.
+ */
+static void find_home(const struct buffer_head *home, const struct mostrace_target *target,
+		      struct mostrace_process *p)
+{
+	struct gendisk *disk;
+	u64 start, sector;
+
+	if (!place_of(home, &disk, &start, &sector))
+		return;
+	if (disk_devt(disk) == target->disk) {
+		p->home_sector = sector;
+	} else {
+		p->home_sector = sector - start;
+		p->home = MOSTRACE_HOME_FILESYSTEM;
+	}
 }
 
 /* Which transaction commits the home buffer; 0 where that cannot be read. */
@@ -63,10 +90,11 @@ static void put_home_file(const struct mostrace_making *m, const struct buffer_h
 
 /*
  * A journalled copy: jbd2 makes a buffer_head of its own, that stands alone
- * and whose b_private is the home buffer, also for frozen and escaped copies.
+ * and whose b_private is the home buffer, also for frozen and escaped copies. The
+ * journal may be on a device of its own.
  */
 static bool journal_copy(const struct mostrace_making *m, const struct buffer_head *bh,
-			 u64 start, struct mostrace_process *p)
+			 struct mostrace_process *p)
 {
 	struct buffer_head *at = bh->b_private;
 	struct buffer_head home, *back;
@@ -77,7 +105,7 @@ static bool journal_copy(const struct mostrace_making *m, const struct buffer_he
 	jh = home.b_private;
 	if (!jh || !mostrace_peek(&back, &jh->b_bh) || back != at)
 		return false;
-	p->home_sector = home.b_blocknr * (home.b_size >> 9) + start;
+	find_home(&home, m->target, p);
 	p->tid = tid_of(jh);
 	p->jbd2 = MOSTRACE_JBD2_METADATA_COPY;
 	put_home_file(m, &home, p);
@@ -114,13 +142,13 @@ static bool journal_header(const struct bio *bio, const struct buffer_head *bh,
 
 /*
  * Fills in what the process entry says of a journal's block, and makes the file entry
- * of a copy of a file's; false if the bio is none.
+ * of a copy of a file's; false if the bio, as jbd2 made it (`root`), is none.
  */
-bool mostrace_put_journal(const struct mostrace_making *m, struct mostrace_process *p)
+bool mostrace_put_journal(const struct mostrace_making *m, const struct bio *root,
+			  struct mostrace_process *p)
 {
 	struct buffer_head bh;
-	u64 start;
 
-	return read_buffer(m->bio, &bh, &start) &&
-	       (journal_copy(m, &bh, start, p) || journal_header(m->bio, &bh, p));
+	return read_buffer(root, &bh) &&
+	       (journal_copy(m, &bh, p) || journal_header(root, &bh, p));
 }

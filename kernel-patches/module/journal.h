@@ -4,6 +4,7 @@
 
 #include "making.h"
 
-bool mostrace_put_journal(const struct mostrace_making *m, struct mostrace_process *p);
+bool mostrace_put_journal(const struct mostrace_making *m, const struct bio *root,
+			  struct mostrace_process *p);
 
 #endif

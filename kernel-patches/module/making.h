@@ -11,7 +11,6 @@ struct mostrace_making {
 	const struct mostrace_target *target;
 	struct bio *bio;
 	u64 now;
-	u8 stage;
 };
 
 /* The head of an entry of it; the sectors are the whole bio's. */
@@ -22,7 +21,7 @@ static inline struct mostrace_entry mostrace_head_of(const struct mostrace_makin
 		.time_ns = m->now,
 		.sector = m->bio->bi_iter.bi_sector,
 		.bytes = m->bio->bi_iter.bi_size,
-		.stage = m->stage,
+		.stage = MOSTRACE_QUEUE,
 	};
 }
 

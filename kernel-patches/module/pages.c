@@ -15,12 +15,13 @@
 /* A bvec may span pages of different owners. */
 struct walk {
 	const struct mostrace_making *m;
+	const struct mostrace_submitter *who;
 	const struct bio_vec *bvec;
 	u32 done;	/* bytes of *bvec already walked */
 	u32 left;	/* bytes of the bio still to walk */
 	u64 sector;
+	const struct inode *own;	/* one whose data does go there */
 	struct mostrace_run run;
-	u64 queued_ns;	/* the bio */
 	struct mostrace_dirtier dirtier;
 };
 
@@ -67,7 +68,7 @@ static void step_dirtier(struct walk *w, struct page *page, u32 chunk)
 
 	if (!op_is_write(bio_op(w->m->bio)))
 		return;
-	if (!mostrace_dirtier_of(mostrace_head(page), w->queued_ns, &who)) {
+	if (!mostrace_dirtier_of(mostrace_head(page), w->who->task.time_ns, &who)) {
 		close_dirtier(w);
 		return;
 	}
@@ -90,6 +91,18 @@ static u8 origin_of(const struct mostrace_place *place)
 	return mostrace_is_bdev(place->inode) ? MOSTRACE_ORIGIN_BDEV : MOSTRACE_ORIGIN_FILE;
 }
 
+/* The page, and its inode if the bio goes to where that has its data: another lends no numbers. */
+static void locate(struct walk *w, struct page *page, struct mostrace_place *place)
+{
+	mostrace_locate_behind(page, place);
+	if (!place->inode || place->inode == w->own)
+		return;
+	if (mostrace_lies_at(place->inode, w->who->root))
+		w->own = place->inode;
+	else
+		place->inode = NULL;
+}
+
 /* Walks one page; returns its origin. */
 static u8 step_page(struct walk *w)
 {
@@ -100,7 +113,7 @@ static u8 step_page(struct walk *w)
 	struct mostrace_place place;
 	u8 origin;
 
-	mostrace_locate_behind(page, &place);
+	locate(w, page, &place);
 	place.offset += offset_in_page(at);
 	origin = origin_of(&place);
 	if (w->run.inode != place.inode || w->run.offset + w->run.bytes != place.offset)
@@ -120,17 +133,17 @@ static u8 step_page(struct walk *w)
 }
 
 /* Makes the file entries of a page-cache bio; returns the origin of its first page. */
-u8 mostrace_put_pages(const struct mostrace_making *m, u64 queued_ns)
+u8 mostrace_put_pages(const struct mostrace_making *m, const struct mostrace_submitter *who)
 {
-	const struct bio *bio = m->bio;
+	const struct bio *data = who->plain ?: m->bio;
 	struct walk w = {
 		.m = m,
-		.bvec = &bio->bi_io_vec[bio->bi_iter.bi_idx],
-		.done = bio->bi_iter.bi_bvec_done,
-		.left = bio->bi_iter.bi_size,
-		.sector = bio->bi_iter.bi_sector,
+		.who = who,
+		.bvec = &data->bi_io_vec[data->bi_iter.bi_idx],
+		.done = data->bi_iter.bi_bvec_done,
+		.left = m->bio->bi_iter.bi_size,
+		.sector = m->bio->bi_iter.bi_sector,
 		.run.origin = MOSTRACE_ORIGIN_FILE,
-		.queued_ns = queued_ns,
 	};
 	u8 first = MOSTRACE_ORIGIN_UNKNOWN, origin;
 	int i;

@@ -3,7 +3,8 @@
 #define MOSTRACE_PAGES_H
 
 #include "making.h"
+#include "submitter.h"
 
-u8 mostrace_put_pages(const struct mostrace_making *m, u64 queued_ns);
+u8 mostrace_put_pages(const struct mostrace_making *m, const struct mostrace_submitter *who);
 
 #endif

@@ -36,37 +36,15 @@ static void __maybe_unused on_split(void *data, struct bio *bio, unsigned int ne
 	mostrace_bio_split(bio);
 }
 
-static void __maybe_unused on_rq_insert_q(void *data, struct request_queue *q, struct request *rq)
+static void __maybe_unused on_bio_remap_q(void *data, struct request_queue *q, struct bio *bio,
+					  dev_t dev, sector_t from)
 {
-	mostrace_request_reached(rq, MOSTRACE_INSERT);
+	mostrace_bio_remapped(bio, dev);
 }
 
-static void __maybe_unused on_rq_insert(void *data, struct request *rq)
+static void __maybe_unused on_bio_remap(void *data, struct bio *bio, dev_t dev, sector_t from)
 {
-	mostrace_request_reached(rq, MOSTRACE_INSERT);
-}
-
-static void __maybe_unused on_rq_issue_q(void *data, struct request_queue *q, struct request *rq)
-{
-	mostrace_request_reached(rq, MOSTRACE_ISSUE);
-}
-
-static void __maybe_unused on_rq_issue(void *data, struct request *rq)
-{
-	mostrace_request_reached(rq, MOSTRACE_ISSUE);
-}
-
-/* 5.16 (8a7d267b4a2c): the error is a blk_status_t. */
-static void __maybe_unused on_rq_complete_int(void *data, struct request *rq, int error,
-					      unsigned int bytes)
-{
-	mostrace_request_completed(rq, bytes);
-}
-
-static void __maybe_unused on_rq_complete(void *data, struct request *rq, blk_status_t error,
-					  unsigned int bytes)
-{
-	mostrace_request_completed(rq, bytes);
+	mostrace_bio_remapped(bio, dev);
 }
 
 /* 5.18 (203a31516616): a page became a folio. */
@@ -110,16 +88,12 @@ static void on_bio_complete(void *data, struct request_queue *q, struct bio *bio
 
 #define BIO_QUEUE_Q	TAKES(block_bio_queue, struct request_queue *, struct bio *)
 #define SPLIT_Q		TAKES(block_split, struct request_queue *, struct bio *, unsigned int)
-#define RQ_INSERT_Q	TAKES(block_rq_insert, struct request_queue *, struct request *)
-#define RQ_ISSUE_Q	TAKES(block_rq_issue, struct request_queue *, struct request *)
-#define RQ_COMPLETE_INT	TAKES(block_rq_complete, struct request *, int, unsigned int)
+#define BIO_REMAP_Q	TAKES(block_bio_remap, struct request_queue *, struct bio *, dev_t,	\
+			      sector_t)
 
 static_assert(BIO_QUEUE_Q || TAKES(block_bio_queue, struct bio *));
 static_assert(SPLIT_Q || TAKES(block_split, struct bio *, unsigned int));
-static_assert(RQ_INSERT_Q || TAKES(block_rq_insert, struct request *));
-static_assert(RQ_ISSUE_Q || TAKES(block_rq_issue, struct request *));
-static_assert(RQ_COMPLETE_INT ||
-	      TAKES(block_rq_complete, struct request *, blk_status_t, unsigned int));
+static_assert(BIO_REMAP_Q || TAKES(block_bio_remap, struct bio *, dev_t, sector_t));
 static_assert(TAKES(block_bio_complete, struct request_queue *, struct bio *));
 #ifdef MOSTRACE_DIRTY_FOLIO
 static_assert(TAKES(writeback_dirty_folio, struct folio *, struct address_space *));
@@ -136,11 +110,7 @@ static struct probe {
 	{ "block_bio_queue",
 	  __builtin_choose_expr(BIO_QUEUE_Q, on_bio_queue_q, on_bio_queue) },
 	{ "block_split", __builtin_choose_expr(SPLIT_Q, on_split_q, on_split) },
-	{ "block_rq_insert",
-	  __builtin_choose_expr(RQ_INSERT_Q, on_rq_insert_q, on_rq_insert) },
-	{ "block_rq_issue", __builtin_choose_expr(RQ_ISSUE_Q, on_rq_issue_q, on_rq_issue) },
-	{ "block_rq_complete",
-	  __builtin_choose_expr(RQ_COMPLETE_INT, on_rq_complete_int, on_rq_complete) },
+	{ "block_bio_remap", __builtin_choose_expr(BIO_REMAP_Q, on_bio_remap_q, on_bio_remap) },
 	{ "block_bio_complete", on_bio_complete },
 	{ "block_bio_file", on_bio_file, .optional = true },
 #ifdef MOSTRACE_DIRTY_FOLIO

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A bio as it is recorded: who submits it is remembered at its Q, its entries are
- * made when its request is inserted or, where insertion was bypassed, issued, and it
- * is forgotten when it completes. A bio that is merged into a request after its
- * insertion is met when the request is issued.
+ * A bio's entries are made when it is queued: then the current task is its submitter, or
+ * else the bio is made of another (dm) or was held back (blk-throttle); what its pages
+ * belong to is known; it is not split yet, nor merged; and it is so once in its life,
+ * also where a disk has no requests.
  */
-#include <linux/blk-mq.h>
+#include <linux/bio.h>
 #include <linux/blkdev.h>
 #include <linux/ktime.h>
 #include <linux/rcupdate.h>
 #include <linux/string.h>
-#include "count.h"
+#include <linux/workqueue.h>
+#include "clone.h"
+#include "compat.h"
 #include "direct.h"
 #include "endio.h"
 #include "journal.h"
@@ -21,54 +23,83 @@
 #include "submitter.h"
 #include "target.h"
 
-#define BIOS_MAX 4096
-
 bool mostrace_files_told;
 
-static const struct mostrace_submitter nobody = {
-	.direct_pos = MOSTRACE_NONE,
-	.flags = MOSTRACE_NO_SUBMITTER,
-};
-
-static void remember_current(struct bio *bio, u64 now)
+/* Whether the current task queues what another submitted: blk-throttle let it wait before its Q. */
+static bool is_throttled(void)
 {
-	struct mostrace_submitter who;
+	struct work_struct *work;
+	work_func_t function;
 
-	/*
-	 * What was told is of this bio only if it is of the kind that is told of: a bio
-	 * that failed before its Q leaves its record to the next at its address.
-	 */
-	if (!mostrace_files_told || !mostrace_is_direct(bio) || !mostrace_recall(bio, &who) ||
-	    who.queued) {
-		who = nobody;
-		mostrace_find_direct(bio, &who);
+	if (!(current->flags & PF_WQ_WORKER))
+		return false;
+	work = current_work();
+	return work && mostrace_peek(&function, &work->func) &&
+	       mostrace_endio_of(function) == MOSTRACE_WORK_THROTTLE;
+}
+
+/*
+ * The file and position of direct IO. What was told is of this bio only if it was told
+ * since the last Q: a bio that fails before its Q leaves that to the next at its address.
+ * While a bio is held back, iomap goes on to the next position.
+ */
+static void find_direct(struct mostrace_submitter *who, struct bio *bio, bool throttled)
+{
+	const struct mostrace_submitter *told;
+
+	if (!mostrace_is_direct(mostrace_endio_of(bio->bi_end_io)))
+		return;
+	told = mostrace_files_told ? mostrace_recall(bio) : NULL;
+	if (told && !told->queued) {
+		who->direct_file = told->direct_file;
+		who->direct_pos = told->direct_pos;
+	} else {
+		mostrace_find_direct(bio, who);
+		if (throttled)
+			who->direct_pos = MOSTRACE_NONE;
 	}
-	mostrace_task_is_current(&who.task, now);
-	who.sector = bio->bi_iter.bi_sector;
-	who.flags = 0;
-	who.queued = true;
-	mostrace_remember(bio, &who);
+}
+
+/* Where a bio's data begins now. */
+static void take_data(struct mostrace_submitter *who, struct bio *bio)
+{
+	/* An empty bio has no vector to read. */
+	who->bvec = bio_has_data(bio) && bio->bi_io_vec ? &bio->bi_io_vec[bio->bi_iter.bi_idx] :
+							  NULL;
+	who->bvec_done = bio->bi_iter.bi_bvec_done;
+}
+
+/* Of a bio that is being queued. */
+static void find_submitter(struct mostrace_submitter *who, struct bio *bio, u64 now)
+{
+	bool inherited = mostrace_inherit(who, bio), throttled;
+
+	if (!inherited) {
+		throttled = is_throttled();
+		*who = mostrace_nobody;
+		who->root = mostrace_root(bio);
+		who->task.time_ns = now;
+		find_direct(who, bio, throttled);
+		/* A thread of dm's passes on what others submitted. */
+		if (!throttled && !(mostrace_is_clone(bio) && current->flags & PF_KTHREAD)) {
+			mostrace_task_is_current(&who->task, now);
+			who->flags = 0;
+		}
+	}
+	take_data(who, bio);
+	who->queued = true;
 }
 
 /* The kernel tells of direct IO that is about to be queued. */
 void mostrace_bio_file(struct bio *bio, struct file *file, loff_t pos)
 {
-	struct mostrace_submitter who = nobody;
+	struct mostrace_submitter who = mostrace_nobody;
 
-	if (!mostrace_device_of_bio_wanted(bio))
+	if (!mostrace_device_of_bio_wanted(bio) && !mostrace_is_bio_based(mostrace_bio_disk(bio)))
 		return;
 	who.direct_file = file;
 	who.direct_pos = pos;
 	mostrace_remember(bio, &who);
-}
-
-/* What a bio that had no Q of its own has of its parent; without one, nobody. */
-static void inherit(struct bio *parent, u8 flags, struct mostrace_submitter *who)
-{
-	if (parent && mostrace_recall(parent, who) && who->queued)
-		who->flags |= flags;
-	else
-		*who = nobody;
 }
 
 /* Makes the file entries of a bio, and says in its process entry what the data belongs to. */
@@ -77,17 +108,17 @@ static void put_data(const struct mostrace_making *m, const struct mostrace_subm
 {
 	if (mostrace_put_direct(m, who, &p->origin))
 		return;
-	if (mostrace_put_journal(m, p))
+	if (mostrace_put_journal(m, who->root, p))
 		p->origin = MOSTRACE_ORIGIN_JOURNAL;
 	else
-		p->origin = mostrace_put_pages(m, who->task.time_ns);
+		p->origin = mostrace_put_pages(m, who);
 }
 
-static void put_process(const struct mostrace_making *m, const struct mostrace_submitter *who)
+static void record(const struct mostrace_making *m, const struct mostrace_submitter *who)
 {
 	struct mostrace_process p = {
 		.head = mostrace_head_of(m),
-		.submit_ns = who->task.time_ns,
+		.submit_ns = m->now,
 		.home_sector = MOSTRACE_NONE,
 		.pid = who->task.pid,
 		.tgid = who->task.tgid,
@@ -100,106 +131,75 @@ static void put_process(const struct mostrace_making *m, const struct mostrace_s
 	p.head.size = sizeof(p);
 	p.head.flags = who->flags;
 	memcpy(p.comm, who->task.comm, sizeof(p.comm));
-	/* An empty bio has no bvec to read. */
-	if (bio_has_data(m->bio) && m->bio->bi_io_vec)
+	if (who->bvec)
 		put_data(m, who, &p);
 	mostrace_put(&p.head);
 }
 
-/* Makes the entries of a bio, once in its life. */
-static void record_bio(const struct mostrace_making *m)
-{
-	struct mostrace_submitter who;
-	struct bio *root;
-
-	/* What was not queued is of an earlier bio, that failed: its file may be closed. */
-	if (!mostrace_recall_once(m->bio, &who) || !who.queued) {
-		root = mostrace_root(m->bio);
-		inherit(root != m->bio ? root : NULL, MOSTRACE_CHAINED, &who);
-		who.recorded = true;
-		who.queued = true;
-		mostrace_remember(m->bio, &who);
-	} else if (who.recorded) {
-		return;
-	}
-	put_process(m, &who);
-}
-
-/* It is inserted or issued. */
-void mostrace_request_reached(struct request *rq, u8 stage)
-{
-	struct mostrace_making m = {
-		.target = mostrace_target_of_rq(rq),
-		.now = ktime_get_ns(),
-		.stage = stage,
-	};
-	int i;
-
-	if (!m.target)
-		return;
-	rcu_read_lock();
-	m.bio = rq->bio;
-	for (i = 0; m.bio && i < BIOS_MAX; i++) {
-		record_bio(&m);
-		m.bio = m.bio->bi_next;
-	}
-	rcu_read_unlock();
-	if (m.bio)
-		mostrace_count(MOSTRACE_LOST_BIOS_CUT);
-}
-
 void mostrace_bio_queued(struct bio *bio)
 {
+	bool bio_based = mostrace_is_bio_based(mostrace_bio_disk(bio));
 	struct mostrace_making m = {
 		.target = mostrace_target_of_bio(bio),
 		.bio = bio,
-		.now = ktime_get_ns(),
-		.stage = MOSTRACE_QUEUE,
 	};
+	struct mostrace_submitter who;
 
-	if (!m.target) {
-		/* On another partition, whose completions are not looked at either. */
-		if (mostrace_files_told)
-			mostrace_forget(bio);
-		return;
+	if (m.target || bio_based) {
+		m.now = ktime_get_ns();
+		rcu_read_lock();
+		find_submitter(&who, bio, m.now);
+		if (m.target)
+			record(&m, &who);
+		rcu_read_unlock();
 	}
-	rcu_read_lock();
-	remember_current(bio, m.now);
-	/* An empty flush is never issued as itself. */
-	if (!bio->bi_iter.bi_size)
-		record_bio(&m);
-	rcu_read_unlock();
-}
-
-/* Of a request, so many of the bytes that are left. */
-void mostrace_request_completed(struct request *rq, unsigned int bytes)
-{
-	struct bio *bio = rq->bio;
-	int i;
-
-	if (!mostrace_target_of_rq(rq))
-		return;
-	for (i = 0; bio && i < BIOS_MAX && bio->bi_iter.bi_size <= bytes; i++) {
-		bytes -= bio->bi_iter.bi_size;
+	if (bio_based)
+		mostrace_remember(bio, &who);
+	else if (mostrace_files_told)
 		mostrace_forget(bio);
-		bio = bio->bi_next;
-	}
 }
 
 /*
- * The new bio is the front and its bi_private the original, which goes on as
- * the remainder and gets no second Q.
+ * A bio that was queued already, to a device without requests, and is handed on as it is
+ * (md, NVMe's multipath) is not queued again.
  */
+void mostrace_bio_remapped(struct bio *bio, dev_t from)
+{
+	struct mostrace_making m = { .bio = bio };
+	const struct mostrace_submitter *first;
+	struct mostrace_submitter who;
+
+	if (!bio_flagged(bio, BIO_TRACE_COMPLETION) || !mostrace_is_at_disk(bio, from))
+		return;
+	m.target = mostrace_target_of_bio(bio);
+	if (m.target) {
+		m.now = ktime_get_ns();
+		rcu_read_lock();
+		first = mostrace_recall(bio);
+		if (first && first->queued) {
+			who = *first;
+			who.direct_pos = mostrace_position(first, bio);
+			take_data(&who, bio);
+		} else {
+			find_submitter(&who, bio, m.now);
+		}
+		record(&m, &who);
+		rcu_read_unlock();
+	}
+	/* It will complete with a request. */
+	if (!mostrace_is_bio_based(mostrace_bio_disk(bio)))
+		mostrace_forget(bio);
+}
+
+/* The new bio is the front and its bi_private the original, which goes on as the remainder. */
 void mostrace_bio_split(struct bio *split)
 {
 	struct mostrace_submitter who;
 
-	if (!mostrace_target_of_bio(split))
+	/* Of it, dm may make clones. */
+	if (!mostrace_is_bio_based(mostrace_bio_disk(split)) || !mostrace_inherit(&who, split))
 		return;
-	inherit(split->bi_private, 0, &who);
-	/* The parent's own entry is not this bio's. */
-	who.recorded = false;
-	who.queued = true;
+	take_data(&who, split);
 	mostrace_remember(split, &who);
 }
 

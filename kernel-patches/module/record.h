@@ -6,15 +6,13 @@
 
 struct bio;
 struct file;
-struct request;
 
 extern bool mostrace_files_told;	/* the kernel tells the file of a bio before its Q */
 
 void mostrace_bio_file(struct bio *bio, struct file *file, loff_t pos);
 void mostrace_bio_queued(struct bio *bio);
+void mostrace_bio_remapped(struct bio *bio, dev_t from);
 void mostrace_bio_split(struct bio *split);
 void mostrace_bio_completed(struct bio *bio);
-void mostrace_request_reached(struct request *rq, u8 stage);
-void mostrace_request_completed(struct request *rq, unsigned int bytes);
 
 #endif

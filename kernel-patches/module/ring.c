@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * One ring of bytes per CPU. Only its CPU writes to it, with interrupts off;
- * only the one reader reads. A full ring drops the new entry and counts it.
+ * only the one reader reads. A full ring drops the new entry and counts it; one that
+ * becomes half full wakes the reader.
  */
 #include <linux/cpumask.h>
+#include <linux/irq_work.h>
 #include <linux/irqflags.h>
 #include <linux/minmax.h>
 #include <linux/percpu.h>
 #include <linux/smp.h>
 #include <linux/string.h>
 #include <linux/topology.h>
+#include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 #include "count.h"
 #include "ring.h"
@@ -36,16 +39,14 @@ static void ring_write(struct ring *ring, const void *from, u32 size)
 		memcpy(ring->data, from + first, size - first);
 }
 
-/* From `skip` bytes behind the tail on. */
-static void ring_read(const struct ring *ring, u32 skip, void *to, u32 size)
+/* Probes run inside the block layer, where nobody can be woken: an interrupt does. */
+static void wake(struct irq_work *work)
 {
-	u32 at = (ring->tail + skip) & (ring_bytes - 1);
-	u32 first = min(size, ring_bytes - at);
-
-	memcpy(to, ring->data + at, first);
-	if (first < size)
-		memcpy(to + first, ring->data, size - first);
+	wake_up_interruptible(&mostrace_waiters);
 }
+
+DECLARE_WAIT_QUEUE_HEAD(mostrace_waiters);
+static struct irq_work waking = { .func = wake };
 
 /* Hands an entry to the reader, as that of this CPU. From any context but NMI. */
 void mostrace_put(struct mostrace_entry *entry)
@@ -57,7 +58,7 @@ void mostrace_put(struct mostrace_entry *entry)
 	local_irq_save(flags);
 	ring = this_cpu_ptr(&rings);
 	entry->cpu = smp_processor_id();
-	/* Pairs with mostrace_take: the bytes it frees have been read. */
+	/* Pairs with take: the bytes it frees have been read. */
 	used = ring->head - smp_load_acquire(&ring->tail);
 	if (ring_bytes - used < entry->size) {
 		mostrace_count(MOSTRACE_LOST_ENTRIES_RING);
@@ -66,6 +67,8 @@ void mostrace_put(struct mostrace_entry *entry)
 		/* Pairs with ring_used: the entry is whole. */
 		smp_store_release(&ring->head, ring->head + entry->size);
 		mostrace_count(MOSTRACE_COUNT_ENTRIES);
+		if (used < ring_bytes / 2 && used + entry->size >= ring_bytes / 2)
+			irq_work_queue(&waking);
 	}
 	local_irq_restore(flags);
 }
@@ -76,22 +79,44 @@ static u32 ring_used(const struct ring *ring)
 	return smp_load_acquire(&ring->head) - ring->tail;
 }
 
-bool mostrace_rings_filled(void)
+/* Whether one of them holds so many bytes. */
+static bool any_holds(u32 bytes)
 {
 	int cpu;
 
 	for_each_possible_cpu(cpu)
-		if (ring_used(per_cpu_ptr(&rings, cpu)))
+		if (ring_used(per_cpu_ptr(&rings, cpu)) >= bytes)
 			return true;
 	return false;
+}
+
+bool mostrace_rings_filled(void)
+{
+	return any_holds(1);
+}
+
+bool mostrace_rings_half_full(void)
+{
+	return any_holds(ring_bytes / 2);
+}
+
+/* The head of the entry so many bytes behind the tail; it may go on at the ring's beginning. */
+static struct mostrace_entry head_at(const struct ring *ring, u32 skip)
+{
+	u32 at = (ring->tail + skip) & (ring_bytes - 1);
+	struct mostrace_entry head;
+	u32 first = min_t(u32, sizeof(head), ring_bytes - at);
+
+	memcpy(&head, ring->data + at, first);
+	memcpy((u8 *)&head + first, ring->data, sizeof(head) - first);
+	return head;
 }
 
 /* The ring whose next entry is the oldest; `until` is the time of the next oldest ring's. */
 static struct ring *oldest(u64 *until)
 {
 	struct ring *ring, *found = NULL;
-	struct mostrace_entry next;
-	u64 first = U64_MAX;
+	u64 time, first = U64_MAX;
 	int cpu;
 
 	*until = U64_MAX;
@@ -99,47 +124,81 @@ static struct ring *oldest(u64 *until)
 		ring = per_cpu_ptr(&rings, cpu);
 		if (!ring_used(ring))
 			continue;
-		ring_read(ring, 0, &next, sizeof(next));
-		if (!found || next.time_ns < first) {
+		time = head_at(ring, 0).time_ns;
+		if (!found || time < first) {
 			*until = first;
-			first = next.time_ns;
+			first = time;
 			found = ring;
 		} else {
-			*until = min(*until, next.time_ns);
+			*until = min(*until, time);
 		}
 	}
 	return found;
 }
 
-/* Moves entries of one ring, up to a time, into `to`; `full`: there was no room for the next. */
-static size_t take_until(struct ring *ring, u64 until, void *to, size_t room, bool *full)
+/* The bytes of a ring's entries up to a time, the first in any case, until `room` is full. */
+static u32 bytes_until(const struct ring *ring, u64 until, size_t room)
 {
 	u32 used = ring_used(ring), at = 0;
 	struct mostrace_entry head;
 
-	while (at < used) {
-		ring_read(ring, at, &head, sizeof(head));
-		*full = head.size > room - at;
-		if (*full || (at && head.time_ns > until))
+	/* There is no other ring to take turns with. */
+	if (until == U64_MAX && used <= room)
+		return used;
+	while (at < used && at < room) {
+		head = head_at(ring, at);
+		if (at && head.time_ns > until)
 			break;
-		ring_read(ring, at, to + at, head.size);
 		at += head.size;
 	}
-	/* Pairs with mostrace_put: these bytes may be overwritten. */
-	smp_store_release(&ring->tail, ring->tail + at);
 	return at;
 }
 
-/* Moves entries, whole ones, into `to`; returns the bytes. For the reader alone. */
-size_t mostrace_take(void *to, size_t room)
+/* Copies the next bytes of a ring; returns how many. */
+static u32 copy_bytes(struct ring *ring, char __user *to, u32 bytes)
 {
-	struct ring *ring;
-	bool full = false;
+	u32 at = ring->tail & (ring_bytes - 1);
+	u32 first = min(bytes, ring_bytes - at), left;
+
+	left = copy_to_user(to, ring->data + at, first);
+	if (!left)
+		left = copy_to_user(to + first, ring->data, bytes - first);
+	else
+		left += bytes - first;
+	/* Pairs with mostrace_put: these bytes may be overwritten. */
+	smp_store_release(&ring->tail, ring->tail + bytes - left);
+	return bytes - left;
+}
+
+/* Of the entry that was copied in part. */
+static struct ring *part_ring;
+static u32 part_bytes;
+
+/*
+ * Moves entries to the reader; the last may be cut, and the next call goes on with it. Returns the
+ * bytes, which are fewer than `room` if there are no more; -EFAULT if there were, and none could be
+ * copied. For the reader alone.
+ */
+ssize_t mostrace_take(char __user *to, size_t room)
+{
 	size_t done = 0;
+	u32 bytes, n;
 	u64 until;
 
-	while (!full && (ring = oldest(&until)))
-		done += take_until(ring, until, to + done, room - done, &full);
+	while (done < room) {
+		if (!part_bytes) {
+			part_ring = oldest(&until);
+			if (!part_ring)
+				break;
+			part_bytes = bytes_until(part_ring, until, room - done);
+		}
+		bytes = min_t(size_t, part_bytes, room - done);
+		n = copy_bytes(part_ring, to + done, bytes);
+		part_bytes -= n;
+		done += n;
+		if (n < bytes)
+			return done ?: -EFAULT;
+	}
 	return done;
 }
 
@@ -150,6 +209,7 @@ int mostrace_rings_alloc(u32 bytes)
 	int cpu;
 
 	ring_bytes = bytes;
+	part_bytes = 0;
 	for_each_possible_cpu(cpu) {
 		ring = per_cpu_ptr(&rings, cpu);
 		ring->head = 0;
@@ -168,6 +228,7 @@ void mostrace_rings_free(void)
 	struct ring *ring;
 	int cpu;
 
+	irq_work_sync(&waking);
 	for_each_possible_cpu(cpu) {
 		ring = per_cpu_ptr(&rings, cpu);
 		vfree(ring->data);

@@ -3,6 +3,7 @@
 #define MOSTRACE_RING_H
 
 #include <linux/types.h>
+#include <linux/wait.h>
 #include "mostrace.h"
 
 /* `bytes` of each CPU: a power of two. */
@@ -10,6 +11,10 @@ int mostrace_rings_alloc(u32 bytes);
 void mostrace_rings_free(void);
 void mostrace_put(struct mostrace_entry *entry);
 bool mostrace_rings_filled(void);
-size_t mostrace_take(void *to, size_t room);
+bool mostrace_rings_half_full(void);
+ssize_t mostrace_take(char __user *to, size_t room);
+
+/* Woken when a ring becomes half full. */
+extern wait_queue_head_t mostrace_waiters;
 
 #endif

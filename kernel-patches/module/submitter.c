@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Who submitted a bio: remembered at block_bio_queue, which runs in the
- * submitting task, until the bio completes, in whatever context. The table has
- * a fixed size: a bio that finds its bucket full is counted and forgotten.
+ * What is remembered of bios: of those that are queued to a device without requests, of
+ * which another may be made for a disk that is recorded, until they complete; and of direct
+ * IO, on a kernel that tells its file before its Q, until then. The table has a fixed
+ * size: a bio that finds its bucket full is counted and forgotten.
+ *
+ * There are no locks. A bio is one task's at a time, so nobody asks for what is
+ * remembered of it while that is filled in, or while the bio completes; what is
+ * contended for are the places of a bucket.
  */
+#include <linux/atomic.h>
 #include <linux/hash.h>
-#include <linux/spinlock.h>
 #include <linux/vmalloc.h>
 #include "count.h"
 #include "submitter.h"
@@ -14,9 +19,13 @@
 #define WAYS 8
 
 struct bucket {
-	raw_spinlock_t lock;
 	const struct bio *bio[WAYS];
 	struct mostrace_submitter who[WAYS];
+};
+
+const struct mostrace_submitter mostrace_nobody = {
+	.direct_pos = MOSTRACE_NONE,
+	.flags = MOSTRACE_NO_SUBMITTER,
 };
 
 static struct bucket *buckets;
@@ -36,85 +45,56 @@ static int way_of(const struct bucket *bucket, const struct bio *bio)
 	return -1;
 }
 
-/* That of the bio, or else an empty one. */
-static int way_for(const struct bucket *bucket, const struct bio *bio)
+/* That of the bio, or else one that was empty; -1 if none is. */
+static int take_way(struct bucket *bucket, const struct bio *bio)
 {
-	const struct bio *there;
-	int way, empty = -1;
+	int way = way_of(bucket, bio);
 
-	for (way = 0; way < WAYS; way++) {
-		there = READ_ONCE(bucket->bio[way]);
-		if (there == bio)
-			return way;
-		if (empty < 0 && !there)
-			empty = way;
+	while (way < 0) {
+		way = way_of(bucket, NULL);
+		if (way < 0)
+			return -1;
+		if (cmpxchg(&bucket->bio[way], NULL, bio))
+			way = -1;
 	}
-	return empty;
+	return way;
 }
 
-void mostrace_remember(struct bio *bio, const struct mostrace_submitter *who)
+void mostrace_remember(const struct bio *bio, const struct mostrace_submitter *who)
 {
 	struct bucket *bucket = bucket_of(bio);
-	unsigned long flags;
-	int way;
+	int way = take_way(bucket, bio);
 
-	raw_spin_lock_irqsave(&bucket->lock, flags);
-	way = way_for(bucket, bio);
-	if (way >= 0) {
-		bucket->who[way] = *who;
-		WRITE_ONCE(bucket->bio[way], bio);
-	}
-	raw_spin_unlock_irqrestore(&bucket->lock, flags);
 	if (way < 0)
 		mostrace_count(MOSTRACE_LOST_SUBMITTERS);
+	else
+		bucket->who[way] = *who;
 }
 
-static bool recall(struct bio *bio, struct mostrace_submitter *who, bool once)
+/* What is remembered of a bio, or NULL. */
+const struct mostrace_submitter *mostrace_recall(const struct bio *bio)
 {
-	struct bucket *bucket = bucket_of(bio);
-	unsigned long flags;
-	int way;
+	const struct bucket *bucket = bucket_of(bio);
+	int way = way_of(bucket, bio);
 
-	raw_spin_lock_irqsave(&bucket->lock, flags);
-	way = way_of(bucket, bio);
-	if (way >= 0) {
-		*who = bucket->who[way];
-		bucket->who[way].recorded |= once;
-	}
-	raw_spin_unlock_irqrestore(&bucket->lock, flags);
-	return way >= 0;
+	return way < 0 ? NULL : &bucket->who[way];
 }
 
-bool mostrace_recall(struct bio *bio, struct mostrace_submitter *who)
-{
-	return recall(bio, who, false);
-}
-
-bool mostrace_recall_once(struct bio *bio, struct mostrace_submitter *who)
-{
-	return recall(bio, who, true);
-}
-
-void mostrace_forget(struct bio *bio)
+void mostrace_forget(const struct bio *bio)
 {
 	struct bucket *bucket = bucket_of(bio);
 	int way = way_of(bucket, bio);
 
-	/* Without the lock: nobody asks for a bio, or puts it in, while it completes. */
-	if (way >= 0)
-		WRITE_ONCE(bucket->bio[way], NULL);
+	if (way < 0)
+		return;
+	/* Pairs with the cmpxchg: what was read of it was read before. */
+	smp_store_release(&bucket->bio[way], NULL);
 }
 
 int mostrace_submitters_alloc(void)
 {
-	int i;
-
 	buckets = vzalloc(sizeof(*buckets) << BUCKET_BITS);
-	if (!buckets)
-		return -ENOMEM;
-	for (i = 0; i < 1 << BUCKET_BITS; i++)
-		raw_spin_lock_init(&buckets[i].lock);
-	return 0;
+	return buckets ? 0 : -ENOMEM;
 }
 
 void mostrace_submitters_free(void)

@@ -5,24 +5,29 @@
 #include "task.h"
 
 struct bio;
+struct bio_vec;
 struct file;
 
+/* What is known of a bio when it is queued. */
 struct mostrace_submitter {
 	struct mostrace_task task;
-	u64 sector;	/* bi_sector at Q: splits move it */
-	u64 direct_pos;	/* file position of `sector` for direct IO, or MOSTRACE_NONE */
+	u64 direct_pos;	/* file position of the data for direct IO, or MOSTRACE_NONE */
 	struct file *direct_file;	/* of direct IO, or NULL; open until the IO ends */
+	struct bio *root;	/* the bio that the data's owner made: a clone stands for another */
+	struct bio *plain;	/* of dm-crypt's bio: the one with the data as it was; else NULL */
+	const struct bio_vec *bvec;	/* where the data begins, bvec_done bytes in; NULL: none */
+	u32 bvec_done;
 	u8 flags;	/* enum mostrace_flags */
 	bool queued;	/* else it is from block_bio_file, which comes before Q */
-	bool recorded;	/* the entry was made: a later issue must not repeat it */
 };
+
+/* Who is not known. */
+extern const struct mostrace_submitter mostrace_nobody;
 
 int mostrace_submitters_alloc(void);
 void mostrace_submitters_free(void);
-void mostrace_remember(struct bio *bio, const struct mostrace_submitter *who);
-bool mostrace_recall(struct bio *bio, struct mostrace_submitter *who);
-/* As recall, and marks the record; `who->recorded` is what it was before. */
-bool mostrace_recall_once(struct bio *bio, struct mostrace_submitter *who);
-void mostrace_forget(struct bio *bio);
+void mostrace_remember(const struct bio *bio, const struct mostrace_submitter *who);
+const struct mostrace_submitter *mostrace_recall(const struct bio *bio);
+void mostrace_forget(const struct bio *bio);
 
 #endif

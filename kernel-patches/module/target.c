@@ -48,11 +48,6 @@ const struct mostrace_target *mostrace_target_of_bio(const struct bio *bio)
 			 bio->bi_iter.bi_size, mostrace_bio_dev(bio));
 }
 
-const struct mostrace_target *mostrace_target_of_rq(struct request *rq)
-{
-	return target_of(mostrace_rq_disk(rq), blk_rq_pos(rq), blk_rq_bytes(rq), 0);
-}
-
 static bool device_wanted(const struct gendisk *disk, dev_t dev)
 {
 	return target_of(disk, 0, 0, dev);
@@ -69,12 +64,11 @@ bool mostrace_device_of_bio_wanted(const struct bio *bio)
  */
 bool mostrace_inode_wanted(const struct inode *inode)
 {
-	const struct block_device *bdev = S_ISBLK(inode->i_mode) ? I_BDEV((struct inode *)inode) :
-								   inode->i_sb->s_bdev;
+	const struct block_device *bdev = mostrace_bdev_of(inode);
 
 	if (!bdev || !bdev->bd_disk)
 		return false;
-	return device_wanted(bdev->bd_disk, bdev->bd_dev) || !queue_is_mq(bdev->bd_disk->queue);
+	return device_wanted(bdev->bd_disk, bdev->bd_dev) || mostrace_is_bio_based(bdev->bd_disk);
 }
 
 static int find_path(const char *directory, const char *name, dev_t *dev)

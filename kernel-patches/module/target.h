@@ -6,7 +6,6 @@
 
 struct bio;
 struct inode;
-struct request;
 
 /* A disk or partition that is recorded. */
 struct mostrace_target {
@@ -18,7 +17,6 @@ struct mostrace_target {
 
 bool mostrace_any_target(void);
 const struct mostrace_target *mostrace_target_of_bio(const struct bio *bio);
-const struct mostrace_target *mostrace_target_of_rq(struct request *rq);
 /* These go by the device alone. */
 bool mostrace_device_of_bio_wanted(const struct bio *bio);
 bool mostrace_inode_wanted(const struct inode *inode);

@@ -6,6 +6,7 @@
 #include <linux/sched.h>
 #include <linux/string.h>
 #include <linux/uidgid.h>
+#include <asm/word-at-a-time.h>
 #include "mostrace.h"
 
 /* A task that did something, as the entries tell of it. */
@@ -17,6 +18,30 @@ struct mostrace_task {
 	char comm[MOSTRACE_COMM_LEN];
 };
 
+/*
+ * The name of the current task, a word at a time, and NULs behind it: there may be the rest
+ * of an earlier name.
+ */
+static inline void mostrace_copy_comm(char *to)
+{
+	const struct word_at_a_time constants = WORD_AT_A_TIME_CONSTANTS;
+	unsigned long words[MOSTRACE_COMM_LEN / sizeof(long)], zeroes;
+	bool ended = false;
+	int i;
+
+	memcpy(words, current->comm, sizeof(words));
+	for (i = 0; i < ARRAY_SIZE(words); i++) {
+		if (ended) {
+			words[i] = 0;
+		} else if (has_zero(words[i], &zeroes, &constants)) {
+			zeroes = create_zero_mask(prep_zero_mask(words[i], zeroes, &constants));
+			words[i] &= zero_bytemask(zeroes);
+			ended = true;
+		}
+	}
+	memcpy(to, words, sizeof(words));
+}
+
 static inline void mostrace_task_is_current(struct mostrace_task *task, u64 now)
 {
 	task->time_ns = now;
@@ -24,7 +49,7 @@ static inline void mostrace_task_is_current(struct mostrace_task *task, u64 now)
 	task->tgid = current->tgid;
 	/* As the first user namespace has it. */
 	task->uid = __kuid_val(current_uid());
-	strscpy_pad(task->comm, current->comm, sizeof(task->comm));
+	mostrace_copy_comm(task->comm);
 }
 
 #endif

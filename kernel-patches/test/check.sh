@@ -1,13 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Called by guest/run.sh: where the module and the probes recorded the same, whether they say the same.
+# Called by guest/run.sh: judges what the module recorded in tests that cannot judge it themselves, OUT/TEST-NAME.stream, each
+# by the program of the test's name.
 # usage: check.sh OUT
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 failed=0
-for stream in "$1"/same-*.stream; do
+for stream in "$1"/*-*.stream; do
 	[ -e "$stream" ] || continue
-	"$here/compare.py" "${stream%.stream}" || failed=1
+	test=$(basename "$stream" | sed 's/-.*//')
+	"$here/$test.py" "${stream%.stream}" || failed=1
 done
 exit $failed

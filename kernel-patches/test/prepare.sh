@@ -29,7 +29,7 @@ if [ "$suite" != series ]; then
 	module
 	cp "$cache/module/mostrace.ko" "$root/lib/"
 fi
-for tool in fio setpriv e2fsck fsck.f2fs; do "$here/../../guest/add.sh" "$root" "$tool"; done
+for tool in fio setpriv e2fsck fsck.f2fs dmsetup; do "$here/../../guest/add.sh" "$root" "$tool"; done
 for program in probe share count; do
 	cc -O1 -Wall -Werror -static -I"$here/../module" -o "$root/usr/local/bin/$program" "$here/$program.c"
 done

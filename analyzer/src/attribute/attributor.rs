@@ -70,6 +70,12 @@ impl<'a, R: Read> Attributor<'a, R> {
         self
     }
 
+    /// Takes in what the trace has noted by now of threads' names: the number of one that has ended may come back as
+    /// another's.
+    pub fn hear(&mut self, names: &blktrace::Names) {
+        self.processes.hear(names);
+    }
+
     /// Takes the next completion, in the order of time, and gives its rows, in the order of
     /// sectors; at least one.
     ///
@@ -167,7 +173,6 @@ impl<'a, R: Read> Attributor<'a, R> {
     /// A flush, or the end of a flush sequence: one row without bytes.
     fn empty(&mut self, completion: &Completion<'_>, op: Op) {
         let part = completion.parts.first();
-        let pid = part.and_then(|p| p.pid);
         // The end of a sequence with data, which was issued, has no entry of its own.
         let is_empty_flush = op == Op::Flush && completion.d_ns.is_none();
         let entry = is_empty_flush
@@ -177,7 +182,9 @@ impl<'a, R: Read> Attributor<'a, R> {
         let file = entry.map_or(FileId::NONE, |e| e.file);
         let process = match note {
             Some(note) if note.process != ProcessId::UNKNOWN => note.process,
-            _ => self.processes.by_pid(pid, completion.time_ns),
+            _ => part.map_or(ProcessId::UNKNOWN, |part| {
+                self.processes.by_part(part, completion.time_ns)
+            }),
         };
         let row = Row {
             sector: completion.sector,
@@ -199,7 +206,7 @@ impl<'a, R: Read> Attributor<'a, R> {
         let end = part.sector.saturating_add(sectors);
         // A passthrough command's sectors mean nothing; nor do those beyond the last one.
         if op == Op::Other || end - part.sector < sectors {
-            let process = self.processes.by_pid(part.pid, completion.time_ns);
+            let process = self.processes.by_part(part, completion.time_ns);
             let (sector, q_ns) = (part.sector, part.q_ns);
             let row = Row {
                 sector,
@@ -238,7 +245,7 @@ impl<'a, R: Read> Attributor<'a, R> {
             let run = run.filter(|run| run.file != FileId::NONE || run.node.is_some());
             let process = match note {
                 Some(note) if note.process != ProcessId::UNKNOWN => note.process,
-                _ => self.processes.by_pid(part.pid, completion.time_ns),
+                _ => self.processes.by_part(part, completion.time_ns),
             };
             if let Some(told) = note.and_then(|n| n.op) {
                 self.rows.tell(told);

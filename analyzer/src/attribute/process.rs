@@ -4,7 +4,7 @@
 use mostrace_bundle::entry::{Flags, RawDirtier, RawProcess};
 
 use super::HashMap;
-use crate::blktrace::Names;
+use crate::blktrace::{Names, Part};
 
 /// The number of a [`Process`] in its list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -36,6 +36,8 @@ struct Thread {
     /// None if no entry told of it.
     key: Option<RawKey>,
     id: ProcessId,
+    /// When it was last told of.
+    told_ns: u64,
 }
 
 /// All processes of a trace.
@@ -44,6 +46,10 @@ pub(super) struct Processes {
     by_entry: HashMap<RawKey, ProcessId>,
     /// The last that an entry told of a thread.
     by_pid: HashMap<u32, Thread>,
+    /// The thread before, of numbers that were renamed since, and until when: it may have bios under way.
+    before: HashMap<u32, (ProcessId, u64)>,
+    /// Of the names' renamings, those that are taken in.
+    heard: usize,
     /// Threads that only the events tell of, and when one first did.
     bare: Vec<(ProcessId, u64)>,
 }
@@ -54,6 +60,8 @@ impl Default for Processes {
             list: vec![Process::default()],
             by_entry: HashMap::default(),
             by_pid: HashMap::default(),
+            before: HashMap::default(),
+            heard: 0,
             bare: Vec::new(),
         }
     }
@@ -66,15 +74,37 @@ impl Processes {
             return ProcessId::UNKNOWN;
         }
         let key = (raw.pid.get(), raw.tgid.get(), raw.uid.get(), raw.comm);
-        if let Some(thread) = self.by_pid.get(&key.0)
+        let told_ns = raw.head.time_ns.get();
+        if let Some(thread) = self.by_pid.get_mut(&key.0)
             && thread.key == Some(key)
         {
+            thread.told_ns = told_ns;
             return thread.id;
         }
         let id = self.intern(key);
-        let told = Thread { key: Some(key), id };
+        let told = Thread {
+            key: Some(key),
+            id,
+            told_ns,
+        };
         self.by_pid.insert(key.0, told);
         id
+    }
+
+    /// What was told of a number before it was noted under another name is another thread's, or that of the same thread
+    /// before it ran another program.
+    pub fn hear(&mut self, names: &Names) {
+        let renamed = names.renamed();
+        for &(pid, since_ns) in renamed.get(self.heard..).unwrap_or_default() {
+            if let Some(thread) = self.by_pid.remove(&pid) {
+                if thread.told_ns < since_ns {
+                    self.before.insert(pid, (thread.id, since_ns));
+                } else {
+                    self.by_pid.insert(pid, thread);
+                }
+            }
+        }
+        self.heard = renamed.len();
     }
 
     /// Who dirtied, which was long before: by now the number may be another thread's.
@@ -97,11 +127,17 @@ impl Processes {
         id
     }
 
-    /// The thread that queued a bio of which there is no entry.
-    pub fn by_pid(&mut self, pid: Option<u32>, time_ns: u64) -> ProcessId {
-        let Some(pid) = pid else {
+    /// The thread that queued a bio of which there is no entry, completed at `time_ns`.
+    pub fn by_part(&mut self, part: &Part, time_ns: u64) -> ProcessId {
+        let Some(pid) = part.pid else {
             return ProcessId::UNKNOWN;
         };
+        let time_ns = part.q_ns.unwrap_or(time_ns);
+        if let Some(&(id, until_ns)) = self.before.get(&pid)
+            && time_ns < until_ns
+        {
+            return id;
+        }
         if let Some(thread) = self.by_pid.get(&pid) {
             return thread.id;
         }
@@ -110,7 +146,12 @@ impl Processes {
             ..Process::default()
         });
         self.bare.push((id, time_ns));
-        self.by_pid.insert(pid, Thread { key: None, id });
+        let told = Thread {
+            key: None,
+            id,
+            told_ns: time_ns,
+        };
+        self.by_pid.insert(pid, told);
         id
     }
 

@@ -73,15 +73,29 @@ impl Completions {
     /// A file cannot be read (further). After that there is none.
     #[allow(clippy::should_implement_trait)] // an Iterator cannot lend
     pub fn next(&mut self) -> Result<Option<Completion<'_>>, Error> {
+        Ok(self.step()?.then(|| self.completion()))
+    }
+
+    /// Goes on to the next completion; whether there is one.
+    ///
+    /// # Errors
+    /// As [`Completions::next`].
+    pub fn step(&mut self) -> Result<bool, Error> {
         while let Some(event) = self.trace.next()? {
             self.counts.push(event.action);
             if event.is_note() {
                 self.names.push(&event);
                 self.wall_clock = self.wall_clock.or_else(|| WallClock::of(&event));
             } else if self.cycles.step(&event) {
-                return Ok(Some(self.cycles.completion()));
+                return Ok(true);
             }
         }
-        Ok(None)
+        Ok(false)
+    }
+
+    /// The completion that the last [`Completions::step`] came to.
+    #[must_use]
+    pub fn completion(&self) -> Completion<'_> {
+        self.cycles.completion()
     }
 }

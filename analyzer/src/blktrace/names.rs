@@ -9,7 +9,11 @@ use std::collections::HashMap;
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     by_pid: HashMap<u32, Vec<(u64, Box<str>)>>,
+    renamed: Vec<(u32, u64)>,
 }
+
+/// How long after an event the note that it called for may be written, ns.
+const NOTE_NS: u64 = 1_000_000_000;
 
 impl Names {
     /// Takes note of an event; any but a PROCESS note is ignored.
@@ -21,19 +25,30 @@ impl Names {
         let comm = event.pdu.get(..end.unwrap_or(event.pdu.len()));
         let comm = String::from_utf8_lossy(comm.unwrap_or_default());
         let names = self.by_pid.entry(event.pid).or_default();
-        if names.last().is_none_or(|(_, last)| **last != *comm) {
-            names.push((event.time_ns, comm.into()));
+        if names.last().is_some_and(|(_, last)| **last == *comm) {
+            return;
         }
+        if !names.is_empty() {
+            self.renamed.push((event.pid, event.time_ns));
+        }
+        names.push((event.time_ns, comm.into()));
+    }
+
+    /// The numbers of threads that got another name, and since when, in the order of their notes: by then such a number may
+    /// be another thread's.
+    #[must_use]
+    pub fn renamed(&self) -> &[(u32, u64)] {
+        &self.renamed
     }
 
     /// The name that `pid` had at a time: the last one noted by then, or else the first one noted
-    /// at all, since the note may be written a moment after the event that called for it.
+    /// at all, if that was a moment later: the note may be written after the event that called for it.
     #[must_use]
     pub fn at(&self, pid: u32, time_ns: u64) -> Option<&str> {
         let names = self.by_pid.get(&pid)?;
         let noted = names.partition_point(|(since, _)| *since <= time_ns);
-        let (_, name) = names.get(noted.saturating_sub(1))?;
-        Some(name)
+        let (since, name) = names.get(noted.saturating_sub(1))?;
+        (since.saturating_sub(time_ns) <= NOTE_NS).then_some(name)
     }
 
     /// Every pid with its names and since when each; in no order.

@@ -119,6 +119,13 @@ fn of_manifest(m: &Manifest) -> Vec<(&'static str, String)> {
         s.events, s.entries, s.files
     );
     lines.push(("captured", sources));
+    if let Some(counters) = m
+        .counters
+        .as_ref()
+        .filter(|c| c.differences().next().is_none())
+    {
+        lines.push(("checked", counters.to_string()));
+    }
     if let Some(command) = &m.command {
         let status = match command.exit_status {
             Some(0) | None => String::new(),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use mostrace_bundle::Manifest;
-use mostrace_capture::{Choice, Entries, KernelPaths, Options, Outcome, Progress};
+use mostrace_capture::{Choice, Entries, Events, KernelPaths, Options, Outcome, Progress};
 
 /// Record the block IO of a device while a command runs, for SECS, or until Ctrl-C.
 ///
@@ -29,6 +29,10 @@ pub struct Record {
     /// auto takes the first that works, in this order, and says why not the others
     #[arg(long, default_value_t = Choice::Auto)]
     source: Choice,
+    /// Which block events source bpf records: `needed` (of a request's life: Q, X, I, D, R, C), or `all`
+    /// that blktrace has (G, P, U, M, F, A too)
+    #[arg(long, value_name = "needed|all", default_value_t = Events::Needed)]
+    events: Events,
     /// Where entries (who wrote, to which file) come from: auto, bpf, kernel, none.
     /// bpf: our probes; kernel: its own recorder (/dev/mostrace);
     /// auto takes the first of the two that works
@@ -87,6 +91,7 @@ pub fn run(args: &Record) -> anyhow::Result<u8> {
         device: args.device.clone(),
         output: args.output.clone(),
         source: args.source,
+        events: args.events,
         entries: args.entries,
         kernel: KernelPaths::default(),
         files: args.files.clone(),
@@ -116,6 +121,8 @@ fn report(args: &Record, outcome: &Outcome) {
         losses,
         notes,
         passed_over,
+        interference,
+        counters,
         ..
     } = &outcome.manifest;
     let count = |name: &str| counts.get(name).copied().unwrap_or(0);
@@ -138,5 +145,11 @@ fn report(args: &Record, outcome: &Outcome) {
     }
     for note in notes {
         eprintln!("mostrace: note: {note}");
+    }
+    for what in interference {
+        eprintln!("mostrace: INTERFERED: {what}");
+    }
+    if let Some(counters) = counters {
+        eprintln!("mostrace: {counters}");
     }
 }

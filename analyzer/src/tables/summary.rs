@@ -7,6 +7,7 @@ use mostrace_bundle::manifest::State;
 use super::groups::{Grouping, Groups, Label};
 use super::sizes::{self, Sizes};
 use super::{Result, Table, Totals, amplification, locality, percent, percentiles, reals};
+use crate::attribute::Leftovers;
 use crate::facts::{Column, Facts, Filter};
 
 /// How many processes and files are shown one by one.
@@ -149,7 +150,8 @@ impl Summary {
         })
     }
 
-    /// What makes the figures of a bundle incomplete: losses, and a capture without an end.
+    /// What makes the figures of a bundle incomplete: losses, a capture without an end, others who changed the tracing,
+    /// and what the kernel counted and the trace has not.
     pub fn warnings(manifest: Option<&Manifest>) -> Vec<String> {
         let Some(manifest) = manifest else {
             return Vec::new();
@@ -172,6 +174,18 @@ impl Summary {
             warnings.push(format!(
                 "LOSSY: records were lost during the capture ({lost})"
             ));
+        }
+        if !manifest.interference.is_empty() {
+            let what = crate::text::escape(manifest.interference.join("; ").as_bytes());
+            warnings.push(format!(
+                "INTERFERED: others changed the tracing while it ran ({what})"
+            ));
+        }
+        if let Some(counters) = &manifest.counters
+            && counters.differences().next().is_some()
+        {
+            let what = crate::text::escape(counters.to_string().as_bytes());
+            warnings.push(format!("DIFFERS: {what}"));
         }
         warnings
     }
@@ -267,7 +281,11 @@ fn notices(facts: &Facts, trace: &Trace<'_>) -> Vec<String> {
     if !trace.mapped {
         notices.push("no map of the filesystem: what no probe saw is unmapped".into());
     }
-    let left = facts.names().leftovers;
+    // At either end of a whole trace requests are under way: their entries have no completion in it.
+    let left = match trace.warnings.is_empty() {
+        true => Leftovers::default(),
+        false => facts.names().leftovers,
+    };
     let left = [
         ("process", left.process_entries),
         ("file", left.file_entries),

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::os::fd::BorrowedFd;
 use std::str::FromStr;
+use std::time::Duration;
 
 use crate::error::Result;
 
@@ -19,6 +21,16 @@ pub(crate) use tables::{Counts, Tables};
 pub(crate) trait EntrySource {
     /// Its name in the manifest.
     fn name(&self) -> &'static str;
+
+    /// Can be read when there is something to poll for.
+    fn bell(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// How long it may be left alone, if no bell rings.
+    fn rhythm(&self) -> Duration {
+        crate::TICK
+    }
 
     /// Moves what has come since the last call into the tables; called often.
     ///

@@ -48,11 +48,12 @@ impl Parameters {
     /// The recorder refuses.
     pub fn change(&self, dev: &str) -> Result<Guard> {
         let undo = |name: &str, text: &str| Undo::Write(self.dir.join(name), text.to_owned());
-        let guard = Guard::arm(&[
+        let steps = [
             undo("dev", &self.dev),
             undo("names", &self.names),
             undo("ring_kb", &self.ring_kb),
-        ])?;
+        ];
+        let guard = Guard::arm(&steps, None)?;
         self.write("dev", dev)?;
         self.write("names", "all")?;
         if self.ring_kb.parse().is_ok_and(|kb: u32| kb < RING_KB) {

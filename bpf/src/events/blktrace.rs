@@ -4,24 +4,30 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
-use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use mostrace_bundle::blk_io_trace::BlkIoTrace;
 use mostrace_bundle::{Folder, layout};
-use rustix::process::{Pid, Signal, kill_process};
 use zerocopy::LE;
 
-use super::EventSource;
+use super::watch::Watch;
+use super::{EventSource, queue};
 use crate::device::Device;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, read_line};
 use crate::guard::{Guard, Undo};
+use crate::lock::Lock;
+use crate::mounts::Mount;
 use crate::tool;
 
 const TOOL: &str = "blktrace";
 const DEBUGFS: &str = "/sys/kernel/debug";
+/// tracefs where it is mounted, else where debugfs shows it.
+const CURRENT_TRACER: [&str; 2] = [
+    "/sys/kernel/tracing/current_tracer",
+    "/sys/kernel/debug/tracing/current_tracer",
+];
 /// How long blktrace may take to set its files up.
 const START_LIMIT: Duration = Duration::from_secs(10);
 
@@ -31,49 +37,96 @@ pub(crate) struct Blktrace {
     child: Child,
     folder: Folder,
     dropped: u64,
+    watch: Watch,
     guard: Option<Guard>,
+    /// Held for as long as the queue is traced.
+    _queue: Lock,
 }
 
 impl Blktrace {
     /// Starts `blktrace -d DEVICE` into per-CPU files in `folder`.
     ///
     /// # Errors
-    /// Not installed, no debugfs, or the kernel refuses (lockdown).
+    /// Not installed, no debugfs, or the kernel refuses (lockdown); or somebody else traces the device, or has ftrace's
+    /// blk tracer, which would take the events.
     pub fn start(device: &Device, folder: &Folder) -> Result<Blktrace> {
-        let mut tool = tool::command(TOOL)?;
-        mount_debugfs()?;
-        let mut child = tool
+        let mut command = tool::command(TOOL)?;
+        let queue_lock = Lock::of_queue(&device.info, TOOL)?;
+        let tracer_lock = Lock::against_blk_tracer()?;
+        Mount::debugfs()?;
+        queue::check_free(device)?;
+        let current_tracer = current_tracer();
+        check_not_blk(current_tracer)?;
+
+        let guard = Guard::arm(&[Undo::Interrupt], Some(&tracer_lock))?;
+        command
             .arg("-d")
             .arg(device.node())
             .arg("-D")
             .arg(folder.handle())
             .args(["-o", layout::TRACE])
-            .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = guard
+            .adopt(&mut command)
             .spawn()
             .map_err(|e| failed(e.to_string()))?;
-        let guard = Guard::arm(&[Undo::Interrupt(child.id())])?;
         if let Err(e) = wait_until_set_up(&mut child, device, &folder.handle()) {
+            drop(guard);
+            // It has been interrupted, if it had not ended.
+            let _ = child.wait();
             remove_files(folder);
             return Err(e);
         }
+        let watched = current_tracer.map(PathBuf::from).into_iter();
         Ok(Blktrace {
             child,
             folder: folder.clone(),
             dropped: 0,
+            watch: Watch::new(watched.chain(queue::attributes(device)))?,
             guard: Some(guard),
+            _queue: queue_lock,
         })
+    }
+}
+
+/// Where ftrace's tracer is to be read, if it can be.
+fn current_tracer() -> Option<&'static Path> {
+    CURRENT_TRACER
+        .into_iter()
+        .map(Path::new)
+        .find(|path| path.exists())
+}
+
+fn check_not_blk(current_tracer: Option<&Path>) -> Result<()> {
+    let Some(file) = current_tracer else {
+        return Ok(());
+    };
+    match read_line(file)?.as_str() {
+        "blk" => Err(Error::Busy {
+            what: "ftrace's blk tracer takes the events of every disk".into(),
+            by: format!(
+                "it is on, by whom is not known (to free it: echo nop > {})",
+                file.display()
+            ),
+        }),
+        _ => Ok(()),
     }
 }
 
 impl EventSource for Blktrace {
     fn name(&self) -> &'static str {
-        "blktrace"
+        TOOL
+    }
+
+    /// It writes its files itself.
+    fn rhythm(&self) -> Duration {
+        Duration::from_secs(1)
     }
 
     fn poll(&mut self) -> Result<()> {
+        self.watch.glance();
         match self.child.try_wait() {
             Ok(None) => Ok(()),
             _ => Err(ended(format!("ended: {}", complaint(&mut self.child)))),
@@ -92,14 +145,15 @@ impl EventSource for Blktrace {
     }
 
     fn stop(&mut self) -> Result<()> {
-        interrupt(&self.child);
+        self.watch.look();
+        // The guard interrupts it.
+        drop(self.guard.take());
         let mut summary = String::new();
         if let Some(mut out) = self.child.stdout.take() {
             // Without the summary only the number of drops is not known: no error.
             let _ = out.read_to_string(&mut summary);
         }
         let status = self.child.wait().map_err(|e| failed(e.to_string()))?;
-        drop(self.guard.take());
         if !status.success() {
             return Err(ended(format!("failed ({status})")));
         }
@@ -109,6 +163,10 @@ impl EventSource for Blktrace {
 
     fn losses(&self) -> BTreeMap<String, u64> {
         BTreeMap::from([("events_tracer".to_owned(), self.dropped)])
+    }
+
+    fn interference(&self) -> Vec<String> {
+        self.watch.changes()
     }
 }
 
@@ -120,31 +178,6 @@ fn failed(why: String) -> Error {
 /// It ran, but not to its end.
 fn ended(how: String) -> Error {
     Error::ToolEnded { tool: TOOL, how }
-}
-
-/// Mounts debugfs if it is not.
-///
-/// # Errors
-/// The kernel has none.
-pub(crate) fn mount_debugfs() -> Result<()> {
-    let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
-    if mounts
-        .lines()
-        .any(|l| l.split(' ').nth(2) == Some("debugfs"))
-    {
-        return Ok(());
-    }
-    let mounted = tool::command("mount")?
-        .args(["-t", "debugfs", "nodev", DEBUGFS])
-        .output();
-    if mounted.is_ok_and(|o| o.status.success()) {
-        Ok(())
-    } else {
-        Err(Error::NotMounted {
-            path: Path::new(DEBUGFS),
-            kind: "debugfs",
-        })
-    }
 }
 
 /// blktrace prints nothing when it is ready; its files show it.
@@ -164,8 +197,6 @@ fn wait_until_set_up(child: &mut Child, device: &Device, dir: &Path) -> Result<(
             };
         }
         if Instant::now() > deadline {
-            interrupt(child);
-            let _ = child.wait();
             return Err(ended("did not start within 10 s".into()));
         }
         std::thread::sleep(Duration::from_millis(10));
@@ -203,13 +234,6 @@ fn complaint(child: &mut Child) -> String {
         .unwrap_or("no message")
         .trim()
         .to_owned()
-}
-
-fn interrupt(child: &Child) {
-    if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        // It may have ended by itself.
-        let _ = kill_process(pid, Signal::INT);
-    }
 }
 
 fn remove_files(folder: &Folder) {

@@ -2,21 +2,29 @@
 //! The project's own probes, where the kernel has no block tracer.
 
 use std::collections::BTreeMap;
+use std::os::fd::BorrowedFd;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use mostrace_bundle::Folder;
-use mostrace_bundle::blk_io_trace::BlkIoTrace;
-use zerocopy::{FromBytes, LE};
+use mostrace_bundle::blk_io_trace::action::is_note;
+use mostrace_bundle::blk_io_trace::{BlkIoTrace, Prefix, Version};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, LE};
 
+use super::in_flight::{InFlight, Step};
 use super::{CpuFiles, EventSource};
+use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::probes::{Probes, Stream};
+use crate::probes::Stream;
+use crate::probes::events::{ENDS, EventProbes};
 
-/// `struct block_record` of blockevents.bpf.h: type, size, 4 bytes of padding, then the record.
-const HEAD: usize = 8;
+/// How long the requests in flight may be silent, at the end, before they are left alone.
+const SILENCE: Duration = Duration::from_secs(1);
+const TICK: Duration = Duration::from_millis(2);
 
 /// The attached probes' block events.
 pub(crate) struct BpfEvents {
-    stream: Stream<CpuFiles>,
+    stream: Stream<Events>,
 }
 
 impl BpfEvents {
@@ -24,23 +32,35 @@ impl BpfEvents {
     ///
     /// # Errors
     /// The kernel refuses them.
-    pub fn start(probes: &Probes<'_>, folder: &Folder) -> Result<BpfEvents> {
-        let stream = probes.events(CpuFiles::new(folder), take)?;
+    pub fn start(probes: &EventProbes<'_>, device: &Device, folder: &Folder) -> Result<BpfEvents> {
+        let events = Events {
+            out: CpuFiles::new(folder),
+            device: device.dev,
+            requests: InFlight::default(),
+            ending: false,
+        };
+        let stream = probes.attach(events, Events::take)?;
         Ok(BpfEvents { stream })
     }
-}
 
-/// Takes one `struct block_record`.
-fn take(out: &mut CpuFiles, data: &[u8]) -> Result<()> {
-    let malformed = || Error::bpf("malformed block record");
-    let size = data
-        .get(2..4)
-        .map(|b| usize::from(u16::from_le_bytes([b[0], b[1]])))
-        .ok_or_else(malformed)?;
-    let mut record = data.get(HEAD..HEAD + size).ok_or_else(malformed)?.to_vec();
-    let (event, _) = BlkIoTrace::<LE>::ref_from_prefix(&record).map_err(|_| malformed())?;
-    let (cpu, pid) = (event.cpu.get(), event.pid.get());
-    out.push(cpu, pid, &mut record)
+    fn in_flight(&self) -> u64 {
+        self.stream.sink().requests.count()
+    }
+
+    /// Follows the requests that were issued to their end, as long as there is one now and then.
+    fn wait_for_ends(&mut self) -> Result<()> {
+        let mut since = Instant::now();
+        let mut left = self.in_flight();
+        while left > 0 && since.elapsed() < SILENCE {
+            sleep(TICK);
+            self.stream.take_rest()?;
+            if self.in_flight() < left {
+                since = Instant::now();
+            }
+            left = self.in_flight();
+        }
+        Ok(())
+    }
 }
 
 impl EventSource for BpfEvents {
@@ -48,22 +68,108 @@ impl EventSource for BpfEvents {
         "bpf"
     }
 
+    fn bell(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.stream.bell())
+    }
+
+    /// Its own thread empties the ring.
+    fn rhythm(&self) -> Duration {
+        Duration::MAX
+    }
+
     fn poll(&mut self) -> Result<()> {
         self.stream.drain()?;
-        self.stream.sink_mut().flush()
+        self.stream.sink_mut().out.flush()
     }
 
     fn events(&self) -> u64 {
-        self.stream.sink().events()
+        self.stream.sink().out.events()
     }
 
+    /// First nothing new is recorded any more, then what was issued before has time to complete.
     fn stop(&mut self) -> Result<()> {
-        self.stream.detach();
-        self.poll()
+        self.stream.sink_mut().ending = true;
+        self.stream.finish_but(&ENDS)?;
+        self.wait_for_ends()?;
+        self.stream.finish()?;
+        self.stream.sink_mut().out.flush()
     }
 
     /// Counted with the probes' own.
     fn losses(&self) -> BTreeMap<String, u64> {
         BTreeMap::new()
+    }
+
+    fn unfinished(&self) -> Option<u64> {
+        Some(self.in_flight())
+    }
+}
+
+/// `struct block_record` of blockevents.bpf.h; the pdu follows.
+#[derive(FromBytes, KnownLayout, Immutable)]
+#[repr(C)]
+struct BlockRecord {
+    time: u64,
+    sector: u64,
+    bytes: u32,
+    action: u32,
+    pid: u32,
+    cpu: u16,
+    error: u16,
+}
+
+const HEAD: usize = size_of::<BlkIoTrace<LE>>();
+const PDU_MAX: usize = 16;
+
+/// What becomes of the probes' records.
+struct Events {
+    out: CpuFiles,
+    device: u32,
+    requests: InFlight,
+    /// Completions of what was issued when nobody listened any more are left out.
+    ending: bool,
+}
+
+impl Events {
+    fn take(&mut self, data: &[u8]) -> Result<()> {
+        let malformed = || Error::bpf("malformed block record");
+        let (event, pdu) = BlockRecord::read_from_prefix(data).map_err(|_| malformed())?;
+        let (cpu, action) = (u32::from(event.cpu), u64::from(event.action));
+        if is_note(action) {
+            return self.out.name(cpu, event.pid, event.time, pdu);
+        }
+        let step = Step {
+            action,
+            sector: event.sector,
+            bytes: event.bytes,
+        };
+        if !self.requests.step(step) && self.ending {
+            return Ok(());
+        }
+        let mut record = [0; HEAD + PDU_MAX];
+        let len = HEAD + pdu.len();
+        let record = record.get_mut(..len).ok_or_else(malformed)?;
+        record[..HEAD].copy_from_slice(self.head(&event, pdu.len()).as_bytes());
+        record[HEAD..].copy_from_slice(pdu);
+        self.out.push(cpu, event.pid, record)
+    }
+
+    /// Its sequence number is filled in later.
+    fn head(&self, event: &BlockRecord, pdu_len: usize) -> BlkIoTrace<LE> {
+        BlkIoTrace {
+            prefix: Prefix {
+                magic: Version::V7.magic().into(),
+                sequence: 0.into(),
+                time: event.time.into(),
+            },
+            sector: event.sector.into(),
+            bytes: event.bytes.into(),
+            action: event.action.into(),
+            pid: event.pid.into(),
+            device: self.device.into(),
+            cpu: u32::from(event.cpu).into(),
+            error: event.error.into(),
+            pdu_len: (pdu_len as u16).into(),
+        }
     }
 }

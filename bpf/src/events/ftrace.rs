@@ -6,7 +6,7 @@
 //! and sequence, and `time` is not filled in; the ring buffer's time is used.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -16,14 +16,17 @@ use mostrace_bundle::blk_io_trace::{BlkIoTrace, BlkIoTrace2, Prefix, Version};
 use zerocopy::FromBytes;
 use zerocopy::byteorder::{LE, U16, U32};
 
-use super::{CpuFiles, EventSource};
+use super::tracefs::{self, Stats};
+use super::watch::Watch;
+use super::{CpuFiles, EventSource, queue};
 use crate::device::Device;
-use crate::error::{At, Error, Result, read_line, write_line};
+use crate::error::{At, Error, Result, write_line};
 use crate::guard::{Guard, Undo};
+use crate::lock::Lock;
+use crate::mounts::Mount;
 use crate::ring_page::RingPage;
-use crate::tool;
 
-const TRACEFS: &str = "/sys/kernel/tracing";
+const NAME: &str = "ftrace";
 /// Per CPU. A SQLite run makes some 2 MB of events a second; polls are 5 ms apart.
 const BUFFER_KB: u32 = 8192;
 /// The largest sub-buffer that kernels offer (`buffer_subbuf_size_kb`).
@@ -32,127 +35,94 @@ const PAGE_MAX: usize = 1 << 18;
 /// The running tracer.
 #[derive(Debug)]
 pub(crate) struct Ftrace {
-    tracefs: PathBuf,
     enable: PathBuf,
     dev: u32,
-    pipes: Vec<(u32, File)>,
+    buffers: Vec<Buffer>,
+    /// Held open and not read: from 6.8 on (open_pipe_on_cpu) nobody else can open one then.
+    trace_pipe: Option<File>,
     out: CpuFiles,
     page: Vec<u8>,
     lost: u64,
+    watch: Watch,
+    interference: Vec<String>,
     guard: Option<Guard>,
+    /// Held for as long as the queue is traced.
+    _queue: Lock,
 }
 
-/// The folder of tracefs, mounted if need be.
-///
-/// # Errors
-/// The kernel has no tracefs.
-pub(crate) fn tracefs() -> Result<PathBuf> {
-    let dir = Path::new(TRACEFS);
-    if !dir.join("current_tracer").exists() {
-        // mount(8) and not mount(2): the mount table stays right.
-        let mounted = tool::command("mount")?
-            .args(["-t", "tracefs", "nodev", TRACEFS])
-            .output();
-        if !mounted.is_ok_and(|o| o.status.success()) || !dir.join("current_tracer").exists() {
-            return Err(Error::NotMounted {
-                path: dir,
-                kind: "tracefs",
-            });
-        }
-    }
-    Ok(dir.to_owned())
-}
-
-/// Why the blk tracer cannot be used, if it cannot.
-///
-/// # Errors
-/// The reason.
-pub(crate) fn usable(device: &Device) -> Result<()> {
-    has_blk(&tracefs()?)?;
-    let enable = device.sysfs.join("trace/enable");
-    if read_line(&enable)? != "0" {
-        return Err(Error::Busy {
-            what: enable.display().to_string(),
-            by: "the queue is being traced already".into(),
-        });
-    }
-    Ok(())
-}
-
-/// Whether the blk tracer is there and nobody uses another one.
-///
-/// # Errors
-/// The reason.
-pub(crate) fn has_blk(tracefs: &Path) -> Result<()> {
-    let tracers = read_line(tracefs.join("available_tracers"))?;
-    if !tracers.split_ascii_whitespace().any(|t| t == "blk") {
-        return Err(Error::NoBlkTracer);
-    }
-    let current = read_line(tracefs.join("current_tracer"))?;
-    if current != "nop" {
-        return Err(Error::Busy {
-            what: "ftrace is in use".into(),
-            by: format!(
-                "current_tracer is {current} (to free it: echo nop > {})",
-                tracefs.join("current_tracer").display()
-            ),
-        });
-    }
-    Ok(())
+/// The ring buffer of one CPU.
+#[derive(Debug)]
+struct Buffer {
+    cpu: u32,
+    folder: PathBuf,
+    /// None once it is read to its end.
+    pipe: Option<File>,
+    /// Events taken from it.
+    taken: u64,
+    /// Events that the kernel had counted as read before.
+    before: u64,
 }
 
 impl Ftrace {
     /// Starts tracing `device` into per-CPU files in `folder`.
     ///
     /// # Errors
-    /// Not usable, see [`usable`].
+    /// The kernel has no blk tracer; or somebody else traces the device, uses ftrace, or has a trace that the blk
+    /// tracer would take the events from.
     pub fn start(device: &Device, folder: &Folder) -> Result<Ftrace> {
-        usable(device)?;
-        let tracefs = tracefs()?;
-        let enable = device.sysfs.join("trace/enable");
-        let guard = Guard::arm(&undo_steps(&tracefs, &enable)?)?;
+        let queue_lock = Lock::of_queue(&device.info, NAME)?;
+        let tracer_lock = Lock::of_blk_tracer(&device.info)?;
+        let tracefs = Mount::tracefs()?.path();
+        tracefs::check_free(tracefs)?;
+        queue::check_free(device)?;
+        check_none_is_traced()?;
+
+        let enable = queue::enable(device);
+        let mut undo = vec![Undo::Write(enable.clone(), "0".into())];
+        undo.extend(tracefs::undo_steps(tracefs)?);
+        let guard = Guard::arm(&undo, Some(&tracer_lock))?;
         // Changing the clock empties the buffer.
         write_line(tracefs.join("trace_clock"), "mono")?;
         write_line(tracefs.join("buffer_size_kb"), &BUFFER_KB.to_string())?;
         write_line(tracefs.join("current_tracer"), "blk")?;
         write_line(tracefs.join("tracing_on"), "1")?;
-        let pipes = open_pipes(&tracefs)?;
-        let mut source = Ftrace {
-            tracefs,
+        let trace_pipe = open_pipe(&tracefs.join("trace_pipe"))?;
+        let buffers = tracefs::buffers(tracefs)?;
+        let buffers = buffers
+            .into_iter()
+            .map(|(cpu, folder)| Buffer::open(cpu, folder));
+        let buffers = buffers.collect::<Result<_>>()?;
+        write_line(&enable, "1")?;
+        let watched = tracefs::settings(tracefs).chain(queue::attributes(device));
+        Ok(Ftrace {
             enable,
             dev: device.dev,
-            pipes,
+            buffers,
+            trace_pipe: Some(trace_pipe),
             out: CpuFiles::new(folder),
             page: vec![0; PAGE_MAX],
             lost: 0,
+            watch: Watch::new(watched)?,
+            interference: Vec::new(),
             guard: Some(guard),
-        };
-        // What others left in the buffer is not ours.
-        source.discard()?;
-        write_line(&source.enable, "1")?;
-        Ok(source)
-    }
-
-    fn discard(&mut self) -> Result<()> {
-        for (_, pipe) in &mut self.pipes {
-            while read_page(pipe, &mut self.page, &self.tracefs)? > 0 {}
-        }
-        Ok(())
+            _queue: queue_lock,
+        })
     }
 
     fn drain(&mut self) -> Result<()> {
-        for (cpu, pipe) in &mut self.pipes {
+        for buffer in &mut self.buffers {
             loop {
-                let len = read_page(pipe, &mut self.page, &self.tracefs)?;
+                let len = buffer.read_page(&mut self.page)?;
                 if len == 0 {
                     break;
                 }
                 let page = RingPage::new(&self.page[..len]).ok_or_else(|| {
-                    Error::malformed(format!("trace_pipe_raw of CPU {cpu}"), "malformed page")
+                    Error::malformed(buffer.folder.display(), "malformed page in trace_pipe_raw")
                 })?;
                 for (time, payload) in page {
+                    buffer.taken += 1;
                     if let Some((pid, mut record)) = restore(time, payload, self.dev) {
-                        self.out.push(*cpu, pid, &mut record)?;
+                        self.out.push(buffer.cpu, pid, &mut record)?;
                     }
                 }
             }
@@ -161,12 +131,77 @@ impl Ftrace {
     }
 }
 
+/// The blk tracer takes the events of every queue, also those that somebody traces by blktrace.
+fn check_none_is_traced() -> Result<()> {
+    let traced = queue::traced();
+    match traced.is_empty() {
+        true => Ok(()),
+        false => Err(Error::Busy {
+            what: "ftrace's blk tracer takes the events of every disk".into(),
+            by: format!("{} is being traced", traced.join(", ")),
+        }),
+    }
+}
+
+fn open_pipe(path: &Path) -> Result<File> {
+    let nonblock = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let mut pipe = OpenOptions::new();
+    pipe.read(true).custom_flags(nonblock).open(path).at(path)
+}
+
+impl Buffer {
+    fn open(cpu: u32, folder: PathBuf) -> Result<Buffer> {
+        let pipe = open_pipe(&folder.join("trace_pipe_raw"))?;
+        Ok(Buffer {
+            cpu,
+            pipe: Some(pipe),
+            taken: 0,
+            before: Stats::read(&folder)?.read,
+            folder,
+        })
+    }
+
+    /// One sub-buffer; 0 when there is none.
+    fn read_page(&mut self, page: &mut [u8]) -> Result<usize> {
+        let Some(pipe) = &mut self.pipe else {
+            return Ok(0);
+        };
+        loop {
+            match pipe.read(page) {
+                Ok(n) => return Ok(n),
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(0),
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(e).at(self.folder.join("trace_pipe_raw")),
+            }
+        }
+    }
+
+    /// What the kernel counted of it, and what is wrong with that: whatever was read was read here.
+    fn account(&self) -> Result<(Stats, Option<String>)> {
+        let stats = Stats::read(&self.folder)?;
+        let ours = self.before.saturating_add(self.taken);
+        let file = self.folder.display();
+        let wrong = match stats.read.checked_sub(ours) {
+            Some(0) => None,
+            Some(others) => Some(format!(
+                "{file}: {others} events were read by somebody else"
+            )),
+            None => Some(format!(
+                "{file}: the buffer was emptied by somebody else: of {ours} events read the kernel knows {}",
+                stats.read
+            )),
+        };
+        Ok((stats, wrong))
+    }
+}
+
 impl EventSource for Ftrace {
     fn name(&self) -> &'static str {
-        "ftrace"
+        NAME
     }
 
     fn poll(&mut self) -> Result<()> {
+        self.watch.glance();
         self.drain()
     }
 
@@ -175,11 +210,18 @@ impl EventSource for Ftrace {
     }
 
     fn stop(&mut self) -> Result<()> {
+        self.watch.look();
+        self.interference = self.watch.changes();
         write_line(&self.enable, "0")?;
         self.drain()?;
-        self.lost = lost(&self.tracefs, &self.pipes);
+        for buffer in &mut self.buffers {
+            let (stats, wrong) = buffer.account()?;
+            self.lost = self.lost.saturating_add(stats.lost);
+            self.interference.extend(wrong);
+            buffer.pipe = None;
+        }
+        self.trace_pipe = None;
         // The tracer cannot be changed while its pipes are open.
-        self.pipes.clear();
         drop(self.guard.take());
         Ok(())
     }
@@ -187,82 +229,10 @@ impl EventSource for Ftrace {
     fn losses(&self) -> BTreeMap<String, u64> {
         BTreeMap::from([("events_tracer".to_owned(), self.lost)])
     }
-}
 
-/// All that was changed, in an order that leaves nothing running.
-fn undo_steps(tracefs: &Path, enable: &Path) -> Result<Vec<Undo>> {
-    let clock = read_line(tracefs.join("trace_clock"))?;
-    let clock = clock
-        .split_once('[')
-        .and_then(|(_, t)| t.split_once(']'))
-        .map_or("local", |(c, _)| c);
-    let on = read_line(tracefs.join("tracing_on"))?;
-    // `7 (expanded: 1408)` before first use
-    let size = read_line(tracefs.join("buffer_size_kb"))?;
-    let size = size
-        .split_ascii_whitespace()
-        .next()
-        .unwrap_or("1408")
-        .to_owned();
-    let write = |name: &str, text: &str| Undo::Write(tracefs.join(name), text.to_owned());
-    Ok(vec![
-        Undo::Write(enable.to_owned(), "0".into()),
-        write("current_tracer", "nop"),
-        write("tracing_on", &on),
-        write("trace_clock", clock),
-        write("buffer_size_kb", &size),
-    ])
-}
-
-fn open_pipes(tracefs: &Path) -> Result<Vec<(u32, File)>> {
-    let dir = tracefs.join("per_cpu");
-    let mut pipes = Vec::new();
-    for entry in fs::read_dir(&dir).at(&dir)? {
-        let name = entry.at(&dir)?.file_name();
-        let Some(cpu) = name
-            .to_str()
-            .and_then(|n| n.strip_prefix("cpu")?.parse().ok())
-        else {
-            continue;
-        };
-        let path = dir.join(&name).join("trace_pipe_raw");
-        let nonblock = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-        let file = OpenOptions::new()
-            .read(true)
-            .custom_flags(nonblock)
-            .open(&path)
-            .at(&path)?;
-        pipes.push((cpu, file));
+    fn interference(&self) -> Vec<String> {
+        self.interference.clone()
     }
-    pipes.sort_by_key(|(cpu, _)| *cpu);
-    Ok(pipes)
-}
-
-/// One sub-buffer; 0 when there is none.
-fn read_page(pipe: &mut File, page: &mut [u8], tracefs: &Path) -> Result<usize> {
-    loop {
-        match pipe.read(page) {
-            Ok(n) => return Ok(n),
-            Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(0),
-            Err(e) if e.kind() == ErrorKind::Interrupted => {}
-            Err(e) => return Err(e).at(tracefs.join("per_cpu/…/trace_pipe_raw")),
-        }
-    }
-}
-
-/// Events overwritten or dropped since the buffer was last emptied.
-fn lost(tracefs: &Path, pipes: &[(u32, File)]) -> u64 {
-    pipes
-        .iter()
-        .filter_map(|(cpu, _)| read_line(tracefs.join(format!("per_cpu/cpu{cpu}/stats"))).ok())
-        .flat_map(|stats| stats.lines().map(str::to_owned).collect::<Vec<_>>())
-        .filter_map(|line| {
-            let (name, number) = line.split_once(": ")?;
-            ["overrun", "commit overrun", "dropped events"]
-                .contains(&name)
-                .then(|| number.trim().parse::<u64>().ok())?
-        })
-        .sum()
 }
 
 /// Puts a record's first 16 bytes right; None for another kind of event. Returns its pid too.

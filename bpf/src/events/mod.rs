@@ -2,6 +2,8 @@
 //! Where block events come from: three sources, the same bytes out.
 
 use std::collections::BTreeMap;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 use crate::error::Result;
 
@@ -9,6 +11,11 @@ pub(crate) mod blktrace;
 pub(crate) mod bpf;
 mod cpu_files;
 pub(crate) mod ftrace;
+mod in_flight;
+pub(crate) mod queue;
+pub(crate) mod tracefs;
+pub(crate) mod unfinished;
+mod watch;
 
 pub(crate) use cpu_files::CpuFiles;
 
@@ -16,6 +23,16 @@ pub(crate) use cpu_files::CpuFiles;
 pub(crate) trait EventSource {
     /// Its name in the manifest.
     fn name(&self) -> &'static str;
+
+    /// Can be read when there is something to poll for.
+    fn bell(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// How long it may be left alone, if no bell rings.
+    fn rhythm(&self) -> Duration {
+        crate::TICK
+    }
 
     /// Moves what has come since the last call into the bundle; called often.
     ///
@@ -34,4 +51,15 @@ pub(crate) trait EventSource {
 
     /// Events lost, by the manifest's names; complete after [`EventSource::stop`].
     fn losses(&self) -> BTreeMap<String, u64>;
+
+    /// Requests that were issued and have no completion in the trace, if the source has counted them; complete after
+    /// [`EventSource::stop`].
+    fn unfinished(&self) -> Option<u64> {
+        None
+    }
+
+    /// What others did to the trace while it ran, one line each; complete after [`EventSource::stop`].
+    fn interference(&self) -> Vec<String> {
+        Vec::new()
+    }
 }

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Mapped devices (dm: LVM, LUKS, Android's default-key): where on the disks below their sectors lie.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
 use mostrace_bundle::manifest::Mapping;
 
 use crate::device::Device;
@@ -107,27 +104,10 @@ pub fn lower(device: &Device, mapping: &[Mapping]) -> Result<Device> {
 
 /// The mapped devices that lie on a device or on its partitions, and those on them.
 pub fn above(device: &Device) -> Vec<Device> {
-    let mut found: Vec<Device> = Vec::new();
-    let mut open = vec![device.sysfs.clone()];
-    while let Some(folder) = open.pop() {
-        let partitions = folders(&folder).into_iter();
-        open.extend(partitions.filter(|p| p.join("partition").exists()));
-        for holder in folders(&folder.join("holders")) {
-            let dev = fs::read_to_string(holder.join("dev")).unwrap_or_default();
-            if let Ok(holder) = Device::by_number(dev.trim())
-                && is_mapped(&holder)
-                && !found.iter().any(|other| other.dev == holder.dev)
-            {
-                open.push(holder.sysfs.clone());
-                found.push(holder);
-            }
-        }
-    }
-    found
-}
-
-/// What a folder of sysfs holds; nothing if it cannot be read.
-fn folders(dir: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    entries.map(|e| e.path()).collect()
+    let numbers = device.above().into_iter();
+    let devices = numbers.filter_map(|dev| {
+        let number = format!("{}:{}", dev >> 20, dev & 0xf_ffff);
+        Device::by_number(&number).ok()
+    });
+    devices.filter(is_mapped).collect()
 }

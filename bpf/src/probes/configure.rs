@@ -6,23 +6,28 @@ use std::ffi::{OsStr, OsString};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::skel::OpenSkel;
 
-use super::skel::OpenMostraceSkel;
+use super::skel::{OpenMostraceSkel, types};
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::kernel;
+use crate::kernel::{self, Symbols};
 
-/// Fills in the constants, and leaves out the programs that this kernel has no use for.
+/// Fills in the constants, and leaves out the programs that this kernel or this device has no use for.
+/// Returns what the probes cannot tell here.
 ///
 /// # Errors
 /// No BTF, or a tracepoint is missing.
-pub(super) fn configure(open: &mut OpenMostraceSkel<'_>, device: &Device) -> Result<()> {
+pub(super) fn configure(open: &mut OpenMostraceSkel<'_>, device: &Device) -> Result<Vec<String>> {
     let btf = kernel::btf()?;
+    let symbols = Symbols::read();
+    let above = device.above();
     fill_constants(open, device, &btf)?;
-    choose_programs(open, &btf);
-    Ok(())
+    let mut notes = fill_above(open, &above)?;
+    notes.extend(fill_symbols(open, &symbols)?);
+    choose_programs(open, &btf, !above.is_empty())?;
+    Ok(notes)
 }
 
-fn choose_programs(open: &mut OpenMostraceSkel<'_>, btf: &Btf<'_>) {
+fn choose_programs(open: &mut OpenMostraceSkel<'_>, btf: &Btf<'_>, is_below: bool) -> Result<()> {
     let looped = kernel::has_bpf_loop(btf);
     let names: Vec<_> = open
         .open_object()
@@ -31,62 +36,98 @@ fn choose_programs(open: &mut OpenMostraceSkel<'_>, btf: &Btf<'_>) {
         .collect();
     for mut program in open.open_object_mut().progs_mut() {
         let name = program.name().to_owned();
-        program.set_autoload(is_for(looped, &name, &names) && has_dirtier(btf, &name));
+        let asked = is_for(looped, &name, &names) && has_dirtier(btf, &name);
+        program.set_autoload(asked && (is_below || !is_of_above(&name)));
     }
+    if !is_below {
+        open.maps
+            .submitters
+            .set_max_entries(1)
+            .map_err(Error::bpf)?;
+    }
+    Ok(())
+}
+
+/// Programs that have something to do only where there are disks above the traced one.
+fn is_of_above(program: &OsStr) -> bool {
+    let name = program.as_encoded_bytes();
+    name.starts_with(b"mostrace_bio_remap") || name == b"mostrace_bio_complete"
+}
+
+fn rodata<'a>(open: &'a mut OpenMostraceSkel<'_>) -> Result<&'a mut types::rodata> {
+    let rodata = open.maps.rodata_data.as_deref_mut();
+    rodata.ok_or_else(|| Error::bpf("skeleton without rodata"))
+}
+
+/// Tells the probes which disks are mapped onto the traced one.
+fn fill_above(open: &mut OpenMostraceSkel<'_>, above: &[u32]) -> Result<Vec<String>> {
+    let room = &mut rodata(open)?.above;
+    let kept = above.len().min(room.disks.len());
+    room.disks[..kept].copy_from_slice(&above[..kept]);
+    room.count = u32::try_from(kept).unwrap_or(0);
+    let mut notes = Vec::new();
+    if kept < above.len() {
+        notes.push(format!(
+            "{} disks are mapped onto the traced one: of those beyond {kept}, submitters and dirtiers are not known",
+            above.len()
+        ));
+    }
+    Ok(notes)
 }
 
 fn fill_constants(open: &mut OpenMostraceSkel<'_>, device: &Device, btf: &Btf<'_>) -> Result<()> {
     let bio = |tracepoint: &str| kernel::argument_index(btf, tracepoint, "bio");
-    let request = |tracepoint: &str| kernel::argument_index(btf, tracepoint, "request");
-    let rodata = open
-        .maps
-        .rodata_data
-        .as_deref_mut()
-        .ok_or_else(|| Error::bpf("skeleton without rodata"))?;
+    let rodata = rodata(open)?;
     rodata.target.disk_dev = device.disk_dev;
     rodata.target.dev = device.dev;
     rodata.target.start = device.info.start_sector;
     rodata.target.end = device.end_sector();
     rodata.target_start = device.info.start_sector;
     rodata.page_shift = rustix::param::page_size().trailing_zeros();
-    rodata.complete_has_errno = kernel::completes_with_errno(btf);
+    rodata.trace_completion_bit = kernel::enum_value(btf, "BIO_TRACE_COMPLETION")?;
     rodata.args.bio_queue = bio("block_bio_queue")?;
-    rodata.args.split = bio("block_split")?;
-    rodata.args.getrq = bio("block_getrq")?;
-    rodata.args.backmerge = bio("block_bio_backmerge")?;
-    rodata.args.frontmerge = bio("block_bio_frontmerge")?;
     rodata.args.remap = bio("block_bio_remap")?;
-    rodata.args.rq_insert = request("block_rq_insert")?;
-    rodata.args.rq_issue = request("block_rq_issue")?;
-    rodata.args.rq_merge = request("block_rq_merge")?;
-    rodata.args.rq_requeue = request("block_rq_requeue")?;
-    let symbols = &mut rodata.symbols;
-    kernel::fill_addresses(&mut [
-        ("bio_chain_endio", &mut symbols.bio_chain_endio),
-        ("iomap_dio_bio_end_io", &mut symbols.iomap_dio_bio_end_io),
-        ("blkdev_bio_end_io", &mut symbols.blkdev_bio_end_io),
-        (
-            "blkdev_bio_end_io_simple",
-            &mut symbols.blkdev_bio_end_io_simple,
-        ),
-        (
-            "blkdev_bio_end_io_async",
-            &mut symbols.blkdev_bio_end_io_async,
-        ),
-        ("submit_bio_wait_endio", &mut symbols.submit_bio_wait_endio),
-        ("bio_wait_end_io", &mut symbols.bio_wait_end_io),
+    Ok(())
+}
+
+/// What the probes go by that no type tells.
+fn fill_symbols(open: &mut OpenMostraceSkel<'_>, symbols: &Symbols) -> Result<Vec<String>> {
+    let rodata = rodata(open)?;
+    // Both came with one series.
+    rodata.size_lags = symbols.has("bio_iov_iter_bounce");
+    rodata.blind = symbols.are_hidden();
+    let at = &mut rodata.symbols;
+    symbols.fill(&mut [
+        ("bio_chain_endio", &mut at.bio_chain_endio),
+        ("iomap_dio_bio_end_io", &mut at.iomap_dio_bio_end_io),
+        ("blkdev_bio_end_io", &mut at.blkdev_bio_end_io),
+        ("blkdev_bio_end_io_simple", &mut at.blkdev_bio_end_io_simple),
+        ("blkdev_bio_end_io_async", &mut at.blkdev_bio_end_io_async),
+        ("submit_bio_wait_endio", &mut at.submit_bio_wait_endio),
+        ("bio_wait_end_io", &mut at.bio_wait_end_io),
         (
             "journal_end_buffer_io_sync",
-            &mut symbols.journal_end_buffer_io_sync,
+            &mut at.journal_end_buffer_io_sync,
         ),
-        ("dio_bio_end_io", &mut symbols.dio_bio_end_io),
-        ("dio_bio_end_aio", &mut symbols.dio_bio_end_aio),
-        ("f2fs_dio_end_io", &mut symbols.f2fs_dio_end_io),
-        ("f2fs_dio_end_bio", &mut symbols.f2fs_dio_end_bio),
-        ("page_offset_base", &mut symbols.page_offset_base),
-        ("vmemmap_base", &mut symbols.vmemmap_base),
+        ("dio_bio_end_io", &mut at.dio_bio_end_io),
+        ("dio_bio_end_aio", &mut at.dio_bio_end_aio),
+        ("f2fs_dio_end_io", &mut at.f2fs_dio_end_io),
+        ("f2fs_dio_end_bio", &mut at.f2fs_dio_end_bio),
+        ("clone_endio", &mut at.clone_endio),
+        ("crypt_endio", &mut at.crypt_endio),
+        (
+            "blk_throtl_dispatch_work_fn",
+            &mut at.blk_throtl_dispatch_work_fn,
+        ),
+        ("page_offset_base", &mut at.page_offset_base),
+        ("vmemmap_base", &mut at.vmemmap_base),
     ]);
-    Ok(())
+    let hidden = "the kernel hides its symbols (kernel.kptr_restrict): which file a bio belongs to is not known, but for copies in a journal";
+    Ok(rodata
+        .blind
+        .then(|| hidden.to_owned())
+        .into_iter()
+        .collect())
 }
 
 /// Programs with a loop come twice, the second without bpf_loop for kernels before 5.17.
@@ -105,7 +146,6 @@ fn is_for(looped: bool, program: &OsStr, all: &[OsString]) -> bool {
 /// Of the two probes of dirtier.bpf.h, the one whose tracepoint there is; any other program.
 fn has_dirtier(btf: &Btf<'_>, program: &OsStr) -> bool {
     match program.to_str() {
-        Some("mostrace_dirty_folio" | "mostrace_dirty_page") if !kernel::takes_dirtiers() => false,
         Some("mostrace_dirty_folio") => kernel::has_tracepoint(btf, "writeback_dirty_folio"),
         Some("mostrace_dirty_page") => kernel::has_tracepoint(btf, "writeback_dirty_page"),
         _ => true,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The probes, loaded when they are first asked for: a kernel that cannot have them need not, if
-//! nothing asks for them.
+//! nothing asks for them, and those of one kind are not kept from loading by the other's.
 
 use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
@@ -8,35 +8,90 @@ use std::sync::Arc;
 
 use libbpf_rs::OpenObject;
 
-use super::Probes;
+use super::events::EventProbes;
+use super::{Probes, log_libbpf};
+use crate::choice::Events;
 use crate::device::Device;
 use crate::error::{Error, Result};
 
-/// The probes, or why there are none.
-pub(crate) struct Loader<'o> {
-    /// Where they will live, until that was tried.
-    room: Option<&'o mut MaybeUninit<OpenObject>>,
-    probes: std::result::Result<Probes<'o>, Arc<Error>>,
+/// Where the probes will live.
+pub(crate) struct Rooms {
+    entries: MaybeUninit<OpenObject>,
+    events: MaybeUninit<OpenObject>,
 }
 
-impl<'o> Loader<'o> {
-    pub fn new(room: &'o mut MaybeUninit<OpenObject>) -> Loader<'o> {
-        Loader {
-            room: Some(room),
-            probes: Err(Arc::new(Error::bpf("not asked for yet"))),
+impl Rooms {
+    /// Nothing is in them yet.
+    pub fn new() -> Rooms {
+        Rooms {
+            entries: MaybeUninit::uninit(),
+            events: MaybeUninit::uninit(),
+        }
+    }
+}
+
+/// Probes, or why there are none.
+enum Slot<'o, P> {
+    Empty(&'o mut MaybeUninit<OpenObject>),
+    Tried(std::result::Result<P, Arc<Error>>),
+    /// Only while they are being loaded.
+    Taken,
+}
+
+impl<'o, P> Slot<'o, P> {
+    /// Loads them, unless that was tried before.
+    fn get(
+        &mut self,
+        load: impl FnOnce(&'o mut MaybeUninit<OpenObject>) -> Result<P>,
+    ) -> Result<&P> {
+        if let Slot::Empty(room) = std::mem::replace(self, Slot::Taken) {
+            *self = Slot::Tried(load(room).map_err(Arc::new));
+        }
+        match self {
+            Slot::Tried(Ok(probes)) => Ok(probes),
+            Slot::Tried(Err(e)) => Err(Error::ProbesRefused(Arc::clone(e))),
+            _ => Err(Error::bpf("not loaded")),
         }
     }
 
-    /// Loads them, unless that was tried before.
+    fn loaded(&self) -> Option<&P> {
+        match self {
+            Slot::Tried(Ok(probes)) => Some(probes),
+            _ => None,
+        }
+    }
+}
+
+/// The probes of both kinds.
+pub(crate) struct Loader<'o> {
+    entries: Slot<'o, Probes<'o>>,
+    events: Slot<'o, EventProbes<'o>>,
+}
+
+impl<'o> Loader<'o> {
+    pub fn new(rooms: &'o mut Rooms) -> Loader<'o> {
+        libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Warn, log_libbpf)));
+        Loader {
+            entries: Slot::Empty(&mut rooms.entries),
+            events: Slot::Empty(&mut rooms.events),
+        }
+    }
+
+    /// Those of entries.
     ///
     /// # Errors
     /// No BTF, or the kernel refuses the probes.
-    pub fn load(&mut self, device: &Device) -> Result<&Probes<'o>> {
-        if let Some(room) = self.room.take() {
-            self.probes = Probes::load(room, device).map_err(Arc::new);
-        }
-        let refused = |e: &Arc<Error>| Error::ProbesRefused(Arc::clone(e));
-        self.probes.as_ref().map_err(refused)
+    pub fn entries(&mut self, device: &Device) -> Result<&Probes<'o>> {
+        self.entries.get(|room| Probes::load(room, device))
+    }
+
+    /// Those of block events.
+    ///
+    /// # Errors
+    /// As of entries.
+    pub fn events(&mut self, device: &Device, events: Events) -> Result<&EventProbes<'o>> {
+        self.events
+            .get(|room| EventProbes::load(room, device, events))
     }
 
     /// What the probes lost, by the manifest's names; nothing if there are none.
@@ -44,8 +99,14 @@ impl<'o> Loader<'o> {
     /// # Errors
     /// The kernel does not give the counters.
     pub fn losses(&self) -> Result<BTreeMap<String, u64>> {
-        self.probes
-            .as_ref()
-            .map_or(Ok(BTreeMap::new()), Probes::losses)
+        let mut losses = BTreeMap::new();
+        let entries = self.entries.loaded().map(Probes::losses);
+        let events = self.events.loaded().map(EventProbes::losses);
+        for of_one in entries.into_iter().chain(events) {
+            for (name, lost) in of_one? {
+                *losses.entry(name).or_insert(0) += lost;
+            }
+        }
+        Ok(losses)
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The BPF probes: loaded once, attached as those of entries and those of block events.
+//! The BPF probes: those of entries here, those of block events in [`events`], each loaded without the other.
 //!
 //! A source of either kind asks for its stream; nothing here knows what a record says.
 
@@ -8,13 +8,16 @@ use std::ffi::OsStr;
 use std::mem::MaybeUninit;
 
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{ErrorKind, MapCore, MapFlags, OpenObject, PrintLevel};
+use libbpf_rs::{ErrorKind, MapCore, MapFlags, Object, OpenObject, PrintLevel};
 
 use crate::device::Device;
 use crate::error::{Error, Result};
 
 mod configure;
+pub(crate) mod events;
 mod loader;
+mod reader;
+mod ring;
 mod stream;
 
 mod skel {
@@ -22,107 +25,89 @@ mod skel {
     include!(concat!(env!("OUT_DIR"), "/mostrace.skel.rs"));
 }
 
-pub(crate) use loader::Loader;
+pub(crate) use loader::{Loader, Rooms};
 use skel::{MostraceSkel, MostraceSkelBuilder};
 pub(crate) use stream::{Stream, Take};
 
-/// `enum loss` of submitter.bpf.h, in its order; the manifest's names.
-const LOSSES: [&str; 5] = [
-    "entries_ring",
-    "events_ring",
-    "submitters",
-    "bios_cut",
-    "pages_cut",
-];
+/// `enum loss` of loss.bpf.h, in its order; the manifest's names.
+const LOSSES: [&str; 4] = ["entries_ring", "submitters", "pages_cut", "dirtiers"];
 
 /// The loaded probes.
 pub(crate) struct Probes<'o> {
     skel: MostraceSkel<'o>,
+    /// What they cannot tell on this kernel, and why.
+    notes: Vec<String>,
 }
 
 impl<'o> Probes<'o> {
     fn load(storage: &'o mut MaybeUninit<OpenObject>, device: &Device) -> Result<Probes<'o>> {
-        libbpf_rs::set_print(Some((PrintLevel::Warn, log_libbpf)));
         let mut open = MostraceSkelBuilder::default()
             .open(storage)
             .map_err(Error::bpf)?;
-        configure::configure(&mut open, device)?;
+        let notes = configure::configure(&mut open, device)?;
         let skel = open.load().map_err(Error::bpf)?;
-        Ok(Probes { skel })
+        Ok(Probes { skel, notes })
     }
 
-    /// Attaches the probes of entries.
+    /// What a reader of their entries should know.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Attaches them.
     ///
     /// # Errors
     /// The kernel refuses them.
-    pub fn entries<T: 'static>(&self, to: T, take: Take<T>) -> Result<Stream<T>> {
+    pub fn attach<T>(&self, to: T, take: Take<T>) -> Result<Stream<T>> {
         let stream = Stream::new(&self.skel.maps.entries, to, take)?;
-        self.attach(stream, |program| !is_of_events(program))
+        attach(self.skel.object(), stream)
     }
 
-    /// Attaches the probes of block events.
-    ///
-    /// # Errors
-    /// The kernel refuses them.
-    pub fn events<T: 'static>(&self, to: T, take: Take<T>) -> Result<Stream<T>> {
-        let stream = Stream::new(&self.skel.maps.events, to, take)?;
-        self.attach(stream, is_of_events)
-    }
-
-    /// Those that were attached before one was refused go with the stream.
-    fn attach<T: 'static>(
-        &self,
-        mut stream: Stream<T>,
-        is_asked_for: fn(&OsStr) -> bool,
-    ) -> Result<Stream<T>> {
-        let programs = self.skel.object().progs_mut();
-        for program in programs.filter(|p| p.autoload() && is_asked_for(p.name())) {
-            match program.attach() {
-                Ok(link) => stream.keep(link),
-                Err(e) if is_of_a_filesystem(program.name()) && e.kind() == ErrorKind::NotFound => {
-                    log::debug!("{}: not there", program.name().to_string_lossy());
-                }
-                Err(e) => return Err(Error::bpf(e)),
-            }
-        }
-        Ok(stream)
-    }
-
+    /// By the manifest's names.
     fn losses(&self) -> Result<BTreeMap<String, u64>> {
         let mut losses = BTreeMap::new();
         for (index, name) in (0u32..).zip(LOSSES) {
-            let per_cpu = self
-                .skel
-                .maps
-                .losses
-                .lookup_percpu(&index.to_ne_bytes(), MapFlags::ANY)
-                .map_err(Error::bpf)?
-                .unwrap_or_default();
-            let count = |bytes: &Vec<u8>| {
-                bytes
-                    .get(..8)
-                    .and_then(|b| b.try_into().ok())
-                    .map_or(0, u64::from_ne_bytes)
-            };
-            losses.insert(name.to_owned(), per_cpu.iter().map(count).sum());
+            let lost = per_cpu_sum(&self.skel.maps.losses, index)?;
+            losses.insert(name.to_owned(), lost);
         }
-        losses.insert("probe_misses".to_owned(), self.recursion_misses());
+        let misses = recursion_misses(self.skel.object());
+        losses.insert("probe_misses".to_owned(), misses);
         Ok(losses)
     }
+}
 
-    /// Runs that the kernel skipped because a program was already running on the CPU (6.1 and later).
-    fn recursion_misses(&self) -> u64 {
-        let mine: Vec<u32> = self
-            .skel
-            .object()
-            .progs()
-            .filter_map(|p| program_id(&p))
-            .collect();
-        libbpf_rs::query::ProgInfoIter::default()
-            .filter(|info| mine.contains(&info.id))
-            .map(|info| info.recursion_misses)
-            .sum()
+/// Attaches the programs that were loaded. Those that were attached before one was refused go with the stream.
+fn attach<T>(object: &Object, mut stream: Stream<T>) -> Result<Stream<T>> {
+    for program in object.progs_mut().filter(|p| p.autoload()) {
+        match program.attach() {
+            Ok(link) => stream.keep(program.name(), link),
+            Err(e) if is_of_a_filesystem(program.name()) && e.kind() == ErrorKind::NotFound => {
+                log::debug!("{}: not there", program.name().to_string_lossy());
+            }
+            Err(e) => return Err(Error::bpf(e)),
+        }
     }
+    Ok(stream)
+}
+
+/// An element of a per-CPU array of u64, over all CPUs.
+fn per_cpu_sum(map: &dyn MapCore, index: u32) -> Result<u64> {
+    let per_cpu = map.lookup_percpu(&index.to_ne_bytes(), MapFlags::ANY);
+    let per_cpu = per_cpu.map_err(Error::bpf)?.unwrap_or_default();
+    let count = |bytes: &Vec<u8>| {
+        let bytes = bytes.get(..8).and_then(|b| b.try_into().ok());
+        bytes.map_or(0, u64::from_ne_bytes)
+    };
+    Ok(per_cpu.iter().map(count).sum())
+}
+
+/// Runs that the kernel skipped because a program was already running on the CPU (6.1 and later).
+fn recursion_misses(object: &Object) -> u64 {
+    let mine: Vec<u32> = object.progs().filter_map(|p| program_id(&p)).collect();
+    libbpf_rs::query::ProgInfoIter::default()
+        .filter(|info| mine.contains(&info.id))
+        .map(|info| info.recursion_misses)
+        .sum()
 }
 
 fn program_id(program: &libbpf_rs::Program<'_>) -> Option<u32> {
@@ -143,11 +128,6 @@ fn is_of_a_filesystem(program: &OsStr) -> bool {
     name.starts_with(b"mostrace_ext4_") || name.starts_with(b"mostrace_f2fs_")
 }
 
-/// By their names in blockevents.bpf.h.
-fn is_of_events(program: &OsStr) -> bool {
-    program.as_encoded_bytes().starts_with(b"event_")
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -162,7 +142,9 @@ mod tests {
             let line = format!("cargo:rerun-if-changed={name}");
             told.lines().any(|l| l == line)
         };
-        let mut files = vec!["mostrace.bpf.c".to_owned()];
+        let mut files = ["mostrace.bpf.c", "events.bpf.c"]
+            .map(str::to_owned)
+            .to_vec();
         let mut at = 0;
         while let Some(file) = files.get(at).cloned() {
             assert!(is_followed(&file), "{file}");

@@ -1,89 +1,101 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What attached probes say.
 
-use std::cell::{Ref, RefCell, RefMut};
-use std::rc::Rc;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::BorrowedFd;
 
-use libbpf_rs::{Link, MapCore, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{Link, MapCore};
 
-use crate::error::{Error, Result};
+use super::reader::Reader;
+use super::ring::{self, Ring};
+use crate::error::{At, Result};
+use crate::kernel;
 
 /// Puts one record of the ring buffer into a `T`.
 pub(crate) type Take<T> = fn(&mut T, &[u8]) -> Result<()>;
 
 /// The ring buffer that probes fill, and the `T` that it is emptied into.
 pub(crate) struct Stream<T> {
-    links: Vec<Link>,
-    ring: RingBuffer<'static>,
-    sink: Rc<RefCell<Sink<T>>>,
-}
-
-/// What the ring buffer's callback leaves for [`Stream::drain`].
-struct Sink<T> {
+    /// By the programs' names.
+    links: Vec<(OsString, Link)>,
+    reader: Reader,
     to: T,
-    error: Option<Error>,
+    take: Take<T>,
 }
 
-impl<T: 'static> Stream<T> {
+impl<T> Stream<T> {
     /// Of probes that are not attached yet.
     pub(super) fn new(map: &dyn MapCore, to: T, take: Take<T>) -> Result<Stream<T>> {
-        let sink = Rc::new(RefCell::new(Sink { to, error: None }));
-        let mut builder = RingBufferBuilder::new();
-        let callback = {
-            let sink = Rc::clone(&sink);
-            move |record: &[u8]| sink.borrow_mut().take(record, take)
-        };
-        builder.add(map, callback).map_err(Error::bpf)?;
-        let ring = builder.build().map_err(Error::bpf)?;
+        let ring = Ring::of(map).at("BPF ring")?;
         Ok(Stream {
             links: Vec::new(),
-            ring,
-            sink,
+            reader: Reader::start(ring)?,
+            to,
+            take,
         })
     }
 
     /// Keeps a probe attached as long as the stream lives.
-    pub(super) fn keep(&mut self, link: Link) {
-        self.links.push(link);
+    pub(super) fn keep(&mut self, program: &OsStr, link: Link) {
+        self.links.push((program.to_owned(), link));
     }
 
-    /// Empties the ring buffer.
+    /// Can be read when there is something to drain.
+    pub fn bell(&self) -> BorrowedFd<'_> {
+        self.reader.bell()
+    }
+
+    /// Takes what the reader has handed over so far.
     ///
     /// # Errors
     /// A record was not taken, or the kernel refuses.
     pub fn drain(&mut self) -> Result<()> {
-        let consumed = self.ring.consume();
-        match self.sink.borrow_mut().error.take() {
-            Some(e) => Err(e),
-            None => consumed.map_err(Error::bpf),
+        while let Some(stretch) = self.reader.next()? {
+            for record in ring::records(&stretch) {
+                (self.take)(&mut self.to, record)?;
+            }
         }
+        Ok(())
     }
 
-    /// Detaches the probes; what they said before is still to be drained.
-    pub fn detach(&mut self) {
-        self.links.clear();
+    /// Detaches the probes that are not `kept`, and takes all that they have said: to detach one does not wait for
+    /// those of its runs that have begun, and a run that has reserved a record may not have submitted it.
+    ///
+    /// # Errors
+    /// As [`Stream::drain`].
+    pub fn finish_but(&mut self, kept: &[&str]) -> Result<()> {
+        let is_kept = |name: &OsStr| kept.iter().any(|kept| name == *kept);
+        self.links.retain(|(name, _)| is_kept(name));
+        kernel::wait_for_programs();
+        self.take_rest()
+    }
+
+    /// Takes all that the probes have said by now.
+    ///
+    /// # Errors
+    /// As [`Stream::drain`].
+    pub fn take_rest(&mut self) -> Result<()> {
+        let Stream {
+            reader, to, take, ..
+        } = self;
+        reader.rest(|stretch| ring::records(stretch).try_for_each(|record| take(to, record)))
+    }
+
+    /// Detaches all, and takes all that they have said.
+    ///
+    /// # Errors
+    /// As [`Stream::drain`].
+    pub fn finish(&mut self) -> Result<()> {
+        self.finish_but(&[])
     }
 
     /// What the records have been put into.
-    pub fn sink(&self) -> Ref<'_, T> {
-        Ref::map(self.sink.borrow(), |sink| &sink.to)
+    pub fn sink(&self) -> &T {
+        &self.to
     }
 
     /// The same.
-    pub fn sink_mut(&mut self) -> RefMut<'_, T> {
-        RefMut::map(self.sink.borrow_mut(), |sink| &mut sink.to)
-    }
-}
-
-impl<T> Sink<T> {
-    /// Anything but 0 ends the consumption.
-    fn take(&mut self, record: &[u8], take: Take<T>) -> i32 {
-        match take(&mut self.to, record) {
-            Ok(()) => 0,
-            Err(e) => {
-                self.error = Some(e);
-                -1
-            }
-        }
+    pub fn sink_mut(&mut self) -> &mut T {
+        &mut self.to
     }
 }

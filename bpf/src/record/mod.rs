@@ -3,33 +3,33 @@
 //!
 //! [`Subject`] is what is to be recorded, [`Tracing`] the sources that record it, [`Output`] where it goes.
 
-use std::mem::MaybeUninit;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-
 use mostrace_bundle::Writer;
 use mostrace_bundle::manifest::{self, Manifest, SCHEMA, State};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::clock;
 use crate::command::Start;
-use crate::error::{At, Result};
+use crate::error::Result;
 use crate::kernel;
 use crate::payload::PayloadPlace;
+use crate::probes::Rooms;
 use crate::progress::Packing;
 use crate::snapshot;
 
+mod counters;
 mod notes;
 mod options;
 mod output;
 mod run;
+mod signals;
 mod sources;
 mod subject;
 mod tracing;
 
+use counters::Readings;
 pub use options::{Options, Outcome};
 use output::Output;
 pub use output::check_output;
+use signals::Signals;
 use subject::Subject;
 use tracing::Tracing;
 
@@ -63,9 +63,12 @@ pub fn record(options: &Options) -> Result<Outcome> {
 
 fn capture(options: &Options, subject: &Subject, bundle: &Writer) -> Result<Manifest> {
     let mut manifest = first_manifest(options, subject);
-    let stop = stop_signals()?;
-    let mut storage = MaybeUninit::uninit();
-    let mut tracing = Tracing::start(options, subject, bundle, &mut storage, &mut manifest)?;
+    let signals = Signals::new()?;
+    let mut rooms = Rooms::new();
+    let mut readings = Readings::new(&subject.device);
+    readings.take();
+    let mut tracing = Tracing::start(options, subject, bundle, &mut rooms, &mut manifest)?;
+    readings.take();
     manifest.clock = clock::now();
     manifest.sources = tracing.sources(&subject.names);
     notes::own_disk(subject, bundle, &mut manifest)?;
@@ -80,11 +83,14 @@ fn capture(options: &Options, subject: &Subject, bundle: &Writer) -> Result<Mani
         user: subject.user.as_ref(),
         wait: options.wait_for_descendants,
     });
-    let status = run::run(options, &mut tracing, command, &stop);
+    let status = run::run(options, &mut tracing, command, &signals);
     if let Some(mount) = subject.mount_point().filter(|_| options.sync) {
         run::sync(mount, &mut tracing)?;
     }
-    tracing.stop(&mut manifest)?;
+    readings.take();
+    tracing.stop(&bundle.folder().handle(), &mut manifest)?;
+    readings.take();
+    manifest.counters = Some(readings.compare(&bundle.folder().handle()));
     let status = status?;
 
     if let Some(command) = &mut manifest.command {
@@ -99,15 +105,6 @@ fn capture(options: &Options, subject: &Subject, bundle: &Writer) -> Result<Mani
     manifest.state = State::Complete;
     bundle.put_manifest(&manifest)?;
     Ok(manifest)
-}
-
-/// Set by the signals that end a recording.
-fn stop_signals() -> Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&stop)).at("signal handler")?;
-    }
-    Ok(stop)
 }
 
 fn first_manifest(options: &Options, subject: &Subject) -> Manifest {

@@ -14,7 +14,7 @@ pub(super) fn mapped(subject: &Subject, manifest: &mut Manifest) {
     let below = subject.device.below();
     if !below.is_empty() {
         manifest.notes.push(format!(
-            "{} is mapped onto {}: its bios become requests, and get entries, only there",
+            "{} is mapped onto {}: what is traced are its bios; they become requests only there",
             subject.device.info.name,
             below.join(", ")
         ));

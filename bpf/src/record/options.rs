@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mostrace_bundle::Manifest;
 
-use crate::choice::Choice;
+use crate::choice::{Choice, Events};
 use crate::entries::Entries;
 use crate::entries::kernel::KernelPaths;
 use crate::progress::Progress;
@@ -21,6 +21,8 @@ pub struct Options {
     pub output: PathBuf,
     /// `--source`.
     pub source: Choice,
+    /// `--events`.
+    pub events: Events,
     /// `--entries`.
     pub entries: Entries,
     /// The kernel's own recorder.
@@ -51,6 +53,7 @@ impl Default for Options {
             device: PathBuf::new(),
             output: PathBuf::new(),
             source: Choice::Auto,
+            events: Events::Needed,
             entries: Entries::Auto,
             kernel: KernelPaths::default(),
             files: "all".into(),

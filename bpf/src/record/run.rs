@@ -3,15 +3,16 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::Options;
+use super::signals::Signals;
 use super::tracing::Tracing;
+use crate::TICK;
 use crate::command::{Command, Start};
 use crate::error::{At, Result};
+use crate::wait::Wait;
 
-const TICK: Duration = Duration::from_millis(5);
 /// How long a command may take to end after SIGTERM before it is left alone.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -23,10 +24,10 @@ pub(super) fn run(
     options: &Options,
     tracing: &mut Tracing<'_>,
     command: Option<Start<'_>>,
-    stop: &AtomicBool,
+    signals: &Signals,
 ) -> Result<Option<i32>> {
     let mut command = command.map(Command::start).transpose()?;
-    let watched = watch(options, tracing, command.as_mut(), stop);
+    let watched = watch(options, tracing, command.as_mut(), signals);
     if let Some(command) = &mut command
         && watched.is_err()
     {
@@ -39,19 +40,23 @@ fn watch(
     options: &Options,
     tracing: &mut Tracing<'_>,
     mut command: Option<&mut Command>,
-    stop: &AtomicBool,
+    signals: &Signals,
 ) -> Result<Option<i32>> {
     let start = Instant::now();
+    let wait = Wait::new().at("epoll")?;
+    tracing.wake(&wait)?;
+    wait.while_readable(signals).at("signals")?;
     let mut asked: Option<Instant> = None;
     loop {
+        signals.clear();
         tracing.poll()?;
         if let Some(command) = &mut command
             && let Some(status) = command.ended()?
         {
             return Ok(Some(status));
         }
-        let over =
-            stop.load(Ordering::Relaxed) || options.limit.is_some_and(|l| start.elapsed() >= l);
+        let left = options.limit.map(|l| l.saturating_sub(start.elapsed()));
+        let over = signals.stop() || left.is_some_and(|left| left.is_zero());
         match (&command, over, asked) {
             (None, true, _) => return Ok(None),
             (Some(command), true, None) => {
@@ -61,7 +66,8 @@ fn watch(
             (Some(_), true, Some(since)) if since.elapsed() > PATIENCE => return Ok(None),
             _ => {}
         }
-        std::thread::sleep(TICK);
+        let next = left.filter(|_| !over).unwrap_or(PATIENCE);
+        wait.sleep(tracing.rhythm().min(next)).at("epoll")?;
     }
 }
 

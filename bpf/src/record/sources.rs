@@ -26,9 +26,10 @@ pub(super) fn entry_source(
     notes: &mut Vec<String>,
 ) -> Result<Option<Box<dyn EntrySource>>> {
     let Subject { device, names, .. } = subject;
-    let mut bpf = || -> Result<Box<dyn EntrySource>> {
-        let probes = probes.load(device)?;
-        Ok(Box::new(BpfEntries::start(probes, folder, names.clone())?))
+    let mut bpf = || -> Result<(Box<dyn EntrySource>, Vec<String>)> {
+        let probes = probes.entries(device)?;
+        let source = BpfEntries::start(probes, folder, names.clone())?;
+        Ok((Box::new(source), probes.notes().to_vec()))
     };
     let kernel = || -> Result<Box<dyn EntrySource>> {
         let (paths, dev) = (&options.kernel, &device.info.dev);
@@ -41,11 +42,18 @@ pub(super) fn entry_source(
     };
     match options.entries {
         Entries::None => Ok(None),
-        Entries::Bpf => bpf().map(Some),
+        Entries::Bpf => {
+            let (source, told) = bpf()?;
+            notes.extend(told);
+            Ok(Some(source))
+        }
         Entries::Kernel => kernel().map(Some),
         Entries::Auto => {
             let refused = match bpf() {
-                Ok(source) => return Ok(Some(source)),
+                Ok((source, told)) => {
+                    notes.extend(told);
+                    return Ok(Some(source));
+                }
                 Err(e) => e,
             };
             match kernel() {
@@ -65,20 +73,25 @@ pub(super) fn entry_source(
 /// By choice, or the first that works.
 pub(super) fn event_source(
     choice: Choice,
+    options: &Options,
     device: &Device,
     folder: &Folder,
     probes: &mut Loader<'_>,
     notes: &mut Vec<String>,
 ) -> Result<Box<dyn EventSource>> {
     Ok(match choice {
-        Choice::Auto => return first_that_works(device, folder, probes, notes),
+        Choice::Auto => return first_that_works(options, device, folder, probes, notes),
         Choice::Blktrace => Box::new(Blktrace::start(device, folder)?),
         Choice::Ftrace => Box::new(Ftrace::start(device, folder)?),
-        Choice::Bpf => Box::new(BpfEvents::start(probes.load(device)?, folder)?),
+        Choice::Bpf => {
+            let probes = probes.events(device, options.events)?;
+            Box::new(BpfEvents::start(probes, device, folder)?)
+        }
     })
 }
 
 fn first_that_works(
+    options: &Options,
     device: &Device,
     folder: &Folder,
     probes: &mut Loader<'_>,
@@ -86,7 +99,7 @@ fn first_that_works(
 ) -> Result<Box<dyn EventSource>> {
     let mut refused = Vec::new();
     for choice in Choice::IN_ORDER {
-        match event_source(choice, device, folder, probes, notes) {
+        match event_source(choice, options, device, folder, probes, notes) {
             Ok(source) => {
                 notes.extend(refused.iter().map(Refused::to_string));
                 return Ok(source);

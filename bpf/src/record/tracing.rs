@@ -2,9 +2,9 @@
 //! The sources while they run.
 
 use std::collections::BTreeMap;
-use std::mem::MaybeUninit;
+use std::path::Path;
+use std::time::Duration;
 
-use libbpf_rs::OpenObject;
 use mostrace_bundle::manifest::Sources;
 use mostrace_bundle::{Manifest, Writer};
 
@@ -13,11 +13,12 @@ use super::sources::{entry_source, event_source};
 use super::subject::Subject;
 use crate::clock;
 use crate::entries::EntrySource;
-use crate::error::Result;
-use crate::events::EventSource;
+use crate::error::{At, Result};
+use crate::events::{EventSource, unfinished};
 use crate::names::NameFilter;
-use crate::probes::Loader;
+use crate::probes::{Loader, Rooms};
 use crate::progress::Recording;
+use crate::wait::Wait;
 
 /// The sources, running.
 pub(super) struct Tracing<'o> {
@@ -36,14 +37,21 @@ impl<'o> Tracing<'o> {
         options: &Options,
         subject: &Subject,
         bundle: &Writer,
-        storage: &'o mut MaybeUninit<OpenObject>,
+        rooms: &'o mut Rooms,
         manifest: &mut Manifest,
     ) -> Result<Tracing<'o>> {
         let (folder, notes) = (bundle.folder(), &mut manifest.passed_over);
-        let mut probes = Loader::new(storage);
+        let mut probes = Loader::new(rooms);
         // The entries first: then no event is without its own.
         let entries = entry_source(options, subject, folder, &mut probes, notes)?;
-        let source = event_source(options.source, &subject.device, folder, &mut probes, notes)?;
+        let source = event_source(
+            options.source,
+            options,
+            &subject.device,
+            folder,
+            &mut probes,
+            notes,
+        )?;
         let has_command = !options.argv.is_empty();
         let progress = Recording::new(options.progress.of_recording(has_command));
         Ok(Tracing {
@@ -63,6 +71,26 @@ impl<'o> Tracing<'o> {
         };
         log::info!("events: {}, entries: {}", sources.events, sources.entries);
         sources
+    }
+
+    /// Lets `wait` end when one of them has something to poll for.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn wake(&self, wait: &Wait) -> Result<()> {
+        let entries = self.entries.as_ref().and_then(|e| e.bell());
+        for bell in self.source.bell().into_iter().chain(entries) {
+            wait.while_readable(bell).at("epoll")?;
+        }
+        Ok(())
+    }
+
+    /// How long they may be left alone if nothing wakes.
+    pub fn rhythm(&self) -> Duration {
+        let entries = self.entries.as_ref().map(|e| e.rhythm());
+        entries
+            .into_iter()
+            .fold(self.source.rhythm(), Duration::min)
     }
 
     /// Moves what has come since the last call into the bundle; called often.
@@ -94,11 +122,11 @@ impl<'o> Tracing<'o> {
         Ok(losses)
     }
 
-    /// Stops both, drains both, and writes the counts down.
+    /// Stops both, drains both into the bundle in `dir`, and writes the counts down.
     ///
     /// # Errors
     /// As [`Tracing::poll`].
-    pub fn stop(&mut self, manifest: &mut Manifest) -> Result<()> {
+    pub fn stop(&mut self, dir: &Path, manifest: &mut Manifest) -> Result<()> {
         self.progress.finish();
         self.source.stop()?;
         manifest.clock.stop_mono_ns = clock::now().start_mono_ns;
@@ -110,6 +138,12 @@ impl<'o> Tracing<'o> {
             counts.extend(kept.map(|(name, kept)| (name.to_owned(), kept)));
         }
         manifest.losses = self.losses()?;
+        let unfinished = match self.source.unfinished() {
+            Some(counted) => counted,
+            None => unfinished::count(dir)?,
+        };
+        manifest.losses.insert("completions".into(), unfinished);
+        manifest.interference = self.source.interference();
         Ok(())
     }
 }

@@ -10,6 +10,8 @@ pub const BLK_TC_WRITE: u64 = 1 << 17;
 pub const BLK_TC_FLUSH: u64 = 1 << 18;
 /// Synchronous.
 pub const BLK_TC_SYNC: u64 = 1 << 19;
+/// Of a request that reads or writes sectors; events of bios have neither this nor [`BLK_TC_PC`].
+pub const BLK_TC_FS: u64 = 1 << 24;
 /// Passthrough request.
 pub const BLK_TC_PC: u64 = 1 << 25;
 /// Not a block event but a note: process name, wall clock, message.

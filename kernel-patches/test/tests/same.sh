@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The module and the BPF probes watch the same IO; what they say is compared outside (compare.py).
+# The module and the BPF probes watch the same IO; what they say is compared outside (same.py).
 [ -e /sys/kernel/btf/vmlinux ] || { info "no BTF: nothing to compare with"; exit 0; }
 
 # Who dirties the files `early` and `late` is known: their one process. `late` is written back by another.
@@ -8,6 +8,11 @@ mnt=$1 long=$2 loop=$3
 mostrace workload sqlite --transactions 30 --overwrite "$mnt/test.db" >/dev/null
 dd if=/dev/urandom of="$mnt/plain" bs=64k count=32 conv=fsync
 dd if=/dev/urandom of="$mnt/$long" bs=256k count=4 oflag=direct
+# Less than a block at a time, behind a hole: zeroes go before the data, after it, and before and after.
+/usr/local/bin/dd if=/dev/urandom of="$mnt/$long" bs=512 count=3 seek=2055 oflag=direct conv=notrunc
+/usr/local/bin/dd if=/dev/urandom of="$mnt/$long" bs=512 count=1 seek=2083 oflag=direct conv=notrunc
+/usr/local/bin/dd if=/dev/urandom of="$mnt/$long" bs=7k count=1 seek=160 oflag=direct conv=notrunc
+dd if=/dev/urandom of="$mnt/$long" bs=4k count=2 seek=3 oflag=direct conv=notrunc
 ln "$mnt/plain" "$mnt/linked"
 dd if=/dev/urandom of="$mnt/plain" bs=4k count=3 seek=5 conv=notrunc,fsync
 mkdir "$mnt/directory"

@@ -69,6 +69,28 @@ fn the_entry_nearest_to_its_event_is_taken() {
     assert_eq!(pids(&a), [Some(31)]);
 }
 
+/// Of two bios of a sector that are under way at once, each has the entry that was made at its own Q: the other one's lies
+/// nearer to its D.
+#[test]
+fn an_entry_made_at_q_belongs_to_the_bio_of_that_q() {
+    let at_q = |pid: u32, us: u64| {
+        let entry = by(pid, process(0, 24, BLOCK));
+        RawProcess {
+            head: RawHead {
+                time_ns: (us * 1000 - 1000).into(),
+                stage: Stage::QUEUE,
+                ..entry.head
+            },
+            ..entry
+        }
+    };
+    let writes = [write(5, 24, BLOCK), write(15, 24, BLOCK)];
+    let entries = vec![at_q(30, 5), at_q(31, 15)];
+    let a = attribute(&writes, entries, vec![], None);
+    assert_eq!(pids(&a), [Some(30), Some(31)]);
+    assert_eq!(a.names.leftovers, Leftovers::default());
+}
+
 #[test]
 fn parts_of_a_merged_request_keep_their_processes() {
     let mut merged = write(0, 24, 3 * BLOCK);

@@ -86,7 +86,7 @@ impl Model {
         let q_ns = completion.parts[0].q_ns;
         fit.retain(|p| {
             let from_ns = match q_ns {
-                Some(q_ns) if p.stage == Stage::QUEUE => q_ns.saturating_sub(20_000_000),
+                Some(q_ns) if p.stage == Stage::QUEUE => q_ns.saturating_sub(1_000_000_000),
                 _ => from_ns,
             };
             p.time_ns >= from_ns && p.time_ns <= time_ns

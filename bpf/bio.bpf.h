@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A bio as the probes look at it, and the device that it is for. */
+#ifndef MOSTRACE_BIO_BPF_H
+#define MOSTRACE_BIO_BPF_H
+
+#include "target.bpf.h"
+
+struct bio_view {
+	struct bio *bio;
+	void *device;		/* bi_bdev, or bi_disk (5.10) */
+	__u64 end_io;
+	void *private;
+	struct bio_vec *io_vec;
+	__u64 sector;
+	__u32 size;
+	__u32 idx;
+	__u32 done;		/* bytes of io_vec[idx] */
+	__u32 opf;
+	__u16 flags;
+};
+
+static __always_inline void view_bio(struct window *w, struct bio_view *v, struct bio *bio)
+{
+	OPEN(w, struct bio, bio);
+	v->bio = bio;
+	if (bpf_core_field_exists(struct bio___bdev, bi_bdev))
+		v->device = SEE(w, struct bio___bdev, bi_bdev);
+	else
+		v->device = SEE(w, struct bio___disk, bi_disk);
+	v->end_io = (__u64)SEE(w, struct bio, bi_end_io);
+	v->private = SEE(w, struct bio, bi_private);
+	v->io_vec = SEE(w, struct bio, bi_io_vec);
+	v->sector = SEE(w, struct bio, bi_iter.bi_sector);
+	v->size = SEE(w, struct bio, bi_iter.bi_size);
+	v->idx = SEE(w, struct bio, bi_iter.bi_idx);
+	v->done = SEE(w, struct bio, bi_iter.bi_bvec_done);
+	v->opf = SEE(w, struct bio, bi_opf);
+	v->flags = SEE(w, struct bio, bi_flags);
+}
+
+/* Disks that are mapped onto the traced one (dm, md), and those above them. */
+#define ABOVE_MAX 8
+const volatile struct {
+	__u32 count;
+	__u32 disks[ABOVE_MAX];		/* major << 20 | minor */
+} above;
+
+static __always_inline bool is_above(__u32 disk)
+{
+	for (__u32 i = 0; i < ABOVE_MAX; i++)
+		if (i < above.count && above.disks[i] == disk)
+			return true;
+	return false;
+}
+
+struct bio_device {
+	__u32 dev;	/* of the disk or partition; 0: the bio does not tell (5.10) */
+	__u32 disk;	/* of the disk; 0: not looked for */
+	__u64 start;	/* first sector on the disk */
+};
+
+static __always_inline __u32 disk_number(struct gendisk *disk)
+{
+	return disk ? BPF_CORE_READ(disk, major) << 20 | BPF_CORE_READ(disk, first_minor) : 0;
+}
+
+/*
+ * The device that a bio is for. Its disk is looked for only where the device's own number leaves open
+ * whether the bio is of interest.
+ */
+static __always_inline void find_device(struct window *w, struct bio_device *d, const struct bio_view *v)
+{
+	d->dev = 0;
+	d->start = target_start;
+	if (!bpf_core_field_exists(struct bio___bdev, bi_bdev)) {
+		d->disk = disk_number(v->device);
+		return;
+	}
+	OPEN(w, struct block_device, v->device);
+	d->dev = SEE(w, struct block_device, bd_dev);
+	d->start = SEE(w, struct block_device, bd_start_sect);
+	if (d->dev == target.dev || d->dev == target.disk_dev)
+		d->disk = target.disk_dev;
+	else if (target.dev == target.disk_dev || above.count)
+		d->disk = disk_number(SEE(w, struct block_device, bd_disk));
+	else
+		d->disk = 0;
+}
+
+/* Whether the bio is for what is traced. */
+static __always_inline bool is_for_target(const struct bio_device *d, const struct bio_view *v)
+{
+	if (d->disk != target.disk_dev)
+		return false;
+	if (v->size)
+		return is_target_range(v->sector, v->size);
+	/* A flush has no sectors: its device tells, if it tells. */
+	return !d->dev || target.dev == target.disk_dev || d->dev == target.dev;
+}
+
+#endif

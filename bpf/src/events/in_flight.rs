@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Requests that were issued and have not completed.
+
+use std::collections::HashMap;
+
+use mostrace_bundle::blk_io_trace::action::{
+    BLK_TC_DISCARD, BLK_TC_FLUSH, BLK_TC_FS, BLK_TC_PC, BLK_TC_WRITE, act, ta,
+};
+
+/// What of an event says which request it is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Step {
+    /// With its categories.
+    pub action: u64,
+    /// First sector.
+    pub sector: u64,
+    /// Length.
+    pub bytes: u32,
+}
+
+/// First sector and direction of a request, and its length.
+type Key = (u64, u64, u32);
+
+/// Their number of each place, length and direction.
+#[derive(Debug, Default)]
+pub(crate) struct InFlight {
+    requests: HashMap<Key, u32>,
+}
+
+impl InFlight {
+    /// How many.
+    pub fn count(&self) -> u64 {
+        self.requests.values().map(|n| u64::from(*n)).sum()
+    }
+
+    /// Takes the next event of the trace in its order. Returns false of a completion, or a requeue, whose issue was not
+    /// seen.
+    pub fn step(&mut self, step: Step) -> bool {
+        match act(step.action) {
+            _ if !is_request(step) => true,
+            ta::ISSUE => {
+                *self.requests.entry(key(step)).or_insert(0) += 1;
+                true
+            }
+            ta::REQUEUE | ta::COMPLETE => self.end(key(step)) || self.end_front(key(step)),
+            _ => true,
+        }
+    }
+
+    fn end(&mut self, key: Key) -> bool {
+        let Some(n) = self.requests.get_mut(&key) else {
+            return false;
+        };
+        *n -= 1;
+        if *n == 0 {
+            self.requests.remove(&key);
+        }
+        true
+    }
+
+    /// A request may be completed in parts: what is behind the front of it stays.
+    fn end_front(&mut self, (sector, direction, bytes): Key) -> bool {
+        let is_front = |key: &&Key| key.0 == sector && key.1 == direction && key.2 > bytes;
+        let Some(&whole) = self.requests.keys().find(is_front).filter(|_| bytes > 0) else {
+            return false;
+        };
+        let behind = sector + u64::from(bytes) / 512;
+        let rest = (behind, direction, whole.2 - bytes);
+        *self.requests.entry(rest).or_insert(0) += 1;
+        self.end(whole)
+    }
+}
+
+/// A bio completes without an issue; so does, without bytes, a flush that was asked for: only the device's own is issued.
+fn is_request(step: Step) -> bool {
+    let of_request = step.action & (BLK_TC_FS | BLK_TC_PC) != 0;
+    of_request && (step.bytes > 0 || step.action & BLK_TC_FLUSH != 0)
+}
+
+/// The flags that a request keeps from its issue to its completion.
+fn key(step: Step) -> Key {
+    let direction = step.action & (BLK_TC_WRITE | BLK_TC_DISCARD);
+    (step.sector, direction, step.bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use mostrace_bundle::blk_io_trace::action::BLK_TC_SYNC;
+
+    use super::*;
+
+    fn write(act: u64, sector: u64, bytes: u32) -> Step {
+        Step {
+            action: act | BLK_TC_FS | BLK_TC_WRITE | BLK_TC_SYNC,
+            sector,
+            bytes,
+        }
+    }
+
+    #[test]
+    fn what_is_issued_stays_until_it_is_completed() {
+        let mut requests = InFlight::default();
+        for _ in 0..2 {
+            assert!(requests.step(write(ta::ISSUE, 8, 4096)));
+        }
+        assert!(requests.step(write(ta::QUEUE, 8, 4096)));
+        assert!(!requests.step(write(ta::COMPLETE, 16, 4096)));
+        assert!(requests.step(write(ta::COMPLETE, 8, 4096)));
+        assert_eq!(requests.count(), 1);
+        assert!(requests.step(write(ta::REQUEUE, 8, 4096)));
+        assert!(!requests.step(write(ta::COMPLETE, 8, 4096)));
+        assert_eq!(requests.count(), 0);
+    }
+
+    #[test]
+    fn a_request_may_be_completed_in_parts() {
+        let mut requests = InFlight::default();
+        requests.step(write(ta::ISSUE, 8, 8192));
+        assert!(requests.step(write(ta::COMPLETE, 8, 4096)));
+        assert_eq!(requests.count(), 1);
+        assert!(!requests.step(write(ta::COMPLETE, 8, 4096)));
+        assert!(requests.step(write(ta::COMPLETE, 16, 4096)));
+        assert_eq!(requests.count(), 0);
+    }
+
+    #[test]
+    fn of_flushes_only_the_devices_own_is_issued() {
+        let mut requests = InFlight::default();
+        let flush = |act| Step {
+            action: act | BLK_TC_FS | BLK_TC_FLUSH,
+            sector: 0,
+            bytes: 0,
+        };
+        requests.step(flush(ta::ISSUE));
+        assert!(requests.step(write(ta::COMPLETE, 0, 0)));
+        assert_eq!(requests.count(), 1);
+        assert!(requests.step(flush(ta::COMPLETE)));
+        assert_eq!(requests.count(), 0);
+    }
+}

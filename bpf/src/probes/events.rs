@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The probes of block events (`events.bpf.c`).
+
+use std::collections::BTreeMap;
+use std::mem::MaybeUninit;
+
+use libbpf_rs::OpenObject;
+use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
+
+use super::{Stream, Take, attach, per_cpu_sum, recursion_misses};
+use crate::choice::Events;
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::kernel;
+
+mod skel {
+    #![allow(missing_docs, unsafe_code, clippy::all)]
+    include!(concat!(env!("OUT_DIR"), "/events.skel.rs"));
+}
+
+use skel::{EventsSkel, EventsSkelBuilder, OpenEventsSkel};
+
+/// What follows a request that was issued to its end.
+pub(crate) const ENDS: [&str; 2] = ["event_rq_complete", "event_rq_requeue"];
+
+/// What the analyser joins to life cycles, and entries to: Q, X, I, D, R and C.
+const LIFE_CYCLE: [&str; 7] = [
+    "event_bio_queue",
+    "event_split",
+    "event_rq_insert",
+    "event_rq_issue",
+    "event_rq_requeue",
+    "event_rq_complete",
+    "event_bio_complete",
+];
+
+/// The loaded probes.
+pub(crate) struct EventProbes<'o> {
+    skel: EventsSkel<'o>,
+}
+
+impl<'o> EventProbes<'o> {
+    /// # Errors
+    /// No BTF, or the kernel refuses the probes.
+    pub(super) fn load(
+        room: &'o mut MaybeUninit<OpenObject>,
+        device: &Device,
+        events: Events,
+    ) -> Result<EventProbes<'o>> {
+        let mut open = EventsSkelBuilder::default()
+            .open(room)
+            .map_err(Error::bpf)?;
+        fill_constants(&mut open, device)?;
+        for mut program in open.open_object_mut().progs_mut() {
+            let wanted = events == Events::All || LIFE_CYCLE.iter().any(|p| program.name() == *p);
+            program.set_autoload(wanted);
+        }
+        let skel = open.load().map_err(Error::bpf)?;
+        Ok(EventProbes { skel })
+    }
+
+    /// Attaches them.
+    ///
+    /// # Errors
+    /// The kernel refuses them.
+    pub fn attach<T>(&self, to: T, take: Take<T>) -> Result<Stream<T>> {
+        let stream = Stream::new(&self.skel.maps.events, to, take)?;
+        attach(self.skel.object(), stream)
+    }
+
+    /// By the manifest's names.
+    pub(super) fn losses(&self) -> Result<BTreeMap<String, u64>> {
+        let lost = per_cpu_sum(&self.skel.maps.events_lost, 0)?;
+        let misses = recursion_misses(self.skel.object());
+        let losses = [("events_ring", lost), ("probe_misses", misses)];
+        Ok(losses.map(|(name, n)| (name.to_owned(), n)).into())
+    }
+}
+
+fn fill_constants(open: &mut OpenEventsSkel<'_>, device: &Device) -> Result<()> {
+    let btf = kernel::btf()?;
+    let bio = |tracepoint: &str| kernel::argument_index(&btf, tracepoint, "bio");
+    let request = |tracepoint: &str| kernel::argument_index(&btf, tracepoint, "request");
+    let rodata = open
+        .maps
+        .rodata_data
+        .as_deref_mut()
+        .ok_or_else(|| Error::bpf("skeleton without rodata"))?;
+    rodata.target.disk_dev = device.disk_dev;
+    rodata.target.dev = device.dev;
+    rodata.target.start = device.info.start_sector;
+    rodata.target.end = device.end_sector();
+    rodata.complete_has_errno = kernel::completes_with_errno(&btf);
+    rodata.args.bio_queue = bio("block_bio_queue")?;
+    rodata.args.split = bio("block_split")?;
+    rodata.args.getrq = bio("block_getrq")?;
+    rodata.args.backmerge = bio("block_bio_backmerge")?;
+    rodata.args.frontmerge = bio("block_bio_frontmerge")?;
+    rodata.args.remap = bio("block_bio_remap")?;
+    rodata.args.rq_insert = request("block_rq_insert")?;
+    rodata.args.rq_issue = request("block_rq_issue")?;
+    rodata.args.rq_merge = request("block_rq_merge")?;
+    rodata.args.rq_requeue = request("block_rq_requeue")?;
+    Ok(())
+}

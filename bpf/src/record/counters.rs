@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Holds the trace against the kernel's own counters, `/sys/class/block/X/stat`.
+//!
+//! The kernel adds a request's sectors up when it completes, where the tracers have their C event: what completed while
+//! tracing must be in the trace. The counters are read before and after tracing begins, and before and after it ends, since
+//! neither happens at the moment of a reading. Of requests the trace may have more than were counted: one that completes in
+//! parts has a C event for each, and one that was flushed a further one without bytes.
+//! Source: `block/blk-mq.c` (blk_account_io_completion, blk_account_io_done), `block/blk-flush.c` (blk_account_io_flush).
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::Path;
+
+use mostrace_bundle::blk_io_trace::action::{
+    BLK_TC_DISCARD, BLK_TC_FLUSH, BLK_TC_PC, BLK_TC_WRITE, ta,
+};
+use mostrace_bundle::blk_io_trace::{Decoded, Event, MAX_RECORD, decode};
+use mostrace_bundle::{Counter, Counters, layout};
+
+use crate::device::Device;
+use crate::error::{At, Error, Result, read_line};
+
+const SECTOR: u64 = 512;
+
+/// What the kernel has counted of a device since it is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Stat {
+    reads: u64,
+    read_bytes: u64,
+    writes: u64,
+    write_bytes: u64,
+    discards: u64,
+    discard_bytes: u64,
+    /// Executed by the device; of a whole disk alone.
+    flushes: Option<u64>,
+}
+
+impl Stat {
+    /// The fields are those of Documentation/admin-guide/iostats.rst; the last two came with 5.5.
+    fn parse(text: &str) -> Option<Stat> {
+        let fields: Option<Vec<u64>> = text
+            .split_ascii_whitespace()
+            .map(|field| field.parse().ok())
+            .collect();
+        let fields = fields?;
+        let at = |index: usize| fields.get(index).copied();
+        let bytes = |index: usize| Some(at(index)?.saturating_mul(SECTOR));
+        Some(Stat {
+            reads: at(0)?,
+            read_bytes: bytes(2)?,
+            writes: at(4)?,
+            write_bytes: bytes(6)?,
+            discards: at(11)?,
+            discard_bytes: bytes(13)?,
+            flushes: at(15),
+        })
+    }
+}
+
+/// What the completions of a trace add up to, and what of them failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Sums {
+    reads: Sum,
+    read_bytes: Sum,
+    writes: Sum,
+    write_bytes: Sum,
+    discards: Sum,
+    discard_bytes: Sum,
+    flushes: Sum,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Sum {
+    all: u64,
+    failed: u64,
+}
+
+impl Sum {
+    fn add(&mut self, count: u64, failed: bool) {
+        self.all = self.all.saturating_add(count);
+        if failed {
+            self.failed = self.failed.saturating_add(count);
+        }
+    }
+}
+
+impl Sums {
+    fn push(&mut self, event: &Event<'_>) {
+        let has = |bit: u64| event.action & bit != 0;
+        if event.is_note() || event.act() != ta::COMPLETE || has(BLK_TC_PC) {
+            return;
+        }
+        let failed = event.error != 0;
+        let (requests, bytes) = match event.bytes {
+            0 if has(BLK_TC_FLUSH) && !has(BLK_TC_WRITE) => {
+                return self.flushes.add(1, failed);
+            }
+            _ if has(BLK_TC_DISCARD) => (&mut self.discards, &mut self.discard_bytes),
+            _ if has(BLK_TC_WRITE) => (&mut self.writes, &mut self.write_bytes),
+            _ => (&mut self.reads, &mut self.read_bytes),
+        };
+        requests.add(1, failed);
+        bytes.add(event.bytes.into(), failed);
+    }
+
+    /// Of the event files in `dir`, as far as they concern `device`: a block tracer lets events of a partition's
+    /// neighbours pass.
+    fn of(dir: &Path, device: &Device) -> Result<Sums> {
+        let own = device.info.start_sector..device.end_sector();
+        let mut sums = Sums::default();
+        for name in layout::files_in(dir)? {
+            if layout::cpu_of(&name).is_some() {
+                for_each_event(&dir.join(name), |event| {
+                    if event.bytes == 0 || own.contains(&event.sector) {
+                        sums.push(event);
+                    }
+                })?;
+            }
+        }
+        Ok(sums)
+    }
+}
+
+/// Of a file of records.
+fn for_each_event(path: &Path, mut take: impl FnMut(&Event<'_>)) -> Result<()> {
+    let mut file = File::open(path).at(path)?;
+    let mut buffer = vec![0; 16 * MAX_RECORD];
+    let (mut filled, mut at_file) = (0, 0);
+    loop {
+        let read = file.read(&mut buffer[filled..]).at(path)?;
+        filled += read;
+        let mut at = 0;
+        while at < filled {
+            match decode(&buffer[at..filled]) {
+                Decoded::Record(event, len) => {
+                    take(&event);
+                    at += len;
+                }
+                Decoded::Short(_) if read > 0 => break,
+                _ => {
+                    let what = format!("no whole record at byte {}", at_file + at);
+                    return Err(Error::malformed(path.display(), what));
+                }
+            }
+        }
+        if read == 0 {
+            return Ok(());
+        }
+        buffer.copy_within(at..filled, 0);
+        filled -= at;
+        at_file += at;
+    }
+}
+
+/// The readings of one recording.
+pub(super) struct Readings<'d> {
+    device: &'d Device,
+    taken: Vec<std::result::Result<Stat, String>>,
+}
+
+/// Before and after tracing began, before and after it ended.
+const READINGS: usize = 4;
+
+impl<'d> Readings<'d> {
+    /// None yet.
+    pub fn new(device: &'d Device) -> Self {
+        Readings {
+            device,
+            taken: Vec::with_capacity(READINGS),
+        }
+    }
+
+    /// Reads the counters: before and after tracing begins, before and after it ends.
+    pub fn take(&mut self) {
+        self.taken.push(read(self.device));
+    }
+
+    /// Holds them against the event files in `dir`.
+    pub fn compare(self, dir: &Path) -> Counters {
+        let stats: std::result::Result<Vec<_>, _> = self.taken.into_iter().collect();
+        let compared = stats.and_then(|stats| match <[Stat; READINGS]>::try_from(stats) {
+            Ok(stats) => Sums::of(dir, self.device)
+                .map(|sums| compare(&stats, &sums, self.device.is_partition()))
+                .map_err(|e| e.to_string()),
+            Err(_) => Err("tracing did not end in order".into()),
+        });
+        compared.map_or_else(Counters::NotCompared, Counters::Compared)
+    }
+}
+
+/// The counters now, or why they say nothing.
+fn read(device: &Device) -> std::result::Result<Stat, String> {
+    let queue = |name: &str| read_line(device.disk_sysfs().join("queue").join(name));
+    if !device.has_requests() {
+        return Err(format!("{} has no requests", device.info.disk));
+    }
+    if queue("iostats").is_ok_and(|on| on == "0") {
+        return Err(format!("queue/iostats of {} is off", device.info.disk));
+    }
+    if queue("zoned").is_ok_and(|model| model != "none") {
+        return Err(format!("{} is zoned", device.info.disk));
+    }
+    let path = device.sysfs.join("stat");
+    let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let stat = Stat::parse(&text).ok_or_else(|| format!("{}: too few fields", path.display()))?;
+    // The disk flushes for all of its partitions.
+    let flushes = stat.flushes.filter(|_| !device.is_partition());
+    Ok(Stat { flushes, ..stat })
+}
+
+fn compare(
+    [before, began, ending, after]: &[Stat; READINGS],
+    sums: &Sums,
+    is_partition: bool,
+) -> BTreeMap<String, Counter> {
+    let mut counters = BTreeMap::new();
+    let mut put = |name: &str, sum: Sum, of: fn(&Stat) -> u64, is_exact: bool| {
+        let counter = Counter {
+            traced: sum.all,
+            failed: sum.failed,
+            at_least: of(ending).saturating_sub(of(began)),
+            at_most: is_exact.then(|| of(after).saturating_sub(of(before))),
+        };
+        counters.insert(name.to_owned(), counter);
+    };
+    // Later kernels count what goes through the node of the whole disk for the disk alone.
+    let exact = !is_partition;
+    put("reads", sums.reads, |s| s.reads, false);
+    put("read_bytes", sums.read_bytes, |s| s.read_bytes, exact);
+    put("writes", sums.writes, |s| s.writes, false);
+    put("write_bytes", sums.write_bytes, |s| s.write_bytes, exact);
+    put("discards", sums.discards, |s| s.discards, false);
+    put(
+        "discard_bytes",
+        sums.discard_bytes,
+        |s| s.discard_bytes,
+        exact,
+    );
+    if before.flushes.is_some() {
+        put("flushes", sums.flushes, |s| s.flushes.unwrap_or(0), true);
+    }
+    counters
+}

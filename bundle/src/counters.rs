@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A recording held against the kernel's own counters, `/sys/class/block/X/stat`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Whether the kernel counted what the trace has. Displays as one line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Counters {
+    /// By name: `reads`, `read_bytes`, `writes`, `write_bytes`, `discards`, `discard_bytes`, `flushes`.
+    Compared(BTreeMap<String, Counter>),
+    /// Why the counters say nothing of this recording.
+    NotCompared(String),
+}
+
+/// One counter. The kernel's readings and the ends of the trace lie a moment apart, so that its count is a range.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counter {
+    /// The sum over the trace's completions.
+    pub traced: u64,
+    /// So much of it failed: the kernel does not count what failed before it was a request.
+    #[serde(default)]
+    pub failed: u64,
+    /// What the kernel counted from just after tracing began to just before it ended.
+    pub at_least: u64,
+    /// What it counted from just before to just after; None where the trace may rightly have more.
+    pub at_most: Option<u64>,
+}
+
+impl Counter {
+    /// Whether the trace has what was counted, and no more.
+    pub fn agrees(&self) -> bool {
+        let done = self.traced.saturating_sub(self.failed);
+        self.traced >= self.at_least && self.at_most.is_none_or(|most| done <= most)
+    }
+}
+
+impl fmt::Display for Counter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} traced, {}", self.traced, self.at_least)?;
+        match self.at_most {
+            Some(most) if most != self.at_least => write!(f, " to {most} counted"),
+            Some(_) => f.write_str(" counted"),
+            None => f.write_str(" or more counted"),
+        }
+    }
+}
+
+impl Counters {
+    /// The counters that do not agree.
+    pub fn differences(&self) -> impl Iterator<Item = (&str, &Counter)> {
+        let compared = match self {
+            Counters::Compared(counters) => Some(counters),
+            Counters::NotCompared(_) => None,
+        };
+        let all = compared.into_iter().flatten();
+        all.filter(|(_, counter)| !counter.agrees())
+            .map(|(name, counter)| (name.as_str(), counter))
+    }
+
+    /// Whether they were compared, and all agree.
+    pub fn agree(&self) -> bool {
+        matches!(self, Counters::Compared(_)) && self.differences().next().is_none()
+    }
+}
+
+impl fmt::Display for Counters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Counters::NotCompared(why) = self {
+            return write!(f, "not held against the kernel's counters: {why}");
+        }
+        let differences: Vec<_> = self
+            .differences()
+            .map(|(name, counter)| format!("{name} {counter}"))
+            .collect();
+        match differences.is_empty() {
+            true => f.write_str("the kernel's counters agree"),
+            false => write!(
+                f,
+                "the kernel's counters differ: {}",
+                differences.join("; ")
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compared(counter: Counter) -> Counters {
+        Counters::Compared([("write_bytes".to_owned(), counter)].into())
+    }
+
+    fn counter(traced: u64, at_least: u64, at_most: Option<u64>) -> Counter {
+        Counter {
+            traced,
+            failed: 0,
+            at_least,
+            at_most,
+        }
+    }
+
+    #[test]
+    fn what_is_missing_or_too_much_is_a_difference() {
+        for (traced, at_least, at_most, says) in [
+            (512, 512, Some(512), "the kernel's counters agree"),
+            (1024, 512, Some(1024), "the kernel's counters agree"),
+            (2048, 512, None, "the kernel's counters agree"),
+            (
+                0,
+                512,
+                Some(512),
+                "the kernel's counters differ: write_bytes 0 traced, 512 counted",
+            ),
+            (
+                2048,
+                512,
+                Some(1024),
+                "the kernel's counters differ: write_bytes 2048 traced, 512 to 1024 counted",
+            ),
+            (
+                0,
+                512,
+                None,
+                "the kernel's counters differ: write_bytes 0 traced, 512 or more counted",
+            ),
+        ] {
+            let counters = compared(counter(traced, at_least, at_most));
+            assert_eq!(counters.to_string(), says);
+            assert_eq!(counters.agree(), says.ends_with("agree"));
+        }
+    }
+
+    #[test]
+    fn what_failed_may_be_counted_or_not() {
+        let failing = |at_least, at_most| Counter {
+            failed: 512,
+            ..counter(1024, at_least, Some(at_most))
+        };
+        assert!(failing(512, 512).agrees() && failing(1024, 1024).agrees());
+        assert!(!failing(0, 256).agrees() && !failing(2048, 2048).agrees());
+    }
+
+    #[test]
+    fn what_was_not_compared_does_not_agree() {
+        let counters = Counters::NotCompared("queue/iostats is off".into());
+        assert!(!counters.agree());
+        assert_eq!(
+            counters.to_string(),
+            "not held against the kernel's counters: queue/iostats is off"
+        );
+        let text = serde_json::to_string(&counters).unwrap();
+        assert_eq!(text, r#"{"not_compared":"queue/iostats is off"}"#);
+    }
+}

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Below device mapper: the disk under dm-linear, dm-crypt and a logical volume is traced, and who writes which file above
+# it is known as without them.
+export DM_DISABLE_UDEV=1
+
+# over NAME TABLE: the mapped device $upper on the disk $loop; LOWER in the table stands for the disk.
+over() {
+	truncate -s 160M disk.img
+	loop=$(losetup -f)
+	losetup "$loop" disk.img
+	case $1 in
+	lvm)
+		lvm pvcreate -q -y "$loop"
+		lvm vgcreate -q group "$loop"
+		lvm lvcreate -q -y -W n -Z n -L 140M -n volume group
+		upper=/dev/mapper/group-volume
+		;;
+	*)
+		echo "$2" | sed "s|LOWER|$loop|" | dmsetup create "$1"
+		upper=/dev/mapper/$1
+		;;
+	esac
+}
+
+under() {
+	umount "$mnt"
+	if [ "$1" = lvm ]; then lvm vgchange -q -a n group; else dmsetup remove "$1"; fi
+	losetup -d "$loop"
+	rm -f disk.img
+}
+
+# run NAME TYPE JOURNAL SUFFIX: SQLite on $mnt, the disk below traced.
+run() {
+	bundle=$1-$2-$3.most
+	step "$bundle"
+	mostrace record -d "$loop" -o "$bundle" --source blktrace --files all --no-snapshot -- \
+		sh -c "mostrace workload sqlite --transactions 30 --journal $3 $mnt/$3.db && sync"
+	check_bundle "$bundle"
+	check_temporary "$bundle" "$3.db$4" 30
+	# Nobody between the filesystem and the disk is taken for who wrote a file or a journal.
+	awk -F, -v c="$(column comm <events.csv)" -v p="$(column path <events.csv)" -v k="$(column kind <events.csv)" '
+		NR == 1 { next }
+		$p ~ /[.]db/ && $c !~ /^mostrace/ { print }
+		$k ~ /^(descriptor|metadata_copy|commit)$/ && $c !~ /^jbd2/ { print }' events.csv >strange.csv
+	[ ! -s strange.csv ] || fail "$bundle: $(wc -l <strange.csv) rows by another: $(head -n 5 strange.csv)"
+	mostrace analyze "$bundle" --by process --format csv >table.csv
+	! grep -E '^[^,]*,?(|0),|,kcryptd|,dmcrypt' table.csv || fail "$bundle: bytes without their process"
+}
+
+mnt=$PWD/mnt
+mkdir -p "$mnt"
+key=$(printf '%064d' 7)
+linear="0 300000 linear LOWER 2048"
+crypt="0 300000 crypt aes-xts-plain64 $key 0 LOWER 4096"
+for name in linear crypt lvm; do
+	eval "table=\${$name:-}"
+	for type in ext4 f2fs; do
+		over $name "$table"
+		step "$type on $name"
+		case $type in
+		ext4) /usr/local/bin/mke2fs -q -t ext4 -b 4096 -E lazy_itable_init=0 "$upper" ;;
+		f2fs) /usr/local/bin/mkfs.f2fs -q -f "$upper" >mkfs.log 2>&1 ;;
+		esac
+		mount -t $type -o noatime "$upper" "$mnt"
+		run $name $type delete -journal
+		[ $type != ext4 ] || check_kinds "$bundle" descriptor metadata_copy commit
+		run $name $type wal -wal
+		under $name
+	done
+done

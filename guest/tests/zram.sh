@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# A disk that has bios and no requests: each has its process and its file.
+zram=/dev/zram0
+step "mkfs on $zram"
+echo 128M >/sys/block/zram0/disksize
+/usr/local/bin/mke2fs -q -t ext4 -b 4096 -E lazy_itable_init=0 $zram
+mnt=$PWD/mnt
+mkdir -p "$mnt"
+mount -t ext4 -o noatime $zram "$mnt"
+step "record"
+mostrace record -d $zram -o zram.most --source blktrace --sync -- \
+	mostrace workload sqlite --transactions 30 "$mnt/test.db"
+check_bundle zram.most
+check_temporary zram.most test.db-journal 30
+check_kinds zram.most descriptor metadata_copy commit regular
+umount "$mnt"
+echo 1 >/sys/block/zram0/reset

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Bios that are made of others: the parts of a bio that was split, and the clones that
+ * dm makes. A bio is queued to dm's device by who submits it; dm queues a clone of it to
+ * the disk below, at once or later and from a worker.
+ *
+ * A clone lies in a struct that points to the original, and that no header has: but
+ * the original is remembered, so that its address is known where it is met. Parts and clones
+ * share the original's vector, and their place there says what of it they are.
+ * dm-crypt's bios are others again, and point to such a clone.
+ */
+#include <linux/bio.h>
+#include <linux/kernel.h>
+#include "clone.h"
+#include "compat.h"
+#include "endio.h"
+
+/* What struct dm_crypt_io of drivers/md/dm-crypt.c begins with. */
+struct crypt_io {
+	void *cc;
+	struct bio *base_bio;
+};
+
+/* Whether it is dm's: who queues it need not be who submitted the original. */
+bool mostrace_is_clone(const struct bio *bio)
+{
+	enum mostrace_endio is = mostrace_endio_of(bio->bi_end_io);
+
+	return is == MOSTRACE_ENDIO_DM || is == MOSTRACE_ENDIO_DM_CRYPT;
+}
+
+/* The clone that dm-crypt made a bio of; NULL if that is not known. */
+static struct bio *plain_of(const struct bio *bio)
+{
+	struct crypt_io io;
+	bio_end_io_t *end_io;
+
+	if (!mostrace_peek(&io, (struct crypt_io *)bio->bi_private) ||
+	    !mostrace_peek(&end_io, &io.base_bio->bi_end_io) ||
+	    mostrace_endio_of(end_io) != MOSTRACE_ENDIO_DM ||
+	    io.base_bio->bi_iter.bi_size != bio->bi_iter.bi_size)
+		return NULL;
+	return io.base_bio;
+}
+
+/* The bio whose address stands there, if it is one that was queued and is remembered. */
+static struct bio *bio_at(struct bio *const *at)
+{
+	const struct mostrace_submitter *who;
+	struct bio *bio;
+
+	if (!mostrace_peek(&bio, at) || !bio)
+		return NULL;
+	who = mostrace_recall(bio);
+	return who && who->queued ? bio : NULL;
+}
+
+#define WORDS_MAX 32
+
+/* The first such bio from `from` on; where it was found last, `place`, is the same each time. */
+static struct bio *find_bio(struct bio *const *from, unsigned int *place)
+{
+	unsigned int i = READ_ONCE(*place);
+	struct bio *bio = bio_at(from + i);
+
+	for (i = 0; !bio && i < WORDS_MAX; i++) {
+		bio = bio_at(from + i);
+		if (bio)
+			WRITE_ONCE(*place, i);
+	}
+	return bio;
+}
+
+#define TIO_WORDS 8
+
+/*
+ * The bio that a clone was made of: the first clone lies within the struct that points to
+ * that, others (a flush has one for each target) within one that points to this struct.
+ */
+static struct bio *original_of(const struct bio *clone)
+{
+	static unsigned int in_io, in_other_io, in_tio = 1;
+	void *const *end = (void *const *)clone;
+	struct bio *bio = find_bio((struct bio *const *)end - WORDS_MAX, &in_io);
+	unsigned int i = READ_ONCE(in_tio);
+	void *io;
+
+	if (!bio && mostrace_peek(&io, end - i))
+		bio = find_bio(io, &in_other_io);
+	for (i = 1; !bio && i <= TIO_WORDS; i++) {
+		if (!mostrace_peek(&io, end - i))
+			return NULL;
+		bio = find_bio(io, &in_other_io);
+		if (bio)
+			WRITE_ONCE(in_tio, i);
+	}
+	return bio;
+}
+
+#define BVECS_MAX 4096
+
+/*
+ * Where the data of what is made of a bio, or left of it, lies in the file that is read or written
+ * directly; `who` is of the bio as it was queued.
+ */
+u64 mostrace_position(const struct mostrace_submitter *who, const struct bio *bio)
+{
+	const struct bio_vec *at = who->bvec, *end = &bio->bi_io_vec[bio->bi_iter.bi_idx];
+	u64 pos = who->direct_pos;
+
+	if (pos == MOSTRACE_NONE || !at || at < bio->bi_io_vec || at > end || end - at > BVECS_MAX)
+		return MOSTRACE_NONE;
+	for (; at < end; at++)
+		pos += at->bv_len;
+	return pos + bio->bi_iter.bi_bvec_done - who->bvec_done;
+}
+
+/*
+ * Of a bio that is made of one that is remembered: the submitter of that, and what its data belongs
+ * to. False if it is of none.
+ */
+bool mostrace_inherit(struct mostrace_submitter *who, struct bio *bio)
+{
+	struct bio *plain = NULL, *original;
+	const struct mostrace_submitter *its;
+
+	switch (mostrace_endio_of(bio->bi_end_io)) {
+	case MOSTRACE_ENDIO_CHAIN:
+		original = bio->bi_private;
+		break;
+	case MOSTRACE_ENDIO_DM:
+		original = original_of(bio);
+		break;
+	case MOSTRACE_ENDIO_DM_CRYPT:
+		plain = plain_of(bio);
+		original = plain ? original_of(plain) : NULL;
+		break;
+	default:
+		return false;
+	}
+	its = original ? mostrace_recall(original) : NULL;
+	if (!its || !its->queued)
+		return false;
+	*who = *its;
+	who->flags |= MOSTRACE_CHAINED;
+	who->direct_pos = mostrace_position(its, plain ?: bio);
+	if (plain)
+		who->plain = plain;
+	return true;
+}

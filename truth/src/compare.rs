@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What mostrace says of each sector, held against what was written there between the D and the C of its request.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::Read;
+
+use serde::Deserialize;
+
+use crate::disk::{What, Written};
+use crate::names::Names;
+use crate::stamp::{How, Stamp};
+
+/// The columns that are looked at, for `mostrace events --columns`.
+pub const COLUMNS: &str = "time_ns,sector,bytes,op,pid,path,kind,inode,file_offset,generation,d2c_ns,dirty_pid,\
+                           home_inode,home_path";
+
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Row {
+    pub time_ns: u64,
+    pub sector: Option<u64>,
+    pub bytes: u64,
+    pub op: String,
+    pub pid: Option<u32>,
+    pub path: Option<String>,
+    pub kind: Option<String>,
+    pub inode: Option<u64>,
+    pub file_offset: Option<u64>,
+    pub generation: Option<u32>,
+    pub d2c_ns: Option<u64>,
+    pub dirty_pid: Option<u32>,
+    pub home_inode: Option<u64>,
+    pub home_path: Option<String>,
+}
+
+/// What is asked of a sector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Check {
+    Class,
+    Inode,
+    Generation,
+    Offset,
+    Path,
+    Writer,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    Right,
+    Unknown,
+    Wrong,
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Sectors by check and verdict.
+    pub counts: BTreeMap<Check, [u64; 3]>,
+    /// Of what is wrong or unknown, the first of each.
+    pub examples: BTreeMap<(Check, Verdict), String>,
+    /// Sectors of rows.
+    pub sectors: u64,
+    /// Of them stamped.
+    pub stamped: u64,
+    /// Written by several while the request was under way: nothing is asked of them.
+    pub contested: u64,
+    /// Of rows, not written between their D and C.
+    pub unwritten: u64,
+    /// Stamped, and in no row.
+    pub missing: u64,
+}
+
+impl Report {
+    pub fn wrong(&self) -> u64 {
+        self.counts
+            .values()
+            .map(|c| c[Verdict::Wrong as usize])
+            .sum()
+    }
+
+    fn add(&mut self, check: Check, verdict: Verdict, tell: impl FnOnce() -> String) {
+        self.counts.entry(check).or_default()[verdict as usize] += 1;
+        if verdict != Verdict::Right {
+            self.examples.entry((check, verdict)).or_insert_with(tell);
+        }
+    }
+}
+
+pub fn rows(csv: impl Read) -> Result<Vec<Row>, csv::Error> {
+    csv::Reader::from_reader(csv).deserialize().collect()
+}
+
+/// `start` is the first sector of the logged disk on the traced one.
+pub fn compare(rows: &[Row], log: &[Written], names: &Names) -> Report {
+    let mut by_sector: HashMap<u64, Vec<(usize, &Written)>> = HashMap::new();
+    for (at, written) in log.iter().enumerate() {
+        by_sector
+            .entry(written.sector)
+            .or_default()
+            .push((at, written));
+    }
+    let mut seen = vec![false; log.len()];
+    let mut report = Report::default();
+    for row in rows.iter().filter(|row| row.op == "write") {
+        let Some(first) = row.sector else { continue };
+        let from_ns = row.d2c_ns.map_or(0, |d2c| row.time_ns.saturating_sub(d2c));
+        for at in 0..row.bytes / 512 {
+            report.sectors += 1;
+            let sector = by_sector.get(&(first + at)).map_or(&[][..], Vec::as_slice);
+            let during = |w: &&(usize, &Written)| (from_ns..=row.time_ns).contains(&w.1.time_ns);
+            let found: Vec<_> = sector.iter().filter(during).collect();
+            for &&(index, _) in &found {
+                seen[index] = true;
+            }
+            match found[..] {
+                [] => report.unwritten += 1,
+                [(_, written)] => judge(&mut report, row, at * 512, written, names),
+                _ => report.contested += 1,
+            }
+        }
+    }
+    // The filesystem's own may have been written before the trace began.
+    let missing =
+        |(seen, written): &(&bool, &Written)| !**seen && matches!(written.what, What::Stamped(_));
+    report.missing = seen.iter().zip(log).filter(missing).count() as u64;
+    report
+}
+
+fn judge(report: &mut Report, row: &Row, ahead: u64, written: &Written, names: &Names) {
+    let tell = || format!("sector {} {:?}: {row:?}", written.sector, written.what);
+    let kind = row.kind.as_deref().unwrap_or("");
+    let What::Stamped(stamp) = written.what else {
+        if kind == "regular" && written.what == What::Other {
+            report.add(Check::Class, Verdict::Wrong, tell);
+        }
+        return;
+    };
+    report.stamped += 1;
+    let is_copy = kind == "data_copy";
+    let class = match kind {
+        "regular" | "data_copy" => Verdict::Right,
+        "free" | "unmapped" | "journal_block" => Verdict::Unknown,
+        _ => Verdict::Wrong,
+    };
+    report.add(Check::Class, class, tell);
+    let (inode, path) = match is_copy {
+        true => (row.home_inode, &row.home_path),
+        false => (row.inode, &row.path),
+    };
+    report.add(Check::Inode, same(inode, stamp.ino), tell);
+    if !is_copy {
+        report.add(
+            Check::Generation,
+            same(row.generation, stamp.generation),
+            tell,
+        );
+        let offset = row.file_offset.map(|offset| offset + ahead);
+        report.add(Check::Offset, same(offset, stamp.offset), tell);
+    }
+    report.add(
+        Check::Path,
+        path_verdict(path, &stamp, row.time_ns, names),
+        tell,
+    );
+    if let Some(writer) = writer_verdict(row, &stamp) {
+        report.add(Check::Writer, writer, tell);
+    }
+}
+
+fn same<T: PartialEq>(said: Option<T>, truth: T) -> Verdict {
+    match said {
+        None => Verdict::Unknown,
+        Some(said) if said == truth => Verdict::Right,
+        Some(_) => Verdict::Wrong,
+    }
+}
+
+fn path_verdict(path: &Option<String>, stamp: &Stamp, end_ns: u64, names: &Names) -> Verdict {
+    match path.as_deref() {
+        None | Some("") => Verdict::Unknown,
+        // The last component alone says that the folder is not known.
+        Some(name) if !name.starts_with('/') => Verdict::Unknown,
+        Some(path) => {
+            match names.fits((stamp.ino, stamp.generation), path, stamp.time_ns, end_ns) {
+                true => Verdict::Right,
+                false => Verdict::Wrong,
+            }
+        }
+    }
+}
+
+/// Of direct IO the submitter, else the dirtier; jbd2's copies are jbd2's.
+fn writer_verdict(row: &Row, stamp: &Stamp) -> Option<Verdict> {
+    match stamp.how {
+        How::Direct => Some(same(row.pid, stamp.tid)),
+        How::Buffered if row.kind.as_deref() == Some("regular") => {
+            Some(same(row.dirty_pid, stamp.tid))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stamp() -> Stamp {
+        Stamp {
+            ino: 12,
+            generation: 7,
+            offset: 4096,
+            time_ns: 100,
+            pid: 3,
+            tid: 4,
+            how: How::Direct,
+        }
+    }
+
+    fn row() -> Row {
+        Row {
+            time_ns: 300,
+            sector: Some(80),
+            bytes: 1024,
+            op: "write".into(),
+            pid: Some(4),
+            path: Some("/a".into()),
+            kind: Some("regular".into()),
+            inode: Some(12),
+            file_offset: Some(4096),
+            generation: Some(7),
+            d2c_ns: Some(100),
+            ..Row::default()
+        }
+    }
+
+    /// Both sectors of the row, and a write of before.
+    fn log() -> Vec<Written> {
+        let written = |time_ns, sector, offset| Written {
+            time_ns,
+            sector,
+            what: What::Stamped(Stamp { offset, ..stamp() }),
+        };
+        vec![
+            written(150, 80, 0),
+            written(250, 80, 4096),
+            written(250, 81, 4608),
+        ]
+    }
+
+    fn names() -> Names {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("names");
+        std::fs::write(&path, "50 12 7 + /a\n60 13 7 + /b\n").unwrap();
+        Names::read(&path).unwrap()
+    }
+
+    fn wrong(row: Row) -> Vec<Check> {
+        let report = compare(&[row], &log(), &names());
+        let is_wrong = |c: &&[u64; 3]| c[Verdict::Wrong as usize] > 0;
+        let checks = report.counts.iter().filter(|(_, c)| is_wrong(c));
+        checks.map(|(&check, _)| check).collect()
+    }
+
+    #[test]
+    fn what_is_right_is_right() {
+        let report = compare(&[row()], &log(), &names());
+        assert_eq!((report.stamped, report.wrong(), report.missing), (2, 0, 1));
+        assert_eq!(report.counts.len(), 6);
+        assert!(report.counts.values().all(|c| *c == [2, 0, 0]));
+    }
+
+    /// Each of five ways to be wrong is found, by a check of its own.
+    #[test]
+    fn what_is_wrong_is_found() {
+        let with = |change: fn(&mut Row)| {
+            let mut row = row();
+            change(&mut row);
+            wrong(row)
+        };
+        assert_eq!(with(|r| r.file_offset = Some(0)), [Check::Offset]);
+        assert_eq!(with(|r| r.pid = Some(3)), [Check::Writer]);
+        assert_eq!(with(|r| r.path = Some("/b".into())), [Check::Path]);
+        assert_eq!(with(|r| r.generation = Some(8)), [Check::Generation]);
+        assert_eq!(
+            with(|r| r.kind = Some("inode_table".into())),
+            [Check::Class]
+        );
+        assert_eq!(with(|r| r.inode = Some(13)), [Check::Inode]);
+    }
+}

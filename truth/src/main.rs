@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Traces writers whose every sector says which file, place, thread and time it is of, on a disk that logs each
+//! write with its data, and counts for every sector of every row what mostrace says right, leaves unknown, or
+//! says wrong. Needs root, a loop device and FUSE.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, ensure};
+use clap::{Parser, Subcommand};
+
+mod compare;
+mod disk;
+mod names;
+mod patterns;
+mod site;
+mod stamp;
+
+use compare::{COLUMNS, Report, compare};
+use disk::Disk;
+use names::Names;
+use patterns::Pattern;
+
+#[derive(Parser)]
+#[command(version, about)]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Trace patterns and hold the rows against the truth; exit status 1 if anything is wrong
+    Run(Run),
+    /// The parts of a pattern, at once (what is traced)
+    #[command(hide = true)]
+    Pattern {
+        name: String,
+        root: PathBuf,
+        names: PathBuf,
+    },
+    /// One part of a pattern
+    #[command(hide = true)]
+    Part {
+        name: String,
+        part: String,
+        root: PathBuf,
+        names: PathBuf,
+    },
+}
+
+#[derive(clap::Args)]
+struct Run {
+    /// The mostrace to be tried
+    #[arg(long)]
+    mostrace: PathBuf,
+    /// Patterns, by name; all of them without
+    patterns: Vec<String>,
+    /// Options of `mke2fs -t ext4`
+    #[arg(long, default_value = "", allow_hyphen_values = true)]
+    mkfs: String,
+    /// `mount -o`
+    #[arg(long, default_value = "defaults")]
+    mount_options: String,
+    /// Further options of `mostrace record`
+    #[arg(long, default_value = "", allow_hyphen_values = true)]
+    record: String,
+    /// Of the disk, MiB
+    #[arg(long, default_value_t = 256)]
+    size: u64,
+    /// Print the first row of each kind that is unknown, too
+    #[arg(long)]
+    unknown: bool,
+}
+
+fn main() -> ExitCode {
+    let done = match Arguments::parse().verb {
+        Verb::Run(run) => run_all(&run),
+        Verb::Pattern { name, root, names } => patterns::find(&name)
+            .and_then(|p| patterns::run(p, &root, &names))
+            .map(|()| 0),
+        Verb::Part {
+            name,
+            part,
+            root,
+            names,
+        } => patterns::find(&name)
+            .and_then(|p| patterns::part(p, &part, &root, &names))
+            .map(|()| 0),
+    };
+    match done {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("truth: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Sectors that are wrong.
+fn run_all(run: &Run) -> Result<u64> {
+    let chosen: Result<Vec<&Pattern>> = match run.patterns[..] {
+        [] => Ok(patterns::ALL.iter().collect()),
+        _ => run
+            .patterns
+            .iter()
+            .map(|name| patterns::find(name))
+            .collect(),
+    };
+    println!(
+        "{:<10} {:>8} {:>8} {:>9} {:>9} {:>7}   sectors wrong/unknown by check",
+        "pattern", "sectors", "stamped", "contested", "unwritten", "missing"
+    );
+    let mut wrong = 0;
+    for pattern in chosen? {
+        let report = try_pattern(run, pattern).with_context(|| pattern.name.to_owned())?;
+        print(pattern.name, &report, run.unknown);
+        ensure!(
+            report.stamped > 0,
+            "{}: no stamped sector was traced",
+            pattern.name
+        );
+        wrong += report.wrong() + report.missing + report.unwritten;
+    }
+    Ok(wrong)
+}
+
+fn print(name: &str, report: &Report, unknown: bool) {
+    let checks = report.counts.iter().map(|(check, [_, unknown, wrong])| {
+        format!("{}: {wrong}/{unknown}", format!("{check:?}").to_lowercase())
+    });
+    let checks = checks.collect::<Vec<_>>().join("  ");
+    let Report {
+        sectors,
+        stamped,
+        contested,
+        unwritten,
+        missing,
+        ..
+    } = report;
+    println!(
+        "{name:<10} {sectors:>8} {stamped:>8} {contested:>9} {unwritten:>9} {missing:>7}   {checks}"
+    );
+    for ((check, verdict), example) in &report.examples {
+        if *verdict == compare::Verdict::Wrong || unknown {
+            println!("    {verdict:?} {check:?}: {example}");
+        }
+    }
+}
+
+fn try_pattern(run: &Run, pattern: &Pattern) -> Result<Report> {
+    let folder = tempfile::tempdir()?;
+    let disk = Disk::new(folder.path(), run.size << 20).context("FUSE")?;
+    let device = Loop::new(&disk.path)?;
+    let mut make = Command::new("mke2fs");
+    make.args(["-q", "-F", "-t", "ext4"])
+        .args(run.mkfs.split_whitespace());
+    tell(make.arg(&device.0))?;
+    let root = folder.path().join("root");
+    fs::create_dir(&root)?;
+    let mount = Mount::new(&device.0, &root, &run.mount_options)?;
+    disk.log.lock().unwrap_or_else(|e| e.into_inner()).clear();
+    let (names, bundle) = (folder.path().join("names"), folder.path().join("t.most"));
+    let mut record = Command::new(&run.mostrace);
+    record
+        .arg("record")
+        .arg("-d")
+        .arg(&device.0)
+        .arg("-o")
+        .arg(&bundle)
+        .args(["--files", "all", "--sync"])
+        .args(run.record.split_whitespace())
+        .arg("--")
+        .arg(std::env::current_exe()?)
+        .args(["pattern", pattern.name])
+        .args([&root, &names]);
+    tell(&mut record)?;
+    // What is written from here on was not traced.
+    let log = std::mem::take(&mut *disk.log.lock().unwrap_or_else(|e| e.into_inner()));
+    drop(mount);
+    drop(device);
+    drop(disk);
+    let events = Command::new(&run.mostrace)
+        .args(["events", "--format", "csv", "--columns", COLUMNS])
+        .arg(&bundle)
+        .output()?;
+    ensure!(
+        events.status.success(),
+        "{}",
+        String::from_utf8_lossy(&events.stderr)
+    );
+    let rows = compare::rows(&events.stdout[..])?;
+    Ok(compare(&rows, &log, &Names::read(&names)?))
+}
+
+fn tell(command: &mut Command) -> Result<()> {
+    let output = command
+        .output()
+        .with_context(|| format!("{:?}", command.get_program()))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(
+        output.status.success(),
+        "{:?}: {}",
+        command.get_program(),
+        said.trim()
+    );
+    Ok(())
+}
+
+/// A loop device; detached when it is dropped.
+struct Loop(PathBuf);
+
+impl Loop {
+    fn new(file: &Path) -> Result<Loop> {
+        let output = Command::new("losetup")
+            .args(["-f", "--show"])
+            .arg(file)
+            .output()?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "losetup: {}", said.trim());
+        Ok(Loop(String::from_utf8(output.stdout)?.trim().into()))
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        // It is gone, or there is nothing more to be done.
+        let _ = Command::new("losetup").arg("-d").arg(&self.0).status();
+    }
+}
+
+/// Unmounted when it is dropped.
+struct Mount(PathBuf);
+
+impl Mount {
+    fn new(device: &Path, root: &Path, options: &str) -> Result<Mount> {
+        tell(
+            Command::new("mount")
+                .args(["-o", options])
+                .args([device, root]),
+        )?;
+        Ok(Mount(root.to_owned()))
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}

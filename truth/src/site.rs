@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where a pattern writes, and files that stamp what they write.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::PathBuf;
+
+use rustix::ioctl::{Getter, ioctl, opcode};
+
+use crate::names::{Inode, Writer};
+use crate::stamp::{How, SECTOR, Stamp, now_ns};
+
+const BLOCK: usize = 4096;
+
+/// The mounted filesystem and the log of names.
+pub struct Site {
+    pub root: PathBuf,
+    pub names: Writer,
+}
+
+/// A file whose every sector says whose it is.
+pub struct Stamped {
+    pub file: File,
+    pub inode: Inode,
+    direct: bool,
+}
+
+impl Site {
+    /// A path in the filesystem, `/…`, as the system has it.
+    pub fn at(&self, path: &str) -> PathBuf {
+        self.root.join(path.trim_start_matches('/'))
+    }
+
+    /// Makes a file for buffered IO.
+    pub fn create(&self, path: &str) -> io::Result<Stamped> {
+        let file = self.open(path, |options| options.create_new(true))?;
+        self.names.gains(file.inode, path)?;
+        Ok(file)
+    }
+
+    /// Makes a file, or opens it, for direct IO.
+    pub fn direct(&self, path: &str) -> io::Result<Stamped> {
+        if !self.at(path).exists() {
+            self.create(path)?;
+        }
+        const O_DIRECT: i32 = 0o40000;
+        let mut file = self.open(path, |options| options.custom_flags(O_DIRECT))?;
+        file.direct = true;
+        Ok(file)
+    }
+
+    fn open(
+        &self,
+        path: &str,
+        how: impl FnOnce(&mut OpenOptions) -> &mut OpenOptions,
+    ) -> io::Result<Stamped> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
+        let file = how(&mut options).open(self.at(path))?;
+        let inode = (file.metadata()?.ino(), generation(&file)?);
+        Ok(Stamped {
+            file,
+            inode,
+            direct: false,
+        })
+    }
+
+    pub fn rename(&self, inode: Inode, from: &str, to: &str) -> io::Result<()> {
+        self.names.gains(inode, to)?;
+        fs::rename(self.at(from), self.at(to))?;
+        self.names.loses(inode, from)
+    }
+
+    pub fn link(&self, inode: Inode, from: &str, to: &str) -> io::Result<()> {
+        self.names.gains(inode, to)?;
+        fs::hard_link(self.at(from), self.at(to))
+    }
+
+    pub fn unlink(&self, inode: Inode, path: &str) -> io::Result<()> {
+        fs::remove_file(self.at(path))?;
+        self.names.loses(inode, path)
+    }
+}
+
+/// FS_IOC_GETVERSION of <linux/fs.h>: the kernel writes an int, whatever its number says.
+fn generation(file: &File) -> io::Result<u32> {
+    const GETVERSION: rustix::ioctl::Opcode = opcode::read::<i64>(b'v', 1);
+    // SAFETY: the kernel writes the four bytes of an int.
+    let version: u32 = unsafe { ioctl(file, Getter::<GETVERSION, u32>::new())? };
+    Ok(version)
+}
+
+impl Stamped {
+    /// Writes `bytes`, whole sectors, at `offset`.
+    pub fn write(&self, offset: u64, bytes: usize, how: How) -> io::Result<()> {
+        let mut buffer = vec![0; bytes + BLOCK];
+        // Direct IO wants its memory aligned.
+        let skip = buffer.as_ptr().align_offset(BLOCK);
+        let data = &mut buffer[skip..skip + bytes];
+        self.stamp(data, offset, if self.direct { How::Direct } else { how });
+        self.file.write_all_at(data, offset)
+    }
+
+    /// Fills `data`, which is to stand at `offset`.
+    pub fn stamp(&self, data: &mut [u8], offset: u64, how: How) {
+        let stamp = Stamp {
+            ino: self.inode.0,
+            generation: self.inode.1,
+            offset: 0,
+            time_ns: now_ns(),
+            pid: std::process::id(),
+            tid: rustix::thread::gettid().as_raw_nonzero().get() as u32,
+            how,
+        };
+        for (at, sector) in data.chunks_mut(SECTOR).enumerate() {
+            let offset = offset + (at * SECTOR) as u64;
+            Stamp { offset, ..stamp }.put(sector);
+        }
+    }
+
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+}
+
+/// Numbers without a pattern.
+pub struct Random(File);
+
+impl Random {
+    pub fn new() -> io::Result<Random> {
+        File::open("/dev/urandom").map(Random)
+    }
+
+    pub fn below(&mut self, limit: u64) -> io::Result<u64> {
+        let mut bytes = [0; 8];
+        self.0.read_exact(&mut bytes)?;
+        Ok(u64::from_le_bytes(bytes) % limit)
+    }
+}
