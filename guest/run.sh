@@ -44,7 +44,9 @@ fetch() {
 make_initrd() {
 	root=$3/root
 	rm -rf "$root"
-	for folder in bin proc sys dev tmp etc lib/modules tests; do mkdir -p "$root/$folder"; done
+	for folder in bin proc sys dev tmp etc lib/modules tests usr; do mkdir -p "$root/$folder"; done
+	# Root's own programs take others from the system's folders alone.
+	ln -s local/bin "$root/usr/sbin"
 	cp /bin/busybox "$root/bin/"
 	cp /etc/mke2fs.conf "$root/etc/"
 	"$here/add.sh" "$root" "$mostrace" mostrace

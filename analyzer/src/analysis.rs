@@ -24,9 +24,9 @@
 
 use std::path::{Path, PathBuf};
 
-use mostrace_bundle::{Bundle, layout};
-use mostrace_map::Map;
+use mostrace_bundle::{Bundle, Manifest, layout};
 use mostrace_map::fs::{self, Image};
+use mostrace_map::{Map, Piece};
 use polars::prelude::PolarsError;
 
 use crate::attribute::Attributor;
@@ -276,7 +276,7 @@ impl Reader<'_> {
             start.map_or(0, |s| s.start_sector),
             self.watcher,
         ) {
-            Ok(map) => Ok(Some(map)),
+            Ok(map) => Ok(Some(on_the_disk(map, bundle.manifest()))),
             Err(error) => {
                 // The restored image is nothing the user knows of.
                 let snapshot = self.path.join(layout::SNAPSHOT).display().to_string();
@@ -294,6 +294,27 @@ impl Reader<'_> {
 
 /// Requests between two words on how far the reading is.
 const TELL: u64 = 1 << 14;
+
+/// The map of a bundle's snapshot in the sectors of the traced disk: the filesystem may lie on a mapped device
+/// above it.
+pub fn on_the_disk(map: Map, manifest: &Manifest) -> Map {
+    let here = manifest
+        .mapping
+        .iter()
+        .filter(|m| m.lower_disk_dev == manifest.device.disk_dev);
+    let pieces: Vec<_> = here
+        .map(|m| Piece {
+            upper: m.start_sector,
+            sectors: m.sectors,
+            lower: m.lower_start_sector,
+        })
+        .collect();
+    if manifest.mapping.is_empty() {
+        map
+    } else {
+        map.through(&pieces)
+    }
+}
 
 /// The map of an image or a device that begins at `start_sector` of its disk; `watcher` is told how far
 /// it is.

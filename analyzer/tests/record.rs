@@ -2,20 +2,38 @@
 //! `mostrace record` as a user meets it: errors, exit codes, and what a killed recorder leaves.
 //! One at a time: ftrace has one user.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Output, Stdio};
+use std::time::Duration;
 
+use mostrace_bundle::entry::Origin;
+use mostrace_bundle::{Bundle, Entry, Manifest, layout};
 use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, run_one_by_one, tests, wait};
 
 const FIO: Need = Need::Tool("fio", "fio");
+const SFDISK: Need = Need::Tool("sfdisk", "fdisk");
+const SCRIPT: Need = Need::Tool("script", "bsdutils");
+/// Of nobody's, on Debian.
+const NOBODY: u32 = 65534;
 
 fn main() -> ExitCode {
     run_one_by_one(tests![
         doctor_says_what_auto_would_take,
         wrong_devices_and_commands needs [Need::Loop],
+        wrong_names_and_a_missing_dash,
+        links_are_not_followed needs [Need::Loop, Need::Btf],
+        a_bundle_is_its_owners_alone needs [Need::Loop, Need::Btf],
+        tools_are_the_systems_own needs [Need::Loop, Need::Btf],
+        what_a_killed_recorder_left_goes needs [Need::Loop, Need::Btf],
+        a_command_of_another_user needs [Need::Loop, Need::Btf],
+        what_a_command_leaves_running_is_waited_for needs [Need::Loop, Need::Btf],
+        a_path_names_its_device needs [Need::Loop, Need::Btf],
+        a_whole_disk_names_its_partitions needs [Need::Loop, SFDISK],
+        the_terminal_is_the_commands needs [Need::Loop, Need::Btf, SCRIPT],
         without_root needs [Need::Loop],
         a_device_without_filesystem needs [Need::Loop, Need::Btf],
         a_kernel_without_btf needs [Need::Loop, Need::Btf],
@@ -59,9 +77,33 @@ fn complaint(output: &Output) -> (String, Option<i32>) {
 }
 
 fn assert_complains(command: &mut Command, wanted: &str) {
+    assert_complains_with(1, command, wanted);
+}
+
+fn assert_complains_with(status: i32, command: &mut Command, wanted: &str) {
     let (line, code) = complaint(&command.output().unwrap());
     assert!(line.contains(wanted), "`{line}` lacks `{wanted}`");
-    assert_eq!(code, Some(1), "{line}");
+    assert_eq!(code, Some(status), "{line}");
+}
+
+/// Runs it; what it said on stderr.
+fn succeeds(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{text}");
+    text
+}
+
+fn manifest(bundle: &Path) -> Manifest {
+    Bundle::open(bundle).unwrap().manifest().clone()
+}
+
+/// Writes that reach the device.
+fn dd(to: &Path) -> String {
+    format!(
+        "dd if=/dev/zero of={} bs=4k count=8 oflag=direct status=none",
+        to.display()
+    )
 }
 
 fn wrong_devices_and_commands() {
@@ -69,17 +111,43 @@ fn wrong_devices_and_commands() {
     let out = dir.path().join("t.most");
     let record = |device: &Path| record(device, &out);
     assert_complains(
-        &mut record(Path::new("/etc/passwd")),
-        "/etc/passwd: not a block device",
+        &mut record(Path::new("/dev/null")),
+        "/dev/null: not a block device",
+    );
+    assert_complains(
+        &mut record(Path::new("/proc/version")),
+        "/proc/version: on proc, which has no block device of its own",
     );
     assert_complains(
         &mut record(Path::new("/dev/no-such")),
         "/dev/no-such: No such file",
     );
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
-    assert_complains(
+    assert_complains_with(
+        127,
         record(disk.device()).args(["--", "no-such-command"]),
         "no-such-command: command not found",
+    );
+    // Found, but the kernel takes it for no program.
+    let text = dir.path().join("text");
+    fs::write(&text, "no program").unwrap();
+    assert_complains_with(
+        126,
+        record(disk.device()).arg("--").arg(&text),
+        "permission denied",
+    );
+    fs::set_permissions(&text, Permissions::from_mode(0o755)).unwrap();
+    assert_complains_with(
+        126,
+        record(disk.device())
+            .arg("--no-snapshot")
+            .arg("--")
+            .arg(&text),
+        "Exec format error",
+    );
+    assert_complains(
+        record(disk.device()).args(["-u", "no-such-user", "--", "true"]),
+        "no-such-user: no such user",
     );
     assert_complains(
         record(disk.device()).args(["--files", "[", "--", "true"]),
@@ -92,6 +160,310 @@ fn wrong_devices_and_commands() {
         .unwrap()
         .status;
     assert_eq!(status.code(), Some(2), "usage");
+}
+
+fn wrong_names_and_a_missing_dash() {
+    let device = Path::new("/dev/loop0");
+    for name in ["x.tar.gz", "x.tar.zst", "x"] {
+        let output = record(device, Path::new(name)).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            text.contains("a bundle is NAME.most, a folder, or NAME.most.tar.zst"),
+            "{text}"
+        );
+        assert_eq!(output.status.code(), Some(2), "usage");
+    }
+    assert_complains_with(
+        2,
+        record(device, Path::new("x.most")).args(["sh", "-c", "true"]),
+        "sh: the command to record comes after --",
+    );
+}
+
+/// Where somebody else laid a link, nothing is written to where it leads.
+fn links_are_not_followed() {
+    let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    fs::create_dir(at("folder")).unwrap();
+    fs::write(at("file"), "precious").unwrap();
+    for target in ["folder", "file", "nothing"] {
+        for (name, link) in [
+            ("a.most", "a.most"),
+            ("b.most.tar.zst", "b.most.tar.zst"),
+            ("c.most.tar.zst", "c.most"),
+        ] {
+            symlink(at(target), at(link)).unwrap();
+            assert_complains(
+                record(disk.device(), &at(name)).args(["--", "true"]),
+                "exists already",
+            );
+            fs::remove_file(at(link)).unwrap();
+        }
+    }
+    // While it records the archive's name is still free.
+    let archive = at("d.most.tar.zst");
+    let script = format!("ln -s {} {}", at("nothing").display(), archive.display());
+    assert_complains(
+        record(disk.device(), &archive).args(["-q", "--no-snapshot", "--", "sh", "-c", &script]),
+        "d.most.tar.zst: File exists",
+    );
+    assert!(
+        at("d.most/manifest.json").exists(),
+        "what was recorded stays"
+    );
+    assert!(!at("nothing").exists());
+    assert_eq!(fs::read_to_string(at("file")).unwrap(), "precious");
+    assert_eq!(fs::read_dir(at("folder")).unwrap().count(), 0);
+}
+
+fn a_bundle_is_its_owners_alone() {
+    let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let of = |path: &Path| {
+        let meta = fs::symlink_metadata(path).unwrap();
+        (meta.mode() & 0o7777, meta.uid(), meta.gid())
+    };
+    let own = of(dir.path());
+    for (sudo, uid, gid) in [(false, own.1, own.2), (true, NOBODY, 65533)] {
+        for name in ["a.most", "a.most.tar.zst"] {
+            let out = dir.path().join(name);
+            let mut command = record(disk.device(), &out);
+            command.env_remove("SUDO_UID").env_remove("SUDO_GID");
+            if sudo {
+                command.env("SUDO_UID", uid.to_string());
+                command.env("SUDO_GID", gid.to_string());
+            }
+            let script = dd(&disk.mount_point().join("f"));
+            succeeds(command.args(["--", "sh", "-c", &script]));
+            if out.is_file() {
+                assert_eq!(of(&out), (0o600, uid, gid));
+                fs::remove_file(out).unwrap();
+                continue;
+            }
+            assert_eq!(of(&out), (0o700, uid, gid));
+            let files: Vec<_> = fs::read_dir(&out)
+                .unwrap()
+                .map(|e| e.unwrap().path())
+                .collect();
+            assert!(files.len() >= 6, "{files:?}");
+            for file in files {
+                assert_eq!(of(&file), (0o600, uid, gid), "{}", file.display());
+            }
+            fs::remove_dir_all(out).unwrap();
+        }
+    }
+}
+
+/// The caller's PATH is for the command alone.
+fn tools_are_the_systems_own() {
+    let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let marker = dir.path().join("was-run");
+    let hostile = dir.path().join("bin");
+    fs::create_dir(&hostile).unwrap();
+    for tool in [
+        "sh", "blktrace", "e2image", "dumpe2fs", "debugfs", "mount", "modprobe", "sleep",
+    ] {
+        let path = hostile.join(tool);
+        fs::write(
+            &path,
+            format!("#!/bin/sh\necho {tool} >>{}\n", marker.display()),
+        )
+        .unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+    }
+    let out = dir.path().join("t.most");
+    succeeds(
+        record(disk.device(), &out)
+            .env("PATH", &hostile)
+            .args(["--", "/bin/true"]),
+    );
+    if cfg!(feature = "analyze") {
+        succeeds(mostrace().arg("analyze").arg(&out).env("PATH", &hostile));
+    }
+    assert!(!marker.exists(), "{}", fs::read_to_string(marker).unwrap());
+    assert!(manifest(&out).snapshot.is_some());
+}
+
+fn what_a_killed_recorder_left_goes() {
+    let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let temporary = dir.path().join("tmp");
+    fs::create_dir(&temporary).unwrap();
+    let left = || fs::read_dir(&temporary).unwrap().count();
+    let out = dir.path().join("killed.most");
+    let mut recorder = record(disk.device(), &out)
+        .env("TMPDIR", &temporary)
+        .args(["--", "sleep", "600"])
+        .process_group(0)
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let group = format!("-{}", recorder.id());
+    while_running(&mut recorder, "no temporary folder", || {
+        out.join("manifest.json").exists() && left() > 0
+    });
+    let kill = ["-KILL", "--", &group];
+    assert!(Command::new("kill").args(kill).status().unwrap().success());
+    recorder.wait().unwrap();
+    assert_tracer_is_free();
+    assert_eq!(left(), 1);
+    let next = dir.path().join("next.most");
+    succeeds(
+        record(disk.device(), &next)
+            .env("TMPDIR", &temporary)
+            .args(["--", "true"]),
+    );
+    assert_eq!(left(), 0);
+}
+
+fn a_command_of_another_user() {
+    let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
+    let dir = tempfile::tempdir_in("/tmp").unwrap();
+    fs::set_permissions(dir.path(), Permissions::from_mode(0o777)).unwrap();
+    let said = dir.path().join("said");
+    let payload = r#"{"workload": "w", "payload_bytes": 7, "file_bytes": 8, "transactions": 1,
+        "elapsed_ns": 2, "settings": {}}"#;
+    let script = format!(
+        "echo $(id -u) $(id -g) $(id -G) $USER $HOME >{}; echo '{payload}' >$MOSTRACE_PAYLOAD",
+        said.display()
+    );
+    let out = dir.path().join("t.most");
+    succeeds(record(disk.device(), &out).args(["-u", "nobody", "--", "sh", "-ec", &script]));
+    let id = |args: &[&str]| {
+        let out = Command::new("id")
+            .args(args)
+            .arg("nobody")
+            .output()
+            .unwrap();
+        String::from_utf8(out.stdout).unwrap().trim().to_owned()
+    };
+    let expected = [id(&["-u"]), id(&["-g"]), id(&["-G"]), "nobody".into()].join(" ");
+    let said = fs::read_to_string(said).unwrap();
+    assert!(
+        said.starts_with(&expected) && !said.contains("/root"),
+        "{said}, not {expected}"
+    );
+    assert_eq!(manifest(&out).payload.unwrap().payload_bytes, 7);
+}
+
+fn what_a_command_leaves_running_is_waited_for() {
+    let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let script = format!(
+        "(sleep 1.5; {}) </dev/null >/dev/null 2>&1 & exit 3",
+        dd(&disk.mount_point().join("f"))
+    );
+    let run = |name: &str, args: &[&str]| {
+        let out = dir.path().join(name);
+        let mut command = record(disk.device(), &out);
+        let output = command
+            .args(args)
+            .args(["--", "sh", "-c", &script])
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(3));
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        let table = Bundle::open(&out)
+            .unwrap()
+            .table(layout::PROCESS, false)
+            .unwrap()
+            .unwrap();
+        let direct = table.filter(|entry| match entry.as_ref().unwrap() {
+            Entry::Process(process) => process.origin == Origin::DIRECT,
+            _ => false,
+        });
+        (text, direct.count())
+    };
+    let (text, direct) = run("no-wait.most", &["--no-wait", "--no-snapshot"]);
+    assert!(!text.contains("has ended, but not"), "{text}");
+    assert_eq!(direct, 0, "{text}");
+    std::thread::sleep(Duration::from_secs(2));
+    let (text, direct) = run("wait.most", &["--no-snapshot"]);
+    assert!(
+        text.contains("sh has ended, but not what it started"),
+        "{text}"
+    );
+    assert!(direct >= 8, "{direct}: {text}");
+}
+
+fn a_path_names_its_device() {
+    let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let file = disk.mount_point().join("f");
+    fs::write(&file, "x").unwrap();
+    for (name, path) in [("mount.most", &disk.mount_point()), ("file.most", &file)] {
+        let out = dir.path().join(name);
+        let mut command = record(path, &out);
+        let text = succeeds(command.args(["--label", "first try", "--", "sh", "-c", &dd(&file)]));
+        let is_on = format!(
+            "{} is on {}, which is traced",
+            path.display(),
+            disk.device().display()
+        );
+        assert!(text.contains(&is_on), "{text}");
+        let manifest = manifest(&out);
+        assert_eq!(Path::new(&manifest.device.path), disk.device());
+        assert!(manifest.counts["process_entries"] >= 8);
+        assert_eq!(manifest.label.as_deref(), Some("first try"));
+        assert_eq!(manifest.sources.files, "all");
+        let filesystem = manifest.filesystem.unwrap();
+        let features = filesystem.features.unwrap();
+        assert!(features.contains(&"has_journal".to_owned()), "{features:?}");
+        assert!(filesystem.mount_options.unwrap().contains("rw"));
+    }
+}
+
+fn a_whole_disk_names_its_partitions() {
+    let disk = LoopExt4::new(&LoopOptions {
+        partitioned: true,
+        ..LoopOptions::default()
+    })
+    .unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let wanted = format!(
+        "no filesystem recognised on the whole disk (its partitions: {}p1, {} ext4 at {})",
+        disk.disk().display(),
+        disk.device().display(),
+        disk.mount_point().display()
+    );
+    assert_complains(
+        record(disk.disk(), &dir.path().join("t.most")).args(["--", "true"]),
+        &wanted,
+    );
+}
+
+/// While a command runs, nothing of ours is on the terminal: a line that is drawn again erases what it printed.
+fn the_terminal_is_the_commands() {
+    let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let shown = |name: &str, options: &str| {
+        let line = format!(
+            "{} record -d {} -o {} --no-snapshot {options} -- sh -c 'printf begin; sleep 1; printf end'",
+            env!("CARGO_BIN_EXE_mostrace"),
+            disk.device().display(),
+            dir.path().join(name).display(),
+        );
+        let mut script = Command::new("script");
+        let output = script
+            .args(["-qec", &line, "/dev/null"])
+            .stdin(Stdio::null())
+            .output();
+        String::from_utf8_lossy(&output.unwrap().stdout).into_owned()
+    };
+    let auto = shown("auto.most", "");
+    assert!(
+        auto.contains("beginend") && auto.contains("process, "),
+        "{auto:?}"
+    );
+    assert!(!auto.contains('\u{1b}'), "{auto:?}");
+    let always = shown("always.most", "--progress always");
+    assert!(
+        always.contains('\u{1b}') && always.contains("events "),
+        "{always:?}"
+    );
+    assert_eq!(shown("quiet.most", "--quiet"), "beginend");
 }
 
 fn without_root() {
@@ -126,6 +498,16 @@ fn a_device_without_filesystem() {
     let out = dir.path().join("t.most");
     let record = || record(disk.device(), &out);
     assert_complains(record().args(["--", "true"]), "no filesystem recognised");
+    let idle = dir.path().join("idle.most");
+    let text = succeeds(
+        mostrace()
+            .args(["record", "--no-snapshot", "-d"])
+            .arg(disk.device())
+            .arg("-o")
+            .arg(&idle)
+            .args(["--", "true"]),
+    );
+    assert!(text.contains("was seen: was this the device?"), "{text}");
     let raw = record()
         .args([
             "--no-snapshot",
@@ -272,7 +654,8 @@ fn disk_full_while_recording() {
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     let line = text.lines().last().unwrap_or_default();
     assert!(
-        line.contains("No space left on device") && line.contains("t.most"),
+        line.contains("No space left on device: the recording ends here; what came before is in ")
+            && line.ends_with("t.most"),
         "{text}"
     );
     assert_eq!(output.status.code(), Some(1));

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The traced command.
 
+use std::cell::Cell;
 use std::ffi::OsString;
+use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
@@ -9,20 +11,40 @@ use std::process::{Child, ExitStatus};
 use mostrace_bundle::manifest::PAYLOAD_ENV;
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::descendants::Descendants;
 use crate::error::{Error, Result};
+use crate::user::User;
+
+/// How a command is started.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Start<'a> {
+    /// Not empty.
+    pub argv: &'a [OsString],
+    /// Where it may put its payload.
+    pub payload: &'a Path,
+    /// Whom it runs as, if not as the recorder.
+    pub user: Option<&'a User>,
+    /// Whether what it leaves running is waited for.
+    pub wait: bool,
+}
 
 /// The running command.
 #[derive(Debug)]
-pub struct Command {
+pub(crate) struct Command {
     child: Child,
     name: String,
+    status: Option<i32>,
+    /// None if they are not waited for.
+    descendants: Option<Descendants>,
+    asked_to_end: Cell<bool>,
+    told: bool,
 }
 
 /// Looks a program up as execvp(3) would, so that a mistyped one is told before tracing starts.
 ///
 /// # Errors
 /// Not found, or not executable.
-pub fn check(argv: &[OsString]) -> Result<()> {
+pub(crate) fn check(argv: &[OsString]) -> Result<()> {
     let Some(program) = argv.first() else {
         return Ok(());
     };
@@ -34,15 +56,21 @@ pub fn check(argv: &[OsString]) -> Result<()> {
             .map(|dir| dir.join(program))
             .collect()
     };
-    let executable =
-        |p: &Path| p.is_file() && rustix::fs::access(p, rustix::fs::Access::EXEC_OK).is_ok();
-    if candidates.iter().any(|p| executable(p)) {
-        Ok(())
-    } else {
-        Err(Error::CommandNotFound {
-            command: program.to_string_lossy().into_owned(),
-        })
+    let is_executable =
+        |p: &PathBuf| p.is_file() && rustix::fs::access(p, rustix::fs::Access::EXEC_OK).is_ok();
+    if candidates.iter().any(is_executable) {
+        return Ok(());
     }
+    let command = program.to_string_lossy().into_owned();
+    let source = match candidates.iter().find(|p| p.exists()) {
+        None => return Err(Error::CommandNotFound { command }),
+        Some(folder) if folder.is_dir() => io::ErrorKind::IsADirectory,
+        Some(_) => io::ErrorKind::PermissionDenied,
+    };
+    Err(Error::Command {
+        command,
+        source: source.into(),
+    })
 }
 
 impl Command {
@@ -50,35 +78,74 @@ impl Command {
     ///
     /// # Errors
     /// It cannot be started.
-    pub fn start(argv: &[OsString], payload: &Path) -> Result<Command> {
-        let name = argv[0].to_string_lossy().into_owned();
-        let child = std::process::Command::new(&argv[0])
-            .args(&argv[1..])
-            .env(PAYLOAD_ENV, payload)
-            .spawn()
-            .map_err(|source| Error::Command {
-                command: name.clone(),
-                source,
-            })?;
-        Ok(Command { child, name })
+    pub fn start(start: Start<'_>) -> Result<Command> {
+        let name = start.argv[0].to_string_lossy().into_owned();
+        let descendants = start.wait.then(Descendants::adopt);
+        let mut command = std::process::Command::new(&start.argv[0]);
+        command
+            .args(&start.argv[1..])
+            .env(PAYLOAD_ENV, start.payload);
+        if let Some(user) = start.user {
+            user.take_over(&mut command);
+        }
+        let child = command.spawn().map_err(|source| Error::Command {
+            command: name.clone(),
+            source,
+        })?;
+        Ok(Command {
+            child,
+            name,
+            status: None,
+            descendants,
+            asked_to_end: Cell::new(false),
+            told: false,
+        })
     }
 
-    /// The exit status as a shell gives it, if it has ended.
+    /// The exit status as a shell gives it, if it has ended, and what it left running has.
     ///
     /// # Errors
     /// It cannot be waited for.
     pub fn ended(&mut self) -> Result<Option<i32>> {
-        let status = self.child.try_wait();
-        let status = status.map_err(|source| Error::Command {
-            command: self.name.clone(),
-            source,
-        })?;
-        Ok(status.map(shell_status))
+        if self.status.is_none() {
+            let status = self.child.try_wait();
+            let status = status.map_err(|source| Error::Command {
+                command: self.name.clone(),
+                source,
+            })?;
+            self.status = status.map(shell_status);
+        }
+        let goes_on = self.status.is_none() || self.waits_for_others();
+        Ok(self.status.filter(|_| !goes_on))
     }
 
-    /// Asks it to end.
+    fn waits_for_others(&mut self) -> bool {
+        let Some(descendants) = &mut self.descendants else {
+            return false;
+        };
+        let left = descendants.left();
+        if left.is_empty() || self.asked_to_end.get() {
+            return false;
+        }
+        if !self.told {
+            self.told = true;
+            let pids: Vec<String> = left.iter().map(Pid::to_string).collect();
+            log::warn!(
+                "{} has ended, but not what it started: process {} (Ctrl-C ends the recording; \
+                 --no-wait does not wait)",
+                self.name,
+                pids.join(", ")
+            );
+        }
+        true
+    }
+
+    /// Asks it to end. What it left running is not waited for any longer.
     pub fn terminate(&self) {
-        if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+        self.asked_to_end.set(true);
+        if self.status.is_none()
+            && let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
+        {
             // It may have ended by itself.
             let _ = kill_process(pid, Signal::TERM);
         }
@@ -102,6 +169,13 @@ mod tests {
         let e = check(&["no-such-command-here".into()]).unwrap_err();
         assert_eq!(e.to_string(), "no-such-command-here: command not found");
         check(&["sh".into()]).unwrap();
+        for (name, why) in [
+            ("/etc/passwd", "permission denied"),
+            ("/etc", "is a directory"),
+        ] {
+            let e = check(&[name.into()]).unwrap_err();
+            assert_eq!(e.to_string(), format!("{name}: {why}"));
+        }
     }
 
     #[test]

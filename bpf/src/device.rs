@@ -39,25 +39,48 @@ pub(crate) fn dev_of_stat(dev: u64) -> u32 {
 }
 
 impl Device {
-    /// Looks a device node up.
+    /// Looks a device node up; or, of a folder or a file, the device that it is on.
     ///
     /// # Errors
-    /// Missing, or not a block device.
+    /// Missing, or not a block device and not on one.
     pub fn open(path: &Path) -> Result<Device> {
         let meta = fs::metadata(path).map_err(|source| Error::NoDevice {
             path: path.to_owned(),
             source,
         })?;
-        if !meta.file_type().is_block_device() {
+        let kind = meta.file_type();
+        if kind.is_block_device() {
+            return Device::look_up(meta.rdev(), Some(path));
+        }
+        if !kind.is_file() && !kind.is_dir() {
             return Err(Error::NotBlockDevice {
                 path: path.to_owned(),
             });
         }
-        let (major, minor) = (
-            rustix::fs::major(meta.rdev()),
-            rustix::fs::minor(meta.rdev()),
-        );
-        let link = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
+        if !sysfs_link(meta.dev()).exists() {
+            return Err(Error::NotOnDevice {
+                path: path.to_owned(),
+                filesystem: filesystem_of(meta.dev()).unwrap_or("a filesystem".into()),
+            });
+        }
+        Device::look_up(meta.dev(), None)
+    }
+
+    /// Looks a device up by sysfs' `major:minor`.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn by_number(number: &str) -> Result<Device> {
+        let malformed = || Error::malformed(number, "bad device number");
+        let (major, minor) = number.split_once(':').ok_or_else(malformed)?;
+        let number = |text: &str| text.parse().map_err(|_| malformed());
+        Device::look_up(rustix::fs::makedev(number(major)?, number(minor)?), None)
+    }
+
+    /// By its number as `stat` has it, and its node, if that is known.
+    fn look_up(rdev: u64, node: Option<&Path>) -> Result<Device> {
+        let (major, minor) = (rustix::fs::major(rdev), rustix::fs::minor(rdev));
+        let link = sysfs_link(rdev);
         let sysfs = fs::canonicalize(&link).at(&link)?;
         let partition = sysfs.join("partition").exists();
         let disk = if partition {
@@ -85,7 +108,10 @@ impl Device {
                 .map_err(|e| Error::malformed(sysfs.display(), e))
         };
         let info = manifest::Device {
-            path: path.display().to_string(),
+            path: match node {
+                Some(node) => node.display().to_string(),
+                None => node_of(&sysfs, rdev)?.display().to_string(),
+            },
             name: name_of(&sysfs),
             dev: format!("{major}:{minor}"),
             disk: name_of(&disk),
@@ -133,6 +159,26 @@ impl Device {
     /// The device node, for reading.
     pub fn node(&self) -> &Path {
         Path::new(&self.info.path)
+    }
+
+    /// Major and minor number.
+    pub fn number(&self) -> (u32, u32) {
+        (self.dev >> 20, self.dev & 0xf_ffff)
+    }
+
+    /// The nodes of its partitions.
+    pub fn partitions(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(&self.sysfs).into_iter().flatten().flatten();
+        let folders = entries
+            .map(|e| e.path())
+            .filter(|p| p.join("partition").exists());
+        let node = |folder: PathBuf| {
+            let dev = read_line(folder.join("dev")).ok()?;
+            Some(PathBuf::from(Device::by_number(&dev).ok()?.info.path))
+        };
+        let mut nodes: Vec<_> = folders.filter_map(node).collect();
+        nodes.sort();
+        nodes
     }
 
     /// Length in bytes.
@@ -200,6 +246,42 @@ impl Device {
     }
 }
 
+/// Where sysfs has a device of this number.
+fn sysfs_link(rdev: u64) -> PathBuf {
+    let (major, minor) = (rustix::fs::major(rdev), rustix::fs::minor(rdev));
+    PathBuf::from(format!("/sys/dev/block/{major}:{minor}"))
+}
+
+/// The node of a device, in its place on Linux or on Android.
+fn node_of(sysfs: &Path, rdev: u64) -> Result<PathBuf> {
+    let uevent = fs::read_to_string(sysfs.join("uevent")).unwrap_or_default();
+    let name = uevent.lines().find_map(|l| l.strip_prefix("DEVNAME="));
+    let name = name.map_or_else(|| name_of(sysfs), str::to_owned);
+    let places = ["/dev", "/dev/block"].map(|dir| Path::new(dir).join(&name));
+    let is_it = |path: &&PathBuf| {
+        let meta = path.metadata();
+        meta.is_ok_and(|m| m.file_type().is_block_device() && m.rdev() == rdev)
+    };
+    match places.iter().find(is_it) {
+        Some(node) => Ok(node.clone()),
+        None => Err(Error::NoDevice {
+            path: places[0].clone(),
+            source: std::io::ErrorKind::NotFound.into(),
+        }),
+    }
+}
+
+/// Type of the filesystem of this number, by mountinfo.
+fn filesystem_of(dev: u64) -> Option<String> {
+    let dev = format!("{}:{}", rustix::fs::major(dev), rustix::fs::minor(dev));
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let line = mounts
+        .lines()
+        .find(|line| line.split(' ').nth(2) == Some(&dev))?;
+    let (_, tail) = line.split_once(" - ")?;
+    tail.split(' ').next().map(str::to_owned)
+}
+
 /// What a folder of sysfs holds; nothing if it cannot be read.
 fn folders(dir: &Path) -> Vec<PathBuf> {
     fs::read_dir(dir).map_or(Vec::new(), |entries| {
@@ -235,9 +317,14 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_file_is_not_a_block_device() {
-        let e = Device::open(Path::new("/etc/passwd")).unwrap_err();
-        assert_eq!(e.to_string(), "/etc/passwd: not a block device");
+    fn what_is_not_a_block_device() {
+        let e = Device::open(Path::new("/dev/null")).unwrap_err();
+        assert_eq!(e.to_string(), "/dev/null: not a block device");
+        let e = Device::open(Path::new("/proc/version")).unwrap_err();
+        assert_eq!(
+            e.to_string(),
+            "/proc/version: on proc, which has no block device of its own: name one"
+        );
         let e = Device::open(Path::new("/no/such")).unwrap_err();
         assert!(e.to_string().starts_with("/no/such: No such file"), "{e}");
     }

@@ -6,7 +6,6 @@ use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::command;
 use crate::device::Device;
 use crate::entries::{self, kernel::KernelPaths};
 use crate::error::At;
@@ -14,6 +13,7 @@ use crate::events::{queue, tracefs};
 use crate::filesystem;
 use crate::kernel::{self, Symbols};
 use crate::mounts::Mount;
+use crate::tool;
 
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -204,7 +204,7 @@ fn recorder() -> Result<String, String> {
 }
 
 fn blktrace() -> Result<String, String> {
-    command::check(&["blktrace".into()]).map_err(|e| e.to_string())?;
+    tool::find("blktrace").map_err(|e| e.to_string())?;
     if let Some(mode) = kernel::lockdown().filter(|mode| mode != "none") {
         return Err(format!(
             "kernel lockdown is {mode}: debugfs gives no relay files"
@@ -242,7 +242,7 @@ fn ftrace() -> Result<String, String> {
 }
 
 fn tool(name: &'static str, cost: &'static str) -> Check {
-    let found = command::check(&[name.into()]).map(|()| "installed".into());
+    let found = tool::find(name).map(|_| "installed".into());
     Check::new(name, found.map_err(|e| e.to_string()), cost)
 }
 

@@ -46,10 +46,47 @@ pub enum Error {
         path: PathBuf,
     },
     /// A snapshot is asked for, but nothing that is known lies on the device.
-    #[error("{}: no filesystem recognised; --no-snapshot records the block IO alone", device.display())]
+    #[error(
+        "{}: no filesystem recognised{}; --no-snapshot records the block IO alone",
+        device.display(), and_partitions(partitions)
+    )]
     NoFilesystem {
         /// The device.
         device: PathBuf,
+        /// Its partitions, and what is on them.
+        partitions: Vec<String>,
+    },
+    /// What was named is neither a device nor on one.
+    #[error("{}: on {filesystem}, which has no block device of its own: name one", path.display())]
+    NotOnDevice {
+        /// As the caller named it.
+        path: PathBuf,
+        /// Type of the filesystem.
+        filesystem: String,
+    },
+    /// A target of the device mapper's scatters its sectors.
+    #[error("{device}: its sectors are not followed through a target {target}")]
+    NotMappable {
+        /// Kernel name of the mapped device.
+        device: String,
+        /// Type of the target.
+        target: String,
+    },
+    /// A mapped device has no one disk.
+    #[error("{device} lies on several devices ({disks}): trace one of them")]
+    SeveralDisks {
+        /// The mapped device.
+        device: String,
+        /// Those below.
+        disks: String,
+    },
+    /// The bundle's disk is full.
+    #[error("{}: No space left on device: the recording ends here; what came before is in {}", path.display(), kept.display())]
+    DiskFull {
+        /// The file.
+        path: PathBuf,
+        /// The bundle.
+        kept: PathBuf,
     },
     /// There is no way to save this filesystem's metadata.
     #[error("{kind} is not supported")]
@@ -60,7 +97,13 @@ pub enum Error {
     /// Nothing is written over.
     #[error("{}: exists already", path.display())]
     OutputExists {
-        /// The archive.
+        /// The folder or the archive.
+        path: PathBuf,
+    },
+    /// What was asked for has another ending than a bundle's.
+    #[error("{}: a bundle is NAME.most, a folder, or NAME.most.tar.zst, one file", path.display())]
+    OutputName {
+        /// As given.
         path: PathBuf,
     },
     /// `--files` is no glob.
@@ -71,7 +114,7 @@ pub enum Error {
         /// Where it goes wrong.
         source: glob::PatternError,
     },
-    /// The command, or a tool, is not there.
+    /// The command is not there.
     #[error("{command}: command not found")]
     CommandNotFound {
         /// Its name.
@@ -86,6 +129,20 @@ pub enum Error {
         package: &'static str,
         /// The option that does without it.
         option: &'static str,
+    },
+    /// A tool is not where the system has its own.
+    #[error("{tool}: not found in {path}")]
+    ToolNotFound {
+        /// The program.
+        tool: &'static str,
+        /// The folders, with colons between.
+        path: &'static str,
+    },
+    /// The command's user is not known.
+    #[error("{name}: no such user")]
+    NoUser {
+        /// As given.
+        name: String,
     },
     /// The command could not be started.
     #[error("{command}: {source}")]
@@ -206,12 +263,44 @@ impl fmt::Display for Refused {
     }
 }
 
+fn and_partitions(partitions: &[String]) -> String {
+    match partitions {
+        [] => String::new(),
+        some => format!(" on the whole disk (its partitions: {})", some.join(", ")),
+    }
+}
+
 fn joined(refused: &[Refused]) -> String {
     let each: Vec<_> = refused.iter().map(Refused::to_string).collect();
     each.join("; ")
 }
 
 impl Error {
+    /// What the recorder's own exit status is then: that of a shell which cannot run a command, else 1.
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            Error::CommandNotFound { .. } => 127,
+            Error::Command { .. } => 126,
+            _ => 1,
+        }
+    }
+
+    /// What is said of a full disk once there is something in the bundle `kept`.
+    pub(crate) fn or_disk_full(self, kept: &Path) -> Error {
+        let (Error::Io { path, source }
+        | Error::Bundle(mostrace_bundle::Error::Io { path, source })) = &self
+        else {
+            return self;
+        };
+        match source.kind() {
+            io::ErrorKind::StorageFull => Error::DiskFull {
+                path: path.clone(),
+                kept: kept.to_owned(),
+            },
+            _ => self,
+        }
+    }
+
     pub(crate) fn bpf(what: impl Display) -> Error {
         Error::Bpf(format!("{what:#}"))
     }

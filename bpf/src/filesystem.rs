@@ -3,11 +3,13 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
 
 use mostrace_bundle::manifest::Filesystem;
 
 use crate::device::{Device, dev_of_stat};
 use crate::error::{At, Result};
+use crate::tool;
 
 /// A mount of the device, or what its first blocks say; None if nothing is recognised.
 ///
@@ -20,15 +22,46 @@ pub fn find(device: &Device) -> Result<Option<Filesystem>> {
     let kind = recognise(device)?;
     Ok(kind.map(|kind| Filesystem {
         kind: kind.into(),
-        mount_point: None,
-        mount_options: None,
+        features: features(kind, device),
+        ..Filesystem::default()
     }))
 }
 
 /// Finds the first line of mountinfo with the device's number.
-fn mounted(device: &Device) -> Option<Filesystem> {
+pub fn mounted(device: &Device) -> Option<Filesystem> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    mounts.lines().find_map(|line| parse_mount(line, device))
+    let mut found = mounts.lines().find_map(|line| parse_mount(line, device))?;
+    found.features = features(&found.kind, device);
+    Some(found)
+}
+
+/// By dumpe2fs, or by f2fs itself while it is mounted.
+fn features(kind: &str, device: &Device) -> Option<Vec<String>> {
+    let words = |text: &str| {
+        let words = text.split([' ', ',', '\n']);
+        words.filter(|w| !w.is_empty()).map(str::to_owned).collect()
+    };
+    if is_ext(kind) {
+        let out = tool::command("dumpe2fs")
+            .ok()?
+            .arg("-h")
+            .arg(device.node())
+            .output()
+            .ok()?;
+        let text = String::from_utf8_lossy(&out.stdout);
+        let line = text
+            .lines()
+            .find_map(|l| l.strip_prefix("Filesystem features:"))?;
+        return Some(words(line));
+    }
+    let f2fs = Path::new("/sys/fs/f2fs").join(&device.info.name);
+    let text = fs::read_to_string(f2fs.join("features")).ok()?;
+    Some(words(&text))
+}
+
+/// Whether it is one of the ext family, which e2fsprogs knows.
+pub fn is_ext(kind: &str) -> bool {
+    ["ext4", "ext3", "ext2"].contains(&kind)
 }
 
 /// One line of proc_pid_mountinfo(5): `36 35 98:0 /root /mnt opts … - type source superopts`.
@@ -49,6 +82,7 @@ fn parse_mount(line: &str, device: &Device) -> Option<Filesystem> {
         kind: (*tail.first()?).to_owned(),
         mount_point: Some(mount_point),
         mount_options: Some(format!("{},{}", head.get(5)?, tail.get(2)?)),
+        ..Filesystem::default()
     })
 }
 

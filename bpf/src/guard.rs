@@ -18,6 +18,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::error::{At, Result};
 use crate::lock::Lock;
+use crate::tool;
 
 const SCRIPT: &str = r#"
 trap '' INT TERM HUP
@@ -54,7 +55,7 @@ impl Guard {
     /// # Errors
     /// No shell can be started.
     pub fn arm(undo: &[Undo], lock: Option<&Lock>) -> Result<Guard> {
-        let mut shell = Command::new("sh");
+        let mut shell = tool::command("sh")?;
         shell.arg("-c").arg(SCRIPT).arg("mostrace-guard");
         for step in undo {
             match step {

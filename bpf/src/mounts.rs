@@ -3,9 +3,9 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use crate::error::{Error, Result};
+use crate::tool;
 
 /// One that is mounted.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl Mount {
         let is_mounted = is_mounted(kind, path);
         // mount(8) and not mount(2): the mount table stays right.
         if !is_mounted {
-            let mounted = Command::new("mount")
+            let mounted = tool::command("mount")?
                 .args(["-t", kind, "nodev"])
                 .arg(path)
                 .output();
@@ -58,7 +58,7 @@ impl Mount {
     pub fn undo(self) {
         if self.is_ours {
             // It is busy then.
-            let _ = Command::new("umount").arg(self.path).output();
+            let _ = tool::command("umount").map(|mut umount| umount.arg(self.path).output());
         }
     }
 }

@@ -13,7 +13,7 @@ use mostrace_bundle::blk_io_trace::action::{BLK_TC_DISCARD, BLK_TC_FLUSH, BLK_TC
 use mostrace_bundle::blk_io_trace::{Decoded, Event, decode};
 use mostrace_bundle::entry::{Flags, Home, Jbd2, NONE, Origin, RawDirtier, RawProcess, Stage};
 use mostrace_bundle::{Bundle, Entry, entry::FileEntry, layout};
-use mostrace_capture::{Choice, Entries, Events, KernelPaths, Options, Outcome, record};
+use mostrace_capture::{Choice, Entries, Events, Options, Outcome, record};
 use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, Test, run_one_by_one, tests, wait};
 
@@ -69,12 +69,10 @@ fn options(device: &Path, output: PathBuf, source: Choice, script: &str) -> Opti
         source,
         events: Events::All,
         entries: Entries::Bpf,
-        kernel: KernelPaths::default(),
-        files: "all".into(),
-        limit: None,
         sync: true,
         snapshot: false,
         argv: ["sh", "-ec", script].map(Into::into).to_vec(),
+        ..Options::default()
     }
 }
 

@@ -80,10 +80,9 @@ impl Fake {
             entries,
             kernel: self.paths.clone(),
             files: "temp".into(),
-            limit: None,
-            sync: false,
             snapshot: false,
             argv: ["sh", "-ec", &script].map(Into::into).to_vec(),
+            ..Options::default()
         }
     }
 
@@ -133,11 +132,11 @@ fn entries_come_from_the_recorder() {
             (manifest.device.dev.clone(), "all", "4096")
         );
         assert_eq!(fake.settings("parameters"), ["", "temp", "1024"]);
-        let noted = manifest
-            .notes
+        let said = manifest
+            .passed_over
             .iter()
             .any(|n| n.contains("entries bpf not taken: "));
-        assert_eq!(noted, entries == Entries::Auto, "{:?}", manifest.notes);
+        assert_eq!(said, entries == Entries::Auto, "{:?}", manifest.passed_over);
     }
 }
 

@@ -51,6 +51,7 @@ fn options(device: &Path, output: PathBuf, source: Choice, script: &str) -> Opti
         sync: false,
         snapshot: false,
         argv: ["sh", "-ec", script].map(Into::into).to_vec(),
+        ..Options::default()
     }
 }
 

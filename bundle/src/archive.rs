@@ -11,10 +11,11 @@ use std::io::{self, BufReader, Read};
 use std::path::Path;
 use std::rc::Rc;
 
-use tempfile::TempDir;
-
 use crate::error::{At, Error};
+use crate::folder::Folder;
 use crate::layout;
+use crate::temporary::TempFolder;
+use crate::writer::Writer;
 
 /// The most that an archive may unpack to, bytes.
 pub const UNPACK_LIMIT: u64 = 64 << 30;
@@ -24,35 +25,41 @@ pub const UNPACK_LIMIT: u64 = 64 << 30;
 /// # Errors
 /// A file cannot be read, or `to` cannot be written.
 pub fn pack(from: &Path, to: &Path) -> Result<(), Error> {
-    pack_telling(from, to, |_| ())
+    let folder = Writer::within(Folder::open(from)?);
+    pack_telling(&folder, &File::create(to).at(to)?, to, |_| ())
 }
 
-/// Packs as [`pack`], and tells how many bytes more have been read; their sum comes to that of the
-/// files' sizes.
+/// Packs into an empty file, `shown` in messages, and tells how many bytes more have been read; their
+/// sum comes to that of the files' sizes.
 ///
 /// # Errors
 /// As [`pack`].
-pub fn pack_telling(from: &Path, to: &Path, mut tell: impl FnMut(u64)) -> Result<(), Error> {
-    let out = zstd::Encoder::new(File::create(to).at(to)?, 10).at(to)?;
+pub fn pack_telling(
+    from: &Writer,
+    to: &File,
+    shown: &Path,
+    mut tell: impl FnMut(u64),
+) -> Result<(), Error> {
+    let out = zstd::Encoder::new(to, 10).at(shown)?;
     let mut tar = tar::Builder::new(out);
-    let mut names: Vec<String> = layout::files_in(from)?;
+    let mut names = from.names()?;
     // The manifest first: it can be shown before the rest has arrived.
     names.sort_by_key(|n| (n != layout::MANIFEST, n.clone()));
     for name in names {
-        let path = from.join(&name);
-        let file = File::open(&path).at(&path)?;
+        let path = from.path(&name);
+        let file = from.folder().read(&name)?;
         let mut header = tar::Header::new_gnu();
         header.set_metadata(&file.metadata().at(&path)?);
         let told = Telling {
             file,
             tell: &mut tell,
         };
-        tar.append_data(&mut header, &name, told).at(to)?;
+        tar.append_data(&mut header, &name, told).at(shown)?;
     }
     tar.into_inner()
         .and_then(zstd::Encoder::finish)
-        .and_then(|f| f.sync_all())
-        .at(to)
+        .and_then(File::sync_all)
+        .at(shown)
 }
 
 struct Telling<'t, T> {
@@ -72,7 +79,7 @@ impl<T: FnMut(u64)> Read for Telling<'_, T> {
 #[derive(Debug)]
 pub struct Unpacked {
     /// The folder, which goes when this is dropped.
-    pub dir: TempDir,
+    pub dir: TempFolder,
     /// Where the archive ends too early, if it does.
     pub cut: Option<Cut>,
 }
@@ -100,7 +107,7 @@ pub fn unpack(from: &Path) -> Result<Unpacked, Error> {
         ended: Rc::clone(&ended),
     };
     let mut tar = tar::Archive::new(input);
-    let dir = TempDir::with_prefix("mostrace-").at(&std::env::temp_dir())?;
+    let dir = TempFolder::new()?;
     let within = unpack_members(&mut tar, &ended, dir.path(), from)?;
     let mut is_cut = ended.get() != Ended::No;
     if !is_cut {

@@ -49,16 +49,16 @@ impl Error {
     }
 }
 
-/// Ties an `io::Error` to its file.
+/// Ties an error of the operating system to its file.
 pub(crate) trait At<T> {
     fn at(self, path: &Path) -> Result<T, Error>;
 }
 
-impl<T> At<T> for io::Result<T> {
+impl<T, E: Into<io::Error>> At<T> for Result<T, E> {
     fn at(self, path: &Path) -> Result<T, Error> {
         self.map_err(|source| Error::Io {
             path: path.to_owned(),
-            source,
+            source: source.into(),
         })
     }
 }

@@ -17,6 +17,9 @@ pub struct Manifest {
     pub schema: u32,
     /// Name and version of the program that wrote the bundle.
     pub tool: String,
+    /// What the user calls the recording (`--label`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     /// Whether the capture came to its end.
     pub state: State,
     /// The machine's kernel.
@@ -25,6 +28,10 @@ pub struct Manifest {
     pub device: Device,
     /// The filesystem on it, if one was recognised.
     pub filesystem: Option<Filesystem>,
+    /// If the filesystem lies on a mapped device (dm) above the traced one: where the sectors of that are, in
+    /// their order. The snapshot is in the sectors of the mapped device then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mapping: Vec<Mapping>,
     /// The clocks at the start of the capture.
     pub clock: Clock,
     /// Where events and entries came from.
@@ -50,8 +57,11 @@ pub struct Manifest {
     pub payload: Option<Payload>,
     /// The filesystem's metadata at the end of the capture.
     pub snapshot: Option<Snapshot>,
-    /// What a reader should know: fallbacks taken, parts left out.
+    /// What a reader should know: parts left out, and the like.
     pub notes: Vec<String>,
+    /// The sources that were tried before those that were taken, and why they were not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub passed_over: Vec<String>,
 }
 
 impl Manifest {
@@ -138,6 +148,31 @@ pub struct Filesystem {
     pub mount_point: Option<String>,
     /// Options in `/proc/mounts`' form.
     pub mount_options: Option<String>,
+    /// Features that it was made with, by the names of its own tools; None if they are not known, as of FAT.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub features: Option<Vec<String>>,
+    /// Kernel name of the device that it is on, if that is not the traced one but a mapped one above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+}
+
+/// A run of sectors of a mapped device (dm), and the disk that it lies on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mapping {
+    /// First sector on the mapped device.
+    pub start_sector: u64,
+    /// Length in sectors.
+    pub sectors: u64,
+    /// Type of target, as `linear` or `crypt`; of several, the uppermost first.
+    pub target: String,
+    /// major:minor of the partition or disk below.
+    pub lower_dev: String,
+    /// Its kernel name.
+    pub lower_name: String,
+    /// major:minor of its whole disk.
+    pub lower_disk_dev: String,
+    /// First sector on that disk.
+    pub lower_start_sector: u64,
 }
 
 /// Events and entries carry CLOCK_MONOTONIC; this ties it to the calendar.

@@ -5,8 +5,6 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use tempfile::NamedTempFile;
-
 use crate::archive::{self, Cut, Unpacked};
 use crate::error::{At, Error};
 use crate::layout;
@@ -14,6 +12,7 @@ use crate::manifest::{Manifest, SCHEMA, State};
 use crate::shortfall::{self, Shortfall};
 use crate::sparse;
 use crate::table::TableReader;
+use crate::temporary::TempFile;
 
 /// A manifest is small; a larger one is not read.
 const MANIFEST_LIMIT: u64 = 16 << 20;
@@ -116,7 +115,7 @@ impl Bundle {
     ///
     /// # Errors
     /// Damaged, or no room.
-    pub fn snapshot(&self) -> Result<Option<NamedTempFile>, Error> {
+    pub fn snapshot(&self) -> Result<Option<TempFile>, Error> {
         let path = self.dir.join(layout::SNAPSHOT);
         let is_cut = self
             .cut()
@@ -124,10 +123,9 @@ impl Bundle {
         if is_cut || !path.is_file() {
             return Ok(None);
         }
-        let mut image =
-            NamedTempFile::with_prefix("mostrace-snapshot-").at(&std::env::temp_dir())?;
+        let mut image = TempFile::new()?;
         let input = File::open(&path).at(&path)?;
-        sparse::restore(input, &path, image.as_file_mut(), DEVICE_LIMIT)?;
+        sparse::restore(input, &path, image.file(), DEVICE_LIMIT)?;
         Ok(Some(image))
     }
 }

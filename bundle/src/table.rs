@@ -41,7 +41,15 @@ impl TableWriter {
     /// # Errors
     /// The file cannot be created or written.
     pub fn create(path: &Path) -> io::Result<TableWriter> {
-        let mut out = BufWriter::with_capacity(1 << 16, File::create(path)?);
+        TableWriter::new(File::create(path)?)
+    }
+
+    /// Writes the header of a table into an empty file.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn new(file: File) -> io::Result<TableWriter> {
+        let mut out = BufWriter::with_capacity(1 << 16, file);
         out.write_all(&header())?;
         Ok(TableWriter { out })
     }

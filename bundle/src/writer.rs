@@ -2,17 +2,17 @@
 //! Making a bundle's folder.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use crate::error::{At, Error};
+use crate::folder::Folder;
 use crate::layout;
 use crate::manifest::Manifest;
 
-/// A bundle being written.
+/// A bundle being written, by its owner alone.
 #[derive(Debug)]
 pub struct Writer {
-    dir: PathBuf,
+    folder: Folder,
 }
 
 impl Writer {
@@ -21,21 +21,41 @@ impl Writer {
     /// # Errors
     /// It exists already, or cannot be made.
     pub fn create(dir: &Path) -> Result<Writer, Error> {
-        fs::create_dir(dir).at(dir)?;
-        Ok(Writer {
-            dir: dir.to_owned(),
-        })
+        let name = dir.file_name().unwrap_or_default();
+        let parent = Folder::open(dir.parent().unwrap_or(dir))?;
+        let folder = parent.make_folder(name)?;
+        Ok(Writer { folder })
+    }
+
+    /// Into a folder that was made for it.
+    pub fn within(folder: Folder) -> Writer {
+        Writer { folder }
     }
 
     /// The folder.
-    pub fn dir(&self) -> &Path {
-        &self.dir
+    pub fn folder(&self) -> &Folder {
+        &self.folder
     }
 
-    /// Path of one of the bundle's files.
+    /// Its path; for messages.
+    pub fn dir(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Path of one of the bundle's files; for messages.
     pub fn path(&self, name: &str) -> PathBuf {
         debug_assert!(layout::is_known(name));
-        self.dir.join(name)
+        self.dir().join(name)
+    }
+
+    /// The names of the bundle's files, unordered.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn names(&self) -> Result<Vec<String>, Error> {
+        let mut names = self.folder.names()?;
+        names.retain(|name| layout::is_known(name));
+        Ok(names)
     }
 
     /// Sizes of what has been written beside the manifest, bytes, by name.
@@ -43,12 +63,12 @@ impl Writer {
     /// # Errors
     /// The folder cannot be read.
     pub fn sizes(&self) -> Result<BTreeMap<String, u64>, Error> {
-        let names = layout::files_in(&self.dir)?.into_iter();
+        let names = self.names()?.into_iter();
         names
             .filter(|name| name != layout::MANIFEST)
             .map(|name| {
-                let path = self.dir.join(&name);
-                Ok((name, fs::metadata(&path).at(&path)?.len()))
+                let len = self.folder.len_of(&name)?;
+                Ok((name, len))
             })
             .collect()
     }
@@ -58,13 +78,11 @@ impl Writer {
     /// # Errors
     /// The disk is full, or the like.
     pub fn put_manifest(&self, manifest: &Manifest) -> Result<(), Error> {
-        let to = self.path(layout::MANIFEST);
-        let temporary = self.dir.join(".manifest.new");
-        let file = File::create(&temporary).at(&temporary)?;
-        serde_json::to_writer_pretty(&file, manifest)
-            .map_err(Into::into)
-            .at(&temporary)?;
-        file.sync_all().at(&temporary)?;
-        fs::rename(&temporary, &to).at(&to)
+        let temporary = ".manifest.new";
+        let file = self.folder.replace(temporary)?;
+        let path = self.path(layout::MANIFEST);
+        serde_json::to_writer_pretty(&file, manifest).at(&path)?;
+        file.sync_all().at(&path)?;
+        self.folder.rename(temporary, layout::MANIFEST)
     }
 }

@@ -14,5 +14,7 @@
 pub mod class;
 pub mod fs;
 mod map;
+mod through;
 
 pub use map::{Extent, Inode, Map, Name};
+pub use through::Piece;

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use crate::class::{Kind, Provenance};
+use crate::through::{self, Piece};
 
 /// Consecutive sectors with one owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,7 +40,7 @@ impl Extent {
     }
 
     /// The part inside `from..to`, its `file_offset` moved along. The two must meet.
-    fn cut(&self, from: u64, to: u64) -> Extent {
+    pub(crate) fn cut(&self, from: u64, to: u64) -> Extent {
         let sector = self.sector.max(from);
         let skipped = sector.saturating_sub(self.sector).saturating_mul(512);
         Extent {
@@ -91,6 +92,8 @@ pub struct Map {
     extents: Vec<Extent>,
     inodes: HashMap<u64, Inode>,
     notices: Vec<String>,
+    /// Where the filesystem's device lies on the disk, if it is a mapped one.
+    through: Vec<Piece>,
 }
 
 impl Map {
@@ -104,6 +107,25 @@ impl Map {
             extents,
             inodes,
             notices: Vec::new(),
+            through: Vec::new(),
+        }
+    }
+
+    /// The same on the disk that a mapped device lies on, by the mapped device's runs. What lies in none of
+    /// them is not covered any more.
+    pub fn through(self, pieces: &[Piece]) -> Map {
+        Map {
+            extents: through::extents(&self, pieces),
+            through: pieces.to_vec(),
+            ..self
+        }
+    }
+
+    /// Where a sector of the filesystem's own device lies on the disk. None if that is another disk.
+    pub fn down(&self, sector: u64) -> Option<u64> {
+        match &self.through[..] {
+            [] => Some(sector),
+            pieces => through::down(pieces, sector),
         }
     }
 
@@ -242,7 +264,7 @@ fn disjoint(start: u64, end: u64, extents: Vec<Extent>) -> Vec<Extent> {
 }
 
 /// Joins what continues, so that the map is as small as it can be.
-fn append(extents: &mut Vec<Extent>, piece: Extent) {
+pub(crate) fn append(extents: &mut Vec<Extent>, piece: Extent) {
     match extents.last_mut() {
         Some(last) if last.continues_into(&piece) => {
             last.sectors = last.sectors.saturating_add(piece.sectors);

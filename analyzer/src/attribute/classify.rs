@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use mostrace_bundle::entry::{Jbd2, Origin};
+use mostrace_bundle::entry::{Home, Jbd2, Origin};
 
 use super::note::{Note, Run};
 use super::pending::Match;
@@ -97,7 +97,13 @@ impl<R> Attributor<'_, R> {
     ) -> Row {
         let home_sector = note
             .home_sector
-            .map(|home| home.saturating_add(note.skipped_at(sector)));
+            .map(|home| home.saturating_add(note.skipped_at(sector)))
+            .and_then(|home| match (note.home, self.map) {
+                (Home::FILESYSTEM, Some(map)) => map.down(home),
+                // Where that device lies is not known.
+                (Home::FILESYSTEM, None) => None,
+                _ => Some(home),
+            });
         let (home_kind, home_file) = match (run, home_sector) {
             (Some(run), _) => (Some(self.files.get(run.file).kind), run.file),
             (None, Some(home)) => self.home(home, note.jbd2),

@@ -22,6 +22,8 @@ pub(super) struct Note {
     pub tid: Option<u32>,
     /// Home of the first sector of a journalled copy.
     pub home_sector: Option<u64>,
+    /// What that counts from.
+    pub home: Home,
     /// Where bi_opf knows better than the event: blktrace v7 has no word for write-zeroes.
     pub op: Option<Op>,
 }
@@ -36,9 +38,8 @@ impl Note {
             origin: raw.origin,
             jbd2: raw.jbd2,
             tid: Some(raw.tid.get()).filter(|&tid| tid != 0 || raw.jbd2 != Jbd2::NONE),
-            // The map has sectors of the traced disk.
-            home_sector: Some(raw.home_sector.get())
-                .filter(|&sector| sector != NONE && raw.home == Home::DISK),
+            home_sector: Some(raw.home_sector.get()).filter(|&sector| sector != NONE),
+            home: raw.home,
             op: Op::of_opf(raw.opf.get()),
         }
     }

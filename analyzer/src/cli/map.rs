@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use mostrace::analysis::map_of;
+use mostrace::analysis::{map_of, on_the_disk};
 use mostrace::facts::Filter;
 use mostrace::tables;
 use mostrace_bundle::Bundle;
@@ -84,10 +84,7 @@ impl Map {
             .snapshot
             .as_ref()
             .map_or(0, |s| s.start_sector);
-        Ok(map_of(
-            snapshot.path(),
-            self.start_sector.unwrap_or(start),
-            &told,
-        )?)
+        let map = map_of(snapshot.path(), self.start_sector.unwrap_or(start), &told)?;
+        Ok(on_the_disk(map, bundle.manifest()))
     }
 }

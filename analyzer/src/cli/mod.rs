@@ -116,9 +116,12 @@ fn print(generate: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> anyhow::
 #[error("{0}")]
 struct UsageError(String);
 
-/// Runs the command. 0: well; 1: an error at run time; 2: wrong usage.
+/// Runs the command. 0: well; 1: an error at run time; 2: wrong usage. `record` passes on its command's.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
     let level = match cli.verbose {
         0 => log::LevelFilter::Warn,
         1 => log::LevelFilter::Info,
@@ -134,9 +137,38 @@ pub fn main() -> ExitCode {
         Err(error) => {
             // Nothing is left to be done if stderr is closed as well.
             let _ = writeln!(std::io::stderr(), "mostrace: {}", one_line(&error));
-            ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
+            ExitCode::from(exit_status(&error))
         }
     }
+}
+
+/// Says what is wrong with the arguments, or the help that was asked for.
+fn refuse(error: &clap::Error) -> ExitCode {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    let stray = match (error.kind(), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(word))) => word.as_str(),
+        _ => "-",
+    };
+    let verb = std::env::args_os()
+        .skip(1)
+        .find(|word| !word.as_encoded_bytes().starts_with(b"-"));
+    if verb.is_some_and(|verb| verb == "record") && !stray.starts_with('-') {
+        eprintln!(
+            "mostrace: {stray}: the command to record comes after --, as in: mostrace record -d DEV -- {stray}"
+        );
+    } else {
+        // Nothing is left to be done if stderr is closed.
+        let _ = error.print();
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
+fn exit_status(error: &anyhow::Error) -> u8 {
+    #[cfg(feature = "record")]
+    if let Some(error) = error.downcast_ref::<mostrace_capture::Error>() {
+        return error.exit_status();
+    }
+    if error.is::<UsageError>() { 2 } else { 1 }
 }
 
 /// Messages look like errors, but say what they are.

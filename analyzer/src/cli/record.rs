@@ -6,24 +6,24 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use mostrace_bundle::Manifest;
-use mostrace_capture::{Choice, Entries, Events, KernelPaths, Options, Outcome};
+use mostrace_capture::{Choice, Entries, Events, KernelPaths, Options, Outcome, Progress};
 
 /// Record the block IO of a device while a command runs, for SECS, or until Ctrl-C.
 ///
-/// Needs root. The exit status of CMD is passed through. The bundle is a folder, or, if OUT ends
-/// with .tar.zst, one file.
+/// Needs root. The exit status of CMD is passed through; it is 126 if CMD cannot be run, 127 if there is
+/// no such command. The bundle is for you alone; under sudo, you are who called it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   mostrace record -d /dev/sda3 -o run.most -- mostrace workload sqlite /data/test.db
   mostrace record -d /dev/block/sda -o app.most.tar.zst -w 60
-  mostrace record -d /dev/loop0 --files all -- ./my-app")]
+  sudo mostrace record -d /data -u \"$USER\" -- ./my-app")]
 pub struct Record {
-    /// The whole disk or partition to trace
-    #[arg(short, long, value_name = "DEV")]
+    /// The whole disk or partition to trace; or a mount point or a file, for the device that it is on
+    #[arg(short, long, value_name = "DEV|PATH")]
     device: PathBuf,
-    /// Where to put the bundle: NAME.most or NAME.most.tar.zst
-    #[arg(short, long, value_name = "OUT", default_value = "trace.most")]
+    /// Where to put the bundle: NAME.most, a folder, or NAME.most.tar.zst, one file
+    #[arg(short, long, value_name = "OUT", default_value = "trace.most", value_parser = output)]
     output: PathBuf,
     /// Where block events come from: auto, blktrace, ftrace, bpf.
     /// auto takes the first that works, in this order, and says why not the others
@@ -38,9 +38,9 @@ pub struct Record {
     /// auto takes the first of the two that works
     #[arg(long, default_value_t = Entries::Auto)]
     entries: Entries,
-    /// The files whose names are kept: `temp` (SQLite's temporary files), `all`, or a glob on
+    /// The files whose names are kept: `all`, `temp` (SQLite's temporary files), or a glob on
     /// the last path component
-    #[arg(long, value_name = "temp|all|GLOB", default_value = "temp")]
+    #[arg(long, value_name = "all|temp|GLOB", default_value = "all")]
     files: String,
     /// Stop after SECS seconds; a CMD that still runs is sent SIGTERM
     #[arg(short = 'w', long = "wait", value_name = "SECS", value_parser = seconds)]
@@ -51,9 +51,30 @@ pub struct Record {
     /// Do not save the filesystem's metadata: blocks can then be named only by live entries
     #[arg(long)]
     no_snapshot: bool,
+    /// What you call the recording; kept with it
+    #[arg(long, value_name = "TEXT")]
+    label: Option<String>,
+    /// Run CMD as this user, by name or number
+    #[arg(short, long, value_name = "NAME", requires = "argv")]
+    user: Option<String>,
+    /// Stop when CMD ends, though what it started (a daemon, a job in the background) still runs
+    #[arg(long, requires = "argv")]
+    no_wait: bool,
+    /// When to show how the recording goes on: auto (as long as no CMD has the terminal), always, never
+    #[arg(long, value_name = "WHEN", default_value_t = Progress::Auto)]
+    progress: Progress,
+    /// Say nothing but errors
+    #[arg(short, long)]
+    quiet: bool,
     /// The command to run while tracing
     #[arg(last = true, value_name = "CMD")]
     argv: Vec<OsString>,
+}
+
+fn output(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    mostrace_capture::check_output(&path).map_err(|e| e.to_string())?;
+    Ok(path)
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -77,9 +98,19 @@ pub fn run(args: &Record) -> anyhow::Result<u8> {
         limit: args.wait,
         sync: args.sync,
         snapshot: !args.no_snapshot,
+        label: args.label.clone(),
         argv: args.argv.clone(),
+        user: args.user.clone(),
+        wait_for_descendants: !args.no_wait,
+        progress: if args.quiet {
+            Progress::Never
+        } else {
+            args.progress
+        },
     })?;
-    report(args, &outcome);
+    if !args.quiet {
+        report(args, &outcome);
+    }
     Ok(u8::try_from(outcome.exit_status).unwrap_or(1))
 }
 
@@ -89,6 +120,7 @@ fn report(args: &Record, outcome: &Outcome) {
         counts,
         losses,
         notes,
+        passed_over,
         interference,
         counters,
         ..
@@ -107,6 +139,9 @@ fn report(args: &Record, outcome: &Outcome) {
     );
     for (what, lost) in losses.iter().filter(|(_, lost)| **lost > 0) {
         eprintln!("mostrace: lost: {what} {lost}");
+    }
+    for why in passed_over {
+        log::info!("{why}");
     }
     for note in notes {
         eprintln!("mostrace: note: {note}");

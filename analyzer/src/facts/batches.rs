@@ -2,13 +2,14 @@
 //! Rows in batches: in memory as far as there is room, beyond that in temporary files.
 
 use std::fs::File;
+use std::io;
 use std::path::PathBuf;
 
+use mostrace_bundle::temporary::TempFolder;
 use polars::prelude::{DataFrame, PolarsResult};
 use polars_io::SerReader;
 use polars_io::parquet::read::ParquetReader;
 use polars_io::parquet::write::{ParquetCompression, ParquetWriter};
-use tempfile::TempDir;
 
 /// Bytes of rows that stay in memory: those of some ten million events.
 pub(super) const ROOM: usize = 256 << 20;
@@ -25,7 +26,7 @@ pub(super) struct Batches {
     batches: Vec<Batch>,
     room: usize,
     /// Created when the first batch has to leave; gone with this value.
-    folder: Option<TempDir>,
+    folder: Option<TempFolder>,
 }
 
 impl Batches {
@@ -49,7 +50,9 @@ impl Batches {
         }
         let folder = match &self.folder {
             Some(folder) => folder,
-            None => self.folder.insert(TempDir::with_prefix("mostrace-rows-")?),
+            None => self
+                .folder
+                .insert(TempFolder::new().map_err(io::Error::other)?),
         };
         let path = folder.path().join(self.batches.len().to_string());
         ParquetWriter::new(File::create(&path)?)

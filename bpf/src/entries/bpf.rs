@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
-use std::path::Path;
 use std::time::Duration;
 
+use mostrace_bundle::Folder;
 use mostrace_bundle::entry::RawHead;
 use zerocopy::FromBytes;
 
@@ -20,12 +20,12 @@ pub(crate) struct BpfEntries {
 }
 
 impl BpfEntries {
-    /// Attaches the probes, into tables in `dir`.
+    /// Attaches the probes, into tables in `folder`.
     ///
     /// # Errors
     /// The kernel refuses them, or the bundle cannot be written.
-    pub fn start(probes: &Probes<'_>, dir: &Path, names: NameFilter) -> Result<BpfEntries> {
-        let tables = Tables::create(dir, names, "BPF probes")?;
+    pub fn start(probes: &Probes<'_>, folder: &Folder, names: NameFilter) -> Result<BpfEntries> {
+        let tables = Tables::create(folder, names, "BPF probes")?;
         let stream = probes.attach(tables, take)?;
         Ok(BpfEntries { stream })
     }
@@ -94,8 +94,9 @@ mod tests {
     #[test]
     fn a_record_is_cut_into_its_entries() {
         let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::open(dir.path()).unwrap();
         let names = NameFilter::parse("all").unwrap();
-        let mut tables = Tables::create(dir.path(), names, "here").unwrap();
+        let mut tables = Tables::create(&folder, names, "here").unwrap();
         let entry = |kind: u16, size: u16| {
             let mut entry = vec![0; usize::from(size)];
             entry[..2].copy_from_slice(&kind.to_ne_bytes());

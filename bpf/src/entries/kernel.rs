@@ -6,8 +6,9 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
+use mostrace_bundle::Folder;
 use rustix::io::Errno;
 
 use super::parameters::Parameters;
@@ -16,6 +17,7 @@ use super::{Counts, EntrySource, Tables};
 use crate::error::{At, Error, Result, read_line};
 use crate::guard::Guard;
 use crate::names::NameFilter;
+use crate::tool;
 
 const READ_LEN: usize = 1 << 16;
 
@@ -55,14 +57,14 @@ pub(crate) struct KernelEntries {
 }
 
 impl KernelEntries {
-    /// Sets the recorder to the device `dev` (MAJ:MIN) and starts it, into tables in `dir`.
+    /// Sets the recorder to the device `dev` (MAJ:MIN) and starts it, into tables in `folder`.
     ///
     /// # Errors
     /// It is not there, somebody else has it, or what it says is not understood.
     pub fn start(
         paths: &KernelPaths,
         dev: &str,
-        dir: &Path,
+        folder: &Folder,
         names: NameFilter,
     ) -> Result<KernelEntries> {
         let guard = free(paths)?
@@ -80,7 +82,7 @@ impl KernelEntries {
             guard: Some(guard),
             paths: paths.clone(),
             stream: Stream::default(),
-            tables: Tables::create(dir, names, &paths.device.display().to_string())?,
+            tables: Tables::create(folder, names, &paths.device.display().to_string())?,
             buffer: vec![0; READ_LEN],
             unknown: 0,
             lost: None,
@@ -177,12 +179,14 @@ fn absent(paths: &KernelPaths) -> Error {
         let number = paths.class.join("dev");
         return Error::NoRecorderNode { device, number };
     }
-    let installed = Command::new("modprobe")
-        .args(["--dry-run", "--quiet", "mostrace"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success());
+    let installed = tool::command("modprobe").is_ok_and(|mut modprobe| {
+        modprobe
+            .args(["--dry-run", "--quiet", "mostrace"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success())
+    });
     let help = if installed {
         "load it: modprobe mostrace"
     } else {
@@ -282,7 +286,8 @@ mod tests {
 
         fn start(&self) -> Result<KernelEntries> {
             let names = NameFilter::parse("temp").unwrap();
-            KernelEntries::start(&self.paths, "7:0", self.dir.path(), names)
+            let folder = Folder::open(self.dir.path()).unwrap();
+            KernelEntries::start(&self.paths, "7:0", &folder, names)
         }
 
         fn setting(&self, name: &str) -> String {
@@ -399,7 +404,9 @@ mod tests {
     fn an_empty_device_is_waited_for_by_polls() {
         let fake = Fake::new();
         fs::remove_file(&fake.paths.device).unwrap();
-        let made = Command::new("mkfifo").arg(&fake.paths.device).status();
+        let made = std::process::Command::new("mkfifo")
+            .arg(&fake.paths.device)
+            .status();
         assert!(made.unwrap().success());
         let mut pipe = File::options()
             .read(true)

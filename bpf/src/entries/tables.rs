@@ -2,13 +2,13 @@
 //! The bundle's entry tables, fed with entries as the kernel hands them over.
 
 use std::mem::offset_of;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use mostrace_bundle::entry::{
     Flags, RawDirtier, RawFile, RawHead, RawProcess, TYPE_DIRTIER, TYPE_FILE, TYPE_PROCESS,
 };
-use mostrace_bundle::layout;
 use mostrace_bundle::table::TableWriter;
+use mostrace_bundle::{Folder, layout};
 
 use crate::error::{At, Error, Result};
 use crate::names::NameFilter;
@@ -24,9 +24,9 @@ struct Table {
 }
 
 impl Table {
-    fn create(dir: &Path, name: &str) -> Result<Table> {
-        let path = dir.join(name);
-        let out = TableWriter::create(&path).at(&path)?;
+    fn create(folder: &Folder, name: &str) -> Result<Table> {
+        let path = folder.path().join(name);
+        let out = TableWriter::new(folder.replace(name)?).at(&path)?;
         Ok(Table { path, out, kept: 0 })
     }
 
@@ -47,12 +47,12 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    /// Makes the files in `dir`.
-    pub fn create(dir: &Path, names: NameFilter, source: &str) -> Result<Tables> {
+    /// Makes the files in `folder`, in place of those of a source that was tried before.
+    pub fn create(folder: &Folder, names: NameFilter, source: &str) -> Result<Tables> {
         Ok(Tables {
-            process: Table::create(dir, layout::PROCESS)?,
-            file: Table::create(dir, layout::FILE)?,
-            dirtier: Table::create(dir, layout::DIRTIER)?,
+            process: Table::create(folder, layout::PROCESS)?,
+            file: Table::create(folder, layout::FILE)?,
+            dirtier: Table::create(folder, layout::DIRTIER)?,
             names,
             source: source.to_owned(),
         })
@@ -206,7 +206,8 @@ mod tests {
     fn entries_of_another_size_are_malformed() {
         let dir = tempfile::tempdir().unwrap();
         let names = NameFilter::parse("all").unwrap();
-        let mut tables = Tables::create(dir.path(), names, "here").unwrap();
+        let folder = Folder::open(dir.path()).unwrap();
+        let mut tables = Tables::create(&folder, names, "here").unwrap();
         let entry = |kind: u16, len: usize| {
             let mut entry = vec![0; len];
             entry[..2].copy_from_slice(&kind.to_ne_bytes());

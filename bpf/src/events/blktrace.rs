@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use mostrace_bundle::blk_io_trace::BlkIoTrace;
-use mostrace_bundle::layout;
+use mostrace_bundle::{Folder, layout};
 use zerocopy::LE;
 
 use super::watch::Watch;
@@ -19,6 +19,7 @@ use crate::error::{Error, Result, read_line};
 use crate::guard::{Guard, Undo};
 use crate::lock::Lock;
 use crate::mounts::Mount;
+use crate::tool;
 
 const TOOL: &str = "blktrace";
 const DEBUGFS: &str = "/sys/kernel/debug";
@@ -34,7 +35,7 @@ const START_LIMIT: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct Blktrace {
     child: Child,
-    dir: PathBuf,
+    folder: Folder,
     dropped: u64,
     watch: Watch,
     guard: Option<Guard>,
@@ -43,12 +44,13 @@ pub(crate) struct Blktrace {
 }
 
 impl Blktrace {
-    /// Starts `blktrace -d DEVICE` into per-CPU files in `dir`.
+    /// Starts `blktrace -d DEVICE` into per-CPU files in `folder`.
     ///
     /// # Errors
     /// Not installed, no debugfs, or the kernel refuses (lockdown); or somebody else traces the device, or has ftrace's
     /// blk tracer, which would take the events.
-    pub fn start(device: &Device, dir: &Path) -> Result<Blktrace> {
+    pub fn start(device: &Device, folder: &Folder) -> Result<Blktrace> {
+        let mut command = tool::command(TOOL)?;
         let queue_lock = Lock::of_queue(&device.info, TOOL)?;
         let tracer_lock = Lock::against_blk_tracer()?;
         Mount::debugfs()?;
@@ -57,12 +59,11 @@ impl Blktrace {
         check_not_blk(current_tracer)?;
 
         let guard = Guard::arm(&[Undo::Interrupt], Some(&tracer_lock))?;
-        let mut command = Command::new(TOOL);
         command
             .arg("-d")
             .arg(device.node())
             .arg("-D")
-            .arg(dir)
+            .arg(folder.handle())
             .args(["-o", layout::TRACE])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -71,17 +72,17 @@ impl Blktrace {
             .adopt(&mut command)
             .spawn()
             .map_err(|e| failed(e.to_string()))?;
-        if let Err(e) = wait_until_set_up(&mut child, device, dir) {
+        if let Err(e) = wait_until_set_up(&mut child, device, &folder.handle()) {
             drop(guard);
             // It has been interrupted, if it had not ended.
             let _ = child.wait();
-            remove_files(dir);
+            remove_files(folder);
             return Err(e);
         }
         let watched = current_tracer.map(PathBuf::from).into_iter();
         Ok(Blktrace {
             child,
-            dir: dir.to_owned(),
+            folder: folder.clone(),
             dropped: 0,
             watch: Watch::new(watched.chain(queue::attributes(device)))?,
             guard: Some(guard),
@@ -134,18 +135,12 @@ impl EventSource for Blktrace {
 
     /// From the files' sizes: plain records have no more than a head.
     fn events(&self) -> u64 {
-        let Ok(entries) = fs::read_dir(&self.dir) else {
-            return 0;
-        };
-        entries
-            .flatten()
-            .filter(|e| {
-                e.file_name()
-                    .to_str()
-                    .is_some_and(|n| layout::cpu_of(n).is_some())
-            })
-            .filter_map(|e| e.metadata().ok())
-            .map(|m| m.len() / size_of::<BlkIoTrace<LE>>() as u64)
+        let names = self.folder.names().unwrap_or_default();
+        names
+            .iter()
+            .filter(|name| layout::cpu_of(name).is_some())
+            .filter_map(|name| self.folder.len_of(name).ok())
+            .map(|len| len / size_of::<BlkIoTrace<LE>>() as u64)
             .sum()
     }
 
@@ -241,19 +236,11 @@ fn complaint(child: &mut Child) -> String {
         .to_owned()
 }
 
-fn remove_files(dir: &Path) {
-    let Ok(entries) = fs::read_dir(dir) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        if entry
-            .file_name()
-            .to_str()
-            .is_some_and(|n| layout::cpu_of(n).is_some())
-        {
-            // Of a source that did not start; what is left of them the next one overwrites.
-            let _ = fs::remove_file(entry.path());
-        }
+fn remove_files(folder: &Folder) {
+    let names = folder.names().unwrap_or_default();
+    for name in names.iter().filter(|name| layout::cpu_of(name).is_some()) {
+        // Of a source that did not start; what is left of them the next one replaces.
+        let _ = folder.remove(name);
     }
 }
 

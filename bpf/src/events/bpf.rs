@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
-use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use mostrace_bundle::Folder;
 use mostrace_bundle::blk_io_trace::action::is_note;
 use mostrace_bundle::blk_io_trace::{BlkIoTrace, Prefix, Version};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, LE};
@@ -28,13 +28,13 @@ pub(crate) struct BpfEvents {
 }
 
 impl BpfEvents {
-    /// Attaches the probes, into per-CPU files in `dir`.
+    /// Attaches the probes, into per-CPU files in `folder`.
     ///
     /// # Errors
     /// The kernel refuses them.
-    pub fn start(probes: &EventProbes<'_>, device: &Device, dir: &Path) -> Result<BpfEvents> {
+    pub fn start(probes: &EventProbes<'_>, device: &Device, folder: &Folder) -> Result<BpfEvents> {
         let events = Events {
-            out: CpuFiles::new(dir),
+            out: CpuFiles::new(folder),
             device: device.dev,
             requests: InFlight::default(),
             ending: false,

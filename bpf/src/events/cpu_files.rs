@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, HashMap, btree_map};
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use mostrace_bundle::blk_io_trace::action::{BLK_TC_NOTIFY, tn};
 use mostrace_bundle::blk_io_trace::{Event, Layout, Prefix, Version, encode};
-use mostrace_bundle::layout;
+use mostrace_bundle::{Folder, layout};
 use zerocopy::{FromBytes, LE};
 
 use crate::error::{At, Result};
@@ -39,16 +39,16 @@ struct Named {
 /// One file per CPU that had events.
 #[derive(Debug)]
 pub(crate) struct CpuFiles {
-    dir: PathBuf,
+    folder: Folder,
     files: BTreeMap<u32, CpuFile>,
     events: u64,
 }
 
 impl CpuFiles {
-    /// Files are made in `dir` as CPUs turn up.
-    pub fn new(dir: &Path) -> CpuFiles {
+    /// Files are made in `folder` as CPUs turn up, in place of those of a source that was tried before.
+    pub fn new(folder: &Folder) -> CpuFiles {
         CpuFiles {
-            dir: dir.to_owned(),
+            folder: folder.clone(),
             files: BTreeMap::new(),
             events: 0,
         }
@@ -83,7 +83,7 @@ impl CpuFiles {
     fn file(&mut self, cpu: u32) -> Result<&mut CpuFile> {
         Ok(match self.files.entry(cpu) {
             btree_map::Entry::Occupied(file) => file.into_mut(),
-            btree_map::Entry::Vacant(none) => none.insert(CpuFile::create(&self.dir, cpu)?),
+            btree_map::Entry::Vacant(none) => none.insert(CpuFile::create(&self.folder, cpu)?),
         })
     }
 
@@ -104,9 +104,10 @@ impl CpuFiles {
 }
 
 impl CpuFile {
-    fn create(dir: &Path, cpu: u32) -> Result<CpuFile> {
-        let path = dir.join(layout::trace_of_cpu(cpu));
-        let out = BufWriter::with_capacity(1 << 18, File::create(&path).at(&path)?);
+    fn create(folder: &Folder, cpu: u32) -> Result<CpuFile> {
+        let name = layout::trace_of_cpu(cpu);
+        let path = folder.path().join(&name);
+        let out = BufWriter::with_capacity(1 << 18, folder.replace(&name)?);
         Ok(CpuFile {
             path,
             out,
@@ -193,7 +194,7 @@ mod tests {
     #[test]
     fn a_task_is_named_once_per_cpu() {
         let dir = tempfile::tempdir().unwrap();
-        let mut files = CpuFiles::new(dir.path());
+        let mut files = CpuFiles::new(&Folder::open(dir.path()).unwrap());
         let pid = std::process::id();
         let mut record = [7u8; 48];
         files.push(3, pid, &mut record).unwrap();
@@ -214,7 +215,7 @@ mod tests {
     #[test]
     fn a_task_that_was_named_is_named_again_by_another_name_only() {
         let dir = tempfile::tempdir().unwrap();
-        let mut files = CpuFiles::new(dir.path());
+        let mut files = CpuFiles::new(&Folder::open(dir.path()).unwrap());
         let pid = std::process::id();
         for comm in [&b"sh"[..], b"sh\0\0", b"fio"] {
             files.name(0, pid, 5, comm).unwrap();
@@ -233,7 +234,7 @@ mod tests {
     #[test]
     fn a_number_that_comes_back_as_anothers_is_named_anew() {
         let dir = tempfile::tempdir().unwrap();
-        let mut file = CpuFile::create(dir.path(), 0).unwrap();
+        let mut file = CpuFile::create(&Folder::open(dir.path()).unwrap(), 0).unwrap();
         let mut named = |time_ns: u64, comm: Option<&str>| {
             let due = file.is_due(42, time_ns);
             let before = file.sequence;

@@ -12,6 +12,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use mostrace_bundle::Folder;
 use mostrace_bundle::blk_io_trace::{BlkIoTrace, BlkIoTrace2, Prefix, Version};
 use zerocopy::FromBytes;
 use zerocopy::byteorder::{LE, U16, U32};
@@ -71,12 +72,12 @@ struct Buffer {
 }
 
 impl Ftrace {
-    /// Starts tracing `device` into per-CPU files in `dir`.
+    /// Starts tracing `device` into per-CPU files in `folder`.
     ///
     /// # Errors
     /// The kernel has no blk tracer; or somebody else traces the device, uses ftrace, or has a trace that the blk
     /// tracer would take the events from.
-    pub fn start(device: &Device, dir: &Path) -> Result<Ftrace> {
+    pub fn start(device: &Device, folder: &Folder) -> Result<Ftrace> {
         let queue_lock = Lock::of_queue(&device.info, NAME)?;
         let tracer_lock = Lock::of_blk_tracer(&device.info)?;
         let tracefs = Mount::tracefs()?.path();
@@ -106,7 +107,7 @@ impl Ftrace {
             dev: device.dev,
             buffers,
             trace_pipe: Some(trace_pipe),
-            out: CpuFiles::new(dir),
+            out: CpuFiles::new(folder),
             page: vec![0; PAGE_MAX],
             lost: 0,
             rhythm: TICK,

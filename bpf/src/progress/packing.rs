@@ -11,14 +11,14 @@ const PATIENCE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Packing {
     bar: ProgressBar,
-    /// When to show it; None once it is shown.
+    /// When to show it; None once it is shown, or if it is not to be.
     due: Option<Instant>,
 }
 
 impl Packing {
-    /// Of so many bytes in all.
-    pub fn new(bytes: u64) -> Packing {
-        let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::hidden());
+    /// Shown or not.
+    pub fn new(shown: bool) -> Packing {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         let template = "{msg} {wide_bar} {decimal_bytes} of {decimal_total_bytes}, {eta} left";
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
@@ -26,8 +26,13 @@ impl Packing {
         bar.set_message("packing");
         Packing {
             bar,
-            due: Some(Instant::now() + PATIENCE),
+            due: shown.then(|| Instant::now() + PATIENCE),
         }
+    }
+
+    /// There are so many bytes in all.
+    pub fn expect(&self, bytes: u64) {
+        self.bar.set_length(bytes);
     }
 
     /// So many bytes more are done.
@@ -52,7 +57,8 @@ mod tests {
 
     #[test]
     fn the_bar_waits_and_counts() {
-        let mut packing = Packing::new(100);
+        let mut packing = Packing::new(true);
+        packing.expect(100);
         packing.advance(60);
         assert!(packing.due.is_some() && packing.bar.is_hidden());
         packing.due = Some(Instant::now());
@@ -62,5 +68,6 @@ mod tests {
             (packing.bar.position(), packing.bar.length()),
             (90, Some(100))
         );
+        assert!(Packing::new(false).due.is_none());
     }
 }

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::entries::Counts;
 
@@ -17,8 +17,13 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    pub fn new() -> Recording {
-        let bar = ProgressBar::new_spinner();
+    /// Shown or not.
+    pub fn new(shown: bool) -> Recording {
+        let target = match shown {
+            true => ProgressDrawTarget::stderr(),
+            false => ProgressDrawTarget::hidden(),
+        };
+        let bar = ProgressBar::with_draw_target(None, target);
         if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed_precise} {msg}") {
             bar.set_style(style);
         }

@@ -3,16 +3,16 @@
 //!
 //! [`Subject`] is what is to be recorded, [`Tracing`] the sources that record it, [`Output`] where it goes.
 
-use std::fs;
-use std::path::Path;
-
 use mostrace_bundle::Writer;
 use mostrace_bundle::manifest::{self, Manifest, SCHEMA, State};
 
 use crate::clock;
-use crate::error::{At, Error, Result};
+use crate::command::Start;
+use crate::error::Result;
 use crate::kernel;
+use crate::payload::PayloadPlace;
 use crate::probes::Rooms;
+use crate::progress::Packing;
 use crate::snapshot;
 
 mod counters;
@@ -28,6 +28,7 @@ mod tracing;
 use counters::Readings;
 pub use options::{Options, Outcome};
 use output::Output;
+pub use output::check_output;
 use signals::Signals;
 use subject::Subject;
 use tracing::Tracing;
@@ -42,7 +43,7 @@ pub fn record(options: &Options) -> Result<Outcome> {
     let output = Output::create(&options.output)?;
     match capture(options, &subject, output.writer()) {
         Ok(manifest) => {
-            output.finish()?;
+            output.finish(Packing::new(options.progress.of_packing()))?;
             let status = manifest.command.as_ref().and_then(|c| c.exit_status);
             Ok(Outcome {
                 exit_status: status.unwrap_or(0),
@@ -50,7 +51,11 @@ pub fn record(options: &Options) -> Result<Outcome> {
             })
         }
         Err(e) => {
-            output.abandon();
+            let e = match output.is_begun() {
+                true => e.or_disk_full(output.writer().dir()),
+                false => e,
+            };
+            output.abandon(&e);
             Err(e)
         }
     }
@@ -70,23 +75,30 @@ fn capture(options: &Options, subject: &Subject, bundle: &Writer) -> Result<Mani
     notes::mapped(subject, &mut manifest);
     bundle.put_manifest(&manifest)?;
 
-    let payload =
-        tempfile::NamedTempFile::with_prefix("mostrace-payload-").at(std::env::temp_dir())?;
-    let status = run::run(options, &mut tracing, payload.path(), &signals);
+    let payload = PayloadPlace::new(subject.user.as_ref())?;
+    let place = payload.path();
+    let command = (!options.argv.is_empty()).then_some(Start {
+        argv: &options.argv,
+        payload: &place,
+        user: subject.user.as_ref(),
+        wait: options.wait_for_descendants,
+    });
+    let status = run::run(options, &mut tracing, command, &signals);
     if let Some(mount) = subject.mount_point().filter(|_| options.sync) {
         run::sync(mount, &mut tracing)?;
     }
     run::settle(&subject.device, &mut tracing)?;
     readings.take();
-    tracing.stop(bundle.dir(), &mut manifest)?;
+    tracing.stop(&bundle.folder().handle(), &mut manifest)?;
     readings.take();
-    manifest.counters = Some(readings.compare(bundle.dir()));
+    manifest.counters = Some(readings.compare(&bundle.folder().handle()));
     let status = status?;
 
     if let Some(command) = &mut manifest.command {
         command.exit_status = status;
     }
-    manifest.payload = read_payload(payload.path())?;
+    manifest.payload = payload.read()?;
+    notes::nothing_seen(subject, &mut manifest);
     if options.snapshot {
         take_snapshot(subject, bundle, &mut manifest);
     }
@@ -104,8 +116,14 @@ fn first_manifest(options: &Options, subject: &Subject) -> Manifest {
         tool: concat!("mostrace ", env!("CARGO_PKG_VERSION")).into(),
         state: State::Recording,
         kernel: kernel::describe(),
+        label: options.label.clone(),
         device: subject.device.info.clone(),
         filesystem: subject.filesystem.clone(),
+        mapping: subject
+            .mapped
+            .as_ref()
+            .map_or_else(Vec::new, |m| m.mapping.clone()),
+        notes: subject.notes.clone(),
         command: (!argv.is_empty()).then_some(manifest::Command {
             argv,
             exit_status: None,
@@ -119,18 +137,8 @@ fn take_snapshot(subject: &Subject, bundle: &Writer, manifest: &mut Manifest) {
     let Some(filesystem) = &subject.filesystem else {
         return;
     };
-    match snapshot::take(&subject.device, filesystem, bundle.dir()) {
+    match snapshot::take(subject.of_filesystem(), filesystem, bundle.folder()) {
         Ok(snapshot) => manifest.snapshot = Some(snapshot),
         Err(e) => manifest.notes.push(format!("no snapshot: {e}")),
     }
-}
-
-fn read_payload(path: &Path) -> Result<Option<manifest::Payload>> {
-    let text = fs::read(path).at(path)?;
-    if text.is_empty() {
-        return Ok(None);
-    }
-    serde_json::from_slice(&text)
-        .map(Some)
-        .map_err(|e| Error::malformed("the workload's payload", e))
 }

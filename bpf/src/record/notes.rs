@@ -21,15 +21,26 @@ pub(super) fn mapped(subject: &Subject, manifest: &mut Manifest) {
     }
 }
 
+/// Says so when there is nothing in the trace.
+pub(super) fn nothing_seen(subject: &Subject, manifest: &mut Manifest) {
+    let kept = |name: &str| manifest.counts.get(name).copied();
+    if kept("process_entries").or_else(|| kept("events")) == Some(0) {
+        let name = &subject.device.info.name;
+        let note = format!("no IO of {name} was seen: was this the device?");
+        manifest.notes.push(note);
+    }
+}
+
 /// Says so when the tracer's own writes are part of the trace.
 ///
 /// # Errors
 /// The bundle's folder is gone.
 pub(super) fn own_disk(subject: &Subject, bundle: &Writer, manifest: &mut Manifest) -> Result<()> {
     let dir = bundle.dir();
+    let held = bundle.folder().handle();
     if subject
         .device
-        .shares_disk_with(fs::metadata(dir).at(dir)?.dev())
+        .shares_disk_with(fs::metadata(held).at(dir)?.dev())
     {
         manifest.notes.push(format!(
             "the bundle is on the traced disk: its own writes ({}) are in the trace",

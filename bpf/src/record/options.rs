@@ -10,8 +10,9 @@ use mostrace_bundle::Manifest;
 use crate::choice::{Choice, Events};
 use crate::entries::Entries;
 use crate::entries::kernel::KernelPaths;
+use crate::progress::Progress;
 
-/// What to record.
+/// What to record. By default it is all that can be had, of no device yet.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Whole disk or partition.
@@ -34,8 +35,38 @@ pub struct Options {
     pub sync: bool,
     /// Save the filesystem's metadata.
     pub snapshot: bool,
+    /// `--label`: what the user calls the recording.
+    pub label: Option<String>,
     /// The command, possibly empty.
     pub argv: Vec<OsString>,
+    /// `-u`: whom the command runs as, by name or number.
+    pub user: Option<String>,
+    /// Record until what the command left running has ended, too.
+    pub wait_for_descendants: bool,
+    /// `--progress`.
+    pub progress: Progress,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            device: PathBuf::new(),
+            output: PathBuf::new(),
+            source: Choice::Auto,
+            events: Events::Needed,
+            entries: Entries::Auto,
+            kernel: KernelPaths::default(),
+            files: "all".into(),
+            limit: None,
+            sync: false,
+            snapshot: true,
+            label: None,
+            argv: Vec::new(),
+            user: None,
+            wait_for_descendants: true,
+            progress: Progress::default(),
+        }
+    }
 }
 
 /// What came of it.

@@ -1,39 +1,76 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the bundle goes: a folder, packed at the end if it is to be one file.
+//! Where the bundle goes: a folder, packed at the end if it is to be one file. It is root's alone while
+//! it is written, and then that of the user who called sudo.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
 
+use mostrace_bundle::folder::{self, Folder, Owner};
 use mostrace_bundle::{Writer, archive, layout};
 
 use crate::error::{At, Error, Result};
 use crate::progress::Packing;
+use crate::user;
 
 /// The place of one bundle.
 pub(super) struct Output {
+    /// What the bundle is in.
+    parent: Folder,
     writer: Writer,
-    /// The archive, if there is to be one.
-    packed: Option<PathBuf>,
+    /// Name of the archive, if there is to be one.
+    archive: Option<OsString>,
+    owner: Option<Owner>,
+}
+
+/// The names of the folder and of the archive, if there is to be one.
+///
+/// # Errors
+/// It is neither NAME.most nor NAME.most.tar.zst.
+fn names(output: &Path) -> Result<(OsString, Option<OsString>)> {
+    let name = output.file_name().unwrap_or_default();
+    let text = name.as_encoded_bytes();
+    let is_named = |folder: &[u8]| folder.len() > b".most".len() && folder.ends_with(b".most");
+    match text.strip_suffix(b".tar.zst") {
+        Some(folder) if is_named(folder) => {
+            let folder = Path::new(name).with_extension("").with_extension("");
+            Ok((folder.into(), Some(name.to_owned())))
+        }
+        None if is_named(text) => Ok((name.to_owned(), None)),
+        _ => Err(Error::OutputName {
+            path: output.to_owned(),
+        }),
+    }
+}
+
+/// Whether a bundle can have this name.
+///
+/// # Errors
+/// It is neither NAME.most nor NAME.most.tar.zst.
+pub fn check_output(output: &Path) -> Result<()> {
+    names(output).map(drop)
 }
 
 impl Output {
     /// Makes the folder: `NAME.most`, also of `NAME.most.tar.zst`.
     ///
     /// # Errors
-    /// The folder or the archive is there already, or the folder cannot be made.
+    /// It has another name, the folder or the archive is there already, or the folder cannot be made.
     pub fn create(output: &Path) -> Result<Output> {
-        let text = output.to_string_lossy();
-        let (folder, packed) = match text.strip_suffix(".tar.zst") {
-            Some(folder) => (PathBuf::from(folder), Some(output.to_owned())),
-            None => (output.to_owned(), None),
-        };
-        if packed.is_some() && output.exists() {
-            return Err(Error::OutputExists {
-                path: output.to_owned(),
-            });
+        let (folder, archive) = names(output)?;
+        let parent = Folder::open(output.parent().unwrap_or(Path::new("")))?;
+        for name in [Some(&folder), archive.as_ref()].into_iter().flatten() {
+            if parent.has(name)? {
+                let path = parent.path().join(name);
+                return Err(Error::OutputExists { path });
+            }
         }
-        let writer = Writer::create(&folder)?;
-        Ok(Output { writer, packed })
+        let writer = Writer::within(parent.make_folder(&folder)?);
+        Ok(Output {
+            parent,
+            writer,
+            archive,
+            owner: user::of_sudo(),
+        })
     }
 
     /// The bundle's folder.
@@ -41,26 +78,73 @@ impl Output {
         &self.writer
     }
 
-    /// Packs what was recorded, if it is to be packed.
+    /// Packs what was recorded, if it is to be packed, and gives it to its owner.
     ///
     /// # Errors
     /// The archive cannot be written; the folder stays then.
-    pub fn finish(self) -> Result<()> {
-        let folder = self.writer.dir();
-        if let Some(packed) = self.packed {
-            let bytes = self.writer.sizes()?.values().sum();
-            let mut progress = Packing::new(bytes);
-            archive::pack_telling(folder, &packed, |bytes| progress.advance(bytes))?;
-            fs::remove_dir_all(folder).at(folder)?;
+    pub fn finish(self, progress: Packing) -> Result<()> {
+        let Some(archive) = &self.archive else {
+            return Ok(self.writer.folder().give_to(self.owner)?);
+        };
+        if let Err(error) = self.pack(archive, progress) {
+            self.parent.remove(archive)?;
+            self.writer.folder().give_to(self.owner)?;
+            return Err(error);
         }
-        Ok(())
+        Ok(self.parent.remove_folder(self.writer.folder())?)
     }
 
-    /// Leaves nothing behind if nothing was recorded: no source was running yet.
-    pub fn abandon(self) {
-        if !self.writer.path(layout::MANIFEST).exists() {
-            // The error to report is the one that kept the capture from being made.
-            let _ = fs::remove_dir_all(self.writer.dir());
+    fn pack(&self, archive: &OsStr, mut progress: Packing) -> Result<()> {
+        let path = self.parent.path().join(archive);
+        let file = self.parent.create(archive)?;
+        progress.expect(self.writer.sizes()?.values().sum());
+        archive::pack_telling(&self.writer, &file, &path, |bytes| progress.advance(bytes))?;
+        folder::give(&file, self.owner).at(&path)
+    }
+
+    /// Whether there is something in the bundle.
+    pub fn is_begun(&self) -> bool {
+        self.writer.folder().has(layout::MANIFEST).unwrap_or(true)
+    }
+
+    /// Leaves nothing behind if nothing was recorded: no source was running yet, or the command was not
+    /// to be started.
+    pub fn abandon(self, why: &Error) {
+        // The error to report is the one that kept the capture from being made.
+        let _ = match self.is_begun() && !matches!(why, Error::Command { .. }) {
+            true => self.writer.folder().give_to(self.owner),
+            false => self.parent.remove_folder(self.writer.folder()),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bundle_is_a_most_folder_or_its_archive() {
+        let names = |name: &str| names(Path::new(name)).map_err(|e| e.to_string());
+        assert_eq!(names("a/b.most"), Ok(("b.most".into(), None)));
+        assert_eq!(
+            names("/a/b.c.most.tar.zst"),
+            Ok(("b.c.most".into(), Some("b.c.most.tar.zst".into())))
+        );
+        for wrong in [
+            "x.tar.gz",
+            "x.tar.zst",
+            "x",
+            ".most",
+            ".most.tar.zst",
+            "/",
+            "a.most/..",
+        ] {
+            assert_eq!(
+                names(wrong),
+                Err(format!(
+                    "{wrong}: a bundle is NAME.most, a folder, or NAME.most.tar.zst, one file"
+                ))
+            );
         }
     }
 }

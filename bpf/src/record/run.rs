@@ -9,7 +9,7 @@ use super::Options;
 use super::signals::Signals;
 use super::tracing::Tracing;
 use crate::TICK;
-use crate::command::Command;
+use crate::command::{Command, Start};
 use crate::device::Device;
 use crate::error::{At, Result, read_line};
 use crate::wait::Wait;
@@ -25,13 +25,10 @@ const SETTLE: Duration = Duration::from_millis(200);
 pub(super) fn run(
     options: &Options,
     tracing: &mut Tracing<'_>,
-    payload: &Path,
+    command: Option<Start<'_>>,
     signals: &Signals,
 ) -> Result<Option<i32>> {
-    let mut command = match options.argv.as_slice() {
-        [] => None,
-        argv => Some(Command::start(argv, payload)?),
-    };
+    let mut command = command.map(Command::start).transpose()?;
     let watched = watch(options, tracing, command.as_mut(), signals);
     if let Some(command) = &mut command
         && watched.is_err()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which sources of entries and of block events are taken.
 
-use std::path::Path;
+use mostrace_bundle::Folder;
 
 use super::Options;
 use super::subject::Subject;
@@ -21,14 +21,14 @@ use crate::probes::Loader;
 pub(super) fn entry_source(
     options: &Options,
     subject: &Subject,
-    dir: &Path,
+    folder: &Folder,
     probes: &mut Loader<'_>,
     notes: &mut Vec<String>,
 ) -> Result<Option<Box<dyn EntrySource>>> {
     let Subject { device, names, .. } = subject;
     let mut bpf = || -> Result<(Box<dyn EntrySource>, Vec<String>)> {
         let probes = probes.entries(device)?;
-        let source = BpfEntries::start(probes, dir, names.clone())?;
+        let source = BpfEntries::start(probes, folder, names.clone())?;
         Ok((Box::new(source), probes.notes().to_vec()))
     };
     let kernel = || -> Result<Box<dyn EntrySource>> {
@@ -36,7 +36,7 @@ pub(super) fn entry_source(
         Ok(Box::new(KernelEntries::start(
             paths,
             dev,
-            dir,
+            folder,
             names.clone(),
         )?))
     };
@@ -75,17 +75,17 @@ pub(super) fn event_source(
     choice: Choice,
     options: &Options,
     device: &Device,
-    dir: &Path,
+    folder: &Folder,
     probes: &mut Loader<'_>,
     notes: &mut Vec<String>,
 ) -> Result<Box<dyn EventSource>> {
     Ok(match choice {
-        Choice::Auto => return first_that_works(options, device, dir, probes, notes),
-        Choice::Blktrace => Box::new(Blktrace::start(device, dir)?),
-        Choice::Ftrace => Box::new(Ftrace::start(device, dir)?),
+        Choice::Auto => return first_that_works(options, device, folder, probes, notes),
+        Choice::Blktrace => Box::new(Blktrace::start(device, folder)?),
+        Choice::Ftrace => Box::new(Ftrace::start(device, folder)?),
         Choice::Bpf => {
             let probes = probes.events(device, options.events)?;
-            Box::new(BpfEvents::start(probes, device, dir)?)
+            Box::new(BpfEvents::start(probes, device, folder)?)
         }
     })
 }
@@ -93,13 +93,13 @@ pub(super) fn event_source(
 fn first_that_works(
     options: &Options,
     device: &Device,
-    dir: &Path,
+    folder: &Folder,
     probes: &mut Loader<'_>,
     notes: &mut Vec<String>,
 ) -> Result<Box<dyn EventSource>> {
     let mut refused = Vec::new();
     for choice in Choice::IN_ORDER {
-        match event_source(choice, options, device, dir, probes, notes) {
+        match event_source(choice, options, device, folder, probes, notes) {
             Ok(source) => {
                 notes.extend(refused.iter().map(Refused::to_string));
                 return Ok(source);

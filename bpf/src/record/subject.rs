@@ -3,21 +3,36 @@
 
 use std::path::Path;
 
-use mostrace_bundle::manifest::Filesystem;
+use mostrace_bundle::manifest::{Filesystem, Mapping};
 
 use super::Options;
 use crate::command;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::filesystem;
+use crate::filesystem::{self, is_ext};
+use crate::mapper;
 use crate::names::NameFilter;
-use crate::snapshot;
+use crate::tool;
+use crate::user::User;
 
 /// The device and what lies on it, and the names to keep.
 pub(super) struct Subject {
+    /// The traced one.
     pub device: Device,
     pub filesystem: Option<Filesystem>,
+    /// The device that the filesystem is on, if it is a mapped one above.
+    pub mapped: Option<Mapped>,
     pub names: NameFilter,
+    /// Whom the command runs as, if not as the recorder.
+    pub user: Option<User>,
+    /// What the user should know of how these were found.
+    pub notes: Vec<String>,
+}
+
+/// A device above the traced one.
+pub(super) struct Mapped {
+    pub device: Device,
+    pub mapping: Vec<Mapping>,
 }
 
 impl Subject {
@@ -32,17 +47,31 @@ impl Subject {
             });
         }
         let names = NameFilter::parse(&options.files)?;
-        let device = Device::open(&options.device)?;
+        let named = Device::open(&options.device)?;
         command::check(&options.argv)?;
-        let filesystem = filesystem::find(&device)?;
-        if options.snapshot {
-            check_snapshot(options, filesystem.as_ref())?;
+        let user = options.user.as_deref().map(User::find).transpose()?;
+        let mut notes = Vec::new();
+        if named.node() != options.device {
+            let (path, node) = (options.device.display(), named.node().display());
+            notes.push(format!("{path} is on {node}, which is traced"));
         }
-        Ok(Subject {
+        let (device, mapped) = with_mapped(named, &mut notes)?;
+        let mut filesystem = filesystem::find(mapped.as_ref().map_or(&device, |m| &m.device))?;
+        if let (Some(filesystem), Some(mapped)) = (&mut filesystem, &mapped) {
+            filesystem.device = Some(mapped.device.info.name.clone());
+        }
+        let subject = Subject {
             device,
             filesystem,
+            mapped,
             names,
-        })
+            user,
+            notes,
+        };
+        if options.snapshot {
+            subject.check_snapshot(options)?;
+        }
+        Ok(subject)
     }
 
     /// Where the filesystem is mounted, if it is.
@@ -50,20 +79,93 @@ impl Subject {
         let mount = self.filesystem.as_ref()?.mount_point.as_ref()?;
         Some(Path::new(mount))
     }
+
+    /// The device that the filesystem is on.
+    pub fn of_filesystem(&self) -> &Device {
+        self.mapped.as_ref().map_or(&self.device, |m| &m.device)
+    }
+
+    fn check_snapshot(&self, options: &Options) -> Result<()> {
+        let Some(filesystem) = &self.filesystem else {
+            return Err(Error::NoFilesystem {
+                device: options.device.clone(),
+                partitions: self
+                    .device
+                    .partitions()
+                    .iter()
+                    .map(|p| described(p))
+                    .collect(),
+            });
+        };
+        if is_ext(&filesystem.kind) {
+            tool::find("e2image").map_err(|_| Error::ToolMissing {
+                tool: "e2image",
+                package: "e2fsprogs",
+                option: "--no-snapshot",
+            })?;
+        }
+        Ok(())
+    }
 }
 
-fn check_snapshot(options: &Options, filesystem: Option<&Filesystem>) -> Result<()> {
-    let Some(filesystem) = filesystem else {
-        return Err(Error::NoFilesystem {
-            device: options.device.clone(),
-        });
+/// A partition, and what is on it, in a few words.
+fn described(node: &Path) -> String {
+    let found = Device::open(node).and_then(|device| filesystem::find(&device));
+    let kind = match found {
+        Ok(Some(Filesystem {
+            kind, mount_point, ..
+        })) => match mount_point {
+            Some(mount) => format!(" {kind} at {mount}"),
+            None => format!(" {kind}"),
+        },
+        _ => String::new(),
     };
-    if snapshot::is_ext4(&filesystem.kind) {
-        command::check(&["e2image".into()]).map_err(|_| Error::ToolMissing {
-            tool: "e2image",
-            package: "e2fsprogs",
-            option: "--no-snapshot",
-        })?;
+    format!("{}{kind}", node.display())
+}
+
+/// The device to trace and the mapped device to look for a filesystem on, if there is one. Of a mapped
+/// device that was named, the one below it is traced: there its bios become requests.
+fn with_mapped(named: Device, notes: &mut Vec<String>) -> Result<(Device, Option<Mapped>)> {
+    if mapper::is_mapped(&named) {
+        return match mapper::mapping(&named) {
+            Ok(mapping) => {
+                let below = mapper::lower(&named, &mapping)?;
+                let (upper, lower) = (named.node().display(), below.node().display());
+                notes.push(format!("{upper} is mapped onto {lower}, which is traced"));
+                let device = named;
+                Ok((below, Some(Mapped { device, mapping })))
+            }
+            Err(why @ Error::NotMappable { .. }) => {
+                notes.push(why.to_string());
+                Ok((named, None))
+            }
+            Err(why) => Err(why),
+        };
     }
-    Ok(())
+    if filesystem::mounted(&named).is_some() {
+        return Ok((named, None));
+    }
+    let mut above = mapper::above(&named);
+    above.retain(|device| filesystem::mounted(device).is_some());
+    let mapped = match (above.pop(), above.len()) {
+        (None, _) => None,
+        (Some(device), 0) => match mapper::mapping(&device) {
+            Ok(mapping) => Some(Mapped { device, mapping }),
+            Err(why) => {
+                notes.push(why.to_string());
+                None
+            }
+        },
+        (Some(device), _) => {
+            above.push(device);
+            let nodes: Vec<_> = above.iter().map(|d| d.info.path.clone()).collect();
+            notes.push(format!(
+                "several mapped devices lie on {}, and none is named by -d: {}",
+                named.info.name,
+                nodes.join(", ")
+            ));
+            None
+        }
+    };
+    Ok((named, mapped))
 }

@@ -29,7 +29,7 @@ pub(super) struct Tracing<'o> {
 }
 
 impl<'o> Tracing<'o> {
-    /// Starts them; the manifest gets a note of each that was passed over.
+    /// Starts them; the manifest says which were passed over.
     ///
     /// # Errors
     /// There is no source of the kind asked for.
@@ -40,19 +40,20 @@ impl<'o> Tracing<'o> {
         rooms: &'o mut Rooms,
         manifest: &mut Manifest,
     ) -> Result<Tracing<'o>> {
-        let (dir, notes) = (bundle.dir(), &mut manifest.notes);
+        let (folder, notes) = (bundle.folder(), &mut manifest.passed_over);
         let mut probes = Loader::new(rooms);
         // The entries first: then no event is without its own.
-        let entries = entry_source(options, subject, dir, &mut probes, notes)?;
+        let entries = entry_source(options, subject, folder, &mut probes, notes)?;
         let source = event_source(
             options.source,
             options,
             &subject.device,
-            dir,
+            folder,
             &mut probes,
             notes,
         )?;
-        let progress = Recording::new();
+        let has_command = !options.argv.is_empty();
+        let progress = Recording::new(options.progress.of_recording(has_command));
         Ok(Tracing {
             source,
             entries,

@@ -1,42 +1,38 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The filesystem's metadata, saved when tracing has stopped.
 
+use std::fs::File;
 use std::path::Path;
 
+use mostrace_bundle::Folder;
 use mostrace_bundle::manifest::{Filesystem, Snapshot};
 
 use crate::device::Device;
 use crate::error::{At, Error, Result};
+use crate::filesystem::is_ext;
 
 mod ext4;
 mod pack;
 mod recording;
 mod walk;
 
-/// Saves the metadata of `filesystem` into the bundle in `dir`.
+/// Saves the metadata of `filesystem` into the bundle in `folder`.
 ///
 /// # Errors
 /// There is no way to save this kind, the device cannot be read, or the bundle cannot be written.
-pub(crate) fn take(device: &Device, filesystem: &Filesystem, dir: &Path) -> Result<Snapshot> {
+pub(crate) fn take(device: &Device, filesystem: &Filesystem, folder: &Folder) -> Result<Snapshot> {
     let mount = filesystem.mount_point.as_ref().map(Path::new);
     match filesystem.kind.as_str() {
-        kind if is_ext4(kind) => ext4::save(device, dir),
-        "f2fs" | "vfat" | "msdos" => walk::save(device, mount, dir),
+        kind if is_ext(kind) => ext4::save(device, folder),
+        "f2fs" | "vfat" | "msdos" => walk::save(device, mount, folder),
         other => Err(Error::NoSnapshotOf { kind: other.into() }),
     }
 }
 
-/// Whether e2image is what saves this kind of filesystem.
-pub(crate) fn is_ext4(kind: &str) -> bool {
-    ["ext4", "ext3", "ext2"].contains(&kind)
-}
-
-/// A file for the raw image, which goes when it is dropped.
-fn scratch(dir: &Path) -> Result<tempfile::NamedTempFile> {
-    tempfile::Builder::new()
-        .prefix(".snapshot-")
-        .tempfile_in(dir)
-        .at(dir)
+/// A file for the raw image, on the bundle's disk. It has no name: it goes with the recorder, in
+/// whatever way that ends.
+fn scratch(folder: &Folder) -> Result<File> {
+    tempfile::tempfile_in(folder.handle()).at(folder.path())
 }
 
 fn described(device: &Device, method: &str) -> Snapshot {

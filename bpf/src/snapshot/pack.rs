@@ -4,18 +4,19 @@
 use std::fs::File;
 use std::io::BufWriter;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 
 use mostrace_bundle::sparse::SparseWriter;
+use mostrace_bundle::{Folder, layout};
 use rustix::fs::{SeekFrom, seek};
 
 use crate::error::{At, Result};
 
 const CHUNK: u64 = 1 << 20;
 
-/// Packs the data of a sparse file, hole by hole.
-pub fn pack(raw: &File, size: u64, to: &Path) -> Result<()> {
-    let out = BufWriter::new(File::create(to).at(to)?);
+/// Packs the data of a sparse file, hole by hole, as the snapshot of the bundle in `folder`.
+pub fn pack(raw: &File, size: u64, folder: &Folder) -> Result<()> {
+    let to = &folder.path().join(layout::SNAPSHOT);
+    let out = BufWriter::new(folder.create(layout::SNAPSHOT)?);
     let mut sparse = SparseWriter::new(out, size).at(to)?;
     let mut buf = vec![0; CHUNK as usize];
     let mut at = 0;
@@ -50,8 +51,9 @@ mod tests {
         raw.set_len(10 << 20).unwrap();
         raw.write_all_at(b"head", 0).unwrap();
         raw.write_all_at(&[5; 3 << 20], 4 << 20).unwrap();
-        let to = dir.path().join("x");
-        pack(&raw, 10 << 20, &to).unwrap();
+        let folder = Folder::open(dir.path()).unwrap();
+        pack(&raw, 10 << 20, &folder).unwrap();
+        let to = dir.path().join(layout::SNAPSHOT);
         let mut back = tempfile::NamedTempFile::new().unwrap();
         mostrace_bundle::sparse::restore(
             File::open(&to).unwrap(),

@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use mostrace_bundle::layout;
+use mostrace_bundle::Folder;
 use mostrace_bundle::manifest::Snapshot;
 use mostrace_map::fs::{self, Image};
 
@@ -14,22 +14,23 @@ use super::{described, scratch};
 use crate::device::Device;
 use crate::error::{At, Result};
 
-/// Saves what building the map reads of the device into the bundle in `dir`. The filesystem is
+/// Saves what building the map reads of the device into the bundle in `bundle`. The filesystem is
 /// written back before, if it is mounted.
 ///
 /// # Errors
 /// The device cannot be read or mapped, or the bundle cannot be written.
-pub fn save(device: &Device, mount: Option<&Path>, dir: &Path) -> Result<Snapshot> {
+pub fn save(device: &Device, mount: Option<&Path>, bundle: &Folder) -> Result<Snapshot> {
     if let Some(mount) = mount {
         let folder = File::open(mount).at(mount)?;
         rustix::fs::syncfs(&folder).at(mount)?;
     }
     let (node, size) = (device.node(), device.bytes());
-    let raw = scratch(dir)?;
-    raw.as_file().set_len(size).at(dir)?;
-    let recording = Recording::open(node, raw.reopen().at(dir)?).at(node)?;
+    let raw = scratch(bundle)?;
+    raw.set_len(size).at(bundle.path())?;
+    let copy = raw.try_clone().at(bundle.path())?;
+    let recording = Recording::open(node, copy).at(node)?;
     // What is read counts, not the map: the analyser builds it again from the snapshot.
     fs::build(&Image::new(node, size, recording), 0)?;
-    pack(raw.as_file(), size, &dir.join(layout::SNAPSHOT))?;
+    pack(&raw, size, bundle)?;
     Ok(described(device, "walk"))
 }

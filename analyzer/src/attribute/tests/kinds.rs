@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::attribute::Op;
+use mostrace_map::Piece;
 use mostrace_map::class::{Class, Provenance};
 
 const BLOCK: u32 = 4096;
@@ -177,6 +178,37 @@ fn a_data_copy_knows_its_file_by_its_entry() {
         (home.inode, home.path.as_deref()),
         (Some(12), Some(&b"b-wal"[..]))
     );
+}
+
+/// Of a filesystem on a mapped device the probe knows no other place than the one there.
+#[test]
+fn homes_on_a_mapped_device_are_brought_down() {
+    let piece = |upper, sectors, lower| Piece {
+        upper,
+        sectors,
+        lower,
+    };
+    let below = map().through(&[piece(0, 32, 2000), piece(32, 8000, 10_000)]);
+    let entry = |home| RawProcess {
+        origin: Origin::JOURNAL,
+        jbd2: Jbd2::METADATA_COPY,
+        home: Home::FILESYSTEM,
+        home_sector: home,
+        ..process(0, 10_016, BLOCK)
+    };
+    let home_of = |home: u64, map| {
+        let entries = vec![entry(home.into())];
+        let a = attribute(&[write(0, 10_016, BLOCK)], entries, vec![], map);
+        let block = a.journal_block(&a.rows[0]).unwrap();
+        (block.home_sector, block.home_kind)
+    };
+    let inode_table = Some(Kind::InodeTable);
+    assert_eq!(home_of(8, Some(&below)), (Some(2008), inode_table));
+    // Not a part of this disk; nor is it known without a map.
+    assert_eq!(home_of(9000, Some(&below)), (None, None));
+    assert_eq!(home_of(8, None), (None, None));
+    // Beside the disk of an external journal there is nothing between.
+    assert_eq!(home_of(8, Some(&map())), (Some(8), inode_table));
 }
 
 #[test]

@@ -17,8 +17,13 @@ use std::time::{Duration, Instant};
 use crate::fs::error::{Error, Result};
 use crate::fs::image::Image;
 
-/// Where debugfs may be: a user's PATH often lacks the system folders.
-const PROGRAMS: [&str; 3] = ["debugfs", "/usr/sbin/debugfs", "/sbin/debugfs"];
+/// Where debugfs may be: a user's PATH often lacks the system's folders. Root takes it from there alone.
+const PROGRAMS: [&str; 4] = [
+    "/usr/sbin/debugfs",
+    "/usr/bin/debugfs",
+    "/sbin/debugfs",
+    "debugfs",
+];
 /// A debugfs that prints nothing for so long is taken to hang, and is ended.
 const STALL: Duration = Duration::from_secs(60);
 /// How often to look at what debugfs has done.
@@ -52,7 +57,7 @@ impl Debugfs<'_> {
     pub fn run(&self, commands: &Path, questions: usize) -> Result<(End, Vec<u8>)> {
         let io = |source| self.image.io("running debugfs", source);
         let (pipe, input) = io::pipe().map_err(io)?;
-        let mut child = self.start(&PROGRAMS, commands, input)?;
+        let mut child = self.start(programs(), commands, input)?;
         // About 80 bytes per extent; `stat` adds up to a block of attributes.
         let asked = u64::try_from(questions).unwrap_or(u64::MAX);
         let most = self
@@ -97,6 +102,20 @@ impl Debugfs<'_> {
             package: "e2fsprogs",
         })
     }
+}
+
+#[cfg(target_os = "linux")]
+fn programs() -> &'static [&'static str] {
+    let [system @ .., _] = &PROGRAMS;
+    match rustix::process::geteuid().is_root() {
+        true => system,
+        false => &PROGRAMS,
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn programs() -> &'static [&'static str] {
+    &PROGRAMS
 }
 
 /// Takes all that debugfs prints, but not much more than `most` bytes. debugfs writes a few bytes

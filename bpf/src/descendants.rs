@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a command leaves running when it ends: a daemon, a job in the background.
+//!
+//! The recorder asks the kernel to become the parent of those whose own parent has ended
+//! (PR_SET_CHILD_SUBREAPER). They stay in /proc as its children then.
+
+use std::collections::HashSet;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, getpid, set_child_subreaper};
+
+/// A look costs a file of each process of the machine.
+const EVERY: Duration = Duration::from_millis(20);
+
+/// The descendants of one command.
+#[derive(Debug)]
+pub(crate) struct Descendants {
+    /// Children of the recorder's that the command has nothing to do with.
+    others: HashSet<Pid>,
+    looked: Option<Instant>,
+    left: Vec<Pid>,
+}
+
+impl Descendants {
+    /// Adopts, from now on. All children that there are already are somebody else's.
+    pub fn adopt() -> Descendants {
+        // Without it those that are left go to init, and are not waited for.
+        let _ = set_child_subreaper(Some(getpid()));
+        Descendants {
+            others: children().collect(),
+            looked: None,
+            left: Vec::new(),
+        }
+    }
+
+    /// Those that still run, as of at most 20 ms ago. Asked for once the command has ended.
+    pub fn left(&mut self) -> &[Pid] {
+        if self.looked.is_none_or(|at| at.elapsed() >= EVERY) {
+            self.looked = Some(Instant::now());
+            self.left = children()
+                .filter(|pid| !self.others.contains(pid))
+                .collect();
+        }
+        &self.left
+    }
+}
+
+impl Drop for Descendants {
+    fn drop(&mut self) {
+        // Nothing is to be done if the kernel never adopted any.
+        let _ = set_child_subreaper(None);
+    }
+}
+
+/// The children of this process that have not ended.
+fn children() -> impl Iterator<Item = Pid> {
+    let me = getpid();
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes.filter_map(move |entry| {
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+        let (state, parent) = state_and_parent(&stat)?;
+        let runs = parent == me.as_raw_nonzero().get() && !['Z', 'X'].contains(&state);
+        Pid::from_raw(pid).filter(|_| runs)
+    })
+}
+
+/// Of proc_pid_stat(5): `pid (comm) state ppid …`, where comm can hold anything.
+fn state_and_parent(stat: &str) -> Option<(char, i32)> {
+    let (_, rest) = stat.rsplit_once(") ")?;
+    let mut fields = rest.split(' ');
+    let state = fields.next()?.chars().next()?;
+    Some((state, fields.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comm_may_hold_anything() {
+        let stat = "42 (a) R 7 (b)) S 41 42 42 0 -1";
+        assert_eq!(state_and_parent(stat), Some(('S', 41)));
+        assert_eq!(state_and_parent(""), None);
+    }
+}

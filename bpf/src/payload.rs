@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where the command's workload says what it stored.
+
+use std::fs::{self, Permissions};
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use mostrace_bundle::Folder;
+use mostrace_bundle::manifest::Payload;
+use mostrace_bundle::temporary::TempFolder;
+
+use crate::error::{At, Error, Result};
+use crate::user::User;
+
+const NAME: &str = "payload.json";
+/// A payload is a few hundred bytes.
+const LIMIT: u64 = 1 << 20;
+
+/// A folder of the command's user, in one of the recorder's: what is put there is read as data of
+/// somebody else's.
+pub(crate) struct PayloadPlace {
+    folder: Folder,
+    _outer: TempFolder,
+}
+
+impl PayloadPlace {
+    /// Makes it, for the command's user if that is another one.
+    ///
+    /// # Errors
+    /// There is no room for temporary files.
+    pub fn new(user: Option<&User>) -> Result<PayloadPlace> {
+        let outer = TempFolder::new()?;
+        let folder = Folder::open(outer.path())?.make_folder("payload".as_ref())?;
+        if let Some(user) = user {
+            folder.give_to(Some(user.owner))?;
+            // To be gone through, and no more.
+            fs::set_permissions(outer.path(), Permissions::from_mode(0o711)).at(outer.path())?;
+        }
+        Ok(PayloadPlace {
+            folder,
+            _outer: outer,
+        })
+    }
+
+    /// Where to put it.
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join(NAME)
+    }
+
+    /// What was put there, if anything was.
+    ///
+    /// # Errors
+    /// It makes no sense.
+    pub fn read(&self) -> Result<Option<Payload>> {
+        if !self.folder.has(NAME)? {
+            return Ok(None);
+        }
+        let malformed = |why: String| Error::malformed("the workload's payload", why);
+        let file = self.folder.read(NAME)?;
+        if !file.metadata().at(self.path())?.is_file() {
+            return Err(malformed("not a file".into()));
+        }
+        let mut text = Vec::new();
+        file.take(LIMIT).read_to_end(&mut text).at(self.path())?;
+        serde_json::from_slice(&text)
+            .map(Some)
+            .map_err(|e| malformed(e.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_payload_is_read_and_a_link_is_not() {
+        let place = PayloadPlace::new(None).unwrap();
+        assert_eq!(place.read().unwrap(), None);
+        let payload = Payload {
+            payload_bytes: 7,
+            ..Payload::default()
+        };
+        let elsewhere = tempfile::NamedTempFile::new().unwrap();
+        fs::write(elsewhere.path(), serde_json::to_vec(&payload).unwrap()).unwrap();
+        symlink(elsewhere.path(), place.path()).unwrap();
+        assert!(place.read().is_err());
+        fs::rename(elsewhere.path(), place.path()).unwrap();
+        assert_eq!(place.read().unwrap(), Some(payload));
+    }
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A folder that is held open. What is made in it is made there, whatever has its path by then, and
+//! no symbolic link is followed: a recorder is root, and works in folders that others can write to.
+
+use std::ffi::OsStr;
+use std::fs::{File, Permissions};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, mkdirat, openat, renameat, statat, unlinkat};
+use rustix::io::Errno;
+
+use crate::error::{At, Error};
+
+/// Of a file: its owner alone reads and writes it.
+const FILE_MODE: u32 = 0o600;
+/// The same of a folder.
+const FOLDER_MODE: u32 = 0o700;
+
+/// Who is to own what was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// User.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+}
+
+/// A folder, held open. A clone holds the same one.
+#[derive(Clone, Debug)]
+pub struct Folder {
+    fd: Arc<OwnedFd>,
+    path: PathBuf,
+}
+
+impl Folder {
+    /// Opens a folder that is there; symbolic links on the way to it are followed. An empty path is
+    /// the current folder.
+    ///
+    /// # Errors
+    /// Missing, or no folder.
+    pub fn open(path: &Path) -> Result<Folder, Error> {
+        let here = path.as_os_str().is_empty();
+        let named = if here { Path::new(".") } else { path };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = openat(CWD, named, flags, Mode::empty()).at(named)?;
+        Ok(Folder {
+            fd: Arc::new(fd),
+            path: path.to_owned(),
+        })
+    }
+
+    /// As it was named; for messages.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A path of this very folder, for other programs, as long as this process holds it. Linux only.
+    pub fn handle(&self) -> PathBuf {
+        let (process, fd) = (std::process::id(), self.fd.as_raw_fd());
+        PathBuf::from(format!("/proc/{process}/fd/{fd}"))
+    }
+
+    /// Makes a folder in it that is its owner's alone.
+    ///
+    /// # Errors
+    /// The name is taken, be it by a dangling link, or nothing can be made here.
+    pub fn make_folder(&self, name: &OsStr) -> Result<Folder, Error> {
+        let path = self.path.join(name);
+        mkdirat(&self.fd, name, Mode::from_raw_mode(FOLDER_MODE)).at(&path)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = openat(&self.fd, name, flags, Mode::empty()).at(&path)?;
+        let file = File::from(fd);
+        if file.metadata().at(&path)?.uid() != rustix::process::geteuid().as_raw() {
+            return Err(Error::corrupt(
+                &path,
+                "somebody put a folder of his own in its place",
+            ));
+        }
+        Ok(Folder {
+            fd: Arc::new(file.into()),
+            path,
+        })
+    }
+
+    /// Makes a file in it that is its owner's alone.
+    ///
+    /// # Errors
+    /// The name is taken, be it by a dangling link, or nothing can be made here.
+    pub fn create(&self, name: impl AsRef<OsStr>) -> Result<File, Error> {
+        let name = name.as_ref();
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        openat(&self.fd, name, flags, Mode::from_raw_mode(FILE_MODE))
+            .map(File::from)
+            .at(&self.path.join(name))
+    }
+
+    /// As [`Folder::create`]; what has the name goes before.
+    ///
+    /// # Errors
+    /// Nothing can be made here.
+    pub fn replace(&self, name: impl AsRef<OsStr>) -> Result<File, Error> {
+        self.remove(name.as_ref())?;
+        self.create(name)
+    }
+
+    /// Opens a file in it for reading; not through a link.
+    ///
+    /// # Errors
+    /// Missing, or a link.
+    pub fn read(&self, name: impl AsRef<OsStr>) -> Result<File, Error> {
+        let name = name.as_ref();
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        openat(&self.fd, name, flags, Mode::empty())
+            .map(File::from)
+            .at(&self.path.join(name))
+    }
+
+    /// Whether the name is taken, be it by a dangling link.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn has(&self, name: impl AsRef<OsStr>) -> Result<bool, Error> {
+        let name = name.as_ref();
+        match statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(_) => Ok(true),
+            Err(Errno::NOENT) => Ok(false),
+            Err(e) => Err(e).at(&self.path.join(name)),
+        }
+    }
+
+    /// Length of a file in it, bytes.
+    ///
+    /// # Errors
+    /// Missing.
+    pub fn len_of(&self, name: &str) -> Result<u64, Error> {
+        let stat = statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW).at(&self.path.join(name))?;
+        Ok(u64::try_from(stat.st_size).unwrap_or(0))
+    }
+
+    /// Gives a file in it another name, whose file goes.
+    ///
+    /// # Errors
+    /// Missing.
+    pub fn rename(&self, from: &str, to: &str) -> Result<(), Error> {
+        renameat(&self.fd, from, &self.fd, to).at(&self.path.join(to))
+    }
+
+    /// Removes a file, if it is there; of a link, the link.
+    ///
+    /// # Errors
+    /// It is a folder, or cannot be removed.
+    pub fn remove(&self, name: impl AsRef<OsStr>) -> Result<(), Error> {
+        let name = name.as_ref();
+        match unlinkat(&self.fd, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(e) => Err(e).at(&self.path.join(name)),
+        }
+    }
+
+    /// Removes the files of `folder`, which this folder has under its name, and then that itself.
+    /// What has come to its name meanwhile stays.
+    ///
+    /// # Errors
+    /// There is more than files in it.
+    pub fn remove_folder(&self, folder: &Folder) -> Result<(), Error> {
+        for name in folder.names()? {
+            folder.remove(&name)?;
+        }
+        let name = folder.path.file_name().unwrap_or_default();
+        unlinkat(&self.fd, name, AtFlags::REMOVEDIR).at(&folder.path)
+    }
+
+    /// The names of what is in it, unordered; those that are no UTF-8 are left out.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn names(&self) -> Result<Vec<String>, Error> {
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&self.fd).at(&self.path)? {
+            let entry = entry.at(&self.path)?;
+            if let Ok(name) = entry.file_name().to_str()
+                && ![".", ".."].contains(&name)
+            {
+                names.push(name.to_owned());
+            }
+        }
+        Ok(names)
+    }
+
+    /// Gives it and the files in it to `owner`, whose alone they are then. The folder comes last: until
+    /// then nobody else can put anything into it.
+    ///
+    /// # Errors
+    /// The caller may not.
+    pub fn give_to(&self, owner: Option<Owner>) -> Result<(), Error> {
+        for name in self.names()? {
+            give(&self.read(&name)?, owner).at(&self.path.join(name))?;
+        }
+        match owner {
+            Some(Owner { uid, gid }) => fchown(&self.fd, Some(uid), Some(gid)).at(&self.path),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Makes a file its owner's alone, and gives it to `owner`.
+///
+/// # Errors
+/// The caller may not.
+pub fn give(file: &File, owner: Option<Owner>) -> io::Result<()> {
+    file.set_permissions(Permissions::from_mode(FILE_MODE))?;
+    match owner {
+        Some(Owner { uid, gid }) => fchown(file, Some(uid), Some(gid)),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    fn mode(path: &Path) -> u32 {
+        fs::symlink_metadata(path).unwrap().permissions().mode() & 0o7777
+    }
+
+    #[test]
+    fn no_link_is_followed_and_nothing_written_over() {
+        let tmp = tempfile::tempdir().unwrap();
+        let victim = tmp.path().join("victim");
+        fs::write(&victim, "precious").unwrap();
+        let parent = Folder::open(tmp.path()).unwrap();
+        for (name, target) in [("to", "victim"), ("dangling", "not-there")] {
+            symlink(tmp.path().join(target), tmp.path().join(name)).unwrap();
+            assert!(parent.has(name).unwrap(), "{name}");
+            assert!(parent.create(name).is_err(), "{name}");
+            assert!(parent.read(name).is_err(), "{name}");
+            assert!(parent.make_folder(name.as_ref()).is_err(), "{name}");
+            drop(parent.replace(name).unwrap());
+            assert!(
+                fs::symlink_metadata(tmp.path().join(name))
+                    .unwrap()
+                    .is_file()
+            );
+            assert_eq!(mode(&tmp.path().join(name)), 0o600);
+        }
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+        assert!(!tmp.path().join("not-there").exists());
+        assert!(parent.create("victim").is_err());
+    }
+
+    #[test]
+    fn a_folder_that_was_moved_away_is_still_the_one_that_is_meant() {
+        let tmp = tempfile::tempdir().unwrap();
+        let at = |name: &str| tmp.path().join(name);
+        let parent = Folder::open(tmp.path()).unwrap();
+        let folder = parent.make_folder("x.most".as_ref()).unwrap();
+        assert_eq!(mode(&at("x.most")), 0o700);
+        fs::rename(at("x.most"), at("moved")).unwrap();
+        fs::create_dir(at("elsewhere")).unwrap();
+        symlink(at("elsewhere"), at("x.most")).unwrap();
+        drop(folder.create("manifest.json").unwrap());
+        fs::write(folder.handle().join("by-handle"), "").unwrap();
+        assert!(at("moved/manifest.json").exists() && at("moved/by-handle").exists());
+        assert_eq!(folder.names().unwrap().len(), 2);
+        assert_eq!(fs::read_dir(at("elsewhere")).unwrap().count(), 0);
+        // The link is no folder: it stays, and so does what it leads to.
+        assert!(parent.remove_folder(&folder).is_err());
+        assert!(at("elsewhere").exists() && at("moved").exists());
+        assert_eq!(folder.names().unwrap().len(), 0);
+    }
+
+    #[test]
+    fn what_is_given_is_its_owners_alone() {
+        let tmp = tempfile::tempdir().unwrap();
+        let parent = Folder::open(tmp.path()).unwrap();
+        let folder = parent.make_folder("x.most".as_ref()).unwrap();
+        // As another program makes one.
+        let path = tmp.path().join("x.most/trace.blktrace.0");
+        fs::write(&path, "").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        let is_root = rustix::process::geteuid().is_root();
+        let owner = is_root.then_some(Owner {
+            uid: 65534,
+            gid: 65533,
+        });
+        folder.give_to(owner).unwrap();
+        assert_eq!(mode(&path), 0o600);
+        if let Some(Owner { uid, gid }) = owner {
+            for path in [&path, &tmp.path().join("x.most")] {
+                let meta = fs::metadata(path).unwrap();
+                assert_eq!((meta.uid(), meta.gid()), (uid, gid), "{}", path.display());
+            }
+        }
+    }
+}

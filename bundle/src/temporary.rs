@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Temporary folders of mostrace's. One goes when it is dropped; one that a killed process left goes
+//! when the next process makes one.
+//!
+//! Each is locked as long as its process lives, in whatever way that ends. So what has such a name, is
+//! the caller's own and alone, and can be locked, is nobody's any more.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Once;
+
+use rustix::fs::OFlags;
+use tempfile::TempDir;
+
+use crate::error::{At, Error};
+
+const PREFIX: &str = "mostrace-temporary-";
+/// Length of the random end of a name.
+const RANDOM: usize = 6;
+const MODE: u32 = 0o700;
+/// Read or written by others; that they may go through it is allowed.
+const OPEN_TO_OTHERS: u32 = 0o066;
+
+/// A folder, the caller's alone.
+#[derive(Debug)]
+pub struct TempFolder {
+    dir: TempDir,
+    /// Locked.
+    _held: File,
+}
+
+impl TempFolder {
+    /// Makes one where the environment wants temporary files.
+    ///
+    /// # Errors
+    /// None can be made there.
+    pub fn new() -> Result<TempFolder, Error> {
+        static SWEPT: Once = Once::new();
+        let place = std::env::temp_dir();
+        let folder = Self::within(&place)?;
+        SWEPT.call_once(|| sweep(&place, &folder));
+        Ok(folder)
+    }
+
+    fn within(place: &Path) -> Result<TempFolder, Error> {
+        loop {
+            let dir = tempfile::Builder::new()
+                .prefix(PREFIX)
+                .rand_bytes(RANDOM)
+                .permissions(Permissions::from_mode(MODE))
+                .tempdir_in(place)
+                .at(place)?;
+            let held = hold(dir.path()).at(dir.path())?;
+            held.lock().at(dir.path())?;
+            // Before it was locked, somebody may have taken it for one that is left.
+            if dir.path().exists() {
+                return Ok(TempFolder { dir, _held: held });
+            }
+        }
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        self.dir.path()
+    }
+}
+
+/// A file in a folder of its own.
+#[derive(Debug)]
+pub struct TempFile {
+    file: File,
+    path: PathBuf,
+    /// Goes with it.
+    _folder: TempFolder,
+}
+
+impl TempFile {
+    /// Makes one, empty.
+    ///
+    /// # Errors
+    /// None can be made.
+    pub fn new() -> Result<TempFile, Error> {
+        let folder = TempFolder::new()?;
+        let path = folder.path().join("file");
+        let file = File::create_new(&path).at(&path)?;
+        Ok(TempFile {
+            file,
+            path,
+            _folder: folder,
+        })
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Itself, open for reading and writing.
+    pub fn file(&mut self) -> &mut File {
+        &mut self.file
+    }
+}
+
+/// Opens a folder, not through a link.
+fn hold(folder: &Path) -> io::Result<File> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW;
+    let mut options = File::options();
+    options.read(true).custom_flags(flags.bits().cast_signed());
+    options.open(folder)
+}
+
+fn is_such_a_name(name: &OsStr) -> bool {
+    let random = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+    random.is_some_and(|r| r.len() == RANDOM && r.bytes().all(|b| b.is_ascii_alphanumeric()))
+}
+
+/// Removes what killed processes of the same user left in `place`. `own` is there to compare with.
+fn sweep(place: &Path, own: &TempFolder) {
+    let (Ok(entries), Ok(mine)) = (fs::read_dir(place), fs::metadata(own.path())) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        if !is_such_a_name(&entry.file_name()) {
+            continue;
+        }
+        let path = entry.path();
+        let Ok(folder) = hold(&path) else {
+            continue;
+        };
+        let is_mine = folder
+            .metadata()
+            .is_ok_and(|meta| meta.uid() == mine.uid() && meta.mode() & OPEN_TO_OTHERS == 0);
+        if is_mine && folder.try_lock().is_ok() {
+            // Another process may be removing it as well.
+            let _ = fs::remove_dir_all(&path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn what_nobody_holds_goes_and_nothing_else() {
+        let tmp = tempfile::tempdir().unwrap();
+        let at = |name: &str| tmp.path().join(name);
+        let living = TempFolder::within(tmp.path()).unwrap();
+        let left = TempFolder::within(tmp.path()).unwrap();
+        fs::write(left.path().join("file"), "x").unwrap();
+        let TempFolder { dir, _held } = left;
+        let left = dir.keep();
+        drop(_held);
+        // Names that somebody may have thought of himself.
+        let not_ours = [
+            "other",
+            "target",
+            "mostrace-results",
+            "mostrace-temporary-results",
+            "mostrace-temporary-",
+        ];
+        for name in not_ours {
+            fs::create_dir(at(name)).unwrap();
+            fs::write(at(name).join("file"), "x").unwrap();
+            fs::set_permissions(at(name), Permissions::from_mode(MODE)).unwrap();
+        }
+        let [link, file, open] = ["aaaaaa", "bbbbbb", "cccccc"].map(|end| format!("{PREFIX}{end}"));
+        symlink(at("target"), at(&link)).unwrap();
+        fs::write(at(&file), "x").unwrap();
+        fs::create_dir(at(&open)).unwrap();
+        fs::set_permissions(at(&open), Permissions::from_mode(0o755)).unwrap();
+        sweep(tmp.path(), &living);
+        assert!(!left.exists());
+        assert!(living.path().exists());
+        for name in not_ours {
+            assert!(at(name).join("file").exists(), "{name}");
+        }
+        for name in [link, file, open] {
+            assert!(at(&name).exists(), "{name}");
+        }
+    }
+}
