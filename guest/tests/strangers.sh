@@ -10,7 +10,7 @@ losetup "$second" second.img
 refused() {
 	step "record by $1 is refused: $2"
 	before=$(cat /sys/block/loop*/trace/enable)
-	! mostrace record -d "$loop" -o refused.most --source "$1" --no-snapshot -- true 2>refused.err || fail "$1 was not refused"
+	! mostrace record -d "$loop" -o refused.most --source "$1" --no-snapshot --entries none -- true 2>refused.err || fail "$1 was not refused"
 	grep -q "$2" refused.err || fail "$1 was refused otherwise: $(cat refused.err)"
 	[ "$(cat /sys/block/loop*/trace/enable)" = "$before" ] || fail "$1: tracers were $before"
 	[ ! -e refused.most ] || fail "$1 left a bundle"
@@ -20,7 +20,7 @@ refused() {
 begin() {
 	rm -rf first.most over
 	step "a recording by $1 begins"
-	mostrace record -d "$loop" -o first.most --source "$1" --no-snapshot -- \
+	mostrace record -d "$loop" -o first.most --source "$1" --no-snapshot --entries none -- \
 		sh -c 'dd if=/dev/zero of=mnt/f bs=4k count=256 oflag=direct
 			until [ -e over ]; do sleep 0.1; done
 			dd if=/dev/zero of=mnt/f bs=4k count=256 oflag=direct' 2>first.err &
@@ -42,7 +42,7 @@ for source in blktrace ftrace; do
 	begin $source
 	pid="pid [0-9]* records $loop by $source"
 	for other in blktrace ftrace; do refused $other "the block tracer of $name is taken: $pid"; done
-	mostrace record -d "$loop" -o second.most --no-snapshot -- true 2>second.err || fail "$(cat second.err)"
+	mostrace record -d "$loop" -o second.most --no-snapshot --entries none -- true 2>second.err || fail "$(cat second.err)"
 	grep -q ' events (bpf)' second.err || fail "auto: $(cat second.err)"
 	rm -r second.most
 	end
@@ -72,7 +72,7 @@ step "it is torn down by somebody else"
 blktrace -d "$loop" -k || true
 end
 grep -q "INTERFERED: .*/trace/enable was set to .0., from .1." first.err || fail "torn down, and not said: $(cat first.err)"
-tail -n 1 first.err | grep -q "the kernel's counters differ: .*write_bytes 1048576 traced" || fail "$(cat first.err)"
+tail -n 1 first.err | grep -q "the kernel's counters differ: .*write_bytes [0-9]* traced" || fail "$(cat first.err)"
 mostrace analyze first.most | head -n 1 | grep -q INTERFERED || fail "$(mostrace analyze first.most | head -n 3)"
 
 begin blktrace
