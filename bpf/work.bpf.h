@@ -112,11 +112,15 @@ struct {
 static __noinline void flush_out(struct work *w)
 {
 	__u64 used = w->used;
+	__u64 flags = output_flags(&entries, used + RING_HEAD);
 
+	/*
+	 * room() leaves less than OUT_BYTES. It is said behind the comparison of output_flags, from which 6.12 takes
+	 * wrong bounds.
+	 */
 	SETTLE(used);
-	if (used > OUT_BYTES)
-		return;
-	if (used && bpf_ringbuf_output(&entries, w->out, used, output_flags(&entries, used + RING_HEAD)))
+	used &= OUT_BYTES - 1;
+	if (used && bpf_ringbuf_output(&entries, w->out, used, flags))
 		lose(LOSS_ENTRIES_RING);
 	w->used = 0;
 }
@@ -127,7 +131,7 @@ static __always_inline char *room(struct work *w)
 	__u64 used = w->used;
 
 	SETTLE(used);
-	if (used > OUT_BYTES - ENTRY_MAX) {
+	if (used >= OUT_BYTES - ENTRY_MAX) {
 		flush_out(w);
 		used = 0;
 	}
