@@ -31,6 +31,7 @@ fn main() -> ExitCode {
         what_a_killed_recorder_left_goes needs [Need::Loop, Need::Btf],
         a_command_of_another_user needs [Need::Loop, Need::Btf],
         what_a_command_leaves_running_is_waited_for needs [Need::Loop, Need::Btf],
+        what_is_waited_for_has_no_more_time_than_the_recording needs [Need::Loop, Need::Btf],
         a_path_names_its_device needs [Need::Loop, Need::Btf],
         a_whole_disk_names_its_partitions needs [Need::Loop, SFDISK],
         the_terminal_is_the_commands needs [Need::Loop, Need::Btf, SCRIPT],
@@ -386,6 +387,23 @@ fn what_a_command_leaves_running_is_waited_for() {
         "{text}"
     );
     assert!(direct >= 8, "{direct}: {text}");
+}
+
+/// The probes wake nobody where there is no IO.
+fn what_is_waited_for_has_no_more_time_than_the_recording() {
+    let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("t.most");
+    let status = record(disk.device(), &out)
+        .args(["--no-snapshot", "--source", "bpf", "-w", "1", "--"])
+        .args(["sh", "-c", "sleep 15 </dev/null >/dev/null 2>&1 & exit 3"])
+        .output()
+        .unwrap()
+        .status;
+    assert_eq!(status.code(), Some(3));
+    let clock = manifest(&out).clock;
+    let recorded = Duration::from_nanos(clock.stop_mono_ns - clock.start_mono_ns);
+    assert!(recorded < Duration::from_secs(6), "{recorded:?}");
 }
 
 fn a_path_names_its_device() {

@@ -7,11 +7,12 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
+use std::time::Duration;
 
 use mostrace_bundle::manifest::PAYLOAD_ENV;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::descendants::Descendants;
+use crate::descendants::{self, Descendants};
 use crate::error::{Error, Result};
 use crate::user::User;
 
@@ -117,6 +118,14 @@ impl Command {
         }
         let goes_on = self.status.is_none() || self.waits_for_others();
         Ok(self.status.filter(|_| !goes_on))
+    }
+
+    /// How long it may be left alone, if no SIGCHLD comes: that tells of its own end alone.
+    pub fn rhythm(&self) -> Duration {
+        match self.status {
+            None => Duration::MAX,
+            Some(_) => descendants::EVERY,
+        }
     }
 
     fn waits_for_others(&mut self) -> bool {

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, getpid, set_child_subreaper};
 
-/// A look costs a file of each process of the machine.
-const EVERY: Duration = Duration::from_millis(20);
+/// How old a look may be: it costs a file of each process of the machine.
+pub(crate) const EVERY: Duration = Duration::from_millis(20);
 
 /// The descendants of one command.
 #[derive(Debug)]

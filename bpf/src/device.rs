@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use mostrace_bundle::manifest;
 
 use crate::error::{At, Error, Result, read_line};
+use crate::mountinfo;
 
 /// A whole disk or a partition.
 #[derive(Clone, Debug)]
@@ -168,15 +169,11 @@ impl Device {
 
     /// The nodes of its partitions.
     pub fn partitions(&self) -> Vec<PathBuf> {
-        let entries = fs::read_dir(&self.sysfs).into_iter().flatten().flatten();
-        let folders = entries
-            .map(|e| e.path())
-            .filter(|p| p.join("partition").exists());
         let node = |folder: PathBuf| {
             let dev = read_line(folder.join("dev")).ok()?;
             Some(PathBuf::from(Device::by_number(&dev).ok()?.info.path))
         };
-        let mut nodes: Vec<_> = folders.filter_map(node).collect();
+        let mut nodes: Vec<_> = partitions_of(&self.sysfs).filter_map(node).collect();
         nodes.sort();
         nodes
     }
@@ -203,28 +200,27 @@ impl Device {
             .collect()
     }
 
-    /// The disks that are mapped onto the device (dm, md), and those above them, major << 20 | minor. Onto a
-    /// disk are mapped those of its partitions too.
+    /// The disks that are mapped onto the device (dm, md), and those above them, major << 20 | minor.
     pub fn above(&self) -> Vec<u32> {
+        let numbers = self.numbers_above(|_| true);
+        numbers.iter().filter_map(|n| parse_dev(n)).collect()
+    }
+
+    /// sysfs' `major:minor` of the disks that lie on the device, and of those above them, as far as `is_wanted` is true
+    /// of their folders in sysfs. On a disk lie those of its partitions too.
+    pub fn numbers_above(&self, is_wanted: impl Fn(&Path) -> bool) -> Vec<String> {
         let mut found = Vec::new();
         let mut open = vec![self.sysfs.clone()];
         while let Some(device) = open.pop() {
-            let holders = folders(&device.join("holders"));
-            let partitions = folders(&device);
-            open.extend(
-                partitions
-                    .into_iter()
-                    .filter(|p| p.join("partition").exists()),
-            );
-            for holder in holders {
-                let number = read_line(holder.join("dev"))
-                    .ok()
-                    .and_then(|t| parse_dev(&t));
-                let Some(number) = number.filter(|n| !found.contains(n)) else {
+            open.extend(partitions_of(&device));
+            for holder in folders(&device.join("holders")) {
+                let Ok(number) = read_line(holder.join("dev")) else {
                     continue;
                 };
-                found.push(number);
-                open.push(holder);
+                if is_wanted(&holder) && !found.contains(&number) {
+                    found.push(number);
+                    open.push(holder);
+                }
             }
         }
         found
@@ -232,9 +228,7 @@ impl Device {
 
     /// Whether a file of `st_dev` lies on the same disk.
     pub fn shares_disk_with(&self, st_dev: u64) -> bool {
-        let (major, minor) = (rustix::fs::major(st_dev), rustix::fs::minor(st_dev));
-        let link = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
-        let Ok(sysfs) = fs::canonicalize(link) else {
+        let Ok(sysfs) = fs::canonicalize(sysfs_link(st_dev)) else {
             return false;
         };
         let disk = if sysfs.join("partition").exists() {
@@ -271,15 +265,17 @@ fn node_of(sysfs: &Path, rdev: u64) -> Result<PathBuf> {
     }
 }
 
-/// Type of the filesystem of this number, by mountinfo.
+/// Type of the filesystem of this number.
 fn filesystem_of(dev: u64) -> Option<String> {
     let dev = format!("{}:{}", rustix::fs::major(dev), rustix::fs::minor(dev));
-    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    let line = mounts
-        .lines()
-        .find(|line| line.split(' ').nth(2) == Some(&dev))?;
-    let (_, tail) = line.split_once(" - ")?;
-    tail.split(' ').next().map(str::to_owned)
+    let mut mounts = mountinfo::all().into_iter();
+    Some(mounts.find(|mounted| mounted.dev == dev)?.kind)
+}
+
+/// The folders in sysfs of the partitions of the device that has the folder `disk`.
+fn partitions_of(disk: &Path) -> impl Iterator<Item = PathBuf> {
+    let folders = folders(disk).into_iter();
+    folders.filter(|folder| folder.join("partition").exists())
 }
 
 /// What a folder of sysfs holds; nothing if it cannot be read.

@@ -78,7 +78,7 @@ pub fn examine(device: Option<&Path>) -> Vec<Check> {
         Check::new(
             "disks",
             disks(),
-            "no entries of these: a mapped one is to be traced below",
+            "traced are their bios, which have no D events; of dm-linear and dm-crypt, the disk below",
         ),
         tool("debugfs", "ext4 blocks cannot be mapped to files"),
         tool(
@@ -94,7 +94,7 @@ pub fn examine(device: Option<&Path>) -> Vec<Check> {
 
 fn examine_device(path: &Path) -> Vec<Check> {
     let device = Device::open(path).and_then(|device| {
-        File::open(path).at(path)?;
+        File::open(device.node()).at(device.node())?;
         Ok(device)
     });
     let device = match device {
@@ -144,11 +144,11 @@ fn requests(device: &Device) -> Check {
         Check::new("requests", Ok("its own".into()), "")
     } else if below.is_empty() {
         let found = "none: its driver takes bios as they are".into();
-        let cost = "no entries: pids come from Q events, files from the snapshot";
+        let cost = "its bios have no D events, and no counters of the kernel's to be held against";
         Check::new("requests", Err(found), cost)
     } else {
         let found = format!("made by {}", below.join(", "));
-        let cost = "no entries: trace the device below instead";
+        let cost = "traced are its bios; of dm-linear and dm-crypt, the disk below";
         Check::new("requests", Err(found), cost)
     }
 }

@@ -9,6 +9,7 @@ use mostrace_bundle::manifest::Filesystem;
 
 use crate::device::{Device, dev_of_stat};
 use crate::error::{At, Result};
+use crate::mountinfo::{self, Mounted};
 use crate::tool;
 
 /// A mount of the device, or what its first blocks say; None if nothing is recognised.
@@ -27,12 +28,17 @@ pub fn find(device: &Device) -> Result<Option<Filesystem>> {
     }))
 }
 
-/// Finds the first line of mountinfo with the device's number.
+/// The first mount of the device.
 pub fn mounted(device: &Device) -> Option<Filesystem> {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    let mut found = mounts.lines().find_map(|line| parse_mount(line, device))?;
-    found.features = features(&found.kind, device);
-    Some(found)
+    let mut mounts = mountinfo::all().into_iter();
+    let found = mounts.find(|mounted| is_of(mounted, device))?;
+    Some(Filesystem {
+        features: features(&found.kind, device),
+        kind: found.kind,
+        mount_point: Some(found.point),
+        mount_options: Some(found.options),
+        ..Filesystem::default()
+    })
 }
 
 /// By dumpe2fs, or by f2fs itself while it is mounted.
@@ -64,40 +70,10 @@ pub fn is_ext(kind: &str) -> bool {
     ["ext4", "ext3", "ext2"].contains(&kind)
 }
 
-/// One line of proc_pid_mountinfo(5): `36 35 98:0 /root /mnt opts … - type source superopts`.
-fn parse_mount(line: &str, device: &Device) -> Option<Filesystem> {
-    let (head, tail) = line.split_once(" - ")?;
-    let head: Vec<&str> = head.split(' ').collect();
-    let tail: Vec<&str> = tail.split(' ').collect();
-    let mount_point = unescape(head.get(4)?);
-    if head.get(2)? != &device.info.dev
-        && fs::metadata(&mount_point)
-            .map(|m| dev_of_stat(m.dev()))
-            .ok()?
-            != device.dev
-    {
-        return None;
-    }
-    Some(Filesystem {
-        kind: (*tail.first()?).to_owned(),
-        mount_point: Some(mount_point),
-        mount_options: Some(format!("{},{}", head.get(5)?, tail.get(2)?)),
-        ..Filesystem::default()
-    })
-}
-
-/// mountinfo writes space, tab, newline and backslash as octal.
-fn unescape(field: &str) -> String {
-    [
-        ("\\040", " "),
-        ("\\011", "\t"),
-        ("\\012", "\n"),
-        ("\\134", "\\"),
-    ]
-    .iter()
-    .fold(field.to_owned(), |text, (code, plain)| {
-        text.replace(code, plain)
-    })
+/// By its number, or by that of its mount point: the files of some filesystems have a number of their own.
+fn is_of(mounted: &Mounted, device: &Device) -> bool {
+    let number = || Some(dev_of_stat(fs::metadata(&mounted.point).ok()?.dev()));
+    mounted.dev == device.info.dev || number() == Some(device.dev)
 }
 
 /// Magic numbers of the superblocks.
@@ -141,10 +117,5 @@ mod tests {
         assert_eq!(kind_of(&head), None);
         head[1080..1082].copy_from_slice(&[0x53, 0xef]);
         assert_eq!(kind_of(&head), Some("ext4"));
-    }
-
-    #[test]
-    fn mount_points_are_unescaped() {
-        assert_eq!(unescape("/mnt/a\\040b\\134c"), "/mnt/a b\\c");
     }
 }

@@ -16,8 +16,10 @@ mod guard;
 mod kernel;
 mod lock;
 mod mapper;
+mod mountinfo;
 mod mounts;
 mod names;
+mod openers;
 mod payload;
 mod probes;
 mod progress;
@@ -26,7 +28,6 @@ mod ring_page;
 mod snapshot;
 mod tool;
 mod user;
-mod users;
 mod wait;
 
 /// How often a source is polled that cannot say when there is something to poll for.

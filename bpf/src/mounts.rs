@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kernel's own filesystems that tracing needs, mounted if they are not.
 
-use std::fs;
 use std::path::Path;
 
 use crate::error::{Error, Result};
+use crate::mountinfo::{self, Mounted};
 use crate::tool;
 
 /// One that is mounted.
@@ -56,19 +56,19 @@ impl Mount {
 
     /// Leaves it as it was found. Whoever came to use it meanwhile keeps it.
     pub fn undo(self) {
-        if self.is_ours {
+        if self.is_ours
+            && let Ok(mut umount) = tool::command("umount")
+        {
             // It is busy then.
-            let _ = tool::command("umount").map(|mut umount| umount.arg(self.path).output());
+            let _ = umount.arg(self.path).output();
         }
     }
 }
 
 fn is_mounted(kind: &str, path: &Path) -> bool {
-    let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
-    mounts.lines().any(|line| {
-        let mut fields = line.split(' ').skip(1);
-        fields.next() == path.to_str() && fields.next() == Some(kind)
-    })
+    let mounts = mountinfo::all();
+    let is_it = |mounted: &Mounted| mounted.kind == kind && Path::new(&mounted.point) == path;
+    mounts.iter().any(is_it)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use mostrace_bundle::{Folder, layout};
 use zerocopy::LE;
 
 use super::watch::Watch;
-use super::{EventSource, queue};
+use super::{EventSource, files_in, queue};
 use crate::device::Device;
 use crate::error::{Error, Result, read_line};
 use crate::guard::{Guard, Undo};
@@ -135,10 +135,9 @@ impl EventSource for Blktrace {
 
     /// From the files' sizes: plain records have no more than a head.
     fn events(&self) -> u64 {
-        let names = self.folder.names().unwrap_or_default();
+        let names = files_in(&self.folder).unwrap_or_default();
         names
             .iter()
-            .filter(|name| layout::cpu_of(name).is_some())
             .filter_map(|name| self.folder.len_of(name).ok())
             .map(|len| len / size_of::<BlkIoTrace<LE>>() as u64)
             .sum()
@@ -237,8 +236,7 @@ fn complaint(child: &mut Child) -> String {
 }
 
 fn remove_files(folder: &Folder) {
-    let names = folder.names().unwrap_or_default();
-    for name in names.iter().filter(|name| layout::cpu_of(name).is_some()) {
+    for name in files_in(folder).unwrap_or_default() {
         // Of a source that did not start; what is left of them the next one replaces.
         let _ = folder.remove(name);
     }

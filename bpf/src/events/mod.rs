@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
+use mostrace_bundle::{Folder, layout};
+
 use crate::error::Result;
 
 pub(crate) mod blktrace;
@@ -18,6 +20,16 @@ pub(crate) mod unfinished;
 mod watch;
 
 pub(crate) use cpu_files::CpuFiles;
+
+/// The names of the event files in a bundle, unordered.
+///
+/// # Errors
+/// The folder cannot be read.
+pub(crate) fn files_in(folder: &Folder) -> Result<Vec<String>> {
+    let mut names = folder.names()?;
+    names.retain(|name| layout::cpu_of(name).is_some());
+    Ok(names)
+}
 
 /// A source that is running. It writes `trace.blktrace.N` into the bundle.
 pub(crate) trait EventSource {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::device::Device;
 use crate::error::{Error, Result, read_line};
 use crate::lock;
-use crate::users;
+use crate::openers;
 
 /// Where blktrace's files are, a folder for each traced device.
 const RELAYS: &str = "/sys/kernel/debug/block";
@@ -62,7 +62,7 @@ fn known_tracer(dev: &str, names: &[&String]) -> Option<String> {
         .map(|name| Path::new(RELAYS).join(name))
         .collect();
     lock::recorder_of(dev)
-        .or_else(|| users::named(|open| relays.iter().any(|folder| open.starts_with(folder))))
+        .or_else(|| openers::named(|open| relays.iter().any(|folder| open.starts_with(folder))))
 }
 
 /// The disks that are being traced, each with whoever does if that is known.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result, read_line};
 use crate::guard::Undo;
-use crate::users;
+use crate::openers;
 
 /// What the kernel counted of one CPU's buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -108,7 +108,7 @@ pub(crate) fn check_free(tracefs: &Path) -> Result<()> {
             && !open.starts_with(&instances)
             && name.is_some_and(|name| name.starts_with("trace_pipe"))
     };
-    if let Some(reader) = users::named(is_pipe) {
+    if let Some(reader) = openers::named(is_pipe) {
         return Err(in_use(format!("its pipes are open: {reader}")));
     }
     for (cpu, folder) in buffers(tracefs)? {

@@ -5,25 +5,26 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fs::File;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use mostrace_bundle::Folder;
 use mostrace_bundle::blk_io_trace::{Decoded, decode};
-use mostrace_bundle::layout;
 
+use super::files_in;
 use super::in_flight::{InFlight, Step};
 use crate::error::{At, Result};
 
 const PIECE: usize = 1 << 20;
 
-/// Counts them in the files in `dir`.
+/// Counts them in the files in `folder`.
 ///
 /// # Errors
 /// A file cannot be read.
-pub(crate) fn count(dir: &Path) -> Result<u64> {
-    let names = layout::files_in(dir)?;
-    let names = names.iter().filter(|name| layout::cpu_of(name).is_some());
+pub(crate) fn count(folder: &Folder) -> Result<u64> {
+    let names = files_in(folder)?;
     let mut files = names
-        .map(|name| CpuFile::open(dir.join(name)))
+        .iter()
+        .map(|name| CpuFile::open(folder, name))
         .collect::<Result<Vec<_>>>()?;
     let mut heads = BinaryHeap::new();
     for (index, file) in files.iter_mut().enumerate() {
@@ -48,11 +49,10 @@ struct CpuFile {
 }
 
 impl CpuFile {
-    fn open(path: PathBuf) -> Result<CpuFile> {
-        let file = File::open(&path).at(&path)?;
+    fn open(folder: &Folder, name: &str) -> Result<CpuFile> {
         Ok(CpuFile {
-            path,
-            file,
+            path: folder.path().join(name),
+            file: folder.read(name)?,
             bytes: Vec::new(),
             at: 0,
         })
@@ -96,11 +96,17 @@ impl CpuFile {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::path::Path;
 
     use mostrace_bundle::blk_io_trace::action::{BLK_TC_FS, BLK_TC_WRITE, ta};
     use mostrace_bundle::blk_io_trace::{Event, Layout, Version, encode};
+    use mostrace_bundle::layout;
 
     use super::*;
+
+    fn count_in(dir: &Path) -> u64 {
+        count(&Folder::open(dir).unwrap()).unwrap()
+    }
 
     fn put(dir: &Path, cpu: u32, events: &[(u64, u64, u64)]) {
         let v7 = Layout {
@@ -129,9 +135,9 @@ mod tests {
             0,
             &[(1, ta::ISSUE, 8), (3, ta::ISSUE, 8), (6, ta::ISSUE, 16)],
         );
-        assert_eq!(count(dir.path()).unwrap(), 3);
+        assert_eq!(count_in(dir.path()), 3);
         put(dir.path(), 3, &[(2, ta::COMPLETE, 8), (5, ta::COMPLETE, 8)]);
-        assert_eq!(count(dir.path()).unwrap(), 1);
+        assert_eq!(count_in(dir.path()), 1);
     }
 
     #[test]
@@ -141,6 +147,6 @@ mod tests {
         let mut many: Vec<_> = many.collect();
         many.pop();
         put(dir.path(), 0, &many);
-        assert_eq!(count(dir.path()).unwrap(), 1);
+        assert_eq!(count_in(dir.path()), 1);
     }
 }

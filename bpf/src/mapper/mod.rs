@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Mapped devices (dm: LVM, LUKS, Android's default-key): where on the disks below their sectors lie.
 
+use std::path::Path;
+
 use mostrace_bundle::manifest::Mapping;
 
 use crate::device::Device;
@@ -14,7 +16,11 @@ const DEPTH: usize = 16;
 
 /// Whether the device is one of the device mapper's.
 pub fn is_mapped(device: &Device) -> bool {
-    device.sysfs.join("dm").is_dir()
+    has_table(&device.sysfs)
+}
+
+fn has_table(sysfs: &Path) -> bool {
+    sysfs.join("dm").is_dir()
 }
 
 /// Where the sectors of a mapped device lie on disks that are not mapped, in the order of its sectors.
@@ -104,10 +110,7 @@ pub fn lower(device: &Device, mapping: &[Mapping]) -> Result<Device> {
 
 /// The mapped devices that lie on a device or on its partitions, and those on them.
 pub fn above(device: &Device) -> Vec<Device> {
-    let numbers = device.above().into_iter();
-    let devices = numbers.filter_map(|dev| {
-        let number = format!("{}:{}", dev >> 20, dev & 0xf_ffff);
-        Device::by_number(&number).ok()
-    });
-    devices.filter(is_mapped).collect()
+    let numbers = device.numbers_above(has_table);
+    let found = numbers.iter().map(|number| Device::by_number(number));
+    found.filter_map(Result::ok).collect()
 }

@@ -8,18 +8,18 @@
 //! Source: `block/blk-mq.c` (blk_account_io_completion, blk_account_io_done), `block/blk-flush.c` (blk_account_io_flush).
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
-use std::path::Path;
 
 use mostrace_bundle::blk_io_trace::action::{
     BLK_TC_DISCARD, BLK_TC_FLUSH, BLK_TC_PC, BLK_TC_WRITE, ta,
 };
 use mostrace_bundle::blk_io_trace::{Decoded, Event, MAX_RECORD, decode};
-use mostrace_bundle::{Counter, Counters, layout};
+use mostrace_bundle::{Counter, Counters, Folder};
 
 use crate::device::Device;
 use crate::error::{At, Error, Result, read_line};
+use crate::events::files_in;
 
 const SECTOR: u64 = 512;
 
@@ -104,31 +104,30 @@ impl Sums {
         bytes.add(event.bytes.into(), failed);
     }
 
-    /// Of the event files in `dir`, as far as they concern `device`: a block tracer lets events of a partition's
+    /// Of the event files in `folder`, as far as they concern `device`: a block tracer lets events of a partition's
     /// neighbours pass.
-    fn of(dir: &Path, device: &Device) -> Result<Sums> {
+    fn of(folder: &Folder, device: &Device) -> Result<Sums> {
         let own = device.info.start_sector..device.end_sector();
         let mut sums = Sums::default();
-        for name in layout::files_in(dir)? {
-            if layout::cpu_of(&name).is_some() {
-                for_each_event(&dir.join(name), |event| {
-                    if event.bytes == 0 || own.contains(&event.sector) {
-                        sums.push(event);
-                    }
-                })?;
-            }
+        for name in files_in(folder)? {
+            for_each_event(folder, &name, |event| {
+                if event.bytes == 0 || own.contains(&event.sector) {
+                    sums.push(event);
+                }
+            })?;
         }
         Ok(sums)
     }
 }
 
 /// Of a file of records.
-fn for_each_event(path: &Path, mut take: impl FnMut(&Event<'_>)) -> Result<()> {
-    let mut file = File::open(path).at(path)?;
+fn for_each_event(folder: &Folder, name: &str, mut take: impl FnMut(&Event<'_>)) -> Result<()> {
+    let path = folder.path().join(name);
+    let mut file = folder.read(name)?;
     let mut buffer = vec![0; 16 * MAX_RECORD];
     let (mut filled, mut at_file) = (0, 0);
     loop {
-        let read = file.read(&mut buffer[filled..]).at(path)?;
+        let read = file.read(&mut buffer[filled..]).at(&path)?;
         filled += read;
         let mut at = 0;
         while at < filled {
@@ -176,11 +175,11 @@ impl<'d> Readings<'d> {
         self.taken.push(read(self.device));
     }
 
-    /// Holds them against the event files in `dir`.
-    pub fn compare(self, dir: &Path) -> Counters {
+    /// Holds them against the event files in `folder`.
+    pub fn compare(self, folder: &Folder) -> Counters {
         let stats: std::result::Result<Vec<_>, _> = self.taken.into_iter().collect();
         let compared = stats.and_then(|stats| match <[Stat; READINGS]>::try_from(stats) {
-            Ok(stats) => Sums::of(dir, self.device)
+            Ok(stats) => Sums::of(folder, self.device)
                 .map(|sums| compare(&stats, &sums, self.device.is_partition()))
                 .map_err(|e| e.to_string()),
             Err(_) => Err("tracing did not end in order".into()),

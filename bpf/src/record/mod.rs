@@ -89,9 +89,9 @@ fn capture(options: &Options, subject: &Subject, bundle: &Writer) -> Result<Mani
     }
     run::settle(&subject.device, &mut tracing)?;
     readings.take();
-    tracing.stop(&bundle.folder().handle(), &mut manifest)?;
+    tracing.stop(bundle.folder(), &mut manifest)?;
     readings.take();
-    manifest.counters = Some(readings.compare(&bundle.folder().handle()));
+    manifest.counters = Some(readings.compare(bundle.folder()));
     let status = status?;
 
     if let Some(command) = &mut manifest.command {

@@ -68,8 +68,10 @@ fn watch(
             (Some(_), true, Some(since)) if since.elapsed() > PATIENCE => return Ok(None),
             _ => {}
         }
-        let next = left.filter(|_| !over).unwrap_or(PATIENCE);
-        wait.sleep(tracing.rhythm().min(next)).at("epoll")?;
+        let of_command = command.as_ref().map_or(Duration::MAX, |c| c.rhythm());
+        let of_time = left.filter(|_| !over).unwrap_or(PATIENCE);
+        let next = tracing.rhythm().min(of_command).min(of_time);
+        wait.sleep(next).at("epoll")?;
     }
 }
 

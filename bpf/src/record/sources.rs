@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which sources of entries and of block events are taken.
 
-use mostrace_bundle::Folder;
+use mostrace_bundle::{Folder, Manifest};
 
 use super::Options;
 use super::subject::Subject;
@@ -17,13 +17,14 @@ use crate::events::bpf::BpfEvents;
 use crate::events::ftrace::Ftrace;
 use crate::probes::Loader;
 
-/// By choice, or the first that works; None if none is asked for.
+/// By choice, or the first that works; None if none is asked for. The manifest says what the source cannot tell, and why
+/// another one was passed over.
 pub(super) fn entry_source(
     options: &Options,
     subject: &Subject,
     folder: &Folder,
     probes: &mut Loader<'_>,
-    notes: &mut Vec<String>,
+    manifest: &mut Manifest,
 ) -> Result<Option<Box<dyn EntrySource>>> {
     let Subject { device, names, .. } = subject;
     let mut bpf = || -> Result<(Box<dyn EntrySource>, Vec<String>)> {
@@ -44,21 +45,22 @@ pub(super) fn entry_source(
         Entries::None => Ok(None),
         Entries::Bpf => {
             let (source, told) = bpf()?;
-            notes.extend(told);
+            manifest.notes.extend(told);
             Ok(Some(source))
         }
         Entries::Kernel => kernel().map(Some),
         Entries::Auto => {
             let refused = match bpf() {
                 Ok((source, told)) => {
-                    notes.extend(told);
+                    manifest.notes.extend(told);
                     return Ok(Some(source));
                 }
                 Err(e) => e,
             };
             match kernel() {
                 Ok(source) => {
-                    notes.push(format!("entries bpf not taken: {refused}"));
+                    let why = format!("entries bpf not taken: {refused}");
+                    manifest.passed_over.push(why);
                     Ok(Some(source))
                 }
                 Err(e) => Err(Error::NoEntries {
@@ -77,10 +79,10 @@ pub(super) fn event_source(
     device: &Device,
     folder: &Folder,
     probes: &mut Loader<'_>,
-    notes: &mut Vec<String>,
+    passed_over: &mut Vec<String>,
 ) -> Result<Box<dyn EventSource>> {
     Ok(match choice {
-        Choice::Auto => return first_that_works(options, device, folder, probes, notes),
+        Choice::Auto => return first_that_works(options, device, folder, probes, passed_over),
         Choice::Blktrace => Box::new(Blktrace::start(device, folder)?),
         Choice::Ftrace => Box::new(Ftrace::start(device, folder)?),
         Choice::Bpf => {
@@ -95,13 +97,13 @@ fn first_that_works(
     device: &Device,
     folder: &Folder,
     probes: &mut Loader<'_>,
-    notes: &mut Vec<String>,
+    passed_over: &mut Vec<String>,
 ) -> Result<Box<dyn EventSource>> {
     let mut refused = Vec::new();
     for choice in Choice::IN_ORDER {
-        match event_source(choice, options, device, folder, probes, notes) {
+        match event_source(choice, options, device, folder, probes, passed_over) {
             Ok(source) => {
-                notes.extend(refused.iter().map(Refused::to_string));
+                passed_over.extend(refused.iter().map(Refused::to_string));
                 return Ok(source);
             }
             Err(why) => refused.push(Refused {

@@ -2,11 +2,10 @@
 //! The sources while they run.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::Duration;
 
 use mostrace_bundle::manifest::Sources;
-use mostrace_bundle::{Manifest, Writer};
+use mostrace_bundle::{Folder, Manifest, Writer};
 
 use super::Options;
 use super::sources::{entry_source, event_source};
@@ -40,17 +39,17 @@ impl<'o> Tracing<'o> {
         rooms: &'o mut Rooms,
         manifest: &mut Manifest,
     ) -> Result<Tracing<'o>> {
-        let (folder, notes) = (bundle.folder(), &mut manifest.passed_over);
+        let folder = bundle.folder();
         let mut probes = Loader::new(rooms);
         // The entries first: then no event is without its own.
-        let entries = entry_source(options, subject, folder, &mut probes, notes)?;
+        let entries = entry_source(options, subject, folder, &mut probes, manifest)?;
         let source = event_source(
             options.source,
             options,
             &subject.device,
             folder,
             &mut probes,
-            notes,
+            &mut manifest.passed_over,
         )?;
         let has_command = !options.argv.is_empty();
         let progress = Recording::new(options.progress.of_recording(has_command));
@@ -122,11 +121,11 @@ impl<'o> Tracing<'o> {
         Ok(losses)
     }
 
-    /// Stops both, drains both into the bundle in `dir`, and writes the counts down.
+    /// Stops both, drains both into the bundle in `folder`, and writes the counts down.
     ///
     /// # Errors
     /// As [`Tracing::poll`].
-    pub fn stop(&mut self, dir: &Path, manifest: &mut Manifest) -> Result<()> {
+    pub fn stop(&mut self, folder: &Folder, manifest: &mut Manifest) -> Result<()> {
         self.progress.finish();
         self.source.stop()?;
         manifest.clock.stop_mono_ns = clock::now().start_mono_ns;
@@ -140,7 +139,7 @@ impl<'o> Tracing<'o> {
         manifest.losses = self.losses()?;
         let unfinished = match self.source.unfinished() {
             Some(counted) => counted,
-            None => unfinished::count(dir)?,
+            None => unfinished::count(folder)?,
         };
         manifest.losses.insert("completions".into(), unfinished);
         manifest.interference = self.source.interference();

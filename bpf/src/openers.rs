@@ -7,24 +7,24 @@ use std::path::Path;
 
 /// A process, this one left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct User {
+pub(crate) struct Opener {
     pid: u32,
     comm: String,
 }
 
-impl fmt::Display for User {
+impl fmt::Display for Opener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "pid {} ({})", self.pid, self.comm)
     }
 }
 
 /// The processes that have a file open of which `is_it` is true, as far as they can be looked into.
-pub(crate) fn of(is_it: impl Fn(&Path) -> bool) -> Vec<User> {
+pub(crate) fn of(is_it: impl Fn(&Path) -> bool) -> Vec<Opener> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     processes
         .filter_map(|process| process.file_name().to_str()?.parse().ok())
         .filter(|&pid: &u32| pid != std::process::id() && has_open(pid, &is_it))
-        .map(|pid| User {
+        .map(|pid| Opener {
             pid,
             comm: comm(pid),
         })
@@ -33,8 +33,8 @@ pub(crate) fn of(is_it: impl Fn(&Path) -> bool) -> Vec<User> {
 
 /// The same as one text; None if there is none.
 pub(crate) fn named(is_it: impl Fn(&Path) -> bool) -> Option<String> {
-    let users: Vec<_> = of(is_it).iter().map(User::to_string).collect();
-    (!users.is_empty()).then(|| users.join(", "))
+    let openers: Vec<_> = of(is_it).iter().map(Opener::to_string).collect();
+    (!openers.is_empty()).then(|| openers.join(", "))
 }
 
 fn has_open(pid: u32, is_it: impl Fn(&Path) -> bool) -> bool {

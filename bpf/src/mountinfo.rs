@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is mounted: proc_pid_mountinfo(5).
+
+use std::fs;
+
+/// A mount as this process sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mounted {
+    /// `major:minor` of the files in it; of some filesystems (btrfs) that is no block device.
+    pub dev: String,
+    pub point: String,
+    pub kind: String,
+    /// Those of the mount, then those of the filesystem.
+    pub options: String,
+}
+
+/// All of them, in the kernel's order; none if they cannot be read.
+pub(crate) fn all() -> Vec<Mounted> {
+    let text = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    text.lines().filter_map(parse).collect()
+}
+
+/// `36 35 98:0 /root /mnt opts … - type source superopts`
+fn parse(line: &str) -> Option<Mounted> {
+    let (head, tail) = line.split_once(" - ")?;
+    let head: Vec<&str> = head.split(' ').collect();
+    let tail: Vec<&str> = tail.split(' ').collect();
+    Some(Mounted {
+        dev: (*head.get(2)?).to_owned(),
+        point: unescape(head.get(4)?),
+        kind: (*tail.first()?).to_owned(),
+        options: format!("{},{}", head.get(5)?, tail.get(2)?),
+    })
+}
+
+/// Space, tab, newline and backslash are written as octal.
+fn unescape(field: &str) -> String {
+    [
+        ("\\040", " "),
+        ("\\011", "\t"),
+        ("\\012", "\n"),
+        ("\\134", "\\"),
+    ]
+    .iter()
+    .fold(field.to_owned(), |text, (code, plain)| {
+        text.replace(code, plain)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_line_has_optional_fields_and_escapes() {
+        let line = "36 35 98:0 / /mnt/a\\040b\\134c rw,noatime master:1 shared:2 - ext4 /dev/sda1 rw,discard";
+        let expected = Mounted {
+            dev: "98:0".into(),
+            point: "/mnt/a b\\c".into(),
+            kind: "ext4".into(),
+            options: "rw,noatime,rw,discard".into(),
+        };
+        assert_eq!(parse(line), Some(expected));
+        assert_eq!(parse("36 35 98:0 / /mnt"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_mount_or_none(text: String) {
+            parse(&text);
+        }
+    }
+}
