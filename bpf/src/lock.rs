@@ -187,9 +187,20 @@ fn folder() -> Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use test_support::wait;
 
     fn file(folder: &Path) -> LockFile {
         LockFile::open_in(folder, "x").unwrap()
+    }
+
+    /// Takes a lock that is free: the child of another test may have its file open between its fork and its exec.
+    fn taken(folder: &Path, holder: &str) -> Lock {
+        let mut lock = None;
+        wait::until("the lock is free", || {
+            lock = file(folder).alone("x is taken", holder).ok();
+            lock.is_some()
+        });
+        lock.unwrap()
     }
 
     fn refusal(result: Result<Lock>) -> String {
@@ -208,8 +219,8 @@ mod tests {
         let said = refusal(file(dir.path()).shared("x is taken"));
         assert_eq!(said, "x is taken: pid 1, a longer text");
         drop(first);
-        assert!(!is_held(&path));
-        let _second = file(dir.path()).alone("x is taken", "pid 2");
+        wait::until("it is free", || !is_held(&path));
+        let _second = taken(dir.path(), "pid 2");
         let said = refusal(file(dir.path()).alone("x is taken", "pid 3"));
         assert_eq!(said, "x is taken: pid 2");
     }
@@ -222,7 +233,7 @@ mod tests {
         let own = file(dir.path()).alone("x is taken", &format!("{}records", this_process()));
         assert_eq!(another_at(&path), None);
         drop(own);
-        let _other = file(dir.path()).alone("x is taken", "pid 0 records");
+        let _other = taken(dir.path(), "pid 0 records");
         assert_eq!(another_at(&path).as_deref(), Some("pid 0 records"));
     }
 
@@ -230,11 +241,12 @@ mod tests {
     fn several_share_a_lock_against_one() {
         let dir = tempfile::tempdir().unwrap();
         drop(file(dir.path()).alone("x is taken", "pid 1"));
+        wait::until("it is free", || !is_held(&dir.path().join("x")));
         let shared = [(); 2].map(|()| file(dir.path()).shared("x is taken").unwrap());
         let said = refusal(file(dir.path()).alone("x is taken", "pid 2"));
         assert_eq!(said, "x is taken: other recordings by blktrace");
         drop(shared);
-        file(dir.path()).alone("x is taken", "pid 2").unwrap();
+        taken(dir.path(), "pid 2");
     }
 
     #[test]
@@ -250,6 +262,6 @@ mod tests {
         refusal(file(dir.path()).alone("x is taken", "pid 2"));
         drop(child.stdin.take());
         child.wait().unwrap();
-        file(dir.path()).alone("x is taken", "pid 2").unwrap();
+        taken(dir.path(), "pid 2");
     }
 }

@@ -33,7 +33,7 @@ mostrace record -d "$loop" -o buffered.most --source blktrace --sync -- sh write
 check_bundle buffered.most
 counts=$(rows buffered)
 [ "${counts%% *}" = 0 ] || fail "buffered: by a worker, dd, nobody: $counts"
-dirtier=$(column dirtier_comm <events.csv)
+dirtier=$(column dirty_comm <events.csv)
 awk -F, -v d="$dirtier" -v p="$(column path <events.csv)" '$p == "/buffered" && $d != "dd"' events.csv >strange.csv
 [ ! -s strange.csv ] || fail "buffered: $(wc -l <strange.csv) rows that dd did not dirty: $(head -n 3 strange.csv)"
 umount cgroup
