@@ -162,7 +162,7 @@ pub static ALL: &[Column] = &[
     id("tgid", |f| labels::tgid(f, at::process), "process that submitted it"),
     id("uid", |f| labels::uid(f, at::process), "user of that process"),
     text("kind", |_| kind(bits::KIND), "what the blocks hold"),
-    text("role", labels::roles, "what a regular file is to SQLite; unknown without a name"),
+    text("role", labels::roles, "what a regular file, also of a flush, is to SQLite; unknown without a name"),
     id("inode", |f| labels::inode(f, at::file), "inode number of the file (on FAT, place of its directory entry)"),
     id("file_offset", |_| number([at::offset], |[o]| known(o)), "of the first byte, in the file"),
     text("stage", labels::stages, "where the entry was made: queue, insert, issue, complete"),

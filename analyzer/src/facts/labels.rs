@@ -126,7 +126,7 @@ pub(crate) fn device_name(device: u32) -> String {
     format!("{}:{}", device >> 20, device & 0xf_ffff)
 }
 
-/// Of regular files alone.
+/// Of regular files and their flushes alone.
 pub(super) fn roles(facts: &Facts) -> Text {
     let unknown = 1 + Role::ALL.len() as u64;
     let words = Role::ALL.iter().map(|role| role.as_str());
@@ -139,12 +139,13 @@ pub(super) fn roles(facts: &Facts) -> Text {
         [at::bits, at::file],
         std::iter::once(None).chain(words),
         move |[word, file]| {
-            if bits::KIND.of(word) != kind_code(Kind::Regular) {
-                return 0;
-            }
+            let of_file = || roles.get(file as usize).copied().unwrap_or(unknown);
+            let is_regular = bits::KIND.of(word) == kind_code(Kind::Regular);
+            let is_flush_of_file = bits::KIND.of(word) == 0 && file != 0;
             match file {
-                0 => unknown,
-                _ => roles.get(file as usize).copied().unwrap_or(unknown),
+                0 if is_regular => unknown,
+                _ if is_regular || is_flush_of_file => of_file(),
+                _ => 0,
             }
         },
     )

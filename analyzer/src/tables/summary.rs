@@ -18,8 +18,7 @@ const SPANS: &str = "a request that spans groups counts in each of them, and onc
 const DIRTIERS: &str =
     "who made the pages dirty, whoever submitted them; -: not known, or no pages of the page cache";
 const TIMES: &str = "q2d: from the submission to the device, d2c: from there to the completion; once for each request";
-const NO_FILE: &str =
-    "-: the filesystem's own blocks, blocks without a known owner, flushes, discards";
+const NO_FILE: &str = "-: the filesystem's own blocks, blocks without a known owner, discards, flushes that are of no file";
 
 /// One table of a summary.
 #[derive(Debug)]

@@ -162,7 +162,8 @@ fn label(trace: &Attributed, request: &Request, row: &Row, column: &str) -> Labe
     match column {
         "class" => word(row.class()),
         "kind" => word(row.kind),
-        "role" if row.kind != Some(Kind::Regular) => Label::Empty,
+        "role" if row.kind.is_none() && file.is_none() => Label::Empty,
+        "role" if row.kind.is_some_and(|kind| kind != Kind::Regular) => Label::Empty,
         "role" => match file.and_then(|file| file.role) {
             Some(role) => word(Some(role)),
             None => Label::Text("unknown".into()),
