@@ -357,13 +357,21 @@ fn what_others_do_to_the_trace_is_seen() {
         ),
     ] {
         let script = format!("{0}sleep 0.1\n{stranger}\n{0}", write(&disk, 1));
-        let got = recording(disk.device(), Choice::Ftrace, &script);
+        let mut got = recording(disk.device(), Choice::Ftrace, &script);
+        got.assert_whole_or_said(2 * MIB);
+        // On a busy machine he may find nothing to read between our own reads.
+        for _ in 0..4 {
+            if !got.manifest.interference.is_empty() {
+                break;
+            }
+            got = recording(disk.device(), Choice::Ftrace, &script);
+            got.assert_whole_or_said(2 * MIB);
+        }
         let seen = &got.manifest.interference;
         assert!(
             seen.iter().any(|line| line.contains(says)),
             "{stranger}: {seen:?}"
         );
-        got.assert_whole_or_said(2 * MIB);
         assert!(
             is_whole || !got.counters().agree(),
             "{stranger}: {}",
