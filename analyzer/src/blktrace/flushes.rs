@@ -14,6 +14,9 @@ use mostrace_bundle::blk_io_trace::action::{BLK_TC_FLUSH, BLK_TC_WRITE, ta};
 /// The device flushes that data may have waited for; few are under way at a time.
 const RECENT: usize = 64;
 
+/// The most CPUs on which sequences are ended at once: a damaged trace may name any number.
+const ENDING: usize = 256;
+
 /// A cache flush that a device executed.
 struct Executed {
     number: u32,
@@ -34,8 +37,8 @@ struct Ending {
 pub(super) struct Flushes {
     /// Number of the next completion.
     next: u32,
-    /// At most one for each CPU.
-    ending: Vec<Ending>,
+    /// At most one for each CPU, oldest first.
+    ending: VecDeque<Ending>,
     recent: VecDeque<Executed>,
 }
 
@@ -53,7 +56,10 @@ impl Flushes {
         let number = self.next;
         self.next = number.saturating_add(1);
         if is_device_flush(event) {
-            self.ending.push(Ending {
+            if self.ending.len() >= ENDING {
+                self.ending.pop_front();
+            }
+            self.ending.push_back(Ending {
                 cpu: event.cpu,
                 device: event.device,
                 number,
@@ -95,4 +101,25 @@ fn is_device_flush(event: &Event<'_>) -> bool {
 /// A C of 0 bytes of what asked for a flush.
 fn ends_sequence(event: &Event<'_>) -> bool {
     event.act() == ta::COMPLETE && event.bytes == 0 && event.action & BLK_TC_WRITE != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_bounded() {
+        let mut flushes = Flushes::default();
+        for cpu in 0..10_000 {
+            let event = Event {
+                action: BLK_TC_FLUSH | ta::COMPLETE,
+                cpu,
+                ..Event::default()
+            };
+            flushes.see(&event);
+            flushes.complete(&event, Some(0));
+            assert!(flushes.ending.len() <= ENDING && flushes.recent.len() <= RECENT);
+        }
+        assert_eq!(flushes.ending.len(), ENDING);
+    }
 }
