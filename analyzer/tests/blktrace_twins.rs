@@ -333,6 +333,15 @@ fn a_thread_issues_its_own_bio() {
     ];
     let expected = [[(8, 8, Some(2), Some(2))], [(8, 8, Some(1), Some(1))]];
     assert_eq!(parts(&told), expected);
+    // But for what a scheduler has, which any thread may issue.
+    let told = [
+        (Q, 1, 8, 8, 1),
+        (I, 2, 8, 8, 1),
+        (Q, 3, 8, 8, 2),
+        (D, 4, 8, 8, 2),
+        (C, 5, 8, 8, 0),
+    ];
+    assert_eq!(parts(&told), [[(8, 8, None, None)]]);
 }
 
 /// Two flushes and a write with a flush ahead of it share a cache flush of the device, on CPU 0; a third

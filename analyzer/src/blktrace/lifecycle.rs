@@ -244,7 +244,11 @@ impl LifeCycles {
             let from = (bio.pid, bio.q_cpu);
             same(item) && bio.i_ns.is_none() && from == (Some(event.pid), Some(event.cpu))
         };
-        if self.waiting.count_at(lane, sector, own) == 1 {
+        // One that a scheduler has may be issued by any thread, this one too.
+        let inserted = |item: &Item<Bio>| same(item) && item.value.i_ns.is_some();
+        if self.waiting.count_at(lane, sector, own) == 1
+            && self.waiting.count_at(lane, sector, inserted) == 0
+        {
             let bio = self.waiting.take(lane, sector, now, own, Bio::blur)?;
             return Some(bio.value);
         }
