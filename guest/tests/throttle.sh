@@ -11,11 +11,12 @@ echo \$\$ >$PWD/cgroup/slow/cgroup.procs
 exec /usr/local/bin/dd if=/dev/zero of=$mnt/\$1 bs=64k count=32 \$2
 END
 
-# Rows of the file: those by a worker, those by dd, those by nobody.
+# Rows of the file: those by blk-throttle's worker, those by dd, those by nobody. Its workqueue is bound to CPUs; the
+# flusher, which may come to the file before dd's fsync does and writes in its own name, is not (kworker/u…).
 rows() {
 	awk -F, -v c="$(column comm <events.csv)" -v p="$(column path <events.csv)" -v f="/$1" '
 		$p != f { next }
-		$c ~ /^kworker/ { worker++ }
+		$c ~ /^kworker\/[0-9]/ { worker++ }
 		$c == "dd" { dd++ }
 		$c == "" || $c == "?" { nobody++ }
 		END { print worker + 0, dd + 0, nobody + 0 }' events.csv
