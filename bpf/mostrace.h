@@ -35,7 +35,8 @@ enum mostrace_stage {
 
 enum mostrace_flags {
 	MOSTRACE_NO_SUBMITTER = 1,	/* Q was not seen: pid is unknown */
-	MOSTRACE_UNLINKED = 2,		/* i_nlink was 0 */
+	MOSTRACE_UNLINKED = 2,		/* of a file: i_nlink was 0 */
+	MOSTRACE_KERNEL_THREAD = 2,	/* of a process, a dirtier: PF_KTHREAD */
 	MOSTRACE_HARDLINKED = 4,	/* i_nlink > 1: the name is one of several */
 	MOSTRACE_NAME_CUT = 8,		/* name longer than MOSTRACE_NAME_MAX - 1 */
 	MOSTRACE_CHAINED = 16,		/* the submitter is that of which this is a part or clone */
@@ -126,6 +127,12 @@ enum mostrace_handle_flags {
 	MOSTRACE_HANDLE_OVERLAP = 2,
 	MOSTRACE_HANDLE_RESTARTED = 4,	/* it went on from another transaction */
 	MOSTRACE_HANDLE_UNSEEN = 8,	/* it began before the recording: no function, no inode */
+	MOSTRACE_HANDLE_KERNEL = 16,	/* of a kernel thread: PF_KTHREAD */
+};
+
+/* Flags of a call's head. */
+enum mostrace_call_flags {
+	MOSTRACE_CALL_FIRST = 1,	/* first_bytes are told */
 };
 
 /* Flags of a dirtied block's head: where it was found. */
@@ -242,15 +249,20 @@ struct mostrace_dirtied {
 
 /*
  * A system call that changed a file of the traced filesystem or wrote it out. It
- * returned at head.time_ns; head.sector is MOSTRACE_NONE and head.bytes 0. 112 bytes.
+ * returned at head.time_ns; head.sector is MOSTRACE_NONE and head.bytes 0. 120 bytes.
  */
 struct mostrace_call {
-	struct mostrace_entry head;
+	struct mostrace_entry head;	/* flags: enum mostrace_call_flags */
 	__u64 start_ns;
 	__u64 ino;
 	__u64 offset;		/* where it began in the file, or MOSTRACE_NONE */
 	__u64 bytes;		/* written, or that a range is long */
 	__s64 result;		/* what it returned: bytes, 0, or a negative errno */
+	/*
+	 * Of a short write its first 8 bytes as they lay in memory: the header of
+	 * a journal or of a WAL's frame says by them what it is.
+	 */
+	__u8 first_bytes[8];
 	__u32 generation;	/* of ino */
 	__u32 s_dev;		/* of the filesystem: major << 20 | minor */
 	__u32 pid;		/* thread */

@@ -57,8 +57,10 @@ open_enum! {
     Flags {
         /// pid, tgid, uid and comm are not known.
         NO_SUBMITTER = 1,
-        /// `i_nlink` was 0.
+        /// Of a file: `i_nlink` was 0.
         UNLINKED = 2,
+        /// Of a process or a dirtier: a kernel thread.
+        KERNEL_THREAD = 2,
         /// The name is one of several.
         HARDLINKED = 4,
         /// The name is longer than the entry holds.
@@ -338,7 +340,7 @@ pub struct RawDirtied {
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct RawCall {
-    /// Common head.
+    /// Common head; its flags are [`call_flags`].
     pub head: RawHead,
     /// CLOCK_MONOTONIC when it was made.
     pub start_ns: U64<LE>,
@@ -350,6 +352,8 @@ pub struct RawCall {
     pub bytes: U64<LE>,
     /// What it returned: bytes, 0, or a negative errno.
     pub result: I64<LE>,
+    /// The first bytes of a short write, if [`call_flags::FIRST`] is set.
+    pub first_bytes: [u8; 8],
     /// `i_generation` of `ino`.
     pub generation: U32<LE>,
     /// The filesystem, major << 20 | minor.
@@ -380,6 +384,16 @@ pub mod handle_flags {
     pub const RESTARTED: Flags = Flags(4);
     /// It began before the recording.
     pub const UNSEEN: Flags = Flags(8);
+    /// A kernel thread's.
+    pub const KERNEL: Flags = Flags(16);
+}
+
+/// `enum mostrace_call_flags`, in a call's head.
+pub mod call_flags {
+    use super::Flags;
+
+    /// `first_bytes` are told.
+    pub const FIRST: Flags = Flags(1);
 }
 
 /// `enum mostrace_dirtied_flags`, in a dirtied block's head.
@@ -457,7 +471,7 @@ const _: () = assert!(size_of::<RawFile>() == 72);
 const _: () = assert!(size_of::<RawDirtier>() == 72);
 const _: () = assert!(size_of::<RawHandle>() == 120);
 const _: () = assert!(size_of::<RawDirtied>() == 48);
-const _: () = assert!(size_of::<RawCall>() == 112);
+const _: () = assert!(size_of::<RawCall>() == 120);
 
 /// A file entry with its name, where it lies in a buffer.
 #[derive(Clone, Copy, Debug)]

@@ -2,6 +2,7 @@
 //! `manifest.json`: what was captured, where, how, and what was lost.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -218,6 +219,22 @@ pub struct Causes {
     pub dirtied: u64,
     /// Copies of blocks that a handle is named for.
     pub named: u64,
+}
+
+impl fmt::Display for Causes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Causes {
+            transactions,
+            copies,
+            dirtied,
+            named,
+        } = self;
+        write!(
+            f,
+            "{transactions} whole transactions: {copies} copies in the journal, {dirtied} blocks dirtied, a handle \
+             named for {named}"
+        )
+    }
 }
 
 /// The traced command.
