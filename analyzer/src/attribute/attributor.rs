@@ -4,7 +4,7 @@
 use std::io::Read;
 
 use mostrace_bundle::Error;
-use mostrace_bundle::entry::EntryRef;
+use mostrace_bundle::entry::{EntryRef, Home};
 use mostrace_bundle::table::TableReader;
 use mostrace_map::Map;
 use mostrace_map::class::Provenance;
@@ -13,9 +13,9 @@ use super::empties::Empties;
 use super::file::Files;
 use super::note::{Dirt, Note, Run};
 use super::pending::{self, Match, Pending, Window};
-use super::process::Processes;
+use super::process::{Processes, Task};
 use super::rows::{self, Leftovers, Names, Request, Row};
-use super::{FileId, Op, ProcessId, role};
+use super::{File, FileId, Op, Process, ProcessId, role};
 use crate::blktrace::{self, Completion, Part};
 
 /// How far entries may stand out of the order of time in their table, ns: a probe takes the time
@@ -91,6 +91,49 @@ impl<'a, R: Read> Attributor<'a, R> {
             self.parts(completion, op);
         }
         Ok(self.rows.end(completion, op))
+    }
+
+    /// The rows of the completion that was taken last.
+    pub fn rows(&self) -> &[Row] {
+        self.rows.rows()
+    }
+
+    /// The number of a thread that another table tells of.
+    pub fn thread(&mut self, task: Task) -> ProcessId {
+        self.processes.task(task)
+    }
+
+    /// The number of an inode that another table tells of; none for 0.
+    pub fn inode(&mut self, inode: u64, generation: u32) -> FileId {
+        match inode {
+            0 => FileId::NONE,
+            _ => self.files.numbered(inode, generation),
+        }
+    }
+
+    /// What is known so far of a file.
+    pub fn file(&self, file: FileId) -> &File {
+        self.files.get(file)
+    }
+
+    /// What is known so far of a thread.
+    pub fn process(&self, process: ProcessId) -> &Process {
+        self.processes.get(process)
+    }
+
+    /// Whether it is known that this is a thread of a user's program, and none of the kernel's own.
+    pub fn is_user(&self, process: ProcessId) -> bool {
+        self.processes.is_user(process)
+    }
+
+    /// Where a home block lies on the disk; None where that is not known.
+    pub fn home_on_disk(&self, home: Home, sector: u64) -> Option<u64> {
+        match (home, self.map) {
+            (Home::FILESYSTEM, Some(map)) => map.down(sector),
+            // Where that device lies is not known.
+            (Home::FILESYSTEM, None) => None,
+            _ => Some(sector),
+        }
     }
 
     fn parts(&mut self, completion: &Completion<'_>, op: Op) {

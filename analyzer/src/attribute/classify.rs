@@ -2,9 +2,10 @@
 //! What a block is: what a probe saw goes before what the map says, and the map is not believed
 //! where it contradicts the probe, as a block may have changed hands before the snapshot.
 
+use std::io::Read;
 use std::ops::Range;
 
-use mostrace_bundle::entry::{Home, Jbd2, Origin};
+use mostrace_bundle::entry::{Jbd2, Origin};
 
 use super::note::{Note, Run};
 use super::pending::Match;
@@ -27,7 +28,7 @@ enum Belief {
     Node,
 }
 
-impl<R> Attributor<'_, R> {
+impl<R: Read> Attributor<'_, R> {
     /// Makes rows of `range`, over which the note and the run stay the same. `base` has what does
     /// not depend on the block; `left` are the bytes still to be accounted for.
     pub(super) fn classify(
@@ -98,12 +99,7 @@ impl<R> Attributor<'_, R> {
         let home_sector = note
             .home_sector
             .map(|home| home.saturating_add(note.skipped_at(sector)))
-            .and_then(|home| match (note.home, self.map) {
-                (Home::FILESYSTEM, Some(map)) => map.down(home),
-                // Where that device lies is not known.
-                (Home::FILESYSTEM, None) => None,
-                _ => Some(home),
-            });
+            .and_then(|home| self.home_on_disk(note.home, home));
         let (home_kind, home_file) = match (run, home_sector) {
             (Some(run), _) => (Some(self.files.get(run.file).kind), run.file),
             (None, Some(home)) => self.home(home, note.jbd2),

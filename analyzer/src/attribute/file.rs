@@ -310,6 +310,23 @@ impl<'m> Files<'m> {
         id
     }
 
+    /// The file of this number and generation, which is called as it is seen at any time of the trace.
+    pub fn numbered(&mut self, inode: u64, generation: u32) -> FileId {
+        let now = self.map.and_then(|map| map.inode(inode));
+        let same = now.is_some_and(|now| now.generation == Some(generation));
+        if same {
+            // In the list, where its name is looked for in the end.
+            self.snapshot(inode);
+        }
+        let kind = self.kind_of(inode).filter(|_| same);
+        self.intern(File {
+            inode: Some(inode),
+            generation: Some(generation),
+            kind: kind.unwrap_or(Kind::Regular),
+            ..File::NONE
+        })
+    }
+
     /// The live name wins over the snapshot's, which may be of later; without one, the snapshot
     /// speaks for the same file only: the number may have gone to another one.
     fn identify(&self, live: &Live, same: bool) -> File {
