@@ -5,6 +5,7 @@
 mod choice;
 mod clock;
 mod command;
+mod cut;
 mod descendants;
 mod device;
 pub mod doctor;
@@ -39,4 +40,4 @@ pub use entries::Entries;
 pub use entries::kernel::KernelPaths;
 pub use error::{Error, Refused};
 pub use progress::Progress;
-pub use record::{Options, Outcome, check_output, record};
+pub use record::{Options, Outcome, Segments, Size, check_output, record};

@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use mostrace_bundle::manifest::Sources;
+use mostrace_bundle::manifest::{Clock, Sources};
 use mostrace_bundle::{Folder, Manifest, Writer};
 
 use super::Options;
 use super::sources::{entry_source, event_source};
 use super::subject::Subject;
 use crate::clock;
-use crate::entries::EntrySource;
+use crate::entries::{Counts, EntrySource};
 use crate::error::{At, Result};
 use crate::events::{EventSource, unfinished};
 use crate::names::NameFilter;
@@ -25,6 +25,15 @@ pub(super) struct Tracing<'o> {
     entries: Option<Box<dyn EntrySource>>,
     probes: Loader<'o>,
     progress: Recording,
+    /// What the segments before had.
+    before: Before,
+}
+
+/// What is counted from the beginning of the recording on.
+#[derive(Default)]
+struct Before {
+    losses: BTreeMap<String, u64>,
+    interference: Vec<String>,
 }
 
 impl<'o> Tracing<'o> {
@@ -58,6 +67,7 @@ impl<'o> Tracing<'o> {
             entries,
             probes,
             progress,
+            before: Before::default(),
         })
     }
 
@@ -121,6 +131,55 @@ impl<'o> Tracing<'o> {
         Ok(losses)
     }
 
+    /// Ends a segment, of which the manifest is, and goes on in `folder` from `at` on, which is now. Returns where the next
+    /// one's own records begin in its files.
+    ///
+    /// # Errors
+    /// As [`Tracing::poll`]; or a source has no segments.
+    pub fn cut(
+        &mut self,
+        at: Clock,
+        folder: &Folder,
+        manifest: &mut Manifest,
+    ) -> Result<BTreeMap<String, u64>> {
+        let cut = self.source.cut(at.start_mono_ns, folder)?;
+        let mut own_from = cut.own_from;
+        manifest.clock.stop_mono_ns = at.start_mono_ns;
+        manifest.counts.insert("events".into(), cut.events);
+        if let Some(entries) = &mut self.entries {
+            let cut = entries.cut(at.start_mono_ns, folder, cut.ends)?;
+            own_from.extend(cut.own_from);
+            put_counts(cut.counts, manifest);
+        }
+        self.settle_accounts(manifest)?;
+        let under_way = cut.requests.count();
+        manifest.segment.get_or_insert_default().under_way = under_way;
+        if let Some(unfinished) = cut.unfinished {
+            let lost = unfinished.saturating_sub(under_way);
+            manifest.losses.insert(COMPLETIONS.into(), lost);
+        }
+        Ok(own_from)
+    }
+
+    /// What was lost, and who interfered, since the segment before.
+    fn settle_accounts(&mut self, manifest: &mut Manifest) -> Result<()> {
+        let losses = self.losses()?;
+        let before = |what: &String| self.before.losses.get(what).copied().unwrap_or(0);
+        let since = losses
+            .iter()
+            .map(|(what, lost)| (what.clone(), lost.saturating_sub(before(what))));
+        manifest.losses = since.collect();
+        let interference = self.source.interference();
+        let mut new = interference.clone();
+        new.retain(|line| !self.before.interference.contains(line));
+        manifest.interference = new;
+        self.before = Before {
+            losses,
+            interference,
+        };
+        Ok(())
+    }
+
     /// Stops both, drains both into the bundle in `folder`, and writes the counts down.
     ///
     /// # Errors
@@ -129,20 +188,28 @@ impl<'o> Tracing<'o> {
         self.progress.finish();
         self.source.stop()?;
         manifest.clock.stop_mono_ns = clock::now().start_mono_ns;
-        let counts = &mut manifest.counts;
-        counts.insert("events".into(), self.source.events());
+        let events = self.source.events();
+        manifest.counts.insert("events".into(), events);
         if let Some(entries) = &mut self.entries {
             entries.stop()?;
-            let kept = entries.counts().into_iter();
-            counts.extend(kept.map(|(name, kept)| (name.to_owned(), kept)));
+            put_counts(entries.counts(), manifest);
         }
-        manifest.losses = self.losses()?;
+        self.settle_accounts(manifest)?;
         let unfinished = match self.source.unfinished() {
             Some(counted) => counted,
             None => unfinished::count(folder)?,
         };
-        manifest.losses.insert("completions".into(), unfinished);
-        manifest.interference = self.source.interference();
+        manifest.losses.insert(COMPLETIONS.into(), unfinished);
         Ok(())
     }
+}
+
+/// The loss of requests that were issued and never completed.
+pub(super) const COMPLETIONS: &str = "completions";
+
+fn put_counts(counts: Counts, manifest: &mut Manifest) {
+    let kept = counts.into_iter();
+    manifest
+        .counts
+        .extend(kept.map(|(name, kept)| (name.to_owned(), kept)));
 }
