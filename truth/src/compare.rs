@@ -11,8 +11,8 @@ use crate::names::Names;
 use crate::stamp::{How, Stamp};
 
 /// The columns that are looked at, for `mostrace events --columns`.
-pub const COLUMNS: &str = "time_ns,sector,bytes,op,pid,path,kind,inode,file_offset,generation,d2c_ns,dirty_pid,\
-                           home_inode,home_path,origin";
+pub const COLUMNS: &str = "time_ns,sector,bytes,op,pid,path,kind,inode,file_offset,generation,d2c_ns,q2d_ns,\
+                           dirty2q_ns,dirty_pid,home_inode,home_path,origin";
 
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Row {
@@ -27,6 +27,8 @@ pub struct Row {
     pub file_offset: Option<u64>,
     pub generation: Option<u32>,
     pub d2c_ns: Option<u64>,
+    pub q2d_ns: Option<u64>,
+    pub dirty2q_ns: Option<u64>,
     pub dirty_pid: Option<u32>,
     pub home_inode: Option<u64>,
     pub home_path: Option<String>,
@@ -42,6 +44,8 @@ pub enum Check {
     Offset,
     Path,
     Writer,
+    /// When the page was dirtied.
+    Dirtied,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -165,6 +169,10 @@ fn judge(report: &mut Report, row: &Row, ahead: u64, written: &Written, names: &
     if let Some(writer) = writer_verdict(row, &stamp) {
         report.add(Check::Writer, writer, tell);
     }
+    // A row says it of its first page.
+    if stamp.how == How::Fresh && kind == "regular" && ahead == 0 {
+        report.add(Check::Dirtied, dirtied_verdict(row, &stamp), tell);
+    }
 }
 
 fn same<T: PartialEq>(said: Option<T>, truth: T) -> Verdict {
@@ -189,6 +197,23 @@ fn path_verdict(path: &Option<String>, stamp: &Stamp, end_ns: u64, names: &Names
     }
 }
 
+/// The page was clean when the stamp was made.
+fn dirtied_verdict(row: &Row, stamp: &Stamp) -> Verdict {
+    let Row {
+        d2c_ns,
+        q2d_ns,
+        dirty2q_ns,
+        ..
+    } = row;
+    let (Some(d2c), Some(q2d), Some(dirty2q)) = (d2c_ns, q2d_ns, dirty2q_ns) else {
+        return Verdict::Unknown;
+    };
+    match stamp.time_ns + d2c + q2d + dirty2q <= row.time_ns {
+        true => Verdict::Right,
+        false => Verdict::Wrong,
+    }
+}
+
 /// Of direct IO the submitter, else the dirtier; jbd2's copies are jbd2's. Where the filesystem does no direct IO
 /// (data=journal), of several who write beside each other nobody is asked.
 fn writer_verdict(row: &Row, stamp: &Stamp) -> Option<Verdict> {
@@ -196,7 +221,7 @@ fn writer_verdict(row: &Row, stamp: &Stamp) -> Option<Verdict> {
     let is_buffered = row.kind.as_deref() == Some("regular") && !is_direct;
     match stamp.how {
         How::Direct if is_direct => Some(same(row.pid, stamp.tid)),
-        How::Buffered if is_buffered => Some(same(row.dirty_pid, stamp.tid)),
+        How::Buffered | How::Fresh if is_buffered => Some(same(row.dirty_pid, stamp.tid)),
         _ => None,
     }
 }

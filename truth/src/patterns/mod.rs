@@ -19,7 +19,9 @@ mod overlap;
 mod piped;
 mod rename;
 mod resize;
+mod subpage;
 mod threads;
+mod truncated;
 mod unlinked;
 
 /// One pattern.
@@ -41,7 +43,9 @@ pub const ALL: &[Pattern] = &[
     piped::PATTERN,
     rename::PATTERN,
     resize::PATTERN,
+    subpage::PATTERN,
     threads::PATTERN,
+    truncated::PATTERN,
     unlinked::PATTERN,
 ];
 
