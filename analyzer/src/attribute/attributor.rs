@@ -164,6 +164,8 @@ impl<'a, R: Read> Attributor<'a, R> {
                         let dirt = Dirt::new(raw, self.processes.dirtier(raw));
                         self.dirt.insert(&raw.head, dirt);
                     }
+                    // Of the tables of causes, which are read elsewhere.
+                    EntryRef::Handle(_) | EntryRef::Dirtied(_) | EntryRef::Call(_) => {}
                 }
             }
         }

@@ -15,7 +15,7 @@ mod parameters;
 mod stream;
 mod tables;
 
-pub(crate) use tables::{Counts, Tables};
+pub(crate) use tables::{Counts, Table, Tables};
 
 /// A source that is running. It writes the entry tables into the bundle.
 pub(crate) trait EntrySource {

@@ -17,20 +17,28 @@ use crate::names::NameFilter;
 pub(crate) type Counts = Vec<(&'static str, u64)>;
 
 /// One table.
-struct Table {
-    path: PathBuf,
-    out: TableWriter,
-    kept: u64,
+pub(crate) struct Table {
+    pub path: PathBuf,
+    pub out: TableWriter,
+    pub kept: u64,
 }
 
 impl Table {
-    fn create(folder: &Folder, name: &str) -> Result<Table> {
+    /// Makes the file in `folder`.
+    ///
+    /// # Errors
+    /// The bundle cannot be written.
+    pub fn create(folder: &Folder, name: &str) -> Result<Table> {
         let path = folder.path().join(name);
         let out = TableWriter::new(folder.replace(name)?).at(&path)?;
         Ok(Table { path, out, kept: 0 })
     }
 
-    fn push(&mut self, record: &[u8]) -> Result<()> {
+    /// Appends a record.
+    ///
+    /// # Errors
+    /// The bundle cannot be written.
+    pub fn push(&mut self, record: &[u8]) -> Result<()> {
         self.kept += 1;
         self.out.push(record).at(&self.path)
     }

@@ -8,8 +8,9 @@ use mostrace_bundle::manifest::Sources;
 use mostrace_bundle::{Folder, Manifest, Writer};
 
 use super::Options;
-use super::sources::{entry_source, event_source};
+use super::sources::{cause_source, entry_source, event_source};
 use super::subject::Subject;
+use crate::causes::CauseSource;
 use crate::clock;
 use crate::entries::EntrySource;
 use crate::error::{At, Result};
@@ -23,6 +24,7 @@ use crate::wait::Wait;
 pub(super) struct Tracing<'o> {
     source: Box<dyn EventSource>,
     entries: Option<Box<dyn EntrySource>>,
+    causes: Option<CauseSource>,
     probes: Loader<'o>,
     progress: Recording,
 }
@@ -41,7 +43,8 @@ impl<'o> Tracing<'o> {
     ) -> Result<Tracing<'o>> {
         let folder = bundle.folder();
         let mut probes = Loader::new(rooms);
-        // The entries first: then no event is without its own.
+        // What explains an event first: then none is without.
+        let causes = cause_source(options, subject, folder, &mut probes, manifest)?;
         let entries = entry_source(options, subject, folder, &mut probes, manifest)?;
         let source = event_source(
             options.source,
@@ -56,6 +59,7 @@ impl<'o> Tracing<'o> {
         Ok(Tracing {
             source,
             entries,
+            causes,
             probes,
             progress,
         })
@@ -67,6 +71,7 @@ impl<'o> Tracing<'o> {
             events: self.source.name().into(),
             entries: self.entries.as_ref().map_or("none", |e| e.name()).into(),
             files: names.spelling().into(),
+            causes: self.causes.as_ref().map_or("none", |c| c.name()).into(),
         };
         log::info!("events: {}, entries: {}", sources.events, sources.entries);
         sources
@@ -78,7 +83,8 @@ impl<'o> Tracing<'o> {
     /// The kernel refuses.
     pub fn wake(&self, wait: &Wait) -> Result<()> {
         let entries = self.entries.as_ref().and_then(|e| e.bell());
-        for bell in self.source.bell().into_iter().chain(entries) {
+        let causes = self.causes.as_ref().map(CauseSource::bell);
+        for bell in self.source.bell().into_iter().chain(entries).chain(causes) {
             wait.while_readable(bell).at("epoll")?;
         }
         Ok(())
@@ -100,6 +106,9 @@ impl<'o> Tracing<'o> {
         self.source.poll()?;
         if let Some(entries) = &mut self.entries {
             entries.poll()?;
+        }
+        if let Some(causes) = &mut self.causes {
+            causes.poll()?;
         }
         if self.progress.is_due() {
             let entries = self.entries.as_ref().map(|e| e.counts());
@@ -136,6 +145,7 @@ impl<'o> Tracing<'o> {
             let kept = entries.counts().into_iter();
             counts.extend(kept.map(|(name, kept)| (name.to_owned(), kept)));
         }
+        self.stop_causes(folder, manifest)?;
         manifest.losses = self.losses()?;
         let unfinished = match self.source.unfinished() {
             Some(counted) => counted,
@@ -144,5 +154,18 @@ impl<'o> Tracing<'o> {
         manifest.losses.insert("completions".into(), unfinished);
         manifest.interference = self.source.interference();
         Ok(())
+    }
+
+    /// Those of entries have stopped: their tables are whole.
+    fn stop_causes(&mut self, folder: &Folder, manifest: &mut Manifest) -> Result<()> {
+        let Some(causes) = &mut self.causes else {
+            return Ok(());
+        };
+        causes.stop(manifest)?;
+        let kept = causes.counts().into_iter();
+        manifest
+            .counts
+            .extend(kept.map(|(name, kept)| (name.to_owned(), kept)));
+        CauseSource::check(folder, manifest)
     }
 }
