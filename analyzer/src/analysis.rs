@@ -180,6 +180,13 @@ impl Reader<'_> {
         if let Some(s_dev) = self.bundle.and_then(|b| b.manifest().filesystem_dev()) {
             attributor = attributor.of_filesystem(s_dev);
         }
+        let mut freed = match self.bundle {
+            Some(bundle) => bundle.table(layout::FREED, self.cut)?,
+            None => None,
+        };
+        if let Some(table) = &mut freed {
+            attributor = attributor.with_freed(table)?;
+        }
         while completions.step()? {
             attributor.hear(completions.names());
             let (request, rows) = attributor.push(&completions.completion())?;

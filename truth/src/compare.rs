@@ -7,12 +7,13 @@ use std::io::Read;
 use serde::Deserialize;
 
 use crate::disk::{What, Written};
-use crate::names::Names;
+use crate::mark::Mark;
+use crate::names::{Inode, Names};
 use crate::stamp::{How, Stamp};
 
 /// The columns that are looked at, for `mostrace events --columns`.
 pub const COLUMNS: &str = "time_ns,sector,bytes,op,pid,path,kind,inode,file_offset,generation,d2c_ns,q2d_ns,\
-                           dirty2q_ns,dirty_pid,home_inode,home_path,origin";
+                           dirty2q_ns,dirty_pid,home_kind,home_inode,home_path,origin";
 
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Row {
@@ -30,6 +31,7 @@ pub struct Row {
     pub q2d_ns: Option<u64>,
     pub dirty2q_ns: Option<u64>,
     pub dirty_pid: Option<u32>,
+    pub home_kind: Option<String>,
     pub home_inode: Option<u64>,
     pub home_path: Option<String>,
     pub origin: Option<String>,
@@ -134,8 +136,10 @@ fn judge(report: &mut Report, row: &Row, ahead: u64, written: &Written, names: &
     let tell = || format!("sector {} {:?}: {row:?}", written.sector, written.what);
     let kind = row.kind.as_deref().unwrap_or("");
     let What::Stamped(stamp) = written.what else {
-        if kind == "regular" && written.what == What::Other {
-            report.add(Check::Class, Verdict::Wrong, tell);
+        match written.what {
+            What::Marked(mark) => judge_metadata(report, row, mark, written, names),
+            What::Other if kind == "regular" => report.add(Check::Class, Verdict::Wrong, tell),
+            _ => {}
         }
         return;
     };
@@ -163,7 +167,12 @@ fn judge(report: &mut Report, row: &Row, ahead: u64, written: &Written, names: &
     }
     report.add(
         Check::Path,
-        path_verdict(path, &stamp, row.time_ns, names),
+        path_verdict(
+            path,
+            (stamp.ino, stamp.generation),
+            (stamp.time_ns, row.time_ns),
+            names,
+        ),
         tell,
     );
     if let Some(writer) = writer_verdict(row, &stamp) {
@@ -175,6 +184,34 @@ fn judge(report: &mut Report, row: &Row, ahead: u64, written: &Written, names: &
     }
 }
 
+/// Metadata where it belongs, or its copy in the journal.
+fn judge_metadata(report: &mut Report, row: &Row, mark: Mark, written: &Written, names: &Names) {
+    let tell = || format!("sector {} {mark:?}: {row:?}", written.sector);
+    report.stamped += 1;
+    let is_copy = row.kind.as_deref() == Some("metadata_copy");
+    let (kind, inode, path) = match is_copy {
+        true => (&row.home_kind, row.home_inode, &row.home_path),
+        false => (&row.kind, row.inode, &row.path),
+    };
+    let class = match kind.as_deref() {
+        Some(kind) if kind == mark.kind() => Verdict::Right,
+        None | Some("" | "free" | "unmapped" | "journal_block") => Verdict::Unknown,
+        _ => Verdict::Wrong,
+    };
+    report.add(Check::Class, class, tell);
+    let Some(owner) = mark.owner() else { return };
+    report.add(Check::Inode, same(inode, owner.0), tell);
+    if !is_copy {
+        report.add(Check::Generation, same(row.generation, owner.1), tell);
+    }
+    let end_ns = row.time_ns;
+    report.add(
+        Check::Path,
+        path_verdict(path, owner, (written.time_ns, end_ns), names),
+        tell,
+    );
+}
+
 fn same<T: PartialEq>(said: Option<T>, truth: T) -> Verdict {
     match said {
         None => Verdict::Unknown,
@@ -183,17 +220,20 @@ fn same<T: PartialEq>(said: Option<T>, truth: T) -> Verdict {
     }
 }
 
-fn path_verdict(path: &Option<String>, stamp: &Stamp, end_ns: u64, names: &Names) -> Verdict {
+fn path_verdict(
+    path: &Option<String>,
+    inode: Inode,
+    (from_ns, to_ns): (u64, u64),
+    names: &Names,
+) -> Verdict {
     match path.as_deref() {
         None | Some("") => Verdict::Unknown,
         // The last component alone says that the folder is not known.
         Some(name) if !name.starts_with('/') => Verdict::Unknown,
-        Some(path) => {
-            match names.fits((stamp.ino, stamp.generation), path, stamp.time_ns, end_ns) {
-                true => Verdict::Right,
-                false => Verdict::Wrong,
-            }
-        }
+        Some(path) => match names.fits(inode, path, from_ns, to_ns) {
+            true => Verdict::Right,
+            false => Verdict::Wrong,
+        },
     }
 }
 

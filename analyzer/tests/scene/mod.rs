@@ -5,8 +5,8 @@
 use std::path::{Path, PathBuf};
 
 use mostrace_bundle::entry::{
-    Flags, Home, Jbd2, NONE, Origin, RawDirtier, RawFile, RawHead, RawProcess, Stage, TYPE_DIRTIER,
-    TYPE_FILE, TYPE_PROCESS, What,
+    Contents, Flags, Home, Jbd2, NONE, Origin, RawDirtier, RawFile, RawHead, RawProcess, Stage,
+    TYPE_DIRTIER, TYPE_FILE, TYPE_PROCESS, What,
 };
 use mostrace_bundle::manifest::{Device, Filesystem, SCHEMA, State};
 use mostrace_bundle::table::TableWriter;
@@ -172,7 +172,7 @@ impl Scene {
             origin,
             jbd2,
             home: Home::DISK,
-            pad: 0,
+            contents: Contents::UNKNOWN,
             comm,
         };
         self.processes.push(raw.as_bytes().to_vec());

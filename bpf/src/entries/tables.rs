@@ -5,7 +5,8 @@ use std::mem::offset_of;
 use std::path::PathBuf;
 
 use mostrace_bundle::entry::{
-    Flags, RawDirtier, RawFile, RawHead, RawProcess, TYPE_DIRTIER, TYPE_FILE, TYPE_PROCESS,
+    Flags, RawDirtier, RawFile, RawFreed, RawHead, RawProcess, TYPE_DIRTIER, TYPE_FILE, TYPE_FREED,
+    TYPE_PROCESS,
 };
 use mostrace_bundle::table::TableWriter;
 use mostrace_bundle::{Folder, layout};
@@ -49,6 +50,7 @@ pub(crate) struct Tables {
     process: Table,
     file: Table,
     dirtier: Table,
+    freed: Table,
     names: NameFilter,
     /// For messages: whose entries these are.
     source: String,
@@ -61,6 +63,7 @@ impl Tables {
             process: Table::create(folder, layout::PROCESS)?,
             file: Table::create(folder, layout::FILE)?,
             dirtier: Table::create(folder, layout::DIRTIER)?,
+            freed: Table::create(folder, layout::FREED)?,
             names,
             source: source.to_owned(),
         })
@@ -86,6 +89,10 @@ impl Tables {
                 let record = fixed::<RawDirtier>(entry).ok_or_else(malformed)?;
                 self.dirtier.push(record)?;
             }
+            TYPE_FREED => {
+                let record = fixed::<RawFreed>(entry).ok_or_else(malformed)?;
+                self.freed.push(record)?;
+            }
             _ => return Ok(false),
         }
         Ok(true)
@@ -93,7 +100,14 @@ impl Tables {
 
     /// Hands what is buffered to the kernel.
     pub fn flush(&mut self) -> Result<()> {
-        [&mut self.process, &mut self.file, &mut self.dirtier]
+        let Tables {
+            process,
+            file,
+            dirtier,
+            freed,
+            ..
+        } = self;
+        [process, file, dirtier, freed]
             .into_iter()
             .try_for_each(|table| table.out.flush().at(&table.path))
     }
@@ -104,6 +118,7 @@ impl Tables {
             ("process_entries", self.process.kept),
             ("file_entries", self.file.kept),
             ("dirtier_entries", self.dirtier.kept),
+            ("freed_entries", self.freed.kept),
         ]
     }
 }
@@ -222,7 +237,12 @@ mod tests {
             entry[2..4].copy_from_slice(&(len as u16).to_ne_bytes());
             entry
         };
-        for (kind, len) in [(TYPE_PROCESS, 88), (TYPE_FILE, 72), (TYPE_DIRTIER, 72)] {
+        for (kind, len) in [
+            (TYPE_PROCESS, 88),
+            (TYPE_FILE, 72),
+            (TYPE_DIRTIER, 72),
+            (TYPE_FREED, 56),
+        ] {
             assert!(tables.take(&entry(kind, len)).unwrap());
             let short = tables.take(&entry(kind, len - 8)).unwrap_err();
             assert_eq!(short.to_string(), "here: malformed entry");
@@ -238,6 +258,6 @@ mod tests {
         }
         assert!(!tables.take(&entry(9, 40)).unwrap());
         let kept: Vec<u64> = tables.counts().iter().map(|(_, kept)| *kept).collect();
-        assert_eq!(kept, [1, 1, 1]);
+        assert_eq!(kept, [1, 1, 1, 1]);
     }
 }

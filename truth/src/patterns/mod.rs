@@ -13,7 +13,9 @@ use crate::site::Site;
 mod buffered;
 mod churn;
 mod direct;
+mod dropped;
 mod folders;
+mod handover;
 mod mapped;
 mod overlap;
 mod piped;
@@ -37,7 +39,9 @@ pub const ALL: &[Pattern] = &[
     buffered::PATTERN,
     churn::PATTERN,
     direct::PATTERN,
+    dropped::PATTERN,
     folders::PATTERN,
+    handover::PATTERN,
     mapped::PATTERN,
     overlap::PATTERN,
     piped::PATTERN,

@@ -2,7 +2,6 @@
 //! Pages of several blocks, one of which the commit must write while the others have no place yet: what it cannot
 //! write it makes dirty again.
 
-use std::fs::File;
 use std::io;
 
 use super::Pattern;
@@ -17,7 +16,6 @@ pub const PATTERN: Pattern = Pattern {
 
 fn work(site: &Site, part: &str) -> io::Result<()> {
     let file = site.create(&format!("/subpage-{part}"))?;
-    let commit = || File::open(&site.root)?.sync_all();
     for page in 0..32 {
         let at = page * 4096;
         file.write(at, 1024, How::Buffered)?;
@@ -28,7 +26,7 @@ fn work(site: &Site, part: &str) -> io::Result<()> {
             for block in 1..=round {
                 file.write(at + block * 1024, 1024, How::Buffered)?;
             }
-            commit()?;
+            site.commit()?;
         }
         file.sync()?;
     }
