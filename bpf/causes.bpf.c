@@ -5,6 +5,7 @@
  */
 #include "bio.bpf.h"
 #include "handle.bpf.h"
+#include "uring.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -138,4 +139,30 @@ int cause_jbd2_handle_stats(__u64 *ctx)
 	};
 
 	return end_handle(&end);
+}
+
+/* From 6.4 on; before, io_uring_submit_sqe. */
+SEC("raw_tp/io_uring_submit_req")
+int cause_uring_submit_req(__u64 *ctx)
+{
+	return submit_uring(ARG(ctx, uring_submit_at));
+}
+
+SEC("raw_tp/io_uring_submit_sqe")
+int cause_uring_submit_sqe(__u64 *ctx)
+{
+	return submit_uring(ARG(ctx, uring_submit_at));
+}
+
+/* (ring, request, cqe); before 6.15 (ring, request, user_data, result, ...) */
+SEC("raw_tp/io_uring_complete")
+int cause_uring_complete(__u64 *ctx)
+{
+	__s32 result;
+
+	if (uring_has_cqe)
+		result = BPF_CORE_READ((struct io_uring_cqe *)ctx[2], res);
+	else
+		result = ctx[3];
+	return complete_uring((struct io_kiocb *)ctx[1], result);
 }

@@ -110,6 +110,11 @@ pub fn argument_index(btf: &Btf<'_>, tracepoint: &str, wanted: &str) -> Result<u
         })
 }
 
+/// Whether a tracepoint passes a `struct WANTED *`.
+pub fn passes(btf: &Btf<'_>, tracepoint: &str, wanted: &str) -> bool {
+    argument_index(btf, tracepoint, wanted).is_ok()
+}
+
 /// Whether block_rq_complete passes a blk_status_t (u8) rather than a negative errno.
 pub fn completes_with_errno(btf: &Btf<'_>) -> bool {
     arguments(btf, "block_rq_complete")

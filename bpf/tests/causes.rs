@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -16,6 +17,7 @@ use mostrace_capture::{Causes, Choice, Options, record};
 use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, run_one_by_one, tests};
 
+const FIO: Need = Need::Tool("fio", "fio");
 const SQLITE: Need = Need::Tool("sqlite3", "sqlite3");
 const STRACE: Need = Need::Tool("strace", "strace");
 const PROBES: [Need; 2] = [Need::Loop, Need::Btf];
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
         every_copy_is_of_a_block_that_a_handle_dirtied needs PROBES,
         what_is_dirtied_has_its_own_task needs PROBES,
         calls_are_straces needs [Need::Loop, Need::Btf, Need::Ptrace, SQLITE, STRACE],
+        what_io_uring_is_asked_for_is_a_call needs [Need::Loop, Need::Btf, FIO],
         transactions_are_the_journals needs [Need::Loop, Need::Btf, SQLITE],
         none_are_recorded_unless_asked_for needs PROBES,
     ])
@@ -239,6 +242,28 @@ fn by_strace(log: &str, mount: &Path) -> Sums {
         }
     }
     sums
+}
+
+/// fio writes a file of 1 MiB once in its order, and syncs after every 16th write.
+fn what_io_uring_is_asked_for_is_a_call() {
+    let disk = disk("data=ordered");
+    let file = disk.mount_point().join("f");
+    let script = format!(
+        "fio --name=w --filename={} --size=1m --bs=4k --rw=write --ioengine=io_uring --iodepth=8 --fsync=16 --direct=1 >/dev/null",
+        file.display()
+    );
+    let got = recording(disk.device(), Causes::Bpf, &script);
+    let ino = fs::metadata(&file).unwrap().ino();
+    let of_kind = |kind: CallKind| {
+        let ours = got.calls.iter().filter(move |c| c.ino.get() == ino);
+        ours.filter(move |c| c.kind.get() == kind as u16 && &c.comm[..3] == b"fio")
+    };
+    let offsets: BTreeSet<u64> = of_kind(CallKind::Write).map(|c| c.offset.get()).collect();
+    let expected: BTreeSet<u64> = (0..256).map(|n| n * 4096).collect();
+    assert_eq!(offsets, expected);
+    let bytes: u64 = of_kind(CallKind::Write).map(|c| c.bytes.get()).sum();
+    assert_eq!(bytes, 1 << 20);
+    assert!(of_kind(CallKind::Fsync).count() >= 15);
 }
 
 /// `/proc/fs/jbd2/DEVICE-8/info` begins with the number of transactions.

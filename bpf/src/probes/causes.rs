@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
 
 use libbpf_rs::OpenObject;
+use libbpf_rs::btf::Btf;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 
 use super::{Stream, Take, attach, per_cpu_sum, recursion_misses};
@@ -43,6 +44,15 @@ impl<'o> CauseProbes<'o> {
             .open(room)
             .map_err(Error::bpf)?;
         fill_constants(&mut open, device)?;
+        let uring = fill_uring(&mut open, &btf)?;
+        for mut program in open.open_object_mut().progs_mut() {
+            let is_uring = program
+                .name()
+                .as_encoded_bytes()
+                .starts_with(b"cause_uring_");
+            let wanted = !is_uring || uring.iter().any(|name| program.name() == *name);
+            program.set_autoload(wanted);
+        }
         let skel = open.load().map_err(Error::bpf)?;
         Ok(CauseProbes { skel })
     }
@@ -67,6 +77,26 @@ impl<'o> CauseProbes<'o> {
         losses.insert("probe_misses".to_owned(), misses);
         Ok(losses)
     }
+}
+
+/// Tells where this kernel's io_uring passes its request; returns the programs that there is something for.
+fn fill_uring(open: &mut OpenCausesSkel<'_>, btf: &Btf<'_>) -> Result<Vec<&'static str>> {
+    const SUBMITS: [(&str, &str); 2] = [
+        ("io_uring_submit_req", "cause_uring_submit_req"),
+        ("io_uring_submit_sqe", "cause_uring_submit_sqe"),
+    ];
+    let at = |tracepoint| kernel::argument_index(btf, tracepoint, "io_kiocb").ok();
+    let mut submits = SUBMITS
+        .iter()
+        .filter_map(|(t, program)| Some((at(t)?, *program)));
+    let Some((index, program)) = submits.next() else {
+        return Ok(Vec::new());
+    };
+    let rodata = open.maps.rodata_data.as_deref_mut();
+    let rodata = rodata.ok_or_else(|| Error::bpf("skeleton without rodata"))?;
+    rodata.uring_submit_at = index;
+    rodata.uring_has_cqe = kernel::passes(btf, "io_uring_complete", "io_uring_cqe");
+    Ok(vec![program, "cause_uring_complete"])
 }
 
 fn fill_constants(open: &mut OpenCausesSkel<'_>, device: &Device) -> Result<()> {
