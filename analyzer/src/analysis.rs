@@ -195,6 +195,13 @@ impl Reader<'_> {
             let functions = self.bundle.map_or(&[][..], |b| &b.manifest().functions);
             Causer::new(tables, functions, sharing)
         });
+        let mut freed = match self.bundle {
+            Some(bundle) => bundle.table(layout::FREED, self.cut)?,
+            None => None,
+        };
+        if let Some(table) = &mut freed {
+            attributor = attributor.with_freed(table)?;
+        }
         while completions.step()? {
             attributor.hear(completions.names());
             let completion = completions.completion();

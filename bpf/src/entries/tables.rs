@@ -6,7 +6,8 @@ use std::mem::offset_of;
 use std::path::PathBuf;
 
 use mostrace_bundle::entry::{
-    Flags, RawDirtier, RawFile, RawHead, RawProcess, TYPE_DIRTIER, TYPE_FILE, TYPE_PROCESS,
+    Flags, RawDirtier, RawFile, RawFreed, RawHead, RawProcess, TYPE_DIRTIER, TYPE_FILE, TYPE_FREED,
+    TYPE_PROCESS,
 };
 use mostrace_bundle::table::{HEADER_LEN, TableWriter};
 use mostrace_bundle::{Folder, layout};
@@ -78,6 +79,7 @@ struct Files {
     process: Table,
     file: Table,
     dirtier: Table,
+    freed: Table,
 }
 
 impl Files {
@@ -86,14 +88,16 @@ impl Files {
             process: Table::create(folder, layout::PROCESS)?,
             file: Table::create(folder, layout::FILE)?,
             dirtier: Table::create(folder, layout::DIRTIER)?,
+            freed: Table::create(folder, layout::FREED)?,
         })
     }
 
-    fn all(&mut self) -> [(&'static str, &mut Table); 3] {
+    fn all(&mut self) -> [(&'static str, &mut Table); 4] {
         [
             (layout::PROCESS, &mut self.process),
             (layout::FILE, &mut self.file),
             (layout::DIRTIER, &mut self.dirtier),
+            (layout::FREED, &mut self.freed),
         ]
     }
 
@@ -103,6 +107,7 @@ impl Files {
             TYPE_PROCESS => &mut self.process,
             TYPE_FILE => &mut self.file,
             TYPE_DIRTIER => &mut self.dirtier,
+            TYPE_FREED => &mut self.freed,
             _ => return None,
         })
     }
@@ -112,6 +117,7 @@ impl Files {
             ("process_entries", self.process.kept),
             ("file_entries", self.file.kept),
             ("dirtier_entries", self.dirtier.kept),
+            ("freed_entries", self.freed.kept),
         ]
     }
 }
@@ -162,6 +168,7 @@ impl Tables {
                 named.as_deref()
             }
             TYPE_DIRTIER => fixed::<RawDirtier>(entry),
+            TYPE_FREED => fixed::<RawFreed>(entry),
             _ => return Ok(false),
         };
         let record = record.ok_or_else(malformed)?;
@@ -177,7 +184,10 @@ impl Tables {
     }
 
     fn put(&mut self, kind: u16, record: &[u8]) -> Result<()> {
-        self.recent.push(time_of(record), record);
+        // Those are of no request.
+        if kind != TYPE_FREED {
+            self.recent.push(time_of(record), record);
+        }
         self.files
             .of(kind)
             .map_or(Ok(()), |table| table.push(record))
@@ -377,7 +387,12 @@ mod tests {
             entry[2..4].copy_from_slice(&(len as u16).to_ne_bytes());
             entry
         };
-        for (kind, len) in [(TYPE_PROCESS, 88), (TYPE_FILE, 72), (TYPE_DIRTIER, 72)] {
+        for (kind, len) in [
+            (TYPE_PROCESS, 88),
+            (TYPE_FILE, 72),
+            (TYPE_DIRTIER, 72),
+            (TYPE_FREED, 56),
+        ] {
             assert!(tables.take(&entry(kind, len)).unwrap());
             let short = tables.take(&entry(kind, len - 8)).unwrap_err();
             assert_eq!(short.to_string(), "here: malformed entry");
@@ -393,6 +408,6 @@ mod tests {
         }
         assert!(!tables.take(&entry(9, 40)).unwrap());
         let kept: Vec<u64> = tables.counts().iter().map(|(_, kept)| *kept).collect();
-        assert_eq!(kept, [1, 1, 1]);
+        assert_eq!(kept, [1, 1, 1, 1]);
     }
 }
