@@ -175,6 +175,38 @@ struct handle_end {
 	__u32 dirtied;
 };
 
+struct participant {
+	__u32 s_dev;
+	__u32 tid;
+	__u32 tgid;
+};
+
+/* Processes that a handle of a transaction has told of. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1 << 12);
+	__type(key, struct participant);
+	__type(value, __u8);
+} participants SEC(".maps");
+
+/*
+ * Most handles modify what another one of the transaction did already: of those, one of each process says that it
+ * took part.
+ */
+static __always_inline bool says_something(const struct handle_end *end)
+{
+	struct participant participant = {
+		.s_dev = end->s_dev,
+		.tid = end->tid,
+		.tgid = bpf_get_current_pid_tgid() >> 32,
+	};
+	__u8 told = 1;
+
+	if ((__s32)end->dirtied > 0 || end->sync)
+		return true;
+	return !bpf_map_update_elem(&participants, &participant, &told, BPF_NOEXIST);
+}
+
 static __always_inline void put_handle(struct handle *h, const struct handle_end *end,
 				       struct transaction_s *transaction)
 {
@@ -218,10 +250,13 @@ static __always_inline int end_handle(const struct handle_end *end)
 	h = current_handle();
 	if (h && h->entry.tid == end->tid) {
 		tell_call(&h->entry);
-		put_handle(h, end, transaction);
+		if (says_something(end))
+			put_handle(h, end, transaction);
 		bpf_map_delete_elem(&handles, &thread);
 		return 0;
 	}
+	if (!says_something(end))
+		return 0;
 	/* It was begun before the probes were there. */
 	unseen.entry.id = new_handle_id();
 	unseen.entry.s_dev = end->s_dev;
