@@ -34,7 +34,7 @@ use polars::prelude::PolarsError;
 
 use crate::attribute::Attributor;
 use crate::blktrace::{self, Completions, Partial, Trace};
-use crate::causes::{self, Causer, Sharing};
+use crate::causes::{self, Causer, Database, Sharing};
 use crate::facts::{self, Facts};
 use crate::tables::summary::Summary;
 
@@ -161,6 +161,21 @@ impl Analysis {
             notices,
             mapped: map.is_some(),
         })
+    }
+}
+
+impl Analysis {
+    /// What processes asked of their files, and of SQLite's databases the transactions; empty without a table of calls.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub fn databases(&self) -> Result<Vec<Database>> {
+        let Some(bundle) = &self.bundle else {
+            return Ok(Vec::new());
+        };
+        let calls = bundle.table(layout::CALL, true)?;
+        let read = |mut calls| Ok(causes::databases(&mut calls, self.facts.names())?);
+        calls.map_or(Ok(Vec::new()), read)
     }
 }
 
