@@ -48,7 +48,7 @@ static __always_inline struct handle *current_handle(void)
 
 static __always_inline bool has_journal_info(void)
 {
-	return BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), journal_info);
+	return ((struct task_struct *)bpf_get_current_task_btf())->journal_info;
 }
 
 static __always_inline void tell_handle_inode(struct mostrace_handle *entry, struct inode *inode)
@@ -62,12 +62,13 @@ static __always_inline void tell_handle_inode(struct mostrace_handle *entry, str
 /* ext4 is about to begin a handle; within another one it gets that again. */
 static __always_inline int prepare_handle(__u32 s_dev, struct inode *inode, __u64 function)
 {
-	__u32 thread = bpf_get_current_pid_tgid();
 	struct handle handle = { .entry.function = function, .entry.s_dev = s_dev };
-	struct call *call = current_call();
+	__u32 thread = bpf_get_current_pid_tgid();
+	struct call *call;
 
 	if (!is_traced_filesystem(s_dev) || has_journal_info())
 		return 0;
+	call = current_call();
 	/* The inode of a name that goes is not the folder's, for which the handle begins. */
 	if (call && call->entry.kind == MOSTRACE_CALL_UNLINK && call->entry.ino) {
 		handle.entry.ino = call->entry.ino;
@@ -82,9 +83,9 @@ static __always_inline int prepare_handle(__u32 s_dev, struct inode *inode, __u6
 
 static __always_inline struct transaction_s *current_transaction(void)
 {
-	struct jbd2_journal_handle *handle;
+	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct jbd2_journal_handle *handle = task->journal_info;
 
-	handle = BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), journal_info);
 	return handle ? BPF_CORE_READ(handle, h_transaction) : 0;
 }
 
@@ -181,7 +182,7 @@ static __always_inline void put_handle(struct handle *h, const struct handle_end
 	__u8 flags = entry->head.flags;
 	struct dirtied_walk walk = { .transaction = transaction };
 
-	if (BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), flags) & PF_KTHREAD)
+	if (((struct task_struct *)bpf_get_current_task_btf())->flags & PF_KTHREAD)
 		flags |= MOSTRACE_HANDLE_KERNEL;
 	if (end->sync)
 		flags |= MOSTRACE_HANDLE_SYNC;

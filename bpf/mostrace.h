@@ -23,6 +23,7 @@ enum mostrace_type {
 	MOSTRACE_HANDLE = 5,
 	MOSTRACE_DIRTIED = 6,
 	MOSTRACE_CALL = 7,
+	MOSTRACE_FREED = 8,
 };
 
 /* Where in a bio's or request's life the entry was made. */
@@ -141,6 +142,18 @@ enum mostrace_dirtied_flags {
 	MOSTRACE_DIRTIED_KEPT = 2,	/* the committing transaction still had it */
 };
 
+/*
+ * What ext4's metadata is, by its own bytes: of a write of one buffer. A block
+ * changes hands, so that what it is at the end need not be what it was.
+ */
+enum mostrace_contents {
+	MOSTRACE_CONTENTS_UNKNOWN = 0,	/* not looked at */
+	MOSTRACE_CONTENTS_OTHER = 1,	/* none of these */
+	MOSTRACE_CONTENTS_EXTENTS = 2,	/* ext4_extent_header */
+	MOSTRACE_CONTENTS_XATTR = 3,	/* ext4_xattr_header */
+	MOSTRACE_CONTENTS_DIRECTORY = 4, /* ".", a node of the index, or a tail with a checksum */
+};
+
 /* Common head. 32 bytes. */
 struct mostrace_entry {
 	__u16 type;	/* enum mostrace_type */
@@ -167,7 +180,7 @@ struct mostrace_process {
 	__u8 origin;		/* enum mostrace_origin */
 	__u8 jbd2;		/* enum mostrace_jbd2 */
 	__u8 home;		/* enum mostrace_home */
-	__u8 pad;
+	__u8 contents;		/* enum mostrace_contents */
 	char comm[MOSTRACE_COMM_LEN];
 };
 
@@ -271,6 +284,20 @@ struct mostrace_call {
 	__u16 kind;		/* enum mostrace_call_kind */
 	__u16 pad;
 	char comm[MOSTRACE_COMM_LEN];
+};
+
+/*
+ * Blocks of metadata (directories, extents, attributes) that a file gives back:
+ * its own until then. 56 bytes.
+ */
+struct mostrace_freed {
+	struct mostrace_entry head;
+	__u64 ino;
+	__u32 generation;
+	__u32 s_dev;		/* of the filesystem: major << 20 | minor */
+	__u32 tid;		/* jbd2 transaction, or 0 without a journal */
+	__u8 home;		/* enum mostrace_home: what head.sector counts from */
+	__u8 pad[3];
 };
 
 #endif

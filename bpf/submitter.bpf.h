@@ -63,13 +63,8 @@ static __always_inline bool is_worker(const struct submitter *s)
 /* Whether blk-throttle's worker runs, which queues what it held back. */
 static __noinline bool in_throttle(void)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
-	struct worker *worker;
-
-	if (!symbols.blk_throtl_dispatch_work_fn || !(BPF_CORE_READ(task, flags) & PF_WQ_WORKER))
-		return false;
-	worker = BPF_CORE_READ(task_kthread(task), data);
-	return (__u64)BPF_CORE_READ(worker, current_func) == symbols.blk_throtl_dispatch_work_fn;
+	return symbols.blk_throtl_dispatch_work_fn &&
+	       current_work() == symbols.blk_throtl_dispatch_work_fn;
 }
 
 static __always_inline __u32 is_kernel_thread(struct task_struct *task)

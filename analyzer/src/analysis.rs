@@ -220,6 +220,13 @@ impl Reader<'_> {
         if let Some(journal) = journal {
             attributor = attributor.with_journal(journal);
         }
+        let mut freed = match self.bundle {
+            Some(bundle) => bundle.table(layout::FREED, self.cut)?,
+            None => None,
+        };
+        if let Some(table) = &mut freed {
+            attributor = attributor.with_freed(table)?;
+        }
         while completions.step()? {
             attributor.hear(completions.names());
             let completion = completions.completion();

@@ -184,6 +184,12 @@ pub enum Error {
         /// By whom, as far as is known, and how to free it.
         by: String,
     },
+    /// A source that has no segments.
+    #[error("{source_name} writes its files itself: a recording by it cannot be cut into segments")]
+    NotCut {
+        /// Its name.
+        source_name: &'static str,
+    },
     /// The kernel was built without its block tracer.
     #[error("ftrace has no blk tracer (CONFIG_BLK_DEV_IO_TRACE)")]
     NoBlkTracer,

@@ -99,7 +99,9 @@ impl Captured {
                     Entry::Process(p) => process.push(p),
                     Entry::File(f) => file.push(f),
                     Entry::Dirtier(d) => dirtier.push(d),
-                    Entry::Handle(_) | Entry::Dirtied(_) | Entry::Call(_) => unreachable!(),
+                    Entry::Handle(_) | Entry::Dirtied(_) | Entry::Call(_) | Entry::Freed(_) => {
+                        unreachable!()
+                    }
                 }
             }
         }

@@ -164,6 +164,22 @@ open_enum! {
     }
 }
 
+open_enum! {
+    /// `enum mostrace_contents`: what ext4's metadata is by its own bytes.
+    Contents {
+        /// Not looked at.
+        UNKNOWN = 0,
+        /// None of these.
+        OTHER = 1,
+        /// An extent block.
+        EXTENTS = 2,
+        /// A block of extended attributes.
+        XATTR = 3,
+        /// Directory entries, or the index of a directory.
+        DIRECTORY = 4,
+    }
+}
+
 /// `MOSTRACE_PROCESS`.
 pub const TYPE_PROCESS: u16 = 1;
 /// `MOSTRACE_FILE`.
@@ -177,6 +193,8 @@ pub const TYPE_HANDLE: u16 = 5;
 pub const TYPE_DIRTIED: u16 = 6;
 /// `MOSTRACE_CALL`.
 pub const TYPE_CALL: u16 = 7;
+/// `MOSTRACE_FREED`.
+pub const TYPE_FREED: u16 = 8;
 
 /// `struct mostrace_entry`: the head that every entry starts with.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -228,8 +246,8 @@ pub struct RawProcess {
     pub jbd2: Jbd2,
     /// What [`RawProcess::home_sector`] counts from.
     pub home: Home,
-    /// Zero.
-    pub pad: u8,
+    /// What the block is by its own bytes.
+    pub contents: Contents,
     /// `task->comm`, NUL-padded.
     pub comm: [u8; 16],
 }
@@ -463,6 +481,26 @@ impl CallKind {
     }
 }
 
+/// `struct mostrace_freed`: blocks of metadata that a file gave back, at `head.time_ns`.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct RawFreed {
+    /// Common head.
+    pub head: RawHead,
+    /// Inode number.
+    pub ino: U64<LE>,
+    /// `i_generation`.
+    pub generation: U32<LE>,
+    /// The filesystem, major << 20 | minor.
+    pub s_dev: U32<LE>,
+    /// jbd2 transaction, or 0 without a journal.
+    pub tid: U32<LE>,
+    /// What `head.sector` counts from.
+    pub home: Home,
+    /// Zero.
+    pub pad: [u8; 3],
+}
+
 // Little-endian fields have no alignment, so entries are read where they lie. The C header asserts the
 // same sizes.
 const _: () = assert!(size_of::<RawHead>() == 32);
@@ -471,6 +509,7 @@ const _: () = assert!(size_of::<RawFile>() == 72);
 const _: () = assert!(size_of::<RawDirtier>() == 72);
 const _: () = assert!(size_of::<RawHandle>() == 120);
 const _: () = assert!(size_of::<RawDirtied>() == 48);
+const _: () = assert!(size_of::<RawFreed>() == 56);
 const _: () = assert!(size_of::<RawCall>() == 120);
 
 /// A file entry with its name, where it lies in a buffer.
@@ -497,6 +536,8 @@ pub enum EntryRef<'a> {
     Dirtied(&'a RawDirtied),
     /// A system call.
     Call(&'a RawCall),
+    /// Blocks of metadata that a file gave back.
+    Freed(&'a RawFreed),
 }
 
 impl<'a> EntryRef<'a> {
@@ -509,6 +550,7 @@ impl<'a> EntryRef<'a> {
             EntryRef::Handle(h) => &h.head,
             EntryRef::Dirtied(d) => &d.head,
             EntryRef::Call(c) => &c.head,
+            EntryRef::Freed(f) => &f.head,
         }
     }
 
@@ -539,6 +581,7 @@ impl<'a> EntryRef<'a> {
             TYPE_HANDLE => fixed(record, "handle").map(EntryRef::Handle),
             TYPE_DIRTIED => fixed(record, "dirtied").map(EntryRef::Dirtied),
             TYPE_CALL => fixed(record, "call").map(EntryRef::Call),
+            TYPE_FREED => fixed(record, "freed").map(EntryRef::Freed),
             other => Err(format!("unknown entry type {other}")),
         }
     }
@@ -578,6 +621,8 @@ pub enum Entry {
     Dirtied(RawDirtied),
     /// A system call.
     Call(RawCall),
+    /// Blocks of metadata that a file gave back.
+    Freed(RawFreed),
 }
 
 impl Entry {
@@ -590,6 +635,7 @@ impl Entry {
             Entry::Handle(h) => &h.head,
             Entry::Dirtied(d) => &d.head,
             Entry::Call(c) => &c.head,
+            Entry::Freed(f) => &f.head,
         }
     }
 
@@ -614,6 +660,7 @@ impl From<EntryRef<'_>> for Entry {
             EntryRef::Handle(raw) => Entry::Handle(*raw),
             EntryRef::Dirtied(raw) => Entry::Dirtied(*raw),
             EntryRef::Call(raw) => Entry::Call(*raw),
+            EntryRef::Freed(raw) => Entry::Freed(*raw),
         }
     }
 }

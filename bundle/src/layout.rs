@@ -15,6 +15,8 @@ pub const PROCESS: &str = "process.entries";
 pub const FILE: &str = "file.entries";
 /// The dirtier table.
 pub const DIRTIER: &str = "dirtier.entries";
+/// The table of blocks of metadata that were given back.
+pub const FREED: &str = "freed.entries";
 /// The tables of bios.
 pub const TABLES: [&str; 3] = [PROCESS, FILE, DIRTIER];
 /// The table of a journal's handles.
@@ -44,7 +46,7 @@ pub fn is_known(name: &str) -> bool {
 }
 
 fn is_table(name: &str) -> bool {
-    TABLES.contains(&name) || CAUSES.contains(&name)
+    TABLES.contains(&name) || CAUSES.contains(&name) || name == FREED
 }
 
 /// The CPU of an event file's name.

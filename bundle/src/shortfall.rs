@@ -12,7 +12,7 @@ use zerocopy::LE;
 
 use crate::archive::Cut;
 use crate::blk_io_trace::BlkIoTrace;
-use crate::entry::{RawCall, RawDirtied, RawDirtier, RawFile, RawHandle, RawProcess};
+use crate::entry::{RawCall, RawDirtied, RawDirtier, RawFile, RawFreed, RawHandle, RawProcess};
 use crate::layout;
 use crate::length::as_u64;
 use crate::manifest::Manifest;
@@ -130,6 +130,7 @@ fn by_counts<'a>(dir: &'a Path, manifest: &'a Manifest) -> impl Iterator<Item = 
     let tables = layout::TABLES
         .into_iter()
         .chain(layout::CAUSES)
+        .chain([layout::FREED])
         .filter_map(move |name| entries(dir, name, count(&layout::count_of(name))));
     let snapshot = manifest.snapshot.is_some() && size(dir, layout::SNAPSHOT).is_none();
     let snapshot = snapshot.then(|| Shortfall::Missing {
@@ -175,6 +176,7 @@ fn entries(dir: &Path, name: &'static str, of: u64) -> Option<Shortfall> {
         layout::HANDLE => room_for::<RawHandle>(records),
         layout::DIRTIED => room_for::<RawDirtied>(records),
         layout::CALL => room_for::<RawCall>(records),
+        layout::FREED => room_for::<RawFreed>(records),
         _ => room_for::<RawDirtier>(records),
     };
     (at_most < of).then_some(Shortfall::Entries { name, at_most, of })

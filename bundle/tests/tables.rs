@@ -32,6 +32,7 @@ fn records() -> Vec<Vec<u8>> {
         common::handle(),
         common::dirtied(32),
         common::call(),
+        common::freed(40),
     ]
 }
 
@@ -85,13 +86,17 @@ fn records_come_back_as_they_were() {
                 assert_eq!(CallKind::of(c.kind.get()), CallKind::Write);
                 None
             }
+            Entry::Freed(f) => {
+                assert_eq!((f.ino.get(), f.generation.get(), f.tid.get()), (12, 4, 40));
+                None
+            }
         })
         .collect();
-    let mut expected = vec![None; 9];
+    let mut expected = vec![None; 10];
     expected[1..4].copy_from_slice(&[Some(0), Some(8), Some(255)]);
     assert_eq!(names, expected);
     let sectors: Vec<u64> = entries.iter().map(|e| e.head().sector.get()).collect();
-    assert_eq!(sectors, [8, 8, 8, 16, 24, 24, NONE, 32, NONE]);
+    assert_eq!(sectors, [8, 8, 8, 16, 24, 24, NONE, 32, NONE, 40]);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::io::Read;
 
 use mostrace_bundle::Error;
-use mostrace_bundle::entry::{EntryRef, Home};
+use mostrace_bundle::entry::{EntryRef, Home, Jbd2};
 use mostrace_bundle::table::TableReader;
 use mostrace_map::Map;
 use mostrace_map::class::Provenance;
@@ -13,6 +13,7 @@ use mostrace_map::fs::jbd2::Journal;
 use super::empties::Empties;
 use super::file::Files;
 use super::note::{Dirt, Note, Run};
+use super::owners::Owners;
 use super::pending::{self, Match, Pending, Window};
 use super::process::{Processes, Task};
 use super::rows::{self, Leftovers, Names, Request, Row};
@@ -34,6 +35,7 @@ pub struct Attributor<'a, R> {
     empties: Empties,
     processes: Processes,
     pub(super) files: Files<'a>,
+    pub(super) owners: Owners,
     pub(super) rows: rows::Builder,
     // Kept between parts, so that none of them allocates.
     seen: Seen,
@@ -60,6 +62,7 @@ impl<'a, R: Read> Attributor<'a, R> {
             empties: Empties::default(),
             processes: Processes::default(),
             files: Files::new(map),
+            owners: Owners::default(),
             rows: rows::Builder::default(),
             seen: Seen::default(),
         }
@@ -79,6 +82,16 @@ impl<'a, R: Read> Attributor<'a, R> {
     pub fn with_journal(mut self, journal: &'a Journal) -> Self {
         self.journal = Some(journal);
         self
+    }
+
+    /// Whose blocks of metadata were: the table of those that were given back. After
+    /// [`of_filesystem`](Self::of_filesystem).
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn with_freed(mut self, table: &mut TableReader<R>) -> Result<Self, Error> {
+        self.owners = Owners::read(table, &mut self.files, self.map)?;
+        Ok(self)
     }
 
     /// Takes in what the trace has noted by now of threads' names: the number of one that has ended may come back as
@@ -200,6 +213,9 @@ impl<'a, R: Read> Attributor<'a, R> {
                 match entry {
                     EntryRef::Process(raw) => {
                         let note = Note::new(raw, self.processes.submitter(raw));
+                        if note.jbd2 == Jbd2::COMMIT {
+                            self.owners.commit(note.time_ns, raw.tid.get());
+                        }
                         if raw.head.bytes.get() == 0 {
                             self.empties.insert(raw, note);
                         } else {
@@ -219,7 +235,10 @@ impl<'a, R: Read> Attributor<'a, R> {
                         self.dirt.insert(&raw.head, dirt);
                     }
                     // Of the tables of causes, which are read elsewhere.
-                    EntryRef::Handle(_) | EntryRef::Dirtied(_) | EntryRef::Call(_) => {}
+                    EntryRef::Handle(_)
+                    | EntryRef::Dirtied(_)
+                    | EntryRef::Call(_)
+                    | EntryRef::Freed(_) => {}
                 }
             }
         }

@@ -5,9 +5,10 @@
 use std::io::Read;
 use std::ops::Range;
 
-use mostrace_bundle::entry::{Jbd2, Origin};
+use mostrace_bundle::entry::{Contents, Jbd2, Origin};
 
 use super::note::{Note, Run};
+use super::owners::Moment;
 use super::pending::Match;
 use super::{Attributor, FileId, JournalBlock, Row};
 use mostrace_map::class::{Class, Kind, Provenance};
@@ -15,12 +16,12 @@ use mostrace_map::fs::jbd2::Copy;
 use mostrace_map::{Extent, Map};
 
 /// How far the map is believed.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Belief {
     /// Nothing else is known.
     Whole,
-    /// It was in the device's page cache, so no contents of a regular file.
-    NotAFile,
+    /// It was in the device's page cache, so no contents of a regular file; by its own bytes it was this.
+    Metadata(Contents, Moment),
     /// It was a file's.
     AFile,
     /// It was in the journal.
@@ -72,9 +73,9 @@ impl<R: Read> Attributor<'_, R> {
                 self.emit(range, row, left);
             }
             (Some(note), None) if note.jbd2 != Jbd2::NONE => {
-                self.by_map(range, Belief::NotAFile, base, left);
+                self.by_map(range, metadata(note), base, left);
             }
-            (Some(note), None) => self.by_map(range, belief(note.origin), base, left),
+            (Some(note), None) => self.by_map(range, belief(note), base, left),
             (None, None) => self.by_map(range, Belief::Whole, base, left),
         }
     }
@@ -105,7 +106,9 @@ impl<R: Read> Attributor<'_, R> {
         let home_sector = home_sector.or(saved.map(|copy| copy.home_sector));
         let (home_kind, home_file) = match (run, home_sector) {
             (Some(run), _) => (Some(self.files.get(run.file).kind), run.file),
-            (None, Some(home)) => self.home(home, note.jbd2),
+            // Cut off the file since, or its entry was lost: whose it is at the end is not whose it was.
+            (None, _) if note.jbd2 == Jbd2::DATA_COPY => (Some(Kind::Regular), FileId::NONE),
+            (None, Some(home)) => self.home(home, note),
             (None, None) => (None, FileId::NONE),
         };
         let home_kind = match home_kind {
@@ -135,16 +138,11 @@ impl<R: Read> Attributor<'_, R> {
     }
 
     /// What the map has at the home of a copy.
-    fn home(&mut self, sector: u64, jbd2: Jbd2) -> (Option<Kind>, FileId) {
+    fn home(&mut self, sector: u64, note: &Note) -> (Option<Kind>, FileId) {
         let Some(piece) = self.map.and_then(|map| map.pieces(sector, 1).next()) else {
             return (None, FileId::NONE);
         };
-        let belief = if jbd2 == Jbd2::DATA_COPY {
-            Belief::AFile
-        } else {
-            Belief::NotAFile
-        };
-        let row = self.believe(&piece, belief, Row::default());
+        let row = self.believe(&piece, metadata(note), Row::default());
         (row.kind, row.file)
     }
 
@@ -182,7 +180,9 @@ impl<R: Read> Attributor<'_, R> {
             ..base
         };
         match (belief, piece.kind) {
-            (Belief::NotAFile, Kind::Regular | Kind::Free) => unknown(Kind::Free),
+            (Belief::Metadata(contents, moment), kind) if changes_hands(kind) => {
+                self.metadata(piece, contents, moment, base)
+            }
             (Belief::AFile, Kind::Regular) => self.owned(piece, whole),
             (Belief::AFile, _) => unknown(Kind::Regular),
             (_, kind) if kind.class() == Class::Journal => Row {
@@ -195,6 +195,32 @@ impl<R: Read> Attributor<'_, R> {
                 ..unknown(Kind::Node)
             },
             _ => self.owned(piece, whole),
+        }
+    }
+
+    /// A block of metadata that is not always one. It was the snapshot's owner's if nobody gave it back since, and if it
+    /// was what it is there; else whose who gave it back.
+    fn metadata(&mut self, piece: &Extent, contents: Contents, moment: Moment, base: Row) -> Row {
+        let before = self.owners.at(piece.sector, moment);
+        let kind = match contents {
+            Contents::EXTENTS => Kind::ExtentTree,
+            Contents::XATTR => Kind::Xattr,
+            Contents::DIRECTORY => Kind::Directory,
+            _ if before.is_some() => Kind::Free,
+            // It had the mark of none.
+            Contents::OTHER if piece.kind == Kind::Xattr => Kind::Free,
+            _ if piece.kind == Kind::Regular => Kind::Free,
+            _ => piece.kind,
+        };
+        let row = Row {
+            kind: Some(kind),
+            found: Some(Provenance::Unknown),
+            ..base
+        };
+        match before {
+            Some(file) => Row { file, ..row },
+            None if kind == piece.kind => self.owned(piece, row),
+            None => row,
         }
     }
 
@@ -226,10 +252,28 @@ impl<R: Read> Attributor<'_, R> {
     }
 }
 
+/// Whether blocks of this kind are given back and become another's; the rest lies where it lies for good.
+fn changes_hands(kind: Kind) -> bool {
+    use Kind::*;
+    matches!(
+        kind,
+        Regular | Directory | Symlink | ExtentTree | Xattr | Free
+    )
+}
+
+/// What a bio of metadata, or a copy of it, leaves of the map.
+fn metadata(note: &Note) -> Belief {
+    let moment = match (note.jbd2, note.tid) {
+        (Jbd2::METADATA_COPY, Some(tid)) => Moment::Copied(tid),
+        _ => Moment::Queued(note.time_ns),
+    };
+    Belief::Metadata(note.contents, moment)
+}
+
 /// What the origin of a bio leaves of the map.
-fn belief(origin: Origin) -> Belief {
-    match origin {
-        Origin::BDEV => Belief::NotAFile,
+fn belief(note: &Note) -> Belief {
+    match note.origin {
+        Origin::BDEV => metadata(note),
         Origin::FILE | Origin::DIRECT => Belief::AFile,
         Origin::JOURNAL => Belief::Journal,
         Origin::NODE => Belief::Node,

@@ -6,6 +6,7 @@
 //! file.entries ──── Pending ┤
 //! dirtier.entries ─ Pending ┼─ Attributor ─ Row (a run of a completion with one answer)
 //! completions ──────────────┤
+//! freed.entries ─── Owners ──┤
 //! the map ──────────────────┘
 //! ```
 //!
@@ -25,6 +26,7 @@ mod empties;
 mod file;
 mod note;
 mod op;
+mod owners;
 mod pending;
 mod process;
 mod role;

@@ -5,9 +5,9 @@
 use std::path::{Path, PathBuf};
 
 use mostrace_bundle::entry::{
-    CallKind, Flags, Home, Jbd2, NONE, Origin, RawCall, RawDirtied, RawDirtier, RawFile, RawHandle,
-    RawHead, RawProcess, Stage, TYPE_CALL, TYPE_DIRTIED, TYPE_DIRTIER, TYPE_FILE, TYPE_HANDLE,
-    TYPE_PROCESS, What,
+    CallKind, Contents, Flags, Home, Jbd2, NONE, Origin, RawCall, RawDirtied, RawDirtier, RawFile,
+    RawFreed, RawHandle, RawHead, RawProcess, Stage, TYPE_CALL, TYPE_DIRTIED, TYPE_DIRTIER,
+    TYPE_FILE, TYPE_FREED, TYPE_HANDLE, TYPE_PROCESS, What,
 };
 use mostrace_bundle::manifest::{SCHEMA, State};
 use mostrace_bundle::sparse::SparseWriter;
@@ -43,7 +43,7 @@ pub fn process(sector: u64) -> Vec<u8> {
         origin: Origin::FILE,
         jbd2: Jbd2::NONE,
         home: Home::DISK,
-        pad: 0,
+        contents: Contents::UNKNOWN,
         comm: *b"sqlite3\0\0\0\0\0\0\0\0\0",
     };
     raw.as_bytes().to_vec()
@@ -138,6 +138,20 @@ pub fn call() -> Vec<u8> {
         kind: (CallKind::Write as u16).into(),
         pad: 0.into(),
         comm: *b"writer\0\0\0\0\0\0\0\0\0\0",
+    };
+    raw.as_bytes().to_vec()
+}
+
+/// Blocks that a file gave back.
+pub fn freed(sector: u64) -> Vec<u8> {
+    let raw = RawFreed {
+        head: head(TYPE_FREED, 56, sector),
+        ino: 12.into(),
+        generation: 4.into(),
+        s_dev: (7 << 20).into(),
+        tid: 40.into(),
+        home: Home::DISK,
+        pad: [0; 3],
     };
     raw.as_bytes().to_vec()
 }
