@@ -8,6 +8,7 @@ use mostrace_bundle::entry::{EntryRef, Home, Jbd2};
 use mostrace_bundle::table::TableReader;
 use mostrace_map::Map;
 use mostrace_map::class::Provenance;
+use mostrace_map::fs::jbd2::Journal;
 
 use super::empties::Empties;
 use super::file::Files;
@@ -26,6 +27,7 @@ const DISORDER_NS: u64 = 20_000_000;
 /// Joins completions with entries, each table read just as far as the completions have come.
 pub struct Attributor<'a, R> {
     pub(super) map: Option<&'a Map>,
+    pub(super) journal: Option<&'a Journal>,
     tables: Vec<&'a mut TableReader<R>>,
     notes: Pending<Note>,
     runs: Pending<Run>,
@@ -52,6 +54,7 @@ impl<'a, R: Read> Attributor<'a, R> {
     pub fn new(tables: Vec<&'a mut TableReader<R>>, map: Option<&'a Map>) -> Self {
         Attributor {
             map,
+            journal: None,
             tables,
             notes: Pending::new(),
             runs: Pending::new(),
@@ -70,6 +73,14 @@ impl<'a, R: Read> Attributor<'a, R> {
     #[must_use]
     pub fn of_filesystem(mut self, s_dev: u32) -> Self {
         self.files.set_filesystem(s_dev);
+        self
+    }
+
+    /// What lay in the journal when the map was made: it tells of a copy what no probe saw, and the map does not know any
+    /// more.
+    #[must_use]
+    pub fn with_journal(mut self, journal: &'a Journal) -> Self {
+        self.journal = Some(journal);
         self
     }
 

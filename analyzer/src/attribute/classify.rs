@@ -12,6 +12,7 @@ use super::owners::Moment;
 use super::pending::Match;
 use super::{Attributor, FileId, JournalBlock, Row};
 use mostrace_map::class::{Class, Kind, Provenance};
+use mostrace_map::fs::jbd2::Copy;
 use mostrace_map::{Extent, Map};
 
 /// How far the map is believed.
@@ -101,12 +102,18 @@ impl<R: Read> Attributor<'_, R> {
             .home_sector
             .map(|home| home.saturating_add(note.skipped_at(sector)))
             .and_then(|home| self.home_on_disk(note.home, home));
+        let saved = self.saved(sector, note);
+        let home_sector = home_sector.or(saved.map(|copy| copy.home_sector));
         let (home_kind, home_file) = match (run, home_sector) {
             (Some(run), _) => (Some(self.files.get(run.file).kind), run.file),
             // Cut off the file since, or its entry was lost: whose it is at the end is not whose it was.
             (None, _) if note.jbd2 == Jbd2::DATA_COPY => (Some(Kind::Regular), FileId::NONE),
             (None, Some(home)) => self.home(home, note),
             (None, None) => (None, FileId::NONE),
+        };
+        let home_kind = match home_kind {
+            Some(Kind::Free) => saved.and_then(|copy| copy.kind).or(home_kind),
+            known => known,
         };
         let block = JournalBlock {
             jbd2: note.jbd2,
@@ -121,6 +128,13 @@ impl<R: Read> Attributor<'_, R> {
             found: Some(Provenance::Live),
             ..base
         }
+    }
+
+    /// The copy as it lay in the journal when the map was made, if a later transaction had not taken its place.
+    fn saved(&self, sector: u64, note: &Note) -> Option<Copy> {
+        let copy = self.journal?.copy(sector)?;
+        let is_copy = [Jbd2::METADATA_COPY, Jbd2::DATA_COPY].contains(&note.jbd2);
+        (is_copy && note.tid == Some(copy.tid)).then_some(*copy)
     }
 
     /// What the map has at the home of a copy.

@@ -18,6 +18,8 @@ mod blame;
 mod calls;
 mod cause;
 mod causer;
+mod commits;
+mod databases;
 mod handle;
 mod homes;
 mod operation;
@@ -29,6 +31,10 @@ mod unlinked;
 
 pub use cause::{Cause, CauseId, Known};
 pub use causer::Causer;
+pub use commits::Commits;
+pub use databases::{Asked, Database};
 pub use operation::Operation;
 pub use share::{Share, Sharing, Verdict, Verdicts};
 pub use tables::Tables;
+
+pub use databases::read as databases;
