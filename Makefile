@@ -27,7 +27,7 @@ TESTS = $(CARGO) test $(PROFILE) --workspace
 GUESTS = guest/able.sh "$(GUEST_PACKAGES)"
 MODULE = kernel-patches/test/able.sh
 
-.PHONY: demo build install check test test-all truth test-guest test-module test-kernels test-patched lint features bench bench-record bench-overhead \
+.PHONY: demo build install check test test-all truth test-guest test-module test-kernels test-patched lint features bench bench-record bench-overhead bench-accuracy \
 	samples samples-guest setup setup-test clean
 
 demo: build
@@ -124,6 +124,10 @@ bench-record: build
 bench-overhead: build
 	$(GUESTS) env GUEST_SCRIPTS=kernel-patches/test/overhead GUEST_QEMU="-smp 1 -icount shift=0,sleep=off" \
 		GUEST_SILENCE=7200 guest/run.sh $(MOSTRACE) test all
+
+# How right causes are: each journalled copy's against a kprobe on jbd2_journal_dirty_metadata, in the guests.
+bench-accuracy: build
+	$(GUESTS) env MOSTRACE=$(MOSTRACE) GUEST_SCRIPTS=guest/accuracy/tests guest/run.sh $(MOSTRACE) test all
 
 # Captures the sample traces anew (root).
 samples: build

@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 
 use libbpf_cargo::SkeletonBuilder;
 
-/// The probes of entries, and those of block events: each is loaded without the other.
-const SOURCES: [(&str, &str); 2] = [
+/// The probes of entries, of block events, and of causes: each is loaded without the others.
+const SOURCES: [(&str, &str); 3] = [
     ("mostrace.bpf.c", "mostrace.skel.rs"),
     ("events.bpf.c", "events.skel.rs"),
+    ("causes.bpf.c", "causes.skel.rs"),
 ];
 
 fn main() {

@@ -103,6 +103,7 @@ const volatile struct {
 	__u64 clone_endio;
 	__u64 crypt_endio;
 	__u64 blk_throtl_dispatch_work_fn;
+	__u64 wb_workfn;
 	__u64 page_offset_base;
 	__u64 vmemmap_base;
 } symbols;
@@ -147,6 +148,18 @@ static __always_inline struct kthread *task_kthread(struct task_struct *task)
 	if (bpf_core_field_exists(struct task_struct___worker, worker_private))
 		return BPF_CORE_READ((struct task_struct___worker *)task, worker_private);
 	return BPF_CORE_READ(task, set_child_tid);
+}
+
+/* What the current task does, if it is a workqueue's worker; or 0. */
+static __always_inline __u64 current_work(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct worker *worker;
+
+	if (!(BPF_CORE_READ(task, flags) & PF_WQ_WORKER))
+		return 0;
+	worker = BPF_CORE_READ(task_kthread(task), data);
+	return (__u64)BPF_CORE_READ(worker, current_func);
 }
 
 static __always_inline struct gendisk *rq_disk(struct request *rq)

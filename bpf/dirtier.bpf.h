@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Who dirtied a page of the page cache: the task that made it dirty after it was
- * clean, remembered until it is written. Not who wrote to it while it was dirty.
+ * clean, remembered until it is written or leaves the cache. Not who wrote to it
+ * while it was dirty; nor who was to write it, could not write all of it, and
+ * made it dirty again.
  *
  * A page may be dirtied again while it is being written. What a bio writes was
  * dirtied before the bio was queued; a page that two tasks dirtied before its
@@ -52,6 +54,36 @@ static __always_inline bool is_kthread(void)
 	return BPF_CORE_READ(task, flags) & PF_KTHREAD;
 }
 
+/* Whether the current task is a flusher. Where symbols are hidden any worker may be one. */
+static __noinline bool is_flusher(void)
+{
+	__u64 work = current_work();
+
+	return work && (!symbols.wb_workfn || work == symbols.wb_workfn);
+}
+
+/* "jbd2/", which begins the comm of every journal's thread. */
+#define JBD2_COMM 0x2f3264626aULL
+#define JBD2_COMM_MASK 0xffffffffffULL
+
+/* A kernel thread has the name that the kernel gave it. */
+static __noinline bool is_jbd2(void)
+{
+	char comm[MOSTRACE_COMM_LEN] __attribute__((aligned(8))) = { };
+
+	bpf_get_current_comm(comm, sizeof(comm));
+	return (*(__u64 *)comm & JBD2_COMM_MASK) == JBD2_COMM && is_kthread();
+}
+
+/*
+ * Whether the current task writes the inode's pages for others: those that it cannot write, or not whole (of
+ * several blocks, some have no place yet), it makes dirty anew. Metadata is made dirty by jbd2 alone.
+ */
+static __always_inline bool is_writeback(struct inode *inode)
+{
+	return is_flusher() || (!is_bdev(inode) && is_jbd2());
+}
+
 /*
  * Writeback that cannot write a page dirties it again: the flusher did not make
  * the data. Another task may have, or may be the one that fsyncs: not known.
@@ -75,6 +107,8 @@ static __always_inline int dirty_folio(__u64 head, struct address_space *mapping
 		return 0;
 	disk = disk_number(inode_disk(inode));
 	if (disk != target.disk_dev && !is_above(disk))
+		return 0;
+	if (is_writeback(inode))
 		return 0;
 	view_folio(&folio, head);
 	page.mapping = (__u64)mapping;
@@ -106,6 +140,17 @@ SEC("raw_tp/writeback_dirty_page")
 int mostrace_dirty_page(__u64 *ctx)
 {
 	return dirty_folio(page_head(ctx[0]), (struct address_space *)ctx[1]);
+}
+
+/* (folio); before 5.16 (page). What leaves the page cache is written or thrown away, and its memory is another's. */
+SEC("raw_tp/mm_filemap_delete_from_page_cache")
+int mostrace_drop_folio(__u64 *ctx)
+{
+	__u64 key = ctx[0];
+
+	if (bpf_map_lookup_elem(&dirty_pages, &key))
+		bpf_map_delete_elem(&dirty_pages, &key);
+	return 0;
 }
 
 /* Makes the dirtier entry of a run that ends at `end`. */

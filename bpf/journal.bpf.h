@@ -3,6 +3,7 @@
 #ifndef MOSTRACE_JOURNAL_BPF_H
 #define MOSTRACE_JOURNAL_BPF_H
 
+#include "contents.bpf.h"
 #include "file.bpf.h"
 
 #define JBD2_MAGIC 0xc03b3998U
@@ -75,6 +76,9 @@ static __always_inline bool journal_copy(struct work *w, __u32 slot, struct buff
 	p->tid = journal_tid(jh);
 	p->jbd2 = MOSTRACE_JBD2_METADATA_COPY;
 	view_folio(&folio, (__u64)BPF_CORE_READ(home, b_page));
+	/* A file's page that was cut off since; the pages of the device stay while jbd2 has them. */
+	if (!folio.mapping)
+		p->jbd2 = MOSTRACE_JBD2_DATA_COPY;
 	inode = mapping_inode(folio.mapping);
 	if (inode && !is_bdev(inode)) {
 		struct run run = {

@@ -30,7 +30,7 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_RINGBUF = 27,
 };
-enum { BPF_ANY = 0 };
+enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
 enum { BPF_RB_NO_WAKEUP = 1 };
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -73,6 +73,17 @@ struct cred {
 	struct kuid uid;
 };
 
+struct file;
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
 struct task_struct {
 	unsigned int flags;
 	int pid;
@@ -80,6 +91,8 @@ struct task_struct {
 	const struct cred *cred;
 	char comm[16];
 	void *set_child_tid;
+	struct files_struct *files;
+	void *journal_info;
 };
 
 /* kernel/kthread.c, kernel/workqueue_internal.h */
@@ -124,6 +137,7 @@ struct file {
 	struct inode *f_inode;
 	struct address_space *f_mapping;
 	struct path f_path;
+	__s64 f_pos;
 };
 
 struct kiocb {
@@ -225,13 +239,35 @@ struct buffer_head {
 };
 
 /* <linux/jbd2.h>, in jbd2's own BTF where it is a module */
+struct journal_s {
+	struct transaction_s *j_committing_transaction;
+};
+
 struct transaction_s {
+	struct journal_s *t_journal;
 	__u32 t_tid;
+	struct journal_head *t_buffers;
+	struct journal_head *t_forget;
+	struct journal_head *t_shadow_list;
+	struct {
+		int counter;
+	} t_updates;
+	struct {
+		int counter;
+	} t_handle_count;
 };
 
 struct journal_head {
 	struct buffer_head *b_bh;
+	unsigned int b_modified;
 	struct transaction_s *b_transaction;
+	struct transaction_s *b_next_transaction;
+	struct journal_head *b_tnext;
+	struct journal_head *b_tprev;
+};
+
+struct jbd2_journal_handle {
+	struct transaction_s *h_transaction;
 };
 
 #pragma clang attribute pop
@@ -262,8 +298,11 @@ enum {
 };
 
 /* <linux/sched.h> */
+#define PF_IO_WORKER 0x00000010U
 #define PF_WQ_WORKER 0x00000020U
 #define PF_KTHREAD 0x00200000U
+/* They make no system call. */
+#define PF_NO_CALL (PF_IO_WORKER | PF_KTHREAD)
 
 #define S_IFMT 0170000
 #define S_IFBLK 0060000

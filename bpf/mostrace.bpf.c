@@ -10,6 +10,7 @@
  */
 #include "owner.bpf.h"
 #include "flush.bpf.h"
+#include "freed.bpf.h"
 #include "ring.bpf.h"
 #include "target.bpf.h"
 
@@ -19,6 +20,7 @@ _Static_assert(sizeof(struct mostrace_entry) == 32, "entry");
 _Static_assert(sizeof(struct mostrace_process) == 88, "process");
 _Static_assert(sizeof(struct mostrace_file) == 72, "file");
 _Static_assert(sizeof(struct mostrace_dirtier) == 72, "dirtier");
+_Static_assert(sizeof(struct mostrace_freed) == 56, "freed");
 
 static __always_inline bool has_data(__u32 opf)
 {

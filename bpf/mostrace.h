@@ -20,6 +20,10 @@ enum mostrace_type {
 	/* a blk_io_trace record of the BPF event source, see mostrace.bpf.c */
 	MOSTRACE_BLOCK = 3,
 	MOSTRACE_DIRTIER = 4,
+	MOSTRACE_HANDLE = 5,
+	MOSTRACE_DIRTIED = 6,
+	MOSTRACE_CALL = 7,
+	MOSTRACE_FREED = 8,
 };
 
 /* Where in a bio's or request's life the entry was made. */
@@ -32,7 +36,8 @@ enum mostrace_stage {
 
 enum mostrace_flags {
 	MOSTRACE_NO_SUBMITTER = 1,	/* Q was not seen: pid is unknown */
-	MOSTRACE_UNLINKED = 2,		/* i_nlink was 0 */
+	MOSTRACE_UNLINKED = 2,		/* of a file: i_nlink was 0 */
+	MOSTRACE_KERNEL_THREAD = 2,	/* of a process, a dirtier: PF_KTHREAD */
 	MOSTRACE_HARDLINKED = 4,	/* i_nlink > 1: the name is one of several */
 	MOSTRACE_NAME_CUT = 8,		/* name longer than MOSTRACE_NAME_MAX - 1 */
 	MOSTRACE_CHAINED = 16,		/* the submitter is that of which this is a part or clone */
@@ -88,6 +93,67 @@ enum mostrace_home {
 	MOSTRACE_HOME_FILESYSTEM = 1,
 };
 
+/* A system call by which a file or its metadata is changed or written out. */
+enum mostrace_call_kind {
+	MOSTRACE_CALL_OTHER = 0,	/* another one, or a kernel thread's own doing */
+	MOSTRACE_CALL_WRITE = 1,	/* write, pwrite64, writev, pwritev, pwritev2 */
+	MOSTRACE_CALL_FSYNC = 2,
+	MOSTRACE_CALL_FDATASYNC = 3,
+	MOSTRACE_CALL_SYNC_RANGE = 4,	/* sync_file_range */
+	MOSTRACE_CALL_MSYNC = 5,
+	MOSTRACE_CALL_SYNC = 6,		/* sync, syncfs */
+	MOSTRACE_CALL_UNLINK = 7,	/* unlink, unlinkat, rmdir */
+	MOSTRACE_CALL_RENAME = 8,	/* rename, renameat, renameat2 */
+	MOSTRACE_CALL_TRUNCATE = 9,	/* truncate, ftruncate */
+	MOSTRACE_CALL_FALLOCATE = 10,
+	MOSTRACE_CALL_OPEN = 11,	/* open, openat, openat2, creat */
+	MOSTRACE_CALL_CLOSE = 12,
+	MOSTRACE_CALL_MKDIR = 13,	/* mkdir, mkdirat */
+	MOSTRACE_CALL_LINK = 14,	/* link, linkat, symlink, symlinkat, mknod, mknodat */
+	MOSTRACE_CALL_XATTR = 15,	/* setxattr, removexattr and the like */
+	MOSTRACE_CALL_READ = 16,	/* read, pread64, readv, getdents and the like */
+	MOSTRACE_CALL_URING = 17,	/* io_uring_enter */
+	MOSTRACE_CALL_ATTR = 18,	/* chmod, chown, utimensat and the like */
+	MOSTRACE_CALL_MOUNT = 19,	/* mount, umount2 and the like */
+	MOSTRACE_CALL_SPLICE = 20,	/* sendfile, splice, copy_file_range */
+};
+
+/* Flags of a handle's head. */
+enum mostrace_handle_flags {
+	MOSTRACE_HANDLE_SYNC = 1,	/* h_sync: it asked for the commit */
+	/*
+	 * Another handle of the transaction was open meanwhile: what is named as
+	 * dirtied by one of them may have been dirtied by another.
+	 */
+	MOSTRACE_HANDLE_OVERLAP = 2,
+	MOSTRACE_HANDLE_RESTARTED = 4,	/* it went on from another transaction */
+	MOSTRACE_HANDLE_UNSEEN = 8,	/* it began before the recording: no function, no inode */
+	MOSTRACE_HANDLE_KERNEL = 16,	/* of a kernel thread: PF_KTHREAD */
+};
+
+/* Flags of a call's head. */
+enum mostrace_call_flags {
+	MOSTRACE_CALL_FIRST = 1,	/* first_bytes are told */
+};
+
+/* Flags of a dirtied block's head: where it was found. */
+enum mostrace_dirtied_flags {
+	MOSTRACE_DIRTIED_NEW = 1,	/* among the last that joined t_buffers */
+	MOSTRACE_DIRTIED_KEPT = 2,	/* the committing transaction still had it */
+};
+
+/*
+ * What ext4's metadata is, by its own bytes: of a write of one buffer. A block
+ * changes hands, so that what it is at the end need not be what it was.
+ */
+enum mostrace_contents {
+	MOSTRACE_CONTENTS_UNKNOWN = 0,	/* not looked at */
+	MOSTRACE_CONTENTS_OTHER = 1,	/* none of these */
+	MOSTRACE_CONTENTS_EXTENTS = 2,	/* ext4_extent_header */
+	MOSTRACE_CONTENTS_XATTR = 3,	/* ext4_xattr_header */
+	MOSTRACE_CONTENTS_DIRECTORY = 4, /* ".", a node of the index, or a tail with a checksum */
+};
+
 /* Common head. 32 bytes. */
 struct mostrace_entry {
 	__u16 type;	/* enum mostrace_type */
@@ -114,7 +180,7 @@ struct mostrace_process {
 	__u8 origin;		/* enum mostrace_origin */
 	__u8 jbd2;		/* enum mostrace_jbd2 */
 	__u8 home;		/* enum mostrace_home */
-	__u8 pad;
+	__u8 contents;		/* enum mostrace_contents */
 	char comm[MOSTRACE_COMM_LEN];
 };
 
@@ -151,6 +217,87 @@ struct mostrace_dirtier {
 	__u32 uid;
 	__u32 pad;
 	char comm[MOSTRACE_COMM_LEN];
+};
+
+/*
+ * One handle of a journal (jbd2): a filesystem's operation, that joined a
+ * transaction and ended at head.time_ns. head.sector is MOSTRACE_NONE and
+ * head.bytes 0. 120 bytes.
+ */
+struct mostrace_handle {
+	struct mostrace_entry head;	/* flags: enum mostrace_handle_flags */
+	__u64 id;		/* of the handle, in this recording */
+	__u64 start_ns;		/* CLOCK_MONOTONIC, or 0 */
+	__u64 ino;		/* that it began for or marked dirty first, or 0 */
+	/*
+	 * The filesystem's function that began it: an address from the kernel; in the
+	 * bundle an index into manifest.functions. MOSTRACE_NONE: unknown.
+	 */
+	__u64 function;
+	__u32 generation;	/* of ino */
+	__u32 s_dev;		/* of the filesystem: major << 20 | minor */
+	__u32 tid;		/* jbd2 transaction */
+	__u32 pid;		/* thread */
+	__u32 tgid;		/* process */
+	__u32 uid;
+	__u32 requested;	/* buffers that were asked for */
+	__u32 dirtied;		/* buffers that it was the first in its transaction to modify */
+	__u32 named;		/* of them, those that have a struct mostrace_dirtied */
+	__u16 type;		/* h_type: ext4's EXT4_HT_… */
+	__u16 call;		/* enum mostrace_call_kind: the system call it was part of */
+	char comm[MOSTRACE_COMM_LEN];
+};
+
+/*
+ * A block that a handle was the first in its transaction to modify. head.sector
+ * and head.bytes are the home block's, head.time_ns is the handle's end. 48 bytes.
+ */
+struct mostrace_dirtied {
+	struct mostrace_entry head;	/* flags: enum mostrace_dirtied_flags */
+	__u64 handle;		/* its id */
+	__u32 tid;		/* jbd2 transaction */
+	__u8 home;		/* enum mostrace_home: what head.sector counts from */
+	__u8 pad[3];
+};
+
+/*
+ * A system call that changed a file of the traced filesystem or wrote it out. It
+ * returned at head.time_ns; head.sector is MOSTRACE_NONE and head.bytes 0. 120 bytes.
+ */
+struct mostrace_call {
+	struct mostrace_entry head;	/* flags: enum mostrace_call_flags */
+	__u64 start_ns;
+	__u64 ino;
+	__u64 offset;		/* where it began in the file, or MOSTRACE_NONE */
+	__u64 bytes;		/* written, or that a range is long */
+	__s64 result;		/* what it returned: bytes, 0, or a negative errno */
+	/*
+	 * Of a short write its first 8 bytes as they lay in memory: the header of
+	 * a journal or of a WAL's frame says by them what it is.
+	 */
+	__u8 first_bytes[8];
+	__u32 generation;	/* of ino */
+	__u32 s_dev;		/* of the filesystem: major << 20 | minor */
+	__u32 pid;		/* thread */
+	__u32 tgid;		/* process */
+	__u32 uid;
+	__u16 kind;		/* enum mostrace_call_kind */
+	__u16 pad;
+	char comm[MOSTRACE_COMM_LEN];
+};
+
+/*
+ * Blocks of metadata (directories, extents, attributes) that a file gives back:
+ * its own until then. 56 bytes.
+ */
+struct mostrace_freed {
+	struct mostrace_entry head;
+	__u64 ino;
+	__u32 generation;
+	__u32 s_dev;		/* of the filesystem: major << 20 | minor */
+	__u32 tid;		/* jbd2 transaction, or 0 without a journal */
+	__u8 home;		/* enum mostrace_home: what head.sector counts from */
+	__u8 pad[3];
 };
 
 #endif

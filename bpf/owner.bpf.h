@@ -22,7 +22,10 @@ static __always_inline bool is_of_journal(struct work *w, __u32 slot)
 
 	find_device(&w->ascent.window, &device, &w->ascent.root);
 	bh = bio_buffer(w, device.start);
-	return bh && (journal_copy(w, slot, bh, device.start) || journal_header(w, bh));
+	if (!bh)
+		return false;
+	find_contents(w, bh);
+	return journal_copy(w, slot, bh, device.start) || journal_header(w, bh);
 }
 
 /* Fills in what the process entry says of the owner, and makes the file and dirtier entries. */

@@ -63,13 +63,13 @@ static __always_inline bool is_worker(const struct submitter *s)
 /* Whether blk-throttle's worker runs, which queues what it held back. */
 static __noinline bool in_throttle(void)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
-	struct worker *worker;
+	return symbols.blk_throtl_dispatch_work_fn &&
+	       current_work() == symbols.blk_throtl_dispatch_work_fn;
+}
 
-	if (!symbols.blk_throtl_dispatch_work_fn || !(BPF_CORE_READ(task, flags) & PF_WQ_WORKER))
-		return false;
-	worker = BPF_CORE_READ(task_kthread(task), data);
-	return (__u64)BPF_CORE_READ(worker, current_func) == symbols.blk_throtl_dispatch_work_fn;
+static __always_inline __u32 is_kernel_thread(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, flags) & PF_KTHREAD ? MOSTRACE_KERNEL_THREAD : 0;
 }
 
 static __always_inline void set_unknown(struct submitter *s)
@@ -88,6 +88,7 @@ static __noinline void submitter_of_throttled(struct submitter *s, const struct 
 		set_unknown(s);
 		return;
 	}
+	s->flags = is_kernel_thread(waiter);
 	s->pid = BPF_CORE_READ(waiter, pid);
 	s->tgid = BPF_CORE_READ(waiter, tgid);
 	s->uid = BPF_CORE_READ(waiter, cred, uid.val);
@@ -106,7 +107,7 @@ static __always_inline void see_submitter(struct window *w, struct submitter *s,
 	s->pid = id;
 	s->tgid = id >> 32;
 	s->uid = bpf_get_current_uid_gid();
-	s->flags = 0;
+	s->flags = is_kernel_thread((struct task_struct *)bpf_get_current_task());
 	bpf_get_current_comm(s->comm, sizeof(s->comm));
 	if (is_worker(s) && in_throttle()) {
 		/* iomap has gone on meanwhile. */

@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use mostrace_bundle::entry::{
-    Flags, Home, Jbd2, NONE, Origin, RawFile, RawHead, RawProcess, Stage, TYPE_FILE, TYPE_PROCESS,
-    What,
+    Contents, Flags, Home, Jbd2, NONE, Origin, RawFile, RawHead, RawProcess, Stage, TYPE_FILE,
+    TYPE_PROCESS, What,
 };
 use mostrace_bundle::manifest::{SCHEMA, State};
 use mostrace_bundle::table::TableWriter;
@@ -180,7 +180,7 @@ fn entries_of(bio: &Bio) -> (Vec<u8>, Vec<u8>) {
             Jbd2::NONE
         },
         home: Home::DISK,
-        pad: 0,
+        contents: Contents::UNKNOWN,
         comm,
     };
     let file = RawFile {

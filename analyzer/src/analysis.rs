@@ -22,8 +22,10 @@
 //! # }
 //! ```
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use mostrace_bundle::table::TableReader;
 use mostrace_bundle::{Bundle, Manifest, layout};
 use mostrace_map::fs::{self, Image};
 use mostrace_map::{Map, Piece};
@@ -31,6 +33,7 @@ use polars::prelude::PolarsError;
 
 use crate::attribute::Attributor;
 use crate::blktrace::{self, Completions, Partial, Trace};
+use crate::causes::{self, Causer, Sharing};
 use crate::facts::{self, Facts};
 use crate::tables::summary::Summary;
 
@@ -58,6 +61,8 @@ pub struct Options {
     pub partial: bool,
     /// Follow which blocks were written before.
     pub locality: bool,
+    /// Find out who caused the rows; where several changed a block before it was written, who pays for it.
+    pub causes: Option<Sharing>,
 }
 
 /// A trace, read to its end.
@@ -180,10 +185,35 @@ impl Reader<'_> {
         if let Some(s_dev) = self.bundle.and_then(|b| b.manifest().filesystem_dev()) {
             attributor = attributor.of_filesystem(s_dev);
         }
+        let [mut handles, mut dirtied, mut calls] = self.tables_of_causes()?;
+        let mut causer = self.options.causes.map(|sharing| {
+            let tables = causes::Tables {
+                handles: handles.as_mut(),
+                dirtied: dirtied.as_mut(),
+                calls: calls.as_mut(),
+            };
+            let functions = self.bundle.map_or(&[][..], |b| &b.manifest().functions);
+            Causer::new(tables, functions, sharing)
+        });
+        let mut freed = match self.bundle {
+            Some(bundle) => bundle.table(layout::FREED, self.cut)?,
+            None => None,
+        };
+        if let Some(table) = &mut freed {
+            attributor = attributor.with_freed(table)?;
+        }
         while completions.step()? {
             attributor.hear(completions.names());
-            let (request, rows) = attributor.push(&completions.completion())?;
-            facts.push(&request, rows)?;
+            let completion = completions.completion();
+            if let Some(causer) = &mut causer {
+                causer.pull(completion.time_ns, &mut attributor)?;
+                let (request, _) = attributor.push(&completion)?;
+                let verdicts = causer.push(&request, attributor.rows(), &attributor);
+                facts.push_caused(&request, attributor.rows(), Some(verdicts))?;
+            } else {
+                let (request, rows) = attributor.push(&completion)?;
+                facts.push(&request, rows)?;
+            }
             if facts.requests().is_multiple_of(TELL) {
                 (self.watcher)(Progress {
                     step: "reading events",
@@ -191,6 +221,9 @@ impl Reader<'_> {
                     total: completions.bytes_total(),
                 });
             }
+        }
+        if let Some(causer) = causer {
+            facts = facts.with_causes(causer.finish());
         }
         let names = attributor.finish(Some(completions.names()))?;
         let told = completions.notices().iter().map(ToString::to_string);
@@ -209,6 +242,17 @@ impl Reader<'_> {
         let clock = self.bundle.map(|bundle| &bundle.manifest().clock);
         let clock = clock.map(|clock| (clock.start_mono_ns, clock.start_unix_ns));
         Ok(facts.finish(names, clock.filter(|&(_, unix_ns)| unix_ns != 0).or(noted))?)
+    }
+
+    /// Those that the bundle has, if they are needed.
+    fn tables_of_causes(&self) -> Result<[Option<TableReader<File>>; 3]> {
+        let mut tables = [None, None, None];
+        if let (Some(bundle), Some(_)) = (self.bundle, self.options.causes) {
+            for (table, name) in tables.iter_mut().zip(layout::CAUSES) {
+                *table = bundle.table(name, self.cut)?;
+            }
+        }
+        Ok(tables)
     }
 
     /// With the bundle's own name: the folder that an archive is unpacked into is nothing that the

@@ -7,6 +7,7 @@
 pub mod analysis;
 pub mod attribute;
 pub mod blktrace;
+pub mod causes;
 #[cfg(feature = "analyze")]
 pub mod export;
 #[cfg(feature = "analyze")]

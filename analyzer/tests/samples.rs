@@ -141,6 +141,10 @@ fn every_table_has_the_same_bytes() {
             "provenance",
             "pid",
             "rwbs",
+            "cause_process",
+            "cause_op",
+            "cause_file",
+            "cause_known",
         ] {
             let rows = table(&["analyze", "--by", by], &path);
             let sum: u64 = rows.iter().map(|row| number(row, "bytes")).sum();

@@ -206,6 +206,16 @@ impl Device {
         numbers.iter().filter_map(|n| parse_dev(n)).collect()
     }
 
+    /// The kernel's numbers of all that a filesystem on the device can be on: itself, its partitions, and what lies on
+    /// them.
+    pub fn filesystems(&self) -> Vec<u32> {
+        let partitions = partitions_of(&self.sysfs);
+        let numbers = partitions.filter_map(|p| parse_dev(&read_line(p.join("dev")).ok()?));
+        let mut all: Vec<u32> = [self.dev].into_iter().chain(numbers).collect();
+        all.extend(self.above());
+        all
+    }
+
     /// sysfs' `major:minor` of the disks that lie on the device, and of those above them, as far as `is_wanted` is true
     /// of their folders in sysfs. On a disk lie those of its partitions too.
     pub fn numbers_above(&self, is_wanted: impl Fn(&Path) -> bool) -> Vec<String> {

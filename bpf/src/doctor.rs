@@ -70,6 +70,11 @@ pub fn examine(device: Option<&Path>) -> Vec<Check> {
             "none is left below it",
         ),
         Check::new(
+            "causes",
+            causes(),
+            "whose a journal's copies and metadata are is not known",
+        ),
+        Check::new(
             "kernel's recorder",
             recorder(),
             "without BPF no entries either: pids from Q events alone, no live file names",
@@ -189,6 +194,15 @@ fn btf() -> Result<String, String> {
     kernel::btf()
         .map(|_| kernel::VMLINUX_BTF.into())
         .map_err(|e| e.to_string())
+}
+
+/// As `probes/causes.rs` loads its probes.
+fn causes() -> Result<String, String> {
+    let btf = kernel::btf().map_err(|e| e.to_string())?;
+    match kernel::has_bpf_loop(&btf) {
+        true => Ok("our own probes: a journal's handles, system calls".into()),
+        false => Err("the kernel has no bpf_loop (5.17)".into()),
+    }
 }
 
 fn kallsyms() -> Result<String, String> {

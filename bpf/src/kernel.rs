@@ -110,6 +110,11 @@ pub fn argument_index(btf: &Btf<'_>, tracepoint: &str, wanted: &str) -> Result<u
         })
 }
 
+/// Whether a tracepoint passes a `struct WANTED *`.
+pub fn passes(btf: &Btf<'_>, tracepoint: &str, wanted: &str) -> bool {
+    argument_index(btf, tracepoint, wanted).is_ok()
+}
+
 /// Whether block_rq_complete passes a blk_status_t (u8) rather than a negative errno.
 pub fn completes_with_errno(btf: &Btf<'_>) -> bool {
     arguments(btf, "block_rq_complete")
@@ -167,6 +172,25 @@ impl Symbols {
         self.iter().any(|(name, _)| name == wanted)
     }
 
+    /// The names of the functions that addresses lie in; `unknown` where the kernel hides them.
+    pub fn around(&self, addresses: &[u64]) -> Vec<String> {
+        let mut best = vec![(0, "unknown"); addresses.len()];
+        for line in self.0.lines() {
+            let mut fields = line.split_ascii_whitespace();
+            let begins = fields.next().and_then(|a| u64::from_str_radix(a, 16).ok());
+            let (Some(begins), Some(name)) = (begins, fields.nth(1)) else {
+                continue;
+            };
+            for (best, address) in best.iter_mut().zip(addresses) {
+                if begins <= *address && begins > best.0 {
+                    *best = (begins, name);
+                }
+            }
+        }
+        let plain = |name: &str| name.split('.').next().unwrap_or(name).to_owned();
+        best.into_iter().map(|(_, name)| plain(name)).collect()
+    }
+
     /// Fills in addresses; those that the kernel does not have or hides stay as they are.
     pub fn fill(&self, wanted: &mut [(&str, &mut u64)]) {
         for (name, address) in self.iter() {
@@ -204,6 +228,20 @@ mod tests {
         );
         assert!(symbols.has("clone_endio") && !symbols.has("crypt_endio"));
         assert!(!symbols.are_hidden());
+    }
+
+    #[test]
+    fn an_address_lies_in_the_function_that_begins_before_it() {
+        let symbols = Symbols(
+            "ffffffff81000100 t ext4_unlink.isra.0\t[ext4]\n\
+             ffffffff81000000 t ext4_create\n"
+                .into(),
+        );
+        let addresses = [0xffff_ffff_8100_00ff, 0xffff_ffff_8100_0100, 7];
+        assert_eq!(
+            symbols.around(&addresses),
+            ["ext4_create", "ext4_unlink", "unknown"]
+        );
     }
 
     #[test]

@@ -275,10 +275,10 @@ fn what_others_trace_is_left_alone() {
     // One that does not come.
     let events = Changed::new(
         Path::new(TRACEFS).join("set_event"),
-        "block:block_rq_requeue",
+        "ext4:ext4_shutdown",
         "",
     );
-    assert_refused(&disk, "events are enabled, block:block_rq_requeue first");
+    assert_refused(&disk, "events are enabled, ext4:ext4_shutdown first");
     drop(events);
 
     let emptied = Changed::new(Path::new(TRACEFS).join("trace"), "", "");

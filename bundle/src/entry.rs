@@ -3,7 +3,8 @@
 //!
 //! A sector is 512 bytes, counted from the start of the whole disk.
 
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, LE, U16, U32, U64};
+use strum::{FromRepr, IntoStaticStr};
+use zerocopy::{FromBytes, I64, Immutable, IntoBytes, KnownLayout, LE, U16, U32, U64};
 
 /// `MOSTRACE_NONE`: a 64-bit field that is not known.
 pub const NONE: u64 = u64::MAX;
@@ -56,8 +57,10 @@ open_enum! {
     Flags {
         /// pid, tgid, uid and comm are not known.
         NO_SUBMITTER = 1,
-        /// `i_nlink` was 0.
+        /// Of a file: `i_nlink` was 0.
         UNLINKED = 2,
+        /// Of a process or a dirtier: a kernel thread.
+        KERNEL_THREAD = 2,
         /// The name is one of several.
         HARDLINKED = 4,
         /// The name is longer than the entry holds.
@@ -161,6 +164,22 @@ open_enum! {
     }
 }
 
+open_enum! {
+    /// `enum mostrace_contents`: what ext4's metadata is by its own bytes.
+    Contents {
+        /// Not looked at.
+        UNKNOWN = 0,
+        /// None of these.
+        OTHER = 1,
+        /// An extent block.
+        EXTENTS = 2,
+        /// A block of extended attributes.
+        XATTR = 3,
+        /// Directory entries, or the index of a directory.
+        DIRECTORY = 4,
+    }
+}
+
 /// `MOSTRACE_PROCESS`.
 pub const TYPE_PROCESS: u16 = 1;
 /// `MOSTRACE_FILE`.
@@ -168,11 +187,20 @@ pub const TYPE_FILE: u16 = 2;
 /// `MOSTRACE_DIRTIER`.
 pub const TYPE_DIRTIER: u16 = 4;
 
+/// `MOSTRACE_HANDLE`.
+pub const TYPE_HANDLE: u16 = 5;
+/// `MOSTRACE_DIRTIED`.
+pub const TYPE_DIRTIED: u16 = 6;
+/// `MOSTRACE_CALL`.
+pub const TYPE_CALL: u16 = 7;
+/// `MOSTRACE_FREED`.
+pub const TYPE_FREED: u16 = 8;
+
 /// `struct mostrace_entry`: the head that every entry starts with.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct RawHead {
-    /// [`TYPE_PROCESS`], [`TYPE_FILE`] or [`TYPE_DIRTIER`].
+    /// One of the `TYPE_` constants.
     pub kind: U16<LE>,
     /// Bytes of the whole record, a multiple of 8.
     pub size: U16<LE>,
@@ -218,8 +246,8 @@ pub struct RawProcess {
     pub jbd2: Jbd2,
     /// What [`RawProcess::home_sector`] counts from.
     pub home: Home,
-    /// Zero.
-    pub pad: u8,
+    /// What the block is by its own bytes.
+    pub contents: Contents,
     /// `task->comm`, NUL-padded.
     pub comm: [u8; 16],
 }
@@ -270,12 +298,219 @@ pub struct RawDirtier {
     pub comm: [u8; 16],
 }
 
+/// `struct mostrace_handle`: one handle of a journal, which ended at `head.time_ns`.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct RawHandle {
+    /// Common head; its flags are [`handle_flags`].
+    pub head: RawHead,
+    /// The handle's own, in this recording.
+    pub id: U64<LE>,
+    /// CLOCK_MONOTONIC when it began, or 0.
+    pub start_ns: U64<LE>,
+    /// The inode that it began for or marked dirty first, or 0.
+    pub ino: U64<LE>,
+    /// Index into `manifest.functions`, or [`NONE`].
+    pub function: U64<LE>,
+    /// `i_generation` of `ino`.
+    pub generation: U32<LE>,
+    /// The filesystem, major << 20 | minor.
+    pub s_dev: U32<LE>,
+    /// jbd2 transaction.
+    pub tid: U32<LE>,
+    /// Thread.
+    pub pid: U32<LE>,
+    /// Process.
+    pub tgid: U32<LE>,
+    /// User.
+    pub uid: U32<LE>,
+    /// Buffers that were asked for.
+    pub requested: U32<LE>,
+    /// Buffers that it was the first in its transaction to modify.
+    pub dirtied: U32<LE>,
+    /// Of them, those that have an entry in the dirtied table.
+    pub named: U32<LE>,
+    /// `h_type`: ext4's `EXT4_HT_…`.
+    pub kind: U16<LE>,
+    /// The system call that it was part of: [`CallKind`].
+    pub call: U16<LE>,
+    /// `task->comm`, NUL-padded.
+    pub comm: [u8; 16],
+}
+
+/// `struct mostrace_dirtied`: a block that a handle was the first in its transaction to modify.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct RawDirtied {
+    /// Common head: sector and bytes are the home block's, the flags [`dirtied_flags`].
+    pub head: RawHead,
+    /// [`RawHandle::id`].
+    pub handle: U64<LE>,
+    /// jbd2 transaction.
+    pub tid: U32<LE>,
+    /// What `head.sector` counts from.
+    pub home: Home,
+    /// Zero.
+    pub pad: [u8; 3],
+}
+
+/// `struct mostrace_call`: a system call, which returned at `head.time_ns`.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct RawCall {
+    /// Common head; its flags are [`call_flags`].
+    pub head: RawHead,
+    /// CLOCK_MONOTONIC when it was made.
+    pub start_ns: U64<LE>,
+    /// Inode number.
+    pub ino: U64<LE>,
+    /// Where it began in the file, bytes, or [`NONE`].
+    pub offset: U64<LE>,
+    /// Bytes written, or that a range is long.
+    pub bytes: U64<LE>,
+    /// What it returned: bytes, 0, or a negative errno.
+    pub result: I64<LE>,
+    /// The first bytes of a short write, if [`call_flags::FIRST`] is set.
+    pub first_bytes: [u8; 8],
+    /// `i_generation` of `ino`.
+    pub generation: U32<LE>,
+    /// The filesystem, major << 20 | minor.
+    pub s_dev: U32<LE>,
+    /// Thread.
+    pub pid: U32<LE>,
+    /// Process.
+    pub tgid: U32<LE>,
+    /// User.
+    pub uid: U32<LE>,
+    /// [`CallKind`].
+    pub kind: U16<LE>,
+    /// Zero.
+    pub pad: U16<LE>,
+    /// `task->comm`, NUL-padded.
+    pub comm: [u8; 16],
+}
+
+/// `enum mostrace_handle_flags`, in a handle's head.
+pub mod handle_flags {
+    use super::Flags;
+
+    /// It asked for the commit.
+    pub const SYNC: Flags = Flags(1);
+    /// Another handle of the transaction was open meanwhile: what it is said to have dirtied may be that one's.
+    pub const OVERLAP: Flags = Flags(2);
+    /// It went on from another transaction.
+    pub const RESTARTED: Flags = Flags(4);
+    /// It began before the recording.
+    pub const UNSEEN: Flags = Flags(8);
+    /// A kernel thread's.
+    pub const KERNEL: Flags = Flags(16);
+}
+
+/// `enum mostrace_call_flags`, in a call's head.
+pub mod call_flags {
+    use super::Flags;
+
+    /// `first_bytes` are told.
+    pub const FIRST: Flags = Flags(1);
+}
+
+/// `enum mostrace_dirtied_flags`, in a dirtied block's head.
+pub mod dirtied_flags {
+    use super::Flags;
+
+    /// Found among the last that joined `t_buffers`.
+    pub const NEW: Flags = Flags(1);
+    /// The committing transaction still had it.
+    pub const KEPT: Flags = Flags(2);
+}
+
+/// `enum mostrace_call_kind`: a system call by which a file or its metadata is changed or written out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, FromRepr, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+#[repr(u16)]
+pub enum CallKind {
+    /// Another one, a kernel thread's own doing, or of a newer recorder.
+    #[default]
+    Other = 0,
+    /// write, pwrite64, writev, pwritev, pwritev2
+    Write = 1,
+    /// fsync
+    Fsync = 2,
+    /// fdatasync
+    Fdatasync = 3,
+    /// sync_file_range
+    SyncRange = 4,
+    /// msync
+    Msync = 5,
+    /// sync, syncfs
+    Sync = 6,
+    /// unlink, unlinkat, rmdir
+    Unlink = 7,
+    /// rename, renameat, renameat2
+    Rename = 8,
+    /// truncate, ftruncate
+    Truncate = 9,
+    /// fallocate
+    Fallocate = 10,
+    /// open, openat, openat2, creat
+    Open = 11,
+    /// close
+    Close = 12,
+    /// mkdir, mkdirat
+    Mkdir = 13,
+    /// link, linkat, symlink, symlinkat, mknod, mknodat
+    Link = 14,
+    /// setxattr, removexattr and the like
+    Xattr = 15,
+    /// read, pread64, readv, getdents and the like
+    Read = 16,
+    /// io_uring_enter
+    Uring = 17,
+    /// chmod, chown, utimensat and the like
+    Attr = 18,
+    /// mount, umount2 and the like
+    Mount = 19,
+    /// sendfile, splice, copy_file_range
+    Splice = 20,
+}
+
+impl CallKind {
+    /// By its number.
+    pub fn of(number: u16) -> CallKind {
+        CallKind::from_repr(number).unwrap_or_default()
+    }
+}
+
+/// `struct mostrace_freed`: blocks of metadata that a file gave back, at `head.time_ns`.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct RawFreed {
+    /// Common head.
+    pub head: RawHead,
+    /// Inode number.
+    pub ino: U64<LE>,
+    /// `i_generation`.
+    pub generation: U32<LE>,
+    /// The filesystem, major << 20 | minor.
+    pub s_dev: U32<LE>,
+    /// jbd2 transaction, or 0 without a journal.
+    pub tid: U32<LE>,
+    /// What `head.sector` counts from.
+    pub home: Home,
+    /// Zero.
+    pub pad: [u8; 3],
+}
+
 // Little-endian fields have no alignment, so entries are read where they lie. The C header asserts the
 // same sizes.
 const _: () = assert!(size_of::<RawHead>() == 32);
 const _: () = assert!(size_of::<RawProcess>() == 88);
 const _: () = assert!(size_of::<RawFile>() == 72);
 const _: () = assert!(size_of::<RawDirtier>() == 72);
+const _: () = assert!(size_of::<RawHandle>() == 120);
+const _: () = assert!(size_of::<RawDirtied>() == 48);
+const _: () = assert!(size_of::<RawFreed>() == 56);
+const _: () = assert!(size_of::<RawCall>() == 120);
 
 /// A file entry with its name, where it lies in a buffer.
 #[derive(Clone, Copy, Debug)]
@@ -295,6 +530,14 @@ pub enum EntryRef<'a> {
     File(FileRef<'a>),
     /// Who dirtied a run of a bio's pages.
     Dirtier(&'a RawDirtier),
+    /// A handle of a journal.
+    Handle(&'a RawHandle),
+    /// A block that a handle dirtied.
+    Dirtied(&'a RawDirtied),
+    /// A system call.
+    Call(&'a RawCall),
+    /// Blocks of metadata that a file gave back.
+    Freed(&'a RawFreed),
 }
 
 impl<'a> EntryRef<'a> {
@@ -304,6 +547,10 @@ impl<'a> EntryRef<'a> {
             EntryRef::Process(p) => &p.head,
             EntryRef::File(f) => &f.raw.head,
             EntryRef::Dirtier(d) => &d.head,
+            EntryRef::Handle(h) => &h.head,
+            EntryRef::Dirtied(d) => &d.head,
+            EntryRef::Call(c) => &c.head,
+            EntryRef::Freed(f) => &f.head,
         }
     }
 
@@ -321,9 +568,7 @@ impl<'a> EntryRef<'a> {
             ));
         }
         match head.kind.get() {
-            TYPE_PROCESS => RawProcess::ref_from_prefix(record)
-                .map(|(raw, _)| EntryRef::Process(raw))
-                .map_err(|_| "shorter than a process entry".into()),
+            TYPE_PROCESS => fixed(record, "process").map(EntryRef::Process),
             TYPE_FILE => {
                 let (raw, rest) =
                     RawFile::ref_from_prefix(record).map_err(|_| "shorter than a file entry")?;
@@ -332,12 +577,24 @@ impl<'a> EntryRef<'a> {
                     .ok_or("name longer than the record")?;
                 Ok(EntryRef::File(FileRef { raw, name }))
             }
-            TYPE_DIRTIER => RawDirtier::ref_from_prefix(record)
-                .map(|(raw, _)| EntryRef::Dirtier(raw))
-                .map_err(|_| "shorter than a dirtier entry".into()),
+            TYPE_DIRTIER => fixed(record, "dirtier").map(EntryRef::Dirtier),
+            TYPE_HANDLE => fixed(record, "handle").map(EntryRef::Handle),
+            TYPE_DIRTIED => fixed(record, "dirtied").map(EntryRef::Dirtied),
+            TYPE_CALL => fixed(record, "call").map(EntryRef::Call),
+            TYPE_FREED => fixed(record, "freed").map(EntryRef::Freed),
             other => Err(format!("unknown entry type {other}")),
         }
     }
+}
+
+/// An entry of one size, where it lies.
+fn fixed<'a, T: FromBytes + Immutable + KnownLayout>(
+    record: &'a [u8],
+    what: &str,
+) -> Result<&'a T, String> {
+    let raw = T::ref_from_prefix(record);
+    let (raw, _) = raw.map_err(|_| format!("shorter than a {what} entry"))?;
+    Ok(raw)
 }
 
 /// A file entry with its name.
@@ -358,6 +615,14 @@ pub enum Entry {
     File(FileEntry),
     /// Who dirtied a run of a bio's pages.
     Dirtier(RawDirtier),
+    /// A handle of a journal.
+    Handle(RawHandle),
+    /// A block that a handle dirtied.
+    Dirtied(RawDirtied),
+    /// A system call.
+    Call(RawCall),
+    /// Blocks of metadata that a file gave back.
+    Freed(RawFreed),
 }
 
 impl Entry {
@@ -367,6 +632,10 @@ impl Entry {
             Entry::Process(p) => &p.head,
             Entry::File(f) => &f.raw.head,
             Entry::Dirtier(d) => &d.head,
+            Entry::Handle(h) => &h.head,
+            Entry::Dirtied(d) => &d.head,
+            Entry::Call(c) => &c.head,
+            Entry::Freed(f) => &f.head,
         }
     }
 
@@ -388,6 +657,10 @@ impl From<EntryRef<'_>> for Entry {
                 name: name.to_vec(),
             }),
             EntryRef::Dirtier(raw) => Entry::Dirtier(*raw),
+            EntryRef::Handle(raw) => Entry::Handle(*raw),
+            EntryRef::Dirtied(raw) => Entry::Dirtied(*raw),
+            EntryRef::Call(raw) => Entry::Call(*raw),
+            EntryRef::Freed(raw) => Entry::Freed(*raw),
         }
     }
 }

@@ -15,8 +15,18 @@ pub const PROCESS: &str = "process.entries";
 pub const FILE: &str = "file.entries";
 /// The dirtier table.
 pub const DIRTIER: &str = "dirtier.entries";
-/// The tables.
+/// The table of blocks of metadata that were given back.
+pub const FREED: &str = "freed.entries";
+/// The tables of bios.
 pub const TABLES: [&str; 3] = [PROCESS, FILE, DIRTIER];
+/// The table of a journal's handles.
+pub const HANDLE: &str = "handle.entries";
+/// The table of the blocks that handles dirtied.
+pub const DIRTIED: &str = "dirtied.entries";
+/// The table of system calls.
+pub const CALL: &str = "call.entries";
+/// The tables of causes.
+pub const CAUSES: [&str; 3] = [HANDLE, DIRTIED, CALL];
 /// The filesystem's metadata.
 pub const SNAPSHOT: &str = "snapshot.sparse.zst";
 
@@ -32,7 +42,11 @@ pub fn count_of(table: &str) -> String {
 
 /// Whether `name` is one that a bundle may hold.
 pub fn is_known(name: &str) -> bool {
-    [MANIFEST, SNAPSHOT].contains(&name) || TABLES.contains(&name) || cpu_of(name).is_some()
+    [MANIFEST, SNAPSHOT].contains(&name) || is_table(name) || cpu_of(name).is_some()
+}
+
+fn is_table(name: &str) -> bool {
+    TABLES.contains(&name) || CAUSES.contains(&name) || name == FREED
 }
 
 /// The CPU of an event file's name.
@@ -78,6 +92,9 @@ mod tests {
             PROCESS,
             FILE,
             DIRTIER,
+            HANDLE,
+            DIRTIED,
+            CALL,
             SNAPSHOT,
             "trace.blktrace.0",
             "trace.blktrace.17",

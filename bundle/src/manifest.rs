@@ -2,6 +2,7 @@
 //! `manifest.json`: what was captured, where, how, and what was lost.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +51,12 @@ pub struct Manifest {
     /// bundles of before this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counters: Option<Counters>,
+    /// The filesystem's functions that began the handles of `handle.entries`, which have their index here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<String>,
+    /// The tables of causes held against the journal's copies; None without them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub causes: Option<Causes>,
     /// Sizes of the bundle's other files when the capture was complete, bytes, by name; empty before,
     /// and in bundles of before this field.
     #[serde(default)]
@@ -213,6 +220,52 @@ pub struct Sources {
     pub entries: String,
     /// `temp`, `all` or a glob.
     pub files: String,
+    /// Of handles, dirtied blocks and system calls: `bpf` or `none`.
+    #[serde(default)]
+    pub causes: String,
+}
+
+/// What the handles of a recording dirtied, held against the copies that its journal wrote. Copies of transactions that
+/// began before the recording, and dirtied blocks of those that it did not see committed, are in no sum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Causes {
+    /// Transactions that are compared: of those, the recording has a first handle and a copy.
+    pub transactions: u64,
+    /// Their copies.
+    pub copies: u64,
+    /// Blocks that their handles dirtied, as the kernel counts them.
+    pub dirtied: u64,
+    /// Copies of blocks that a handle is named for.
+    pub named: u64,
+}
+
+impl Causes {
+    /// The sums of both.
+    #[must_use]
+    pub fn plus(self, other: Causes) -> Causes {
+        Causes {
+            transactions: self.transactions.saturating_add(other.transactions),
+            copies: self.copies.saturating_add(other.copies),
+            dirtied: self.dirtied.saturating_add(other.dirtied),
+            named: self.named.saturating_add(other.named),
+        }
+    }
+}
+
+impl fmt::Display for Causes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Causes {
+            transactions,
+            copies,
+            dirtied,
+            named,
+        } = self;
+        write!(
+            f,
+            "{transactions} whole transactions: {copies} copies in the journal, {dirtied} blocks dirtied, a handle \
+             named for {named}"
+        )
+    }
 }
 
 /// The traced command.

@@ -12,7 +12,7 @@ use zerocopy::LE;
 
 use crate::archive::Cut;
 use crate::blk_io_trace::BlkIoTrace;
-use crate::entry::{RawDirtier, RawFile, RawProcess};
+use crate::entry::{RawCall, RawDirtied, RawDirtier, RawFile, RawFreed, RawHandle, RawProcess};
 use crate::layout;
 use crate::length::as_u64;
 use crate::manifest::Manifest;
@@ -129,6 +129,8 @@ fn by_counts<'a>(dir: &'a Path, manifest: &'a Manifest) -> impl Iterator<Item = 
     let count = |name: &str| manifest.counts.get(name).copied().unwrap_or(0);
     let tables = layout::TABLES
         .into_iter()
+        .chain(layout::CAUSES)
+        .chain([layout::FREED])
         .filter_map(move |name| entries(dir, name, count(&layout::count_of(name))));
     let snapshot = manifest.snapshot.is_some() && size(dir, layout::SNAPSHOT).is_none();
     let snapshot = snapshot.then(|| Shortfall::Missing {
@@ -171,6 +173,10 @@ fn entries(dir: &Path, name: &'static str, of: u64) -> Option<Shortfall> {
     let at_most = match name {
         layout::PROCESS => room_for::<RawProcess>(records),
         layout::FILE => room_for::<RawFile>(records),
+        layout::HANDLE => room_for::<RawHandle>(records),
+        layout::DIRTIED => room_for::<RawDirtied>(records),
+        layout::CALL => room_for::<RawCall>(records),
+        layout::FREED => room_for::<RawFreed>(records),
         _ => room_for::<RawDirtier>(records),
     };
     (at_most < of).then_some(Shortfall::Entries { name, at_most, of })

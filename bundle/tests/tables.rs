@@ -5,6 +5,7 @@ mod common;
 
 use std::path::Path;
 
+use mostrace_bundle::entry::{CallKind, NONE};
 use mostrace_bundle::table::{HEADER_LEN, TableReader, header};
 use mostrace_bundle::{Entry, Error};
 use proptest::prelude::*;
@@ -28,6 +29,10 @@ fn records() -> Vec<Vec<u8>> {
         common::file(16, &long),
         common::process(24),
         common::dirtier(24),
+        common::handle(),
+        common::dirtied(32),
+        common::call(),
+        common::freed(40),
     ]
 }
 
@@ -67,11 +72,31 @@ fn records_come_back_as_they_were() {
                 assert_eq!((d.dirty_ns.get(), &d.comm[..7]), (800, &b"writer\0"[..]));
                 None
             }
+            Entry::Handle(h) => {
+                assert_eq!((h.id.get(), h.tid.get(), h.dirtied.get()), (21, 40, 3));
+                assert_eq!(CallKind::of(h.call.get()), CallKind::Unlink);
+                None
+            }
+            Entry::Dirtied(d) => {
+                assert_eq!((d.handle.get(), d.tid.get()), (21, 40));
+                None
+            }
+            Entry::Call(c) => {
+                assert_eq!((c.offset.get(), c.result.get()), (4096, 512));
+                assert_eq!(CallKind::of(c.kind.get()), CallKind::Write);
+                None
+            }
+            Entry::Freed(f) => {
+                assert_eq!((f.ino.get(), f.generation.get(), f.tid.get()), (12, 4, 40));
+                None
+            }
         })
         .collect();
-    assert_eq!(names, [None, Some(0), Some(8), Some(255), None, None]);
+    let mut expected = vec![None; 10];
+    expected[1..4].copy_from_slice(&[Some(0), Some(8), Some(255)]);
+    assert_eq!(names, expected);
     let sectors: Vec<u64> = entries.iter().map(|e| e.head().sector.get()).collect();
-    assert_eq!(sectors, [8, 8, 8, 16, 24, 24]);
+    assert_eq!(sectors, [8, 8, 8, 16, 24, 24, NONE, 32, NONE, 40]);
 }
 
 #[test]

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Who dirtied a page of the page cache: the task that made it dirty after it was
- * clean, remembered from then on until its next write. The table has a fixed
- * size: a page that was written is replaced first, and one that finds no place is
- * counted.
+ * clean, remembered from then on until its next write, or until it leaves the
+ * cache. Not who was to write it, could not write all of it, and made it dirty
+ * again. The table has a fixed size: a page that was written is replaced first, and
+ * one that finds no place is counted.
  *
  * A page may be dirtied again while it is being written, so what is being written
  * is kept apart from what is dirty now. A kernel with the tracepoint
@@ -14,10 +15,14 @@
 #include <linux/hash.h>
 #include <linux/ktime.h>
 #include <linux/spinlock.h>
+#include <linux/string.h>
 #include <linux/vmalloc.h>
+#include <linux/workqueue.h>
 #include "compat.h"
 #include "count.h"
 #include "dirtier.h"
+#include "endio.h"
+#include "inode.h"
 #include "target.h"
 
 #define BUCKET_BITS 14
@@ -74,6 +79,32 @@ static bool is_of(const struct slot *slot, const struct address_space *mapping, 
 	return slot->mapping == mapping && slot->index == index;
 }
 
+static bool is_flusher(void)
+{
+	struct work_struct *work;
+
+	if (!(current->flags & PF_WQ_WORKER))
+		return false;
+	work = current_work();
+	return work && mostrace_endio_of(work->func) == MOSTRACE_WORK_FLUSHER;
+}
+
+/* A kernel thread has the name that the kernel gave it. */
+static bool is_jbd2(void)
+{
+	return current->flags & PF_KTHREAD && strstarts(current->comm, "jbd2/");
+}
+
+/*
+ * Whether the current task writes the inode's pages for others: those that it cannot
+ * write, or not whole (of several blocks, some have no place yet), it makes dirty
+ * anew. Metadata is made dirty by jbd2 alone.
+ */
+static bool is_writeback(const struct inode *inode)
+{
+	return is_flusher() || (!mostrace_is_bdev(inode) && is_jbd2());
+}
+
 /*
  * Writeback that cannot write a page dirties it again: the flusher did not make
  * the data. Another task may have, or may be the one that fsyncs: not known.
@@ -112,7 +143,8 @@ void mostrace_dirty(struct page *head, const struct address_space *mapping)
 	unsigned long flags;
 	struct slot *slot;
 
-	if (!mapping->host || !mostrace_inode_wanted(mapping->host))
+	if (!mapping->host || !mostrace_inode_wanted(mapping->host) ||
+	    is_writeback(mapping->host))
 		return;
 	mostrace_task_is_current(&who, ktime_get_ns());
 	/* The idle task, in an interrupt: nobody. */
@@ -128,6 +160,26 @@ void mostrace_dirty(struct page *head, const struct address_space *mapping)
 	raw_spin_unlock_irqrestore(&bucket->lock, flags);
 	if (!slot)
 		mostrace_count(MOSTRACE_LOST_DIRTIERS);
+}
+
+/* The page leaves the cache, written or thrown away: its memory is another's. */
+void mostrace_drop(const struct page *head)
+{
+	struct bucket *bucket = bucket_of(head);
+	unsigned long flags;
+	struct slot *slot;
+
+	/* Nobody puts a page in while it leaves. */
+	if (!slot_of(bucket, head))
+		return;
+	raw_spin_lock_irqsave(&bucket->lock, flags);
+	slot = slot_of(bucket, head);
+	if (slot) {
+		WRITE_ONCE(slot->head, NULL);
+		slot->dirty.pid = 0;
+		slot->writing.pid = 0;
+	}
+	raw_spin_unlock_irqrestore(&bucket->lock, flags);
 }
 
 /* The rest of a page that was written in part has its dirtier already. */

@@ -12,6 +12,7 @@ extern bool mostrace_begin_told;	/* the kernel tells when a page begins to be wr
 int mostrace_dirtiers_alloc(void);
 void mostrace_dirtiers_free(void);
 void mostrace_dirty(struct page *head, const struct address_space *mapping);
+void mostrace_drop(const struct page *head);
 void mostrace_begin_write(struct page *head);
 bool mostrace_dirtier_of(struct page *head, u64 queued_ns, struct mostrace_task *who);
 

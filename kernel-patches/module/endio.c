@@ -34,6 +34,7 @@ static const struct {
 	{ "clone_endio", MOSTRACE_ENDIO_DM },
 	{ "crypt_endio", MOSTRACE_ENDIO_DM_CRYPT },
 	{ "blk_throtl_dispatch_work_fn", MOSTRACE_WORK_THROTTLE },
+	{ "wb_workfn", MOSTRACE_WORK_FLUSHER },
 };
 
 #define SLOT_BITS 7

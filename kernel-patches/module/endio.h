@@ -20,6 +20,7 @@ enum mostrace_endio {
 	MOSTRACE_ENDIO_DM,		/* dm's clone of a bio, within a struct of dm's */
 	MOSTRACE_ENDIO_DM_CRYPT,	/* what dm-crypt makes of such a clone */
 	MOSTRACE_WORK_THROTTLE,		/* no end_io: what blk-throttle's worker runs */
+	MOSTRACE_WORK_FLUSHER,		/* nor this: what a flusher runs */
 };
 
 /* Direct IO of a file or, through one, of a device. */

@@ -3,6 +3,7 @@
 #include <linux/jbd2.h>
 #include <linux/kernel.h>
 #include "compat.h"
+#include "contents.h"
 #include "endio.h"
 #include "file.h"
 #include "inode.h"
@@ -75,6 +76,9 @@ static void put_home_file(const struct mostrace_making *m, const struct buffer_h
 	struct mostrace_run run;
 
 	mostrace_locate(home->b_page, &place);
+	/* A file's page that was cut off since; the pages of the device stay while jbd2 has them. */
+	if (!place.mapped)
+		p->jbd2 = MOSTRACE_JBD2_DATA_COPY;
 	if (!place.inode || mostrace_is_bdev(place.inode))
 		return;
 	p->jbd2 = MOSTRACE_JBD2_DATA_COPY;
@@ -141,14 +145,18 @@ static bool journal_header(const struct bio *bio, const struct buffer_head *bh,
 }
 
 /*
- * Fills in what the process entry says of a journal's block, and makes the file entry
- * of a copy of a file's; false if the bio, as jbd2 made it (`root`), is none.
+ * Fills in what the process entry says of a buffer that is written by itself and of a
+ * journal's block, and makes the file entry of a copy of a file's; false if the bio, as
+ * jbd2 made it (`root`), is no journal's.
  */
 bool mostrace_put_journal(const struct mostrace_making *m, const struct bio *root,
 			  struct mostrace_process *p)
 {
 	struct buffer_head bh;
 
-	return read_buffer(root, &bh) &&
-	       (journal_copy(m, &bh, p) || journal_header(root, &bh, p));
+	if (!read_buffer(root, &bh))
+		return false;
+	if (op_is_write(bio_op(root)))
+		p->contents = mostrace_contents_of(&bh);
+	return journal_copy(m, &bh, p) || journal_header(root, &bh, p);
 }

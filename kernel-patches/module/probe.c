@@ -4,6 +4,7 @@
 #include <linux/string.h>
 #include <linux/tracepoint.h>
 #include <trace/events/block.h>
+#include <trace/events/filemap.h>
 #include <trace/events/writeback.h>
 #include "compat.h"
 #include "dirtier.h"
@@ -54,6 +55,20 @@ static void __maybe_unused on_dirty_page(void *data, struct page *page,
 	mostrace_dirty(mostrace_head(page), mapping);
 }
 
+/* Here too. */
+struct folio;
+
+static void __maybe_unused on_drop_page(void *data, struct page *page)
+{
+	mostrace_drop(page);
+}
+
+static void __maybe_unused on_drop_folio(void *data, struct folio *folio)
+{
+	/* A folio begins with its head page. */
+	mostrace_drop((struct page *)folio);
+}
+
 /* Of kernels that have the series' tracepoints. */
 static void on_bio_file(void *data, struct bio *bio, struct file *file, loff_t pos)
 {
@@ -91,9 +106,12 @@ static void on_bio_complete(void *data, struct request_queue *q, struct bio *bio
 #define BIO_REMAP_Q	TAKES(block_bio_remap, struct request_queue *, struct bio *, dev_t,	\
 			      sector_t)
 
+#define DROP_PAGE	TAKES(mm_filemap_delete_from_page_cache, struct page *)
+
 static_assert(BIO_QUEUE_Q || TAKES(block_bio_queue, struct bio *));
 static_assert(SPLIT_Q || TAKES(block_split, struct bio *, unsigned int));
 static_assert(BIO_REMAP_Q || TAKES(block_bio_remap, struct bio *, dev_t, sector_t));
+static_assert(DROP_PAGE || TAKES(mm_filemap_delete_from_page_cache, struct folio *));
 static_assert(TAKES(block_bio_complete, struct request_queue *, struct bio *));
 #ifdef MOSTRACE_DIRTY_FOLIO
 static_assert(TAKES(writeback_dirty_folio, struct folio *, struct address_space *));
@@ -113,6 +131,8 @@ static struct probe {
 	{ "block_bio_remap", __builtin_choose_expr(BIO_REMAP_Q, on_bio_remap_q, on_bio_remap) },
 	{ "block_bio_complete", on_bio_complete },
 	{ "block_bio_file", on_bio_file, .optional = true },
+	{ "mm_filemap_delete_from_page_cache",
+	  __builtin_choose_expr(DROP_PAGE, on_drop_page, on_drop_folio), .optional = true },
 #ifdef MOSTRACE_DIRTY_FOLIO
 	{ "writeback_dirty_folio", on_dirty_folio, .optional = true },
 	{ "writeback_start_folio", on_start_folio, .optional = true },

@@ -7,12 +7,13 @@ use std::io::Read;
 use serde::Deserialize;
 
 use crate::disk::{What, Written};
-use crate::names::Names;
+use crate::mark::Mark;
+use crate::names::{Inode, Names};
 use crate::stamp::{How, Stamp};
 
 /// The columns that are looked at, for `mostrace events --columns`.
-pub const COLUMNS: &str = "time_ns,sector,bytes,op,pid,path,kind,inode,file_offset,generation,d2c_ns,dirty_pid,\
-                           home_inode,home_path,origin";
+pub const COLUMNS: &str = "time_ns,sector,bytes,op,pid,path,kind,inode,file_offset,generation,d2c_ns,q2d_ns,\
+                           dirty2q_ns,dirty_pid,home_kind,home_inode,home_path,origin";
 
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Row {
@@ -27,7 +28,10 @@ pub struct Row {
     pub file_offset: Option<u64>,
     pub generation: Option<u32>,
     pub d2c_ns: Option<u64>,
+    pub q2d_ns: Option<u64>,
+    pub dirty2q_ns: Option<u64>,
     pub dirty_pid: Option<u32>,
+    pub home_kind: Option<String>,
     pub home_inode: Option<u64>,
     pub home_path: Option<String>,
     pub origin: Option<String>,
@@ -42,6 +46,8 @@ pub enum Check {
     Offset,
     Path,
     Writer,
+    /// When the page was dirtied.
+    Dirtied,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -130,8 +136,10 @@ fn judge(report: &mut Report, row: &Row, ahead: u64, written: &Written, names: &
     let tell = || format!("sector {} {:?}: {row:?}", written.sector, written.what);
     let kind = row.kind.as_deref().unwrap_or("");
     let What::Stamped(stamp) = written.what else {
-        if kind == "regular" && written.what == What::Other {
-            report.add(Check::Class, Verdict::Wrong, tell);
+        match written.what {
+            What::Marked(mark) => judge_metadata(report, row, mark, written, names),
+            What::Other if kind == "regular" => report.add(Check::Class, Verdict::Wrong, tell),
+            _ => {}
         }
         return;
     };
@@ -159,12 +167,49 @@ fn judge(report: &mut Report, row: &Row, ahead: u64, written: &Written, names: &
     }
     report.add(
         Check::Path,
-        path_verdict(path, &stamp, row.time_ns, names),
+        path_verdict(
+            path,
+            (stamp.ino, stamp.generation),
+            (stamp.time_ns, row.time_ns),
+            names,
+        ),
         tell,
     );
     if let Some(writer) = writer_verdict(row, &stamp) {
         report.add(Check::Writer, writer, tell);
     }
+    // A row says it of its first page.
+    if stamp.how == How::Fresh && kind == "regular" && ahead == 0 {
+        report.add(Check::Dirtied, dirtied_verdict(row, &stamp), tell);
+    }
+}
+
+/// Metadata where it belongs, or its copy in the journal.
+fn judge_metadata(report: &mut Report, row: &Row, mark: Mark, written: &Written, names: &Names) {
+    let tell = || format!("sector {} {mark:?}: {row:?}", written.sector);
+    report.stamped += 1;
+    let is_copy = row.kind.as_deref() == Some("metadata_copy");
+    let (kind, inode, path) = match is_copy {
+        true => (&row.home_kind, row.home_inode, &row.home_path),
+        false => (&row.kind, row.inode, &row.path),
+    };
+    let class = match kind.as_deref() {
+        Some(kind) if kind == mark.kind() => Verdict::Right,
+        None | Some("" | "free" | "unmapped" | "journal_block") => Verdict::Unknown,
+        _ => Verdict::Wrong,
+    };
+    report.add(Check::Class, class, tell);
+    let Some(owner) = mark.owner() else { return };
+    report.add(Check::Inode, same(inode, owner.0), tell);
+    if !is_copy {
+        report.add(Check::Generation, same(row.generation, owner.1), tell);
+    }
+    let end_ns = row.time_ns;
+    report.add(
+        Check::Path,
+        path_verdict(path, owner, (written.time_ns, end_ns), names),
+        tell,
+    );
 }
 
 fn same<T: PartialEq>(said: Option<T>, truth: T) -> Verdict {
@@ -175,17 +220,37 @@ fn same<T: PartialEq>(said: Option<T>, truth: T) -> Verdict {
     }
 }
 
-fn path_verdict(path: &Option<String>, stamp: &Stamp, end_ns: u64, names: &Names) -> Verdict {
+fn path_verdict(
+    path: &Option<String>,
+    inode: Inode,
+    (from_ns, to_ns): (u64, u64),
+    names: &Names,
+) -> Verdict {
     match path.as_deref() {
         None | Some("") => Verdict::Unknown,
         // The last component alone says that the folder is not known.
         Some(name) if !name.starts_with('/') => Verdict::Unknown,
-        Some(path) => {
-            match names.fits((stamp.ino, stamp.generation), path, stamp.time_ns, end_ns) {
-                true => Verdict::Right,
-                false => Verdict::Wrong,
-            }
-        }
+        Some(path) => match names.fits(inode, path, from_ns, to_ns) {
+            true => Verdict::Right,
+            false => Verdict::Wrong,
+        },
+    }
+}
+
+/// The page was clean when the stamp was made.
+fn dirtied_verdict(row: &Row, stamp: &Stamp) -> Verdict {
+    let Row {
+        d2c_ns,
+        q2d_ns,
+        dirty2q_ns,
+        ..
+    } = row;
+    let (Some(d2c), Some(q2d), Some(dirty2q)) = (d2c_ns, q2d_ns, dirty2q_ns) else {
+        return Verdict::Unknown;
+    };
+    match stamp.time_ns + d2c + q2d + dirty2q <= row.time_ns {
+        true => Verdict::Right,
+        false => Verdict::Wrong,
     }
 }
 
@@ -196,7 +261,7 @@ fn writer_verdict(row: &Row, stamp: &Stamp) -> Option<Verdict> {
     let is_buffered = row.kind.as_deref() == Some("regular") && !is_direct;
     match stamp.how {
         How::Direct if is_direct => Some(same(row.pid, stamp.tid)),
-        How::Buffered if is_buffered => Some(same(row.dirty_pid, stamp.tid)),
+        How::Buffered | How::Fresh if is_buffered => Some(same(row.dirty_pid, stamp.tid)),
         _ => None,
     }
 }

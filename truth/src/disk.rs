@@ -18,6 +18,7 @@ use fuser::{
     ReplyOpen, ReplyWrite, Request, WriteFlags,
 };
 
+use crate::mark::Mark;
 use crate::stamp::{SECTOR, Stamp, now_ns};
 
 /// One sector, as it reached the disk.
@@ -32,6 +33,8 @@ pub struct Written {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     Stamped(Stamp),
+    /// The filesystem's own, of a file that has its number in it.
+    Marked(Mark),
     Zeroes,
     /// The filesystem's own, or another program's.
     Other,
@@ -116,16 +119,28 @@ impl Logged {
         }
     }
 
+    /// Of the ext4 that is on the disk, once there is one.
+    fn block_size(&self) -> usize {
+        let mut superblock = [0; 64];
+        let read = self.backing.read_exact_at(&mut superblock, 1024);
+        match superblock[56..58] {
+            [0x53, 0xef] if read.is_ok() => 1024 << (superblock[24] & 7),
+            _ => SECTOR,
+        }
+    }
+
     fn note(&self, offset: u64, data: &[u8]) {
         let time_ns = now_ns();
-        let sectors = data.chunks(SECTOR).enumerate();
-        let written = sectors.map(|(at, sector)| Written {
+        let marks = data.chunks(self.block_size()).flat_map(Mark::find);
+        let sectors = data.chunks(SECTOR).zip(marks).enumerate();
+        let written = sectors.map(|(at, (sector, mark))| Written {
             time_ns,
             sector: offset / SECTOR as u64 + at as u64,
-            what: match Stamp::read(sector) {
-                Some(stamp) => What::Stamped(stamp),
-                None if sector.iter().all(|&b| b == 0) => What::Zeroes,
-                None => What::Other,
+            what: match (Stamp::read(sector), mark) {
+                (Some(stamp), _) => What::Stamped(stamp),
+                (_, Some(mark)) => What::Marked(mark),
+                _ if sector.iter().all(|&b| b == 0) => What::Zeroes,
+                _ => What::Other,
             },
         });
         // A panic of another thread leaves the list as it was.

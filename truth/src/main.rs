@@ -12,6 +12,7 @@ use clap::{Parser, Subcommand};
 
 mod compare;
 mod disk;
+mod mark;
 mod names;
 mod patterns;
 mod site;

@@ -50,6 +50,20 @@ impl Site {
         Ok(file)
     }
 
+    /// Makes a folder.
+    pub fn folder(&self, path: &str) -> io::Result<Inode> {
+        fs::create_dir(self.at(path))?;
+        let folder = File::open(self.at(path))?;
+        let inode = (folder.metadata()?.ino(), generation(&folder)?);
+        self.names.gains(inode, path)?;
+        Ok(inode)
+    }
+
+    /// All that was done is committed to the journal.
+    pub fn commit(&self) -> io::Result<()> {
+        File::open(&self.root)?.sync_all()
+    }
+
     fn open(
         &self,
         path: &str,

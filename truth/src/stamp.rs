@@ -29,6 +29,8 @@ pub enum How {
     Buffered = 2,
     /// Through the page cache, beside others: nobody is asked who.
     Shared = 3,
+    /// Through the page cache, into a page that nobody had dirtied: by this writer, and now.
+    Fresh = 4,
 }
 
 /// What a sector says.
@@ -77,6 +79,7 @@ impl Stamp {
                 1 => How::Direct,
                 2 => How::Buffered,
                 3 => How::Shared,
+                4 => How::Fresh,
                 _ => return None,
             },
         })

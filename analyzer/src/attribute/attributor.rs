@@ -4,7 +4,7 @@
 use std::io::Read;
 
 use mostrace_bundle::Error;
-use mostrace_bundle::entry::EntryRef;
+use mostrace_bundle::entry::{EntryRef, Home, Jbd2};
 use mostrace_bundle::table::TableReader;
 use mostrace_map::Map;
 use mostrace_map::class::Provenance;
@@ -12,10 +12,11 @@ use mostrace_map::class::Provenance;
 use super::empties::Empties;
 use super::file::Files;
 use super::note::{Dirt, Note, Run};
+use super::owners::Owners;
 use super::pending::{self, Match, Pending, Window};
-use super::process::Processes;
+use super::process::{Processes, Task};
 use super::rows::{self, Leftovers, Names, Request, Row};
-use super::{FileId, Op, ProcessId, role};
+use super::{File, FileId, Op, Process, ProcessId, role};
 use crate::blktrace::{self, Completion, Part};
 
 /// How far entries may stand out of the order of time in their table, ns: a probe takes the time
@@ -32,6 +33,7 @@ pub struct Attributor<'a, R> {
     empties: Empties,
     processes: Processes,
     pub(super) files: Files<'a>,
+    pub(super) owners: Owners,
     pub(super) rows: rows::Builder,
     // Kept between parts, so that none of them allocates.
     seen: Seen,
@@ -57,6 +59,7 @@ impl<'a, R: Read> Attributor<'a, R> {
             empties: Empties::default(),
             processes: Processes::default(),
             files: Files::new(map),
+            owners: Owners::default(),
             rows: rows::Builder::default(),
             seen: Seen::default(),
         }
@@ -68,6 +71,16 @@ impl<'a, R: Read> Attributor<'a, R> {
     pub fn of_filesystem(mut self, s_dev: u32) -> Self {
         self.files.set_filesystem(s_dev);
         self
+    }
+
+    /// Whose blocks of metadata were: the table of those that were given back. After
+    /// [`of_filesystem`](Self::of_filesystem).
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn with_freed(mut self, table: &mut TableReader<R>) -> Result<Self, Error> {
+        self.owners = Owners::read(table, &mut self.files, self.map)?;
+        Ok(self)
     }
 
     /// Takes in what the trace has noted by now of threads' names: the number of one that has ended may come back as
@@ -91,6 +104,49 @@ impl<'a, R: Read> Attributor<'a, R> {
             self.parts(completion, op);
         }
         Ok(self.rows.end(completion, op))
+    }
+
+    /// The rows of the completion that was taken last.
+    pub fn rows(&self) -> &[Row] {
+        self.rows.rows()
+    }
+
+    /// The number of a thread that another table tells of.
+    pub fn thread(&mut self, task: Task) -> ProcessId {
+        self.processes.task(task)
+    }
+
+    /// The number of an inode that another table tells of; none for 0.
+    pub fn inode(&mut self, inode: u64, generation: u32) -> FileId {
+        match inode {
+            0 => FileId::NONE,
+            _ => self.files.numbered(inode, generation),
+        }
+    }
+
+    /// What is known so far of a file.
+    pub fn file(&self, file: FileId) -> &File {
+        self.files.get(file)
+    }
+
+    /// What is known so far of a thread.
+    pub fn process(&self, process: ProcessId) -> &Process {
+        self.processes.get(process)
+    }
+
+    /// Whether it is known that this is a thread of a user's program, and none of the kernel's own.
+    pub fn is_user(&self, process: ProcessId) -> bool {
+        self.processes.is_user(process)
+    }
+
+    /// Where a home block lies on the disk; None where that is not known.
+    pub fn home_on_disk(&self, home: Home, sector: u64) -> Option<u64> {
+        match (home, self.map) {
+            (Home::FILESYSTEM, Some(map)) => map.down(sector),
+            // Where that device lies is not known.
+            (Home::FILESYSTEM, None) => None,
+            _ => Some(sector),
+        }
     }
 
     fn parts(&mut self, completion: &Completion<'_>, op: Op) {
@@ -146,6 +202,9 @@ impl<'a, R: Read> Attributor<'a, R> {
                 match entry {
                     EntryRef::Process(raw) => {
                         let note = Note::new(raw, self.processes.submitter(raw));
+                        if note.jbd2 == Jbd2::COMMIT {
+                            self.owners.commit(note.time_ns, raw.tid.get());
+                        }
                         if raw.head.bytes.get() == 0 {
                             self.empties.insert(raw, note);
                         } else {
@@ -164,6 +223,11 @@ impl<'a, R: Read> Attributor<'a, R> {
                         let dirt = Dirt::new(raw, self.processes.dirtier(raw));
                         self.dirt.insert(&raw.head, dirt);
                     }
+                    // Of the tables of causes, which are read elsewhere.
+                    EntryRef::Handle(_)
+                    | EntryRef::Dirtied(_)
+                    | EntryRef::Call(_)
+                    | EntryRef::Freed(_) => {}
                 }
             }
         }

@@ -2,23 +2,25 @@
 //! What a block is: what a probe saw goes before what the map says, and the map is not believed
 //! where it contradicts the probe, as a block may have changed hands before the snapshot.
 
+use std::io::Read;
 use std::ops::Range;
 
-use mostrace_bundle::entry::{Home, Jbd2, Origin};
+use mostrace_bundle::entry::{Contents, Jbd2, Origin};
 
 use super::note::{Note, Run};
+use super::owners::Moment;
 use super::pending::Match;
 use super::{Attributor, FileId, JournalBlock, Row};
 use mostrace_map::class::{Class, Kind, Provenance};
 use mostrace_map::{Extent, Map};
 
 /// How far the map is believed.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Belief {
     /// Nothing else is known.
     Whole,
-    /// It was in the device's page cache, so no contents of a regular file.
-    NotAFile,
+    /// It was in the device's page cache, so no contents of a regular file; by its own bytes it was this.
+    Metadata(Contents, Moment),
     /// It was a file's.
     AFile,
     /// It was in the journal.
@@ -27,7 +29,7 @@ enum Belief {
     Node,
 }
 
-impl<R> Attributor<'_, R> {
+impl<R: Read> Attributor<'_, R> {
     /// Makes rows of `range`, over which the note and the run stay the same. `base` has what does
     /// not depend on the block; `left` are the bytes still to be accounted for.
     pub(super) fn classify(
@@ -70,9 +72,9 @@ impl<R> Attributor<'_, R> {
                 self.emit(range, row, left);
             }
             (Some(note), None) if note.jbd2 != Jbd2::NONE => {
-                self.by_map(range, Belief::NotAFile, base, left);
+                self.by_map(range, metadata(note), base, left);
             }
-            (Some(note), None) => self.by_map(range, belief(note.origin), base, left),
+            (Some(note), None) => self.by_map(range, belief(note), base, left),
             (None, None) => self.by_map(range, Belief::Whole, base, left),
         }
     }
@@ -98,15 +100,12 @@ impl<R> Attributor<'_, R> {
         let home_sector = note
             .home_sector
             .map(|home| home.saturating_add(note.skipped_at(sector)))
-            .and_then(|home| match (note.home, self.map) {
-                (Home::FILESYSTEM, Some(map)) => map.down(home),
-                // Where that device lies is not known.
-                (Home::FILESYSTEM, None) => None,
-                _ => Some(home),
-            });
+            .and_then(|home| self.home_on_disk(note.home, home));
         let (home_kind, home_file) = match (run, home_sector) {
             (Some(run), _) => (Some(self.files.get(run.file).kind), run.file),
-            (None, Some(home)) => self.home(home, note.jbd2),
+            // Cut off the file since, or its entry was lost: whose it is at the end is not whose it was.
+            (None, _) if note.jbd2 == Jbd2::DATA_COPY => (Some(Kind::Regular), FileId::NONE),
+            (None, Some(home)) => self.home(home, note),
             (None, None) => (None, FileId::NONE),
         };
         let block = JournalBlock {
@@ -125,16 +124,11 @@ impl<R> Attributor<'_, R> {
     }
 
     /// What the map has at the home of a copy.
-    fn home(&mut self, sector: u64, jbd2: Jbd2) -> (Option<Kind>, FileId) {
+    fn home(&mut self, sector: u64, note: &Note) -> (Option<Kind>, FileId) {
         let Some(piece) = self.map.and_then(|map| map.pieces(sector, 1).next()) else {
             return (None, FileId::NONE);
         };
-        let belief = if jbd2 == Jbd2::DATA_COPY {
-            Belief::AFile
-        } else {
-            Belief::NotAFile
-        };
-        let row = self.believe(&piece, belief, Row::default());
+        let row = self.believe(&piece, metadata(note), Row::default());
         (row.kind, row.file)
     }
 
@@ -172,7 +166,9 @@ impl<R> Attributor<'_, R> {
             ..base
         };
         match (belief, piece.kind) {
-            (Belief::NotAFile, Kind::Regular | Kind::Free) => unknown(Kind::Free),
+            (Belief::Metadata(contents, moment), kind) if changes_hands(kind) => {
+                self.metadata(piece, contents, moment, base)
+            }
             (Belief::AFile, Kind::Regular) => self.owned(piece, whole),
             (Belief::AFile, _) => unknown(Kind::Regular),
             (_, kind) if kind.class() == Class::Journal => Row {
@@ -185,6 +181,32 @@ impl<R> Attributor<'_, R> {
                 ..unknown(Kind::Node)
             },
             _ => self.owned(piece, whole),
+        }
+    }
+
+    /// A block of metadata that is not always one. It was the snapshot's owner's if nobody gave it back since, and if it
+    /// was what it is there; else whose who gave it back.
+    fn metadata(&mut self, piece: &Extent, contents: Contents, moment: Moment, base: Row) -> Row {
+        let before = self.owners.at(piece.sector, moment);
+        let kind = match contents {
+            Contents::EXTENTS => Kind::ExtentTree,
+            Contents::XATTR => Kind::Xattr,
+            Contents::DIRECTORY => Kind::Directory,
+            _ if before.is_some() => Kind::Free,
+            // It had the mark of none.
+            Contents::OTHER if piece.kind == Kind::Xattr => Kind::Free,
+            _ if piece.kind == Kind::Regular => Kind::Free,
+            _ => piece.kind,
+        };
+        let row = Row {
+            kind: Some(kind),
+            found: Some(Provenance::Unknown),
+            ..base
+        };
+        match before {
+            Some(file) => Row { file, ..row },
+            None if kind == piece.kind => self.owned(piece, row),
+            None => row,
         }
     }
 
@@ -216,10 +238,28 @@ impl<R> Attributor<'_, R> {
     }
 }
 
+/// Whether blocks of this kind are given back and become another's; the rest lies where it lies for good.
+fn changes_hands(kind: Kind) -> bool {
+    use Kind::*;
+    matches!(
+        kind,
+        Regular | Directory | Symlink | ExtentTree | Xattr | Free
+    )
+}
+
+/// What a bio of metadata, or a copy of it, leaves of the map.
+fn metadata(note: &Note) -> Belief {
+    let moment = match (note.jbd2, note.tid) {
+        (Jbd2::METADATA_COPY, Some(tid)) => Moment::Copied(tid),
+        _ => Moment::Queued(note.time_ns),
+    };
+    Belief::Metadata(note.contents, moment)
+}
+
 /// What the origin of a bio leaves of the map.
-fn belief(origin: Origin) -> Belief {
-    match origin {
-        Origin::BDEV => Belief::NotAFile,
+fn belief(note: &Note) -> Belief {
+    match note.origin {
+        Origin::BDEV => metadata(note),
         Origin::FILE | Origin::DIRECT => Belief::AFile,
         Origin::JOURNAL => Belief::Journal,
         Origin::NODE => Belief::Node,

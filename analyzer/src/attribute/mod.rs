@@ -6,6 +6,7 @@
 //! file.entries ──── Pending ┤
 //! dirtier.entries ─ Pending ┼─ Attributor ─ Row (a run of a completion with one answer)
 //! completions ──────────────┤
+//! freed.entries ─── Owners ──┤
 //! the map ──────────────────┘
 //! ```
 //!
@@ -25,6 +26,7 @@ mod empties;
 mod file;
 mod note;
 mod op;
+mod owners;
 mod pending;
 mod process;
 mod role;
@@ -37,9 +39,11 @@ pub(crate) mod tests;
 pub use attributor::Attributor;
 pub use file::{File, FileId};
 pub use op::Op;
-pub use process::{Process, ProcessId};
+pub use process::{Process, ProcessId, Task};
 pub use rows::{JournalBlock, Leftovers, Names, Request, Row};
 
 /// Every entry is looked up in several of these: a faster hash than the default one, and seeded
 /// like it.
-type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
+pub(crate) type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
+/// The same of a set.
+pub(crate) type HashSet<K> = std::collections::HashSet<K, foldhash::fast::RandomState>;

@@ -2,7 +2,7 @@
 //! Entries as they wait: small, with processes and files replaced by their numbers.
 
 use mostrace_bundle::entry::{
-    Flags, Home, Jbd2, NONE, Origin, RawDirtier, RawFile, RawProcess, Stage, What,
+    Contents, Flags, Home, Jbd2, NONE, Origin, RawDirtier, RawFile, RawProcess, Stage, What,
 };
 
 use super::pending::{Blur, Match};
@@ -24,6 +24,10 @@ pub(super) struct Note {
     pub home_sector: Option<u64>,
     /// What that counts from.
     pub home: Home,
+    /// What the block is by its own bytes.
+    pub contents: Contents,
+    /// When the entry was made, ns.
+    pub time_ns: u64,
     /// Where bi_opf knows better than the event: blktrace v7 has no word for write-zeroes.
     pub op: Option<Op>,
 }
@@ -40,6 +44,8 @@ impl Note {
             tid: Some(raw.tid.get()).filter(|&tid| tid != 0 || raw.jbd2 != Jbd2::NONE),
             home_sector: Some(raw.home_sector.get()).filter(|&sector| sector != NONE),
             home: raw.home,
+            contents: raw.contents,
+            time_ns: raw.head.time_ns.get(),
             op: Op::of_opf(raw.opf.get()),
         }
     }
@@ -55,6 +61,7 @@ impl Blur for Note {
         agree(&mut self.process, &mut other.process, ProcessId::UNKNOWN);
         agree(&mut self.origin, &mut other.origin, Origin::UNKNOWN);
         agree(&mut self.op, &mut other.op, None);
+        agree(&mut self.contents, &mut other.contents, Contents::UNKNOWN);
         let block = |note: &Note| (note.jbd2, note.tid, note.home_sector);
         if block(self) != block(other) {
             for note in [self, other] {

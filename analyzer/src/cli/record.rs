@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mostrace_bundle::Manifest;
 use mostrace_capture::{
-    Choice, Entries, Events, KernelPaths, Options, Outcome, Progress, Segments, Size,
+    Causes, Choice, Entries, Events, KernelPaths, Options, Outcome, Progress, Segments, Size,
 };
 
 /// Record the block IO of a device while a command runs, for SECS, or until Ctrl-C.
@@ -40,6 +40,9 @@ pub struct Record {
     /// auto takes the first of the two that works
     #[arg(long, default_value_t = Entries::Auto)]
     entries: Entries,
+    /// Whether to record what leads to causes (a journal's handles, system calls): auto, bpf, none
+    #[arg(long, default_value_t = Causes::Auto)]
+    causes: Causes,
     /// The files whose names are kept: `all`, `temp` (SQLite's temporary files), or a glob on
     /// the last path component
     #[arg(long, value_name = "all|temp|GLOB", default_value = "all")]
@@ -102,6 +105,7 @@ pub fn run(args: &Record) -> anyhow::Result<u8> {
         source: args.source,
         events: args.events,
         entries: args.entries,
+        causes: args.causes,
         kernel: KernelPaths::default(),
         files: args.files.clone(),
         limit: args.wait,
@@ -136,6 +140,7 @@ fn report(outcome: &Outcome) {
         passed_over,
         interference,
         counters,
+        causes,
         segment,
         ..
     } = &outcome.manifest;
@@ -153,6 +158,9 @@ fn report(outcome: &Outcome) {
         sources.entries,
         losses.values().sum::<u64>(),
     );
+    if let Some(causes) = causes {
+        eprintln!("mostrace: causes: {causes}");
+    }
     for (what, lost) in losses.iter().filter(|(_, lost)| **lost > 0) {
         eprintln!("mostrace: lost: {what} {lost}");
     }

@@ -347,6 +347,7 @@ mod tests {
             ("process_entries", 2),
             ("file_entries", 1),
             ("dirtier_entries", 1),
+            ("freed_entries", 0),
         ];
         assert_eq!(source.counts(), counts);
         let losses = [("dirtiers", 0), ("entries_ring", 3), ("entries_unknown", 1)];

@@ -18,7 +18,7 @@ mod parameters;
 mod stream;
 mod tables;
 
-pub(crate) use tables::{Counts, Tables};
+pub(crate) use tables::{Counts, Table, Tables};
 
 /// What a source has to say where the recording is cut.
 #[derive(Debug, Default)]

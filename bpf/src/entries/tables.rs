@@ -6,7 +6,8 @@ use std::mem::offset_of;
 use std::path::PathBuf;
 
 use mostrace_bundle::entry::{
-    Flags, RawDirtier, RawFile, RawHead, RawProcess, TYPE_DIRTIER, TYPE_FILE, TYPE_PROCESS,
+    Flags, RawDirtier, RawFile, RawFreed, RawHead, RawProcess, TYPE_DIRTIER, TYPE_FILE, TYPE_FREED,
+    TYPE_PROCESS,
 };
 use mostrace_bundle::table::{HEADER_LEN, TableWriter};
 use mostrace_bundle::{Folder, layout};
@@ -25,16 +26,20 @@ const RECENT: usize = 8 << 20;
 pub(crate) type Counts = Vec<(&'static str, u64)>;
 
 /// One table.
-struct Table {
-    path: PathBuf,
-    out: TableWriter,
-    kept: u64,
+pub(crate) struct Table {
+    pub path: PathBuf,
+    pub out: TableWriter,
+    pub kept: u64,
     /// Bytes of entries that were repeated at its beginning.
     repeated: u64,
 }
 
 impl Table {
-    fn create(folder: &Folder, name: &str) -> Result<Table> {
+    /// Makes the file in `folder`.
+    ///
+    /// # Errors
+    /// The bundle cannot be written.
+    pub fn create(folder: &Folder, name: &str) -> Result<Table> {
         let path = folder.path().join(name);
         let out = TableWriter::new(folder.replace(name)?).at(&path)?;
         Ok(Table {
@@ -45,14 +50,27 @@ impl Table {
         })
     }
 
-    fn push(&mut self, record: &[u8]) -> Result<()> {
+    /// Appends a record.
+    ///
+    /// # Errors
+    /// The bundle cannot be written.
+    pub fn push(&mut self, record: &[u8]) -> Result<()> {
         self.kept += 1;
         self.out.push(record).at(&self.path)
     }
 
-    fn repeat(&mut self, record: &[u8]) -> Result<()> {
+    /// Appends a record that the segment before has too.
+    ///
+    /// # Errors
+    /// The bundle cannot be written.
+    pub fn repeat(&mut self, record: &[u8]) -> Result<()> {
         self.repeated += record.len() as u64;
         self.out.push(record).at(&self.path)
+    }
+
+    /// Where its own records begin.
+    pub fn own_from(&self) -> u64 {
+        HEADER_LEN as u64 + self.repeated
     }
 }
 
@@ -61,6 +79,7 @@ struct Files {
     process: Table,
     file: Table,
     dirtier: Table,
+    freed: Table,
 }
 
 impl Files {
@@ -69,14 +88,16 @@ impl Files {
             process: Table::create(folder, layout::PROCESS)?,
             file: Table::create(folder, layout::FILE)?,
             dirtier: Table::create(folder, layout::DIRTIER)?,
+            freed: Table::create(folder, layout::FREED)?,
         })
     }
 
-    fn all(&mut self) -> [(&'static str, &mut Table); 3] {
+    fn all(&mut self) -> [(&'static str, &mut Table); 4] {
         [
             (layout::PROCESS, &mut self.process),
             (layout::FILE, &mut self.file),
             (layout::DIRTIER, &mut self.dirtier),
+            (layout::FREED, &mut self.freed),
         ]
     }
 
@@ -86,6 +107,7 @@ impl Files {
             TYPE_PROCESS => &mut self.process,
             TYPE_FILE => &mut self.file,
             TYPE_DIRTIER => &mut self.dirtier,
+            TYPE_FREED => &mut self.freed,
             _ => return None,
         })
     }
@@ -95,6 +117,7 @@ impl Files {
             ("process_entries", self.process.kept),
             ("file_entries", self.file.kept),
             ("dirtier_entries", self.dirtier.kept),
+            ("freed_entries", self.freed.kept),
         ]
     }
 }
@@ -145,6 +168,7 @@ impl Tables {
                 named.as_deref()
             }
             TYPE_DIRTIER => fixed::<RawDirtier>(entry),
+            TYPE_FREED => fixed::<RawFreed>(entry),
             _ => return Ok(false),
         };
         let record = record.ok_or_else(malformed)?;
@@ -160,7 +184,10 @@ impl Tables {
     }
 
     fn put(&mut self, kind: u16, record: &[u8]) -> Result<()> {
-        self.recent.push(time_of(record), record);
+        // Those are of no request.
+        if kind != TYPE_FREED {
+            self.recent.push(time_of(record), record);
+        }
         self.files
             .of(kind)
             .map_or(Ok(()), |table| table.push(record))
@@ -194,10 +221,8 @@ impl Tables {
             self.put(kind, &record)?;
         }
         self.flush()?;
-        let own_from = self.files.all().map(|(name, table)| {
-            let header = HEADER_LEN as u64;
-            (name.to_owned(), header + table.repeated)
-        });
+        let own_from = self.files.all();
+        let own_from = own_from.map(|(name, table)| (name.to_owned(), table.own_from()));
         Ok(Cut {
             counts,
             own_from: BTreeMap::from(own_from),
@@ -362,7 +387,12 @@ mod tests {
             entry[2..4].copy_from_slice(&(len as u16).to_ne_bytes());
             entry
         };
-        for (kind, len) in [(TYPE_PROCESS, 88), (TYPE_FILE, 72), (TYPE_DIRTIER, 72)] {
+        for (kind, len) in [
+            (TYPE_PROCESS, 88),
+            (TYPE_FILE, 72),
+            (TYPE_DIRTIER, 72),
+            (TYPE_FREED, 56),
+        ] {
             assert!(tables.take(&entry(kind, len)).unwrap());
             let short = tables.take(&entry(kind, len - 8)).unwrap_err();
             assert_eq!(short.to_string(), "here: malformed entry");
@@ -378,6 +408,6 @@ mod tests {
         }
         assert!(!tables.take(&entry(9, 40)).unwrap());
         let kept: Vec<u64> = tables.counts().iter().map(|(_, kept)| *kept).collect();
-        assert_eq!(kept, [1, 1, 1]);
+        assert_eq!(kept, [1, 1, 1, 1]);
     }
 }

@@ -119,6 +119,7 @@ fn fill_symbols(open: &mut OpenMostraceSkel<'_>, symbols: &Symbols) -> Result<Ve
             "blk_throtl_dispatch_work_fn",
             &mut at.blk_throtl_dispatch_work_fn,
         ),
+        ("wb_workfn", &mut at.wb_workfn),
         ("page_offset_base", &mut at.page_offset_base),
         ("vmemmap_base", &mut at.vmemmap_base),
     ]);

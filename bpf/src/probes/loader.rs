@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use libbpf_rs::OpenObject;
 
+use super::causes::CauseProbes;
 use super::events::EventProbes;
 use super::{Probes, log_libbpf};
 use crate::choice::Events;
@@ -18,6 +19,7 @@ use crate::error::{Error, Result};
 pub(crate) struct Rooms {
     entries: MaybeUninit<OpenObject>,
     events: MaybeUninit<OpenObject>,
+    causes: MaybeUninit<OpenObject>,
 }
 
 impl Rooms {
@@ -26,6 +28,7 @@ impl Rooms {
         Rooms {
             entries: MaybeUninit::uninit(),
             events: MaybeUninit::uninit(),
+            causes: MaybeUninit::uninit(),
         }
     }
 }
@@ -62,10 +65,11 @@ impl<'o, P> Slot<'o, P> {
     }
 }
 
-/// The probes of both kinds.
+/// The probes of each kind.
 pub(crate) struct Loader<'o> {
     entries: Slot<'o, Probes<'o>>,
     events: Slot<'o, EventProbes<'o>>,
+    causes: Slot<'o, CauseProbes<'o>>,
 }
 
 impl<'o> Loader<'o> {
@@ -74,6 +78,7 @@ impl<'o> Loader<'o> {
         Loader {
             entries: Slot::Empty(&mut rooms.entries),
             events: Slot::Empty(&mut rooms.events),
+            causes: Slot::Empty(&mut rooms.causes),
         }
     }
 
@@ -94,6 +99,14 @@ impl<'o> Loader<'o> {
             .get(|room| EventProbes::load(room, device, events))
     }
 
+    /// Those of causes.
+    ///
+    /// # Errors
+    /// As of entries; or it has no bpf_loop.
+    pub fn causes(&mut self, device: &Device) -> Result<&CauseProbes<'o>> {
+        self.causes.get(|room| CauseProbes::load(room, device))
+    }
+
     /// What the probes lost, by the manifest's names; nothing if there are none.
     ///
     /// # Errors
@@ -102,7 +115,8 @@ impl<'o> Loader<'o> {
         let mut losses = BTreeMap::new();
         let entries = self.entries.loaded().map(Probes::losses);
         let events = self.events.loaded().map(EventProbes::losses);
-        for of_one in entries.into_iter().chain(events) {
+        let causes = self.causes.loaded().map(CauseProbes::losses);
+        for of_one in entries.into_iter().chain(events).chain(causes) {
             for (name, lost) in of_one? {
                 *losses.entry(name).or_insert(0) += lost;
             }

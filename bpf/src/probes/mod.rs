@@ -13,6 +13,7 @@ use libbpf_rs::{ErrorKind, MapCore, MapFlags, Object, OpenObject, PrintLevel};
 use crate::device::Device;
 use crate::error::{Error, Result};
 
+pub(crate) mod causes;
 mod configure;
 pub(crate) mod events;
 mod loader;
@@ -122,10 +123,18 @@ fn log_libbpf(level: PrintLevel, text: String) {
     }
 }
 
-/// By their names in flush.bpf.h: their tracepoints are there only once the filesystem is.
+/// By their names in flush.bpf.h and causes.bpf.c: their tracepoints are there only once the filesystem is.
 fn is_of_a_filesystem(program: &OsStr) -> bool {
     let name = program.as_encoded_bytes();
-    name.starts_with(b"mostrace_ext4_") || name.starts_with(b"mostrace_f2fs_")
+    [
+        "mostrace_ext4_",
+        "mostrace_f2fs_",
+        "cause_ext4_",
+        "cause_f2fs_",
+        "cause_jbd2_",
+    ]
+    .iter()
+    .any(|of_one| name.starts_with(of_one.as_bytes()))
 }
 
 #[cfg(test)]
@@ -142,7 +151,7 @@ mod tests {
             let line = format!("cargo:rerun-if-changed={name}");
             told.lines().any(|l| l == line)
         };
-        let mut files = ["mostrace.bpf.c", "events.bpf.c"]
+        let mut files = ["mostrace.bpf.c", "events.bpf.c", "causes.bpf.c"]
             .map(str::to_owned)
             .to_vec();
         let mut at = 0;

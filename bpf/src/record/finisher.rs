@@ -8,11 +8,12 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
 use mostrace_bundle::Counters;
-use mostrace_bundle::manifest::{Manifest, State};
+use mostrace_bundle::manifest::{Causes, Manifest, State};
 
 use super::output::Finished;
 use super::series::{Open, name_of};
 use super::tracing::COMPLETIONS;
+use crate::causes;
 use crate::error::{At, Error, Result};
 use crate::events::unfinished;
 use crate::progress::Packing;
@@ -39,6 +40,9 @@ impl Ended {
             let lost = unfinished::count(bundle.folder())?.saturating_sub(under_way);
             manifest.losses.insert(COMPLETIONS.into(), lost);
         }
+        if manifest.sources.causes != "none" {
+            manifest.causes = Some(causes::compare(bundle.folder())?);
+        }
         manifest.files = bundle.sizes()?;
         manifest.state = State::Complete;
         bundle.put_manifest(&manifest)?;
@@ -53,6 +57,7 @@ impl Ended {
 pub(super) struct Totals {
     counts: BTreeMap<String, u64>,
     losses: BTreeMap<String, u64>,
+    causes: Option<Causes>,
     /// Of the first that does not agree with the kernel's.
     differs: Option<Counters>,
     /// What is to be said of single ones, each with its name.
@@ -76,6 +81,10 @@ impl Totals {
                 *sum = sum.saturating_add(*n);
             }
         }
+        if let Some(causes) = manifest.causes {
+            let sum = self.causes.get_or_insert_default();
+            *sum = sum.plus(causes);
+        }
         let name = name_of(path);
         let counters = manifest.counters.as_ref();
         if let Some(counters) = counters.filter(|c| c.differences().next().is_some()) {
@@ -95,6 +104,7 @@ impl Totals {
         Manifest {
             counts: self.counts,
             losses: self.losses,
+            causes: self.causes,
             interference: self.interference,
             counters: self.differs.or(last.counters),
             notes,

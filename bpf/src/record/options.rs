@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use mostrace_bundle::Manifest;
 
+use crate::causes::Causes;
 use crate::choice::{Choice, Events};
 use crate::entries::Entries;
 use crate::entries::kernel::KernelPaths;
@@ -26,6 +27,8 @@ pub struct Options {
     pub events: Events,
     /// `--entries`.
     pub entries: Entries,
+    /// `--causes`.
+    pub causes: Causes,
     /// The kernel's own recorder.
     pub kernel: KernelPaths,
     /// `--files`.
@@ -58,6 +61,7 @@ impl Default for Options {
             source: Choice::Auto,
             events: Events::Needed,
             entries: Entries::Auto,
+            causes: Causes::Auto,
             kernel: KernelPaths::default(),
             files: "all".into(),
             limit: None,

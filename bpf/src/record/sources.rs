@@ -5,6 +5,7 @@ use mostrace_bundle::{Folder, Manifest};
 
 use super::Options;
 use super::subject::Subject;
+use crate::causes::{CauseSource, Causes};
 use crate::choice::Choice;
 use crate::device::Device;
 use crate::entries::bpf::BpfEntries;
@@ -71,6 +72,31 @@ pub(super) fn entry_source(
                 }),
             }
         }
+    }
+}
+
+/// The probes of causes, if they are asked for and the kernel takes them; those of a bare block trace would lead to
+/// nothing. The manifest says why there are none.
+pub(super) fn cause_source(
+    options: &Options,
+    subject: &Subject,
+    folder: &Folder,
+    probes: &mut Loader<'_>,
+    manifest: &mut Manifest,
+) -> Result<Option<CauseSource>> {
+    if options.causes == Causes::None || options.entries == Entries::None {
+        return Ok(None);
+    }
+    let started = probes
+        .causes(&subject.device)
+        .and_then(|probes| CauseSource::start(probes, folder, options.segments.is_some()));
+    match started {
+        Ok(source) => Ok(Some(source)),
+        Err(e) if options.causes == Causes::Auto => {
+            manifest.notes.push(format!("no causes: {e}"));
+            Ok(None)
+        }
+        Err(e) => Err(e),
     }
 }
 

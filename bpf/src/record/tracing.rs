@@ -8,8 +8,9 @@ use mostrace_bundle::manifest::{Clock, Sources};
 use mostrace_bundle::{Folder, Manifest, Writer};
 
 use super::Options;
-use super::sources::{entry_source, event_source};
+use super::sources::{cause_source, entry_source, event_source};
 use super::subject::Subject;
+use crate::causes::{self, CauseSource};
 use crate::clock;
 use crate::entries::{Counts, EntrySource};
 use crate::error::{At, Result};
@@ -23,6 +24,7 @@ use crate::wait::Wait;
 pub(super) struct Tracing<'o> {
     source: Box<dyn EventSource>,
     entries: Option<Box<dyn EntrySource>>,
+    causes: Option<CauseSource>,
     probes: Loader<'o>,
     progress: Recording,
     /// What the segments before had.
@@ -50,7 +52,8 @@ impl<'o> Tracing<'o> {
     ) -> Result<Tracing<'o>> {
         let folder = bundle.folder();
         let mut probes = Loader::new(rooms);
-        // The entries first: then no event is without its own.
+        // What explains an event first: then none is without.
+        let causes = cause_source(options, subject, folder, &mut probes, manifest)?;
         let entries = entry_source(options, subject, folder, &mut probes, manifest)?;
         let source = event_source(
             options.source,
@@ -65,6 +68,7 @@ impl<'o> Tracing<'o> {
         Ok(Tracing {
             source,
             entries,
+            causes,
             probes,
             progress,
             before: Before::default(),
@@ -77,6 +81,7 @@ impl<'o> Tracing<'o> {
             events: self.source.name().into(),
             entries: self.entries.as_ref().map_or("none", |e| e.name()).into(),
             files: names.spelling().into(),
+            causes: self.causes.as_ref().map_or("none", |c| c.name()).into(),
         };
         log::info!("events: {}, entries: {}", sources.events, sources.entries);
         sources
@@ -88,7 +93,8 @@ impl<'o> Tracing<'o> {
     /// The kernel refuses.
     pub fn wake(&self, wait: &Wait) -> Result<()> {
         let entries = self.entries.as_ref().and_then(|e| e.bell());
-        for bell in self.source.bell().into_iter().chain(entries) {
+        let causes = self.causes.as_ref().map(CauseSource::bell);
+        for bell in self.source.bell().into_iter().chain(entries).chain(causes) {
             wait.while_readable(bell).at("epoll")?;
         }
         Ok(())
@@ -110,6 +116,9 @@ impl<'o> Tracing<'o> {
         self.source.poll()?;
         if let Some(entries) = &mut self.entries {
             entries.poll()?;
+        }
+        if let Some(causes) = &mut self.causes {
+            causes.poll()?;
         }
         if self.progress.is_due() {
             let entries = self.entries.as_ref().map(|e| e.counts());
@@ -150,6 +159,12 @@ impl<'o> Tracing<'o> {
             let cut = entries.cut(at.start_mono_ns, folder, cut.ends)?;
             own_from.extend(cut.own_from);
             put_counts(cut.counts, manifest);
+        }
+        if let Some(causes) = &mut self.causes {
+            let cut = causes.cut(folder)?;
+            own_from.extend(cut.own_from);
+            put_counts(cut.counts, manifest);
+            manifest.functions = causes.functions();
         }
         self.settle_accounts(manifest)?;
         let under_way = cut.requests.count();
@@ -193,6 +208,12 @@ impl<'o> Tracing<'o> {
         if let Some(entries) = &mut self.entries {
             entries.stop()?;
             put_counts(entries.counts(), manifest);
+        }
+        if let Some(causes) = &mut self.causes {
+            causes.stop()?;
+            put_counts(causes.counts(), manifest);
+            manifest.functions = causes.functions();
+            manifest.causes = Some(causes::compare(folder)?);
         }
         self.settle_accounts(manifest)?;
         let unfinished = match self.source.unfinished() {

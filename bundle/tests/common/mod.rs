@@ -5,8 +5,9 @@
 use std::path::{Path, PathBuf};
 
 use mostrace_bundle::entry::{
-    Flags, Home, Jbd2, NONE, Origin, RawDirtier, RawFile, RawHead, RawProcess, Stage, TYPE_DIRTIER,
-    TYPE_FILE, TYPE_PROCESS, What,
+    CallKind, Contents, Flags, Home, Jbd2, NONE, Origin, RawCall, RawDirtied, RawDirtier, RawFile,
+    RawFreed, RawHandle, RawHead, RawProcess, Stage, TYPE_CALL, TYPE_DIRTIED, TYPE_DIRTIER,
+    TYPE_FILE, TYPE_FREED, TYPE_HANDLE, TYPE_PROCESS, What,
 };
 use mostrace_bundle::manifest::{SCHEMA, State};
 use mostrace_bundle::sparse::SparseWriter;
@@ -42,7 +43,7 @@ pub fn process(sector: u64) -> Vec<u8> {
         origin: Origin::FILE,
         jbd2: Jbd2::NONE,
         home: Home::DISK,
-        pad: 0,
+        contents: Contents::UNKNOWN,
         comm: *b"sqlite3\0\0\0\0\0\0\0\0\0",
     };
     raw.as_bytes().to_vec()
@@ -83,6 +84,78 @@ pub fn dirtier(sector: u64) -> Vec<u8> {
     raw.as_bytes().to_vec()
 }
 
+/// A handle's entry: 3 blocks dirtied in transaction 40.
+pub fn handle() -> Vec<u8> {
+    let raw = RawHandle {
+        head: head(TYPE_HANDLE, 120, NONE),
+        id: 21.into(),
+        start_ns: 900.into(),
+        ino: 12.into(),
+        function: 0.into(),
+        generation: 4.into(),
+        s_dev: (7 << 20).into(),
+        tid: 40.into(),
+        pid: 9.into(),
+        tgid: 8.into(),
+        uid: 5.into(),
+        requested: 30.into(),
+        dirtied: 3.into(),
+        named: 2.into(),
+        kind: 4.into(),
+        call: (CallKind::Unlink as u16).into(),
+        comm: *b"writer\0\0\0\0\0\0\0\0\0\0",
+    };
+    raw.as_bytes().to_vec()
+}
+
+/// A block that the handle dirtied.
+pub fn dirtied(sector: u64) -> Vec<u8> {
+    let raw = RawDirtied {
+        head: head(TYPE_DIRTIED, 48, sector),
+        handle: 21.into(),
+        tid: 40.into(),
+        home: Home::DISK,
+        pad: [0; 3],
+    };
+    raw.as_bytes().to_vec()
+}
+
+/// A call's entry: 512 bytes written.
+pub fn call() -> Vec<u8> {
+    let raw = RawCall {
+        head: head(TYPE_CALL, 120, NONE),
+        start_ns: 850.into(),
+        ino: 12.into(),
+        offset: 4096.into(),
+        bytes: 512.into(),
+        result: 512.into(),
+        first_bytes: [0; 8],
+        generation: 4.into(),
+        s_dev: (7 << 20).into(),
+        pid: 9.into(),
+        tgid: 8.into(),
+        uid: 5.into(),
+        kind: (CallKind::Write as u16).into(),
+        pad: 0.into(),
+        comm: *b"writer\0\0\0\0\0\0\0\0\0\0",
+    };
+    raw.as_bytes().to_vec()
+}
+
+/// Blocks that a file gave back.
+pub fn freed(sector: u64) -> Vec<u8> {
+    let raw = RawFreed {
+        head: head(TYPE_FREED, 56, sector),
+        ino: 12.into(),
+        generation: 4.into(),
+        s_dev: (7 << 20).into(),
+        tid: 40.into(),
+        home: Home::DISK,
+        pad: [0; 3],
+    };
+    raw.as_bytes().to_vec()
+}
+
 /// A table of these records.
 pub fn table(path: &Path, records: &[Vec<u8>]) {
     let mut table = TableWriter::create(path).unwrap();
@@ -116,6 +189,9 @@ pub fn bundle(dir: &Path) -> PathBuf {
     table(&writer.path(layout::PROCESS), &[process(8), process(16)]);
     table(&writer.path(layout::FILE), &[file(8, b"a.db-journal")]);
     table(&writer.path(layout::DIRTIER), &[dirtier(8)]);
+    table(&writer.path(layout::HANDLE), &[handle()]);
+    table(&writer.path(layout::DIRTIED), &[dirtied(8), dirtied(24)]);
+    table(&writer.path(layout::CALL), &[call()]);
     let mut image = SparseWriter::new(Vec::new(), 1 << 20).unwrap();
     image.push(4096, &[7; 5000]).unwrap();
     std::fs::write(writer.path(layout::SNAPSHOT), image.finish().unwrap()).unwrap();

@@ -13,13 +13,17 @@ use crate::site::Site;
 mod buffered;
 mod churn;
 mod direct;
+mod dropped;
 mod folders;
+mod handover;
 mod mapped;
 mod overlap;
 mod piped;
 mod rename;
 mod resize;
+mod subpage;
 mod threads;
+mod truncated;
 mod unlinked;
 
 /// One pattern.
@@ -35,13 +39,17 @@ pub const ALL: &[Pattern] = &[
     buffered::PATTERN,
     churn::PATTERN,
     direct::PATTERN,
+    dropped::PATTERN,
     folders::PATTERN,
+    handover::PATTERN,
     mapped::PATTERN,
     overlap::PATTERN,
     piped::PATTERN,
     rename::PATTERN,
     resize::PATTERN,
+    subpage::PATTERN,
     threads::PATTERN,
+    truncated::PATTERN,
     unlinked::PATTERN,
 ];
 

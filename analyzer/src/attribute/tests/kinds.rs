@@ -156,6 +156,23 @@ fn a_header_alone_makes_no_journal_block_outside_the_journal() {
     }
 }
 
+/// Cut off its file while it was on its way: whose block its home became is not whose it was.
+#[test]
+fn a_data_copy_without_its_entry_is_of_no_file_that_is_known() {
+    let map = map();
+    let entry = RawProcess {
+        origin: Origin::JOURNAL,
+        jbd2: Jbd2::DATA_COPY,
+        home_sector: 24.into(),
+        tid: 9.into(),
+        ..process(0, 48, BLOCK)
+    };
+    let a = attribute(&[write(0, 48, BLOCK)], vec![entry], vec![], Some(&map));
+    let block = a.journal_block(&a.rows[0]).unwrap();
+    assert_eq!(block.home_kind, Some(Kind::Regular));
+    assert_eq!(block.home_file, FileId::NONE);
+}
+
 #[test]
 fn a_data_copy_knows_its_file_by_its_entry() {
     let entry = RawProcess {

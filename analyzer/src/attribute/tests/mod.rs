@@ -7,6 +7,7 @@ mod filesystems;
 mod joining;
 mod kinds;
 mod names;
+mod owners;
 mod pending;
 
 use std::collections::HashMap;
@@ -14,8 +15,8 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use mostrace_bundle::entry::{
-    FileEntry, Flags, Home, Jbd2, NONE, Origin, RawDirtier, RawFile, RawHead, RawProcess, Stage,
-    TYPE_DIRTIER, TYPE_FILE, TYPE_PROCESS, What,
+    Contents, FileEntry, Flags, Home, Jbd2, NONE, Origin, RawDirtier, RawFile, RawHead, RawProcess,
+    Stage, TYPE_DIRTIER, TYPE_FILE, TYPE_PROCESS, What,
 };
 
 use mostrace_bundle::table::{TableReader, header};
@@ -99,7 +100,7 @@ pub fn process(t: u64, sector: u64, bytes: u32) -> RawProcess {
         origin: Origin::FILE,
         jbd2: Jbd2::NONE,
         home: Home::DISK,
-        pad: 0,
+        contents: Contents::UNKNOWN,
         comm,
     }
 }

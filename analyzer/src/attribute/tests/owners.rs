@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Blocks of metadata that change hands.
+
+use mostrace_bundle::entry::{RawFreed, TYPE_FREED};
+
+use super::*;
+
+const BLOCK: u32 = 4096;
+
+/// The block of this number, given back at `t` µs by an inode of generation 1.
+fn freed(t: u64, block: u64, tid: u32, ino: u64) -> RawFreed {
+    let head = RawHead {
+        time_ns: (t * 1000).into(),
+        ..head(TYPE_FREED, 0, block * 8, BLOCK)
+    };
+    RawFreed {
+        head,
+        ino: ino.into(),
+        generation: 1.into(),
+        s_dev: (7 << 20).into(),
+        tid: tid.into(),
+        home: Home::DISK,
+        pad: [0; 3],
+    }
+}
+
+/// Kind, inode, place in it and path of each write.
+type Answer = (Option<Kind>, Option<u64>, Option<u64>, Option<String>);
+
+fn answers(
+    completions: &[Completion<'_>],
+    processes: Vec<RawProcess>,
+    given_back: &[RawFreed],
+) -> Vec<Answer> {
+    let map = map();
+    let process_table = table(processes.iter().map(|p| record(p.as_bytes(), b"")));
+    let freed_table = table(given_back.iter().map(|f| record(f.as_bytes(), b"")));
+    let reader = |table| TableReader::new(table, Path::new("table"), false).unwrap();
+    let (mut processes, mut freed) = (reader(&process_table[..]), reader(&freed_table[..]));
+    let mut attributor = Attributor::new(vec![&mut processes], Some(&map))
+        .with_freed(&mut freed)
+        .unwrap();
+    let mut attributed = Attributed::default();
+    for completion in completions {
+        let (request, rows) = attributor.push(completion).unwrap();
+        attributed.push(request, rows);
+    }
+    attributed.names = attributor.finish(None).unwrap();
+    let answer = |row: &Row| {
+        let (kind, file) = match row.journal {
+            Some(block) => (block.home_kind, block.home_file),
+            None => (row.kind, row.file),
+        };
+        let of = attributed.file_of(file);
+        let path = of.and_then(|file| file.path.as_deref().map(crate::text::escape));
+        (kind, of.and_then(|file| file.inode), row.file_offset, path)
+    };
+    attributed.rows.iter().map(answer).collect()
+}
+
+fn home(t: u64, block: u64, contents: Contents) -> RawProcess {
+    RawProcess {
+        origin: Origin::BDEV,
+        contents,
+        ..process(t, block * 8, BLOCK)
+    }
+}
+
+/// Into the journal's second block.
+fn copy(t: u64, block: u64, contents: Contents, tid: u32) -> RawProcess {
+    RawProcess {
+        origin: Origin::JOURNAL,
+        jbd2: Jbd2::METADATA_COPY,
+        home_sector: (block * 8).into(),
+        tid: tid.into(),
+        contents,
+        ..process(t, 7 * 8, BLOCK)
+    }
+}
+
+fn commit(t: u64, tid: u32) -> RawProcess {
+    RawProcess {
+        origin: Origin::JOURNAL,
+        jbd2: Jbd2::COMMIT,
+        tid: tid.into(),
+        ..process(t, 6 * 8, BLOCK)
+    }
+}
+
+/// What a block says of itself goes before the snapshot, which says whose it is as long as it says the same.
+#[test]
+fn a_block_is_what_its_bytes_say() {
+    let at = |block, contents| {
+        let entry = home(0, block, contents);
+        answers(&[write(0, block * 8, BLOCK)], vec![entry], &[]).remove(0)
+    };
+    let root = || Some("/".to_owned());
+    let directory = (Some(Kind::Directory), Some(2), Some(0), root());
+    assert_eq!(at(2, Contents::DIRECTORY), directory);
+    // Without a mark, as of a recorder that does not look, or of entries without checksums.
+    assert_eq!(at(2, Contents::UNKNOWN), directory);
+    assert_eq!(at(2, Contents::OTHER), directory);
+    let unknown = |kind| (Some(kind), None, None, None);
+    assert_eq!(at(2, Contents::EXTENTS), unknown(Kind::ExtentTree));
+    assert_eq!(at(2, Contents::XATTR), unknown(Kind::Xattr));
+    assert_eq!(at(8, Contents::DIRECTORY), unknown(Kind::Directory));
+    // The snapshot has a file there, or nothing.
+    assert_eq!(at(3, Contents::DIRECTORY), unknown(Kind::Directory));
+    assert_eq!(at(4, Contents::EXTENTS), unknown(Kind::ExtentTree));
+    assert_eq!(at(3, Contents::OTHER), unknown(Kind::Free));
+    // What lies where it lies for good is not asked.
+    assert_eq!(at(1, Contents::XATTR), unknown(Kind::InodeTable));
+}
+
+#[test]
+fn a_block_that_was_given_back_was_its_givers() {
+    let writes = [
+        write(1000, 56, BLOCK),
+        write(2000, 56, BLOCK),
+        write(3000, 56, BLOCK),
+    ];
+    let of = |tid| copy(1000 * u64::from(tid - 4), 9, Contents::DIRECTORY, tid);
+    // The copies of 5 and 6 are of what inode 12 gave back in transaction 6; that of 7 is the snapshot's.
+    let found = answers(&writes, vec![of(5), of(6), of(7)], &[freed(1500, 9, 6, 12)]);
+    let a_db = (Some(Kind::Directory), Some(12), None, Some("/a.db".into()));
+    let sub = (Some(Kind::Directory), Some(13), None, Some("/sub".into()));
+    assert_eq!(found, [a_db.clone(), a_db, sub]);
+    // Of several lives each has its own; one who is gone has no name.
+    let lives = [freed(1100, 9, 5, 12), freed(2100, 9, 6, 77)];
+    let found = answers(&writes, vec![of(5), of(6), of(7)], &lives);
+    let inodes: Vec<_> = found.iter().map(|answer| answer.1).collect();
+    assert_eq!(inodes, [Some(12), Some(77), Some(13)]);
+    assert_eq!(found[1].3, None);
+}
+
+/// Until its transaction is committed a freed block is nobody else's, and may be written home; without a journal
+/// it is free at once.
+#[test]
+fn a_block_is_given_back_with_the_commit() {
+    let block = 9;
+    let writes = [
+        write(1000, block * 8, BLOCK),
+        write(2000, 48, BLOCK),
+        write(3000, block * 8, BLOCK),
+    ];
+    let entries = || {
+        let contents = Contents::DIRECTORY;
+        vec![
+            home(1000, block, contents),
+            commit(2000, 6),
+            home(3000, block, contents),
+        ]
+    };
+    let owners = |tid| {
+        let found = answers(&writes, entries(), &[freed(500, block, tid, 12)]);
+        [found[0].1, found[2].1]
+    };
+    assert_eq!(owners(6), [Some(12), Some(13)]);
+    assert_eq!(owners(7), [Some(12), Some(12)]);
+    assert_eq!(owners(0), [Some(13), Some(13)]);
+}
+
+/// One of them is the journal's, which lies where it lies.
+#[test]
+fn what_is_given_back_in_one_is_found_block_by_block() {
+    let mut run = freed(5000, 2, 0, 12);
+    run.head.bytes = (4 * BLOCK).into();
+    let entries = (1..7).map(|block| home(0, block, Contents::DIRECTORY));
+    let writes: Vec<_> = (1..7).map(|block| write(0, block * 8, BLOCK)).collect();
+    let found = answers(&writes, entries.collect(), &[run, freed(6000, 6, 0, 14)]);
+    let inodes: Vec<_> = found.iter().map(|answer| answer.1).collect();
+    let of_12 = Some(12);
+    assert_eq!(inodes, [None, of_12, of_12, of_12, of_12, None]);
+}
+
+#[test]
+fn the_kind_of_a_block_that_was_given_back_is_not_the_snapshots() {
+    let entry = home(0, 9, Contents::OTHER);
+    let found = answers(
+        &[write(0, 72, BLOCK)],
+        vec![entry],
+        &[freed(5000, 9, 0, 12)],
+    );
+    let (kind, inode, ..) = &found[0];
+    assert_eq!((kind, inode), (&Some(Kind::Free), &Some(12)));
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * System calls that change a file of the traced filesystem or write it out. A call by a descriptor is recorded if
+ * that leads to such a file, one by a path if the journal was joined in it.
+ */
+#ifndef MOSTRACE_CALL_BPF_H
+#define MOSTRACE_CALL_BPF_H
+
+#include "causes.bpf.h"
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct pt_regs;
+
+struct pt_regs___x86 {
+	unsigned long di;
+	unsigned long si;
+	unsigned long dx;
+	unsigned long r10;
+	unsigned long orig_ax;
+};
+
+struct pt_regs___arm64 {
+	__u64 regs[31];
+	__s32 syscallno;
+};
+
+struct thread_info___x86 {
+	__u32 status;
+};
+
+struct task_struct___x86 {
+	struct thread_info___x86 thread_info;
+};
+
+#pragma clang attribute pop
+
+/* arch/x86/include/asm/thread_info.h: a 32-bit program's call, which has other numbers */
+#define TS_COMPAT 0x0002
+
+/* What user space says of each number: enum mostrace_call_kind, and how its arguments lie. */
+#define CALL_KIND 0x1f
+#define CALL_INSIDE 0x20	/* told of handles alone: not recorded itself */
+#define CALL_PATH 0x40		/* its first argument is no descriptor */
+#define CALL_AT 0x80		/* its fourth argument is an offset */
+#define CALL_VECTOR 0x100	/* its second argument is an array of buffers */
+#define CALLS_MAX 512
+
+const volatile __u16 call_kinds[CALLS_MAX];
+
+struct call {
+	struct mostrace_call entry;
+	struct file *file;
+	void *buffer;		/* that is written, in the program's memory; NULL: several */
+	bool is_ours;		/* it has to do with the traced filesystem */
+};
+
+/* Calls that are under way, by thread. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1 << 14);
+	__type(key, __u32);
+	__type(value, struct call);
+} calls SEC(".maps");
+
+static __always_inline struct call *current_call(void)
+{
+	__u32 thread = bpf_get_current_pid_tgid();
+
+	return bpf_map_lookup_elem(&calls, &thread);
+}
+
+/* `regs` is what a BTF tracepoint passes: its fields are loaded. */
+static __always_inline __u64 call_argument(struct pt_regs *regs, __u32 n)
+{
+	struct pt_regs___arm64 *arm64 = (void *)regs;
+	struct pt_regs___x86 *x86 = (void *)regs;
+
+	if (!bpf_core_field_exists(x86->di))
+		return n == 0 ? arm64->regs[0] : n == 1 ? arm64->regs[1] :
+		       n == 2 ? arm64->regs[2] : arm64->regs[3];
+	return n == 0 ? x86->di : n == 1 ? x86->si : n == 2 ? x86->dx : x86->r10;
+}
+
+static __always_inline long call_number(struct pt_regs *regs)
+{
+	if (bpf_core_field_exists(((struct pt_regs___x86 *)regs)->orig_ax))
+		return ((struct pt_regs___x86 *)regs)->orig_ax;
+	return ((struct pt_regs___arm64 *)regs)->syscallno;
+}
+
+static __always_inline bool is_compat(struct task_struct *task)
+{
+	struct task_struct___x86 *x86 = (void *)task;
+
+	return bpf_core_field_exists(x86->thread_info.status) && x86->thread_info.status & TS_COMPAT;
+}
+
+static __always_inline __u16 kind_of_number(long number)
+{
+	return number >= 0 && number < CALLS_MAX ? call_kinds[number & (CALLS_MAX - 1)] : 0;
+}
+
+static __always_inline struct file *open_file(struct task_struct *task, __u32 fd)
+{
+	struct fdtable *table = task->files->fdt;
+	struct file *file = 0;
+
+	if (fd < table->max_fds)
+		bpf_probe_read_kernel(&file, sizeof(file), table->fd + fd);
+	return file;
+}
+
+static __always_inline void tell_inode(struct mostrace_call *call, struct inode *inode)
+{
+	call->ino = inode_ino(inode);
+	call->generation = BPF_CORE_READ(inode, i_generation);
+	call->s_dev = BPF_CORE_READ(inode, i_sb, s_dev);
+}
+
+/* Whether the call's file is one of the traced filesystem; then it is told. */
+static __always_inline bool find_file(struct call *c, struct task_struct *task, __u32 fd)
+{
+	struct file *file = open_file(task, fd);
+	struct inode *inode;
+
+	if (!file)
+		return false;
+	inode = BPF_CORE_READ(file, f_inode);
+	if (!is_traced_filesystem(BPF_CORE_READ(inode, i_sb, s_dev)))
+		return false;
+	c->file = file;
+	/* syncfs is told a file, but is of the whole filesystem. */
+	if (c->entry.kind != MOSTRACE_CALL_SYNC)
+		tell_inode(&c->entry, inode);
+	c->is_ours = true;
+	return true;
+}
+
+/* Where in the file, and how long: as the call was asked. What a write() wrote is known when it returns. */
+static __always_inline void find_range(struct call *c, __u16 how, struct pt_regs *regs)
+{
+	struct mostrace_call *call = &c->entry;
+
+	switch (call->kind) {
+	case MOSTRACE_CALL_WRITE:
+		if (how & CALL_AT)
+			call->offset = call_argument(regs, 3);
+		if (!(how & CALL_VECTOR))
+			c->buffer = (void *)call_argument(regs, 1);
+		break;
+	case MOSTRACE_CALL_SYNC_RANGE:
+		call->offset = call_argument(regs, 1);
+		call->bytes = call_argument(regs, 2);
+		break;
+	case MOSTRACE_CALL_TRUNCATE:
+		call->offset = call_argument(regs, 1);
+		break;
+	case MOSTRACE_CALL_FALLOCATE:
+		call->offset = call_argument(regs, 2);
+		call->bytes = call_argument(regs, 3);
+		break;
+	}
+}
+
+static __always_inline bool is_recorded(__u16 how)
+{
+	return how & CALL_KIND && !(how & CALL_INSIDE);
+}
+
+static __always_inline int remember_call(struct pt_regs *regs, __u16 how, struct task_struct *task)
+{
+	struct call call = { .entry.kind = how & CALL_KIND, .entry.offset = MOSTRACE_NONE };
+	__u64 id = bpf_get_current_pid_tgid();
+	__u32 thread = id;
+
+	if (!(how & CALL_PATH) && !find_file(&call, task, call_argument(regs, 0)))
+		return 0;
+	find_range(&call, how, regs);
+	call.entry.start_ns = bpf_ktime_get_ns();
+	call.entry.pid = thread;
+	call.entry.tgid = id >> 32;
+	call.entry.uid = bpf_get_current_uid_gid();
+	bpf_get_current_comm(call.entry.comm, sizeof(call.entry.comm));
+	if (bpf_map_update_elem(&calls, &thread, &call, BPF_ANY))
+		lose_cause(LOSS_CAUSES_TASKS);
+	return 0;
+}
+
+static __always_inline int begin_call(struct pt_regs *regs, long number)
+{
+	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	__u16 how = kind_of_number(number);
+
+	return is_recorded(how) && !is_compat(task) ? remember_call(regs, how, task) : 0;
+}
+
+/* Longer writes hold pages, not headers. */
+#define SHORT_WRITE 64
+
+static __always_inline void tell_written(struct call *call, long bytes)
+{
+	struct mostrace_call *entry = &call->entry;
+	struct file *file = call->file;
+
+	entry->bytes = bytes;
+	if (entry->offset == MOSTRACE_NONE)
+		entry->offset = BPF_CORE_READ(file, f_pos) - bytes;
+	if (call->buffer && bytes >= sizeof(entry->first_bytes) && bytes <= SHORT_WRITE &&
+	    !bpf_probe_read_user(entry->first_bytes, sizeof(entry->first_bytes), call->buffer))
+		entry->head.flags |= MOSTRACE_CALL_FIRST;
+}
+
+static __always_inline int end_call(struct pt_regs *regs, long result)
+{
+	__u32 thread = bpf_get_current_pid_tgid();
+	struct mostrace_call *entry;
+	struct call *call;
+
+	if (!is_recorded(kind_of_number(call_number(regs))))
+		return 0;
+	call = current_call();
+	if (!call)
+		return 0;
+	entry = &call->entry;
+	if (call->is_ours) {
+		entry->head = cause_head(MOSTRACE_CALL, sizeof(*entry), bpf_ktime_get_ns());
+		entry->result = result;
+		if (entry->kind == MOSTRACE_CALL_WRITE && result > 0)
+			tell_written(call, result);
+		put_cause(entry, sizeof(*entry));
+	}
+	bpf_map_delete_elem(&calls, &thread);
+	return 0;
+}
+
+/* The kind of the system call that runs, be it recorded or not. */
+static __always_inline __u8 running_kind(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct call *call = current_call();
+
+	if (call)
+		return call->entry.kind;
+	if (task->flags & PF_NO_CALL || is_compat(task))
+		return MOSTRACE_CALL_OTHER;
+	return kind_of_number(call_number((void *)bpf_task_pt_regs((void *)task))) & CALL_KIND;
+}
+
+#endif

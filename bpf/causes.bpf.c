@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The probes of causes: the handles of a journal, the blocks that each dirtied, and the system calls behind them.
+ * Those of a filesystem are raw tracepoints, which are there once its module is.
+ */
+#include "bio.bpf.h"
+#include "handle.bpf.h"
+#include "uring.bpf.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+_Static_assert(sizeof(struct mostrace_handle) == 120, "handle");
+_Static_assert(sizeof(struct mostrace_dirtied) == 48, "dirtied");
+_Static_assert(sizeof(struct mostrace_call) == 120, "call");
+
+/* (regs, number) */
+SEC("tp_btf/sys_enter")
+int cause_call_enter(__u64 *ctx)
+{
+	return begin_call((struct pt_regs *)ctx[0], ctx[1]);
+}
+
+/* (regs, result) */
+SEC("tp_btf/sys_exit")
+int cause_call_exit(__u64 *ctx)
+{
+	return end_call((struct pt_regs *)ctx[0], ctx[1]);
+}
+
+/* (sb, blocks, rsv_blocks, revoke_creds, ip): to 6.1 */
+SEC("raw_tp/ext4_journal_start")
+int cause_ext4_journal_start(__u64 *ctx)
+{
+	return prepare_handle(BPF_CORE_READ((struct super_block *)ctx[0], s_dev), 0, ctx[4]);
+}
+
+/* (sb, blocks, rsv_blocks, revoke_creds, type, ip): from 6.2 on */
+SEC("raw_tp/ext4_journal_start_sb")
+int cause_ext4_journal_start_sb(__u64 *ctx)
+{
+	return prepare_handle(BPF_CORE_READ((struct super_block *)ctx[0], s_dev), 0, ctx[5]);
+}
+
+/* (inode, blocks, rsv_blocks, revoke_creds, type, ip): from 6.2 on */
+SEC("raw_tp/ext4_journal_start_inode")
+int cause_ext4_journal_start_inode(__u64 *ctx)
+{
+	struct inode *inode = (struct inode *)ctx[0];
+
+	return prepare_handle(BPF_CORE_READ(inode, i_sb, s_dev), inode, ctx[5]);
+}
+
+/* The file that is renamed is marked ahead of one that it replaces; folders are marked too. */
+static __always_inline int tell_moved(struct inode *inode)
+{
+	struct call *call = current_call();
+
+	if (call && call->entry.kind == MOSTRACE_CALL_RENAME && !call->entry.ino &&
+	    (BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFDIR)
+		tell_inode(&call->entry, inode);
+	return 0;
+}
+
+/* (inode, ip) */
+SEC("raw_tp/ext4_mark_inode_dirty")
+int cause_ext4_mark_inode_dirty(__u64 *ctx)
+{
+	struct inode *inode = (struct inode *)ctx[0];
+	struct handle *h = current_handle();
+
+	if (!h)
+		return 0;
+	tell_handle_inode(&h->entry, inode);
+	return tell_moved(inode);
+}
+
+/* (folder, dentry) */
+SEC("raw_tp/ext4_unlink_enter")
+int cause_ext4_unlink_enter(__u64 *ctx)
+{
+	struct call *call = current_call();
+
+	if (call)
+		tell_inode(&call->entry, BPF_CORE_READ((struct dentry *)ctx[1], d_inode));
+	return 0;
+}
+
+/* msync is told an address alone. */
+static __always_inline int tell_synced(struct inode *inode)
+{
+	struct call *call = current_call();
+
+	if (!call || call->entry.kind != MOSTRACE_CALL_MSYNC)
+		return 0;
+	tell_inode(&call->entry, inode);
+	call->is_ours = is_traced_filesystem(call->entry.s_dev);
+	return 0;
+}
+
+/* (file, datasync) */
+SEC("raw_tp/ext4_sync_file_enter")
+int cause_ext4_sync_file_enter(__u64 *ctx)
+{
+	return tell_synced(BPF_CORE_READ((struct file *)ctx[0], f_inode));
+}
+
+/* (inode) */
+SEC("raw_tp/f2fs_sync_file_enter")
+int cause_f2fs_sync_file_enter(__u64 *ctx)
+{
+	return tell_synced((struct inode *)ctx[0]);
+}
+
+/* (dev, tid, type, line_no, requested_blocks) */
+SEC("raw_tp/jbd2_handle_start")
+int cause_jbd2_handle_start(__u64 *ctx)
+{
+	return begin_handle(ctx[0], ctx[1], ctx[2]);
+}
+
+/* The same. */
+SEC("raw_tp/jbd2_handle_restart")
+int cause_jbd2_handle_restart(__u64 *ctx)
+{
+	return restart_handle(ctx[0], ctx[1]);
+}
+
+/* (dev, tid, type, line_no, interval, sync, requested_blocks, dirtied_blocks) */
+SEC("raw_tp/jbd2_handle_stats")
+int cause_jbd2_handle_stats(__u64 *ctx)
+{
+	struct handle_end end = {
+		.s_dev = ctx[0],
+		.tid = ctx[1],
+		.type = ctx[2],
+		.sync = ctx[5],
+		.requested = ctx[6],
+		.dirtied = ctx[7],
+	};
+
+	return end_handle(&end);
+}
+
+/* From 6.4 on; before, io_uring_submit_sqe. */
+SEC("raw_tp/io_uring_submit_req")
+int cause_uring_submit_req(__u64 *ctx)
+{
+	return submit_uring(ARG(ctx, uring_submit_at));
+}
+
+SEC("raw_tp/io_uring_submit_sqe")
+int cause_uring_submit_sqe(__u64 *ctx)
+{
+	return submit_uring(ARG(ctx, uring_submit_at));
+}
+
+/* (ring, request, cqe); before 6.15 (ring, request, user_data, result, ...) */
+SEC("raw_tp/io_uring_complete")
+int cause_uring_complete(__u64 *ctx)
+{
+	__s32 result;
+
+	if (uring_has_cqe)
+		result = BPF_CORE_READ((struct io_uring_cqe *)ctx[2], res);
+	else
+		result = ctx[3];
+	return complete_uring((struct io_kiocb *)ctx[1], result);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What a block of ext4's metadata is, by its own bytes. */
+#ifndef MOSTRACE_CONTENTS_BPF_H
+#define MOSTRACE_CONTENTS_BPF_H
+
+#include "work.bpf.h"
+
+#define EXT4_EXT_MAGIC 0xf30a
+#define EXT4_XATTR_MAGIC 0xea020000U
+#define EXT4_BLOCK_MIN 1024
+#define EXT4_BLOCK_MAX 65536
+
+/* How each begins, as fs/ext4 has them; all are little-endian. */
+union ext4_block {
+	struct {
+		__u16 eh_magic;
+		__u16 eh_entries;
+		__u16 eh_max;
+		__u16 eh_depth;
+	} extents;
+	struct {
+		__u32 h_magic;
+		__u32 h_refcount;
+		__u32 h_blocks;
+	} xattr;
+	struct {
+		__u32 inode;
+		__u16 rec_len;
+		__u8 name_len;
+		__u8 file_type;
+		__u32 name;
+	} entry;
+};
+
+static __always_inline bool is_extents(const union ext4_block *b, __u32 size)
+{
+	/* The rest is a checksum, or less than an extent. */
+	__u32 room = (size - 12) / 12;
+
+	return b->extents.eh_magic == EXT4_EXT_MAGIC && b->extents.eh_entries <= b->extents.eh_max &&
+	       b->extents.eh_max <= room && b->extents.eh_depth <= 5;
+}
+
+static __always_inline bool is_xattrs(const union ext4_block *b)
+{
+	return b->xattr.h_magic == EXT4_XATTR_MAGIC && b->xattr.h_blocks == 1;
+}
+
+/* The first block of a directory, with "."; or a node of its index, within an entry that is none. */
+static __always_inline bool begins_directory(const union ext4_block *b, __u32 size)
+{
+	if (b->entry.inode)
+		return b->entry.rec_len == 12 && b->entry.name_len == 1 && b->entry.name == '.';
+	return b->entry.rec_len == (__u16)size && !b->entry.name_len && !b->entry.file_type;
+}
+
+/* The tail that holds a block of entries' checksum, within an entry that is none. */
+static __always_inline bool ends_directory(const union ext4_block *tail)
+{
+	return !tail->entry.inode && tail->entry.rec_len == 12 && !tail->entry.name_len &&
+	       tail->entry.file_type == 0xde;
+}
+
+static __noinline __u8 contents_of(struct buffer_head *bh)
+{
+	char *data = BPF_CORE_READ(bh, b_data);
+	__u32 size = BPF_CORE_READ(bh, b_size);
+	union ext4_block begin = { }, end = { };
+
+	if (size < EXT4_BLOCK_MIN || size > EXT4_BLOCK_MAX ||
+	    bpf_probe_read_kernel(&begin, sizeof(begin), data) ||
+	    bpf_probe_read_kernel(&end, sizeof(end), data + size - sizeof(end)))
+		return MOSTRACE_CONTENTS_UNKNOWN;
+	if (is_extents(&begin, size))
+		return MOSTRACE_CONTENTS_EXTENTS;
+	if (is_xattrs(&begin))
+		return MOSTRACE_CONTENTS_XATTR;
+	if (begins_directory(&begin, size) || ends_directory(&end))
+		return MOSTRACE_CONTENTS_DIRECTORY;
+	return MOSTRACE_CONTENTS_OTHER;
+}
+
+/* Of a write of one buffer. */
+static __always_inline void find_contents(struct work *w, struct buffer_head *bh)
+{
+	if ((w->process.opf & REQ_OP_MASK) == REQ_OP_WRITE)
+		w->process.contents = contents_of(bh);
+}
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The blocks that a handle was the first in its transaction to modify. When the handle ends, those that were new to
+ * the transaction are the last of t_buffers, but for those of handles that ended meanwhile; those that the committing
+ * transaction still has lie in its lists, promised to the running one (fs/jbd2/transaction.c). Nothing is locked: a
+ * list that changes under the walk ends it early, and what it missed has no name.
+ */
+#ifndef MOSTRACE_DIRTIED_BPF_H
+#define MOSTRACE_DIRTIED_BPF_H
+
+#include "causes.bpf.h"
+
+/* A block in a transaction, and the handle that it was counted to. */
+struct claim {
+	__u64 block;
+	__u64 bdev;
+	__u32 tid;
+	__u32 pad;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1 << 16);
+	__type(key, struct claim);
+	__type(value, __u64);
+} claims SEC(".maps");
+
+/* A walk over one list. */
+struct dirtied_walk {
+	struct mostrace_dirtied entry;
+	struct transaction_s *transaction;	/* the handle's */
+	struct journal_head *head;		/* of the list */
+	struct journal_head *next;
+	bool is_kept;				/* the list is the committing transaction's */
+	__u32 wanted;
+};
+
+/* Longer lists are not walked to their end: what is not found has no name. */
+#define WALK_MAX 4096
+
+/* Where the block lies, as find_home of journal.bpf.h says of copies. */
+static __always_inline void find_home_of(struct mostrace_dirtied *entry, struct buffer_head *bh,
+					 struct block_device *bdev, __u64 block)
+{
+	entry->head.bytes = BPF_CORE_READ(bh, b_size);
+	entry->head.sector = block * (entry->head.bytes >> 9);
+	entry->home = MOSTRACE_HOME_FILESYSTEM;
+	if (disk_number(BPF_CORE_READ(bdev, bd_disk)) == target.disk_dev) {
+		entry->head.sector += BPF_CORE_READ(bdev, bd_start_sect);
+		entry->home = MOSTRACE_HOME_DISK;
+	}
+}
+
+static __always_inline bool is_ours(const struct dirtied_walk *w, struct journal_head *jh)
+{
+	if (w->is_kept)
+		return BPF_CORE_READ(jh, b_next_transaction) == w->transaction &&
+		       BPF_CORE_READ(jh, b_modified) == 1;
+	return BPF_CORE_READ(jh, b_transaction) == w->transaction;
+}
+
+/* Names the handle for a block that no other was named for. */
+static __always_inline void claim_block(struct dirtied_walk *w, struct journal_head *jh)
+{
+	struct buffer_head *bh = BPF_CORE_READ(jh, b_bh);
+	struct block_device *bdev = BPF_CORE_READ(bh, b_bdev);
+	struct claim claim = {
+		.block = BPF_CORE_READ(bh, b_blocknr),
+		.bdev = (__u64)bdev,
+		.tid = w->entry.tid,
+	};
+
+	if (bpf_map_update_elem(&claims, &claim, &w->entry.handle, BPF_NOEXIST))
+		return;
+	find_home_of(&w->entry, bh, bdev, claim.block);
+	put_cause(&w->entry, sizeof(w->entry));
+	w->wanted--;
+}
+
+static long walk_step(__u32 index, void *context)
+{
+	struct dirtied_walk *w = context;
+	struct journal_head *jh = w->next;
+
+	if (!jh || !w->wanted)
+		return 1;
+	if (is_ours(w, jh))
+		claim_block(w, jh);
+	else if (!w->is_kept)
+		return 1;
+	w->next = w->is_kept ? BPF_CORE_READ(jh, b_tnext) : BPF_CORE_READ(jh, b_tprev);
+	return w->is_kept ? w->next == w->head : jh == w->head;
+}
+
+static __always_inline void walk_kept(struct dirtied_walk *w, struct journal_head *head)
+{
+	w->head = w->next = head;
+	if (head && w->wanted)
+		bpf_loop(WALK_MAX, walk_step, w, 0);
+}
+
+/* Names the `dirtied` blocks of a handle, as far as they are found; returns how many were. */
+static __always_inline __u32 name_dirtied(struct dirtied_walk *w, __u32 dirtied)
+{
+	struct transaction_s *transaction = w->transaction, *committing;
+	struct journal_head *head = BPF_CORE_READ(transaction, t_buffers);
+
+	w->wanted = dirtied;
+	w->entry.head.flags = MOSTRACE_DIRTIED_NEW;
+	w->is_kept = false;
+	w->head = head;
+	w->next = head ? BPF_CORE_READ(head, b_tprev) : 0;
+	bpf_loop(WALK_MAX, walk_step, w, 0);
+
+	committing = w->wanted ? BPF_CORE_READ(transaction, t_journal, j_committing_transaction) : 0;
+	if (committing) {
+		w->is_kept = true;
+		w->entry.head.flags = MOSTRACE_DIRTIED_KEPT;
+		walk_kept(w, BPF_CORE_READ(committing, t_forget));
+		walk_kept(w, BPF_CORE_READ(committing, t_shadow_list));
+		walk_kept(w, BPF_CORE_READ(committing, t_buffers));
+	}
+	return dirtied - w->wanted;
+}
+
+#endif

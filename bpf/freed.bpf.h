@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The blocks of metadata that ext4's files give back: directories, extents, attributes. Only then is it certain
+ * whose they were, as what writes them knows of blocks alone.
+ */
+#ifndef MOSTRACE_FREED_BPF_H
+#define MOSTRACE_FREED_BPF_H
+
+#include "dirtier.bpf.h"
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct task_struct___journal {
+	void *journal_info;
+};
+
+struct jbd2_journal_handle___freed {
+	struct transaction_s *h_transaction;
+};
+
+struct super_block___bits {
+	__u8 s_blocksize_bits;
+};
+
+#pragma clang attribute pop
+
+/* fs/ext4/ext4.h */
+#define EXT4_FREE_BLOCKS_METADATA 1
+#define EXT4_NOJOURNAL_MAX_REF_COUNT 4096
+
+/* The transaction that the current task is part of; 0 without a journal. False if that cannot be read. */
+static __always_inline bool current_tid(__u32 *tid)
+{
+	struct task_struct___journal *task = (void *)bpf_get_current_task();
+	struct jbd2_journal_handle___freed *handle = BPF_CORE_READ(task, journal_info);
+
+	*tid = 0;
+	if ((__u64)handle <= EXT4_NOJOURNAL_MAX_REF_COUNT)
+		return true;
+	if (!bpf_core_type_exists(struct jbd2_journal_handle___freed) ||
+	    !bpf_core_type_exists(struct transaction_s))
+		return false;
+	*tid = BPF_CORE_READ(handle, h_transaction, t_tid);
+	return true;
+}
+
+/* (inode, block, count, flags) */
+SEC("raw_tp/ext4_free_blocks")
+int mostrace_ext4_free_blocks(__u64 *ctx)
+{
+	struct inode *inode = (struct inode *)ctx[0];
+	struct super_block *sb = BPF_CORE_READ(inode, i_sb);
+	struct block_device *bdev = BPF_CORE_READ(sb, s_bdev);
+	__u8 bits = BPF_CORE_READ((struct super_block___bits *)sb, s_blocksize_bits);
+	__u32 disk = disk_number(BPF_CORE_READ(bdev, bd_disk));
+	struct mostrace_freed freed = {
+		.head = {
+			.type = MOSTRACE_FREED,
+			.size = sizeof(freed),
+			.dev = target.disk_dev,
+			.time_ns = bpf_ktime_get_ns(),
+			.sector = ctx[1] << ((bits - 9) & 63),
+			.bytes = ctx[2] << (bits & 63),
+			.cpu = bpf_get_smp_processor_id(),
+		},
+	};
+
+	if (!(ctx[3] & EXT4_FREE_BLOCKS_METADATA))
+		return 0;
+	if (disk != target.disk_dev) {
+		if (!is_above(disk))
+			return 0;
+		freed.home = MOSTRACE_HOME_FILESYSTEM;
+	} else if (bpf_core_field_exists(struct block_device, bd_start_sect)) {
+		freed.head.sector += BPF_CORE_READ(bdev, bd_start_sect);
+	} else {
+		freed.head.sector += target_start;
+	}
+	freed.ino = inode_ino(inode);
+	freed.generation = BPF_CORE_READ(inode, i_generation);
+	freed.s_dev = BPF_CORE_READ(sb, s_dev);
+	if (!current_tid(&freed.tid))
+		return 0;
+	if (bpf_ringbuf_output(&entries, &freed, sizeof(freed),
+			       output_flags(&entries, sizeof(freed) + RING_HEAD)))
+		lose(LOSS_ENTRIES_RING);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The handles of a journal: ext4 says for which inode it begins one and from which of its functions, jbd2 which
+ * transaction it joined and how many buffers it modified.
+ */
+#ifndef MOSTRACE_HANDLE_BPF_H
+#define MOSTRACE_HANDLE_BPF_H
+
+#include "call.bpf.h"
+#include "dirtied.bpf.h"
+
+struct handle {
+	struct mostrace_handle entry;
+	__u32 handles;		/* t_handle_count when it had joined */
+};
+
+/* Handles that are open, by thread: a thread has one. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1 << 14);
+	__type(key, __u32);
+	__type(value, struct handle);
+} handles SEC(".maps");
+
+/* Of each CPU, so that no two take the same number. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} handle_numbers SEC(".maps");
+
+/* CPU in the upper 16 bits; never 0. */
+static __always_inline __u64 new_handle_id(void)
+{
+	__u32 zero = 0;
+	__u64 *number = bpf_map_lookup_elem(&handle_numbers, &zero);
+
+	return number ? (__u64)bpf_get_smp_processor_id() << 48 | __sync_fetch_and_add(number, 1) + 1 : 0;
+}
+
+static __always_inline struct handle *current_handle(void)
+{
+	__u32 thread = bpf_get_current_pid_tgid();
+
+	return bpf_map_lookup_elem(&handles, &thread);
+}
+
+static __always_inline bool has_journal_info(void)
+{
+	return ((struct task_struct *)bpf_get_current_task_btf())->journal_info;
+}
+
+static __always_inline void tell_handle_inode(struct mostrace_handle *entry, struct inode *inode)
+{
+	if (!inode || entry->ino)
+		return;
+	entry->ino = inode_ino(inode);
+	entry->generation = BPF_CORE_READ(inode, i_generation);
+}
+
+/* ext4 is about to begin a handle; within another one it gets that again. */
+static __always_inline int prepare_handle(__u32 s_dev, struct inode *inode, __u64 function)
+{
+	struct handle handle = { .entry.function = function, .entry.s_dev = s_dev };
+	__u32 thread = bpf_get_current_pid_tgid();
+	struct call *call;
+
+	if (!is_traced_filesystem(s_dev) || has_journal_info())
+		return 0;
+	call = current_call();
+	/* The inode of a name that goes is not the folder's, for which the handle begins. */
+	if (call && call->entry.kind == MOSTRACE_CALL_UNLINK && call->entry.ino) {
+		handle.entry.ino = call->entry.ino;
+		handle.entry.generation = call->entry.generation;
+	} else {
+		tell_handle_inode(&handle.entry, inode);
+	}
+	if (bpf_map_update_elem(&handles, &thread, &handle, BPF_ANY))
+		lose_cause(LOSS_CAUSES_TASKS);
+	return 0;
+}
+
+static __always_inline struct transaction_s *current_transaction(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct jbd2_journal_handle *handle = task->journal_info;
+
+	return handle ? BPF_CORE_READ(handle, h_transaction) : 0;
+}
+
+/* It has joined a transaction. */
+static __always_inline void join(struct handle *h, __u32 tid)
+{
+	struct transaction_s *transaction = current_transaction();
+
+	h->entry.tid = tid;
+	h->entry.id = new_handle_id();
+	h->handles = BPF_CORE_READ(transaction, t_handle_count.counter);
+	if (BPF_CORE_READ(transaction, t_updates.counter) > 1)
+		h->entry.head.flags |= MOSTRACE_HANDLE_OVERLAP;
+}
+
+static __always_inline int begin_handle(__u32 s_dev, __u32 tid, __u32 type)
+{
+	struct handle unprepared = { .entry.function = MOSTRACE_NONE, .entry.s_dev = s_dev };
+	__u32 thread = bpf_get_current_pid_tgid();
+	struct handle *h;
+
+	if (!is_traced_filesystem(s_dev))
+		return 0;
+	h = current_handle();
+	if (!h) {
+		/* Reserved for the end of IO: ext4 says nothing ahead. */
+		if (bpf_map_update_elem(&handles, &thread, &unprepared, BPF_ANY))
+			lose_cause(LOSS_CAUSES_TASKS);
+		h = current_handle();
+		if (!h)
+			return 0;
+	}
+	h->entry.start_ns = bpf_ktime_get_ns();
+	h->entry.type = type;
+	h->entry.call = running_kind();
+	join(h, tid);
+	return 0;
+}
+
+/* What it dirtied in the transaction that it leaves is in no one's name. */
+static __always_inline int restart_handle(__u32 s_dev, __u32 tid)
+{
+	struct handle *h;
+
+	if (!is_traced_filesystem(s_dev))
+		return 0;
+	h = current_handle();
+	if (!h)
+		return 0;
+	h->entry.head.flags = MOSTRACE_HANDLE_RESTARTED;
+	join(h, tid);
+	return 0;
+}
+
+/* A call by a path has to do with the filesystem if it joined the journal. */
+static __always_inline void tell_call(const struct mostrace_handle *entry)
+{
+	struct call *call = current_call();
+
+	if (!call)
+		return;
+	call->is_ours = true;
+	/* Of a rename that is the folder. */
+	if (!call->entry.ino && call->entry.kind != MOSTRACE_CALL_RENAME) {
+		call->entry.ino = entry->ino;
+		call->entry.generation = entry->generation;
+	}
+	call->entry.s_dev = entry->s_dev;
+}
+
+static __always_inline void name_task(struct mostrace_handle *entry)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+
+	entry->pid = id;
+	entry->tgid = id >> 32;
+	entry->uid = bpf_get_current_uid_gid();
+	bpf_get_current_comm(entry->comm, sizeof(entry->comm));
+}
+
+struct handle_end {
+	__u32 s_dev;
+	__u32 tid;
+	__u32 type;
+	__u32 sync;
+	__u32 requested;
+	__u32 dirtied;
+};
+
+static __always_inline void put_handle(struct handle *h, const struct handle_end *end,
+				       struct transaction_s *transaction)
+{
+	struct mostrace_handle *entry = &h->entry;
+	__u8 flags = entry->head.flags;
+	struct dirtied_walk walk = { .transaction = transaction };
+
+	if (((struct task_struct *)bpf_get_current_task_btf())->flags & PF_KTHREAD)
+		flags |= MOSTRACE_HANDLE_KERNEL;
+	if (end->sync)
+		flags |= MOSTRACE_HANDLE_SYNC;
+	if (BPF_CORE_READ(transaction, t_handle_count.counter) != h->handles)
+		flags |= MOSTRACE_HANDLE_OVERLAP;
+	entry->head = cause_head(MOSTRACE_HANDLE, sizeof(*entry), bpf_ktime_get_ns());
+	entry->head.flags = flags;
+	entry->requested = end->requested;
+	entry->dirtied = (__s32)end->dirtied > 0 ? end->dirtied : 0;
+	name_task(entry);
+	if (entry->dirtied) {
+		walk.entry.head = cause_head(MOSTRACE_DIRTIED, sizeof(walk.entry), entry->head.time_ns);
+		walk.entry.handle = entry->id;
+		walk.entry.tid = entry->tid;
+		entry->named = name_dirtied(&walk, entry->dirtied);
+	}
+	put_cause(entry, sizeof(*entry));
+}
+
+/* The last that holds the handle ends it; it is still the task's. */
+static __always_inline int end_handle(const struct handle_end *end)
+{
+	struct handle unseen = {
+		.entry.function = MOSTRACE_NONE,
+		.entry.head.flags = MOSTRACE_HANDLE_UNSEEN,
+	};
+	struct transaction_s *transaction = current_transaction();
+	__u32 thread = bpf_get_current_pid_tgid();
+	struct handle *h;
+
+	if (!is_traced_filesystem(end->s_dev) || !transaction)
+		return 0;
+	h = current_handle();
+	if (h && h->entry.tid == end->tid) {
+		tell_call(&h->entry);
+		put_handle(h, end, transaction);
+		bpf_map_delete_elem(&handles, &thread);
+		return 0;
+	}
+	/* It was begun before the probes were there. */
+	unseen.entry.id = new_handle_id();
+	unseen.entry.s_dev = end->s_dev;
+	unseen.entry.tid = end->tid;
+	unseen.entry.type = end->type;
+	put_handle(&unseen, end, transaction);
+	return 0;
+}
+
+#endif

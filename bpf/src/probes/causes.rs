@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The probes of causes (`causes.bpf.c`).
+
+use std::collections::BTreeMap;
+use std::mem::MaybeUninit;
+
+use libbpf_rs::OpenObject;
+use libbpf_rs::btf::Btf;
+use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
+
+use super::{Stream, Take, attach, per_cpu_sum, recursion_misses};
+use crate::causes::calls;
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::kernel;
+
+mod skel {
+    #![allow(missing_docs, unsafe_code, clippy::all)]
+    include!(concat!(env!("OUT_DIR"), "/causes.skel.rs"));
+}
+
+use skel::{CausesSkel, CausesSkelBuilder, OpenCausesSkel};
+
+/// `enum causes_loss` of causes.bpf.h, in its order; the manifest's names.
+const LOSSES: [&str; 2] = ["causes_ring", "causes_tasks"];
+
+/// The loaded probes.
+pub(crate) struct CauseProbes<'o> {
+    skel: CausesSkel<'o>,
+}
+
+impl<'o> CauseProbes<'o> {
+    /// # Errors
+    /// No BTF, or the kernel refuses the probes.
+    pub(super) fn load(
+        room: &'o mut MaybeUninit<OpenObject>,
+        device: &Device,
+    ) -> Result<CauseProbes<'o>> {
+        let btf = kernel::btf()?;
+        if !kernel::has_bpf_loop(&btf) {
+            return Err(Error::bpf("this kernel has no bpf_loop (5.17)"));
+        }
+        let mut open = CausesSkelBuilder::default()
+            .open(room)
+            .map_err(Error::bpf)?;
+        fill_constants(&mut open, device)?;
+        let uring = fill_uring(&mut open, &btf)?;
+        for mut program in open.open_object_mut().progs_mut() {
+            let is_uring = program
+                .name()
+                .as_encoded_bytes()
+                .starts_with(b"cause_uring_");
+            let wanted = !is_uring || uring.iter().any(|name| program.name() == *name);
+            program.set_autoload(wanted);
+        }
+        let skel = open.load().map_err(Error::bpf)?;
+        Ok(CauseProbes { skel })
+    }
+
+    /// Attaches them.
+    ///
+    /// # Errors
+    /// The kernel refuses them.
+    pub fn attach<T>(&self, to: T, take: Take<T>) -> Result<Stream<T>> {
+        let stream = Stream::new(&self.skel.maps.causes, to, take)?;
+        attach(self.skel.object(), stream)
+    }
+
+    /// By the manifest's names.
+    pub(super) fn losses(&self) -> Result<BTreeMap<String, u64>> {
+        let mut losses = BTreeMap::new();
+        for (index, name) in (0u32..).zip(LOSSES) {
+            let lost = per_cpu_sum(&self.skel.maps.causes_lost, index)?;
+            losses.insert(name.to_owned(), lost);
+        }
+        let misses = recursion_misses(self.skel.object());
+        losses.insert("probe_misses".to_owned(), misses);
+        Ok(losses)
+    }
+}
+
+/// Tells where this kernel's io_uring passes its request; returns the programs that there is something for.
+fn fill_uring(open: &mut OpenCausesSkel<'_>, btf: &Btf<'_>) -> Result<Vec<&'static str>> {
+    const SUBMITS: [(&str, &str); 2] = [
+        ("io_uring_submit_req", "cause_uring_submit_req"),
+        ("io_uring_submit_sqe", "cause_uring_submit_sqe"),
+    ];
+    let at = |tracepoint| kernel::argument_index(btf, tracepoint, "io_kiocb").ok();
+    let mut submits = SUBMITS
+        .iter()
+        .filter_map(|(t, program)| Some((at(t)?, *program)));
+    let Some((index, program)) = submits.next() else {
+        return Ok(Vec::new());
+    };
+    let rodata = open.maps.rodata_data.as_deref_mut();
+    let rodata = rodata.ok_or_else(|| Error::bpf("skeleton without rodata"))?;
+    rodata.uring_submit_at = index;
+    rodata.uring_has_cqe = kernel::passes(btf, "io_uring_complete", "io_uring_cqe");
+    Ok(vec![program, "cause_uring_complete"])
+}
+
+fn fill_constants(open: &mut OpenCausesSkel<'_>, device: &Device) -> Result<()> {
+    let rodata = open.maps.rodata_data.as_deref_mut();
+    let rodata = rodata.ok_or_else(|| Error::bpf("skeleton without rodata"))?;
+    rodata.target.disk_dev = device.disk_dev;
+    rodata.target.dev = device.dev;
+    let filesystems = device.filesystems();
+    let room = &mut rodata.filesystems;
+    let kept = filesystems.len().min(room.devs.len());
+    room.devs[..kept].copy_from_slice(&filesystems[..kept]);
+    room.count = u32::try_from(kept).unwrap_or(0);
+    rodata.call_kinds = calls::kinds();
+    Ok(())
+}

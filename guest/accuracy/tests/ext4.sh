@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Writers in folders of their own, recorded; beside it every call of jbd2_journal_dirty_metadata with its task, by a
+# kprobe: the first of a block in a transaction is what a cause has to be. compare.py holds one against the other.
+
+tracing=/sys/kernel/tracing
+mount -t tracefs none $tracing 2>/dev/null || true
+probe=$tracing/instances/truth
+mkdir -p $probe
+
+# A handle begins with its transaction, that with the journal and its number; a buffer_head has its block at byte 24.
+echo 'p:dirty jbd2_journal_dirty_metadata tid=+8(+0(%di)):u32 block=+24(%si):u64' >$tracing/kprobe_events
+echo 8192 >$probe/buffer_size_kb
+
+cat >writer.sh <<'END'
+mkdir -p "$1"
+for i in $(seq 12); do
+	echo "$i" >"$1/a$i"
+	/usr/local/bin/dd if=/dev/zero of="$1/b$i" bs=20k count=1 conv=fsync 2>/dev/null
+	mv "$1/a$i" "$1/c$i"
+	ln "$1/c$i" "$1/d$i"
+	chmod 600 "$1/d$i"
+	truncate -s 1000 "$1/b$i"
+	mkdir "$1/e$i"
+	rm "$1/b$i"
+	rmdir "$1/e$i"
+done
+END
+
+cat >writers.sh <<END
+for w in \$(seq \$1); do sh $PWD/writer.sh $PWD/mnt/w\$w & done
+wait
+END
+
+# try NAME WRITERS MIB [MKE2FS-OPTION…] [-- OPTIONS]
+try() {
+	name=$1 writers=$2
+	shift 2
+	fresh_ext4 "$@"
+	step "$name, $writers writers"
+	echo >$probe/trace
+	echo 1 >$probe/events/kprobes/dirty/enable
+	mostrace record -d "$loop" -o "/tmp/out/$name-$writers.most" --source blktrace --sync -- sh writers.sh "$writers" 2>record.err ||
+		fail "$(cat record.err)"
+	echo 0 >$probe/events/kprobes/dirty/enable
+	grep -v '^#' $probe/trace >"/tmp/out/$name-$writers.truth"
+	grep overrun $probe/per_cpu/cpu*/stats | grep -v 'overrun: 0' && fail "the truth was overrun"
+	info "$name-$writers: $(grep '^mostrace: causes' record.err)"
+	remove
+}
+
+for writers in 1 2 4 16; do try ordered $writers 256 -b 4096; done
+try journal 4 256 -b 4096 -- data=journal
+try small 4 256 -b 1024
+try fast_commit 4 256 -b 4096 -O fast_commit

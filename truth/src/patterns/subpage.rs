@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Pages of several blocks, one of which the commit must write while the others have no place yet: what it cannot
+//! write it makes dirty again.
+
+use std::io;
+
+use super::Pattern;
+use crate::site::Site;
+use crate::stamp::How;
+
+pub const PATTERN: Pattern = Pattern {
+    name: "subpage",
+    parts: &["a", "b"],
+    work,
+};
+
+fn work(site: &Site, part: &str) -> io::Result<()> {
+    let file = site.create(&format!("/subpage-{part}"))?;
+    for page in 0..32 {
+        let at = page * 4096;
+        file.write(at, 1024, How::Buffered)?;
+        file.sync()?;
+        for round in 1..4 {
+            // The rest of the first block is to be zeroes in this commit.
+            file.file.set_len(at + 512)?;
+            for block in 1..=round {
+                file.write(at + block * 1024, 1024, How::Buffered)?;
+            }
+            site.commit()?;
+        }
+        file.sync()?;
+    }
+    Ok(())
+}
