@@ -220,6 +220,11 @@ impl Reader<'_> {
         if let Some(journal) = journal {
             attributor = attributor.with_journal(journal);
         }
+        if let Some(clock) = self.bundle.map(|b| &b.manifest().clock)
+            && clock.start_unix_ns != 0
+        {
+            attributor = attributor.with_clock(clock.start_mono_ns, clock.start_unix_ns);
+        }
         let mut freed = match self.bundle {
             Some(bundle) => bundle.table(layout::FREED, self.cut)?,
             None => None,
