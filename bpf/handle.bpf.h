@@ -150,6 +150,7 @@ static __always_inline int begin_handle(__u32 s_dev, __u32 tid, __u32 type)
 /* What it dirtied in the transaction that it leaves is in no one's name. */
 static __always_inline int restart_handle(__u32 s_dev, __u32 tid)
 {
+	struct journal_tid left;
 	struct handle *h;
 
 	if (!is_traced_filesystem(s_dev))
@@ -157,6 +158,8 @@ static __always_inline int restart_handle(__u32 s_dev, __u32 tid)
 	h = current_handle();
 	if (!h)
 		return 0;
+	left = (struct journal_tid){ .s_dev = s_dev, .tid = h->entry.tid };
+	tear(&left);
 	h->entry.head.flags = MOSTRACE_HANDLE_RESTARTED;
 	join(h, tid);
 	return 0;
@@ -251,7 +254,7 @@ static __always_inline void put_handle(struct handle *h, const struct handle_end
 		walk.entry.head = cause_head(MOSTRACE_DIRTIED, sizeof(walk.entry), entry->head.time_ns);
 		walk.entry.handle = entry->id;
 		walk.entry.tid = entry->tid;
-		entry->named = name_dirtied(&walk, entry->dirtied);
+		entry->named = name_dirtied(&walk, end->s_dev, entry->dirtied);
 	}
 	put_cause(entry, sizeof(*entry));
 }
