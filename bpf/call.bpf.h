@@ -55,9 +55,12 @@ struct call {
 	bool is_ours;		/* it has to do with the traced filesystem */
 };
 
-/* Calls that are under way, by thread. */
+/*
+ * The call that each thread makes; of kind OTHER when it makes none that is recorded. An entry stays as long as there is
+ * room: to make and remove one for each call would cost more than all the rest.
+ */
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1 << 14);
 	__type(key, __u32);
 	__type(value, struct call);
@@ -67,6 +70,21 @@ static __always_inline struct call *current_call(void)
 {
 	__u32 thread = bpf_get_current_pid_tgid();
 
+	struct call *call = bpf_map_lookup_elem(&calls, &thread);
+
+	return call && call->entry.kind != MOSTRACE_CALL_OTHER ? call : 0;
+}
+
+static __always_inline struct call *room_for_call(void)
+{
+	static const struct call none;
+	__u32 thread = bpf_get_current_pid_tgid();
+	struct call *call = bpf_map_lookup_elem(&calls, &thread);
+
+	if (call)
+		return call;
+	if (bpf_map_update_elem(&calls, &thread, &none, BPF_ANY))
+		lose_cause(LOSS_CAUSES_TASKS);
 	return bpf_map_lookup_elem(&calls, &thread);
 }
 
@@ -118,23 +136,23 @@ static __always_inline void tell_inode(struct mostrace_call *call, struct inode 
 	call->s_dev = BPF_CORE_READ(inode, i_sb, s_dev);
 }
 
-/* Whether the call's file is one of the traced filesystem; then it is told. */
-static __always_inline bool find_file(struct call *c, struct task_struct *task, __u32 fd)
+/* The open file, if it is one of the traced filesystem's. */
+static __always_inline struct file *traced_file(struct task_struct *task, __u32 fd)
 {
 	struct file *file = open_file(task, fd);
-	struct inode *inode;
 
-	if (!file)
-		return false;
-	inode = BPF_CORE_READ(file, f_inode);
-	if (!is_traced_filesystem(BPF_CORE_READ(inode, i_sb, s_dev)))
-		return false;
-	c->file = file;
+	if (!file || !is_traced_filesystem(BPF_CORE_READ(file, f_inode, i_sb, s_dev)))
+		return 0;
+	return file;
+}
+
+static __always_inline void tell_file(struct call *call, struct file *file)
+{
+	call->file = file;
+	call->is_ours = true;
 	/* syncfs is told a file, but is of the whole filesystem. */
-	if (c->entry.kind != MOSTRACE_CALL_SYNC)
-		tell_inode(&c->entry, inode);
-	c->is_ours = true;
-	return true;
+	if (call->entry.kind != MOSTRACE_CALL_SYNC)
+		tell_inode(&call->entry, BPF_CORE_READ(file, f_inode));
 }
 
 /* Where in the file, and how long: as the call was asked. What a write() wrote is known when it returns. */
@@ -170,20 +188,27 @@ static __always_inline bool is_recorded(__u16 how)
 
 static __always_inline int remember_call(struct pt_regs *regs, __u16 how, struct task_struct *task)
 {
-	struct call call = { .entry.kind = how & CALL_KIND, .entry.offset = MOSTRACE_NONE };
 	__u64 id = bpf_get_current_pid_tgid();
-	__u32 thread = id;
+	struct file *file = 0;
+	struct call *call;
 
-	if (!(how & CALL_PATH) && !find_file(&call, task, call_argument(regs, 0)))
+	if (!(how & CALL_PATH)) {
+		file = traced_file(task, call_argument(regs, 0));
+		if (!file)
+			return 0;
+	}
+	call = room_for_call();
+	if (!call)
 		return 0;
-	find_range(&call, how, regs);
-	call.entry.start_ns = bpf_ktime_get_ns();
-	call.entry.pid = thread;
-	call.entry.tgid = id >> 32;
-	call.entry.uid = bpf_get_current_uid_gid();
-	bpf_get_current_comm(call.entry.comm, sizeof(call.entry.comm));
-	if (bpf_map_update_elem(&calls, &thread, &call, BPF_ANY))
-		lose_cause(LOSS_CAUSES_TASKS);
+	*call = (struct call){ .entry.kind = how & CALL_KIND, .entry.offset = MOSTRACE_NONE };
+	if (file)
+		tell_file(call, file);
+	find_range(call, how, regs);
+	call->entry.start_ns = bpf_ktime_get_ns();
+	call->entry.pid = id;
+	call->entry.tgid = id >> 32;
+	call->entry.uid = bpf_get_current_uid_gid();
+	bpf_get_current_comm(call->entry.comm, sizeof(call->entry.comm));
 	return 0;
 }
 
@@ -213,7 +238,6 @@ static __always_inline void tell_written(struct call *call, long bytes)
 
 static __always_inline int end_call(struct pt_regs *regs, long result)
 {
-	__u32 thread = bpf_get_current_pid_tgid();
 	struct mostrace_call *entry;
 	struct call *call;
 
@@ -230,7 +254,7 @@ static __always_inline int end_call(struct pt_regs *regs, long result)
 			tell_written(call, result);
 		put_cause(entry, sizeof(*entry));
 	}
-	bpf_map_delete_elem(&calls, &thread);
+	entry->kind = MOSTRACE_CALL_OTHER;
 	return 0;
 }
 

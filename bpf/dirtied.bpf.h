@@ -25,6 +25,29 @@ struct {
 	__type(value, __u64);
 } claims SEC(".maps");
 
+struct journal_tid {
+	__u32 s_dev;
+	__u32 tid;
+};
+
+/*
+ * Transactions in which some handle's blocks were not all found: what is left of them must not be taken for another
+ * handle's.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1 << 10);
+	__type(key, struct journal_tid);
+	__type(value, __u8);
+} torn SEC(".maps");
+
+static __always_inline void tear(const struct journal_tid *tid)
+{
+	__u8 is_torn = 1;
+
+	bpf_map_update_elem(&torn, tid, &is_torn, BPF_ANY);
+}
+
 /* A walk over one list. */
 struct dirtied_walk {
 	struct mostrace_dirtied entry;
@@ -32,6 +55,7 @@ struct dirtied_walk {
 	struct journal_head *head;		/* of the list */
 	struct journal_head *next;
 	bool is_kept;				/* the list is the committing transaction's */
+	bool is_torn;
 	__u32 wanted;
 };
 
@@ -59,8 +83,8 @@ static __always_inline bool is_ours(const struct dirtied_walk *w, struct journal
 	return BPF_CORE_READ(jh, b_transaction) == w->transaction;
 }
 
-/* Names the handle for a block that no other was named for. */
-static __always_inline void claim_block(struct dirtied_walk *w, struct journal_head *jh)
+/* Names the handle for a block that no other was named for; returns whether one was. */
+static __always_inline bool claim_block(struct dirtied_walk *w, struct journal_head *jh)
 {
 	struct buffer_head *bh = BPF_CORE_READ(jh, b_bh);
 	struct block_device *bdev = BPF_CORE_READ(bh, b_bdev);
@@ -71,10 +95,11 @@ static __always_inline void claim_block(struct dirtied_walk *w, struct journal_h
 	};
 
 	if (bpf_map_update_elem(&claims, &claim, &w->entry.handle, BPF_NOEXIST))
-		return;
+		return true;
 	find_home_of(&w->entry, bh, bdev, claim.block);
 	put_cause(&w->entry, sizeof(w->entry));
 	w->wanted--;
+	return false;
 }
 
 static long walk_step(__u32 index, void *context)
@@ -84,10 +109,13 @@ static long walk_step(__u32 index, void *context)
 
 	if (!jh || !w->wanted)
 		return 1;
-	if (is_ours(w, jh))
-		claim_block(w, jh);
-	else if (!w->is_kept)
+	if (!is_ours(w, jh)) {
+		if (!w->is_kept)
+			return 1;
+	} else if (claim_block(w, jh) && w->is_torn) {
+		/* Behind it may lie what is left of another handle. */
 		return 1;
+	}
 	w->next = w->is_kept ? BPF_CORE_READ(jh, b_tnext) : BPF_CORE_READ(jh, b_tprev);
 	return w->is_kept ? w->next == w->head : jh == w->head;
 }
@@ -100,19 +128,21 @@ static __always_inline void walk_kept(struct dirtied_walk *w, struct journal_hea
 }
 
 /* Names the `dirtied` blocks of a handle, as far as they are found; returns how many were. */
-static __always_inline __u32 name_dirtied(struct dirtied_walk *w, __u32 dirtied)
+static __always_inline __u32 name_dirtied(struct dirtied_walk *w, __u32 s_dev, __u32 dirtied)
 {
+	struct journal_tid tid = { .s_dev = s_dev, .tid = w->entry.tid };
 	struct transaction_s *transaction = w->transaction, *committing;
 	struct journal_head *head = BPF_CORE_READ(transaction, t_buffers);
 
 	w->wanted = dirtied;
+	w->is_torn = bpf_map_lookup_elem(&torn, &tid);
 	w->entry.head.flags = MOSTRACE_DIRTIED_NEW;
 	w->is_kept = false;
 	w->head = head;
 	w->next = head ? BPF_CORE_READ(head, b_tprev) : 0;
 	bpf_loop(WALK_MAX, walk_step, w, 0);
 
-	committing = w->wanted ? BPF_CORE_READ(transaction, t_journal, j_committing_transaction) : 0;
+	committing = w->wanted && !w->is_torn ? BPF_CORE_READ(transaction, t_journal, j_committing_transaction) : 0;
 	if (committing) {
 		w->is_kept = true;
 		w->entry.head.flags = MOSTRACE_DIRTIED_KEPT;
@@ -120,6 +150,8 @@ static __always_inline __u32 name_dirtied(struct dirtied_walk *w, __u32 dirtied)
 		walk_kept(w, BPF_CORE_READ(committing, t_shadow_list));
 		walk_kept(w, BPF_CORE_READ(committing, t_buffers));
 	}
+	if (w->wanted)
+		tear(&tid);
 	return dirtied - w->wanted;
 }
 

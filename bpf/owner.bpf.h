@@ -15,7 +15,8 @@
  */
 const volatile bool blind;
 
-static __always_inline bool is_of_journal(struct work *w, __u32 slot)
+/* Apart, so that what it has on its stack is not there while pages are walked. */
+static __noinline bool is_of_journal(struct work *w, __u32 slot)
 {
 	struct bio_device device;
 	struct buffer_head *bh;

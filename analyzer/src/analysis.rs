@@ -207,6 +207,7 @@ impl Reader<'_> {
         if let Some(s_dev) = self.bundle.and_then(|b| b.manifest().filesystem_dev()) {
             attributor = attributor.of_filesystem(s_dev);
         }
+<<<<<<< HEAD
         let [mut handles, mut dirtied, mut calls] = self.tables_of_causes()?;
         let mut causer = self.options.causes.map(|sharing| {
             let tables = causes::Tables {
@@ -219,6 +220,12 @@ impl Reader<'_> {
         });
         if let Some(journal) = journal {
             attributor = attributor.with_journal(journal);
+=======
+        if let Some(clock) = self.bundle.map(|b| &b.manifest().clock)
+            && clock.start_unix_ns != 0
+        {
+            attributor = attributor.with_clock(clock.start_mono_ns, clock.start_unix_ns);
+>>>>>>> h2
         }
         let mut freed = match self.bundle {
             Some(bundle) => bundle.table(layout::FREED, self.cut)?,

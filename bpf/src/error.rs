@@ -138,6 +138,12 @@ pub enum Error {
         /// The folders, with colons between.
         path: &'static str,
     },
+    /// The kernel has no such filesystem.
+    #[error("{kind}: this kernel has no such filesystem")]
+    NoSuchFilesystem {
+        /// As mount(8) names it.
+        kind: &'static str,
+    },
     /// The command's user is not known.
     #[error("{name}: no such user")]
     NoUser {

@@ -79,6 +79,9 @@ pub struct Inode {
     /// `i_generation`: tells a reused inode number from the file the probe saw. None where the
     /// filesystem keeps none (FAT).
     pub generation: Option<u32>,
+    /// When it last changed (`i_ctime`), ns since 1970, or a little later where that is kept in seconds: no block was
+    /// asked for since. None where it is not read.
+    pub changed_ns: Option<u64>,
     /// Every name it has: several for hard links, none for an orphan. Names and not paths, as
     /// all the paths of a deep tree take the square of its depth.
     pub names: Vec<Name>,

@@ -112,9 +112,8 @@ fn inode(names: &[(u64, &str)]) -> Inode {
         name: name.as_bytes().into(),
     };
     Inode {
-        generation: None,
         names: names.iter().map(name).collect(),
-        deleted: false,
+        ..Inode::default()
     }
 }
 

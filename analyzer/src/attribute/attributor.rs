@@ -36,6 +36,8 @@ pub struct Attributor<'a, R> {
     processes: Processes,
     pub(super) files: Files<'a>,
     pub(super) owners: Owners,
+    /// One moment by CLOCK_MONOTONIC and since 1970, ns.
+    pub(super) clock: Option<(u64, u64)>,
     pub(super) rows: rows::Builder,
     // Kept between parts, so that none of them allocates.
     seen: Seen,
@@ -63,6 +65,7 @@ impl<'a, R: Read> Attributor<'a, R> {
             processes: Processes::default(),
             files: Files::new(map),
             owners: Owners::default(),
+            clock: None,
             rows: rows::Builder::default(),
             seen: Seen::default(),
         }
@@ -76,11 +79,18 @@ impl<'a, R: Read> Attributor<'a, R> {
         self
     }
 
+<<<<<<< HEAD
     /// What lay in the journal when the map was made: it tells of a copy what no probe saw, and the map does not know any
     /// more.
     #[must_use]
     pub fn with_journal(mut self, journal: &'a Journal) -> Self {
         self.journal = Some(journal);
+=======
+    /// One moment by CLOCK_MONOTONIC and by the calendar, ns: when the snapshot's inodes changed is told by the calendar.
+    #[must_use]
+    pub fn with_clock(mut self, mono_ns: u64, unix_ns: u64) -> Self {
+        self.clock = Some((mono_ns, unix_ns));
+>>>>>>> h2
         self
     }
 

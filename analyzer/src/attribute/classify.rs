@@ -183,8 +183,11 @@ impl<R: Read> Attributor<'_, R> {
             (Belief::Metadata(contents, moment), kind) if changes_hands(kind) => {
                 self.metadata(piece, contents, moment, base)
             }
-            (Belief::AFile, Kind::Regular) => self.owned(piece, whole),
+            // Its entry was lost: whose it is at the end is not whose it was.
             (Belief::AFile, _) => unknown(Kind::Regular),
+            (Belief::Whole, kind) if changes_hands(kind) && self.has_changed(piece, base.q_ns) => {
+                unknown(Kind::Free)
+            }
             (_, kind) if kind.class() == Class::Journal => Row {
                 found: Some(Provenance::Layout),
                 ..whole
@@ -222,6 +225,17 @@ impl<R: Read> Attributor<'_, R> {
             None if kind == piece.kind => self.owned(piece, row),
             None => row,
         }
+    }
+
+    /// Whether the owner at the snapshot was changed after the block was written: it may have got the block then.
+    fn has_changed(&self, piece: &Extent, q_ns: Option<u64>) -> bool {
+        let inode = self.map.and_then(|map| map.inode(piece.inode));
+        let changed_ns = inode.and_then(|inode| inode.changed_ns);
+        let (Some(changed_ns), Some((mono_ns, unix_ns))) = (changed_ns, self.clock) else {
+            return false;
+        };
+        let queued_ns = q_ns.map_or(0, |q_ns| unix_ns.saturating_add(q_ns).saturating_sub(mono_ns));
+        changed_ns > queued_ns
     }
 
     /// With the file that owns the piece.

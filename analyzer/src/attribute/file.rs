@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which file: every inode under every name it was seen with, each kept once.
 
+use std::collections::HashSet;
+
 use mostrace_bundle::entry::{FileRef, Flags, NONE, Origin, RawFile, RawFreed, What};
 
 use super::HashMap;
 use super::role::database_of;
 use super::sightings::Sightings;
-use mostrace_map::Map;
 use mostrace_map::class::{Kind, Provenance, Role};
+use mostrace_map::{Map, Name};
 
 /// The number of a [`File`] in its list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -160,6 +162,8 @@ pub(super) struct Files<'m> {
     /// The same of what was said before that.
     by_live: HashMap<Live, FileId>,
     by_inode: HashMap<u64, FileId>,
+    /// Numbers that are the snapshot's folders': a file was seen in them that is still there.
+    folders: HashSet<u64>,
     sightings: Sightings,
     /// The last entry's name, kept for its memory.
     name: Vec<u8>,
@@ -180,6 +184,7 @@ impl<'m> Files<'m> {
             last: HashMap::default(),
             by_live: HashMap::default(),
             by_inode: HashMap::default(),
+            folders: HashSet::new(),
             sightings: Sightings::default(),
             name: Vec::new(),
         }
@@ -348,16 +353,22 @@ impl<'m> Files<'m> {
 
     /// The live name wins over the snapshot's, which may be of later; without one, the snapshot
     /// speaks for the same file only: the number may have gone to another one.
-    fn identify(&self, live: &Live, same: bool) -> File {
-        let (path, provenance) = if !live.name.is_empty() {
-            (Some(self.join(live)), Provenance::Live)
-        } else if same {
-            (
-                self.map.and_then(|map| map.path(live.inode)),
-                Provenance::Snapshot,
-            )
+    fn identify(&mut self, live: &Live, same: bool) -> File {
+        let known = self.map.filter(|_| same);
+        if known.is_some_and(|map| stays(map, live)) && self.folders.insert(live.parent) {
+            // What was said of others in it can now be said better.
+            self.last.clear();
+            self.by_live.clear();
+        }
+        let (path, provenance) = if live.name.is_empty() {
+            let path = known.and_then(|map| map.path(live.inode));
+            (path, Provenance::Snapshot)
+        } else if live.name.starts_with(b"/") {
+            (Some(live.name.clone()), Provenance::Live)
+        } else if known.is_some_and(|map| is_there(map, live)) {
+            (self.in_folder(live), Provenance::Snapshot)
         } else {
-            (None, Provenance::Unknown)
+            self.alone(live)
         };
         let path = path.map(Vec::into_boxed_slice);
         File {
@@ -375,28 +386,31 @@ impl<'m> Files<'m> {
         }
     }
 
-    /// The path of a name in a directory; the name alone if the directory is gone.
-    fn join(&self, live: &Live) -> Vec<u8> {
-        let Live { parent, name, .. } = live;
-        // As it was then.
-        if name.starts_with(b"/") {
-            return name.clone();
+    /// A name of which an entry tells its folder's number alone. The root's is nobody else's ever. Another one is that of the
+    /// snapshot's folder if a file was seen in it before that is there at the snapshot, and still in it; else it may have
+    /// been another's then, and the name stands by itself.
+    fn alone(&self, live: &Live) -> (Option<Vec<u8>>, Provenance) {
+        let parent = self.map.and_then(|map| map.inode(live.parent));
+        let mut names = parent.into_iter().flat_map(|inode| &inode.names);
+        let is_root = names.any(|name| name.parent == live.parent);
+        if is_root && !live.passing {
+            return (Some([b"/", &live.name[..]].concat()), Provenance::Live);
         }
-        let is_directory = matches!(self.kinds.get(parent), None | Some(Kind::Directory));
-        let is_there = |map: &&Map| map.inode(*parent).is_some_and(|inode| !inode.deleted);
-        let directory = self
-            .map
-            .filter(|_| is_directory && !live.passing)
-            .filter(is_there)
-            .and_then(|map| map.path(*parent));
-        let Some(mut path) = directory else {
-            return name.clone();
-        };
+        let is_known = self.folders.contains(&live.parent) && !live.passing;
+        match self.in_folder(live).filter(|_| is_known) {
+            Some(path) => (Some(path), Provenance::Snapshot),
+            None => (Some(live.name.clone()), Provenance::Live),
+        }
+    }
+
+    /// The name in the snapshot's folder of that number.
+    fn in_folder(&self, live: &Live) -> Option<Vec<u8>> {
+        let mut path = self.map?.path(live.parent)?;
         if !path.ends_with(b"/") {
             path.push(b'/');
         }
-        path.extend_from_slice(name);
-        path
+        path.extend_from_slice(&live.name);
+        Some(path)
     }
 
     /// What the snapshot has as the contents of an inode; None if it has no blocks.
@@ -446,6 +460,22 @@ impl<'m> Files<'m> {
     pub fn into_list(self) -> Vec<File> {
         self.list
     }
+}
+
+/// Of the file's names at the snapshot, those in the folder that it was seen in.
+fn names_there<'m>(map: &'m Map, live: &Live) -> impl Iterator<Item = &'m Name> {
+    let names = map.inode(live.inode).into_iter().flat_map(|i| &i.names);
+    names.filter(move |name| name.parent == live.parent)
+}
+
+/// Whether the file is in that folder at the snapshot.
+fn stays(map: &Map, live: &Live) -> bool {
+    names_there(map, live).next().is_some()
+}
+
+/// Whether it is called so there.
+fn is_there(map: &Map, live: &Live) -> bool {
+    names_there(map, live).any(|name| *name.name == *live.name)
 }
 
 /// A path's provenance; without a path there is none.

@@ -29,6 +29,7 @@ fn map(generation: Option<u32>) -> Map {
             name: name.as_bytes().into(),
         }],
         deleted,
+        changed_ns: None,
     };
     let inodes = HashMap::from([
         (3, inode("", false)),

@@ -44,9 +44,9 @@ fn the_map_answers_as_far_as_the_origin_allows() {
         (Origin::UNKNOWN, 6, (JournalBlock, None, P::Layout)),
         (Origin::JOURNAL, 6, (JournalBlock, None, P::Layout)),
         (Origin::JOURNAL, 4, (JournalBlock, None, P::Unknown)),
-        // The file entry was lost.
-        (Origin::FILE, 3, (Regular, Some(12), P::Snapshot)),
-        (Origin::DIRECT, 5, (Regular, Some(12), P::Snapshot)),
+        // The file entry was lost: it may have been another's block then.
+        (Origin::FILE, 3, (Regular, None, P::Unknown)),
+        (Origin::DIRECT, 5, (Regular, None, P::Unknown)),
         (Origin::FILE, 4, (Regular, None, P::Unknown)),
         (Origin::FILE, 2, (Regular, None, P::Unknown)),
         // Direct IO on the device.
@@ -71,6 +71,39 @@ fn the_map_answers_as_far_as_the_origin_allows() {
             "{origin:?}"
         );
     }
+}
+
+/// Without entries a block is the snapshot's owner's if that was not changed after it was written.
+#[test]
+fn what_changed_since_may_have_got_the_block_since() {
+    let mut inodes = HashMap::new();
+    let known = |changed_ns| mostrace_map::Inode {
+        changed_ns,
+        ..mostrace_map::Inode::default()
+    };
+    inodes.insert(12, known(Some(1_700_000_000_000_500_000)));
+    inodes.insert(13, known(None));
+    let file = |sector, inode| Extent {
+        sector,
+        sectors: 8,
+        kind: Kind::Regular,
+        inode,
+        file_offset: Some(0),
+    };
+    let map = Map::new(0, 80, vec![file(0, 12), file(8, 13)], inodes);
+    let owner = |t, sector| {
+        let attributor = Attributor::<&[u8]>::new(vec![], Some(&map));
+        // The recording began 100 µs after boot.
+        let mut attributor = attributor.with_clock(100_000, 1_700_000_000_000_000_000);
+        let (_, rows) = attributor.push(&write(t, sector, BLOCK)).unwrap();
+        let (kind, file) = (rows[0].kind, rows[0].file);
+        let names = attributor.finish(None).unwrap();
+        (kind, names.file(file).and_then(|file| file.inode))
+    };
+    assert_eq!(owner(599, 0), (Some(Kind::Free), None));
+    assert_eq!(owner(600, 0), (Some(Kind::Regular), Some(12)));
+    // When that one changed is not known.
+    assert_eq!(owner(599, 8), (Some(Kind::Regular), Some(13)));
 }
 
 #[test]

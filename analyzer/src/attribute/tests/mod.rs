@@ -167,6 +167,7 @@ pub fn map() -> Map {
             name: name.as_bytes().into(),
         }],
         deleted: false,
+        changed_ns: None,
     };
     let inodes = HashMap::from([
         (2, inode(0, 2, "")),

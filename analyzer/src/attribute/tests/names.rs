@@ -42,11 +42,35 @@ fn the_live_name_wins_over_the_snapshot() {
         live("/old-name", 12, Kind::Regular)
     );
     assert_eq!(named(entry(), None), live("old-name", 12, Kind::Regular));
+    // That number may have been another folder's then.
     let in_sub = with(entry(), |raw| raw.parent = 13.into());
     assert_eq!(
         named(in_sub, Some(&map)),
-        live("/sub/old-name", 12, Kind::Regular)
+        live("old-name", 12, Kind::Regular)
     );
+    let whole = with(file(0, 24, BLOCK, "/gone/old-name"), |raw| {
+        raw.parent = 13.into()
+    });
+    assert_eq!(
+        named(whole, Some(&map)),
+        live("/gone/old-name", 12, Kind::Regular)
+    );
+    // But the same file is called so there at the snapshot.
+    let x = |generation: u32| {
+        with(file(0, 24, BLOCK, "x"), |raw| {
+            raw.ino = 14.into();
+            raw.parent = 13.into();
+            raw.generation = generation.into();
+        })
+    };
+    let at_snapshot = (
+        Some("/sub/x".into()),
+        Provenance::Snapshot,
+        Some(14),
+        Kind::Regular,
+    );
+    assert_eq!(named(x(5), Some(&map)), at_snapshot);
+    assert_eq!(named(x(4), Some(&map)), live("x", 14, Kind::Regular));
     let no_parent = with(entry(), |raw| raw.parent = 0.into());
     assert_eq!(
         named(no_parent, Some(&map)),
@@ -57,6 +81,40 @@ fn the_live_name_wins_over_the_snapshot() {
     assert_eq!(
         named(reused, Some(&map)),
         live("old-name", 12, Kind::Regular)
+    );
+}
+
+/// A folder's number that a file tells which is there at the snapshot: from then on it is that folder's.
+#[test]
+fn a_folders_number_is_known_by_a_file_that_stayed_in_it() {
+    let map = map();
+    let seen = |n: u64, ino: u64, generation: u32, name| {
+        with(file(n * 1000, 24, BLOCK, name), |raw| {
+            raw.ino = ino.into();
+            raw.generation = generation.into();
+            raw.parent = 13.into();
+        })
+    };
+    let files = vec![
+        seen(0, 50, 1, "x-journal"),
+        seen(1, 14, 5, "x"),
+        seen(2, 50, 2, "x-journal"),
+    ];
+    let writes: Vec<_> = (0..3).map(|n| write(n * 1000, 24, BLOCK)).collect();
+    let a = attribute(&writes, vec![], files, Some(&map));
+    let found: Vec<_> = a
+        .rows
+        .iter()
+        .map(|r| (path(&a, r), a.provenance(r)))
+        .collect();
+    let snapshot = |path: &str| (Some(path.into()), Some(Provenance::Snapshot));
+    assert_eq!(
+        found,
+        [
+            (Some("x-journal".into()), Some(Provenance::Live)),
+            snapshot("/sub/x"),
+            snapshot("/sub/x-journal"),
+        ]
     );
 }
 

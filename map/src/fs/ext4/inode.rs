@@ -50,6 +50,8 @@ pub struct InodeRecord {
     pub i_mode: u16,
     pub i_flags: u32,
     pub i_generation: u32,
+    /// ns since 1970; of an inode that keeps seconds, the last one that fits.
+    pub i_ctime: u64,
     /// Block of extended attributes, 0 if none.
     pub i_file_acl: FsBlock,
     pub block_map: BlockMap,
@@ -74,6 +76,7 @@ impl InodeRecord {
             i_mode,
             i_flags,
             i_generation: u32_at(raw, 0x64)?,
+            i_ctime: ctime(raw)?,
             i_file_acl: FsBlock(u64::from(acl_high) << 32 | u64::from(u32_at(raw, 0x68)?)),
             block_map,
         })
@@ -98,6 +101,18 @@ impl InodeRecord {
     pub fn is_inline_directory(&self) -> bool {
         self.is(mode::S_IFDIR) && self.i_flags & EXT4_INLINE_DATA_FL != 0
     }
+}
+
+/// `i_ctime`, seconds since 1970, and `i_ctime_extra`: bits 32 and 33 of the seconds, and then the nanoseconds.
+fn ctime(raw: &[u8]) -> Option<u64> {
+    let seconds = u64::from(u32_at(raw, 0xc)?);
+    // Behind the 128 bytes of old, as far as i_extra_isize says.
+    let has_extra = u16_at(raw, 0x80).is_some_and(|extra_isize| extra_isize >= 8);
+    let (seconds, ns) = match u32_at(raw, 0x84).filter(|_| has_extra) {
+        Some(extra) => (seconds | u64::from(extra & 3) << 32, u64::from(extra >> 2)),
+        None => (seconds, 999_999_999),
+    };
+    Some(seconds.saturating_mul(1_000_000_000).saturating_add(ns))
 }
 
 /// What `i_block` is: devices and short symlinks keep other things in it.

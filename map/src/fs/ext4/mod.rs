@@ -142,6 +142,7 @@ impl Builder<'_> {
         inode::scan(image, sb, groups, notices, part, |record, raw| {
             let inode = Inode {
                 generation: Some(record.i_generation),
+                changed_ns: Some(record.i_ctime),
                 ..Inode::default()
             };
             inodes.insert(record.number.into(), inode);

@@ -268,8 +268,7 @@ impl<'a> Walk<'a> {
 
 fn live(name: Name) -> Inode {
     Inode {
-        generation: None,
         names: vec![name],
-        deleted: false,
+        ..Inode::default()
     }
 }
