@@ -388,6 +388,172 @@ fn events_end_with_the_causes() {
     assert_eq!(rows.len() + 1, text.lines().count());
 }
 
+/// A page of a file is written, so that it has a name.
+fn named(s: &mut Scene, sector: u64, inode: u64, name: &[u8]) {
+    s.request(WRITE | SYNC, sector, 4096, SQLITE);
+    s.process(sector, 4096, SQLITE, Origin::FILE);
+    s.file(sector, 4096, inode, 0, name);
+    s.dirtier(sector, 4096, SQLITE);
+}
+
+/// A transaction in DELETE mode of `thread` in a.db (inode 21, its journal 20), with one in WAL mode of another process in
+/// b.db (32, its WAL 31) between its calls.
+fn two_databases() -> Scene {
+    let mut s = scene();
+    for (sector, inode, name) in [
+        (800, 20, &b"a.db-journal"[..]),
+        (900, 21, b"a.db"),
+        (1000, 31, b"b.db-wal"),
+        (1100, 32, b"b.db"),
+    ] {
+        named(&mut s, sector, inode, name);
+    }
+    let write = |thread, inode, bytes| CallOf {
+        thread,
+        kind: CallKind::Write,
+        inode,
+        offset: 0,
+        bytes,
+        first_bytes: None,
+        lasted_us: 10,
+    };
+    let sync = |thread, inode| CallOf {
+        thread,
+        inode,
+        kind: CallKind::Fdatasync,
+        ..FSYNC
+    };
+    for _ in 0..3 {
+        s.call(write(SQLITE, 20, 512));
+        s.call(CallOf {
+            first_bytes: Some([0, 0, 0, 2, 0, 0, 0, 9]),
+            ..write(OTHER, 31, 24)
+        });
+        s.call(sync(SQLITE, 20));
+        s.call(write(OTHER, 31, 4096));
+        s.call(write(SQLITE, 21, 4096));
+        s.call(sync(OTHER, 31));
+        s.call(sync(SQLITE, 21));
+        s.call(CallOf {
+            kind: CallKind::Unlink,
+            inode: 20,
+            ..FSYNC
+        });
+    }
+    // Of no database.
+    s.call(write(OTHER, 77, 100));
+    s
+}
+
+#[test]
+fn transactions_are_told_apart_by_process_and_database() {
+    let s = two_databases();
+    let tmp = tempfile::tempdir().unwrap();
+    let path = s.save(tmp.path());
+    let tree = mostrace(&["analyze", "--tree", path.to_str().unwrap()]);
+    let owners = tree["owners"].as_array().unwrap();
+    let owner = |process: &str, database: Value| {
+        let is_it = |owner: &&Value| owner["process"] == process && owner["database"] == database;
+        owners.iter().find(is_it).unwrap().clone()
+    };
+    let a = owner("sqlite3:100", "a.db".into());
+    assert_eq!(a["transactions"], 3);
+    let calls = |role: &str, calls: u64, bytes: u64, syncs: u64| serde_json::json!({ "role": role, "calls": calls, "bytes": bytes, "syncs": syncs });
+    assert_eq!(
+        a["write_calls"].as_array().unwrap()[..],
+        [
+            calls("rollback_journal", 3, 1536, 3),
+            calls("db", 3, 12288, 3)
+        ]
+    );
+    assert_eq!(a["device"]["bytes"], 8192);
+    let journal = &a["device"]["parts"].as_array().unwrap()[..];
+    let part = |name: &str| serde_json::json!({ "name": name, "bytes": 4096, "parts": [] });
+    assert_eq!(
+        journal,
+        [part("the database"), part("SQLite's rollback journal")]
+    );
+    assert_eq!(tree["device_bytes"], 4 * 4096);
+    assert_eq!(tree["transactions"], 6);
+    assert_eq!(owner("other:200", "b.db".into())["device"]["bytes"], 0);
+    // The one that wrote to the device is another: what was asked and what was written are each told of who did it.
+    let options = mostrace::analysis::Options::default();
+    let analysis = mostrace::analysis::Analysis::open(&path, &options).unwrap();
+    let databases = analysis.databases().unwrap();
+    let found: Vec<_> = databases
+        .iter()
+        .map(|d| {
+            (
+                d.tgid,
+                d.path.as_deref(),
+                d.commits.transactions(),
+                d.total().bytes,
+            )
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            (100, Some(&b"a.db"[..]), 3, 13824),
+            (200, Some(&b"b.db"[..]), 3, 3 * 4120),
+            (200, None, 0, 100),
+        ]
+    );
+}
+
+#[test]
+fn an_analysis_begins_with_what_it_found() {
+    let finding = |s: &Scene| {
+        let tmp = tempfile::tempdir().unwrap();
+        let path = s.save(tmp.path());
+        let path = path.to_str().unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_mostrace"))
+            .args(["analyze", path])
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let finding = mostrace(&["analyze", path])["finding"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        assert!(text.starts_with(&format!("{finding}\ntrace ")), "{text}");
+        finding
+    };
+    let mut s = two_databases();
+    assert_eq!(
+        finding(&s),
+        "16.4 KB were written while 6 of SQLite's transactions were committed: 50 % the database, 25 % SQLite's \
+         rollback journal, 25 % SQLite's WAL"
+    );
+    s.manifest.payload = Some(mostrace_bundle::manifest::Payload {
+        payload_bytes: 300,
+        transactions: 3,
+        ..Default::default()
+    });
+    s.handle(
+        HandleOf {
+            inode: 20,
+            ..UNLINK
+        },
+        &[8],
+    );
+    s.commit(2000, &[8]);
+    assert_eq!(
+        finding(&s),
+        "3 transactions of 100 bytes wrote 9.6 KB each (96 ×): 43 % ext4's journal, 29 % the database, 14 % SQLite's \
+         rollback journal, 14 % SQLite's WAL"
+    );
+    let mut quiet = Scene::new();
+    quiet.request(READ, 800, 4096, SQLITE);
+    quiet.process(800, 4096, SQLITE, Origin::FILE);
+    let tmp = tempfile::tempdir().unwrap();
+    let path = quiet.save(tmp.path());
+    assert_eq!(
+        mostrace(&["analyze", path.to_str().unwrap()])["finding"],
+        Value::Null
+    );
+}
+
 /// What happens next in a random scene.
 #[derive(Clone, Debug)]
 enum Step {
@@ -517,6 +683,10 @@ proptest! {
         });
         let whole = mostrace::tables::Groups::new(&analysis.facts, by[0].clone(), None).unwrap();
         let several = mostrace::tables::Groups::several(&analysis.facts, &by, None).unwrap();
+        let tree = mostrace::tables::tree::Tree::new(&analysis.facts, &[], "ext4", None).unwrap();
+        prop_assert_eq!(tree.leaves(), whole.total.write_bytes);
+        let owners: u64 = tree.owners.iter().map(|owner| owner.totals.flushes).sum();
+        prop_assert_eq!(owners, whole.total.flushes);
         // Cut into shares or not, each group of classes is the same.
         prop_assert_eq!(&several[0].groups, &whole.groups);
         for (groups, name) in several.iter().zip(groupings) {

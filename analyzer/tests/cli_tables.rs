@@ -431,7 +431,7 @@ fn what_others_did_and_what_is_missing_come_first() {
         scene.manifest.counters = Some(counters);
         let (_tmp, path) = saved(&scene);
         let text = mostrace(&["analyze", &path]);
-        assert!(text.starts_with("trace "), "{text}");
+        assert!(text.starts_with("28.7 KB were written: "), "{text}");
         assert!(text.lines().any(|line| line == says), "{text}");
     }
 }

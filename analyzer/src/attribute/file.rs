@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use mostrace_bundle::entry::{FileRef, Flags, NONE, Origin, RawFile, RawFreed, What};
 
 use super::HashMap;
+use super::role::database_of;
 use super::sightings::Sightings;
 use mostrace_map::class::{Kind, Provenance, Role};
 use mostrace_map::{Map, Name};
@@ -55,6 +56,14 @@ impl File {
         self.path
             .as_deref()
             .and_then(|path| path.rsplit(|&b| b == b'/').next())
+    }
+
+    /// Path of SQLite's database that it is, or is a temporary file of.
+    pub fn database(&self) -> Option<&[u8]> {
+        match (self.path.as_deref()?, self.role?) {
+            (path, Role::Db) => Some(path),
+            (path, _) => database_of(path),
+        }
     }
 }
 

@@ -40,7 +40,6 @@ pub use attributor::Attributor;
 pub use file::{File, FileId};
 pub use op::Op;
 pub use process::{Process, ProcessId, Task};
-pub use role::database_of;
 pub use rows::{JournalBlock, Leftovers, Names, Request, Row};
 
 /// Every entry is looked up in several of these: a faster hash than the default one, and seeded

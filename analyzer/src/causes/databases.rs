@@ -10,7 +10,7 @@ use mostrace_map::class::Role;
 
 use super::commits::{Act, Commits, Progress};
 use super::operation::is_sync;
-use crate::attribute::{File, HashMap, Names, database_of};
+use crate::attribute::{File, HashMap, Names};
 
 /// Calls of one process on the files of one role of one database, or on its other files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,15 +38,23 @@ pub struct Database {
     pub asked: Vec<(Role, Asked)>,
 }
 
+impl std::ops::Add for Asked {
+    type Output = Asked;
+
+    fn add(self, other: Asked) -> Asked {
+        Asked {
+            writes: self.writes + other.writes,
+            bytes: self.bytes + other.bytes,
+            syncs: self.syncs + other.syncs,
+        }
+    }
+}
+
 impl Database {
     /// All roles together.
     pub fn total(&self) -> Asked {
-        let sum = |sum: Asked, (_, asked): &(Role, Asked)| Asked {
-            writes: sum.writes + asked.writes,
-            bytes: sum.bytes + asked.bytes,
-            syncs: sum.syncs + asked.syncs,
-        };
-        self.asked.iter().fold(Asked::default(), sum)
+        let all = self.asked.iter().map(|(_, asked)| *asked);
+        all.fold(Asked::default(), |sum, asked| sum + asked)
     }
 }
 
@@ -102,22 +110,12 @@ pub fn read<R: Read>(calls: &mut TableReader<R>, names: &Names) -> Result<Vec<Da
 
 /// Of every file of a database, by inode and generation.
 fn places(files: &[File]) -> HashMap<(u64, u32), Place<'_>> {
-    let place = |file| {
-        let &File {
-            inode,
-            generation,
-            ref path,
-            role,
-            ..
-        } = file;
-        let (path, role) = (path.as_deref()?, role?);
-        let database = match role {
-            Role::Db => path,
-            _ => database_of(path)?,
-        };
-        Some(((inode?, generation?), Place { database, role }))
-    };
     files.iter().filter_map(place).collect()
+}
+
+fn place(file: &File) -> Option<((u64, u32), Place<'_>)> {
+    let (database, role) = (file.database()?, file.role?);
+    Some(((file.inode?, file.generation?), Place { database, role }))
 }
 
 fn count(database: &mut Database, role: Role, raw: &RawCall) {

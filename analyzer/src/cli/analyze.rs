@@ -3,9 +3,10 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use mostrace::analysis::Analysis;
-use mostrace::export::{Format, to_text, to_value};
+use mostrace::export::{Format, Output, to_text, to_value};
 use mostrace::facts::{Column, Filter, catalogue};
 use mostrace::tables::summary::{Summary, Trace};
+use mostrace::tables::tree::Tree;
 use mostrace::tables::{Grouping, Groups, Table, percentiles};
 use mostrace_bundle::Bundle;
 use serde_json::{Map, Value, json};
@@ -14,9 +15,13 @@ use super::UsageError;
 use super::about;
 use super::out::OutArgs;
 use super::source::{SourceArgs, WhereArgs};
+use super::tree_json;
 
 /// The most columns to sum by at a time.
 const MOST_BY: usize = 4;
+
+/// The most processes and databases of a tree that are shown one by one.
+const MOST_OWNERS: usize = 20;
 
 /// Sum up what reached the storage: by class, kind, role, process, file …
 ///
@@ -28,13 +33,17 @@ const MOST_BY: usize = 4;
 /// apart. `requests` are those that have a part in the group: one that spans several groups counts
 /// in each of them, and once in the total. `flushes` are the requests that asked for a cache flush,
 /// `device_flushes` the flushes that the device executed. `process` is who submitted, `dirtier` who
-/// made the pages dirty.
+/// made the pages dirty; `cause_process`, `cause_op`, `cause_file` and `cause_known` are who caused it, by doing what to
+/// which file, and how well that is known: of bytes that several have caused each group has its share, and a request
+/// counts where its largest share is.
 ///
 /// Examples:
 ///   mostrace analyze run.most
 ///   mostrace analyze run.most --by class
 ///   mostrace analyze run.most --by process,class --top 10
 ///   mostrace analyze run.most --by dirtier,file
+///   mostrace analyze run.most --by cause_process,cause_op
+///   mostrace analyze run.most --tree
 ///   mostrace analyze run.most --by file --where "op = 'write'" --columns file,writes,write_bytes
 ///   mostrace analyze run.most --by class --percentiles
 ///   mostrace analyze run.most --by file --format csv -o files.csv
@@ -56,6 +65,9 @@ pub struct Analyze {
     /// Instead of sums: p50, p90, p99 and max of times and sizes
     #[arg(long, requires = "by")]
     percentiles: bool,
+    /// From what was stored to what reached the device: by process and database, and by the layers between
+    #[arg(long, conflicts_with_all = ["by", "percentiles"])]
+    tree: bool,
     /// Which columns of the table, in which order
     #[arg(long, value_name = "COLUMN", value_delimiter = ',', requires = "by")]
     columns: Vec<String>,
@@ -107,17 +119,50 @@ impl Analyze {
             }
             return Ok(format.write_all(&mut out, [Ok::<_, std::convert::Infallible>(table)])?);
         }
+        if self.tree {
+            return self.tree(filter, format, &mut out);
+        }
         let analysis = self.source.read(true, true)?;
         let trace = Trace {
             manifest: analysis.bundle.as_ref().map(Bundle::manifest),
             warnings: analysis.warnings.clone(),
             notices: analysis.notices.clone(),
             mapped: analysis.mapped,
+            databases: analysis.databases()?,
         };
         let summary = Summary::new(&analysis.facts, filter, trace)?;
         let text = match format {
             Format::Json => format!("{:#}\n", self.json(&summary, &analysis)),
             _ => self.text(&summary, &analysis, out.width()),
+        };
+        Ok(out.text(&text)?)
+    }
+
+    /// The tree, as text or JSON.
+    fn tree(
+        &self,
+        filter: Option<&Filter>,
+        format: Format,
+        out: &mut Output,
+    ) -> anyhow::Result<()> {
+        let analysis = self.source.read(false, true)?;
+        let manifest = analysis.bundle.as_ref().map(Bundle::manifest);
+        let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
+        let filesystem = filesystem.map_or("the filesystem", |f| f.kind.as_str());
+        let databases = analysis.databases()?;
+        let tree = Tree::new(&analysis.facts, &databases, filesystem, filter)?;
+        let payload = manifest.and_then(|m| m.payload.as_ref());
+        let text = match format {
+            Format::Json => format!("{:#}\n", tree_json::value(&tree, payload)),
+            _ => {
+                let width = out.width();
+                let payload = payload.map(|p| {
+                    let (bytes, of) = (p.payload_bytes, p.transactions);
+                    let found = tree.transactions();
+                    format!("payload: {bytes} bytes in {of} transactions; calls show {found}\n")
+                });
+                payload.unwrap_or_default() + &to_text(&tree.table(MOST_OWNERS)?, width)
+            }
         };
         Ok(out.text(&text)?)
     }
@@ -150,8 +195,8 @@ impl Analyze {
             text.push_str(line);
             text.push('\n');
         };
-        for warning in &summary.warnings {
-            line(warning);
+        for first in summary.warnings.iter().chain(&summary.finding) {
+            line(first);
         }
         let manifest = analysis.bundle.as_ref().map(Bundle::manifest);
         for (name, value) in about::lines(self.source.path(), manifest, summary) {
@@ -177,6 +222,7 @@ impl Analyze {
         put("schema", json!(catalogue::SCHEMA));
         put("trace", json!(self.source.path().display().to_string()));
         put("warnings", json!(summary.warnings));
+        put("finding", json!(summary.finding));
         put("notices", json!(summary.notices));
         put("duration_ns", json!(summary.duration_ns));
         put("manifest", json!(manifest));

@@ -25,6 +25,8 @@ mod query;
 mod record;
 #[cfg(feature = "analyze")]
 mod source;
+#[cfg(feature = "analyze")]
+mod tree_json;
 #[cfg(feature = "workload")]
 mod workload;
 

@@ -215,6 +215,8 @@ pub static ALL: &[Column] = &[
     derived(text("file", labels::files, "the path, or the inode of a file without a name")),
     derived(text("cause_process", labels::cause_processes, "comm:tgid of the process that caused it")),
     derived(text("cause_file", labels::cause_files, "path of what it did it to, or the inode of a file without a name")),
+    derived(text("cause_database", labels::cause_databases, "path of the SQLite database that this is, or is a temporary file of")),
+    derived(text("cause_role", labels::cause_roles, "what that file is to SQLite")),
     derived(id("size", |_| number([at::size], |[s]| Some(s)), "as size_bytes")),
 ];
 

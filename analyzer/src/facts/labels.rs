@@ -153,6 +153,17 @@ pub(super) fn cause_files(facts: &Facts) -> Text {
     text_of_cause(facts, |cause| file_label(facts.names.file(cause.file)?))
 }
 
+pub(super) fn cause_databases(facts: &Facts) -> Text {
+    text_of_cause(facts, |cause| {
+        facts.names.file(cause.file)?.database().map(escape)
+    })
+}
+
+pub(super) fn cause_roles(facts: &Facts) -> Text {
+    let role = |cause: &Cause| Some(facts.names.file(cause.file)?.role?.as_str().to_owned());
+    text_of_cause(facts, role)
+}
+
 pub(super) fn cause_operations(facts: &Facts) -> Text {
     text_of_cause(facts, |cause| Some(cause.operation?.as_str().to_owned()))
 }

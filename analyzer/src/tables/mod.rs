@@ -2,7 +2,9 @@
 //! Tables: groupings and summaries over facts.
 
 pub mod amplification;
+pub mod finding;
 pub mod groups;
+mod layer;
 pub mod locality;
 pub mod map;
 pub mod percentiles;
@@ -10,6 +12,7 @@ pub mod query;
 pub mod sizes;
 pub mod summary;
 mod totals;
+pub mod tree;
 
 #[cfg(test)]
 mod tests;

@@ -6,8 +6,9 @@ use mostrace_bundle::manifest::State;
 
 use super::groups::{Grouping, Groups, Label};
 use super::sizes::{self, Sizes};
-use super::{Result, Table, Totals, amplification, locality, percent, percentiles, reals};
+use super::{Result, Table, Totals, amplification, finding, locality, percent, percentiles, reals};
 use crate::attribute::Leftovers;
+use crate::causes::Database;
 use crate::facts::{Column, Facts, Filter};
 
 /// How many processes and files are shown one by one.
@@ -44,6 +45,8 @@ pub struct Trace<'a> {
     pub notices: Vec<String>,
     /// Whether there was a map of the filesystem.
     pub mapped: bool,
+    /// What processes asked of their files.
+    pub databases: Vec<Database>,
 }
 
 /// The whole.
@@ -51,6 +54,8 @@ pub struct Trace<'a> {
 pub struct Summary {
     /// What makes the figures incomplete; comes first.
     pub warnings: Vec<String>,
+    /// What all the figures come to, in one sentence; None where nothing was written, or not all rows are looked at.
+    pub finding: Option<String>,
     /// What else there is to know.
     pub notices: Vec<String>,
     /// From the first completion to the last, ns.
@@ -140,7 +145,12 @@ impl Summary {
                 section("amplification_by_role", role, Some(NO_FILE), shares(ROLE)?),
             ]);
         }
+        let finding = match filter {
+            None => finding::sentence(facts, trace.manifest, &trace.databases)?,
+            Some(_) => None,
+        };
         Ok(Summary {
+            finding,
             warnings: trace.warnings.clone(),
             notices: notices(facts, &trace),
             duration_ns: facts.duration_ns(),

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `analyze --tree --json`.
+
+use mostrace::causes::Asked;
+use mostrace::tables::tree::{Node, Owner, Tree};
+use mostrace_bundle::manifest::Payload;
+use serde_json::{Value, json};
+
+/// The whole tree.
+pub fn value(tree: &Tree, payload: Option<&Payload>) -> Value {
+    json!({
+        "payload": payload,
+        "transactions": tree.transactions(),
+        "device_bytes": tree.total.write_bytes,
+        "flushes": tree.total.flushes,
+        "fua_writes": tree.total.fua_writes,
+        "owners": tree.owners.iter().map(owner).collect::<Vec<_>>(),
+    })
+}
+
+fn owner(owner: &Owner) -> Value {
+    let asked = owner.asked.iter().map(|(role, asked)| calls(role, asked));
+    json!({
+        "process": owner.process,
+        "database": owner.database,
+        "transactions": owner.transactions,
+        "write_calls": asked.collect::<Vec<_>>(),
+        "device": node(&owner.device),
+        "flushes": owner.totals.flushes,
+        "fua_writes": owner.totals.fua_writes,
+    })
+}
+
+fn calls(role: &str, asked: &Asked) -> Value {
+    json!({ "role": role, "calls": asked.writes, "bytes": asked.bytes, "syncs": asked.syncs })
+}
+
+fn node(of: &Node) -> Value {
+    let parts: Vec<Value> = of.parts.iter().map(node).collect();
+    json!({ "name": of.name, "bytes": of.bytes, "parts": parts })
+}

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From what was stored to what reached the device: by process and database, and by the layers between.
+//!
+//! ```text
+//! payload ─ write() ─┬─ rollback journal or WAL, database ──────────┬─ device
+//!                    └─ the filesystem's metadata and its journal ──┘
+//! ```
+//! The leaves under `device` are the bytes that the device completed, each once.
+
+use std::collections::BTreeMap;
+
+use super::layer::{COLUMNS, Layer};
+use super::{
+    Grouping, Groups, Label, Result, Table, Totals, numbers, percent, ratio, reals, texts,
+};
+use crate::causes::{Asked, Database};
+use crate::facts::{Column, Facts, Filter};
+use crate::text::escape;
+
+/// Who, and for which database.
+const OWNER: [&str; 3] = ["cause_tgid", "cause_process", "cause_database"];
+
+/// A part of what reached the device, and its parts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Node {
+    /// What it is.
+    pub name: String,
+    /// Bytes written; of a node with parts, the sum of theirs.
+    pub bytes: u64,
+    /// Its parts, the largest first.
+    pub parts: Vec<Node>,
+}
+
+/// One process and one database, or a process and its other files, or what nobody is known for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Owner {
+    tgid: Option<u64>,
+    /// `comm:tgid`; None: not known.
+    pub process: Option<String>,
+    /// Path of the database.
+    pub database: Option<String>,
+    /// That were found in its calls.
+    pub transactions: u64,
+    /// Asked by calls, by role.
+    pub asked: Vec<(String, Asked)>,
+    /// What reached the device for it.
+    pub device: Node,
+    /// The same with its requests and flushes.
+    pub totals: Totals,
+}
+
+/// The whole.
+#[derive(Clone, Debug, Default)]
+pub struct Tree {
+    /// Those that most was written for first.
+    pub owners: Vec<Owner>,
+    /// All that the device completed.
+    pub total: Totals,
+}
+
+const DEVICE: &str = "device";
+
+type Key = (Option<String>, Option<String>);
+
+impl Tree {
+    /// Of the rows that pass the filter.
+    ///
+    /// # Errors
+    /// A temporary file cannot be read, or the filter does not fit its columns.
+    pub fn new(
+        facts: &Facts,
+        databases: &[Database],
+        filesystem: &str,
+        filter: Option<&Filter>,
+    ) -> Result<Tree> {
+        let of = |names: &[&str]| {
+            let by = names.iter().filter_map(|name| Column::find(name)).collect();
+            Grouping { by, top: None }
+        };
+        let all: Vec<&str> = OWNER.iter().chain(&COLUMNS).copied().collect();
+        let groups = Groups::several(facts, &[of(&OWNER), of(&all)], filter)?;
+        let [owners, leaves] = &groups[..] else {
+            return Ok(Tree::default());
+        };
+        let mut tree = Tree {
+            owners: Vec::new(),
+            total: owners.total,
+        };
+        let mut by: BTreeMap<Key, usize> = BTreeMap::new();
+        for (labels, totals) in &owners.groups {
+            by.insert(key(labels), tree.owners.len());
+            tree.owners.push(Owner::new(labels, *totals, databases));
+        }
+        for (labels, totals) in leaves.groups.iter().filter(|(_, t)| t.write_bytes > 0) {
+            let (owner, layer) = labels.split_at(OWNER.len());
+            if let (Some(&at), Some(layer)) = (by.get(&key(owner)), Layer::of(layer)) {
+                let path = [Some(layer.name(filesystem)), layer.part()];
+                tree.owners[at]
+                    .device
+                    .add(path.into_iter().flatten(), totals.write_bytes);
+            }
+        }
+        for owner in &mut tree.owners {
+            owner.device.sort();
+        }
+        // Of some nothing has reached the device yet.
+        let is_known = |database: &&Database| !tree.owners.iter().any(|o| o.is_of(database));
+        let silent: Vec<&Database> = databases.iter().filter(is_known).collect();
+        tree.owners.extend(silent.into_iter().map(Owner::silent));
+        tree.owners
+            .sort_by_key(|o| std::cmp::Reverse(o.device.bytes));
+        Ok(tree)
+    }
+
+    /// SQLite's transactions that were found in the calls.
+    pub fn transactions(&self) -> u64 {
+        self.owners.iter().map(|owner| owner.transactions).sum()
+    }
+
+    /// Bytes of all leaves: those that the device completed.
+    pub fn leaves(&self) -> u64 {
+        self.owners.iter().map(|owner| owner.device.leaves()).sum()
+    }
+
+    /// As a table, a line for each node; all owners but the first `top` become one.
+    ///
+    /// # Errors
+    /// Never, as no two columns have one name.
+    pub fn table(&self, top: usize) -> Result<Table> {
+        let mut lines = Vec::new();
+        let (shown, others) = self.owners.split_at(top.min(self.owners.len()));
+        let name = Owner::name;
+        shown
+            .iter()
+            .for_each(|owner| owner.lines(name(owner), &mut lines));
+        if !others.is_empty() {
+            let name = format!("({} others)", others.len());
+            Owner::together(others).lines(name, &mut lines);
+        }
+        let total = self.total.write_bytes;
+        let column = |name, value: fn(&Line) -> Option<u64>| numbers(name, lines.iter().map(value));
+        Table::new(vec![
+            texts("what", lines.iter().map(|line| Some(line.what.clone()))),
+            column("bytes", |line| line.bytes),
+            reals(
+                "percent",
+                lines
+                    .iter()
+                    .map(|line| line.is_devices.then(|| percent(line.bytes?, total))?),
+            ),
+            reals(
+                "per_transaction",
+                lines
+                    .iter()
+                    .map(|line| ratio(line.bytes?, line.transactions)),
+            ),
+            column("transactions", |line| {
+                line.is_owner.then_some(line.transactions)
+            }),
+            column("calls", |line| line.calls),
+            column("syncs", |line| line.syncs),
+            column("flushes", |line| line.flushes),
+            column("fua_writes", |line| line.fua_writes),
+        ])
+    }
+}
+
+/// Of a group of [`OWNER`]: the process and the database.
+fn key(labels: &[Label]) -> Key {
+    let text = |at: usize| labels.get(at).and_then(Label::text);
+    (text(1), text(2))
+}
+
+/// One line of the table.
+#[derive(Default)]
+struct Line {
+    what: String,
+    bytes: Option<u64>,
+    transactions: u64,
+    calls: Option<u64>,
+    syncs: Option<u64>,
+    flushes: Option<u64>,
+    fua_writes: Option<u64>,
+    is_owner: bool,
+    is_devices: bool,
+}
+
+impl Owner {
+    fn new(labels: &[Label], totals: Totals, databases: &[Database]) -> Owner {
+        let (process, database) = key(labels);
+        let tgid = match labels.first() {
+            Some(Label::Id(tgid)) => Some(*tgid),
+            _ => None,
+        };
+        let mut owner = Owner {
+            tgid,
+            process,
+            database,
+            totals,
+            ..Owner::default()
+        };
+        owner.device.name = DEVICE.into();
+        if let Some(known) = databases.iter().find(|known| owner.is_of(known)) {
+            owner.ask(known);
+        }
+        owner
+    }
+
+    /// One that nothing was written to the device for.
+    fn silent(database: &Database) -> Owner {
+        let comm = escape(&database.comm);
+        let mut owner = Owner {
+            tgid: Some(database.tgid.into()),
+            process: Some(format!("{comm}:{}", database.tgid)),
+            database: database.path.as_deref().map(escape),
+            ..Owner::default()
+        };
+        owner.device.name = DEVICE.into();
+        owner.ask(database);
+        owner
+    }
+
+    fn is_of(&self, database: &Database) -> bool {
+        let path = database.path.as_deref().map(escape);
+        self.tgid == Some(database.tgid.into()) && self.database == path
+    }
+
+    fn ask(&mut self, database: &Database) {
+        let asked = database.asked.iter();
+        self.asked = asked
+            .map(|(role, asked)| (role.as_str().to_owned(), *asked))
+            .collect();
+        self.transactions = database.commits.transactions();
+    }
+
+    /// Who and what, in a word.
+    pub fn name(&self) -> String {
+        match (&self.process, &self.database) {
+            (Some(process), Some(database)) => format!("{process} {database}"),
+            (Some(process), None) => format!("{process}, other files"),
+            (None, Some(database)) => format!("nobody known, {database}"),
+            (None, None) => "nobody known".into(),
+        }
+    }
+
+    /// Several as one, without what their calls asked.
+    fn together(owners: &[Owner]) -> Owner {
+        let mut all = Owner::default();
+        for owner in owners {
+            all.device.name.clone_from(&owner.device.name);
+            all.device.take_in(&owner.device);
+            all.totals = all.totals + owner.totals;
+        }
+        all.device.sort();
+        all
+    }
+
+    fn lines(&self, what: String, lines: &mut Vec<Line>) {
+        let transactions = self.transactions;
+        lines.push(Line {
+            what,
+            transactions,
+            is_owner: true,
+            ..Line::default()
+        });
+        let asked = self
+            .asked
+            .iter()
+            .fold(Asked::default(), |sum, (_, asked)| sum + *asked);
+        let of_calls = |what: String, asked: &Asked| Line {
+            what,
+            bytes: Some(asked.bytes),
+            calls: Some(asked.writes),
+            syncs: Some(asked.syncs),
+            transactions,
+            ..Line::default()
+        };
+        if !self.asked.is_empty() {
+            lines.push(of_calls("├─ write()".into(), &asked));
+        }
+        for (nth, (role, asked)) in (1..).zip(&self.asked) {
+            let branch = if nth == self.asked.len() {
+                "└─"
+            } else {
+                "├─"
+            };
+            lines.push(of_calls(format!("│  {branch} {role}"), asked));
+        }
+        lines.push(Line {
+            what: format!("└─ {}", self.device.name),
+            bytes: Some(self.device.bytes),
+            flushes: Some(self.totals.flushes),
+            fua_writes: Some(self.totals.fua_writes),
+            transactions,
+            is_devices: true,
+            ..Line::default()
+        });
+        self.device.lines("   ", transactions, lines);
+    }
+}
+
+impl Node {
+    fn add(&mut self, mut path: impl Iterator<Item = String>, bytes: u64) {
+        self.bytes += bytes;
+        if let Some(name) = path.next() {
+            let at = self.parts.iter().position(|part| part.name == name);
+            let at = at.unwrap_or_else(|| {
+                self.parts.push(Node {
+                    name,
+                    ..Node::default()
+                });
+                self.parts.len() - 1
+            });
+            self.parts[at].add(path, bytes);
+        }
+    }
+
+    /// Adds another node of the same name, and its parts.
+    fn take_in(&mut self, other: &Node) {
+        self.bytes += other.bytes;
+        for part in &other.parts {
+            match self.parts.iter_mut().find(|own| own.name == part.name) {
+                Some(own) => own.take_in(part),
+                None => self.parts.push(part.clone()),
+            }
+        }
+    }
+
+    fn sort(&mut self) {
+        self.parts.iter_mut().for_each(Node::sort);
+        self.parts.sort_by_key(|part| std::cmp::Reverse(part.bytes));
+    }
+
+    /// Bytes of its leaves.
+    pub fn leaves(&self) -> u64 {
+        match &self.parts[..] {
+            [] => self.bytes,
+            parts => parts.iter().map(Node::leaves).sum(),
+        }
+    }
+
+    fn lines(&self, before: &str, transactions: u64, lines: &mut Vec<Line>) {
+        for (nth, part) in (1..).zip(&self.parts) {
+            let (here, below) = match nth == self.parts.len() {
+                true => ("└─ ", "   "),
+                false => ("├─ ", "│  "),
+            };
+            lines.push(Line {
+                what: format!("{before}{here}{}", part.name),
+                bytes: Some(part.bytes),
+                transactions,
+                is_devices: true,
+                ..Line::default()
+            });
+            part.lines(&format!("{before}{below}"), transactions, lines);
+        }
+    }
+}
