@@ -10,7 +10,7 @@ pub struct Limits {
     pub write_bytes: Option<u64>,
     /// Bytes written for each transaction.
     pub bytes_per_transaction: Option<f64>,
-    /// Bytes written for each byte stored.
+    /// Bytes written for each byte stored, or, where that is not told, for each passed to write().
     pub amplification: Option<f64>,
     /// Cache flushes of the device for each transaction.
     pub flushes_per_transaction: Option<f64>,
@@ -63,8 +63,14 @@ pub fn judge(measured: &Measured, limits: &Limits) -> Vec<Judgement> {
             limits.bytes_per_transaction,
         ),
         (
-            "bytes written per byte stored",
-            each(measured.write_bytes, measured.payload_bytes),
+            match measured.payload_bytes {
+                Some(_) => "bytes written per byte stored",
+                None => "bytes written per byte passed to write()",
+            },
+            each(
+                measured.write_bytes,
+                measured.payload_bytes.or(measured.called_bytes),
+            ),
             limits.amplification,
         ),
         (
@@ -139,6 +145,7 @@ mod tests {
             flushes: 20,
             transactions,
             payload_bytes: Some(100),
+            called_bytes: Some(1000),
             layers: parts(&[
                 ("data: db", write_bytes / 4),
                 ("the filesystem's journal", write_bytes / 2),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use mostrace_bundle::Manifest;
 
+use crate::causes::Database;
 use crate::facts::{Column, Facts};
 use crate::tables::{Grouping, Groups, Result};
 
@@ -18,10 +19,12 @@ pub struct Measured {
     pub write_bytes: u64,
     /// Cache flushes that the device executed.
     pub flushes: u64,
-    /// Transactions that the application committed, if it told.
+    /// Transactions that the application committed, if it told; else those of SQLite that its calls show.
     pub transactions: Option<u64>,
     /// Bytes that the application stored, if it told.
     pub payload_bytes: Option<u64>,
+    /// Bytes passed to write() and the like, where calls were recorded.
+    pub called_bytes: Option<u64>,
     /// `write_bytes` by what wrote them: the filesystem's journal, its metadata, or a role of data.
     pub layers: Parts,
     /// `write_bytes` of files' contents, by their paths.
@@ -33,7 +36,11 @@ impl Measured {
     ///
     /// # Errors
     /// A temporary file cannot be read.
-    pub fn new(facts: &Facts, manifest: Option<&Manifest>) -> Result<Measured> {
+    pub fn new(
+        facts: &Facts,
+        manifest: Option<&Manifest>,
+        databases: &[Database],
+    ) -> Result<Measured> {
         let by = |names: &[&str]| Grouping {
             by: names.iter().filter_map(|name| Column::find(name)).collect(),
             top: None,
@@ -44,11 +51,15 @@ impl Measured {
             return Ok(Measured::default());
         };
         let payload = manifest.and_then(|m| m.payload.as_ref());
+        let commits = databases.iter().map(|d| d.commits.transactions()).sum();
+        let called = databases.iter().map(|d| d.total().bytes).sum();
+        let known = |n: u64| Some(n).filter(|&n| n > 0);
         Ok(Measured {
             write_bytes: layers.total.write_bytes,
             flushes: layers.total.device_flushes,
-            transactions: payload.map(|p| p.transactions).filter(|&n| n > 0),
-            payload_bytes: payload.map(|p| p.payload_bytes).filter(|&n| n > 0),
+            transactions: known(payload.map_or(commits, |p| p.transactions)),
+            payload_bytes: payload.and_then(|p| known(p.payload_bytes)),
+            called_bytes: known(called),
             layers: parts(layers, |class, role| match (class, role) {
                 ("data", Some(role)) => Some(format!("data: {}", role.replace('_', " "))),
                 ("journal", _) => Some("the filesystem's journal".into()),

@@ -6,7 +6,6 @@ use mostrace::analysis::Analysis;
 use mostrace::export::{Format, Output, to_text, to_value};
 use mostrace::facts::{Column, Filter, catalogue};
 use mostrace::tables::summary::{Summary, Trace};
-use mostrace::tables::tree::Tree;
 use mostrace::tables::{Grouping, Groups, Table, percentiles};
 use mostrace_bundle::Bundle;
 use serde_json::{Map, Value, json};
@@ -15,13 +14,10 @@ use super::UsageError;
 use super::about;
 use super::out::OutArgs;
 use super::source::{SourceArgs, WhereArgs};
-use super::tree_json;
+use super::{tree, tree_json};
 
 /// The most columns to sum by at a time.
 const MOST_BY: usize = 4;
-
-/// The most processes and databases of a tree that are shown one by one.
-const MOST_OWNERS: usize = 20;
 
 /// Sum up what reached the storage: by class, kind, role, process, file …
 ///
@@ -146,23 +142,14 @@ impl Analyze {
         out: &mut Output,
     ) -> anyhow::Result<()> {
         let analysis = self.source.read(false, true)?;
-        let manifest = analysis.bundle.as_ref().map(Bundle::manifest);
-        let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
-        let filesystem = filesystem.map_or("the filesystem", |f| f.kind.as_str());
-        let databases = analysis.databases()?;
-        let tree = Tree::new(&analysis.facts, &databases, filesystem, filter)?;
-        let payload = manifest.and_then(|m| m.payload.as_ref());
+        let tree = tree::of(&analysis, filter)?;
         let text = match format {
-            Format::Json => format!("{:#}\n", tree_json::value(&tree, payload)),
-            _ => {
-                let width = out.width();
-                let payload = payload.map(|p| {
-                    let (bytes, of) = (p.payload_bytes, p.transactions);
-                    let found = tree.transactions();
-                    format!("payload: {bytes} bytes in {of} transactions; calls show {found}\n")
-                });
-                payload.unwrap_or_default() + &to_text(&tree.table(MOST_OWNERS)?, width)
+            Format::Json => {
+                let manifest = analysis.bundle.as_ref().map(Bundle::manifest);
+                let payload = manifest.and_then(|m| m.payload.as_ref());
+                format!("{:#}\n", tree_json::value(&tree, payload))
             }
+            _ => tree::text(&analysis, &tree, out.width())?,
         };
         Ok(out.text(&text)?)
     }

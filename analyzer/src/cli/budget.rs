@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use mostrace::analysis::{Analysis, Options};
 use mostrace::budget::{Limits, Measured, judge, report};
+use mostrace::causes::Sharing;
+use mostrace::export::Output;
 use mostrace_bundle::Bundle;
 
 use super::UsageError;
@@ -24,7 +26,7 @@ pub struct BudgetArgs {
     /// Bytes written for each transaction
     #[arg(long, value_name = "BYTES", value_parser = positive)]
     max_bytes_per_transaction: Option<f64>,
-    /// Bytes written for each byte that the application stored
+    /// Bytes written for each byte that the application stored; where it does not tell, for each that it passed to write()
     #[arg(long, value_name = "TIMES", value_parser = positive)]
     max_amplification: Option<f64>,
     /// Cache flushes that the device executes for each transaction
@@ -71,7 +73,10 @@ impl BudgetArgs {
     /// # Errors
     /// The baseline cannot be read, or is not whole.
     pub fn limits(&self) -> anyhow::Result<Limits> {
-        let baseline = self.baseline.as_deref().map(|path| measure(&read(path)?));
+        let baseline = self
+            .baseline
+            .as_deref()
+            .map(|path| measure(&read(path, None)?));
         Ok(Limits {
             write_bytes: self.max_write_bytes,
             bytes_per_transaction: self.max_bytes_per_transaction,
@@ -79,6 +84,11 @@ impl BudgetArgs {
             flushes_per_transaction: self.max_flushes_per_transaction,
             baseline: baseline.transpose()?.map(|before| (before, self.tolerance)),
         })
+    }
+
+    /// Whether what else there is to say may stand above.
+    pub fn is_for_people(&self) -> bool {
+        self.format == Form::Text
     }
 
     /// Whether any is given.
@@ -93,19 +103,23 @@ impl BudgetArgs {
             || numbers.iter().any(Option::is_some)
     }
 
-    /// Prints what came of the limits; returns whether all are kept.
+    /// What came of the limits, and whether all are kept.
     ///
     /// # Errors
     /// Records are missing: then no limit can be held against it.
-    pub fn judge(&self, path: &Path, analysis: &Analysis, limits: &Limits) -> anyhow::Result<bool> {
+    pub fn judge(
+        &self,
+        path: &Path,
+        analysis: &Analysis,
+        limits: &Limits,
+    ) -> anyhow::Result<(String, bool)> {
         let judgements = judge(&measure(analysis)?, limits);
         let text = match self.format {
             Form::Text => report::text(&judgements),
             Form::Junit => report::junit(&path.to_string_lossy(), &judgements)?,
             Form::Github => report::github(&judgements),
         };
-        print!("{text}");
-        Ok(judgements.iter().all(|j| j.is_kept()))
+        Ok((text, judgements.iter().all(|j| j.is_kept())))
     }
 }
 
@@ -113,10 +127,14 @@ impl BudgetArgs {
 ///
 /// # Errors
 /// It cannot be read.
-pub fn read(path: &Path) -> anyhow::Result<Analysis> {
+pub fn read(path: &Path, causes: Option<Sharing>) -> anyhow::Result<Analysis> {
     let bar = Bar::new();
     let watcher = |progress| bar.at(progress);
-    Ok(Analysis::open_with(path, &Options::default(), &watcher)?)
+    let options = Options {
+        causes,
+        ..Options::default()
+    };
+    Ok(Analysis::open_with(path, &options, &watcher)?)
 }
 
 fn measure(analysis: &Analysis) -> anyhow::Result<Measured> {
@@ -124,7 +142,8 @@ fn measure(analysis: &Analysis) -> anyhow::Result<Measured> {
     if let Some(warning) = analysis.warnings.first() {
         bail!("no limit can be held against this trace: {warning}");
     }
-    Ok(Measured::new(&analysis.facts, manifest)?)
+    let databases = analysis.databases()?;
+    Ok(Measured::new(&analysis.facts, manifest, &databases)?)
 }
 
 /// Hold a recording against limits
@@ -154,8 +173,9 @@ impl Check {
             return Err(UsageError("no limit is given".into()).into());
         }
         let limits = self.budget.limits()?;
-        let analysis = read(&self.bundle)?;
-        let kept = self.budget.judge(&self.bundle, &analysis, &limits)?;
+        let analysis = read(&self.bundle, None)?;
+        let (text, kept) = self.budget.judge(&self.bundle, &analysis, &limits)?;
+        Output::create(None)?.text(&text)?;
         Ok(if kept { 0 } else { OVER })
     }
 }

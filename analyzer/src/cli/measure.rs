@@ -4,10 +4,16 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use mostrace::analysis::Analysis;
+use mostrace::causes::Sharing;
+use mostrace::export::Output;
+use mostrace::tables::finding;
+use mostrace_bundle::Bundle;
 use mostrace_bundle::temporary::TempFolder;
 use mostrace_capture::{FreshKind, FreshOptions, Options, Progress, Site, Size, caller, record};
 
 use super::budget::{self, BudgetArgs};
+use super::tree;
 
 /// Measure what CMD makes the storage write: on a fresh filesystem, traced, synced, analysed, cleaned up.
 ///
@@ -94,12 +100,35 @@ pub fn run(args: &Measure) -> anyhow::Result<u8> {
     mostrace_capture::check_output(&output)?;
     let limits = args.budget.limits()?;
     let status = capture(args, &output)?;
-    let analysis = budget::read(&output)?;
-    let is_kept = args.budget.judge(&output, &analysis, &limits)?;
+    let analysis = budget::read(&output, Some(Sharing::First))?;
+    let mut out = Output::create(None)?;
+    if args.budget.is_for_people() {
+        let found = found(&analysis, out.width())?;
+        out.text(&found)?;
+    }
+    let (text, is_kept) = match args.budget.is_given() {
+        true => args.budget.judge(&output, &analysis, &limits)?,
+        false => (String::new(), true),
+    };
+    out.text(&text)?;
     Ok(match u8::try_from(status).unwrap_or(1) {
         0 if !is_kept => budget::OVER,
         status => status,
     })
+}
+
+/// The finding, and the tree below it.
+fn found(analysis: &Analysis, width: Option<usize>) -> anyhow::Result<String> {
+    let manifest = analysis.bundle.as_ref().map(Bundle::manifest);
+    let databases = analysis.databases()?;
+    let sentence = finding::sentence(&analysis.facts, manifest, &databases)?;
+    let warnings = analysis.warnings.iter().cloned().chain(sentence);
+    let mut text: String = warnings.map(|line| line + "\n").collect();
+    let tree = tree::of(analysis, None)?;
+    text.push('\n');
+    text.push_str(&tree::text(analysis, &tree, width)?);
+    text.push('\n');
+    Ok(text)
 }
 
 /// Records CMD on the filesystem asked for; returns its exit status.

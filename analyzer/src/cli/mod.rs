@@ -26,6 +26,8 @@ mod record;
 #[cfg(feature = "analyze")]
 mod source;
 #[cfg(feature = "analyze")]
+mod tree;
+#[cfg(feature = "analyze")]
 mod tree_json;
 #[cfg(feature = "workload")]
 mod workload;

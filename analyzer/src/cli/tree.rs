@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The tree, as `analyze --tree` and `measure` print it.
+
+use mostrace::analysis::Analysis;
+use mostrace::export::to_text;
+use mostrace::facts::Filter;
+use mostrace::tables::tree::Tree;
+use mostrace_bundle::Bundle;
+
+/// The most processes and databases that are shown one by one.
+const MOST_OWNERS: usize = 20;
+
+/// Of the rows that pass the filter; they have to have causes.
+///
+/// # Errors
+/// A table cannot be read, or the filter does not fit its columns.
+pub fn of(analysis: &Analysis, filter: Option<&Filter>) -> anyhow::Result<Tree> {
+    let manifest = analysis.bundle.as_ref().map(Bundle::manifest);
+    let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
+    let filesystem = filesystem.map_or("the filesystem", |f| f.kind.as_str());
+    let databases = analysis.databases()?;
+    Ok(Tree::new(&analysis.facts, &databases, filesystem, filter)?)
+}
+
+/// For people.
+///
+/// # Errors
+/// Never, as no two columns have one name.
+pub fn text(analysis: &Analysis, tree: &Tree, width: Option<usize>) -> anyhow::Result<String> {
+    let manifest = analysis.bundle.as_ref().map(Bundle::manifest);
+    let payload = manifest.and_then(|m| m.payload.as_ref()).map(|p| {
+        let (bytes, of) = (p.payload_bytes, p.transactions);
+        let found = tree.transactions();
+        format!("payload: {bytes} bytes in {of} transactions; calls show {found}\n")
+    });
+    Ok(payload.unwrap_or_default() + &to_text(&tree.table(MOST_OWNERS)?, width))
+}
