@@ -61,7 +61,7 @@ struct bio_device {
 
 static __always_inline __u32 disk_number(struct gendisk *disk)
 {
-	return disk ? BPF_CORE_READ(disk, major) << 20 | BPF_CORE_READ(disk, first_minor) : 0;
+	return disk ? LOAD(disk, major) << 20 | LOAD(disk, first_minor) : 0;
 }
 
 /*

@@ -175,6 +175,8 @@ static __always_inline __u64 inode_ino(struct inode *inode)
 	__u32 size = bpf_core_field_size(struct inode___ino_long, i_ino);
 	char *at = (char *)inode + bpf_core_field_offset(struct inode___ino_long, i_ino);
 
+	if (HAS_TYPES)
+		return bpf_core_cast(inode, struct inode___ino_long)->i_ino;
 	bpf_probe_read_kernel(&ino, size <= 8 ? size : 8, at);
 	return ino;
 }

@@ -71,7 +71,7 @@ static __always_inline bool is_users_memory(struct window *w, const struct bio_v
 	if (!inode)
 		return folio.mapping != 0;
 	find_device(w, &device, root);
-	return !is_bdev(inode) && device.dev && BPF_CORE_READ(inode, i_sb, s_dev) != device.dev;
+	return !is_bdev(inode) && device.dev && LOAD(inode, i_sb, s_dev) != device.dev;
 }
 
 /* Direct IO of a block device; its short, synchronous form goes through submit_bio_wait. */

@@ -16,7 +16,7 @@ static __always_inline struct inode *mapping_inode(__u64 mapping)
 	host = BPF_CORE_READ((struct address_space *)mapping, host);
 	if (!host || ((__u64)host & 7))
 		return 0;
-	if ((__u64)BPF_CORE_READ(host, i_mapping) != mapping &&
+	if ((__u64)LOAD(host, i_mapping) != mapping &&
 	    (__u64)host + bpf_core_field_offset(struct inode, i_data) != mapping)
 		return 0;
 	return host;
@@ -24,12 +24,12 @@ static __always_inline struct inode *mapping_inode(__u64 mapping)
 
 static __always_inline bool is_bdev(struct inode *inode)
 {
-	return (BPF_CORE_READ(inode, i_mode) & S_IFMT) == S_IFBLK;
+	return (LOAD(inode, i_mode) & S_IFMT) == S_IFBLK;
 }
 
 static __always_inline __u32 inode_magic(struct inode *inode)
 {
-	return BPF_CORE_READ(inode, i_sb, s_magic);
+	return LOAD(inode, i_sb, s_magic);
 }
 
 /*
@@ -66,6 +66,12 @@ static __always_inline __u8 what_of(__u16 mode)
 	}
 }
 
+/* An odd number while the name is changed. Behind a call of a helper it is read anew. */
+static __always_inline __u32 seq_of(struct dentry *dentry)
+{
+	return LOAD(dentry, d_seq.seqcount.sequence);
+}
+
 /*
  * Puts the name behind the entry. A rename may come in between: the name counts only if d_seq says that
  * none did. Returns its length, 0 if it is not known.
@@ -74,7 +80,7 @@ static __always_inline __u32 name_file(struct window *w, struct mostrace_file *f
 				       struct dentry *dentry, __u32 magic)
 {
 	struct dentry *parent;
-	__u32 seq, again, len;
+	__u32 seq, len;
 
 	OPEN(w, struct dentry, dentry);
 	seq = SEE(w, struct dentry, d_seq.seqcount.sequence);
@@ -92,25 +98,16 @@ static __always_inline __u32 name_file(struct window *w, struct mostrace_file *f
 	/* NULs up to a multiple of 8. */
 	*(__u64 *)(name + ((len - 1) & (MOSTRACE_NAME_MAX - 8))) = 0;
 	if (bpf_probe_read_kernel(name, len, SEE(w, struct dentry, d_name.name)) ||
-	    bpf_probe_read_kernel(&again, sizeof(again),
-				  (char *)dentry + bpf_core_field_offset(struct dentry, d_seq.seqcount.sequence)) ||
-	    again != seq) {
+	    seq_of(dentry) != seq) {
 		f->head.flags &= ~MOSTRACE_NAME_CUT;
 		return 0;
 	}
 	/* A root is its own parent. */
-	if (parent && parent != dentry)
-		f->parent = file_number(BPF_CORE_READ(parent, d_inode), magic);
+	if (parent && parent != dentry) {
+		OPEN(w, struct dentry, parent);
+		f->parent = file_number(SEE(w, struct dentry, d_inode), magic);
+	}
 	return len;
-}
-
-static __always_inline __u32 seq_of(struct dentry *dentry)
-{
-	__u32 seq = 1;
-
-	bpf_probe_read_kernel(&seq, sizeof(seq),
-			      (char *)dentry + bpf_core_field_offset(struct dentry, d_seq.seqcount.sequence));
-	return seq;
 }
 
 /*
@@ -122,7 +119,7 @@ __noinline int climb(__u32 slot)
 	struct work *w = work_of(slot);
 	struct dentry *dentry;
 	struct window *v;
-	__u32 len, at, depth;
+	__u32 seq, len, at, depth;
 	char *name;
 
 	if (!w)
@@ -136,6 +133,8 @@ __noinline int climb(__u32 slot)
 		return 0;
 	}
 	OPEN(v, struct dentry, dentry);
+	/* First, since what it guards may be loaded one by one. */
+	seq = SEE(v, struct dentry, d_seq.seqcount.sequence);
 	len = SEE(v, struct dentry, d_name.len);
 	w->climb.dentry = SEE(v, struct dentry, d_parent);
 	/* A root that is none: it is no part of the tree. */
@@ -147,7 +146,7 @@ __noinline int climb(__u32 slot)
 		return 0;
 	name[len] = '/';
 	w->climb.seen[depth].dentry = dentry;
-	w->climb.seen[depth].seq = SEE(v, struct dentry, d_seq.seqcount.sequence);
+	w->climb.seen[depth].seq = seq;
 	w->climb.depth = depth + 1;
 	w->climb.len = at + len + 1;
 	return 1;
@@ -180,13 +179,13 @@ static __always_inline __u32 climb_up(struct work *w, __u32 slot, struct dentry 
 				      struct super_block *sb, __u32 len)
 {
 	len &= MOSTRACE_NAME_MAX - 1;
-	w->climb.root = BPF_CORE_READ(sb, s_root);
+	w->climb.root = LOAD(sb, s_root);
 	if (!len || len + 1 >= MOSTRACE_NAME_MAX || dentry == w->climb.root)
 		return len;
 	w->climb.whole = false;
 	w->climb.seen[0].dentry = dentry;
 	w->climb.seen[0].seq = seq_of(dentry);
-	w->climb.dentry = BPF_CORE_READ(dentry, d_parent);
+	w->climb.dentry = LOAD(dentry, d_parent);
 	w->climb.depth = 1;
 	w->climb.len = len + 1;
 	*(room(w) + sizeof(struct mostrace_file) + len) = '/';
@@ -217,7 +216,7 @@ __noinline int put_file(__u32 slot)
 	i = &w->inode;
 	OPEN(i, struct inode, inode);
 	sb = SEE(i, struct inode, i_sb);
-	magic = BPF_CORE_READ(sb, s_magic);
+	magic = LOAD(sb, s_magic);
 	put_head(&f->head, w, MOSTRACE_FILE, sizeof(*f), w->run.sector, w->run.bytes);
 	f->ino = file_number(inode, magic);
 	if (is_number_passing(magic))
@@ -225,7 +224,7 @@ __noinline int put_file(__u32 slot)
 	f->offset = w->run.offset;
 	f->parent = 0;
 	f->generation = SEE(i, struct inode, i_generation);
-	f->s_dev = BPF_CORE_READ(sb, s_dev);
+	f->s_dev = LOAD(sb, s_dev);
 	f->nlink = SEE(i, struct inode, i_nlink);
 	if (!f->nlink)
 		f->head.flags |= MOSTRACE_UNLINKED;

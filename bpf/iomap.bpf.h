@@ -32,7 +32,7 @@ static __always_inline struct iomap_dio *iomap_dio_of(const struct bio_view *roo
 
 static __always_inline struct file *direct_file(const struct bio_view *root)
 {
-	return BPF_CORE_READ(iomap_dio_of(root), iocb, ki_filp);
+	return LOAD(iomap_dio_of(root), iocb, ki_filp);
 }
 
 /* The task that waits for the bio's dio to end, or NULL. */
@@ -73,9 +73,9 @@ static __always_inline __u64 direct_pos(struct window *w, const struct bio_view 
 	OPEN(w, struct iomap_dio, dio);
 	iocb = SEE(w, struct iomap_dio, iocb);
 	done = SEE(w, struct iomap_dio, size);
-	begin = BPF_CORE_READ(iocb, ki_pos);
+	begin = LOAD(iocb, ki_pos);
 	end = begin + done;
-	mask = (1ULL << BPF_CORE_READ(iocb, ki_filp, f_inode, i_blkbits)) - 1;
+	mask = (1ULL << LOAD(iocb, ki_filp, f_inode, i_blkbits)) - 1;
 	place = (sector << 9) & mask;
 	if (size_lags && (end & mask) == place)
 		return end;

@@ -69,7 +69,7 @@ static __noinline bool in_throttle(void)
 
 static __always_inline __u32 is_kernel_thread(struct task_struct *task)
 {
-	return BPF_CORE_READ(task, flags) & PF_KTHREAD ? MOSTRACE_KERNEL_THREAD : 0;
+	return LOAD(task, flags) & PF_KTHREAD ? MOSTRACE_KERNEL_THREAD : 0;
 }
 
 static __always_inline void set_unknown(struct submitter *s)

@@ -18,31 +18,53 @@ struct window {
 	__u64 words[WINDOW_BYTES / 8];
 };
 
-/* Shows `size` bytes, a constant at the latest when the verifier comes. Whether there is such memory. */
-static __always_inline bool open_window(struct window *w, const void *at, __u64 size)
+/* Copies `size` bytes, a constant at the latest when the verifier comes. */
+static __always_inline void copy_window(struct window *w, __u64 size)
 {
-	w->at = (__u64)at;
-	return !bpf_probe_read_kernel(w->words, size < WINDOW_BYTES ? size : WINDOW_BYTES, at);
+	bpf_probe_read_kernel(w->words, size < WINDOW_BYTES ? size : WINDOW_BYTES, (void *)w->at);
 }
 
+/*
+ * From 6.2 on a pointer can be given a type, of vmlinux and not of a module: its fields are loaded then, and not copied by a
+ * helper, which costs a hundred times as much. As there, what cannot be read is 0.
+ */
+#define HAS_TYPES bpf_ksym_exists(bpf_rdonly_cast)
+
 /* Not beyond the structure: what comes behind it need not be there. */
-#define OPEN(w, type, at) open_window(w, at, bpf_core_type_size(type))
+#define OPEN(w, type, pointer)								\
+	({										\
+		(w)->at = (__u64)(pointer);						\
+		if (!HAS_TYPES)								\
+			copy_window(w, bpf_core_type_size(type));			\
+	})
 
 /*
  * The field of the structure that the window shows. Its place is a constant by the time the verifier
- * comes, which drops the dead branch.
+ * comes, which drops the dead branches. Of a pointer that was loaded by its type the verifier knows what it points
+ * to, and lets nothing be computed with it; what comes from a map, where windows are, is a number.
  */
 #define SEE(w, type, field)								\
 	({										\
 		typeof(((type *)0)->field) __value;					\
 		__u64 __offset = bpf_core_field_offset(type, field);			\
 											\
-		if (__offset + sizeof(__value) <= WINDOW_BYTES)				\
+		if (HAS_TYPES) {							\
+			*(typeof(__value) *)(w)->words =				\
+				bpf_core_cast((void *)(w)->at, type)->field;		\
+			asm volatile("" ::: "memory");					\
+			__value = *(typeof(__value) *)(w)->words;			\
+		} else if (__offset + sizeof(__value) <= WINDOW_BYTES) {		\
 			__value = *(typeof(__value) *)((char *)(w)->words + __offset);	\
-		else									\
+		} else {								\
 			bpf_probe_read_kernel(&__value, sizeof(__value),		\
 					      (void *)((w)->at + __offset));		\
+		}									\
 		__value;								\
 	})
+
+/* BPF_CORE_READ of a type of vmlinux. With a pointer that it gives nothing can be computed. */
+#define LOAD(src, ...)									\
+	(HAS_TYPES ? ___arrow(bpf_core_cast(src, typeof(*(src))), __VA_ARGS__) :	\
+		     BPF_CORE_READ(src, __VA_ARGS__))
 
 #endif

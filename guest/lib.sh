@@ -110,7 +110,7 @@ $(head -n 12 rows.csv)"
 # check_temporary BUNDLE SUFFIX LEAST: of what check_bundle left in events.csv, every write to *SUFFIX has a name that was
 # seen live, and is data or, on f2fs, a node; of data there are LEAST or more.
 check_temporary() {
-	grep -E ",[^,]*$2," events.csv >temporary.csv || true
+	awk -F, -v s="$2\$" '$8 ~ s' events.csv >temporary.csv
 	data=$(grep -c ",data,[^,]*$2," temporary.csv) || true
 	[ "$data" -ge "$3" ] || fail "$1: $data writes to *$2, expected $3"
 	grep -v ',live,' temporary.csv >strange.csv || true

@@ -42,6 +42,7 @@ impl Load {
         let child = Command::new("fio")
             .args([
                 "--name=load",
+                "--thread",
                 "--rw=randrw",
                 "--rwmixread=30",
                 "--bs=4k",
@@ -115,12 +116,9 @@ fn read(dir: &Path) -> (usize, u64) {
             events += manifest.counts["events"];
             assert!(bundle.shortfalls().is_empty(), "{}", path.display());
             let counters = manifest.counters.as_ref().unwrap();
-            let lost: u64 = manifest.losses.values().sum();
-            assert!(
-                counters.agree() || lost > 0,
-                "{}: {counters}",
-                path.display()
-            );
+            // What the kernel keeps probes from seeing is said here, and counted when it is given up.
+            let by_bpf = manifest.sources.events == "bpf";
+            assert!(counters.agree() || by_bpf, "{}: {counters}", path.display());
         }
         // The one before it may have been about to be finished.
         assert!(manifest.state == State::Complete || index + 2 >= all.len());

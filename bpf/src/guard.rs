@@ -4,8 +4,9 @@
 //! A shell waits on a pipe from the recorder. The pipe closes when the recorder
 //! closes it, or ends in whatever way, SIGKILL included; then the shell undoes.
 //! There is no second way to undo, so that the one there is, is used every time.
-//! A write is tried again for a while: ftrace refuses a change of tracer as long as
-//! the ending recorder still has its pipes open.
+//! A write is tried again for ten minutes: ftrace refuses a change of tracer as long as the ending recorder still has its
+//! pipes open, and one that was killed while it waits for a busy disk ends only when that has answered. The recorder itself
+//! waits for a moment only.
 //!
 //! A process to be interrupted is started in the shell's process group, and the group is interrupted: the number of a
 //! process that has ended may be another's by then, that of a group with a member cannot.
@@ -15,6 +16,8 @@ use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use crate::error::{At, Result};
 use crate::lock::Lock;
@@ -27,12 +30,16 @@ while [ $# -gt 0 ]; do
     case $1 in
     write)
         tries=0
-        until printf '%s\n' "$3" >"$2" || [ $((tries += 1)) -gt 50 ]; do sleep 0.1; done
+        until printf '%s\n' "$3" >"$2" || [ $((tries += 1)) -gt 6000 ]; do sleep 0.1; done
         shift 3 ;;
     interrupt) kill -INT 0; shift ;;
     esac
 done 2>/dev/null
 "#;
+
+/// How long the recorder waits until all is undone.
+const PATIENCE: Duration = Duration::from_secs(5);
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 /// One thing to undo.
 #[derive(Clone, Debug)]
@@ -87,8 +94,18 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         drop(self.shell.stdin.take());
+        let since = Instant::now();
         // A shell that cannot be waited for has undone, or never will.
-        let _ = self.shell.wait();
+        while let Ok(None) = self.shell.try_wait() {
+            if since.elapsed() > PATIENCE {
+                log::warn!(
+                    "what was set for tracing cannot be put back yet; process {} goes on trying",
+                    self.shell.id()
+                );
+                return;
+            }
+            sleep(LOOK_AGAIN);
+        }
     }
 }
 
@@ -111,6 +128,24 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "on");
         drop(guard);
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "$(id) off\n");
+    }
+
+    /// As the tracer's is for as long as a killed recorder has not ended. The recorder does not wait for it.
+    #[test]
+    fn what_is_refused_for_long_is_tried_for_long() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("refused");
+        let file = folder.join("f");
+        let guard = Guard::arm(&[Undo::Write(file.clone(), "off".into())], None).unwrap();
+        let begun = Instant::now();
+        drop(guard);
+        let waited = begun.elapsed();
+        assert!(waited >= PATIENCE && waited < 3 * PATIENCE, "{waited:?}");
+        sleep(Duration::from_secs(1));
+        std::fs::create_dir(folder).unwrap();
+        test_support::wait::until("it is undone", || {
+            std::fs::read_to_string(&file).is_ok_and(|text| text == "off\n")
+        });
     }
 
     /// One that has ended, and was waited for, is no longer in the group: its number is not used.

@@ -125,7 +125,7 @@ impl Files {
 /// The tables of one recording.
 pub(crate) struct Tables {
     files: Files,
-    names: NameFilter,
+    names: Names,
     /// For messages: whose entries these are.
     source: String,
     recent: Recent,
@@ -145,7 +145,7 @@ impl Tables {
     ) -> Result<Tables> {
         Ok(Tables {
             files: Files::create(folder)?,
-            names,
+            names: Names::new(names),
             source: source.to_owned(),
             recent: Recent::new(if is_cut { RECENT } else { 0 }),
             next_from_ns: None,
@@ -158,39 +158,30 @@ impl Tables {
     /// # Errors
     /// It makes no sense, or the bundle cannot be written.
     pub fn take(&mut self, entry: &[u8]) -> Result<bool> {
-        let malformed = || Error::malformed(&self.source, "malformed entry");
+        let Tables {
+            files,
+            names,
+            source,
+            recent,
+            next_from_ns,
+            next,
+        } = self;
+        let malformed = || Error::malformed(&*source, "malformed entry");
         let kind = u16_at(entry, offset_of!(RawHead, kind)).ok_or_else(malformed)?;
-        let named;
         let record = match kind {
             TYPE_PROCESS => fixed::<RawProcess>(entry),
-            TYPE_FILE => {
-                named = cut_to_name(entry, &self.names);
-                named.as_deref()
-            }
+            TYPE_FILE => names.cut(entry),
             TYPE_DIRTIER => fixed::<RawDirtier>(entry),
             TYPE_FREED => fixed::<RawFreed>(entry),
             _ => return Ok(false),
         };
         let record = record.ok_or_else(malformed)?;
-        if self
-            .next_from_ns
-            .is_some_and(|from| time_of(record) >= from)
-        {
-            self.next.push(record.to_vec());
+        if next_from_ns.is_some_and(|from| time_of(record) >= from) {
+            next.push(record.to_vec());
             return Ok(true);
         }
-        self.put(kind, record)?;
+        put(files, recent, kind, record)?;
         Ok(true)
-    }
-
-    fn put(&mut self, kind: u16, record: &[u8]) -> Result<()> {
-        // Those are of no request.
-        if kind != TYPE_FREED {
-            self.recent.push(time_of(record), record);
-        }
-        self.files
-            .of(kind)
-            .map_or(Ok(()), |table| table.push(record))
     }
 
     /// From now on keeps back what is of `at_ns` or later, until [`Tables::cut`].
@@ -218,7 +209,7 @@ impl Tables {
         self.next_from_ns = None;
         for record in std::mem::take(&mut self.next) {
             let kind = u16_at(&record, offset_of!(RawHead, kind)).unwrap_or(0);
-            self.put(kind, &record)?;
+            put(&mut self.files, &mut self.recent, kind, &record)?;
         }
         self.flush()?;
         let own_from = self.files.all();
@@ -241,6 +232,14 @@ impl Tables {
     pub fn counts(&self) -> Counts {
         self.files.counts()
     }
+}
+
+fn put(files: &mut Files, recent: &mut Recent, kind: u16, record: &[u8]) -> Result<()> {
+    // Those are of no request.
+    if kind != TYPE_FREED {
+        recent.push(time_of(record), record);
+    }
+    files.of(kind).map_or(Ok(()), |table| table.push(record))
 }
 
 /// The entries, one behind the other, that none of `ends` ended; in the order of time, as the tables are.
@@ -302,24 +301,61 @@ fn unfold(name: &[u8]) -> (&[u8], Option<Vec<u8>>) {
     (last.unwrap_or(names), Some(path))
 }
 
-/// A source may leave room for the longest name, and names all files: cuts the entry to its own
-/// name, or, if the file was not asked for, to none.
-fn cut_to_name(entry: &[u8], names: &NameFilter) -> Option<Vec<u8>> {
-    let name_len = usize::from(u16_at(entry, NAME_LEN_AT)?);
-    let name = entry.get(FILE_LEN..FILE_LEN + name_len)?;
-    let mut record = entry.get(..FILE_LEN)?.to_vec();
-    let (last, path) = unfold(name);
-    if name.is_empty() || names.keeps(last) {
-        record.extend(path.as_deref().unwrap_or(name));
-        record.resize(record.len().next_multiple_of(8), 0);
-    } else {
-        record[NAME_LEN_AT..NAME_LEN_AT + 2].fill(0);
-        record[offset_of!(RawHead, flags)] |= Flags::NAME_WITHHELD.0;
+/// The names of files, as the table has them. Most entries follow one of the same file: the last name is known.
+struct Names {
+    filter: NameFilter,
+    /// The last one, as the probe told it.
+    told: Vec<u8>,
+    /// As it is kept, with NULs up to a multiple of 8; None if the file was not asked for.
+    kept: Option<Vec<u8>>,
+    record: Vec<u8>,
+}
+
+impl Names {
+    fn new(filter: NameFilter) -> Names {
+        Names {
+            filter,
+            told: Vec::new(),
+            kept: Some(Vec::new()),
+            record: Vec::new(),
+        }
     }
-    let size = u16::try_from(record.len()).ok()?;
-    let size_at = offset_of!(RawHead, size);
-    record[size_at..size_at + 2].copy_from_slice(&size.to_ne_bytes());
-    Some(record)
+
+    /// A source may leave room for the longest name, and names all files: cuts the entry to its own
+    /// name, or, if the file was not asked for, to none.
+    fn cut(&mut self, entry: &[u8]) -> Option<&[u8]> {
+        let name_len = usize::from(u16_at(entry, NAME_LEN_AT)?);
+        let name = entry.get(FILE_LEN..FILE_LEN + name_len)?;
+        if name != self.told {
+            self.learn(name);
+        }
+        let record = &mut self.record;
+        record.clear();
+        record.extend_from_slice(entry.get(..FILE_LEN)?);
+        match &self.kept {
+            Some(name) => record.extend_from_slice(name),
+            None => {
+                record[NAME_LEN_AT..NAME_LEN_AT + 2].fill(0);
+                record[offset_of!(RawHead, flags)] |= Flags::NAME_WITHHELD.0;
+            }
+        }
+        let size = u16::try_from(record.len()).ok()?;
+        let size_at = offset_of!(RawHead, size);
+        record[size_at..size_at + 2].copy_from_slice(&size.to_ne_bytes());
+        Some(record)
+    }
+
+    fn learn(&mut self, name: &[u8]) {
+        self.told.clear();
+        self.told.extend_from_slice(name);
+        let (last, path) = unfold(name);
+        let is_kept = name.is_empty() || self.filter.keeps(last);
+        self.kept = is_kept.then(|| {
+            let mut kept = path.unwrap_or_else(|| name.to_vec());
+            kept.resize(kept.len().next_multiple_of(8), 0);
+            kept
+        });
+    }
 }
 
 #[cfg(test)]
@@ -337,15 +373,18 @@ mod tests {
 
     #[test]
     fn a_file_entry_is_cut_to_its_name() {
-        let temp = NameFilter::parse("temp").unwrap();
+        let mut temp = Names::new(NameFilter::parse("temp").unwrap());
         for (name, kept) in [
             (&b"a.db-wal"[..], true),
             (b"a.db", false),
+            (b"a.db", false),
+            (b"a.db-wal", true),
+            (b"a.db-wal", true),
             (b"", false),
             (&[b'x'; 255], false),
         ] {
-            let record = cut_to_name(&raw(name), &temp).unwrap();
-            let Entry::File(entry) = Entry::decode(&record).unwrap() else {
+            let record = temp.cut(&raw(name)).unwrap();
+            let Entry::File(entry) = Entry::decode(record).unwrap() else {
                 panic!("not a file")
             };
             assert_eq!(entry.name, if kept { name } else { b"" });
@@ -357,21 +396,21 @@ mod tests {
 
     #[test]
     fn a_path_told_upwards_is_turned_round() {
-        let temp = NameFilter::parse("temp").unwrap();
+        let mut temp = Names::new(NameFilter::parse("temp").unwrap());
         for (told, kept) in [
             ("a.db-wal/files/app/", "/app/files/a.db-wal"),
             ("a.tmp/", "/a.tmp"),
             ("a.db/x.tmp/", ""),
             ("/", ""),
         ] {
-            let record = cut_to_name(&raw(told.as_bytes()), &temp).unwrap();
-            let Entry::File(entry) = Entry::decode(&record).unwrap() else {
+            let record = temp.cut(&raw(told.as_bytes())).unwrap();
+            let Entry::File(entry) = Entry::decode(record).unwrap() else {
                 panic!("not a file")
             };
             assert_eq!(entry.name, kept.as_bytes(), "{told}");
         }
-        let all = NameFilter::parse("all").unwrap();
-        let root = cut_to_name(&raw(b"/"), &all).unwrap();
+        let mut all = Names::new(NameFilter::parse("all").unwrap());
+        let root = all.cut(&raw(b"/")).unwrap();
         assert_eq!(root.get(FILE_LEN..FILE_LEN + 1), Some(&b"/"[..]));
     }
 

@@ -15,7 +15,7 @@ use crate::error::{At, Error, Result};
 use crate::wait::Wait;
 
 /// How long a record may lie in the ring if nothing wakes the thread.
-const REST: Duration = Duration::from_millis(300);
+const REST: Duration = Duration::from_millis(400);
 /// Of one stretch, bytes.
 const STRETCH: usize = 1 << 20;
 /// Stretches that wait: at most so many times [`STRETCH`] in memory.
