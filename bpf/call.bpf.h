@@ -10,6 +10,8 @@
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct pt_regs;
+
 struct pt_regs___x86 {
 	unsigned long di;
 	unsigned long si;
@@ -33,8 +35,6 @@ struct task_struct___x86 {
 
 #pragma clang attribute pop
 
-enum bpf_func_id___regs { BPF_FUNC_get_current_task_btf___regs = 158, BPF_FUNC_task_pt_regs___regs = 175 };
-
 /* arch/x86/include/asm/thread_info.h: a 32-bit program's call, which has other numbers */
 #define TS_COMPAT 0x0002
 
@@ -55,9 +55,12 @@ struct call {
 	bool is_ours;		/* it has to do with the traced filesystem */
 };
 
-/* Calls that are under way, by thread. */
+/*
+ * The call that each thread makes; of kind OTHER when it makes none that is recorded. An entry stays as long as there is
+ * room: to make and remove one for each call would cost more than all the rest.
+ */
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1 << 14);
 	__type(key, __u32);
 	__type(value, struct call);
@@ -67,38 +70,48 @@ static __always_inline struct call *current_call(void)
 {
 	__u32 thread = bpf_get_current_pid_tgid();
 
+	struct call *call = bpf_map_lookup_elem(&calls, &thread);
+
+	return call && call->entry.kind != MOSTRACE_CALL_OTHER ? call : 0;
+}
+
+static __always_inline struct call *room_for_call(void)
+{
+	static const struct call none;
+	__u32 thread = bpf_get_current_pid_tgid();
+	struct call *call = bpf_map_lookup_elem(&calls, &thread);
+
+	if (call)
+		return call;
+	if (bpf_map_update_elem(&calls, &thread, &none, BPF_ANY))
+		lose_cause(LOSS_CAUSES_TASKS);
 	return bpf_map_lookup_elem(&calls, &thread);
 }
 
-static __always_inline __u64 call_argument(void *regs, __u32 n)
+/* `regs` is what a BTF tracepoint passes: its fields are loaded. */
+static __always_inline __u64 call_argument(struct pt_regs *regs, __u32 n)
 {
-	struct pt_regs___x86 *x86 = regs;
-	__u64 value = 0;
+	struct pt_regs___arm64 *arm64 = (void *)regs;
+	struct pt_regs___x86 *x86 = (void *)regs;
 
-	if (!bpf_core_field_exists(x86->di)) {
-		__u64 at = bpf_core_field_offset(struct pt_regs___arm64, regs) + n * sizeof(value);
+	if (!bpf_core_field_exists(x86->di))
+		return n == 0 ? arm64->regs[0] : n == 1 ? arm64->regs[1] :
+		       n == 2 ? arm64->regs[2] : arm64->regs[3];
+	return n == 0 ? x86->di : n == 1 ? x86->si : n == 2 ? x86->dx : x86->r10;
+}
 
-		bpf_probe_read_kernel(&value, sizeof(value), (char *)regs + at);
-		return value;
-	}
-	switch (n) {
-	case 0:
-		return BPF_CORE_READ(x86, di);
-	case 1:
-		return BPF_CORE_READ(x86, si);
-	case 2:
-		return BPF_CORE_READ(x86, dx);
-	default:
-		return BPF_CORE_READ(x86, r10);
-	}
+static __always_inline long call_number(struct pt_regs *regs)
+{
+	if (bpf_core_field_exists(((struct pt_regs___x86 *)regs)->orig_ax))
+		return ((struct pt_regs___x86 *)regs)->orig_ax;
+	return ((struct pt_regs___arm64 *)regs)->syscallno;
 }
 
 static __always_inline bool is_compat(struct task_struct *task)
 {
 	struct task_struct___x86 *x86 = (void *)task;
 
-	return bpf_core_field_exists(x86->thread_info.status) &&
-	       BPF_CORE_READ(x86, thread_info.status) & TS_COMPAT;
+	return bpf_core_field_exists(x86->thread_info.status) && x86->thread_info.status & TS_COMPAT;
 }
 
 static __always_inline __u16 kind_of_number(long number)
@@ -108,11 +121,11 @@ static __always_inline __u16 kind_of_number(long number)
 
 static __always_inline struct file *open_file(struct task_struct *task, __u32 fd)
 {
-	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
+	struct fdtable *table = task->files->fdt;
 	struct file *file = 0;
 
-	if (fd < BPF_CORE_READ(table, max_fds))
-		bpf_probe_read_kernel(&file, sizeof(file), BPF_CORE_READ(table, fd) + fd);
+	if (fd < table->max_fds)
+		bpf_probe_read_kernel(&file, sizeof(file), table->fd + fd);
 	return file;
 }
 
@@ -123,27 +136,27 @@ static __always_inline void tell_inode(struct mostrace_call *call, struct inode 
 	call->s_dev = BPF_CORE_READ(inode, i_sb, s_dev);
 }
 
-/* Whether the call's file is one of the traced filesystem; then it is told. */
-static __always_inline bool find_file(struct call *c, __u32 fd)
+/* The open file, if it is one of the traced filesystem's. */
+static __always_inline struct file *traced_file(struct task_struct *task, __u32 fd)
 {
-	struct file *file = open_file((void *)bpf_get_current_task(), fd);
-	struct inode *inode;
+	struct file *file = open_file(task, fd);
 
-	if (!file)
-		return false;
-	inode = BPF_CORE_READ(file, f_inode);
-	if (!is_traced_filesystem(BPF_CORE_READ(inode, i_sb, s_dev)))
-		return false;
-	c->file = file;
+	if (!file || !is_traced_filesystem(BPF_CORE_READ(file, f_inode, i_sb, s_dev)))
+		return 0;
+	return file;
+}
+
+static __always_inline void tell_file(struct call *call, struct file *file)
+{
+	call->file = file;
+	call->is_ours = true;
 	/* syncfs is told a file, but is of the whole filesystem. */
-	if (c->entry.kind != MOSTRACE_CALL_SYNC)
-		tell_inode(&c->entry, inode);
-	c->is_ours = true;
-	return true;
+	if (call->entry.kind != MOSTRACE_CALL_SYNC)
+		tell_inode(&call->entry, BPF_CORE_READ(file, f_inode));
 }
 
 /* Where in the file, and how long: as the call was asked. What a write() wrote is known when it returns. */
-static __always_inline void find_range(struct call *c, __u16 how, void *regs)
+static __always_inline void find_range(struct call *c, __u16 how, struct pt_regs *regs)
 {
 	struct mostrace_call *call = &c->entry;
 
@@ -168,28 +181,43 @@ static __always_inline void find_range(struct call *c, __u16 how, void *regs)
 	}
 }
 
-static __always_inline int begin_call(void *regs, long number)
+static __always_inline bool is_recorded(__u16 how)
+{
+	return how & CALL_KIND && !(how & CALL_INSIDE);
+}
+
+static __always_inline int remember_call(struct pt_regs *regs, __u16 how, struct task_struct *task)
 {
 	__u64 id = bpf_get_current_pid_tgid();
-	__u16 how = kind_of_number(number);
-	struct call call = {};
-	__u32 thread = id;
+	struct file *file = 0;
+	struct call *call;
 
-	if (!(how & CALL_KIND) || how & CALL_INSIDE || is_compat((void *)bpf_get_current_task()))
+	if (!(how & CALL_PATH)) {
+		file = traced_file(task, call_argument(regs, 0));
+		if (!file)
+			return 0;
+	}
+	call = room_for_call();
+	if (!call)
 		return 0;
-	call.entry.kind = how & CALL_KIND;
-	call.entry.offset = MOSTRACE_NONE;
-	if (!(how & CALL_PATH) && !find_file(&call, call_argument(regs, 0)))
-		return 0;
-	find_range(&call, how, regs);
-	call.entry.start_ns = bpf_ktime_get_ns();
-	call.entry.pid = thread;
-	call.entry.tgid = id >> 32;
-	call.entry.uid = bpf_get_current_uid_gid();
-	bpf_get_current_comm(call.entry.comm, sizeof(call.entry.comm));
-	if (bpf_map_update_elem(&calls, &thread, &call, BPF_ANY))
-		lose_cause(LOSS_CAUSES_TASKS);
+	*call = (struct call){ .entry.kind = how & CALL_KIND, .entry.offset = MOSTRACE_NONE };
+	if (file)
+		tell_file(call, file);
+	find_range(call, how, regs);
+	call->entry.start_ns = bpf_ktime_get_ns();
+	call->entry.pid = id;
+	call->entry.tgid = id >> 32;
+	call->entry.uid = bpf_get_current_uid_gid();
+	bpf_get_current_comm(call->entry.comm, sizeof(call->entry.comm));
 	return 0;
+}
+
+static __always_inline int begin_call(struct pt_regs *regs, long number)
+{
+	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	__u16 how = kind_of_number(number);
+
+	return is_recorded(how) && !is_compat(task) ? remember_call(regs, how, task) : 0;
 }
 
 /* Longer writes hold pages, not headers. */
@@ -208,12 +236,14 @@ static __always_inline void tell_written(struct call *call, long bytes)
 		entry->head.flags |= MOSTRACE_CALL_FIRST;
 }
 
-static __always_inline int end_call(long result)
+static __always_inline int end_call(struct pt_regs *regs, long result)
 {
-	__u32 thread = bpf_get_current_pid_tgid();
-	struct call *call = current_call();
 	struct mostrace_call *entry;
+	struct call *call;
 
+	if (!is_recorded(kind_of_number(call_number(regs))))
+		return 0;
+	call = current_call();
 	if (!call)
 		return 0;
 	entry = &call->entry;
@@ -224,29 +254,21 @@ static __always_inline int end_call(long result)
 			tell_written(call, result);
 		put_cause(entry, sizeof(*entry));
 	}
-	bpf_map_delete_elem(&calls, &thread);
+	entry->kind = MOSTRACE_CALL_OTHER;
 	return 0;
 }
 
 /* The kind of the system call that runs, be it recorded or not. */
 static __always_inline __u8 running_kind(void)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
+	struct task_struct *task = (void *)bpf_get_current_task_btf();
 	struct call *call = current_call();
-	struct pt_regs___x86 *regs;
-	long number;
 
 	if (call)
 		return call->entry.kind;
-	if (!bpf_core_enum_value_exists(enum bpf_func_id___regs, BPF_FUNC_task_pt_regs___regs) ||
-	    BPF_CORE_READ(task, flags) & PF_NO_CALL || is_compat(task))
+	if (task->flags & PF_NO_CALL || is_compat(task))
 		return MOSTRACE_CALL_OTHER;
-	regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
-	if (bpf_core_field_exists(regs->orig_ax))
-		number = BPF_CORE_READ(regs, orig_ax);
-	else
-		number = BPF_CORE_READ((struct pt_regs___arm64 *)regs, syscallno);
-	return kind_of_number(number) & CALL_KIND;
+	return kind_of_number(call_number((void *)bpf_task_pt_regs((void *)task))) & CALL_KIND;
 }
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The probes of causes: the handles of a journal, the blocks that each dirtied, and the system calls behind them.
- * Raw tracepoints alone; those of a filesystem are there once its module is.
+ * Those of a filesystem are raw tracepoints, which are there once its module is.
  */
 #include "bio.bpf.h"
 #include "handle.bpf.h"
@@ -14,17 +14,17 @@ _Static_assert(sizeof(struct mostrace_dirtied) == 48, "dirtied");
 _Static_assert(sizeof(struct mostrace_call) == 120, "call");
 
 /* (regs, number) */
-SEC("raw_tp/sys_enter")
+SEC("tp_btf/sys_enter")
 int cause_call_enter(__u64 *ctx)
 {
-	return begin_call((void *)ctx[0], ctx[1]);
+	return begin_call((struct pt_regs *)ctx[0], ctx[1]);
 }
 
 /* (regs, result) */
-SEC("raw_tp/sys_exit")
+SEC("tp_btf/sys_exit")
 int cause_call_exit(__u64 *ctx)
 {
-	return end_call(ctx[1]);
+	return end_call((struct pt_regs *)ctx[0], ctx[1]);
 }
 
 /* (sb, blocks, rsv_blocks, revoke_creds, ip): to 6.1 */

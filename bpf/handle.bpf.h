@@ -9,14 +9,21 @@
 #include "call.bpf.h"
 #include "dirtied.bpf.h"
 
+enum handle_state {
+	HANDLE_NONE,
+	HANDLE_PREPARED,	/* ext4 has said which is to come */
+	HANDLE_OPEN,
+};
+
 struct handle {
 	struct mostrace_handle entry;
 	__u32 handles;		/* t_handle_count when it had joined */
+	__u32 state;
 };
 
-/* Handles that are open, by thread: a thread has one. */
+/* The handle of each thread; an entry stays as long as there is room. */
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1 << 14);
 	__type(key, __u32);
 	__type(value, struct handle);
@@ -42,13 +49,27 @@ static __always_inline __u64 new_handle_id(void)
 static __always_inline struct handle *current_handle(void)
 {
 	__u32 thread = bpf_get_current_pid_tgid();
+	struct handle *h = bpf_map_lookup_elem(&handles, &thread);
 
+	return h && h->state != HANDLE_NONE ? h : 0;
+}
+
+static __always_inline struct handle *room_for_handle(void)
+{
+	static const struct handle none;
+	__u32 thread = bpf_get_current_pid_tgid();
+	struct handle *h = bpf_map_lookup_elem(&handles, &thread);
+
+	if (h)
+		return h;
+	if (bpf_map_update_elem(&handles, &thread, &none, BPF_ANY))
+		lose_cause(LOSS_CAUSES_TASKS);
 	return bpf_map_lookup_elem(&handles, &thread);
 }
 
 static __always_inline bool has_journal_info(void)
 {
-	return BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), journal_info);
+	return ((struct task_struct *)bpf_get_current_task_btf())->journal_info;
 }
 
 static __always_inline void tell_handle_inode(struct mostrace_handle *entry, struct inode *inode)
@@ -62,29 +83,35 @@ static __always_inline void tell_handle_inode(struct mostrace_handle *entry, str
 /* ext4 is about to begin a handle; within another one it gets that again. */
 static __always_inline int prepare_handle(__u32 s_dev, struct inode *inode, __u64 function)
 {
-	__u32 thread = bpf_get_current_pid_tgid();
-	struct handle handle = { .entry.function = function, .entry.s_dev = s_dev };
-	struct call *call = current_call();
+	struct handle *h;
+	struct call *call;
 
 	if (!is_traced_filesystem(s_dev) || has_journal_info())
 		return 0;
+	h = room_for_handle();
+	if (!h)
+		return 0;
+	*h = (struct handle){
+		.entry.function = function,
+		.entry.s_dev = s_dev,
+		.state = HANDLE_PREPARED,
+	};
+	call = current_call();
 	/* The inode of a name that goes is not the folder's, for which the handle begins. */
 	if (call && call->entry.kind == MOSTRACE_CALL_UNLINK && call->entry.ino) {
-		handle.entry.ino = call->entry.ino;
-		handle.entry.generation = call->entry.generation;
+		h->entry.ino = call->entry.ino;
+		h->entry.generation = call->entry.generation;
 	} else {
-		tell_handle_inode(&handle.entry, inode);
+		tell_handle_inode(&h->entry, inode);
 	}
-	if (bpf_map_update_elem(&handles, &thread, &handle, BPF_ANY))
-		lose_cause(LOSS_CAUSES_TASKS);
 	return 0;
 }
 
 static __always_inline struct transaction_s *current_transaction(void)
 {
-	struct jbd2_journal_handle *handle;
+	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct jbd2_journal_handle *handle = task->journal_info;
 
-	handle = BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), journal_info);
 	return handle ? BPF_CORE_READ(handle, h_transaction) : 0;
 }
 
@@ -102,21 +129,17 @@ static __always_inline void join(struct handle *h, __u32 tid)
 
 static __always_inline int begin_handle(__u32 s_dev, __u32 tid, __u32 type)
 {
-	struct handle unprepared = { .entry.function = MOSTRACE_NONE, .entry.s_dev = s_dev };
-	__u32 thread = bpf_get_current_pid_tgid();
 	struct handle *h;
 
 	if (!is_traced_filesystem(s_dev))
 		return 0;
-	h = current_handle();
-	if (!h) {
-		/* Reserved for the end of IO: ext4 says nothing ahead. */
-		if (bpf_map_update_elem(&handles, &thread, &unprepared, BPF_ANY))
-			lose_cause(LOSS_CAUSES_TASKS);
-		h = current_handle();
-		if (!h)
-			return 0;
-	}
+	h = room_for_handle();
+	if (!h)
+		return 0;
+	/* Reserved for the end of IO: ext4 says nothing ahead. */
+	if (h->state != HANDLE_PREPARED)
+		*h = (struct handle){ .entry.function = MOSTRACE_NONE, .entry.s_dev = s_dev };
+	h->state = HANDLE_OPEN;
 	h->entry.start_ns = bpf_ktime_get_ns();
 	h->entry.type = type;
 	h->entry.call = running_kind();
@@ -174,6 +197,38 @@ struct handle_end {
 	__u32 dirtied;
 };
 
+struct participant {
+	__u32 s_dev;
+	__u32 tid;
+	__u32 tgid;
+};
+
+/* Processes that a handle of a transaction has told of. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1 << 12);
+	__type(key, struct participant);
+	__type(value, __u8);
+} participants SEC(".maps");
+
+/*
+ * Most handles modify what another one of the transaction did already: of those, one of each process says that it
+ * took part.
+ */
+static __always_inline bool says_something(const struct handle_end *end)
+{
+	struct participant participant = {
+		.s_dev = end->s_dev,
+		.tid = end->tid,
+		.tgid = bpf_get_current_pid_tgid() >> 32,
+	};
+	__u8 told = 1;
+
+	if ((__s32)end->dirtied > 0 || end->sync)
+		return true;
+	return !bpf_map_update_elem(&participants, &participant, &told, BPF_NOEXIST);
+}
+
 static __always_inline void put_handle(struct handle *h, const struct handle_end *end,
 				       struct transaction_s *transaction)
 {
@@ -181,7 +236,7 @@ static __always_inline void put_handle(struct handle *h, const struct handle_end
 	__u8 flags = entry->head.flags;
 	struct dirtied_walk walk = { .transaction = transaction };
 
-	if (BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), flags) & PF_KTHREAD)
+	if (((struct task_struct *)bpf_get_current_task_btf())->flags & PF_KTHREAD)
 		flags |= MOSTRACE_HANDLE_KERNEL;
 	if (end->sync)
 		flags |= MOSTRACE_HANDLE_SYNC;
@@ -209,18 +264,20 @@ static __always_inline int end_handle(const struct handle_end *end)
 		.entry.head.flags = MOSTRACE_HANDLE_UNSEEN,
 	};
 	struct transaction_s *transaction = current_transaction();
-	__u32 thread = bpf_get_current_pid_tgid();
 	struct handle *h;
 
 	if (!is_traced_filesystem(end->s_dev) || !transaction)
 		return 0;
 	h = current_handle();
-	if (h && h->entry.tid == end->tid) {
+	if (h && h->state == HANDLE_OPEN && h->entry.tid == end->tid) {
 		tell_call(&h->entry);
-		put_handle(h, end, transaction);
-		bpf_map_delete_elem(&handles, &thread);
+		if (says_something(end))
+			put_handle(h, end, transaction);
+		h->state = HANDLE_NONE;
 		return 0;
 	}
+	if (!says_something(end))
+		return 0;
 	/* It was begun before the probes were there. */
 	unseen.entry.id = new_handle_id();
 	unseen.entry.s_dev = end->s_dev;

@@ -221,8 +221,9 @@ struct mostrace_dirtier {
 
 /*
  * One handle of a journal (jbd2): a filesystem's operation, that joined a
- * transaction and ended at head.time_ns. head.sector is MOSTRACE_NONE and
- * head.bytes 0. 120 bytes.
+ * transaction and ended at head.time_ns. Of those that were not the first to
+ * modify a block, one of each process and transaction has an entry.
+ * head.sector is MOSTRACE_NONE and head.bytes 0. 120 bytes.
  */
 struct mostrace_handle {
 	struct mostrace_entry head;	/* flags: enum mostrace_handle_flags */

@@ -22,15 +22,19 @@
 //! # }
 //! ```
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use mostrace_bundle::table::TableReader;
 use mostrace_bundle::{Bundle, Manifest, layout};
+use mostrace_map::fs::jbd2::Journal;
 use mostrace_map::fs::{self, Image};
 use mostrace_map::{Map, Piece};
 use polars::prelude::PolarsError;
 
 use crate::attribute::Attributor;
 use crate::blktrace::{self, Completions, Partial, Trace};
+use crate::causes::{self, Causer, Database, Sharing};
 use crate::facts::{self, Facts};
 use crate::tables::summary::Summary;
 
@@ -58,6 +62,8 @@ pub struct Options {
     pub partial: bool,
     /// Follow which blocks were written before.
     pub locality: bool,
+    /// Find out who caused the rows; where several changed a block before it was written, who pays for it.
+    pub causes: Option<Sharing>,
 }
 
 /// A trace, read to its end.
@@ -143,10 +149,11 @@ impl Analysis {
         };
         let mut notices = Vec::new();
         let map = reader.map(&mut notices)?;
-        if let Some(map) = &map {
+        if let Some((map, _)) = &map {
             notices.extend(map.notices().iter().cloned());
         }
-        let facts = reader.attribute(map.as_ref(), &mut notices)?;
+        let (map, journal) = map.unzip();
+        let facts = reader.attribute(map.as_ref(), journal.as_ref(), &mut notices)?;
         Ok(Analysis {
             facts,
             bundle,
@@ -154,6 +161,21 @@ impl Analysis {
             notices,
             mapped: map.is_some(),
         })
+    }
+}
+
+impl Analysis {
+    /// What processes asked of their files, and of SQLite's databases the transactions; empty without a table of calls.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub fn databases(&self) -> Result<Vec<Database>> {
+        let Some(bundle) = &self.bundle else {
+            return Ok(Vec::new());
+        };
+        let calls = bundle.table(layout::CALL, true)?;
+        let read = |mut calls| Ok(causes::databases(&mut calls, self.facts.names())?);
+        calls.map_or(Ok(Vec::new()), read)
     }
 }
 
@@ -167,7 +189,12 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn attribute(&self, map: Option<&Map>, notices: &mut Vec<String>) -> Result<Facts> {
+    fn attribute(
+        &self,
+        map: Option<&Map>,
+        journal: Option<&Journal>,
+        notices: &mut Vec<String>,
+    ) -> Result<Facts> {
         let mut completions = Completions::new(self.events()?);
         let mut tables = Vec::new();
         for name in layout::TABLES {
@@ -185,6 +212,19 @@ impl Reader<'_> {
         {
             attributor = attributor.with_clock(clock.start_mono_ns, clock.start_unix_ns);
         }
+        let [mut handles, mut dirtied, mut calls] = self.tables_of_causes()?;
+        let mut causer = self.options.causes.map(|sharing| {
+            let tables = causes::Tables {
+                handles: handles.as_mut(),
+                dirtied: dirtied.as_mut(),
+                calls: calls.as_mut(),
+            };
+            let functions = self.bundle.map_or(&[][..], |b| &b.manifest().functions);
+            Causer::new(tables, functions, sharing)
+        });
+        if let Some(journal) = journal {
+            attributor = attributor.with_journal(journal);
+        }
         let mut freed = match self.bundle {
             Some(bundle) => bundle.table(layout::FREED, self.cut)?,
             None => None,
@@ -194,8 +234,16 @@ impl Reader<'_> {
         }
         while completions.step()? {
             attributor.hear(completions.names());
-            let (request, rows) = attributor.push(&completions.completion())?;
-            facts.push(&request, rows)?;
+            let completion = completions.completion();
+            if let Some(causer) = &mut causer {
+                causer.pull(completion.time_ns, &mut attributor)?;
+                let (request, _) = attributor.push(&completion)?;
+                let verdicts = causer.push(&request, attributor.rows(), &attributor);
+                facts.push_caused(&request, attributor.rows(), Some(verdicts))?;
+            } else {
+                let (request, rows) = attributor.push(&completion)?;
+                facts.push(&request, rows)?;
+            }
             if facts.requests().is_multiple_of(TELL) {
                 (self.watcher)(Progress {
                     step: "reading events",
@@ -203,6 +251,9 @@ impl Reader<'_> {
                     total: completions.bytes_total(),
                 });
             }
+        }
+        if let Some(causer) = causer {
+            facts = facts.with_causes(causer.finish());
         }
         let names = attributor.finish(Some(completions.names()))?;
         let told = completions.notices().iter().map(ToString::to_string);
@@ -221,6 +272,17 @@ impl Reader<'_> {
         let clock = self.bundle.map(|bundle| &bundle.manifest().clock);
         let clock = clock.map(|clock| (clock.start_mono_ns, clock.start_unix_ns));
         Ok(facts.finish(names, clock.filter(|&(_, unix_ns)| unix_ns != 0).or(noted))?)
+    }
+
+    /// Those that the bundle has, if they are needed.
+    fn tables_of_causes(&self) -> Result<[Option<TableReader<File>>; 3]> {
+        let mut tables = [None, None, None];
+        if let (Some(bundle), Some(_)) = (self.bundle, self.options.causes) {
+            for (table, name) in tables.iter_mut().zip(layout::CAUSES) {
+                *table = bundle.table(name, self.cut)?;
+            }
+        }
+        Ok(tables)
     }
 
     /// With the bundle's own name: the folder that an archive is unpacked into is nothing that the
@@ -258,17 +320,16 @@ impl Reader<'_> {
         Ok(Trace::open_with(&files, partial)?)
     }
 
-    /// The map, of the image given, or of the bundle's snapshot.
-    fn map(&self, notices: &mut Vec<String>) -> Result<Option<Map>> {
+    /// The map and the journal, of the image given, or of the bundle's snapshot.
+    fn map(&self, notices: &mut Vec<String>) -> Result<Option<(Map, Journal)>> {
         if self.options.no_map {
             return Ok(None);
         }
         if let Some(image) = &self.options.image {
-            return Ok(Some(map_of(
-                image,
-                self.options.start_sector,
-                self.watcher,
-            )?));
+            let start = self.options.start_sector;
+            let map = map_of(image, start, self.watcher)?;
+            let journal = journal_of(image, start, &map, notices);
+            return Ok(Some((map, journal)));
         }
         let Some(bundle) = self.bundle else {
             return Ok(None);
@@ -283,12 +344,14 @@ impl Reader<'_> {
             Err(error) => return Err(error.into()),
         };
         let start = bundle.manifest().snapshot.as_ref();
-        match map_of(
-            image.path(),
-            start.map_or(0, |s| s.start_sector),
-            self.watcher,
-        ) {
-            Ok(map) => Ok(Some(on_the_disk(map, bundle.manifest()))),
+        let start = start.map_or(0, |s| s.start_sector);
+        match map_of(image.path(), start, self.watcher) {
+            Ok(map) => {
+                let journal = journal_of(image.path(), start, &map, notices);
+                let map = on_the_disk(map, bundle.manifest());
+                let journal = journal.through(&map);
+                Ok(Some((map, journal)))
+            }
             Err(error) => {
                 // The restored image is nothing the user knows of.
                 let snapshot = self.path.join(layout::SNAPSHOT).display().to_string();
@@ -302,6 +365,15 @@ impl Reader<'_> {
             }
         }
     }
+}
+
+/// What lies in the journal of an image with this map. Where it cannot be read a notice says so, and nothing does.
+fn journal_of(image: &Path, start_sector: u64, map: &Map, notices: &mut Vec<String>) -> Journal {
+    let journal = Image::open(image).and_then(|image| Journal::read(&image, map, start_sector));
+    journal.unwrap_or_else(|error| {
+        notices.push(format!("the journal is not looked into: {error}"));
+        Journal::default()
+    })
 }
 
 /// Requests between two words on how far the reading is.

@@ -8,6 +8,9 @@ pub mod analysis;
 pub mod attribute;
 pub mod blktrace;
 #[cfg(feature = "analyze")]
+pub mod budget;
+pub mod causes;
+#[cfg(feature = "analyze")]
 pub mod export;
 #[cfg(feature = "analyze")]
 pub mod facts;

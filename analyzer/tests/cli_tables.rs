@@ -206,7 +206,7 @@ fn events_have_the_columns_they_promise() {
         second,
         "2100000,WS,800,8192,101,sqlite3,data,a.db-journal,7:0,100,1000,regular,\
          rollback_journal,12,0,insert,live,20000,80000,0,write,true,false,false,false,0,file,1,,,,,,,,,,,,\
-         8192,false,0,,100000,"
+         8192,false,0,,100000,,,,,,,,,unknown,0,"
     );
     assert_eq!(csv.lines().count(), 1 + 10);
     let rows = json(&["events", &path, "--json"]);
@@ -269,7 +269,7 @@ fn who_dirtied_is_told_apart_from_who_submitted() {
         csv,
         "sector,bytes,comm,dirty_pid,dirty_tgid,dirty_uid,dirty_comm,dirty2q_ns\n\
          1000,8192,kworker/u8:1,101,100,1000,sqlite3,500000\n\
-         1016,4096,kworker/u8:1,50,50,1000,jbd2/loop0-8,500000\n\
+         1016,4096,kworker/u8:1,50,50,0,jbd2/loop0-8,500000\n\
          1024,4096,kworker/u8:1,,,,,\n"
     );
 }

@@ -14,6 +14,7 @@ fn main() -> ExitCode {
         a_deleted_journal_is_named_and_never_metadata,
         nothing_is_without_a_process,
         the_kinds_are_those_of_the_filesystem,
+        homes_in_the_journal_are_those_that_were_seen,
     ])
 }
 
@@ -141,6 +142,10 @@ fn every_table_has_the_same_bytes() {
             "provenance",
             "pid",
             "rwbs",
+            "cause_process",
+            "cause_op",
+            "cause_file",
+            "cause_known",
         ] {
             let rows = table(&["analyze", "--by", by], &path);
             let sum: u64 = rows.iter().map(|row| number(row, "bytes")).sum();
@@ -238,4 +243,37 @@ fn the_kinds_are_those_of_the_filesystem() {
         .filter(|r| r["kind"] == "fsync_node" && r["path"] == "/app/test.db-journal");
     // One for each transaction: its journal was synced, and then deleted.
     assert!(synced.count() >= 1000);
+}
+
+/// The journal in the snapshot against the probes: of every copy that is still there, the home is the one that was seen.
+fn homes_in_the_journal_are_those_that_were_seen() {
+    for name in ["delete", "truncate", "persist", "wal"] {
+        let path = sample(name);
+        let bundle = mostrace_bundle::Bundle::open(&path).unwrap();
+        let snapshot = bundle.snapshot().unwrap().unwrap();
+        let image = mostrace_map::fs::Image::open(snapshot.path()).unwrap();
+        let start = bundle.manifest().snapshot.as_ref().unwrap().start_sector;
+        let map = mostrace_map::fs::build(&image, start).unwrap();
+        let journal = mostrace_map::fs::jbd2::Journal::read(&image, &map, start).unwrap();
+        let copies: Vec<_> = table(&["events"], &path)
+            .into_iter()
+            .filter(|row| row["kind"] == "metadata_copy")
+            .collect();
+        let saved = |row: &HashMap<String, String>| {
+            let copy = journal.copy(number(row, "sector"))?;
+            (u64::from(copy.tid) == number(row, "jbd2_tid")).then_some(copy.home_sector)
+        };
+        let mut there = 0;
+        for row in &copies {
+            if let Some(home) = saved(row) {
+                there += 1;
+                assert_eq!(number(row, "home_sector"), home, "{name}: {row:?}");
+            }
+        }
+        assert!(
+            there * 3 > copies.len(),
+            "{name}: {there} of {}",
+            copies.len()
+        );
+    }
 }

@@ -138,6 +138,12 @@ pub enum Error {
         /// The folders, with colons between.
         path: &'static str,
     },
+    /// The kernel has no such filesystem.
+    #[error("{kind}: this kernel has no such filesystem")]
+    NoSuchFilesystem {
+        /// As mount(8) names it.
+        kind: &'static str,
+    },
     /// The command's user is not known.
     #[error("{name}: no such user")]
     NoUser {
@@ -183,6 +189,12 @@ pub enum Error {
         what: String,
         /// By whom, as far as is known, and how to free it.
         by: String,
+    },
+    /// A source that has no segments.
+    #[error("{source_name} writes its files itself: a recording by it cannot be cut into segments")]
+    NotCut {
+        /// Its name.
+        source_name: &'static str,
     },
     /// The kernel was built without its block tracer.
     #[error("ftrace has no blk tracer (CONFIG_BLK_DEV_IO_TRACE)")]

@@ -29,6 +29,10 @@ pub struct Owner {
     pub gid: u32,
 }
 
+/// A file or folder: device and inode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity(u64, u64);
+
 /// A folder, held open. A clone holds the same one.
 #[derive(Clone, Debug)]
 pub struct Folder {
@@ -84,6 +88,41 @@ impl Folder {
             fd: Arc::new(file.into()),
             path,
         })
+    }
+
+    /// Opens a folder in it; not through a link.
+    ///
+    /// # Errors
+    /// Missing, a link, or no folder.
+    pub fn open_folder(&self, name: &OsStr) -> Result<Folder, Error> {
+        let path = self.path.join(name);
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = openat(&self.fd, name, flags, Mode::empty()).at(&path)?;
+        Ok(Folder {
+            fd: Arc::new(fd),
+            path,
+        })
+    }
+
+    /// Which file or folder has a name in it, whatever that is called elsewhere; None if there is none. Of a link, the link.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn identity_of(&self, name: &OsStr) -> Result<Option<Identity>, Error> {
+        match statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(Identity(stat.st_dev, stat.st_ino))),
+            Err(Errno::NOENT) => Ok(None),
+            Err(e) => Err(e).at(&self.path.join(name)),
+        }
+    }
+
+    /// Which folder it is.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn identity(&self) -> Result<Identity, Error> {
+        let stat = rustix::fs::fstat(&self.fd).at(&self.path)?;
+        Ok(Identity(stat.st_dev, stat.st_ino))
     }
 
     /// Makes a file in it that is its owner's alone.

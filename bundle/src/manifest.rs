@@ -33,7 +33,10 @@ pub struct Manifest {
     /// their order. The snapshot is in the sectors of the mapped device then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mapping: Vec<Mapping>,
-    /// The clocks at the start of the capture.
+    /// If the recording was cut (`--segment`): which piece of it this is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segment: Option<Segment>,
+    /// The clocks at the start of the capture, or of its segment.
     pub clock: Clock,
     /// Where events and entries came from.
     pub sources: Sources,
@@ -81,6 +84,21 @@ impl Manifest {
         let (major, minor): (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);
         (major < 1 << 12 && minor < 1 << 20).then_some(major << 20 | minor)
     }
+}
+
+/// A piece of a recording that was cut by time or size. It can be read alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Segment {
+    /// Its place among them, from 1.
+    pub number: u32,
+    /// Whether the recording ended with it; before that, and if it was killed, false.
+    pub last: bool,
+    /// Of its files, by name: where its own records begin, bytes. Those ahead of them are in the segment before too: the
+    /// events and entries of requests that were under way at the cut. None of them is a completion.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub own_from: BTreeMap<String, u64>,
+    /// Requests that were issued before its end and are told once more in the next one.
+    pub under_way: u64,
 }
 
 /// Whether the capture came to its end.
@@ -219,6 +237,19 @@ pub struct Causes {
     pub dirtied: u64,
     /// Copies of blocks that a handle is named for.
     pub named: u64,
+}
+
+impl Causes {
+    /// The sums of both.
+    #[must_use]
+    pub fn plus(self, other: Causes) -> Causes {
+        Causes {
+            transactions: self.transactions.saturating_add(other.transactions),
+            copies: self.copies.saturating_add(other.copies),
+            dirtied: self.dirtied.saturating_add(other.dirtied),
+            named: self.named.saturating_add(other.named),
+        }
+    }
 }
 
 impl fmt::Display for Causes {

@@ -4,19 +4,20 @@
 use std::io::Read;
 
 use mostrace_bundle::Error;
-use mostrace_bundle::entry::{EntryRef, Jbd2};
+use mostrace_bundle::entry::{EntryRef, Home, Jbd2};
 use mostrace_bundle::table::TableReader;
 use mostrace_map::Map;
 use mostrace_map::class::Provenance;
+use mostrace_map::fs::jbd2::Journal;
 
 use super::empties::Empties;
 use super::file::Files;
 use super::note::{Dirt, Note, Run};
 use super::owners::Owners;
 use super::pending::{self, Match, Pending, Window};
-use super::process::Processes;
+use super::process::{Processes, Task};
 use super::rows::{self, Leftovers, Names, Request, Row};
-use super::{FileId, Op, ProcessId, role};
+use super::{File, FileId, Op, Process, ProcessId, role};
 use crate::blktrace::{self, Completion, Part};
 
 /// How far entries may stand out of the order of time in their table, ns: a probe takes the time
@@ -26,6 +27,7 @@ const DISORDER_NS: u64 = 20_000_000;
 /// Joins completions with entries, each table read just as far as the completions have come.
 pub struct Attributor<'a, R> {
     pub(super) map: Option<&'a Map>,
+    pub(super) journal: Option<&'a Journal>,
     tables: Vec<&'a mut TableReader<R>>,
     notes: Pending<Note>,
     runs: Pending<Run>,
@@ -54,6 +56,7 @@ impl<'a, R: Read> Attributor<'a, R> {
     pub fn new(tables: Vec<&'a mut TableReader<R>>, map: Option<&'a Map>) -> Self {
         Attributor {
             map,
+            journal: None,
             tables,
             notes: Pending::new(),
             runs: Pending::new(),
@@ -80,6 +83,14 @@ impl<'a, R: Read> Attributor<'a, R> {
     #[must_use]
     pub fn with_clock(mut self, mono_ns: u64, unix_ns: u64) -> Self {
         self.clock = Some((mono_ns, unix_ns));
+        self
+    }
+
+    /// What lay in the journal when the map was made: it tells of a copy what no probe saw, and the map does not know any
+    /// more.
+    #[must_use]
+    pub fn with_journal(mut self, journal: &'a Journal) -> Self {
+        self.journal = Some(journal);
         self
     }
 
@@ -114,6 +125,49 @@ impl<'a, R: Read> Attributor<'a, R> {
             self.parts(completion, op);
         }
         Ok(self.rows.end(completion, op))
+    }
+
+    /// The rows of the completion that was taken last.
+    pub fn rows(&self) -> &[Row] {
+        self.rows.rows()
+    }
+
+    /// The number of a thread that another table tells of.
+    pub fn thread(&mut self, task: Task) -> ProcessId {
+        self.processes.task(task)
+    }
+
+    /// The number of an inode that another table tells of; none for 0.
+    pub fn inode(&mut self, inode: u64, generation: u32) -> FileId {
+        match inode {
+            0 => FileId::NONE,
+            _ => self.files.numbered(inode, generation),
+        }
+    }
+
+    /// What is known so far of a file.
+    pub fn file(&self, file: FileId) -> &File {
+        self.files.get(file)
+    }
+
+    /// What is known so far of a thread.
+    pub fn process(&self, process: ProcessId) -> &Process {
+        self.processes.get(process)
+    }
+
+    /// Whether it is known that this is a thread of a user's program, and none of the kernel's own.
+    pub fn is_user(&self, process: ProcessId) -> bool {
+        self.processes.is_user(process)
+    }
+
+    /// Where a home block lies on the disk; None where that is not known.
+    pub fn home_on_disk(&self, home: Home, sector: u64) -> Option<u64> {
+        match (home, self.map) {
+            (Home::FILESYSTEM, Some(map)) => map.down(sector),
+            // Where that device lies is not known.
+            (Home::FILESYSTEM, None) => None,
+            _ => Some(sector),
+        }
     }
 
     fn parts(&mut self, completion: &Completion<'_>, op: Op) {

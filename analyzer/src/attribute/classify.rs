@@ -2,15 +2,17 @@
 //! What a block is: what a probe saw goes before what the map says, and the map is not believed
 //! where it contradicts the probe, as a block may have changed hands before the snapshot.
 
+use std::io::Read;
 use std::ops::Range;
 
-use mostrace_bundle::entry::{Contents, Home, Jbd2, Origin};
+use mostrace_bundle::entry::{Contents, Jbd2, Origin};
 
 use super::note::{Note, Run};
 use super::owners::Moment;
 use super::pending::Match;
 use super::{Attributor, FileId, JournalBlock, Row};
 use mostrace_map::class::{Class, Kind, Provenance};
+use mostrace_map::fs::jbd2::Copy;
 use mostrace_map::{Extent, Map};
 
 /// How far the map is believed.
@@ -28,7 +30,7 @@ enum Belief {
     Node,
 }
 
-impl<R> Attributor<'_, R> {
+impl<R: Read> Attributor<'_, R> {
     /// Makes rows of `range`, over which the note and the run stay the same. `base` has what does
     /// not depend on the block; `left` are the bytes still to be accounted for.
     pub(super) fn classify(
@@ -99,18 +101,19 @@ impl<R> Attributor<'_, R> {
         let home_sector = note
             .home_sector
             .map(|home| home.saturating_add(note.skipped_at(sector)))
-            .and_then(|home| match (note.home, self.map) {
-                (Home::FILESYSTEM, Some(map)) => map.down(home),
-                // Where that device lies is not known.
-                (Home::FILESYSTEM, None) => None,
-                _ => Some(home),
-            });
+            .and_then(|home| self.home_on_disk(note.home, home));
+        let saved = self.saved(sector, note);
+        let home_sector = home_sector.or(saved.map(|copy| copy.home_sector));
         let (home_kind, home_file) = match (run, home_sector) {
             (Some(run), _) => (Some(self.files.get(run.file).kind), run.file),
             // Cut off the file since, or its entry was lost: whose it is at the end is not whose it was.
             (None, _) if note.jbd2 == Jbd2::DATA_COPY => (Some(Kind::Regular), FileId::NONE),
             (None, Some(home)) => self.home(home, note),
             (None, None) => (None, FileId::NONE),
+        };
+        let home_kind = match home_kind {
+            Some(Kind::Free) => saved.and_then(|copy| copy.kind).or(home_kind),
+            known => known,
         };
         let block = JournalBlock {
             jbd2: note.jbd2,
@@ -125,6 +128,13 @@ impl<R> Attributor<'_, R> {
             found: Some(Provenance::Live),
             ..base
         }
+    }
+
+    /// The copy as it lay in the journal when the map was made, if a later transaction had not taken its place.
+    fn saved(&self, sector: u64, note: &Note) -> Option<Copy> {
+        let copy = self.journal?.copy(sector)?;
+        let is_copy = [Jbd2::METADATA_COPY, Jbd2::DATA_COPY].contains(&note.jbd2);
+        (is_copy && note.tid == Some(copy.tid)).then_some(*copy)
     }
 
     /// What the map has at the home of a copy.
@@ -224,7 +234,9 @@ impl<R> Attributor<'_, R> {
         let (Some(changed_ns), Some((mono_ns, unix_ns))) = (changed_ns, self.clock) else {
             return false;
         };
-        let queued_ns = q_ns.map_or(0, |q_ns| unix_ns.saturating_add(q_ns).saturating_sub(mono_ns));
+        let queued_ns = q_ns.map_or(0, |q_ns| {
+            unix_ns.saturating_add(q_ns).saturating_sub(mono_ns)
+        });
         changed_ns > queued_ns
     }
 

@@ -315,6 +315,23 @@ impl<'m> Files<'m> {
         id
     }
 
+    /// The file of this number and generation, which is called as it is seen at any time of the trace.
+    pub fn numbered(&mut self, inode: u64, generation: u32) -> FileId {
+        let now = self.map.and_then(|map| map.inode(inode));
+        let same = now.is_some_and(|now| now.generation == Some(generation));
+        if same {
+            // In the list, where its name is looked for in the end.
+            self.snapshot(inode);
+        }
+        let kind = self.kind_of(inode).filter(|_| same);
+        self.intern(File {
+            inode: Some(inode),
+            generation: Some(generation),
+            kind: kind.unwrap_or(Kind::Regular),
+            ..File::NONE
+        })
+    }
+
     /// The file that gave blocks of metadata back; None if it is of another filesystem than the map.
     pub fn freed(&mut self, raw: &RawFreed) -> Option<FileId> {
         let s_dev = raw.s_dev.get();
@@ -322,16 +339,7 @@ impl<'m> Files<'m> {
             return None;
         }
         let (inode, generation) = (raw.ino.get(), raw.generation.get());
-        let now = self.map.and_then(|map| map.inode(inode)?.generation);
-        if now == Some(generation) {
-            return Some(self.snapshot(inode));
-        }
-        Some(self.intern(File {
-            inode: Some(inode),
-            generation: Some(generation),
-            kind: Kind::Regular,
-            ..File::NONE
-        }))
+        Some(self.numbered(inode, generation))
     }
 
     /// The live name wins over the snapshot's, which may be of later; without one, the snapshot

@@ -39,9 +39,12 @@ pub(crate) mod tests;
 pub use attributor::Attributor;
 pub use file::{File, FileId};
 pub use op::Op;
-pub use process::{Process, ProcessId};
+pub use process::{Process, ProcessId, Task};
+pub use role::database_of;
 pub use rows::{JournalBlock, Leftovers, Names, Request, Row};
 
 /// Every entry is looked up in several of these: a faster hash than the default one, and seeded
 /// like it.
-type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
+pub(crate) type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
+/// The same of a set.
+pub(crate) type HashSet<K> = std::collections::HashSet<K, foldhash::fast::RandomState>;

@@ -3,7 +3,7 @@
 
 use mostrace_bundle::entry::{Flags, RawDirtier, RawProcess};
 
-use super::HashMap;
+use super::{HashMap, HashSet};
 use crate::blktrace::{Names, Part};
 
 /// The number of a [`Process`] in its list.
@@ -27,6 +27,49 @@ pub struct Process {
     /// `task->comm`, raw bytes without NULs.
     pub comm: Option<Box<[u8]>>,
 }
+
+/// A thread, as the entries of every table tell of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// Thread.
+    pub pid: u32,
+    /// Process.
+    pub tgid: u32,
+    /// User.
+    pub uid: u32,
+    /// `task->comm`, NUL-padded.
+    pub comm: [u8; 16],
+}
+
+impl Task {
+    /// Whether it is called like one of the kernel's own threads that write for others: those are root's, and of one
+    /// thread each.
+    fn is_called_like_the_kernels(&self) -> bool {
+        let begins = |name: &&str| self.comm.starts_with(name.as_bytes());
+        let is_numbered =
+            |name: &&str| begins(name) && self.comm.get(name.len()).is_some_and(u8::is_ascii_digit);
+        let is_called =
+            KERNEL_THREADS.iter().any(begins) || NUMBERED_THREADS.iter().any(is_numbered);
+        self.uid == 0 && self.pid == self.tgid && is_called
+    }
+}
+
+/// How the names of the kernel's threads begin.
+const KERNEL_THREADS: [&str; 11] = [
+    "kworker/",
+    "jbd2/",
+    "kswapd",
+    "ksoftirqd/",
+    "kthrotld",
+    "f2fs_gc-",
+    "f2fs_ckpt-",
+    "f2fs_flush-",
+    "f2fs_discard-",
+    "dmcrypt_write",
+    "kcompactd",
+];
+/// Of those whose number follows: a program may have a name that begins so.
+const NUMBERED_THREADS: [&str; 2] = ["loop", "md"];
 
 /// The fields that make an entry's process, as they stand in it.
 type RawKey = (u32, u32, u32, [u8; 16]);
@@ -52,6 +95,8 @@ pub(super) struct Processes {
     heard: usize,
     /// Threads that only the events tell of, and when one first did.
     bare: Vec<(ProcessId, u64)>,
+    /// Of the list, those that an entry told of, and that are none of the kernel's.
+    users: HashSet<ProcessId>,
 }
 
 impl Default for Processes {
@@ -63,6 +108,7 @@ impl Default for Processes {
             before: HashMap::default(),
             heard: 0,
             bare: Vec::new(),
+            users: HashSet::default(),
         }
     }
 }
@@ -82,6 +128,7 @@ impl Processes {
             return thread.id;
         }
         let id = self.intern(key);
+        self.note_kernels(raw.head.flags, id);
         let told = Thread {
             key: Some(key),
             id,
@@ -109,7 +156,31 @@ impl Processes {
 
     /// Who dirtied, which was long before: by now the number may be another thread's.
     pub fn dirtier(&mut self, raw: &RawDirtier) -> ProcessId {
-        self.intern((raw.pid.get(), raw.tgid.get(), raw.uid.get(), raw.comm))
+        let id = self.intern((raw.pid.get(), raw.tgid.get(), raw.uid.get(), raw.comm));
+        self.note_kernels(raw.head.flags, id);
+        id
+    }
+
+    fn note_kernels(&mut self, flags: Flags, id: ProcessId) {
+        if flags.has(Flags::KERNEL_THREAD) {
+            self.users.remove(&id);
+        }
+    }
+
+    /// A thread that another table tells of.
+    pub fn task(&mut self, task: Task) -> ProcessId {
+        self.intern((task.pid, task.tgid, task.uid, task.comm))
+    }
+
+    /// A thread by its number.
+    pub fn get(&self, ProcessId(id): ProcessId) -> &Process {
+        let at = (id as usize).min(self.list.len() - 1);
+        &self.list[at]
+    }
+
+    /// Whether it is known to be a user's.
+    pub fn is_user(&self, process: ProcessId) -> bool {
+        self.users.contains(&process)
     }
 
     fn intern(&mut self, key: RawKey) -> ProcessId {
@@ -124,6 +195,15 @@ impl Processes {
             comm: comm.split(|&b| b == 0).next().map(Into::into),
         });
         self.by_entry.insert(key, id);
+        let task = Task {
+            pid,
+            tgid,
+            uid,
+            comm,
+        };
+        if !task.is_called_like_the_kernels() {
+            self.users.insert(id);
+        }
         id
     }
 

@@ -28,8 +28,8 @@ pub(super) fn assign(mut files: Vec<File>) -> Vec<File> {
     files
 }
 
-/// The database that a temporary file of SQLite's belongs to.
-fn database_of(path: &[u8]) -> Option<&[u8]> {
+/// The database that a temporary file of SQLite's belongs to, by its path.
+pub fn database_of(path: &[u8]) -> Option<&[u8]> {
     let cut = match Role::of_name(path) {
         Role::RollbackJournal => path.len().checked_sub("-journal".len()),
         Role::Wal | Role::Shm => path.len().checked_sub("-wal".len()),

@@ -197,6 +197,11 @@ impl Builder {
         self.told = Some(op);
     }
 
+    /// Those of the completion so far.
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
     pub fn push(&mut self, row: Row) {
         if !self.rows.last_mut().is_some_and(|last| last.join(&row)) {
             self.rows.push(row);

@@ -84,7 +84,7 @@ impl Analyze {
         }
         let filter = self.rows.filter()?;
         let filter = filter.as_ref();
-        let by: Vec<&Column> = self
+        let by: Vec<&'static Column> = self
             .by
             .iter()
             .filter_map(|name| Column::find(name))
@@ -92,8 +92,7 @@ impl Analyze {
         let mut out = self.out.create()?;
         if !by.is_empty() {
             let asked = filter.map(Filter::columns).unwrap_or_default();
-            let mut asked = by.iter().chain(asked);
-            let facts = self.source.read(asked.any(|c| c.needs_locality()))?.facts;
+            let facts = self.source.read_for(by.iter().chain(asked))?.facts;
             let table = match self.percentiles {
                 true => percentiles::table(&facts, &by, self.top, filter)?,
                 false => {
@@ -108,7 +107,7 @@ impl Analyze {
             }
             return Ok(format.write_all(&mut out, [Ok::<_, std::convert::Infallible>(table)])?);
         }
-        let analysis = self.source.read(true)?;
+        let analysis = self.source.read(true, true)?;
         let trace = Trace {
             manifest: analysis.bundle.as_ref().map(Bundle::manifest),
             warnings: analysis.warnings.clone(),

@@ -55,10 +55,9 @@ impl Events {
             (true, Format::Table) => catalogue::SHORT.to_vec(),
             (true, _) => catalogue::events().collect(),
         };
-        let columns: Vec<&Column> = names.into_iter().filter_map(Column::find).collect();
+        let columns: Vec<&'static Column> = names.into_iter().filter_map(Column::find).collect();
         let asked = filter.as_ref().map(Filter::columns).unwrap_or_default();
-        let locality = columns.iter().chain(asked).any(|c| c.needs_locality());
-        let analysis = self.source.read(locality)?;
+        let analysis = self.source.read_for(columns.iter().chain(asked))?;
         let pieces = analysis.facts.frames(&columns, filter.as_ref());
         Ok(format.write_all(&mut out, pieces.map(|piece| piece.map(Table::from)))?)
     }

@@ -7,12 +7,16 @@ mod about;
 mod analyze;
 #[cfg(feature = "analyze")]
 mod bar;
+#[cfg(feature = "analyze")]
+mod budget;
 #[cfg_attr(not(feature = "record"), path = "no_doctor.rs")]
 mod doctor;
 #[cfg(feature = "analyze")]
 mod events;
 #[cfg(feature = "analyze")]
 mod map;
+#[cfg(all(feature = "record", feature = "analyze"))]
+mod measure;
 #[cfg(feature = "analyze")]
 mod out;
 #[cfg(feature = "analyze")]
@@ -50,10 +54,14 @@ struct Cli {
 enum Command {
     #[cfg(feature = "record")]
     Record(record::Record),
+    #[cfg(all(feature = "record", feature = "analyze"))]
+    Measure(measure::Measure),
     #[cfg(feature = "analyze")]
     Analyze(analyze::Analyze),
     #[cfg(feature = "analyze")]
     Events(events::Events),
+    #[cfg(feature = "analyze")]
+    Check(budget::Check),
     #[cfg(feature = "analyze")]
     Query(query::Query),
     #[cfg(feature = "analyze")]
@@ -81,6 +89,10 @@ impl Command {
         match self {
             #[cfg(feature = "record")]
             Command::Record(args) => return Ok(ExitCode::from(record::run(&args)?)),
+            #[cfg(all(feature = "record", feature = "analyze"))]
+            Command::Measure(args) => return Ok(ExitCode::from(measure::run(&args)?)),
+            #[cfg(feature = "analyze")]
+            Command::Check(args) => return Ok(ExitCode::from(args.run()?)),
             #[cfg(feature = "analyze")]
             Command::Analyze(args) => args.run()?,
             #[cfg(feature = "analyze")]

@@ -31,8 +31,7 @@ impl Query {
     pub fn run(self) -> anyhow::Result<()> {
         let mut out = self.out.create()?;
         let columns = query::named(&self.sql);
-        let locality = columns.iter().any(|c| c.needs_locality());
-        let analysis = self.source.read(locality)?;
+        let analysis = self.source.read_for(columns.iter())?;
         let answer = query::run(&analysis.facts, &self.sql, &columns);
         let answer = answer.map_err(|e| UsageError(format!("{}: {}", self.sql, one_line(&e))))?;
         let answer = Ok::<_, std::convert::Infallible>(Table::from(answer));

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use mostrace_bundle::Manifest;
-use mostrace_capture::{Causes, Choice, Entries, Events, KernelPaths, Options, Outcome, Progress};
+use mostrace_capture::{
+    Causes, Choice, Entries, Events, KernelPaths, Options, Outcome, Progress, Segments, Size,
+};
 
 /// Record the block IO of a device while a command runs, for SECS, or until Ctrl-C.
 ///
@@ -48,6 +50,13 @@ pub struct Record {
     /// Stop after SECS seconds; a CMD that still runs is sent SIGTERM
     #[arg(short = 'w', long = "wait", value_name = "SECS", value_parser = seconds)]
     wait: Option<Duration>,
+    /// Cut the recording: after so long (60s, 10m, 1h), or when a segment's files have so many bytes (256M, 1G), the next one
+    /// begins. Each is a bundle, NAME.0001.most and so on, that can be read as soon as it is ended
+    #[arg(long, value_name = "TIME|SIZE")]
+    segment: Option<Size>,
+    /// Keep the last N segments, the one being written among them; the oldest is removed
+    #[arg(long, value_name = "N", requires = "segment", value_parser = clap::value_parser!(u32).range(2..))]
+    keep: Option<u32>,
     /// Before stopping, sync the filesystem, so that what CMD left in memory is traced too
     #[arg(long)]
     sync: bool,
@@ -100,6 +109,10 @@ pub fn run(args: &Record) -> anyhow::Result<u8> {
         kernel: KernelPaths::default(),
         files: args.files.clone(),
         limit: args.wait,
+        segments: args.segment.map(|each| Segments {
+            each,
+            keep: args.keep,
+        }),
         sync: args.sync,
         snapshot: !args.no_snapshot,
         label: args.label.clone(),
@@ -113,12 +126,12 @@ pub fn run(args: &Record) -> anyhow::Result<u8> {
         },
     })?;
     if !args.quiet {
-        report(args, &outcome);
+        report(&outcome);
     }
     Ok(u8::try_from(outcome.exit_status).unwrap_or(1))
 }
 
-fn report(args: &Record, outcome: &Outcome) {
+fn report(outcome: &Outcome) {
     let Manifest {
         sources,
         counts,
@@ -128,12 +141,15 @@ fn report(args: &Record, outcome: &Outcome) {
         interference,
         counters,
         causes,
+        segment,
         ..
     } = &outcome.manifest;
     let count = |name: &str| counts.get(name).copied().unwrap_or(0);
+    let segments = segment.as_ref().map(|s| format!(", {} segments", s.number));
     eprintln!(
-        "mostrace: {}: {} events ({}), {} process, {} file, {} dirtier entries ({}), {} lost",
-        args.output.display(),
+        "mostrace: {}{}: {} events ({}), {} process, {} file, {} dirtier entries ({}), {} lost",
+        outcome.output.display(),
+        segments.unwrap_or_default(),
         count("events"),
         sources.events,
         count("process_entries"),

@@ -7,7 +7,8 @@ use mostrace::analysis::{Analysis, Options};
 
 use super::UsageError;
 use super::bar::Bar;
-use mostrace::facts::Filter;
+use mostrace::causes::Sharing;
+use mostrace::facts::{Column, Filter};
 
 /// The trace, and how to read it.
 #[derive(clap::Args)]
@@ -26,6 +27,27 @@ pub struct SourceArgs {
     /// Read files that were cut short up to their last whole record
     #[arg(long)]
     partial: bool,
+    /// Who is charged for a block that several had changed by the time it was written
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = Share::First)]
+    share: Share,
+}
+
+/// Who pays.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Share {
+    /// Who changed it first
+    First,
+    /// All of them, equally
+    Equal,
+}
+
+impl From<Share> for Sharing {
+    fn from(share: Share) -> Sharing {
+        match share {
+            Share::First => Sharing::First,
+            Share::Equal => Sharing::Equal,
+        }
+    }
 }
 
 impl SourceArgs {
@@ -34,9 +56,22 @@ impl SourceArgs {
         &self.bundle
     }
 
+    /// Reads the trace and attributes it, and finds out what else these columns need.
+    pub fn read_for<'c>(
+        &self,
+        columns: impl Iterator<Item = &'c &'static Column>,
+    ) -> anyhow::Result<Analysis> {
+        let needs = |(locality, causes): (bool, bool), column: &&Column| {
+            let needs_locality = locality || column.needs_locality();
+            (needs_locality, causes || column.needs_causes())
+        };
+        let (locality, causes) = columns.fold((false, false), needs);
+        self.read(locality, causes)
+    }
+
     /// Reads the trace and attributes it. With `locality`, it is followed which blocks were written
-    /// before.
-    pub fn read(&self, locality: bool) -> anyhow::Result<Analysis> {
+    /// before; with `causes`, who caused each row.
+    pub fn read(&self, locality: bool, causes: bool) -> anyhow::Result<Analysis> {
         let bar = Bar::new();
         let analysis = Analysis::open_with(
             &self.bundle,
@@ -46,6 +81,7 @@ impl SourceArgs {
                 no_map: self.no_map,
                 partial: self.partial,
                 locality,
+                causes: causes.then_some(self.share.into()),
             },
             &|progress| bar.at(progress),
         )?;

@@ -11,13 +11,33 @@ use polars_io::SerReader;
 use polars_io::parquet::read::ParquetReader;
 use polars_io::parquet::write::{ParquetCompression, ParquetWriter};
 
+use super::shares;
+
 /// Bytes of rows that stay in memory: those of some ten million events.
 pub(super) const ROOM: usize = 256 << 20;
 
-/// A batch, wherever it is.
-enum Batch {
+/// A frame, wherever it is.
+enum Frame {
     Here(DataFrame),
     There(PathBuf),
+}
+
+impl Frame {
+    /// With these columns at least; all of them if none are named.
+    fn read(&self, columns: Option<&Vec<String>>) -> PolarsResult<DataFrame> {
+        match self {
+            Frame::Here(frame) => Ok(frame.clone()),
+            Frame::There(path) => ParquetReader::new(File::open(path)?)
+                .with_columns(columns.cloned())
+                .finish(),
+        }
+    }
+}
+
+/// Rows, and the shares of those that several have caused.
+struct Batch {
+    rows: Frame,
+    shares: Option<Frame>,
 }
 
 /// The batches in the order of completion; no request is in two of them.
@@ -25,6 +45,8 @@ enum Batch {
 pub(super) struct Batches {
     batches: Vec<Batch>,
     room: usize,
+    /// Written so far.
+    files: usize,
     /// Created when the first batch has to leave; gone with this value.
     folder: Option<TempFolder>,
 }
@@ -38,15 +60,21 @@ impl Batches {
         }
     }
 
-    /// Adds a batch.
+    /// Adds a batch: rows, and the shares of those that several have caused.
     ///
     /// # Errors
     /// A temporary file cannot be written.
-    pub fn push(&mut self, mut frame: DataFrame) -> PolarsResult<()> {
+    pub fn push(&mut self, rows: DataFrame, shares: Option<DataFrame>) -> PolarsResult<()> {
+        let rows = self.keep(rows)?;
+        let shares = shares.map(|shares| self.keep(shares)).transpose()?;
+        self.batches.push(Batch { rows, shares });
+        Ok(())
+    }
+
+    fn keep(&mut self, mut frame: DataFrame) -> PolarsResult<Frame> {
         if let Some(left) = self.room.checked_sub(frame.estimated_size()) {
             self.room = left;
-            self.batches.push(Batch::Here(frame));
-            return Ok(());
+            return Ok(Frame::Here(frame));
         }
         let folder = match &self.folder {
             Some(folder) => folder,
@@ -54,21 +82,28 @@ impl Batches {
                 .folder
                 .insert(TempFolder::new().map_err(io::Error::other)?),
         };
-        let path = folder.path().join(self.batches.len().to_string());
+        self.files += 1;
+        let path = folder.path().join(self.files.to_string());
         ParquetWriter::new(File::create(&path)?)
             .with_compression(ParquetCompression::Lz4Raw)
             .finish(&mut frame)?;
-        self.batches.push(Batch::There(path));
-        Ok(())
+        Ok(Frame::There(path))
     }
 
-    /// Each batch, with these columns at least.
+    /// The rows of each batch, with these columns at least.
     pub fn iter(&self, columns: Vec<String>) -> impl Iterator<Item = PolarsResult<DataFrame>> {
-        self.batches.iter().map(move |batch| match batch {
-            Batch::Here(frame) => Ok(frame.clone()),
-            Batch::There(path) => ParquetReader::new(File::open(path)?)
-                .with_columns(Some(columns.clone()))
-                .finish(),
+        let batches = self.batches.iter();
+        batches.map(move |batch| batch.rows.read(Some(&columns)))
+    }
+
+    /// The same, each row that several have caused cut into their shares.
+    pub fn cut(&self, columns: Vec<String>) -> impl Iterator<Item = PolarsResult<DataFrame>> {
+        self.batches.iter().map(move |batch| {
+            let rows = batch.rows.read(Some(&columns))?;
+            match &batch.shares {
+                Some(shares) => shares::cut(rows.select(&columns)?, &shares.read(None)?),
+                None => Ok(rows),
+            }
         })
     }
 }
@@ -87,7 +122,7 @@ mod tests {
         };
         let mut batches = Batches::with_room(20_000);
         for at in 0..3 {
-            batches.push(frame(at * 1000)).unwrap();
+            batches.push(frame(at * 1000), None).unwrap();
         }
         let folder = batches.folder.as_ref().unwrap().path().to_owned();
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2);

@@ -7,6 +7,7 @@ use super::batches::{Batches, ROOM};
 use super::rewrites::Rewrites;
 use super::{Facts, stored};
 use crate::attribute::{Names, Request, Row};
+use crate::causes::{Cause, Verdicts};
 
 /// Rows of a batch: enough that what a batch costs beside its rows does not matter.
 const BATCH: usize = 1 << 18;
@@ -19,6 +20,7 @@ pub struct Builder {
     span: Option<(u64, u64)>,
     /// Rows of a batch.
     batch: usize,
+    causes: Vec<Cause>,
 }
 
 impl Builder {
@@ -47,13 +49,34 @@ impl Builder {
     /// # Errors
     /// A temporary file cannot be written.
     pub fn push(&mut self, request: &Request, rows: &[Row]) -> PolarsResult<()> {
+        self.push_caused(request, rows, None)
+    }
+
+    /// Adds a completion, and who caused each of its rows if that was asked for.
+    ///
+    /// # Errors
+    /// A temporary file cannot be written.
+    pub fn push_caused(
+        &mut self,
+        request: &Request,
+        rows: &[Row],
+        verdicts: Option<&Verdicts>,
+    ) -> PolarsResult<()> {
         let (first, last) = self.span.unwrap_or((request.time_ns, request.time_ns));
         self.span = Some((first.min(request.time_ns), last.max(request.time_ns)));
-        self.rows.push(request, rows);
+        self.rows.push(request, rows, verdicts);
         if self.rows.len() >= self.batch {
-            self.batches.push(self.rows.take()?)?;
+            let (rows, shares) = self.rows.take()?;
+            self.batches.push(rows, shares)?;
         }
         Ok(())
+    }
+
+    /// What the shares of the rows refer to.
+    #[must_use]
+    pub fn with_causes(mut self, causes: Vec<Cause>) -> Builder {
+        self.causes = causes;
+        self
     }
 
     /// The facts. `clock` is a moment by the trace's clock and by the wall clock, ns.
@@ -62,8 +85,10 @@ impl Builder {
     /// A temporary file cannot be written.
     pub fn finish(mut self, names: Names, clock: Option<(u64, u64)>) -> PolarsResult<Facts> {
         // The last batch, and the only one of an empty trace.
-        self.batches.push(self.rows.take()?)?;
+        let (rows, shares) = self.rows.take()?;
+        self.batches.push(rows, shares)?;
         Ok(Facts {
+            causes: self.causes,
             batches: self.batches,
             names,
             requests: self.rows.requests().into(),

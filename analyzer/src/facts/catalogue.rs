@@ -81,6 +81,11 @@ impl Column {
         matches!(self.name, "rewritten_bytes" | "rewrite_ns")
     }
 
+    /// Whether it is known only where it was asked who caused the rows.
+    pub fn needs_causes(&self) -> bool {
+        self.name.starts_with("cause")
+    }
+
     /// The values of the rows, under the column's name.
     pub(crate) fn expr(&self, facts: &Facts) -> Expr {
         match self.values {
@@ -195,9 +200,21 @@ pub static ALL: &[Column] = &[
     amount("rewrite_ns", |_| number([at::rewrite], |[r]| known(r)), "how long ago the first of them was written"),
     amount("q2c_ns", |_| number([at::q, at::time], between), "from the first Q of the row's bios to the completion: what the submitter waits for"),
     id("device_flush", |_| number([at::device_flush], |[c]| (c != u64::from(NONE_32)).then_some(c)), "number of the completion of the cache flush that this flush, or write with a flush ahead of it, waited for; flushes may share one"),
+    id("cause_pid", |f| labels::cause_number(f, |p| p.pid), "thread that caused it; of several causers, in all these columns, the one with the largest share"),
+    id("cause_tgid", |f| labels::cause_number(f, |p| p.tgid), "its process"),
+    id("cause_uid", |f| labels::cause_number(f, |p| p.uid), "its user"),
+    text("cause_comm", labels::cause_comms, "its name"),
+    text("cause_op", labels::cause_operations, "what it did: write, read, allocate, create, unlink, rename, truncate, fsync, time, xattr, mkdir, checkpoint, gc, mount, other"),
+    id("cause_inode", labels::cause_inode, "inode that it did it to"),
+    text("cause_path", labels::cause_paths, "path of that"),
+    text("cause_known", labels::cause_known, "exact: it was seen; set: one of several that may have been it; proportional: its part in a whole transaction or checkpoint; unknown"),
+    amount("causes", |_| number([at::causers], |[c]| Some(c)), "how many have caused it, as far as is known; --by cause_… gives each its share of the bytes"),
+    amount("cause_latency_ns", |_| number([at::forced], |[f]| known(f)), "of what a call for durability forced (a flush, a commit, a fast commit): from that call to the completion"),
     derived(text("process", |f| labels::processes(f, at::process), "comm:tgid of the process that submitted it")),
     derived(text("dirtier", |f| labels::processes(f, at::dirtier), "comm:tgid of the process that made the pages dirty")),
     derived(text("file", labels::files, "the path, or the inode of a file without a name")),
+    derived(text("cause_process", labels::cause_processes, "comm:tgid of the process that caused it")),
+    derived(text("cause_file", labels::cause_files, "path of what it did it to, or the inode of a file without a name")),
     derived(id("size", |_| number([at::size], |[s]| Some(s)), "as size_bytes")),
 ];
 

@@ -13,6 +13,7 @@ use super::row::{Text, number};
 use super::stored::{LETTERS, bits, column as at, found_code, kind_code};
 use crate::attribute::{File, Process};
 use crate::blktrace;
+use crate::causes::{Cause, Known};
 use crate::text::escape;
 
 /// The role of a regular file whose name is not known.
@@ -87,14 +88,80 @@ pub(crate) fn file_label(file: &File) -> Option<String> {
 
 /// `comm:tgid`, the name being that of the main thread if it was seen.
 pub(super) fn processes(facts: &Facts, from: &'static str) -> Text {
-    let processes = &facts.names.processes;
-    let names = names_of_groups(processes);
-    let label = |process: &Process| {
-        let tgid = process.tgid.or(process.pid)?;
-        let name = names.get(&tgid).map_or("?".into(), |comm| escape(comm));
-        Some(format!("{name}:{tgid}"))
-    };
-    Text::new([from], processes.iter().map(label), |[id]| id)
+    let names = names_of_groups(&facts.names.processes);
+    let label = |process: &Process| process_label(process, &names);
+    Text::new([from], facts.names.processes.iter().map(label), |[id]| id)
+}
+
+fn process_label(process: &Process, names: &HashMap<u32, &[u8]>) -> Option<String> {
+    let tgid = process.tgid.or(process.pid)?;
+    let name = names.get(&tgid).map_or("?".into(), |comm| escape(comm));
+    Some(format!("{name}:{tgid}"))
+}
+
+/// A number of each cause.
+fn of_cause(facts: &Facts, value: impl Fn(&Cause) -> Option<u64>) -> Expr {
+    let of: Arc<[Option<u64>]> = facts.causes.iter().map(value).collect();
+    number([at::cause], move |[id]| {
+        of.get(id as usize).copied().flatten()
+    })
+}
+
+/// A word for each cause.
+fn text_of_cause(facts: &Facts, word: impl Fn(&Cause) -> Option<String>) -> Text {
+    // Without causes, all rows are of the unknown one.
+    let unknown = facts.causes.is_empty().then_some(None);
+    let words = facts.causes.iter().map(word).chain(unknown);
+    Text::new([at::cause], words, |[id]| id)
+}
+
+pub(super) fn cause_number(facts: &Facts, value: fn(&Process) -> Option<u32>) -> Expr {
+    of_cause(facts, |cause| {
+        value(facts.names.process(cause.process)).map(u64::from)
+    })
+}
+
+pub(super) fn cause_inode(facts: &Facts) -> Expr {
+    of_cause(facts, |cause| facts.names.file(cause.file)?.inode)
+}
+
+pub(super) fn cause_comms(facts: &Facts) -> Text {
+    text_of_cause(facts, |cause| {
+        facts
+            .names
+            .process(cause.process)
+            .comm
+            .as_deref()
+            .map(escape)
+    })
+}
+
+pub(super) fn cause_processes(facts: &Facts) -> Text {
+    let names = names_of_groups(&facts.names.processes);
+    text_of_cause(facts, |cause| {
+        process_label(facts.names.process(cause.process), &names)
+    })
+}
+
+pub(super) fn cause_paths(facts: &Facts) -> Text {
+    text_of_cause(facts, |cause| {
+        facts.names.file(cause.file)?.path.as_deref().map(escape)
+    })
+}
+
+pub(super) fn cause_files(facts: &Facts) -> Text {
+    text_of_cause(facts, |cause| file_label(facts.names.file(cause.file)?))
+}
+
+pub(super) fn cause_operations(facts: &Facts) -> Text {
+    text_of_cause(facts, |cause| Some(cause.operation?.as_str().to_owned()))
+}
+
+pub(super) fn cause_known(_: &Facts) -> Text {
+    let words = Known::ALL
+        .iter()
+        .map(|known| Some(known.as_str().to_owned()));
+    Text::new([at::bits], words, |[b]| bits::KNOWN.of(b))
 }
 
 /// A name for each process: the main thread's last, or else any thread's.

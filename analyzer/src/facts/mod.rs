@@ -20,6 +20,7 @@ pub(crate) mod labels;
 mod rewrites;
 pub(crate) mod row;
 mod schema;
+mod shares;
 mod stored;
 
 use std::collections::BTreeSet;
@@ -27,6 +28,7 @@ use std::collections::BTreeSet;
 use polars::prelude::{DataFrame, Expr, IntoLazy, LazyFrame, PolarsError, PolarsResult, col};
 
 use crate::attribute::Names;
+use crate::causes::Cause;
 use batches::Batches;
 pub use builder::Builder;
 pub use catalogue::Column;
@@ -40,6 +42,7 @@ pub(crate) use stored::{bits, column as stored_column};
 pub struct Facts {
     batches: Batches,
     names: Names,
+    causes: Vec<Cause>,
     devices: Vec<u32>,
     /// A moment by the trace's clock and by the wall clock, ns.
     clock: Option<(u64, u64)>,
@@ -80,6 +83,7 @@ impl Facts {
         columns: Vec<Expr>,
         part: Part,
         filter: Option<&Filter>,
+        rows: Rows,
     ) -> impl Iterator<Item = PolarsResult<LazyFrame>> + 'f {
         let needed: Vec<Expr> = filter
             .into_iter()
@@ -87,21 +91,24 @@ impl Facts {
             .map(|column| column.expr(self))
             .collect();
         let condition = filter.map(Filter::condition);
-        self.batches
-            .iter(stored_in(
-                columns
-                    .iter()
-                    .chain(&needed)
-                    .chain(&[col(stored_column::bits)]),
-            ))
-            .map(move |batch| {
-                let all = part.of(batch?.lazy());
-                let some = match &condition {
-                    Some(condition) => all.with_columns(&needed).filter(condition.clone()),
-                    None => all,
-                };
-                Ok(some.select(&columns))
-            })
+        let stored = stored_in(
+            columns
+                .iter()
+                .chain(&needed)
+                .chain(&[col(stored_column::bits)]),
+        );
+        let batches: Box<dyn Iterator<Item = PolarsResult<DataFrame>>> = match rows {
+            Rows::Whole => Box::new(self.batches.iter(stored)),
+            Rows::Shares => Box::new(self.batches.cut(stored)),
+        };
+        batches.map(move |batch| {
+            let all = part.of(batch?.lazy());
+            let some = match &condition {
+                Some(condition) => all.with_columns(&needed).filter(condition.clone()),
+                None => all,
+            };
+            Ok(some.select(&columns))
+        })
     }
 
     /// The columns of the catalogue that are named, a frame for each batch; at least one frame, so
@@ -115,9 +122,18 @@ impl Facts {
         filter: Option<&Filter>,
     ) -> impl Iterator<Item = PolarsResult<DataFrame>> + 'f {
         let columns = columns.iter().map(|column| column.expr(self)).collect();
-        self.view(columns, Part::Any, filter)
+        self.view(columns, Part::Any, filter, Rows::Whole)
             .map(|view| view?.collect())
     }
+}
+
+/// What is looked at as one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rows {
+    /// A row, with the cause of its largest share.
+    Whole,
+    /// Each share of a row that several have caused.
+    Shares,
 }
 
 /// Of which requests the rows are looked at.

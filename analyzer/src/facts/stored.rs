@@ -9,8 +9,10 @@ use mostrace_map::class::{Kind, Provenance};
 
 use super::field::Field;
 use super::rewrites::Rewrites;
+use super::shares::Shares;
 use crate::attribute::{FileId, Request, Row};
 use crate::blktrace::action;
+use crate::causes::{CauseId, Known, Verdicts};
 
 /// Stands for what is not known, in columns of 64 bits.
 pub(super) const NONE: u64 = u64::MAX;
@@ -34,6 +36,10 @@ pub(crate) mod bits {
     pub const RWBS: Field = HOME_KIND.then(8);
     pub const SEQUENTIAL: Field = RWBS.then(1);
     pub const FAILED: Field = SEQUENTIAL.then(1);
+    /// [`Known`](crate::causes::Known); 0 also where causes were not asked for.
+    pub const KNOWN: Field = FAILED.then(3);
+    /// Whether it is another share of a row than its first.
+    pub const LATER_SHARE: Field = KNOWN.then(1);
 }
 
 /// The categories that blkparse has letters for, lowest bit of [`bits::RWBS`] first; the highest
@@ -123,6 +129,12 @@ stored! {
     rewrite: u64,
     /// Number of the completion of the device flush that was waited for, or NONE_32.
     device_flush: u32,
+    /// Of the largest share.
+    cause: u32,
+    /// How many causers there are.
+    causers: u32,
+    /// From the call that forced it, ns, or NONE.
+    forced: u64,
 }
 
 /// Collects rows.
@@ -134,6 +146,8 @@ pub(super) struct Builder {
     pub devices: Vec<u32>,
     /// Which blocks were written when, if that is asked for.
     pub rewrites: Option<Rewrites>,
+    /// Of rows that several have caused.
+    shares: Shares,
 }
 
 impl Builder {
@@ -154,13 +168,14 @@ impl Builder {
         self.requests
     }
 
-    /// The rows as a frame; none are left.
-    pub fn take(&mut self) -> PolarsResult<DataFrame> {
-        self.columns.take()
+    /// The rows as a frame, and the shares of those that several have caused; none are left.
+    pub fn take(&mut self) -> PolarsResult<(DataFrame, Option<DataFrame>)> {
+        Ok((self.columns.take()?, self.shares.take()?))
     }
 
-    /// Adds a request with its rows.
-    pub fn push(&mut self, request: &Request, rows: &[Row]) {
+    /// Adds a request with its rows, and who caused each of them if that was asked for.
+    pub fn push(&mut self, request: &Request, rows: &[Row], verdicts: Option<&Verdicts>) {
+        let mut verdicts = verdicts.into_iter().flat_map(Verdicts::iter);
         let device = self.device(request.device);
         let shared = bits::OP.word(request.op as u64)
             | bits::RWBS.word(letters(request))
@@ -176,6 +191,12 @@ impl Builder {
                 .rewrites
                 .as_mut()
                 .map_or((None, None), |rewrites| rewrites.see(request, row));
+            let (verdict, shares) = verdicts.next().unzip();
+            let shares = shares.unwrap_or_default();
+            let first = shares.first();
+            if shares.len() > 1 {
+                self.shares.push(self.columns.request.len(), shares);
+            }
             let journal = row.journal;
             let home_kind = journal.and_then(|j| j.home_kind);
             let packed = shared
@@ -184,7 +205,8 @@ impl Builder {
                 | bits::STAGE.word(row.stage.map_or(0, |s| 1 + u64::from(s.0)))
                 | bits::ORIGIN.word(row.origin.map_or(0, |o| 1 + u64::from(o.0)))
                 | bits::FOUND.word(row.found.map_or(0, found_code))
-                | bits::HOME_KIND.word(home_kind.map_or(0, kind_code));
+                | bits::HOME_KIND.word(home_kind.map_or(0, kind_code))
+                | bits::KNOWN.word(first.map_or(Known::Unknown, |share| share.known) as u64);
             self.columns.push(Stored {
                 request: self.requests,
                 time: request.time_ns,
@@ -207,6 +229,9 @@ impl Builder {
                 rewritten: rewritten.unwrap_or(NONE_32),
                 rewrite: rewrite.unwrap_or(NONE),
                 device_flush: request.device_flush.unwrap_or(NONE_32),
+                cause: first.map_or(CauseId::UNKNOWN, |share| share.cause).0,
+                causers: verdict.map_or(0, |verdict| verdict.causers),
+                forced: verdict.and_then(|v| v.latency_ns).unwrap_or(NONE),
             });
         }
         self.requests = self.requests.saturating_add(1);

@@ -14,7 +14,7 @@ use super::{Result, Table, numbers, texts};
 use crate::attribute::Op;
 use crate::facts::catalogue::Key;
 use crate::facts::row::{Words, code, flag};
-use crate::facts::{Column, Facts, Filter, Part, bits, stored_column};
+use crate::facts::{Column, Facts, Filter, Part, Rows, bits, stored_column};
 
 /// A group's name in one column.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -79,14 +79,16 @@ impl Groups {
         groupings: &[Grouping],
         filter: Option<&Filter>,
     ) -> Result<Vec<Groups>> {
-        let keys = Keys::new(facts, groupings.iter().flat_map(|g| g.by.iter().copied()));
+        let by = groupings.iter().flat_map(|g| g.by.iter().copied());
+        let rows = rows_of(by.clone(), filter);
+        let keys = Keys::new(facts, by);
         let mut sums: Vec<Sums> = groupings.iter().map(|g| Sums::new(names(&g.by))).collect();
         let mut total = Sums::new(Vec::new());
-        for view in facts.view(keys.columns(), Part::Any, filter) {
+        for view in facts.view(keys.columns(), Part::Any, filter, rows) {
             let batch = view?.collect()?.lazy();
             let whole = batch.clone().filter(col(WHOLE));
             // Requests of one row add up whatever they are grouped by.
-            let whole = counted(whole, &keys.all()).collect()?;
+            let whole = counted(whole, &keys.all(), rows).collect()?;
             let spanning = batch.filter(col(WHOLE).not()).collect()?;
             for sums in sums.iter_mut().chain([&mut total]) {
                 sums.add(&whole, &spanning)?;
@@ -134,11 +136,22 @@ impl Groups {
     }
 }
 
+/// Where it is asked who caused them, rows are cut into the shares of their causers.
+fn rows_of<'c>(by: impl Iterator<Item = &'c Column>, filter: Option<&Filter>) -> Rows {
+    let asked = filter.map(Filter::columns).unwrap_or_default();
+    match by.chain(asked.iter().copied()).any(Column::needs_causes) {
+        true => Rows::Shares,
+        false => Rows::Whole,
+    }
+}
+
 pub(super) const WHOLE: &str = "_whole";
 const SORT: &str = "_sort";
 pub(super) const REQUEST: &str = stored_column::request;
 const BYTES: &str = stored_column::bytes;
 const COUNT: &str = "_count";
+/// 1 for a row, or the first share of one, with which it is counted; 0 for another share.
+const FIRST: &str = "_first";
 
 /// The codes or numbers of a group, one for each column; NOTHING for null.
 type Codes = Vec<u64>;
@@ -176,6 +189,10 @@ impl Keys {
         let sums = [
             code([stored_column::bits], |[b]| sort_code(b)).alias(SORT),
             flag([stored_column::bits], |[b]| bits::PART.of(b) == 0).alias(WHOLE),
+            code([stored_column::bits], |[b]| {
+                1 - bits::LATER_SHARE.of(b) as u32
+            })
+            .alias(FIRST),
             col(REQUEST),
             col(BYTES).cast(DataType::UInt64),
         ];
@@ -228,19 +245,26 @@ pub(super) fn columns(names: &[String], more: &[&str]) -> Vec<Expr> {
     names.chain(more.iter().copied()).map(col).collect()
 }
 
-/// Requests and bytes by keys and sort, of rows of which each is a request.
-fn counted(rows: LazyFrame, keys: &[String]) -> LazyFrame {
-    rows.group_by(columns(keys, &[SORT]))
-        .agg([len().cast(DataType::UInt64).alias(COUNT), col(BYTES).sum()])
+/// Requests and bytes by keys and sort, of rows of which each is a request, or the shares of one.
+fn counted(rows: LazyFrame, keys: &[String], cut: Rows) -> LazyFrame {
+    let requests = match cut {
+        Rows::Whole => len(),
+        Rows::Shares => col(FIRST).sum(),
+    };
+    rows.group_by(columns(keys, &[SORT])).agg([
+        requests.cast(DataType::UInt64).alias(COUNT),
+        col(BYTES).sum(),
+    ])
 }
 
 /// Rows of a request that are compared with one another; of more, a set is made.
 const FEW: usize = 32;
 
-/// For each row whether it is the first of its request with its keys: 1 or 0. The rows of a request
-/// follow one another.
+/// For each row whether it is the first of its request with its keys: 1 or 0; the later shares of a row are none. The
+/// rows of a request follow one another.
 fn firsts(rows: &DataFrame, keys: &[String]) -> Result<Vec<Option<u64>>> {
     let requests = codes(rows.column(REQUEST)?)?;
+    let counts = codes(rows.column(FIRST)?)?;
     let keys: Vec<Codes> = keys
         .iter()
         .map(|name| codes(rows.column(name)?))
@@ -250,13 +274,16 @@ fn firsts(rows: &DataFrame, keys: &[String]) -> Result<Vec<Option<u64>>> {
     for request in requests.chunk_by(|a, b| a == b) {
         let end = start + request.len();
         if request.len() <= FEW {
-            let same = |a: usize, b: usize| keys.iter().all(|codes| codes[a] == codes[b]);
-            let first = |row| u64::from(!(start..row).any(|before| same(before, row)));
-            firsts.extend((start..end).map(|row| Some(first(row))));
+            let same = |a: usize, b: usize| {
+                counts[b] != 0 && keys.iter().all(|codes| codes[a] == codes[b])
+            };
+            let is_first = |row| counts[row] != 0 && !(start..row).any(|before| same(row, before));
+            firsts.extend((start..end).map(|row| Some(u64::from(is_first(row)))));
         } else {
             let mut seen = HashSet::new();
             let key = |row: usize| -> Codes { keys.iter().map(|codes| codes[row]).collect() };
-            firsts.extend((start..end).map(|row| Some(u64::from(seen.insert(key(row))))));
+            let mut is_first = |row| counts[row] != 0 && seen.insert(key(row));
+            firsts.extend((start..end).map(|row| Some(u64::from(is_first(row)))));
         }
         start = end;
     }
@@ -413,7 +440,8 @@ impl Sorted {
         let keys = Keys::new(facts, grouping.by.iter().copied());
         let shown: HashSet<Codes> = self.groups.iter().map(|(codes, _)| codes.clone()).collect();
         let mut sums = Sums::new(Vec::new());
-        for view in facts.view(keys.columns(), Part::Spanning, filter) {
+        let rows = rows_of(grouping.by.iter().copied(), filter);
+        for view in facts.view(keys.columns(), Part::Spanning, filter, rows) {
             let rows = view?.collect()?;
             let of_row: Vec<Codes> = keys
                 .all()

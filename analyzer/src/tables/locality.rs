@@ -7,7 +7,7 @@ use super::groups::{Keys, Label, columns, labels};
 use super::{Result, Table, numbers, percent, reals, texts};
 use crate::attribute::Op;
 use crate::facts::{
-    Column, Facts, Filter, Part, bits,
+    Column, Facts, Filter, Part, Rows, bits,
     labels::{device_name, file_label},
     row::flag,
     stored_column as at,
@@ -35,7 +35,7 @@ pub fn table(facts: &Facts, by: &[&'static Column], filter: Option<&Filter>) -> 
             .alias("_after"),
     ]);
     let mut sums = Vec::new();
-    for view in facts.view(expressions, Part::Any, filter) {
+    for view in facts.view(expressions, Part::Any, filter, Rows::Whole) {
         let written = view?.filter(col("_written"));
         sums.push(
             written

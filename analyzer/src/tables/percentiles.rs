@@ -13,7 +13,7 @@ use polars::prelude::{
 
 use super::groups::{Keys, Label, REQUEST, WHOLE, columns, labels};
 use super::{Result, Table, numbers, texts};
-use crate::facts::{Column, Facts, Filter, Part};
+use crate::facts::{Column, Facts, Filter, Part, Rows};
 
 /// Significant digits of a percentile.
 const DIGITS: u8 = 2;
@@ -112,7 +112,7 @@ fn count(
     expressions.extend(measures.iter().map(|measure| measure.expr(facts)));
     let bucket = bucketing();
     let mut groups: BTreeMap<Vec<Label>, [Distribution; 3]> = BTreeMap::new();
-    for view in facts.view(expressions, Part::Any, filter) {
+    for view in facts.view(expressions, Part::Any, filter, Rows::Whole) {
         let batch = view?.collect()?;
         let requests = once(batch, &names)?;
         for (at, measure) in MEASURES.iter().enumerate() {

@@ -8,7 +8,7 @@ use polars::prelude::{DataType, Expr, col, len};
 use super::{Result, Table, numbers, percent, reals, texts};
 use crate::attribute::Op;
 use crate::facts::row::code;
-use crate::facts::{Facts, Filter, Part, bits, stored_column as at};
+use crate::facts::{Facts, Filter, Part, Rows, bits, stored_column as at};
 
 /// The size that the paper singles out.
 const PAGE: u32 = 4096;
@@ -56,7 +56,7 @@ impl Sizes {
             col(at::request).alias("request"),
             first,
         ];
-        for view in facts.view(columns, Part::Any, filter) {
+        for view in facts.view(columns, Part::Any, filter, Rows::Whole) {
             let rows = view?;
             let keys = [col(SIZE), col(OP), col(SEQUENTIAL)];
             let requests = match filter {

@@ -5,8 +5,9 @@
 use std::path::{Path, PathBuf};
 
 use mostrace_bundle::entry::{
-    Contents, Flags, Home, Jbd2, NONE, Origin, RawDirtier, RawFile, RawHead, RawProcess, Stage,
-    TYPE_DIRTIER, TYPE_FILE, TYPE_PROCESS, What,
+    CallKind, Contents, Flags, Home, Jbd2, NONE, Origin, RawCall, RawDirtied, RawDirtier, RawFile,
+    RawHandle, RawHead, RawProcess, Stage, TYPE_CALL, TYPE_DIRTIED, TYPE_DIRTIER, TYPE_FILE,
+    TYPE_HANDLE, TYPE_PROCESS, What, call_flags, handle_flags,
 };
 use mostrace_bundle::manifest::{Device, Filesystem, SCHEMA, State};
 use mostrace_bundle::table::TableWriter;
@@ -69,8 +70,40 @@ pub struct Scene {
     pub files: Vec<Vec<u8>>,
     /// None: no such table.
     pub dirtiers: Option<Vec<Vec<u8>>>,
+    /// The same of the tables of causes.
+    pub handles: Option<Vec<Vec<u8>>>,
+    pub dirtied: Option<Vec<Vec<u8>>>,
+    pub calls: Option<Vec<Vec<u8>>>,
+    /// jbd2's running transaction.
+    pub tid: u32,
     pub manifest: Manifest,
     now_us: u64,
+}
+
+/// A handle, as far as tests differ in it.
+#[derive(Clone, Copy)]
+pub struct HandleOf {
+    pub thread: Thread,
+    pub function: &'static str,
+    pub inode: u64,
+    pub call: CallKind,
+    /// How long before its end it began, µs.
+    pub lasted_us: u64,
+    /// Another one was open meanwhile.
+    pub overlaps: bool,
+}
+
+/// A system call, as far as tests differ in it.
+#[derive(Clone, Copy)]
+pub struct CallOf {
+    pub thread: Thread,
+    pub kind: CallKind,
+    pub inode: u64,
+    pub offset: u64,
+    pub bytes: u64,
+    pub first_bytes: Option<[u8; 8]>,
+    /// How long before its return it was made, µs.
+    pub lasted_us: u64,
 }
 
 impl Scene {
@@ -92,6 +125,7 @@ impl Scene {
         };
         Scene {
             manifest,
+            tid: 1,
             now_us: 1000,
             ..Scene::default()
         }
@@ -158,17 +192,16 @@ impl Scene {
         jbd2: Jbd2,
         home: u64,
     ) {
-        let mut comm = [0; 16];
-        comm[..thread.comm.len()].copy_from_slice(thread.comm.as_bytes());
+        let comm = comm_of(thread);
         let raw = RawProcess {
             head: self.head(TYPE_PROCESS, 88, sector, bytes),
             submit_ns: (self.now_us * 1000).into(),
             home_sector: home.into(),
             pid: thread.pid.into(),
             tgid: thread.tgid.into(),
-            uid: 1000.into(),
+            uid: uid_of(thread).into(),
             opf: 1.into(),
-            tid: u32::from(jbd2 != Jbd2::NONE).into(),
+            tid: if jbd2 == Jbd2::NONE { 0 } else { self.tid }.into(),
             origin,
             jbd2,
             home: Home::DISK,
@@ -201,19 +234,114 @@ impl Scene {
 
     /// A dirtier entry of the last request, of a page that was dirty for half a second.
     pub fn dirtier(&mut self, sector: u64, bytes: u32, thread: Thread) {
-        let mut comm = [0; 16];
-        comm[..thread.comm.len()].copy_from_slice(thread.comm.as_bytes());
+        let comm = comm_of(thread);
         let raw = RawDirtier {
             head: self.head(TYPE_DIRTIER, 72, sector, bytes),
             dirty_ns: (self.now_us * 1000).saturating_sub(500_000).into(),
             pid: thread.pid.into(),
             tgid: thread.tgid.into(),
-            uid: 1000.into(),
+            uid: uid_of(thread).into(),
             pad: 0.into(),
             comm,
         };
         let record = raw.as_bytes().to_vec();
         self.dirtiers.get_or_insert_default().push(record);
+    }
+
+    /// A handle that ends a millisecond later, in the running transaction; it dirties blocks of 4096 bytes at these home
+    /// sectors.
+    pub fn handle(&mut self, of: HandleOf, homes: &[u64]) {
+        self.now_us += 1000;
+        let functions = &mut self.manifest.functions;
+        let known = functions.iter().position(|name| name == of.function);
+        let function = known.unwrap_or_else(|| {
+            functions.push(of.function.to_owned());
+            functions.len() - 1
+        });
+        let handles = self.handles.get_or_insert_default();
+        let id = handles.len() as u64 + 1;
+        let mut head = head_at(TYPE_HANDLE, 120, self.now_us);
+        if of.overlaps {
+            head.flags = handle_flags::OVERLAP;
+        }
+        let raw = RawHandle {
+            head,
+            id: id.into(),
+            start_ns: (self.now_us.saturating_sub(of.lasted_us).max(1) * 1000).into(),
+            ino: of.inode.into(),
+            function: (function as u64).into(),
+            generation: 1.into(),
+            s_dev: DEVICE.into(),
+            tid: self.tid.into(),
+            pid: of.thread.pid.into(),
+            tgid: of.thread.tgid.into(),
+            uid: uid_of(of.thread).into(),
+            requested: 8.into(),
+            dirtied: (homes.len() as u32).into(),
+            named: (homes.len() as u32).into(),
+            kind: 0.into(),
+            call: (of.call as u16).into(),
+            comm: comm_of(of.thread),
+        };
+        handles.push(raw.as_bytes().to_vec());
+        for &home in homes {
+            let mut head = head_at(TYPE_DIRTIED, 48, self.now_us);
+            (head.sector, head.bytes) = (home.into(), 4096.into());
+            let raw = RawDirtied {
+                head,
+                handle: id.into(),
+                tid: self.tid.into(),
+                home: Home::DISK,
+                pad: [0; 3],
+            };
+            let record = raw.as_bytes().to_vec();
+            self.dirtied.get_or_insert_default().push(record);
+        }
+    }
+
+    /// A call that returns a millisecond later.
+    pub fn call(&mut self, of: CallOf) {
+        self.now_us += 1000;
+        let mut head = head_at(TYPE_CALL, 120, self.now_us);
+        if of.first_bytes.is_some() {
+            head.flags = call_flags::FIRST;
+        }
+        let raw = RawCall {
+            head,
+            start_ns: (self.now_us.saturating_sub(of.lasted_us).max(1) * 1000).into(),
+            ino: of.inode.into(),
+            offset: of.offset.into(),
+            bytes: of.bytes.into(),
+            result: 0.into(),
+            first_bytes: of.first_bytes.unwrap_or_default(),
+            generation: 1.into(),
+            s_dev: DEVICE.into(),
+            pid: of.thread.pid.into(),
+            tgid: of.thread.tgid.into(),
+            uid: uid_of(of.thread).into(),
+            kind: (of.kind as u16).into(),
+            pad: 0.into(),
+            comm: comm_of(of.thread),
+        };
+        let record = raw.as_bytes().to_vec();
+        self.calls.get_or_insert_default().push(record);
+    }
+
+    /// A commit of the running transaction: a descriptor, copies of blocks with these homes and the commit block, each
+    /// of 4096 bytes from `sector` on, then the end of its flush; and the next transaction.
+    pub fn commit(&mut self, sector: u64, homes: &[u64]) {
+        let blocks = homes.len() as u64 + 1;
+        self.request(WRITE | SYNC, sector, blocks as u32 * 4096, JBD2);
+        let o = Origin::JOURNAL;
+        self.journal(sector, 4096, JBD2, o, Jbd2::DESCRIPTOR, NONE);
+        for (at, &home) in (1..).zip(homes) {
+            self.journal(sector + at * 8, 4096, JBD2, o, Jbd2::METADATA_COPY, home);
+        }
+        let commit = sector + blocks * 8;
+        self.request(WRITE | SYNC | FLUSH, commit, 4096, JBD2);
+        self.journal(commit, 4096, JBD2, o, Jbd2::COMMIT, NONE);
+        self.request(WRITE | SYNC | FLUSH, commit, 0, JBD2);
+        self.tid += 1;
     }
 
     /// A write of a file by its process, with both entries.
@@ -233,6 +361,9 @@ impl Scene {
             (layout::PROCESS, Some(&self.processes)),
             (layout::FILE, Some(&self.files)),
             (layout::DIRTIER, self.dirtiers.as_ref()),
+            (layout::HANDLE, self.handles.as_ref()),
+            (layout::DIRTIED, self.dirtied.as_ref()),
+            (layout::CALL, self.calls.as_ref()),
         ];
         for (name, records) in tables {
             let Some(records) = records else { continue };
@@ -243,6 +374,32 @@ impl Scene {
             table.flush().unwrap();
         }
         folder
+    }
+}
+
+/// The kernel's threads are root's.
+fn uid_of(thread: Thread) -> u32 {
+    if thread.pid < 100 { 0 } else { 1000 }
+}
+
+fn comm_of(thread: Thread) -> [u8; 16] {
+    let mut comm = [0; 16];
+    comm[..thread.comm.len()].copy_from_slice(thread.comm.as_bytes());
+    comm
+}
+
+/// The head of an entry of the tables of causes.
+fn head_at(kind: u16, size: u16, time_us: u64) -> RawHead {
+    RawHead {
+        kind: kind.into(),
+        size: size.into(),
+        dev: DEVICE.into(),
+        time_ns: (time_us * 1000).into(),
+        sector: NONE.into(),
+        bytes: 0.into(),
+        cpu: 0.into(),
+        stage: Stage::QUEUE,
+        flags: Flags::default(),
     }
 }
 

@@ -5,9 +5,9 @@ use std::fmt;
 use std::os::fd::BorrowedFd;
 use std::str::FromStr;
 
-use mostrace_bundle::{Folder, Manifest};
+use mostrace_bundle::Folder;
 
-use crate::entries::Counts;
+use crate::entries::{Counts, Cut};
 use crate::error::Result;
 use crate::kernel::Symbols;
 use crate::probes::Stream;
@@ -17,6 +17,7 @@ pub(crate) mod calls;
 mod check;
 mod tables;
 
+pub(crate) use check::compare;
 use tables::Tables;
 
 /// `--causes`.
@@ -59,12 +60,12 @@ pub(crate) struct CauseSource {
 }
 
 impl CauseSource {
-    /// Attaches the probes, into tables in `folder`.
+    /// Attaches the probes, into tables in `folder`. If the recording `is_cut`, [`CauseSource::cut`] will be called.
     ///
     /// # Errors
     /// The kernel refuses them, or the bundle cannot be written.
-    pub fn start(probes: &CauseProbes<'_>, folder: &Folder) -> Result<CauseSource> {
-        let tables = Tables::create(folder)?;
+    pub fn start(probes: &CauseProbes<'_>, folder: &Folder, is_cut: bool) -> Result<CauseSource> {
+        let tables = Tables::create(folder, is_cut)?;
         let stream = probes.attach(tables, Tables::take)?;
         Ok(CauseSource { stream })
     }
@@ -93,24 +94,26 @@ impl CauseSource {
         self.stream.sink().counts()
     }
 
-    /// Stops, moves the rest into the tables, and names the functions.
+    /// Goes on in another folder, with what the transactions that may not be committed yet have there too.
     ///
     /// # Errors
     /// As [`CauseSource::poll`].
-    pub fn stop(&mut self, manifest: &mut Manifest) -> Result<()> {
-        self.stream.finish()?;
-        self.stream.sink_mut().flush()?;
-        let functions = self.stream.sink().functions();
-        manifest.functions = Symbols::read().around(functions);
-        Ok(())
+    pub fn cut(&mut self, folder: &Folder) -> Result<Cut> {
+        self.stream.take_rest()?;
+        self.stream.sink_mut().cut(folder)
     }
 
-    /// Holds the tables, which have to be whole, against the journal's copies.
+    /// Stops, and moves the rest into the tables.
     ///
     /// # Errors
-    /// The tables cannot be read.
-    pub fn check(folder: &Folder, manifest: &mut Manifest) -> Result<()> {
-        manifest.causes = Some(check::compare(folder)?);
-        Ok(())
+    /// As [`CauseSource::poll`].
+    pub fn stop(&mut self) -> Result<()> {
+        self.stream.finish()?;
+        self.stream.sink_mut().flush()
+    }
+
+    /// The names of the functions that began handles, in the order of their numbers in the tables.
+    pub fn functions(&self) -> Vec<String> {
+        Symbols::read().around(self.stream.sink().functions())
     }
 }

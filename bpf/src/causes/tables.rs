@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The bundle's tables of causes, fed with entries as the probes hand them over.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::mem::offset_of;
 
 use mostrace_bundle::entry::{
@@ -9,29 +9,70 @@ use mostrace_bundle::entry::{
 };
 use mostrace_bundle::{Folder, layout};
 
-use crate::entries::{Counts, Table};
+use crate::cut::Recent;
+use crate::entries::{Counts, Cut, Table};
 use crate::error::{At, Error, Result};
 
 const HANDLE: usize = size_of::<RawHandle>();
 const DIRTIED: usize = size_of::<RawDirtied>();
 const CALL: usize = size_of::<RawCall>();
 
-/// The tables of one recording.
-pub(crate) struct Tables {
+/// The files of the tables.
+struct Files {
     handle: Table,
     dirtied: Table,
     call: Table,
-    functions: Functions,
 }
 
-impl Tables {
-    /// Makes the files in `folder`.
-    pub fn create(folder: &Folder) -> Result<Tables> {
-        Ok(Tables {
+impl Files {
+    fn create(folder: &Folder) -> Result<Files> {
+        Ok(Files {
             handle: Table::create(folder, layout::HANDLE)?,
             dirtied: Table::create(folder, layout::DIRTIED)?,
             call: Table::create(folder, layout::CALL)?,
+        })
+    }
+
+    fn all(&mut self) -> [(&'static str, &mut Table); 3] {
+        [
+            (layout::HANDLE, &mut self.handle),
+            (layout::DIRTIED, &mut self.dirtied),
+            (layout::CALL, &mut self.call),
+        ]
+    }
+
+    fn counts(&self) -> Counts {
+        vec![
+            ("handle_entries", self.handle.kept),
+            ("dirtied_entries", self.dirtied.kept),
+            ("call_entries", self.call.kept),
+        ]
+    }
+}
+
+/// What is kept of the last handles and dirtied blocks, bytes: at least half of it.
+const RECENT: usize = 8 << 20;
+
+/// The tables of one recording.
+pub(crate) struct Tables {
+    files: Files,
+    functions: Functions,
+    recent: Recent,
+    /// The newest transaction.
+    tid: u32,
+}
+
+impl Tables {
+    /// Makes the files in `folder`. If the recording `is_cut`, [`Tables::cut`] will be called.
+    ///
+    /// # Errors
+    /// The bundle cannot be written.
+    pub fn create(folder: &Folder, is_cut: bool) -> Result<Tables> {
+        Ok(Tables {
+            files: Files::create(folder)?,
             functions: Functions::default(),
+            recent: Recent::new(if is_cut { RECENT } else { 0 }),
+            tid: 0,
         })
     }
 
@@ -40,38 +81,94 @@ impl Tables {
     /// # Errors
     /// It makes no sense, or the bundle cannot be written.
     pub fn take(&mut self, entry: &[u8]) -> Result<()> {
-        let kind = entry.get(..2).and_then(|b| b.try_into().ok());
-        match (kind.map(u16::from_ne_bytes), entry.len()) {
+        match (kind_of(entry), entry.len()) {
             (Some(TYPE_HANDLE), HANDLE) => {
                 let entry = self.functions.number(entry);
-                self.handle.push(&entry)
+                self.tid = tid_of(&entry).unwrap_or(self.tid);
+                self.recent.push(0, &entry);
+                self.files.handle.push(&entry)
             }
-            (Some(TYPE_DIRTIED), DIRTIED) => self.dirtied.push(entry),
-            (Some(TYPE_CALL), CALL) => self.call.push(entry),
+            (Some(TYPE_DIRTIED), DIRTIED) => {
+                self.recent.push(0, entry);
+                self.files.dirtied.push(entry)
+            }
+            (Some(TYPE_CALL), CALL) => self.files.call.push(entry),
             _ => Err(Error::malformed("BPF probes", "malformed entry")),
         }
     }
 
-    /// Hands what is buffered to the kernel.
-    pub fn flush(&mut self) -> Result<()> {
-        [&mut self.handle, &mut self.dirtied, &mut self.call]
-            .into_iter()
-            .try_for_each(|table| table.out.flush().at(&table.path))
+    /// Goes on in `folder`: with what the running and the committing transaction have, which is in the tables before too.
+    ///
+    /// # Errors
+    /// The bundle cannot be written.
+    pub fn cut(&mut self, folder: &Folder) -> Result<Cut> {
+        self.flush()?;
+        let counts = self.files.counts();
+        self.files = Files::create(folder)?;
+        let (_, recent) = self.recent.take();
+        let mut rest = &recent[..];
+        while let Some((entry, after)) = split(rest) {
+            if tid_of(entry).is_some_and(|tid| self.tid.wrapping_sub(tid) <= 1) {
+                self.recent.push(0, entry);
+                match kind_of(entry) {
+                    Some(TYPE_HANDLE) => self.files.handle.repeat(entry)?,
+                    _ => self.files.dirtied.repeat(entry)?,
+                }
+            }
+            rest = after;
+        }
+        self.flush()?;
+        let own_from = self.files.all();
+        let own_from = own_from.map(|(name, table)| (name.to_owned(), table.own_from()));
+        Ok(Cut {
+            counts,
+            own_from: BTreeMap::from(own_from),
+        })
     }
 
-    /// Entries kept so far.
+    /// Hands what is buffered to the kernel.
+    ///
+    /// # Errors
+    /// The bundle cannot be written.
+    pub fn flush(&mut self) -> Result<()> {
+        self.files
+            .all()
+            .into_iter()
+            .try_for_each(|(_, table)| table.out.flush().at(&table.path))
+    }
+
+    /// Entries kept so far, of the segment.
     pub fn counts(&self) -> Counts {
-        vec![
-            ("handle_entries", self.handle.kept),
-            ("dirtied_entries", self.dirtied.kept),
-            ("call_entries", self.call.kept),
-        ]
+        self.files.counts()
     }
 
     /// The addresses of the functions that began handles, in the order of their numbers in the table.
     pub fn functions(&self) -> &[u64] {
         &self.functions.addresses
     }
+}
+
+fn kind_of(entry: &[u8]) -> Option<u16> {
+    Some(u16::from_ne_bytes(entry.get(..2)?.try_into().ok()?))
+}
+
+/// The transaction of a handle's or a dirtied block's entry.
+fn tid_of(entry: &[u8]) -> Option<u32> {
+    let at = match kind_of(entry)? {
+        TYPE_HANDLE => offset_of!(RawHandle, tid),
+        TYPE_DIRTIED => offset_of!(RawDirtied, tid),
+        _ => return None,
+    };
+    Some(u32::from_ne_bytes(entry.get(at..at + 4)?.try_into().ok()?))
+}
+
+/// The first entry, and what follows.
+fn split(entries: &[u8]) -> Option<(&[u8], &[u8])> {
+    let len = match kind_of(entries)? {
+        TYPE_HANDLE => HANDLE,
+        _ => DIRTIED,
+    };
+    entries.split_at_checked(len)
 }
 
 /// In the bundle no address of the kernel's stands, but a number.
@@ -124,7 +221,7 @@ mod tests {
     fn addresses_become_numbers() {
         let dir = tempfile::tempdir().unwrap();
         let folder = Folder::open(dir.path()).unwrap();
-        let mut tables = Tables::create(&folder).unwrap();
+        let mut tables = Tables::create(&folder, false).unwrap();
         let addresses = [0xffff_8000_0000_1000, 0xffff_8000_0000_2000, NONE, 0];
         for address in addresses.iter().chain(&addresses) {
             let mut handle = entry(TYPE_HANDLE, size_of::<RawHandle>());
@@ -150,7 +247,7 @@ mod tests {
     fn entries_of_another_size_or_type_are_malformed() {
         let dir = tempfile::tempdir().unwrap();
         let folder = Folder::open(dir.path()).unwrap();
-        let mut tables = Tables::create(&folder).unwrap();
+        let mut tables = Tables::create(&folder, false).unwrap();
         for (kind, len) in [(TYPE_HANDLE, 120), (TYPE_DIRTIED, 48), (TYPE_CALL, 120)] {
             tables.take(&entry(kind, len)).unwrap();
             assert!(tables.take(&entry(kind, len + 8)).is_err(), "{kind}");

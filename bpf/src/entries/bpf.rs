@@ -9,7 +9,8 @@ use mostrace_bundle::Folder;
 use mostrace_bundle::entry::RawHead;
 use zerocopy::FromBytes;
 
-use super::{Counts, EntrySource, Tables};
+use super::{Counts, Cut, EntrySource, Tables};
+use crate::cut::Ends;
 use crate::error::{Error, Result};
 use crate::names::NameFilter;
 use crate::probes::{Probes, Stream};
@@ -24,8 +25,13 @@ impl BpfEntries {
     ///
     /// # Errors
     /// The kernel refuses them, or the bundle cannot be written.
-    pub fn start(probes: &Probes<'_>, folder: &Folder, names: NameFilter) -> Result<BpfEntries> {
-        let tables = Tables::create(folder, names, "BPF probes")?;
+    pub fn start(
+        probes: &Probes<'_>,
+        folder: &Folder,
+        names: NameFilter,
+        is_cut: bool,
+    ) -> Result<BpfEntries> {
+        let tables = Tables::create(folder, names, "BPF probes", is_cut)?;
         let stream = probes.attach(tables, take)?;
         Ok(BpfEntries { stream })
     }
@@ -76,6 +82,12 @@ impl EntrySource for BpfEntries {
         self.stream.sink().counts()
     }
 
+    fn cut(&mut self, at_ns: u64, folder: &Folder, ends: Ends) -> Result<Cut> {
+        self.stream.sink_mut().keep_from(at_ns);
+        self.stream.take_rest()?;
+        self.stream.sink_mut().cut(folder, ends)
+    }
+
     fn stop(&mut self) -> Result<()> {
         self.stream.finish()?;
         self.stream.sink_mut().flush()
@@ -96,7 +108,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let folder = Folder::open(dir.path()).unwrap();
         let names = NameFilter::parse("all").unwrap();
-        let mut tables = Tables::create(&folder, names, "here").unwrap();
+        let mut tables = Tables::create(&folder, names, "here", false).unwrap();
         let entry = |kind: u16, size: u16| {
             let mut entry = vec![0; usize::from(size)];
             entry[..2].copy_from_slice(&kind.to_ne_bytes());

@@ -13,7 +13,8 @@ use rustix::io::Errno;
 
 use super::parameters::Parameters;
 use super::stream::Stream;
-use super::{Counts, EntrySource, Tables};
+use super::{Counts, Cut, EntrySource, Tables};
+use crate::cut::Ends;
 use crate::error::{At, Error, Result, read_line};
 use crate::guard::Guard;
 use crate::names::NameFilter;
@@ -66,6 +67,7 @@ impl KernelEntries {
         dev: &str,
         folder: &Folder,
         names: NameFilter,
+        is_cut: bool,
     ) -> Result<KernelEntries> {
         let guard = free(paths)?
             .change(dev)
@@ -82,7 +84,7 @@ impl KernelEntries {
             guard: Some(guard),
             paths: paths.clone(),
             stream: Stream::default(),
-            tables: Tables::create(folder, names, &paths.device.display().to_string())?,
+            tables: Tables::create(folder, names, &paths.device.display().to_string(), is_cut)?,
             buffer: vec![0; READ_LEN],
             unknown: 0,
             lost: None,
@@ -124,6 +126,12 @@ impl EntrySource for KernelEntries {
 
     fn counts(&self) -> Counts {
         self.tables.counts()
+    }
+
+    fn cut(&mut self, at_ns: u64, folder: &Folder, ends: Ends) -> Result<Cut> {
+        self.tables.keep_from(at_ns);
+        self.poll()?;
+        self.tables.cut(folder, ends)
     }
 
     fn stop(&mut self) -> Result<()> {
@@ -287,7 +295,7 @@ mod tests {
         fn start(&self) -> Result<KernelEntries> {
             let names = NameFilter::parse("temp").unwrap();
             let folder = Folder::open(self.dir.path()).unwrap();
-            KernelEntries::start(&self.paths, "7:0", &folder, names)
+            KernelEntries::start(&self.paths, "7:0", &folder, names, false)
         }
 
         fn setting(&self, name: &str) -> String {

@@ -7,6 +7,9 @@ use std::os::fd::BorrowedFd;
 use std::str::FromStr;
 use std::time::Duration;
 
+use mostrace_bundle::Folder;
+
+use crate::cut::Ends;
 use crate::error::Result;
 
 pub(crate) mod bpf;
@@ -16,6 +19,15 @@ mod stream;
 mod tables;
 
 pub(crate) use tables::{Counts, Table, Tables};
+
+/// What a source has to say where the recording is cut.
+#[derive(Debug, Default)]
+pub(crate) struct Cut {
+    /// Entries of the segment that ends, without those that were repeated at its beginning.
+    pub counts: Counts,
+    /// Of the next segment's tables, by name: where its own entries begin, behind those that are in the ones before too.
+    pub own_from: BTreeMap<String, u64>,
+}
 
 /// A source that is running. It writes the entry tables into the bundle.
 pub(crate) trait EntrySource {
@@ -40,6 +52,13 @@ pub(crate) trait EntrySource {
 
     /// Entries kept so far, by the manifest's names.
     fn counts(&self) -> Counts;
+
+    /// Goes on in another folder: there is what came at `at_ns`, which is now, or later, and once more what came before and
+    /// none of `ends` ended.
+    ///
+    /// # Errors
+    /// As [`EntrySource::poll`].
+    fn cut(&mut self, at_ns: u64, folder: &Folder, ends: Ends) -> Result<Cut>;
 
     /// Stops, and moves the rest into the tables.
     ///

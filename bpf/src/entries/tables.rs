@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The bundle's entry tables, fed with entries as the kernel hands them over.
 
+use std::collections::BTreeMap;
 use std::mem::offset_of;
 use std::path::PathBuf;
 
@@ -8,11 +9,18 @@ use mostrace_bundle::entry::{
     Flags, RawDirtier, RawFile, RawFreed, RawHead, RawProcess, TYPE_DIRTIER, TYPE_FILE, TYPE_FREED,
     TYPE_PROCESS,
 };
-use mostrace_bundle::table::TableWriter;
+use mostrace_bundle::table::{HEADER_LEN, TableWriter};
 use mostrace_bundle::{Folder, layout};
 
+use zerocopy::FromBytes;
+
+use super::Cut;
+use crate::cut::{Ends, Part, Recent};
 use crate::error::{At, Error, Result};
 use crate::names::NameFilter;
+
+/// What is kept of the last entries, bytes: at least half of it, which those of some 10,000 bios take.
+const RECENT: usize = 8 << 20;
 
 /// Entries kept, by the manifest's names.
 pub(crate) type Counts = Vec<(&'static str, u64)>;
@@ -22,6 +30,8 @@ pub(crate) struct Table {
     pub path: PathBuf,
     pub out: TableWriter,
     pub kept: u64,
+    /// Bytes of entries that were repeated at its beginning.
+    repeated: u64,
 }
 
 impl Table {
@@ -32,7 +42,12 @@ impl Table {
     pub fn create(folder: &Folder, name: &str) -> Result<Table> {
         let path = folder.path().join(name);
         let out = TableWriter::new(folder.replace(name)?).at(&path)?;
-        Ok(Table { path, out, kept: 0 })
+        Ok(Table {
+            path,
+            out,
+            kept: 0,
+            repeated: 0,
+        })
     }
 
     /// Appends a record.
@@ -43,29 +58,98 @@ impl Table {
         self.kept += 1;
         self.out.push(record).at(&self.path)
     }
+
+    /// Appends a record that the segment before has too.
+    ///
+    /// # Errors
+    /// The bundle cannot be written.
+    pub fn repeat(&mut self, record: &[u8]) -> Result<()> {
+        self.repeated += record.len() as u64;
+        self.out.push(record).at(&self.path)
+    }
+
+    /// Where its own records begin.
+    pub fn own_from(&self) -> u64 {
+        HEADER_LEN as u64 + self.repeated
+    }
 }
 
-/// The tables of one recording.
-pub(crate) struct Tables {
+/// The files of the tables.
+struct Files {
     process: Table,
     file: Table,
     dirtier: Table,
     freed: Table,
-    names: NameFilter,
-    /// For messages: whose entries these are.
-    source: String,
 }
 
-impl Tables {
-    /// Makes the files in `folder`, in place of those of a source that was tried before.
-    pub fn create(folder: &Folder, names: NameFilter, source: &str) -> Result<Tables> {
-        Ok(Tables {
+impl Files {
+    fn create(folder: &Folder) -> Result<Files> {
+        Ok(Files {
             process: Table::create(folder, layout::PROCESS)?,
             file: Table::create(folder, layout::FILE)?,
             dirtier: Table::create(folder, layout::DIRTIER)?,
             freed: Table::create(folder, layout::FREED)?,
+        })
+    }
+
+    fn all(&mut self) -> [(&'static str, &mut Table); 4] {
+        [
+            (layout::PROCESS, &mut self.process),
+            (layout::FILE, &mut self.file),
+            (layout::DIRTIER, &mut self.dirtier),
+            (layout::FREED, &mut self.freed),
+        ]
+    }
+
+    /// That of a type of entry.
+    fn of(&mut self, kind: u16) -> Option<&mut Table> {
+        Some(match kind {
+            TYPE_PROCESS => &mut self.process,
+            TYPE_FILE => &mut self.file,
+            TYPE_DIRTIER => &mut self.dirtier,
+            TYPE_FREED => &mut self.freed,
+            _ => return None,
+        })
+    }
+
+    fn counts(&self) -> Counts {
+        vec![
+            ("process_entries", self.process.kept),
+            ("file_entries", self.file.kept),
+            ("dirtier_entries", self.dirtier.kept),
+            ("freed_entries", self.freed.kept),
+        ]
+    }
+}
+
+/// The tables of one recording.
+pub(crate) struct Tables {
+    files: Files,
+    names: NameFilter,
+    /// For messages: whose entries these are.
+    source: String,
+    recent: Recent,
+    /// While a cut is made: what is of this time or later is of the next segment, and kept back.
+    next_from_ns: Option<u64>,
+    next: Vec<Vec<u8>>,
+}
+
+impl Tables {
+    /// Makes the files in `folder`, in place of those of a source that was tried before. If the recording `is_cut`,
+    /// [`Tables::cut`] will be called.
+    pub fn create(
+        folder: &Folder,
+        names: NameFilter,
+        source: &str,
+        is_cut: bool,
+    ) -> Result<Tables> {
+        Ok(Tables {
+            files: Files::create(folder)?,
             names,
             source: source.to_owned(),
+            recent: Recent::new(if is_cut { RECENT } else { 0 }),
+            next_from_ns: None,
+            next: Vec::new(),
         })
     }
 
@@ -76,51 +160,117 @@ impl Tables {
     pub fn take(&mut self, entry: &[u8]) -> Result<bool> {
         let malformed = || Error::malformed(&self.source, "malformed entry");
         let kind = u16_at(entry, offset_of!(RawHead, kind)).ok_or_else(malformed)?;
-        match kind {
-            TYPE_PROCESS => {
-                let record = fixed::<RawProcess>(entry).ok_or_else(malformed)?;
-                self.process.push(record)?;
-            }
+        let named;
+        let record = match kind {
+            TYPE_PROCESS => fixed::<RawProcess>(entry),
             TYPE_FILE => {
-                let record = cut_to_name(entry, &self.names).ok_or_else(malformed)?;
-                self.file.push(&record)?;
+                named = cut_to_name(entry, &self.names);
+                named.as_deref()
             }
-            TYPE_DIRTIER => {
-                let record = fixed::<RawDirtier>(entry).ok_or_else(malformed)?;
-                self.dirtier.push(record)?;
-            }
-            TYPE_FREED => {
-                let record = fixed::<RawFreed>(entry).ok_or_else(malformed)?;
-                self.freed.push(record)?;
-            }
+            TYPE_DIRTIER => fixed::<RawDirtier>(entry),
+            TYPE_FREED => fixed::<RawFreed>(entry),
             _ => return Ok(false),
+        };
+        let record = record.ok_or_else(malformed)?;
+        if self
+            .next_from_ns
+            .is_some_and(|from| time_of(record) >= from)
+        {
+            self.next.push(record.to_vec());
+            return Ok(true);
         }
+        self.put(kind, record)?;
         Ok(true)
+    }
+
+    fn put(&mut self, kind: u16, record: &[u8]) -> Result<()> {
+        // Those are of no request.
+        if kind != TYPE_FREED {
+            self.recent.push(time_of(record), record);
+        }
+        self.files
+            .of(kind)
+            .map_or(Ok(()), |table| table.push(record))
+    }
+
+    /// From now on keeps back what is of `at_ns` or later, until [`Tables::cut`].
+    pub fn keep_from(&mut self, at_ns: u64) {
+        self.next_from_ns = Some(at_ns);
+    }
+
+    /// Goes on in `folder`: with the entries that none of `ends` ended, which are in the tables before too, and with what
+    /// was kept back.
+    ///
+    /// # Errors
+    /// The bundle cannot be written.
+    pub fn cut(&mut self, folder: &Folder, mut ends: Ends) -> Result<Cut> {
+        self.flush()?;
+        let counts = self.files.counts();
+        self.files = Files::create(folder)?;
+        let (_, recent) = self.recent.take();
+        for record in under_way(&recent, &mut ends) {
+            self.recent.push(time_of(record), record);
+            let kind = u16_at(record, offset_of!(RawHead, kind)).unwrap_or(0);
+            if let Some(table) = self.files.of(kind) {
+                table.repeat(record)?;
+            }
+        }
+        self.next_from_ns = None;
+        for record in std::mem::take(&mut self.next) {
+            let kind = u16_at(&record, offset_of!(RawHead, kind)).unwrap_or(0);
+            self.put(kind, &record)?;
+        }
+        self.flush()?;
+        let own_from = self.files.all();
+        let own_from = own_from.map(|(name, table)| (name.to_owned(), table.own_from()));
+        Ok(Cut {
+            counts,
+            own_from: BTreeMap::from(own_from),
+        })
     }
 
     /// Hands what is buffered to the kernel.
     pub fn flush(&mut self) -> Result<()> {
-        let Tables {
-            process,
-            file,
-            dirtier,
-            freed,
-            ..
-        } = self;
-        [process, file, dirtier, freed]
+        self.files
+            .all()
             .into_iter()
-            .try_for_each(|table| table.out.flush().at(&table.path))
+            .try_for_each(|(_, table)| table.out.flush().at(&table.path))
     }
 
-    /// Entries kept so far.
+    /// Entries kept so far, of the segment.
     pub fn counts(&self) -> Counts {
-        vec![
-            ("process_entries", self.process.kept),
-            ("file_entries", self.file.kept),
-            ("dirtier_entries", self.dirtier.kept),
-            ("freed_entries", self.freed.kept),
-        ]
+        self.files.counts()
     }
+}
+
+/// The entries, one behind the other, that none of `ends` ended; in the order of time, as the tables are.
+fn under_way<'a>(recent: &'a [u8], ends: &mut Ends) -> Vec<&'a [u8]> {
+    let mut records = Vec::new();
+    let mut rest = recent;
+    while let Ok((head, _)) = RawHead::ref_from_prefix(rest) {
+        let size = usize::from(head.size.get());
+        let Some((record, behind)) = rest.split_at_checked(size).filter(|_| size > 0) else {
+            break;
+        };
+        records.push((head, record));
+        rest = behind;
+    }
+    records.sort_by_key(|(head, _)| head.time_ns.get());
+    records.retain(|(head, _)| {
+        !ends.end(&Part {
+            // Beside the kinds of events.
+            kind: u64::from(head.kind.get()) << 32,
+            time_ns: head.time_ns.get(),
+            sector: head.sector.get(),
+            bytes: head.bytes.get(),
+            of_device: false,
+        })
+    });
+    records.into_iter().map(|(_, record)| record).collect()
+}
+
+fn time_of(entry: &[u8]) -> u64 {
+    RawHead::ref_from_prefix(entry).map_or(0, |(head, _)| head.time_ns.get())
 }
 
 fn u16_at(entry: &[u8], at: usize) -> Option<u16> {
@@ -230,7 +380,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let names = NameFilter::parse("all").unwrap();
         let folder = Folder::open(dir.path()).unwrap();
-        let mut tables = Tables::create(&folder, names, "here").unwrap();
+        let mut tables = Tables::create(&folder, names, "here", false).unwrap();
         let entry = |kind: u16, len: usize| {
             let mut entry = vec![0; len];
             entry[..2].copy_from_slice(&kind.to_ne_bytes());

@@ -13,7 +13,7 @@ use mostrace_bundle::{Folder, layout};
 use zerocopy::LE;
 
 use super::watch::Watch;
-use super::{EventSource, files_in, queue};
+use super::{Cut, EventSource, files_in, queue};
 use crate::device::Device;
 use crate::error::{Error, Result, read_line};
 use crate::guard::{Guard, Undo};
@@ -143,6 +143,10 @@ impl EventSource for Blktrace {
             .sum()
     }
 
+    fn cut(&mut self, _at_ns: u64, _folder: &Folder) -> Result<Cut> {
+        Err(not_cut())
+    }
+
     fn stop(&mut self) -> Result<()> {
         self.watch.look();
         // The guard interrupts it.
@@ -167,6 +171,11 @@ impl EventSource for Blktrace {
     fn interference(&self) -> Vec<String> {
         self.watch.changes()
     }
+}
+
+/// It has no segments.
+pub(crate) fn not_cut() -> Error {
+    Error::NotCut { source_name: TOOL }
 }
 
 /// It could not be started, or says why not.

@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 
 use mostrace_bundle::Folder;
 use mostrace_bundle::blk_io_trace::action::is_note;
-use mostrace_bundle::blk_io_trace::{BlkIoTrace, Prefix, Version};
+use mostrace_bundle::blk_io_trace::{BlkIoTrace, Decoded, Prefix, Version, decode};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, LE};
 
+use super::cpu_files::{CpuFiles, Pushed};
 use super::in_flight::{InFlight, Step};
-use super::{CpuFiles, EventSource};
+use super::{Cut, EventSource};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::probes::Stream;
@@ -32,9 +33,14 @@ impl BpfEvents {
     ///
     /// # Errors
     /// The kernel refuses them.
-    pub fn start(probes: &EventProbes<'_>, device: &Device, folder: &Folder) -> Result<BpfEvents> {
+    pub fn start(
+        probes: &EventProbes<'_>,
+        device: &Device,
+        folder: &Folder,
+        is_cut: bool,
+    ) -> Result<BpfEvents> {
         let events = Events {
-            out: CpuFiles::new(folder),
+            out: CpuFiles::new(folder, is_cut),
             device: device.dev,
             requests: InFlight::default(),
             ending: false,
@@ -86,6 +92,16 @@ impl EventSource for BpfEvents {
         self.stream.sink().out.events()
     }
 
+    fn cut(&mut self, at_ns: u64, folder: &Folder) -> Result<Cut> {
+        self.stream.sink_mut().out.keep_from(at_ns);
+        self.stream.take_rest()?;
+        self.stream.sink_mut().cut(folder)
+    }
+
+    fn unfinished(&self) -> Option<u64> {
+        Some(self.in_flight())
+    }
+
     /// First nothing new is recorded any more, then what was issued before has time to complete.
     fn stop(&mut self) -> Result<()> {
         self.stream.sink_mut().ending = true;
@@ -98,10 +114,6 @@ impl EventSource for BpfEvents {
     /// Counted with the probes' own.
     fn losses(&self) -> BTreeMap<String, u64> {
         BTreeMap::new()
-    }
-
-    fn unfinished(&self) -> Option<u64> {
-        Some(self.in_flight())
     }
 }
 
@@ -131,6 +143,22 @@ struct Events {
 }
 
 impl Events {
+    fn cut(&mut self, folder: &Folder) -> Result<Cut> {
+        let mut cut = self.out.cut(folder)?;
+        let before = std::mem::replace(&mut self.requests, cut.requests.clone());
+        cut.unfinished = Some(before.count());
+        for pushed in self.out.take_next() {
+            if let Pushed::Record { record, .. } = &pushed
+                && let Decoded::Record(event, _) = decode(record)
+            {
+                self.requests.step(Step::of(&event));
+            }
+            self.out.push_again(pushed)?;
+        }
+        self.out.flush()?;
+        Ok(cut)
+    }
+
     fn take(&mut self, data: &[u8]) -> Result<()> {
         let malformed = || Error::bpf("malformed block record");
         let (event, pdu) = BlockRecord::read_from_prefix(data).map_err(|_| malformed())?;
@@ -143,7 +171,7 @@ impl Events {
             sector: event.sector,
             bytes: event.bytes,
         };
-        if !self.requests.step(step) && self.ending {
+        if !self.out.keeps_back(event.time) && !self.requests.step(step) && self.ending {
             return Ok(());
         }
         let mut record = [0; HEAD + PDU_MAX];

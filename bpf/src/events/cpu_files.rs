@@ -6,11 +6,14 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
-use mostrace_bundle::blk_io_trace::action::{BLK_TC_NOTIFY, tn};
-use mostrace_bundle::blk_io_trace::{Event, Layout, Prefix, Version, encode};
+use mostrace_bundle::blk_io_trace::action::{BLK_TC_NOTIFY, ta, tn};
+use mostrace_bundle::blk_io_trace::{Decoded, Event, Layout, Prefix, Version, decode, encode};
 use mostrace_bundle::{Folder, layout};
 use zerocopy::{FromBytes, LE};
 
+use super::Cut;
+use super::in_flight::{InFlight, Step};
+use crate::cut::{Ends, Part, Recent};
 use crate::error::{At, Result};
 
 const COMM_LEN: usize = 16;
@@ -18,6 +21,10 @@ type Comm = [u8; COMM_LEN];
 /// How long the name of a task is taken to be the same, ns: the task may run another program, or end and leave its number
 /// to another one, which takes longer.
 const NAMED_NS: u64 = 1_000_000_000;
+/// So many tasks' names are known at most, of each CPU; then all are looked up anew.
+const NAMES: usize = 1 << 16;
+/// What is kept of the last records, bytes: at least half of it, which 40,000 events of some 8,000 requests take.
+const RECENT: usize = 4 << 20;
 
 #[derive(Debug)]
 struct CpuFile {
@@ -27,13 +34,15 @@ struct CpuFile {
     named: HashMap<u32, Named>,
 }
 
-/// A task's name as it was noted.
+/// A task's name.
 #[derive(Debug, Default)]
 struct Named {
     /// When it was looked up or told, in the records' time.
     time_ns: u64,
     /// None if the task was gone by then.
     comm: Option<Comm>,
+    /// Whether it is noted in this file.
+    noted: bool,
 }
 
 /// One file per CPU that had events.
@@ -42,15 +51,37 @@ pub(crate) struct CpuFiles {
     folder: Folder,
     files: BTreeMap<u32, CpuFile>,
     events: u64,
+    recent: Recent,
+    /// While a cut is made: what is of this time or later is of the next segment, and kept back.
+    next_from_ns: Option<u64>,
+    next: Vec<Pushed>,
+}
+
+/// What was pushed, and kept back.
+#[derive(Debug)]
+pub(crate) enum Pushed {
+    /// A record.
+    Record { cpu: u32, pid: u32, record: Vec<u8> },
+    /// A task's name.
+    Name {
+        cpu: u32,
+        pid: u32,
+        time_ns: u64,
+        comm: Comm,
+    },
 }
 
 impl CpuFiles {
-    /// Files are made in `folder` as CPUs turn up, in place of those of a source that was tried before.
-    pub fn new(folder: &Folder) -> CpuFiles {
+    /// Files are made in `folder` as CPUs turn up, in place of those of a source that was tried before. If the recording
+    /// `is_cut`, [`CpuFiles::cut`] will be called.
+    pub fn new(folder: &Folder, is_cut: bool) -> CpuFiles {
         CpuFiles {
             folder: folder.clone(),
             files: BTreeMap::new(),
             events: 0,
+            recent: Recent::new(if is_cut { RECENT } else { 0 }),
+            next_from_ns: None,
+            next: Vec::new(),
         }
     }
 
@@ -61,15 +92,24 @@ impl CpuFiles {
     /// # Errors
     /// The bundle cannot be written.
     pub fn push(&mut self, cpu: u32, pid: u32, record: &mut [u8]) -> Result<()> {
-        let file = self.file(cpu)?;
-        if let Some(time_ns) = time_of(record)
-            && file.is_due(pid, time_ns)
-        {
-            file.name(cpu, pid, time_ns, comm_of(pid))?;
+        let time_ns = time_of(record).unwrap_or(0);
+        if self.keeps_back(time_ns) {
+            let record = record.to_vec();
+            self.next.push(Pushed::Record { cpu, pid, record });
+            return Ok(());
         }
-        file.write(record)?;
+        self.write(cpu, pid, time_ns, record)?;
+        self.recent.push(time_ns, record);
         self.events += 1;
         Ok(())
+    }
+
+    fn write(&mut self, cpu: u32, pid: u32, time_ns: u64, record: &mut [u8]) -> Result<()> {
+        let file = self.file(cpu)?;
+        if file.is_due(pid, time_ns) {
+            file.name(cpu, pid, time_ns, comm_of(pid))?;
+        }
+        file.write(record)
     }
 
     /// Notes a task's name at the time, unless it is the one that it had.
@@ -77,7 +117,22 @@ impl CpuFiles {
     /// # Errors
     /// The bundle cannot be written.
     pub fn name(&mut self, cpu: u32, pid: u32, time_ns: u64, comm: &[u8]) -> Result<()> {
-        self.file(cpu)?.name(cpu, pid, time_ns, Some(padded(comm)))
+        let comm = padded(comm);
+        if self.keeps_back(time_ns) {
+            self.next.push(Pushed::Name {
+                cpu,
+                pid,
+                time_ns,
+                comm,
+            });
+            return Ok(());
+        }
+        self.file(cpu)?.name(cpu, pid, time_ns, Some(comm))
+    }
+
+    /// Whether what is of this time is of the next segment.
+    pub fn keeps_back(&self, time_ns: u64) -> bool {
+        self.next_from_ns.is_some_and(|from| time_ns >= from)
     }
 
     fn file(&mut self, cpu: u32) -> Result<&mut CpuFile> {
@@ -85,6 +140,70 @@ impl CpuFiles {
             btree_map::Entry::Occupied(file) => file.into_mut(),
             btree_map::Entry::Vacant(none) => none.insert(CpuFile::create(&self.folder, cpu)?),
         })
+    }
+
+    /// From now on keeps back what is of `at_ns` or later, until [`CpuFiles::take_next`].
+    pub fn keep_from(&mut self, at_ns: u64) {
+        self.next_from_ns = Some(at_ns);
+    }
+
+    /// Goes on in `folder`, with what was not kept back. What it begins with is there already in the files before: the events of requests whose
+    /// completion is not.
+    ///
+    /// # Errors
+    /// The bundle cannot be written.
+    pub fn cut(&mut self, folder: &Folder) -> Result<Cut> {
+        self.flush()?;
+        let (since_ns, recent) = self.recent.take();
+        let (ends, under_way) = under_way(since_ns, &recent);
+        let files = std::mem::take(&mut self.files);
+        self.folder = folder.clone();
+        let events = std::mem::take(&mut self.events);
+        for (cpu, file) in files {
+            self.file(cpu)?.inherit(file.named);
+        }
+        let mut requests = InFlight::default();
+        for (event, record) in under_way {
+            requests.step(Step::of(&event));
+            self.write(event.cpu, event.pid, event.time_ns, &mut record.to_vec())?;
+            self.recent.push(event.time_ns, record);
+        }
+        self.flush()?;
+        let own_from = self.files.values().map(CpuFile::len);
+        let own_from = own_from.collect::<Result<_>>()?;
+        Ok(Cut {
+            events,
+            unfinished: None,
+            ends,
+            requests,
+            own_from,
+        })
+    }
+
+    /// What was kept back, to be pushed once more after [`CpuFiles::cut`].
+    pub fn take_next(&mut self) -> Vec<Pushed> {
+        self.next_from_ns = None;
+        std::mem::take(&mut self.next)
+    }
+
+    /// Takes what was kept back.
+    ///
+    /// # Errors
+    /// The bundle cannot be written.
+    pub fn push_again(&mut self, pushed: Pushed) -> Result<()> {
+        match pushed {
+            Pushed::Record {
+                cpu,
+                pid,
+                mut record,
+            } => self.push(cpu, pid, &mut record),
+            Pushed::Name {
+                cpu,
+                pid,
+                time_ns,
+                comm,
+            } => self.name(cpu, pid, time_ns, &comm),
+        }
     }
 
     /// Records pushed.
@@ -103,6 +222,28 @@ impl CpuFiles {
     }
 }
 
+/// What completed in a stretch of records, and the events of what did not, in the order of time.
+fn under_way(since_ns: u64, recent: &[u8]) -> (Ends, Vec<(Event<'_>, &[u8])>) {
+    let mut events = Vec::new();
+    let mut rest = recent;
+    while let Decoded::Record(event, len) = decode(rest) {
+        let (record, behind) = rest.split_at(len);
+        events.push((event, record));
+        rest = behind;
+    }
+    events.sort_by_key(|(event, _)| event.time_ns);
+    let is_end = |event: &Event<'_>| event.act() == ta::COMPLETE;
+    let completions = events.iter().filter(|(event, _)| is_end(event));
+    let mut ends = Ends::new(
+        since_ns,
+        completions.filter_map(|(event, _)| Part::of(event)),
+    );
+    events.retain(|(event, _)| {
+        !is_end(event) && Part::of(event).is_some_and(|part| !ends.end(&part))
+    });
+    (ends, events)
+}
+
 impl CpuFile {
     fn create(folder: &Folder, cpu: u32) -> Result<CpuFile> {
         let name = layout::trace_of_cpu(cpu);
@@ -118,21 +259,45 @@ impl CpuFile {
 
     /// Whether the name of a task is to be looked up.
     fn is_due(&self, pid: u32, time_ns: u64) -> bool {
-        let fresh = |named: &Named| time_ns.saturating_sub(named.time_ns) < NAMED_NS;
+        let fresh = |named: &Named| named.noted && time_ns.saturating_sub(named.time_ns) < NAMED_NS;
         !self.named.get(&pid).is_some_and(fresh)
     }
 
-    /// Notes the name of a task, if it is known and another one than before.
+    /// Notes the name of a task, if it is known and another one than the file has.
     fn name(&mut self, cpu: u32, pid: u32, time_ns: u64, comm: Option<Comm>) -> Result<()> {
+        if self.named.len() >= NAMES {
+            self.named.clear();
+        }
         let named = self.named.entry(pid).or_default();
         named.time_ns = time_ns;
-        match comm {
-            Some(comm) if named.comm != Some(comm) => {
-                named.comm = Some(comm);
-                self.note(cpu, pid, time_ns, comm)
-            }
+        let is_new = !named.noted || comm.is_some_and(|comm| named.comm != Some(comm));
+        named.comm = comm.or(named.comm);
+        named.noted = true;
+        match named.comm {
+            Some(comm) if is_new => self.note(cpu, pid, time_ns, comm),
             _ => Ok(()),
         }
+    }
+
+    /// Takes the names over from the file before, for tasks that have gone since. Those go that were not needed there.
+    fn inherit(&mut self, names: HashMap<u32, Named>) {
+        let known = names.into_iter().filter(|(_, named)| named.noted);
+        self.named = known
+            .map(|(pid, named)| {
+                let named = Named {
+                    noted: false,
+                    ..named
+                };
+                (pid, named)
+            })
+            .collect();
+    }
+
+    /// Its name and length, once all is flushed.
+    fn len(&self) -> Result<(String, u64)> {
+        let len = self.out.get_ref().metadata().at(&self.path)?.len();
+        let name = self.path.file_name().unwrap_or_default();
+        Ok((name.to_string_lossy().into_owned(), len))
     }
 
     /// BLK_TN_PROCESS, as v7. Its device is none.
@@ -194,7 +359,7 @@ mod tests {
     #[test]
     fn a_task_is_named_once_per_cpu() {
         let dir = tempfile::tempdir().unwrap();
-        let mut files = CpuFiles::new(&Folder::open(dir.path()).unwrap());
+        let mut files = CpuFiles::new(&Folder::open(dir.path()).unwrap(), false);
         let pid = std::process::id();
         let mut record = [7u8; 48];
         files.push(3, pid, &mut record).unwrap();
@@ -215,7 +380,7 @@ mod tests {
     #[test]
     fn a_task_that_was_named_is_named_again_by_another_name_only() {
         let dir = tempfile::tempdir().unwrap();
-        let mut files = CpuFiles::new(&Folder::open(dir.path()).unwrap());
+        let mut files = CpuFiles::new(&Folder::open(dir.path()).unwrap(), false);
         let pid = std::process::id();
         for comm in [&b"sh"[..], b"sh\0\0", b"fio"] {
             files.name(0, pid, 5, comm).unwrap();

@@ -19,7 +19,7 @@ use zerocopy::byteorder::{LE, U16, U32};
 
 use super::tracefs::{self, Stats};
 use super::watch::Watch;
-use super::{CpuFiles, EventSource, queue};
+use super::{CpuFiles, Cut, EventSource, queue};
 use crate::TICK;
 use crate::device::Device;
 use crate::error::{At, Error, Result, write_line};
@@ -77,7 +77,7 @@ impl Ftrace {
     /// # Errors
     /// The kernel has no blk tracer; or somebody else traces the device, uses ftrace, or has a trace that the blk
     /// tracer would take the events from.
-    pub fn start(device: &Device, folder: &Folder) -> Result<Ftrace> {
+    pub fn start(device: &Device, folder: &Folder, is_cut: bool) -> Result<Ftrace> {
         let queue_lock = Lock::of_queue(&device.info, NAME)?;
         let tracer_lock = Lock::of_blk_tracer(&device.info)?;
         let tracefs = Mount::tracefs()?.path();
@@ -107,7 +107,7 @@ impl Ftrace {
             dev: device.dev,
             buffers,
             trace_pipe: Some(trace_pipe),
-            out: CpuFiles::new(folder),
+            out: CpuFiles::new(folder, is_cut),
             page: vec![0; PAGE_MAX],
             lost: 0,
             rhythm: TICK,
@@ -137,6 +137,18 @@ impl Ftrace {
             }
         }
         self.out.flush()
+    }
+
+    /// What the kernel says of the buffers, all of which were just read.
+    fn account(&mut self) -> Result<()> {
+        self.lost = 0;
+        self.interference = self.watch.changes();
+        for buffer in &self.buffers {
+            let (stats, wrong) = buffer.account()?;
+            self.lost = self.lost.saturating_add(stats.lost);
+            self.interference.extend(wrong);
+        }
+        Ok(())
     }
 }
 
@@ -228,15 +240,24 @@ impl EventSource for Ftrace {
         self.out.events()
     }
 
+    fn cut(&mut self, at_ns: u64, folder: &Folder) -> Result<Cut> {
+        self.watch.look();
+        self.out.keep_from(at_ns);
+        self.drain()?;
+        self.account()?;
+        let cut = self.out.cut(folder)?;
+        for pushed in self.out.take_next() {
+            self.out.push_again(pushed)?;
+        }
+        Ok(cut)
+    }
+
     fn stop(&mut self) -> Result<()> {
         self.watch.look();
-        self.interference = self.watch.changes();
         write_line(&self.enable, "0")?;
         self.drain()?;
+        self.account()?;
         for buffer in &mut self.buffers {
-            let (stats, wrong) = buffer.account()?;
-            self.lost = self.lost.saturating_add(stats.lost);
-            self.interference.extend(wrong);
             buffer.pipe = None;
         }
         self.trace_pipe = None;

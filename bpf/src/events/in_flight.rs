@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
+use mostrace_bundle::blk_io_trace::Event;
 use mostrace_bundle::blk_io_trace::action::{
     BLK_TC_DISCARD, BLK_TC_FLUSH, BLK_TC_FS, BLK_TC_PC, BLK_TC_WRITE, act, ta,
 };
@@ -19,11 +20,22 @@ pub(crate) struct Step {
     pub bytes: u32,
 }
 
+impl Step {
+    /// Of an event.
+    pub fn of(event: &Event<'_>) -> Step {
+        Step {
+            action: event.action,
+            sector: event.sector,
+            bytes: event.bytes,
+        }
+    }
+}
+
 /// First sector and direction of a request, and its length.
 type Key = (u64, u64, u32);
 
 /// Their number of each place, length and direction.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct InFlight {
     requests: HashMap<Key, u32, RandomState>,
 }

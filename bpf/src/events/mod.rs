@@ -21,6 +21,25 @@ mod watch;
 
 pub(crate) use cpu_files::CpuFiles;
 
+use in_flight::InFlight;
+
+use crate::cut::Ends;
+
+/// What a source has to say where the recording is cut.
+#[derive(Debug, Default)]
+pub(crate) struct Cut {
+    /// Events written into the segment that ends, without those that were repeated at its beginning.
+    pub events: u64,
+    /// Requests that were issued in it, or that it began with, and did not complete; None if the source does not count them.
+    pub unfinished: Option<u64>,
+    /// The completions of its last while.
+    pub ends: Ends,
+    /// Those of them that are known to the next one.
+    pub requests: InFlight,
+    /// Of the next segment's files, by name: where its own events begin, behind those that are in the ones before too.
+    pub own_from: BTreeMap<String, u64>,
+}
+
 /// The names of the event files in a bundle, unordered.
 ///
 /// # Errors
@@ -55,6 +74,13 @@ pub(crate) trait EventSource {
     /// Events written so far, as far as is known.
     fn events(&self) -> u64;
 
+    /// Goes on in another folder: there is what came at `at_ns`, which is now, or later, and once more what came before of
+    /// requests that have not completed.
+    ///
+    /// # Errors
+    /// As [`EventSource::poll`]; or it cannot be cut.
+    fn cut(&mut self, at_ns: u64, folder: &Folder) -> Result<Cut>;
+
     /// Stops, and moves the rest into the bundle.
     ///
     /// # Errors
@@ -64,7 +90,7 @@ pub(crate) trait EventSource {
     /// Events lost, by the manifest's names; complete after [`EventSource::stop`].
     fn losses(&self) -> BTreeMap<String, u64>;
 
-    /// Requests that were issued and have no completion in the trace, if the source has counted them; complete after
+    /// Requests that were issued and have no completion in the trace, if the source counts them; complete after
     /// [`EventSource::stop`].
     fn unfinished(&self) -> Option<u64> {
         None

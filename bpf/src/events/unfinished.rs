@@ -65,12 +65,7 @@ impl CpuFile {
                 Decoded::Record(event, len) => {
                     self.at += len;
                     if !event.is_note() {
-                        let step = Step {
-                            action: event.action,
-                            sector: event.sector,
-                            bytes: event.bytes,
-                        };
-                        return Ok(Some((event.time_ns, step)));
+                        return Ok(Some((event.time_ns, Step::of(&event))));
                     }
                     false
                 }

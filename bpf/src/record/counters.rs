@@ -153,33 +153,43 @@ fn for_each_event(folder: &Folder, name: &str, mut take: impl FnMut(&Event<'_>))
 }
 
 /// The readings of one recording.
-pub(super) struct Readings<'d> {
-    device: &'d Device,
+pub(super) struct Readings {
+    device: Device,
     taken: Vec<std::result::Result<Stat, String>>,
 }
 
 /// Before and after tracing began, before and after it ended.
 const READINGS: usize = 4;
 
-impl<'d> Readings<'d> {
+impl Readings {
     /// None yet.
-    pub fn new(device: &'d Device) -> Self {
+    pub fn new(device: &Device) -> Self {
         Readings {
-            device,
+            device: device.clone(),
             taken: Vec::with_capacity(READINGS),
+        }
+    }
+
+    /// Those of a recording that goes on where this one has ended: the readings around its end are those around the other's
+    /// beginning.
+    pub fn goes_on(&self, device: &Device) -> Self {
+        let end = self.taken.len().saturating_sub(2);
+        Readings {
+            device: device.clone(),
+            taken: self.taken[end..].to_vec(),
         }
     }
 
     /// Reads the counters: before and after tracing begins, before and after it ends.
     pub fn take(&mut self) {
-        self.taken.push(read(self.device));
+        self.taken.push(read(&self.device));
     }
 
     /// Holds them against the event files in `folder`.
-    pub fn compare(self, folder: &Folder) -> Counters {
-        let stats: std::result::Result<Vec<_>, _> = self.taken.into_iter().collect();
+    pub fn compare(&self, folder: &Folder) -> Counters {
+        let stats: std::result::Result<Vec<_>, _> = self.taken.iter().cloned().collect();
         let compared = stats.and_then(|stats| match <[Stat; READINGS]>::try_from(stats) {
-            Ok(stats) => Sums::of(folder, self.device)
+            Ok(stats) => Sums::of(folder, &self.device)
                 .map(|sums| compare(&stats, &sums, self.device.is_partition()))
                 .map_err(|e| e.to_string()),
             Err(_) => Err("tracing did not end in order".into()),

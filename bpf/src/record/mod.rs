@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One capture, from the first probe to the packed bundle.
 //!
-//! [`Subject`] is what is to be recorded, [`Tracing`] the sources that record it, [`Output`] where it goes.
+//! [`Subject`] is what is to be recorded, [`Tracing`] the sources that record it, [`Series`] the bundles that it goes to.
 
 use mostrace_bundle::Writer;
-use mostrace_bundle::manifest::{self, Manifest, SCHEMA, State};
+use mostrace_bundle::manifest::{self, Manifest, SCHEMA};
 
 use crate::clock;
 use crate::command::Start;
@@ -12,23 +12,24 @@ use crate::error::Result;
 use crate::kernel;
 use crate::payload::PayloadPlace;
 use crate::probes::Rooms;
-use crate::progress::Packing;
 use crate::snapshot;
 
 mod counters;
+mod finisher;
+mod naming;
 mod notes;
 mod options;
 mod output;
 mod run;
+mod series;
 mod signals;
 mod sources;
 mod subject;
 mod tracing;
 
-use counters::Readings;
-pub use options::{Options, Outcome};
-use output::Output;
+pub use options::{Options, Outcome, Segments, Size};
 pub use output::check_output;
+use series::{Open, Series};
 use signals::Signals;
 use subject::Subject;
 use tracing::Tracing;
@@ -40,40 +41,33 @@ use tracing::Tracing;
 /// bundle whose state is `recording`.
 pub fn record(options: &Options) -> Result<Outcome> {
     let subject = Subject::find(options)?;
-    let output = Output::create(&options.output)?;
-    match capture(options, &subject, output.writer()) {
-        Ok(manifest) => {
-            output.finish(Packing::new(options.progress.of_packing()))?;
-            let status = manifest.command.as_ref().and_then(|c| c.exit_status);
-            Ok(Outcome {
-                exit_status: status.unwrap_or(0),
-                manifest,
-            })
-        }
-        Err(e) => {
-            let e = match output.is_begun() {
-                true => e.or_disk_full(output.writer().dir()),
-                false => e,
-            };
-            output.abandon(&e);
-            Err(e)
-        }
+    let mut series = Series::begin(options, &subject, first_manifest(options, &subject))?;
+    if let Err(e) = capture(options, &subject, &mut series) {
+        return Err(series.abandon(e));
     }
+    let (manifest, output) = series.end()?;
+    let status = manifest.command.as_ref().and_then(|c| c.exit_status);
+    Ok(Outcome {
+        exit_status: status.unwrap_or(0),
+        manifest,
+        output,
+    })
 }
 
-fn capture(options: &Options, subject: &Subject, bundle: &Writer) -> Result<Manifest> {
-    let mut manifest = first_manifest(options, subject);
+fn capture(options: &Options, subject: &Subject, series: &mut Series<'_>) -> Result<()> {
     let signals = Signals::new()?;
     let mut rooms = Rooms::new();
-    let mut readings = Readings::new(&subject.device);
-    readings.take();
-    let mut tracing = Tracing::start(options, subject, bundle, &mut rooms, &mut manifest)?;
-    readings.take();
+    let first = &mut series.current;
+    first.readings.take();
+    let bundle = first.output.writer();
+    let manifest = &mut first.manifest;
+    let mut tracing = Tracing::start(options, subject, bundle, &mut rooms, manifest)?;
+    first.readings.take();
     manifest.clock = clock::now();
     manifest.sources = tracing.sources(&subject.names);
-    notes::own_disk(subject, bundle, &mut manifest)?;
-    notes::mapped(subject, &mut manifest);
-    bundle.put_manifest(&manifest)?;
+    notes::own_disk(subject, bundle, manifest)?;
+    notes::mapped(subject, manifest);
+    bundle.put_manifest(manifest)?;
 
     let payload = PayloadPlace::new(subject.user.as_ref())?;
     let place = payload.path();
@@ -83,29 +77,32 @@ fn capture(options: &Options, subject: &Subject, bundle: &Writer) -> Result<Mani
         user: subject.user.as_ref(),
         wait: options.wait_for_descendants,
     });
-    let status = run::run(options, &mut tracing, command, &signals);
+    let status = run::run(options, &mut tracing, series, command, &signals);
     if let Some(mount) = subject.mount_point().filter(|_| options.sync) {
         run::sync(mount, &mut tracing)?;
     }
     run::settle(&subject.device, &mut tracing)?;
+    let Open {
+        output,
+        manifest,
+        readings,
+    } = &mut series.current;
+    let folder = output.writer().folder();
     readings.take();
-    tracing.stop(bundle.folder(), &mut manifest)?;
+    tracing.stop(folder, manifest)?;
     readings.take();
-    manifest.counters = Some(readings.compare(bundle.folder()));
+    manifest.counters = Some(readings.compare(folder));
     let status = status?;
 
     if let Some(command) = &mut manifest.command {
         command.exit_status = status;
     }
     manifest.payload = payload.read()?;
-    notes::nothing_seen(subject, &mut manifest);
+    notes::nothing_seen(subject, manifest);
     if options.snapshot {
-        take_snapshot(subject, bundle, &mut manifest);
+        take_snapshot(subject, output.writer(), manifest);
     }
-    manifest.files = bundle.sizes()?;
-    manifest.state = State::Complete;
-    bundle.put_manifest(&manifest)?;
-    Ok(manifest)
+    series.complete()
 }
 
 fn first_manifest(options: &Options, subject: &Subject) -> Manifest {
@@ -114,7 +111,6 @@ fn first_manifest(options: &Options, subject: &Subject) -> Manifest {
     Manifest {
         schema: SCHEMA,
         tool: concat!("mostrace ", env!("CARGO_PKG_VERSION")).into(),
-        state: State::Recording,
         kernel: kernel::describe(),
         label: options.label.clone(),
         device: subject.device.info.clone(),

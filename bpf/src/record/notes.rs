@@ -9,6 +9,9 @@ use mostrace_bundle::{Manifest, Writer};
 use super::subject::Subject;
 use crate::error::{At, Result};
 
+/// Of every segment but the last.
+pub(super) const SNAPSHOT_IN_THE_LAST: &str = "no snapshot in this segment: the recording's one is taken at its end, and is in its last segment";
+
 /// Says so when the device has no requests of its own.
 pub(super) fn mapped(subject: &Subject, manifest: &mut Manifest) {
     let below = subject.device.below();

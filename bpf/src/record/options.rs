@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use mostrace_bundle::Manifest;
@@ -34,6 +35,8 @@ pub struct Options {
     pub files: String,
     /// `-w`.
     pub limit: Option<Duration>,
+    /// `--segment`, `--keep`: into several bundles, one after the other.
+    pub segments: Option<Segments>,
     /// `--sync`: write back what the command left in memory, under tracing.
     pub sync: bool,
     /// Save the filesystem's metadata.
@@ -62,6 +65,7 @@ impl Default for Options {
             kernel: KernelPaths::default(),
             files: "all".into(),
             limit: None,
+            segments: None,
             sync: false,
             snapshot: true,
             label: None,
@@ -73,11 +77,91 @@ impl Default for Options {
     }
 }
 
+/// How a recording is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segments {
+    /// How long or how large one is.
+    pub each: Size,
+    /// So many are there at most, the one that is being written among them; None: all.
+    pub keep: Option<u32>,
+}
+
+/// Of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// It ends after this time.
+    Time(Duration),
+    /// It ends when its files have so many bytes, or a little more.
+    Bytes(u64),
+}
+
+impl FromStr for Size {
+    type Err = String;
+
+    /// A number and its unit: `s`, `m`, `h` of time, `K`, `M`, `G` of 1024 bytes and so on.
+    fn from_str(text: &str) -> Result<Size, String> {
+        let wrong = || format!("`{text}` is neither a time (60s, 10m, 1h) nor a size (256M, 1G)");
+        let unit = text.chars().next_back().ok_or_else(wrong)?;
+        let number = &text[..text.len() - unit.len_utf8()];
+        let number: u64 = number.parse().map_err(|_| wrong())?;
+        let of = |unit: u64| {
+            let product = number.checked_mul(unit).filter(|product| *product > 0);
+            product.ok_or_else(wrong)
+        };
+        Ok(match unit {
+            's' => Size::Time(Duration::from_secs(of(1)?)),
+            'm' => Size::Time(Duration::from_secs(of(60)?)),
+            'h' => Size::Time(Duration::from_secs(of(3600)?)),
+            'K' => Size::Bytes(of(1 << 10)?),
+            'M' => Size::Bytes(of(1 << 20)?),
+            'G' => Size::Bytes(of(1 << 30)?),
+            _ => return Err(wrong()),
+        })
+    }
+}
+
 /// What came of it.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// Exit status of the command; 0 without one.
     pub exit_status: i32,
-    /// The manifest as written.
+    /// The manifest as written; of a recording that was cut that of the last segment, with the counts and losses of all.
     pub manifest: Manifest,
+    /// The last bundle.
+    pub output: PathBuf,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_is_so_long_or_so_large() {
+        let seconds = |n| Ok(Size::Time(Duration::from_secs(n)));
+        for (text, size) in [
+            ("60s", seconds(60)),
+            ("10m", seconds(600)),
+            ("2h", seconds(7200)),
+            ("64K", Ok(Size::Bytes(1 << 16))),
+            ("256M", Ok(Size::Bytes(1 << 28))),
+            ("1G", Ok(Size::Bytes(1 << 30))),
+        ] {
+            assert_eq!(text.parse(), size, "{text}");
+        }
+        for text in [
+            "",
+            "s",
+            "60",
+            "0s",
+            "-1s",
+            "1.5h",
+            "99999999999999999999s",
+            "99999999999G",
+            "6é",
+            "10S",
+        ] {
+            let said = text.parse::<Size>().unwrap_err();
+            assert!(said.starts_with(&format!("`{text}` is neither")), "{said}");
+        }
+    }
 }

@@ -3,9 +3,9 @@
 //! it is written, and then that of the user who called sudo.
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use mostrace_bundle::folder::{self, Folder, Owner};
+use mostrace_bundle::folder::{self, Folder, Identity, Owner};
 use mostrace_bundle::{Writer, archive, layout};
 
 use crate::error::{At, Error, Result};
@@ -78,20 +78,31 @@ impl Output {
         &self.writer
     }
 
+    /// Where it will be.
+    pub fn path(&self) -> PathBuf {
+        match &self.archive {
+            Some(archive) => self.parent.path().join(archive),
+            None => self.writer.dir().to_owned(),
+        }
+    }
+
     /// Packs what was recorded, if it is to be packed, and gives it to its owner.
     ///
     /// # Errors
     /// The archive cannot be written; the folder stays then.
-    pub fn finish(self, progress: Packing) -> Result<()> {
+    pub fn finish(self, progress: Packing) -> Result<Finished> {
         let Some(archive) = &self.archive else {
-            return Ok(self.writer.folder().give_to(self.owner)?);
+            self.writer.folder().give_to(self.owner)?;
+            let name = self.writer.dir().file_name().unwrap_or_default();
+            return Finished::new(self.parent, name);
         };
         if let Err(error) = self.pack(archive, progress) {
             self.parent.remove(archive)?;
             self.writer.folder().give_to(self.owner)?;
             return Err(error);
         }
-        Ok(self.parent.remove_folder(self.writer.folder())?)
+        self.parent.remove_folder(self.writer.folder())?;
+        Finished::new(self.parent, archive)
     }
 
     fn pack(&self, archive: &OsStr, mut progress: Packing) -> Result<()> {
@@ -115,6 +126,43 @@ impl Output {
             true => self.writer.folder().give_to(self.owner),
             false => self.parent.remove_folder(self.writer.folder()),
         };
+    }
+}
+
+/// A bundle that is done.
+pub(super) struct Finished {
+    parent: Folder,
+    name: OsString,
+    /// None if somebody has taken it away already.
+    identity: Option<Identity>,
+}
+
+impl Finished {
+    fn new(parent: Folder, name: &OsStr) -> Result<Finished> {
+        Ok(Finished {
+            identity: parent.identity_of(name)?,
+            name: name.to_owned(),
+            parent,
+        })
+    }
+
+    /// Removes it. What somebody has moved away, or put in its place, stays.
+    ///
+    /// # Errors
+    /// It cannot be removed.
+    pub fn remove(self) -> Result<()> {
+        let found = self.parent.identity_of(&self.name)?;
+        if found.is_none() || found != self.identity {
+            return Ok(());
+        }
+        if self.name.as_encoded_bytes().ends_with(b".tar.zst") {
+            return Ok(self.parent.remove(&self.name)?);
+        }
+        let folder = self.parent.open_folder(&self.name)?;
+        match Some(folder.identity()?) == self.identity {
+            true => Ok(self.parent.remove_folder(&folder)?),
+            false => Ok(()),
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::Options;
+use super::series::Series;
 use super::signals::Signals;
 use super::tracing::Tracing;
 use crate::TICK;
@@ -25,11 +26,12 @@ const SETTLE: Duration = Duration::from_millis(200);
 pub(super) fn run(
     options: &Options,
     tracing: &mut Tracing<'_>,
+    series: &mut Series<'_>,
     command: Option<Start<'_>>,
     signals: &Signals,
 ) -> Result<Option<i32>> {
     let mut command = command.map(Command::start).transpose()?;
-    let watched = watch(options, tracing, command.as_mut(), signals);
+    let watched = watch(options, tracing, series, command.as_mut(), signals);
     if let Some(command) = &mut command
         && watched.is_err()
     {
@@ -41,6 +43,7 @@ pub(super) fn run(
 fn watch(
     options: &Options,
     tracing: &mut Tracing<'_>,
+    series: &mut Series<'_>,
     mut command: Option<&mut Command>,
     signals: &Signals,
 ) -> Result<Option<i32>> {
@@ -52,6 +55,7 @@ fn watch(
     loop {
         signals.clear();
         tracing.poll()?;
+        series.go_on(tracing)?;
         if let Some(command) = &mut command
             && let Some(status) = command.ended()?
         {
@@ -71,6 +75,7 @@ fn watch(
         let of_command = command.as_ref().map_or(Duration::MAX, |c| c.rhythm());
         let of_time = left.filter(|_| !over).unwrap_or(PATIENCE);
         let next = tracing.rhythm().min(of_command).min(of_time);
+        let next = next.min(series.due_in());
         wait.sleep(next).at("epoll")?;
     }
 }

@@ -13,7 +13,7 @@ use crate::entries::kernel::KernelEntries;
 use crate::entries::{Entries, EntrySource};
 use crate::error::{Error, Refused, Result};
 use crate::events::EventSource;
-use crate::events::blktrace::Blktrace;
+use crate::events::blktrace::{self, Blktrace};
 use crate::events::bpf::BpfEvents;
 use crate::events::ftrace::Ftrace;
 use crate::probes::Loader;
@@ -28,9 +28,10 @@ pub(super) fn entry_source(
     manifest: &mut Manifest,
 ) -> Result<Option<Box<dyn EntrySource>>> {
     let Subject { device, names, .. } = subject;
+    let is_cut = options.segments.is_some();
     let mut bpf = || -> Result<(Box<dyn EntrySource>, Vec<String>)> {
         let probes = probes.entries(device)?;
-        let source = BpfEntries::start(probes, folder, names.clone())?;
+        let source = BpfEntries::start(probes, folder, names.clone(), is_cut)?;
         Ok((Box::new(source), probes.notes().to_vec()))
     };
     let kernel = || -> Result<Box<dyn EntrySource>> {
@@ -40,6 +41,7 @@ pub(super) fn entry_source(
             dev,
             folder,
             names.clone(),
+            is_cut,
         )?))
     };
     match options.entries {
@@ -87,7 +89,7 @@ pub(super) fn cause_source(
     }
     let started = probes
         .causes(&subject.device)
-        .and_then(|probes| CauseSource::start(probes, folder));
+        .and_then(|probes| CauseSource::start(probes, folder, options.segments.is_some()));
     match started {
         Ok(source) => Ok(Some(source)),
         Err(e) if options.causes == Causes::Auto => {
@@ -107,13 +109,15 @@ pub(super) fn event_source(
     probes: &mut Loader<'_>,
     passed_over: &mut Vec<String>,
 ) -> Result<Box<dyn EventSource>> {
+    let is_cut = options.segments.is_some();
     Ok(match choice {
         Choice::Auto => return first_that_works(options, device, folder, probes, passed_over),
+        Choice::Blktrace if is_cut => return Err(blktrace::not_cut()),
         Choice::Blktrace => Box::new(Blktrace::start(device, folder)?),
-        Choice::Ftrace => Box::new(Ftrace::start(device, folder)?),
+        Choice::Ftrace => Box::new(Ftrace::start(device, folder, is_cut)?),
         Choice::Bpf => {
             let probes = probes.events(device, options.events)?;
-            Box::new(BpfEvents::start(probes, device, folder)?)
+            Box::new(BpfEvents::start(probes, device, folder, is_cut)?)
         }
     })
 }

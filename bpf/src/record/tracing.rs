@@ -4,15 +4,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use mostrace_bundle::manifest::Sources;
+use mostrace_bundle::manifest::{Clock, Sources};
 use mostrace_bundle::{Folder, Manifest, Writer};
 
 use super::Options;
 use super::sources::{cause_source, entry_source, event_source};
 use super::subject::Subject;
-use crate::causes::CauseSource;
+use crate::causes::{self, CauseSource};
 use crate::clock;
-use crate::entries::EntrySource;
+use crate::entries::{Counts, EntrySource};
 use crate::error::{At, Result};
 use crate::events::{EventSource, unfinished};
 use crate::names::NameFilter;
@@ -27,6 +27,15 @@ pub(super) struct Tracing<'o> {
     causes: Option<CauseSource>,
     probes: Loader<'o>,
     progress: Recording,
+    /// What the segments before had.
+    before: Before,
+}
+
+/// What is counted from the beginning of the recording on.
+#[derive(Default)]
+struct Before {
+    losses: BTreeMap<String, u64>,
+    interference: Vec<String>,
 }
 
 impl<'o> Tracing<'o> {
@@ -62,6 +71,7 @@ impl<'o> Tracing<'o> {
             causes,
             probes,
             progress,
+            before: Before::default(),
         })
     }
 
@@ -130,6 +140,61 @@ impl<'o> Tracing<'o> {
         Ok(losses)
     }
 
+    /// Ends a segment, of which the manifest is, and goes on in `folder` from `at` on, which is now. Returns where the next
+    /// one's own records begin in its files.
+    ///
+    /// # Errors
+    /// As [`Tracing::poll`]; or a source has no segments.
+    pub fn cut(
+        &mut self,
+        at: Clock,
+        folder: &Folder,
+        manifest: &mut Manifest,
+    ) -> Result<BTreeMap<String, u64>> {
+        let cut = self.source.cut(at.start_mono_ns, folder)?;
+        let mut own_from = cut.own_from;
+        manifest.clock.stop_mono_ns = at.start_mono_ns;
+        manifest.counts.insert("events".into(), cut.events);
+        if let Some(entries) = &mut self.entries {
+            let cut = entries.cut(at.start_mono_ns, folder, cut.ends)?;
+            own_from.extend(cut.own_from);
+            put_counts(cut.counts, manifest);
+        }
+        if let Some(causes) = &mut self.causes {
+            let cut = causes.cut(folder)?;
+            own_from.extend(cut.own_from);
+            put_counts(cut.counts, manifest);
+            manifest.functions = causes.functions();
+        }
+        self.settle_accounts(manifest)?;
+        let under_way = cut.requests.count();
+        manifest.segment.get_or_insert_default().under_way = under_way;
+        if let Some(unfinished) = cut.unfinished {
+            let lost = unfinished.saturating_sub(under_way);
+            manifest.losses.insert(COMPLETIONS.into(), lost);
+        }
+        Ok(own_from)
+    }
+
+    /// What was lost, and who interfered, since the segment before.
+    fn settle_accounts(&mut self, manifest: &mut Manifest) -> Result<()> {
+        let losses = self.losses()?;
+        let before = |what: &String| self.before.losses.get(what).copied().unwrap_or(0);
+        let since = losses
+            .iter()
+            .map(|(what, lost)| (what.clone(), lost.saturating_sub(before(what))));
+        manifest.losses = since.collect();
+        let interference = self.source.interference();
+        let mut new = interference.clone();
+        new.retain(|line| !self.before.interference.contains(line));
+        manifest.interference = new;
+        self.before = Before {
+            losses,
+            interference,
+        };
+        Ok(())
+    }
+
     /// Stops both, drains both into the bundle in `folder`, and writes the counts down.
     ///
     /// # Errors
@@ -138,34 +203,34 @@ impl<'o> Tracing<'o> {
         self.progress.finish();
         self.source.stop()?;
         manifest.clock.stop_mono_ns = clock::now().start_mono_ns;
-        let counts = &mut manifest.counts;
-        counts.insert("events".into(), self.source.events());
+        let events = self.source.events();
+        manifest.counts.insert("events".into(), events);
         if let Some(entries) = &mut self.entries {
             entries.stop()?;
-            let kept = entries.counts().into_iter();
-            counts.extend(kept.map(|(name, kept)| (name.to_owned(), kept)));
+            put_counts(entries.counts(), manifest);
         }
-        self.stop_causes(folder, manifest)?;
-        manifest.losses = self.losses()?;
+        if let Some(causes) = &mut self.causes {
+            causes.stop()?;
+            put_counts(causes.counts(), manifest);
+            manifest.functions = causes.functions();
+            manifest.causes = Some(causes::compare(folder)?);
+        }
+        self.settle_accounts(manifest)?;
         let unfinished = match self.source.unfinished() {
             Some(counted) => counted,
             None => unfinished::count(folder)?,
         };
-        manifest.losses.insert("completions".into(), unfinished);
-        manifest.interference = self.source.interference();
+        manifest.losses.insert(COMPLETIONS.into(), unfinished);
         Ok(())
     }
+}
 
-    /// Those of entries have stopped: their tables are whole.
-    fn stop_causes(&mut self, folder: &Folder, manifest: &mut Manifest) -> Result<()> {
-        let Some(causes) = &mut self.causes else {
-            return Ok(());
-        };
-        causes.stop(manifest)?;
-        let kept = causes.counts().into_iter();
-        manifest
-            .counts
-            .extend(kept.map(|(name, kept)| (name.to_owned(), kept)));
-        CauseSource::check(folder, manifest)
-    }
+/// The loss of requests that were issued and never completed.
+pub(super) const COMPLETIONS: &str = "completions";
+
+fn put_counts(counts: Counts, manifest: &mut Manifest) {
+    let kept = counts.into_iter();
+    manifest
+        .counts
+        .extend(kept.map(|(name, kept)| (name.to_owned(), kept)));
 }

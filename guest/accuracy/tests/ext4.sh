@@ -31,20 +31,44 @@ for w in \$(seq \$1); do sh $PWD/writer.sh $PWD/mnt/w\$w & done
 wait
 END
 
-# try NAME WRITERS MIB [MKE2FS-OPTION…] [-- OPTIONS]
-try() {
-	name=$1 writers=$2
-	shift 2
-	fresh_ext4 "$@"
-	step "$name, $writers writers"
+# with_truth NAME COMMAND…: recorded, with the truth beside it.
+with_truth() {
+	name=$1
+	shift
+	step "$name"
 	echo >$probe/trace
 	echo 1 >$probe/events/kprobes/dirty/enable
-	mostrace record -d "$loop" -o "/tmp/out/$name-$writers.most" --source blktrace --sync -- sh writers.sh "$writers" 2>record.err ||
-		fail "$(cat record.err)"
+	mostrace record -d "$loop" -o "/tmp/out/$name.most" --source blktrace --sync -- "$@" 2>record.err || fail "$(cat record.err)"
 	echo 0 >$probe/events/kprobes/dirty/enable
-	grep -v '^#' $probe/trace >"/tmp/out/$name-$writers.truth"
+	grep -v '^#' $probe/trace >"/tmp/out/$name.truth"
 	grep overrun $probe/per_cpu/cpu*/stats | grep -v 'overrun: 0' && fail "the truth was overrun"
-	info "$name-$writers: $(grep '^mostrace: causes' record.err)"
+	info "$name: $(grep '^mostrace: causes' record.err)"
+}
+
+# try NAME WRITERS MIB [MKE2FS-OPTION…] [-- OPTIONS]
+try() {
+	name=$1-$2 writers=$2
+	shift 2
+	fresh_ext4 "$@"
+	with_truth "$name" sh writers.sh "$writers"
+	remove
+}
+
+# Two databases of two processes, a writer of files that has nothing to do with them, and a reader, each of whose reads
+# updates a time.
+mixed() {
+	fresh_ext4 256 -b 4096 -- strictatime
+	mkdir mnt/read
+	for i in $(seq 30); do echo "$i" >"mnt/read/r$i"; done
+	sync
+	cat >mixed.sh <<END
+mostrace workload sqlite --transactions 150 $PWD/mnt/one.db >/dev/null &
+mostrace workload sqlite --journal wal --transactions 150 $PWD/mnt/two.db >/dev/null &
+sh $PWD/writer.sh $PWD/mnt/other &
+for i in \$(seq 30); do cat $PWD/mnt/read/r\$i >/dev/null; usleep 50000; done
+wait
+END
+	with_truth mixed sh mixed.sh
 	remove
 }
 
@@ -52,3 +76,4 @@ for writers in 1 2 4 16; do try ordered $writers 256 -b 4096; done
 try journal 4 256 -b 4096 -- data=journal
 try small 4 256 -b 1024
 try fast_commit 4 256 -b 4096 -O fast_commit
+mixed

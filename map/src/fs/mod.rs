@@ -9,6 +9,7 @@ pub mod ext4;
 pub mod f2fs;
 pub mod fat;
 mod image;
+pub mod jbd2;
 mod le;
 mod names;
 mod notices;

@@ -5,6 +5,7 @@ use super::*;
 use crate::attribute::Op;
 use mostrace_map::Piece;
 use mostrace_map::class::{Class, Provenance};
+use mostrace_map::fs::jbd2::{Copy, Journal};
 
 const BLOCK: u32 = 4096;
 
@@ -259,6 +260,45 @@ fn homes_on_a_mapped_device_are_brought_down() {
     assert_eq!(home_of(8, None), (None, None));
     // Beside the disk of an external journal there is nothing between.
     assert_eq!(home_of(8, Some(&map())), (Some(8), inode_table));
+}
+
+/// What the snapshot's journal has of the same transaction goes beyond the map, which is of later, and beyond the probe.
+#[test]
+fn a_copy_that_is_still_in_the_journal_tells_what_its_home_was() {
+    let (map, freed) = (map(), 32);
+    let journal: Journal = [(
+        48,
+        Copy {
+            tid: 9,
+            home_sector: freed,
+            kind: Some(Kind::ExtentTree),
+        },
+    )]
+    .into_iter()
+    .collect();
+    let home_of = |tid: u32, home: u64| {
+        let entry = RawProcess {
+            origin: Origin::JOURNAL,
+            jbd2: Jbd2::METADATA_COPY,
+            home_sector: home.into(),
+            tid: tid.into(),
+            ..process(0, 48, BLOCK)
+        };
+        let table = table(std::iter::once(record(entry.as_bytes(), b"")));
+        let mut reader = TableReader::new(&table[..], Path::new("table"), false).unwrap();
+        let attributor = Attributor::new(vec![&mut reader], Some(&map));
+        let mut attributor = attributor.with_journal(&journal);
+        let (_, rows) = attributor.push(&write(0, 48, BLOCK)).unwrap();
+        let block = rows[0].journal.unwrap();
+        (block.home_sector, block.home_kind)
+    };
+    let extents = Some(Kind::ExtentTree);
+    assert_eq!(home_of(9, freed), (Some(freed), extents));
+    assert_eq!(home_of(9, NONE), (Some(freed), extents));
+    // Another transaction's copy of another block; or of this one, when it was something else.
+    assert_eq!(home_of(8, 8), (Some(8), Some(Kind::InodeTable)));
+    assert_eq!(home_of(8, freed), (Some(freed), Some(Kind::Free)));
+    assert_eq!(home_of(8, NONE), (None, None));
 }
 
 #[test]

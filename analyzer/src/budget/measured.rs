@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a trace comes to.
+
+use std::collections::BTreeMap;
+
+use mostrace_bundle::Manifest;
+
+use crate::facts::{Column, Facts};
+use crate::tables::{Grouping, Groups, Result};
+
+/// Bytes written, by name.
+pub type Parts = BTreeMap<String, u64>;
+
+/// What a trace comes to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Measured {
+    /// Bytes of completed writes.
+    pub write_bytes: u64,
+    /// Cache flushes that the device executed.
+    pub flushes: u64,
+    /// Transactions that the application committed, if it told.
+    pub transactions: Option<u64>,
+    /// Bytes that the application stored, if it told.
+    pub payload_bytes: Option<u64>,
+    /// `write_bytes` by what wrote them: the filesystem's journal, its metadata, or a role of data.
+    pub layers: Parts,
+    /// `write_bytes` of files' contents, by their paths.
+    pub files: Parts,
+}
+
+impl Measured {
+    /// Of all rows.
+    ///
+    /// # Errors
+    /// A temporary file cannot be read.
+    pub fn new(facts: &Facts, manifest: Option<&Manifest>) -> Result<Measured> {
+        let by = |names: &[&str]| Grouping {
+            by: names.iter().filter_map(|name| Column::find(name)).collect(),
+            top: None,
+        };
+        let groupings = [by(&["class", "role"]), by(&["class", "file"])];
+        let sums = Groups::several(facts, &groupings, None)?;
+        let [layers, files] = &sums[..] else {
+            return Ok(Measured::default());
+        };
+        let payload = manifest.and_then(|m| m.payload.as_ref());
+        Ok(Measured {
+            write_bytes: layers.total.write_bytes,
+            flushes: layers.total.device_flushes,
+            transactions: payload.map(|p| p.transactions).filter(|&n| n > 0),
+            payload_bytes: payload.map(|p| p.payload_bytes).filter(|&n| n > 0),
+            layers: parts(layers, |class, role| match (class, role) {
+                ("data", Some(role)) => Some(format!("data: {}", role.replace('_', " "))),
+                ("journal", _) => Some("the filesystem's journal".into()),
+                ("metadata", _) => Some("the filesystem's metadata".into()),
+                (class, _) => Some(class.into()),
+            }),
+            files: parts(files, |class, file| {
+                file.filter(|_| class == "data").map(Into::into)
+            }),
+        })
+    }
+}
+
+/// The bytes written of groups by class and something else, which `name` names, if they are wanted.
+fn parts(groups: &Groups, name: impl Fn(&str, Option<&str>) -> Option<String>) -> Parts {
+    let mut parts = Parts::new();
+    for (labels, totals) in groups.groups.iter().filter(|(_, t)| t.write_bytes > 0) {
+        let text = |at: usize| labels.get(at).and_then(|label| label.text());
+        let class = text(0).unwrap_or_else(|| "unknown".into());
+        if let Some(name) = name(&class, text(1).as_deref()) {
+            *parts.entry(name).or_default() += totals.write_bytes;
+        }
+    }
+    parts
+}

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Budgets: what a trace may come to at most, for tests that bound an application's writes.
+
+mod limits;
+mod measured;
+pub mod report;
+
+pub use limits::{Judgement, Limits, judge};
+pub use measured::{Measured, Parts};

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! System calls by which something is made durable or removed: which one a thread was in at a moment.
+
+use std::collections::VecDeque;
+
+use mostrace_bundle::entry::{CallKind, RawCall};
+
+use super::handle::removes;
+use super::operation::is_sync;
+use crate::attribute::{FileId, HashMap, ProcessId};
+
+/// Calls that ended so long ago are asked for by nothing that is still to come, ns.
+const KEPT_NS: u64 = 10_000_000_000;
+/// More calls than there are in that time: all are forgotten.
+const LIMIT: usize = 1 << 19;
+/// Below this many there is nothing to gain by looking for old ones.
+const FEW: usize = 4096;
+
+/// One call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Call {
+    pub start_ns: u64,
+    pub end_ns: u64,
+    pub kind: CallKind,
+    pub pid: u32,
+    pub tgid: u32,
+    pub process: ProcessId,
+    pub file: FileId,
+    /// Inode and generation, as the entry tells them.
+    pub inode: (u64, u32),
+}
+
+impl Call {
+    pub fn new(raw: &RawCall, process: ProcessId, file: FileId) -> Call {
+        Call {
+            start_ns: raw.start_ns.get(),
+            end_ns: raw.head.time_ns.get(),
+            kind: CallKind::of(raw.kind.get()),
+            pid: raw.pid.get(),
+            tgid: raw.tgid.get(),
+            process,
+            file,
+            inode: (raw.ino.get(), raw.generation.get()),
+        }
+    }
+
+    /// Whether it was under way then.
+    pub fn is_at(&self, time_ns: u64) -> bool {
+        (self.start_ns..=self.end_ns).contains(&time_ns)
+    }
+}
+
+/// Calls, in the order of their returns.
+#[derive(Default)]
+pub(super) struct Calls {
+    by_pid: HashMap<u32, VecDeque<Call>>,
+    /// Those that ask for something to be durable, of all threads.
+    syncs: VecDeque<Call>,
+    count: usize,
+    sweep_at: usize,
+}
+
+impl Calls {
+    /// Keeps a call of these kinds. `now_ns` is how far the trace has come; calls are read ahead of it.
+    pub fn push(&mut self, call: Call, now_ns: u64) {
+        if !is_sync(call.kind) && !removes(call.kind) {
+            return;
+        }
+        if is_sync(call.kind) {
+            // The table is in the order of time but for a little.
+            let after = self.syncs.partition_point(|c| c.end_ns <= call.end_ns);
+            self.syncs.insert(after, call);
+        }
+        self.by_pid.entry(call.pid).or_default().push_back(call);
+        self.count += 1;
+        if self.count > self.sweep_at.max(FEW) {
+            self.sweep(now_ns);
+        }
+    }
+
+    /// The call that a thread was in at a moment.
+    pub fn at(&self, pid: u32, time_ns: u64) -> Option<&Call> {
+        let calls = self.by_pid.get(&pid)?;
+        let first = calls.partition_point(|call| call.end_ns < time_ns);
+        // A thread is in one call at a time.
+        calls.get(first).filter(|call| call.is_at(time_ns))
+    }
+
+    /// Of the calls for durability that were under way all the time from `from_ns` to `to_ns`, the one that began first.
+    pub fn first_sync(
+        &self,
+        from_ns: u64,
+        to_ns: u64,
+        wanted: impl Fn(&Call) -> bool,
+    ) -> Option<&Call> {
+        let first = self.syncs.partition_point(|call| call.end_ns < to_ns);
+        let later = self.syncs.range(first..);
+        later
+            .filter(|call| call.start_ns <= from_ns && wanted(call))
+            .min_by_key(|call| call.start_ns)
+    }
+
+    /// Drops what is too old, and all if that does not help.
+    fn sweep(&mut self, now_ns: u64) {
+        let oldest = now_ns.saturating_sub(KEPT_NS);
+        for calls in self.by_pid.values_mut() {
+            let old = calls.partition_point(|call| call.end_ns < oldest);
+            calls.drain(..old);
+        }
+        self.by_pid.retain(|_, calls| !calls.is_empty());
+        let old = self.syncs.partition_point(|call| call.end_ns < oldest);
+        self.syncs.drain(..old);
+        self.count = self.by_pid.values().map(VecDeque::len).sum();
+        if self.count > LIMIT {
+            *self = Calls::default();
+        }
+        self.sweep_at = 2 * self.count;
+    }
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A cause: who did what to which file.
+
+use strum::{FromRepr, IntoStaticStr, VariantArray};
+
+use super::Operation;
+use crate::attribute::{FileId, HashMap, ProcessId};
+
+/// The number of a [`Cause`] in its list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CauseId(pub u32);
+
+impl CauseId {
+    /// Not known.
+    pub const UNKNOWN: CauseId = CauseId(0);
+}
+
+/// A task of a user's, an operation and the file that it was done to. Each of them may be unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Cause {
+    /// Who.
+    pub process: ProcessId,
+    /// What.
+    pub operation: Option<Operation>,
+    /// To which file.
+    pub file: FileId,
+}
+
+/// How well it is known that a cause is the one.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    FromRepr,
+    IntoStaticStr,
+    VariantArray,
+)]
+#[strum(serialize_all = "snake_case")]
+#[repr(u8)]
+pub enum Known {
+    /// Not at all.
+    #[default]
+    Unknown,
+    /// It has its part in what a whole transaction or checkpoint cost.
+    Proportional,
+    /// It is one of several that may have been it.
+    Set,
+    /// It was seen.
+    Exact,
+}
+
+impl Known {
+    /// Every value, in the order of their codes.
+    pub const ALL: &[Known] = Known::VARIANTS;
+
+    /// The word used in tables and files.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// All causes of a trace, each once.
+pub(super) struct List {
+    list: Vec<Cause>,
+    by_cause: HashMap<Cause, CauseId>,
+}
+
+impl Default for List {
+    fn default() -> Self {
+        List {
+            list: vec![Cause::default()],
+            by_cause: HashMap::from_iter([(Cause::default(), CauseId::UNKNOWN)]),
+        }
+    }
+}
+
+impl List {
+    /// The number of a cause.
+    pub fn intern(&mut self, cause: Cause) -> CauseId {
+        *self.by_cause.entry(cause).or_insert_with(|| {
+            self.list.push(cause);
+            CauseId(u32::try_from(self.list.len() - 1).unwrap_or(0))
+        })
+    }
+
+    /// A cause by its number.
+    pub fn get(&self, CauseId(id): CauseId) -> Cause {
+        self.list.get(id as usize).copied().unwrap_or_default()
+    }
+
+    /// The causes, by number.
+    pub fn into_list(self) -> Vec<Cause> {
+        self.list
+    }
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A handle of the journal: one operation's part in a transaction.
+
+use mostrace_bundle::entry::{CallKind, RawHandle, handle_flags};
+
+use super::Operation;
+use super::operation::is_sync;
+use crate::attribute::{FileId, ProcessId};
+
+/// `h_type` of what marks blocks as written at the end of IO.
+pub(super) const EXT4_HT_EXT_CONVERT: u16 = 11;
+
+/// By what the causer of a handle is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lead {
+    /// It is the task that began it.
+    Task,
+    /// It allocated for pages that were written before: who wrote them.
+    Pages,
+    /// The same once they had been written out.
+    WrittenPages,
+    /// It freed an inode: who had unlinked it.
+    Eviction,
+    /// None leads anywhere.
+    Nothing,
+}
+
+/// One handle.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Handle {
+    pub id: u64,
+    pub start_ns: u64,
+    pub end_ns: u64,
+    pub tgid: u32,
+    /// The task that began it.
+    pub process: ProcessId,
+    /// It is one of the kernel's own.
+    pub is_kernels: bool,
+    pub operation: Operation,
+    pub file: FileId,
+    /// Inode and generation.
+    pub inode: (u64, u32),
+    pub lead: Lead,
+    /// Blocks that it was the first to modify.
+    pub dirtied: u32,
+    /// Another one was open meanwhile.
+    pub overlaps: bool,
+}
+
+impl Handle {
+    pub fn new(
+        raw: &RawHandle,
+        function: Option<&str>,
+        process: ProcessId,
+        is_kernels: bool,
+        file: FileId,
+    ) -> Handle {
+        let flags = raw.head.flags;
+        let call = CallKind::of(raw.call.get());
+        let operation = Operation::of_handle(function, raw.kind.get(), call);
+        let is_eviction = function.is_some_and(|name| name.starts_with("ext4_evict_inode"));
+        let is_conversion = raw.kind.get() == EXT4_HT_EXT_CONVERT;
+        let lead = match operation {
+            _ if flags.has(handle_flags::UNSEEN) => Lead::Nothing,
+            Operation::Unlink if is_eviction && !removes(call) => Lead::Eviction,
+            Operation::Allocate if is_conversion && is_kernels => Lead::WrittenPages,
+            Operation::Allocate if is_kernels || is_sync(call) => Lead::Pages,
+            _ if is_kernels => Lead::Nothing,
+            _ => Lead::Task,
+        };
+        let end_ns = raw.head.time_ns.get();
+        Handle {
+            id: raw.id.get(),
+            // 0: not known.
+            start_ns: match raw.start_ns.get() {
+                0 => end_ns,
+                start_ns => start_ns,
+            },
+            end_ns,
+            tgid: raw.tgid.get(),
+            process,
+            is_kernels,
+            operation,
+            file,
+            inode: (raw.ino.get(), raw.generation.get()),
+            lead,
+            dirtied: raw.dirtied.get(),
+            overlaps: flags.has(handle_flags::OVERLAP),
+        }
+    }
+
+    /// Whether it may have dirtied what the other one is said to: it was open at the same time, and was the first to modify
+    /// a block.
+    pub fn may_be_meant_for(&self, other: &Handle) -> bool {
+        self.dirtied > 0 && self.start_ns <= other.end_ns && other.start_ns <= self.end_ns
+    }
+}
+
+/// Whether a call removes a name.
+pub(super) fn removes(call: CallKind) -> bool {
+    matches!(call, CallKind::Unlink | CallKind::Rename)
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Blocks that were dirtied since they were last written home.
+
+use super::blame::Blame;
+use crate::attribute::HashMap;
+
+/// More changes than a journal has room for before it must write them home; beyond that, all are forgotten.
+const LIMIT: usize = 1 << 21;
+
+/// What one causer did to a block since then.
+struct Change {
+    blame: Blame,
+    /// When it was dirtied first and last by it, ns.
+    first_ns: u64,
+    last_ns: u64,
+}
+
+/// The changes of each block, by its home's first sector.
+#[derive(Default)]
+pub(super) struct Homes {
+    changes: HashMap<u64, Vec<Change>>,
+    count: usize,
+}
+
+impl Homes {
+    /// A block was dirtied at this time, in a transaction that is committed by now.
+    pub fn dirtied(&mut self, home: u64, time_ns: u64, blame: Blame) {
+        if self.count >= LIMIT {
+            *self = Homes::default();
+        }
+        let changes = self.changes.entry(home).or_default();
+        // Who changes a block again and again does so in a row.
+        if let Some(last) = changes.last_mut().filter(|last| last.blame == blame) {
+            last.last_ns = last.last_ns.max(time_ns);
+            return;
+        }
+        self.count += 1;
+        changes.push(Change {
+            blame,
+            first_ns: time_ns,
+            last_ns: time_ns,
+        });
+    }
+
+    /// Takes the changes of a block that is written home, as it was at this time; the first one first.
+    pub fn written(&mut self, home: u64, time_ns: u64) -> Vec<Blame> {
+        let Some(changes) = self.changes.get_mut(&home) else {
+            return Vec::new();
+        };
+        let before = changes.len();
+        let mut taken = Vec::new();
+        changes.retain_mut(|change| {
+            if change.first_ns <= time_ns {
+                taken.push(change.blame.clone());
+            }
+            change.first_ns = change.first_ns.max(time_ns.saturating_add(1));
+            change.last_ns >= change.first_ns
+        });
+        self.count -= before - changes.len();
+        if changes.is_empty() {
+            self.changes.remove(&home);
+        }
+        taken
+    }
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What was done: from the filesystem's function, the handle's type and the system call.
+
+use mostrace_bundle::entry::CallKind;
+use strum::{IntoStaticStr, VariantArray};
+
+use super::handle::EXT4_HT_EXT_CONVERT;
+
+/// What was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
+pub enum Operation {
+    /// Contents were written.
+    Write,
+    /// Contents were read.
+    Read,
+    /// Blocks were allocated for contents, at once or when they were written out.
+    Allocate,
+    /// A name was made: a file, a link, a node.
+    Create,
+    /// A name was removed, and the file with its last one.
+    Unlink,
+    /// A name was changed.
+    Rename,
+    /// The length was changed.
+    Truncate,
+    /// It was asked for to be durable.
+    Fsync,
+    /// The inode was marked dirty: times, or the length after a write.
+    Time,
+    /// An extended attribute was changed.
+    Xattr,
+    /// A directory was made.
+    Mkdir,
+    /// The filesystem's checkpoint.
+    Checkpoint,
+    /// The filesystem moved blocks to have room.
+    Gc,
+    /// It was mounted or unmounted.
+    Mount,
+    /// Something else.
+    Other,
+}
+
+/// `EXT4_HT_…` of fs/ext4/ext4_jbd2.h.
+mod handle_type {
+    pub const WRITE_PAGE: u16 = 2;
+    pub const MAP_BLOCKS: u16 = 3;
+    pub const DIR: u16 = 4;
+    pub const TRUNCATE: u16 = 5;
+    pub const XATTR: u16 = 10;
+}
+
+/// The functions of ext4 that do one thing only.
+const FUNCTIONS: &[(&str, Operation)] = &[
+    ("ext4_mkdir", Operation::Mkdir),
+    ("ext4_unlink", Operation::Unlink),
+    ("__ext4_unlink", Operation::Unlink),
+    ("ext4_rmdir", Operation::Unlink),
+    ("ext4_evict_inode", Operation::Unlink),
+    ("ext4_rename", Operation::Rename),
+    ("ext4_rename2", Operation::Rename),
+    ("ext4_cross_rename", Operation::Rename),
+    ("ext4_link", Operation::Create),
+    ("ext4_symlink", Operation::Create),
+    ("ext4_mknod", Operation::Create),
+    ("ext4_tmpfile", Operation::Create),
+    ("ext4_punch_hole", Operation::Truncate),
+    ("ext4_collapse_range", Operation::Truncate),
+    ("ext4_insert_range", Operation::Truncate),
+    ("ext4_dirty_inode", Operation::Time),
+];
+
+/// How the names of functions begin that allocate, whatever the call.
+const ALLOCATE: &[&str] = &[
+    "ext4_map_blocks",
+    "ext4_do_writepages",
+    "ext4_writepages",
+    "mpage_",
+    "ext4_iomap_",
+    "ext4_alloc_file_blocks",
+    "ext4_convert_unwritten",
+    "ext4_write_begin",
+    "ext4_da_write_begin",
+    "ext4_page_mkwrite",
+    "_ext4_get_block",
+    "ext4_get_block",
+    "__ext4_journalled_writepage",
+    "ext4_zero_range",
+];
+
+impl Operation {
+    /// Every value, in the order of their codes.
+    pub const ALL: &[Operation] = Operation::VARIANTS;
+
+    /// The word used in tables and files.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+
+    /// Of a handle: the function that began it, its `h_type`, and the system call that it was part of.
+    pub(super) fn of_handle(function: Option<&str>, kind: u16, call: CallKind) -> Operation {
+        let of_function = function.and_then(|name| Operation::of_function(name, call));
+        of_function
+            .or_else(|| Operation::of_type(kind, call))
+            .or_else(|| Operation::of_call(call))
+            .unwrap_or(Operation::Other)
+    }
+
+    fn of_function(name: &str, call: CallKind) -> Option<Operation> {
+        // Compilers make parts and clones: ext4_evict_inode.part.0
+        let name = name.split('.').next().unwrap_or(name);
+        if let Some((_, operation)) = FUNCTIONS.iter().find(|(known, _)| *known == name) {
+            return Some(*operation);
+        }
+        match (name, call) {
+            _ if name.contains("xattr") || name.contains("set_acl") => Some(Operation::Xattr),
+            // The handle is begun within the making of the inode.
+            ("ext4_create" | "__ext4_new_inode", CallKind::Mkdir) => Some(Operation::Mkdir),
+            ("ext4_create" | "__ext4_new_inode", _) => Some(Operation::Create),
+            ("ext4_truncate" | "ext4_ext_truncate", CallKind::Unlink) => Some(Operation::Unlink),
+            ("ext4_truncate" | "ext4_ext_truncate", _) => Some(Operation::Truncate),
+            ("ext4_setattr", CallKind::Truncate | CallKind::Open) => Some(Operation::Truncate),
+            // ext4_file_open notes in the superblock where it was last mounted.
+            ("ext4_setattr" | "ext4_file_open", _) => Some(Operation::Other),
+            _ if ALLOCATE.iter().any(|begins| name.starts_with(begins)) => {
+                Some(Operation::Allocate)
+            }
+            _ => None,
+        }
+    }
+
+    fn of_type(kind: u16, call: CallKind) -> Option<Operation> {
+        match (kind, call) {
+            (handle_type::DIR, CallKind::Open | CallKind::Link) => Some(Operation::Create),
+            (handle_type::TRUNCATE, CallKind::Unlink) => Some(Operation::Unlink),
+            (handle_type::TRUNCATE, _) => Some(Operation::Truncate),
+            (handle_type::XATTR, _) => Some(Operation::Xattr),
+            (handle_type::WRITE_PAGE | handle_type::MAP_BLOCKS | EXT4_HT_EXT_CONVERT, _) => {
+                Some(Operation::Allocate)
+            }
+            _ => None,
+        }
+    }
+
+    fn of_call(call: CallKind) -> Option<Operation> {
+        Some(match call {
+            CallKind::Write | CallKind::Splice => Operation::Write,
+            CallKind::Fallocate => Operation::Allocate,
+            CallKind::Unlink => Operation::Unlink,
+            CallKind::Rename => Operation::Rename,
+            CallKind::Truncate => Operation::Truncate,
+            CallKind::Mkdir => Operation::Mkdir,
+            CallKind::Link | CallKind::Open => Operation::Create,
+            CallKind::Xattr => Operation::Xattr,
+            CallKind::Read => Operation::Time,
+            CallKind::Mount => Operation::Mount,
+            CallKind::Fsync
+            | CallKind::Fdatasync
+            | CallKind::SyncRange
+            | CallKind::Msync
+            | CallKind::Sync => Operation::Fsync,
+            CallKind::Other | CallKind::Close | CallKind::Uring | CallKind::Attr => return None,
+        })
+    }
+}
+
+/// Whether a call asks for something to be durable.
+pub(super) fn is_sync(call: CallKind) -> bool {
+    Operation::of_call(call) == Some(Operation::Fsync)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_function_goes_before_the_type_and_the_type_before_the_call() {
+        let of = Operation::of_handle;
+        for (function, kind, call, operation) in [
+            (
+                Some("__ext4_new_inode"),
+                4,
+                CallKind::Open,
+                Operation::Create,
+            ),
+            (
+                Some("__ext4_new_inode"),
+                4,
+                CallKind::Mkdir,
+                Operation::Mkdir,
+            ),
+            (
+                Some("ext4_evict_inode.part.0"),
+                5,
+                CallKind::Other,
+                Operation::Unlink,
+            ),
+            (
+                Some("ext4_setattr"),
+                1,
+                CallKind::Truncate,
+                Operation::Truncate,
+            ),
+            (Some("ext4_setattr"), 1, CallKind::Attr, Operation::Other),
+            (
+                Some("ext4_dirty_inode"),
+                1,
+                CallKind::Write,
+                Operation::Time,
+            ),
+            (
+                Some("ext4_do_writepages"),
+                2,
+                CallKind::Fsync,
+                Operation::Allocate,
+            ),
+            (
+                Some("ext4_xattr_set"),
+                10,
+                CallKind::Xattr,
+                Operation::Xattr,
+            ),
+            (
+                Some("ext4_new_name"),
+                11,
+                CallKind::Other,
+                Operation::Allocate,
+            ),
+            (None, 4, CallKind::Open, Operation::Create),
+            (None, 5, CallKind::Unlink, Operation::Unlink),
+            (None, 0, CallKind::Rename, Operation::Rename),
+            (None, 0, CallKind::Other, Operation::Other),
+        ] {
+            assert_eq!(
+                of(function, kind, call),
+                operation,
+                "{function:?} {kind} {call:?}"
+            );
+        }
+    }
+}

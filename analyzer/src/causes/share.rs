@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bytes shared out among causers, in whole bytes that sum to what is shared.
+
+use super::{CauseId, Known};
+
+/// Who pays for a block that several had changed by the time it was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sharing {
+    /// Who changed it first.
+    #[default]
+    First,
+    /// All of them, equally.
+    Equal,
+}
+
+/// So many bytes of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// Whose.
+    pub cause: CauseId,
+    /// How well that is known.
+    pub known: Known,
+    /// 0 where the row has none.
+    pub bytes: u32,
+}
+
+/// The causers of some rows, in the order of the rows.
+#[derive(Clone, Debug, Default)]
+pub struct Verdicts {
+    shares: Vec<Share>,
+    rows: Vec<Verdict>,
+    /// Where the shares of the row begin that is being judged.
+    begun: usize,
+}
+
+/// What is known of the causers of one row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    from: usize,
+    to: usize,
+    /// How many causers are known, also those whose share is nothing.
+    pub causers: u32,
+    /// From the call that forced it to the device's answer, ns.
+    pub latency_ns: Option<u64>,
+}
+
+impl Verdicts {
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.shares.clear();
+        self.rows.clear();
+        self.begun = 0;
+    }
+
+    /// Each row's verdict with its shares; the largest one comes first.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Verdict, &[Share])> {
+        let shares = |v: &Verdict| self.shares.get(v.from..v.to).unwrap_or_default();
+        self.rows
+            .iter()
+            .map(move |verdict| (verdict, shares(verdict)))
+    }
+
+    /// Adds bytes of the row that is being judged.
+    pub(super) fn add(&mut self, cause: CauseId, known: Known, bytes: u32) {
+        let mine = self.shares.get_mut(self.begun..).unwrap_or_default();
+        let same = |share: &&mut Share| (share.cause, share.known) == (cause, known);
+        match mine.iter_mut().find(same) {
+            Some(share) => share.bytes += bytes,
+            None => self.add_another(cause, known, bytes),
+        }
+    }
+
+    /// The same of a cause that the row has no share of yet.
+    pub(super) fn add_another(&mut self, cause: CauseId, known: Known, bytes: u32) {
+        self.shares.push(Share {
+            cause,
+            known,
+            bytes,
+        });
+    }
+
+    /// Ends the row. Its largest share comes first, of equal ones the first; one of no bytes is kept only where the row
+    /// has none.
+    pub(super) fn end(&mut self, latency_ns: Option<u64>) {
+        let begun = self.begun;
+        let mine = self.shares.get(begun..).unwrap_or_default();
+        let causers = mine.iter().filter(|s| s.cause != CauseId::UNKNOWN).count();
+        let largest = (begun..self.shares.len())
+            .rev()
+            .max_by_key(|&at| self.shares[at].bytes);
+        match largest {
+            Some(at) => self.shares[begun..=at].rotate_right(1),
+            None => self.add_another(CauseId::UNKNOWN, Known::Unknown, 0),
+        }
+        let kept = self.keep_with_bytes(begun + 1);
+        self.rows.push(Verdict {
+            from: begun,
+            to: kept,
+            causers: u32::try_from(causers).unwrap_or(u32::MAX),
+            latency_ns,
+        });
+        self.begun = kept;
+    }
+
+    /// Drops shares of no bytes from a place on; returns where the others end.
+    fn keep_with_bytes(&mut self, from: usize) -> usize {
+        let mut kept = from;
+        for at in from..self.shares.len() {
+            if self.shares[at].bytes > 0 {
+                self.shares.swap(kept, at);
+                kept += 1;
+            }
+        }
+        self.shares.truncate(kept);
+        kept
+    }
+}
+
+/// `whole` in parts that are to one another as the weights: by largest remainder, of equal ones the first, so that
+/// the parts sum to the whole. All go to the first where all weights are 0.
+pub(super) fn in_proportion(whole: u32, weights: &[u64]) -> Vec<u32> {
+    let sum: u128 = weights.iter().copied().map(u128::from).sum();
+    if sum == 0 {
+        let mut parts = vec![0; weights.len()];
+        parts.iter_mut().take(1).for_each(|first| *first = whole);
+        return parts;
+    }
+    let exact = |weight: u64| u128::from(whole) * u128::from(weight);
+    // No part is larger than the whole.
+    let mut parts: Vec<u32> = weights.iter().map(|&w| (exact(w) / sum) as u32).collect();
+    let given: u32 = parts.iter().sum();
+    let mut by_remainder: Vec<usize> = (0..weights.len()).collect();
+    by_remainder.sort_by_key(|&at| std::cmp::Reverse(exact(weights[at]) % sum));
+    // What is left is less than one for each of them.
+    for at in by_remainder.into_iter().take((whole - given) as usize) {
+        parts[at] += 1;
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn parts_sum_to_the_whole_and_are_within_one_of_their_due(
+            whole in 0u32.., weights in prop::collection::vec(0u64..1 << 40, 1..40)
+        ) {
+            let parts = in_proportion(whole, &weights);
+            prop_assert_eq!(parts.iter().map(|&p| u64::from(p)).sum::<u64>(), u64::from(whole));
+            let sum: u64 = weights.iter().sum();
+            for (&part, &weight) in parts.iter().zip(&weights).filter(|_| sum > 0) {
+                let due = f64::from(whole) * weight as f64 / sum as f64;
+                prop_assert!((f64::from(part) - due).abs() <= 1.0, "{part} for {due}");
+            }
+        }
+
+        #[test]
+        fn the_shares_of_a_row_keep_its_bytes(
+            rows in prop::collection::vec(prop::collection::vec((0u32..5, 0u8..4, 0u32..3), 0..9), 0..9)
+        ) {
+            let mut verdicts = Verdicts::default();
+            for row in &rows {
+                for &(cause, known, bytes) in row {
+                    let known = Known::from_repr(known).unwrap();
+                    verdicts.add(CauseId(cause), known, bytes * 4096);
+                }
+                verdicts.end(None);
+            }
+            prop_assert_eq!(verdicts.iter().len(), rows.len());
+            for ((verdict, shares), row) in verdicts.iter().zip(&rows) {
+                let whole: u32 = row.iter().map(|(_, _, bytes)| bytes * 4096).sum();
+                prop_assert_eq!(shares.iter().map(|s| s.bytes).sum::<u32>(), whole);
+                prop_assert!(!shares.is_empty());
+                prop_assert!(shares.iter().all(|s| s.bytes <= shares[0].bytes));
+                prop_assert!(shares.len() == 1 || shares.iter().all(|s| s.bytes > 0));
+                let known: std::collections::HashSet<_> =
+                    row.iter().filter(|(cause, ..)| *cause != 0).map(|(c, k, _)| (c, k)).collect();
+                prop_assert_eq!(verdict.causers as usize, known.len());
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_of_equal_shares_is_shown() {
+        let mut verdicts = Verdicts::default();
+        for (cause, bytes) in [(7, 1), (8, 2), (9, 2)] {
+            verdicts.add(CauseId(cause), Known::Exact, bytes);
+        }
+        verdicts.end(Some(5));
+        let (verdict, shares) = verdicts.iter().next().unwrap();
+        let order: Vec<u32> = shares.iter().map(|s| s.cause.0).collect();
+        assert_eq!((verdict.causers, verdict.latency_ns), (3, Some(5)));
+        assert_eq!(order, [8, 7, 9]);
+    }
+}

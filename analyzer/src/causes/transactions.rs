@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The journal's transactions that are under way: their handles, and the blocks that these dirtied.
+
+use std::collections::BTreeMap;
+
+use super::blame::{Blame, Weights};
+use super::handle::Handle;
+use super::{CauseId, Sharing};
+use crate::attribute::HashMap;
+
+/// Transactions that are kept although no commit of theirs was seen: jbd2 has two at a time.
+const MOST: usize = 64;
+/// Handles that are looked through for those which were open at the same time.
+const MEETING: usize = 1 << 10;
+
+/// One transaction.
+#[derive(Default)]
+pub(super) struct Transaction {
+    /// In the order of their ends, but for a little.
+    handles: Vec<Handle>,
+    by_id: HashMap<u64, u32>,
+    /// Of each home block, the handle that dirtied it first, by its id: its own entry may come after.
+    blocks: HashMap<u64, u64>,
+    /// Of each handle, once it was asked for.
+    blames: HashMap<u32, Blame>,
+    weights: Option<Weights>,
+    /// The first Q of its blocks.
+    pub first_q_ns: Option<u64>,
+    /// The recording may have begun within it.
+    is_cut: bool,
+}
+
+impl Transaction {
+    pub fn add(&mut self, handle: Handle) {
+        let at = u32::try_from(self.handles.len()).unwrap_or(u32::MAX);
+        self.by_id.insert(handle.id, at);
+        self.handles.push(handle);
+    }
+
+    /// Whether a process had a handle in it.
+    pub fn has(&self, tgid: u32) -> bool {
+        self.handles.iter().any(|handle| handle.tgid == tgid)
+    }
+
+    /// Whose doing a block is. `causers` finds those of a handle.
+    pub fn blame(&mut self, home: u64, causers: &mut impl FnMut(&Handle) -> Blame) -> Blame {
+        let at = self.blocks.get(&home).and_then(|id| self.by_id.get(id));
+        match at {
+            Some(&at) => self.blame_of(at, causers),
+            None => Blame::Unknown,
+        }
+    }
+
+    /// Every block with its blame, and when it was dirtied.
+    pub fn blocks(&mut self, causers: &mut impl FnMut(&Handle) -> Blame) -> Vec<(u64, u64, Blame)> {
+        let blocks = std::mem::take(&mut self.blocks);
+        let told = |(home, id): (u64, u64)| {
+            let at = *self.by_id.get(&id)?;
+            let end_ns = self.handles.get(at as usize)?.end_ns;
+            Some((home, end_ns, self.blame_of(at, causers)))
+        };
+        blocks.into_iter().filter_map(told).collect()
+    }
+
+    /// What each causer dirtied of it.
+    pub fn weights(
+        &mut self,
+        sharing: Sharing,
+        causers: &mut impl FnMut(&Handle) -> Blame,
+    ) -> &Weights {
+        if self.weights.is_none() {
+            let mut weights = Weights::default();
+            if self.is_cut {
+                weights.add(CauseId::UNKNOWN, 1);
+            } else {
+                for at in 0..self.handles.len() {
+                    let dirtied = self.handles[at].dirtied;
+                    if dirtied > 0 {
+                        // No more handles than fit.
+                        let blame = self.blame_of(at as u32, causers);
+                        for (causer, part) in blame.parts(dirtied, sharing) {
+                            weights.add(causer, part.into());
+                        }
+                    }
+                }
+            }
+            self.weights = Some(weights);
+        }
+        self.weights.get_or_insert_default()
+    }
+
+    /// Those that dirtied blocks of it, as far as [`Self::weights`] has found them.
+    pub fn causers(&self) -> impl Iterator<Item = CauseId> {
+        self.weights.iter().flat_map(Weights::causers)
+    }
+
+    /// The causers of a handle, and of those that it cannot be told apart from.
+    fn blame_of(&mut self, at: u32, causers: &mut impl FnMut(&Handle) -> Blame) -> Blame {
+        if let Some(blame) = self.blames.get(&at) {
+            return blame.clone();
+        }
+        let Some(handle) = self.handles.get(at as usize) else {
+            return Blame::Unknown;
+        };
+        let own = causers(handle);
+        let blame = match handle.overlaps {
+            false => own,
+            true => {
+                let mut all = own.causers().to_vec();
+                for other in self.meeting(at as usize) {
+                    all.extend(causers(other).causers());
+                }
+                Blame::of(all)
+            }
+        };
+        self.blames.insert(at, blame.clone());
+        blame
+    }
+
+    /// Other handles that may have dirtied what this one is said to.
+    fn meeting(&self, at: usize) -> impl Iterator<Item = &Handle> {
+        let handle = &self.handles[at];
+        let before = self.handles[..at].iter().rev().take(MEETING);
+        let after = self.handles[at + 1..].iter().take(MEETING);
+        before
+            .chain(after)
+            .filter(|other| other.may_be_meant_for(handle))
+    }
+}
+
+/// Those that are not committed yet, as far as the trace has come.
+#[derive(Default)]
+pub(super) struct Transactions {
+    under_way: BTreeMap<u32, Transaction>,
+    /// The first that a handle was seen of.
+    first: Option<u32>,
+}
+
+impl Transactions {
+    pub fn add(&mut self, tid: u32, handle: Handle) {
+        self.open(tid).add(handle);
+    }
+
+    /// A handle dirtied a block.
+    pub fn dirtied(&mut self, tid: u32, handle: u64, home: u64) {
+        self.open(tid).blocks.entry(home).or_insert(handle);
+    }
+
+    fn open(&mut self, tid: u32) -> &mut Transaction {
+        if self.under_way.len() >= MOST && !self.under_way.contains_key(&tid) {
+            self.under_way.pop_first();
+        }
+        let first = *self.first.get_or_insert(tid);
+        self.under_way.entry(tid).or_insert_with(|| Transaction {
+            is_cut: tid <= first,
+            ..Transaction::default()
+        })
+    }
+
+    pub fn get(&mut self, tid: u32) -> Option<&mut Transaction> {
+        self.under_way.get_mut(&tid)
+    }
+
+    /// Takes those up to this one, which is committed: the ones before it are so too.
+    pub fn committed(&mut self, tid: u32) -> Vec<Transaction> {
+        let mut taken = Vec::new();
+        while let Some(first) = self.under_way.first_entry()
+            && *first.key() <= tid
+        {
+            taken.push(first.remove());
+        }
+        taken
+    }
+}

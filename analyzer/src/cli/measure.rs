@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `mostrace measure`: what an application writes, in one command.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use mostrace_bundle::temporary::TempFolder;
+use mostrace_capture::{FreshKind, FreshOptions, Options, Progress, Site, Size, caller, record};
+
+use super::budget::{self, BudgetArgs};
+
+/// Measure what CMD makes the storage write: on a fresh filesystem, traced, synced, analysed, cleaned up.
+///
+/// CMD runs in the filesystem's root folder, as the user who called sudo. The filesystem is on a loop device whose image
+/// lies where temporary files do (TMPDIR); nobody else sees it, and nothing of it stays. Prints the finding, and where the
+/// bytes went. Ends with CMD's exit status, or with 3 if a limit was passed.
+///
+/// Examples:
+///   sudo mostrace measure -- python3 app.py
+///   sudo mostrace measure -- mostrace workload sqlite --journal wal
+///   sudo mostrace measure --fs f2fs --size 512M -- ./my-app
+///   sudo mostrace measure --mount-options data=journal -o run.most -- ./my-app
+///   sudo mostrace measure --in /data -- ./my-app
+///   sudo mostrace measure --max-bytes-per-transaction 40000 --format junit -- ./my-test
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct Measure {
+    /// The filesystem to make
+    #[arg(long, value_name = "ext4|f2fs|vfat", default_value = "ext4", value_parser = kind)]
+    fs: FreshKind,
+    /// Further options of the program that makes it, as "-b 1024 -O fast_commit"
+    #[arg(
+        long,
+        value_name = "OPTIONS",
+        default_value = "",
+        allow_hyphen_values = true
+    )]
+    mkfs: String,
+    /// How it is mounted, as for mount -o
+    #[arg(long, value_name = "OPTIONS", default_value = "")]
+    mount_options: String,
+    /// How large it is; the image takes what is written alone
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = bytes)]
+    size: u64,
+    /// The scheduler of its queue, as mq-deadline
+    #[arg(long, value_name = "NAME")]
+    scheduler: Option<String>,
+    /// Measure on the filesystem that DIR is on, in DIR, and make none
+    #[arg(long = "in", value_name = "DIR", conflicts_with_all = ["fs", "mkfs", "mount_options", "size", "scheduler"])]
+    within: Option<PathBuf>,
+    /// Keep the recording
+    #[arg(short, long, value_name = "OUT.most")]
+    output: Option<PathBuf>,
+    /// Run CMD as this user, by name or number, and not as who called sudo
+    #[arg(short, long, value_name = "NAME")]
+    user: Option<String>,
+    #[command(flatten)]
+    budget: BudgetArgs,
+    /// The command to measure
+    #[arg(last = true, required = true, value_name = "CMD")]
+    argv: Vec<OsString>,
+}
+
+fn kind(text: &str) -> Result<FreshKind, String> {
+    Ok(match text {
+        "ext4" => FreshKind::Ext4,
+        "f2fs" => FreshKind::F2fs,
+        "vfat" | "fat32" => FreshKind::Vfat,
+        other => return Err(format!("`{other}` is none of ext4, f2fs, vfat")),
+    })
+}
+
+fn bytes(text: &str) -> Result<u64, String> {
+    match text.parse()? {
+        Size::Bytes(bytes) => Ok(bytes),
+        Size::Time(_) => Err(format!("`{text}` is no size (256M, 1G)")),
+    }
+}
+
+/// Measures; returns the status to end with.
+///
+/// # Errors
+/// The filesystem cannot be made, or the capture or the analysis failed.
+pub fn run(args: &Measure) -> anyhow::Result<u8> {
+    let kept;
+    let output = match &args.output {
+        // CMD runs elsewhere.
+        Some(output) => std::path::absolute(output)?,
+        None => {
+            kept = TempFolder::new()?;
+            kept.path().join("measured.most")
+        }
+    };
+    mostrace_capture::check_output(&output)?;
+    let limits = args.budget.limits()?;
+    let status = capture(args, &output)?;
+    let analysis = budget::read(&output)?;
+    let is_kept = args.budget.judge(&output, &analysis, &limits)?;
+    Ok(match u8::try_from(status).unwrap_or(1) {
+        0 if !is_kept => budget::OVER,
+        status => status,
+    })
+}
+
+/// Records CMD on the filesystem asked for; returns its exit status.
+fn capture(args: &Measure, output: &Path) -> anyhow::Result<i32> {
+    let (_site, device, folder) = match &args.within {
+        Some(dir) => (None, dir.clone(), dir.clone()),
+        None => {
+            let site = Site::new(&args.fresh())?;
+            let (device, folder) = (site.device().to_owned(), site.path().to_owned());
+            (Some(site), device, folder)
+        }
+    };
+    let from = std::env::current_dir()?;
+    std::env::set_current_dir(&folder)?;
+    let outcome = record(&Options {
+        device,
+        output: output.to_owned(),
+        sync: true,
+        argv: args.argv.clone(),
+        user: args.user.clone().or_else(caller),
+        progress: Progress::Never,
+        ..Options::default()
+    });
+    // Or the filesystem stays in use.
+    std::env::set_current_dir(from)?;
+    let outcome = outcome?;
+    for note in &outcome.manifest.notes {
+        eprintln!("mostrace: note: {note}");
+    }
+    if outcome.exit_status != 0 {
+        eprintln!(
+            "mostrace: {} ended with {}",
+            args.argv[0].display(),
+            outcome.exit_status
+        );
+    }
+    Ok(outcome.exit_status)
+}
+
+impl Measure {
+    fn fresh(&self) -> FreshOptions {
+        FreshOptions {
+            kind: self.fs,
+            mkfs: self.mkfs.split_whitespace().map(str::to_owned).collect(),
+            mount_options: self.mount_options.clone(),
+            size: self.size,
+            scheduler: self.scheduler.clone(),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The shares of rows that several have caused, and rows cut into them.
+
+use polars::prelude::{
+    Column, DataFrame, IdxCa, IdxSize, IntoColumn, NamedFrom, PolarsResult, Series,
+};
+
+use super::stored::{bits, column as at};
+use crate::causes::Share;
+
+const ROW: &str = "_row";
+const BITS: &str = "_share_bits";
+
+/// Shares as they are collected: of each row the first one first.
+#[derive(Default)]
+pub(super) struct Shares {
+    /// The row's place in its batch.
+    row: Vec<IdxSize>,
+    bytes: Vec<u32>,
+    cause: Vec<u32>,
+    /// Of [`bits`], what a share has of its own.
+    bits: Vec<u64>,
+}
+
+impl Shares {
+    pub fn push(&mut self, row: usize, shares: &[Share]) {
+        for (nth, share) in shares.iter().enumerate() {
+            // A batch has fewer rows than fit.
+            self.row.push(row as IdxSize);
+            self.bytes.push(share.bytes);
+            self.cause.push(share.cause.0);
+            let later = bits::LATER_SHARE.word((nth > 0).into());
+            self.bits.push(bits::KNOWN.word(share.known as u64) | later);
+        }
+    }
+
+    /// As a frame; none are left. None where there are none.
+    pub fn take(&mut self) -> PolarsResult<Option<DataFrame>> {
+        let Shares {
+            row,
+            bytes,
+            cause,
+            bits,
+        } = std::mem::take(self);
+        if row.is_empty() {
+            return Ok(None);
+        }
+        let columns: Vec<Column> = vec![
+            Series::new(ROW.into(), row).into(),
+            Series::new(at::bytes.into(), bytes).into(),
+            Series::new(at::cause.into(), cause).into(),
+            Series::new(BITS.into(), bits).into(),
+        ];
+        DataFrame::new_infer_height(columns).map(Some)
+    }
+}
+
+/// The rows, each cut into its shares, which have its bytes, cause and how it is known for their own.
+pub(super) fn cut(mut rows: DataFrame, shares: &DataFrame) -> PolarsResult<DataFrame> {
+    let of_row = shares.column(ROW)?.idx()?;
+    let [share_bytes, share_cause] = [at::bytes, at::cause].map(|name| shares.column(name));
+    let (share_bytes, share_cause) = (share_bytes?.u32()?, share_cause?.u32()?);
+    let share_bits = shares.column(BITS)?.u64()?;
+    // The place of each share in the rows, and its number among the shares, if it is one.
+    let mut places: Vec<IdxSize> = Vec::with_capacity(rows.height() + of_row.len());
+    let mut share_of: Vec<Option<usize>> = Vec::with_capacity(places.capacity());
+    let mut of_row = of_row.into_no_null_iter().enumerate().peekable();
+    for row in 0..rows.height() as IdxSize {
+        let before = places.len();
+        while let Some((share, _)) = of_row.next_if(|&(_, of)| of == row) {
+            places.push(row);
+            share_of.push(Some(share));
+        }
+        if places.len() == before {
+            places.push(row);
+            share_of.push(None);
+        }
+    }
+    rows = rows.take(&IdxCa::from_vec("".into(), places))?;
+    let own = |name: &str| rows.get_column_names().iter().any(|own| *own == name);
+    let mut replaced: Vec<Column> = Vec::new();
+    for (name, of_share) in [(at::bytes, share_bytes), (at::cause, share_cause)] {
+        if own(name) {
+            let whole = rows.column(name)?.u32()?.into_no_null_iter();
+            let value = |(whole, share): (u32, &Option<usize>)| {
+                share.and_then(|share| of_share.get(share)).unwrap_or(whole)
+            };
+            let values: Vec<u32> = whole.zip(&share_of).map(value).collect();
+            replaced.push(Series::new(name.into(), values).into_column());
+        }
+    }
+    if own(at::bits) {
+        let mine = bits::KNOWN.word(bits::KNOWN.max()) | bits::LATER_SHARE.word(1);
+        let whole = rows.column(at::bits)?.u64()?.into_no_null_iter();
+        let value = |(whole, share): (u64, &Option<usize>)| {
+            let share = share.and_then(|share| share_bits.get(share));
+            share.map_or(whole, |share| whole & !mine | share)
+        };
+        let values: Vec<u64> = whole.zip(&share_of).map(value).collect();
+        replaced.push(Series::new(at::bits.into(), values).into_column());
+    }
+    for column in replaced {
+        rows.with_column(column)?;
+    }
+    Ok(rows)
+}

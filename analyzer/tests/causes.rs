@@ -1,0 +1,532 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who caused what: bundles made by hand, whose causes are known.
+#![cfg(feature = "analyze")]
+
+mod scene;
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use mostrace_bundle::entry::{CallKind, Jbd2, NONE, Origin};
+use proptest::prelude::*;
+use scene::{CallOf, HandleOf, JBD2, KWORKER, READ, SQLITE, SYNC, Scene, Thread, WRITE};
+use serde_json::Value;
+
+const OTHER: Thread = Thread {
+    pid: 201,
+    tgid: 200,
+    comm: "other",
+};
+
+const CREATE: HandleOf = HandleOf {
+    thread: SQLITE,
+    function: "__ext4_new_inode",
+    inode: 12,
+    call: CallKind::Open,
+    lasted_us: 50,
+    overlaps: false,
+};
+const UNLINK: HandleOf = HandleOf {
+    function: "__ext4_unlink",
+    call: CallKind::Unlink,
+    ..CREATE
+};
+const FLUSHER: HandleOf = HandleOf {
+    thread: KWORKER,
+    function: "ext4_do_writepages",
+    call: CallKind::Other,
+    ..CREATE
+};
+
+const FSYNC: CallOf = CallOf {
+    thread: SQLITE,
+    kind: CallKind::Fsync,
+    inode: 12,
+    offset: NONE,
+    bytes: 0,
+    first_bytes: None,
+    lasted_us: 100,
+};
+
+/// With a transaction ahead, within which the recording may have begun.
+fn scene() -> Scene {
+    let mut s = Scene::new();
+    s.handle(CREATE, &[]);
+    s.tid += 1;
+    s
+}
+
+fn mostrace(args: &[&str]) -> Value {
+    let output = Command::new(env!("CARGO_BIN_EXE_mostrace"))
+        .args(args)
+        .arg("--json")
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{args:?}: {stderr}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn run(scene: &Scene, verb: &[&str]) -> Vec<Value> {
+    let tmp = tempfile::tempdir().unwrap();
+    let path = scene.save(tmp.path());
+    let args = [verb, &[path.to_str().unwrap()]].concat();
+    mostrace(&args).as_array().unwrap().clone()
+}
+
+/// kind, cause's comm, operation, inode, known, number of causers, of rows that were written.
+fn written(scene: &Scene, more: &[&str]) -> Vec<String> {
+    let events = [&["events", "--where", "op = 'write'"], more].concat();
+    let columns = [
+        "kind",
+        "cause_comm",
+        "cause_op",
+        "cause_inode",
+        "cause_known",
+        "causes",
+    ];
+    let word = |value: &Value| match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let line = |row: &Value| columns.map(|column| word(&row[column])).join(" ");
+    run(scene, &events).iter().map(line).collect()
+}
+
+/// Bytes by the values of a column.
+fn bytes_by(scene: &Scene, column: &str, more: &[&str]) -> BTreeMap<String, u64> {
+    let rows = run(scene, &[&["analyze", "--by", column], more].concat());
+    let name = |row: &Value| row[column].as_str().unwrap_or("-").to_owned();
+    rows.iter()
+        .map(|row| (name(row), row["bytes"].as_u64().unwrap()))
+        .collect()
+}
+
+#[test]
+fn a_copy_is_its_handles_and_a_descriptor_everybodys_in_proportion() {
+    let mut s = scene();
+    s.handle(CREATE, &[8, 16, 24]);
+    let unlink = HandleOf {
+        thread: OTHER,
+        inode: 13,
+        ..UNLINK
+    };
+    s.handle(unlink, &[32]);
+    s.commit(2000, &[8, 16, 24, 32, 40]);
+    assert_eq!(
+        written(&s, &[]),
+        [
+            "descriptor sqlite3 create 12 proportional 2",
+            "metadata_copy sqlite3 create 12 exact 1",
+            "metadata_copy sqlite3 create 12 exact 1",
+            "metadata_copy sqlite3 create 12 exact 1",
+            "metadata_copy other unlink 13 exact 1",
+            // No handle was seen to dirty this one.
+            "metadata_copy - - - unknown 0",
+            "commit sqlite3 create 12 proportional 2",
+        ]
+    );
+    let by = bytes_by(&s, "cause_process", &[]);
+    let expected = [
+        ("-", 4096),
+        ("other:200", 4096 + 2 * 1024),
+        ("sqlite3:100", 3 * 4096 + 2 * 3072),
+    ];
+    assert_eq!(
+        by,
+        expected
+            .map(|(name, bytes)| (name.to_owned(), bytes))
+            .into()
+    );
+}
+
+#[test]
+fn of_a_transaction_that_may_have_begun_before_the_recording_only_what_was_seen_is_known() {
+    let mut s = Scene::new();
+    s.handle(CREATE, &[8]);
+    s.commit(2000, &[8]);
+    assert_eq!(
+        written(&s, &[]),
+        [
+            "descriptor - - - unknown 0",
+            "metadata_copy sqlite3 create 12 exact 1",
+            "commit - - - unknown 0",
+        ]
+    );
+}
+
+#[test]
+fn a_flusher_allocates_for_who_wrote_the_pages() {
+    let mut s = scene();
+    s.handle(FLUSHER, &[8]);
+    s.request(WRITE, 800, 4096, KWORKER);
+    s.process(800, 4096, KWORKER, Origin::FILE);
+    s.file(800, 4096, 12, 0, b"a.db");
+    s.dirtier(800, 4096, OTHER);
+    s.commit(2000, &[8]);
+    assert_eq!(
+        written(&s, &[]),
+        [
+            "regular other write 12 exact 1",
+            "descriptor other allocate 12 proportional 1",
+            "metadata_copy other allocate 12 exact 1",
+            "commit other allocate 12 proportional 1",
+        ]
+    );
+    // Of pages that nobody is known for the flusher is not the cause.
+    let mut s = scene();
+    s.handle(FLUSHER, &[8]);
+    s.commit(2000, &[8]);
+    assert_eq!(written(&s, &[])[1], "metadata_copy - - - unknown 0");
+}
+
+#[test]
+fn an_eviction_is_whose_unlink_it_was() {
+    let mut s = scene();
+    s.call(CallOf {
+        thread: OTHER,
+        kind: CallKind::Unlink,
+        ..FSYNC
+    });
+    let evict = HandleOf {
+        function: "ext4_evict_inode",
+        call: CallKind::Close,
+        ..CREATE
+    };
+    s.handle(evict, &[8]);
+    s.handle(HandleOf { inode: 13, ..evict }, &[16]);
+    s.handle(
+        HandleOf {
+            thread: KWORKER,
+            inode: 14,
+            ..evict
+        },
+        &[24],
+    );
+    s.commit(2000, &[8, 16, 24]);
+    assert_eq!(
+        written(&s, &[])[1..4],
+        [
+            "metadata_copy other unlink 12 exact 1",
+            "metadata_copy sqlite3 unlink 13 exact 1",
+            "metadata_copy - - - unknown 0",
+        ]
+    );
+}
+
+#[test]
+fn of_handles_that_overlapped_it_is_one_of_a_set() {
+    let overlapping = HandleOf {
+        overlaps: true,
+        lasted_us: 5000,
+        ..CREATE
+    };
+    let others = HandleOf {
+        thread: OTHER,
+        ..overlapping
+    };
+    let mut s = scene();
+    s.handle(overlapping, &[8]);
+    s.handle(others, &[16]);
+    // It was the first to modify nothing, so it is not meant.
+    let third = Thread {
+        pid: 301,
+        tgid: 301,
+        comm: "third",
+    };
+    s.handle(
+        HandleOf {
+            thread: third,
+            ..overlapping
+        },
+        &[],
+    );
+    s.commit(2000, &[8, 16]);
+    assert_eq!(
+        written(&s, &[])[1..3],
+        [
+            "metadata_copy sqlite3 create 12 set 2",
+            "metadata_copy other create 12 set 2",
+        ]
+    );
+    let by = bytes_by(
+        &s,
+        "cause_comm",
+        &["--where", "kind = 'metadata_copy'", "--share", "equal"],
+    );
+    assert_eq!(
+        by,
+        [("other".to_owned(), 4096), ("sqlite3".to_owned(), 4096)].into()
+    );
+}
+
+#[test]
+fn a_block_written_home_is_who_changed_it_first_or_all_theirs() {
+    let mut s = scene();
+    s.handle(CREATE, &[8]);
+    s.commit(2000, &[8]);
+    s.handle(
+        HandleOf {
+            thread: OTHER,
+            ..UNLINK
+        },
+        &[8, 16],
+    );
+    s.commit(2100, &[8, 16]);
+    let home = |s: &mut Scene| {
+        s.request(WRITE, 8, 8192, KWORKER);
+        s.process(8, 8192, KWORKER, Origin::BDEV);
+    };
+    home(&mut s);
+    // Nobody has changed it since.
+    home(&mut s);
+    let only = ["--where", "origin = 'bdev'"];
+    assert_eq!(
+        written(&s, &[])[7..],
+        [
+            "unmapped sqlite3 create 12 exact 2",
+            "unmapped - - - unknown 0"
+        ]
+    );
+    let first = bytes_by(&s, "cause_comm", &only);
+    let of = |name: &str, bytes: u64| (name.to_owned(), bytes);
+    assert_eq!(
+        first,
+        [of("-", 8192), of("other", 4096), of("sqlite3", 4096)].into()
+    );
+    let equal = bytes_by(
+        &s,
+        "cause_comm",
+        &[&only[..], &["--share", "equal"]].concat(),
+    );
+    assert_eq!(
+        equal,
+        [of("-", 8192), of("other", 4096 + 2048), of("sqlite3", 2048)].into()
+    );
+}
+
+#[test]
+fn a_commit_and_its_flush_are_the_first_fsyncs_that_waited() {
+    let mut s = scene();
+    s.handle(CREATE, &[8]);
+    s.commit(2000, &[8]);
+    // Of a process that had no part in it, and one that was called when it was on its way.
+    s.call(CallOf {
+        thread: OTHER,
+        lasted_us: 9000,
+        ..FSYNC
+    });
+    s.call(CallOf {
+        lasted_us: 7000,
+        ..FSYNC
+    });
+    s.call(CallOf {
+        thread: Thread { pid: 102, ..SQLITE },
+        lasted_us: 4000,
+        ..FSYNC
+    });
+    let columns = "kind,op,cause_comm,cause_op,cause_inode,cause_known,cause_latency_ns";
+    let rows = run(&s, &["events", "--columns", columns]);
+    let flush = rows.last().unwrap();
+    assert_eq!(
+        (&flush["op"], &flush["cause_op"]),
+        (&"flush".into(), &"fsync".into())
+    );
+    assert_eq!(
+        (&flush["cause_comm"], &flush["cause_inode"]),
+        (&"sqlite3".into(), &12.into())
+    );
+    // Called 3 ms ahead of the descriptor; the flush is queued 2 ms after that, and takes 0.1 ms.
+    assert_eq!(flush["cause_latency_ns"], 5_100_000);
+    assert_eq!(rows[rows.len() - 2]["cause_latency_ns"], 4_100_000);
+}
+
+#[test]
+fn without_its_tables_a_bundle_knows_who_dirtied_and_who_read() {
+    let mut s = scene::transaction();
+    s.request(WRITE, 9000, 4096, KWORKER);
+    s.process(9000, 4096, KWORKER, Origin::FILE);
+    s.file(9000, 4096, 13, 0, b"a.db");
+    s.dirtier(9000, 4096, SQLITE);
+    s.request(WRITE | SYNC, 9100, 4096, OTHER);
+    s.process(9100, 4096, OTHER, Origin::DIRECT);
+    s.file(9100, 4096, 13, 4096, b"a.db");
+    s.request(READ, 9100, 4096, KWORKER);
+    s.process(9100, 4096, KWORKER, Origin::FILE);
+    let by = bytes_by(&s, "cause_op", &["--where", "cause_known = 'exact'"]);
+    assert_eq!(
+        by,
+        [("read".to_owned(), 16384), ("write".to_owned(), 8192)].into()
+    );
+    let all = bytes_by(&s, "cause_known", &[]);
+    let unknown = 8192 + 12288 + 4096 + 4096 + 4096;
+    assert_eq!(
+        all,
+        [
+            ("exact".to_owned(), 16384 + 8192),
+            ("unknown".to_owned(), unknown)
+        ]
+        .into()
+    );
+}
+
+#[test]
+fn events_end_with_the_causes() {
+    let rows = run(&scene::transaction(), &["events"]);
+    let tmp = tempfile::tempdir().unwrap();
+    let path = scene::transaction().save(tmp.path());
+    let output = Command::new(env!("CARGO_BIN_EXE_mostrace"))
+        .args(["events", path.to_str().unwrap(), "--format", "csv"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let header = text.lines().next().unwrap();
+    let causes = "cause_pid,cause_tgid,cause_uid,cause_comm,cause_op,cause_inode,cause_path,cause_known,causes,\
+                  cause_latency_ns";
+    assert!(header.ends_with(causes), "{header}");
+    assert_eq!(rows.len() + 1, text.lines().count());
+}
+
+/// What happens next in a random scene.
+#[derive(Clone, Debug)]
+enum Step {
+    Handle {
+        who: usize,
+        what: usize,
+        overlaps: bool,
+        homes: Vec<u64>,
+    },
+    Commit,
+    Home {
+        block: u64,
+        blocks: u32,
+    },
+    Data {
+        who: usize,
+        block: u64,
+        dirtied: bool,
+    },
+    Call {
+        who: usize,
+        lasted_us: u64,
+    },
+    Superblock,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let homes = prop::collection::btree_set(1u64..12, 0..6);
+    prop_oneof![
+        4 => (0usize..3, 0usize..3, any::<bool>(), homes).prop_map(|(who, what, overlaps, homes)| {
+            Step::Handle { who, what, overlaps, homes: homes.into_iter().map(|b| b * 8).collect() }
+        }),
+        2 => Just(Step::Commit),
+        2 => (1u64..10, 1u32..4).prop_map(|(block, blocks)| Step::Home { block, blocks }),
+        2 => (0usize..3, 100u64..120, any::<bool>())
+            .prop_map(|(who, block, dirtied)| Step::Data { who, block, dirtied }),
+        1 => (0usize..3, 1u64..20_000).prop_map(|(who, lasted_us)| Step::Call { who, lasted_us }),
+        1 => Just(Step::Superblock),
+    ]
+}
+
+fn play(steps: &[Step]) -> Scene {
+    let who = [SQLITE, OTHER, KWORKER];
+    let what = [CREATE, UNLINK, FLUSHER];
+    let mut s = Scene::new();
+    let mut homes: Vec<u64> = Vec::new();
+    for step in steps {
+        match step {
+            Step::Handle {
+                who: by,
+                what: of,
+                overlaps,
+                homes: dirtied,
+            } => {
+                let new: Vec<u64> = dirtied
+                    .iter()
+                    .copied()
+                    .filter(|h| !homes.contains(h))
+                    .collect();
+                let lasted_us = if *overlaps { 2500 } else { 50 };
+                let handle = HandleOf {
+                    thread: who[*by],
+                    overlaps: *overlaps,
+                    lasted_us,
+                    ..what[*of]
+                };
+                s.handle(handle, &new);
+                homes.extend(new);
+            }
+            Step::Commit => {
+                s.commit(2000, &homes);
+                homes.clear();
+            }
+            Step::Home { block, blocks } => {
+                s.request(WRITE, block * 8, blocks * 4096, KWORKER);
+                s.process(block * 8, blocks * 4096, KWORKER, Origin::BDEV);
+            }
+            Step::Data {
+                who: by,
+                block,
+                dirtied,
+            } => {
+                s.request(WRITE, block * 8, 4096, who[*by]);
+                s.process(block * 8, 4096, who[*by], Origin::FILE);
+                s.file(block * 8, 4096, 12, 0, b"a.db");
+                if *dirtied {
+                    s.dirtier(block * 8, 4096, who[*by]);
+                }
+            }
+            Step::Call { who: by, lasted_us } => {
+                let lasted_us = *lasted_us;
+                s.call(CallOf {
+                    thread: who[*by],
+                    lasted_us,
+                    ..FSYNC
+                });
+            }
+            Step::Superblock => {
+                s.request(WRITE | SYNC, 1992, 4096, JBD2);
+                s.journal(1992, 4096, JBD2, Origin::JOURNAL, Jbd2::SUPERBLOCK, NONE);
+            }
+        }
+    }
+    // A trace without events is none.
+    s.write_file(800, 4096, 12, b"a.db");
+    s
+}
+
+proptest! {
+    #![proptest_config(test_support::property::config(file!(), 24))]
+
+    /// Whatever happens, who caused it sums to what there is.
+    #[test]
+    fn causes_have_the_bytes_and_requests_of_classes(steps in prop::collection::vec(step(), 0..40), equal in any::<bool>()) {
+        let s = play(&steps);
+        let tmp = tempfile::tempdir().unwrap();
+        let path = s.save(tmp.path());
+        let options = mostrace::analysis::Options {
+            causes: Some(if equal { mostrace::causes::Sharing::Equal } else { mostrace::causes::Sharing::First }),
+            ..Default::default()
+        };
+        let analysis = mostrace::analysis::Analysis::open(&path, &options).unwrap();
+        let groupings = ["class", "cause_process", "cause_op", "cause_file", "cause_known", "cause_pid", "causes"];
+        let by = groupings.map(|name| mostrace::tables::Grouping {
+            by: vec![mostrace::facts::Column::find(name).unwrap()],
+            top: None,
+        });
+        let whole = mostrace::tables::Groups::new(&analysis.facts, by[0].clone(), None).unwrap();
+        let several = mostrace::tables::Groups::several(&analysis.facts, &by, None).unwrap();
+        // Cut into shares or not, each group of classes is the same.
+        prop_assert_eq!(&several[0].groups, &whole.groups);
+        for (groups, name) in several.iter().zip(groupings) {
+            prop_assert_eq!(groups.total, whole.total, "{}", name);
+            let sum = |field: fn(&mostrace::tables::Totals) -> u64| {
+                groups.groups.iter().map(|(_, totals)| field(totals)).sum::<u64>()
+            };
+            prop_assert_eq!(sum(|t| t.write_bytes), whole.total.write_bytes, "{}", name);
+            prop_assert_eq!(sum(|t| t.read_bytes), whole.total.read_bytes, "{}", name);
+            prop_assert!(sum(|t| t.requests) >= whole.total.requests, "{}", name);
+        }
+    }
+}

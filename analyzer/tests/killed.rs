@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A recorder under load that is killed at moments of chance, and once by a full disk: every segment that it has finished
+//! can be read, and nothing of the tracing is left. Twenty seconds of it; under `MOSTRACE_LONG=1` ten minutes.
+//!
+//! One at a time: ftrace has one user.
+
+use std::fs;
+use std::hash::{BuildHasher, RandomState};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use mostrace_bundle::manifest::State;
+use mostrace_bundle::{Bundle, layout};
+use test_support::loopdev::{LoopExt4, LoopOptions};
+use test_support::{Need, run_one_by_one, tests, wait};
+
+const FIO: Need = Need::Tool("fio", "fio");
+const NEEDS: [Need; 4] = [Need::Loop, Need::Btf, Need::BlkTracer, FIO];
+const TRACER: &str = "/sys/kernel/tracing/current_tracer";
+
+fn main() -> ExitCode {
+    run_one_by_one(tests![
+        killed_at_random needs NEEDS,
+        killed_at_random_for_ten_minutes needs [Need::Loop, Need::Btf, Need::BlkTracer, FIO, Need::Minutes],
+    ])
+}
+
+fn killed_at_random() {
+    killed(Duration::from_secs(20), 4);
+}
+
+fn killed_at_random_for_ten_minutes() {
+    killed(Duration::from_secs(600), 10);
+}
+
+/// Writes for as long as it lives.
+struct Load(Child);
+
+impl Load {
+    fn on(device: &Path) -> Load {
+        let child = Command::new("fio")
+            .args([
+                "--name=load",
+                "--rw=randrw",
+                "--rwmixread=30",
+                "--bs=4k",
+                "--ioengine=libaio",
+            ])
+            .args([
+                "--iodepth=16",
+                "--direct=1",
+                "--rate_iops=3000,7000",
+                "--fdatasync=500",
+            ])
+            .args(["--time_based", "--runtime=1d"])
+            .arg(format!("--filename={}", device.display()))
+            .stdout(Stdio::null())
+            .spawn();
+        Load(child.unwrap())
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn record(device: &Path, output: &Path, source: &str, temporary: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mostrace"));
+    command
+        .args([
+            "record",
+            "--no-snapshot",
+            "--entries",
+            "bpf",
+            "--source",
+            source,
+        ])
+        .arg("-d")
+        .arg(device)
+        .arg("-o")
+        .arg(output)
+        .env("TMPDIR", temporary)
+        .stderr(Stdio::piped());
+    command
+}
+
+/// The bundles in a folder, in their order.
+fn segments(dir: &Path) -> Vec<PathBuf> {
+    let mut all: Vec<_> = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    all.sort();
+    all
+}
+
+/// Checks that each can be read. Returns how many are finished, and their events.
+fn read(dir: &Path) -> (usize, u64) {
+    let all = segments(dir);
+    let (mut finished, mut events) = (0, 0);
+    for (index, path) in all.iter().enumerate() {
+        // The last one may have no manifest yet.
+        let is_last = index + 1 == all.len();
+        if is_last && !path.join(layout::MANIFEST).exists() {
+            continue;
+        }
+        let bundle = Bundle::open(path).unwrap();
+        let manifest = bundle.manifest();
+        if manifest.state == State::Complete {
+            finished += 1;
+            events += manifest.counts["events"];
+            assert!(bundle.shortfalls().is_empty(), "{}", path.display());
+            let counters = manifest.counters.as_ref().unwrap();
+            let lost: u64 = manifest.losses.values().sum();
+            assert!(
+                counters.agree() || lost > 0,
+                "{}: {counters}",
+                path.display()
+            );
+        }
+        // The one before it may have been about to be finished.
+        assert!(manifest.state == State::Complete || index + 2 >= all.len());
+        if cfg!(feature = "analyze") {
+            let read = Command::new(env!("CARGO_BIN_EXE_mostrace"))
+                .args(["analyze", "--by", "op"])
+                .arg(path)
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&read.stderr).into_owned();
+            assert!(read.status.success(), "{}: {said}", path.display());
+        }
+    }
+    (finished, events)
+}
+
+/// The names of BPF programs and of guards that are there.
+fn left() -> Vec<String> {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let guards = processes
+        .filter_map(|p| fs::read(p.path().join("cmdline")).ok())
+        .filter(|line| line.windows(14).any(|part| part == b"mostrace-guard"))
+        .map(|_| "a guard".to_owned());
+    let maps = fs::read_dir("/run/mostrace")
+        .into_iter()
+        .flatten()
+        .flatten();
+    let locks = fs::read_to_string("/proc/locks").unwrap();
+    let held = maps
+        .filter(|file| {
+            use std::os::unix::fs::MetadataExt;
+            let inode = format!(":{} ", file.metadata().map_or(0, |m| m.ino()));
+            locks
+                .lines()
+                .any(|line| line.contains("FLOCK") && line.contains(&inode))
+        })
+        .map(|file| format!("lock {}", file.path().display()));
+    guards.chain(held).collect()
+}
+
+fn assert_nothing_is_traced(disk: &LoopExt4) {
+    let name = disk.disk().file_name().unwrap().to_owned();
+    let enable = Path::new("/sys/block").join(name).join("trace/enable");
+    wait::until("the tracing goes on", || {
+        fs::read_to_string(TRACER).unwrap().trim() == "nop"
+            && fs::read_to_string(&enable).unwrap().trim() == "0"
+            && left().is_empty()
+    });
+}
+
+fn killed(time: Duration, times: u32) {
+    let mut disk = LoopExt4::new(&LoopOptions::default()).unwrap();
+    disk.unmount().unwrap();
+    let load = Load::on(disk.device());
+    let dir = tempfile::tempdir().unwrap();
+    let temporary = dir.path().join("tmp");
+    fs::create_dir(&temporary).unwrap();
+    let temporaries = || fs::read_dir(&temporary).unwrap().count();
+    let begun = Instant::now();
+    let (mut finished, mut events) = (0, 0);
+    for round in 0..times {
+        let place = dir.path().join(format!("killed-{round}"));
+        fs::create_dir(&place).unwrap();
+        let source = ["bpf", "ftrace"][round as usize % 2];
+        let mut recorder = record(disk.device(), &place.join("t.most"), source, &temporary)
+            .args(["--segment", "1s", "-w", "3600"])
+            .spawn()
+            .unwrap();
+        wait::until("no manifest", || {
+            let ended = recorder.try_wait().unwrap();
+            assert!(ended.is_none(), "the recorder has ended: {ended:?}");
+            place.join("t.0001.most").join(layout::MANIFEST).exists()
+        });
+        // Those before have ended by now, this one has its own: what they left is gone.
+        assert!(temporaries() <= 1, "{} temporary folders", temporaries());
+        // Within the share of time that is left, as chance has it.
+        let share = time.saturating_sub(begun.elapsed()) / (times - round);
+        let chance = RandomState::new().hash_one(round) % 1000;
+        std::thread::sleep(share * (500 + u32::try_from(chance).unwrap()) / 1000);
+        recorder.kill().unwrap();
+        recorder.wait().unwrap();
+        assert_nothing_is_traced(&disk);
+        let (more, their_events) = read(&place);
+        (finished, events) = (finished + more, events + their_events);
+        fs::remove_dir_all(&place).unwrap();
+    }
+    full_disk(&disk, &temporary, dir.path());
+    assert_nothing_is_traced(&disk);
+    drop(load);
+    let ended = record(
+        disk.device(),
+        &dir.path().join("last.most"),
+        "bpf",
+        &temporary,
+    )
+    .args(["--", "true"])
+    .output()
+    .unwrap();
+    assert!(ended.status.success());
+    assert_eq!(temporaries(), 0);
+    println!(
+        "killed {times} times in {} s: {finished} finished segments, {events} events",
+        begun.elapsed().as_secs()
+    );
+    assert!(finished >= times as usize);
+}
+
+fn full_disk(disk: &LoopExt4, temporary: &Path, dir: &Path) {
+    let small = dir.join("small");
+    fs::create_dir(&small).unwrap();
+    let mount = |command: &str, args: &[&str]| {
+        let done = Command::new(command).args(args).arg(&small).status();
+        assert!(done.unwrap().success(), "{command}");
+    };
+    mount("mount", &["-t", "tmpfs", "-o", "size=24m", "tmpfs"]);
+    let ended = record(disk.device(), &small.join("t.most"), "ftrace", temporary)
+        .args(["--segment", "1s", "-w", "3600"])
+        .output()
+        .unwrap();
+    let all = segments(&small);
+    let (finished, _) = read(&small);
+    mount("umount", &[]);
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    let lines: Vec<&str> = said.lines().collect();
+    let says = "No space left on device: the recording ends here; what came before is in ";
+    assert!(matches!(lines[..], [line] if line.contains(says)), "{said}");
+    assert!(
+        finished >= 2 && finished + 2 >= all.len(),
+        "{finished} of {all:?}"
+    );
+}

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `mostrace measure` as a user meets it: limits, users, filesystems, and what is left of it.
+//! One at a time: ftrace has one user.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, ExitCode, Output, Stdio};
+
+use mostrace_bundle::Bundle;
+use test_support::loopdev::{LoopExt4, LoopOptions};
+use test_support::{Need, run_one_by_one, tests, wait};
+
+const LIVE: [Need; 2] = [Need::Loop, Need::Btf];
+/// What no other sleep sleeps.
+const SECONDS: u32 = 98_765;
+/// Of nobody's, on Debian.
+const NOBODY: &str = "65534";
+
+fn main() -> ExitCode {
+    run_one_by_one(tests![
+        limits_that_are_kept_and_passed needs LIVE,
+        a_baseline_is_an_earlier_recording needs LIVE,
+        the_command_runs_in_the_filesystem_as_who_called_sudo needs LIVE,
+        on_a_filesystem_that_is_there needs LIVE,
+        a_filesystem_is_made_as_asked_for needs LIVE,
+        the_exit_status_of_the_command_passes_through needs LIVE,
+        nothing_is_left_of_a_killed_one needs LIVE,
+        what_cannot_be_measured_is_one_line needs LIVE,
+    ])
+}
+
+fn mostrace() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_mostrace"))
+}
+
+fn measure(arguments: &[&str]) -> Command {
+    let mut command = mostrace();
+    command.arg("measure").args(arguments);
+    command
+}
+
+struct Said {
+    status: Option<i32>,
+    out: String,
+    err: String,
+}
+
+fn say(command: &mut Command) -> Said {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command.output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Said {
+        status: status.code(),
+        out: text(stdout),
+        err: text(stderr),
+    }
+}
+
+/// Writes 1 MiB, so that at least so much reaches the device.
+const MIB: [&str; 4] = ["--", "sh", "-c", "head -c 1048576 /dev/zero >f; sync f"];
+
+fn limits_that_are_kept_and_passed() {
+    let over = say(measure(&["--max-write-bytes", "1048576"]).args(MIB));
+    assert_eq!(over.status, Some(3), "{}", over.err);
+    let line = over.out.lines().last().unwrap();
+    assert!(
+        line.starts_with("OVER bytes written: ") && line.contains("/f 1048576"),
+        "{line}"
+    );
+    let kept = say(measure(&["--max-write-bytes", "3000000"]).args(MIB));
+    assert_eq!(kept.status, Some(0), "{}{}", kept.out, kept.err);
+    assert!(kept.out.contains("ok   bytes written: "), "{}", kept.out);
+    // A command that tells no transactions keeps no limit on them.
+    let untold = say(measure(&["--max-flushes-per-transaction", "1000"]).args(MIB));
+    assert_eq!(untold.status, Some(3));
+    assert!(
+        untold.out.contains("the trace does not tell"),
+        "{}",
+        untold.out
+    );
+}
+
+fn a_baseline_is_an_earlier_recording() {
+    let dir = tempfile::tempdir().unwrap();
+    let old = dir.path().join("old.most");
+    let workload = |transactions: &str| {
+        let program = env!("CARGO_BIN_EXE_mostrace");
+        let words = [
+            "--",
+            program,
+            "workload",
+            "sqlite",
+            "--transactions",
+            transactions,
+        ];
+        words.map(str::to_owned)
+    };
+    let before = say(measure(&["-o"]).arg(&old).args(workload("60")));
+    assert_eq!(before.status, Some(0), "{}", before.err);
+    let options = ["--tolerance", "25%", "--baseline"];
+    let again = say(measure(&options).arg(&old).args(workload("90")));
+    assert_eq!(again.status, Some(0), "{}{}", again.out, again.err);
+    let other = say(mostrace().arg("check").arg(&old).args(options).arg(&old));
+    assert_eq!(
+        (other.status, other.out.matches("ok ").count()),
+        (Some(0), 2),
+        "{}",
+        other.out
+    );
+    let options = ["--max-amplification", "20", "--format", "github"];
+    let over = say(mostrace().arg("check").arg(&old).args(options));
+    assert_eq!(over.status, Some(3));
+    assert!(
+        over.out
+            .starts_with("::error title=mostrace::bytes written per byte stored: ")
+    );
+    let none = say(mostrace().arg("check").arg(&old));
+    assert_eq!(
+        (none.status, none.err.as_str()),
+        (Some(2), "mostrace: no limit is given\n")
+    );
+}
+
+fn the_command_runs_in_the_filesystem_as_who_called_sudo() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = dir.path().join("o.most");
+    let script = "id -u; : >mine; : >\"$PWD/too\"; stat -c %u mine .; df . | tail -n 1";
+    let said = say(measure(&["-o"])
+        .arg(&output)
+        .args(["--", "sh", "-ec", script])
+        .env("SUDO_UID", NOBODY)
+        .env("SUDO_GID", NOBODY));
+    assert_eq!(said.status, Some(0), "{}", said.err);
+    let lines: Vec<&str> = said.out.lines().collect();
+    assert_eq!(lines[..3], [NOBODY; 3]);
+    assert!(lines[3].starts_with("/dev/loop"), "{}", lines[3]);
+    let manifest = Bundle::open(&output).unwrap().manifest().clone();
+    assert!(lines[3].starts_with(&format!("/dev/{} ", manifest.device.name)));
+}
+
+fn on_a_filesystem_that_is_there() {
+    let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
+    let folder = disk.mount_point().join("folder");
+    fs::create_dir(&folder).unwrap();
+    let said = say(measure(&["--max-write-bytes", "3000000", "--in"])
+        .arg(&folder)
+        .args(MIB));
+    assert_eq!(said.status, Some(0), "{}{}", said.out, said.err);
+    assert_eq!(fs::metadata(folder.join("f")).unwrap().len(), 1 << 20);
+}
+
+fn a_filesystem_is_made_as_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = dir.path().join("o.most");
+    let options = [
+        "--mkfs",
+        "-b 1024 -O ^has_journal",
+        "--size",
+        "48M",
+        "--mount-options",
+        "noatime",
+    ];
+    let said = say(measure(&options).arg("-o").arg(&output).args(MIB));
+    assert_eq!(said.status, Some(0), "{}", said.err);
+    let manifest = Bundle::open(&output).unwrap().manifest().clone();
+    assert_eq!(manifest.device.sectors, 48 << 11);
+    let filesystem = manifest.filesystem.unwrap();
+    assert!(filesystem.mount_options.unwrap().contains("noatime"));
+    assert!(
+        !filesystem
+            .features
+            .unwrap()
+            .contains(&"has_journal".to_owned())
+    );
+}
+
+fn the_exit_status_of_the_command_passes_through() {
+    let said =
+        say(measure(&["--max-write-bytes", "0"]).args(["--", "sh", "-c", "echo a >f; exit 7"]));
+    assert_eq!(said.status, Some(7), "{}", said.err);
+    assert!(said.err.contains("sh ended with 7"), "{}", said.err);
+}
+
+/// The loop devices that have a file, by their names in sysfs.
+fn attached() -> Vec<String> {
+    let all = fs::read_dir("/sys/block").unwrap();
+    let has_file = |name: &String| Path::new("/sys/block").join(name).join("loop").exists();
+    let names = all.map(|e| e.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.filter(has_file).collect();
+    names.sort();
+    names
+}
+
+fn nothing_is_left_of_a_killed_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let temporary = dir.path().join("tmp");
+    fs::create_dir(&temporary).unwrap();
+    let begun = dir.path().join("begun");
+    let script = format!(
+        "df . | tail -n 1 >{0}.part; mv {0}.part {0}; exec sleep {SECONDS}",
+        begun.display()
+    );
+    let mut measured = measure(&["--", "sh", "-c", &script])
+        .env("TMPDIR", &temporary)
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait::until("the command begins", || {
+        begun.exists() || measured.try_wait().unwrap().is_some()
+    });
+    let line = fs::read_to_string(&begun).unwrap();
+    let name = line
+        .split(' ')
+        .next()
+        .unwrap()
+        .trim_start_matches("/dev/")
+        .to_owned();
+    assert!(attached().contains(&name), "{line}");
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    assert!(
+        !mounts.contains(&format!("/dev/{name} ")),
+        "others see it: {mounts}"
+    );
+    measured.kill().unwrap();
+    measured.wait().unwrap();
+    // The namespace goes with the last process in it: the command's.
+    let of_command = format!("sleep {SECONDS}");
+    let ended = Command::new("pkill")
+        .args(["-f", "-x", &of_command])
+        .status();
+    assert!(ended.unwrap().success());
+    wait::until("the loop device lets go", || !attached().contains(&name));
+    let again = say(measure(&["--", "true"]).env("TMPDIR", &temporary));
+    assert_eq!(again.status, Some(0), "{}", again.err);
+    let left: Vec<_> = fs::read_dir(&temporary).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+fn what_cannot_be_measured_is_one_line() {
+    for (arguments, says) in [
+        (
+            &["--", "no-such-command"][..],
+            "no-such-command: command not found",
+        ),
+        (&["--mkfs", "-b 77", "--", "true"], "mke2fs: "),
+        (
+            &["--mount-options", "no_such_option", "--", "true"],
+            "mount: ",
+        ),
+        (
+            &["--in", "/proc", "--", "true"],
+            "/proc: on proc, which has no block device",
+        ),
+    ] {
+        let before = attached();
+        let said = say(&mut measure(arguments));
+        let is_wrong = said.status.is_some_and(|s| s == 1 || s == 127);
+        assert!(
+            is_wrong && said.out.is_empty(),
+            "{arguments:?}: {:?}",
+            said.status
+        );
+        assert!(
+            said.err.starts_with(&format!("mostrace: {says}")),
+            "{arguments:?}: {}",
+            said.err
+        );
+        assert_eq!(said.err.lines().count(), 1, "{arguments:?}: {}", said.err);
+        wait::until("no loop device is left", || attached() == before);
+    }
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The thread that finishes segments that have ended: it counts what is in them, says that they are complete, packs them,
+//! and removes the oldest. The recording goes on meanwhile.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+
+use mostrace_bundle::Counters;
+use mostrace_bundle::manifest::{Causes, Manifest, State};
+
+use super::output::Finished;
+use super::series::{Open, name_of};
+use super::tracing::COMPLETIONS;
+use crate::causes;
+use crate::error::{At, Error, Result};
+use crate::events::unfinished;
+use crate::progress::Packing;
+
+/// A segment that is complete but for what is to be counted of it.
+pub(super) struct Ended(Open);
+
+impl Ended {
+    pub fn new(open: Open) -> Ended {
+        Ended(open)
+    }
+
+    /// Returns it and what its manifest says.
+    fn finish(self) -> Result<(Finished, Manifest, PathBuf)> {
+        let Open {
+            output,
+            mut manifest,
+            readings,
+        } = self.0;
+        let bundle = output.writer();
+        manifest.counters = Some(readings.compare(bundle.folder()));
+        if !manifest.losses.contains_key(COMPLETIONS) {
+            let under_way = manifest.segment.as_ref().map_or(0, |s| s.under_way);
+            let lost = unfinished::count(bundle.folder())?.saturating_sub(under_way);
+            manifest.losses.insert(COMPLETIONS.into(), lost);
+        }
+        if manifest.sources.causes != "none" {
+            manifest.causes = Some(causes::compare(bundle.folder())?);
+        }
+        manifest.files = bundle.sizes()?;
+        manifest.state = State::Complete;
+        bundle.put_manifest(&manifest)?;
+        let path = output.path();
+        let finished = output.finish(Packing::new(false))?;
+        Ok((finished, manifest, path))
+    }
+}
+
+/// What the segments of a recording come to.
+#[derive(Default)]
+pub(super) struct Totals {
+    counts: BTreeMap<String, u64>,
+    losses: BTreeMap<String, u64>,
+    causes: Option<Causes>,
+    /// Of the first that does not agree with the kernel's.
+    differs: Option<Counters>,
+    /// What is to be said of single ones, each with its name.
+    notes: Vec<String>,
+    interference: Vec<String>,
+}
+
+/// So many lines are kept of either kind.
+const LINES: usize = 50;
+
+impl Totals {
+    /// Takes one more.
+    pub fn add(&mut self, manifest: &Manifest, path: &Path) {
+        let sums = [
+            (&mut self.counts, &manifest.counts),
+            (&mut self.losses, &manifest.losses),
+        ];
+        for (sum, of_one) in sums {
+            for (name, n) in of_one {
+                let sum = sum.entry(name.clone()).or_insert(0);
+                *sum = sum.saturating_add(*n);
+            }
+        }
+        if let Some(causes) = manifest.causes {
+            let sum = self.causes.get_or_insert_default();
+            *sum = sum.plus(causes);
+        }
+        let name = name_of(path);
+        let counters = manifest.counters.as_ref();
+        if let Some(counters) = counters.filter(|c| c.differences().next().is_some()) {
+            self.notes.push(format!("{name}: {counters}"));
+            self.differs.get_or_insert_with(|| counters.clone());
+        }
+        let lines = manifest.interference.iter();
+        self.interference
+            .extend(lines.map(|line| format!("{name}: {line}")));
+        self.notes.truncate(LINES);
+        self.interference.truncate(LINES);
+    }
+
+    /// The last one's manifest with what all come to.
+    pub fn into_manifest(self, last: Manifest) -> Manifest {
+        let notes = last.notes.iter().cloned().chain(self.notes).collect();
+        Manifest {
+            counts: self.counts,
+            losses: self.losses,
+            causes: self.causes,
+            interference: self.interference,
+            counters: self.differs.or(last.counters),
+            notes,
+            ..last
+        }
+    }
+}
+
+/// What the thread ends with; those that may have to go are the oldest first.
+type Outcome = Result<(Totals, VecDeque<Finished>)>;
+
+/// The running thread.
+pub(super) struct Finisher {
+    // None once there is nothing more to come.
+    queue: Option<Sender<Ended>>,
+    thread: Option<JoinHandle<Outcome>>,
+    keep: Option<u32>,
+}
+
+impl Finisher {
+    /// Of segments, of which there are to be so many at most, the one that is being written among them.
+    ///
+    /// # Errors
+    /// There is no thread left.
+    pub fn start(keep: Option<u32>) -> Result<Finisher> {
+        let (queue, ended) = channel::<Ended>();
+        let thread = std::thread::Builder::new()
+            .name("finisher".into())
+            .spawn(move || {
+                let mut totals = Totals::default();
+                let mut kept = VecDeque::new();
+                for segment in ended {
+                    let (finished, manifest, path) = segment.finish()?;
+                    totals.add(&manifest, &path);
+                    kept.push_back(finished);
+                    rotate(&mut kept, keep, 1)?;
+                }
+                Ok((totals, kept))
+            })
+            .at("thread")?;
+        Ok(Finisher {
+            queue: Some(queue),
+            thread: Some(thread),
+            keep,
+        })
+    }
+
+    /// Takes a segment.
+    ///
+    /// # Errors
+    /// One before could not be finished.
+    pub fn take(&mut self, ended: Ended) -> Result<()> {
+        let sent = self.queue.as_ref().is_some_and(|q| q.send(ended).is_ok());
+        match sent {
+            true => Ok(()),
+            false => self.failure(),
+        }
+    }
+
+    /// That it still works.
+    ///
+    /// # Errors
+    /// What it ended with.
+    pub fn check(&mut self) -> Result<()> {
+        match self.thread.as_ref().is_some_and(JoinHandle::is_finished) {
+            true => self.failure(),
+            false => Ok(()),
+        }
+    }
+
+    fn failure(&mut self) -> Result<()> {
+        self.join().map(drop)
+    }
+
+    fn join(&mut self) -> Outcome {
+        drop(self.queue.take());
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            Some(Ok(result)) => result,
+            None => Err(Error::malformed("segments", "no longer finished")),
+        }
+    }
+
+    /// Finishes those that are left; `last`, which was finished elsewhere, counts as one of them.
+    ///
+    /// # Errors
+    /// One of them cannot be written.
+    pub fn end(mut self, last: Option<Finished>) -> Result<Totals> {
+        let (totals, mut kept) = self.join()?;
+        kept.extend(last);
+        rotate(&mut kept, self.keep, 0)?;
+        Ok(totals)
+    }
+}
+
+/// Removes the oldest, so that with `others` there are `keep` at most.
+fn rotate(kept: &mut VecDeque<Finished>, keep: Option<u32>, others: usize) -> Result<()> {
+    let Some(keep) = keep else {
+        // Those that stay need not be known.
+        kept.clear();
+        return Ok(());
+    };
+    while kept.len() + others > keep.max(1) as usize {
+        if let Some(oldest) = kept.pop_front() {
+            oldest.remove()?;
+        }
+    }
+    Ok(())
+}

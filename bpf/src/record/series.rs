@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The bundles of one recording: one, or, if it is cut, one after the other. One of them is being written; those that
+//! have ended are finished by a thread, since their events are read once more for that.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use mostrace_bundle::manifest::{self, Manifest, State};
+
+use super::counters::Readings;
+use super::finisher::{Ended, Finisher};
+use super::options::{Options, Size};
+use super::output::Output;
+use super::subject::Subject;
+use super::tracing::Tracing;
+use super::{naming, notes};
+use crate::clock;
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::progress::Packing;
+
+/// The kernel counts what completes right after the tracepoint, on the same CPU.
+const ACCOUNTED: Duration = Duration::from_millis(2);
+/// How often the size of a segment is looked at.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A bundle that is being written.
+pub(super) struct Open {
+    pub output: Output,
+    pub manifest: Manifest,
+    pub readings: Readings,
+}
+
+/// The bundles.
+pub(super) struct Series<'o> {
+    options: &'o Options,
+    device: &'o Device,
+    /// The one that is being written.
+    pub current: Open,
+    began: Instant,
+    looked: Instant,
+    /// Of a recording that is cut.
+    finisher: Option<Finisher>,
+}
+
+impl<'o> Series<'o> {
+    /// Makes the place of the first one.
+    ///
+    /// # Errors
+    /// It is taken, or cannot be made.
+    pub fn begin(
+        options: &'o Options,
+        subject: &'o Subject,
+        mut manifest: Manifest,
+    ) -> Result<Series<'o>> {
+        let mut path = options.output.clone();
+        let mut finisher = None;
+        if let Some(segments) = &options.segments {
+            naming::check_free(&path)?;
+            path = naming::segment(&path, 1);
+            manifest.segment = Some(manifest::Segment {
+                number: 1,
+                ..manifest::Segment::default()
+            });
+            finisher = Some(Finisher::start(segments.keep)?);
+        }
+        Ok(Series {
+            options,
+            device: &subject.device,
+            current: Open {
+                output: Output::create(&path)?,
+                manifest,
+                readings: Readings::new(&subject.device),
+            },
+            began: Instant::now(),
+            looked: Instant::now(),
+            finisher,
+        })
+    }
+
+    /// How long until the next cut, if it is known.
+    pub fn due_in(&self) -> Duration {
+        match self.options.segments.map(|segments| segments.each) {
+            Some(Size::Time(each)) => each.saturating_sub(self.began.elapsed()),
+            Some(Size::Bytes(_)) => LOOK,
+            None => Duration::MAX,
+        }
+    }
+
+    /// Cuts, if it is time; called often.
+    ///
+    /// # Errors
+    /// The next bundle cannot be made, or one that ended could not be finished.
+    pub fn go_on(&mut self, tracing: &mut Tracing<'_>) -> Result<()> {
+        if let Some(finisher) = &mut self.finisher {
+            finisher.check()?;
+        }
+        match self.is_due()? {
+            true => self.cut(tracing),
+            false => Ok(()),
+        }
+    }
+
+    fn is_due(&mut self) -> Result<bool> {
+        Ok(match self.options.segments.map(|segments| segments.each) {
+            Some(Size::Time(each)) => self.began.elapsed() >= each,
+            Some(Size::Bytes(each)) if self.looked.elapsed() >= LOOK => {
+                self.looked = Instant::now();
+                let written: u64 = self.current.output.writer().sizes()?.values().sum();
+                written >= each
+            }
+            _ => false,
+        })
+    }
+
+    fn cut(&mut self, tracing: &mut Tracing<'_>) -> Result<()> {
+        let ended = &mut self.current.manifest;
+        let number = ended.segment.as_ref().map_or(1, |s| s.number) + 1;
+        let output = Output::create(&naming::segment(&self.options.output, number))?;
+        self.current.readings.take();
+        let at = clock::now();
+        std::thread::sleep(ACCOUNTED);
+        self.current.readings.take();
+        let own_from = tracing.cut(at, output.writer().folder(), ended)?;
+        log::debug!("segment {number} after {:?}", since(at));
+        let mut next = Open {
+            output,
+            manifest: next_manifest(ended, number),
+            readings: self.current.readings.goes_on(self.device),
+        };
+        next.manifest.clock = at;
+        if let Some(segment) = &mut next.manifest.segment {
+            segment.own_from = own_from;
+        }
+        next.output.writer().put_manifest(&next.manifest)?;
+        ended.notes.push(notes::SNAPSHOT_IN_THE_LAST.into());
+        let ended = std::mem::replace(&mut self.current, next);
+        self.began = Instant::now();
+        match &mut self.finisher {
+            Some(finisher) => finisher.take(Ended::new(ended)),
+            None => Ok(()),
+        }
+    }
+
+    /// Says of the last one that it is complete.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn complete(&mut self) -> Result<()> {
+        let Open {
+            output, manifest, ..
+        } = &mut self.current;
+        if let Some(segment) = &mut manifest.segment {
+            segment.last = true;
+        }
+        manifest.files = output.writer().sizes()?;
+        manifest.state = State::Complete;
+        Ok(output.writer().put_manifest(manifest)?)
+    }
+
+    /// Finishes those that are not finished yet. Returns what they come to, and the last one's place.
+    ///
+    /// # Errors
+    /// One cannot be packed.
+    pub fn end(self) -> Result<(Manifest, PathBuf)> {
+        let Open {
+            output, manifest, ..
+        } = self.current;
+        let path = output.path();
+        let packing = Packing::new(self.options.progress.of_packing());
+        let last = output.finish(packing)?;
+        let Some(finisher) = self.finisher else {
+            return Ok((manifest, path));
+        };
+        let mut totals = finisher.end(Some(last))?;
+        totals.add(&manifest, &path);
+        Ok((totals.into_manifest(manifest), path))
+    }
+
+    /// After an error: what was recorded stays. Returns what is to be said.
+    pub fn abandon(self, why: Error) -> Error {
+        // What the segments before lack would be said of this one.
+        let _ = self.finisher.map(|finisher| finisher.end(None));
+        let output = self.current.output;
+        let why = match output.is_begun() {
+            true => why.or_disk_full(output.writer().dir()),
+            false => why,
+        };
+        output.abandon(&why);
+        why
+    }
+}
+
+/// Of the next segment, by that of the one before.
+fn next_manifest(before: &Manifest, number: u32) -> Manifest {
+    Manifest {
+        segment: Some(manifest::Segment {
+            number,
+            ..manifest::Segment::default()
+        }),
+        state: State::Recording,
+        counts: BTreeMap::new(),
+        losses: BTreeMap::new(),
+        interference: Vec::new(),
+        ..before.clone()
+    }
+}
+
+fn since(at: manifest::Clock) -> Duration {
+    let now = clock::now();
+    Duration::from_nanos(now.start_mono_ns.saturating_sub(at.start_mono_ns))
+}
+
+/// Of a bundle's name, for messages.
+pub(super) fn name_of(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A fresh filesystem, on a loop device, that no other process sees and that goes with this one, however that ends.
+//!
+//! It is mounted in a mount namespace of this process's own, its image has no name any more, and the loop device lets go of
+//! the image by itself once nothing is mounted from it (autoclear): so even a killed process leaves an empty folder alone,
+//! which the next one removes.
+
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use mostrace_bundle::folder::Owner;
+use mostrace_bundle::temporary::TempFolder;
+
+use crate::device::Device;
+use crate::error::{At, Error, Result};
+use crate::tool;
+use crate::user::{self, User};
+
+/// Which filesystem is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FreshKind {
+    /// By mke2fs.
+    Ext4,
+    /// By mkfs.f2fs.
+    F2fs,
+    /// By mkfs.vfat.
+    Vfat,
+}
+
+impl FreshKind {
+    /// As mount(8) names it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            FreshKind::Ext4 => "ext4",
+            FreshKind::F2fs => "f2fs",
+            FreshKind::Vfat => "vfat",
+        }
+    }
+
+    /// The tool that makes it, and what that always gets: nothing is left for a kernel thread to do during a measurement.
+    fn maker(self) -> (&'static str, &'static [&'static str]) {
+        match self {
+            FreshKind::Ext4 => (
+                "mke2fs",
+                &[
+                    "-q",
+                    "-F",
+                    "-t",
+                    "ext4",
+                    "-E",
+                    "lazy_itable_init=0,lazy_journal_init=0",
+                ],
+            ),
+            FreshKind::F2fs => ("mkfs.f2fs", &["-q", "-f"]),
+            FreshKind::Vfat => ("mkfs.vfat", &[]),
+        }
+    }
+}
+
+/// How the filesystem is made.
+#[derive(Clone, Debug)]
+pub struct FreshOptions {
+    /// Which.
+    pub kind: FreshKind,
+    /// Further arguments of the program that makes it.
+    pub mkfs: Vec<String>,
+    /// As of `mount -o`; empty for the defaults.
+    pub mount_options: String,
+    /// Bytes.
+    pub size: u64,
+    /// `queue/scheduler`; None leaves what is there.
+    pub scheduler: Option<String>,
+}
+
+/// The filesystem, mounted.
+#[derive(Debug)]
+pub struct Site {
+    // Dropped in this order.
+    mount: Mount,
+    device: Device,
+    _folder: TempFolder,
+}
+
+impl Site {
+    /// Makes it; whoever called sudo owns its root folder. Only for a process with one thread as yet.
+    ///
+    /// # Errors
+    /// The kernel lacks the filesystem, a tool is missing or refuses, or there is no loop device.
+    pub fn new(options: &FreshOptions) -> Result<Site> {
+        check_kernel_has(options.kind)?;
+        leave_mount_namespace()?;
+        let folder = TempFolder::new()?;
+        // CMD may be another user's: others may go through it, and see nothing.
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o711)).at(folder.path())?;
+        let image = folder.path().join("disk.img");
+        File::create_new(&image)
+            .and_then(|file| file.set_len(options.size))
+            .at(&image)?;
+        let (maker, always) = options.kind.maker();
+        run(maker, |mkfs| {
+            mkfs.args(always).args(&options.mkfs).arg(&image)
+        })?;
+        let point = folder.path().join(options.kind.name());
+        fs::create_dir(&point).at(&point)?;
+        let owner = user::of_sudo();
+        let given = mount_options(options, owner);
+        run("mount", |mount| {
+            let mount = mount.args(["-t", options.kind.name(), "-o", &given]);
+            mount.arg(&image).arg(&point)
+        })?;
+        let mount = Mount { point };
+        fs::remove_file(&image).at(&image)?;
+        let device = Device::open(&mount.point)?;
+        if let Some(scheduler) = &options.scheduler {
+            let setting = device.disk_sysfs().join("queue/scheduler");
+            fs::write(&setting, scheduler).at(&setting)?;
+        }
+        if let Some(Owner { uid, gid }) = owner.filter(|_| options.kind != FreshKind::Vfat) {
+            chown(&mount.point, Some(uid), Some(gid)).at(&mount.point)?;
+        }
+        settle(&mount.point)?;
+        Ok(Site {
+            mount,
+            device,
+            _folder: folder,
+        })
+    }
+
+    /// Where it is mounted.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.mount.point
+    }
+
+    /// The loop device's node.
+    #[must_use]
+    pub fn device(&self) -> &Path {
+        self.device.node()
+    }
+}
+
+/// Who called sudo, by name: as whom a command is to run that is not meant for root.
+#[must_use]
+pub fn caller() -> Option<String> {
+    let owner = user::of_sudo()?;
+    User::find(&owner.uid.to_string())
+        .ok()
+        .map(|user| user.name)
+}
+
+/// What is mounted, and unmounted in the end.
+#[derive(Debug)]
+struct Mount {
+    point: PathBuf,
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        // What a command left running may be in there: then it is gone with the last of those.
+        let lazily =
+            |umount: &mut Command| umount.arg("--lazy").arg(&self.point).output().map(drop);
+        let away = tool::command("umount").map(|mut umount| lazily(&mut umount));
+        if let Err(e) = away {
+            log::warn!("{}: not unmounted: {e}", self.point.display());
+        }
+    }
+}
+
+/// FAT keeps no owners.
+fn mount_options(options: &FreshOptions, owner: Option<Owner>) -> String {
+    let mut given = "loop".to_owned();
+    if let Some(Owner { uid, gid }) = owner.filter(|_| options.kind == FreshKind::Vfat) {
+        given.push_str(&format!(",uid={uid},gid={gid}"));
+    }
+    if !options.mount_options.is_empty() {
+        given.push(',');
+        given.push_str(&options.mount_options);
+    }
+    given
+}
+
+/// What mkfs and mounting left in memory is none of the measurement's.
+fn settle(point: &Path) -> Result<()> {
+    let folder = File::open(point).at(point)?;
+    rustix::fs::syncfs(&folder)
+        .map_err(io::Error::from)
+        .at(point)
+}
+
+fn check_kernel_has(kind: FreshKind) -> Result<()> {
+    let has = || {
+        let known = fs::read_to_string("/proc/filesystems").unwrap_or_default();
+        known.lines().any(|line| line.trim_start() == kind.name())
+    };
+    if !has()
+        && let Ok(mut modprobe) = tool::command("modprobe")
+    {
+        // There need be no module.
+        let _ = modprobe.arg(kind.name()).output();
+    }
+    match has() {
+        true => Ok(()),
+        false => Err(Error::NoSuchFilesystem { kind: kind.name() }),
+    }
+}
+
+/// From here on what this process mounts is seen by it and its children alone.
+#[allow(unsafe_code)]
+fn leave_mount_namespace() -> Result<()> {
+    // SAFETY: it takes a number alone.
+    let left = unsafe { libc::unshare(libc::CLONE_NEWNS) };
+    if left != 0 {
+        return Err(io::Error::last_os_error()).at("mount namespace");
+    }
+    run("mount", |mount| mount.args(["--make-rprivate", "/"]))
+}
+
+fn run(name: &'static str, arguments: impl FnOnce(&mut Command) -> &mut Command) -> Result<()> {
+    let mut command = tool::command(name)?;
+    let output = arguments(&mut command).output().at(name)?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said: Vec<&str> = said
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    Err(Error::ToolFailed {
+        tool: name,
+        why: said.join("; "),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_of_mounting() {
+        let mut options = FreshOptions {
+            kind: FreshKind::Ext4,
+            mkfs: Vec::new(),
+            mount_options: String::new(),
+            size: 1 << 30,
+            scheduler: None,
+        };
+        let owner = Some(Owner {
+            uid: 1000,
+            gid: 100,
+        });
+        assert_eq!(mount_options(&options, owner), "loop");
+        options.mount_options = "noatime,data=journal".into();
+        assert_eq!(mount_options(&options, owner), "loop,noatime,data=journal");
+        options.kind = FreshKind::Vfat;
+        let of_vfat = "loop,uid=1000,gid=100,noatime,data=journal";
+        assert_eq!(mount_options(&options, owner), of_vfat);
+        assert_eq!(mount_options(&options, None), "loop,noatime,data=journal");
+    }
+}
