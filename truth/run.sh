@@ -35,4 +35,13 @@ try --mount-options data=journal
 try --mount-options data=writeback
 try --mount-options nodelalloc
 try --mount-options dioread_lock
+try --mkfs "-b 4096"
+try --mkfs "-b 1024" --mount-options dioread_lock
+try --mkfs "-b 4096 -O ^metadata_csum"
+try --mkfs "-O ^extents,^64bit,^metadata_csum,^flex_bg,^dir_index"
+try --queue scheduler=none
+try --queue scheduler=mq-deadline --queue max_sectors_kb=16
+try --record "--source ftrace"
+try --record "--files temp"
+try --record "--entries none"
 try --record "--source bpf"

@@ -13,7 +13,7 @@ use crate::stamp::{How, Stamp};
 
 /// The columns that are looked at, for `mostrace events --columns`.
 pub const COLUMNS: &str = "time_ns,sector,bytes,op,pid,path,kind,inode,file_offset,generation,d2c_ns,q2d_ns,\
-                           dirty2q_ns,dirty_pid,home_kind,home_inode,home_path,origin";
+                           dirty2q_ns,dirty_pid,home_kind,home_inode,home_path,origin,provenance";
 
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Row {
@@ -35,6 +35,7 @@ pub struct Row {
     pub home_inode: Option<u64>,
     pub home_path: Option<String>,
     pub origin: Option<String>,
+    pub provenance: Option<String>,
 }
 
 /// What is asked of a sector.
@@ -168,6 +169,7 @@ fn judge(report: &mut Report, row: &Row, ahead: u64, written: &Written, names: &
     report.add(
         Check::Path,
         path_verdict(
+            row,
             path,
             (stamp.ino, stamp.generation),
             (stamp.time_ns, row.time_ns),
@@ -207,7 +209,7 @@ fn judge_metadata(report: &mut Report, row: &Row, mark: Mark, written: &Written,
     let end_ns = row.time_ns;
     report.add(
         Check::Path,
-        path_verdict(path, owner, (written.time_ns, end_ns), names),
+        path_verdict(row, path, owner, (written.time_ns, end_ns), names),
         tell,
     );
 }
@@ -221,11 +223,17 @@ fn same<T: PartialEq>(said: Option<T>, truth: T) -> Verdict {
 }
 
 fn path_verdict(
+    row: &Row,
     path: &Option<String>,
     inode: Inode,
     (from_ns, to_ns): (u64, u64),
     names: &Names,
 ) -> Verdict {
+    // The snapshot's is a name of the end.
+    let to_ns = match row.provenance.as_deref() {
+        Some("snapshot") => u64::MAX,
+        _ => to_ns,
+    };
     match path.as_deref() {
         None | Some("") => Verdict::Unknown,
         // The last component alone says that the folder is not known.

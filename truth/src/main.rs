@@ -67,6 +67,9 @@ struct Run {
     /// Further options of `mostrace record`
     #[arg(long, default_value = "", allow_hyphen_values = true)]
     record: String,
+    /// Settings of the disk's queue, `KEY=VALUE`: `scheduler=none`, `max_sectors_kb=16`
+    #[arg(long)]
+    queue: Vec<String>,
     /// Of the disk, MiB
     #[arg(long, default_value_t = 256)]
     size: u64,
@@ -156,9 +159,12 @@ fn try_pattern(run: &Run, pattern: &Pattern) -> Result<Report> {
     let disk = Disk::new(folder.path(), run.size << 20).context("FUSE")?;
     let device = Loop::new(&disk.path)?;
     let mut make = Command::new("mke2fs");
-    make.args(["-q", "-F", "-t", "ext4"])
+    make.args(["-q", "-F", "-t", "ext4", "-E", "lazy_itable_init=0"])
         .args(run.mkfs.split_whitespace());
     tell(make.arg(&device.0))?;
+    for setting in &run.queue {
+        device.set(setting)?;
+    }
     let root = folder.path().join("root");
     fs::create_dir(&root)?;
     let mount = Mount::new(&device.0, &root, &run.mount_options)?;
@@ -233,6 +239,14 @@ impl Loop {
         let said = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "losetup: {}", said.trim());
         Ok(Loop(String::from_utf8(output.stdout)?.trim().into()))
+    }
+
+    /// Sets what stands in its queue's folder.
+    fn set(&self, setting: &str) -> Result<()> {
+        let (key, value) = setting.split_once('=').context("KEY=VALUE is missing")?;
+        let name = self.0.file_name().context("no device")?;
+        let path = Path::new("/sys/block").join(name).join("queue").join(key);
+        fs::write(&path, value).with_context(|| path.display().to_string())
     }
 }
 

@@ -36,7 +36,7 @@ pub struct Completion<'a> {
     pub sector: u64,
     /// Bytes completed; 0 for flushes and the end of a flush sequence.
     pub bytes: u32,
-    /// `error` of the record, an errno, 0 for success.
+    /// An errno, 0 for success; the record's `error` without its sign.
     pub error: u16,
     /// The CPU of C.
     pub cpu: u32,

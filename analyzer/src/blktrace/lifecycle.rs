@@ -348,7 +348,7 @@ impl LifeCycles {
             action: event.action,
             sector: event.sector,
             bytes: event.bytes,
-            error: event.error,
+            error: errno(event.error),
             cpu: event.cpu,
             device_flush: ended.or(request.device_flush),
             d_ns: request.d_ns,
@@ -432,6 +432,11 @@ fn lane(event: &Event<'_>) -> Lane {
 
 fn bytes_of(sectors: u64) -> Option<u32> {
     u32::try_from(sectors.checked_mul(512)?).ok()
+}
+
+/// The kernel's tracers write the negative errno that the block layer passes on into a field without a sign.
+fn errno(error: u16) -> u16 {
+    error.cast_signed().unsigned_abs()
 }
 
 #[cfg(test)]

@@ -429,7 +429,8 @@ impl Simulator {
         let cpu = self.random.below(u64::from(self.recipe.cpus)) as u32;
         let error = if self.random.one_in(500) { 5 } else { 0 };
         let mut event = self.event((1 << 23) | op | ta::COMPLETE, sector, bytes, 0, cpu, vec![]);
-        event.error = error;
+        // As the kernel writes it.
+        event.error = error.wrapping_neg();
         let completion = Completion {
             time_ns: self.now_ns,
             device: DEVICE,

@@ -11,6 +11,7 @@ use crate::names::Writer;
 use crate::site::Site;
 
 mod buffered;
+mod bulk;
 mod churn;
 mod direct;
 mod dropped;
@@ -37,6 +38,7 @@ pub struct Pattern {
 
 pub const ALL: &[Pattern] = &[
     buffered::PATTERN,
+    bulk::PATTERN,
     churn::PATTERN,
     direct::PATTERN,
     dropped::PATTERN,
