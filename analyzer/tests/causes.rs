@@ -527,7 +527,7 @@ fn an_analysis_begins_with_what_it_found() {
     );
     s.manifest.payload = Some(mostrace_bundle::manifest::Payload {
         payload_bytes: 300,
-        transactions: 3,
+        transactions: 6,
         ..Default::default()
     });
     s.handle(
@@ -540,9 +540,27 @@ fn an_analysis_begins_with_what_it_found() {
     s.commit(2000, &[8]);
     assert_eq!(
         finding(&s),
-        "3 transactions of 100 bytes wrote 9.6 KB each (96 ×): 43 % ext4's journal, 29 % the database, 14 % SQLite's \
+        "6 transactions of 50 bytes wrote 4.8 KB each (96 ×): 43 % ext4's journal, 29 % the database, 14 % SQLite's \
          rollback journal, 14 % SQLite's WAL"
     );
+    // Others have written too: what the workload stored is not all.
+    let mut busy = two_databases();
+    for at in 0..20 {
+        let commit = CallOf {
+            thread: OTHER,
+            kind: CallKind::Write,
+            inode: 31,
+            bytes: 24,
+            ..FSYNC
+        };
+        busy.call(CallOf {
+            offset: at * 4120,
+            first_bytes: Some([1; 8]),
+            ..commit
+        });
+    }
+    busy.manifest.payload.clone_from(&s.manifest.payload);
+    assert!(finding(&busy).starts_with("16.4 KB were written while 26 of SQLite's transactions"));
     let mut quiet = Scene::new();
     quiet.request(READ, 800, 4096, SQLITE);
     quiet.process(800, 4096, SQLITE, Origin::FILE);

@@ -4,44 +4,43 @@
 use mostrace_bundle::Manifest;
 use mostrace_bundle::manifest::Payload;
 
-use super::layer::{COLUMNS, Layer, plural};
-use super::{Grouping, Groups, Label, Result, ratio};
+use super::layer::{self, Layer, plural};
+use super::{Groups, Label, ratio};
 use crate::causes::Database;
-use crate::facts::{Column, Facts};
 
 /// Layers that are named, and kinds of the journal's copies.
 const MOST: usize = 4;
 const MOST_KINDS: usize = 3;
+/// Transactions of a workload that it does not count: those that make its tables.
+const SETTING_UP: u64 = 8;
 /// What has a smaller part is not named, per cent.
 const LEAST: u64 = 1;
 
-/// Who caused the journal's bytes, by columns.
-const CAUSES: [&str; 2] = ["cause_role", "cause_op"];
+/// The columns that it is made of: those of the layers, then who caused the journal's bytes.
+pub(super) const COLUMNS: [&str; 6] = [
+    "class",
+    "kind",
+    "role",
+    "home_kind",
+    "cause_role",
+    "cause_op",
+];
 
-/// The sentence; None where nothing was written.
-///
-/// # Errors
-/// A temporary file cannot be read.
-pub fn sentence(
-    facts: &Facts,
+/// The sentence, of the sums by [`COLUMNS`]; None where nothing was written.
+pub(super) fn sentence(
+    groups: &Groups,
     manifest: Option<&Manifest>,
     databases: &[Database],
-) -> Result<Option<String>> {
-    let by = |names: &[&'static str]| {
-        let by = names.iter().filter_map(|name| Column::find(name)).collect();
-        Grouping { by, top: None }
-    };
-    let names: Vec<&str> = COLUMNS.iter().chain(&CAUSES).copied().collect();
-    let groups = Groups::new(facts, by(&names), None)?;
+) -> Option<String> {
     let written = groups.total.write_bytes;
     if written == 0 {
-        return Ok(None);
+        return None;
     }
     let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
     let filesystem = filesystem.map_or("the filesystem", |f| f.kind.as_str());
     let payload = manifest.and_then(|m| m.payload.as_ref());
     let subject = subject(payload, databases, written);
-    let mut layers = Layers::new(&groups, filesystem);
+    let mut layers = Layers::new(groups, filesystem);
     layers.0.sort_by_key(|layer| std::cmp::Reverse(layer.bytes));
     let named = layers
         .0
@@ -49,13 +48,16 @@ pub fn sentence(
         .filter(|layer| layer.bytes * 100 >= written * LEAST);
     let parts: Vec<String> = named.take(MOST).map(|layer| layer.words(written)).collect();
     let sentence = format!("{subject}: {}", parts.join(", "));
-    Ok(Some(crate::text::escape(sentence.as_bytes())))
+    Some(crate::text::escape(sentence.as_bytes()))
 }
 
 /// How much was written, and for how many transactions.
 fn subject(payload: Option<&Payload>, databases: &[Database], written: u64) -> String {
+    let found: u64 = databases.iter().map(|d| d.commits.transactions()).sum();
     let stored = payload.filter(|p| p.transactions > 0 && p.payload_bytes > 0);
-    if let Some(payload) = stored {
+    // Of many more than the workload's own, others have written too.
+    let is_all = |p: &&Payload| found <= p.transactions + p.transactions / 20 + SETTING_UP;
+    if let Some(payload) = stored.filter(is_all) {
         let transactions = payload.transactions;
         let times = ratio(written, payload.payload_bytes).unwrap_or_default();
         return format!(
@@ -65,7 +67,6 @@ fn subject(payload: Option<&Payload>, databases: &[Database], written: u64) -> S
             size(written as f64 / transactions as f64),
         );
     }
-    let found: u64 = databases.iter().map(|d| d.commits.transactions()).sum();
     match found {
         0 => format!("{} were written", size(written as f64)),
         _ => format!(
@@ -93,7 +94,7 @@ impl Layers {
     fn new(groups: &Groups, filesystem: &str) -> Layers {
         let mut layers = Layers(Vec::new());
         for (labels, totals) in &groups.groups {
-            let (layer, cause) = labels.split_at(COLUMNS.len());
+            let (layer, cause) = labels.split_at(layer::COLUMNS.len());
             if let Some(layer) = Layer::of(layer).filter(|_| totals.write_bytes > 0) {
                 layers.add(&layer, cause, totals.write_bytes, filesystem);
             }

@@ -146,7 +146,7 @@ impl Summary {
             ]);
         }
         let finding = match filter {
-            None => finding::sentence(facts, trace.manifest, &trace.databases)?,
+            None => finding::sentence(&groups[FINDING], trace.manifest, &trace.databases),
             Some(_) => None,
         };
         Ok(Summary {
@@ -201,7 +201,7 @@ impl Summary {
 }
 
 /// The groupings of a summary, and the place of each.
-const GROUPINGS: [(&[&str], Option<usize>); 8] = [
+const GROUPINGS: [(&[&str], Option<usize>); 9] = [
     (&["class"], None),
     (&["class", "kind"], None),
     (&["role"], None),
@@ -210,6 +210,7 @@ const GROUPINGS: [(&[&str], Option<usize>); 8] = [
     (&["file"], Some(TOP)),
     (&["kind", "home_kind"], None),
     (&["provenance"], None),
+    (&finding::COLUMNS, None),
 ];
 const CLASS: usize = 0;
 const KIND: usize = 1;
@@ -219,6 +220,7 @@ const DIRTIER: usize = 4;
 const FILE: usize = 5;
 const HOME: usize = 6;
 const PROVENANCE: usize = 7;
+const FINDING: usize = 8;
 
 fn grouping((names, top): (&[&str], Option<usize>)) -> Grouping {
     Grouping {
