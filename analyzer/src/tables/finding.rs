@@ -5,8 +5,9 @@ use mostrace_bundle::Manifest;
 use mostrace_bundle::manifest::Payload;
 
 use super::layer::{self, Layer, plural};
-use super::{Groups, Label, ratio};
+use super::{Grouping, Groups, Label, Result, ratio};
 use crate::causes::Database;
+use crate::facts::{Column, Facts};
 
 /// Layers that are named, and kinds of the journal's copies.
 const MOST: usize = 4;
@@ -26,8 +27,26 @@ pub(super) const COLUMNS: [&str; 6] = [
     "cause_op",
 ];
 
-/// The sentence, of the sums by [`COLUMNS`]; None where nothing was written.
-pub(super) fn sentence(
+/// The sentence; None where nothing was written.
+///
+/// # Errors
+/// A temporary file cannot be read.
+pub fn sentence(
+    facts: &Facts,
+    manifest: Option<&Manifest>,
+    databases: &[Database],
+) -> Result<Option<String>> {
+    let by = COLUMNS.iter().filter_map(|name| Column::find(name));
+    let by = Grouping {
+        by: by.collect(),
+        top: None,
+    };
+    let groups = Groups::new(facts, by, None)?;
+    Ok(of(&groups, manifest, databases))
+}
+
+/// The same of the sums by [`COLUMNS`].
+pub(super) fn of(
     groups: &Groups,
     manifest: Option<&Manifest>,
     databases: &[Database],

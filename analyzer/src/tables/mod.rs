@@ -2,7 +2,7 @@
 //! Tables: groupings and summaries over facts.
 
 pub mod amplification;
-mod finding;
+pub mod finding;
 pub mod groups;
 mod layer;
 pub mod locality;

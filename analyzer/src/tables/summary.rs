@@ -146,7 +146,7 @@ impl Summary {
             ]);
         }
         let finding = match filter {
-            None => finding::sentence(&groups[FINDING], trace.manifest, &trace.databases),
+            None => finding::of(&groups[FINDING], trace.manifest, &trace.databases),
             Some(_) => None,
         };
         Ok(Summary {
