@@ -54,6 +54,14 @@ static __always_inline bool is_kthread(void)
 	return BPF_CORE_READ(task, flags) & PF_KTHREAD;
 }
 
+/* The inode that a task is syncing. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1 << 12);
+	__type(key, __u64);
+	__type(value, __u64);
+} syncing SEC(".maps");
+
 /* Whether the current task is a flusher. Where symbols are hidden any worker may be one. */
 static __noinline bool is_flusher(void)
 {
@@ -75,13 +83,23 @@ static __noinline bool is_jbd2(void)
 	return (*(__u64 *)comm & JBD2_COMM_MASK) == JBD2_COMM && is_kthread();
 }
 
+/* Of f2fs an fsync makes nodes dirty for its own sake. */
+static __always_inline bool is_syncing_ext4(struct inode *inode)
+{
+	__u64 task = bpf_get_current_pid_tgid();
+
+	return bpf_map_lookup_elem(&syncing, &task) &&
+	       BPF_CORE_READ(inode, i_sb, s_magic) == EXT4_SUPER_MAGIC;
+}
+
 /*
- * Whether the current task writes the inode's pages for others: those that it cannot write, or not whole (of
- * several blocks, some have no place yet), it makes dirty anew. Metadata is made dirty by jbd2 alone.
+ * Whether the current task writes the inode's pages for others, as an fsync does that makes a fast commit: those that it
+ * cannot write, or not whole (of several blocks, some have no place yet), it makes dirty anew. Metadata is made dirty by
+ * jbd2 alone.
  */
 static __always_inline bool is_writeback(struct inode *inode)
 {
-	return is_flusher() || (!is_bdev(inode) && is_jbd2());
+	return is_flusher() || (!is_bdev(inode) && (is_jbd2() || is_syncing_ext4(inode)));
 }
 
 /*

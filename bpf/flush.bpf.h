@@ -7,15 +7,7 @@
 #ifndef MOSTRACE_FLUSH_BPF_H
 #define MOSTRACE_FLUSH_BPF_H
 
-#include "file.bpf.h"
-
-/* The inode that a task is syncing. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1 << 12);
-	__type(key, __u64);
-	__type(value, __u64);
-} syncing SEC(".maps");
+#include "dirtier.bpf.h"
 
 /* A flush under way. */
 struct flush {

@@ -312,5 +312,6 @@ enum {
 
 /* <linux/magic.h> */
 #define MSDOS_SUPER_MAGIC 0x4d44U
+#define EXT4_SUPER_MAGIC 0xef53U
 
 #endif
