@@ -427,7 +427,7 @@ impl Simulator {
         parts: Vec<Part>,
     ) -> (Event<'static>, Option<Completion<'static>>) {
         let cpu = self.random.below(u64::from(self.recipe.cpus)) as u32;
-        let error = if self.random.one_in(500) { 5 } else { 0 };
+        let error: u16 = if self.random.one_in(500) { 5 } else { 0 };
         let mut event = self.event((1 << 23) | op | ta::COMPLETE, sector, bytes, 0, cpu, vec![]);
         // As the kernel writes it.
         event.error = error.wrapping_neg();
