@@ -87,6 +87,7 @@ impl BudgetArgs {
     }
 
     /// Whether what else there is to say may stand above.
+    #[cfg(feature = "record")]
     pub fn is_for_people(&self) -> bool {
         self.format == Form::Text
     }
