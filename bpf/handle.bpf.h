@@ -147,11 +147,22 @@ static __always_inline int begin_handle(__u32 s_dev, __u32 tid, __u32 type)
 	return 0;
 }
 
-/* What it dirtied in the transaction that it leaves is in no one's name. */
+static __always_inline void name_task(struct mostrace_handle *entry)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+
+	entry->pid = id;
+	entry->tgid = id >> 32;
+	entry->uid = bpf_get_current_uid_gid();
+	bpf_get_current_comm(entry->comm, sizeof(entry->comm));
+}
+
+/* What it dirtied in the transaction that it leaves has no name, and is in no sum: its entry says so. */
 static __always_inline int restart_handle(__u32 s_dev, __u32 tid)
 {
 	struct journal_tid left;
 	struct handle *h;
+	__u8 flags;
 
 	if (!is_traced_filesystem(s_dev))
 		return 0;
@@ -160,7 +171,12 @@ static __always_inline int restart_handle(__u32 s_dev, __u32 tid)
 		return 0;
 	left = (struct journal_tid){ .s_dev = s_dev, .tid = h->entry.tid };
 	tear(&left);
-	h->entry.head.flags = MOSTRACE_HANDLE_RESTARTED;
+	flags = h->entry.head.flags | MOSTRACE_HANDLE_RESTARTED;
+	h->entry.head = cause_head(MOSTRACE_HANDLE, sizeof(h->entry), bpf_ktime_get_ns());
+	h->entry.head.flags = flags;
+	name_task(&h->entry);
+	put_cause(&h->entry, sizeof(h->entry));
+	h->entry.head.flags = 0;
 	join(h, tid);
 	return 0;
 }
@@ -179,16 +195,6 @@ static __always_inline void tell_call(const struct mostrace_handle *entry)
 		call->entry.generation = entry->generation;
 	}
 	call->entry.s_dev = entry->s_dev;
-}
-
-static __always_inline void name_task(struct mostrace_handle *entry)
-{
-	__u64 id = bpf_get_current_pid_tgid();
-
-	entry->pid = id;
-	entry->tgid = id >> 32;
-	entry->uid = bpf_get_current_uid_gid();
-	bpf_get_current_comm(entry->comm, sizeof(entry->comm));
 }
 
 struct handle_end {

@@ -126,7 +126,7 @@ enum mostrace_handle_flags {
 	 * dirtied by one of them may have been dirtied by another.
 	 */
 	MOSTRACE_HANDLE_OVERLAP = 2,
-	MOSTRACE_HANDLE_RESTARTED = 4,	/* it went on from another transaction */
+	MOSTRACE_HANDLE_RESTARTED = 4,	/* it goes on in another one: what it dirtied in this is not told */
 	MOSTRACE_HANDLE_UNSEEN = 8,	/* it began before the recording: no function, no inode */
 	MOSTRACE_HANDLE_KERNEL = 16,	/* of a kernel thread: PF_KTHREAD */
 };
