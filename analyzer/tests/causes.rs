@@ -9,7 +9,7 @@ use std::process::Command;
 
 use mostrace_bundle::entry::{CallKind, Jbd2, NONE, Origin};
 use proptest::prelude::*;
-use scene::{CallOf, HandleOf, JBD2, KWORKER, READ, SQLITE, SYNC, Scene, Thread, WRITE};
+use scene::{CallOf, DEVICE, HandleOf, JBD2, KWORKER, READ, SQLITE, SYNC, Scene, Thread, WRITE};
 use serde_json::Value;
 
 const OTHER: Thread = Thread {
@@ -25,6 +25,7 @@ const CREATE: HandleOf = HandleOf {
     call: CallKind::Open,
     lasted_us: 50,
     overlaps: false,
+    s_dev: DEVICE,
 };
 const UNLINK: HandleOf = HandleOf {
     function: "__ext4_unlink",
@@ -138,6 +139,29 @@ fn a_copy_is_its_handles_and_a_descriptor_everybodys_in_proportion() {
         expected
             .map(|(name, bytes)| (name.to_owned(), bytes))
             .into()
+    );
+}
+
+/// Two journals count their transactions alike, and a block of theirs does not say which one it is of.
+#[test]
+fn where_a_disk_has_several_journals_no_block_of_theirs_has_a_cause() {
+    let mut s = scene();
+    s.handle(CREATE, &[8]);
+    let elsewhere = HandleOf {
+        thread: OTHER,
+        s_dev: DEVICE + 1,
+        ..CREATE
+    };
+    s.handle(elsewhere, &[16]);
+    s.commit(2000, &[8, 16]);
+    assert_eq!(
+        written(&s, &[]),
+        [
+            "descriptor - - - unknown 0",
+            "metadata_copy - - - unknown 0",
+            "metadata_copy - - - unknown 0",
+            "commit - - - unknown 0",
+        ]
     );
 }
 

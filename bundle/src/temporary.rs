@@ -53,9 +53,12 @@ impl TempFolder {
                 .permissions(Permissions::from_mode(MODE))
                 .tempdir_in(place)
                 .at(place)?;
-            let held = hold(dir.path()).at(dir.path())?;
+            // Until it is locked, another process may take it for one that is left, and remove it.
+            let held = match hold(dir.path()) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                held => held.at(dir.path())?,
+            };
             held.lock().at(dir.path())?;
-            // Before it was locked, somebody may have taken it for one that is left.
             if dir.path().exists() {
                 return Ok(TempFolder { dir, _held: held });
             }
@@ -144,6 +147,26 @@ fn sweep(place: &Path, own: &TempFolder) {
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
+
+    /// Before the first of them is locked another may take it for one that is left.
+    #[test]
+    fn those_that_are_made_while_others_sweep_are_there() {
+        const FOLDERS: usize = 300;
+        let tmp = tempfile::tempdir().unwrap();
+        let make = || {
+            for _ in 0..FOLDERS {
+                let folder = TempFolder::within(tmp.path()).unwrap();
+                sweep(tmp.path(), &folder);
+                assert!(folder.path().exists());
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(make);
+            }
+        });
+        assert_eq!(fs::read_dir(tmp.path()).unwrap().count(), 0);
+    }
 
     #[test]
     fn what_nobody_holds_goes_and_nothing_else() {

@@ -125,7 +125,8 @@ impl<'a, R: Read> Causer<'a, R> {
             let is_kernels =
                 raw.head.flags.has(handle_flags::KERNEL) || !attributor.is_user(process);
             let handle = Handle::new(raw, function.map(String::as_str), process, is_kernels, file);
-            self.transactions.add(raw.tid.get(), handle);
+            self.transactions
+                .add(raw.s_dev.get(), raw.tid.get(), handle);
         }
         while let Some(raw) = self.tables.dirtied(time_ns)? {
             self.block = raw.head.bytes.get().max(512);
@@ -407,8 +408,8 @@ impl<'a, R: Read> Causer<'a, R> {
         let process = user(row.process, attributor);
         let call = process.and_then(|p| self.call(p, row.q_ns?, attributor));
         if call.is_none() && self.tables.has_calls() {
-            // It writes through: to a file that was opened so.
-            self.one(process, Operation::Write, row);
+            // A file that was opened to be written through, or whatever else asks for it.
+            self.one(process, Operation::Other, row);
             return None;
         }
         self.fsync(request, row, process, call)

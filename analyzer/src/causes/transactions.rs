@@ -134,10 +134,17 @@ pub(super) struct Transactions {
     under_way: BTreeMap<u32, Transaction>,
     /// The first that a handle was seen of.
     first: Option<u32>,
+    /// The filesystem that they are of, by its device.
+    s_dev: Option<u32>,
+    /// There are several journals on the disk. Each counts its own transactions, and a journal's block does not say which
+    /// journal it is of: whose it is is not known then.
+    are_mixed: bool,
 }
 
 impl Transactions {
-    pub fn add(&mut self, tid: u32, handle: Handle) {
+    /// A handle of the filesystem on this device.
+    pub fn add(&mut self, s_dev: u32, tid: u32, handle: Handle) {
+        self.are_mixed |= *self.s_dev.get_or_insert(s_dev) != s_dev;
         self.open(tid).add(handle);
     }
 
@@ -157,8 +164,10 @@ impl Transactions {
         })
     }
 
+    /// One that is under way; None too where there are several journals.
     pub fn get(&mut self, tid: u32) -> Option<&mut Transaction> {
-        self.under_way.get_mut(&tid)
+        let transaction = self.under_way.get_mut(&tid);
+        transaction.filter(|_| !self.are_mixed)
     }
 
     /// Takes those up to this one, which is committed: the ones before it are so too.

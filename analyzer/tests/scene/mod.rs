@@ -20,7 +20,7 @@ pub const FLUSH: u32 = 1 << 18;
 pub const SYNC: u32 = 1 << 19;
 pub const DISCARD: u32 = 1 << 29;
 
-const DEVICE: u32 = 7 << 20;
+pub const DEVICE: u32 = 7 << 20;
 
 /// A thread, as entries name it.
 #[derive(Clone, Copy)]
@@ -91,6 +91,8 @@ pub struct HandleOf {
     pub lasted_us: u64,
     /// Another one was open meanwhile.
     pub overlaps: bool,
+    /// The filesystem's device.
+    pub s_dev: u32,
 }
 
 /// A system call, as far as tests differ in it.
@@ -271,7 +273,7 @@ impl Scene {
             ino: of.inode.into(),
             function: (function as u64).into(),
             generation: 1.into(),
-            s_dev: DEVICE.into(),
+            s_dev: of.s_dev.into(),
             tid: self.tid.into(),
             pid: of.thread.pid.into(),
             tgid: of.thread.tgid.into(),
