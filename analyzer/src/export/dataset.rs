@@ -14,7 +14,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use polars::prelude::{DataFrame, DataType, Expr, IntoLazy, PolarsError, col, len, lit};
+use polars::prelude::{DataFrame, DataType, Expr, IntoLazy, PolarsError, col, len};
 
 use super::Format;
 use super::output::{Output, WriteError};
@@ -174,11 +174,12 @@ fn causes_of(facts: &Facts) -> Pieces<'_> {
         .map(|column| column.expr(facts))
         .collect();
     let shares = facts.view(columns, Part::Any, None, Rows::Shares);
-    Box::new(shares.map(|view| Ok(Table::from(view?.filter(lit(true)).collect()?))))
+    Box::new(shares.map(|view| Ok(Table::from(view?.collect()?))))
 }
 
 fn processes_of(facts: &Facts) -> std::result::Result<Table, PolarsError> {
-    let all = || facts.names().processes.iter();
+    // The first one is nobody.
+    let all = || facts.names().processes.iter().skip(1);
     let number = |name, value: fn(&crate::attribute::Process) -> Option<u32>| {
         numbers(
             name,
@@ -194,7 +195,8 @@ fn processes_of(facts: &Facts) -> std::result::Result<Table, PolarsError> {
 }
 
 fn files_of(facts: &Facts) -> std::result::Result<Table, PolarsError> {
-    let all = || facts.names().files.iter();
+    // The first one is none.
+    let all = || facts.names().files.iter().skip(1);
     let word = |word: &str| Some(word.to_owned());
     Table::new(vec![
         numbers("inode", all().map(|f| f.inode)),

@@ -79,16 +79,36 @@ impl Calls {
 
     /// The last call that wrote a page of the file and was made before then.
     pub fn wrote(&self, inode: u64, offset: u64, before_ns: u64) -> Option<usize> {
-        self.last(self.by_page.get(&(inode, offset / PAGE))?, before_ns)
-    }
-
-    /// The last call of a thread on a file that was made before then.
-    pub fn of_thread(&self, pid: u32, inode: u64, before_ns: u64) -> Option<usize> {
-        self.last(self.by_thread.get(&(pid, inode))?, before_ns)
-    }
-
-    fn last(&self, calls: &[usize], before_ns: u64) -> Option<usize> {
+        let calls = self.by_page.get(&(inode, offset / PAGE))?;
         let is_before = |&&at: &&usize| self.list[at].start_ns <= before_ns;
         calls.iter().rev().find(is_before).copied()
+    }
+
+    /// The last call of a thread that did this to a file and was made before then.
+    pub fn did(&self, pid: u32, operation: &str, inode: u64, before_ns: u64) -> Option<usize> {
+        let calls = self.by_thread.get(&(pid, inode))?;
+        let is = |&&at: &&usize| {
+            let call = &self.list[at];
+            call.start_ns <= before_ns && does(call.kind, operation)
+        };
+        calls.iter().rev().find(is).copied()
+    }
+}
+
+/// Whether such a call does what a cause is said to have done.
+fn does(kind: CallKind, operation: &str) -> bool {
+    match operation {
+        "create" => matches!(kind, CallKind::Open | CallKind::Link),
+        "mkdir" => kind == CallKind::Mkdir,
+        "unlink" => kind == CallKind::Unlink,
+        "rename" => kind == CallKind::Rename,
+        "truncate" => matches!(kind, CallKind::Truncate | CallKind::Open),
+        "allocate" => matches!(
+            kind,
+            CallKind::Write | CallKind::Splice | CallKind::Fallocate
+        ),
+        "write" | "time" => matches!(kind, CallKind::Write | CallKind::Splice),
+        "xattr" => kind == CallKind::Xattr,
+        _ => false,
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! Tracks: each thread with its system calls; each file with the requests for it, from Q on; each device's queue, from D on; counters of what
 //! was written, by class, and of the requests at the device. A flow leads from a call to the requests of the pages that it wrote last
-//! before them, and to the journal's copies that the last call of its thread on that file caused, where the causer is known exactly.
+//! before them; and from the last call by which a thread did what a copy in the journal was caused by, where that is known exactly.
 //! All rows are held in memory.
 
 mod calls;
@@ -31,7 +31,7 @@ type Result<T> = std::result::Result<T, Error>;
 /// Of all packets: one writer wrote them.
 const SEQUENCE: u32 = 1;
 
-const COLUMNS: [&str; 16] = [
+const COLUMNS: [&str; 17] = [
     "time_ns",
     "q2c_ns",
     "d2c_ns",
@@ -48,6 +48,7 @@ const COLUMNS: [&str; 16] = [
     "file",
     "device",
     "cause_known",
+    "cause_op",
 ];
 /// How many of them are numbers; the others are text.
 const NUMBERS: usize = 10;
@@ -106,7 +107,7 @@ impl Row {
             ("write", "data", _) => calls.wrote(self.number(5)?, self.number(6)?, queued),
             ("write", "journal", "exact") => {
                 let pid = u32::try_from(self.number(7)?).ok()?;
-                calls.of_thread(pid, self.number(8)?, queued)
+                calls.did(pid, self.text(6), self.number(8)?, queued)
             }
             _ => None,
         }
