@@ -28,7 +28,7 @@ GUESTS = guest/able.sh "$(GUEST_PACKAGES)"
 MODULE = kernel-patches/test/able.sh
 
 .PHONY: demo build install check test test-all truth test-guest test-module test-kernels test-patched lint features bench bench-record bench-overhead bench-accuracy \
-	samples samples-guest setup setup-test clean
+	report-check samples samples-guest setup setup-test clean
 
 demo: build
 	@scripts/demo.sh $(MOSTRACE)
@@ -128,6 +128,10 @@ bench-overhead: build
 # How right causes are: each journalled copy's against a kprobe on jbd2_journal_dirty_metadata, in the guests.
 bench-accuracy: build
 	$(GUESTS) env MOSTRACE=$(MOSTRACE) GUEST_SCRIPTS=guest/accuracy/tests guest/run.sh $(MOSTRACE) test all
+
+# Pages of the samples in Chromium, light and dark, wide and narrow: needs chromium, node and npm, and takes two packages of npm's.
+report-check: build
+	scripts/report-check.sh $(MOSTRACE)
 
 # Captures the sample traces anew (root).
 samples: build

@@ -2,17 +2,19 @@
 //! The command line: one file per verb. Data goes to stdout, messages to stderr.
 
 #[cfg(feature = "analyze")]
-mod about;
-#[cfg(feature = "analyze")]
 mod analyze;
 #[cfg(feature = "analyze")]
 mod bar;
 #[cfg(feature = "analyze")]
 mod budget;
+#[cfg(feature = "analyze")]
+mod diff;
 #[cfg_attr(not(feature = "record"), path = "no_doctor.rs")]
 mod doctor;
 #[cfg(feature = "analyze")]
 mod events;
+#[cfg(feature = "analyze")]
+mod export;
 #[cfg(feature = "analyze")]
 mod map;
 #[cfg(all(feature = "record", feature = "analyze"))]
@@ -23,6 +25,8 @@ mod out;
 mod query;
 #[cfg(feature = "record")]
 mod record;
+#[cfg(feature = "analyze")]
+mod report;
 #[cfg(feature = "analyze")]
 mod source;
 #[cfg(feature = "analyze")]
@@ -63,7 +67,13 @@ enum Command {
     #[cfg(feature = "analyze")]
     Analyze(analyze::Analyze),
     #[cfg(feature = "analyze")]
+    Report(report::Report),
+    #[cfg(feature = "analyze")]
+    Diff(diff::Diff),
+    #[cfg(feature = "analyze")]
     Events(events::Events),
+    #[cfg(feature = "analyze")]
+    Export(export::Export),
     #[cfg(feature = "analyze")]
     Check(budget::Check),
     #[cfg(feature = "analyze")]
@@ -99,6 +109,12 @@ impl Command {
             Command::Check(args) => return Ok(ExitCode::from(args.run()?)),
             #[cfg(feature = "analyze")]
             Command::Analyze(args) => args.run()?,
+            #[cfg(feature = "analyze")]
+            Command::Report(args) => args.run()?,
+            #[cfg(feature = "analyze")]
+            Command::Diff(args) => args.run()?,
+            #[cfg(feature = "analyze")]
+            Command::Export(args) => args.run()?,
             #[cfg(feature = "analyze")]
             Command::Events(args) => args.run()?,
             #[cfg(feature = "analyze")]
