@@ -27,7 +27,7 @@ TESTS = $(CARGO) test $(PROFILE) --workspace
 GUESTS = guest/able.sh "$(GUEST_PACKAGES)"
 MODULE = kernel-patches/test/able.sh
 
-.PHONY: demo build install check test test-all truth test-guest test-module test-kernels test-patched lint features bench bench-record bench-overhead bench-accuracy \
+.PHONY: demo build install deb check test test-all truth test-guest test-module test-kernels test-patched lint features bench bench-record bench-overhead bench-accuracy \
 	report-check samples samples-guest setup setup-test clean
 
 demo: build
@@ -36,9 +36,15 @@ demo: build
 build: setup
 	$(CARGO) build $(PROFILE) --workspace --exclude test-support
 
-# To ~/.cargo/bin.
+# To ~/.cargo/bin; man pages and completions to ~/.local/share.
 install: build
 	$(CARGO) install --locked --path analyzer
+	scripts/pages.sh $(MOSTRACE) $(HOME)/.local
+
+# A Debian package, to the folder of the build's results: needs cargo-deb.
+deb: build
+	scripts/pages.sh $(MOSTRACE) $(CARGO_TARGET_DIR)/release/pages
+	$(CARGO) deb --no-build --locked -p mostrace
 
 setup:
 	@scripts/setup.sh $(BUILD_PACKAGES) $(RUN_PACKAGES)

@@ -68,16 +68,50 @@ fn changes_are_the_differences_of_what_analyze_says() {
     }
 }
 
-/// By hand: delete has 58,613,760 bytes, 7,144 writes and 4,045 flushes of the device in 1,000 transactions; wal 27,844,608, 2,925 and
-/// 1,945. 16,519,168 bytes of the rollback journal became 20,480, and 33,615,872 of ext4's journal 19,046,400; the WAL has 8,577,024.
+/// KB for each of the thousand transactions of a sample, as the sentence has it.
+fn each_kb(bytes: i64) -> String {
+    format!("{:.1} KB", bytes as f64 / 1000.0 / 1000.0)
+}
+
 #[test]
 fn the_first_line_is_the_abstract() {
-    let text = mostrace(&["diff", &sample("delete"), &sample("wal")]);
+    let (a, b) = (sample("delete"), sample("wal"));
+    let text = mostrace(&["diff", &a, &b]);
     let first = text.lines().next().unwrap();
+    let [before, after] =
+        [&a, &b].map(|sample| json(&["analyze", sample, "--json"])["total"].take());
+    let of = |total: &Value, column: &str| total[column].as_i64().unwrap();
+    let [from, to] = [&before, &after].map(|total| of(total, "write_bytes"));
+    let journal = |sample: &str| {
+        let classes = json(&["analyze", sample, "--by", "class", "--json"]);
+        let mut rows = classes.as_array().unwrap().iter();
+        let row = rows.find(|row| row["class"] == "journal").unwrap();
+        row["write_bytes"].as_i64().unwrap()
+    };
+    let role = |sample: &str, role: &str| {
+        let roles = by_role(sample);
+        roles.get(&Some(role.to_owned())).copied().unwrap_or(0)
+    };
+    let rollback = role(&a, "rollback_journal") - role(&b, "rollback_journal");
+    let [writes, flushes] = ["writes", "device_flushes"].map(|column| {
+        [&after, &before].map(|total| format!("{:.1}", of(total, column) as f64 / 1000.0))
+    });
     assert_eq!(
         first,
-        "wal writes 27.8 KB per transaction, 52 % less than the 58.6 KB of delete: −16.5 KB SQLite's rollback journal, −14.6 KB ext4's \
-         journal, +8.6 KB SQLite's WAL; 2.9 writes instead of 7.1, 1.9 cache flushes instead of 4.0"
+        format!(
+            "wal writes {} per transaction, {:.0} % less than the {} of delete: −{} SQLite's rollback journal, −{} ext4's journal, +{} \
+             SQLite's WAL; {} writes instead of {}, {} cache flushes instead of {}",
+            each_kb(to),
+            (1.0 - to as f64 / from as f64) * 100.0,
+            each_kb(from),
+            each_kb(rollback),
+            each_kb(journal(&a) - journal(&b)),
+            each_kb(role(&b, "wal")),
+            writes[0],
+            writes[1],
+            flushes[0],
+            flushes[1],
+        )
     );
 }
 

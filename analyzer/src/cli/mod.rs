@@ -93,9 +93,13 @@ enum Command {
         /// Which shell
         shell: clap_complete::Shell,
     },
-    /// Print the man page
+    /// Print the man page, or write those of all verbs into a folder
     #[command(hide = true)]
-    Man,
+    Man {
+        /// The folder
+        #[arg(long, value_name = "FOLDER")]
+        dir: Option<std::path::PathBuf>,
+    },
 }
 
 impl Command {
@@ -130,7 +134,10 @@ impl Command {
                 clap_complete::generate(shell, &mut Cli::command(), "mostrace", out);
                 Ok(())
             })?,
-            Command::Man => print(|out| clap_mangen::Man::new(Cli::command()).render(out))?,
+            Command::Man { dir: None } => {
+                print(|out| clap_mangen::Man::new(Cli::command()).render(out))?;
+            }
+            Command::Man { dir: Some(dir) } => clap_mangen::generate_to(Cli::command(), dir)?,
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -45,13 +45,16 @@ const dom = (() => {
   /** Calls when the element gets another width, and at first. */
   const onWidth = (element, draw) => {
     let last = -1;
-    new ResizeObserver(() => {
+    const look = () => {
       const width = element.clientWidth;
       if (width > 0 && width !== last) {
         last = width;
         draw(width);
       }
-    }).observe(element);
+    };
+    new ResizeObserver(look).observe(element);
+    // Ahead of printing nothing else tells.
+    document.addEventListener("layout", look);
   };
 
   /** Calls when the colours change. */

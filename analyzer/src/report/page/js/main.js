@@ -32,5 +32,15 @@
   toggle.addEventListener("click", () => paint(root.dataset.theme === "dark" ? "light" : "dark"));
   wish.addEventListener("change", () => paint(wish.matches ? "dark" : "light"));
   paint(wish.matches ? "dark" : "light");
+
+  // Paper is white, and all sections are on it.
+  let before = null;
+  window.addEventListener("beforeprint", () => {
+    before = root.dataset.theme;
+    paint("light");
+    document.querySelectorAll("article:not([hidden]) .panel").forEach((panel) => panel.dispatchEvent(new Event("draw")));
+    document.dispatchEvent(new Event("layout"));
+  });
+  window.addEventListener("afterprint", () => paint(before));
   show(0);
 })();

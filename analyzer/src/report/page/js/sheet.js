@@ -67,7 +67,6 @@ const sheet = (() => {
       if (make) {
         const fill = () => body.hasChildNodes() || body.append(make() ?? "");
         panel.addEventListener("draw", fill);
-        window.addEventListener("beforeprint", fill);
         // The first one is on the first screen.
         if (at === 0) fill();
         else later.observe(panel);
