@@ -1,0 +1,43 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# What the recorder of another architecture left, analysed here: MOSTRACE is this machine's.
+# usage: check.sh OUT
+set -eu
+
+out=$(cd "$1" && pwd)
+. "$(dirname "$0")/../lib-check.sh"
+mostrace() {
+	"$MOSTRACE" "$@"
+}
+
+# roles BUNDLE ROLES: bytes of the data of each of these (an extended regular expression).
+roles() {
+	mostrace analyze "$1" --by role,class --format csv >table.csv
+	at=$(column write_bytes <table.csv)
+	grep -E "^($2),data," table.csv | cut -d, -f1,"$at" | sort
+}
+
+# sqlite TEST JOURNAL SUFFIX LEAST ROLES: each source told the same of it.
+sqlite() {
+	for source in blktrace ftrace bpf; do
+		bundle=$1-$2-$source.most
+		check_rows "$bundle"
+		check_temporary "$bundle" "$2.db$3" "$4"
+		roles "$bundle" "$5" >"$source.roles"
+		[ -s "$source.roles" ] || fail "$bundle: $(cat table.csv)"
+		cmp "$source.roles" blktrace.roles || fail "$source and blktrace differ: $(cat "$source.roles" blktrace.roles)"
+	done
+}
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+for bundle in "$out"/*.most; do cp -r "$bundle" .; done
+for test in ext4 f2fs; do
+	sqlite $test delete -journal 100 'db|rollback_journal'
+	sqlite $test wal -wal 50 wal
+done
+check_kinds ext4-delete-bpf.most inode_table directory regular descriptor metadata_copy commit
+check_kinds ext4-wal-bpf.most inode_table regular descriptor metadata_copy commit
+check_kinds f2fs-delete-bpf.most checkpoint ssa nat directory regular
+check_kinds f2fs-wal-bpf.most checkpoint regular
