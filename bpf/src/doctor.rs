@@ -86,10 +86,6 @@ pub fn examine(device: Option<&Path>) -> Vec<Check> {
             "traced are their bios, which have no D events; of dm-linear and dm-crypt, the disk below",
         ),
         tool("debugfs", "ext4 blocks cannot be mapped to files"),
-        tool(
-            "e2image",
-            "no snapshot: blocks can be named only by live entries",
-        ),
     ];
     if let Some(path) = device {
         checks.extend(examine_device(path));

@@ -120,16 +120,6 @@ pub enum Error {
         /// Its name.
         command: String,
     },
-    /// A tool is not there, and what helps.
-    #[error("{tool}: command not found: install {package}, or give {option}")]
-    ToolMissing {
-        /// The program.
-        tool: &'static str,
-        /// The package that has it.
-        package: &'static str,
-        /// The option that does without it.
-        option: &'static str,
-    },
     /// A tool is not where the system has its own.
     #[error("{tool}: not found in {path}")]
     ToolNotFound {
@@ -385,19 +375,6 @@ mod tests {
             error.to_string(),
             "no source of entries: BPF probes: x; \
              ftrace has no blk tracer (CONFIG_BLK_DEV_IO_TRACE); --entries none does without"
-        );
-    }
-
-    #[test]
-    fn a_missing_tool_says_where_it_is_to_be_had() {
-        let error = Error::ToolMissing {
-            tool: "e2image",
-            package: "e2fsprogs",
-            option: "--no-snapshot",
-        };
-        assert_eq!(
-            error.to_string(),
-            "e2image: command not found: install e2fsprogs, or give --no-snapshot"
         );
     }
 }

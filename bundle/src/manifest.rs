@@ -297,7 +297,7 @@ pub struct Payload {
 /// The saved metadata.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// How it was taken: `e2image`, or `walk` for what the map builder reads (f2fs, FAT).
+    /// How it was taken: `e2image`, or `walk` for what the map builder reads (f2fs, FAT, and ext4 where there is no e2image).
     pub method: String,
     /// Size of the device it stands for, bytes.
     pub size: u64,

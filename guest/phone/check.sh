@@ -22,6 +22,7 @@ sqlite() {
 	for source in blktrace ftrace bpf; do
 		bundle=$1-$2-$source.most
 		check_rows "$bundle"
+		grep -q '"method": "walk"' "$bundle/manifest.json" || fail "$bundle: its snapshot is no walk's"
 		check_temporary "$bundle" "$2.db$3" "$4"
 		roles "$bundle" "$5" >"$source.roles"
 		[ -s "$source.roles" ] || fail "$bundle: $(cat table.csv)"

@@ -9,10 +9,9 @@ use super::Options;
 use crate::command;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::filesystem::{self, is_ext};
+use crate::filesystem;
 use crate::mapper;
 use crate::names::NameFilter;
-use crate::tool;
 use crate::user::User;
 
 /// The device and what lies on it, and the names to keep.
@@ -86,25 +85,18 @@ impl Subject {
     }
 
     fn check_snapshot(&self, options: &Options) -> Result<()> {
-        let Some(filesystem) = &self.filesystem else {
-            return Err(Error::NoFilesystem {
-                device: options.device.clone(),
-                partitions: self
-                    .device
-                    .partitions()
-                    .iter()
-                    .map(|p| described(p))
-                    .collect(),
-            });
-        };
-        if is_ext(&filesystem.kind) {
-            tool::find("e2image").map_err(|_| Error::ToolMissing {
-                tool: "e2image",
-                package: "e2fsprogs",
-                option: "--no-snapshot",
-            })?;
+        if self.filesystem.is_some() {
+            return Ok(());
         }
-        Ok(())
+        Err(Error::NoFilesystem {
+            device: options.device.clone(),
+            partitions: self
+                .device
+                .partitions()
+                .iter()
+                .map(|p| described(p))
+                .collect(),
+        })
     }
 }
 
