@@ -14,6 +14,7 @@ mod entries;
 mod error;
 mod events;
 mod filesystem;
+mod first_page;
 mod guard;
 mod kernel;
 mod lock;

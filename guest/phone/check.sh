@@ -40,5 +40,13 @@ for test in ext4 f2fs; do
 done
 check_kinds ext4-delete-bpf.most inode_table directory regular descriptor metadata_copy commit
 check_kinds ext4-wal-bpf.most inode_table regular descriptor metadata_copy commit
-check_kinds f2fs-delete-bpf.most checkpoint ssa nat directory regular
-check_kinds f2fs-wal-bpf.most checkpoint regular
+check_kinds f2fs-delete-bpf.most checkpoint ssa nat fsync_node hot_node directory regular
+check_kinds f2fs-wal-bpf.most checkpoint fsync_node regular
+
+# Whose a node is, the probes read in the node itself.
+for bundle in f2fs-*.most; do
+	mostrace events "$bundle" --format csv >events.csv
+	kind=$(column kind <events.csv)
+	awk -F, -v k="$kind" '$k == "node"' events.csv >strange.csv
+	[ ! -s strange.csv ] || fail "$bundle: of $(wc -l <strange.csv) nodes it is not known whose they are: $(head -n 3 strange.csv)"
+done

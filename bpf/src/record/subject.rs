@@ -10,6 +10,7 @@ use crate::command;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::filesystem;
+use crate::first_page;
 use crate::mapper;
 use crate::names::NameFilter;
 use crate::user::User;
@@ -67,10 +68,21 @@ impl Subject {
             user,
             notes,
         };
+        subject.prepare();
         if options.snapshot {
             subject.check_snapshot(options)?;
         }
         Ok(subject)
+    }
+
+    /// What the probes need of f2fs before anything is traced. Without it they cannot tell whose its nodes are.
+    fn prepare(&self) {
+        let node = self.of_filesystem().node();
+        if self.filesystem.as_ref().is_some_and(|f| f.kind == "f2fs")
+            && let Err(e) = first_page::bring(node)
+        {
+            log::debug!("{}: {e}", node.display());
+        }
     }
 
     /// Where the filesystem is mounted, if it is.
