@@ -104,12 +104,15 @@ every_source() {
 	done
 }
 
-# keep_every_source: SQLite with a rollback journal and with a WAL through each source of block events, for the host.
+# keep_every_source: SQLite with a rollback journal and with a WAL through each source of block events, with entries of the
+# probes, or of plain tracepoints where the events are of those too; for the host.
 keep_every_source() {
-	for source in blktrace ftrace bpf; do
+	for source in blktrace ftrace bpf tracefs; do
+		entries=bpf
+		[ $source != tracefs ] || entries=tracefs
 		for journal in delete wal; do
 			step "record $journal by $source"
-			mostrace record -d "$loop" -o "$journal-$source.most" --source "$source" --entries bpf --sync -- \
+			mostrace record -d "$loop" -o "$journal-$source.most" --source "$source" --entries $entries --sync -- \
 				mostrace workload sqlite --transactions 50 --overwrite --journal "$journal" "$mnt/$journal.db"
 			keep "$journal-$source.most"
 		done

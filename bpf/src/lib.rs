@@ -31,6 +31,7 @@ mod ring_page;
 mod site;
 mod snapshot;
 mod tool;
+mod tracefs;
 mod user;
 mod wait;
 

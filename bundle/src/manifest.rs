@@ -214,9 +214,9 @@ pub struct Clock {
 /// Where events and entries came from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sources {
-    /// `blktrace`, `ftrace` or `bpf`.
+    /// `blktrace`, `ftrace`, `bpf` or `tracefs`.
     pub events: String,
-    /// `bpf`, `kernel` or `none`.
+    /// `bpf`, `kernel`, `tracefs` or `none`.
     pub entries: String,
     /// `temp`, `all` or a glob.
     pub files: String,

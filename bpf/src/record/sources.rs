@@ -17,6 +17,7 @@ use crate::events::blktrace::{self, Blktrace};
 use crate::events::bpf::BpfEvents;
 use crate::events::ftrace::Ftrace;
 use crate::probes::Loader;
+use crate::tracefs::{TracefsEntries, TracefsEvents};
 
 /// By choice, or the first that works; None if none is asked for. The manifest says what the source cannot tell, and why
 /// another one was passed over.
@@ -44,35 +45,43 @@ pub(super) fn entry_source(
             is_cut,
         )?))
     };
-    match options.entries {
-        Entries::None => Ok(None),
-        Entries::Bpf => {
-            let (source, told) = bpf()?;
-            manifest.notes.extend(told);
-            Ok(Some(source))
-        }
-        Entries::Kernel => kernel().map(Some),
+    let tracefs = || -> Result<(Box<dyn EntrySource>, Vec<String>)> {
+        let size = subject.block_size();
+        let source = TracefsEntries::start(device, size, folder, names.clone(), is_cut)?;
+        let notes = source.notes();
+        Ok((Box::new(source), notes))
+    };
+    let (source, told) = match options.entries {
+        Entries::None => return Ok(None),
+        Entries::Bpf => bpf()?,
+        Entries::Kernel => (kernel()?, Vec::new()),
+        Entries::Tracefs => tracefs()?,
         Entries::Auto => {
-            let refused = match bpf() {
-                Ok((source, told)) => {
-                    manifest.notes.extend(told);
-                    return Ok(Some(source));
-                }
-                Err(e) => e,
+            let (first, refused) = match bpf() {
+                Ok(found) => (found, Vec::new()),
+                Err(bpf) => match kernel() {
+                    Ok(source) => ((source, Vec::new()), vec![("bpf", bpf)]),
+                    Err(kernel) => match tracefs() {
+                        Ok(found) => (found, vec![("bpf", bpf), ("kernel", kernel)]),
+                        Err(tracefs) => {
+                            return Err(Error::NoEntries {
+                                bpf: Box::new(bpf),
+                                kernel: Box::new(kernel),
+                                tracefs: Box::new(tracefs),
+                            });
+                        }
+                    },
+                },
             };
-            match kernel() {
-                Ok(source) => {
-                    let why = format!("entries bpf not taken: {refused}");
-                    manifest.passed_over.push(why);
-                    Ok(Some(source))
-                }
-                Err(e) => Err(Error::NoEntries {
-                    bpf: Box::new(refused),
-                    kernel: Box::new(e),
-                }),
-            }
+            let why = refused
+                .iter()
+                .map(|(name, why)| format!("entries {name} not taken: {why}"));
+            manifest.passed_over.extend(why);
+            first
         }
-    }
+    };
+    manifest.notes.extend(told);
+    Ok(Some(source))
 }
 
 /// The probes of causes, if they are asked for and the kernel takes them; those of a bare block trace would lead to
@@ -85,6 +94,10 @@ pub(super) fn cause_source(
     manifest: &mut Manifest,
 ) -> Result<Option<CauseSource>> {
     if options.causes == Causes::None || options.entries == Entries::None {
+        return Ok(None);
+    }
+    // Whoever asks for plain tracepoints asks that nothing is loaded.
+    if options.causes == Causes::Auto && options.entries == Entries::Tracefs {
         return Ok(None);
     }
     let started = probes
@@ -115,6 +128,7 @@ pub(super) fn event_source(
         Choice::Blktrace if is_cut => return Err(blktrace::not_cut()),
         Choice::Blktrace => Box::new(Blktrace::start(device, folder)?),
         Choice::Ftrace => Box::new(Ftrace::start(device, folder, is_cut)?),
+        Choice::Tracefs => Box::new(TracefsEvents::start(device, folder, is_cut)?),
         Choice::Bpf => {
             let probes = probes.events(device, options.events)?;
             Box::new(BpfEvents::start(probes, device, folder, is_cut)?)

@@ -75,6 +75,12 @@ impl Subject {
         Ok(subject)
     }
 
+    /// Bytes in a block of the filesystem, if that is mounted from the traced device itself.
+    pub fn block_size(&self) -> Option<u64> {
+        let mount = self.mount_point().filter(|_| self.mapped.is_none())?;
+        Some(rustix::fs::statvfs(mount).ok()?.f_frsize)
+    }
+
     /// What the probes need of f2fs before anything is traced. Without it they cannot tell whose its nodes are.
     fn prepare(&self) {
         let node = self.of_filesystem().node();
