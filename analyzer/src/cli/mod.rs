@@ -22,6 +22,8 @@ mod measure;
 #[cfg(feature = "analyze")]
 mod out;
 #[cfg(feature = "analyze")]
+mod phone;
+#[cfg(feature = "analyze")]
 mod query;
 #[cfg(feature = "record")]
 mod record;
@@ -64,6 +66,8 @@ enum Command {
     Record(record::Record),
     #[cfg(all(feature = "record", feature = "analyze"))]
     Measure(measure::Measure),
+    #[cfg(feature = "analyze")]
+    Phone(phone::Phone),
     #[cfg(feature = "analyze")]
     Analyze(analyze::Analyze),
     #[cfg(feature = "analyze")]
@@ -111,6 +115,8 @@ impl Command {
             Command::Measure(args) => return Ok(ExitCode::from(measure::run(&args)?)),
             #[cfg(feature = "analyze")]
             Command::Check(args) => return Ok(ExitCode::from(args.run()?)),
+            #[cfg(feature = "analyze")]
+            Command::Phone(args) => return Ok(ExitCode::from(phone::run(&args)?)),
             #[cfg(feature = "analyze")]
             Command::Analyze(args) => args.run()?,
             #[cfg(feature = "analyze")]
