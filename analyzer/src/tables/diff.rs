@@ -294,7 +294,7 @@ fn sentence([a, b]: [&Side; 2], layers: &[Sums; 2], per: Per) -> String {
         ""
     };
     let mut text = format!(
-        "{} writes {}{unit}, {} than the {} of {}",
+        "{} writes {}{unit}, {} the {} of {}",
         b.name,
         size(after),
         more_or_less(before, after),
@@ -317,15 +317,17 @@ fn sentence([a, b]: [&Side; 2], layers: &[Sums; 2], per: Per) -> String {
     format!("{text}; {writes}, {flushes}")
 }
 
-/// `52 % less`, `3.1 times more`.
+/// `52 % less than`, `3.1 times more than`, `as much as`.
 fn more_or_less(before: f64, after: f64) -> String {
     if before == 0.0 {
-        return "more".into();
+        return "more than".into();
     }
-    match after / before {
-        times if times >= 2.0 => format!("{times:.1} times more"),
-        times if times >= 1.0 => format!("{:.0} % more", (times - 1.0) * 100.0),
-        times => format!("{:.0} % less", (1.0 - times) * 100.0),
+    let percent = (after / before - 1.0) * 100.0;
+    match percent.round() {
+        0.0 => "as much as".into(),
+        100.0.. => format!("{:.1} times more than", after / before),
+        more if more > 0.0 => format!("{more} % more than"),
+        less => format!("{} % less than", -less),
     }
 }
 
@@ -395,14 +397,16 @@ mod tests {
 
     #[test]
     fn changes_have_signs() {
+        let pairs = [(2.0, 1.0), (2.0, 3.0), (1.0, 3.1), (0.0, 1.0), (1.0, 1.001)];
         assert_eq!(
+            pairs.map(|(before, after)| more_or_less(before, after)),
             [
-                more_or_less(2.0, 1.0),
-                more_or_less(2.0, 3.0),
-                more_or_less(1.0, 3.1),
-                more_or_less(0.0, 1.0)
-            ],
-            ["50 % less", "50 % more", "3.1 times more", "more"]
+                "50 % less than",
+                "50 % more than",
+                "3.1 times more than",
+                "more than",
+                "as much as"
+            ]
         );
         let (a, b) = (side("db", 10, 1, None), side("wal", 4, 1, None));
         let table = &Diff::new(&a, &b).unwrap().sections[0].table.frame;
