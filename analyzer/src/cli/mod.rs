@@ -13,6 +13,8 @@ mod budget;
 mod doctor;
 #[cfg(feature = "analyze")]
 mod events;
+#[cfg(all(feature = "record", feature = "analyze"))]
+mod experiment;
 #[cfg(feature = "analyze")]
 mod map;
 #[cfg(all(feature = "record", feature = "analyze"))]
@@ -63,6 +65,8 @@ enum Command {
     Record(record::Record),
     #[cfg(all(feature = "record", feature = "analyze"))]
     Measure(measure::Measure),
+    #[cfg(all(feature = "record", feature = "analyze"))]
+    Experiment(experiment::Experiment),
     #[cfg(feature = "analyze")]
     Analyze(analyze::Analyze),
     #[cfg(feature = "analyze")]
@@ -98,6 +102,8 @@ impl Command {
             Command::Record(args) => return Ok(ExitCode::from(record::run(&args)?)),
             #[cfg(all(feature = "record", feature = "analyze"))]
             Command::Measure(args) => return Ok(ExitCode::from(measure::run(&args)?)),
+            #[cfg(all(feature = "record", feature = "analyze"))]
+            Command::Experiment(args) => args.run()?,
             #[cfg(feature = "analyze")]
             Command::Check(args) => return Ok(ExitCode::from(args.run()?)),
             #[cfg(feature = "analyze")]

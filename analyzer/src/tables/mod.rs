@@ -116,20 +116,20 @@ pub(crate) fn type_of(column: &Column) -> Type {
 }
 
 /// A column of numbers; signed, as databases and pandas subtract them.
-fn numbers(name: &str, values: impl IntoIterator<Item = Option<u64>>) -> Column {
+pub(crate) fn numbers(name: &str, values: impl IntoIterator<Item = Option<u64>>) -> Column {
     let signed = |value: Option<u64>| value.and_then(|v| i64::try_from(v).ok());
     let values: Vec<Option<i64>> = values.into_iter().map(signed).collect();
     Series::new(name.into(), values).into_column()
 }
 
 /// A column of fractions or percentages.
-fn reals(name: &str, values: impl IntoIterator<Item = Option<f64>>) -> Column {
+pub(crate) fn reals(name: &str, values: impl IntoIterator<Item = Option<f64>>) -> Column {
     let values: Vec<Option<f64>> = values.into_iter().collect();
     Series::new(name.into(), values).into_column()
 }
 
 /// A column of text.
-fn texts(name: &str, values: impl IntoIterator<Item = Option<String>>) -> Column {
+pub(crate) fn texts(name: &str, values: impl IntoIterator<Item = Option<String>>) -> Column {
     let values: Vec<Option<String>> = values.into_iter().collect();
     Series::new(name.into(), values).into_column()
 }

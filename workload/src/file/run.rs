@@ -17,7 +17,10 @@ use crate::{Choice, Result};
 pub fn run_file(settings: &FileSettings, progress: &Progress) -> Result<Outcome> {
     settings.check()?;
     let open = || (0..settings.threads).map(|thread| Target::open(settings, thread));
-    let (setup, targets) = timed(|| open().collect::<Result<Vec<_>>>())?;
+    let (setup, mut targets) = timed(|| open().collect::<Result<Vec<_>>>())?;
+    if settings.prepare {
+        targets.clear();
+    }
     let dropped = settings.caches == Caches::Drop && drop_caches().is_ok();
     let (targets, measured) = in_threads(targets, progress, |target, stopwatch| {
         target.work(settings, stopwatch)
@@ -34,14 +37,19 @@ pub fn run_file(settings: &FileSettings, progress: &Progress) -> Result<Outcome>
 
 fn task(settings: &FileSettings) -> Task {
     let threads = u64::from(settings.threads);
-    let stored = match settings.pattern.reads() {
+    let stored = match settings.pattern.reads() || settings.prepare {
         true => 0,
         false => settings.bytes().saturating_mul(threads),
+    };
+    let count = match settings.prepare {
+        true => 0,
+        false => settings.records().saturating_mul(threads),
     };
     Task {
         workload: "file",
         heading: format!(
-            "file, {} of {} bytes, {}, {} thread{}",
+            "file, {}{} of {} bytes, {}, {} thread{}",
+            if settings.prepare { "prepare " } else { "" },
             settings.pattern.name(),
             settings.record_size,
             settings.mode.name(),
@@ -49,7 +57,7 @@ fn task(settings: &FileSettings) -> Task {
             if threads == 1 { "" } else { "s" }
         ),
         payload_bytes: stored,
-        count: settings.records().saturating_mul(threads),
+        count,
         settings: settings.table(),
     }
 }

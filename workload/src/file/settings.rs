@@ -95,6 +95,8 @@ pub struct FileSettings {
     pub seed: u64,
     /// What becomes of the kernel's caches once the files are there.
     pub caches: Caches,
+    /// Only make the files that a run without it finds.
+    pub prepare: bool,
 }
 
 impl Default for FileSettings {
@@ -109,6 +111,7 @@ impl Default for FileSettings {
             overlap: 0,
             seed: 1,
             caches: Caches::Drop,
+            prepare: false,
         }
     }
 }
@@ -161,6 +164,7 @@ impl FileSettings {
             ("threads", self.threads.to_string()),
             ("overlap", self.overlap.to_string()),
             ("seed", self.seed.to_string()),
+            ("prepare", self.prepare.to_string()),
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .into()

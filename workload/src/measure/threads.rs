@@ -2,7 +2,7 @@
 //! The measured phase of a run: the same work in several threads at once.
 
 use std::sync::Barrier;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::cpu::Ticks;
 use super::phase::since;
@@ -12,7 +12,7 @@ use crate::{Error, Result};
 /// What the measured phase took.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// From the moment when all threads were ready until the last one was done; and what they wrote.
+    /// From when the first thread began until the last one was done; and what they wrote.
     pub phase: Phase,
     /// The machine's CPUs meanwhile; None where the kernel does not tell, or no clock tick passed.
     pub cpu: Option<Cpu>,
@@ -45,6 +45,8 @@ impl Stopwatch<'_> {
 
 /// What one thread did and used.
 struct Share {
+    began: Instant,
+    ended: Instant,
     operations: Vec<Operation>,
     written: Option<Written>,
     switches: Option<Switches>,
@@ -59,23 +61,19 @@ pub(crate) fn in_threads<W: Send>(
     progress: &Progress,
     work: impl Fn(&mut W, &mut Stopwatch<'_>) -> Result<()> + Sync,
 ) -> Result<(Vec<W>, Measured)> {
-    let ready = Barrier::new(workers.len().saturating_add(1));
-    let (began, ticks, shares) = std::thread::scope(|scope| {
+    let ready = Barrier::new(workers.len());
+    let ticks = Ticks::now();
+    let shares: Vec<Result<Share>> = std::thread::scope(|scope| {
         let threads: Vec<_> = workers
             .iter_mut()
             .map(|worker| scope.spawn(|| share(worker, progress, &ready, &work)))
             .collect();
-        let ticks = Ticks::now();
-        ready.wait();
-        let began = Instant::now();
         let panicked = || Error::Setting("a thread of the workload panicked".to_owned());
-        let shares: Vec<Result<Share>> = threads
+        threads
             .into_iter()
             .map(|thread| thread.join().unwrap_or_else(|_| Err(panicked())))
-            .collect();
-        (began, ticks, shares)
+            .collect()
     });
-    let elapsed_ns = since(began);
     let cpu = Ticks::now()
         .zip(ticks)
         .and_then(|(now, before)| now.since(before));
@@ -84,9 +82,15 @@ pub(crate) fn in_threads<W: Send>(
     let written = shares.iter().fold(Some(Written::default()), sum);
     let sum = |all: Option<Switches>, share: &Share| Some(all?.and(share.switches?));
     let switches = shares.iter().fold(Some(Switches::default()), sum);
+    // Of the threads' own clocks: who waits for them may be woken up late.
+    let began = shares.iter().map(|share| share.began).min();
+    let ended = shares.iter().map(|share| share.ended).max();
+    let elapsed = ended
+        .zip(began)
+        .map_or(Duration::ZERO, |(end, begin)| end - begin);
     let measured = Measured {
         phase: Phase {
-            elapsed_ns,
+            elapsed_ns: u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX),
             written,
         },
         cpu,
@@ -111,8 +115,35 @@ fn share<W>(
     };
     work(worker, &mut stopwatch)?;
     Ok(Share {
+        began: stopwatch.began,
+        ended: Instant::now(),
         operations: stopwatch.operations,
         written: Written::since(written),
         switches: Switches::since(switches),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever waits for the threads may be woken up long after they are done.
+    #[test]
+    fn the_time_holds_all_operations() {
+        let progress = Progress::default();
+        let work = |_: &mut u32, stopwatch: &mut Stopwatch<'_>| {
+            (0..20).try_for_each(|_| {
+                stopwatch.time(|| {
+                    std::thread::sleep(Duration::from_micros(100));
+                    Ok(())
+                })
+            })
+        };
+        for _ in 0..50 {
+            let (_, measured) = in_threads(vec![1, 2], &progress, work).unwrap();
+            let ends = measured.operations.iter().map(|o| o.ended_ns);
+            assert!(measured.phase.elapsed_ns >= ends.max().unwrap());
+        }
+        assert_eq!(progress.done(), 50 * 40);
+    }
 }

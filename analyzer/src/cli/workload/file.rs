@@ -45,6 +45,9 @@ pub struct File {
     /// Leave the kernel's caches as they are; root drops them otherwise, once the files are made
     #[arg(long)]
     keep_caches: bool,
+    /// Only make the files that the same command without it reads or writes
+    #[arg(long)]
+    prepare: bool,
     #[command(flatten)]
     report: Report,
 }
@@ -64,6 +67,7 @@ impl File {
                 true => Caches::Keep,
                 false => Caches::Drop,
             },
+            prepare: self.prepare,
         };
         let total = settings.records() * u64::from(self.threads);
         self.report
