@@ -220,7 +220,15 @@ impl Experiment {
 fn record(cell: &Cell, bundle: &Path) -> anyhow::Result<u32> {
     let own = std::env::current_exe()?;
     let mut measure = Command::new(&own);
-    measure.arg("measure").arg("-o").arg(bundle);
+    // Scripts find this program too.
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = own.parent().map(Path::to_path_buf).into_iter();
+    let path = std::env::join_paths(folders.chain(std::env::split_paths(&path)))?;
+    measure
+        .env("PATH", path)
+        .arg("measure")
+        .arg("-o")
+        .arg(bundle);
     for (name, value) in &cell.filesystem {
         let option = match name.as_str() {
             "filesystem" => "fs".to_owned(),

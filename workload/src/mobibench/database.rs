@@ -22,7 +22,7 @@ pub(super) struct Databases {
     connections: Vec<Box<dyn Connection>>,
     op: Op,
     journal: Journal,
-    /// The rows that transactions touch, one after the other, of each database.
+    /// Of each database the row that the first transaction touches in the first table, in the second …; then the next.
     rows: Vec<Vec<u64>>,
     transactions: u64,
     tables: u32,
@@ -46,13 +46,18 @@ impl Databases {
         };
         let mut chance = fastrand::Rng::with_seed(thread.into());
         let setting = format!(
-            "PRAGMA page_size=4096; PRAGMA auto_vacuum=1; PRAGMA journal_mode={}; PRAGMA synchronous={}",
+            "PRAGMA journal_mode={}; PRAGMA synchronous={}",
             databases.journal.name(),
             options.synchronous()?.name()
         );
         for path in databases.paths.clone() {
             databases.connections.push(engine.open(&path)?);
             let at = databases.connections.len().saturating_sub(1);
+            databases.batch(at, "set the page size", "PRAGMA page_size=4096")?;
+            // To ask for what it does anyway makes SQLite write.
+            if databases.number(at, "PRAGMA auto_vacuum")? != Some(1) {
+                databases.batch(at, "set auto_vacuum", "PRAGMA auto_vacuum=1")?;
+            }
             databases.batch(at, "set the pragmas", &setting)?;
             databases.make_tables(at)?;
             let rows = databases.rows_of(at, options.random_insert, &mut chance)?;
@@ -80,7 +85,8 @@ impl Databases {
         self.batch(at, "make the tables", &format!("BEGIN;{create}COMMIT"))
     }
 
-    /// The row of each transaction.
+    /// The rows of all transactions. An update touches another row in each table, any of those that are there, or the one
+    /// beyond the last; insertions and deletions the same in all.
     fn rows_of(
         &mut self,
         at: usize,
@@ -88,21 +94,24 @@ impl Databases {
         chance: &mut fastrand::Rng,
     ) -> Result<Vec<u64>> {
         let transactions = self.transactions;
-        let mut rows: Vec<u64> = (0..transactions).collect();
-        match self.op {
-            Op::Insert if !is_random => {}
-            Op::Insert => chance.shuffle(&mut rows),
+        let tables = usize::try_from(self.tables).unwrap_or(usize::MAX);
+        let mut rows: Vec<u64> = match self.op {
+            Op::Insert => (0..transactions).collect(),
             Op::Update => {
                 let there = self.fill(at)?;
-                rows = (0..transactions).map(|_| chance.u64(0..there)).collect();
+                let all = transactions.saturating_mul(self.tables.into());
+                return Ok((0..all).map(|_| chance.u64(1..=there)).collect());
             }
-            Op::Delete => {
-                rows = (0..self.fill(at)?).collect();
-                chance.shuffle(&mut rows);
-                rows.truncate(usize::try_from(transactions).unwrap_or(usize::MAX));
-            }
+            Op::Delete => (0..self.fill(at)?).collect(),
+        };
+        if is_random || self.op == Op::Delete {
+            chance.shuffle(&mut rows);
         }
-        Ok(rows)
+        rows.truncate(usize::try_from(transactions).unwrap_or(usize::MAX));
+        let of_all = rows
+            .into_iter()
+            .flat_map(|row| std::iter::repeat_n(row, tables));
+        Ok(of_all.collect())
     }
 
     /// Inserts what the tables lack, a transaction for each row; returns how many rows there are.
@@ -111,10 +120,7 @@ impl Databases {
         let mut least = u64::MAX;
         for table in 0..self.tables {
             let ask = format!("SELECT count(*) FROM tblMyList{table}");
-            let row = self.connections.get_mut(at).map(|c| c.ask(&ask));
-            let row = row.transpose().map_err(self.error(at, "count rows"))?;
-            let count = row.and_then(|row| row.into_iter().next().flatten());
-            least = least.min(count.and_then(|count| count.parse().ok()).unwrap_or(0));
+            least = least.min(self.number(at, &ask)?.unwrap_or(0));
         }
         let value = text(INSERTED);
         for id in least..wanted {
@@ -125,6 +131,14 @@ impl Databases {
             self.batch(at, "insert rows", &format!("BEGIN;{inserts}COMMIT"))?;
         }
         Ok(wanted.max(least))
+    }
+
+    /// The number that a query answers.
+    fn number(&mut self, at: usize, query: &str) -> Result<Option<u64>> {
+        let row = self.connections.get_mut(at).map(|c| c.ask(query));
+        let row = row.transpose().map_err(self.error(at, "ask"))?;
+        let first = row.and_then(|row| row.into_iter().next().flatten());
+        Ok(first.and_then(|number| number.parse().ok()))
     }
 
     fn attach(&mut self) -> Result<()> {
@@ -163,8 +177,9 @@ impl Databases {
         let (inserted, updated) = (text(INSERTED), text(UPDATED));
         let mut statements = "BEGIN;".to_owned();
         for (database, rows) in self.rows.iter().enumerate() {
-            let Some(id) = rows.get(number) else { continue };
-            for table in 0..self.tables {
+            let tables = usize::try_from(self.tables).unwrap_or(usize::MAX);
+            let of_it = rows.chunks(tables).nth(number).unwrap_or_default();
+            for (table, id) in of_it.iter().enumerate() {
                 let table = match database {
                     0 => format!("tblMyList{table}"),
                     n => format!("db{n}.tblMyList{table}"),
