@@ -125,8 +125,11 @@ impl Experiment {
         }
         // Hidden where stderr is no terminal.
         let bar = ProgressBar::new(definition.cells.len() as u64);
-        let style = ProgressStyle::with_template("{pos}/{len} cells, about {eta} left: {wide_msg}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        let style = |template| {
+            let style = ProgressStyle::with_template(template);
+            style.unwrap_or_else(|_| ProgressStyle::default_bar())
+        };
+        bar.set_style(style("{pos}/{len} cells: {wide_msg}"));
         // Cells of before say nothing of how long one takes.
         let done = |cell: &&Cell| results.is_done(cell, &definition.repeat);
         bar.set_position(definition.cells.iter().filter(done).count() as u64);
@@ -147,6 +150,8 @@ impl Experiment {
                 }
             }
             bar.inc(1);
+            // Until one is done, nobody knows how long it takes.
+            bar.set_style(style("{pos}/{len} cells, about {eta} left: {wide_msg}"));
         }
         bar.finish_and_clear();
         Ok(failed)
