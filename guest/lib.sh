@@ -2,6 +2,7 @@
 # Sourced by every test in the guest. A test fails when a command of it does.
 set -eu
 . /lib/lib-age.sh
+. /lib/lib-causes.sh
 . /lib/lib-map.sh
 
 # fresh_ext4 MIB [MKE2FS-OPTION…]: a mounted ext4 on $loop at $mnt, its image disk.img. With `-- OPTIONS` at the end,
