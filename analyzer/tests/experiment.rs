@@ -157,6 +157,9 @@ fn what_is_killed_goes_on_where_it_was() {
     }
     let each = |cell: usize| (0..RUNS as u64).map(move |run| (format!("n={}", cell + 1), run));
     assert_eq!(seen, (0..CELLS).flat_map(each).collect::<Vec<_>>());
+    let columns = ["--columns", "n,runs", "--format", "csv"];
+    let twice = say(experiment(&file).args(columns)).out;
+    assert_eq!(twice, "n,runs\n1,2\n2,2\n3,2\n4,2\n");
     let again = say(&mut experiment(&file));
     assert_eq!((again.status, again.out), (Some(0), said.out));
     assert_eq!(lines(&results), all);
@@ -183,12 +186,22 @@ fn a_cell_that_cannot_be_measured_stops_no_other() {
     assert_eq!(told[1..], ["mostrace: one cell could not be measured"]);
 }
 
+/// As the definition has it.
+fn identity(file: &Path) -> String {
+    mostrace::experiment::Definition::read(file)
+        .unwrap()
+        .identity
+}
+
 fn results_are_one_experiments() {
     let folder = tempfile::tempdir().unwrap();
     let file = cheap(folder.path());
     let results = file.with_extension("jsonl");
     let list = || say(experiment(&file).arg("--list"));
     assert_eq!(list().out, "0 n=1\n0 n=2\n0 n=3\n0 n=4\n");
+    assert!(!results.exists(), "looking leaves nothing");
+    let header = serde_json::json!({"experiment": "cheap", "identity": identity(&file)});
+    fs::write(&results, format!("{header}\n")).unwrap();
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, text.replace("[1, 2, 3, 4]", "[1, 2, 3, 4, 5]")).unwrap();
     assert_eq!(
@@ -222,10 +235,10 @@ fn results_are_one_experiments() {
     fs::remove_file(&results).unwrap();
     let held = fs::File::create(&results).unwrap();
     held.lock().unwrap();
-    assert_eq!(
-        list().err,
-        format!("mostrace: {name}: another experiment writes to it\n")
-    );
+    let said = say(&mut experiment(&file));
+    let busy = format!("mostrace: {name}: another experiment writes to it\n");
+    assert_eq!((said.status, said.err), (Some(1), busy));
+    assert_eq!(list().status, Some(0), "looking is free");
     let unknown = say(experiment(&file).args(["--only", "m=1"]));
     assert_eq!(
         (unknown.status, unknown.err.as_str()),

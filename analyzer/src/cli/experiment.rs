@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `mostrace experiment`: a matrix of measurements.
 
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -11,6 +12,7 @@ use mostrace::experiment::{Cell, Definition, Figures, Results, claims, judge, ta
 use mostrace::export::{Format, Output};
 use mostrace_bundle::temporary::TempFolder;
 
+use super::out::{self, OutArgs};
 use super::{UsageError, budget};
 
 /// Measure every cell of a matrix, each on a fresh filesystem, and hold it against what was published
@@ -54,12 +56,11 @@ pub struct Experiment {
     /// Keep the last recording of each cell, in this folder
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
-    /// How the table is printed
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
-    /// Where it is printed; - is the standard output
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    /// Which columns of the table, in which order
+    #[arg(long, value_name = "COLUMN,…", value_delimiter = ',')]
+    columns: Vec<String>,
+    #[command(flatten)]
+    out: OutArgs,
     /// Print the claims in place of the cells: what was published, what was measured, and whether they agree
     #[arg(long)]
     claims: bool,
@@ -90,7 +91,11 @@ impl Experiment {
             Some(path) => path.clone(),
             None => self.file.with_extension("jsonl"),
         };
-        let mut results = Results::open(&path, &definition)?;
+        // Whoever only looks may do so while they grow.
+        let mut results = match self.no_run || self.list {
+            true => Results::read(&path, &definition)?,
+            false => Results::open(&path, &definition)?,
+        };
         if self.list {
             let line = |cell: &Cell| format!("{} {}\n", results.of(cell).count(), cell.key());
             let lines: String = definition.cells.iter().map(line).collect();
@@ -199,22 +204,19 @@ impl Experiment {
     }
 
     fn print(&self, definition: &Definition, results: &Results) -> anyhow::Result<()> {
-        let mut out = Output::create(self.output.as_deref())?;
+        let mut output = self.out.create()?;
         let verdicts = judge(definition, results);
-        if self.claims {
-            let pieces = [claims(&verdicts)];
-            return Ok(self.format.write_all(&mut out, pieces)?);
-        }
-        self.format
-            .write_all(&mut out, [table(definition, results)])?;
-        if self.format == Format::Table && !verdicts.is_empty() {
+        let shown = match self.claims {
+            true => claims(&verdicts)?,
+            false => table(definition, results)?,
+        };
+        let shown = out::chosen(&self.columns, shown)?;
+        let format = self.out.format();
+        format.write_all(&mut output, [Ok::<_, Infallible>(shown)])?;
+        if format == Format::Table && !self.claims && !verdicts.is_empty() {
             let agree = verdicts.iter().filter(|v| v.agrees).count();
-            let line = format!(
-                "{agree} of {} published figures agree (--claims shows them)\n",
-                verdicts.len()
-            );
-            // Where a table goes to a file, that is the file's table alone.
-            eprint!("{line}");
+            let all = verdicts.len();
+            eprintln!("{agree} of {all} published figures agree (--claims shows them)");
         }
         Ok(())
     }

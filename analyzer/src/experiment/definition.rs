@@ -111,20 +111,30 @@ pub enum Error {
     },
 }
 
+impl Error {
+    pub(super) fn io(path: &Path, source: std::io::Error) -> Error {
+        Error::Io {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    pub(super) fn wrong(path: &Path, why: &str) -> Error {
+        Error::Wrong {
+            path: path.to_owned(),
+            why: why.to_owned(),
+        }
+    }
+}
+
 impl Definition {
     /// Reads a file.
     ///
     /// # Errors
     /// It cannot be read, or does not say what it should.
     pub fn read(path: &Path) -> Result<Definition, Error> {
-        let text = fs::read_to_string(path).map_err(|source| Error::Io {
-            path: path.to_owned(),
-            source,
-        })?;
-        Definition::parse(&text).map_err(|why| Error::Wrong {
-            path: path.to_owned(),
-            why,
-        })
+        let text = fs::read_to_string(path).map_err(|source| Error::io(path, source))?;
+        Definition::parse(&text).map_err(|why| Error::wrong(path, &why))
     }
 
     fn parse(text: &str) -> Result<Definition, String> {

@@ -7,8 +7,8 @@
 //! ```
 //! What a killed process left of a line is cut off. One process at a time has the file.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, Write};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -20,6 +20,15 @@ use super::{Cell, Definition, Error, Figures};
 struct Header {
     experiment: String,
     identity: String,
+}
+
+impl Header {
+    fn of(definition: &Definition) -> Header {
+        Header {
+            experiment: definition.name.clone(),
+            identity: definition.identity.clone(),
+        }
+    }
 }
 
 /// One measurement of a cell.
@@ -37,67 +46,57 @@ pub struct Run {
 #[derive(Debug)]
 pub struct Results {
     path: PathBuf,
-    // Locked.
-    file: File,
+    /// Locked; None if they are only read.
+    file: Option<File>,
     runs: Vec<Run>,
 }
 
 impl Results {
-    /// Opens it, and makes it if it is not there.
+    /// Opens it to add to it, and makes it if it is not there.
     ///
     /// # Errors
     /// It cannot be read or written, somebody else has it, or it is another experiment's.
     pub fn open(path: &Path, definition: &Definition) -> Result<Results, Error> {
-        let io = |source| Error::Io {
-            path: path.to_owned(),
-            source,
-        };
-        let wrong = |why: &str| Error::Wrong {
-            path: path.to_owned(),
-            why: why.to_owned(),
-        };
+        let io = |source| Error::io(path, source);
         let mut options = OpenOptions::new();
         let options = options.read(true).append(true).create(true);
         let mut file = options.open(path).map_err(io)?;
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(wrong("another experiment writes to it")),
+            Err(TryLockError::WouldBlock) => {
+                return Err(Error::wrong(path, "another experiment writes to it"));
+            }
             Err(TryLockError::Error(error)) => return Err(io(error)),
         }
         let mut text = String::new();
         file.read_to_string(&mut text).map_err(io)?;
-        let whole = text.rfind('\n').map_or(0, |end| end + 1);
-        if whole < text.len() {
-            file.set_len(whole as u64).map_err(io)?;
-            text.truncate(whole);
-        }
-        let header = Header {
-            experiment: definition.name.clone(),
-            identity: definition.identity.clone(),
-        };
-        let mut lines = text.lines();
+        let whole = whole(&text);
+        file.set_len(whole.len() as u64).map_err(io)?;
         let mut results = Results {
             path: path.to_owned(),
-            file,
-            runs: Vec::new(),
+            runs: parse(path, whole, definition)?,
+            file: Some(file),
         };
-        match lines.next().map(serde_json::from_str::<Header>) {
-            None => results.append(&header)?,
-            Some(Ok(found)) if found == header => {}
-            Some(Ok(_)) => {
-                return Err(wrong(
-                    "is of another experiment, or what is measured has changed: move it away",
-                ));
-            }
-            Some(Err(_)) => return Err(wrong("is no file of an experiment's results")),
-        }
-        for (at, line) in (2..).zip(lines) {
-            let run = serde_json::from_str(line);
-            results
-                .runs
-                .push(run.map_err(|e| wrong(&format!("line {at}: {e}")))?);
+        if whole.is_empty() {
+            results.append(&Header::of(definition))?;
         }
         Ok(results)
+    }
+
+    /// Reads it; nothing if it is not there.
+    ///
+    /// # Errors
+    /// It cannot be read, or is another experiment's.
+    pub fn read(path: &Path, definition: &Definition) -> Result<Results, Error> {
+        let text = match fs::read_to_string(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            text => text.map_err(|source| Error::io(path, source))?,
+        };
+        Ok(Results {
+            path: path.to_owned(),
+            runs: parse(path, whole(&text), definition)?,
+            file: None,
+        })
     }
 
     /// Those of a cell.
@@ -138,15 +137,39 @@ impl Results {
 
     fn append(&mut self, line: &impl Serialize) -> Result<(), Error> {
         let mut write = || -> io::Result<()> {
+            let file = self
+                .file
+                .as_mut()
+                .ok_or(io::ErrorKind::ReadOnlyFilesystem)?;
             let mut text = serde_json::to_vec(line)?;
             text.push(b'\n');
-            self.file.seek(io::SeekFrom::End(0))?;
-            self.file.write_all(&text)?;
-            self.file.sync_data()
+            file.write_all(&text)?;
+            file.sync_data()
         };
-        write().map_err(|source| Error::Io {
-            path: self.path.clone(),
-            source,
-        })
+        write().map_err(|source| Error::io(&self.path, source))
     }
+}
+
+/// What a killed process left of a line is none.
+fn whole(text: &str) -> &str {
+    let end = text.rfind('\n').map_or(0, |end| end + 1);
+    text.get(..end).unwrap_or_default()
+}
+
+fn parse(path: &Path, text: &str, definition: &Definition) -> Result<Vec<Run>, Error> {
+    let wrong = |why: &str| Error::wrong(path, why);
+    let mut lines = text.lines();
+    match lines.next().map(serde_json::from_str::<Header>) {
+        None => return Ok(Vec::new()),
+        Some(Ok(found)) if found == Header::of(definition) => {}
+        Some(Ok(_)) => {
+            let why = "is of another experiment, or what is measured has changed: move it away";
+            return Err(wrong(why));
+        }
+        Some(Err(_)) => return Err(wrong("is no file of an experiment's results")),
+    }
+    let run = |(at, line): (usize, &str)| {
+        serde_json::from_str(line).map_err(|e| wrong(&format!("line {at}: {e}")))
+    };
+    (2..).zip(lines).map(run).collect()
 }
