@@ -305,7 +305,13 @@ fn what_ext4_counts_is_what_was_written() {
     let disk = disk("data=ordered");
     let name = disk.device().file_name().unwrap().to_str().unwrap();
     let counter = PathBuf::from(format!("/sys/fs/ext4/{name}/session_write_kbytes"));
-    let count = || -> u64 { fs::read_to_string(&counter).unwrap().trim().parse().unwrap() };
+    let count = || -> u64 {
+        fs::read_to_string(&counter)
+            .unwrap()
+            .trim()
+            .parse()
+            .unwrap()
+    };
     let root = fs::File::open(disk.mount_point()).unwrap();
     rustix::fs::syncfs(&root).unwrap();
     let before = count();

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tables: groupings and summaries over facts.
 
+pub mod about;
 pub mod amplification;
+pub mod diff;
 pub mod finding;
 pub mod groups;
-mod layer;
+pub(crate) mod layer;
 pub mod locality;
 pub mod map;
 pub mod percentiles;
@@ -140,7 +142,7 @@ fn percent(part: u64, whole: u64) -> Option<f64> {
 }
 
 /// How often `whole` goes into `part`; None if it is 0.
-fn ratio(part: u64, whole: u64) -> Option<f64> {
+pub(crate) fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole != 0).then(|| part as f64 / whole as f64)
 }
 
