@@ -28,7 +28,7 @@ GUESTS = guest/able.sh "$(GUEST_PACKAGES)"
 MODULE = kernel-patches/test/able.sh
 
 .PHONY: demo build install deb check test test-all truth test-guest test-module test-kernels test-patched lint features bench bench-record bench-overhead bench-accuracy \
-	report-check samples samples-guest setup setup-test clean
+	report-check phone phone-armv7 phone-x86_64 test-arm64 samples samples-guest setup setup-test clean
 
 demo: build
 	@scripts/demo.sh $(MOSTRACE)
@@ -45,6 +45,15 @@ install: build
 deb: build
 	scripts/pages.sh $(MOSTRACE) $(CARGO_TARGET_DIR)/release/pages
 	$(CARGO) deb --no-build --locked -p mostrace
+
+# The recorder for a phone, static and small, without the analyser: target/mostrace-aarch64. See docs/PHONE.md.
+phone:
+	@scripts/setup.sh $(BUILD_PACKAGES)
+	@scripts/phone.sh aarch64
+
+phone-armv7 phone-x86_64:
+	@scripts/setup.sh $(BUILD_PACKAGES)
+	@scripts/phone.sh $(@:phone-%=%)
 
 setup:
 	@scripts/setup.sh $(BUILD_PACKAGES) $(RUN_PACKAGES)
@@ -91,6 +100,11 @@ test-module: build
 test-kernels: build
 	$(GUESTS) guest/run.sh $(MOSTRACE) test all kernels
 	$(GUESTS) $(MODULE) $(RECORDER) test all kernels
+
+# The phone's recorder on Debian's 6.1 and 6.12 for arm64, and what it recorded analysed here.
+test-arm64: build phone
+	guest/able.sh "$(GUEST_PACKAGES) qemu-system-arm" env MOSTRACE=$(MOSTRACE) GUEST_SCRIPTS=guest/phone/tests \
+		guest/run.sh $(CARGO_TARGET_DIR)/mostrace-aarch64 arm64
 
 # On a 6.1 with the recorder built in, as it is and with the kernel's own checks: builds both kernels.
 test-patched: build

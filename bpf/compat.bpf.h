@@ -27,6 +27,14 @@ struct bio___disk {
 	struct gendisk *bi_disk;
 };
 
+/* 6.10 (22f89a4f50d6): bd_inode became bd_mapping. */
+struct block_device___inode {
+	struct inode *bd_inode;
+};
+struct block_device___mapping {
+	struct address_space *bd_mapping;
+};
+
 /* 5.16 (f3fa33acca9f): rq->rq_disk is reached through the queue. */
 struct request___rq_disk {
 	struct gendisk *rq_disk;
@@ -104,8 +112,6 @@ const volatile struct {
 	__u64 crypt_endio;
 	__u64 blk_throtl_dispatch_work_fn;
 	__u64 wb_workfn;
-	__u64 page_offset_base;
-	__u64 vmemmap_base;
 } symbols;
 
 const volatile __u32 page_shift = 12;
@@ -282,27 +288,62 @@ static __always_inline void view_folio_behind(struct folio_view *f, __u64 page)
 		view_folio(f, f->private);
 }
 
-static __always_inline __u64 read_symbol(__u64 at)
-{
-	__u64 value = 0;
+/*
+ * Of the linear maps of pages and of their bytes: the address that bytes would have whose struct page lay at 0.
+ * Machines keep the bases of these maps in variables, or as constants that BTF does not tell; one page of which both
+ * addresses are known says as much. 0 until there was one.
+ */
+static __u64 linear_base;
 
-	if (at)
-		bpf_probe_read_kernel(&value, sizeof(value), (void *)at);
-	return value;
+static __always_inline __u64 linear_offset(__u64 page)
+{
+	return page / bpf_core_type_size(struct page) << page_shift;
 }
 
-/*
- * Where a page's bytes are mapped, or NULL. x86-64 keeps the bases of its two linear maps in
- * variables; other machines have them as constants that BTF does not tell.
- */
-static __always_inline void *page_address(__u64 page)
+/* The page of a block device's first bytes, or 0 where it is not in the page cache. */
+static __always_inline __u64 first_page_of(struct block_device *bdev)
 {
-	__u64 bytes = read_symbol(symbols.page_offset_base);
-	__u64 pages = read_symbol(symbols.vmemmap_base);
+	struct address_space *mapping;
+	__u64 entry;
+	int height;
 
-	if (!bytes || !pages || page < pages)
+	if (bpf_core_field_exists(struct block_device___mapping, bd_mapping))
+		mapping = BPF_CORE_READ((struct block_device___mapping *)bdev, bd_mapping);
+	else if (bpf_core_field_exists(struct block_device___inode, bd_inode))
+		mapping = BPF_CORE_READ((struct block_device___inode *)bdev, bd_inode, i_mapping);
+	else
 		return 0;
-	return (void *)(bytes + ((page - pages) / bpf_core_type_size(struct page) << page_shift));
+	entry = (__u64)BPF_CORE_READ(mapping, i_pages.xa_head);
+	/* The lowest bits of an entry: 2 of a node, 1 of a value. */
+	for (height = 0; height < XA_MAX_HEIGHT && (entry & 3) == 2; height++)
+		entry = (__u64)BPF_CORE_READ((struct xa_node *)(entry - 2), slots[0]);
+	return entry & 3 ? 0 : entry;
+}
+
+/* From the buffer_head of the first block, which ext4 and f2fs read as they are mounted, and the recorder before it begins. */
+static __always_inline void learn_linear_base(struct block_device *bdev)
+{
+	__u64 page = first_page_of(bdev), data;
+	struct folio_view folio;
+	struct buffer_head *bh;
+
+	if (!page)
+		return;
+	view_folio(&folio, page);
+	bh = (struct buffer_head *)folio.private;
+	if (!bh || (__u64)BPF_CORE_READ(bh, b_page) != page)
+		return;
+	data = (__u64)BPF_CORE_READ(bh, b_data);
+	if (data && !(data & ((1ULL << page_shift) - 1)))
+		linear_base = data - linear_offset(page);
+}
+
+/* Where a page's bytes are mapped, or NULL; by the device that its filesystem is on. */
+static __always_inline void *page_address(__u64 page, struct block_device *bdev)
+{
+	if (!linear_base && bdev)
+		learn_linear_base(bdev);
+	return linear_base ? (void *)(linear_base + linear_offset(page)) : 0;
 }
 
 /* What a journal_head is for. It comes first, for kernels whose BTF leaves jbd2 out (5.10). */

@@ -99,7 +99,7 @@ static __always_inline void put_node(struct work *w, struct inode *inode, __u64 
 	f->name_len = 0;
 	f->origin = MOSTRACE_ORIGIN_NODE;
 	f->what = MOSTRACE_WHAT_NODE;
-	read_node(f, page_address(page), nid);
+	read_node(f, page_address(page, BPF_CORE_READ(inode, i_sb, s_bdev)), nid);
 	w->used += sizeof(*f);
 }
 

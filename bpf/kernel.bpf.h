@@ -113,8 +113,17 @@ struct super_block {
 	struct dentry *s_root;
 };
 
+struct xarray {
+	void *xa_head;
+};
+
+struct xa_node {
+	void *slots[1];
+};
+
 struct address_space {
 	struct inode *host;
+	struct xarray i_pages;
 };
 
 struct inode {
@@ -271,6 +280,9 @@ struct jbd2_journal_handle {
 };
 
 #pragma clang attribute pop
+
+/* Of 64 slots in a node: 2^48 pages, more than there are. */
+#define XA_MAX_HEIGHT 8
 
 /* Flag bits move between kernels; their names do not. */
 enum pageflags {

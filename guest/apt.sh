@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Sourced: an apt of its own in the folder $apt. The system's sources stay as they are, and may be of another suite;
+# Sourced: an apt of its own in the folder $apt, for the architecture $arch, by default amd64. The system's sources stay as they are, and may be of another suite;
 # what the system has installed does not count.
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+arch=${arch:-amd64}
 
 # private TOOL ARGUMENT…
 private() {
@@ -9,7 +10,7 @@ private() {
 	shift
 	"$tool" -qq -o Dir::State="$apt" -o Dir::Cache="$apt/cache" -o Dir::Etc::SourceList="$apt/sources.list" \
 		-o Dir::State::status="$apt/status" -o Dir::Etc::SourceParts=/dev/null -o Acquire::Languages=none \
-		-o APT::Architecture=amd64 -o APT::Sandbox::User="$(id -un)" "$@"
+		-o APT::Architecture="$arch" -o APT::Architectures="$arch" -o APT::Sandbox::User="$(id -un)" "$@"
 }
 
 # mirrors SUITE: those that the system's own sources name for its own suites; they have the others beside them.

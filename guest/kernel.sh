@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Fetches one of Debian's kernels, and the modules that the guest loads, with a private apt state: the system's
 # sources stay as they are, and may be of another suite.
-# usage: kernel.sh NAME SUITE DIR     leaves DIR/vmlinuz, DIR/modules and the package's name in DIR/package
+# usage: kernel.sh NAME SUITE DIR [ARCHITECTURE]     (Debian's word, by default amd64); leaves DIR/vmlinuz, DIR/modules and the package's name in DIR/package
 set -eu
 
-name=$1 suite=$2 dir=$3
+suite=$2 dir=$3 arch=${4:-amd64} name=${1%-"${4:-amd64}"}
 apt=$dir/apt
 . "$(dirname "$0")/apt.sh"
 
@@ -14,7 +14,7 @@ MODULES="virtio_pci virtio_blk loop crc32c_generic crc32_generic ext4 f2fs vfat 
 	aes_generic ecb xts dm_mod dm_crypt lz4 lzo_rle zram"
 
 newest() {
-	private apt-cache pkgnames "linux-image-$name." | grep -E -- '-amd64$' | grep -vE -- '-(cloud|rt)-' |
+	private apt-cache pkgnames "linux-image-$name." | grep -E -- "-$arch\$" | grep -vE -- '-(cloud|rt)-' |
 		sort -V | tail -n 1
 }
 
@@ -48,7 +48,7 @@ modules() {
 
 update "$suite"
 package=$(newest)
-[ -n "$package" ] || { echo "guest: $suite has no package linux-image-$name.*-amd64" >&2; exit 1; }
+[ -n "$package" ] || { echo "guest: $suite has no package linux-image-$name.*-$arch" >&2; exit 1; }
 made="$package $MODULES"
 [ "$(cat "$dir/made" 2>/dev/null)" != "$made" ] || exit 0
 echo "guest: fetching $package" >&2

@@ -4,6 +4,7 @@ set -eu
 . /lib/lib-age.sh
 . /lib/lib-causes.sh
 . /lib/lib-map.sh
+. /lib/lib-check.sh
 
 # fresh_ext4 MIB [MKE2FS-OPTION…]: a mounted ext4 on $loop at $mnt, its image disk.img. With `-- OPTIONS` at the end,
 # mount options. Of one filesystem at a time.
@@ -57,11 +58,6 @@ remove() {
 	rm -f disk.img
 }
 
-fail() {
-	echo "failed: $*"
-	exit 1
-}
-
 # info TEXT: a line for whoever reads the results.
 info() {
 	echo "info $*"
@@ -70,69 +66,19 @@ info() {
 # step WORDS: what comes next, to the console at once: a sign of life, and where a guest hangs.
 step() {
 	echo "$*" >/tmp/step
-	echo "STEP $*" >/dev/ttyS0
+	echo "STEP $*" >/dev/console
 }
 
-# column NAME: its number in the CSV header on stdin.
-column() {
-	head -n 1 | tr , '\n' | grep -nx "$1" | cut -d: -f1
+# keep BUNDLE: for the host, as TEST-BUNDLE.
+keep() {
+	cp -r "$1" "/tmp/out/$(basename "$PWD")-$1"
 }
 
-# check_bundle BUNDLE: kept for the host as TEST-BUNDLE; nothing lost, the kernel's counters do not differ, every byte has a
-# process entry, the groupings have the same sum.
+# check_bundle BUNDLE: kept for the host as TEST-BUNDLE, and checked.
 check_bundle() {
 	step "check $1"
-	cp -r "$1" "/tmp/out/$(basename "$PWD")-$1"
-	# From 7.x on a probe can be preempted, and the kernel skips those that come meanwhile: it says how many. One of them
-	# may be a completion's.
-	skipped=nothing
-	case $(uname -r) in [789].*) skipped='probe_misses\|completions' ;; esac
-	! grep -A 20 '"losses"' "$1/manifest.json" | sed '/}/q' | grep -E ': [1-9]' | grep -v "$skipped" || fail "$1: losses"
-	differs=$(mostrace analyze "$1" | grep -E '^(DIFFERS|INTERFERED)') || true
-	[ -z "$differs" ] || [ "$skipped" != nothing ] || fail "$1: $differs"
-	mostrace events "$1" --format csv >events.csv
-	bytes=$(column bytes <events.csv)
-	stage=$(column stage <events.csv)
-	awk -F, -v b="$bytes" -v s="$stage" 'NR > 1 && $b > 0 && $s == ""' events.csv >rows.csv
-	[ ! -s rows.csv ] || fail "$1: $(wc -l <rows.csv) rows without a process entry:
-$(head -n 12 rows.csv)"
-	op=$(column op <events.csv)
-	# The tables have the bytes of discards in a column of their own.
-	total=$(awk -F, -v b="$bytes" -v o="$op" 'NR > 1 && $o != "discard" { n += $b } END { print n }' events.csv)
-	[ "$total" -gt 0 ] || fail "$1: no bytes"
-	for by in class role process; do
-		mostrace analyze "$1" --by "$by" --format csv >table.csv
-		at=$(column bytes <table.csv)
-		sum=$(awk -F, -v b="$at" 'NR > 1 { n += $b } END { print n }' table.csv)
-		[ "$sum" = "$total" ] || fail "$1 by $by: $sum bytes of $total"
-	done
-}
-
-# check_temporary BUNDLE SUFFIX LEAST: of what check_bundle left in events.csv, every write to *SUFFIX has a name that was
-# seen live, and is data or, on f2fs, a node; of data there are LEAST or more.
-check_temporary() {
-	awk -F, -v s="$2\$" '$8 ~ s' events.csv >temporary.csv
-	data=$(grep -c ",data,[^,]*$2," temporary.csv) || true
-	[ "$data" -ge "$3" ] || fail "$1: $data writes to *$2, expected $3"
-	grep -v ',live,' temporary.csv >strange.csv || true
-	[ ! -s strange.csv ] || fail "$1: $(wc -l <strange.csv) of $(wc -l <temporary.csv) writes to *$2 not named live:
-$(head -n 5 strange.csv)"
-	kind=$(column kind <events.csv)
-	awk -F, -v s="$2\$" -v k="$kind" '$4 > 0 && $8 ~ s && $7 != "data" && $k !~ /node$/' events.csv >strange.csv
-	[ ! -s strange.csv ] || fail "$1: $(wc -l <strange.csv) blocks of *$2 called what they are not:
-$(head -n 5 strange.csv)"
-}
-
-# check_kinds BUNDLE KIND…: each has writes.
-check_kinds() {
-	bundle=$1
-	shift
-	mostrace analyze "$bundle" --by kind --format csv >kinds.csv
-	at=$(column write_bytes <kinds.csv)
-	for kind in "$@"; do
-		awk -F, -v k="$kind" -v b="$at" '$1 == k && $b > 0 { found = 1 } END { exit !found }' kinds.csv ||
-			fail "$bundle: no writes of kind $kind: $(cut -d, -f1,"$at" kinds.csv | tr '\n' ' ')"
-	done
+	keep "$1"
+	check_rows "$1"
 }
 
 # numbered_files: whether the probes know a file by the number that the map has. FAT's is in the types of its module,
@@ -156,5 +102,20 @@ every_source() {
 		! numbered_files || roles=2
 		[ "$(wc -l <"$source.roles")" -eq "$roles" ] || fail "$source: $(cat table.csv)"
 		cmp "$source.roles" blktrace.roles || fail "$source and blktrace differ: $(cat "$source.roles" blktrace.roles)"
+	done
+}
+
+# keep_every_source: SQLite with a rollback journal and with a WAL through each source of block events, with entries of the
+# probes, or of plain tracepoints where the events are of those too; for the host.
+keep_every_source() {
+	for source in blktrace ftrace bpf tracefs; do
+		entries=bpf
+		[ $source != tracefs ] || entries=tracefs
+		for journal in delete wal; do
+			step "record $journal by $source"
+			mostrace record -d "$loop" -o "$journal-$source.most" --source "$source" --entries $entries --sync -- \
+				mostrace workload sqlite --transactions 50 --overwrite --journal "$journal" "$mnt/$journal.db"
+			keep "$journal-$source.most"
+		done
 	done
 }

@@ -5,6 +5,7 @@
 # GUEST_SCRIPTS=FOLDER takes the tests from there instead of from guest/tests. Beside that folder may be
 #   prepare.sh KERNEL SUITE ROOT     to add what they need to the guest's root;
 #   check.sh OUT                     to judge from outside what they left.
+# MOSTRACE is the guest's: for one of another architecture it is built for that.
 # GUEST_TESTS="NAME…" runs only these; GUEST_JOBS=N boots so many kernels at a time; GUEST_SILENCE is after how many
 # seconds without a step or a line of output a test is ended: however long it takes otherwise, and however busy the
 # machine is; GUEST_QEMU="OPTION…" goes to qemu.
@@ -30,27 +31,50 @@ PATH=$PATH:/usr/sbin:/sbin
 # In the guest these are in /usr/local/bin. The applets of busybox that they have the name of lack an option or more.
 TOOLS="mke2fs debugfs e2image blktrace dd cp comm tar zstd mkfs.f2fs mkfs.vfat filefrag chattr fallocate setfattr dmsetup lvm"
 
-# fetch KERNEL SUITE: its vmlinuz, modules and package's name come to CACHE/guest/KERNEL.
+# PACKAGES have them; where the guest is of another architecture they are its own.
+PACKAGES="busybox-static e2fsprogs blktrace coreutils tar zstd f2fs-tools dosfstools util-linux attr dmsetup lvm2"
+
+# fetch KERNEL SUITE ARCHITECTURE: its vmlinuz, modules and package's name come to CACHE/guest/KERNEL.
 fetch() {
 	if [ "$2" = series ]; then
 		"$here/../kernel-patches/series/kernel.sh" "${1#*-}"
 		ln -sfn "$cache/linux/built/$1"/* "$cache/guest/$1/"
 	else
-		"$here/kernel.sh" "$1" "$2" "$cache/guest/$1"
+		"$here/kernel.sh" "$1" "$2" "$cache/guest/$1" "$3"
+		# shellcheck disable=SC2086 # one word per package
+		[ "$3" = amd64 ] || "$here/packages.sh" "$3" "$cache/guest/tools-$3" $PACKAGES
 	fi
 }
 
-# make_initrd KERNEL SUITE DIR: programs, the kernel's modules, the tests.
+# add_tools ROOT ARCHITECTURE: busybox and TOOLS.
+add_tools() {
+	if [ "$2" = amd64 ]; then
+		cp /bin/busybox "$1/bin/"
+		for tool in $TOOLS; do "$here/add.sh" "$1" "$tool"; done
+		return
+	fi
+	theirs=$cache/guest/tools-$2/root
+	cp "$theirs/bin/busybox" "$1/bin/"
+	mkdir -p "$1/usr/local/bin"
+	for tool in $TOOLS; do
+		cp -L "$(find "$theirs"/bin "$theirs"/sbin "$theirs"/usr/bin "$theirs"/usr/sbin -name "$tool" | head -n 1)" "$1/usr/local/bin/"
+	done
+	# What any of them needs is in these; python, which blktrace's package wants for a tool that we do not use, is not.
+	for folder in lib usr/lib; do
+		(cd "$theirs" && find $folder -name '*.so*' -not -path '*python*' -print0 | cpio -0 -pdm --quiet "$1")
+	done
+}
+
+# make_initrd KERNEL SUITE DIR ARCHITECTURE: programs, the kernel's modules, the tests.
 make_initrd() {
 	root=$3/root
 	rm -rf "$root"
 	for folder in bin proc sys dev tmp etc lib/modules tests usr; do mkdir -p "$root/$folder"; done
 	# Root's own programs take others from the system's folders alone.
 	ln -s local/bin "$root/usr/sbin"
-	cp /bin/busybox "$root/bin/"
 	cp /etc/mke2fs.conf "$root/etc/"
 	"$here/add.sh" "$root" "$mostrace" mostrace
-	for tool in $TOOLS; do "$here/add.sh" "$root" "$tool"; done
+	add_tools "$root" "$4"
 	cp "$cache/guest/$1"/modules/* "$root/lib/modules/"
 	"$here/tree.sh" "$root/tree"
 	for test in $tests; do cp "$scripts/$test.sh" "$root/tests/"; done
@@ -63,15 +87,19 @@ make_initrd() {
 	rm -rf "$root"
 }
 
-# emulate VMLINUZ DIR: in a shell that becomes qemu's guard, so that to kill it ends qemu. What the kernel does not know
+# emulate VMLINUZ DIR ARCHITECTURE: in a shell that becomes qemu's guard, so that to kill it ends qemu. What the kernel does not know
 # of its command line is init's environment.
 emulate() {
 	# With a thread for each CPU, qemu before 8.1 (deba78709a) now and then loses a breakpoint that the kernel patches
 	# itself with. Of an option given twice the last counts.
+	case $3 in
+	amd64) set -- "$@" qemu-system-x86_64 ttyS0 ;;
+	arm64) set -- "$@" "qemu-system-aarch64 -machine virt -cpu cortex-a57" ttyAMA0 ;;
+	esac
 	# shellcheck disable=SC2086 # one word per option
-	exec nice qemu-system-x86_64 -accel tcg,thread=single -smp 2 -m 2048 -nographic -no-reboot \
+	exec nice $4 -accel tcg,thread=single -smp 2 -m 2048 -nographic -no-reboot \
 		-kernel "$1" -initrd "$2/initrd.gz" \
-		-append "console=ttyS0 panic=-1 log_buf_len=4M printk.devkmsg=on SILENCE=$silence" \
+		-append "console=$5 panic=-1 log_buf_len=4M printk.devkmsg=on SILENCE=$silence" \
 		-drive "file=$2/out.img,format=raw,if=virtio" ${GUEST_QEMU:-} >>"$2/log" 2>&1 </dev/null
 }
 
@@ -88,14 +116,14 @@ guard() {
 	done
 }
 
-# boot KERNEL DIR
+# boot KERNEL DIR ARCHITECTURE
 boot() {
 	rm -f "$2/out.img"
 	truncate -s 1G "$2/out.img"
 	# An emulated kernel now and then hangs before init says a word.
 	for try in 1 2 3; do
 		: >"$2/log"
-		emulate "$cache/guest/$1/vmlinuz" "$2" &
+		emulate "$cache/guest/$1/vmlinuz" "$2" "$3" &
 		qemu=$!
 		guard "$qemu" "$2/log" &
 		guard=$!
@@ -113,11 +141,11 @@ boot() {
 tests=${GUEST_TESTS:-$(cd "$scripts" && ls -- *.sh | sed 's/\.sh$//')}
 # shellcheck disable=SC2086 # one word per test
 asked=$(echo $tests | wc -w)
-# run KERNEL DIR: several are under way at once.
+# run KERNEL DIR ARCHITECTURE: several are under way at once.
 run() {
 	rm -f "$2/passed"
 	start=$(date +%s)
-	boot "$1" "$2"
+	boot "$1" "$2" "$3"
 	passed=$(tr -d '\r' <"$2/log" | grep -c '^GUEST ok') || true
 	good=$([ "$passed" -ne "$asked" ] || echo yes)
 	{
@@ -137,14 +165,15 @@ flock 9
 # A test keeps one CPU busy, seldom two: one guest for each CPU is the quickest.
 kernels=
 under_way=0
-while read -r kernel suite target; do
+while read -r kernel suite target arch; do
 	case $kernel in '' | '#'*) continue ;; esac
 	case " $wish " in *" $kernel "* | *" $target "*) ;; *) continue ;; esac
 	dir=$cache/guest/$kernel/$set
+	arch=${arch:-amd64}
 	mkdir -p "$dir"
-	fetch "$kernel" "$suite" </dev/null
-	make_initrd "$kernel" "$suite" "$dir"
-	run "$kernel" "$dir" </dev/null 9>&- &
+	fetch "$kernel" "$suite" "$arch" </dev/null
+	make_initrd "$kernel" "$suite" "$dir" "$arch"
+	run "$kernel" "$dir" "$arch" </dev/null 9>&- &
 	kernels="$kernels $kernel"
 	under_way=$((under_way + 1))
 	[ $((under_way % jobs)) -ne 0 ] || wait

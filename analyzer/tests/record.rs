@@ -562,7 +562,23 @@ fn a_kernel_without_btf() {
             .args(args);
         c
     };
-    assert_complains(&mut hidden(&["--", "true"]), "no BTF");
+    let probes = &["--entries", "bpf", "--", "true"];
+    assert_complains(&mut hidden(probes), "no BTF");
+    let plain = hidden(&["--", "true"]).output().unwrap();
+    let said = String::from_utf8_lossy(&plain.stderr);
+    assert!(plain.status.success(), "{said}");
+    let out = dir.path().join("t.most");
+    let recorded = manifest(&out);
+    assert_eq!(recorded.sources.entries, "tracefs");
+    assert!(
+        recorded
+            .passed_over
+            .iter()
+            .any(|why| why.contains("no BTF")),
+        "{:?}",
+        recorded.passed_over
+    );
+    fs::remove_dir_all(out).unwrap();
     let without = hidden(&["--entries", "none", "--", "true"])
         .output()
         .unwrap();

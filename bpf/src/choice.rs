@@ -15,11 +15,18 @@ pub enum Choice {
     Ftrace,
     /// The project's own probes.
     Bpf,
+    /// Plain tracepoints.
+    Tracefs,
 }
 
 impl Choice {
     /// The sources, in the order in which `auto` tries them.
-    pub const IN_ORDER: [Choice; 3] = [Choice::Blktrace, Choice::Ftrace, Choice::Bpf];
+    pub const IN_ORDER: [Choice; 4] = [
+        Choice::Blktrace,
+        Choice::Ftrace,
+        Choice::Bpf,
+        Choice::Tracefs,
+    ];
 }
 
 impl FromStr for Choice {
@@ -31,7 +38,12 @@ impl FromStr for Choice {
             "blktrace" => Choice::Blktrace,
             "ftrace" => Choice::Ftrace,
             "bpf" => Choice::Bpf,
-            other => return Err(format!("`{other}` is none of auto, blktrace, ftrace, bpf")),
+            "tracefs" => Choice::Tracefs,
+            other => {
+                return Err(format!(
+                    "`{other}` is none of auto, blktrace, ftrace, bpf, tracefs"
+                ));
+            }
         })
     }
 }
@@ -43,6 +55,7 @@ impl fmt::Display for Choice {
             Choice::Blktrace => "blktrace",
             Choice::Ftrace => "ftrace",
             Choice::Bpf => "bpf",
+            Choice::Tracefs => "tracefs",
         })
     }
 }

@@ -55,7 +55,7 @@ pub fn examine(device: Option<&Path>) -> Vec<Check> {
         Check::new(
             "BTF",
             btf(),
-            "no BPF probes: entries from the kernel's recorder, or none",
+            "no BPF probes: entries from the kernel's recorder, or from plain tracepoints, which know files alone whose filesystem tells",
         ),
         Check::new(
             "kallsyms",
@@ -67,7 +67,12 @@ pub fn examine(device: Option<&Path>) -> Vec<Check> {
         Check::new(
             "source bpf",
             btf().map(|_| "our own probes".into()),
-            "none is left below it",
+            "the next source is taken",
+        ),
+        Check::new(
+            "tracefs",
+            tracepoints(),
+            "none is left below it, neither a source of events nor one of entries",
         ),
         Check::new(
             "causes",
@@ -77,7 +82,7 @@ pub fn examine(device: Option<&Path>) -> Vec<Check> {
         Check::new(
             "kernel's recorder",
             recorder(),
-            "without BPF no entries either: pids from Q events alone, no live file names",
+            "without BPF entries from plain tracepoints alone: no journal's homes, no dirtiers, of ext4 no live names",
         ),
         Check::new("traced now", Ok(traced_now()), ""),
         Check::new(
@@ -86,10 +91,6 @@ pub fn examine(device: Option<&Path>) -> Vec<Check> {
             "traced are their bios, which have no D events; of dm-linear and dm-crypt, the disk below",
         ),
         tool("debugfs", "ext4 blocks cannot be mapped to files"),
-        tool(
-            "e2image",
-            "no snapshot: blocks can be named only by live entries",
-        ),
     ];
     if let Some(path) = device {
         checks.extend(examine_device(path));
@@ -260,6 +261,14 @@ fn ftrace() -> Result<String, String> {
         .map_err(|e| e.to_string())
 }
 
+/// Plain tracepoints, in an instance of their own.
+fn tracepoints() -> Result<String, String> {
+    let found = crate::tracefs::check(&crate::tracefs::BLOCK_EVENTS);
+    found
+        .map(|()| "plain tracepoints, in an instance of our own".into())
+        .map_err(|e| e.to_string())
+}
+
 fn tool(name: &'static str, cost: &'static str) -> Check {
     let found = tool::find(name).map(|_| "installed".into());
     Check::new(name, found.map_err(|e| e.to_string()), cost)
@@ -272,11 +281,13 @@ pub fn choice(checks: &[Check]) -> (&'static str, &'static str) {
         () if ok("source blktrace") => "blktrace",
         () if ok("source ftrace") => "ftrace",
         () if ok("source bpf") => "bpf",
+        () if ok("tracefs") => "tracefs",
         () => "none",
     };
     let entries = match () {
         () if ok("BTF") => "bpf",
         () if ok("kernel's recorder") => "kernel",
+        () if ok("tracefs") => "tracefs",
         () => "none",
     };
     (events, entries)
@@ -304,6 +315,7 @@ mod tests {
         assert_eq!(choice(&checks), ("blktrace", "bpf"));
         let recorder = check("kernel's recorder", true);
         assert_eq!(choice(std::slice::from_ref(&recorder)), ("none", "kernel"));
+        assert_eq!(choice(&[check("tracefs", true)]), ("tracefs", "tracefs"));
         checks.push(recorder);
         assert_eq!(choice(&checks), ("blktrace", "bpf"));
         assert_eq!(choice(&[]), ("none", "none"));

@@ -120,15 +120,13 @@ pub enum Error {
         /// Its name.
         command: String,
     },
-    /// A tool is not there, and what helps.
-    #[error("{tool}: command not found: install {package}, or give {option}")]
-    ToolMissing {
-        /// The program.
-        tool: &'static str,
-        /// The package that has it.
-        package: &'static str,
-        /// The option that does without it.
-        option: &'static str,
+    /// The kernel gives no instance of tracefs.
+    #[error("{}: no instance of tracefs: {source}", path.display())]
+    NoInstance {
+        /// The one that was asked for.
+        path: PathBuf,
+        /// What the kernel says.
+        source: io::Error,
     },
     /// A tool is not where the system has its own.
     #[error("{tool}: not found in {path}")]
@@ -258,12 +256,14 @@ pub enum Error {
         refused: Vec<Refused>,
     },
     /// `--entries auto` found none.
-    #[error("no source of entries: {bpf}; {kernel}; --entries none does without")]
+    #[error("no source of entries: {bpf}; {kernel}; {tracefs}; --entries none does without")]
     NoEntries {
         /// Why not the probes.
         bpf: Box<Error>,
         /// Why not the kernel's own recorder.
         kernel: Box<Error>,
+        /// Why not plain tracepoints.
+        tracefs: Box<Error>,
     },
     /// What the kernel, a source or the workload said makes no sense.
     #[error("{from}: {what}")]
@@ -395,24 +395,12 @@ mod tests {
         let error = Error::NoEntries {
             bpf: Box::new(Error::bpf("x")),
             kernel: Box::new(Error::NoBlkTracer),
+            tracefs: Box::new(Error::bpf("y")),
         };
         assert_eq!(
             error.to_string(),
             "no source of entries: BPF probes: x; \
-             ftrace has no blk tracer (CONFIG_BLK_DEV_IO_TRACE); --entries none does without"
-        );
-    }
-
-    #[test]
-    fn a_missing_tool_says_where_it_is_to_be_had() {
-        let error = Error::ToolMissing {
-            tool: "e2image",
-            package: "e2fsprogs",
-            option: "--no-snapshot",
-        };
-        assert_eq!(
-            error.to_string(),
-            "e2image: command not found: install e2fsprogs, or give --no-snapshot"
+             ftrace has no blk tracer (CONFIG_BLK_DEV_IO_TRACE); BPF probes: y; --entries none does without"
         );
     }
 }

@@ -32,6 +32,10 @@ while [ $# -gt 0 ]; do
         tries=0
         until printf '%s\n' "$3" >"$2" || [ $((tries += 1)) -gt 6000 ]; do sleep 0.1; done
         shift 3 ;;
+    remove)
+        tries=0
+        until rmdir "$2" || [ $((tries += 1)) -gt 6000 ]; do sleep 0.1; done
+        shift 2 ;;
     interrupt) kill -INT 0; shift ;;
     esac
 done 2>/dev/null
@@ -46,6 +50,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(2);
 pub enum Undo {
     /// Write a text to a file.
     Write(PathBuf, String),
+    /// Remove a folder, as an instance of tracefs is removed.
+    RemoveFolder(PathBuf),
     /// Send SIGINT to what was started by [`Guard::adopt`].
     Interrupt,
 }
@@ -69,6 +75,7 @@ impl Guard {
                 Undo::Write(path, text) => {
                     shell.args([OsString::from("write"), path.into(), text.into()])
                 }
+                Undo::RemoveFolder(path) => shell.args([OsString::from("remove"), path.into()]),
                 Undo::Interrupt => shell.arg("interrupt"),
             };
         }
@@ -128,6 +135,19 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "on");
         drop(guard);
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "$(id) off\n");
+    }
+
+    #[test]
+    fn a_folder_goes_once_it_can() {
+        let dir = tempfile::tempdir().unwrap();
+        let (folder, other) = (dir.path().join("instance"), dir.path().join("f"));
+        std::fs::create_dir(&folder).unwrap();
+        let steps = [
+            Undo::RemoveFolder(folder.clone()),
+            Undo::Write(other.clone(), "done".into()),
+        ];
+        drop(Guard::arm(&steps, None).unwrap());
+        assert!(!folder.exists() && other.exists());
     }
 
     /// As the tracer's is for as long as a killed recorder has not ended. The recorder does not wait for it.

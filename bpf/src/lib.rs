@@ -14,6 +14,7 @@ mod entries;
 mod error;
 mod events;
 mod filesystem;
+mod first_page;
 mod guard;
 mod kernel;
 mod lock;
@@ -31,6 +32,7 @@ mod ring_page;
 mod site;
 mod snapshot;
 mod tool;
+mod tracefs;
 mod user;
 mod wait;
 

@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::error::{Error, Result};
 
 /// The last one is Android's; nobody but root can write to any of them.
-const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin:/system/bin";
+pub(crate) const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin:/system/bin";
 
 /// Where a program is, if it is in one of the system's folders.
 ///

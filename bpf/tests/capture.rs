@@ -33,6 +33,7 @@ fn main() -> ExitCode {
         flushes_are_asked_for_and_made needs PROBES,
         a_neighbours_flushes_are_not_the_partitions needs [Need::Loop, Need::Btf, SFDISK],
         the_reader_sleeps_while_there_is_little needs [Need::Loop, Need::Btf, FIO],
+        plain_tracepoints_tell_what_the_probes_tell needs [Need::Loop, SFDISK],
         other_probes_are_not_loaded needs [Need::Loop, Need::Btf, Need::BlkTracer],
         flushes_of_two_at_once_have_their_owners needs [Need::Loop, Need::Btf, FIO],
         padded_writes_move_no_offset needs PROBES,
@@ -698,6 +699,62 @@ fn wakeups(name: &str) -> u64 {
         }
     }
     sum
+}
+
+/// Events and entries of plain tracepoints, in an instance that goes: with the same truth as the probes', on a partition.
+fn plain_tracepoints_tell_what_the_probes_tell() {
+    let disk = LoopExt4::new(&LoopOptions {
+        partitioned: true,
+        ..LoopOptions::default()
+    })
+    .unwrap();
+    let (file, gone) = (
+        disk.mount_point().join("f"),
+        disk.mount_point().join("gone"),
+    );
+    let script = format!(
+        "dd if=/dev/urandom of={} bs=64k count=8 conv=fsync 2>/dev/null\n\
+         dd if=/dev/urandom of={} bs=4k count=5 conv=fsync 2>/dev/null\n\
+         rm {}",
+        file.display(),
+        gone.display(),
+        gone.display()
+    );
+    let dir = tempfile::tempdir().unwrap();
+    let output = dir.path().join("t.most");
+    let mut opts = options(disk.device(), output.clone(), Choice::Tracefs, &script);
+    opts.entries = Entries::Tracefs;
+    let outcome = record(&opts).unwrap();
+    let got = Captured::of(&output, outcome);
+    got.assert_nothing_lost();
+    check_covered(&got, disk.start_sector(), false);
+
+    let truth = fiemap(&file, disk.start_sector());
+    let ino = file.metadata().unwrap().ino();
+    let of_file: Vec<_> = got.file.iter().filter(|f| f.raw.ino.get() == ino).collect();
+    let bytes: u32 = of_file.iter().map(|f| f.raw.head.bytes.get()).sum();
+    assert_eq!(bytes, 8 << 16);
+    for f in of_file {
+        let offset = truth.get(&f.raw.head.sector.get());
+        assert_eq!(offset, Some(&(f.raw.offset.get() / 512)), "{f:?}");
+    }
+    // Of the one that is gone there is its number, and no name.
+    let others: Vec<_> = got.file.iter().filter(|f| f.raw.ino.get() != ino).collect();
+    let bytes: u32 = others.iter().map(|f| f.raw.head.bytes.get()).sum();
+    assert_eq!(bytes, 5 << 12, "{others:?}");
+    assert!(others.iter().all(|f| f.name.is_empty()));
+
+    let dd = got.process.iter().filter(|p| p.comm.starts_with(b"dd\0"));
+    let bytes: u32 = dd.map(|p| p.head.bytes.get()).sum();
+    assert!(bytes >= (8 << 16) + (5 << 12), "{bytes}");
+    let names = fs::read_dir("/sys/kernel/tracing/instances")
+        .into_iter()
+        .flatten();
+    let of_ours = format!("mostrace-{}-", std::process::id());
+    let ours = names
+        .flatten()
+        .filter(|n| n.file_name().to_string_lossy().starts_with(&of_ours));
+    assert_eq!(ours.count(), 0);
 }
 
 /// What a run does not need is not loaded: neither another kind's probes, nor events that nobody asked for.

@@ -180,6 +180,8 @@ open_enum! {
     }
 }
 
+/// Of a process or a user: not known, as a thread that had ended when it was asked for.
+pub const UNKNOWN_ID: u32 = u32::MAX;
 /// `MOSTRACE_PROCESS`.
 pub const TYPE_PROCESS: u16 = 1;
 /// `MOSTRACE_FILE`.

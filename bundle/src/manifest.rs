@@ -214,9 +214,9 @@ pub struct Clock {
 /// Where events and entries came from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sources {
-    /// `blktrace`, `ftrace` or `bpf`.
+    /// `blktrace`, `ftrace`, `bpf` or `tracefs`.
     pub events: String,
-    /// `bpf`, `kernel` or `none`.
+    /// `bpf`, `kernel`, `tracefs` or `none`.
     pub entries: String,
     /// `temp`, `all` or a glob.
     pub files: String,
@@ -297,7 +297,7 @@ pub struct Payload {
 /// The saved metadata.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// How it was taken: `e2image`, or `walk` for what the map builder reads (f2fs, FAT).
+    /// How it was taken: `e2image`, or `walk` for what the map builder reads (f2fs, FAT, and ext4 where there is no e2image).
     pub method: String,
     /// Size of the device it stands for, bytes.
     pub size: u64,

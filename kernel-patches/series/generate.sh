@@ -7,7 +7,7 @@ set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 patch=0003-block-mostrace-record-who-writes-which-file.patch
-kernels=$(awk '!/^#/ && NF && $2 != "series" { print $1 }' "$here/../../guest/kernels")
+kernels=$(awk '!/^#/ && NF == 3 && $2 != "series" { print $1 }' "$here/../../guest/kernels")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 # Whoever runs this may have git say things in another way.

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use images::{Mount, Seen};
 use mostrace_map::class::Kind;
-use mostrace_map::fs::ext4;
+use mostrace_map::fs::{Image, ext4};
 use mostrace_map::{Extent, Map};
 
 /// The first sector of the partition that the images stand for.
@@ -141,6 +141,29 @@ fn check(name: &str, options: &str, mib: u64, fill: Fill) {
     oracles::e2image(image, snapshot);
     let from_snapshot = ext4::build(snapshot, START).expect("map of the snapshot");
     assert_eq!(from_snapshot.extents(), map.extents(), "{name}: e2image -r");
+    compare_metadata(name, image, snapshot, &map, scratch.path());
+}
+
+/// What `metadata` finds is all that e2image saves, and enough for the same map, and for the same words of e2fsck.
+fn compare_metadata(name: &str, image: &Path, snapshot: &Path, map: &Map, scratch: &Path) {
+    let own = &scratch.join("metadata");
+    let bytes = std::fs::read(image).expect("image");
+    let found = ext4::metadata(&Image::open(image).expect("image")).expect("metadata");
+    assert_eq!(found.notices, [""; 0], "{name}");
+    let mut saved = vec![0; bytes.len()];
+    for range in found.ranges {
+        let range = range.start as usize..range.end as usize;
+        saved[range.clone()].copy_from_slice(&bytes[range]);
+    }
+    std::fs::write(own, &saved).expect("metadata");
+    let theirs = std::fs::read(snapshot).expect("snapshot");
+    for (nth, block) in theirs.chunks(1024).enumerate() {
+        let same = block.iter().all(|&byte| byte == 0) || saved[nth * 1024..].starts_with(block);
+        assert!(same, "{name}: KiB {nth} is in e2image's alone");
+    }
+    let from_own = ext4::build(own, START).expect("map of the metadata");
+    assert_eq!(from_own.extents(), map.extents(), "{name}: metadata");
+    assert_eq!(oracles::e2fsck(own), oracles::e2fsck(snapshot), "{name}");
 }
 
 type Contents = (Vec<Seen>, BTreeMap<u64, BTreeMap<u64, u64>>);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who submitted, and who dirtied: threads, each kept once.
 
-use mostrace_bundle::entry::{Flags, RawDirtier, RawProcess};
+use mostrace_bundle::entry::{Flags, RawDirtier, RawProcess, UNKNOWN_ID};
 
 use super::{HashMap, HashSet};
 use crate::blktrace::{Names, Part};
@@ -190,8 +190,8 @@ impl Processes {
         let (pid, tgid, uid, comm) = key;
         let id = self.add(Process {
             pid: Some(pid),
-            tgid: Some(tgid),
-            uid: Some(uid),
+            tgid: Some(tgid).filter(|&id| id != UNKNOWN_ID),
+            uid: Some(uid).filter(|&id| id != UNKNOWN_ID),
             comm: comm.split(|&b| b == 0).next().map(Into::into),
         });
         self.by_entry.insert(key, id);

@@ -24,6 +24,8 @@ mod measure;
 #[cfg(feature = "analyze")]
 mod out;
 #[cfg(feature = "analyze")]
+mod phone;
+#[cfg(feature = "analyze")]
 mod query;
 #[cfg(feature = "record")]
 mod record;
@@ -71,6 +73,8 @@ enum Command {
     Measure(measure::Measure),
     #[cfg(all(feature = "record", feature = "analyze"))]
     Experiment(experiment::Experiment),
+    #[cfg(feature = "analyze")]
+    Phone(phone::Phone),
     #[cfg(feature = "analyze")]
     Analyze(analyze::Analyze),
     #[cfg(feature = "analyze")]
@@ -120,6 +124,8 @@ impl Command {
             Command::Experiment(args) => args.run()?,
             #[cfg(feature = "analyze")]
             Command::Check(args) => return Ok(ExitCode::from(args.run()?)),
+            #[cfg(feature = "analyze")]
+            Command::Phone(args) => return Ok(ExitCode::from(phone::run(&args)?)),
             #[cfg(feature = "analyze")]
             Command::Analyze(args) => args.run()?,
             #[cfg(feature = "analyze")]

@@ -27,7 +27,7 @@ pub struct Record {
     /// Where to put the bundle: NAME.most, a folder, or NAME.most.tar.zst, one file
     #[arg(short, long, value_name = "OUT", default_value = "trace.most", value_parser = output)]
     output: PathBuf,
-    /// Where block events come from: auto, blktrace, ftrace, bpf.
+    /// Where block events come from: auto, blktrace, ftrace, bpf, tracefs (plain tracepoints).
     /// auto takes the first that works, in this order, and says why not the others
     #[arg(long, default_value_t = Choice::Auto)]
     source: Choice,
@@ -35,9 +35,9 @@ pub struct Record {
     /// that blktrace has (G, P, U, M, F, A too)
     #[arg(long, value_name = "needed|all", default_value_t = Events::Needed)]
     events: Events,
-    /// Where entries (who wrote, to which file) come from: auto, bpf, kernel, none.
-    /// bpf: our probes; kernel: its own recorder (/dev/mostrace);
-    /// auto takes the first of the two that works
+    /// Where entries (who wrote, to which file) come from: auto, bpf, kernel, tracefs, none.
+    /// bpf: our probes; kernel: its own recorder (/dev/mostrace); tracefs: plain tracepoints, which know less, and nothing is
+    /// loaded; auto takes the first of the three that works
     #[arg(long, default_value_t = Entries::Auto)]
     entries: Entries,
     /// Whether to record what leads to causes (a journal's handles, system calls): auto, bpf, kernel, none

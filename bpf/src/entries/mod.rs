@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where entries come from: two sources, the same tables out.
+//! Where entries come from: three sources, the same tables out.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -88,6 +88,8 @@ pub enum Entries {
     Bpf,
     /// The kernel's own recorder, a module or built in.
     Kernel,
+    /// Plain tracepoints.
+    Tracefs,
     /// Block events alone.
     None,
 }
@@ -100,8 +102,13 @@ impl FromStr for Entries {
             "auto" => Entries::Auto,
             "bpf" => Entries::Bpf,
             "kernel" => Entries::Kernel,
+            "tracefs" => Entries::Tracefs,
             "none" => Entries::None,
-            other => return Err(format!("`{other}` is none of auto, bpf, kernel, none")),
+            other => {
+                return Err(format!(
+                    "`{other}` is none of auto, bpf, kernel, tracefs, none"
+                ));
+            }
         })
     }
 }
@@ -112,6 +119,7 @@ impl fmt::Display for Entries {
             Entries::Auto => "auto",
             Entries::Bpf => "bpf",
             Entries::Kernel => "kernel",
+            Entries::Tracefs => "tracefs",
             Entries::None => "none",
         })
     }

@@ -6,10 +6,8 @@
 //! and sequence, and `time` is not filled in; the ring buffer's time is used.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Read};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use mostrace_bundle::Folder;
@@ -17,16 +15,17 @@ use mostrace_bundle::blk_io_trace::{BlkIoTrace, BlkIoTrace2, Prefix, Version};
 use zerocopy::FromBytes;
 use zerocopy::byteorder::{LE, U16, U32};
 
-use super::tracefs::{self, Stats};
+use super::tracefs;
 use super::watch::Watch;
 use super::{CpuFiles, Cut, EventSource, queue};
 use crate::TICK;
 use crate::device::Device;
-use crate::error::{At, Error, Result, write_line};
+use crate::error::{Error, Result, write_line};
 use crate::guard::{Guard, Undo};
 use crate::lock::Lock;
 use crate::mounts::Mount;
 use crate::ring_page::RingPage;
+use crate::tracefs::{Buffer, PAGE_MAX, open_pipe};
 
 const NAME: &str = "ftrace";
 /// Per CPU. A SQLite run makes some 2 MB of events a second.
@@ -36,9 +35,6 @@ const BUFFER_KB: u32 = 8192;
 const LEISURE: Duration = Duration::from_millis(125);
 /// So many events at a time are not little.
 const MANY: u64 = 1 << 12;
-/// The largest sub-buffer that kernels offer (`buffer_subbuf_size_kb`).
-const PAGE_MAX: usize = 1 << 18;
-
 /// The running tracer.
 #[derive(Debug)]
 pub(crate) struct Ftrace {
@@ -56,19 +52,6 @@ pub(crate) struct Ftrace {
     guard: Option<Guard>,
     /// Held for as long as the queue is traced.
     _queue: Lock,
-}
-
-/// The ring buffer of one CPU.
-#[derive(Debug)]
-struct Buffer {
-    cpu: u32,
-    folder: PathBuf,
-    /// None once it is read to its end.
-    pipe: Option<File>,
-    /// Events taken from it.
-    taken: u64,
-    /// Events that the kernel had counted as read before.
-    before: u64,
 }
 
 impl Ftrace {
@@ -161,58 +144,6 @@ fn check_none_is_traced() -> Result<()> {
             what: "ftrace's blk tracer takes the events of every disk".into(),
             by: format!("{} is being traced", traced.join(", ")),
         }),
-    }
-}
-
-fn open_pipe(path: &Path) -> Result<File> {
-    let nonblock = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    let mut pipe = OpenOptions::new();
-    pipe.read(true).custom_flags(nonblock).open(path).at(path)
-}
-
-impl Buffer {
-    fn open(cpu: u32, folder: PathBuf) -> Result<Buffer> {
-        let pipe = open_pipe(&folder.join("trace_pipe_raw"))?;
-        Ok(Buffer {
-            cpu,
-            pipe: Some(pipe),
-            taken: 0,
-            before: Stats::read(&folder)?.read,
-            folder,
-        })
-    }
-
-    /// One sub-buffer; 0 when there is none.
-    fn read_page(&mut self, page: &mut [u8]) -> Result<usize> {
-        let Some(pipe) = &mut self.pipe else {
-            return Ok(0);
-        };
-        loop {
-            match pipe.read(page) {
-                Ok(n) => return Ok(n),
-                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(0),
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) => return Err(e).at(self.folder.join("trace_pipe_raw")),
-            }
-        }
-    }
-
-    /// What the kernel counted of it, and what is wrong with that: whatever was read was read here.
-    fn account(&self) -> Result<(Stats, Option<String>)> {
-        let stats = Stats::read(&self.folder)?;
-        let ours = self.before.saturating_add(self.taken);
-        let file = self.folder.display();
-        let wrong = match stats.read.checked_sub(ours) {
-            Some(0) => None,
-            Some(others) => Some(format!(
-                "{file}: {others} events were read by somebody else"
-            )),
-            None => Some(format!(
-                "{file}: the buffer was emptied by somebody else: of {ours} events read the kernel knows {}",
-                stats.read
-            )),
-        };
-        Ok((stats, wrong))
     }
 }
 

@@ -17,6 +17,7 @@ use crate::events::blktrace::{self, Blktrace};
 use crate::events::bpf::BpfEvents;
 use crate::events::ftrace::Ftrace;
 use crate::probes::Loader;
+use crate::tracefs::{TracefsEntries, TracefsEvents};
 
 /// What explains events.
 pub(super) struct Explaining {
@@ -56,35 +57,43 @@ fn entry_source(
             is_cut,
         )?))
     };
-    match options.entries {
-        Entries::None => Ok(None),
-        Entries::Bpf => {
-            let (source, told) = bpf()?;
-            manifest.notes.extend(told);
-            Ok(Some(source))
-        }
-        Entries::Kernel => kernel().map(Some),
+    let tracefs = || -> Result<(Box<dyn EntrySource>, Vec<String>)> {
+        let size = subject.block_size();
+        let source = TracefsEntries::start(device, size, folder, names.clone(), is_cut)?;
+        let notes = source.notes();
+        Ok((Box::new(source), notes))
+    };
+    let (source, told) = match options.entries {
+        Entries::None => return Ok(None),
+        Entries::Bpf => bpf()?,
+        Entries::Kernel => (kernel()?, Vec::new()),
+        Entries::Tracefs => tracefs()?,
         Entries::Auto => {
-            let refused = match bpf() {
-                Ok((source, told)) => {
-                    manifest.notes.extend(told);
-                    return Ok(Some(source));
-                }
-                Err(e) => e,
+            let (first, refused) = match bpf() {
+                Ok(found) => (found, Vec::new()),
+                Err(bpf) => match kernel() {
+                    Ok(source) => ((source, Vec::new()), vec![("bpf", bpf)]),
+                    Err(kernel) => match tracefs() {
+                        Ok(found) => (found, vec![("bpf", bpf), ("kernel", kernel)]),
+                        Err(tracefs) => {
+                            return Err(Error::NoEntries {
+                                bpf: Box::new(bpf),
+                                kernel: Box::new(kernel),
+                                tracefs: Box::new(tracefs),
+                            });
+                        }
+                    },
+                },
             };
-            match kernel() {
-                Ok(source) => {
-                    let why = format!("entries bpf not taken: {refused}");
-                    manifest.passed_over.push(why);
-                    Ok(Some(source))
-                }
-                Err(e) => Err(Error::NoEntries {
-                    bpf: Box::new(refused),
-                    kernel: Box::new(e),
-                }),
-            }
+            let why = refused
+                .iter()
+                .map(|(name, why)| format!("entries {name} not taken: {why}"));
+            manifest.passed_over.extend(why);
+            first
         }
-    }
+    };
+    manifest.notes.extend(told);
+    Ok(Some(source))
 }
 
 /// Entries and causes, which may come from one place. What explains an event is started first: then none is without.
@@ -98,6 +107,8 @@ pub(super) fn explaining_sources(
     // Those of a bare block trace would lead to nothing.
     let wanted = match options.entries {
         Entries::None => Causes::None,
+        // Whoever asks for plain tracepoints asks that nothing is loaded.
+        Entries::Tracefs if options.causes == Causes::Auto => Causes::None,
         _ => options.causes,
     };
     let is_recorders =
@@ -151,6 +162,7 @@ pub(super) fn event_source(
         Choice::Blktrace if is_cut => return Err(blktrace::not_cut()),
         Choice::Blktrace => Box::new(Blktrace::start(device, folder)?),
         Choice::Ftrace => Box::new(Ftrace::start(device, folder, is_cut)?),
+        Choice::Tracefs => Box::new(TracefsEvents::start(device, folder, is_cut)?),
         Choice::Bpf => {
             let probes = probes.events(device, options.events)?;
             Box::new(BpfEvents::start(probes, device, folder, is_cut)?)

@@ -9,10 +9,10 @@ use super::Options;
 use crate::command;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::filesystem::{self, is_ext};
+use crate::filesystem;
+use crate::first_page;
 use crate::mapper;
 use crate::names::NameFilter;
-use crate::tool;
 use crate::user::User;
 
 /// The device and what lies on it, and the names to keep.
@@ -68,10 +68,27 @@ impl Subject {
             user,
             notes,
         };
+        subject.prepare();
         if options.snapshot {
             subject.check_snapshot(options)?;
         }
         Ok(subject)
+    }
+
+    /// Bytes in a block of the filesystem, if that is mounted from the traced device itself.
+    pub fn block_size(&self) -> Option<u64> {
+        let mount = self.mount_point().filter(|_| self.mapped.is_none())?;
+        Some(rustix::fs::statvfs(mount).ok()?.f_frsize)
+    }
+
+    /// What the probes need of f2fs before anything is traced. Without it they cannot tell whose its nodes are.
+    fn prepare(&self) {
+        let node = self.of_filesystem().node();
+        if self.filesystem.as_ref().is_some_and(|f| f.kind == "f2fs")
+            && let Err(e) = first_page::bring(node)
+        {
+            log::debug!("{}: {e}", node.display());
+        }
     }
 
     /// Where the filesystem is mounted, if it is.
@@ -86,25 +103,18 @@ impl Subject {
     }
 
     fn check_snapshot(&self, options: &Options) -> Result<()> {
-        let Some(filesystem) = &self.filesystem else {
-            return Err(Error::NoFilesystem {
-                device: options.device.clone(),
-                partitions: self
-                    .device
-                    .partitions()
-                    .iter()
-                    .map(|p| described(p))
-                    .collect(),
-            });
-        };
-        if is_ext(&filesystem.kind) {
-            tool::find("e2image").map_err(|_| Error::ToolMissing {
-                tool: "e2image",
-                package: "e2fsprogs",
-                option: "--no-snapshot",
-            })?;
+        if self.filesystem.is_some() {
+            return Ok(());
         }
-        Ok(())
+        Err(Error::NoFilesystem {
+            device: options.device.clone(),
+            partitions: self
+                .device
+                .partitions()
+                .iter()
+                .map(|p| described(p))
+                .collect(),
+        })
     }
 }
 

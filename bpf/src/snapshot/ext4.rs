@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ext4, ext3 and ext2, through `e2image -r`.
+//! ext4, ext3 and ext2: through `e2image -r`, or where there is none (a phone) by a walk of our own.
 
 use std::os::fd::AsRawFd;
 use std::process;
 
 use mostrace_bundle::Folder;
 use mostrace_bundle::manifest::Snapshot;
+use mostrace_map::fs::{Image, ext4};
 
-use super::pack::pack;
+use super::pack::{pack, pack_ranges};
 use super::{described, scratch};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -17,12 +18,29 @@ const TOOL: &str = "e2image";
 
 /// Saves the filesystem's metadata into the bundle in `folder`.
 ///
+/// # Errors
+/// The device cannot be read, e2image fails, or the bundle cannot be written.
+pub fn save(device: &Device, folder: &Folder) -> Result<Snapshot> {
+    if tool::find(TOOL).is_ok() {
+        by_e2image(device, folder)?;
+        return Ok(described(device, TOOL));
+    }
+    by_walk(&Image::open(device.node())?, folder)?;
+    Ok(described(device, "walk"))
+}
+
+/// Saves what the map is built from, read through the device's page cache as e2image does.
+fn by_walk(image: &Image, folder: &Folder) -> Result<()> {
+    let found = ext4::metadata(image)?;
+    for notice in found.notices {
+        log::warn!("snapshot: {notice}");
+    }
+    pack_ranges(image, &found.ranges, folder)
+}
+
 /// e2image reads the device through its page cache, where a mounted ext4 keeps its
 /// metadata buffers, so the extents are the live ones. -f because it is mounted.
-///
-/// # Errors
-/// e2image is missing or fails, or the bundle cannot be written.
-pub fn save(device: &Device, folder: &Folder) -> Result<Snapshot> {
+fn by_e2image(device: &Device, folder: &Folder) -> Result<()> {
     let raw = scratch(folder)?;
     let out = tool::command(TOOL)?
         .arg("-rf")
@@ -39,10 +57,41 @@ pub fn save(device: &Device, folder: &Folder) -> Result<Snapshot> {
         let why = line.unwrap_or("failed without a message").trim();
         return Err(failed(why.to_owned()));
     }
-    pack(&raw, device.bytes(), folder)?;
-    Ok(described(device, "e2image"))
+    pack(&raw, device.bytes(), folder)
 }
 
 fn failed(why: String) -> Error {
     Error::ToolFailed { tool: TOOL, why }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::process::Command;
+
+    use mostrace_bundle::{layout, sparse};
+
+    use super::*;
+
+    #[test]
+    fn the_walk_saves_what_e2image_saves() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = dir.path().join("disk");
+        let made = Command::new("mke2fs")
+            .args(["-q", "-t", "ext4", "-d", "/usr/include/linux"])
+            .arg(&disk)
+            .arg("64M")
+            .env("PATH", tool::PATH)
+            .status();
+        assert!(made.expect("mke2fs of e2fsprogs").success());
+        let folder = Folder::open(dir.path()).unwrap();
+        by_walk(&Image::open(&disk).unwrap(), &folder).unwrap();
+        let packed = dir.path().join(layout::SNAPSHOT);
+        let back = dir.path().join("back");
+        let mut file = File::create_new(&back).unwrap();
+        sparse::restore(File::open(&packed).unwrap(), &packed, &mut file, 1 << 30).unwrap();
+        let map = |image| ext4::build(image, 0).unwrap();
+        assert_eq!(map(&back).extents(), map(&disk).extents());
+        assert!(packed.metadata().unwrap().len() < 1 << 20);
+    }
 }

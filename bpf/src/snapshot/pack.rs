@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A sparse file into the bundle's own form.
+//! The parts of a device that were saved, in the bundle's own form.
 
 use std::fs::File;
 use std::io::BufWriter;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 use mostrace_bundle::sparse::SparseWriter;
 use mostrace_bundle::{Folder, layout};
+use mostrace_map::fs::Image;
 use rustix::fs::{SeekFrom, seek};
 
 use crate::error::{At, Result};
@@ -15,17 +17,40 @@ const CHUNK: u64 = 1 << 20;
 
 /// Packs the data of a sparse file, hole by hole, as the snapshot of the bundle in `folder`.
 pub fn pack(raw: &File, size: u64, folder: &Folder) -> Result<()> {
+    let to = folder.path().join(layout::SNAPSHOT);
+    let mut ranges = Vec::new();
+    let mut at = 0;
+    while let Ok(start) = seek(raw, SeekFrom::Data(at)) {
+        at = seek(raw, SeekFrom::Hole(start)).at(&to)?;
+        ranges.push(start..at);
+    }
+    write(size, &ranges, folder, |buf, at| {
+        FileExt::read_exact_at(raw, buf, at).at(&to)
+    })
+}
+
+/// Packs these ranges of an image in bytes, ascending and disjoint, as the snapshot of the bundle in `folder`.
+pub fn pack_ranges(image: &Image, ranges: &[Range<u64>], folder: &Folder) -> Result<()> {
+    write(image.bytes(), ranges, folder, |buf, at| {
+        Ok(image.read_into(buf, at, "metadata")?)
+    })
+}
+
+fn write(
+    size: u64,
+    ranges: &[Range<u64>],
+    folder: &Folder,
+    read: impl Fn(&mut [u8], u64) -> Result<()>,
+) -> Result<()> {
     let to = &folder.path().join(layout::SNAPSHOT);
     let out = BufWriter::new(folder.create(layout::SNAPSHOT)?);
     let mut sparse = SparseWriter::new(out, size).at(to)?;
     let mut buf = vec![0; CHUNK as usize];
-    let mut at = 0;
-    while let Ok(start) = seek(raw, SeekFrom::Data(at)) {
-        let end = seek(raw, SeekFrom::Hole(start)).at(to)?;
-        at = start;
-        while at < end {
-            let want = (end - at).min(CHUNK) as usize;
-            raw.read_exact_at(&mut buf[..want], at).at(to)?;
+    for range in ranges {
+        let mut at = range.start;
+        while at < range.end {
+            let want = (range.end - at).min(CHUNK) as usize;
+            read(&mut buf[..want], at)?;
             sparse.push(at, &buf[..want]).at(to)?;
             at += want as u64;
         }

@@ -194,6 +194,13 @@ pub fn e2image(from: &Path, to: &Path) {
     run(tool("e2image").args(["-r", "-f"]).arg(from).arg(to));
 }
 
+/// What `e2fsck -n` says of an image, without the image's name.
+pub fn e2fsck(image: &Path) -> String {
+    let out = tool("e2fsck").arg("-fn").arg(image).output();
+    let said = String::from_utf8_lossy(&out.expect("e2fsck").stdout).into_owned();
+    said.replace(&image.display().to_string(), "IMAGE")
+}
+
 /// Runs a request of debugfs and returns what it printed.
 pub fn ask(image: &Path, request: &str) -> String {
     String::from_utf8_lossy(&run(tool("debugfs").args(["-R", request]).arg(image))).into_owned()

@@ -16,6 +16,8 @@ pub struct GroupDesc {
     pub bg_block_bitmap: FsBlock,
     pub bg_inode_bitmap: FsBlock,
     pub bg_inode_table: FsBlock,
+    /// Inodes at the end of the table that were never used; 0 without checksums of descriptors.
+    pub bg_itable_unused: u32,
     /// The inode bitmap was never written: no inode of the group is in use.
     pub inode_uninit: bool,
     /// The block bitmap was never written: the group holds layout metadata at most.
@@ -35,10 +37,19 @@ impl GroupDesc {
         } else {
             0
         };
+        let itable_unused = || {
+            let high = if wide { u16_at(buf, 0x32)? } else { 0 };
+            Some(u32::from(high) << 16 | u32::from(u16_at(buf, 0x1c)?))
+        };
         Some(GroupDesc {
             bg_block_bitmap: block(0x0, 0x20)?,
             bg_inode_bitmap: block(0x4, 0x24)?,
             bg_inode_table: block(0x8, 0x28)?,
+            bg_itable_unused: if sb.has_group_desc_csum() {
+                itable_unused()?
+            } else {
+                0
+            },
             inode_uninit: flags & EXT4_BG_INODE_UNINIT != 0,
             block_uninit: flags & EXT4_BG_BLOCK_UNINIT != 0,
         })
@@ -58,6 +69,11 @@ pub fn read_all(image: &Image, sb: &SuperBlock) -> Result<Vec<GroupDesc>> {
         }
     }
     Ok(groups)
+}
+
+/// Blocks of the primary descriptors.
+pub fn primaries(sb: &SuperBlock) -> impl Iterator<Item = FsBlock> {
+    (0..desc_blocks(sb)).map(|nr| descriptor_block(sb, nr))
 }
 
 /// Descriptors in one block.

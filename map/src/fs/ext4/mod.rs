@@ -38,14 +38,17 @@ mod inline_data;
 mod inode;
 mod journal;
 mod layout;
+mod metadata;
 mod names;
 mod numbers;
 mod session;
 mod superblock;
+mod tree;
 
 use block_list::BlockList;
 use claims::Claims;
 use inode::{BlockMap, InodeRecord, mode};
+pub use metadata::{Metadata, metadata};
 use names::{Directory, Tree};
 use numbers::{EXT4_BAD_INO, EXT4_RESIZE_INO, EXT4_ROOT_INO, FsBlock, Ino};
 use session::{Ask, Question};

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `mostrace phone`: the recorder on a phone, from the desktop, through adb.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+
+/// Where everything is kept on the phone. Programs can be run from there.
+const FOLDER: &str = "/data/local/tmp/mostrace";
+const BUNDLE: &str = "run.most.tar.zst";
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// Record on a phone, through adb: needs a phone that gives root (adb root, or su).
+#[derive(Debug, clap::Args)]
+pub struct Phone {
+    /// Which one, of several: its serial number, as `adb devices` lists it
+    #[arg(short, long, value_name = "SERIAL")]
+    serial: Option<String>,
+    /// The adb to run
+    #[arg(long, value_name = "FILE", default_value = "adb")]
+    adb: OsString,
+    /// The recorder for the phone (`make phone`), instead of the one beside this program
+    #[arg(long, value_name = "FILE")]
+    recorder: Option<PathBuf>,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Verb {
+    /// Say what can be captured on the phone, what is missing, and what that costs
+    Doctor {
+        /// Look at this device too; or a folder, for the device that it is on
+        #[arg(short, long, value_name = "DEV|PATH", default_value = "/data")]
+        device: String,
+    },
+    /// Record on the phone and fetch the bundle; Ctrl-C ends the recording there
+    Record {
+        /// What to trace: a device; or a folder, for the device that it is on
+        #[arg(
+            short,
+            long,
+            value_name = "DEV|PATH",
+            default_value = "/data",
+            conflicts_with = "app"
+        )]
+        device: String,
+        /// Trace the device that this app's files are on
+        #[arg(long, value_name = "PACKAGE")]
+        app: Option<String>,
+        /// Stop after SECS seconds
+        #[arg(short = 'w', long = "wait", value_name = "SECS")]
+        wait: Option<f64>,
+        /// Where to put the bundle here
+        #[arg(short, long, value_name = "OUT", default_value = "phone.most.tar.zst")]
+        output: PathBuf,
+        /// Further options of the phone's `mostrace record`, and after another -- a command
+        #[arg(last = true, value_name = "OPTION")]
+        options: Vec<String>,
+    },
+    /// Fetch the bundle of a recording that went on while the phone was away, or wait for its end
+    Pull {
+        /// Where to put it here
+        #[arg(short, long, value_name = "OUT", default_value = "phone.most.tar.zst")]
+        output: PathBuf,
+    },
+}
+
+/// Does what is asked; returns the exit status to end with.
+///
+/// # Errors
+/// There is no phone, it gives no root, or something on it fails.
+pub fn run(args: &Phone) -> anyhow::Result<u8> {
+    let adb = Adb {
+        program: args.adb.clone(),
+        serial: args.serial.clone(),
+    };
+    let root = Root::find(&adb)?;
+    match &args.verb {
+        Verb::Doctor { device } => {
+            push(&adb, args.recorder.as_deref())?;
+            let words = [program(), "doctor".into(), "-d".into(), device.clone()];
+            let status = adb.shell(&root.line(&quoted(&words))).status()?;
+            Ok(code(status))
+        }
+        Verb::Record {
+            device,
+            app,
+            wait,
+            output,
+            options,
+        } => {
+            // Before the phone does anything.
+            let here = Output::create(output)?;
+            push(&adb, args.recorder.as_deref())?;
+            let device = app
+                .as_ref()
+                .map_or(device.clone(), |app| format!("/data/data/{app}"));
+            let line = record_line(&adb, &device, *wait, options)?;
+            let status = until_ended(&adb, &root, &root.line(&line))?;
+            pull(&adb, &root, here).with_context(|| {
+                "what was recorded stays on the phone, `mostrace phone pull` fetches it".to_owned()
+            })?;
+            Ok(code(status))
+        }
+        Verb::Pull { output } => {
+            let here = Output::create(output)?;
+            pull(&adb, &root, here)?;
+            Ok(0)
+        }
+    }
+}
+
+fn program() -> String {
+    format!("{FOLDER}/mostrace")
+}
+
+fn code(status: ExitStatus) -> u8 {
+    status
+        .code()
+        .and_then(|code| u8::try_from(code).ok())
+        .unwrap_or(1)
+}
+
+/// The adb of one phone.
+struct Adb {
+    program: OsString,
+    serial: Option<String>,
+}
+
+impl Adb {
+    fn command(&self, verb: &str) -> Command {
+        let mut command = Command::new(&self.program);
+        if let Some(serial) = &self.serial {
+            command.args(["-s", serial]);
+        }
+        command.arg(verb);
+        command
+    }
+
+    fn shell(&self, line: &str) -> Command {
+        let mut command = self.command("shell");
+        command.arg(line).stdin(Stdio::null());
+        command
+    }
+
+    /// What a line prints on the phone, without the end of its last line.
+    fn ask(&self, line: &str) -> anyhow::Result<String> {
+        let out = self.shell(line).output();
+        let out = out.with_context(|| self.program.display().to_string())?;
+        if !out.status.success() {
+            let said = String::from_utf8_lossy(&out.stderr);
+            let said = said.lines().next().unwrap_or("failed without a message");
+            bail!("adb shell {line}: {said}");
+        }
+        Ok(String::from_utf8_lossy(&out.stdout).trim_end().to_owned())
+    }
+}
+
+/// How a line is run as root.
+enum Root {
+    /// adbd is root: `adb root`.
+    Adbd,
+    /// By `su -c`, as Magisk has it.
+    Su,
+    /// By `su 0`, as Android's own builds for developers have it.
+    SuZero,
+}
+
+impl Root {
+    fn find(adb: &Adb) -> anyhow::Result<Root> {
+        if adb.ask("id -u")? == "0" {
+            return Ok(Root::Adbd);
+        }
+        for root in [Root::Su, Root::SuZero] {
+            if adb.ask(&root.line("id -u")).is_ok_and(|id| id == "0") {
+                return Ok(root);
+            }
+        }
+        bail!("the phone gives no root: neither `adb root` nor su; recording needs it")
+    }
+
+    fn line(&self, line: &str) -> String {
+        match self {
+            Root::Adbd => line.to_owned(),
+            Root::Su => format!("su -c {}", quote(line)),
+            Root::SuZero => format!("su 0 sh -c {}", quote(line)),
+        }
+    }
+}
+
+/// For the phone's shell.
+fn quote(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-=:,+".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+fn quoted(words: &[String]) -> String {
+    let words: Vec<_> = words.iter().map(|word| quote(word)).collect();
+    words.join(" ")
+}
+
+/// Brings the recorder to the phone.
+fn push(adb: &Adb, recorder: Option<&Path>) -> anyhow::Result<()> {
+    let recorder = match recorder {
+        Some(file) => file.to_owned(),
+        None => recorder_for(&adb.ask("uname -m")?)?,
+    };
+    adb.ask(&format!("mkdir -p {FOLDER}"))?;
+    let pushed = adb.command("push").arg(&recorder).arg(program()).output()?;
+    if !pushed.status.success() {
+        let said = String::from_utf8_lossy(&pushed.stderr);
+        bail!("adb push {}: {}", recorder.display(), said.trim());
+    }
+    adb.ask(&format!("chmod 755 {}", program()))?;
+    Ok(())
+}
+
+/// The one of a machine (`uname -m`) beside this program, or beside its folder, as `make phone` leaves it.
+fn recorder_for(machine: &str) -> anyhow::Result<PathBuf> {
+    let (name, target) = match machine {
+        "aarch64" => ("mostrace-aarch64", "phone"),
+        "armv7l" | "armv8l" => ("mostrace-armv7", "phone-armv7"),
+        "x86_64" => ("mostrace-x86_64", "phone-x86_64"),
+        other => {
+            bail!("the phone is a {other}: there is no recorder for it; --recorder FILE takes one")
+        }
+    };
+    let here = std::env::current_exe()?;
+    let found = here
+        .ancestors()
+        .skip(1)
+        .take(2)
+        .map(|folder| folder.join(name));
+    found
+        .into_iter()
+        .find(|file| file.is_file())
+        .with_context(|| {
+            format!(
+                "{name}: not beside {}: `make {target}` builds it",
+                here.display()
+            )
+        })
+}
+
+/// The line that records, and leaves the recorder's number where [`end`] finds it.
+fn record_line(
+    adb: &Adb,
+    device: &str,
+    wait: Option<f64>,
+    options: &[String],
+) -> anyhow::Result<String> {
+    let mut words = vec![program(), "record".into(), "-d".into(), device.to_owned()];
+    words.extend(["-o".into(), format!("{FOLDER}/{BUNDLE}")]);
+    if let Some(seconds) = wait {
+        words.extend(["-w".into(), seconds.to_string()]);
+    }
+    if !options.iter().any(|option| option.starts_with("--label")) {
+        let serial = adb.command("get-serialno").output()?;
+        let serial = String::from_utf8_lossy(&serial.stdout).trim().to_owned();
+        words.extend(["--label".into(), format!("phone {serial}")]);
+    }
+    words.extend(options.iter().cloned());
+    let left = format!("rm -f {FOLDER}/{BUNDLE} && echo $$ >{FOLDER}/pid");
+    Ok(format!("{left} && exec {}", quoted(&words)))
+}
+
+/// Runs the recorder until it ends; a Ctrl-C here is one there.
+fn until_ended(adb: &Adb, root: &Root, line: &str) -> anyhow::Result<ExitStatus> {
+    let asked = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&asked))?;
+    }
+    let mut shell = adb.shell(line);
+    alone(&mut shell);
+    let mut shell: Child = shell.spawn()?;
+    loop {
+        if let Some(status) = shell.try_wait()? {
+            return Ok(status);
+        }
+        if asked.swap(false, Ordering::Relaxed) {
+            end(adb, root)?;
+        }
+        sleep(LOOK_AGAIN);
+    }
+}
+
+/// The terminal's Ctrl-C is not for adb, which would end and leave the recorder alone.
+#[cfg(unix)]
+fn alone(command: &mut Command) {
+    use std::os::unix::process::CommandExt;
+    command.process_group(0);
+}
+
+#[cfg(not(unix))]
+fn alone(_command: &mut Command) {}
+
+/// Has the recorder end as by a Ctrl-C there.
+fn end(adb: &Adb, root: &Root) -> anyhow::Result<()> {
+    adb.ask(&root.line(&format!("kill -INT $(cat {FOLDER}/pid)")))?;
+    Ok(())
+}
+
+/// A file here that takes its name when it is whole.
+struct Output {
+    path: PathBuf,
+    part: PathBuf,
+    file: File,
+}
+
+impl Output {
+    fn create(path: &Path) -> anyhow::Result<Output> {
+        if path.exists() {
+            bail!("{}: exists, and is not written over", path.display());
+        }
+        let mut part = path.to_owned().into_os_string();
+        part.push(".part");
+        let part = PathBuf::from(part);
+        let file = File::create(&part).with_context(|| part.display().to_string())?;
+        Ok(Output {
+            path: path.to_owned(),
+            part,
+            file,
+        })
+    }
+
+    fn finish(self) -> anyhow::Result<()> {
+        self.file.sync_all()?;
+        fs::rename(&self.part, &self.path).with_context(|| self.path.display().to_string())
+    }
+}
+
+/// Waits for the recorder's end, fetches the bundle, and removes everything from the phone.
+fn pull(adb: &Adb, root: &Root, mut to: Output) -> anyhow::Result<()> {
+    // What runs under that number may be another program by now: one of another name is not waited for.
+    let pid = format!("$(cat {FOLDER}/pid 2>/dev/null)");
+    let runs = format!("grep -q mostrace /proc/{pid}/comm 2>/dev/null");
+    adb.ask(&root.line(&format!("while {runs}; do sleep 0.2; done")))?;
+    let bundle = format!("{FOLDER}/{BUNDLE}");
+    let size = adb.ask(&root.line(&format!("wc -c <{bundle}")))?;
+    let size: u64 = size
+        .trim()
+        .parse()
+        .with_context(|| format!("wc of {bundle}: {size}"))?;
+    // The bundle is root's alone: adb pull could not read it.
+    let mut cat = adb.command("exec-out");
+    let cat = cat
+        .arg(root.line(&format!("cat {bundle}")))
+        .stdin(Stdio::null());
+    let mut cat = cat.stdout(Stdio::piped()).spawn()?;
+    let mut from = cat.stdout.take().context("adb exec-out")?;
+    let copied = io::copy(&mut from, &mut to.file)?;
+    cat.wait()?;
+    if copied != size {
+        bail!("{}: {copied} of {size} bytes came", to.path.display());
+    }
+    let path = to.path.clone();
+    to.finish()?;
+    adb.ask(&root.line(&format!("rm -rf {FOLDER}")))?;
+    writeln!(io::stderr(), "mostrace: {}: {size} bytes", path.display())?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_pass_the_phones_shell() {
+        let words = ["a b", "", "it's", "$(id)", "/data/x-1.db"].map(str::to_owned);
+        let line = format!("printf '%s\\n' {}", quoted(&words));
+        let out = Command::new("sh").args(["-c", &line]).output().unwrap();
+        assert_eq!(
+            String::from_utf8(out.stdout).unwrap(),
+            words.join("\n") + "\n"
+        );
+        let twice = format!("sh -c {}", quote(&line));
+        let out = Command::new("sh").args(["-c", &twice]).output().unwrap();
+        assert_eq!(
+            String::from_utf8(out.stdout).unwrap(),
+            words.join("\n") + "\n"
+        );
+    }
+}

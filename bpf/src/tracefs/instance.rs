@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! An instance of tracefs: buffers, a clock and events of its own. It goes with the recorder, however that ends.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::buffer::{Buffer, PAGE_MAX};
+use crate::clock;
+use crate::error::{At, Error, Result, write_line};
+use crate::events::tracefs;
+use crate::guard::{Guard, Undo};
+use crate::mounts::Mount;
+use crate::ring_page::RingPage;
+
+/// Per CPU. An event takes some 100 bytes: this is what 100,000 of them a second leave on a CPU in 200 ms.
+const BUFFER_KB: u32 = 2048;
+
+/// One event, of the tracepoint whose number stands in its first two bytes.
+#[derive(Debug)]
+pub(super) struct Record {
+    pub time_ns: u64,
+    pub cpu: u32,
+    pub bytes: Vec<u8>,
+}
+
+impl Record {
+    /// The number of its tracepoint.
+    pub fn id(&self) -> u16 {
+        let id = self.bytes.first_chunk();
+        id.map_or(0, |id| u16::from_le_bytes(*id))
+    }
+}
+
+/// The running instance.
+#[derive(Debug)]
+pub(super) struct Instance {
+    folder: PathBuf,
+    buffers: Vec<Buffer>,
+    page: Vec<u8>,
+    /// Read, and not handed out yet: another CPU may have had an earlier one.
+    waiting: Vec<Record>,
+    events: Vec<PathBuf>,
+    lost: u64,
+    interference: Vec<String>,
+    guard: Option<Guard>,
+}
+
+/// Whether an instance can be made, and has these events; by making one, which goes at once.
+///
+/// # Errors
+/// The reason.
+pub(crate) fn check(events: &[&str]) -> Result<()> {
+    let root = root()?;
+    for event in events {
+        let path = root.join("events").join(event);
+        fs::metadata(&path).at(&path)?;
+    }
+    let folder = folder(root, "check");
+    make(&folder)?;
+    fs::remove_dir(&folder).at(&folder)
+}
+
+fn folder(root: &Path, purpose: &str) -> PathBuf {
+    let name = format!("mostrace-{}-{purpose}", std::process::id());
+    root.join("instances").join(name)
+}
+
+fn make(folder: &Path) -> Result<()> {
+    fs::create_dir(folder).map_err(|source| Error::NoInstance {
+        path: folder.to_owned(),
+        source,
+    })
+}
+
+/// Where tracefs is mounted.
+///
+/// # Errors
+/// It is not there.
+pub(super) fn root() -> Result<&'static Path> {
+    Ok(Mount::tracefs()?.path())
+}
+
+impl Instance {
+    /// Makes one for `purpose`, with these events (`system/event`) and what is kept of each (`dev == 5`; empty for all).
+    ///
+    /// # Errors
+    /// The kernel refuses an instance, an event or a filter.
+    pub fn start(purpose: &str, events: &[(&str, String)]) -> Result<Instance> {
+        let folder = folder(root()?, purpose);
+        make(&folder)?;
+        let guard = Guard::arm(&[Undo::RemoveFolder(folder.clone())], None);
+        let mut instance = Instance {
+            buffers: Vec::new(),
+            page: vec![0; PAGE_MAX],
+            waiting: Vec::new(),
+            events: Vec::new(),
+            lost: 0,
+            interference: Vec::new(),
+            guard: Some(guard?),
+            folder,
+        };
+        instance.begin(events)?;
+        Ok(instance)
+    }
+
+    fn begin(&mut self, events: &[(&str, String)]) -> Result<()> {
+        write_line(self.folder.join("trace_clock"), "mono")?;
+        write_line(self.folder.join("buffer_size_kb"), &BUFFER_KB.to_string())?;
+        write_line(self.folder.join("tracing_on"), "1")?;
+        for (cpu, folder) in tracefs::buffers(&self.folder)? {
+            self.buffers.push(Buffer::open(cpu, folder)?);
+        }
+        for (event, filter) in events {
+            let event = self.folder.join("events").join(event);
+            if !filter.is_empty() {
+                write_line(event.join("filter"), filter)?;
+            }
+            let enable = event.join("enable");
+            write_line(&enable, "1")?;
+            self.events.push(enable);
+        }
+        Ok(())
+    }
+
+    /// What has come, in the order of time over all CPUs; what came while this was read comes the next time.
+    ///
+    /// # Errors
+    /// A buffer cannot be read.
+    pub fn take(&mut self) -> Result<Vec<Record>> {
+        let until_ns = clock::now().start_mono_ns;
+        self.read()?;
+        let later = self
+            .waiting
+            .partition_point(|record| record.time_ns < until_ns);
+        let later = self.waiting.split_off(later);
+        Ok(std::mem::replace(&mut self.waiting, later))
+    }
+
+    fn read(&mut self) -> Result<()> {
+        for buffer in &mut self.buffers {
+            loop {
+                let len = buffer.read_page(&mut self.page)?;
+                if len == 0 {
+                    break;
+                }
+                let page = RingPage::new(&self.page[..len]).ok_or_else(|| {
+                    Error::malformed(buffer.folder.display(), "malformed page in trace_pipe_raw")
+                })?;
+                for (time_ns, payload) in page {
+                    buffer.taken += 1;
+                    self.waiting.push(Record {
+                        time_ns,
+                        cpu: buffer.cpu,
+                        bytes: payload.to_vec(),
+                    });
+                }
+            }
+        }
+        self.waiting.sort_by_key(|record| record.time_ns);
+        Ok(())
+    }
+
+    /// Stops, and gives what is left. The instance goes.
+    ///
+    /// # Errors
+    /// A buffer cannot be read.
+    pub fn stop(&mut self) -> Result<Vec<Record>> {
+        for enable in &self.events {
+            write_line(enable, "0")?;
+        }
+        self.read()?;
+        self.account()?;
+        for buffer in &mut self.buffers {
+            buffer.pipe = None;
+        }
+        drop(self.guard.take());
+        Ok(std::mem::take(&mut self.waiting))
+    }
+
+    fn account(&mut self) -> Result<()> {
+        self.lost = 0;
+        self.interference.clear();
+        for buffer in &self.buffers {
+            let (stats, wrong) = buffer.account()?;
+            self.lost = self.lost.saturating_add(stats.lost);
+            self.interference.extend(wrong);
+        }
+        Ok(())
+    }
+
+    /// Events that the kernel found no room for; complete after [`Instance::stop`].
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// What others did to it, a line each; complete after [`Instance::stop`].
+    pub fn interference(&self) -> &[String] {
+        &self.interference
+    }
+}
+
+impl Drop for Instance {
+    /// An instance cannot be removed while its pipes are open.
+    fn drop(&mut self) {
+        self.buffers.clear();
+        drop(self.guard.take());
+    }
+}

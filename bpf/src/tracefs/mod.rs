@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Plain tracepoints, read through an instance of tracefs that is the recorder's own: nothing is loaded into the kernel, and
+//! nobody else's tracing is touched. For kernels that have neither BTF nor a block tracer, as a phone's stock one.
+//!
+//! Where the fields of an event lie is read from its `format`, never known by version.
+
+mod buffer;
+mod entries;
+mod events;
+mod extents;
+mod format;
+mod instance;
+mod rwbs;
+mod task;
+
+pub(crate) use buffer::{Buffer, PAGE_MAX, open_pipe};
+pub(crate) use entries::TracefsEntries;
+pub(crate) use events::{NAMES as BLOCK_EVENTS, TracefsEvents};
+pub(crate) use instance::check;

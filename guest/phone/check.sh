@@ -1,0 +1,70 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# What the recorder of another architecture left, analysed here: MOSTRACE is this machine's.
+# usage: check.sh OUT
+set -eu
+
+out=$(cd "$1" && pwd)
+. "$(dirname "$0")/../lib-check.sh"
+mostrace() {
+	"$MOSTRACE" "$@"
+}
+
+# roles BUNDLE ROLES: bytes of the data of each of these (an extended regular expression).
+roles() {
+	mostrace analyze "$1" --by role,class --format csv >table.csv
+	at=$(column write_bytes <table.csv)
+	grep -E "^($2),data," table.csv | cut -d, -f1,"$at" | sort
+}
+
+# sqlite TEST JOURNAL SUFFIX LEAST ROLES: each source told the same of it.
+sqlite() {
+	for source in blktrace ftrace bpf; do
+		bundle=$1-$2-$source.most
+		check_rows "$bundle"
+		grep -q '"method": "walk"' "$bundle/manifest.json" || fail "$bundle: its snapshot is no walk's"
+		check_temporary "$bundle" "$2.db$3" "$4"
+		roles "$bundle" "$5" >"$source.roles"
+		[ -s "$source.roles" ] || fail "$bundle: $(cat table.csv)"
+		cmp "$source.roles" blktrace.roles || fail "$source and blktrace differ: $(cat "$source.roles" blktrace.roles)"
+	done
+}
+
+# plain TEST JOURNAL ROLES: of plain tracepoints: all is accounted for, and as much is data of regular files as the probes say.
+plain() {
+	bundle=$1-$2-tracefs.most
+	check_rows "$bundle"
+	for each in "$bundle" "$1-$2-bpf.most"; do
+		mostrace analyze "$each" --by class,kind --format csv >table.csv
+		at=$(column write_bytes <table.csv)
+		grep '^data,regular,' table.csv | cut -d, -f"$at"
+	done | uniq >regular.txt
+	[ "$(wc -l <regular.txt)" -eq 1 ] || fail "$bundle: of regular files $(tr '\n' ' ' <regular.txt)bytes by tracefs and by bpf"
+	# Where the filesystem's events tell names, roles are the same too.
+	if grep -q 'no event tells names' "$bundle/manifest.json"; then return; fi
+	for each in tracefs bpf; do roles "$1-$2-$each.most" "$3" >"$each.roles"; done
+	cmp tracefs.roles bpf.roles || fail "tracefs and bpf differ: $(cat tracefs.roles bpf.roles)"
+}
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+for bundle in "$out"/*.most; do cp -r "$bundle" .; done
+for test in ext4 f2fs; do
+	sqlite $test delete -journal 100 'db|rollback_journal'
+	sqlite $test wal -wal 50 wal
+	plain $test delete 'db|rollback_journal'
+	plain $test wal wal
+done
+check_kinds ext4-delete-bpf.most inode_table directory regular descriptor metadata_copy commit
+check_kinds ext4-wal-bpf.most inode_table regular descriptor metadata_copy commit
+check_kinds f2fs-delete-bpf.most checkpoint nat fsync_node hot_node directory regular
+check_kinds f2fs-wal-bpf.most checkpoint fsync_node regular
+
+# Whose a node is, the probes read in the node itself.
+for bundle in f2fs-*-bpf.most f2fs-*-ftrace.most f2fs-*-blktrace.most; do
+	mostrace events "$bundle" --format csv >events.csv
+	kind=$(column kind <events.csv)
+	awk -F, -v k="$kind" '$k == "node"' events.csv >strange.csv
+	[ ! -s strange.csv ] || fail "$bundle: of $(wc -l <strange.csv) nodes it is not known whose they are: $(head -n 3 strange.csv)"
+done

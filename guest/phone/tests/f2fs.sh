@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# SQLite on f2fs by the recorder without the analyser: the bundles go to the host.
+fresh_f2fs 128
+keep_every_source
