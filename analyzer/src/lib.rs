@@ -11,6 +11,8 @@ pub mod blktrace;
 pub mod budget;
 pub mod causes;
 #[cfg(feature = "analyze")]
+pub mod experiment;
+#[cfg(feature = "analyze")]
 pub mod export;
 #[cfg(feature = "analyze")]
 pub mod facts;

@@ -23,6 +23,7 @@ fn main() -> ExitCode {
         the_command_runs_in_the_filesystem_as_who_called_sudo needs LIVE,
         on_a_filesystem_that_is_there needs LIVE,
         a_filesystem_is_made_as_asked_for needs LIVE,
+        what_is_made_before_is_not_measured needs LIVE,
         the_exit_status_of_the_command_passes_through needs LIVE,
         nothing_is_left_of_a_killed_one needs LIVE,
         what_cannot_be_measured_is_one_line needs LIVE,
@@ -177,6 +178,19 @@ fn a_filesystem_is_made_as_asked_for() {
     );
 }
 
+fn what_is_made_before_is_not_measured() {
+    let before = "head -c 8388608 /dev/zero >'a b'; id -u >who";
+    let script = "test -s 'a b'; cat who; head -c 1048576 /dev/zero >f; sync f";
+    let said = say(
+        measure(&["--max-write-bytes", "3000000", "--before", before])
+            .args(["--", "sh", "-ec", script])
+            .env("SUDO_UID", NOBODY)
+            .env("SUDO_GID", NOBODY),
+    );
+    assert_eq!(said.status, Some(0), "{}{}", said.out, said.err);
+    assert_eq!(said.out.lines().next(), Some(NOBODY));
+}
+
 fn the_exit_status_of_the_command_passes_through() {
     let said =
         say(measure(&["--max-write-bytes", "0"]).args(["--", "sh", "-c", "echo a >f; exit 7"]));
@@ -246,6 +260,10 @@ fn what_cannot_be_measured_is_one_line() {
             "no-such-command: command not found",
         ),
         (&["--mkfs", "-b 77", "--", "true"], "mke2fs: "),
+        (
+            &["--before", "echo no >&2; exit 3", "--", "true"],
+            "`echo no >&2; exit 3` ended with exit status: 3: no",
+        ),
         (
             &["--mount-options", "no_such_option", "--", "true"],
             "mount: ",

@@ -156,6 +156,16 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// What was to be run ahead of a recording failed.
+    #[error("`{script}` ended with {status}: {said}")]
+    Prepare {
+        /// The script.
+        script: String,
+        /// As `exit status: 1`.
+        status: String,
+        /// Its messages.
+        said: String,
+    },
     /// A tool that mostrace runs could not be started, or refused.
     #[error("{tool}: {why}")]
     ToolFailed {

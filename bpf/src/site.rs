@@ -183,8 +183,8 @@ fn mount_options(options: &FreshOptions, owner: Option<Owner>) -> String {
     given
 }
 
-/// What mkfs and mounting left in memory is none of the measurement's.
-fn settle(point: &Path) -> Result<()> {
+/// What was left in memory up to now is none of the measurement's.
+pub(crate) fn settle(point: &Path) -> Result<()> {
     let folder = File::open(point).at(point)?;
     rustix::fs::syncfs(&folder)
         .map_err(io::Error::from)

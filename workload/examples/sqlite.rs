@@ -3,13 +3,16 @@
 //!
 //! `sqlite '{"path": "/tmp/x.db", "journal": "wal", "transactions": 10}'`
 
-use mostrace_workload::{Settings, run};
+use mostrace_workload::{Progress, Settings, run};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let text = std::env::args()
         .nth(1)
         .ok_or("usage: sqlite SETTINGS-AS-JSON")?;
     let settings: Settings = serde_json::from_str(&text)?;
-    println!("{}", serde_json::to_string(&run(&settings)?)?);
+    println!(
+        "{}",
+        serde_json::to_string(&run(&settings, &Progress::default())?)?
+    );
     Ok(())
 }

@@ -20,7 +20,7 @@ macro_rules! choice {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $value:ident = $text:literal),+ $(,)? }) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-        #[serde(rename_all = "lowercase")]
+        #[serde(rename_all = "kebab-case")]
         pub enum $name {
             $($(#[$doc])* $value),+
         }

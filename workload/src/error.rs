@@ -60,6 +60,24 @@ pub enum Error {
         /// What SQLite says.
         cause: rusqlite::Error,
     },
+    /// A shared library that cannot be loaded, or is none of SQLite's.
+    #[error("{}: {}", .path.display(), .why.replace('\n', " "))]
+    Library {
+        /// As it was given.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A line of a script or a log that is none.
+    #[error("{}:{line}: {why}", .path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// From 1.
+        line: u64,
+        /// What is wrong with it.
+        why: String,
+    },
     /// A file could not be read, written or removed.
     #[error("{}: {cause}", .path.display())]
     Io {

@@ -3,7 +3,7 @@
 
 mod common;
 
-use mostrace_workload::{Existing, Journal, Op, Settings, Sync, run};
+use mostrace_workload::{Existing, Journal, Op, Outcome, Progress, Settings, Sync};
 use std::process::ExitCode;
 use test_support::{Need, tests};
 
@@ -14,6 +14,11 @@ fn main() -> ExitCode {
         every_update_is_written needs [Need::IoCounters],
         payload_is_the_values_and_the_dates needs [common::SQLITE3],
     ])
+}
+
+/// In this process.
+fn run(settings: &Settings) -> mostrace_workload::Result<Outcome> {
+    mostrace_workload::run(settings, &Progress::default())
 }
 
 const WRITES: &str = "write,writev,pwrite64,pwritev,pwritev2,sendfile,copy_file_range";

@@ -9,7 +9,8 @@ use std::process::ExitCode;
 
 use common::sqlite3;
 use mostrace_workload::{
-    AutoVacuum, Choice, Error, Existing, Journal, Op, Settings, Sync, run, write_payload,
+    AutoVacuum, Choice, Error, Existing, Journal, Op, Outcome, Progress, Settings, Sync,
+    write_payload,
 };
 use test_support::tests;
 
@@ -24,6 +25,11 @@ fn main() -> ExitCode {
         errors_are_one_line_and_name_the_file,
         the_payload_file_is_whole_and_in_the_bundles_shape,
     ])
+}
+
+/// In this process.
+fn run(settings: &Settings) -> mostrace_workload::Result<Outcome> {
+    mostrace_workload::run(settings, &Progress::default())
 }
 
 fn settings(folder: &Path) -> Settings {
@@ -159,7 +165,7 @@ fn each_thread_has_its_own_database() {
     };
     let outcome = run(&settings).unwrap();
     assert_eq!(
-        (outcome.payload.transactions, outcome.latencies_ns.len()),
+        (outcome.payload.transactions, outcome.operations.len()),
         (120, 120)
     );
     let mut first = Vec::new();

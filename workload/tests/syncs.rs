@@ -3,7 +3,7 @@
 
 mod common;
 
-use mostrace_workload::{Existing, Journal, Op, Settings, Sync, run};
+use mostrace_workload::{Existing, Journal, Op, Outcome, Progress, Settings, Sync};
 use std::process::ExitCode;
 use test_support::tests;
 
@@ -13,6 +13,11 @@ fn main() -> ExitCode {
         a_checkpoint_syncs_the_wal_and_the_database needs common::STRACE,
         an_exclusive_lock_syncs_the_directory_once needs common::STRACE,
     ])
+}
+
+/// In this process.
+fn run(settings: &Settings) -> mostrace_workload::Result<Outcome> {
+    mostrace_workload::run(settings, &Progress::default())
 }
 
 /// Syncs of the directory, of the journal or WAL, and of the database.

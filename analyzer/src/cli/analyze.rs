@@ -6,12 +6,12 @@ use mostrace::analysis::Analysis;
 use mostrace::export::{Format, Output, to_text, to_value};
 use mostrace::facts::{Column, Filter, catalogue};
 use mostrace::tables::summary::{Summary, Trace};
-use mostrace::tables::{Grouping, Groups, Table, about, percentiles};
+use mostrace::tables::{Grouping, Groups, about, percentiles};
 use mostrace_bundle::Bundle;
 use serde_json::{Map, Value, json};
 
 use super::UsageError;
-use super::out::OutArgs;
+use super::out::{self, OutArgs};
 use super::source::{SourceArgs, WhereArgs};
 use super::{tree, tree_json};
 
@@ -107,7 +107,7 @@ impl Analyze {
                     Groups::new(&facts, Grouping { by, top }, filter)?.table()?
                 }
             };
-            let table = self.chosen(table)?;
+            let table = out::chosen(&self.columns, table)?;
             if format == Format::Table && self.columns.is_empty() {
                 let width = out.width();
                 return Ok(out.text(&to_text(&table, width))?);
@@ -151,28 +151,6 @@ impl Analyze {
             _ => tree::text(&analysis, &tree, out.width())?,
         };
         Ok(out.text(&text)?)
-    }
-
-    /// The columns that are asked for.
-    fn chosen(&self, table: Table) -> anyhow::Result<Table> {
-        if self.columns.is_empty() {
-            return Ok(table);
-        }
-        let has = |name: &&String| table.frame.column(name).is_err();
-        if let Some(name) = self.columns.iter().find(has) {
-            let names: Vec<&str> = table
-                .frame
-                .columns()
-                .iter()
-                .map(|c| c.name().as_str())
-                .collect();
-            let what = format!(
-                "no column {name} in this table: it has {}",
-                names.join(", ")
-            );
-            return Err(UsageError(what).into());
-        }
-        Ok(table.select(&self.columns)?)
     }
 
     fn text(&self, summary: &Summary, analysis: &Analysis, width: Option<usize>) -> String {

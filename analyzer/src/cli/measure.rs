@@ -10,7 +10,9 @@ use mostrace::export::Output;
 use mostrace::tables::finding;
 use mostrace_bundle::Bundle;
 use mostrace_bundle::temporary::TempFolder;
-use mostrace_capture::{FreshKind, FreshOptions, Options, Progress, Site, Size, caller, record};
+use mostrace_capture::{
+    FreshKind, FreshOptions, Options, Progress, Site, Size, caller, prepare, record,
+};
 
 use super::budget::{self, BudgetArgs};
 use super::tree;
@@ -27,6 +29,7 @@ use super::tree;
 ///   sudo mostrace measure --fs f2fs --size 512M -- ./my-app
 ///   sudo mostrace measure --mount-options data=journal -o run.most -- ./my-app
 ///   sudo mostrace measure --in /data -- ./my-app
+///   sudo mostrace measure --before 'sqlite3 x.db <schema.sql' -- ./my-app
 ///   sudo mostrace measure --max-bytes-per-transaction 40000 --format junit -- ./my-test
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
@@ -57,6 +60,9 @@ pub struct Measure {
     /// Keep the recording
     #[arg(short, long, value_name = "OUT.most")]
     output: Option<PathBuf>,
+    /// Run this first, by a shell, in the same place and as the same user; what it writes is not measured
+    #[arg(long, value_name = "SCRIPT")]
+    before: Option<String>,
     /// Run CMD as this user, by name or number, and not as who called sudo
     #[arg(short, long, value_name = "NAME")]
     user: Option<String>,
@@ -141,6 +147,10 @@ fn capture(args: &Measure, output: &Path) -> anyhow::Result<i32> {
             (Some(site), device, folder)
         }
     };
+    let user = args.user.clone().or_else(caller);
+    if let Some(script) = &args.before {
+        prepare(script, &folder, user.as_deref())?;
+    }
     let from = std::env::current_dir()?;
     std::env::set_current_dir(&folder)?;
     let outcome = record(&Options {
@@ -148,7 +158,7 @@ fn capture(args: &Measure, output: &Path) -> anyhow::Result<i32> {
         output: output.to_owned(),
         sync: true,
         argv: args.argv.clone(),
-        user: args.user.clone().or_else(caller),
+        user,
         progress: Progress::Never,
         ..Options::default()
     });

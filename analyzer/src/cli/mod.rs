@@ -13,6 +13,8 @@ mod diff;
 mod doctor;
 #[cfg(feature = "analyze")]
 mod events;
+#[cfg(all(feature = "record", feature = "analyze"))]
+mod experiment;
 #[cfg(feature = "analyze")]
 mod export;
 #[cfg(feature = "analyze")]
@@ -31,6 +33,8 @@ mod record;
 mod report;
 #[cfg(feature = "analyze")]
 mod source;
+#[cfg(feature = "workload")]
+mod steps;
 #[cfg(feature = "analyze")]
 mod tree;
 #[cfg(feature = "analyze")]
@@ -38,6 +42,7 @@ mod tree_json;
 #[cfg(feature = "workload")]
 mod workload;
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Write as _};
 use std::process::ExitCode;
@@ -66,6 +71,8 @@ enum Command {
     Record(record::Record),
     #[cfg(all(feature = "record", feature = "analyze"))]
     Measure(measure::Measure),
+    #[cfg(all(feature = "record", feature = "analyze"))]
+    Experiment(experiment::Experiment),
     #[cfg(feature = "analyze")]
     Phone(phone::Phone),
     #[cfg(feature = "analyze")]
@@ -113,6 +120,8 @@ impl Command {
             Command::Record(args) => return Ok(ExitCode::from(record::run(&args)?)),
             #[cfg(all(feature = "record", feature = "analyze"))]
             Command::Measure(args) => return Ok(ExitCode::from(measure::run(&args)?)),
+            #[cfg(all(feature = "record", feature = "analyze"))]
+            Command::Experiment(args) => args.run()?,
             #[cfg(feature = "analyze")]
             Command::Check(args) => return Ok(ExitCode::from(args.run()?)),
             #[cfg(feature = "analyze")]
@@ -163,7 +172,7 @@ struct UsageError(String);
 
 /// Runs the command. 0: well; 1: an error at run time; 2: wrong usage. `record` passes on its command's.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(arguments()) {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
@@ -185,6 +194,20 @@ pub fn main() -> ExitCode {
             ExitCode::from(exit_status(&error))
         }
     }
+}
+
+/// What this was called with. What follows `workload mobibench` is Mobibench's, whose -v is another than ours: `--` says so.
+fn arguments() -> Vec<OsString> {
+    let mut all: Vec<OsString> = std::env::args_os().collect();
+    let is_option = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
+    let verb = all.iter().skip(1).position(|word| !is_option(word));
+    let verb = verb.map_or(all.len(), |at| at + 1);
+    if all.get(verb).is_some_and(|word| word == "workload")
+        && all.get(verb + 1).is_some_and(|word| word == "mobibench")
+    {
+        all.insert(verb + 2, "--".into());
+    }
+    all
 }
 
 /// Says what is wrong with the arguments, or the help that was asked for.

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use mostrace::export::{Format, Output};
+use mostrace::tables::Table;
 
 use super::UsageError;
 
@@ -46,4 +47,23 @@ impl OutArgs {
         }
         Ok(output)
     }
+}
+
+/// Only these columns of a table, in this order; of none, all.
+///
+/// # Errors
+/// There is no column of such a name.
+pub fn chosen(columns: &[String], table: Table) -> anyhow::Result<Table> {
+    if columns.is_empty() {
+        return Ok(table);
+    }
+    let has = |name: &&String| table.frame.column(name).is_err();
+    if let Some(name) = columns.iter().find(has) {
+        let all = table.frame.columns().iter();
+        let names: Vec<&str> = all.map(|column| column.name().as_str()).collect();
+        let names = names.join(", ");
+        let what = format!("no column {name} in this table: it has {names}");
+        return Err(UsageError(what).into());
+    }
+    Ok(table.select(columns)?)
 }

@@ -18,16 +18,19 @@ pub struct Call {
     pub path: String,
     /// What it returned.
     pub result: u64,
+    /// The arguments, as strace writes them.
+    pub arguments: String,
 }
 
-/// The example, which cargo builds beside the tests.
-fn example() -> PathBuf {
+/// An example, which cargo builds beside the tests.
+fn example(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let example = test
         .parent()
         .and_then(Path::parent)
         .unwrap()
-        .join("examples/sqlite");
+        .join("examples")
+        .join(name);
     assert!(
         example.is_file(),
         "{}: missing: cargo build --examples",
@@ -50,7 +53,7 @@ fn outcome(output: Output) -> Outcome {
 /// Runs the workload in a process of its own.
 pub fn run(settings: &Settings) -> Outcome {
     outcome(
-        Command::new(example())
+        Command::new(example("sqlite"))
             .arg(serde_json::to_string(settings).unwrap())
             .output()
             .unwrap(),
@@ -59,6 +62,12 @@ pub fn run(settings: &Settings) -> Outcome {
 
 /// Runs the workload under strace: the calls of that set (as `fsync,write`) that succeeded, thread after thread.
 pub fn run_under_strace(settings: &Settings, set: &str) -> (Outcome, Vec<Call>) {
+    let settings = serde_json::to_string(settings).unwrap();
+    example_under_strace("sqlite", &settings, set)
+}
+
+/// The same of any example.
+pub fn example_under_strace(name: &str, settings: &str, set: &str) -> (Outcome, Vec<Call>) {
     let folder = tempfile::tempdir().unwrap();
     let output = Command::new("strace")
         // A file for each thread, so no call is cut in two; paths; no data, which may hold anything.
@@ -75,8 +84,8 @@ pub fn run_under_strace(settings: &Settings, set: &str) -> (Outcome, Vec<Call>) 
             "-o",
         ])
         .arg(folder.path().join("trace"))
-        .arg(example())
-        .arg(serde_json::to_string(settings).unwrap())
+        .arg(example(name))
+        .arg(settings)
         .output()
         .unwrap();
     let outcome = outcome(output);
@@ -92,9 +101,14 @@ pub fn run_under_strace(settings: &Settings, set: &str) -> (Outcome, Vec<Call>) 
 fn call(line: &str) -> Option<Call> {
     let (name, rest) = line.split_once('(')?;
     let (call, result) = rest.rsplit_once(" = ")?;
-    let (_, path) = call.split_once('<')?;
-    let (path, _) = path.split_once('>')?;
+    // That of mapped memory has none.
+    let path = call
+        .split_once('<')
+        .and_then(|(_, path)| path.split_once('>'));
+    let path = path.map_or("", |(path, _)| path);
+    let result = result.split(['<', ' ']).next()?;
     Some(Call {
+        arguments: call.trim_end().to_owned(),
         name: name.to_owned(),
         path: path.to_owned(),
         result: result.parse().ok()?,

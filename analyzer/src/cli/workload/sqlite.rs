@@ -1,45 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `mostrace workload`: makes the IO to be measured.
+//! `mostrace workload sqlite`.
 
-use std::fs::File;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::Context;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::value_parser;
-use mostrace_bundle::manifest::PAYLOAD_ENV;
 use mostrace_workload::{
-    AutoVacuum, Choice, Existing, Journal, Locking, Op, Settings, Sync, run as run_workload,
-    write_latencies, write_payload,
+    AutoVacuum, Caches, Existing, Journal, Locking, Op, Settings, Sync, run as run_workload,
 };
 
-/// Arguments of `mostrace workload`.
-#[derive(clap::Args)]
-pub struct Workload {
-    #[command(subcommand)]
-    kind: Kind,
-}
+use super::choice;
+use super::report::Report;
 
-#[derive(clap::Subcommand)]
-enum Kind {
-    /// SQLite transactions, in the manner of Mobibench
-    ///
-    /// One table (id INTEGER PRIMARY KEY, Value TEXT, creation_date long); BEGIN, the operation, COMMIT; WAL ends
-    /// with a checkpoint. `record` traces a whole command, so updates and deletions take the rows that an earlier
-    /// call made:
-    ///
-    ///   mostrace workload sqlite --prepare --op update /mnt/x.db
-    ///   mostrace record -d /dev/loop0 -- mostrace workload sqlite --op update /mnt/x.db
-    ///
-    /// For a trace of insertions without the making of the table, do the same with --op insert, and --keep in the
-    /// second call. Give the same --journal, --page-size and --auto-vacuum to both.
-    #[command(verbatim_doc_comment)]
-    Sqlite(Box<Sqlite>),
-}
-
+/// SQLite transactions, in the manner of Mobibench
+///
+/// One table (id INTEGER PRIMARY KEY, Value TEXT, creation_date long); BEGIN, the operation, COMMIT; WAL ends
+/// with a checkpoint. `record` traces a whole command, so updates and deletions take the rows that an earlier
+/// call made:
+///
+///   mostrace workload sqlite --prepare --op update /mnt/x.db
+///   mostrace record -d /dev/loop0 -- mostrace workload sqlite --op update /mnt/x.db
+///
+/// For a trace of insertions without the making of the table, do the same with --op insert, and --keep in the
+/// second call. Give the same --journal, --page-size and --auto-vacuum to both.
 #[derive(clap::Args)]
-struct Sqlite {
+#[command(verbatim_doc_comment)]
+pub struct Sqlite {
     /// The database, or a folder for mostrace.db; with --threads, name-0.db, name-1.db …
     #[arg(default_value = ".")]
     path: PathBuf,
@@ -95,12 +80,14 @@ struct Sqlite {
     /// Remove the database that is there, with its journals
     #[arg(long)]
     overwrite: bool,
-    /// Write the latency of each transaction, in ns, one a line, when all are done
-    #[arg(long, value_name = "FILE")]
-    latency: Option<PathBuf>,
-    /// Print the result as JSON
+    /// Take SQLite from this shared library, as a phone's own, and say its version and how it was built
+    #[arg(long, value_name = "PATH")]
+    sqlite_library: Option<PathBuf>,
+    /// Drop the kernel's caches once the database is open, where root allows
     #[arg(long)]
-    json: bool,
+    drop_caches: bool,
+    #[command(flatten)]
+    report: Report,
 }
 
 impl Sqlite {
@@ -128,38 +115,19 @@ impl Sqlite {
             wal_autocheckpoint: self.wal_autocheckpoint,
             checkpoint: !self.no_checkpoint,
             seed: self.seed,
+            library: self.sqlite_library.clone(),
+            caches: match self.drop_caches {
+                true => Caches::Drop,
+                false => Caches::Keep,
+            },
         }
     }
-}
 
-/// Runs the workload, and tells `record` what was stored if it asks.
-pub fn run(args: &Workload) -> anyhow::Result<()> {
-    let Kind::Sqlite(args) = &args.kind;
-    let named = |path: &Path| path.display().to_string();
-    // Made before the long run, so that a wrong path is found at once.
-    let latency = match &args.latency {
-        Some(path) => Some((path, File::create(path).with_context(|| named(path))?)),
-        None => None,
-    };
-    let outcome = run_workload(&args.settings())?;
-    if let Some(path) = std::env::var_os(PAYLOAD_ENV) {
-        write_payload(&outcome.payload, Path::new(&path))?;
+    pub fn run(&self) -> anyhow::Result<()> {
+        let total = self.transactions.saturating_mul(self.threads.into());
+        self.report
+            .run(total, |progress| run_workload(&self.settings(), progress))
     }
-    if let Some((path, file)) = latency {
-        write_latencies(file, &outcome.latencies_ns).with_context(|| named(path))?;
-    }
-    let text = if args.json {
-        serde_json::to_string_pretty(&outcome)?
-    } else {
-        outcome.to_string()
-    };
-    Ok(writeln!(std::io::stdout(), "{text}")?)
-}
-
-/// Takes one of the names of a setting.
-fn choice<T: Choice + Send + std::marker::Sync>() -> impl TypedValueParser<Value = T> {
-    PossibleValuesParser::new(T::ALL.iter().map(|value| value.name()))
-        .try_map(|name| T::from_name(&name).ok_or("no such value"))
 }
 
 fn page_size(text: &str) -> Result<u32, String> {

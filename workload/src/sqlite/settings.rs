@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::choice::choice;
-use crate::{Choice, Error, Result};
+use crate::{Caches, Choice, Error, Result};
 
 choice! {
     /// What a transaction does to its rows.
@@ -89,7 +89,7 @@ choice! {
 
 /// What a run is told to do. The default is Mobibench's: 100 characters in 4 KiB pages, autovacuum.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct Settings {
     /// The database, or a folder for `mostrace.db`. See [`Settings::databases`].
     pub path: PathBuf,
@@ -127,6 +127,10 @@ pub struct Settings {
     pub checkpoint: bool,
     /// Of the values; thread n takes seed + n. The same seed stores the same bytes.
     pub seed: u64,
+    /// A shared library to take SQLite from, in place of the one that is built in.
+    pub library: Option<PathBuf>,
+    /// What becomes of the kernel's caches after the setup.
+    pub caches: Caches,
 }
 
 impl Default for Settings {
@@ -149,6 +153,8 @@ impl Default for Settings {
             wal_autocheckpoint: 1000,
             checkpoint: true,
             seed: 1,
+            library: None,
+            caches: Caches::Keep,
         }
     }
 }

@@ -67,7 +67,7 @@ fn is_database(path: &Path) -> Result<bool> {
 }
 
 /// A journal left by an earlier database would be rolled back into the new one, so it goes too.
-fn remove(path: &Path) -> Result<()> {
+pub(crate) fn remove(path: &Path) -> Result<()> {
     for suffix in ["-journal", "-wal", "-shm", ""] {
         let mut name = OsString::from(path);
         name.push(suffix);

@@ -2,12 +2,12 @@
 //! One database, one connection: making it, working in it, closing it.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rusqlite::config::DbConfig;
-use rusqlite::{Connection, params};
-
-use crate::existing::make_way;
+use super::connection::{Connection, Value};
+use super::engine::Engine;
+use super::existing::make_way;
+use crate::measure::Stopwatch;
 use crate::{AutoVacuum, Choice, Error, Journal, Op, Result, Settings};
 
 const CREATE: &str = "CREATE TABLE item (id INTEGER PRIMARY KEY, Value TEXT, creation_date long)";
@@ -21,7 +21,7 @@ const FIRST_DATE: i64 = 1_700_000_000_000;
 /// An open database and where in it the next operation goes.
 pub(crate) struct Database {
     path: PathBuf,
-    connection: Connection,
+    connection: Box<dyn Connection>,
     values: fastrand::Rng,
     next_date: i64,
     first_id: i64,
@@ -31,9 +31,14 @@ pub(crate) struct Database {
 
 impl Database {
     /// Opens the database of thread `thread`, and makes it if it is to be made.
-    pub(crate) fn open(path: &Path, thread: u64, settings: &Settings) -> Result<Self> {
+    pub(crate) fn open(
+        path: &Path,
+        thread: u64,
+        settings: &Settings,
+        engine: &Engine,
+    ) -> Result<Self> {
         let is_new = make_way(path, settings)?;
-        let connection = Connection::open(path).map_err(Error::sqlite(path, "open"))?;
+        let connection = engine.open(path)?;
         let mut database = Self {
             path: path.to_owned(),
             connection,
@@ -51,7 +56,7 @@ impl Database {
         Ok(database)
     }
 
-    fn set_pragmas(&self, settings: &Settings, is_new: bool) -> Result<()> {
+    fn set_pragmas(&mut self, settings: &Settings, is_new: bool) -> Result<()> {
         // The shape of the file comes first: it is fixed as soon as a page is written.
         if is_new {
             let shape = format!(
@@ -77,9 +82,8 @@ impl Database {
         let autocheckpoint = format!("PRAGMA wal_autocheckpoint={}", settings.wal_autocheckpoint);
         self.batch("set wal_autocheckpoint", &autocheckpoint)?;
         if !settings.checkpoint {
-            self.connection
-                .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
-                .map_err(self.error("set no checkpoint on close"))?;
+            let result = self.connection.keep_wal();
+            result.map_err(self.error("set no checkpoint on close"))?;
         }
         self.expect("page_size", "page_size", &settings.page_size.to_string())?;
         let auto_vacuum = match settings.auto_vacuum {
@@ -91,18 +95,9 @@ impl Database {
     }
 
     /// SQLite ignores what it cannot do, so ask what came of it.
-    fn expect(&self, pragma: &'static str, statement: &str, asked: &str) -> Result<()> {
-        let have = self
-            .connection
-            .query_row(&format!("PRAGMA {statement}"), [], |row| {
-                let value: rusqlite::types::Value = row.get(0)?;
-                Ok(match value {
-                    rusqlite::types::Value::Integer(number) => number.to_string(),
-                    rusqlite::types::Value::Text(text) => text,
-                    other => format!("{other:?}"),
-                })
-            })
-            .map_err(self.error(pragma))?;
+    fn expect(&mut self, pragma: &'static str, statement: &str, asked: &str) -> Result<()> {
+        let row = self.ask(pragma, &format!("PRAGMA {statement}"))?;
+        let have = row.into_iter().next().flatten().unwrap_or_default();
         if have == asked {
             return Ok(());
         }
@@ -118,15 +113,14 @@ impl Database {
     fn find_rows(&mut self, settings: &Settings) -> Result<()> {
         let doing = "look for rows";
         let bounds = "SELECT min(id), max(id) FROM item";
-        let (first, last): (Option<i64>, Option<i64>) = self
-            .connection
-            .query_row(bounds, [], |row| Ok((row.get(0)?, row.get(1)?)))
-            .map_err(self.error(doing))?;
+        let row = self.ask(doing, bounds)?;
+        let id = |column: usize| row.get(column)?.as_ref()?.parse::<i64>().ok();
+        let (first, last) = (id(0), id(1));
         self.first_id = first.unwrap_or(1);
         self.last_id = last.unwrap_or(0);
         self.next_id = self.first_id;
         if settings.op == Op::Update && last.is_some() {
-            self.go_on_from_first_row().map_err(self.error(doing))?;
+            self.go_on_from_first_row(doing)?;
         }
         let have = u64::try_from(self.last_id.saturating_sub(self.first_id).saturating_add(1))
             .unwrap_or(0);
@@ -148,29 +142,35 @@ impl Database {
 
     /// SQLite writes nothing when an update changes nothing, so no row may get the bytes that it has. Updates go
     /// through the ids in order, so the first row is ahead of all: dates one beyond its date are new to every row.
-    fn go_on_from_first_row(&mut self) -> rusqlite::Result<()> {
-        let date = "SELECT creation_date FROM item WHERE id = ?1";
-        let date: i64 = self
-            .connection
-            .query_row(date, [self.first_id], |row| row.get(0))?;
+    fn go_on_from_first_row(&mut self, doing: &'static str) -> Result<()> {
+        let first = self.first_id;
+        let row = self.ask(
+            doing,
+            &format!("SELECT creation_date FROM item WHERE id = {first}"),
+        )?;
+        let date = row.into_iter().next().flatten();
+        let date: i64 = date
+            .and_then(|date| date.parse().ok())
+            .unwrap_or(FIRST_DATE);
         self.next_date = date.saturating_add(1);
         let stream = self.values.get_seed() ^ self.next_date.cast_unsigned().rotate_left(32);
         self.values.seed(stream);
         Ok(())
     }
 
-    /// All transactions; the latency of each, in nanoseconds.
-    pub(crate) fn transactions(&mut self, settings: &Settings) -> Result<Vec<u64>> {
-        let mut latencies = Vec::new();
+    /// All transactions.
+    pub(crate) fn transactions(
+        &mut self,
+        settings: &Settings,
+        stopwatch: &mut Stopwatch<'_>,
+    ) -> Result<()> {
         for number in 0..settings.transactions {
             if number > 0 && settings.interval_ms > 0 {
                 std::thread::sleep(Duration::from_millis(settings.interval_ms));
             }
-            let start = Instant::now();
-            self.transaction(settings)?;
-            latencies.push(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX));
+            stopwatch.time(|| self.transaction(settings))?;
         }
-        Ok(latencies)
+        Ok(())
     }
 
     /// The values are made in here too: some nanoseconds a character.
@@ -190,14 +190,12 @@ impl Database {
             Op::Update => (UPDATE, "update"),
             Op::Delete => (DELETE, "delete"),
         };
-        let mut statement = self
-            .connection
-            .prepare_cached(sql)
-            .map_err(self.error(doing))?;
+        let (value, date_value, id_value) =
+            (Value::Text(value), Value::Integer(date), Value::Integer(id));
         let changed = match op {
-            Op::Insert => statement.execute(params![value, date]),
-            Op::Update => statement.execute(params![value, date, id]),
-            Op::Delete => statement.execute(params![id]),
+            Op::Insert => self.connection.execute(sql, &[value, date_value]),
+            Op::Update => self.connection.execute(sql, &[value, date_value, id_value]),
+            Op::Delete => self.connection.execute(sql, &[id_value]),
         };
         if changed.map_err(self.error(doing))? != 1 {
             return Err(Error::MissingRow {
@@ -205,7 +203,6 @@ impl Database {
                 id,
             });
         }
-        drop(statement);
         self.next_date = date.saturating_add(1);
         self.next_id = if id >= self.last_id {
             self.first_id
@@ -225,20 +222,22 @@ impl Database {
     }
 
     /// The checkpoint that ends WAL, and close; SQLite then unlinks the -wal and -shm files.
-    pub(crate) fn finish(self, settings: &Settings) -> Result<()> {
+    pub(crate) fn finish(mut self, settings: &Settings) -> Result<()> {
         if settings.journal == Journal::Wal && settings.checkpoint {
             self.batch("checkpoint", "PRAGMA wal_checkpoint")?;
         }
-        let path = self.path;
-        self.connection
-            .close()
-            .map_err(|(_, cause)| Error::sqlite(&path, "close")(cause))
+        let closed = self.connection.close();
+        closed.map_err(Error::sqlite(&self.path, "close"))
     }
 
-    fn batch(&self, doing: &'static str, sql: &str) -> Result<()> {
-        self.connection
-            .execute_batch(sql)
-            .map_err(self.error(doing))
+    fn batch(&mut self, doing: &'static str, sql: &str) -> Result<()> {
+        let result = self.connection.batch(sql);
+        result.map_err(self.error(doing))
+    }
+
+    fn ask(&mut self, doing: &'static str, sql: &str) -> Result<Vec<Option<String>>> {
+        let result = self.connection.ask(sql);
+        result.map_err(self.error(doing))
     }
 
     fn error(&self, doing: &'static str) -> impl FnOnce(rusqlite::Error) -> Error + '_ {

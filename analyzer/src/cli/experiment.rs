@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `mostrace experiment`: a matrix of measurements.
+
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+use mostrace::causes::Sharing;
+use mostrace::experiment::{Cell, Definition, Figures, Results, claims, judge, table};
+use mostrace::export::{Format, Output};
+use mostrace_bundle::temporary::TempFolder;
+
+use super::out::{self, OutArgs};
+use super::{UsageError, budget};
+
+/// Measure every cell of a matrix, each on a fresh filesystem, and hold it against what was published
+///
+/// FILE.toml says what differs, and what is run:
+///
+///   name = "journal modes"
+///   before = "mostrace workload sqlite --prepare --journal {journal} x.db"
+///   command = "mostrace workload sqlite --keep --journal {journal} --transactions {n} x.db"
+///   [fixed]
+///   n = 200
+///   [matrix]
+///   journal = ["delete", "wal"]
+///   mkfs = ["", "-O ^has_journal"]
+///
+/// `filesystem`, `mkfs`, `mount_options`, `size`, `scheduler` are those of `measure`. A cell is measured again until the bytes of
+/// a transaction lie within 1 % of the measurement before, or three times ([repeat] says otherwise). Each measurement is added to
+/// the results at once: the same command goes on after a stop, and prints the table when all are there. Figures of the table are for
+/// each transaction, or operation.
+///
+/// Examples:
+///   sudo mostrace experiment experiments/ext4-matrix.toml
+///   sudo mostrace experiment experiments/ext4-matrix.toml --only journal=wal --format csv -o wal.csv
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct Experiment {
+    /// What is measured
+    file: PathBuf,
+    /// The results; beside FILE.toml by default, as FILE.jsonl
+    #[arg(long, value_name = "FILE.jsonl")]
+    results: Option<PathBuf>,
+    /// Measure these cells alone: NAME=VALUE, several times
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
+    only: Vec<(String, String)>,
+    /// Measure nothing: print what there is
+    #[arg(long)]
+    no_run: bool,
+    /// Print the cells and how often each was measured, and nothing else
+    #[arg(long, conflicts_with = "no_run")]
+    list: bool,
+    /// Keep the last recording of each cell, in this folder
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+    /// Which columns of the table, in which order
+    #[arg(long, value_name = "COLUMN,…", value_delimiter = ',')]
+    columns: Vec<String>,
+    #[command(flatten)]
+    out: OutArgs,
+    /// Print the claims in place of the cells: what was published, what was measured, and whether they agree
+    #[arg(long)]
+    claims: bool,
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("is not NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// A recording that lost something is made again so often.
+const TRIES: usize = 3;
+
+impl Experiment {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// The file is wrong, or a cell cannot be measured.
+    pub fn run(&self) -> anyhow::Result<()> {
+        let mut definition = Definition::read(&self.file)?;
+        let known = |name: &String| definition.parameters.contains(name);
+        if let Some((name, _)) = self.only.iter().find(|(name, _)| !known(name)) {
+            let all = definition.parameters.join(", ");
+            return Err(UsageError(format!("--only {name}: the parameters are {all}")).into());
+        }
+        definition.cells.retain(|cell| self.asks_for(cell));
+        let path = match &self.results {
+            Some(path) => path.clone(),
+            None => self.file.with_extension("jsonl"),
+        };
+        // Whoever only looks may do so while they grow.
+        let mut results = match self.no_run || self.list {
+            true => Results::read(&path, &definition)?,
+            false => Results::open(&path, &definition)?,
+        };
+        if self.list {
+            let line = |cell: &Cell| format!("{} {}\n", results.of(cell).count(), cell.key());
+            let lines: String = definition.cells.iter().map(line).collect();
+            return Ok(Output::create(None)?.text(&lines)?);
+        }
+        let failed = match self.no_run {
+            true => 0,
+            false => self.measure(&definition, &mut results)?,
+        };
+        self.print(&definition, &results)?;
+        match failed {
+            0 => Ok(()),
+            1 => bail!("one cell could not be measured"),
+            failed => bail!("{failed} cells could not be measured"),
+        }
+    }
+
+    /// Of several values of one parameter any will do.
+    fn asks_for(&self, cell: &Cell) -> bool {
+        let is = |(name, value): &(String, String)| cell.value(name) == Some(value);
+        self.only.iter().all(|(name, _)| {
+            let mut same = self.only.iter().filter(|(other, _)| other == name);
+            same.any(is)
+        })
+    }
+
+    /// Measures what is missing; a cell that cannot be is told, and those after it are measured all the same. Returns how
+    /// many could not.
+    fn measure(&self, definition: &Definition, results: &mut Results) -> anyhow::Result<u64> {
+        if let Some(folder) = &self.keep {
+            std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        }
+        // Hidden where stderr is no terminal.
+        let bar = ProgressBar::new(definition.cells.len() as u64);
+        let style = |template| {
+            let style = ProgressStyle::with_template(template);
+            style.unwrap_or_else(|_| ProgressStyle::default_bar())
+        };
+        bar.set_style(style("{pos}/{len} cells: {wide_msg}"));
+        // Cells of before say nothing of how long one takes.
+        let done = |cell: &&Cell| results.is_done(cell, &definition.repeat);
+        bar.set_position(definition.cells.iter().filter(done).count() as u64);
+        bar.reset_eta();
+        let mut failed = 0;
+        let missing = |cell: &&Cell| !results.is_done(cell, &definition.repeat);
+        let missing: Vec<&Cell> = definition.cells.iter().filter(missing).collect();
+        for cell in missing {
+            bar.set_message(cell.key());
+            while !results.is_done(cell, &definition.repeat) {
+                match self.figures(cell) {
+                    Ok(figures) => results.add(cell, figures)?,
+                    Err(error) => {
+                        failed += 1;
+                        bar.suspend(|| log::error!("{}: {error:#}", cell.key()));
+                        break;
+                    }
+                }
+            }
+            bar.inc(1);
+            // Until one is done, nobody knows how long it takes.
+            bar.set_style(style("{pos}/{len} cells, about {eta} left: {wide_msg}"));
+        }
+        bar.finish_and_clear();
+        Ok(failed)
+    }
+
+    /// One measurement that lost nothing.
+    fn figures(&self, cell: &Cell) -> anyhow::Result<Figures> {
+        let mut why = String::new();
+        for _ in 0..TRIES {
+            let folder = TempFolder::new()?;
+            let bundle = folder.path().join("cell.most");
+            let recorder = record(cell, &bundle)?;
+            let analysis = budget::read(&bundle, Some(Sharing::First))?;
+            match analysis.warnings.first() {
+                Some(warning) => why.clone_from(warning),
+                None => {
+                    let figures = Figures::of(&analysis, recorder)?;
+                    if let Some(keep) = &self.keep {
+                        self.keep(keep, cell, &bundle)?;
+                    }
+                    return Ok(figures);
+                }
+            }
+        }
+        bail!("{TRIES} recordings lost something: {why}")
+    }
+
+    fn keep(&self, folder: &Path, cell: &Cell, bundle: &Path) -> anyhow::Result<()> {
+        let harmless = |c: char| match c {
+            'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '=' | '.' => c,
+            _ => '_',
+        };
+        let name: String = cell.key().chars().map(harmless).collect();
+        let kept = folder.join(format!("{name}.most"));
+        if kept.exists() {
+            std::fs::remove_dir_all(&kept).with_context(|| kept.display().to_string())?;
+        }
+        std::fs::create_dir(&kept).with_context(|| kept.display().to_string())?;
+        for file in std::fs::read_dir(bundle)? {
+            let file = file?;
+            let to = kept.join(file.file_name());
+            std::fs::copy(file.path(), &to).with_context(|| to.display().to_string())?;
+        }
+        Ok(())
+    }
+
+    fn print(&self, definition: &Definition, results: &Results) -> anyhow::Result<()> {
+        let mut output = self.out.create()?;
+        let verdicts = judge(definition, results);
+        let shown = match self.claims {
+            true => claims(&verdicts)?,
+            false => table(definition, results)?,
+        };
+        let shown = out::chosen(&self.columns, shown)?;
+        let format = self.out.format();
+        format.write_all(&mut output, [Ok::<_, Infallible>(shown)])?;
+        if format == Format::Table && !self.claims && !verdicts.is_empty() {
+            let agree = verdicts.iter().filter(|v| v.agrees).count();
+            let all = verdicts.len();
+            eprintln!("{agree} of {all} published figures agree (--claims shows them)");
+        }
+        Ok(())
+    }
+}
+
+/// Measures a cell by this program's own `measure`: a fresh filesystem needs a process of its own. Returns its process's
+/// number.
+fn record(cell: &Cell, bundle: &Path) -> anyhow::Result<u32> {
+    let own = std::env::current_exe()?;
+    let mut measure = Command::new(&own);
+    // Scripts find this program too.
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = own.parent().map(Path::to_path_buf).into_iter();
+    let path = std::env::join_paths(folders.chain(std::env::split_paths(&path)))?;
+    measure
+        .env("PATH", path)
+        .arg("measure")
+        .arg("-o")
+        .arg(bundle);
+    for (name, value) in &cell.filesystem {
+        let option = match name.as_str() {
+            "filesystem" => "fs".to_owned(),
+            name => name.replace('_', "-"),
+        };
+        if !value.is_empty() {
+            measure.arg(format!("--{option}={value}"));
+        }
+    }
+    let with_own = |words: &[String]| -> Vec<String> {
+        let own = own.to_string_lossy();
+        let word = |word: &String| match word.as_str() {
+            "mostrace" => own.clone().into_owned(),
+            word => word.to_owned(),
+        };
+        words.iter().map(word).collect()
+    };
+    if let Some(before) = &cell.before {
+        let words = with_own(before);
+        let quoted: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+        measure.arg(format!("--before={}", quoted.join(" ")));
+    }
+    measure.arg("--").args(with_own(&cell.command));
+    let child = measure
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let recorder = child.id();
+    let output = child.wait_with_output()?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let last = said.lines().rev().find(|line| !line.trim().is_empty());
+        let last = last.unwrap_or("nothing was said");
+        bail!("{}", last.trim_start_matches("mostrace: "));
+    }
+    Ok(recorder)
+}
+
+/// One word of a shell's.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_reads_the_word_again() {
+        for word in ["a b", "it's", "", "$x `y` \"z\" \\", "'"] {
+            let script = format!("printf %s {}", quoted(word));
+            let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+            assert_eq!(String::from_utf8(output.stdout).unwrap(), word);
+        }
+    }
+}

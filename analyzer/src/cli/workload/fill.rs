@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `mostrace workload fill`.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use clap::value_parser;
+use mostrace_workload::{FillSettings, Filled, Latency, run_fill};
+
+use super::report::watched;
+
+/// Fill a volume, and see what that makes of its latency
+///
+/// Fills it with files that are written 4 KiB by 4 KiB in an order of chance. Of 4 KiB writes, each with fdatasync(), it tells
+/// how long they took before, when it was full, and after fstrim. What it made is removed in the end.
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct Fill {
+    /// A folder on the volume
+    path: PathBuf,
+    /// How much of it is in use in the end
+    #[arg(long, value_name = "PERCENT", default_value_t = 80, value_parser = value_parser!(u8).range(1..100))]
+    to: u8,
+    /// Writes that each latency is taken of
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = value_parser!(u32).range(1..=1 << 24))]
+    probes: u32,
+    /// Of the order of the writes
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Characters of the longest bar.
+const WIDTH: u64 = 40;
+
+impl Fill {
+    pub fn run(&self) -> anyhow::Result<()> {
+        let settings = FillSettings {
+            path: self.path.clone(),
+            percent: self.to,
+            probes: self.probes,
+            seed: self.seed,
+        };
+        let filled = watched(settings.steps()?, true, |progress| {
+            run_fill(&settings, progress)
+        })?;
+        let text = match self.json {
+            true => serde_json::to_string_pretty(&filled)?,
+            false => text(&filled)?,
+        };
+        Ok(writeln!(std::io::stdout(), "{text}")?)
+    }
+}
+
+fn text(filled: &Filled) -> Result<String, std::fmt::Error> {
+    let [before, after] = filled.used_percent;
+    let mut text = format!(
+        "{} bytes written at random: {before} % of the volume were in use, and then {after} %\nfstrim: {}\n",
+        filled.filled_bytes, filled.fstrim
+    );
+    let phases = [
+        ("before", filled.before),
+        ("full", filled.after),
+        ("after fstrim", filled.after_fstrim),
+    ];
+    let most = phases.iter().filter_map(|(_, l)| l.map(|l| l.p99_ns)).max();
+    for (name, latency) in phases {
+        let Some(latency) = latency else { continue };
+        let Latency {
+            p50_ns,
+            p90_ns,
+            p99_ns,
+            ..
+        } = latency;
+        for (what, ns) in [("p50", p50_ns), ("p90", p90_ns), ("p99", p99_ns)] {
+            let length = ns.saturating_mul(WIDTH).div_ceil(most.unwrap_or(1).max(1));
+            let bar = "█".repeat(usize::try_from(length).unwrap_or(0));
+            write!(
+                text,
+                "\n{name:<13} {what} {:>9.3} ms {bar}",
+                ns as f64 / 1e6
+            )?;
+        }
+    }
+    Ok(text)
+}

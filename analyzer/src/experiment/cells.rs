@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The cells of a matrix.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// A command: words, or a text that spaces part into words once it is filled. `{name}` stands for a parameter's value; a
+/// word of which nothing is left is none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Words {
+    /// Words.
+    List(Vec<String>),
+    /// A text.
+    Text(String),
+}
+
+impl Words {
+    fn words(&self) -> Vec<&str> {
+        match self {
+            Words::List(words) => words.iter().map(String::as_str).collect(),
+            Words::Text(text) => text.split_whitespace().collect(),
+        }
+    }
+
+    /// The parameters that it names.
+    pub(super) fn parameters(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        for word in self.words() {
+            let mut rest = word;
+            while let Some((_, after)) = rest.split_once('{') {
+                let Some((name, after)) = after.split_once('}') else {
+                    break;
+                };
+                names.push(name.to_owned());
+                rest = after;
+            }
+        }
+        names
+    }
+
+    /// With the parameters' values.
+    fn filled(&self, values: &BTreeMap<String, String>) -> Vec<String> {
+        let fill = |text: &String| {
+            let replace = |text: String, (name, value): (&String, &String)| {
+                text.replace(&format!("{{{name}}}"), value)
+            };
+            values.iter().fold(text.clone(), replace)
+        };
+        match self {
+            Words::Text(text) => {
+                let filled = fill(text);
+                filled.split_whitespace().map(str::to_owned).collect()
+            }
+            Words::List(words) => {
+                let filled = words.iter().map(fill);
+                filled.filter(|word| !word.is_empty()).collect()
+            }
+        }
+    }
+}
+
+/// One combination of values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cell {
+    /// The parameters of the matrix, in its order.
+    pub parameters: Vec<(String, String)>,
+    /// Of the filesystem, as `measure` has them: `filesystem`, `mkfs`, `mount_options`, `size`, `scheduler`.
+    pub filesystem: BTreeMap<String, String>,
+    /// What is run ahead.
+    pub before: Option<Vec<String>>,
+    /// What is measured.
+    pub command: Vec<String>,
+}
+
+impl Cell {
+    /// Its parameters in one line: no two cells have the same.
+    pub fn key(&self) -> String {
+        let words = self
+            .parameters
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"));
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    /// The value of a parameter of the matrix.
+    pub fn value(&self, parameter: &str) -> Option<&str> {
+        let mut parameters = self.parameters.iter();
+        parameters.find_map(|(name, value)| (name == parameter).then_some(value.as_str()))
+    }
+
+    /// Whether it has all of these values.
+    pub fn is(&self, values: &BTreeMap<String, String>) -> bool {
+        values
+            .iter()
+            .all(|(name, value)| self.value(name) == Some(value.as_str()))
+    }
+}
+
+/// All combinations but those excepted.
+pub(super) fn of(
+    fixed: &BTreeMap<String, String>,
+    matrix: &[(String, Vec<String>)],
+    except: &[BTreeMap<String, String>],
+    command: &Words,
+    before: Option<&Words>,
+) -> Vec<Cell> {
+    let mut combinations: Vec<Vec<(String, String)>> = vec![Vec::new()];
+    for (name, values) in matrix {
+        let with = |combination: Vec<(String, String)>| {
+            let with = |value: &String| {
+                let one = (name.clone(), value.clone());
+                combination.iter().cloned().chain([one]).collect()
+            };
+            values.iter().map(with).collect::<Vec<_>>()
+        };
+        combinations = combinations.into_iter().flat_map(with).collect();
+    }
+    let cell = |parameters: Vec<(String, String)>| {
+        let mut values = fixed.clone();
+        values.extend(parameters.iter().cloned());
+        let of_it = |(name, _): &(&String, &String)| {
+            super::definition::OF_THE_FILESYSTEM.contains(&name.as_str())
+        };
+        let filesystem = values.iter().filter(of_it);
+        Cell {
+            filesystem: filesystem.map(|(n, v)| (n.clone(), v.clone())).collect(),
+            before: before.map(|words| words.filled(&values)),
+            command: command.filled(&values),
+            parameters,
+        }
+    };
+    let cells = combinations.into_iter().map(cell);
+    cells
+        .filter(|cell| !except.iter().any(|values| cell.is(values)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn words_are_filled_and_empty_ones_go() {
+        let values = [("a", "1 2"), ("b", "")].map(|(n, v)| (n.to_owned(), v.to_owned()));
+        let filled = |words: Words| words.filled(&values.clone().into());
+        assert_eq!(
+            filled(Words::Text("x {a} --b={b} {b}".into())),
+            ["x", "1", "2", "--b="]
+        );
+        assert_eq!(
+            filled(Words::List(vec!["sh -c".into(), "{a}".into()])),
+            ["sh -c", "1 2"]
+        );
+        assert_eq!(Words::Text("{a}{b} {".into()).parameters(), ["a", "b"]);
+    }
+
+    proptest! {
+        #[test]
+        fn there_are_as_many_cells_as_combinations(sizes in proptest::collection::vec(1_usize..4, 0..4)) {
+            let values = |n: usize| (0..n).map(|v| v.to_string()).collect();
+            let matrix: Vec<(String, Vec<String>)> =
+                sizes.iter().enumerate().map(|(at, n)| (format!("p{at}"), values(*n))).collect();
+            let cells = of(&BTreeMap::new(), &matrix, &[], &Words::Text("x".into()), None);
+            let keys: std::collections::BTreeSet<String> = cells.iter().map(Cell::key).collect();
+            prop_assert_eq!(keys.len(), sizes.iter().product::<usize>());
+            prop_assert_eq!(cells.len(), keys.len());
+        }
+    }
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What one measurement comes to.
+
+use mostrace_bundle::{Bundle, Manifest};
+use serde::{Deserialize, Serialize};
+
+use crate::analysis::{Analysis, Error};
+use crate::budget::{Measured, Parts};
+use crate::facts::Column;
+use crate::tables::{Grouping, Groups};
+
+/// What one measurement comes to. All are sums over the recording.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    /// Transactions, or operations, that the command told; else those of SQLite that its calls show; 0 if there is neither.
+    pub transactions: u64,
+    /// Bytes that the command stored, if it told.
+    pub payload_bytes: u64,
+    /// Bytes passed to write() and the like.
+    pub called_bytes: u64,
+    /// Calls for durability by the command.
+    pub syncs: u64,
+    /// Requests that wrote.
+    pub writes: u64,
+    /// Bytes written to the device.
+    pub write_bytes: u64,
+    /// Bytes read from it.
+    pub read_bytes: u64,
+    /// Cache flushes that it executed.
+    pub flushes: u64,
+    /// Wall time of the command's measured part, ns, if it told.
+    pub elapsed_ns: u64,
+    /// `write_bytes` by class, and of data by role.
+    pub layers: Parts,
+    /// `write_bytes` by what caused them: operation and role of its file.
+    pub causes: Parts,
+}
+
+impl Figures {
+    /// Of a recording; `recorder` is the process that made it, whose own calls do not count.
+    ///
+    /// # Errors
+    /// A temporary file, or the table of calls, cannot be read.
+    pub fn of(analysis: &Analysis, recorder: u32) -> Result<Figures, Error> {
+        let manifest: Option<&Manifest> = analysis.bundle.as_ref().map(Bundle::manifest);
+        let payload = manifest.and_then(|m| m.payload.as_ref());
+        let mut databases = analysis.databases()?;
+        databases.retain(|database| database.tgid != recorder);
+        let measured = Measured::new(&analysis.facts, manifest, &databases)?;
+        let by = ["cause_op", "cause_role"].iter();
+        let by = by.filter_map(|name| Column::find(name)).collect();
+        let groups = Groups::new(&analysis.facts, Grouping { by, top: None }, None)?;
+        let mut causes = Parts::new();
+        for (labels, totals) in groups.groups.iter().filter(|(_, t)| t.write_bytes > 0) {
+            let words: Vec<String> = labels.iter().filter_map(|label| label.text()).collect();
+            let name = match words.is_empty() {
+                true => "unknown".to_owned(),
+                false => words.join(" "),
+            };
+            *causes.entry(name).or_default() += totals.write_bytes;
+        }
+        Ok(Figures {
+            transactions: measured.transactions.unwrap_or(0),
+            payload_bytes: measured.payload_bytes.unwrap_or(0),
+            called_bytes: measured.called_bytes.unwrap_or(0),
+            syncs: databases.iter().map(|d| d.total().syncs).sum(),
+            writes: groups.total.writes,
+            write_bytes: measured.write_bytes,
+            read_bytes: groups.total.read_bytes,
+            flushes: measured.flushes,
+            elapsed_ns: payload.map_or(0, |p| p.elapsed_ns),
+            layers: measured.layers,
+            causes,
+        })
+    }
+
+    /// Bytes written for each transaction; of none, all of them.
+    pub fn bytes_per_transaction(&self) -> f64 {
+        self.write_bytes as f64 / self.transactions.max(1) as f64
+    }
+
+    /// The part of all bytes written that a layer has, per cent: `journal`, `metadata`, or a role as `wal`.
+    pub(super) fn percent(&self, layer: &str) -> f64 {
+        let bytes = self.layer(layer);
+        bytes as f64 * 100.0 / self.write_bytes.max(1) as f64
+    }
+
+    /// The bytes of a layer, as [`Figures::percent`] names it.
+    pub(super) fn layer(&self, layer: &str) -> u64 {
+        let name = match layer {
+            "journal" => "the filesystem's journal".to_owned(),
+            "metadata" => "the filesystem's metadata".to_owned(),
+            "unknown" => "unknown".to_owned(),
+            role => format!("data: {}", role.replace('_', " ")),
+        };
+        self.layers.get(&name).copied().unwrap_or(0)
+    }
+
+    /// What most bytes were caused by, with its part of them in per cent.
+    pub(super) fn main_cause(&self) -> Option<(&str, f64)> {
+        let largest = self.causes.iter().max_by_key(|(_, bytes)| **bytes);
+        let percent = |bytes: u64| bytes as f64 * 100.0 / self.write_bytes.max(1) as f64;
+        largest.map(|(name, &bytes)| (name.as_str(), percent(bytes)))
+    }
+}

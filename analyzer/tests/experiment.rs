@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `mostrace experiment` as a user meets it: what was published against what is measured, and stops in the middle.
+//! One at a time: ftrace has one user.
+
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Output, Stdio};
+
+use test_support::{Need, run_one_by_one, tests, wait};
+
+const LIVE: [Need; 2] = [Need::Loop, Need::Btf];
+
+fn main() -> ExitCode {
+    run_one_by_one(tests![
+        syncs_are_those_that_were_published needs LIVE,
+        what_is_killed_goes_on_where_it_was needs LIVE,
+        a_cell_that_cannot_be_measured_stops_no_other needs LIVE,
+        results_are_one_experiments,
+        the_shipped_ones_are_sound,
+    ])
+}
+
+struct Said {
+    status: Option<i32>,
+    out: String,
+    err: String,
+}
+
+fn experiment(file: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mostrace"));
+    command.arg("experiment").arg(file);
+    command
+}
+
+fn say(command: &mut Command) -> Said {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command.output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Said {
+        status: status.code(),
+        out: text(stdout),
+        err: text(stderr),
+    }
+}
+
+fn shipped() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments")
+}
+
+/// The whole matrix is in docs/EXPERIMENTS.md; this is the part of it in which SQLite syncs most.
+fn syncs_are_those_that_were_published() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("small.toml");
+    let text = fs::read_to_string(shipped().join("ext4-matrix.toml")).unwrap();
+    let small = text
+        .replace("transactions = 200", "transactions = 8")
+        .replace("most = 3", "most = 1");
+    fs::write(&file, small).unwrap();
+    let kept = folder.path().join("kept");
+    let options = [
+        "--only=op=insert",
+        "--only=sync=full",
+        "--only=journal=delete",
+        "--only=journal=truncate",
+        "--only=journal=persist",
+        "--only=journal=wal",
+        "--claims",
+        "--format=json",
+        "--keep",
+    ];
+    let said = say(experiment(&file).args(options).arg(&kept));
+    assert_eq!(said.status, Some(0), "{}", said.err);
+    let claims: Vec<BTreeMap<String, serde_json::Value>> = serde_json::from_str(&said.out).unwrap();
+    let syncs: Vec<_> = claims.iter().filter(|c| c["figure"] == "syncs").collect();
+    let of = |c: &&BTreeMap<String, serde_json::Value>| {
+        (c["ours"].as_f64().unwrap(), c["verdict"] == "agrees")
+    };
+    let ours: Vec<(f64, bool)> = syncs.iter().map(of).collect();
+    assert_eq!(
+        ours,
+        [(4.0, true), (5.0, true), (5.0, true), (1.0, true)],
+        "{}",
+        said.out
+    );
+    let wal = mostrace_bundle::Bundle::open(&kept.join("journal=wal_sync=full_op=insert.most"));
+    let payload = wal.unwrap().manifest().payload.clone().unwrap();
+    assert_eq!(
+        (payload.settings["journal"].as_str(), payload.transactions),
+        ("wal", 8)
+    );
+}
+
+const CELLS: usize = 4;
+const RUNS: usize = 2;
+
+/// Cells that take no time, measured twice each.
+fn cheap(folder: &Path) -> PathBuf {
+    let file = folder.join("cheap.toml");
+    let text = format!(
+        "name = 'cheap'\nbefore = ['touch', 'ready']\ncommand = ['sh', '-c', 'cat ready; echo {{n}} >f; sync f']\n\
+         [matrix]\nn = [1, 2, 3, 4]\n[repeat]\nwithin_percent = 0\nmost = {RUNS}\n"
+    );
+    // Bytes of two runs may be the same by chance: then one less is needed.
+    fs::write(
+        &file,
+        text.replace("within_percent = 0", "within_percent = -1"),
+    )
+    .unwrap();
+    file
+}
+
+fn lines(results: &Path) -> Vec<String> {
+    let text = fs::read_to_string(results).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+fn what_is_killed_goes_on_where_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = cheap(folder.path());
+    let results = file.with_extension("jsonl");
+    let mut killed = Vec::new();
+    // After the first measurement, and again after the next.
+    for at_least in [2, 4] {
+        let mut running = experiment(&file)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        wait::until("some are measured", || {
+            lines(&results).len() >= at_least || running.try_wait().unwrap().is_some()
+        });
+        running.kill().unwrap();
+        running.wait().unwrap();
+        let before = lines(&results);
+        assert!(before.starts_with(&killed));
+        killed = before;
+        // What a machine that loses its power leaves of a line.
+        let mut end = OpenOptions::new().append(true).open(&results).unwrap();
+        end.write_all(b"{\"cell\":\"n=").unwrap();
+    }
+    let said = say(&mut experiment(&file));
+    assert_eq!(said.status, Some(0), "{}", said.err);
+    let all = lines(&results);
+    assert!(all.starts_with(&killed));
+    let mut seen: Vec<(String, u64)> = Vec::new();
+    for line in &all[1..] {
+        let run: serde_json::Value = serde_json::from_str(line).unwrap();
+        seen.push((
+            run["cell"].as_str().unwrap().to_owned(),
+            run["run"].as_u64().unwrap(),
+        ));
+    }
+    let each = |cell: usize| (0..RUNS as u64).map(move |run| (format!("n={}", cell + 1), run));
+    assert_eq!(seen, (0..CELLS).flat_map(each).collect::<Vec<_>>());
+    let columns = ["--columns", "n,runs", "--format", "csv"];
+    let twice = say(experiment(&file).args(columns)).out;
+    assert_eq!(twice, "n,runs\n1,2\n2,2\n3,2\n4,2\n");
+    let again = say(&mut experiment(&file));
+    assert_eq!((again.status, again.out), (Some(0), said.out));
+    assert_eq!(lines(&results), all);
+}
+
+fn a_cell_that_cannot_be_measured_stops_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.toml");
+    let text = "name = 'x'\ncommand = 'touch f'\n[matrix]\nmkfs = ['-b 77', '-b 4096']\n[repeat]\nmost = 1\n";
+    fs::write(&file, text).unwrap();
+    let said = say(experiment(&file).args(["--format", "csv"]));
+    assert_eq!(said.status, Some(1));
+    let rows: Vec<&str> = said.out.lines().skip(1).collect();
+    assert!(
+        rows.len() == 1 && rows[0].starts_with("-b 4096,1,"),
+        "{}",
+        said.out
+    );
+    let told: Vec<&str> = said.err.lines().collect();
+    assert!(
+        told[0].starts_with("mostrace: error: mkfs=-b 77: mke2fs: "),
+        "{told:?}"
+    );
+    assert_eq!(told[1..], ["mostrace: one cell could not be measured"]);
+}
+
+/// As the definition has it.
+fn identity(file: &Path) -> String {
+    mostrace::experiment::Definition::read(file)
+        .unwrap()
+        .identity
+}
+
+fn results_are_one_experiments() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = cheap(folder.path());
+    let results = file.with_extension("jsonl");
+    let list = || say(experiment(&file).arg("--list"));
+    assert_eq!(list().out, "0 n=1\n0 n=2\n0 n=3\n0 n=4\n");
+    assert!(!results.exists(), "looking leaves nothing");
+    let header = serde_json::json!({"experiment": "cheap", "identity": identity(&file)});
+    fs::write(&results, format!("{header}\n")).unwrap();
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("[1, 2, 3, 4]", "[1, 2, 3, 4, 5]")).unwrap();
+    assert_eq!(
+        list().out,
+        "0 n=1\n0 n=2\n0 n=3\n0 n=4\n0 n=5\n",
+        "more cells"
+    );
+    fs::write(&file, text.replace("sync f", "")).unwrap();
+    let said = list();
+    let name = results.display();
+    assert_eq!(said.status, Some(1));
+    assert_eq!(
+        said.err,
+        format!(
+            "mostrace: {name}: is of another experiment, or what is measured has changed: move it away\n"
+        )
+    );
+    fs::write(&file, text).unwrap();
+    let mut end = OpenOptions::new().append(true).open(&results).unwrap();
+    end.write_all(b"{}\n").unwrap();
+    assert!(
+        list()
+            .err
+            .starts_with(&format!("mostrace: {name}: line 2: missing field"))
+    );
+    fs::write(&results, "nothing\n").unwrap();
+    assert_eq!(
+        list().err,
+        format!("mostrace: {name}: is no file of an experiment's results\n")
+    );
+    fs::remove_file(&results).unwrap();
+    let held = fs::File::create(&results).unwrap();
+    held.lock().unwrap();
+    let said = say(&mut experiment(&file));
+    let busy = format!("mostrace: {name}: another experiment writes to it\n");
+    assert_eq!((said.status, said.err), (Some(1), busy));
+    assert_eq!(list().status, Some(0), "looking is free");
+    let unknown = say(experiment(&file).args(["--only", "m=1"]));
+    assert_eq!(
+        (unknown.status, unknown.err.as_str()),
+        (Some(2), "mostrace: --only m: the parameters are n\n")
+    );
+}
+
+fn the_shipped_ones_are_sound() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut count = 0;
+    for entry in fs::read_dir(shipped()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
+        let results = folder.path().join(path.file_name().unwrap());
+        let said = say(experiment(&path)
+            .arg("--list")
+            .arg("--results")
+            .arg(&results));
+        assert_eq!(said.status, Some(0), "{}: {}", path.display(), said.err);
+        // What was measured with it is still its own.
+        let kept = path.with_extension("jsonl");
+        if kept.exists() {
+            let copy = folder.path().join("copy");
+            fs::copy(&kept, &copy).unwrap();
+            let said = say(experiment(&path).arg("--list").arg("--results").arg(&copy));
+            assert!(
+                !said.out.contains("\n0 ") && said.status == Some(0),
+                "{}: {}{}",
+                path.display(),
+                said.out,
+                said.err
+            );
+        }
+        count += 1;
+    }
+    assert!(count >= 4, "{count}");
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The phases of a run.
+
+use super::FileSettings;
+use super::target::Target;
+use crate::measure::{Caches, Progress, drop_caches, in_threads, timed};
+use crate::outcome::{Outcome, Task};
+use crate::{Choice, Result};
+
+/// Runs a workload on files; `progress` counts records.
+///
+/// The setup makes the files, and opens them; the operations are the reading or writing of records, each with its sync, and
+/// the sync that ends them.
+///
+/// # Errors
+/// A setting is out of its range, or the first error of any thread.
+pub fn run_file(settings: &FileSettings, progress: &Progress) -> Result<Outcome> {
+    settings.check()?;
+    let open = || (0..settings.threads).map(|thread| Target::open(settings, thread));
+    let (setup, mut targets) = timed(|| open().collect::<Result<Vec<_>>>())?;
+    if settings.prepare {
+        targets.clear();
+    }
+    let dropped = settings.caches == Caches::Drop && drop_caches().is_ok();
+    let (targets, measured) = in_threads(targets, progress, |target, stopwatch| {
+        target.work(settings, stopwatch)
+    })?;
+    let (finish, ()) = timed(|| {
+        drop(targets);
+        Ok(())
+    })?;
+    let mut task = task(settings);
+    let told = ("caches_dropped".to_owned(), dropped.to_string());
+    task.settings.extend([told]);
+    Ok(Outcome::new(task, [setup, finish], measured))
+}
+
+fn task(settings: &FileSettings) -> Task {
+    let threads = u64::from(settings.threads);
+    let stored = match settings.pattern.reads() || settings.prepare {
+        true => 0,
+        false => settings.bytes().saturating_mul(threads),
+    };
+    let count = match settings.prepare {
+        true => 0,
+        false => settings.records().saturating_mul(threads),
+    };
+    Task {
+        workload: "file",
+        heading: format!(
+            "file, {}{} of {} bytes, {}, {} thread{}",
+            if settings.prepare { "prepare " } else { "" },
+            settings.pattern.name(),
+            settings.record_size,
+            settings.mode.name(),
+            threads,
+            if threads == 1 { "" } else { "s" }
+        ),
+        payload_bytes: stored,
+        count,
+        settings: settings.table(),
+    }
+}

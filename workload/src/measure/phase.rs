@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One phase of a run, in this thread.
+
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use super::Written;
+use crate::Result;
+
+/// One phase of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Phase {
+    /// Wall time, ns.
+    pub elapsed_ns: u64,
+    /// What was written; None where the kernel does not count it.
+    pub written: Option<Written>,
+}
+
+/// Runs one phase between two readings of the clock and of the kernel's counters.
+pub(crate) fn timed<T>(phase: impl FnOnce() -> Result<T>) -> Result<(Phase, T)> {
+    let before = Written::by_this_thread();
+    let start = Instant::now();
+    let value = phase()?;
+    let phase = Phase {
+        elapsed_ns: since(start),
+        written: Written::since(before),
+    };
+    Ok((phase, value))
+}
+
+/// Nanoseconds since then.
+pub(super) fn since(start: Instant) -> u64 {
+    u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Names made, changed and removed, each made durable: what an operation on a folder costs.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::choice::choice;
+use crate::measure::{Progress, in_threads, timed};
+use crate::outcome::{Outcome, Task};
+use crate::{Choice, Error, Result};
+
+choice! {
+    /// What is done to a name; then the folder is synced.
+    NameOp {
+        /// An empty file is made, and synced.
+        Create = "create",
+        /// A file gets another name in its folder.
+        Rename = "rename",
+        /// A file of one byte is removed.
+        Unlink = "unlink",
+        /// A folder is made.
+        Mkdir = "mkdir",
+    }
+}
+
+/// What is done to names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NameSettings {
+    /// The folder for the names; there is nothing called `name-…` in it.
+    pub path: PathBuf,
+    /// What is done.
+    pub op: NameOp,
+    /// How often.
+    pub count: u64,
+    /// Only make the files that a run without it renames or removes, and sync them.
+    pub prepare: bool,
+}
+
+impl Default for NameSettings {
+    fn default() -> Self {
+        Self {
+            path: PathBuf::from("."),
+            op: NameOp::Create,
+            count: 100,
+            prepare: false,
+        }
+    }
+}
+
+/// Runs it; `progress` counts names.
+///
+/// # Errors
+/// The folder cannot be used, or a name is there already, or none is there to be renamed or removed.
+pub fn run_names(settings: &NameSettings, progress: &Progress) -> Result<Outcome> {
+    let at = |path: &Path| path.to_owned();
+    let (setup, folder) = timed(|| File::open(&settings.path).map_err(Error::io(&settings.path)))?;
+    let needs_files = matches!(settings.op, NameOp::Rename | NameOp::Unlink);
+    let count = match (settings.prepare, needs_files) {
+        (true, false) => 0,
+        _ => settings.count,
+    };
+    let (_, measured) = in_threads(vec![()], progress, |(), stopwatch| {
+        for number in 0..count {
+            let name = settings.path.join(format!("name-{number:08}"));
+            stopwatch.time(|| {
+                let done = match settings.prepare {
+                    true => make(&name, b"x"),
+                    false => act(settings.op, &name).and_then(|()| folder.sync_all()),
+                };
+                done.map_err(|cause| Error::Io {
+                    path: at(&name),
+                    cause,
+                })
+            })?;
+        }
+        folder.sync_all().map_err(Error::io(&settings.path))
+    })?;
+    let (finish, ()) = timed(|| Ok(()))?;
+    let what = if settings.prepare { "prepare " } else { "" };
+    let (prepare, op) = (settings.prepare.to_string(), settings.op.name().to_owned());
+    let task = Task {
+        workload: "names",
+        heading: format!("names, {what}{op}"),
+        payload_bytes: 0,
+        count,
+        settings: BTreeMap::from([
+            ("op".to_owned(), op),
+            ("count".to_owned(), settings.count.to_string()),
+            ("prepare".to_owned(), prepare),
+            ("path".to_owned(), settings.path.display().to_string()),
+        ]),
+    };
+    Ok(Outcome::new(task, [setup, finish], measured))
+}
+
+fn make(name: &Path, contents: &[u8]) -> io::Result<()> {
+    use io::Write;
+    let mut file = File::create_new(name)?;
+    file.write_all(contents)?;
+    file.sync_all()
+}
+
+fn act(op: NameOp, name: &Path) -> io::Result<()> {
+    match op {
+        NameOp::Create => make(name, b""),
+        NameOp::Rename => fs::rename(name, name.with_extension("new")),
+        NameOp::Unlink => fs::remove_file(name),
+        NameOp::Mkdir => fs::create_dir(name),
+    }
+}

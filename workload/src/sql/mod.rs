@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! An application's statements, replayed.
+//!
+//! The log is SQL as the sqlite3 shell reads it. A comment `--@ SECONDS` says when, since the log began, what follows was
+//! run:
+//!
+//! ```text
+//! --@ 0.000
+//! INSERT INTO item VALUES (1, 'a; b');
+//! --@ 1.250
+//! BEGIN; DELETE FROM item WHERE id = 1; COMMIT;
+//! ```
+
+mod split;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::measure::{Progress, in_threads, timed};
+use crate::outcome::{Outcome, Task};
+use crate::sqlite::Engine;
+use crate::{Error, Result};
+
+/// Whether the log's times are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Timing {
+    /// Each statement when its time has come.
+    #[default]
+    Kept,
+    /// One after the other.
+    None,
+}
+
+/// What is replayed, and on which database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SqlSettings {
+    /// The log.
+    pub log: PathBuf,
+    /// The database; made if it is not there.
+    pub database: PathBuf,
+    /// Whether its times are kept.
+    pub timing: Timing,
+    /// A shared library to take SQLite from.
+    pub library: Option<PathBuf>,
+}
+
+/// Replays it in one thread; `progress` counts statements.
+///
+/// Transactions are counted as the statements show them; what is stored is not told.
+///
+/// # Errors
+/// The log cannot be read, a time is none, or SQLite refuses a statement: the line says which.
+pub fn run_sql(settings: &SqlSettings, progress: &Progress) -> Result<Outcome> {
+    let engine = Engine::new(settings.library.as_deref())?;
+    let text = fs::read_to_string(&settings.log).map_err(Error::io(&settings.log))?;
+    let (setup, (statements, connection)) = timed(|| {
+        let statements = split::statements(&text).map_err(|(line, why)| Error::Line {
+            path: settings.log.clone(),
+            line,
+            why,
+        })?;
+        Ok((statements, engine.open(&settings.database)?))
+    })?;
+    let all = statements.len();
+    let began = Instant::now();
+    let (mut workers, measured) =
+        in_threads(vec![connection], progress, |connection, stopwatch| {
+            for statement in &statements {
+                if settings.timing == Timing::Kept {
+                    std::thread::sleep(statement.at.saturating_sub(began.elapsed()));
+                }
+                stopwatch.time(|| {
+                    let done = connection.batch(statement.text);
+                    done.map_err(|cause| Error::Line {
+                        path: settings.log.clone(),
+                        line: statement.line,
+                        why: cause.to_string(),
+                    })
+                })?;
+            }
+            Ok(())
+        })?;
+    let (finish, ()) = timed(|| {
+        let closed = workers
+            .drain(..)
+            .try_for_each(|connection| connection.close());
+        closed.map_err(Error::sqlite(&settings.database, "close"))
+    })?;
+    let log = settings.log.display();
+    let (version, call) = (engine.version(), engine.sync_call());
+    let mut told = BTreeMap::from([
+        ("log".to_owned(), log.to_string()),
+        ("statements".to_owned(), all.to_string()),
+        (
+            "database.0".to_owned(),
+            settings.database.display().to_string(),
+        ),
+    ]);
+    engine.describe(&mut told);
+    let task = Task {
+        workload: "sql",
+        heading: format!("SQLite {version} ({call}), {all} statements of {log}"),
+        payload_bytes: 0,
+        count: split::commits(&statements),
+        settings: told,
+    };
+    Ok(Outcome::new(task, [setup, finish], measured))
+}
+
+/// A statement of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Statement<'t> {
+    /// Since the log began.
+    at: Duration,
+    /// Where it begins, from 1.
+    line: u64,
+    /// With its semicolon.
+    text: &'t str,
+}

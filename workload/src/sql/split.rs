@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A text of SQL into its statements, as SQLite's own tokens end them (<https://www.sqlite.org/c3ref/complete.html>).
+
+use std::time::Duration;
+
+use super::Statement;
+
+/// What marks a time.
+const TIME: &str = "--@";
+
+/// The statements, or the line that is wrong and why. What is after the last semicolon is a statement too, if it is more
+/// than comments.
+pub(super) fn statements(text: &str) -> Result<Vec<Statement<'_>>, (u64, String)> {
+    let mut found = Vec::new();
+    let mut at = Duration::ZERO;
+    let mut words = Words::default();
+    let (mut start, mut place) = (None, 0);
+    while let Some((token, len)) = next(text.get(place..).unwrap_or_default()) {
+        let end = place.saturating_add(len);
+        let this = text.get(place..end).unwrap_or_default();
+        match token {
+            Token::Space => {}
+            Token::Comment => {
+                if let Some(seconds) = this.strip_prefix(TIME) {
+                    at = time(seconds).ok_or_else(|| {
+                        (line(text, place), format!("`{}` is no time", this.trim()))
+                    })?;
+                }
+            }
+            Token::Other => {
+                start = start.or(Some(place));
+                words.see(this);
+            }
+            Token::Semicolon => {
+                if let Some(begin) = start.filter(|_| words.ends()) {
+                    found.push(Statement {
+                        at,
+                        line: line(text, begin),
+                        text: text.get(begin..end).unwrap_or_default(),
+                    });
+                }
+                if words.ends() {
+                    start = None;
+                    words = Words::default();
+                }
+            }
+        }
+        place = end;
+    }
+    if let Some(begin) = start {
+        found.push(Statement {
+            at,
+            line: line(text, begin),
+            text: text.get(begin..).unwrap_or_default(),
+        });
+    }
+    Ok(found)
+}
+
+/// How many transactions they commit: outside of BEGIN and COMMIT each that changes something is one.
+pub(super) fn commits(statements: &[Statement<'_>]) -> u64 {
+    let mut is_open = false;
+    let mut commits: u64 = 0;
+    for statement in statements {
+        let mut words = statement.text.split(|c: char| !c.is_ascii_alphabetic());
+        let first = words.find(|word| !word.is_empty()).unwrap_or_default();
+        let ends = match first.to_ascii_uppercase().as_str() {
+            "BEGIN" => {
+                is_open = true;
+                false
+            }
+            "COMMIT" | "END" => std::mem::take(&mut is_open),
+            "ROLLBACK" => {
+                // TO a savepoint stays within.
+                is_open = is_open && words.any(|word| word.eq_ignore_ascii_case("to"));
+                false
+            }
+            "INSERT" | "UPDATE" | "DELETE" | "REPLACE" | "CREATE" | "DROP" | "ALTER"
+            | "REINDEX" | "VACUUM" | "WITH" => !is_open,
+            _ => false,
+        };
+        commits = commits.saturating_add(u64::from(ends));
+    }
+    commits
+}
+
+fn time(seconds: &str) -> Option<Duration> {
+    Duration::try_from_secs_f64(seconds.trim().parse().ok()?).ok()
+}
+
+fn line(text: &str, place: usize) -> u64 {
+    let before = text.get(..place).unwrap_or_default();
+    let lines = before.bytes().filter(|&b| b == b'\n').count();
+    u64::try_from(lines).unwrap_or(u64::MAX).saturating_add(1)
+}
+
+enum Token {
+    Space,
+    Comment,
+    Semicolon,
+    Other,
+}
+
+/// The first token and its length in bytes.
+fn next(text: &str) -> Option<(Token, usize)> {
+    let first = text.chars().next()?;
+    let all = text.len();
+    let until = |end: &str, skip: usize| {
+        let rest = text.get(skip..).unwrap_or_default();
+        let found = rest.find(end);
+        found.map_or(all, |at| skip.saturating_add(at).saturating_add(end.len()))
+    };
+    let while_true = |is: fn(char) -> bool| text.find(|c| !is(c)).unwrap_or(all);
+    Some(match first {
+        ';' => (Token::Semicolon, 1),
+        '-' if text.starts_with("--") => (Token::Comment, until("\n", 2)),
+        '/' if text.starts_with("/*") => (Token::Comment, until("*/", 2)),
+        // A quote that is doubled ends one and begins another: that is the same here.
+        '\'' => (Token::Other, until("'", 1)),
+        '"' => (Token::Other, until("\"", 1)),
+        '`' => (Token::Other, until("`", 1)),
+        '[' => (Token::Other, until("]", 1)),
+        c if c.is_whitespace() => (Token::Space, while_true(char::is_whitespace)),
+        c if is_word(c) => (Token::Other, while_true(is_word)),
+        c => (Token::Other, c.len_utf8()),
+    })
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || c == '$'
+}
+
+/// A trigger has semicolons within: it ends with the one after END.
+#[derive(Default)]
+struct Words {
+    count: u32,
+    creates: bool,
+    is_trigger: bool,
+    last_is_end: bool,
+    previous_is_semicolon: bool,
+}
+
+impl Words {
+    fn see(&mut self, word: &str) {
+        let is = |name: &str| word.eq_ignore_ascii_case(name);
+        match self.count {
+            0 => self.creates = is("create"),
+            1 | 2 if self.creates && is("trigger") => self.is_trigger = true,
+            1 if !is("temp") && !is("temporary") => self.creates = false,
+            _ => {}
+        }
+        self.count = self.count.saturating_add(1);
+        // END of CASE is none: that of a trigger comes right after a semicolon.
+        self.last_is_end = is("end") && self.previous_is_semicolon;
+        self.previous_is_semicolon = false;
+    }
+
+    /// Whether a semicolon here ends the statement.
+    fn ends(&mut self) -> bool {
+        self.previous_is_semicolon = true;
+        !self.is_trigger || self.last_is_end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn texts(sql: &str) -> Vec<&str> {
+        statements(sql).unwrap().iter().map(|s| s.text).collect()
+    }
+
+    #[test]
+    fn quotes_comments_and_triggers_hide_semicolons() {
+        assert_eq!(
+            texts("a ';' b; c \";\" -- ;\n d;e"),
+            ["a ';' b;", "c \";\" -- ;\n d;", "e"]
+        );
+        assert_eq!(texts("x /* ; */; ;; -- end\n"), ["x /* ; */;"]);
+        assert_eq!(texts("a 'it''s; so';b;"), ["a 'it''s; so';", "b;"]);
+        let trigger = "CREATE TEMP TRIGGER t AFTER INSERT ON a BEGIN UPDATE b SET c = CASE d WHEN 1 THEN 2 END; DELETE FROM e; END;";
+        assert_eq!(
+            texts(&format!("{trigger} SELECT 1;")),
+            [trigger, "SELECT 1;"]
+        );
+        assert_eq!(
+            texts("CREATE TABLE trigger_of_mine (a); x;"),
+            ["CREATE TABLE trigger_of_mine (a);", "x;"]
+        );
+    }
+
+    #[test]
+    fn times_are_those_before() {
+        let of = |sql| {
+            statements(sql).map(|all| {
+                all.iter()
+                    .map(|s| (s.at.as_millis(), s.line))
+                    .collect::<Vec<_>>()
+            })
+        };
+        assert_eq!(
+            of("a;\n--@ 1.25\nb;\nc;\n--@2\nd"),
+            Ok(vec![(0, 1), (1250, 3), (1250, 4), (2000, 6)])
+        );
+        assert_eq!(
+            of("a;\n--@ soon\nb;"),
+            Err((2, "`--@ soon` is no time".into()))
+        );
+        assert_eq!(of("--@ -1\nb;"), Err((1, "`--@ -1` is no time".into())));
+    }
+
+    #[test]
+    fn commits_are_of_transactions_and_of_lone_changes() {
+        let of = |sql| commits(&statements(sql).unwrap());
+        assert_eq!(
+            of(
+                "BEGIN; INSERT INTO a VALUES(1); INSERT INTO a VALUES(2); COMMIT; DELETE FROM a; SELECT 1;"
+            ),
+            2
+        );
+        assert_eq!(
+            of(
+                "BEGIN; UPDATE a SET b=1; ROLLBACK; PRAGMA x; begin; update a set b=2; rollback to s; end;"
+            ),
+            1
+        );
+    }
+
+    proptest! {
+        /// Nothing but spaces and comments is between them, and SQLite agrees on where the first one ends.
+        #[test]
+        fn statements_are_where_sqlite_sees_them(sql in "(SELECT [a-z' \";\n-]{0,12};| |--x\n|/\\*;\\*/|'[;a']{0,4}'|CREATE TRIGGER t [a-z]{0,4};|END;){0,8}") {
+            let found = statements(&sql).unwrap();
+            for statement in &found[..found.len().saturating_sub(1)] {
+                let text = std::ffi::CString::new(statement.text).unwrap();
+                // SAFETY: a string that ends with NUL.
+                #[allow(unsafe_code)]
+                let complete = unsafe { rusqlite::ffi::sqlite3_complete(text.as_ptr()) };
+                prop_assert_eq!(complete, 1, "{:?} of {:?}", statement.text, sql);
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which SQLite does the work.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::bundled::Bundled;
+use super::connection::Connection;
+use super::library::{Library, Loaded};
+use crate::{Error, Result, sqlite_version, sync_call};
+
+/// The SQLite that is built in, or that of a shared library.
+pub(crate) enum Engine {
+    BuiltIn,
+    Library(Arc<Library>),
+}
+
+impl Engine {
+    /// That of the library, if one is given.
+    pub(crate) fn new(library: Option<&Path>) -> Result<Self> {
+        Ok(match library {
+            None => Self::BuiltIn,
+            Some(path) => Self::Library(Arc::new(Library::load(path)?)),
+        })
+    }
+
+    /// Opens a database, and makes it if it is not there.
+    pub(crate) fn open(&self, path: &Path) -> Result<Box<dyn Connection>> {
+        let opened: rusqlite::Result<Box<dyn Connection>> = match self {
+            Self::BuiltIn => Bundled::open(path).map(|c| Box::new(c) as _),
+            Self::Library(library) => Loaded::open(library, path).map(|c| Box::new(c) as _),
+        };
+        opened.map_err(Error::sqlite(path, "open"))
+    }
+
+    /// As `3.54.1`.
+    pub(crate) fn version(&self) -> String {
+        match self {
+            Self::BuiltIn => sqlite_version().to_owned(),
+            Self::Library(library) => library.version(),
+        }
+    }
+
+    /// The call with which it syncs files; of a library nothing tells.
+    pub(crate) fn sync_call(&self) -> &'static str {
+        match self {
+            Self::BuiltIn => sync_call(),
+            Self::Library(_) => "sync call unknown",
+        }
+    }
+
+    /// Puts what it is into a payload's settings.
+    pub(crate) fn describe(&self, settings: &mut BTreeMap<String, String>) {
+        let mut put = |name: &str, value: String| settings.insert(name.to_owned(), value);
+        put("sqlite_version", self.version());
+        match self {
+            Self::BuiltIn => {
+                put("sync_call", sync_call().to_owned());
+            }
+            Self::Library(library) => {
+                put("sqlite_library", library.path().display().to_string());
+                put("sqlite_compile_options", library.options().join(" "));
+            }
+        }
+    }
+}

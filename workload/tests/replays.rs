@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What others are replayed as: Mobibench, MobiGen's scripts, an application's SQL; and another SQLite than ours.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use common::sqlite3;
+use mostrace_workload::{
+    Journal, Mobibench, MobigenSettings, Outcome, Progress, Settings, SqlSettings, Sync, Timing,
+    run, run_mobibench, run_mobigen, run_sql,
+};
+use test_support::tests;
+
+fn main() -> ExitCode {
+    test_support::run(tests![
+        mobibenchs_rows_are_there needs [common::SQLITE3],
+        a_transaction_of_several_databases_touches_all needs [common::SQLITE3],
+        mobibenchs_deletions_leave_nothing,
+        mobibenchs_files_are_divided_among_threads,
+        a_script_is_replayed_below_its_folder,
+        a_log_is_replayed_with_its_times needs [common::SQLITE3],
+        a_statement_that_is_refused_is_named,
+        the_systems_own_sqlite_writes_the_same needs [common::SQLITE3],
+        what_is_no_sqlite_is_refused,
+    ])
+}
+
+fn mobibench(folder: &Path) -> Mobibench {
+    Mobibench {
+        path: folder.join("bench"),
+        database: Some(0),
+        transactions: 20,
+        synchronous: 0,
+        ..Mobibench::default()
+    }
+}
+
+fn bench(options: &Mobibench) -> Outcome {
+    run_mobibench(options, &Progress::default()).unwrap()
+}
+
+fn mobibenchs_rows_are_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = mobibench(folder.path());
+    for journal in 0..6 {
+        let outcome = bench(&Mobibench {
+            journal,
+            ..options.clone()
+        });
+        assert_eq!(outcome.payload.transactions, 20);
+        assert_eq!(outcome.payload.payload_bytes, 20 * 3 * 100);
+        let told = sqlite3(
+            &options.path.join("test.db0_0"),
+            "PRAGMA integrity_check; PRAGMA auto_vacuum; SELECT count(*), min(id), max(id), min(length(Value)), count(creation_date) FROM tblMyList2",
+        );
+        assert_eq!(told, ["ok", "1", "20|0|19|100|0"], "{journal}");
+    }
+    bench(&Mobibench {
+        database: Some(1),
+        ..options.clone()
+    });
+    // Rows are added until there are enough to choose from; none is changed twice as much as it could be.
+    let told = sqlite3(
+        &options.path.join("test.db0_0"),
+        "SELECT count(*), max(id), sum(Value LIKE 'f%') BETWEEN 1 AND 20 FROM tblMyList1",
+    );
+    assert_eq!(told, ["296|295|1"]);
+}
+
+fn a_transaction_of_several_databases_touches_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Mobibench {
+        databases: 3,
+        tables: 2,
+        random_insert: true,
+        ..mobibench(folder.path())
+    };
+    bench(&options);
+    for database in 0..3 {
+        let told = sqlite3(
+            &options.path.join(format!("test.db0_{database}")),
+            "SELECT count(*) FROM tblMyList0; SELECT count(*) FROM tblMyList1; SELECT count(*) FROM sqlite_master WHERE type='table'",
+        );
+        assert_eq!(told, ["20", "20", "2"], "{database}");
+    }
+}
+
+fn mobibenchs_deletions_leave_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Mobibench {
+        database: Some(2),
+        databases: 2,
+        threads: 2,
+        ..mobibench(folder.path())
+    };
+    let outcome = bench(&options);
+    assert_eq!(
+        (outcome.payload.transactions, outcome.payload.payload_bytes),
+        (20, 0)
+    );
+    assert_eq!(fs::read_dir(&options.path).unwrap().count(), 0);
+}
+
+fn mobibenchs_files_are_divided_among_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Mobibench {
+        database: None,
+        threads: 2,
+        file_kib: 64,
+        access: 4,
+        ..mobibench(folder.path())
+    };
+    let outcome = bench(&options);
+    assert_eq!(
+        (
+            outcome.payload.workload.as_str(),
+            outcome.payload.transactions
+        ),
+        ("file", 16)
+    );
+    for n in 0..2 {
+        let file = options.path.join(format!("test.dat{n}"));
+        assert_eq!(fs::metadata(file).unwrap().len(), 32 << 10);
+    }
+}
+
+fn a_script_is_replayed_below_its_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let outside = folder.path().join("outside");
+    fs::write(&outside, "theirs").unwrap();
+    let script = folder.path().join("script");
+    let quoted = outside.display();
+    // A file of the thread's own; one with a name; one that the application could not open; one that was open before.
+    let lines = format!(
+        "1 0 open data/data O_RDWR|O_CREAT 5\n1 10 write 5 100\n1 20 pwrite 5 1000 24\n1 30 fsync 5\n1 40 close 5\n\
+         2 0 open \"{quoted}\" O_RDWR|O_CREAT|O_TRUNC 6\n2 15 write 6 3\n2 25 fdatasync 6\n\
+         2 30 open \"/data/no\" O_RDWR -1\n2 35 write 99 5\n2 40 unlink \"/data/none\"\n2 41 stat64 \"{quoted}\" 0\n"
+    );
+    fs::write(&script, lines).unwrap();
+    let settings = MobigenSettings {
+        script,
+        path: folder.path().join("root"),
+        timing: false,
+    };
+    let outcome = run_mobigen(&settings, &Progress::default()).unwrap();
+    assert_eq!(outcome.payload.transactions, 12);
+    assert_eq!(outcome.payload.settings["failed"], "3");
+    assert_eq!(fs::read_to_string(&outside).unwrap(), "theirs");
+    let below = settings.path.join(outside.strip_prefix("/").unwrap());
+    assert_eq!(fs::metadata(below).unwrap().len(), 3);
+    assert_eq!(
+        fs::metadata(settings.path.join("temp_1_0.dat"))
+            .unwrap()
+            .len(),
+        1024
+    );
+    assert!(!settings.path.join("data/no").exists());
+}
+
+fn sql(folder: &Path, log: &str, timing: Timing) -> SqlSettings {
+    fs::write(folder.join("log.sql"), log).unwrap();
+    SqlSettings {
+        log: folder.join("log.sql"),
+        database: folder.join("x.db"),
+        timing,
+        library: None,
+    }
+}
+
+fn a_log_is_replayed_with_its_times() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = "CREATE TABLE a (b);\n--@ 0.05\nINSERT INTO a VALUES ('x; y');\nBEGIN; INSERT INTO a VALUES (2);\n--@ 0.2\nCOMMIT;\n";
+    let outcome = run_sql(&sql(folder.path(), log, Timing::Kept), &Progress::default()).unwrap();
+    assert_eq!(
+        (outcome.payload.transactions, outcome.operations.len()),
+        (3, 5)
+    );
+    // It cannot have been done before its time.
+    assert!(outcome.operations[4].ended_ns >= 190_000_000);
+    assert_eq!(
+        sqlite3(&folder.path().join("x.db"), "SELECT b FROM a"),
+        ["x; y", "2"]
+    );
+}
+
+fn a_statement_that_is_refused_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = sql(
+        folder.path(),
+        "CREATE TABLE a (b);\n\nINSERT INTO c VALUES (1);\n",
+        Timing::None,
+    );
+    let error = run_sql(&settings, &Progress::default())
+        .unwrap_err()
+        .to_string();
+    let place = format!("{}:3: no such table: c", settings.log.display());
+    assert!(error.starts_with(&place), "{error}");
+}
+
+/// The library that the sqlite3 command is linked with.
+fn library() -> PathBuf {
+    PathBuf::from("libsqlite3.so.0")
+}
+
+fn the_systems_own_sqlite_writes_the_same() {
+    let said = Command::new("sqlite3").arg("--version").output().unwrap();
+    let version = String::from_utf8(said.stdout).unwrap();
+    let version = version.split(' ').next().unwrap();
+    for journal in [Journal::Delete, Journal::Wal] {
+        let bytes = |library: Option<PathBuf>| {
+            let folder = tempfile::tempdir().unwrap();
+            let settings = Settings {
+                path: folder.path().join("x.db"),
+                journal,
+                sync: Sync::Off,
+                transactions: 50,
+                library,
+                ..Settings::default()
+            };
+            let outcome = run(&settings, &Progress::default()).unwrap();
+            let told = sqlite3(
+                &settings.path,
+                "PRAGMA integrity_check; SELECT count(*), min(length(Value)) FROM item",
+            );
+            assert_eq!(told, ["ok", "50|100"]);
+            outcome
+        };
+        let (ours, theirs) = (bytes(None), bytes(Some(library())));
+        let told = &theirs.payload.settings;
+        assert_eq!(told["sqlite_version"], version);
+        assert!(
+            told["sqlite_compile_options"].contains("THREADSAFE="),
+            "{told:?}"
+        );
+        assert_eq!(
+            ours.transactions.written.unwrap().bytes,
+            theirs.transactions.written.unwrap().bytes,
+            "{journal:?}"
+        );
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for operation in [0, 1, 2] {
+        bench(&Mobibench {
+            library: Some(library()),
+            database: Some(operation),
+            ..mobibench(folder.path())
+        });
+    }
+}
+
+fn what_is_no_sqlite_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = |library: &str| Settings {
+        path: folder.path().join("x.db"),
+        library: Some(PathBuf::from(library)),
+        ..Settings::default()
+    };
+    let error = |library| {
+        run(&settings(library), &Progress::default())
+            .unwrap_err()
+            .to_string()
+    };
+    assert_eq!(
+        error("libc.so.6"),
+        "libc.so.6: is no SQLite: open_v2 is not in it"
+    );
+    let missing = error("/no/such/library.so");
+    assert!(
+        missing.starts_with("/no/such/library.so: ") && missing.lines().count() == 1,
+        "{missing}"
+    );
+    assert!(!folder.path().join("x.db").exists());
+}
