@@ -21,9 +21,9 @@ use super::{UsageError, budget};
 ///
 ///   name = "journal modes"
 ///   before = "mostrace workload sqlite --prepare --journal {journal} x.db"
-///   command = "mostrace workload sqlite --keep --journal {journal} --transactions {n} x.db"
+///   command = "mostrace workload sqlite --keep --journal {journal} --transactions {count} x.db"
 ///   [fixed]
-///   n = 200
+///   count = 200
 ///   [matrix]
 ///   journal = ["delete", "wal"]
 ///   mkfs = ["", "-O ^has_journal"]
