@@ -27,8 +27,8 @@ TESTS = $(CARGO) test $(PROFILE) --workspace
 GUESTS = guest/able.sh "$(GUEST_PACKAGES)"
 MODULE = kernel-patches/test/able.sh
 
-.PHONY: demo build install check test test-all truth test-guest test-module test-kernels test-patched lint features bench bench-record bench-overhead bench-accuracy \
-	phone phone-armv7 phone-x86_64 test-arm64 samples samples-guest setup setup-test clean
+.PHONY: demo build install deb check test test-all truth test-guest test-module test-kernels test-patched lint features bench bench-record bench-overhead bench-accuracy \
+	phone phone-armv7 phone-x86_64 test-arm64 report-check samples samples-guest setup setup-test clean
 
 demo: build
 	@scripts/demo.sh $(MOSTRACE)
@@ -36,9 +36,15 @@ demo: build
 build: setup
 	$(CARGO) build $(PROFILE) --workspace --exclude test-support
 
-# To ~/.cargo/bin.
+# To ~/.cargo/bin; man pages and completions to ~/.local/share.
 install: build
 	$(CARGO) install --locked --path analyzer
+	scripts/pages.sh $(MOSTRACE) $(HOME)/.local
+
+# A Debian package, to the folder of the build's results: needs cargo-deb.
+deb: build
+	scripts/pages.sh $(MOSTRACE) $(CARGO_TARGET_DIR)/release/pages
+	$(CARGO) deb --no-build --locked -p mostrace
 
 # The recorder for a phone, static and small, without the analyser: target/mostrace-aarch64. See docs/PHONE.md.
 phone:
@@ -142,6 +148,10 @@ bench-overhead: build
 # How right causes are: each journalled copy's against a kprobe on jbd2_journal_dirty_metadata, in the guests.
 bench-accuracy: build
 	$(GUESTS) env MOSTRACE=$(MOSTRACE) GUEST_SCRIPTS=guest/accuracy/tests guest/run.sh $(MOSTRACE) test all
+
+# Pages of the samples in Chromium, light and dark, wide and narrow: needs chromium, node and npm, and takes two packages of npm's.
+report-check: build
+	scripts/report-check.sh $(MOSTRACE)
 
 # Captures the sample traces anew (root).
 samples: build

@@ -136,8 +136,8 @@ static __always_inline int begin_handle(__u32 s_dev, __u32 tid, __u32 type)
 	h = room_for_handle();
 	if (!h)
 		return 0;
-	/* Reserved for the end of IO: ext4 says nothing ahead. */
-	if (h->state != HANDLE_PREPARED)
+	/* Reserved for the end of IO: ext4 says nothing ahead. One that never began may be prepared, of another filesystem. */
+	if (h->state != HANDLE_PREPARED || h->entry.s_dev != s_dev)
 		*h = (struct handle){ .entry.function = MOSTRACE_NONE, .entry.s_dev = s_dev };
 	h->state = HANDLE_OPEN;
 	h->entry.start_ns = bpf_ktime_get_ns();

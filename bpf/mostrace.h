@@ -123,7 +123,8 @@ enum mostrace_handle_flags {
 	MOSTRACE_HANDLE_SYNC = 1,	/* h_sync: it asked for the commit */
 	/*
 	 * Another handle of the transaction was open meanwhile: what is named as
-	 * dirtied by one of them may have been dirtied by another.
+	 * dirtied by one of them may have been dirtied by another. Never of the
+	 * kernel's recorder.
 	 */
 	MOSTRACE_HANDLE_OVERLAP = 2,
 	MOSTRACE_HANDLE_RESTARTED = 4,	/* it goes on in another one: what it dirtied in this is not told */
@@ -251,7 +252,8 @@ struct mostrace_handle {
 
 /*
  * A block that a handle was the first in its transaction to modify. head.sector
- * and head.bytes are the home block's, head.time_ns is the handle's end. 48 bytes.
+ * and head.bytes are the home block's, head.time_ns is when it was modified, or the
+ * handle's end. 48 bytes.
  */
 struct mostrace_dirtied {
 	struct mostrace_entry head;	/* flags: enum mostrace_dirtied_flags */

@@ -2,6 +2,7 @@
 # Sourced by every test in the guest. A test fails when a command of it does.
 set -eu
 . /lib/lib-age.sh
+. /lib/lib-causes.sh
 . /lib/lib-map.sh
 . /lib/lib-check.sh
 

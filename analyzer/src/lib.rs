@@ -15,5 +15,7 @@ pub mod export;
 #[cfg(feature = "analyze")]
 pub mod facts;
 #[cfg(feature = "analyze")]
+pub mod report;
+#[cfg(feature = "analyze")]
 pub mod tables;
 pub mod text;

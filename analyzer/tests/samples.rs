@@ -15,6 +15,7 @@ fn main() -> ExitCode {
         nothing_is_without_a_process,
         the_kinds_are_those_of_the_filesystem,
         homes_in_the_journal_are_those_that_were_seen,
+        nearly_all_has_a_cause,
     ])
 }
 
@@ -176,16 +177,9 @@ fn the_journal_of(name: &str) {
     let completions: std::collections::HashSet<_> =
         journal.iter().map(|r| &r["completion"]).collect();
     assert!(completions.len() >= 2000, "{name}: {}", completions.len());
-    // Its entries tell the folder's number; the database, which stayed, that it is /app.
-    let database = rows.iter().position(|r| r["path"] == "/app/test.db");
-    let database = number(&rows[database.unwrap()], "completion");
     for row in &journal {
         let found = (&*row["path"], &*row["provenance"]);
-        if found == ("test.db-journal", "live") {
-            assert!(number(row, "completion") <= database, "{name}: {row:?}");
-        } else {
-            assert_eq!(found, ("/app/test.db-journal", "snapshot"));
-        }
+        assert_eq!(found, ("/app/test.db-journal", "live"), "{name}");
         assert_eq!(
             (&*row["class"], &*row["role"]),
             ("data", "rollback_journal")
@@ -209,10 +203,7 @@ fn nothing_is_without_a_process() {
     for name in SAMPLES {
         let rows = table(&["events"], &sample(name));
         for row in rows.iter().filter(|r| number(r, "bytes") > 0) {
-            assert!(
-                ["insert", "issue"].contains(&&*row["stage"]),
-                "{name}: {row:?}"
-            );
+            assert_eq!(row["stage"], "queue", "{name}: {row:?}");
             assert!(!row["pid"].is_empty() && !row["comm"].is_empty());
             assert_ne!(row["class"], "unknown", "{name}: {row:?}");
         }
@@ -275,5 +266,34 @@ fn homes_in_the_journal_are_those_that_were_seen() {
             "{name}: {there} of {}",
             copies.len()
         );
+    }
+}
+
+/// One process did it all: what the journals, the checkpoints and the tables of FAT have is its doing. FAT writes a buffer
+/// of a directory by itself, and leaves its page dirty: who dirtied the next one on that page is not seen.
+fn nearly_all_has_a_cause() {
+    for name in SAMPLES {
+        let least = if name.starts_with("fat32") { 940 } else { 990 };
+        let rows = table(&["analyze", "--by", "cause_process"], &sample(name));
+        let bytes = |is: &dyn Fn(&str) -> bool| -> u64 {
+            let of = rows.iter().filter(|row| is(&row["cause_process"]));
+            of.map(|row| number(row, "write_bytes")).sum()
+        };
+        let all = bytes(&|_| true);
+        let known = bytes(&|process| process.starts_with("mostrace:"));
+        assert!(known * 1000 >= all * least, "{name}: {known} of {all}");
+    }
+    let rows = table(
+        &["analyze", "--by", "kind,cause_op"],
+        &sample("f2fs-delete"),
+    );
+    for (kind, operation) in [
+        ("regular", "write"),
+        ("checkpoint", "checkpoint"),
+        ("fsync_node", "fsync"),
+    ] {
+        let of = rows.iter().filter(|row| row["kind"] == kind);
+        let most = of.max_by_key(|row| number(row, "write_bytes")).unwrap();
+        assert_eq!(most["cause_op"], operation, "{kind}");
     }
 }

@@ -197,12 +197,17 @@ fn btf() -> Result<String, String> {
         .map_err(|e| e.to_string())
 }
 
-/// As `probes/causes.rs` loads its probes.
+/// As `probes/causes.rs` loads its probes; without them, the kernel's recorder may have causes.
 fn causes() -> Result<String, String> {
-    let btf = kernel::btf().map_err(|e| e.to_string())?;
-    match kernel::has_bpf_loop(&btf) {
-        true => Ok("our own probes: a journal's handles, system calls".into()),
-        false => Err("the kernel has no bpf_loop (5.17)".into()),
+    let btf = kernel::btf().map_err(|e| e.to_string());
+    let refused = match btf.map(|btf| kernel::has_bpf_loop(&btf)) {
+        Ok(true) => return Ok("our own probes: a journal's handles, system calls".into()),
+        Ok(false) => "the kernel has no bpf_loop (5.17)".to_owned(),
+        Err(why) => why,
+    };
+    match entries::kernel::has_causes(&KernelPaths::default()) {
+        true => Ok(format!("with --entries kernel, its recorder; {refused}")),
+        false => Err(refused),
     }
 }
 

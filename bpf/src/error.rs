@@ -234,6 +234,11 @@ pub enum Error {
         /// The recorder's device.
         device: PathBuf,
     },
+    /// `--causes kernel`.
+    #[error(
+        "no causes from the kernel's recorder: it is older, or not the source of entries (--entries kernel)"
+    )]
+    RecorderHasNoCauses,
     /// `--source auto` found none.
     #[error("no source of block events: {}", joined(refused))]
     NoEvents {

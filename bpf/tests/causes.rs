@@ -13,7 +13,7 @@ use mostrace_bundle::entry::{
     CallKind, Jbd2, RawCall, RawDirtied, RawHandle, RawProcess, call_flags, handle_flags,
 };
 use mostrace_bundle::{Bundle, Entry, Manifest, layout};
-use mostrace_capture::{Causes, Choice, Options, record};
+use mostrace_capture::{Causes, Options, record};
 use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, run_one_by_one, tests};
 
@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         calls_are_straces needs [Need::Loop, Need::Btf, Need::Ptrace, SQLITE, STRACE],
         what_io_uring_is_asked_for_is_a_call needs [Need::Loop, Need::Btf, FIO],
         transactions_are_the_journals needs [Need::Loop, Need::Btf, SQLITE],
+        what_ext4_counts_is_what_was_written needs PROBES,
         none_are_recorded_unless_asked_for needs PROBES,
     ])
 }
@@ -55,7 +56,6 @@ fn recording(device: &Path, causes: Causes, script: &str) -> Recording {
     let options = Options {
         device: device.to_owned(),
         output: output.clone(),
-        source: Choice::Bpf,
         causes,
         sync: true,
         snapshot: false,
@@ -298,6 +298,32 @@ fn transactions_are_the_journals() {
         with_handles.count() + 1 >= commits.len(),
         "{commits:?} {dirtied:?}"
     );
+}
+
+/// `session_write_kbytes`: what was written since it was mounted.
+fn what_ext4_counts_is_what_was_written() {
+    let disk = disk("data=ordered");
+    let name = disk.device().file_name().unwrap().to_str().unwrap();
+    let counter = PathBuf::from(format!("/sys/fs/ext4/{name}/session_write_kbytes"));
+    let count = || -> u64 {
+        fs::read_to_string(&counter)
+            .unwrap()
+            .trim()
+            .parse()
+            .unwrap()
+    };
+    let root = fs::File::open(disk.mount_point()).unwrap();
+    rustix::fs::syncfs(&root).unwrap();
+    let before = count();
+    let script = format!(
+        "cd {}; for i in 1 2 3 4 5; do dd if=/dev/zero of=f$i bs=20k count=3 conv=fsync 2>/dev/null; mv f$i g$i; done",
+        disk.mount_point().display(),
+    );
+    let got = recording(disk.device(), Causes::Bpf, &script);
+    let writes = got.process.iter().filter(|p| p.opf.get() & 0xff == 1);
+    let bytes: u64 = writes.map(|p| u64::from(p.head.bytes.get())).sum();
+    assert!(bytes > 5 * 60 * 1024, "{bytes}");
+    assert_eq!(bytes, (count() - before) * 1024);
 }
 
 fn none_are_recorded_unless_asked_for() {

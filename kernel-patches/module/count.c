@@ -44,6 +44,7 @@ COUNTER(entries_ring, MOSTRACE_LOST_ENTRIES_RING);
 COUNTER(submitters, MOSTRACE_LOST_SUBMITTERS);
 COUNTER(pages_cut, MOSTRACE_LOST_PAGES_CUT);
 COUNTER(dirtiers, MOSTRACE_LOST_DIRTIERS);
+COUNTER(causes_tasks, MOSTRACE_LOST_CAUSES_TASKS);
 
 static struct attribute *entries[] = { &dev_attr_entries.attr, NULL };
 
@@ -52,6 +53,7 @@ static struct attribute *losses[] = {
 	&dev_attr_submitters.attr,
 	&dev_attr_pages_cut.attr,
 	&dev_attr_dirtiers.attr,
+	&dev_attr_causes_tasks.attr,
 	NULL,
 };
 

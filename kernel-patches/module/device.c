@@ -18,6 +18,7 @@
 #include <linux/uaccess.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
+#include "causes.h"
 #include "claim.h"
 #include "count.h"
 #include "dirtier.h"
@@ -49,6 +50,9 @@ static_assert(sizeof(struct mostrace_entry) == 32);
 static_assert(sizeof(struct mostrace_process) == 88);
 static_assert(sizeof(struct mostrace_file) == 72);
 static_assert(sizeof(struct mostrace_dirtier) == 72);
+static_assert(sizeof(struct mostrace_handle) == 120);
+static_assert(sizeof(struct mostrace_dirtied) == 48);
+static_assert(sizeof(struct mostrace_call) == 120);
 
 /* The one who reads: a process, or several that share the open file. */
 static struct {
@@ -109,11 +113,16 @@ static int start(void)
 	if (err)
 		goto free_submitters;
 	begin_stream(ring_bytes);
-	err = mostrace_probes_start();
+	err = mostrace_causes_start();
 	if (err)
 		goto free_dirtiers;
+	err = mostrace_probes_start();
+	if (err)
+		goto stop_causes;
 	return 0;
 
+stop_causes:
+	mostrace_causes_stop();
 free_dirtiers:
 	mostrace_dirtiers_free();
 free_submitters:
@@ -142,6 +151,7 @@ static int mostrace_open(struct inode *inode, struct file *file)
 static int mostrace_close(struct inode *inode, struct file *file)
 {
 	mostrace_probes_stop();
+	mostrace_causes_stop();
 	cancel_delayed_work_sync(&looking);
 	mostrace_dirtiers_free();
 	mostrace_submitters_free();

@@ -38,22 +38,18 @@ static bool read_buffer(const struct bio *bio, struct buffer_head *bh)
 
 /*
  * Where a home block lies: on the disk that is recorded or, where dm is above it or the journal
- * has a device of its own, on the filesystem's device.
+ * has a device of its own, on the filesystem's device. False if it cannot be read.
  */
-static void find_home(const struct buffer_head *home, const struct mostrace_target *target,
-		      struct mostrace_process *p)
+bool mostrace_home_of(const struct buffer_head *home, dev_t recorded, u64 *at, u8 *counted_from)
 {
 	struct gendisk *disk;
 	u64 start, sector;
 
 	if (!place_of(home, &disk, &start, &sector))
-		return;
-	if (disk_devt(disk) == target->disk) {
-		p->home_sector = sector;
-	} else {
-		p->home_sector = sector - start;
-		p->home = MOSTRACE_HOME_FILESYSTEM;
-	}
+		return false;
+	*at = disk_devt(disk) == recorded ? sector : sector - start;
+	*counted_from = disk_devt(disk) == recorded ? MOSTRACE_HOME_DISK : MOSTRACE_HOME_FILESYSTEM;
+	return true;
 }
 
 /* Which transaction commits the home buffer; 0 where that cannot be read. */
@@ -109,7 +105,7 @@ static bool journal_copy(const struct mostrace_making *m, const struct buffer_he
 	jh = home.b_private;
 	if (!jh || !mostrace_peek(&back, &jh->b_bh) || back != at)
 		return false;
-	find_home(&home, m->target, p);
+	mostrace_home_of(&home, m->target->disk, &p->home_sector, &p->home);
 	p->tid = tid_of(jh);
 	p->jbd2 = MOSTRACE_JBD2_METADATA_COPY;
 	put_home_file(m, &home, p);

@@ -21,6 +21,11 @@ bool mostrace_any_target(void)
 	return target_count;
 }
 
+dev_t mostrace_disk(void)
+{
+	return targets[0].disk;
+}
+
 static const struct mostrace_target *target_of(const struct gendisk *disk, u64 sector,
 					       u32 bytes, dev_t dev)
 {

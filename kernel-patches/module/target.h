@@ -16,6 +16,8 @@ struct mostrace_target {
 };
 
 bool mostrace_any_target(void);
+/* The disk of the first. */
+dev_t mostrace_disk(void);
 const struct mostrace_target *mostrace_target_of_bio(const struct bio *bio);
 /* These go by the device alone. */
 bool mostrace_device_of_bio_wanted(const struct bio *bio);

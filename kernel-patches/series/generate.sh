@@ -68,9 +68,9 @@ check_patch() {
 	return 1
 }
 
-# check KERNEL: its series is four patches, and the module's is the shared one.
+# check KERNEL: its series is five patches, and the module's is the shared one.
 check() {
-	for number in 0001 0002 0003 0004; do
+	for number in 0001 0002 0003 0004 0005; do
 		if [ "$(find -L "$here/$1" -type f -name "$number-*.patch" 2>/dev/null | wc -l)" -ne 1 ]; then
 			echo "series/$1: not one patch $number-*.patch" >&2
 			return 1

@@ -5,7 +5,7 @@ sample() {
 	"fresh_$2" 256
 	# An app's folder, and the names that an app would use.
 	mkdir "$mnt/app"
-	mostrace record -d "$loop" --files temp -o "$1.most.tar.zst" --source blktrace --sync -- \
+	mostrace record -d "$loop" -o "$1.most.tar.zst" --source blktrace --sync -- \
 		mostrace workload sqlite --op insert --transactions 1000 --journal "$3" --sync full mnt/app/test.db
 	mv "$1.most.tar.zst" /tmp/out/
 	remove

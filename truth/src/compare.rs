@@ -75,6 +75,8 @@ pub struct Report {
     pub unwritten: u64,
     /// Stamped, and in no row.
     pub missing: u64,
+    /// What the recording says that it lost.
+    pub told: Vec<String>,
 }
 
 impl Report {

@@ -126,7 +126,14 @@ fn run_all(run: &Run) -> Result<u64> {
             "{}: no stamped sector was traced",
             pattern.name
         );
-        wrong += report.wrong() + report.missing + report.unwritten;
+        for line in &report.told {
+            println!("    {line}");
+        }
+        wrong += report.wrong() + report.unwritten;
+        // A loss that is told is none of truth.
+        if report.told.is_empty() {
+            wrong += report.missing;
+        }
     }
     Ok(wrong)
 }
@@ -177,7 +184,7 @@ fn try_pattern(run: &Run, pattern: &Pattern) -> Result<Report> {
         .arg(&device.0)
         .arg("-o")
         .arg(&bundle)
-        .args(["--files", "all", "--sync"])
+        .arg("--sync")
         .args(run.record.split_whitespace())
         .arg("--")
         .arg(std::env::current_exe()?)
@@ -186,7 +193,9 @@ fn try_pattern(run: &Run, pattern: &Pattern) -> Result<Report> {
     tell(&mut record)?;
     let mut log = std::mem::take(&mut *disk.log.lock().unwrap_or_else(|e| e.into_inner()));
     // What was written since was not traced.
-    let stop_ns = stop_ns(&bundle)?;
+    let manifest = manifest(&bundle)?;
+    let stop_ns = manifest["clock"]["stop_mono_ns"].as_u64();
+    let stop_ns = stop_ns.context("no stop_mono_ns in the manifest")?;
     log.retain(|written| written.time_ns <= stop_ns);
     drop(mount);
     drop(device);
@@ -201,16 +210,29 @@ fn try_pattern(run: &Run, pattern: &Pattern) -> Result<Report> {
         String::from_utf8_lossy(&events.stderr)
     );
     let rows = compare::rows(&events.stdout[..])?;
-    Ok(compare(&rows, &log, &Names::read(&names)?))
+    let mut report = compare(&rows, &log, &Names::read(&names)?);
+    report.told = lost(&manifest);
+    Ok(report)
 }
 
-/// When tracing stopped.
-fn stop_ns(bundle: &Path) -> Result<u64> {
+fn manifest(bundle: &Path) -> Result<serde_json::Value> {
     let path = bundle.join("manifest.json");
     let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-    let manifest: serde_json::Value = serde_json::from_str(&text)?;
-    let stop = manifest["clock"]["stop_mono_ns"].as_u64();
-    stop.with_context(|| format!("{}: no stop_mono_ns", path.display()))
+    Ok(serde_json::from_str(&text)?)
+}
+
+/// What the recording says that it lost of the events: then rows may be missing.
+fn lost(manifest: &serde_json::Value) -> Vec<String> {
+    const OF_EVENTS: [&str; 4] = [
+        "completions",
+        "events_ring",
+        "events_tracer",
+        "probe_misses",
+    ];
+    let losses = OF_EVENTS.map(|what| (what, manifest["losses"][what].as_u64().unwrap_or(0)));
+    let told = losses.into_iter().filter(|(_, lost)| *lost > 0);
+    told.map(|(what, lost)| format!("lost {what}: {lost}"))
+        .collect()
 }
 
 fn tell(command: &mut Command) -> Result<()> {

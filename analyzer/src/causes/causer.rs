@@ -214,8 +214,7 @@ impl<'a, R: Read> Causer<'a, R> {
         let dirtier = user(row.dirtier, attributor);
         match row.kind {
             Some(kind) if kind.is_node() => {
-                let causer = self.one(dirtier, Operation::Other, row);
-                self.nodes.push(causer, row.bytes);
+                self.node(kind, dirtier, row);
             }
             Some(Kind::Checkpoint | Kind::Sit | Kind::Nat | Kind::Ssa) => {
                 self.checkpoint(row, attributor);
@@ -225,6 +224,24 @@ impl<'a, R: Read> Causer<'a, R> {
                 self.one(dirtier, Operation::Other, row);
             }
         }
+    }
+
+    /// A node of f2fs's, which the next checkpoint makes valid.
+    fn node(&mut self, kind: Kind, dirtier: Option<ProcessId>, row: &Row) {
+        let operation = match kind {
+            Kind::FsyncNode => Operation::Fsync,
+            _ => Operation::Other,
+        };
+        self.one(dirtier, operation, row);
+        let causer = match dirtier {
+            None => CauseId::UNKNOWN,
+            Some(process) => self.found.list.intern(Cause {
+                process,
+                operation: Some(Operation::Checkpoint),
+                file: row.file,
+            }),
+        };
+        self.nodes.push(causer, row.bytes);
     }
 
     /// Blocks of which the journal has copies.

@@ -60,9 +60,9 @@ impl Database {
 
 /// A file's place in a database.
 #[derive(Clone, Copy)]
-struct Place<'n> {
-    database: &'n [u8],
-    role: Role,
+pub(super) struct Place<'n> {
+    pub database: &'n [u8],
+    pub role: Role,
 }
 
 /// Reads the calls from their first to their last. Files are called as all of the trace names them, so it comes after the
@@ -109,7 +109,7 @@ pub fn read<R: Read>(calls: &mut TableReader<R>, names: &Names) -> Result<Vec<Da
 }
 
 /// Of every file of a database, by inode and generation.
-fn places(files: &[File]) -> HashMap<(u64, u32), Place<'_>> {
+pub(super) fn places(files: &[File]) -> HashMap<(u64, u32), Place<'_>> {
     files.iter().filter_map(place).collect()
 }
 
@@ -140,7 +140,7 @@ fn count(database: &mut Database, role: Role, raw: &RawCall) {
     }
 }
 
-fn act(raw: &RawCall) -> Act {
+pub(super) fn act(raw: &RawCall) -> Act {
     let told = raw.head.flags.has(call_flags::FIRST);
     Act {
         kind: CallKind::of(raw.kind.get()),

@@ -25,6 +25,7 @@ mod homes;
 mod operation;
 mod pages;
 mod share;
+mod spans;
 mod tables;
 mod transactions;
 mod unlinked;
@@ -35,6 +36,9 @@ pub use commits::Commits;
 pub use databases::{Asked, Database};
 pub use operation::Operation;
 pub use share::{Share, Sharing, Verdict, Verdicts};
+pub use spans::{Called, Span, called, spans};
 pub use tables::Tables;
 
 pub use databases::read as databases;
+#[cfg(feature = "analyze")]
+pub(crate) use operation::is_sync;

@@ -166,7 +166,7 @@ impl Operation {
 }
 
 /// Whether a call asks for something to be durable.
-pub(super) fn is_sync(call: CallKind) -> bool {
+pub(crate) fn is_sync(call: CallKind) -> bool {
     Operation::of_call(call) == Some(Operation::Fsync)
 }
 

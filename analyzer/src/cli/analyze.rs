@@ -6,12 +6,11 @@ use mostrace::analysis::Analysis;
 use mostrace::export::{Format, Output, to_text, to_value};
 use mostrace::facts::{Column, Filter, catalogue};
 use mostrace::tables::summary::{Summary, Trace};
-use mostrace::tables::{Grouping, Groups, Table, percentiles};
+use mostrace::tables::{Grouping, Groups, Table, about, percentiles};
 use mostrace_bundle::Bundle;
 use serde_json::{Map, Value, json};
 
 use super::UsageError;
-use super::about;
 use super::out::OutArgs;
 use super::source::{SourceArgs, WhereArgs};
 use super::{tree, tree_json};
@@ -186,7 +185,12 @@ impl Analyze {
             line(first);
         }
         let manifest = analysis.bundle.as_ref().map(Bundle::manifest);
-        for (name, value) in about::lines(self.source.path(), manifest, summary) {
+        for (name, value) in about::lines(
+            self.source.path(),
+            manifest,
+            summary.duration_ns,
+            &summary.total,
+        ) {
             line(&format!("{name:<11} {value}"));
         }
         for notice in &summary.notices {

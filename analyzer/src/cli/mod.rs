@@ -2,17 +2,19 @@
 //! The command line: one file per verb. Data goes to stdout, messages to stderr.
 
 #[cfg(feature = "analyze")]
-mod about;
-#[cfg(feature = "analyze")]
 mod analyze;
 #[cfg(feature = "analyze")]
 mod bar;
 #[cfg(feature = "analyze")]
 mod budget;
+#[cfg(feature = "analyze")]
+mod diff;
 #[cfg_attr(not(feature = "record"), path = "no_doctor.rs")]
 mod doctor;
 #[cfg(feature = "analyze")]
 mod events;
+#[cfg(feature = "analyze")]
+mod export;
 #[cfg(feature = "analyze")]
 mod map;
 #[cfg(all(feature = "record", feature = "analyze"))]
@@ -25,6 +27,8 @@ mod phone;
 mod query;
 #[cfg(feature = "record")]
 mod record;
+#[cfg(feature = "analyze")]
+mod report;
 #[cfg(feature = "analyze")]
 mod source;
 #[cfg(feature = "analyze")]
@@ -67,7 +71,13 @@ enum Command {
     #[cfg(feature = "analyze")]
     Analyze(analyze::Analyze),
     #[cfg(feature = "analyze")]
+    Report(report::Report),
+    #[cfg(feature = "analyze")]
+    Diff(diff::Diff),
+    #[cfg(feature = "analyze")]
     Events(events::Events),
+    #[cfg(feature = "analyze")]
+    Export(export::Export),
     #[cfg(feature = "analyze")]
     Check(budget::Check),
     #[cfg(feature = "analyze")]
@@ -87,9 +97,13 @@ enum Command {
         /// Which shell
         shell: clap_complete::Shell,
     },
-    /// Print the man page
+    /// Print the man page, or write those of all verbs into a folder
     #[command(hide = true)]
-    Man,
+    Man {
+        /// The folder
+        #[arg(long, value_name = "FOLDER")]
+        dir: Option<std::path::PathBuf>,
+    },
 }
 
 impl Command {
@@ -106,6 +120,12 @@ impl Command {
             #[cfg(feature = "analyze")]
             Command::Analyze(args) => args.run()?,
             #[cfg(feature = "analyze")]
+            Command::Report(args) => args.run()?,
+            #[cfg(feature = "analyze")]
+            Command::Diff(args) => args.run()?,
+            #[cfg(feature = "analyze")]
+            Command::Export(args) => args.run()?,
+            #[cfg(feature = "analyze")]
             Command::Events(args) => args.run()?,
             #[cfg(feature = "analyze")]
             Command::Query(args) => args.run()?,
@@ -120,7 +140,10 @@ impl Command {
                 clap_complete::generate(shell, &mut Cli::command(), "mostrace", out);
                 Ok(())
             })?,
-            Command::Man => print(|out| clap_mangen::Man::new(Cli::command()).render(out))?,
+            Command::Man { dir: None } => {
+                print(|out| clap_mangen::Man::new(Cli::command()).render(out))?;
+            }
+            Command::Man { dir: Some(dir) } => clap_mangen::generate_to(Cli::command(), dir)?,
         }
         Ok(ExitCode::SUCCESS)
     }

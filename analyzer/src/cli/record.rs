@@ -40,7 +40,7 @@ pub struct Record {
     /// loaded; auto takes the first of the three that works
     #[arg(long, default_value_t = Entries::Auto)]
     entries: Entries,
-    /// Whether to record what leads to causes (a journal's handles, system calls): auto, bpf, none
+    /// Whether to record what leads to causes (a journal's handles, system calls): auto, bpf, kernel, none
     #[arg(long, default_value_t = Causes::Auto)]
     causes: Causes,
     /// The files whose names are kept: `all`, `temp` (SQLite's temporary files), or a glob on

@@ -22,9 +22,12 @@ pub(super) fn shown(value: &AnyValue<'_>, ty: Type) -> String {
         AnyValue::Boolean(v) => if *v { "yes" } else { "no" }.into(),
         AnyValue::Float64(v) => format!("{v:.2}"),
         AnyValue::Datetime(us, ..) => moment(*us),
-        value => match (value.get_str(), value.extract::<u64>(), ty) {
+        value => match (value.get_str(), value.extract::<i64>(), ty) {
             (Some(text), ..) => text.into(),
-            (None, Some(number), Type::Amount) => HumanCount(number).to_string(),
+            (None, Some(number), Type::Amount) => {
+                let sign = if number < 0 { "-" } else { "" };
+                format!("{sign}{}", HumanCount(number.unsigned_abs()))
+            }
             _ => value.to_string(),
         },
     }
@@ -36,5 +39,19 @@ pub(super) fn says_nothing(value: &AnyValue<'_>, ty: Type) -> bool {
         AnyValue::Null => true,
         AnyValue::Float64(v) => *v == 0.0,
         value => ty == Type::Amount && value.extract::<i64>() == Some(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_apart_whatever_the_sign() {
+        let shown = |number| shown(&AnyValue::Int64(number), Type::Amount);
+        assert_eq!(
+            [shown(0), shown(-999), shown(1_234_567), shown(-1_234_567)],
+            ["0", "-999", "1,234,567", "-1,234,567"]
+        );
     }
 }

@@ -5,13 +5,19 @@
 
 mod cell;
 mod csv;
+mod dataset;
+mod foreign;
 mod json;
 mod output;
 mod parquet;
+mod perfetto;
+mod requests;
 mod table;
 
 use crate::tables::Table;
 
+pub use dataset::Dataset;
+pub use foreign::Foreign;
 pub use json::to_value;
 pub use output::{Output, WriteError};
 pub use table::to_text;

@@ -31,7 +31,7 @@ impl<'w> Parquet<'w> {
 
 impl Exporter for Parquet<'_> {
     fn write(&mut self, table: Table) -> super::Result {
-        let frame = in_utc(table.frame)?;
+        let frame = in_one_piece(&in_utc(table.frame)?)?;
         if let Some(out) = self.out.take() {
             let about = vec![
                 ("mostrace.schema".to_owned(), SCHEMA.to_string()),
@@ -58,6 +58,12 @@ impl Exporter for Parquet<'_> {
         }
         Ok(())
     }
+}
+
+/// Columns whose pieces begin at other rows cannot be written side by side.
+fn in_one_piece(frame: &DataFrame) -> PolarsResult<DataFrame> {
+    let columns = frame.columns().iter().map(Column::rechunk).collect();
+    DataFrame::new(frame.height(), columns)
 }
 
 /// Times are of UTC: readers are told.

@@ -11,6 +11,7 @@
 //!
 //! A batch holds whole requests, so that whatever is counted by request adds up over batches.
 
+mod anonymous;
 mod batches;
 mod builder;
 pub mod catalogue;
@@ -29,13 +30,14 @@ use polars::prelude::{DataFrame, Expr, IntoLazy, LazyFrame, PolarsError, PolarsR
 
 use crate::attribute::Names;
 use crate::causes::Cause;
+pub use anonymous::Key;
 use batches::Batches;
 pub use builder::Builder;
 pub use catalogue::Column;
 pub use filter::{Filter, FilterError};
 pub use rewrites::Hot;
 pub use schema::markdown;
-pub(crate) use stored::{bits, column as stored_column};
+pub(crate) use stored::{NONE, bits, column as stored_column};
 
 /// The rows of a trace.
 #[derive(Default)]
@@ -57,6 +59,11 @@ impl Facts {
         self.span.map_or(0, |(first, last)| last - first)
     }
 
+    /// The first completion and the last, ns in the trace's clock.
+    pub fn span_ns(&self) -> Option<(u64, u64)> {
+        self.span
+    }
+
     /// Completions.
     pub fn requests(&self) -> u64 {
         self.requests
@@ -67,7 +74,8 @@ impl Facts {
         &self.names
     }
 
-    fn clock(&self) -> Option<(u64, u64)> {
+    /// A moment by the trace's clock and by the wall clock, ns.
+    pub(crate) fn clock(&self) -> Option<(u64, u64)> {
         self.clock
     }
 

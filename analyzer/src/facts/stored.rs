@@ -15,7 +15,7 @@ use crate::blktrace::action;
 use crate::causes::{CauseId, Known, Verdicts};
 
 /// Stands for what is not known, in columns of 64 bits.
-pub(super) const NONE: u64 = u64::MAX;
+pub(crate) const NONE: u64 = u64::MAX;
 /// The same in columns of 32 bits.
 pub(super) const NONE_32: u32 = u32::MAX;
 

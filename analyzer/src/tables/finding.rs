@@ -233,7 +233,7 @@ fn listed(words: &[&str]) -> String {
 }
 
 /// Bytes with a decimal unit.
-fn size(bytes: f64) -> String {
+pub(crate) fn size(bytes: f64) -> String {
     const UNITS: [(f64, &str); 4] = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "KB")];
     match UNITS.into_iter().find(|(unit, _)| bytes >= *unit) {
         Some((unit, name)) => format!("{:.1} {name}", bytes / unit),
@@ -242,7 +242,7 @@ fn size(bytes: f64) -> String {
 }
 
 /// A number with its thousands apart.
-fn grouped(number: u64) -> String {
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {

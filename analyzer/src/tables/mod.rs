@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tables: groupings and summaries over facts.
 
+pub mod about;
 pub mod amplification;
+pub mod diff;
 pub mod finding;
 pub mod groups;
-mod layer;
+pub(crate) mod layer;
 pub mod locality;
 pub mod map;
 pub mod percentiles;
@@ -116,20 +118,20 @@ pub(crate) fn type_of(column: &Column) -> Type {
 }
 
 /// A column of numbers; signed, as databases and pandas subtract them.
-fn numbers(name: &str, values: impl IntoIterator<Item = Option<u64>>) -> Column {
+pub(crate) fn numbers(name: &str, values: impl IntoIterator<Item = Option<u64>>) -> Column {
     let signed = |value: Option<u64>| value.and_then(|v| i64::try_from(v).ok());
     let values: Vec<Option<i64>> = values.into_iter().map(signed).collect();
     Series::new(name.into(), values).into_column()
 }
 
 /// A column of fractions or percentages.
-fn reals(name: &str, values: impl IntoIterator<Item = Option<f64>>) -> Column {
+pub(crate) fn reals(name: &str, values: impl IntoIterator<Item = Option<f64>>) -> Column {
     let values: Vec<Option<f64>> = values.into_iter().collect();
     Series::new(name.into(), values).into_column()
 }
 
 /// A column of text.
-fn texts(name: &str, values: impl IntoIterator<Item = Option<String>>) -> Column {
+pub(crate) fn texts(name: &str, values: impl IntoIterator<Item = Option<String>>) -> Column {
     let values: Vec<Option<String>> = values.into_iter().collect();
     Series::new(name.into(), values).into_column()
 }
@@ -140,7 +142,7 @@ fn percent(part: u64, whole: u64) -> Option<f64> {
 }
 
 /// How often `whole` goes into `part`; None if it is 0.
-fn ratio(part: u64, whole: u64) -> Option<f64> {
+pub(crate) fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole != 0).then(|| part as f64 / whole as f64)
 }
 

@@ -283,7 +283,8 @@ fn homes(groups: &Groups) -> Result<Table> {
     Ok(homes.select(["kind", "home_kind", "write_bytes"])?.into())
 }
 
-fn notices(facts: &Facts, trace: &Trace<'_>) -> Vec<String> {
+/// What else there is to know of a trace: what its readers and its recorder said, and what found no place.
+pub fn notices(facts: &Facts, trace: &Trace<'_>) -> Vec<String> {
     let mut notices = trace.notices.clone();
     if let Some(manifest) = trace.manifest {
         let text = |note: &String| crate::text::escape(note.as_bytes());

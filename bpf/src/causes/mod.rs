@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Causes: the handles of a journal, the blocks that each dirtied, and the system calls behind them.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::os::fd::BorrowedFd;
+use std::rc::Rc;
 use std::str::FromStr;
 
 use mostrace_bundle::Folder;
@@ -18,15 +20,17 @@ mod check;
 mod tables;
 
 pub(crate) use check::compare;
-use tables::Tables;
+pub(crate) use tables::Tables;
 
 /// `--causes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Causes {
-    /// By our probes, if the kernel takes them.
+    /// By our probes, if the kernel takes them, or by the kernel's recorder, if that is read.
     Auto,
     /// By our probes.
     Bpf,
+    /// By the kernel's own recorder, which has to be the source of entries too.
+    Kernel,
     /// None.
     None,
 }
@@ -38,8 +42,9 @@ impl FromStr for Causes {
         Ok(match text {
             "auto" => Causes::Auto,
             "bpf" => Causes::Bpf,
+            "kernel" => Causes::Kernel,
             "none" => Causes::None,
-            other => return Err(format!("`{other}` is none of auto, bpf, none")),
+            other => return Err(format!("`{other}` is none of auto, bpf, kernel, none")),
         })
     }
 }
@@ -49,71 +54,122 @@ impl fmt::Display for Causes {
         f.write_str(match self {
             Causes::Auto => "auto",
             Causes::Bpf => "bpf",
+            Causes::Kernel => "kernel",
             Causes::None => "none",
         })
     }
 }
 
-/// The attached probes of causes.
-pub(crate) struct CauseSource {
-    stream: Stream<Tables>,
-}
-
-impl CauseSource {
-    /// Attaches the probes, into tables in `folder`. If the recording `is_cut`, [`CauseSource::cut`] will be called.
-    ///
-    /// # Errors
-    /// The kernel refuses them, or the bundle cannot be written.
-    pub fn start(probes: &CauseProbes<'_>, folder: &Folder, is_cut: bool) -> Result<CauseSource> {
-        let tables = Tables::create(folder, is_cut)?;
-        let stream = probes.attach(tables, Tables::take)?;
-        Ok(CauseSource { stream })
-    }
-
+/// Where causes come from while they are recorded.
+pub(crate) trait CauseSource {
     /// Its name in the manifest.
-    pub fn name(&self) -> &'static str {
-        "bpf"
-    }
+    fn name(&self) -> &'static str;
 
     /// Can be read when there is something to poll for.
-    pub fn bell(&self) -> BorrowedFd<'_> {
-        self.stream.bell()
+    fn bell(&self) -> Option<BorrowedFd<'_>> {
+        None
     }
 
     /// Moves what has come since the last call into the tables.
     ///
     /// # Errors
     /// What came makes no sense, or the bundle cannot be written.
-    pub fn poll(&mut self) -> Result<()> {
-        self.stream.drain()?;
-        self.stream.sink_mut().flush()
-    }
+    fn poll(&mut self) -> Result<()>;
 
     /// Entries kept so far, by the manifest's names.
-    pub fn counts(&self) -> Counts {
-        self.stream.sink().counts()
-    }
+    fn counts(&self) -> Counts;
 
     /// Goes on in another folder, with what the transactions that may not be committed yet have there too.
     ///
     /// # Errors
     /// As [`CauseSource::poll`].
-    pub fn cut(&mut self, folder: &Folder) -> Result<Cut> {
-        self.stream.take_rest()?;
-        self.stream.sink_mut().cut(folder)
-    }
+    fn cut(&mut self, folder: &Folder) -> Result<Cut>;
 
     /// Stops, and moves the rest into the tables.
     ///
     /// # Errors
     /// As [`CauseSource::poll`].
-    pub fn stop(&mut self) -> Result<()> {
+    fn stop(&mut self) -> Result<()>;
+
+    /// The names of the functions that began handles, in the order of their numbers in the tables.
+    fn functions(&self) -> Vec<String>;
+}
+
+/// The attached probes of causes.
+pub(crate) struct BpfCauses {
+    stream: Stream<Tables>,
+}
+
+impl BpfCauses {
+    /// Attaches the probes, into tables in `folder`. If the recording `is_cut`, [`CauseSource::cut`] will be called.
+    ///
+    /// # Errors
+    /// The kernel refuses them, or the bundle cannot be written.
+    pub fn start(probes: &CauseProbes<'_>, folder: &Folder, is_cut: bool) -> Result<BpfCauses> {
+        let tables = Tables::create(folder, is_cut)?;
+        let stream = probes.attach(tables, Tables::take)?;
+        Ok(BpfCauses { stream })
+    }
+}
+
+impl CauseSource for BpfCauses {
+    fn name(&self) -> &'static str {
+        "bpf"
+    }
+
+    fn bell(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.stream.bell())
+    }
+
+    fn poll(&mut self) -> Result<()> {
+        self.stream.drain()?;
+        self.stream.sink_mut().flush()
+    }
+
+    fn counts(&self) -> Counts {
+        self.stream.sink().counts()
+    }
+
+    fn cut(&mut self, folder: &Folder) -> Result<Cut> {
+        self.stream.take_rest()?;
+        self.stream.sink_mut().cut(folder)
+    }
+
+    fn stop(&mut self) -> Result<()> {
         self.stream.finish()?;
         self.stream.sink_mut().flush()
     }
 
-    /// The names of the functions that began handles, in the order of their numbers in the tables.
-    pub fn functions(&self) -> Vec<String> {
+    fn functions(&self) -> Vec<String> {
         Symbols::read().around(self.stream.sink().functions())
+    }
+}
+
+/// What of the kernel's recorder is of causes: whoever reads its stream puts it into the tables.
+pub(crate) struct KernelCauses(pub Rc<RefCell<Tables>>);
+
+impl CauseSource for KernelCauses {
+    fn name(&self) -> &'static str {
+        "kernel"
+    }
+
+    fn poll(&mut self) -> Result<()> {
+        self.0.borrow_mut().flush()
+    }
+
+    fn counts(&self) -> Counts {
+        self.0.borrow().counts()
+    }
+
+    fn cut(&mut self, folder: &Folder) -> Result<Cut> {
+        self.0.borrow_mut().cut(folder)
+    }
+
+    fn stop(&mut self) -> Result<()> {
+        self.0.borrow_mut().flush()
+    }
+
+    fn functions(&self) -> Vec<String> {
+        Symbols::read().around(self.0.borrow().functions())
     }
 }

@@ -76,6 +76,11 @@ impl Tables {
         })
     }
 
+    /// Whether an entry is of a type that there is a table for.
+    pub fn is_of(entry: &[u8]) -> bool {
+        kind_of(entry).is_some_and(|kind| [TYPE_HANDLE, TYPE_DIRTIED, TYPE_CALL].contains(&kind))
+    }
+
     /// Takes one entry.
     ///
     /// # Errors
@@ -93,7 +98,7 @@ impl Tables {
                 self.files.dirtied.push(entry)
             }
             (Some(TYPE_CALL), CALL) => self.files.call.push(entry),
-            _ => Err(Error::malformed("BPF probes", "malformed entry")),
+            _ => Err(Error::malformed("entries of causes", "malformed entry")),
         }
     }
 

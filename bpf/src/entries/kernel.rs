@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kernel's own recorder, a module or built in: /dev/mostrace, for kernels without BPF.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::rc::Rc;
 
 use mostrace_bundle::Folder;
 use rustix::io::Errno;
@@ -14,6 +16,7 @@ use rustix::io::Errno;
 use super::parameters::Parameters;
 use super::stream::Stream;
 use super::{Counts, Cut, EntrySource, Tables};
+use crate::causes::{self, CauseSource, KernelCauses};
 use crate::cut::Ends;
 use crate::error::{At, Error, Result, read_line};
 use crate::guard::Guard;
@@ -51,6 +54,7 @@ pub(crate) struct KernelEntries {
     paths: KernelPaths,
     stream: Stream,
     tables: Tables,
+    causes: Option<Rc<RefCell<causes::Tables>>>,
     buffer: Vec<u8>,
     unknown: u64,
     /// The counters as they were at the end.
@@ -58,20 +62,26 @@ pub(crate) struct KernelEntries {
 }
 
 impl KernelEntries {
-    /// Sets the recorder to the device `dev` (MAJ:MIN) and starts it, into tables in `folder`.
+    /// Sets the recorder to the device `dev` (MAJ:MIN), and to the causes of `filesystems`, and starts it, into tables in
+    /// `folder`.
     ///
     /// # Errors
     /// It is not there, somebody else has it, or what it says is not understood.
     pub fn start(
         paths: &KernelPaths,
         dev: &str,
+        filesystems: &[String],
         folder: &Folder,
         names: NameFilter,
         is_cut: bool,
     ) -> Result<KernelEntries> {
-        let guard = free(paths)?
-            .change(dev)
+        let parameters = free(paths)?;
+        let guard = parameters
+            .change(dev, filesystems)
             .map_err(|e| explain(e, &paths.device))?;
+        let has_causes = parameters.filesystems.is_some() && !filesystems.is_empty();
+        let causes = has_causes.then(|| causes::Tables::create(folder, is_cut));
+        let causes = causes.transpose()?;
         let nonblock = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
         let device = OpenOptions::new()
             .read(true)
@@ -85,6 +95,7 @@ impl KernelEntries {
             paths: paths.clone(),
             stream: Stream::default(),
             tables: Tables::create(folder, names, &paths.device.display().to_string(), is_cut)?,
+            causes: causes.map(|tables| Rc::new(RefCell::new(tables))),
             buffer: vec![0; READ_LEN],
             unknown: 0,
             lost: None,
@@ -108,7 +119,10 @@ impl KernelEntries {
         self.stream.push(&self.buffer[..len]);
         let wrong = |what| wrong(&self.paths, what);
         while let Some(entry) = self.stream.next_entry().map_err(wrong)? {
-            self.unknown += u64::from(!self.tables.take(entry)?);
+            match &self.causes {
+                Some(causes) if causes::Tables::is_of(entry) => causes.borrow_mut().take(entry)?,
+                _ => self.unknown += u64::from(!self.tables.take(entry)?),
+            }
         }
         Ok(len > 0)
     }
@@ -117,6 +131,11 @@ impl KernelEntries {
 impl EntrySource for KernelEntries {
     fn name(&self) -> &'static str {
         "kernel"
+    }
+
+    fn causes(&self) -> Option<Box<dyn CauseSource>> {
+        let tables = Rc::clone(self.causes.as_ref()?);
+        Some(Box::new(KernelCauses(tables)))
     }
 
     fn poll(&mut self) -> Result<()> {
@@ -159,13 +178,22 @@ impl EntrySource for KernelEntries {
 /// Why it cannot.
 pub(crate) fn describe(paths: &KernelPaths) -> Result<String> {
     let now = free(paths)?;
+    let causes = match now.filesystems {
+        Some(_) => "with causes",
+        None => "without causes: an older one",
+    };
     Ok(format!(
-        "{}, free; set to dev={} names={} ring_kb={}",
+        "{}, free, {causes}; set to dev={} names={} ring_kb={}",
         paths.device.display(),
         now.dev,
         now.names,
         now.ring_kb
     ))
+}
+
+/// Whether there is a recorder, and it records causes.
+pub(crate) fn has_causes(paths: &KernelPaths) -> bool {
+    Parameters::read(&paths.parameters).is_ok_and(|now| now.filesystems.is_some())
 }
 
 /// The settings of a recorder that nobody has.
@@ -256,7 +284,12 @@ mod tests {
     use super::super::stream::tests::{entry, header};
     use super::*;
 
-    const SETTINGS: [(&str, &str); 3] = [("dev", "sda2"), ("names", "a\\nb"), ("ring_kb", "1024")];
+    const SETTINGS: [(&str, &str); 4] = [
+        ("dev", "sda2"),
+        ("names", "a\\nb"),
+        ("ring_kb", "1024"),
+        ("filesystems", "8:2"),
+    ];
 
     /// A recorder of plain files: its device gives what was put into it.
     struct Fake {
@@ -295,7 +328,7 @@ mod tests {
         fn start(&self) -> Result<KernelEntries> {
             let names = NameFilter::parse("temp").unwrap();
             let folder = Folder::open(self.dir.path()).unwrap();
-            KernelEntries::start(&self.paths, "7:0", &folder, names, false)
+            KernelEntries::start(&self.paths, "7:0", &["7:0".into()], &folder, names, false)
         }
 
         fn setting(&self, name: &str) -> String {
@@ -333,8 +366,8 @@ mod tests {
     fn entries_go_into_their_tables_and_settings_back() {
         let fake = Fake::new();
         let mut source = fake.start().unwrap();
-        let set = ["dev", "names", "ring_kb"].map(|name| fake.setting(name));
-        assert_eq!(set, ["7:0", "all", "4096"]);
+        let set = ["dev", "names", "ring_kb", "filesystems"].map(|name| fake.setting(name));
+        assert_eq!(set, ["7:0", "all", "4096", "7:0"]);
         let mut dirtier = entry(4, 72);
         dirtier[40] = 7;
         fake.put(&[entry(1, 88), entry(9, 40)].concat());
@@ -357,6 +390,53 @@ mod tests {
             [Entry::Dirtier(d)] => assert_eq!(d.pid.get(), 7),
             ref others => panic!("{others:?}"),
         }
+    }
+
+    #[test]
+    fn causes_have_tables_of_their_own() {
+        let fake = Fake::new();
+        let mut source = fake.start().unwrap();
+        let mut causes = source.causes().unwrap();
+        let mut handle = entry(5, 120);
+        let address = std::mem::offset_of!(mostrace_bundle::entry::RawHandle, function);
+        handle[address..address + 8].copy_from_slice(&0x1000u64.to_ne_bytes());
+        fake.put(
+            &[
+                handle,
+                entry(1, 88),
+                entry(6, 48),
+                entry(6, 48),
+                entry(7, 120),
+            ]
+            .concat(),
+        );
+        source.stop().unwrap();
+        causes.stop().unwrap();
+        assert_eq!(source.counts()[0], ("process_entries", 1));
+        assert_eq!(source.losses().unwrap()["entries_unknown"], 0);
+        let counts = [
+            ("handle_entries", 1),
+            ("dirtied_entries", 2),
+            ("call_entries", 1),
+        ];
+        assert_eq!(causes.counts(), counts);
+        match fake.entries(layout::HANDLE)[..] {
+            // A number, and no address of the kernel's.
+            [Entry::Handle(h)] => assert_eq!(h.function.get(), 0),
+            ref others => panic!("{others:?}"),
+        }
+    }
+
+    #[test]
+    fn an_older_recorder_has_no_causes() {
+        let fake = Fake::new();
+        fs::remove_file(fake.paths.parameters.join("filesystems")).unwrap();
+        let mut source = fake.start().unwrap();
+        assert!(source.causes().is_none());
+        fake.put(&entry(6, 48));
+        source.stop().unwrap();
+        assert_eq!(source.losses().unwrap()["entries_unknown"], 1);
+        assert!(!fake.dir.path().join(layout::HANDLE).exists());
     }
 
     #[test]

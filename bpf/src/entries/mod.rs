@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use mostrace_bundle::Folder;
 
+use crate::causes::CauseSource;
 use crate::cut::Ends;
 use crate::error::Result;
 
@@ -42,6 +43,11 @@ pub(crate) trait EntrySource {
     /// How long it may be left alone, if no bell rings.
     fn rhythm(&self) -> Duration {
         crate::TICK
+    }
+
+    /// What leads to causes, if it comes from the same place.
+    fn causes(&self) -> Option<Box<dyn CauseSource>> {
+        None
     }
 
     /// Moves what has come since the last call into the tables; called often.

@@ -10,6 +10,8 @@ use crate::guard::{Guard, Undo};
 /// busy machine may run the recorder late.
 const RING_KB: u32 = 4096;
 
+const FILESYSTEMS: &str = "filesystems";
+
 /// What is set now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Parameters {
@@ -17,6 +19,8 @@ pub(super) struct Parameters {
     pub dev: String,
     pub names: String,
     pub ring_kb: String,
+    /// Those whose causes are recorded; None of a recorder that records no causes.
+    pub filesystems: Option<String>,
 }
 
 impl Parameters {
@@ -30,6 +34,10 @@ impl Parameters {
             dev: read_line(dir.join("dev"))?,
             names: read_line(dir.join("names"))?,
             ring_kb: read_line(dir.join("ring_kb"))?,
+            filesystems: match dir.join(FILESYSTEMS).exists() {
+                true => Some(read_line(dir.join(FILESYSTEMS))?),
+                false => None,
+            },
         })
     }
 
@@ -41,23 +49,28 @@ impl Parameters {
         self.write("names", &self.names)
     }
 
-    /// Sets the recorder to one device, and to all names: they are cut to those asked for as with
-    /// any other source. Puts the settings back when the guard is dropped.
+    /// Sets the recorder to one device, to the causes of `filesystems` (MAJ:MIN), and to all names: they are cut to those
+    /// asked for as with any other source. Puts the settings back when the guard is dropped.
     ///
     /// # Errors
     /// The recorder refuses.
-    pub fn change(&self, dev: &str) -> Result<Guard> {
+    pub fn change(&self, dev: &str, filesystems: &[String]) -> Result<Guard> {
         let undo = |name: &str, text: &str| Undo::Write(self.dir.join(name), text.to_owned());
-        let steps = [
+        let mut steps = vec![
             undo("dev", &self.dev),
             undo("names", &self.names),
             undo("ring_kb", &self.ring_kb),
         ];
+        let before = self.filesystems.as_ref();
+        steps.extend(before.map(|before| undo(FILESYSTEMS, before)));
         let guard = Guard::arm(&steps, None)?;
         self.write("dev", dev)?;
         self.write("names", "all")?;
         if self.ring_kb.parse().is_ok_and(|kb: u32| kb < RING_KB) {
             self.write("ring_kb", &RING_KB.to_string())?;
+        }
+        if before.is_some() {
+            self.write(FILESYSTEMS, &filesystems.join(","))?;
         }
         Ok(guard)
     }

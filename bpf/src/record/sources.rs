@@ -5,7 +5,7 @@ use mostrace_bundle::{Folder, Manifest};
 
 use super::Options;
 use super::subject::Subject;
-use crate::causes::{CauseSource, Causes};
+use crate::causes::{BpfCauses, CauseSource, Causes};
 use crate::choice::Choice;
 use crate::device::Device;
 use crate::entries::bpf::BpfEntries;
@@ -19,13 +19,20 @@ use crate::events::ftrace::Ftrace;
 use crate::probes::Loader;
 use crate::tracefs::{TracefsEntries, TracefsEvents};
 
+/// What explains events.
+pub(super) struct Explaining {
+    pub entries: Option<Box<dyn EntrySource>>,
+    pub causes: Option<Box<dyn CauseSource>>,
+}
+
 /// By choice, or the first that works; None if none is asked for. The manifest says what the source cannot tell, and why
 /// another one was passed over.
-pub(super) fn entry_source(
+fn entry_source(
     options: &Options,
     subject: &Subject,
     folder: &Folder,
     probes: &mut Loader<'_>,
+    with_causes: bool,
     manifest: &mut Manifest,
 ) -> Result<Option<Box<dyn EntrySource>>> {
     let Subject { device, names, .. } = subject;
@@ -37,9 +44,14 @@ pub(super) fn entry_source(
     };
     let kernel = || -> Result<Box<dyn EntrySource>> {
         let (paths, dev) = (&options.kernel, &device.info.dev);
+        let filesystems = match with_causes {
+            true => device.filesystems().into_iter().map(dev_name).collect(),
+            false => Vec::new(),
+        };
         Ok(Box::new(KernelEntries::start(
             paths,
             dev,
+            &filesystems,
             folder,
             names.clone(),
             is_cut,
@@ -84,33 +96,55 @@ pub(super) fn entry_source(
     Ok(Some(source))
 }
 
-/// The probes of causes, if they are asked for and the kernel takes them; those of a bare block trace would lead to
-/// nothing. The manifest says why there are none.
-pub(super) fn cause_source(
+/// Entries and causes, which may come from one place. What explains an event is started first: then none is without.
+pub(super) fn explaining_sources(
     options: &Options,
     subject: &Subject,
     folder: &Folder,
     probes: &mut Loader<'_>,
     manifest: &mut Manifest,
-) -> Result<Option<CauseSource>> {
-    if options.causes == Causes::None || options.entries == Entries::None {
-        return Ok(None);
-    }
-    // Whoever asks for plain tracepoints asks that nothing is loaded.
-    if options.causes == Causes::Auto && options.entries == Entries::Tracefs {
-        return Ok(None);
-    }
-    let started = probes
-        .causes(&subject.device)
-        .and_then(|probes| CauseSource::start(probes, folder, options.segments.is_some()));
-    match started {
-        Ok(source) => Ok(Some(source)),
-        Err(e) if options.causes == Causes::Auto => {
-            manifest.notes.push(format!("no causes: {e}"));
-            Ok(None)
+) -> Result<Explaining> {
+    // Those of a bare block trace would lead to nothing.
+    let wanted = match options.entries {
+        Entries::None => Causes::None,
+        // Whoever asks for plain tracepoints asks that nothing is loaded.
+        Entries::Tracefs if options.causes == Causes::Auto => Causes::None,
+        _ => options.causes,
+    };
+    let is_recorders =
+        wanted == Causes::Kernel || wanted == Causes::Auto && options.entries == Entries::Kernel;
+    let by_probes = |probes: &mut Loader<'_>| -> Result<Box<dyn CauseSource>> {
+        let probes = probes.causes(&subject.device)?;
+        let is_cut = options.segments.is_some();
+        Ok(Box::new(BpfCauses::start(probes, folder, is_cut)?))
+    };
+    let first = match wanted {
+        Causes::Bpf => Some(by_probes(probes)),
+        Causes::Auto if !is_recorders => Some(by_probes(probes)),
+        _ => None,
+    };
+    let has_none = !matches!(first, Some(Ok(_)));
+    let with_causes = has_none && matches!(wanted, Causes::Auto | Causes::Kernel);
+    let entries = entry_source(options, subject, folder, probes, with_causes, manifest)?;
+    let recorders = entries.as_ref().and_then(|entries| entries.causes());
+    let causes = match (first, recorders) {
+        (Some(Ok(causes)), _) | (_, Some(causes)) => Some(causes),
+        (Some(Err(why)), None) if wanted == Causes::Bpf => return Err(why),
+        (None, None) if wanted == Causes::Kernel => return Err(Error::RecorderHasNoCauses),
+        (None, None) if wanted == Causes::None => None,
+        (refused, None) => {
+            let tried = refused.unwrap_or_else(|| by_probes(probes));
+            let told = tried.as_ref().err().map(|why| format!("no causes: {why}"));
+            manifest.notes.extend(told);
+            tried.ok()
         }
-        Err(e) => Err(e),
-    }
+    };
+    Ok(Explaining { entries, causes })
+}
+
+/// MAJ:MIN.
+fn dev_name(dev: u32) -> String {
+    format!("{}:{}", dev >> 20, dev & 0xf_ffff)
 }
 
 /// By choice, or the first that works.

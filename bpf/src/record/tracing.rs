@@ -8,7 +8,7 @@ use mostrace_bundle::manifest::{Clock, Sources};
 use mostrace_bundle::{Folder, Manifest, Writer};
 
 use super::Options;
-use super::sources::{cause_source, entry_source, event_source};
+use super::sources::{Explaining, event_source, explaining_sources};
 use super::subject::Subject;
 use crate::causes::{self, CauseSource};
 use crate::clock;
@@ -24,7 +24,7 @@ use crate::wait::Wait;
 pub(super) struct Tracing<'o> {
     source: Box<dyn EventSource>,
     entries: Option<Box<dyn EntrySource>>,
-    causes: Option<CauseSource>,
+    causes: Option<Box<dyn CauseSource>>,
     probes: Loader<'o>,
     progress: Recording,
     /// What the segments before had.
@@ -52,9 +52,8 @@ impl<'o> Tracing<'o> {
     ) -> Result<Tracing<'o>> {
         let folder = bundle.folder();
         let mut probes = Loader::new(rooms);
-        // What explains an event first: then none is without.
-        let causes = cause_source(options, subject, folder, &mut probes, manifest)?;
-        let entries = entry_source(options, subject, folder, &mut probes, manifest)?;
+        let Explaining { entries, causes } =
+            explaining_sources(options, subject, folder, &mut probes, manifest)?;
         let source = event_source(
             options.source,
             options,
@@ -93,7 +92,7 @@ impl<'o> Tracing<'o> {
     /// The kernel refuses.
     pub fn wake(&self, wait: &Wait) -> Result<()> {
         let entries = self.entries.as_ref().and_then(|e| e.bell());
-        let causes = self.causes.as_ref().map(CauseSource::bell);
+        let causes = self.causes.as_ref().and_then(|c| c.bell());
         for bell in self.source.bell().into_iter().chain(entries).chain(causes) {
             wait.while_readable(bell).at("epoll")?;
         }

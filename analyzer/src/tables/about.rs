@@ -4,26 +4,39 @@
 use std::path::Path;
 
 use indicatif::BinaryBytes;
-use mostrace::tables::summary::Summary;
-use mostrace::text::escape;
 use mostrace_bundle::Manifest;
+
+use super::Totals;
+use crate::text::escape;
+
+/// What a trace is called: its label, or its file's name without the ending.
+pub fn name(path: &Path, manifest: Option<&Manifest>) -> String {
+    let label = manifest.and_then(|m| m.label.as_deref());
+    let file = path
+        .file_name()
+        .unwrap_or(path.as_os_str())
+        .to_string_lossy();
+    let file = file.strip_suffix(".tar.zst").unwrap_or(&file);
+    let file = file.strip_suffix(".most").unwrap_or(file);
+    safe(label.unwrap_or(file))
+}
 
 /// Name and value of each line.
 pub fn lines(
     path: &Path,
     manifest: Option<&Manifest>,
-    summary: &Summary,
+    duration_ns: u64,
+    total: &Totals,
 ) -> Vec<(&'static str, String)> {
     let mut lines = vec![("trace", safe(&path.display().to_string()))];
     if let Some(manifest) = manifest {
         lines.extend(of_manifest(manifest));
     }
-    let total = &summary.total;
     lines.push((
         "duration",
         format!(
             "{} from the first completion to the last",
-            seconds(summary.duration_ns)
+            seconds(duration_ns)
         ),
     ));
     lines.push((

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `mostrace report`: the page.
+
+use std::path::PathBuf;
+
+use mostrace::analysis::{Analysis, Options};
+use mostrace::causes::Sharing;
+use mostrace::export::Output;
+use mostrace::report::{Sheet, page};
+
+use super::UsageError;
+use super::bar::Bar;
+
+/// Make a page of one or more recordings, to look at in a browser
+///
+/// One file, which needs no network: what was traced and whether anything is missing, the finding in one sentence, where the
+/// bytes went (application, file, layer, what of it), bytes over time, sectors over time, SQLite's transactions one by one,
+/// latencies, processes and files, calls for durability, sizes, order, hot blocks. Its size does not grow with the trace's.
+///
+/// Examples:
+///   mostrace report run.most -o run.html
+///   mostrace report run.most.tar.zst > run.html
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct Report {
+    /// Bundles (folders or .tar.zst), or bare blktraces
+    #[arg(required = true, value_name = "BUNDLE")]
+    bundles: Vec<PathBuf>,
+    /// Where to write; - is the standard output
+    #[arg(short, long, value_name = "FILE.html")]
+    output: Option<PathBuf>,
+}
+
+impl Report {
+    /// Runs the command.
+    pub fn run(self) -> anyhow::Result<()> {
+        let mut out = Output::create(self.output.as_deref())?;
+        if out.is_terminal() {
+            let what = "a page is not for terminals: write it to a file (-o FILE.html) or a pipe";
+            return Err(UsageError(what.into()).into());
+        }
+        let options = Options {
+            locality: true,
+            causes: Some(Sharing::First),
+            ..Options::default()
+        };
+        let mut sheets = Vec::new();
+        for path in &self.bundles {
+            let bar = Bar::new();
+            let analysis = Analysis::open_with(path, &options, &|progress| bar.at(progress))?;
+            drop(bar);
+            for line in &analysis.warnings {
+                log::warn!("{}: {line}", path.display());
+            }
+            sheets.push(Sheet::new(path, &analysis)?);
+        }
+        Ok(out.text(&page(&sheets)?)?)
+    }
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Formats of other tools: simulators, replayers, flame graphs.
+//!
+//! | format | a record is | time |
+//! | --- | --- | --- |
+//! | folded | `process;file;role;class;kind bytes` of writes, summed up | – |
+//! | alibaba | `device_id,opcode,offset,length,timestamp` of a read or a write | arrival, µs |
+//! | msr | `timestamp,host,disk,type,offset,size,response time` | arrival, 100 ns since 1601 |
+//! | oracle-general | 24 bytes for each 4 KiB block of a read or a write: u32 time, u64 block, u32 size, i64 next access | arrival, s |
+//! | perfetto | [slices, counters and flows](super::perfetto) | ns |
+//! | iolog | fio's version 3: reads, writes, trims, and a sync for each flush | arrival, ns |
+
+use std::collections::HashMap;
+use std::io::{self, BufWriter, Write};
+
+use polars::prelude::PolarsError;
+
+use super::output::{Output, WriteError};
+use super::perfetto;
+use super::requests::{self, Request};
+use crate::analysis::Analysis;
+use crate::attribute::Op;
+use crate::facts::{Column, Facts};
+use crate::tables::{Grouping, Groups, Label};
+
+/// A format of another tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Foreign {
+    /// Stacks for flame graphs (flamegraph.pl, speedscope): process;file;role;class;kind, and bytes written
+    Folded,
+    /// fio's iolog, version 3, for --read_iolog
+    Iolog,
+    /// Block traces as Alibaba publishes them
+    Alibaba,
+    /// Block traces as Microsoft Research Cambridge publishes them
+    Msr,
+    /// libCacheSim's oracleGeneral, a record for each block of 4 KiB
+    OracleGeneral,
+    /// Perfetto's trace format
+    Perfetto,
+}
+
+/// Why a trace could not be written in another tool's format.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The output.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// A table of the bundle cannot be read.
+    #[error(transparent)]
+    Bundle(#[from] mostrace_bundle::Error),
+    /// The rows cannot be read.
+    #[error("temporary files: {0}")]
+    Rows(#[from] PolarsError),
+    /// The output, within a loop over the rows.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The format has absolute times.
+    #[error("this trace does not tell the time by the wall clock, which the format has")]
+    NoClock,
+}
+
+type Result<T> = std::result::Result<T, Error>;
+
+/// Bytes of a sector.
+const SECTOR: u64 = 512;
+/// What oracleGeneral's objects are.
+const BLOCK: u64 = 4096;
+/// From 1601 to 1970, in units of 100 ns.
+const FILETIME_OF_UNIX: u64 = 116_444_736_000_000_000;
+
+impl Foreign {
+    /// Writes the trace; what the format could not hold, in words. `target` is the file that fio is to write to.
+    ///
+    /// # Errors
+    /// The output cannot be written, or the trace lacks what the format needs.
+    pub fn write(self, analysis: &Analysis, target: &str, out: &mut Output) -> Result<Vec<String>> {
+        let facts = &analysis.facts;
+        let mut left_out = LeftOut::default();
+        let written = match self {
+            Foreign::Folded => folded(facts, out),
+            Foreign::Iolog => iolog(facts, target, out, &mut left_out),
+            Foreign::Alibaba => alibaba(facts, out, &mut left_out),
+            Foreign::Msr => msr(facts, out, &mut left_out),
+            Foreign::OracleGeneral => oracle_general(facts, out, &mut left_out),
+            Foreign::Perfetto => perfetto::write(analysis, out),
+        };
+        match written {
+            // The output knows which file it was.
+            Err(Error::Io(error)) => out.end(Err(error.into()))?,
+            Err(other) => return Err(other),
+            Ok(()) => out.end(Ok(()))?,
+        }
+        Ok(left_out.words())
+    }
+}
+
+/// What a format has no place for.
+#[derive(Default)]
+struct LeftOut {
+    flushes: u64,
+    discards: u64,
+    others: u64,
+    fua: u64,
+    late: u64,
+}
+
+impl LeftOut {
+    /// Whether a request is a read or a write; what is not is counted.
+    fn moves(&mut self, request: &Request) -> bool {
+        match request.op {
+            Op::Read | Op::Write => return true,
+            Op::Flush | Op::DeviceFlush => self.flushes += 1,
+            Op::Discard | Op::WriteZeroes => self.discards += 1,
+            Op::Other => self.others += 1,
+        }
+        false
+    }
+
+    fn words(&self) -> Vec<String> {
+        let of = [
+            (self.flushes, "flushes have no place in this format"),
+            (
+                self.discards,
+                "discards and write-zeroes have no place in this format",
+            ),
+            (
+                self.others,
+                "passthrough and zone requests have no place in this format",
+            ),
+            (self.fua, "writes with FUA are written as plain ones"),
+            (
+                self.late,
+                "requests are out of order: they took longer than a million others",
+            ),
+        ];
+        let some = of.into_iter().filter(|(count, _)| *count > 0);
+        some.map(|(count, what)| format!("{count} {what}"))
+            .collect()
+    }
+}
+
+fn folded(facts: &Facts, out: &mut Output) -> Result<()> {
+    const CAUSED: [&str; 6] = [
+        "cause_process",
+        "cause_file",
+        "role",
+        "class",
+        "kind",
+        "home_kind",
+    ];
+    let by = CAUSED
+        .iter()
+        .filter_map(|name| Column::find(name))
+        .collect();
+    let groups = Groups::new(facts, Grouping { by, top: None }, None)?;
+    let mut stacks: Vec<(String, u64)> = Vec::new();
+    for (labels, totals) in groups.groups.iter().filter(|(_, t)| t.write_bytes > 0) {
+        // A copy in the journal is followed by what it is a copy of.
+        let frames = labels.iter().enumerate();
+        let frames = frames.filter(|(at, label)| *at < 5 || **label != Label::Empty);
+        let frames: Vec<String> = frames.map(|(_, label)| frame(label)).collect();
+        stacks.push((frames.join(";"), totals.write_bytes));
+    }
+    stacks.sort();
+    for (stack, bytes) in stacks {
+        writeln!(out, "{stack} {bytes}")?;
+    }
+    Ok(())
+}
+
+/// A semicolon ends a frame.
+fn frame(label: &Label) -> String {
+    let text = label.text().unwrap_or_else(|| "-".into());
+    text.replace(';', "\\x3b")
+}
+
+fn alibaba(facts: &Facts, out: &mut Output, left_out: &mut LeftOut) -> Result<()> {
+    let mut out = BufWriter::new(out);
+    left_out.late = requests::each(facts, |request| {
+        if left_out.moves(request) {
+            let opcode = if request.op == Op::Read { 'R' } else { 'W' };
+            let offset = request.sector.unwrap_or(0) * SECTOR;
+            let (device, bytes) = (request.device, request.bytes);
+            let time_us = request.arrived_ns / 1000;
+            writeln!(out, "{device},{opcode},{offset},{bytes},{time_us}")?;
+        }
+        Ok::<_, Error>(())
+    })?;
+    Ok(out.flush()?)
+}
+
+fn msr(facts: &Facts, out: &mut Output, left_out: &mut LeftOut) -> Result<()> {
+    let (mono_ns, unix_ns) = facts.clock().ok_or(Error::NoClock)?;
+    let filetime = |time_ns: u64| {
+        let unix = (unix_ns + time_ns).saturating_sub(mono_ns);
+        unix / 100 + FILETIME_OF_UNIX
+    };
+    let mut out = BufWriter::new(out);
+    left_out.late = requests::each(facts, |request| {
+        if left_out.moves(request) {
+            let kind = if request.op == Op::Read {
+                "Read"
+            } else {
+                "Write"
+            };
+            let offset = request.sector.unwrap_or(0) * SECTOR;
+            let took = request.completed_ns.saturating_sub(request.arrived_ns) / 100;
+            let (time, disk, bytes) = (filetime(request.arrived_ns), request.device, request.bytes);
+            writeln!(out, "{time},host,{disk},{kind},{offset},{bytes},{took}")?;
+        }
+        Ok::<_, Error>(())
+    })?;
+    Ok(out.flush()?)
+}
+
+fn oracle_general(facts: &Facts, out: &mut Output, left_out: &mut LeftOut) -> Result<()> {
+    let mut accesses: Vec<(u32, u64)> = Vec::new();
+    let start_ns = facts.span_ns().map_or(0, |(first, _)| first);
+    left_out.late = requests::each(facts, |request| {
+        if left_out.moves(request) {
+            let from = request.sector.unwrap_or(0) * SECTOR;
+            let seconds = request.arrived_ns.saturating_sub(start_ns) / 1_000_000_000;
+            let seconds = u32::try_from(seconds).unwrap_or(u32::MAX);
+            let blocks = from / BLOCK..(from + request.bytes).div_ceil(BLOCK);
+            let device = u64::from(request.device) << 52;
+            accesses.extend(blocks.map(|block| (seconds, device | block)));
+        }
+        Ok::<_, Error>(())
+    })?;
+    // From the last to the first: when each block is accessed again.
+    let mut next = vec![-1_i64; accesses.len()];
+    let mut seen: HashMap<u64, i64, foldhash::fast::RandomState> = HashMap::default();
+    for (at, (_, block)) in accesses.iter().enumerate().rev() {
+        let number = i64::try_from(at).unwrap_or(i64::MAX);
+        next[at] = seen.insert(*block, number).unwrap_or(-1);
+    }
+    let mut out = BufWriter::new(out);
+    for ((seconds, block), next) in accesses.iter().zip(next) {
+        out.write_all(&seconds.to_le_bytes())?;
+        out.write_all(&block.to_le_bytes())?;
+        out.write_all(&(BLOCK as u32).to_le_bytes())?;
+        out.write_all(&next.to_le_bytes())?;
+    }
+    Ok(out.flush()?)
+}
+
+fn iolog(facts: &Facts, target: &str, out: &mut Output, left_out: &mut LeftOut) -> Result<()> {
+    let mut out = BufWriter::new(out);
+    writeln!(out, "fio version 3 iolog")?;
+    writeln!(out, "0 {target} add")?;
+    writeln!(out, "0 {target} open")?;
+    let mut start_ns = None;
+    let mut last_ns = 0;
+    left_out.late = requests::each(facts, |request| {
+        let since = request
+            .arrived_ns
+            .saturating_sub(*start_ns.get_or_insert(request.arrived_ns));
+        last_ns = since.max(last_ns);
+        let offset = request.sector.unwrap_or(0) * SECTOR;
+        // A write with a flush ahead of it comes with a flush of its own, which is another completion.
+        let (word, at) = match request.op {
+            Op::Read => ("read", true),
+            Op::Write => ("write", true),
+            Op::Discard => ("trim", true),
+            Op::Flush => ("sync", false),
+            // What a flush made the device do.
+            Op::DeviceFlush => return Ok(()),
+            Op::WriteZeroes | Op::Other => {
+                left_out.moves(request);
+                return Ok(());
+            }
+        };
+        left_out.fua += u64::from(request.op == Op::Write && request.fua);
+        match at {
+            true => writeln!(out, "{since} {target} {word} {offset} {}", request.bytes)?,
+            false => writeln!(out, "{since} {target} {word} 0 0")?,
+        }
+        Ok::<_, Error>(())
+    })?;
+    writeln!(out, "{last_ns} {target} close")?;
+    Ok(out.flush()?)
+}

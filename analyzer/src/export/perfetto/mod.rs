@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Perfetto's trace format, for ui.perfetto.dev and trace_processor.
+//!
+//! Tracks: each thread with its system calls; each file with the requests for it, from Q on; each device's queue, from D on; counters of what
+//! was written, by class, and of the requests at the device. A flow leads from a call to the requests of the pages that it wrote last
+//! before them; and from the last call by which a thread did what a copy in the journal was caused by, where that is known exactly.
+//! All rows are held in memory.
+
+mod calls;
+mod proto;
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::Write;
+
+use mostrace_bundle::layout;
+use polars::prelude::DataFrame;
+use prost::Message;
+
+use super::foreign::Error;
+use crate::analysis::Analysis;
+use crate::facts::{Column, Facts};
+use crate::text::escape;
+use calls::Calls;
+use proto::{
+    CounterDescriptor, DebugAnnotation, ProcessDescriptor, ThreadDescriptor, Trace, TracePacket,
+    TrackDescriptor, TrackEvent, event_type, unit,
+};
+
+type Result<T> = std::result::Result<T, Error>;
+
+/// Of all packets: one writer wrote them.
+const SEQUENCE: u32 = 1;
+
+const COLUMNS: [&str; 17] = [
+    "time_ns",
+    "q2c_ns",
+    "d2c_ns",
+    "bytes",
+    "completion",
+    "inode",
+    "file_offset",
+    "cause_pid",
+    "cause_inode",
+    "sector",
+    "op",
+    "class",
+    "kind",
+    "file",
+    "device",
+    "cause_known",
+    "cause_op",
+];
+/// How many of them are numbers; the others are text.
+const NUMBERS: usize = 10;
+
+/// A row.
+#[derive(Clone, Debug, Default)]
+struct Row {
+    numbers: [Option<i64>; NUMBERS],
+    texts: [Option<String>; COLUMNS.len() - NUMBERS],
+}
+
+impl Row {
+    fn number(&self, at: usize) -> Option<u64> {
+        self.numbers[at].and_then(|number| u64::try_from(number).ok())
+    }
+
+    fn end_ns(&self) -> u64 {
+        self.number(0).unwrap_or(0)
+    }
+
+    /// Before the end by the time of another column.
+    fn before_end(&self, at: usize) -> Option<u64> {
+        self.end_ns().checked_sub(self.number(at)?)
+    }
+
+    /// Q, or else D, or else C.
+    fn queued_ns(&self) -> u64 {
+        let known = self.before_end(1).or(self.before_end(2));
+        known.unwrap_or(self.end_ns())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.number(3).unwrap_or(0)
+    }
+
+    fn text(&self, at: usize) -> &str {
+        self.texts[at].as_deref().unwrap_or("")
+    }
+
+    fn op(&self) -> &str {
+        self.text(0)
+    }
+
+    /// What a slice of it is called.
+    fn name(&self) -> String {
+        match (self.op(), self.text(2)) {
+            (op, "") => op.to_owned(),
+            (op, kind) => format!("{op} {kind}"),
+        }
+    }
+
+    /// The call that it came of.
+    fn call(&self, calls: &Calls) -> Option<usize> {
+        let queued = self.queued_ns();
+        match (self.op(), self.text(1), self.text(5)) {
+            ("write", "data", _) => calls.wrote(self.number(5)?, self.number(6)?, queued),
+            ("write", "journal", "exact") => {
+                let pid = u32::try_from(self.number(7)?).ok()?;
+                calls.did(pid, self.text(6), self.number(8)?, queued)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Writes a trace that was read with its causes.
+///
+/// # Errors
+/// The output cannot be written, or a table of the bundle cannot be read.
+pub(super) fn write(analysis: &Analysis, out: &mut impl Write) -> Result<()> {
+    let table = match &analysis.bundle {
+        Some(bundle) => bundle.table(layout::CALL, true)?,
+        None => None,
+    };
+    let calls = match table {
+        Some(mut table) => Calls::read(&mut table)?,
+        None => Calls::default(),
+    };
+    let rows = rows(&analysis.facts)?;
+    let mut writer = Writer::default();
+    writer.calls(&calls, &analysis.facts);
+    writer.files(&rows, &calls);
+    writer.queues(&rows);
+    writer.counters(&rows);
+    writer.finish(out)
+}
+
+fn rows(facts: &Facts) -> Result<Vec<Row>> {
+    let columns: Vec<&Column> = COLUMNS
+        .iter()
+        .filter_map(|name| Column::find(name))
+        .collect();
+    let mut rows = Vec::new();
+    for frame in facts.frames(&columns, None) {
+        add_rows(&frame?, &mut rows)?;
+    }
+    rows.sort_by_key(Row::queued_ns);
+    Ok(rows)
+}
+
+fn add_rows(frame: &DataFrame, rows: &mut Vec<Row>) -> Result<()> {
+    let before = rows.len();
+    rows.resize(before + frame.height(), Row::default());
+    let (numbers, texts) = frame.columns().split_at(NUMBERS);
+    for (at, column) in numbers.iter().enumerate() {
+        for (row, value) in rows[before..].iter_mut().zip(column.i64()?.iter()) {
+            row.numbers[at] = value;
+        }
+    }
+    for (at, column) in texts.iter().enumerate() {
+        for (row, value) in rows[before..].iter_mut().zip(column.str()?.iter()) {
+            row.texts[at] = value.map(str::to_owned);
+        }
+    }
+    Ok(())
+}
+
+/// Something on a track from one moment to another.
+struct Slice {
+    start_ns: u64,
+    end_ns: u64,
+    name: String,
+    category: &'static str,
+    flow: Option<u64>,
+    arguments: Vec<DebugAnnotation>,
+}
+
+/// Tracks side by side, so that the slices of each follow one another: for each, its number and when it is free.
+#[derive(Default)]
+struct Lanes(Vec<(u64, u64)>);
+
+/// The packets, to be put in the order of time.
+#[derive(Default)]
+struct Writer {
+    descriptors: Vec<TracePacket>,
+    events: Vec<TracePacket>,
+    tracks: u64,
+}
+
+fn number(name: &str, value: u64) -> DebugAnnotation {
+    DebugAnnotation {
+        name: Some(name.into()),
+        int_value: i64::try_from(value).ok(),
+        ..DebugAnnotation::default()
+    }
+}
+
+fn word(name: &str, value: &str) -> DebugAnnotation {
+    DebugAnnotation {
+        name: Some(name.into()),
+        string_value: Some(value.into()),
+        ..DebugAnnotation::default()
+    }
+}
+
+/// A flow has the number of its call; 0 would be none.
+fn flow_of(call: usize) -> u64 {
+    call as u64 + 1
+}
+
+impl Writer {
+    fn track(&mut self, descriptor: TrackDescriptor) -> u64 {
+        self.tracks += 1;
+        self.descriptors.push(TracePacket {
+            trusted_packet_sequence_id: Some(SEQUENCE),
+            track_descriptor: Some(TrackDescriptor {
+                uuid: Some(self.tracks),
+                ..descriptor
+            }),
+            ..TracePacket::default()
+        });
+        self.tracks
+    }
+
+    fn named(&mut self, name: &str, parent: Option<u64>) -> u64 {
+        self.track(TrackDescriptor {
+            name: Some(name.into()),
+            parent_uuid: parent,
+            ..TrackDescriptor::default()
+        })
+    }
+
+    fn event(&mut self, time_ns: u64, event: TrackEvent) {
+        self.events.push(TracePacket {
+            timestamp: Some(time_ns),
+            trusted_packet_sequence_id: Some(SEQUENCE),
+            track_event: Some(event),
+            ..TracePacket::default()
+        });
+    }
+
+    fn slice(&mut self, track: u64, slice: Slice) {
+        let begin = TrackEvent {
+            event_type: Some(event_type::SLICE_BEGIN),
+            track_uuid: Some(track),
+            categories: Some(slice.category.into()),
+            name: Some(slice.name),
+            flow_ids: slice.flow.into_iter().collect(),
+            debug_annotations: slice.arguments,
+            ..TrackEvent::default()
+        };
+        let end = TrackEvent {
+            event_type: Some(event_type::SLICE_END),
+            track_uuid: Some(track),
+            ..TrackEvent::default()
+        };
+        self.event(slice.start_ns, begin);
+        // Of no length, it would end before it begins.
+        self.event(slice.end_ns.max(slice.start_ns + 1), end);
+    }
+
+    /// On the first lane that is free. Slices come in the order of their beginnings.
+    fn lay(&mut self, lanes: &mut Lanes, parent: u64, slice: Slice) {
+        let end = slice.end_ns.max(slice.start_ns + 1);
+        let free = lanes.0.iter().position(|(_, free)| *free <= slice.start_ns);
+        let lane = free.unwrap_or_else(|| {
+            let name = format!("{}", lanes.0.len() + 1);
+            lanes.0.push((self.named(&name, Some(parent)), 0));
+            lanes.0.len() - 1
+        });
+        lanes.0[lane].1 = end;
+        self.slice(lanes.0[lane].0, slice);
+    }
+
+    fn calls(&mut self, calls: &Calls, facts: &Facts) {
+        let files: HashMap<u64, String> = facts
+            .names()
+            .files
+            .iter()
+            .filter_map(|file| Some((file.inode?, escape(file.path.as_deref()?))))
+            .collect();
+        let mut processes: HashMap<u32, u64> = HashMap::new();
+        let mut threads: HashMap<u32, u64> = HashMap::new();
+        for (at, call) in calls.list.iter().enumerate() {
+            let id = |id: u32| i32::try_from(id).ok();
+            let comm = Some(escape(&call.comm));
+            let process = *processes.entry(call.tgid).or_insert_with(|| {
+                self.track(TrackDescriptor {
+                    process: Some(ProcessDescriptor {
+                        pid: id(call.tgid),
+                        process_name: comm.clone(),
+                    }),
+                    ..TrackDescriptor::default()
+                })
+            });
+            let thread = *threads.entry(call.pid).or_insert_with(|| {
+                self.track(TrackDescriptor {
+                    parent_uuid: Some(process),
+                    thread: Some(ThreadDescriptor {
+                        pid: id(call.tgid),
+                        tid: id(call.pid),
+                        thread_name: comm,
+                    }),
+                    ..TrackDescriptor::default()
+                })
+            });
+            let name: &str = call.kind.into();
+            let file = files.get(&call.inode).map(|file| word("file", file));
+            self.slice(
+                thread,
+                Slice {
+                    start_ns: call.start_ns,
+                    end_ns: call.end_ns,
+                    name: name.into(),
+                    category: "call",
+                    flow: Some(flow_of(at)),
+                    arguments: file
+                        .into_iter()
+                        .chain([number("bytes", call.bytes)])
+                        .collect(),
+                },
+            );
+        }
+    }
+
+    /// Rows under their file, from Q to C.
+    fn files(&mut self, rows: &[Row], calls: &Calls) {
+        let mut lanes: HashMap<String, (u64, Lanes)> = HashMap::new();
+        let parent = self.named("files", None);
+        for row in rows {
+            let file = match (row.text(3), row.text(1)) {
+                ("", "") => continue,
+                ("", class) => format!("({class})"),
+                (file, _) => file.to_owned(),
+            };
+            let (track, lanes) = lanes
+                .entry(file)
+                .or_insert_with_key(|file| (self.named(file, Some(parent)), Lanes::default()));
+            let mut arguments = vec![number("bytes", row.bytes())];
+            arguments.extend(row.number(4).map(|n| number("completion", n)));
+            arguments.extend(row.number(9).map(|n| number("sector", n)));
+            let slice = Slice {
+                start_ns: row.queued_ns(),
+                end_ns: row.end_ns(),
+                name: row.name(),
+                category: "row",
+                flow: row.call(calls).map(flow_of),
+                arguments,
+            };
+            self.lay(lanes, *track, slice);
+        }
+    }
+
+    /// Requests at their device, from D to C.
+    fn queues(&mut self, rows: &[Row]) {
+        let mut requests: BTreeMap<u64, (u64, u64, &Row)> = BTreeMap::new();
+        for row in rows {
+            let start = row.before_end(2).unwrap_or(row.end_ns());
+            let key = row.number(4).unwrap_or(0);
+            requests.entry(key).or_insert((start, 0, row)).1 += row.bytes();
+        }
+        let mut requests: Vec<_> = requests.into_values().collect();
+        requests.sort_by_key(|(start, ..)| *start);
+        let mut lanes: HashMap<String, (u64, Lanes)> = HashMap::new();
+        for (start_ns, bytes, row) in requests {
+            let device = row.text(4).to_owned();
+            let (track, lanes) = lanes.entry(device).or_insert_with_key(|device| {
+                let track = self.named(&format!("device {device}"), None);
+                (track, Lanes::default())
+            });
+            let slice = Slice {
+                start_ns,
+                end_ns: row.end_ns(),
+                name: row.name(),
+                category: "request",
+                flow: None,
+                arguments: vec![number("bytes", bytes)],
+            };
+            self.lay(lanes, *track, slice);
+        }
+    }
+
+    fn counter(&mut self, name: &str, unit: i32) -> u64 {
+        self.track(TrackDescriptor {
+            name: Some(name.into()),
+            counter: Some(CounterDescriptor { unit: Some(unit) }),
+            ..TrackDescriptor::default()
+        })
+    }
+
+    fn count(&mut self, track: u64, time_ns: u64, value: i64) {
+        let event = TrackEvent {
+            event_type: Some(event_type::COUNTER),
+            track_uuid: Some(track),
+            counter_value: Some(value),
+            ..TrackEvent::default()
+        };
+        self.event(time_ns, event);
+    }
+
+    /// Bytes written so far by class, and rows under way.
+    fn counters(&mut self, rows: &[Row]) {
+        let mut completed: Vec<&Row> = rows.iter().filter(|row| row.op() == "write").collect();
+        completed.sort_by_key(|row| row.end_ns());
+        let mut written: HashMap<&str, (u64, u64)> = HashMap::new();
+        for row in completed {
+            let class = row.text(1);
+            let (track, sum) = written.entry(class).or_insert_with(|| {
+                let name = format!("{class} written");
+                (self.counter(&name, unit::SIZE_BYTES), 0)
+            });
+            *sum += row.bytes();
+            let (track, sum) = (*track, i64::try_from(*sum).unwrap_or(i64::MAX));
+            self.count(track, row.end_ns(), sum);
+        }
+        let mut steps: BTreeMap<u64, i64> = BTreeMap::new();
+        for row in rows {
+            *steps.entry(row.queued_ns()).or_default() += 1;
+            *steps.entry(row.end_ns()).or_default() -= 1;
+        }
+        let track = self.counter("under way", unit::COUNT);
+        let mut under_way = 0;
+        for (time_ns, step) in steps {
+            under_way += step;
+            self.count(track, time_ns, under_way);
+        }
+    }
+
+    fn finish(mut self, out: &mut impl Write) -> Result<()> {
+        // What ends goes before what begins at the same moment.
+        let ends = |packet: &TracePacket| {
+            let kind = packet.track_event.as_ref().and_then(|e| e.event_type);
+            kind != Some(event_type::SLICE_END)
+        };
+        self.events
+            .sort_by_key(|packet| (packet.timestamp, ends(packet)));
+        for packet in self.descriptors.into_iter().chain(self.events) {
+            // A file of packets is as many files of one packet, one after the other.
+            let one = Trace {
+                packet: vec![packet],
+            };
+            out.write_all(&one.encode_to_vec())?;
+        }
+        Ok(())
+    }
+}

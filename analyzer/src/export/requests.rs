@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Completed requests, one by one, in the order in which they arrived: what other tools' formats are made of.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use polars::prelude::{Column, Expr, PolarsError, col};
+
+use crate::attribute::Op;
+use crate::facts::{Facts, NONE, Part, Rows, bits, stored_column as at};
+
+/// Requests that wait for one that arrived before them and was completed after them.
+const WAITING: usize = 1 << 20;
+
+/// A request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Request {
+    /// Q, or D where there is no Q, or else C; ns in the trace's clock.
+    pub arrived_ns: u64,
+    /// Number of the completion.
+    pub number: u32,
+    /// C.
+    pub completed_ns: u64,
+    /// None of a cache flush of the device.
+    pub sector: Option<u64>,
+    pub bytes: u64,
+    pub op: Op,
+    /// Marked synchronous.
+    pub sync: bool,
+    /// With forced unit access.
+    pub fua: bool,
+    /// With a flush ahead of it, or a flush itself.
+    pub flush: bool,
+    /// Number of the device in the facts.
+    pub device: u32,
+}
+
+/// Shows every request; those that waited longer than a million others took are out of order, and their number is returned.
+///
+/// # Errors
+/// A temporary file cannot be read, or what `see` says.
+pub(super) fn each<E: From<PolarsError>>(
+    facts: &Facts,
+    mut see: impl FnMut(&Request) -> Result<(), E>,
+) -> Result<u64, E> {
+    let mut waiting: BinaryHeap<Reverse<Request>> = BinaryHeap::new();
+    let mut last_ns = 0;
+    let mut late = 0;
+    let mut show = |request: &Request| {
+        late += u64::from(request.arrived_ns < last_ns);
+        last_ns = request.arrived_ns.max(last_ns);
+        see(request)
+    };
+    completed(facts, |request| {
+        waiting.push(Reverse(request));
+        match waiting.len() > WAITING {
+            true => waiting.pop().map_or(Ok(()), |Reverse(first)| show(&first)),
+            false => Ok(()),
+        }
+    })?;
+    while let Some(Reverse(first)) = waiting.pop() {
+        show(&first)?;
+    }
+    Ok(late)
+}
+
+/// In the order of their completions.
+fn completed<E: From<PolarsError>>(
+    facts: &Facts,
+    mut see: impl FnMut(Request) -> Result<(), E>,
+) -> Result<(), E> {
+    let columns: Vec<Expr> = [
+        at::request,
+        at::time,
+        at::q,
+        at::d,
+        at::sector,
+        at::size,
+        at::bits,
+        at::device,
+    ]
+    .map(col)
+    .into();
+    for view in facts.view(columns, Part::Any, None, Rows::Whole) {
+        let frame = view?.collect()?;
+        let columns: Vec<Column> = frame.columns().iter().map(Column::rechunk).collect();
+        let long = |at: usize| columns[at].u64()?.cont_slice();
+        let short = |at: usize| columns[at].u32()?.cont_slice();
+        let (number, time, q, d) = (short(0)?, long(1)?, long(2)?, long(3)?);
+        let (sector, size, word, device) = (long(4)?, short(5)?, long(6)?, short(7)?);
+        let mut row = 0;
+        while row < frame.height() {
+            // The rows of a request follow one another, within one batch.
+            let rows = number[row..].iter().take_while(|&&n| n == number[row]);
+            let end = row + rows.count();
+            let known = |values: &[u64]| {
+                let known = values[row..end].iter().copied().filter(|&v| v != NONE);
+                known.min()
+            };
+            let op = Op::ALL.get(bits::OP.of(word[row]) as usize);
+            let letters = bits::RWBS.of(word[row]);
+            see(Request {
+                arrived_ns: known(q).or(known(d)).unwrap_or(time[row]),
+                number: number[row],
+                completed_ns: time[row],
+                sector: known(sector),
+                bytes: size[row].into(),
+                op: op.copied().unwrap_or_default(),
+                sync: letters & 1 != 0,
+                fua: letters >> 1 & 1 != 0,
+                flush: letters >> 2 & 1 != 0,
+                device: device[row],
+            })?;
+            row = end;
+        }
+    }
+    Ok(())
+}

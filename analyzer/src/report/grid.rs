@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tables as the page has them: it sorts, filters and copies them.
+
+use polars::prelude::AnyValue;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::facts::catalogue::Type;
+use crate::tables::{Table, type_of};
+
+/// A table with its heading.
+#[derive(Debug, Serialize)]
+pub(super) struct Grid {
+    title: String,
+    /// What has to be known to read it.
+    note: Option<String>,
+    columns: Vec<Head>,
+    rows: Vec<Vec<Value>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Head {
+    name: String,
+    /// How its values are printed.
+    unit: &'static str,
+}
+
+impl Grid {
+    /// Without the table's total, and without the columns that are empty or zero in all rows.
+    pub fn new(title: &str, note: Option<&str>, table: Table) -> Grid {
+        let frame = table.without_total().frame;
+        let cell = |value: AnyValue<'_>| match (&value, value.get_str()) {
+            (AnyValue::Null, _) => Value::Null,
+            (AnyValue::Boolean(is), _) => Value::from(*is),
+            (AnyValue::Float64(number), _) => Value::from(*number),
+            (_, Some(text)) => Value::from(text),
+            (_, None) => Value::from(value.extract::<i64>()),
+        };
+        let mut columns = Vec::new();
+        let mut rows = vec![Vec::new(); frame.height()];
+        for column in frame.columns() {
+            let values = (0..frame.height()).map(|row| column.get(row).unwrap_or(AnyValue::Null));
+            let values: Vec<Value> = values.map(cell).collect();
+            let says = |value: &Value| !value.is_null() && *value != 0 && *value != 0.0;
+            if !values.iter().any(says) {
+                continue;
+            }
+            let name = column.name().as_str();
+            columns.push(Head {
+                name: name.replace('_', " "),
+                unit: unit(name, type_of(column)),
+            });
+            for (row, value) in rows.iter_mut().zip(values) {
+                row.push(value);
+            }
+        }
+        Grid {
+            title: title.to_owned(),
+            note: note.map(str::to_owned),
+            columns,
+            rows,
+        }
+    }
+}
+
+/// By the end of the name, which tells it.
+fn unit(name: &str, ty: Type) -> &'static str {
+    match (ty, name.rsplit('_').next()) {
+        (Type::Text | Type::Flag | Type::Time, _) => "text",
+        (Type::Id, _) => "id",
+        (_, Some("bytes")) => "bytes",
+        (_, Some("percent")) => "percent",
+        (_, Some("ns")) => "ns",
+        (_, Some("ms")) => "ms",
+        _ => "count",
+    }
+}

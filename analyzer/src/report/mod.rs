@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The page that people look at: one file of HTML, without a network.
+//!
+//! ```text
+//! Analysis ─┬─ Groups ───────── icicle, processes, files ─┐
+//!           ├─ Scan: every row ─ timeline, density,       ├─ Sheet (one trace) ─ page (HTML)
+//!           │                    latency, waterfall       │
+//!           └─ calls ─────────── transactions, syncs ─────┘
+//! ```
+//!
+//! Everything is summed up when the page is made, so that its size does not grow with the trace's.
+
+mod colour;
+mod culprits;
+mod density;
+mod grid;
+mod icicle;
+mod latency;
+mod page;
+mod scan;
+mod sheet;
+mod syncs;
+mod timeline;
+mod waterfall;
+
+pub use icicle::{Basis, Icicle, Node};
+pub use page::page;
+pub use sheet::{Error, Sheet};

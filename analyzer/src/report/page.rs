@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The page: one file, which asks for nothing else.
+//!
+//! Names in a trace are a stranger's. They are in the page as text of the template, which escapes it, and as JSON, in which `<`, `>` and
+//! `&` are escaped; the scripts put them into the page as text alone. Beside that a Content-Security-Policy allows no other script or
+//! style than the page's own, by their hashes, and no request.
+
+use base64::prelude::{BASE64_STANDARD, Engine};
+use minijinja::{Environment, context};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use super::grid::Grid;
+use super::sheet::{Error, Sheet};
+use crate::tables::diff::Diff;
+use crate::tables::summary::Section;
+
+/// The page's own scripts, in the order of their use.
+const SCRIPTS: [&str; 13] = [
+    include_str!("vendor/uPlot.iife.min.js"),
+    include_str!("page/js/format.js"),
+    include_str!("page/js/dom.js"),
+    include_str!("page/js/grid.js"),
+    include_str!("page/js/icicle.js"),
+    include_str!("page/js/heatmap.js"),
+    include_str!("page/js/timeline.js"),
+    include_str!("page/js/density.js"),
+    include_str!("page/js/waterfall.js"),
+    include_str!("page/js/latency.js"),
+    include_str!("page/js/sheet.js"),
+    include_str!("page/js/compare.js"),
+    include_str!("page/js/main.js"),
+];
+const STYLES: [&str; 2] = [
+    include_str!("vendor/uPlot.min.css"),
+    include_str!("page/style.css"),
+];
+const LICENCE: &str = include_str!("vendor/uPlot.LICENSE");
+const TEMPLATE: &str = include_str!("page/page.html");
+
+/// The page of these traces.
+///
+/// # Errors
+/// A figure has no place in JSON.
+pub fn page(sheets: &[Sheet]) -> Result<String, Error> {
+    let data = serde_json::to_string(&Data {
+        compared: compared(sheets)?,
+        sheets,
+    })?;
+    let (script, style) = (SCRIPTS.join("\n"), STYLES.join("\n"));
+    let mut environment = Environment::new();
+    // Its ending makes the template escape.
+    environment.add_template("page.html", TEMPLATE)?;
+    let names: Vec<&str> = sheets.iter().map(|sheet| sheet.name.as_str()).collect();
+    Ok(environment.get_template("page.html")?.render(context! {
+        title => names.join(", "),
+        sheets,
+        data => minijinja::Value::from_safe_string(harmless(&data)),
+        policy => policy(&script, &style),
+        script => minijinja::Value::from_safe_string(script),
+        style => minijinja::Value::from_safe_string(style),
+        licence => LICENCE,
+        version => env!("CARGO_PKG_VERSION"),
+    })?)
+}
+
+/// What the scripts draw.
+#[derive(Serialize)]
+struct Data<'s> {
+    sheets: &'s [Sheet],
+    compared: Vec<Compared>,
+}
+
+/// One trace held against the first.
+#[derive(Serialize)]
+struct Compared {
+    sentence: String,
+    grids: Vec<Grid>,
+}
+
+fn compared(sheets: &[Sheet]) -> Result<Vec<Compared>, Error> {
+    let Some((first, others)) = sheets.split_first() else {
+        return Ok(Vec::new());
+    };
+    let against = |other: &Sheet| {
+        let diff = Diff::new(&first.side, &other.side)?;
+        let grid = |section: Section| Grid::new(&section.title, None, section.table);
+        Ok(Compared {
+            sentence: diff.sentence,
+            grids: diff.sections.into_iter().map(grid).collect(),
+        })
+    };
+    others.iter().map(against).collect()
+}
+
+/// JSON that ends no element and begins none. These characters occur in its strings alone.
+fn harmless(json: &str) -> String {
+    json.replace('<', "\\u003c")
+        .replace('>', "\\u003e")
+        .replace('&', "\\u0026")
+        .replace('\u{2028}', "\\u2028")
+        .replace('\u{2029}', "\\u2029")
+}
+
+fn policy(script: &str, style: &str) -> String {
+    let hash = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text));
+    format!(
+        "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
+        hash(script),
+        hash(style)
+    )
+}

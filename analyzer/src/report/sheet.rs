@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! All that the page says of one trace.
+
+use std::path::Path;
+
+use mostrace_bundle::{Bundle, Counters, Manifest, layout};
+use serde::Serialize;
+
+use super::colour::Colour;
+use super::culprits;
+use super::density::{self, Density, Touched};
+use super::grid::Grid;
+use super::icicle::Icicle;
+use super::latency::{self, Latency};
+use super::scan::Scan;
+use super::syncs::Syncs;
+use super::timeline::Timeline;
+use super::waterfall::{self, Waterfall};
+use crate::analysis::Analysis;
+use crate::causes;
+use crate::facts::Column;
+use crate::tables::diff::Side;
+use crate::tables::finding::{grouped, size};
+use crate::tables::sizes::{self, Sizes};
+use crate::tables::summary::{self, Trace};
+use crate::tables::{Grouping, Groups, Totals, about, finding, locality, ratio};
+use crate::tables::{Label, Table, numbers, texts};
+
+/// Processes whose latencies are drawn.
+const PROCESSES: usize = 8;
+
+/// Why a page cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The rows cannot be read.
+    #[error("temporary files: {0}")]
+    Rows(#[from] polars::prelude::PolarsError),
+    /// A table of the bundle cannot be read.
+    #[error(transparent)]
+    Bundle(#[from] mostrace_bundle::Error),
+    /// Neither can.
+    #[error(transparent)]
+    Analysis(#[from] crate::analysis::Error),
+    /// The template is wrong.
+    #[error("the page: {0}")]
+    Page(#[from] minijinja::Error),
+    /// A figure has no place in JSON.
+    #[error("the page's data: {0}")]
+    Data(#[from] serde_json::Error),
+}
+
+type Result<T> = std::result::Result<T, Error>;
+
+/// How far the trace can be relied on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Trust {
+    /// Nothing was lost, and the kernel counted the same.
+    Whole,
+    /// Something is missing.
+    Incomplete,
+    /// Nothing is known to be missing; the kernel's counters were not held against it.
+    Unchecked,
+}
+
+/// One trace.
+#[derive(Debug, Serialize)]
+pub struct Sheet {
+    /// As the user named it, or its label.
+    pub(super) name: String,
+    pub(super) finding: Option<String>,
+    pub(super) trust: Trust,
+    /// What that is said of, or what is missing.
+    pub(super) trust_why: Vec<String>,
+    /// Name and value of what was traced, where and how.
+    pub(super) about: Vec<(&'static str, String)>,
+    pub(super) notices: Vec<String>,
+    pub(super) headlines: Vec<Headline>,
+    pub(super) colours: Vec<&'static str>,
+    /// Bytes by process, file, layer and its parts.
+    pub icicle: Icicle,
+    /// That were committed.
+    transactions: Option<u64>,
+    #[serde(skip)]
+    pub(super) side: Side,
+    duration_ns: u64,
+    timeline: Option<Timeline>,
+    density: Option<density::Drawn>,
+    latency: Option<latency::Drawn>,
+    waterfall: Option<Waterfall>,
+    counters: Option<Grid>,
+    processes: Grid,
+    files: Grid,
+    syncs: Option<Grid>,
+    sizes: Grid,
+    order: Grid,
+    rewrites: Option<Grid>,
+    hottest: Option<Grid>,
+}
+
+/// A number that stands at the top.
+#[derive(Debug, Serialize)]
+pub(super) struct Headline {
+    value: String,
+    what: &'static str,
+}
+
+impl Sheet {
+    /// Of a trace that was read with its causes, and with locality.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn new(path: &Path, analysis: &Analysis) -> Result<Sheet> {
+        let facts = &analysis.facts;
+        let manifest = analysis.bundle.as_ref().map(Bundle::manifest);
+        let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
+        let filesystem = filesystem.map_or("the filesystem", |f| f.kind.as_str());
+        let filesystem = crate::text::escape(filesystem.as_bytes());
+        let databases = analysis.databases()?;
+        let by_process = Grouping {
+            by: Column::find("process").into_iter().collect(),
+            top: Some(PROCESSES),
+        };
+        let groups = Groups::new(facts, by_process, None)?;
+        let icicle = Icicle::new(facts, &filesystem)?;
+        let [processes, files] = culprits::tables(facts, &icicle)?;
+        let sizes = Sizes::new(facts, None)?;
+        let pictures = Pictures::new(analysis, &groups)?;
+        let syncs = match calls_of(analysis)? {
+            Some(mut calls) => Some(Syncs::read(&mut calls, &facts.names().files)?.table()?),
+            None => None,
+        };
+        let transactions: u64 = databases.iter().map(|d| d.commits.transactions()).sum();
+        let trace = Trace {
+            manifest,
+            warnings: analysis.warnings.clone(),
+            notices: analysis.notices.clone(),
+            mapped: analysis.mapped,
+            databases: Vec::new(),
+        };
+        let (trust, trust_why) = trust(analysis, manifest);
+        let grid = |title: &str, note, table: Table| Grid::new(title, note, table);
+        let some = |grid: Table, title: &str, note| {
+            grid.says_something().then(|| Grid::new(title, note, grid))
+        };
+        let rewrites = columns(&["class", "role"]);
+        Ok(Sheet {
+            name: about::name(path, manifest),
+            side: Side::new(about::name(path, manifest), facts, manifest, &databases)?,
+            transactions: Some(transactions_of(manifest, transactions)).filter(|&n| n > 0),
+            finding: finding::sentence(facts, manifest, &databases)?,
+            trust,
+            trust_why,
+            about: about::lines(path, manifest, facts.duration_ns(), &groups.total),
+            notices: summary::notices(facts, &trace),
+            headlines: headlines(&groups.total, manifest, transactions),
+            colours: Colour::ALL.iter().map(|colour| colour.name()).collect(),
+            duration_ns: facts.duration_ns(),
+            timeline: pictures.timeline,
+            density: pictures.density,
+            latency: pictures.latency,
+            waterfall: pictures.waterfall,
+            counters: manifest
+                .and_then(|m| m.counters.as_ref())
+                .and_then(counters),
+            processes: grid("Processes", Some(OWNERS), processes),
+            files: grid("Files", Some(OWNERS), files),
+            syncs: syncs.and_then(|table| some(table, "Calls for durability", Some(SYNCS))),
+            sizes: grid("Sizes", None, sizes.by_size()?),
+            order: grid("Order", Some(sizes::ORDER), sizes.by_order()?),
+            rewrites: some(
+                locality::table(facts, &rewrites, None)?,
+                "Rewrites",
+                Some(locality::DEFINITION),
+            ),
+            hottest: some(locality::hottest(facts)?, "Hottest ranges", None),
+            icicle,
+        })
+    }
+}
+
+const OWNERS: &str = "with the part that each has in the filesystem's journal and metadata; a request counts where its largest share is";
+const SYNCS: &str = "from the call to its return";
+
+fn columns(names: &[&str]) -> Vec<&'static Column> {
+    names.iter().filter_map(|name| Column::find(name)).collect()
+}
+
+fn calls_of(
+    analysis: &Analysis,
+) -> Result<Option<mostrace_bundle::table::TableReader<std::fs::File>>> {
+    match &analysis.bundle {
+        Some(bundle) => Ok(bundle.table(layout::CALL, true)?),
+        None => Ok(None),
+    }
+}
+
+fn trust(analysis: &Analysis, manifest: Option<&Manifest>) -> (Trust, Vec<String>) {
+    if !analysis.warnings.is_empty() {
+        return (Trust::Incomplete, analysis.warnings.clone());
+    }
+    let Some(manifest) = manifest else {
+        let why = "a bare trace: what was lost of it is not told";
+        return (Trust::Unchecked, vec![why.into()]);
+    };
+    let counted = format!(
+        "none of {} kinds of loss, which were counted, has occurred",
+        manifest.losses.len()
+    );
+    match &manifest.counters {
+        Some(counters) if counters.agree() => (Trust::Whole, vec![counters.to_string(), counted]),
+        Some(counters) => {
+            let why = crate::text::escape(counters.to_string().as_bytes());
+            (Trust::Unchecked, vec![counted, why])
+        }
+        None => {
+            let why = "the recorder did not hold it against the kernel's counters";
+            (Trust::Unchecked, vec![counted, why.into()])
+        }
+    }
+}
+
+fn counters(counters: &Counters) -> Option<Grid> {
+    let Counters::Compared(compared) = counters else {
+        return None;
+    };
+    let rows = || compared.values();
+    let table = Table::new(vec![
+        texts(
+            "counter",
+            compared
+                .keys()
+                .map(|name| Some(crate::text::escape(name.as_bytes()).replace('_', " "))),
+        ),
+        numbers("traced", rows().map(|c| Some(c.traced))),
+        numbers("at_least", rows().map(|c| Some(c.at_least))),
+        numbers("at_most", rows().map(|c| c.at_most)),
+    ]);
+    let note = "what the kernel counted in /sys/block/…/stat while it was traced; its count is a range, as it is read before and after";
+    Some(Grid::new("The kernel's counters", Some(note), table.ok()?))
+}
+
+/// Those that the application told, or else those that were found in its calls.
+fn transactions_of(manifest: Option<&Manifest>, found: u64) -> u64 {
+    let payload = manifest.and_then(|m| m.payload.as_ref());
+    payload.map_or(found, |p| p.transactions)
+}
+
+fn headlines(total: &Totals, manifest: Option<&Manifest>, found: u64) -> Vec<Headline> {
+    let payload = manifest.and_then(|m| m.payload.as_ref());
+    let transactions = transactions_of(manifest, found);
+    let mut lines = vec![(size(total.write_bytes as f64), "written")];
+    if let Some(times) = payload.and_then(|p| ratio(total.write_bytes, p.payload_bytes)) {
+        lines.push((format!("{times:.0} ×"), "what was stored"));
+    }
+    if let Some(bytes) = ratio(total.write_bytes, transactions) {
+        lines.push((size(bytes), "per transaction"));
+    }
+    if transactions > 0 {
+        lines.push((grouped(transactions), "transactions"));
+    }
+    lines.push((grouped(total.writes), "writes"));
+    lines.push((grouped(total.device_flushes), "cache flushes"));
+    if let Some(each) = ratio(total.device_flushes, transactions) {
+        lines.push((format!("{each:.1}"), "flushes per transaction"));
+    }
+    if total.read_bytes > 0 {
+        lines.push((size(total.read_bytes as f64), "read"));
+    }
+    let line = |(value, what)| Headline { value, what };
+    lines.into_iter().map(line).collect()
+}
+
+/// What is drawn of all rows; nothing of an empty trace.
+#[derive(Default)]
+struct Pictures {
+    timeline: Option<Timeline>,
+    density: Option<density::Drawn>,
+    latency: Option<latency::Drawn>,
+    waterfall: Option<Waterfall>,
+}
+
+impl Pictures {
+    fn new(analysis: &Analysis, by_process: &Groups) -> Result<Pictures> {
+        let facts = &analysis.facts;
+        let Some(span) = facts.span_ns() else {
+            return Ok(Pictures::default());
+        };
+        let named = by_process.groups.iter().map(|(labels, _)| &labels[0]);
+        let named = named.filter(|label| matches!(label, Label::Text(_)));
+        let processes: Vec<String> = named.filter_map(Label::text).collect();
+        let scan = Scan::new(facts);
+        let mut timeline = Timeline::new(span);
+        let mut latency = Latency::new(span, &scan, &processes);
+        let mut touched = Touched::default();
+        let mut waterfall = waterfall_of(analysis, span.0)?;
+        scan.each(|row| {
+            timeline.see(row);
+            latency.see(row);
+            touched.see(row);
+            if let Some(waterfall) = &mut waterfall {
+                waterfall.see(row, &scan);
+            }
+        })?;
+        let mut density = Density::new(span, &touched);
+        scan.each(|row| density.see(row))?;
+        scan.each(|row| density.verify(row))?;
+        Ok(Pictures {
+            timeline: Some(timeline),
+            density: Some(density.drawn(&scan)),
+            latency: Some(latency.drawn()),
+            waterfall,
+        })
+    }
+}
+
+/// None where no system calls were recorded.
+fn waterfall_of(analysis: &Analysis, start_ns: u64) -> Result<Option<Waterfall>> {
+    let files = &analysis.facts.names().files;
+    let Some(mut calls) = calls_of(analysis)? else {
+        return Ok(None);
+    };
+    let spans = causes::spans(&mut calls, files)?;
+    let chosen = waterfall::choose(&spans);
+    let wanted: Vec<_> = chosen.iter().map(|(_, span)| *span).collect();
+    let Some(mut calls) = calls_of(analysis)? else {
+        return Ok(None);
+    };
+    let called = causes::called(&mut calls, files, &wanted, waterfall::MOST)?;
+    Ok(Some(Waterfall::new(
+        &spans, &chosen, called, files, start_ns,
+    )))
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Calls for durability: who asked for which file, how often, and how long each waited.
+
+use std::collections::HashMap;
+use std::fs::File as Opened;
+
+use mostrace_bundle::Error;
+use mostrace_bundle::entry::{CallKind, EntryRef};
+use mostrace_bundle::table::TableReader;
+
+use super::latency::Times;
+use crate::attribute::File;
+use crate::causes::is_sync;
+use crate::facts::labels::file_label;
+use crate::tables::{Result, Table, numbers, texts};
+use crate::text::escape;
+
+/// Processes and files that are told apart; what comes later is summed up as one.
+const MOST: usize = 1000;
+
+/// Process, call and the file's name: SQLite's journals have one name and many inodes.
+type Key = (u32, CallKind, Option<String>);
+
+/// The calls, summed up.
+#[derive(Default)]
+pub(super) struct Syncs {
+    /// With the name of the thread that called first.
+    times: HashMap<Key, (String, Times)>,
+    others: Times,
+}
+
+impl Syncs {
+    /// Of the whole table. Files are called as all of the trace names them.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn read(
+        calls: &mut TableReader<Opened>,
+        files: &[File],
+    ) -> std::result::Result<Syncs, Error> {
+        let names: HashMap<(u64, u32), String> = files
+            .iter()
+            .filter_map(|file| Some(((file.inode?, file.generation?), file_label(file)?)))
+            .collect();
+        let mut syncs = Syncs::default();
+        while let Some(entry) = calls.next_if(|_| true)? {
+            let EntryRef::Call(raw) = entry else { continue };
+            let kind = CallKind::of(raw.kind.get());
+            if !is_sync(kind) {
+                continue;
+            }
+            let took = raw.head.time_ns.get().saturating_sub(raw.start_ns.get());
+            let file = names.get(&(raw.ino.get(), raw.generation.get()));
+            let key = (raw.tgid.get(), kind, file.cloned());
+            let is_full = syncs.times.len() >= MOST;
+            match syncs.times.get_mut(&key) {
+                Some((_, times)) => times.add(took),
+                None if is_full => syncs.others.add(took),
+                None => {
+                    let comm = raw.comm.split(|&b| b == 0).next().unwrap_or_default();
+                    let new = (escape(comm), Times::default());
+                    let (_, times) = syncs.times.entry(key).or_insert(new);
+                    times.add(took);
+                }
+            }
+        }
+        Ok(syncs)
+    }
+
+    /// A row for each, those with the most calls first.
+    ///
+    /// # Errors
+    /// Never, as no two columns have one name.
+    pub fn table(&self) -> Result<Table> {
+        let mut rows: Vec<_> = self
+            .times
+            .iter()
+            .map(|((tgid, kind, file), (comm, times))| {
+                let word: &str = (*kind).into();
+                (
+                    format!("{comm}:{tgid}"),
+                    word,
+                    file.clone(),
+                    times.percentiles(),
+                )
+            })
+            .collect();
+        let others = self.others.percentiles();
+        if others.count > 0 {
+            rows.push(("(others)".into(), "", None, others));
+        }
+        rows.sort_by(|a, b| (b.3.count, &a.0, &a.2).cmp(&(a.3.count, &b.0, &b.2)));
+        Table::new(vec![
+            texts("process", rows.iter().map(|row| Some(row.0.clone()))),
+            texts("call", rows.iter().map(|row| Some(row.1.to_owned()))),
+            texts("file", rows.iter().map(|row| row.2.clone())),
+            numbers("calls", rows.iter().map(|row| Some(row.3.count))),
+            numbers("p50_ns", rows.iter().map(|row| row.3.p50)),
+            numbers("p90_ns", rows.iter().map(|row| row.3.p90)),
+            numbers("p99_ns", rows.iter().map(|row| row.3.p99)),
+            numbers("max_ns", rows.iter().map(|row| row.3.max)),
+        ])
+    }
+}

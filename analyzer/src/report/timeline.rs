@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bytes and flushes over time.
+
+use serde::Serialize;
+
+use super::colour::Colour;
+use super::scan::Seen;
+use crate::attribute::Op;
+
+/// Bins that a trace's time is cut into.
+const BINS: usize = 300;
+
+/// The time of a trace in bins of one length.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Clock {
+    start_ns: u64,
+    bin_ns: u64,
+}
+
+impl Clock {
+    /// At most so many bins from the first completion to the last.
+    pub fn new((first, last): (u64, u64), bins: usize) -> Clock {
+        Clock {
+            start_ns: first,
+            bin_ns: (last - first) / bins as u64 + 1,
+        }
+    }
+
+    /// The bin of a moment in the trace.
+    pub fn bin(&self, time_ns: u64) -> usize {
+        usize::try_from(time_ns.saturating_sub(self.start_ns) / self.bin_ns).unwrap_or(0)
+    }
+
+    /// Length of a bin.
+    pub fn bin_ns(&self) -> u64 {
+        self.bin_ns
+    }
+}
+
+/// What reached the device in each bin.
+#[derive(Debug, Serialize)]
+pub(super) struct Timeline {
+    bin_ns: u64,
+    #[serde(skip)]
+    clock: Clock,
+    /// Bytes written, by colour.
+    written: Vec<Vec<u64>>,
+    read: Vec<u64>,
+    /// Cache flushes that the device executed.
+    flushes: Vec<u64>,
+}
+
+impl Timeline {
+    pub fn new(span: (u64, u64)) -> Timeline {
+        let clock = Clock::new(span, BINS);
+        Timeline {
+            bin_ns: clock.bin_ns(),
+            clock,
+            written: vec![vec![0; BINS]; Colour::WITH_BYTES],
+            read: vec![0; BINS],
+            flushes: vec![0; BINS],
+        }
+    }
+
+    pub fn see(&mut self, row: &Seen) {
+        let bin = self.clock.bin(row.time_ns);
+        match row.op {
+            Op::Write => self.written[row.colour as usize][bin] += row.bytes,
+            Op::Read => self.read[bin] += row.bytes,
+            Op::DeviceFlush => self.flushes[bin] += 1,
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is different between two traces.
+//!
+//! Where both tell how many transactions were committed, they are compared by the transaction, else as they are.
+
+use std::collections::BTreeMap;
+
+use mostrace_bundle::Manifest;
+use polars::prelude::{Column as Values, IntoColumn, NamedFrom, Series};
+
+use super::finding::{grouped, size};
+use super::layer::{self, Layer};
+use super::summary::Section;
+use super::{Grouping, Groups, Label, Result, Table, Totals, numbers, ratio, reals, texts};
+use crate::causes::Database;
+use crate::facts::{Column, Facts};
+
+/// Layers that the sentence names.
+const MOST: usize = 3;
+/// What changed by less is not named: per cent of what the first trace wrote.
+const LEAST: f64 = 1.0;
+
+/// The ways in which bytes are told apart, beside the layers: the name in JSON, the title, the columns.
+const WAYS: [(&str, &str, &[&str]); 4] = [
+    ("by_class", "Classes", &["class", "kind"]),
+    ("by_role", "Roles of regular files", &["role"]),
+    (
+        "by_home",
+        "What the journal holds copies of",
+        &["home_kind"],
+    ),
+    (
+        "by_cause",
+        "What caused it: the operation, and what its file is to SQLite",
+        &["cause_op", "cause_role"],
+    ),
+];
+
+/// The column of layers, which are summed up of groups.
+const LAYER: &str = "layer";
+
+/// One trace, as far as it is compared.
+#[derive(Clone, Debug, Default)]
+pub struct Side {
+    /// What it is called.
+    pub name: String,
+    /// All rows.
+    pub total: Totals,
+    /// Transactions that the application committed, if it told; else those of SQLite that its calls show.
+    pub transactions: Option<u64>,
+    filesystem: Option<String>,
+    layers: Vec<(Layer, Totals)>,
+    ways: Vec<Groups>,
+}
+
+impl Side {
+    /// Of a trace that was read with its causes.
+    ///
+    /// # Errors
+    /// A temporary file cannot be read.
+    pub fn new(
+        name: String,
+        facts: &Facts,
+        manifest: Option<&Manifest>,
+        databases: &[Database],
+    ) -> Result<Side> {
+        let of = |names: &[&str]| Grouping {
+            by: names.iter().filter_map(|name| Column::find(name)).collect(),
+            top: None,
+        };
+        let groupings: Vec<Grouping> = [of(&layer::COLUMNS)]
+            .into_iter()
+            .chain(WAYS.iter().map(|(.., names)| of(names)))
+            .collect();
+        let mut ways = Groups::several(facts, &groupings, None)?;
+        let layers = ways.remove(0);
+        let payload = manifest.and_then(|m| m.payload.as_ref());
+        let found = databases.iter().map(|d| d.commits.transactions()).sum();
+        let transactions = payload.map_or(found, |p| p.transactions);
+        let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
+        let layer = |(labels, totals): &(Vec<Label>, Totals)| Some((Layer::of(labels)?, *totals));
+        Ok(Side {
+            name,
+            total: layers.total,
+            transactions: Some(transactions).filter(|&n| n > 0),
+            filesystem: filesystem.map(|f| crate::text::escape(f.kind.as_bytes())),
+            layers: layers.groups.iter().filter_map(layer).collect(),
+            ways,
+        })
+    }
+}
+
+/// The differences.
+#[derive(Debug)]
+pub struct Diff {
+    /// What a reader is told first.
+    pub sentence: String,
+    /// The tables.
+    pub sections: Vec<Section>,
+}
+
+/// How many transactions of each the figures are divided by.
+type Per = Option<[u64; 2]>;
+
+impl Diff {
+    /// Of the second trace against the first.
+    ///
+    /// # Errors
+    /// Never, as no two columns have one name.
+    pub fn new(a: &Side, b: &Side) -> Result<Diff> {
+        let per = a.transactions.zip(b.transactions).map(|(a, b)| [a, b]);
+        let both = [a, b];
+        let filesystem = match &a.filesystem {
+            Some(name) if a.filesystem == b.filesystem => name,
+            _ => "the filesystem",
+        };
+        let layers = both.map(|side| {
+            let mut sums = Sums::new();
+            for (layer, totals) in &side.layers {
+                let sum = sums.entry(vec![Some(layer.name(filesystem))]).or_default();
+                *sum = *sum + *totals;
+            }
+            sums
+        });
+        let mut sections = vec![
+            section("total", "Total", total(both, per)?),
+            section("by_layer", "Layers", changes(&[LAYER], &layers, per)?),
+        ];
+        for (at, (name, title, columns)) in WAYS.iter().enumerate() {
+            let sums = both.map(|side| side.ways.get(at).map(sums).unwrap_or_default());
+            sections.push(section(name, title, changes(columns, &sums, per)?));
+        }
+        Ok(Diff {
+            sentence: sentence(both, &layers, per),
+            sections,
+        })
+    }
+}
+
+fn section(name: &'static str, title: &str, table: Table) -> Section {
+    Section {
+        name,
+        title: title.to_owned(),
+        note: None,
+        table,
+    }
+}
+
+/// Sums by the labels of some columns.
+type Sums = BTreeMap<Vec<Option<String>>, Totals>;
+
+fn sums(groups: &Groups) -> Sums {
+    let named = |(labels, totals): &(Vec<Label>, Totals)| {
+        (labels.iter().map(Label::text).collect(), *totals)
+    };
+    groups.groups.iter().map(named).collect()
+}
+
+/// Numbers that may be negative.
+fn signed(name: &str, values: impl Iterator<Item = (u64, u64)>) -> Values {
+    let change = |(a, b): (u64, u64)| i64::try_from(i128::from(b) - i128::from(a)).ok();
+    let values: Vec<Option<i64>> = values.map(change).collect();
+    Series::new(name.into(), values).into_column()
+}
+
+/// By how much the second is more than the first, in per cent of it.
+fn change_percent(a: f64, b: f64) -> Option<f64> {
+    (a != 0.0).then(|| (b - a) * 100.0 / a)
+}
+
+/// Bytes written and writes of each group in both, what changed most first.
+fn changes(columns: &[&str], [a, b]: &[Sums; 2], per: Per) -> Result<Table> {
+    let mut rows: Vec<(&Vec<Option<String>>, [Totals; 2])> = a
+        .keys()
+        .chain(b.keys().filter(|key| !a.contains_key(*key)))
+        .map(|key| {
+            (
+                key,
+                [a, b].map(|sums| sums.get(key).copied().unwrap_or_default()),
+            )
+        })
+        .filter(|(_, [a, b])| a.write_bytes + b.write_bytes > 0)
+        .collect();
+    let each = |bytes: u64, side: usize| match per {
+        Some(per) => bytes as f64 / per[side] as f64,
+        None => bytes as f64,
+    };
+    let moved = |[a, b]: &[Totals; 2]| each(b.write_bytes, 1) - each(a.write_bytes, 0);
+    rows.sort_by(|x, y| {
+        let (x_moved, y_moved) = (moved(&x.1).abs(), moved(&y.1).abs());
+        y_moved.total_cmp(&x_moved).then_with(|| x.0.cmp(y.0))
+    });
+    let bytes = |side: usize| {
+        rows.iter()
+            .map(move |(_, both)| Some(both[side].write_bytes))
+    };
+    let writes = |side: usize| rows.iter().map(move |(_, both)| Some(both[side].writes));
+    let mut table: Vec<Values> = columns
+        .iter()
+        .enumerate()
+        .map(|(at, name)| texts(name, rows.iter().map(|(key, _)| key[at].clone())))
+        .collect();
+    table.extend([
+        numbers("a_write_bytes", bytes(0)),
+        numbers("b_write_bytes", bytes(1)),
+    ]);
+    table.push(signed(
+        "change_bytes",
+        rows.iter()
+            .map(|(_, [a, b])| (a.write_bytes, b.write_bytes)),
+    ));
+    if per.is_some() {
+        let by = |side: usize| {
+            rows.iter()
+                .map(move |(_, both)| Some(each(both[side].write_bytes, side)))
+        };
+        table.push(reals("a_bytes_per_transaction", by(0)));
+        table.push(reals("b_bytes_per_transaction", by(1)));
+        table.push(reals(
+            "change_per_transaction",
+            rows.iter().map(|(_, both)| Some(moved(both))),
+        ));
+    }
+    table.push(reals(
+        "change_percent",
+        rows.iter()
+            .map(|(_, [a, b])| change_percent(each(a.write_bytes, 0), each(b.write_bytes, 1))),
+    ));
+    // Of layers that are several groups, a request may be in each of them.
+    if columns != [LAYER] {
+        table.extend([
+            numbers("a_writes", writes(0)),
+            numbers("b_writes", writes(1)),
+        ]);
+    }
+    Table::new(table)
+}
+
+/// A figure, and its name.
+type Field = (&'static str, fn(&Totals) -> u64);
+
+/// What is compared of all rows.
+const TOTALS: [Field; 8] = [
+    ("bytes written", |t| t.write_bytes),
+    ("writes", |t| t.writes),
+    ("synchronous writes", |t| t.sync_writes),
+    ("writes with FUA", |t| t.fua_writes),
+    ("flushes asked for", |t| t.flushes),
+    ("flushes of the device", |t| t.device_flushes),
+    ("bytes read", |t| t.read_bytes),
+    ("reads", |t| t.reads),
+];
+
+fn total([a, b]: [&Side; 2], per: Per) -> Result<Table> {
+    let values = |side: &Side| TOTALS.map(|(_, field)| field(&side.total));
+    let (of_a, of_b) = (values(a), values(b));
+    let pairs = || of_a.into_iter().zip(of_b);
+    let divided = |values: [u64; 8], side: usize| {
+        values.map(|value| per.and_then(|per| ratio(value, per[side])))
+    };
+    let mut table = vec![
+        texts("what", TOTALS.map(|(name, _)| Some(name.to_owned()))),
+        numbers("a", of_a.map(Some)),
+        numbers("b", of_b.map(Some)),
+        signed("change", pairs()),
+    ];
+    let percents = match per {
+        None => pairs()
+            .map(|(a, b)| change_percent(a as f64, b as f64))
+            .collect(),
+        Some(_) => {
+            let (a, b) = (divided(of_a, 0), divided(of_b, 1));
+            table.push(reals("a_per_transaction", a));
+            table.push(reals("b_per_transaction", b));
+            let change = |(a, b): (Option<f64>, Option<f64>)| change_percent(a?, b?);
+            a.into_iter().zip(b).map(change).collect::<Vec<_>>()
+        }
+    };
+    table.push(reals("change_percent", percents));
+    Table::new(table)
+}
+
+/// What a researcher would write in an abstract.
+fn sentence([a, b]: [&Side; 2], layers: &[Sums; 2], per: Per) -> String {
+    let each = |value: u64, side: usize| match per {
+        Some(per) => value as f64 / per[side] as f64,
+        None => value as f64,
+    };
+    let pair = |field: fn(&Totals) -> u64| (each(field(&a.total), 0), each(field(&b.total), 1));
+    let (before, after) = pair(|t| t.write_bytes);
+    let unit = if per.is_some() {
+        " per transaction"
+    } else {
+        ""
+    };
+    let mut text = format!(
+        "{} writes {}{unit}, {} than the {} of {}",
+        b.name,
+        size(after),
+        more_or_less(before, after),
+        size(before),
+        a.name,
+    );
+    let named = named_changes(layers, &each, before);
+    if !named.is_empty() {
+        text += &format!(": {}", named.join(", "));
+    }
+    let number = |number: f64| match per {
+        Some(_) => format!("{number:.1}"),
+        None => grouped(number as u64),
+    };
+    let count = |(before, after): (f64, f64), what: &str| {
+        format!("{} {what} instead of {}", number(after), number(before))
+    };
+    let writes = count(pair(|t| t.writes), "writes");
+    let flushes = count(pair(|t| t.device_flushes), "cache flushes");
+    format!("{text}; {writes}, {flushes}")
+}
+
+/// `52 % less`, `3.1 times more`.
+fn more_or_less(before: f64, after: f64) -> String {
+    if before == 0.0 {
+        return "more".into();
+    }
+    match after / before {
+        times if times >= 2.0 => format!("{times:.1} times more"),
+        times if times >= 1.0 => format!("{:.0} % more", (times - 1.0) * 100.0),
+        times => format!("{:.0} % less", (1.0 - times) * 100.0),
+    }
+}
+
+/// The layers that changed most, with their signs.
+fn named_changes([a, b]: &[Sums; 2], each: &dyn Fn(u64, usize) -> f64, before: f64) -> Vec<String> {
+    let bytes = |sums: &Sums, key| sums.get(key).map_or(0, |totals| totals.write_bytes);
+    let mut moved: Vec<(&str, f64)> = a
+        .keys()
+        .chain(b.keys().filter(|key| !a.contains_key(*key)))
+        .filter_map(|key| {
+            let change = each(bytes(b, key), 1) - each(bytes(a, key), 0);
+            Some((key.first()?.as_deref()?, change))
+        })
+        .filter(|(_, change)| change.abs() * 100.0 >= before * LEAST)
+        .collect();
+    moved.sort_by(|x, y| y.1.abs().total_cmp(&x.1.abs()));
+    moved.truncate(MOST);
+    let words = |(name, change): (&str, f64)| {
+        let sign = if change < 0.0 { '−' } else { '+' };
+        format!("{sign}{} {name}", size(change.abs()))
+    };
+    moved.into_iter().map(words).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn side(name: &str, bytes: u64, writes: u64, transactions: Option<u64>) -> Side {
+        let totals = Totals {
+            write_bytes: bytes,
+            writes,
+            device_flushes: writes / 2,
+            ..Totals::default()
+        };
+        Side {
+            name: name.into(),
+            total: totals,
+            transactions,
+            filesystem: Some("ext4".into()),
+            layers: vec![(Layer::File(name.into()), totals)],
+            ways: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_sentence_is_by_the_transaction_where_both_tell_how_many() {
+        let (a, b) = (
+            side("rollback_journal", 40_000, 80, Some(10)),
+            side("wal", 20_000, 40, Some(20)),
+        );
+        assert_eq!(
+            Diff::new(&a, &b).unwrap().sentence,
+            "wal writes 1.0 KB per transaction, 75 % less than the 4.0 KB of rollback_journal: −4.0 KB SQLite's rollback journal, \
+             +1.0 KB SQLite's WAL; 2.0 writes instead of 8.0, 1.0 cache flushes instead of 4.0"
+        );
+        let b = Side {
+            transactions: None,
+            ..b
+        };
+        assert_eq!(
+            Diff::new(&a, &b).unwrap().sentence,
+            "wal writes 20.0 KB, 50 % less than the 40.0 KB of rollback_journal: −40.0 KB SQLite's rollback journal, +20.0 KB \
+             SQLite's WAL; 40 writes instead of 80, 20 cache flushes instead of 40"
+        );
+    }
+
+    #[test]
+    fn changes_have_signs() {
+        assert_eq!(
+            [
+                more_or_less(2.0, 1.0),
+                more_or_less(2.0, 3.0),
+                more_or_less(1.0, 3.1),
+                more_or_less(0.0, 1.0)
+            ],
+            ["50 % less", "50 % more", "3.1 times more", "more"]
+        );
+        let (a, b) = (side("db", 10, 1, None), side("wal", 4, 1, None));
+        let table = &Diff::new(&a, &b).unwrap().sections[0].table.frame;
+        let change = table.column("change").unwrap().i64().unwrap().get(0);
+        assert_eq!(change, Some(-6));
+    }
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Man pages and completions, as `make install` has them written.
+
+use std::process::Command;
+
+fn mostrace(args: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_mostrace"))
+        .args(args)
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{args:?}: {stderr}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn every_verb_that_is_shown_has_a_man_page_and_is_completed() {
+    let tmp = tempfile::tempdir().unwrap();
+    mostrace(&["man", "--dir", tmp.path().to_str().unwrap()]);
+    let page = |name: &str| std::fs::read_to_string(tmp.path().join(name));
+    assert!(page("mostrace.1").unwrap().contains(".SH SUBCOMMANDS"));
+    let help = mostrace(&["--help"]);
+    let commands = help.split("Commands:").nth(1).unwrap();
+    let verbs: Vec<&str> = commands
+        .lines()
+        .take_while(|line| !line.starts_with("Options"))
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|verb| *verb != "help")
+        .collect();
+    assert!(verbs.len() >= 2, "{help}");
+    for shell in ["bash", "zsh", "fish"] {
+        let completions = mostrace(&["completions", shell]);
+        for verb in &verbs {
+            assert!(completions.contains(verb), "{shell}: {verb}");
+        }
+    }
+    for verb in verbs {
+        let text = page(&format!("mostrace-{verb}.1")).unwrap_or_else(|e| panic!("{verb}: {e}"));
+        assert!(text.contains(".SH OPTIONS"), "{verb}");
+    }
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef MOSTRACE_SYSCALLS_H
+#define MOSTRACE_SYSCALLS_H
+
+#include <linux/types.h>
+
+/* enum mostrace_call_kind in the low bits, and how the arguments lie. */
+#define MOSTRACE_SYSCALL_KIND	0x1f
+#define MOSTRACE_SYSCALL_INSIDE	0x20	/* told of handles alone: not recorded itself */
+#define MOSTRACE_SYSCALL_PATH	0x40	/* its first argument is no descriptor */
+#define MOSTRACE_SYSCALL_AT	0x80	/* its fourth argument is an offset */
+#define MOSTRACE_SYSCALL_VECTOR	0x100	/* its second argument is an array of buffers */
+
+u16 mostrace_syscall(long number);
+
+#endif
