@@ -112,6 +112,8 @@ const volatile struct {
 	__u64 crypt_endio;
 	__u64 blk_throtl_dispatch_work_fn;
 	__u64 wb_workfn;
+	__u64 page_offset_base;
+	__u64 vmemmap_base;
 } symbols;
 
 const volatile __u32 page_shift = 12;
@@ -288,10 +290,19 @@ static __always_inline void view_folio_behind(struct folio_view *f, __u64 page)
 		view_folio(f, f->private);
 }
 
+static __always_inline __u64 read_symbol(__u64 at)
+{
+	__u64 value = 0;
+
+	if (at)
+		bpf_probe_read_kernel(&value, sizeof(value), (void *)at);
+	return value;
+}
+
 /*
  * Of the linear maps of pages and of their bytes: the address that bytes would have whose struct page lay at 0.
- * Machines keep the bases of these maps in variables, or as constants that BTF does not tell; one page of which both
- * addresses are known says as much. 0 until there was one.
+ * x86-64 keeps the bases of these maps in variables, other machines have them as constants that BTF does not tell; one
+ * page of which both addresses are known says as much. 0 until there was one.
  */
 static __u64 linear_base;
 
@@ -338,9 +349,20 @@ static __always_inline void learn_linear_base(struct block_device *bdev)
 		linear_base = data - linear_offset(page);
 }
 
+static __always_inline void read_linear_base(void)
+{
+	__u64 bytes = read_symbol(symbols.page_offset_base);
+	__u64 pages = read_symbol(symbols.vmemmap_base);
+
+	if (bytes && pages)
+		linear_base = bytes - linear_offset(pages);
+}
+
 /* Where a page's bytes are mapped, or NULL; by the device that its filesystem is on. */
 static __always_inline void *page_address(__u64 page, struct block_device *bdev)
 {
+	if (!linear_base)
+		read_linear_base();
 	if (!linear_base && bdev)
 		learn_linear_base(bdev);
 	return linear_base ? (void *)(linear_base + linear_offset(page)) : 0;

@@ -120,6 +120,8 @@ fn fill_symbols(open: &mut OpenMostraceSkel<'_>, symbols: &Symbols) -> Result<Ve
             &mut at.blk_throtl_dispatch_work_fn,
         ),
         ("wb_workfn", &mut at.wb_workfn),
+        ("page_offset_base", &mut at.page_offset_base),
+        ("vmemmap_base", &mut at.vmemmap_base),
     ]);
     let hidden = "the kernel hides its symbols (kernel.kptr_restrict): which file a bio belongs to is not known, but for copies in a journal";
     Ok(rodata
