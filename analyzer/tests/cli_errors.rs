@@ -390,7 +390,7 @@ fn what_is_missing_of_a_bundle_comes_first() {
     std::fs::remove_file(folder.join("trace.blktrace.0")).unwrap();
     for (bundle, why) in [
         (&cut, "the archive is cut short at byte"),
-        (&folder, "there is no trace.blktrace.0"),
+        (&folder, "trace.blktrace.0 is missing"),
     ] {
         let (status, stdout, _) = outcome(&["analyze", bundle.to_str().unwrap()]);
         let first = stdout.lines().next().unwrap_or_default();
