@@ -8,8 +8,8 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/lib.sh"
 
-ours='block/mostrace/[^:]*|trace/events/(block|writeback)\.h|bio_trace\.h|direct-io\.c|-writeback\.c'
-TOUCHED="block/ fs/iomap/ fs/direct-io.o fs/fs-writeback.o mm/page-writeback.o"
+ours='block/mostrace/[^:]*|trace/events/(block|writeback|jbd2)\.h|jbd2/transaction\.c|bio_trace\.h|direct-io\.c|-writeback\.c'
+TOUCHED="block/ fs/iomap/ fs/jbd2/ fs/direct-io.o fs/fs-writeback.o mm/page-writeback.o"
 
 fail() {
 	echo "compile: $kernel: $*" >&2
@@ -20,10 +20,10 @@ fail() {
 objects() {
 	"$source/scripts/config" --file "$build/.config" "$@"
 	kbuild "$kernel" "$build" olddefconfig prepare
-	rm -rf "$build/block" "$build/fs/direct-io.o" "$build/fs/fs-writeback.o" "$build/mm/page-writeback.o" "$build/fs/iomap"
+	rm -rf "$build/block" "$build/fs/direct-io.o" "$build/fs/fs-writeback.o" "$build/mm/page-writeback.o" "$build/fs/iomap" "$build/fs/jbd2"
 	# shellcheck disable=SC2086 # one word per target
 	kbuild "$kernel" "$build" W=1 KBUILD_MODULES=1 $TOUCHED >"$build/said" 2>&1 || fail "$(tail -n 30 "$build/said")"
-	! grep -E -A 6 "($ours):.*warning|warning.*block_bio_file" "$build/said" || fail "see above"
+	! grep -E -A 6 "($ours):.*warning|warning.*(block_bio_file|jbd2_dirty_metadata)" "$build/said" || fail "see above"
 }
 
 compile() {
