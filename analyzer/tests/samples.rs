@@ -16,6 +16,7 @@ fn main() -> ExitCode {
         the_kinds_are_those_of_the_filesystem,
         homes_in_the_journal_are_those_that_were_seen,
         nearly_all_has_a_cause,
+        a_bundle_of_before_is_read_as_before,
     ])
 }
 
@@ -298,4 +299,36 @@ fn nearly_all_has_a_cause() {
         let most = of.max_by_key(|row| number(row, "write_bytes")).unwrap();
         assert_eq!(most["cause_op"], operation, "{kind}");
     }
+}
+
+/// Captured when entries were made at insertion, and had neither dirtiers nor causes; the figures are those of then.
+fn a_bundle_of_before_is_read_as_before() {
+    let before = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/before/wal.most.tar.zst");
+    let written = |by: &str| -> BTreeMap<String, u64> {
+        let rows = table(&["analyze", "--by", by], &before);
+        let some = rows
+            .iter()
+            .map(|row| (row[by].clone(), number(row, "write_bytes")));
+        some.filter(|(_, bytes)| *bytes > 0).collect()
+    };
+    let expect = |figures: &[(&str, u64)]| -> BTreeMap<String, u64> {
+        let owned = figures
+            .iter()
+            .map(|(name, bytes)| ((*name).to_owned(), *bytes));
+        owned.collect()
+    };
+    let classes = [
+        ("journal", 19_046_400),
+        ("data", 8_765_440),
+        ("metadata", 32_768),
+    ];
+    assert_eq!(written("class"), expect(&classes));
+    let roles = [
+        ("", 19_091_456),
+        ("wal", 8_577_024),
+        ("db", 155_648),
+        ("rollback_journal", 20_480),
+    ];
+    assert_eq!(written("role"), expect(&roles));
+    assert_eq!(written("cause_known"), expect(&[("unknown", 27_844_608)]));
 }

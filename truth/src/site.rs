@@ -108,10 +108,8 @@ fn generation(file: &File) -> io::Result<u32> {
 impl Stamped {
     /// Writes `bytes`, whole sectors, at `offset`.
     pub fn write(&self, offset: u64, bytes: usize, how: How) -> io::Result<()> {
-        let mut buffer = vec![0; bytes + BLOCK];
-        // Direct IO wants its memory aligned.
-        let skip = buffer.as_ptr().align_offset(BLOCK);
-        let data = &mut buffer[skip..skip + bytes];
+        let mut buffer = Aligned::new(bytes);
+        let data = buffer.bytes();
         self.stamp(data, offset, if self.direct { How::Direct } else { how });
         self.file.write_all_at(data, offset)
     }
@@ -135,6 +133,24 @@ impl Stamped {
 
     pub fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
+    }
+}
+
+/// Memory as direct IO wants it.
+pub struct Aligned {
+    buffer: Vec<u8>,
+    bytes: usize,
+}
+
+impl Aligned {
+    pub fn new(bytes: usize) -> Aligned {
+        let buffer = vec![0; bytes + BLOCK];
+        Aligned { buffer, bytes }
+    }
+
+    pub fn bytes(&mut self) -> &mut [u8] {
+        let skip = self.buffer.as_ptr().align_offset(BLOCK);
+        &mut self.buffer[skip..skip + self.bytes]
     }
 }
 

@@ -10,6 +10,7 @@ use anyhow::{Context, ensure};
 use crate::names::Writer;
 use crate::site::Site;
 
+mod aio;
 mod buffered;
 mod bulk;
 mod churn;
@@ -22,10 +23,12 @@ mod overlap;
 mod piped;
 mod rename;
 mod resize;
+mod sent;
 mod subpage;
 mod threads;
 mod truncated;
 mod unlinked;
+mod uring;
 
 /// One pattern.
 pub struct Pattern {
@@ -37,6 +40,7 @@ pub struct Pattern {
 }
 
 pub const ALL: &[Pattern] = &[
+    aio::PATTERN,
     buffered::PATTERN,
     bulk::PATTERN,
     churn::PATTERN,
@@ -49,10 +53,12 @@ pub const ALL: &[Pattern] = &[
     piped::PATTERN,
     rename::PATTERN,
     resize::PATTERN,
+    sent::PATTERN,
     subpage::PATTERN,
     threads::PATTERN,
     truncated::PATTERN,
     unlinked::PATTERN,
+    uring::PATTERN,
 ];
 
 pub fn find(name: &str) -> anyhow::Result<&'static Pattern> {

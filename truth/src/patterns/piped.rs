@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What comes out of another file or a pipe: copied by the kernel (copy_file_range, sendfile, splice), so that
-//! nobody calls write().
+//! What comes out of a pipe: moved by the kernel (splice), so that nobody calls write().
 
 use std::io::{self, Read, Seek, Write};
 
