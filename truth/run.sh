@@ -41,6 +41,8 @@ try --mkfs "-b 4096 -O ^metadata_csum"
 try --mkfs "-O ^extents,^64bit,^metadata_csum,^flex_bg,^dir_index"
 try --queue scheduler=none
 try --queue scheduler=mq-deadline --queue max_sectors_kb=16
+try --queue scheduler=bfq
+try --queue scheduler=kyber
 try --record "--source ftrace"
 try --record "--files temp"
 try --record "--entries none"
