@@ -39,7 +39,8 @@ impl Default for LoopOptions {
             size_mib: 64,
             mkfs: Vec::new(),
             mount_options: String::new(),
-            scheduler: None,
+            // Another test, or whatever else used the loop device, may have left its own.
+            scheduler: Some("none".into()),
             partitioned: false,
         }
     }

@@ -164,24 +164,24 @@ fn print(name: &str, report: &Report, unknown: bool) {
 fn try_pattern(run: &Run, pattern: &Pattern) -> Result<Report> {
     let folder = tempfile::tempdir()?;
     let disk = Disk::new(folder.path(), run.size << 20).context("FUSE")?;
-    let device = Loop::new(&disk.path)?;
+    let mut device = Loop::new(&disk.path)?;
     let mut make = Command::new("mke2fs");
     make.args(["-q", "-F", "-t", "ext4", "-E", "lazy_itable_init=0"])
         .args(run.mkfs.split_whitespace());
-    tell(make.arg(&device.0))?;
+    tell(make.arg(&device.path))?;
     for setting in &run.queue {
         device.set(setting)?;
     }
     let root = folder.path().join("root");
     fs::create_dir(&root)?;
-    let mount = Mount::new(&device.0, &root, &run.mount_options)?;
+    let mount = Mount::new(&device.path, &root, &run.mount_options)?;
     disk.log.lock().unwrap_or_else(|e| e.into_inner()).clear();
     let (names, bundle) = (folder.path().join("names"), folder.path().join("t.most"));
     let mut record = Command::new(&run.mostrace);
     record
         .arg("record")
         .arg("-d")
-        .arg(&device.0)
+        .arg(&device.path)
         .arg("-o")
         .arg(&bundle)
         .arg("--sync")
@@ -249,8 +249,12 @@ fn tell(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// A loop device; detached when it is dropped.
-struct Loop(PathBuf);
+/// A loop device; detached when it is dropped, with the settings that it had.
+struct Loop {
+    path: PathBuf,
+    /// Files of its queue's, and what stood in them: they outlive what is attached.
+    before: Vec<(PathBuf, String)>,
+}
 
 impl Loop {
     fn new(file: &Path) -> Result<Loop> {
@@ -260,14 +264,24 @@ impl Loop {
             .output()?;
         let said = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "losetup: {}", said.trim());
-        Ok(Loop(String::from_utf8(output.stdout)?.trim().into()))
+        Ok(Loop {
+            path: String::from_utf8(output.stdout)?.trim().into(),
+            before: Vec::new(),
+        })
     }
 
     /// Sets what stands in its queue's folder.
-    fn set(&self, setting: &str) -> Result<()> {
+    fn set(&mut self, setting: &str) -> Result<()> {
         let (key, value) = setting.split_once('=').context("KEY=VALUE is missing")?;
-        let name = self.0.file_name().context("no device")?;
+        let name = self.path.file_name().context("no device")?;
         let path = Path::new("/sys/block").join(name).join("queue").join(key);
+        let before = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        // Of several, the one in brackets.
+        let active = before
+            .split_once('[')
+            .and_then(|(_, rest)| rest.split_once(']'));
+        let active = active.map_or(before.trim(), |(active, _)| active);
+        self.before.push((path.clone(), active.to_owned()));
         fs::write(&path, value).with_context(|| path.display().to_string())
     }
 }
@@ -275,7 +289,10 @@ impl Loop {
 impl Drop for Loop {
     fn drop(&mut self) {
         // It is gone, or there is nothing more to be done.
-        let _ = Command::new("losetup").arg("-d").arg(&self.0).status();
+        for (path, before) in &self.before {
+            let _ = fs::write(path, before);
+        }
+        let _ = Command::new("losetup").arg("-d").arg(&self.path).status();
     }
 }
 
