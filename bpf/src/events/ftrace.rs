@@ -24,7 +24,6 @@ use crate::error::{Error, Result, write_line};
 use crate::guard::{Guard, Undo};
 use crate::lock::Lock;
 use crate::mounts::Mount;
-use crate::ring_page::RingPage;
 use crate::tracefs::{Buffer, PAGE_MAX, open_pipe};
 
 const NAME: &str = "ftrace";
@@ -102,22 +101,14 @@ impl Ftrace {
     }
 
     fn drain(&mut self) -> Result<()> {
+        let (out, dev) = (&mut self.out, self.dev);
         for buffer in &mut self.buffers {
-            loop {
-                let len = buffer.read_page(&mut self.page)?;
-                if len == 0 {
-                    break;
+            buffer.drain(&mut self.page, |cpu, time, payload| {
+                match restore(time, payload, dev) {
+                    Some((pid, mut record)) => out.push(cpu, pid, &mut record),
+                    None => Ok(()),
                 }
-                let page = RingPage::new(&self.page[..len]).ok_or_else(|| {
-                    Error::malformed(buffer.folder.display(), "malformed page in trace_pipe_raw")
-                })?;
-                for (time, payload) in page {
-                    buffer.taken += 1;
-                    if let Some((pid, mut record)) = restore(time, payload, self.dev) {
-                        self.out.push(buffer.cpu, pid, &mut record)?;
-                    }
-                }
-            }
+            })?;
         }
         self.out.flush()
     }

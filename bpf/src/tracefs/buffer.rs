@@ -6,8 +6,9 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::error::{At, Result};
+use crate::error::{At, Error, Result};
 use crate::events::tracefs::Stats;
+use crate::ring_page::RingPage;
 
 /// The largest sub-buffer that kernels offer (`buffer_subbuf_size_kb`).
 pub(crate) const PAGE_MAX: usize = 1 << 18;
@@ -51,11 +52,32 @@ impl Buffer {
         })
     }
 
-    /// One sub-buffer; 0 when there is none.
+    /// Hands over all that is there now: CPU, time and bytes of each event. `page` is room for a sub-buffer.
     ///
     /// # Errors
-    /// It cannot be read.
-    pub fn read_page(&mut self, page: &mut [u8]) -> Result<usize> {
+    /// It cannot be read, what is there makes no sense, or `take` fails.
+    pub fn drain(
+        &mut self,
+        page: &mut [u8],
+        mut take: impl FnMut(u32, u64, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        loop {
+            let len = self.read_page(page)?;
+            if len == 0 {
+                return Ok(());
+            }
+            let events = RingPage::new(&page[..len]).ok_or_else(|| {
+                Error::malformed(self.folder.display(), "malformed page in trace_pipe_raw")
+            })?;
+            for (time_ns, payload) in events {
+                self.taken += 1;
+                take(self.cpu, time_ns, payload)?;
+            }
+        }
+    }
+
+    /// One sub-buffer; 0 when there is none.
+    fn read_page(&mut self, page: &mut [u8]) -> Result<usize> {
         let Some(pipe) = &mut self.pipe else {
             return Ok(0);
         };

@@ -10,7 +10,6 @@ use crate::error::{At, Error, Result, write_line};
 use crate::events::tracefs;
 use crate::guard::{Guard, Undo};
 use crate::mounts::Mount;
-use crate::ring_page::RingPage;
 
 /// Per CPU. An event takes some 100 bytes: this is what 100,000 of them a second leave on a CPU in 200 ms.
 const BUFFER_KB: u32 = 2048;
@@ -137,24 +136,16 @@ impl Instance {
     }
 
     fn read(&mut self) -> Result<()> {
+        let waiting = &mut self.waiting;
         for buffer in &mut self.buffers {
-            loop {
-                let len = buffer.read_page(&mut self.page)?;
-                if len == 0 {
-                    break;
-                }
-                let page = RingPage::new(&self.page[..len]).ok_or_else(|| {
-                    Error::malformed(buffer.folder.display(), "malformed page in trace_pipe_raw")
-                })?;
-                for (time_ns, payload) in page {
-                    buffer.taken += 1;
-                    self.waiting.push(Record {
-                        time_ns,
-                        cpu: buffer.cpu,
-                        bytes: payload.to_vec(),
-                    });
-                }
-            }
+            buffer.drain(&mut self.page, |cpu, time_ns, payload| {
+                waiting.push(Record {
+                    time_ns,
+                    cpu,
+                    bytes: payload.to_vec(),
+                });
+                Ok(())
+            })?;
         }
         self.waiting.sort_by_key(|record| record.time_ns);
         Ok(())
