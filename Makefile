@@ -131,6 +131,10 @@ lint: setup-test
 	@$(STEP) "clippy, analyze alone" $(CLIPPY) --no-default-features --features mostrace/analyze -- -D warnings
 	@# In a file with a main of its own, cargo passes over them without a word.
 	@! grep -n '#\[test\]' $$(grep -l '^fn main()' */tests/*.rs) || { echo "lint: these tests do not run" >&2; exit 1; }
+	@# Without `harness = false` such a file's own main is passed over as silently.
+	@for file in $$(grep -l '^fn main()' */tests/*.rs); do \
+		grep -A1 "^name = \"$$(basename $$file .rs)\"" $${file%%/*}/Cargo.toml | grep -q '^harness = false' || \
+			{ echo "lint: $$file does not run: its Cargo.toml lacks harness = false" >&2; exit 1; }; done
 	@$(STEP) "series" kernel-patches/series/generate.sh --check
 
 bench: setup-test
