@@ -3,26 +3,18 @@
 //! whose sums blkparse knows.
 #![cfg(feature = "analyze")]
 
+mod run;
+
 mod scene;
 mod support;
 
 use std::path::Path;
-use std::process::Command;
 
 use mostrace_bundle::entry::Origin;
 use mostrace_bundle::{Counter, Counters};
+use run::mostrace;
 use scene::Scene;
 use serde_json::Value;
-
-fn mostrace(args: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_mostrace"))
-        .args(args)
-        .output()
-        .unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{args:?}: {stderr}");
-    String::from_utf8(output.stdout).unwrap()
-}
 
 fn json(args: &[&str]) -> Value {
     serde_json::from_str(&mostrace(args)).unwrap()

@@ -2,26 +2,18 @@
 //! `diff` of the samples: its figures are differences of what `analyze` prints of each.
 #![cfg(feature = "analyze")]
 
+mod run;
+
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
 
+use run::mostrace;
 use serde_json::Value;
 
 fn sample(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sample-traces");
     let path = folder.join(format!("{name}.most.tar.zst"));
     path.to_str().unwrap().to_owned()
-}
-
-fn mostrace(args: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_mostrace"))
-        .args(args)
-        .output()
-        .unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{args:?}: {stderr}");
-    String::from_utf8(output.stdout).unwrap()
 }
 
 fn json(args: &[&str]) -> Value {

@@ -2,12 +2,15 @@
 //! `mostrace experiment` as a user meets it: what was published against what is measured, and stops in the middle.
 //! One at a time: ftrace has one user.
 
+mod run;
+
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Output, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 
+use run::say;
 use test_support::{Need, run_one_by_one, tests, wait};
 
 const LIVE: [Need; 2] = [Need::Loop, Need::Btf];
@@ -22,30 +25,10 @@ fn main() -> ExitCode {
     ])
 }
 
-struct Said {
-    status: Option<i32>,
-    out: String,
-    err: String,
-}
-
 fn experiment(file: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mostrace"));
     command.arg("experiment").arg(file);
     command
-}
-
-fn say(command: &mut Command) -> Said {
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = command.output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Said {
-        status: status.code(),
-        out: text(stdout),
-        err: text(stderr),
-    }
 }
 
 fn shipped() -> PathBuf {

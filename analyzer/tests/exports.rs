@@ -2,6 +2,8 @@
 //! `export`: the sums of every format are those of `analyze`.
 #![cfg(feature = "analyze")]
 
+mod run;
+
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,21 +12,12 @@ use std::process::Command;
 use polars::prelude::DataFrame;
 use polars_io::SerReader;
 use polars_io::parquet::read::ParquetReader;
+use run::bytes as mostrace;
 use serde_json::Value;
 
 fn sample(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sample-traces");
     folder.join(format!("{name}.most.tar.zst"))
-}
-
-fn mostrace(args: &[&str]) -> Vec<u8> {
-    let output = Command::new(env!("CARGO_BIN_EXE_mostrace"))
-        .args(args)
-        .output()
-        .unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{args:?}: {stderr}");
-    output.stdout
 }
 
 fn export(name: &str, format: &str, more: &[&str]) -> Vec<u8> {

@@ -2,11 +2,14 @@
 //! `mostrace measure` as a user meets it: limits, users, filesystems, and what is left of it.
 //! One at a time: ftrace has one user.
 
+mod run;
+
 use std::fs;
 use std::path::Path;
-use std::process::{Command, ExitCode, Output, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 
 use mostrace_bundle::Bundle;
+use run::say;
 use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, run_one_by_one, tests, wait};
 
@@ -38,26 +41,6 @@ fn measure(arguments: &[&str]) -> Command {
     let mut command = mostrace();
     command.arg("measure").args(arguments);
     command
-}
-
-struct Said {
-    status: Option<i32>,
-    out: String,
-    err: String,
-}
-
-fn say(command: &mut Command) -> Said {
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = command.output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Said {
-        status: status.code(),
-        out: text(stdout),
-        err: text(stderr),
-    }
 }
 
 /// Writes 1 MiB, so that at least so much reaches the device.

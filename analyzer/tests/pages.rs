@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Man pages and completions, as `make install` has them written.
 
-use std::process::Command;
+mod run;
 
-fn mostrace(args: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_mostrace"))
-        .args(args)
-        .output()
-        .unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{args:?}: {stderr}");
-    String::from_utf8(output.stdout).unwrap()
-}
+use run::mostrace;
 
 #[test]
 fn every_verb_that_is_shown_has_a_man_page_and_is_completed() {
