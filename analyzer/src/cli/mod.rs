@@ -17,6 +17,10 @@ mod events;
 mod experiment;
 #[cfg(feature = "analyze")]
 mod export;
+#[cfg(all(feature = "record", feature = "analyze"))]
+mod guest;
+#[cfg(all(feature = "record", feature = "analyze"))]
+mod keep;
 #[cfg(feature = "analyze")]
 mod map;
 #[cfg(all(feature = "record", feature = "analyze"))]
@@ -31,6 +35,8 @@ mod query;
 mod record;
 #[cfg(feature = "analyze")]
 mod report;
+#[cfg(all(feature = "record", feature = "analyze"))]
+mod shell;
 #[cfg(feature = "analyze")]
 mod source;
 #[cfg(feature = "workload")]
