@@ -79,8 +79,10 @@ fn capture(options: &Options, subject: &Subject, series: &mut Series<'_>) -> Res
         wait: options.wait_for_descendants,
     });
     let status = run::run(options, &mut tracing, series, command, &signals);
-    if let Some(mount) = subject.mount_point().filter(|_| options.sync) {
-        run::sync(mount, &mut tracing)?;
+    if options.sync {
+        for mount in subject.mount_points() {
+            run::sync(&mount, &mut tracing)?;
+        }
     }
     run::settle(&subject.device, &mut tracing)?;
     let Open {
