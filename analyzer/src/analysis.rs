@@ -201,7 +201,8 @@ impl Reader<'_> {
             let table = self.bundle.map_or(Ok(None), |b| b.table(name, self.cut))?;
             tables.extend(table.map(|table| (name, table)));
         }
-        let mut facts = facts::Builder::new(self.options.locality);
+        let packages = self.bundle.map_or(Ok(None), Bundle::packages)?;
+        let mut facts = facts::Builder::new(self.options.locality).with_packages(packages);
         let readers = tables.iter_mut().map(|(_, table)| table).collect();
         let mut attributor = Attributor::new(readers, map);
         if let Some(s_dev) = self.bundle.and_then(|b| b.manifest().filesystem_dev()) {

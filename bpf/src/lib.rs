@@ -23,6 +23,7 @@ mod mountinfo;
 mod mounts;
 mod names;
 mod openers;
+mod packages;
 mod payload;
 mod prepare;
 mod probes;

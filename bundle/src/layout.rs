@@ -27,6 +27,8 @@ pub const DIRTIED: &str = "dirtied.entries";
 pub const CALL: &str = "call.entries";
 /// The tables of causes.
 pub const CAUSES: [&str; 3] = [HANDLE, DIRTIED, CALL];
+/// The apps of an Android device, by their user.
+pub const PACKAGES: &str = "packages.list";
 /// The filesystem's metadata.
 pub const SNAPSHOT: &str = "snapshot.sparse.zst";
 
@@ -42,7 +44,7 @@ pub fn count_of(table: &str) -> String {
 
 /// Whether `name` is one that a bundle may hold.
 pub fn is_known(name: &str) -> bool {
-    [MANIFEST, SNAPSHOT].contains(&name) || is_table(name) || cpu_of(name).is_some()
+    [MANIFEST, PACKAGES, SNAPSHOT].contains(&name) || is_table(name) || cpu_of(name).is_some()
 }
 
 fn is_table(name: &str) -> bool {
@@ -95,6 +97,7 @@ mod tests {
             HANDLE,
             DIRTIED,
             CALL,
+            PACKAGES,
             SNAPSHOT,
             "trace.blktrace.0",
             "trace.blktrace.17",

@@ -47,6 +47,9 @@ pub struct Record {
     /// the last path component
     #[arg(long, value_name = "all|temp|GLOB", default_value = "all")]
     files: String,
+    /// Which user is which app, in the form of Android's /data/system/packages.list, which is taken if there is one
+    #[arg(long, value_name = "FILE")]
+    packages: Option<PathBuf>,
     /// Stop after SECS seconds; a CMD that still runs is sent SIGTERM
     #[arg(short = 'w', long = "wait", value_name = "SECS", value_parser = seconds)]
     wait: Option<Duration>,
@@ -108,6 +111,7 @@ pub fn run(args: &Record) -> anyhow::Result<u8> {
         causes: args.causes,
         kernel: KernelPaths::default(),
         files: args.files.clone(),
+        packages: args.packages.clone(),
         limit: args.wait,
         segments: args.segment.map(|each| Segments {
             each,

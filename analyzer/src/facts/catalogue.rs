@@ -210,6 +210,8 @@ pub static ALL: &[Column] = &[
     text("cause_known", labels::cause_known, "exact: it was seen; set: one of several that may have been it; proportional: its part in a whole transaction or checkpoint; unknown"),
     amount("causes", |_| number([at::causers], |[c]| Some(c)), "how many have caused it, as far as is known; --by cause_… gives each its share of the bytes"),
     amount("cause_latency_ns", |_| number([at::forced], |[f]| known(f)), "of what a call for durability forced (a flush, a commit, a fast commit): from that call to the completion"),
+    text("package", |f| labels::packages(f, at::process), "app of the user that submitted it, or several that share the user, on an Android device; what Android calls a user of the system's own"),
+    text("cause_package", labels::cause_packages, "the same of the user that caused it"),
     derived(text("process", |f| labels::processes(f, at::process), "comm:tgid of the process that submitted it")),
     derived(text("dirtier", |f| labels::processes(f, at::dirtier), "comm:tgid of the process that made the pages dirty")),
     derived(text("file", labels::files, "the path, or the inode of a file without a name")),

@@ -33,6 +33,8 @@ pub struct Options {
     pub kernel: KernelPaths,
     /// `--files`.
     pub files: String,
+    /// `--packages`: the list of an Android device's apps, if not its own.
+    pub packages: Option<PathBuf>,
     /// `-w`.
     pub limit: Option<Duration>,
     /// `--segment`, `--keep`: into several bundles, one after the other.
@@ -64,6 +66,7 @@ impl Default for Options {
             causes: Causes::Auto,
             kernel: KernelPaths::default(),
             files: "all".into(),
+            packages: None,
             limit: None,
             segments: None,
             sync: false,
