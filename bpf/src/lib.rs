@@ -34,6 +34,7 @@ mod site;
 mod snapshot;
 mod tool;
 mod tracefs;
+mod trees;
 mod user;
 mod wait;
 

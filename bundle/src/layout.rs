@@ -17,6 +17,8 @@ pub const FILE: &str = "file.entries";
 pub const DIRTIER: &str = "dirtier.entries";
 /// The table of blocks of metadata that were given back.
 pub const FREED: &str = "freed.entries";
+/// The table of names from the mounted tree.
+pub const NAMES: &str = "names.entries";
 /// The tables of bios.
 pub const TABLES: [&str; 3] = [PROCESS, FILE, DIRTIER];
 /// The table of a journal's handles.
@@ -48,7 +50,7 @@ pub fn is_known(name: &str) -> bool {
 }
 
 fn is_table(name: &str) -> bool {
-    TABLES.contains(&name) || CAUSES.contains(&name) || name == FREED
+    TABLES.contains(&name) || CAUSES.contains(&name) || [FREED, NAMES].contains(&name)
 }
 
 /// The CPU of an event file's name.
@@ -97,6 +99,7 @@ mod tests {
             HANDLE,
             DIRTIED,
             CALL,
+            NAMES,
             PACKAGES,
             SNAPSHOT,
             "trace.blktrace.0",

@@ -171,7 +171,7 @@ pub static ALL: &[Column] = &[
     id("inode", |f| labels::inode(f, at::file), "inode number of the file (on FAT, place of its directory entry)"),
     id("file_offset", |_| number([at::offset], |[o]| known(o)), "of the first byte, in the file"),
     text("stage", labels::stages, "where the entry was made: queue, insert, issue, complete"),
-    text("provenance", labels::provenances, "how the owner is known: live, snapshot, layout, unknown; of what carries no data only where a flush is of a file"),
+    text("provenance", labels::provenances, "how the owner is known: live, snapshot, layout, tree (the mounted one), encrypted (the path has ciphertext for names), unknown; of what carries no data only where a flush is of a file"),
     amount("q2d_ns", |_| number([at::q, at::d], between), "from the first Q of the row's bios to the last D of the request"),
     amount("d2c_ns", |_| number([at::d, at::time], between), "from the last D to the completion"),
     id("completion", |_| number([at::request], |[r]| Some(r)), "number of the completion; rows of one request share it"),

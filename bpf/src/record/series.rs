@@ -19,6 +19,7 @@ use crate::clock;
 use crate::error::{Error, Result};
 use crate::packages;
 use crate::progress::Packing;
+use crate::trees;
 
 /// The kernel counts what completes right after the tracepoint, on the same CPU.
 const ACCOUNTED: Duration = Duration::from_millis(2);
@@ -119,6 +120,10 @@ impl<'o> Series<'o> {
         let number = ended.segment.as_ref().map_or(1, |s| s.number) + 1;
         let path = naming::segment(&self.options.output, number);
         let output = place(&path, self.subject)?;
+        trees::carry(
+            self.current.output.writer().folder(),
+            output.writer().folder(),
+        )?;
         self.current.readings.take();
         let at = clock::now();
         std::thread::sleep(ACCOUNTED);
