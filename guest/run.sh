@@ -29,10 +29,10 @@ jobs=${GUEST_JOBS:-$(nproc)}
 PATH=$PATH:/usr/sbin:/sbin
 
 # In the guest these are in /usr/local/bin. The applets of busybox that they have the name of lack an option or more.
-TOOLS="mke2fs debugfs e2image blktrace dd cp comm tar zstd mkfs.f2fs mkfs.vfat filefrag chattr fallocate setfattr dmsetup lvm"
+TOOLS="mke2fs debugfs e2image blktrace dd cp comm tar zstd mkfs.f2fs mkfs.vfat filefrag chattr fallocate setfattr dmsetup lvm xfs_io"
 
 # PACKAGES have them; where the guest is of another architecture they are its own.
-PACKAGES="busybox-static e2fsprogs blktrace coreutils tar zstd f2fs-tools dosfstools util-linux attr dmsetup lvm2"
+PACKAGES="busybox-static e2fsprogs blktrace coreutils tar zstd f2fs-tools dosfstools util-linux attr dmsetup lvm2 xfsprogs"
 
 # fetch KERNEL SUITE ARCHITECTURE: its vmlinuz, modules and package's name come to CACHE/guest/KERNEL.
 fetch() {

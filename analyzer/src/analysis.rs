@@ -198,14 +198,17 @@ impl Reader<'_> {
         let mut completions = Completions::new(self.events()?);
         let mut tables = Vec::new();
         for name in layout::TABLES {
-            let table = self.bundle.map_or(Ok(None), |b| b.table(name, self.cut))?;
-            tables.extend(table.map(|table| (name, table)));
+            tables.extend(self.table(name)?.map(|table| (name, table)));
         }
-        let mut facts = facts::Builder::new(self.options.locality);
+        let packages = self.bundle.map_or(Ok(None), Bundle::packages)?;
+        let mut facts = facts::Builder::new(self.options.locality).with_packages(packages);
         let readers = tables.iter_mut().map(|(_, table)| table).collect();
         let mut attributor = Attributor::new(readers, map);
         if let Some(s_dev) = self.bundle.and_then(|b| b.manifest().filesystem_dev()) {
             attributor = attributor.of_filesystem(s_dev);
+        }
+        if let Some(table) = self.table(layout::NAMES)?.as_mut() {
+            attributor = attributor.with_tree(table)?;
         }
         let [mut handles, mut dirtied, mut calls] = self.tables_of_causes()?;
         let mut causer = self.options.causes.map(|sharing| {
@@ -225,11 +228,7 @@ impl Reader<'_> {
         {
             attributor = attributor.with_clock(clock.start_mono_ns, clock.start_unix_ns);
         }
-        let mut freed = match self.bundle {
-            Some(bundle) => bundle.table(layout::FREED, self.cut)?,
-            None => None,
-        };
-        if let Some(table) = &mut freed {
+        if let Some(table) = self.table(layout::FREED)?.as_mut() {
             attributor = attributor.with_freed(table)?;
         }
         while completions.step()? {
@@ -272,6 +271,12 @@ impl Reader<'_> {
         let clock = self.bundle.map(|bundle| &bundle.manifest().clock);
         let clock = clock.map(|clock| (clock.start_mono_ns, clock.start_unix_ns));
         Ok(facts.finish(names, clock.filter(|&(_, unix_ns)| unix_ns != 0).or(noted))?)
+    }
+
+    /// None where the bundle has none of that name, or there is no bundle.
+    fn table(&self, name: &str) -> Result<Option<TableReader<File>>> {
+        let read = |bundle: &Bundle| bundle.table(name, self.cut);
+        Ok(self.bundle.map_or(Ok(None), read)?)
     }
 
     /// Those that the bundle has, if they are needed.

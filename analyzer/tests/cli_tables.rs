@@ -123,6 +123,35 @@ fn a_transaction_sums_up() {
     }
 }
 
+/// The scene's users are root and 1000.
+#[test]
+fn users_are_apps_where_the_bundle_has_their_list() {
+    let mut scene = scene::transaction();
+    let (_tmp, desktop) = saved(&scene);
+    let on_desktop = json(&["analyze", &desktop, "--by", "package", "--json"]);
+    assert_eq!(on_desktop.as_array().unwrap().len(), 1);
+    assert_eq!(on_desktop[0]["package"], Value::Null);
+    scene.packages = Some("com.example.b 1000\ncom.example.a 1000\ncom.example.c 10001\n");
+    let (_tmp, phone) = saved(&scene);
+    let by_package = json(&["analyze", &phone, "--by", "package", "--json"]);
+    assert_eq!(
+        rows(&by_package, "package"),
+        [
+            ("com.example.a,com.example.b".to_owned(), 2, 12288, 1, 16384),
+            ("root".to_owned(), 2, 16384, 0, 0),
+            ("-".to_owned(), 0, 0, 0, 0),
+        ]
+    );
+    let by_cause = json(&["analyze", &phone, "--by", "cause_package", "--json"]);
+    assert_eq!(
+        sum(&by_cause, "write_bytes"),
+        sum(&by_package, "write_bytes")
+    );
+    let condition = ["--where", "package LIKE '%com.example.b%' AND op = 'write'"];
+    let events = json(&[&["events", &phone, "--json"][..], &condition].concat());
+    assert_eq!(sum(&events, "bytes"), 12288);
+}
+
 #[test]
 fn every_grouping_sums_to_the_same() {
     let (_tmp, path) = saved(&scene::transaction());

@@ -3,8 +3,9 @@
 #![cfg(feature = "analyze")]
 
 mod run;
+mod scene;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -208,7 +209,12 @@ fn perfettos_slices_have_every_byte_and_end() {
 }
 
 fn parquet(folder: &Path, table: &str) -> DataFrame {
-    let path = folder.join(table).join("bundle=wal/0.parquet");
+    parquet_of("wal", folder, table)
+}
+
+fn parquet_of(bundle: &str, folder: &Path, table: &str) -> DataFrame {
+    let path = folder.join(table);
+    let path = path.join(format!("bundle={bundle}/0.parquet"));
     ParquetReader::new(File::open(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display())))
         .finish()
         .unwrap()
@@ -300,4 +306,31 @@ fn names_can_be_hidden_and_are_equal_under_one_key() {
         "{paths:?}"
     );
     assert!(paths.iter().all(|path| !path.contains("test")), "{paths:?}");
+}
+
+#[test]
+fn apps_can_be_hidden_too() {
+    let mut scene = scene::transaction();
+    scene.packages = Some("com.example.secret 1000\n");
+    let tmp = tempfile::tempdir().unwrap();
+    let bundle = scene.save(tmp.path());
+    let packages = |options: &[&str]| {
+        let folder = tmp.path().join(format!("traces{}", options.len()));
+        let common = [
+            "export",
+            bundle.to_str().unwrap(),
+            "--format",
+            "dataset",
+            "-o",
+        ];
+        mostrace(&[&common[..], &[folder.to_str().unwrap()], options].concat());
+        let events = parquet_of("scene", &folder, "events");
+        let packages = events.column("package").unwrap().str().unwrap();
+        let known: BTreeSet<String> = packages.iter().flatten().map(str::to_owned).collect();
+        known
+    };
+    assert!(packages(&[]).contains("com.example.secret"));
+    let hidden = packages(&["--anonymize"]);
+    assert_eq!(hidden.len(), 2);
+    assert!(!format!("{hidden:?}").contains("secret"), "{hidden:?}");
 }

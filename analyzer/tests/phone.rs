@@ -11,12 +11,16 @@ use mostrace_bundle::Bundle;
 use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, run_one_by_one, tests, wait};
 
+const XFS_IO: Need = Need::Tool("xfs_io", "xfsprogs");
+
 fn main() -> ExitCode {
     run_one_by_one(tests![
         without_root_nothing_is_pushed,
         a_recording_comes_back needs [Need::Loop, Need::Btf],
         an_interrupt_ends_the_phones_side needs [Need::Loop, Need::Btf],
         a_phone_that_goes_away_loses_nothing needs [Need::Loop, Need::Btf],
+        an_unlocked_tree_names_encrypted_files needs [Need::Loop, Need::Btf, Need::Encryption, XFS_IO],
+        what_is_not_of_the_filesystem_is_no_tree_of_it needs [Need::Loop, Need::Btf],
     ])
 }
 
@@ -203,4 +207,110 @@ fn a_phone_that_goes_away_loses_nothing() {
         .unwrap();
     assert!(out.status.success(), "{}", said(&out));
     stand.check_bundle("d.most.tar.zst", "phone 0123456789");
+}
+
+/// A shell's functions: `unlock` gives the filesystem the key of the folder, `lock` takes it away.
+const KEY: &str = "set -e; cd \"$1\"; shift
+    unlock() { xfs_io -c add_enckey . <../key >../added; key=$(awk '{ print $NF }' ../added); }
+    lock() { xfs_io -c \"rm_enckey $key\" . >/dev/null; }
+    ";
+
+/// Runs a script on the mounted filesystem, `$0` being this build's program.
+fn on(mount: &Path, script: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("{KEY}{script}")]);
+    command.arg(env!("CARGO_BIN_EXE_mostrace")).arg(mount);
+    command
+}
+
+/// Path and provenance of what was written of regular files.
+fn written(bundle: &Path) -> Vec<(String, String)> {
+    let out = Command::new(env!("CARGO_BIN_EXE_mostrace"))
+        .args(["analyze", bundle.to_str().unwrap(), "--json"])
+        .args(["--by", "path,provenance", "--where"])
+        .arg("op = 'write' AND kind = 'regular'")
+        .output()
+        .unwrap();
+    assert!(out.status.success(), "{}", said(&out));
+    let rows: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let text = |row: &serde_json::Value, name: &str| row[name].as_str().unwrap_or("-").to_owned();
+    let rows = rows.as_array().unwrap().iter();
+    rows.map(|row| (text(row, "path"), text(row, "provenance")))
+        .collect()
+}
+
+/// Without entries all names are the snapshot's, which are ciphertext; the mounted tree has the real ones while it is unlocked.
+fn an_unlocked_tree_names_encrypted_files() {
+    let disk = LoopExt4::new(&LoopOptions {
+        mkfs: vec!["-O".into(), "encrypt".into()],
+        ..LoopOptions::default()
+    })
+    .unwrap();
+    let mount = disk.mount_point();
+    let ready = "head -c 64 /dev/urandom >../key; unlock; mkdir enc; xfs_io -c \"set_encpolicy -v 2 $key\" enc
+        mkdir -p enc/dir; echo secret >enc/dir/secret.db; mkfifo enc/pipe; ln -s /etc enc/link; sync -f .; lock";
+    assert!(on(&mount, ready).status().unwrap().success());
+    let out = |name: &str| mount.join("..").join(format!("{name}.most"));
+    let write = "dd if=/dev/zero of=enc/dir/secret.db bs=4k count=2 conv=notrunc,fsync 2>/dev/null";
+    let record = |name: &str, around: &str, inside: &str, names: &str| {
+        let device = disk.device().display();
+        let out = out(name).display().to_string();
+        let script = format!(
+            "{around}; \"$0\" record -d {device} -o \"{out}\" --entries none --segment 1h {names} -- sh -c \"$1\" \"$0\" ."
+        );
+        let mut command = on(&mount, &script);
+        let ran = command.arg(format!("{KEY}{inside}")).output().unwrap();
+        assert!(ran.status.success(), "{name}: {}", said(&ran));
+        let bundle = mount.join("..").join(format!("{name}.0001.most"));
+        let notes = Bundle::open(&bundle).unwrap().manifest().notes.join("\n");
+        (written(&bundle), notes)
+    };
+    let secret = |provenance: &str| ("/enc/dir/secret.db".to_owned(), provenance.to_owned());
+
+    let (found, notes) = record("tree", "unlock", write, "--names enc");
+    assert_eq!(found, [secret("tree")]);
+    assert!(!notes.contains("--names"), "{notes}");
+
+    let (found, _) = record("none", "unlock", write, "");
+    assert_eq!(found.len(), 1);
+    assert!(
+        found[0].0.starts_with("/enc/<encrypted:") && found[0].1 == "encrypted",
+        "{found:?}"
+    );
+
+    // Locked before and after: the folder's names are not real ones.
+    let inside = format!("unlock; {write}; lock");
+    let (found, notes) = record("locked", "unlock; lock", &inside, "--names .");
+    assert_eq!(found[0].1, "encrypted", "{found:?}");
+    assert!(
+        notes.contains("1 folders below --names are locked"),
+        "{notes}"
+    );
+}
+
+fn what_is_not_of_the_filesystem_is_no_tree_of_it() {
+    let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let file = disk.mount_point().join("file");
+    fs::write(&file, "x").unwrap();
+    for (names, says) in [
+        (dir.path(), "not on the filesystem that is recorded"),
+        (&file, "no folder"),
+        (Path::new("/no/such"), "No such file"),
+    ] {
+        let out = dir.path().join("t.most");
+        let ran = Command::new(env!("CARGO_BIN_EXE_mostrace"))
+            .args(["record", "-d"])
+            .arg(disk.device())
+            .arg("-o")
+            .arg(&out)
+            .arg("--names")
+            .arg(names)
+            .args(["--", "true"])
+            .output()
+            .unwrap();
+        assert_eq!(ran.status.code(), Some(1));
+        assert!(said(&ran).contains(says), "{}", said(&ran));
+        assert!(!out.exists());
+    }
 }

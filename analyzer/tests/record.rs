@@ -33,6 +33,7 @@ fn main() -> ExitCode {
         what_a_command_leaves_running_is_waited_for needs [Need::Loop, Need::Btf],
         what_is_waited_for_has_no_more_time_than_the_recording needs [Need::Loop, Need::Btf],
         a_path_names_its_device needs [Need::Loop, Need::Btf],
+        apps_are_kept_with_the_recording needs [Need::Loop, Need::Btf],
         a_whole_disk_names_its_partitions needs [Need::Loop, SFDISK],
         the_terminal_is_the_commands needs [Need::Loop, Need::Btf, SCRIPT],
         without_root needs [Need::Loop],
@@ -431,6 +432,29 @@ fn a_path_names_its_device() {
         assert!(features.contains(&"has_journal".to_owned()), "{features:?}");
         assert!(filesystem.mount_options.unwrap().contains("rw"));
     }
+}
+
+fn apps_are_kept_with_the_recording() {
+    let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let list = dir.path().join("packages.list");
+    fs::write(&list, "no list\n").unwrap();
+    let record = |out: &Path| {
+        let mut command = record(disk.device(), out);
+        command.arg("--packages").arg(&list);
+        command.args(["--segment", "1h", "--", "true"]);
+        command
+    };
+    let out = dir.path().join("run.most");
+    assert_complains(&mut record(&out), "packages.list: no package in it");
+    assert!(!dir.path().join("run.0001.most").exists());
+    fs::write(&list, "com.example.a 10001 0 /data/user/0/com.example.a\n").unwrap();
+    succeeds(&mut record(&out));
+    let bundle = Bundle::open(&dir.path().join("run.0001.most")).unwrap();
+    let kept = bundle.packages().unwrap().unwrap();
+    assert_eq!(kept.text(), b"com.example.a 10001\n");
+    assert!(bundle.shortfalls().is_empty());
+    assert!(bundle.manifest().files.contains_key(layout::PACKAGES));
 }
 
 fn a_whole_disk_names_its_partitions() {

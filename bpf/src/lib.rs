@@ -23,6 +23,7 @@ mod mountinfo;
 mod mounts;
 mod names;
 mod openers;
+mod packages;
 mod payload;
 mod prepare;
 mod probes;
@@ -33,6 +34,7 @@ mod site;
 mod snapshot;
 mod tool;
 mod tracefs;
+mod trees;
 mod user;
 mod wait;
 

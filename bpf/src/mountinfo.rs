@@ -8,6 +8,8 @@ use std::fs;
 pub(crate) struct Mounted {
     /// `major:minor` of the files in it; of some filesystems (btrfs) that is no block device.
     pub dev: String,
+    /// What of the filesystem is mounted.
+    pub root: String,
     pub point: String,
     pub kind: String,
     /// Those of the mount, then those of the filesystem.
@@ -27,6 +29,7 @@ fn parse(line: &str) -> Option<Mounted> {
     let tail: Vec<&str> = tail.split(' ').collect();
     Some(Mounted {
         dev: (*head.get(2)?).to_owned(),
+        root: unescape(head.get(3)?),
         point: unescape(head.get(4)?),
         kind: (*tail.first()?).to_owned(),
         options: format!("{},{}", head.get(5)?, tail.get(2)?),
@@ -58,6 +61,7 @@ mod tests {
         let line = "36 35 98:0 / /mnt/a\\040b\\134c rw,noatime master:1 shared:2 - ext4 /dev/sda1 rw,discard";
         let expected = Mounted {
             dev: "98:0".into(),
+            root: "/".into(),
             point: "/mnt/a b\\c".into(),
             kind: "ext4".into(),
             options: "rw,noatime,rw,discard".into(),

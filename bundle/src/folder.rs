@@ -147,6 +147,19 @@ impl Folder {
         self.create(name)
     }
 
+    /// Opens a file in it for writing at its end; makes it if there is none.
+    ///
+    /// # Errors
+    /// The name is a link's, or nothing can be made here.
+    pub fn append(&self, name: impl AsRef<OsStr>) -> Result<File, Error> {
+        let name = name.as_ref();
+        let flags =
+            OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        openat(&self.fd, name, flags, Mode::from_raw_mode(FILE_MODE))
+            .map(File::from)
+            .at(&self.path.join(name))
+    }
+
     /// Opens a file in it for reading; not through a link.
     ///
     /// # Errors

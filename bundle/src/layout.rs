@@ -17,6 +17,8 @@ pub const FILE: &str = "file.entries";
 pub const DIRTIER: &str = "dirtier.entries";
 /// The table of blocks of metadata that were given back.
 pub const FREED: &str = "freed.entries";
+/// The table of names from the mounted tree.
+pub const NAMES: &str = "names.entries";
 /// The tables of bios.
 pub const TABLES: [&str; 3] = [PROCESS, FILE, DIRTIER];
 /// The table of a journal's handles.
@@ -27,6 +29,8 @@ pub const DIRTIED: &str = "dirtied.entries";
 pub const CALL: &str = "call.entries";
 /// The tables of causes.
 pub const CAUSES: [&str; 3] = [HANDLE, DIRTIED, CALL];
+/// The apps of an Android device, by their user.
+pub const PACKAGES: &str = "packages.list";
 /// The filesystem's metadata.
 pub const SNAPSHOT: &str = "snapshot.sparse.zst";
 
@@ -42,11 +46,11 @@ pub fn count_of(table: &str) -> String {
 
 /// Whether `name` is one that a bundle may hold.
 pub fn is_known(name: &str) -> bool {
-    [MANIFEST, SNAPSHOT].contains(&name) || is_table(name) || cpu_of(name).is_some()
+    [MANIFEST, PACKAGES, SNAPSHOT].contains(&name) || is_table(name) || cpu_of(name).is_some()
 }
 
 fn is_table(name: &str) -> bool {
-    TABLES.contains(&name) || CAUSES.contains(&name) || name == FREED
+    TABLES.contains(&name) || CAUSES.contains(&name) || [FREED, NAMES].contains(&name)
 }
 
 /// The CPU of an event file's name.
@@ -95,6 +99,8 @@ mod tests {
             HANDLE,
             DIRTIED,
             CALL,
+            NAMES,
+            PACKAGES,
             SNAPSHOT,
             "trace.blktrace.0",
             "trace.blktrace.17",

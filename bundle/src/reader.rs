@@ -9,6 +9,7 @@ use crate::archive::{self, Cut, Unpacked};
 use crate::error::{At, Error};
 use crate::layout;
 use crate::manifest::{Manifest, SCHEMA, State};
+use crate::packages::{self, Packages};
 use crate::shortfall::{self, Shortfall};
 use crate::sparse;
 use crate::table::TableReader;
@@ -127,6 +128,23 @@ impl Bundle {
             file.seek(SeekFrom::Start(own_from)).at(&path)?;
         }
         Ok(Some((path, file)))
+    }
+
+    /// The apps of the Android device that it is of; None of any other machine.
+    ///
+    /// # Errors
+    /// Unreadable.
+    pub fn packages(&self) -> Result<Option<Packages>, Error> {
+        let path = self.dir.join(layout::PACKAGES);
+        if !path.is_file() {
+            return Ok(None);
+        }
+        let mut text = Vec::new();
+        let file = File::open(&path).at(&path)?;
+        file.take(packages::LIMIT)
+            .read_to_end(&mut text)
+            .at(&path)?;
+        Ok(Some(Packages::parse(&text)))
     }
 
     /// Restores the snapshot into a temporary sparse file; None if the bundle has none, or if the archive

@@ -151,6 +151,10 @@ pub enum Provenance {
     Layout,
     /// Not found.
     Unknown,
+    /// From the mounted tree as it was before or after the capture.
+    Tree,
+    /// As `Snapshot`; but names in the path are encrypted, and not the real ones.
+    Encrypted,
 }
 
 impl Provenance {

@@ -94,6 +94,20 @@ impl<'a, R: Read> Attributor<'a, R> {
         self
     }
 
+    /// The names that the mounted tree had: the table of them. After [`of_filesystem`](Self::of_filesystem), and ahead of what
+    /// asks for names.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn with_tree(mut self, table: &mut TableReader<R>) -> Result<Self, Error> {
+        while let Some(entry) = table.next_if(|_| true)? {
+            if let EntryRef::File(entry) = entry {
+                self.files.see_tree(entry);
+            }
+        }
+        Ok(self)
+    }
+
     /// Whose blocks of metadata were: the table of those that were given back. After
     /// [`of_filesystem`](Self::of_filesystem).
     ///

@@ -9,6 +9,7 @@ use super::HashMap;
 use super::role::database_of;
 use super::sightings::Sightings;
 use mostrace_map::class::{Kind, Provenance, Role};
+use mostrace_map::fs::is_encrypted;
 use mostrace_map::{Map, Name};
 
 /// The number of a [`File`] in its list.
@@ -165,6 +166,8 @@ pub(super) struct Files<'m> {
     /// Numbers that are the snapshot's folders': a file was seen in them that is still there.
     folders: HashSet<u64>,
     sightings: Sightings,
+    /// Paths of the mounted tree, by inode and generation.
+    tree: HashMap<(u64, u32), Box<[u8]>>,
     /// The last entry's name, kept for its memory.
     name: Vec<u8>,
 }
@@ -186,6 +189,7 @@ impl<'m> Files<'m> {
             by_inode: HashMap::default(),
             folders: HashSet::new(),
             sightings: Sightings::default(),
+            tree: HashMap::default(),
             name: Vec::new(),
         }
     }
@@ -193,6 +197,16 @@ impl<'m> Files<'m> {
     /// The map is of the filesystem of this number: files of another one are not looked up in it.
     pub fn set_filesystem(&mut self, s_dev: u32) {
         self.filesystem = Some(s_dev);
+    }
+
+    /// Takes a name of the mounted tree; of several of one file the last counts.
+    pub fn see_tree(&mut self, entry: FileRef<'_>) {
+        let FileRef { raw, name } = entry;
+        let is_ours = self.filesystem.is_none_or(|known| known == raw.s_dev.get());
+        if is_ours && name.starts_with(b"/") {
+            let place = (raw.ino.get(), raw.generation.get());
+            self.tree.insert(place, name.into());
+        }
     }
 
     /// A file by its number.
@@ -305,17 +319,15 @@ impl<'m> Files<'m> {
             .map
             .and_then(|map| map.inode(inode))
             .and_then(|i| i.generation);
-        let path = self
-            .map
-            .and_then(|map| map.path(inode))
-            .map(Vec::into_boxed_slice);
+        let (path, provenance) = self.path(inode);
+        let path = path.map(Vec::into_boxed_slice);
         let id = self.intern(File {
             inode: Some(inode),
             generation,
             // Without blocks it is taken for a regular file: directories have blocks, or their
             // contents are in the inode and never seen here.
             kind: self.kind_of(inode).unwrap_or(Kind::Regular),
-            provenance: provenance_of(&path, Provenance::Snapshot),
+            provenance: provenance_of(&path, provenance),
             path,
             name_withheld: false,
             role: None,
@@ -361,12 +373,11 @@ impl<'m> Files<'m> {
             self.by_live.clear();
         }
         let (path, provenance) = if live.name.is_empty() {
-            let path = known.and_then(|map| map.path(live.inode));
-            (path, Provenance::Snapshot)
+            known.map_or((None, Provenance::Unknown), |_| self.path(live.inode))
         } else if live.name.starts_with(b"/") {
             (Some(live.name.clone()), Provenance::Live)
         } else if known.is_some_and(|map| is_there(map, live)) {
-            (self.in_folder(live), Provenance::Snapshot)
+            self.in_folder(live)
         } else {
             self.alone(live)
         };
@@ -397,20 +408,40 @@ impl<'m> Files<'m> {
             return (Some([b"/", &live.name[..]].concat()), Provenance::Live);
         }
         let is_known = self.folders.contains(&live.parent) && !live.passing;
-        match self.in_folder(live).filter(|_| is_known) {
-            Some(path) => (Some(path), Provenance::Snapshot),
-            None => (Some(live.name.clone()), Provenance::Live),
+        match self.in_folder(live) {
+            (Some(path), provenance) if is_known => (Some(path), provenance),
+            _ => (Some(live.name.clone()), Provenance::Live),
+        }
+    }
+
+    /// The path of the snapshot's inode of that number: by the mounted tree where the snapshot has none, or one that is
+    /// encrypted.
+    fn path(&self, inode: u64) -> (Option<Vec<u8>>, Provenance) {
+        let path = self.map.and_then(|map| map.path(inode));
+        let provenance = match &path {
+            Some(path) if is_encrypted(path) => Provenance::Encrypted,
+            Some(_) => return (path, Provenance::Snapshot),
+            None => Provenance::Unknown,
+        };
+        let known = self.map.and_then(|map| map.inode(inode));
+        let generation = known.and_then(|inode| inode.generation);
+        match generation.and_then(|generation| self.tree.get(&(inode, generation))) {
+            Some(path) => (Some(path.to_vec()), Provenance::Tree),
+            None => (path, provenance),
         }
     }
 
     /// The name in the snapshot's folder of that number.
-    fn in_folder(&self, live: &Live) -> Option<Vec<u8>> {
-        let mut path = self.map?.path(live.parent)?;
-        if !path.ends_with(b"/") {
-            path.push(b'/');
-        }
-        path.extend_from_slice(&live.name);
-        Some(path)
+    fn in_folder(&self, live: &Live) -> (Option<Vec<u8>>, Provenance) {
+        let (folder, provenance) = self.path(live.parent);
+        let path = folder.map(|mut path| {
+            if !path.ends_with(b"/") {
+                path.push(b'/');
+            }
+            path.extend_from_slice(&live.name);
+            path
+        });
+        (path, provenance)
     }
 
     /// What the snapshot has as the contents of an inode; None if it has no blocks.
@@ -429,14 +460,19 @@ impl<'m> Files<'m> {
     }
 
     /// Gives files without a name the one that the same inode and generation was seen with at
-    /// another time of the trace, live or at the snapshot.
+    /// another time of the trace, live or at the snapshot, or before and after it in the mounted tree.
     pub fn fill_in(&mut self) {
         self.see_snapshot();
         let key = |file: &File| (file.inode, file.generation);
         let is_nameless = |file: &File| file.path.is_none() && file.generation.is_some();
         let nameless = self.list.iter().filter(|file| is_nameless(file));
         let mut names: HashMap<_, Option<&File>> = nameless.map(|f| (key(f), None)).collect();
-        for provenance in [Provenance::Live, Provenance::Snapshot] {
+        for provenance in [
+            Provenance::Live,
+            Provenance::Snapshot,
+            Provenance::Tree,
+            Provenance::Encrypted,
+        ] {
             for file in self.list.iter().filter(|f| f.provenance == provenance) {
                 if let Some(name) = names.get_mut(&key(file)) {
                     name.get_or_insert(file);
@@ -447,12 +483,18 @@ impl<'m> Files<'m> {
             .into_iter()
             .filter_map(|(key, file)| Some((key, (file?.provenance, file?.path.clone()))))
             .collect();
+        let tree = &self.tree;
+        let of_tree = |file: &File| {
+            let path = tree.get(&(file.inode?, file.generation?))?;
+            Some((Provenance::Tree, Some(path.clone())))
+        };
         for file in self.list.iter_mut().filter(|file| is_nameless(file)) {
-            if let Some((provenance, path)) = names.get(&key(file))
-                && !(file.name_withheld && *provenance == Provenance::Live)
-            {
-                file.path.clone_from(path);
-                file.provenance = *provenance;
+            let name = names.get(&key(file)).cloned();
+            let name =
+                name.filter(|(found, _)| !(file.name_withheld && *found == Provenance::Live));
+            if let Some((provenance, path)) = name.or_else(|| of_tree(file)) {
+                file.path = path;
+                file.provenance = provenance;
             }
         }
     }

@@ -38,7 +38,7 @@ pub struct Export {
     /// Of an iolog, the file or device that fio is to write to
     #[arg(long, value_name = "PATH", default_value = "scratch")]
     target: String,
-    /// Names of processes and of paths become their keyed hash; extensions are kept
+    /// Names of processes, apps and of paths become their keyed hash; extensions are kept
     #[arg(long)]
     anonymize: bool,
     /// The key, any file of at least 32 bytes: with one key names are equal in several exports. Without, one is made and forgotten

@@ -47,6 +47,13 @@ pub struct Record {
     /// the last path component
     #[arg(long, value_name = "all|temp|GLOB", default_value = "all")]
     files: String,
+    /// Name the files below DIR by the mounted tree, walked before and after the recording: an encrypted folder (fscrypt) has its
+    /// names on the disk as ciphertext, and tells them while it is unlocked. May be given several times
+    #[arg(long, value_name = "DIR")]
+    names: Vec<PathBuf>,
+    /// Which user is which app, in the form of Android's /data/system/packages.list, which is taken if there is one
+    #[arg(long, value_name = "FILE")]
+    packages: Option<PathBuf>,
     /// Stop after SECS seconds; a CMD that still runs is sent SIGTERM
     #[arg(short = 'w', long = "wait", value_name = "SECS", value_parser = seconds)]
     wait: Option<Duration>,
@@ -108,6 +115,8 @@ pub fn run(args: &Record) -> anyhow::Result<u8> {
         causes: args.causes,
         kernel: KernelPaths::default(),
         files: args.files.clone(),
+        names: args.names.clone(),
+        packages: args.packages.clone(),
         limit: args.wait,
         segments: args.segment.map(|each| Segments {
             each,

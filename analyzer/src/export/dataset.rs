@@ -64,7 +64,7 @@ const SAME: [&str; 15] = [
     "time_utc",
     "stage",
 ];
-const CAUSES: [&str; 9] = [
+const CAUSES: [&str; 10] = [
     "cause_pid",
     "cause_tgid",
     "cause_uid",
@@ -74,6 +74,7 @@ const CAUSES: [&str; 9] = [
     "cause_path",
     "cause_role",
     "cause_known",
+    "cause_package",
 ];
 
 /// One bundle's files in a data set.

@@ -14,7 +14,7 @@ const APPENDED: [&[u8]; 3] = [b"-journal", b"-wal", b"-shm"];
 pub type Key = [u8; 32];
 
 impl Facts {
-    /// Replaces the names of processes and the components of paths by their keyed hash (BLAKE3); extensions, and what SQLite appends
+    /// Replaces the names of processes, apps and the components of paths by their keyed hash (BLAKE3); extensions, and what SQLite appends
     /// to a database's name, are kept. Who does not have the key cannot try names.
     pub fn anonymize(&mut self, key: &Key) {
         for process in &mut self.names.processes {
@@ -23,6 +23,8 @@ impl Facts {
         for file in &mut self.names.files {
             file.path = file.path.as_deref().map(|path| path_of(key, path));
         }
+        let packages = self.packages.take();
+        self.packages = packages.map(|packages| packages.renamed(|name| hashed(key, name)));
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From completions to facts.
 
+use mostrace_bundle::Packages;
 use polars::prelude::PolarsResult;
 
 use super::batches::{Batches, ROOM};
@@ -21,6 +22,7 @@ pub struct Builder {
     /// Rows of a batch.
     batch: usize,
     causes: Vec<Cause>,
+    packages: Option<Packages>,
 }
 
 impl Builder {
@@ -79,6 +81,13 @@ impl Builder {
         self
     }
 
+    /// The apps of the Android device that the trace is of.
+    #[must_use]
+    pub fn with_packages(mut self, packages: Option<Packages>) -> Builder {
+        self.packages = packages;
+        self
+    }
+
     /// The facts. `clock` is a moment by the trace's clock and by the wall clock, ns.
     ///
     /// # Errors
@@ -94,6 +103,7 @@ impl Builder {
             requests: self.rows.requests().into(),
             rewrites: self.rows.rewrites.take().map(Rewrites::finish),
             devices: self.rows.devices,
+            packages: self.packages,
             clock,
             span: self.span,
         })

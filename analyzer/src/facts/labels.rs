@@ -9,6 +9,7 @@ use mostrace_map::class::{Kind, Provenance, Role};
 use polars::prelude::Expr;
 
 use super::Facts;
+use super::packages::package;
 use super::row::{Text, number};
 use super::stored::{LETTERS, bits, column as at, found_code, kind_code};
 use crate::attribute::{File, Process};
@@ -99,6 +100,16 @@ fn process_label(process: &Process, names: &HashMap<u32, &[u8]>) -> Option<Strin
     Some(format!("{name}:{tgid}"))
 }
 
+/// Of each process, whose it is on an Android device; of another machine's, nobody's.
+pub(super) fn packages(facts: &Facts, from: &'static str) -> Text {
+    let label = |process: &Process| package_of(facts, process);
+    Text::new([from], facts.names.processes.iter().map(label), |[id]| id)
+}
+
+fn package_of(facts: &Facts, process: &Process) -> Option<String> {
+    package(facts.packages.as_ref()?, process.uid?)
+}
+
 /// A number of each cause.
 fn of_cause(facts: &Facts, value: impl Fn(&Cause) -> Option<u64>) -> Expr {
     let of: Arc<[Option<u64>]> = facts.causes.iter().map(value).collect();
@@ -133,6 +144,12 @@ pub(super) fn cause_comms(facts: &Facts) -> Text {
             .comm
             .as_deref()
             .map(escape)
+    })
+}
+
+pub(super) fn cause_packages(facts: &Facts) -> Text {
+    text_of_cause(facts, |cause| {
+        package_of(facts, facts.names.process(cause.process))
     })
 }
 

@@ -18,6 +18,7 @@ pub mod catalogue;
 mod field;
 mod filter;
 pub(crate) mod labels;
+mod packages;
 mod rewrites;
 pub(crate) mod row;
 mod schema;
@@ -26,6 +27,7 @@ mod stored;
 
 use std::collections::BTreeSet;
 
+use mostrace_bundle::Packages;
 use polars::prelude::{DataFrame, Expr, IntoLazy, LazyFrame, PolarsError, PolarsResult, col};
 
 use crate::attribute::Names;
@@ -46,6 +48,8 @@ pub struct Facts {
     names: Names,
     causes: Vec<Cause>,
     devices: Vec<u32>,
+    /// The apps of the Android device that the trace is of.
+    packages: Option<Packages>,
     /// A moment by the trace's clock and by the wall clock, ns.
     clock: Option<(u64, u64)>,
     span: Option<(u64, u64)>,

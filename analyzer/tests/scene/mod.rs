@@ -74,6 +74,8 @@ pub struct Scene {
     pub handles: Option<Vec<Vec<u8>>>,
     pub dirtied: Option<Vec<Vec<u8>>>,
     pub calls: Option<Vec<Vec<u8>>>,
+    /// Of an Android device.
+    pub packages: Option<&'static str>,
     /// jbd2's running transaction.
     pub tid: u32,
     pub manifest: Manifest,
@@ -374,6 +376,9 @@ impl Scene {
                 .iter()
                 .for_each(|record| table.push(record).unwrap());
             table.flush().unwrap();
+        }
+        if let Some(packages) = self.packages {
+            std::fs::write(writer.path(layout::PACKAGES), packages).unwrap();
         }
         folder
     }

@@ -4,6 +4,7 @@
 //! [`Subject`] is what is to be recorded, [`Tracing`] the sources that record it, [`Series`] the bundles that it goes to.
 
 use mostrace_bundle::Writer;
+use mostrace_bundle::layout;
 use mostrace_bundle::manifest::{self, Manifest, SCHEMA};
 
 use crate::clock;
@@ -13,6 +14,7 @@ use crate::kernel;
 use crate::payload::PayloadPlace;
 use crate::probes::Rooms;
 use crate::snapshot;
+use crate::trees::Trees;
 
 mod counters;
 mod finisher;
@@ -42,8 +44,9 @@ use tracing::Tracing;
 /// bundle whose state is `recording`.
 pub fn record(options: &Options) -> Result<Outcome> {
     let subject = Subject::find(options)?;
+    let mut trees = Trees::find(&options.names, subject.of_filesystem().dev)?;
     let mut series = Series::begin(options, &subject, first_manifest(options, &subject))?;
-    if let Err(e) = capture(options, &subject, &mut series) {
+    if let Err(e) = capture(options, &subject, &mut trees, &mut series) {
         return Err(series.abandon(e));
     }
     let (manifest, output) = series.end()?;
@@ -55,8 +58,15 @@ pub fn record(options: &Options) -> Result<Outcome> {
     })
 }
 
-fn capture(options: &Options, subject: &Subject, series: &mut Series<'_>) -> Result<()> {
+fn capture(
+    options: &Options,
+    subject: &Subject,
+    trees: &mut Trees,
+    series: &mut Series<'_>,
+) -> Result<()> {
     let signals = Signals::new()?;
+    // What it reads is not to be in the trace.
+    trees.walk(series.current.output.writer().folder())?;
     let mut rooms = Rooms::new();
     let first = &mut series.current;
     first.readings.take();
@@ -95,6 +105,10 @@ fn capture(options: &Options, subject: &Subject, series: &mut Series<'_>) -> Res
     tracing.stop(folder, manifest)?;
     readings.take();
     manifest.counters = Some(readings.compare(folder));
+    trees.walk(folder)?;
+    manifest.notes.extend(trees.notes());
+    let named = trees.named().map(|n| (layout::count_of(layout::NAMES), n));
+    manifest.counts.extend(named);
     let status = status?;
 
     if let Some(command) = &mut manifest.command {

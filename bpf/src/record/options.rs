@@ -33,6 +33,10 @@ pub struct Options {
     pub kernel: KernelPaths,
     /// `--files`.
     pub files: String,
+    /// `--names`: folders whose files are named by the mounted tree.
+    pub names: Vec<PathBuf>,
+    /// `--packages`: the list of an Android device's apps, if not its own.
+    pub packages: Option<PathBuf>,
     /// `-w`.
     pub limit: Option<Duration>,
     /// `--segment`, `--keep`: into several bundles, one after the other.
@@ -64,6 +68,8 @@ impl Default for Options {
             causes: Causes::Auto,
             kernel: KernelPaths::default(),
             files: "all".into(),
+            names: Vec::new(),
+            packages: None,
             limit: None,
             segments: None,
             sync: false,

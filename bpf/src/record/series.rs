@@ -16,9 +16,10 @@ use super::subject::Subject;
 use super::tracing::Tracing;
 use super::{naming, notes};
 use crate::clock;
-use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::packages;
 use crate::progress::Packing;
+use crate::trees;
 
 /// The kernel counts what completes right after the tracepoint, on the same CPU.
 const ACCOUNTED: Duration = Duration::from_millis(2);
@@ -35,7 +36,7 @@ pub(super) struct Open {
 /// The bundles.
 pub(super) struct Series<'o> {
     options: &'o Options,
-    device: &'o Device,
+    subject: &'o Subject,
     /// The one that is being written.
     pub current: Open,
     began: Instant,
@@ -67,9 +68,9 @@ impl<'o> Series<'o> {
         }
         Ok(Series {
             options,
-            device: &subject.device,
+            subject,
             current: Open {
-                output: Output::create(&path)?,
+                output: place(&path, subject)?,
                 manifest,
                 readings: Readings::new(&subject.device),
             },
@@ -117,7 +118,12 @@ impl<'o> Series<'o> {
     fn cut(&mut self, tracing: &mut Tracing<'_>) -> Result<()> {
         let ended = &mut self.current.manifest;
         let number = ended.segment.as_ref().map_or(1, |s| s.number) + 1;
-        let output = Output::create(&naming::segment(&self.options.output, number))?;
+        let path = naming::segment(&self.options.output, number);
+        let output = place(&path, self.subject)?;
+        trees::carry(
+            self.current.output.writer().folder(),
+            output.writer().folder(),
+        )?;
         self.current.readings.take();
         let at = clock::now();
         std::thread::sleep(ACCOUNTED);
@@ -127,7 +133,7 @@ impl<'o> Series<'o> {
         let mut next = Open {
             output,
             manifest: next_manifest(ended, number),
-            readings: self.current.readings.goes_on(self.device),
+            readings: self.current.readings.goes_on(&self.subject.device),
         };
         next.manifest.clock = at;
         if let Some(segment) = &mut next.manifest.segment {
@@ -190,6 +196,15 @@ impl<'o> Series<'o> {
         output.abandon(&why);
         why
     }
+}
+
+/// The place of a bundle, with what each has from its beginning.
+fn place(path: &Path, subject: &Subject) -> Result<Output> {
+    let output = Output::create(path)?;
+    if let Some(packages) = &subject.packages {
+        packages::keep(packages, output.writer().folder())?;
+    }
+    Ok(output)
 }
 
 /// Of the next segment, by that of the one before.

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use mostrace_bundle::Packages;
 use mostrace_bundle::manifest::{Filesystem, Mapping};
 
 use super::Options;
@@ -13,6 +14,7 @@ use crate::filesystem;
 use crate::first_page;
 use crate::mapper;
 use crate::names::NameFilter;
+use crate::packages;
 use crate::user::User;
 
 /// The device and what lies on it, and the names to keep.
@@ -23,6 +25,8 @@ pub(super) struct Subject {
     /// The device that the filesystem is on, if it is a mapped one above.
     pub mapped: Option<Mapped>,
     pub names: NameFilter,
+    /// The apps of an Android device.
+    pub packages: Option<Packages>,
     /// Whom the command runs as, if not as the recorder.
     pub user: Option<User>,
     /// What the user should know of how these were found.
@@ -60,11 +64,13 @@ impl Subject {
         if let (Some(filesystem), Some(mapped)) = (&mut filesystem, &mapped) {
             filesystem.device = Some(mapped.device.info.name.clone());
         }
+        let packages = packages::find(options.packages.as_deref(), &mut notes)?;
         let subject = Subject {
             device,
             filesystem,
             mapped,
             names,
+            packages,
             user,
             notes,
         };

@@ -20,6 +20,7 @@ mod volume;
 
 pub use error::{Error, Result};
 pub use image::{Image, ReadAt};
+pub use names::is_encrypted;
 pub use progress::{Progress, Watcher};
 use recognise::Filesystem;
 

@@ -68,6 +68,15 @@ pub fn link<D: Directories>(
     }
 }
 
+/// How such a name begins.
+const ENCRYPTED: &[u8] = b"<encrypted:";
+
+/// Whether a component of a path is a name that is ciphertext, as [`encrypted`] gives it.
+pub fn is_encrypted(path: &[u8]) -> bool {
+    let is_one = |name: &[u8]| name.starts_with(ENCRYPTED) && name.ends_with(b">");
+    path.split(|&b| b == b'/').any(is_one)
+}
+
 /// A name that is ciphertext, as something that can stand in a path: it may hold `/`.
 pub fn encrypted(ciphertext: &[u8]) -> FileName {
     let hex: String = ciphertext

@@ -288,3 +288,110 @@ fn what_a_dentry_is_called_need_not_be_a_name() {
         Some("#13".into())
     );
 }
+
+/// The map's `/sub` is an encrypted folder, whose names are ciphertext: 13 is `/sub`, 15 a folder in it, 12 a file in that.
+fn encrypted_map() -> Map {
+    let inode = |generation, parent, name: &str| Inode {
+        generation: Some(generation),
+        names: vec![Name {
+            parent,
+            name: name.as_bytes().into(),
+        }],
+        ..Inode::default()
+    };
+    let inodes = HashMap::from([
+        (2, inode(0, 2, "")),
+        (13, inode(1, 2, "sub")),
+        (15, inode(3, 13, "<encrypted:00ff>")),
+        (12, inode(1, 15, "<encrypted:77>")),
+    ]);
+    let extents = map().extents().to_vec();
+    Map::new(0, 80, extents, inodes)
+}
+
+/// Rows of one write for each of `files`, where the mounted tree had these names.
+fn by_tree(files: Vec<FileEntry>, tree: &[FileEntry]) -> Vec<(Option<String>, Provenance)> {
+    let map = encrypted_map();
+    let writes: Vec<_> = (0..files.len() as u64)
+        .map(|n| write(n * 1000, 24, BLOCK))
+        .collect();
+    let (files, tree) = (
+        table(files.iter().map(file_record)),
+        table(tree.iter().map(file_record)),
+    );
+    let reader = |table| TableReader::new(table, Path::new("table"), false).unwrap();
+    let (mut files, mut tree) = (reader(&files[..]), reader(&tree[..]));
+    let mut attributor = Attributor::new(vec![&mut files], Some(&map))
+        .of_filesystem(7 << 20)
+        .with_tree(&mut tree)
+        .unwrap();
+    let mut a = Attributed::default();
+    for completion in &writes {
+        let (request, rows) = attributor.push(completion).unwrap();
+        a.push(request, rows);
+    }
+    a.names = attributor.finish(None).unwrap();
+    let found = a.rows.iter();
+    found
+        .map(|row| (path(&a, row), a.provenance(row).unwrap()))
+        .collect()
+}
+
+/// What the mounted tree calls an inode of this number and generation.
+fn tree(ino: u64, generation: u32, path: &str) -> FileEntry {
+    with(file(0, 0, 0, path), |raw| {
+        raw.ino = ino.into();
+        raw.generation = generation.into();
+    })
+}
+
+#[test]
+fn the_mounted_tree_names_what_is_encrypted_on_the_disk() {
+    let nameless = || file(0, 24, BLOCK, "");
+    let of = |path: &str, provenance| (Some(path.to_owned()), provenance);
+    let ciphertext = of(
+        "/sub/<encrypted:00ff>/<encrypted:77>",
+        Provenance::Encrypted,
+    );
+    assert_eq!(
+        by_tree(vec![nameless()], &[]),
+        std::slice::from_ref(&ciphertext)
+    );
+    // Another file had the number then.
+    let other = tree(12, 2, "/sub/dir/other.db");
+    assert_eq!(
+        by_tree(vec![nameless()], &[other]),
+        std::slice::from_ref(&ciphertext)
+    );
+    // Of another filesystem.
+    let foreign = with(tree(12, 1, "/sub/dir/a.db"), |raw| raw.s_dev = 9.into());
+    assert_eq!(by_tree(vec![nameless()], &[foreign]), [ciphertext]);
+    let known = [tree(12, 1, "/sub/old"), tree(12, 1, "/sub/dir/a.db")];
+    assert_eq!(
+        by_tree(vec![nameless()], &known),
+        [of("/sub/dir/a.db", Provenance::Tree)]
+    );
+    // A live name is its own; that of its folder is the tree's.
+    let journal = |at: u64| {
+        with(file(at, 24, BLOCK, "a.db-journal"), |raw| {
+            raw.ino = 40.into();
+            raw.parent = 15.into();
+        })
+    };
+    let stays = with(file(0, 24, BLOCK, "a.db"), |raw| raw.parent = 15.into());
+    let folder = [tree(15, 3, "/sub/dir")];
+    assert_eq!(
+        by_tree(vec![stays, journal(1000)], &folder),
+        [
+            of("/sub/dir/a.db", Provenance::Tree),
+            of("/sub/dir/a.db-journal", Provenance::Tree)
+        ]
+    );
+    // A file that was gone at the snapshot, and had its name in the tree before.
+    let gone = with(nameless(), |raw| raw.ino = 77.into());
+    let known = [tree(77, 1, "/sub/dir/gone")];
+    assert_eq!(
+        by_tree(vec![gone], &known),
+        [of("/sub/dir/gone", Provenance::Tree)]
+    );
+}

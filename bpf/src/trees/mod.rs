@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Names from the mounted tree (`record --names DIR`). On the disk those of an encrypted folder (fscrypt) are ciphertext; while
+//! the folder is unlocked the kernel tells the real ones. The tree is walked before and after the recording, and the names of
+//! its files are kept by inode and generation.
+
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::{fs, mem};
+
+use mostrace_bundle::{Folder, layout, table};
+
+use crate::clock;
+use crate::device::dev_of_stat;
+use crate::error::{At, Error, Result};
+use crate::mountinfo;
+use walk::{Walk, Walked};
+
+mod fscrypt;
+mod walk;
+
+/// A folder whose files are to be named.
+pub(crate) struct Tree {
+    path: PathBuf,
+    /// Its path from the filesystem's root, without a `/` at the end.
+    from_root: Vec<u8>,
+}
+
+impl Tree {
+    /// A folder of the filesystem `s_dev` (major << 20 | minor).
+    ///
+    /// # Errors
+    /// It is none, or of another filesystem.
+    pub fn find(path: &Path, s_dev: u32) -> Result<Tree> {
+        let meta = fs::metadata(path).at(path)?;
+        if !meta.is_dir() {
+            return Err(Error::malformed(path.display(), "no folder"));
+        }
+        if dev_of_stat(meta.dev()) != s_dev {
+            let what = "not on the filesystem that is recorded";
+            return Err(Error::malformed(path.display(), what));
+        }
+        let whole = fs::canonicalize(path).at(path)?;
+        let above = mountinfo::all().into_iter().rev().filter_map(|mounted| {
+            let below = whole.strip_prefix(&mounted.point).ok()?;
+            Some((mounted.point.len(), from_root(&mounted.root, below)))
+        });
+        // Of mounts at one place the last is seen.
+        let innermost = above.reduce(|best, next| if next.0 > best.0 { next } else { best });
+        let (_, from_root) = innermost
+            .ok_or_else(|| Error::malformed(path.display(), "where it is mounted is not known"))?;
+        Ok(Tree {
+            path: whole,
+            from_root,
+        })
+    }
+}
+
+fn from_root(root: &str, below: &Path) -> Vec<u8> {
+    let below = below.as_os_str().as_encoded_bytes();
+    let mut path = root.strip_suffix('/').unwrap_or(root).as_bytes().to_vec();
+    if !below.is_empty() {
+        path.push(b'/');
+        path.extend_from_slice(below);
+    }
+    path
+}
+
+/// The trees of a recording.
+#[derive(Default)]
+pub(crate) struct Trees {
+    trees: Vec<Tree>,
+    s_dev: u32,
+    /// Names written.
+    named: u64,
+    walked: Walked,
+}
+
+impl Trees {
+    /// Of these folders.
+    ///
+    /// # Errors
+    /// As [`Tree::find`].
+    pub fn find(paths: &[PathBuf], s_dev: u32) -> Result<Trees> {
+        let trees = paths.iter().map(|path| Tree::find(path, s_dev));
+        Ok(Trees {
+            trees: trees.collect::<Result<_>>()?,
+            s_dev,
+            ..Trees::default()
+        })
+    }
+
+    /// Walks them, and adds what is found to a bundle's table. Without trees there is none.
+    ///
+    /// # Errors
+    /// A tree cannot be read, or the bundle not be written.
+    pub fn walk(&mut self, folder: &Folder) -> Result<()> {
+        if self.trees.is_empty() {
+            return Ok(());
+        }
+        let shown = folder.path().join(layout::NAMES);
+        let is_new = !folder.has(layout::NAMES)?;
+        let mut out = BufWriter::new(folder.append(layout::NAMES)?);
+        if is_new {
+            out.write_all(&table::header()).at(&shown)?;
+        }
+        self.walked = Walked::default();
+        let now_ns = clock::now().start_mono_ns;
+        for tree in &self.trees {
+            let mut walk = Walk::new(self.s_dev, now_ns, mem::take(&mut self.walked));
+            walk.tree(&tree.path, &tree.from_root, &mut |record| {
+                out.write_all(record).at(&shown)
+            })?;
+            self.walked = walk.into_walked();
+        }
+        self.named += self.walked.named;
+        out.flush().at(&shown)
+    }
+
+    /// How many names were written.
+    pub fn named(&self) -> Option<u64> {
+        (!self.trees.is_empty()).then_some(self.named)
+    }
+
+    /// What the last walk could not name.
+    pub fn notes(&self) -> Vec<String> {
+        let Walked {
+            locked,
+            unread,
+            left_out,
+            ..
+        } = self.walked;
+        let said = [
+            (
+                locked,
+                "folders below --names are locked: of what is in them the names are encrypted, and stay unknown",
+            ),
+            (
+                unread,
+                "files below --names could not be opened: they are not named",
+            ),
+            (
+                left_out,
+                "files below --names are not named: there are too many, or their paths are too long",
+            ),
+        ];
+        let said = said.into_iter().filter(|(count, _)| *count > 0);
+        said.map(|(count, what)| format!("{count} {what}"))
+            .collect()
+    }
+}
+
+/// Takes the names of one segment over into the next.
+///
+/// # Errors
+/// The disk is full, or the like.
+pub(crate) fn carry(from: &Folder, to: &Folder) -> Result<()> {
+    if !from.has(layout::NAMES)? {
+        return Ok(());
+    }
+    let mut old = from.read(layout::NAMES)?;
+    let mut new = to.create(layout::NAMES)?;
+    io::copy(&mut old, &mut new).at(to.path().join(layout::NAMES))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_begin_at_the_filesystems_root() {
+        for (root, below, path) in [
+            ("/", "", ""),
+            ("/", "data/app", "/data/app"),
+            ("/part", "", "/part"),
+            ("/part", "a b", "/part/a b"),
+        ] {
+            assert_eq!(from_root(root, Path::new(below)), path.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One walk of a tree. It may be anybody's: no symbolic link is followed, no other filesystem entered, nothing but regular
+//! files and folders opened, and no more than a bound is read.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use mostrace_bundle::entry::{Flags, NONE, Origin, RawFile, RawHead, Stage, TYPE_FILE, What};
+use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, RawMode, ResolveFlags, fstat, openat, openat2};
+use rustix::io::Errno;
+use zerocopy::IntoBytes;
+
+use super::fscrypt;
+use crate::device::dev_of_stat;
+use crate::error::{At, Result};
+
+/// More names are not kept of one walk.
+const MOST: u64 = 1 << 20;
+/// Longer paths cannot be opened either (`PATH_MAX`).
+const LONGEST: usize = 4096;
+/// So many entries are looked at for a file that tells whether a folder is locked.
+const LOOKED_AT: usize = 1 << 12;
+
+/// What a walk has named, and what not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Walked {
+    pub named: u64,
+    /// Folders whose names are encrypted.
+    pub locked: u64,
+    /// Files that cannot be opened.
+    pub unread: u64,
+    /// Beyond a bound.
+    pub left_out: u64,
+}
+
+/// A walk.
+pub(super) struct Walk {
+    s_dev: u32,
+    time_ns: u64,
+    walked: Walked,
+}
+
+/// A folder that is still to be read.
+struct Folder {
+    /// From the tree's own folder, without a `/` at the beginning.
+    path: Vec<u8>,
+    /// It is encrypted, and its key is there: so it is for what is in it.
+    is_unlocked: bool,
+}
+
+impl Walk {
+    /// Of the filesystem `s_dev`; what it names is told as of `time_ns`.
+    pub fn new(s_dev: u32, time_ns: u64, walked: Walked) -> Walk {
+        Walk {
+            s_dev,
+            time_ns,
+            walked,
+        }
+    }
+
+    pub fn into_walked(self) -> Walked {
+        self.walked
+    }
+
+    /// Gives a record for each regular file and folder below `root`, whose path from the filesystem's root is `from_root`.
+    ///
+    /// # Errors
+    /// `root` cannot be opened, or a record cannot be kept.
+    pub fn tree(
+        &mut self,
+        root: &Path,
+        from_root: &[u8],
+        keep: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let root = openat(CWD, root, flags(), Mode::empty()).at(root)?;
+        let mut left = vec![Folder {
+            path: Vec::new(),
+            is_unlocked: false,
+        }];
+        while let Some(folder) = left.pop() {
+            let Some(open) = open(&root, &folder.path) else {
+                self.walked.unread += 1;
+                continue;
+            };
+            let is_encrypted = fscrypt::is_encrypted(&open);
+            if is_encrypted && !folder.is_unlocked && !is_unlocked(&open) {
+                self.walked.locked += 1;
+                continue;
+            }
+            for (name, kind) in entries(&open) {
+                if self.walked.named >= MOST || folder.path.len() + name.len() + 1 >= LONGEST {
+                    self.walked.left_out += 1;
+                    continue;
+                }
+                let path = join(&folder.path, &name);
+                match self.record(&open, &name, kind, &[from_root, b"/", &path].concat()) {
+                    Some(record) => {
+                        keep(&record)?;
+                        self.walked.named += 1;
+                    }
+                    None => self.walked.unread += 1,
+                }
+                if kind == FileType::Directory {
+                    left.push(Folder {
+                        path,
+                        is_unlocked: is_encrypted,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// None of what cannot be opened, is no longer what it was, or is of another filesystem.
+    fn record(
+        &self,
+        folder: &OwnedFd,
+        name: &[u8],
+        kind: FileType,
+        path: &[u8],
+    ) -> Option<Vec<u8>> {
+        let file = openat(folder, name, flags_of(kind), Mode::empty()).ok()?;
+        let stat = fstat(&file).ok()?;
+        let is_same = FileType::from_raw_mode(stat.st_mode as RawMode) == kind;
+        if !is_same || dev_of_stat(stat.st_dev) != self.s_dev {
+            return None;
+        }
+        let what = match kind {
+            FileType::Directory => What::DIRECTORY,
+            _ => What::REGULAR,
+        };
+        let generation = fscrypt::generation(&file).ok()?;
+        record(
+            self.s_dev,
+            self.time_ns,
+            stat.st_ino,
+            generation,
+            what,
+            path,
+        )
+    }
+}
+
+/// An entry of a file that was not written, with its path. None if that is too long.
+fn record(
+    s_dev: u32,
+    time_ns: u64,
+    ino: u64,
+    generation: u32,
+    what: What,
+    path: &[u8],
+) -> Option<Vec<u8>> {
+    let size = size_of::<RawFile>() + path.len().next_multiple_of(8);
+    let raw = RawFile {
+        head: RawHead {
+            kind: TYPE_FILE.into(),
+            size: u16::try_from(size).ok()?.into(),
+            dev: s_dev.into(),
+            time_ns: time_ns.into(),
+            sector: NONE.into(),
+            bytes: 0.into(),
+            cpu: 0.into(),
+            stage: Stage::QUEUE,
+            flags: Flags::default(),
+        },
+        ino: ino.into(),
+        offset: NONE.into(),
+        parent: 0.into(),
+        generation: generation.into(),
+        s_dev: s_dev.into(),
+        nlink: 0.into(),
+        name_len: u16::try_from(path.len()).ok()?.into(),
+        origin: Origin::UNKNOWN,
+        what,
+    };
+    let mut record = raw.as_bytes().to_vec();
+    record.extend_from_slice(path);
+    record.resize(size, 0);
+    Some(record)
+}
+
+/// Nothing is changed by the walk: not the time of access either.
+fn flags() -> OFlags {
+    OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOATIME | OFlags::DIRECTORY
+}
+
+fn flags_of(kind: FileType) -> OFlags {
+    let of_kind = match kind {
+        FileType::Directory => OFlags::DIRECTORY,
+        // Should it be a pipe by now.
+        _ => OFlags::NONBLOCK | OFlags::NOCTTY,
+    };
+    OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOATIME | OFlags::NOFOLLOW | of_kind
+}
+
+/// A folder below `root`, by no link on the way, and on the same mount.
+fn open(root: &OwnedFd, path: &[u8]) -> Option<OwnedFd> {
+    let path = if path.is_empty() { b"." } else { path };
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+    openat2(root, path, flags(), Mode::empty(), resolve).ok()
+}
+
+fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
+    match folder {
+        [] => name.to_vec(),
+        _ => [folder, b"/", name].concat(),
+    }
+}
+
+/// Regular files and folders; what cannot be read is not there.
+fn entries(folder: &OwnedFd) -> Vec<(Vec<u8>, FileType)> {
+    let Ok(dir) = Dir::read_from(folder) else {
+        return Vec::new();
+    };
+    let wanted = [FileType::RegularFile, FileType::Directory];
+    dir.filter_map(|entry| {
+        let entry = entry.ok()?;
+        let name = entry.file_name().to_bytes();
+        let is_wanted = wanted.contains(&entry.file_type()) && ![&b"."[..], b".."].contains(&name);
+        is_wanted.then(|| (name.to_vec(), entry.file_type()))
+    })
+    .collect()
+}
+
+/// Whether an encrypted folder's key is there. Where the filesystem does not tell, a file does: without the key none can be
+/// opened. Of a folder without files it is not known, and taken for locked.
+fn is_unlocked(folder: &OwnedFd) -> bool {
+    fscrypt::has_key(folder) || opens_a_file(folder, &mut LOOKED_AT.clone()).unwrap_or(false)
+}
+
+/// Whether the first file in the folder or below it can be opened; None if there is none.
+fn opens_a_file(folder: &OwnedFd, left: &mut usize) -> Option<bool> {
+    for (name, kind) in entries(folder) {
+        *left = left.checked_sub(1)?;
+        let opened = openat(folder, &name[..], flags_of(kind), Mode::empty());
+        match (kind, opened) {
+            (FileType::RegularFile, Ok(_)) => return Some(true),
+            (FileType::RegularFile, Err(Errno::NOKEY)) => return Some(false),
+            (FileType::Directory, Ok(below)) => {
+                if let Some(known) = opens_a_file(&below, left) {
+                    return Some(known);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `packages.list`: which app is which user, on an Android device. Each app there has a user of its own, or shares one.
+//!
+//! A line is `NAME UID`, as in Android's own `/data/system/packages.list`, whose further fields are not kept.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// More is not read: a phone's has some 100 KiB.
+pub const LIMIT: u64 = 16 << 20;
+/// A name of more bytes is none: Android's own have at most 223.
+const NAME_LIMIT: usize = 255;
+
+/// The names of the apps of each user.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Packages {
+    by_user: BTreeMap<u32, BTreeSet<Box<[u8]>>>,
+}
+
+impl Packages {
+    /// Of the text of either file. A line that is not of the form says nothing.
+    #[must_use]
+    pub fn parse(text: &[u8]) -> Packages {
+        let mut packages = Packages::default();
+        for (name, uid) in text.split(|&b| b == b'\n').filter_map(line) {
+            packages.by_user.entry(uid).or_default().insert(name.into());
+        }
+        packages
+    }
+
+    /// The text, one line for each user of each name.
+    #[must_use]
+    pub fn text(&self) -> Vec<u8> {
+        let mut text = Vec::new();
+        for (uid, names) in &self.by_user {
+            for name in names {
+                text.extend_from_slice(name);
+                text.extend_from_slice(format!(" {uid}\n").as_bytes());
+            }
+        }
+        text
+    }
+
+    /// The names of a user's apps, sorted; several share a user if they ask for it. None without one.
+    #[must_use]
+    pub fn of_user(&self, uid: u32) -> Option<&BTreeSet<Box<[u8]>>> {
+        self.by_user.get(&uid)
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.by_user.is_empty()
+    }
+
+    /// With other names: `named` is given each.
+    #[must_use]
+    pub fn renamed(&self, named: impl Fn(&[u8]) -> Box<[u8]>) -> Packages {
+        let of_user = |names: &BTreeSet<Box<[u8]>>| names.iter().map(|name| named(name)).collect();
+        let by_user = self.by_user.iter();
+        Packages {
+            by_user: by_user.map(|(uid, names)| (*uid, of_user(names))).collect(),
+        }
+    }
+}
+
+/// Name and user of a line.
+fn line(line: &[u8]) -> Option<(&[u8], u32)> {
+    let mut fields = line.split(|&b| b == b' ');
+    let name = fields.next()?;
+    let uid = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
+    (!name.is_empty() && name.len() <= NAME_LIMIT).then_some((name, uid))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn names(packages: &Packages, uid: u32) -> Vec<String> {
+        let names = packages.of_user(uid).into_iter().flatten();
+        names
+            .map(|name| String::from_utf8_lossy(name).into_owned())
+            .collect()
+    }
+
+    #[test]
+    fn androids_own_list() {
+        let packages = Packages::parse(
+            b"com.example.b 10071 1 /data/user/0/com.example.b default:targetSdkVersion=30 3002,3003 0 7 1 @null\n\
+              com.example.a 10071 0 /data/user/0/com.example.a platform none 0 7 1 @system\n\
+              android 1000 0 /data/system platform none 0 30 1 @system\n\
+              \n\
+              com.example.cut",
+        );
+        assert_eq!(names(&packages, 10071), ["com.example.a", "com.example.b"]);
+        assert_eq!(names(&packages, 1000), ["android"]);
+        assert_eq!(packages.of_user(0), None);
+        assert_eq!(
+            packages.text(),
+            b"android 1000\ncom.example.a 10071\ncom.example.b 10071\n"
+        );
+    }
+
+    #[test]
+    fn what_is_no_line_says_nothing() {
+        let long = [&[b'a'; 256][..], b" 10001"].concat();
+        for text in [
+            &b""[..],
+            b" 10001",
+            b"a",
+            b"a ",
+            b"a -1",
+            b"a 4294967296",
+            b"a x",
+            b"a \xff",
+            &long,
+        ] {
+            assert!(Packages::parse(text).is_empty(), "{text:?}");
+        }
+        // A name may hold anything but what ends it.
+        let odd = b"\xff\x1b[31m\r 10001\n";
+        assert_eq!(Packages::parse(odd).text(), odd);
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_read_comes_back(text: Vec<u8>, lines: Vec<(String, u32)>) {
+            let lines: String = lines.iter().map(|(name, uid)| format!("{name} {uid} x\n")).collect();
+            let packages = Packages::parse(&[text, lines.into_bytes()].concat());
+            prop_assert_eq!(Packages::parse(&packages.text()), packages);
+        }
+    }
+}
