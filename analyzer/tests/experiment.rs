@@ -20,6 +20,11 @@ fn main() -> ExitCode {
         syncs_are_those_that_were_published needs LIVE,
         what_is_killed_goes_on_where_it_was needs LIVE,
         a_cell_that_cannot_be_measured_stops_no_other needs LIVE,
+        a_guest_has_what_this_kernel_lacks needs [
+            Need::Minutes,
+            Need::Tool("qemu-system-x86_64", "qemu-system-x86"),
+            Need::Tool("busybox", "busybox-static"),
+        ],
         results_are_one_experiments,
         the_shipped_ones_are_sound,
     ])
@@ -167,6 +172,37 @@ fn a_cell_that_cannot_be_measured_stops_no_other() {
         "{told:?}"
     );
     assert_eq!(told[1..], ["mostrace: one cell could not be measured"]);
+}
+
+/// The results go on from guest to guest, and what cannot be measured there is told.
+fn a_guest_has_what_this_kernel_lacks() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.toml");
+    let text = "name = 'x'\ncommand = 'mostrace workload sqlite --transactions 5 x.db'\n\
+         [fixed]\nsize = '64M'\n[matrix]\nfilesystem = ['f2fs', 'vfat']\nmkfs = ['', '--no-such']\n[repeat]\nmost = 1\n";
+    fs::write(&file, text).unwrap();
+    let guest = [
+        "--guest",
+        "6.12",
+        "--format",
+        "csv",
+        "--columns",
+        "filesystem,mkfs,runs",
+    ];
+    for (only, rows) in [
+        ("filesystem=f2fs", "filesystem,mkfs,runs\nf2fs,,1\n"),
+        ("filesystem=vfat", "filesystem,mkfs,runs\nvfat,,1\n"),
+    ] {
+        let said = say(experiment(&file).args(guest).args(["--only", only]));
+        assert_eq!((said.status, &*said.out), (Some(1), rows), "{}", said.err);
+        let told = format!("mostrace: error: {only} mkfs=--no-such: mkfs.");
+        assert!(said.err.contains(&told), "{}", said.err);
+    }
+    let results = lines(&folder.path().join("x.6.12.jsonl"));
+    assert_eq!(results.len(), 3, "{results:?}");
+    let list = say(experiment(&file).args(["--guest", "6.12", "--list"]));
+    let counts: Vec<_> = list.out.lines().map(|line| &line[..1]).collect();
+    assert_eq!(counts, ["1", "0", "1", "0"]);
 }
 
 /// As the definition has it.

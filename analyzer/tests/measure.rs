@@ -255,6 +255,14 @@ fn what_cannot_be_measured_is_one_line() {
             &["--in", "/proc", "--", "true"],
             "/proc: on proc, which has no block device",
         ),
+        (
+            &["--guest", "6.12", "--", "/proc/self/status"],
+            "/proc/self/status: is a script; a guest has no interpreter for it",
+        ),
+        (
+            &["--guest", "6.12", "--", "no-such-command"],
+            "no-such-command: no such program",
+        ),
     ] {
         let before = attached();
         let said = say(&mut measure(arguments));
