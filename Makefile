@@ -28,7 +28,7 @@ GUESTS = guest/able.sh "$(GUEST_PACKAGES)"
 MODULE = kernel-patches/test/able.sh
 
 .PHONY: demo build install deb check test test-all truth test-guest test-module test-kernels test-patched lint features bench bench-record bench-overhead bench-accuracy \
-	report-check phone phone-armv7 phone-x86_64 test-arm64 samples samples-guest setup setup-test clean
+	report-check phone phone-armv7 phone-x86_64 test-arm64 bench-phone samples samples-guest setup setup-test clean
 
 demo: build
 	@scripts/demo.sh $(MOSTRACE)
@@ -105,6 +105,11 @@ test-kernels: build
 test-arm64: build phone
 	guest/able.sh "$(GUEST_PACKAGES) qemu-system-arm" env MOSTRACE=$(MOSTRACE) GUEST_SCRIPTS=guest/phone/tests \
 		guest/run.sh $(CARGO_TARGET_DIR)/mostrace-aarch64 arm64
+
+# What recording costs there, by level: instructions a transaction of SQLite, and the recorder's memory.
+bench-phone: build phone
+	guest/able.sh "$(GUEST_PACKAGES) qemu-system-arm" env GUEST_SCRIPTS=guest/phone/overhead \
+		GUEST_QEMU="-smp 1 -icount shift=0,sleep=off" GUEST_SILENCE=7200 guest/run.sh $(CARGO_TARGET_DIR)/mostrace-aarch64 arm64
 
 # On a 6.1 with the recorder built in, as it is and with the kernel's own checks: builds both kernels.
 test-patched: build

@@ -8,23 +8,35 @@ use std::path::{Path, PathBuf};
 
 use libbpf_cargo::SkeletonBuilder;
 
-/// The probes of entries, of block events, and of causes: each is loaded without the others.
-const SOURCES: [(&str, &str); 3] = [
-    ("mostrace.bpf.c", "mostrace.skel.rs"),
-    ("events.bpf.c", "events.skel.rs"),
-    ("causes.bpf.c", "causes.skel.rs"),
+/// The probes of entries, of block events, and of causes: each is loaded without the others. Those of entries and
+/// events also without types of the kernel's own BTF.
+const SOURCES: [(&str, &str, &str); 5] = [
+    ("mostrace.bpf.c", "mostrace.skel.rs", "-DMOSTRACE_TYPED"),
+    (
+        "mostrace.bpf.c",
+        "mostrace_untyped.skel.rs",
+        "-DMOSTRACE_UNTYPED",
+    ),
+    ("events.bpf.c", "events.skel.rs", "-DMOSTRACE_TYPED"),
+    (
+        "events.bpf.c",
+        "events_untyped.skel.rs",
+        "-DMOSTRACE_UNTYPED",
+    ),
+    ("causes.bpf.c", "causes.skel.rs", "-DMOSTRACE_TYPED"),
 ];
 
 fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let here =
         PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR"));
-    for (source, skeleton) in SOURCES {
+    for (source, skeleton, form) in SOURCES {
         SkeletonBuilder::new()
             .source(source)
             .clang_args([
                 "-I".as_ref(),
                 here.as_os_str(),
+                form.as_ref(),
                 "-Wall".as_ref(),
                 "-Werror".as_ref(),
             ])

@@ -302,13 +302,21 @@ static __always_inline __u64 read_symbol(__u64 at)
 /*
  * Of the linear maps of pages and of their bytes: the address that bytes would have whose struct page lay at 0.
  * x86-64 keeps the bases of these maps in variables, other machines have them as constants that BTF does not tell; one
- * page of which both addresses are known says as much. 0 until there was one.
+ * page of which both addresses are known says as much. It may be any number: 0 on arm64 before 6.9.
  */
 static __u64 linear_base;
+static bool has_linear_base;
 
 static __always_inline __u64 linear_offset(__u64 page)
 {
 	return page / bpf_core_type_size(struct page) << page_shift;
+}
+
+/* By a page of which both addresses are known. */
+static __always_inline void set_linear_base(__u64 bytes, __u64 page)
+{
+	linear_base = bytes - linear_offset(page);
+	has_linear_base = true;
 }
 
 /* The page of a block device's first bytes, or 0 where it is not in the page cache. */
@@ -346,7 +354,7 @@ static __always_inline void learn_linear_base(struct block_device *bdev)
 		return;
 	data = (__u64)BPF_CORE_READ(bh, b_data);
 	if (data && !(data & ((1ULL << page_shift) - 1)))
-		linear_base = data - linear_offset(page);
+		set_linear_base(data, page);
 }
 
 static __always_inline void read_linear_base(void)
@@ -355,17 +363,17 @@ static __always_inline void read_linear_base(void)
 	__u64 pages = read_symbol(symbols.vmemmap_base);
 
 	if (bytes && pages)
-		linear_base = bytes - linear_offset(pages);
+		set_linear_base(bytes, pages);
 }
 
 /* Where a page's bytes are mapped, or NULL; by the device that its filesystem is on. */
 static __always_inline void *page_address(__u64 page, struct block_device *bdev)
 {
-	if (!linear_base)
+	if (!has_linear_base)
 		read_linear_base();
-	if (!linear_base && bdev)
+	if (!has_linear_base && bdev)
 		learn_linear_base(bdev);
-	return linear_base ? (void *)(linear_base + linear_offset(page)) : 0;
+	return has_linear_base ? (void *)(linear_base + linear_offset(page)) : 0;
 }
 
 /* What a journal_head is for. It comes first, for kernels whose BTF leaves jbd2 out (5.10). */

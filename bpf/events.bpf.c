@@ -2,14 +2,23 @@
 /*
  * The probes of block events, for machines that have neither blktrace nor ftrace's blk tracer.
  *
- * BTF tracepoints: their arguments are typed, so that fields are loaded and not copied by a helper. What a life cycle
- * is made of (Q, X, I, D, R, C) is recorded always, the rest of what blktrace has on request.
+ * BTF tracepoints: their arguments are typed, so that fields are loaded and not copied by a helper. Where the kernel has no
+ * BTF they are raw ones. What a life cycle is made of (Q, X, I, D, R, C) is recorded always, the rest of what blktrace
+ * has on request.
  */
 #include "blockevents.bpf.h"
 #include "flushqueue.bpf.h"
 #include "target.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
+
+#ifdef MOSTRACE_UNTYPED
+#define TRACEPOINT(name) SEC("raw_tp/" name)
+#define GET(pointer, ...) BPF_CORE_READ(pointer, __VA_ARGS__)
+#else
+#define TRACEPOINT(name) SEC("tp_btf/" name)
+#define GET(pointer, ...) ___arrow((pointer), __VA_ARGS__)
+#endif
 
 /* Whether 5.10 passes the end of a request a negative errno; later kernels a blk_status_t. */
 const volatile bool complete_has_errno;
@@ -24,7 +33,7 @@ static __always_inline bool is_whole_disk(void)
 
 static __always_inline bool has_target_disk(struct gendisk *disk)
 {
-	return disk && (disk->major << 20 | disk->first_minor) == target.disk_dev;
+	return disk && (GET(disk, major) << 20 | GET(disk, first_minor)) == target.disk_dev;
 }
 
 static __always_inline bool has_target_bio(struct bio *bio)
@@ -33,15 +42,15 @@ static __always_inline bool has_target_bio(struct bio *bio)
 	__u64 sector;
 
 	if (!bpf_core_field_exists(struct bio___bdev, bi_bdev)) {
-		if (!has_target_disk(((struct bio___disk *)bio)->bi_disk))
+		if (!has_target_disk(GET((struct bio___disk *)bio, bi_disk)))
 			return false;
-	} else if (!has_target_disk(((struct bio___bdev *)bio)->bi_bdev->bd_disk)) {
+	} else if (!has_target_disk(GET((struct bio___bdev *)bio, bi_bdev, bd_disk))) {
 		return false;
 	}
 	if (is_whole_disk())
 		return true;
-	bytes = bio->bi_iter.bi_size;
-	sector = bio->bi_iter.bi_sector;
+	bytes = GET(bio, bi_iter.bi_size);
+	sector = GET(bio, bi_iter.bi_sector);
 	if (bytes)
 		return sector < target.end && sector + ((bytes + 511) >> 9) > target.start;
 	/* A flush has no sectors: its device tells, if it tells. */
@@ -60,9 +69,9 @@ static __always_inline bool is_passthrough(__u32 opf)
  */
 static __always_inline bool has_target_sectors(struct request *rq, __u32 opf)
 {
-	__u32 bytes = rq->__data_len;
-	__u64 sector = rq->__sector;
-	struct bio *bio = rq->bio;
+	__u32 bytes = GET(rq, __data_len);
+	__u64 sector = GET(rq, __sector);
+	struct bio *bio = GET(rq, bio);
 	__u32 dev;
 
 	if (is_passthrough(opf))
@@ -83,18 +92,18 @@ static __always_inline int request_event(struct request *rq, __u32 what, __u32 b
 	__u32 opf;
 
 	if (bpf_core_field_exists(struct request___rq_disk, rq_disk))
-		disk = ((struct request___rq_disk *)rq)->rq_disk;
+		disk = GET((struct request___rq_disk *)rq, rq_disk);
 	else
-		disk = rq->q->disk;
+		disk = GET(rq, q, disk);
 	if (!has_target_disk(disk))
 		return 0;
-	opf = rq->cmd_flags;
+	opf = GET(rq, cmd_flags);
 	if (!is_whole_disk() && !has_target_sectors(rq, opf))
 		return 0;
 	e.time = bpf_ktime_get_ns();
 	if (!bpf_core_field_exists(struct request_queue, disk))
-		target_queue = (__u64)rq->q;
-	e.sector = rq->__sector;
+		target_queue = (__u64)GET(rq, q);
+	e.sector = GET(rq, __sector);
 	if (is_passthrough(opf) || e.sector == ~0ULL)
 		e.sector = 0;
 	e.action = what | categories(opf) | (is_passthrough(opf) ? TC(BLK_TC_PC) : TC(BLK_TC_FS));
@@ -106,9 +115,9 @@ static __always_inline struct block_record of_bio(struct bio *bio, __u32 what, _
 {
 	struct block_record e = {
 		.time = bpf_ktime_get_ns(),
-		.sector = bio->bi_iter.bi_sector,
-		.bytes = bio->bi_iter.bi_size,
-		.action = what | categories(bio->bi_opf),
+		.sector = GET(bio, bi_iter.bi_sector),
+		.bytes = GET(bio, bi_iter.bi_size),
+		.action = what | categories(GET(bio, bi_opf)),
 		.error = error,
 	};
 
@@ -139,7 +148,7 @@ static __always_inline void put_name(void)
 	put_event(e, comm, sizeof(comm));
 }
 
-SEC("tp_btf/block_bio_queue")
+TRACEPOINT("block_bio_queue")
 int event_bio_queue(__u64 *ctx)
 {
 	struct bio *bio = ARG(ctx, args.bio_queue);
@@ -152,7 +161,7 @@ int event_bio_queue(__u64 *ctx)
 }
 
 #define BIO_EVENT(name, tracepoint, what)					\
-	SEC("tp_btf/" tracepoint) int event_##name(__u64 *ctx)			\
+	TRACEPOINT(tracepoint) int event_##name(__u64 *ctx)			\
 	{									\
 		struct bio *bio = ARG(ctx, args.name);				\
 										\
@@ -166,11 +175,11 @@ BIO_EVENT(backmerge, "block_bio_backmerge", TA_BACKMERGE)
 BIO_EVENT(frontmerge, "block_bio_frontmerge", TA_FRONTMERGE)
 
 #define REQUEST_EVENT(name, what)						\
-	SEC("tp_btf/block_" #name) int event_##name(__u64 *ctx)			\
+	TRACEPOINT("block_" #name) int event_##name(__u64 *ctx)			\
 	{									\
 		struct request *rq = ARG(ctx, args.name);			\
 										\
-		return request_event(rq, what, rq->__data_len, 0);		\
+		return request_event(rq, what, GET(rq, __data_len), 0);		\
 	}
 
 REQUEST_EVENT(rq_insert, TA_INSERT)
@@ -179,7 +188,7 @@ REQUEST_EVENT(rq_merge, TA_BACKMERGE)
 REQUEST_EVENT(rq_requeue, TA_REQUEUE)
 
 /* (rq, error, nr_bytes) in every kernel. */
-SEC("tp_btf/block_rq_complete")
+TRACEPOINT("block_rq_complete")
 int event_rq_complete(__u64 *ctx)
 {
 	struct request *rq = (void *)CTX(ctx, 0);
@@ -190,28 +199,28 @@ int event_rq_complete(__u64 *ctx)
 }
 
 /* Fires only for bios that did not complete through a request. (q, bio) in every kernel. */
-SEC("tp_btf/block_bio_complete")
+TRACEPOINT("block_bio_complete")
 int event_bio_complete(__u64 *ctx)
 {
 	struct bio *bio = (void *)CTX(ctx, 1);
 
 	if (has_target_bio(bio))
-		put_event(of_bio(bio, TA_COMPLETE, status_errno(bio->bi_status)), 0, 0);
+		put_event(of_bio(bio, TA_COMPLETE, status_errno(GET(bio, bi_status))), 0, 0);
 	return 0;
 }
 
-SEC("tp_btf/block_split")
+TRACEPOINT("block_split")
 int event_split(__u64 *ctx)
 {
 	struct bio *bio = ARG(ctx, args.split);
 	__u64 pdu = __builtin_bswap64((__u32)ARG_AFTER(ctx, args.split, 1));
 
 	if (has_target_bio(bio))
-		put_event(of_bio(bio, TA_SPLIT, status_errno(bio->bi_status)), &pdu, 8);
+		put_event(of_bio(bio, TA_SPLIT, status_errno(GET(bio, bi_status))), &pdu, 8);
 	return 0;
 }
 
-SEC("tp_btf/block_bio_remap")
+TRACEPOINT("block_bio_remap")
 int event_bio_remap(__u64 *ctx)
 {
 	struct bio *bio = ARG(ctx, args.remap);
@@ -224,18 +233,18 @@ int event_bio_remap(__u64 *ctx)
 	/* struct blk_io_trace_remap: big-endian device_from, device_to, sector_from */
 	pdu[0] = __builtin_bswap32(from) | (__u64)__builtin_bswap32(bio_dev(bio)) << 32;
 	pdu[1] = __builtin_bswap64(sector);
-	put_event(of_bio(bio, TA_REMAP, status_errno(bio->bi_status)), pdu, 16);
+	put_event(of_bio(bio, TA_REMAP, status_errno(GET(bio, bi_status))), pdu, 16);
 	return 0;
 }
 
 static __always_inline bool is_target_queue(struct request_queue *q)
 {
 	if (bpf_core_field_exists(struct request_queue, disk))
-		return has_target_disk(q->disk);
+		return has_target_disk(GET(q, disk));
 	return (__u64)q == target_queue;
 }
 
-SEC("tp_btf/block_plug")
+TRACEPOINT("block_plug")
 int event_plug(__u64 *ctx)
 {
 	struct block_record e = { .action = TA_PLUG | categories(0), .time = bpf_ktime_get_ns() };
@@ -245,7 +254,7 @@ int event_plug(__u64 *ctx)
 	return 0;
 }
 
-SEC("tp_btf/block_unplug")
+TRACEPOINT("block_unplug")
 int event_unplug(__u64 *ctx)
 {
 	struct block_record e = { .time = bpf_ktime_get_ns() };

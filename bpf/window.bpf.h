@@ -28,7 +28,12 @@ static __always_inline void copy_window(struct window *w, __u64 size)
  * From 6.2 on a pointer can be given a type, of vmlinux and not of a module: its fields are loaded then, and not copied by a
  * helper, which costs a hundred times as much. As there, what cannot be read is 0.
  */
+#ifdef MOSTRACE_UNTYPED
+/* Nor may it be asked for where the kernel has no BTF: libbpf would not load the probes. */
+#define HAS_TYPES false
+#else
 #define HAS_TYPES bpf_ksym_exists(bpf_rdonly_cast)
+#endif
 
 /* Not beyond the structure: what comes behind it need not be there. */
 #define OPEN(w, type, pointer)								\

@@ -602,7 +602,27 @@ fn a_kernel_without_btf() {
         "{:?}",
         recorded.passed_over
     );
-    fs::remove_dir_all(out).unwrap();
+    fs::remove_dir_all(&out).unwrap();
+    // A file tells what the kernel does not.
+    let file = disk.mount_point().join("f");
+    let btf = dir.path().join("vmlinux.btf");
+    fs::copy("/sys/kernel/btf/vmlinux", &btf).unwrap();
+    let by = |btf: &Path| {
+        let options = ["--source", "bpf", "--entries", "bpf", "--btf"];
+        let command = [btf.to_str().unwrap(), "--", "sh", "-c", &dd(&file)];
+        hidden(&[&options[..], &command].concat())
+    };
+    assert_complains(&mut by(&file), "f: No such file");
+    assert_complains(&mut by(&disk.image()), "disk.img: no BTF");
+    succeeds(&mut by(&btf));
+    let entries = Bundle::open(&out).unwrap();
+    let entries = entries.table(layout::FILE, false).unwrap().unwrap();
+    let named = entries.filter(|entry| match entry.as_ref().unwrap() {
+        Entry::File(file) => file.name == b"/f" && file.raw.origin == Origin::DIRECT,
+        _ => false,
+    });
+    assert_eq!(named.count(), 8);
+    fs::remove_dir_all(&out).unwrap();
     let without = hidden(&["--entries", "none", "--", "true"])
         .output()
         .unwrap();

@@ -210,7 +210,7 @@ pub enum Error {
     /// The kernel has no type information, which the probes need.
     #[error(
         "this kernel has no BTF ({0} is missing): \
-         BPF entries need 5.8 or later with CONFIG_DEBUG_INFO_BTF"
+         BPF entries need 5.8 or later with CONFIG_DEBUG_INFO_BTF, or a file of the kernel's BTF (--btf)"
     )]
     NoBtf(&'static str),
     /// The kernel did not take the probes.

@@ -8,7 +8,7 @@ use libbpf_rs::btf::types::{Enum, FuncProto, Ptr, Typedef};
 use libbpf_rs::btf::{Btf, BtfType, ReferencesType};
 use mostrace_bundle::manifest;
 
-use crate::error::{Error, Result};
+use crate::error::{At, Error, Result};
 
 /// Where the kernel's type information lies.
 pub const VMLINUX_BTF: &str = "/sys/kernel/btf/vmlinux";
@@ -41,6 +41,15 @@ pub fn btf() -> Result<Btf<'static>> {
         return Err(Error::NoBtf(VMLINUX_BTF));
     }
     Btf::from_vmlinux().map_err(Error::bpf)
+}
+
+/// BTF of a file, raw or in an ELF file.
+///
+/// # Errors
+/// There is none in it.
+pub fn btf_of(file: &Path) -> Result<Btf<'static>> {
+    fs::metadata(file).at(file)?;
+    Btf::from_path(file).map_err(|e| Error::malformed(file.display(), format!("no BTF: {e}")))
 }
 
 /// bpf_loop came with 5.17 (e6f2dd0f8067).

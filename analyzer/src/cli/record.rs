@@ -47,6 +47,9 @@ pub struct Record {
     /// the last path component
     #[arg(long, value_name = "all|temp|GLOB", default_value = "all")]
     files: String,
+    /// BTF of this very kernel, for one that was built without (5.10, CONFIG_DEBUG_INFO_BTF=n): for entries and events of bpf
+    #[arg(long, value_name = "FILE")]
+    btf: Option<PathBuf>,
     /// Name the files below DIR by the mounted tree, walked before and after the recording: an encrypted folder (fscrypt) has its
     /// names on the disk as ciphertext, and tells them while it is unlocked. May be given several times
     #[arg(long, value_name = "DIR")]
@@ -115,6 +118,7 @@ pub fn run(args: &Record) -> anyhow::Result<u8> {
         causes: args.causes,
         kernel: KernelPaths::default(),
         files: args.files.clone(),
+        btf: args.btf.clone(),
         names: args.names.clone(),
         packages: args.packages.clone(),
         limit: args.wait,

@@ -4,9 +4,8 @@
 use std::ffi::{OsStr, OsString};
 
 use libbpf_rs::btf::Btf;
-use libbpf_rs::skel::OpenSkel;
 
-use super::skel::{OpenMostraceSkel, types};
+use super::form::entries::Form;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::kernel::{self, Symbols};
@@ -15,19 +14,22 @@ use crate::kernel::{self, Symbols};
 /// Returns what the probes cannot tell here.
 ///
 /// # Errors
-/// No BTF, or a tracepoint is missing.
-pub(super) fn configure(open: &mut OpenMostraceSkel<'_>, device: &Device) -> Result<Vec<String>> {
-    let btf = kernel::btf()?;
+/// A tracepoint is missing.
+pub(super) fn configure<'o>(
+    open: &mut impl Form<'o>,
+    device: &Device,
+    btf: &Btf<'_>,
+) -> Result<Vec<String>> {
     let symbols = Symbols::read();
     let above = device.above();
-    fill_constants(open, device, &btf)?;
+    fill_constants(open, device, btf)?;
     let mut notes = fill_above(open, &above)?;
     notes.extend(fill_symbols(open, &symbols)?);
-    choose_programs(open, &btf, !above.is_empty())?;
+    choose_programs(open, btf, !above.is_empty())?;
     Ok(notes)
 }
 
-fn choose_programs(open: &mut OpenMostraceSkel<'_>, btf: &Btf<'_>, is_below: bool) -> Result<()> {
+fn choose_programs<'o>(open: &mut impl Form<'o>, btf: &Btf<'_>, is_below: bool) -> Result<()> {
     let looped = kernel::has_bpf_loop(btf);
     let names: Vec<_> = open
         .open_object()
@@ -40,10 +42,10 @@ fn choose_programs(open: &mut OpenMostraceSkel<'_>, btf: &Btf<'_>, is_below: boo
         program.set_autoload(asked && (is_below || !is_of_above(&name)));
     }
     if !is_below {
-        open.maps
-            .submitters
-            .set_max_entries(1)
-            .map_err(Error::bpf)?;
+        let mut maps = open.open_object_mut().maps_mut();
+        let submitters = maps.find(|map| map.name() == "submitters");
+        let mut submitters = submitters.ok_or_else(|| Error::bpf("probes without submitters"))?;
+        submitters.set_max_entries(1).map_err(Error::bpf)?;
     }
     Ok(())
 }
@@ -54,14 +56,9 @@ fn is_of_above(program: &OsStr) -> bool {
     name.starts_with(b"mostrace_bio_remap") || name == b"mostrace_bio_complete"
 }
 
-fn rodata<'a>(open: &'a mut OpenMostraceSkel<'_>) -> Result<&'a mut types::rodata> {
-    let rodata = open.maps.rodata_data.as_deref_mut();
-    rodata.ok_or_else(|| Error::bpf("skeleton without rodata"))
-}
-
 /// Tells the probes which disks are mapped onto the traced one.
-fn fill_above(open: &mut OpenMostraceSkel<'_>, above: &[u32]) -> Result<Vec<String>> {
-    let room = &mut rodata(open)?.above;
+fn fill_above<'o>(open: &mut impl Form<'o>, above: &[u32]) -> Result<Vec<String>> {
+    let room = &mut open.constants()?.above;
     let kept = above.len().min(room.disks.len());
     room.disks[..kept].copy_from_slice(&above[..kept]);
     room.count = u32::try_from(kept).unwrap_or(0);
@@ -75,9 +72,9 @@ fn fill_above(open: &mut OpenMostraceSkel<'_>, above: &[u32]) -> Result<Vec<Stri
     Ok(notes)
 }
 
-fn fill_constants(open: &mut OpenMostraceSkel<'_>, device: &Device, btf: &Btf<'_>) -> Result<()> {
+fn fill_constants<'o>(open: &mut impl Form<'o>, device: &Device, btf: &Btf<'_>) -> Result<()> {
     let bio = |tracepoint: &str| kernel::argument_index(btf, tracepoint, "bio");
-    let rodata = rodata(open)?;
+    let rodata = open.constants()?;
     rodata.target.disk_dev = device.disk_dev;
     rodata.target.dev = device.dev;
     rodata.target.start = device.info.start_sector;
@@ -91,8 +88,8 @@ fn fill_constants(open: &mut OpenMostraceSkel<'_>, device: &Device, btf: &Btf<'_
 }
 
 /// What the probes go by that no type tells.
-fn fill_symbols(open: &mut OpenMostraceSkel<'_>, symbols: &Symbols) -> Result<Vec<String>> {
-    let rodata = rodata(open)?;
+fn fill_symbols<'o>(open: &mut impl Form<'o>, symbols: &Symbols) -> Result<Vec<String>> {
+    let rodata = open.constants()?;
     // Both came with one series.
     rodata.size_lags = symbols.has("bio_iov_iter_bounce");
     rodata.blind = symbols.are_hidden();

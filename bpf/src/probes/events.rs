@@ -3,22 +3,18 @@
 
 use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
+use std::path::Path;
 
 use libbpf_rs::OpenObject;
-use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
+use libbpf_rs::btf::Btf;
+use libbpf_rs::skel::Skel;
 
-use super::{Stream, Take, attach, per_cpu_sum, recursion_misses};
+use super::form::events as form;
+use super::{Stream, Take, attach, map_of, per_cpu_sum, recursion_misses};
 use crate::choice::Events;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::kernel;
-
-mod skel {
-    #![allow(missing_docs, unsafe_code, clippy::all)]
-    include!(concat!(env!("OUT_DIR"), "/events.skel.rs"));
-}
-
-use skel::{EventsSkel, EventsSkelBuilder, OpenEventsSkel};
 
 /// What follows a request that was issued to its end.
 pub(crate) const ENDS: [&str; 2] = ["event_rq_complete", "event_rq_requeue"];
@@ -36,26 +32,41 @@ const LIFE_CYCLE: [&str; 7] = [
 
 /// The loaded probes.
 pub(crate) struct EventProbes<'o> {
-    skel: EventsSkel<'o>,
+    skel: Box<dyn Skel<'o> + 'o>,
 }
 
 impl<'o> EventProbes<'o> {
+    /// By the kernel's own BTF, or that of a file.
+    ///
     /// # Errors
     /// No BTF, or the kernel refuses the probes.
     pub(super) fn load(
         room: &'o mut MaybeUninit<OpenObject>,
         device: &Device,
         events: Events,
+        btf: Option<&Path>,
     ) -> Result<EventProbes<'o>> {
-        let mut open = EventsSkelBuilder::default()
-            .open(room)
-            .map_err(Error::bpf)?;
-        fill_constants(&mut open, device)?;
+        match btf {
+            None => EventProbes::of(form::typed(room)?, device, events, &kernel::btf()?),
+            Some(file) => {
+                let btf = kernel::btf_of(file)?;
+                EventProbes::of(form::untyped(room, file)?, device, events, &btf)
+            }
+        }
+    }
+
+    fn of(
+        mut open: impl form::Form<'o, Output: 'o>,
+        device: &Device,
+        events: Events,
+        btf: &Btf<'_>,
+    ) -> Result<EventProbes<'o>> {
+        fill_constants(open.constants()?, device, btf)?;
         for mut program in open.open_object_mut().progs_mut() {
             let wanted = events == Events::All || LIFE_CYCLE.iter().any(|p| program.name() == *p);
             program.set_autoload(wanted);
         }
-        let skel = open.load().map_err(Error::bpf)?;
+        let skel = Box::new(open.load().map_err(Error::bpf)?);
         Ok(EventProbes { skel })
     }
 
@@ -64,33 +75,27 @@ impl<'o> EventProbes<'o> {
     /// # Errors
     /// The kernel refuses them.
     pub fn attach<T>(&self, to: T, take: Take<T>) -> Result<Stream<T>> {
-        let stream = Stream::new(&self.skel.maps.events, to, take)?;
+        let stream = Stream::new(&map_of(&*self.skel, "events")?, to, take)?;
         attach(self.skel.object(), stream)
     }
 
     /// By the manifest's names.
     pub(super) fn losses(&self) -> Result<BTreeMap<String, u64>> {
-        let lost = per_cpu_sum(&self.skel.maps.events_lost, 0)?;
+        let lost = per_cpu_sum(&map_of(&*self.skel, "events_lost")?, 0)?;
         let misses = recursion_misses(self.skel.object());
         let losses = [("events_ring", lost), ("probe_misses", misses)];
         Ok(losses.map(|(name, n)| (name.to_owned(), n)).into())
     }
 }
 
-fn fill_constants(open: &mut OpenEventsSkel<'_>, device: &Device) -> Result<()> {
-    let btf = kernel::btf()?;
-    let bio = |tracepoint: &str| kernel::argument_index(&btf, tracepoint, "bio");
-    let request = |tracepoint: &str| kernel::argument_index(&btf, tracepoint, "request");
-    let rodata = open
-        .maps
-        .rodata_data
-        .as_deref_mut()
-        .ok_or_else(|| Error::bpf("skeleton without rodata"))?;
+fn fill_constants(rodata: &mut form::Constants, device: &Device, btf: &Btf<'_>) -> Result<()> {
+    let bio = |tracepoint: &str| kernel::argument_index(btf, tracepoint, "bio");
+    let request = |tracepoint: &str| kernel::argument_index(btf, tracepoint, "request");
     rodata.target.disk_dev = device.disk_dev;
     rodata.target.dev = device.dev;
     rodata.target.start = device.info.start_sector;
     rodata.target.end = device.end_sector();
-    rodata.complete_has_errno = kernel::completes_with_errno(&btf);
+    rodata.complete_has_errno = kernel::completes_with_errno(btf);
     rodata.args.bio_queue = bio("block_bio_queue")?;
     rodata.args.split = bio("block_split")?;
     rodata.args.getrq = bio("block_getrq")?;

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use libbpf_rs::OpenObject;
@@ -67,15 +68,18 @@ impl<'o, P> Slot<'o, P> {
 
 /// The probes of each kind.
 pub(crate) struct Loader<'o> {
+    /// A file with the kernel's BTF, for those of entries and events.
+    btf: Option<PathBuf>,
     entries: Slot<'o, Probes<'o>>,
     events: Slot<'o, EventProbes<'o>>,
     causes: Slot<'o, CauseProbes<'o>>,
 }
 
 impl<'o> Loader<'o> {
-    pub fn new(rooms: &'o mut Rooms) -> Loader<'o> {
+    pub fn new(rooms: &'o mut Rooms, btf: Option<&Path>) -> Loader<'o> {
         libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Warn, log_libbpf)));
         Loader {
+            btf: btf.map(Path::to_owned),
             entries: Slot::Empty(&mut rooms.entries),
             events: Slot::Empty(&mut rooms.events),
             causes: Slot::Empty(&mut rooms.causes),
@@ -87,7 +91,8 @@ impl<'o> Loader<'o> {
     /// # Errors
     /// No BTF, or the kernel refuses the probes.
     pub fn entries(&mut self, device: &Device) -> Result<&Probes<'o>> {
-        self.entries.get(|room| Probes::load(room, device))
+        let btf = self.btf.as_deref();
+        self.entries.get(|room| Probes::load(room, device, btf))
     }
 
     /// Those of block events.
@@ -95,8 +100,9 @@ impl<'o> Loader<'o> {
     /// # Errors
     /// As of entries.
     pub fn events(&mut self, device: &Device, events: Events) -> Result<&EventProbes<'o>> {
+        let btf = self.btf.as_deref();
         self.events
-            .get(|room| EventProbes::load(room, device, events))
+            .get(|room| EventProbes::load(room, device, events, btf))
     }
 
     /// Those of causes.

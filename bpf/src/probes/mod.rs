@@ -6,28 +6,27 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::mem::MaybeUninit;
+use std::path::Path;
 
-use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{ErrorKind, MapCore, MapFlags, Object, OpenObject, PrintLevel};
+use libbpf_rs::btf::Btf;
+use libbpf_rs::skel::Skel;
+use libbpf_rs::{ErrorKind, Map, MapCore, MapFlags, Object, OpenObject, PrintLevel};
 
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::kernel;
 
 pub(crate) mod causes;
 mod configure;
 pub(crate) mod events;
+mod form;
 mod loader;
 mod reader;
 mod ring;
 mod stream;
 
-mod skel {
-    #![allow(missing_docs, unsafe_code, clippy::all)]
-    include!(concat!(env!("OUT_DIR"), "/mostrace.skel.rs"));
-}
-
+use form::entries;
 pub(crate) use loader::{Loader, Rooms};
-use skel::{MostraceSkel, MostraceSkelBuilder};
 pub(crate) use stream::{Stream, Take};
 
 /// `enum loss` of loss.bpf.h, in its order; the manifest's names.
@@ -35,18 +34,35 @@ const LOSSES: [&str; 4] = ["entries_ring", "submitters", "pages_cut", "dirtiers"
 
 /// The loaded probes.
 pub(crate) struct Probes<'o> {
-    skel: MostraceSkel<'o>,
+    skel: Box<dyn Skel<'o> + 'o>,
     /// What they cannot tell on this kernel, and why.
     notes: Vec<String>,
 }
 
 impl<'o> Probes<'o> {
-    fn load(storage: &'o mut MaybeUninit<OpenObject>, device: &Device) -> Result<Probes<'o>> {
-        let mut open = MostraceSkelBuilder::default()
-            .open(storage)
-            .map_err(Error::bpf)?;
-        let notes = configure::configure(&mut open, device)?;
+    /// By the kernel's own BTF, or that of a file.
+    fn load(
+        storage: &'o mut MaybeUninit<OpenObject>,
+        device: &Device,
+        btf: Option<&Path>,
+    ) -> Result<Probes<'o>> {
+        match btf {
+            None => Probes::configured(entries::typed(storage)?, device, &kernel::btf()?),
+            Some(file) => {
+                let btf = kernel::btf_of(file)?;
+                Probes::configured(entries::untyped(storage, file)?, device, &btf)
+            }
+        }
+    }
+
+    fn configured(
+        mut open: impl entries::Form<'o, Output: 'o>,
+        device: &Device,
+        btf: &Btf<'_>,
+    ) -> Result<Probes<'o>> {
+        let notes = configure::configure(&mut open, device, btf)?;
         let skel = open.load().map_err(Error::bpf)?;
+        let skel = Box::new(skel);
         Ok(Probes { skel, notes })
     }
 
@@ -60,7 +76,7 @@ impl<'o> Probes<'o> {
     /// # Errors
     /// The kernel refuses them.
     pub fn attach<T>(&self, to: T, take: Take<T>) -> Result<Stream<T>> {
-        let stream = Stream::new(&self.skel.maps.entries, to, take)?;
+        let stream = Stream::new(&map_of(&*self.skel, "entries")?, to, take)?;
         attach(self.skel.object(), stream)
     }
 
@@ -68,7 +84,7 @@ impl<'o> Probes<'o> {
     fn losses(&self) -> Result<BTreeMap<String, u64>> {
         let mut losses = BTreeMap::new();
         for (index, name) in (0u32..).zip(LOSSES) {
-            let lost = per_cpu_sum(&self.skel.maps.losses, index)?;
+            let lost = per_cpu_sum(&map_of(&*self.skel, "losses")?, index)?;
             losses.insert(name.to_owned(), lost);
         }
         let misses = recursion_misses(self.skel.object());
@@ -89,6 +105,13 @@ fn attach<T>(object: &Object, mut stream: Stream<T>) -> Result<Stream<T>> {
         }
     }
     Ok(stream)
+}
+
+/// A map by its name.
+fn map_of<'s>(skel: &'s dyn Skel<'_>, name: &str) -> Result<Map<'s>> {
+    let mut maps = skel.object().maps();
+    let found = maps.find(|map| map.name() == name);
+    found.ok_or_else(|| Error::bpf(format!("probes without {name}")))
 }
 
 /// An element of a per-CPU array of u64, over all CPUs.

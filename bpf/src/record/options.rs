@@ -33,6 +33,8 @@ pub struct Options {
     pub kernel: KernelPaths,
     /// `--files`.
     pub files: String,
+    /// `--btf`: the kernel's type information, if it does not tell it itself.
+    pub btf: Option<PathBuf>,
     /// `--names`: folders whose files are named by the mounted tree.
     pub names: Vec<PathBuf>,
     /// `--packages`: the list of an Android device's apps, if not its own.
@@ -68,6 +70,7 @@ impl Default for Options {
             causes: Causes::Auto,
             kernel: KernelPaths::default(),
             files: "all".into(),
+            btf: None,
             names: Vec::new(),
             packages: None,
             limit: None,

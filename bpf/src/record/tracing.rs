@@ -51,7 +51,7 @@ impl<'o> Tracing<'o> {
         manifest: &mut Manifest,
     ) -> Result<Tracing<'o>> {
         let folder = bundle.folder();
-        let mut probes = Loader::new(rooms);
+        let mut probes = Loader::new(rooms, options.btf.as_deref());
         let Explaining { entries, causes } =
             explaining_sources(options, subject, folder, &mut probes, manifest)?;
         let source = event_source(
