@@ -47,3 +47,5 @@ try --record "--source ftrace"
 try --record "--files temp"
 try --record "--entries none"
 try --record "--source bpf"
+try --layout disk
+try --layout partition

@@ -26,6 +26,7 @@ const SFDISK: Need = Need::Tool("sfdisk", "fdisk");
 fn main() -> ExitCode {
     let mut all = tests![
         a_partition_and_its_disk needs [Need::Loop, Need::Btf, Need::BlkTracer, SFDISK],
+        a_disk_syncs_what_is_on_its_partitions needs [Need::Loop, Need::Btf, SFDISK],
         ftrace_and_bpf_tell_the_same needs [Need::Loop, Need::Btf, Need::BlkTracer, FIO],
         nothing_is_missing_at_the_end needs [Need::Loop, Need::Btf, FIO],
         nothing_is_missing_at_the_end_of_many needs [Need::Loop, Need::Btf, FIO, Need::Minutes],
@@ -242,6 +243,21 @@ fn a_partition_and_its_disk() {
             check_covered(&got, start, whole);
         }
     }
+}
+
+fn a_disk_syncs_what_is_on_its_partitions() {
+    let disk = LoopExt4::new(&LoopOptions {
+        partitioned: true,
+        ..LoopOptions::default()
+    })
+    .unwrap();
+    let file = disk.mount_point().join("f");
+    let script = format!("head -c 65536 /dev/urandom >{}", file.display());
+    let got = capture(disk.disk(), Choice::Bpf, &script);
+    let ino = file.metadata().unwrap().ino();
+    let runs = got.file.iter().filter(|f| f.raw.ino.get() == ino);
+    let bytes: u32 = runs.map(|f| f.raw.head.bytes.get()).sum();
+    assert_eq!(bytes, 65536, "left in memory");
 }
 
 fn check_covered(got: &Captured, start: u64, whole: bool) {

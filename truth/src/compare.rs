@@ -6,6 +6,7 @@ use std::io::Read;
 
 use serde::Deserialize;
 
+use crate::contents::Contents;
 use crate::disk::{What, Written};
 use crate::mark::Mark;
 use crate::names::{Inode, Names};
@@ -58,6 +59,15 @@ pub enum Verdict {
     Wrong,
 }
 
+/// What the writers logged.
+#[derive(Default)]
+pub struct Logs {
+    pub names: Names,
+    pub contents: Contents,
+    /// The filesystem's inodes have no numbers on the disk: nobody is asked for them.
+    pub is_unnumbered: bool,
+}
+
 /// What came of it.
 #[derive(Debug, Default)]
 pub struct Report {
@@ -75,6 +85,8 @@ pub struct Report {
     pub unwritten: u64,
     /// Stamped, and in no row.
     pub missing: u64,
+    /// The first of them.
+    pub first_missing: Option<String>,
     /// What the recording says that it lost.
     pub told: Vec<String>,
 }
@@ -85,6 +97,14 @@ impl Report {
             .values()
             .map(|c| c[Verdict::Wrong as usize])
             .sum()
+    }
+
+    /// Sectors that are not as they are to be.
+    pub fn faults(&self) -> u64 {
+        // A loss that is told is none of truth.
+        let is_told = !self.told.is_empty();
+        let missing = if is_told { 0 } else { self.missing };
+        self.wrong() + self.unwritten + missing
     }
 
     fn add(&mut self, check: Check, verdict: Verdict, tell: impl FnOnce() -> String) {
@@ -99,8 +119,8 @@ pub fn rows(csv: impl Read) -> Result<Vec<Row>, csv::Error> {
     csv::Reader::from_reader(csv).deserialize().collect()
 }
 
-/// `start` is the first sector of the logged disk on the traced one.
-pub fn compare(rows: &[Row], log: &[Written], names: &Names) -> Report {
+/// Sectors of rows and of the log are counted from the disk's start.
+pub fn compare(rows: &[Row], log: &[Written], logs: &Logs) -> Report {
     let mut by_sector: HashMap<u64, Vec<(usize, &Written)>> = HashMap::new();
     for (at, written) in log.iter().enumerate() {
         by_sector
@@ -123,25 +143,59 @@ pub fn compare(rows: &[Row], log: &[Written], names: &Names) -> Report {
             }
             match found[..] {
                 [] => report.unwritten += 1,
-                [(_, written)] => judge(&mut report, row, at * 512, written, names),
+                [(_, written)] => {
+                    let written = known(row, at * 512, written, &logs.contents);
+                    judge(&mut report, row, at * 512, &written, logs);
+                }
                 _ => report.contested += 1,
             }
         }
     }
     // The filesystem's own may have been written before the trace began.
-    let missing =
-        |(seen, written): &(&bool, &Written)| !**seen && matches!(written.what, What::Stamped(_));
-    report.missing = seen.iter().zip(log).filter(missing).count() as u64;
+    let is_writers = |written: &&Written| match written.what {
+        What::Stamped(_) => true,
+        What::Other(sum) => {
+            let found = logs.contents.find(sum, written.time_ns, None, None);
+            found.is_some()
+        }
+        _ => false,
+    };
+    let unseen = seen.iter().zip(log).filter(|(seen, _)| !**seen);
+    for missing in unseen.map(|(_, written)| written).filter(is_writers) {
+        report.missing += 1;
+        report
+            .first_missing
+            .get_or_insert_with(|| format!("{missing:?}"));
+    }
     report
 }
 
-fn judge(report: &mut Report, row: &Row, ahead: u64, written: &Written, names: &Names) {
+/// What a sector would say of itself, if its writer logged it.
+fn known(row: &Row, ahead: u64, written: &Written, contents: &Contents) -> Written {
+    let What::Other(checksum) = written.what else {
+        return *written;
+    };
+    let (inode, offset) = match row.kind.as_deref() {
+        Some("data_copy") => (row.home_inode, None),
+        _ => (row.inode, row.file_offset.map(|offset| offset + ahead)),
+    };
+    match contents.find(checksum, written.time_ns, inode, offset) {
+        Some(stamp) => Written {
+            what: What::Stamped(stamp),
+            ..*written
+        },
+        None => *written,
+    }
+}
+
+fn judge(report: &mut Report, row: &Row, ahead: u64, written: &Written, logs: &Logs) {
     let tell = || format!("sector {} {:?}: {row:?}", written.sector, written.what);
     let kind = row.kind.as_deref().unwrap_or("");
     let What::Stamped(stamp) = written.what else {
         match written.what {
-            What::Marked(mark) => judge_metadata(report, row, mark, written, names),
-            What::Other if kind == "regular" => report.add(Check::Class, Verdict::Wrong, tell),
+            What::Marked(mark) => judge_metadata(report, row, mark, written, &logs.names),
+            What::Other(_) if logs.contents.is_mapped(row.inode, row.generation) => {}
+            What::Other(_) if kind == "regular" => report.add(Check::Class, Verdict::Wrong, tell),
             _ => {}
         }
         return;
@@ -158,13 +212,17 @@ fn judge(report: &mut Report, row: &Row, ahead: u64, written: &Written, names: &
         true => (row.home_inode, &row.home_path),
         false => (row.inode, &row.path),
     };
-    report.add(Check::Inode, same(inode, stamp.ino), tell);
-    if !is_copy {
+    if !logs.is_unnumbered {
+        report.add(Check::Inode, same(inode, stamp.ino), tell);
+    }
+    if !is_copy && !logs.is_unnumbered {
         report.add(
             Check::Generation,
             same(row.generation, stamp.generation),
             tell,
         );
+    }
+    if !is_copy {
         let offset = row.file_offset.map(|offset| offset + ahead);
         report.add(Check::Offset, same(offset, stamp.offset), tell);
     }
@@ -175,7 +233,7 @@ fn judge(report: &mut Report, row: &Row, ahead: u64, written: &Written, names: &
             path,
             (stamp.ino, stamp.generation),
             (stamp.time_ns, row.time_ns),
-            names,
+            &logs.names,
         ),
         tell,
     );
@@ -324,15 +382,22 @@ mod tests {
         ]
     }
 
-    fn names() -> Names {
+    /// The second file's sectors do not say whose they are.
+    fn logs() -> Logs {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("names");
         std::fs::write(&path, "50 12 7 + /a\n60 13 7 + /b\n").unwrap();
-        Names::read(&path).unwrap()
+        let contents = folder.path().join("contents");
+        std::fs::write(&contents, "99 13 7 8192 100 3 4 1\nmapped 14 7\n").unwrap();
+        Logs {
+            names: Names::read(&path).unwrap(),
+            contents: Contents::read(&contents).unwrap(),
+            is_unnumbered: false,
+        }
     }
 
     fn wrong(row: Row) -> Vec<Check> {
-        let report = compare(&[row], &log(), &names());
+        let report = compare(&[row], &log(), &logs());
         let is_wrong = |c: &&[u64; 3]| c[Verdict::Wrong as usize] > 0;
         let checks = report.counts.iter().filter(|(_, c)| is_wrong(c));
         checks.map(|(&check, _)| check).collect()
@@ -340,7 +405,7 @@ mod tests {
 
     #[test]
     fn what_is_right_is_right() {
-        let report = compare(&[row()], &log(), &names());
+        let report = compare(&[row()], &log(), &logs());
         assert_eq!((report.stamped, report.wrong(), report.missing), (2, 0, 1));
         assert_eq!(report.counts.len(), 6);
         assert!(report.counts.values().all(|c| *c == [2, 0, 0]));
@@ -363,5 +428,32 @@ mod tests {
             [Check::Class]
         );
         assert_eq!(with(|r| r.inode = Some(13)), [Check::Inode]);
+    }
+
+    /// A sector that does not say whose it is, is held against what its writer logged; without that it is no file's, but
+    /// of one that is mapped nobody knows.
+    #[test]
+    fn what_was_logged_is_held_against_the_row() {
+        let other = |inode, checksum| {
+            let row = Row {
+                bytes: 512,
+                inode: Some(inode),
+                file_offset: Some(8192),
+                path: Some("/b".into()),
+                ..row()
+            };
+            let what = What::Other(checksum);
+            let written = Written {
+                time_ns: 250,
+                sector: 80,
+                what,
+            };
+            let report = compare(&[row], &[written], &logs());
+            (report.stamped, report.wrong())
+        };
+        assert_eq!(other(13, 99), (1, 0));
+        assert_eq!(other(12, 99), (1, 1), "its inode is another");
+        assert_eq!(other(13, 98), (0, 1), "nobody logged it");
+        assert_eq!(other(14, 98), (0, 0), "mapped");
     }
 }

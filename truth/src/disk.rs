@@ -18,6 +18,7 @@ use fuser::{
     ReplyOpen, ReplyWrite, Request, WriteFlags,
 };
 
+use crate::contents::checksum;
 use crate::mark::Mark;
 use crate::stamp::{SECTOR, Stamp, now_ns};
 
@@ -36,12 +37,15 @@ pub enum What {
     /// The filesystem's own, of a file that has its number in it.
     Marked(Mark),
     Zeroes,
-    /// The filesystem's own, or another program's.
-    Other,
+    /// The filesystem's own, or another program's: their checksum.
+    Other(u64),
 }
 
 /// All that was written, in the order of time.
 pub type Log = Arc<Mutex<Vec<Written>>>;
+
+/// Where the filesystems on the disk begin, bytes, in order.
+pub type Starts = Arc<Mutex<Vec<u64>>>;
 
 const NAME: &str = "disk";
 const TTL: Duration = Duration::from_secs(3600);
@@ -51,6 +55,7 @@ struct Logged {
     backing: File,
     bytes: u64,
     log: Log,
+    starts: Starts,
 }
 
 /// Mounted until it is dropped.
@@ -58,6 +63,7 @@ pub struct Disk {
     session: Option<BackgroundSession>,
     pub path: PathBuf,
     pub log: Log,
+    pub starts: Starts,
 }
 
 impl Disk {
@@ -72,17 +78,19 @@ impl Disk {
             .create_new(true)
             .open(backing)?;
         file.set_len(bytes)?;
-        let log = Log::default();
+        let (log, starts) = (Log::default(), Starts::default());
         let logged = Logged {
             backing: file,
             bytes,
             log: Arc::clone(&log),
+            starts: Arc::clone(&starts),
         };
         let session = fuser::spawn_mount(logged, &mount, &Config::default())?;
         Ok(Disk {
             session: Some(session),
             path: mount.join(NAME),
             log,
+            starts,
         })
     }
 }
@@ -119,10 +127,13 @@ impl Logged {
         }
     }
 
-    /// Of the ext4 that is on the disk, once there is one.
-    fn block_size(&self) -> usize {
+    /// Of the ext4 that is there, once there is one.
+    fn block_size(&self, offset: u64) -> usize {
+        let starts = self.starts.lock().unwrap_or_else(|e| e.into_inner());
+        let before = starts.iter().rfind(|&&start| start <= offset);
+        let superblock_at = before.unwrap_or(&0) + 1024;
         let mut superblock = [0; 64];
-        let read = self.backing.read_exact_at(&mut superblock, 1024);
+        let read = self.backing.read_exact_at(&mut superblock, superblock_at);
         match superblock[56..58] {
             [0x53, 0xef] if read.is_ok() => 1024 << (superblock[24] & 7),
             _ => SECTOR,
@@ -131,7 +142,7 @@ impl Logged {
 
     fn note(&self, offset: u64, data: &[u8]) {
         let time_ns = now_ns();
-        let marks = data.chunks(self.block_size()).flat_map(Mark::find);
+        let marks = data.chunks(self.block_size(offset)).flat_map(Mark::find);
         let sectors = data.chunks(SECTOR).zip(marks).enumerate();
         let written = sectors.map(|(at, (sector, mark))| Written {
             time_ns,
@@ -140,7 +151,7 @@ impl Logged {
                 (Some(stamp), _) => What::Stamped(stamp),
                 (_, Some(mark)) => What::Marked(mark),
                 _ if sector.iter().all(|&b| b == 0) => What::Zeroes,
-                _ => What::Other,
+                _ => What::Other(checksum(sector)),
             },
         });
         // A panic of another thread leaves the list as it was.

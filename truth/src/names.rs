@@ -17,12 +17,15 @@ pub type Inode = (u64, u32);
 /// Where writers log.
 pub struct Writer {
     out: File,
+    /// The folder that the paths are in, `/…`, or nothing.
+    folder: String,
 }
 
 impl Writer {
-    pub fn open(path: &Path) -> io::Result<Writer> {
+    pub fn open(path: &Path, folder: &str) -> io::Result<Writer> {
         let out = OpenOptions::new().append(true).create(true).open(path)?;
-        Ok(Writer { out })
+        let folder = folder.to_owned();
+        Ok(Writer { out, folder })
     }
 
     /// The file is called so from now on.
@@ -37,7 +40,11 @@ impl Writer {
 
     /// One write, so that lines of several processes stay whole.
     fn put(&self, (ino, generation): Inode, sign: char, path: &str) -> io::Result<()> {
-        let line = format!("{} {ino} {generation} {sign} {path}\n", now_ns());
+        let line = format!(
+            "{} {ino} {generation} {sign} {}{path}\n",
+            now_ns(),
+            self.folder
+        );
         (&self.out).write_all(line.as_bytes())
     }
 }

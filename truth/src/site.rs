@@ -4,19 +4,26 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::ioctl::{Getter, ioctl, opcode};
 
-use crate::names::{Inode, Writer};
+use crate::contents;
+use crate::names::{self, Inode};
 use crate::stamp::{How, SECTOR, Stamp, now_ns};
 
 const BLOCK: usize = 4096;
 
-/// The mounted filesystem and the log of names.
+/// The logs.
+pub const NAMES: &str = "names";
+pub const CONTENTS: &str = "contents";
+
+/// A folder of the mounted filesystem, and the logs.
 pub struct Site {
+    /// As the system has it.
     pub root: PathBuf,
-    pub names: Writer,
+    pub names: names::Writer,
+    pub contents: contents::Writer,
 }
 
 /// A file whose every sector says whose it is.
@@ -27,6 +34,15 @@ pub struct Stamped {
 }
 
 impl Site {
+    /// The `folder` of what is mounted at `mount`, `/…` or nothing for all of it; the logs are files of the folder `logs`.
+    pub fn open(mount: &Path, folder: &str, logs: &Path) -> io::Result<Site> {
+        Ok(Site {
+            root: mount.join(folder.trim_start_matches('/')),
+            names: names::Writer::open(&logs.join(NAMES), folder)?,
+            contents: contents::Writer::open(&logs.join(CONTENTS))?,
+        })
+    }
+
     /// A path in the filesystem, `/…`, as the system has it.
     pub fn at(&self, path: &str) -> PathBuf {
         self.root.join(path.trim_start_matches('/'))
@@ -34,7 +50,7 @@ impl Site {
 
     /// Makes a file for buffered IO.
     pub fn create(&self, path: &str) -> io::Result<Stamped> {
-        let file = self.open(path, |options| options.create_new(true))?;
+        let file = self.stamped(path, |options| options.create_new(true))?;
         self.names.gains(file.inode, path)?;
         Ok(file)
     }
@@ -45,7 +61,7 @@ impl Site {
             self.create(path)?;
         }
         const O_DIRECT: i32 = 0o40000;
-        let mut file = self.open(path, |options| options.custom_flags(O_DIRECT))?;
+        let mut file = self.stamped(path, |options| options.custom_flags(O_DIRECT))?;
         file.direct = true;
         Ok(file)
     }
@@ -64,7 +80,7 @@ impl Site {
         File::open(&self.root)?.sync_all()
     }
 
-    fn open(
+    fn stamped(
         &self,
         path: &str,
         how: impl FnOnce(&mut OpenOptions) -> &mut OpenOptions,
@@ -86,9 +102,15 @@ impl Site {
         self.names.loses(inode, from)
     }
 
+    /// A second name, where the filesystem has such.
     pub fn link(&self, inode: Inode, from: &str, to: &str) -> io::Result<()> {
         self.names.gains(inode, to)?;
-        fs::hard_link(self.at(from), self.at(to))
+        match fs::hard_link(self.at(from), self.at(to)) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                self.names.loses(inode, to)
+            }
+            done => done,
+        }
     }
 
     pub fn unlink(&self, inode: Inode, path: &str) -> io::Result<()> {
@@ -97,12 +119,15 @@ impl Site {
     }
 }
 
-/// FS_IOC_GETVERSION of <linux/fs.h>: the kernel writes an int, whatever its number says.
-fn generation(file: &File) -> io::Result<u32> {
+/// FS_IOC_GETVERSION of <linux/fs.h>: the kernel writes an int, whatever its number says. 0 where the filesystem has none.
+pub fn generation(file: &File) -> io::Result<u32> {
     const GETVERSION: rustix::ioctl::Opcode = opcode::read::<i64>(b'v', 1);
     // SAFETY: the kernel writes the four bytes of an int.
-    let version: u32 = unsafe { ioctl(file, Getter::<GETVERSION, u32>::new())? };
-    Ok(version)
+    match unsafe { ioctl(file, Getter::<GETVERSION, u32>::new()) } {
+        Ok(version) => Ok(version),
+        Err(rustix::io::Errno::NOTTY) => Ok(0),
+        Err(error) => Err(error.into()),
+    }
 }
 
 impl Stamped {

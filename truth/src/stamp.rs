@@ -6,7 +6,7 @@
 //!  8  u64 ino   of the file
 //! 16  u64 offset in the file, bytes
 //! 24  u64 time_ns CLOCK_MONOTONIC, when the bytes were made
-//! 32  u32 generation of the inode
+//! 32  u32 generation of the inode, 0 where it has none
 //! 36  u32 pid   process
 //! 40  u32 tid   thread
 //! 44  u32 how   see How
@@ -31,6 +31,14 @@ pub enum How {
     Shared = 3,
     /// Through the page cache, into a page that nobody had dirtied: by this writer, and now.
     Fresh = 4,
+}
+
+impl How {
+    /// By its number.
+    pub fn of(number: u32) -> Option<How> {
+        let all = [How::Direct, How::Buffered, How::Shared, How::Fresh];
+        all.into_iter().find(|&how| how as u32 == number)
+    }
 }
 
 /// What a sector says.
@@ -75,13 +83,7 @@ impl Stamp {
             generation: u32_at(32)?,
             pid: u32_at(36)?,
             tid: u32_at(40)?,
-            how: match u32_at(44)? {
-                1 => How::Direct,
-                2 => How::Buffered,
-                3 => How::Shared,
-                4 => How::Fresh,
-                _ => return None,
-            },
+            how: How::of(u32_at(44)?)?,
         })
     }
 }

@@ -2,18 +2,21 @@
 //! `mostrace experiment`: a matrix of measurements.
 
 use std::convert::Infallible;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use mostrace::causes::Sharing;
-use mostrace::experiment::{Cell, Definition, Figures, Results, claims, judge, table};
+use mostrace::experiment::{Cell, Definition, Figures, Repeat, Results, claims, judge, table};
 use mostrace::export::{Format, Output};
 use mostrace_bundle::temporary::TempFolder;
 
+use super::guest::{self, FILES, Job, OUT};
+use super::keep::keep;
 use super::out::{self, OutArgs};
-use super::{UsageError, budget};
+use super::{UsageError, budget, shell};
 
 /// Measure every cell of a matrix, each on a fresh filesystem, and hold it against what was published
 ///
@@ -36,6 +39,7 @@ use super::{UsageError, budget};
 /// Examples:
 ///   sudo mostrace experiment experiments/ext4-matrix.toml
 ///   sudo mostrace experiment experiments/ext4-matrix.toml --only journal=wal --format csv -o wal.csv
+///   mostrace experiment experiments/filesystems.toml --guest 6.12
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Experiment {
@@ -54,8 +58,15 @@ pub struct Experiment {
     #[arg(long, conflicts_with = "no_run")]
     list: bool,
     /// Keep the last recording of each cell, in this folder
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with = "guest")]
     keep: Option<PathBuf>,
+    /// Measure in an emulated machine with this kernel of Debian's, as 6.12: it has f2fs and FAT, and needs no root here. Its
+    /// results are FILE.KERNEL.jsonl by default
+    #[arg(long, value_name = "KERNEL", value_parser = guest::kernel)]
+    guest: Option<String>,
+    /// Measure this cell alone, as --list names it; several times
+    #[arg(long, value_name = "CELL")]
+    cell: Vec<String>,
     /// Which columns of the table, in which order
     #[arg(long, value_name = "COLUMN,…", value_delimiter = ',')]
     columns: Vec<String>,
@@ -71,6 +82,8 @@ fn pair(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
+/// A guest boots for so many cells: what it measured is lost if it is stopped.
+const CELLS_OF_A_GUEST: usize = 8;
 /// A recording that lost something is made again so often.
 const TRIES: usize = 3;
 
@@ -86,10 +99,18 @@ impl Experiment {
             let all = definition.parameters.join(", ");
             return Err(UsageError(format!("--only {name}: the parameters are {all}")).into());
         }
+        let is_cell = |key: &&String| !definition.cells.iter().any(|cell| cell.key() == **key);
+        if let Some(key) = self.cell.iter().find(is_cell) {
+            let what = "is no cell; --list names them";
+            return Err(UsageError(format!("--cell \"{key}\": {what}")).into());
+        }
         definition.cells.retain(|cell| self.asks_for(cell));
         let path = match &self.results {
             Some(path) => path.clone(),
-            None => self.file.with_extension("jsonl"),
+            None => self.file.with_extension(match &self.guest {
+                Some(kernel) => format!("{kernel}.jsonl"),
+                None => "jsonl".into(),
+            }),
         };
         // Whoever only looks may do so while they grow.
         let mut results = match self.no_run || self.list {
@@ -103,7 +124,7 @@ impl Experiment {
         }
         let failed = match self.no_run {
             true => 0,
-            false => self.measure(&definition, &mut results)?,
+            false => self.measure(&definition, &path, &mut results)?,
         };
         self.print(&definition, &results)?;
         match failed {
@@ -115,6 +136,9 @@ impl Experiment {
 
     /// Of several values of one parameter any will do.
     fn asks_for(&self, cell: &Cell) -> bool {
+        if !self.cell.is_empty() && !self.cell.contains(&cell.key()) {
+            return false;
+        }
         let is = |(name, value): &(String, String)| cell.value(name) == Some(value);
         self.only.iter().all(|(name, _)| {
             let mut same = self.only.iter().filter(|(other, _)| other == name);
@@ -124,7 +148,12 @@ impl Experiment {
 
     /// Measures what is missing; a cell that cannot be is told, and those after it are measured all the same. Returns how
     /// many could not.
-    fn measure(&self, definition: &Definition, results: &mut Results) -> anyhow::Result<u64> {
+    fn measure(
+        &self,
+        definition: &Definition,
+        path: &Path,
+        results: &mut Results,
+    ) -> anyhow::Result<u64> {
         if let Some(folder) = &self.keep {
             std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         }
@@ -142,24 +171,87 @@ impl Experiment {
         let mut failed = 0;
         let missing = |cell: &&Cell| !results.is_done(cell, &definition.repeat);
         let missing: Vec<&Cell> = definition.cells.iter().filter(missing).collect();
-        for cell in missing {
-            bar.set_message(cell.key());
-            while !results.is_done(cell, &definition.repeat) {
-                match self.figures(cell) {
-                    Ok(figures) => results.add(cell, figures)?,
-                    Err(error) => {
-                        failed += 1;
-                        bar.suspend(|| log::error!("{}: {error:#}", cell.key()));
-                        break;
-                    }
-                }
-            }
-            bar.inc(1);
+        let at_once = self.guest.as_ref().map_or(1, |_| CELLS_OF_A_GUEST);
+        for cells in missing.chunks(at_once) {
+            bar.set_message(cells[0].key());
+            let failures = match &self.guest {
+                Some(kernel) => self.measure_in(kernel, path, definition, cells, results)?,
+                None => self.measure_here(&definition.repeat, cells, results)?,
+            };
+            failed += failures.len() as u64;
+            bar.suspend(|| failures.iter().for_each(|line| log::error!("{line}")));
+            bar.inc(cells.len() as u64);
             // Until one is done, nobody knows how long it takes.
             bar.set_style(style("{pos}/{len} cells, about {eta} left: {wide_msg}"));
         }
         bar.finish_and_clear();
         Ok(failed)
+    }
+
+    /// On this kernel; gives a line for each cell that cannot be measured.
+    fn measure_here(
+        &self,
+        repeat: &Repeat,
+        cells: &[&Cell],
+        results: &mut Results,
+    ) -> anyhow::Result<Vec<String>> {
+        let mut failures = Vec::new();
+        for cell in cells {
+            while !results.is_done(cell, repeat) {
+                match self.figures(cell) {
+                    Ok(figures) => results.add(cell, figures)?,
+                    Err(error) => {
+                        failures.push(format!("{}: {error:#}", cell.key()));
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(failures)
+    }
+
+    /// In a guest with this kernel, which gets the results so far and adds to them; gives a line for each cell that cannot be
+    /// measured there.
+    fn measure_in(
+        &self,
+        kernel: &str,
+        path: &Path,
+        definition: &Definition,
+        cells: &[&Cell],
+        results: &mut Results,
+    ) -> anyhow::Result<Vec<String>> {
+        let chosen = cells.iter().map(|cell| format!("--cell={}", cell.key()));
+        let job = Job {
+            kernel,
+            // Its own words are kept beside the results; a cell that fails is none of the guest's failures.
+            script: format!(
+                "cp {FILES}/results.jsonl {OUT}/\n\
+                 mostrace experiment {FILES}/experiment.toml --results {OUT}/results.jsonl {} \
+                 >{OUT}/table 2>{OUT}/said || step \"a cell failed\"\n",
+                shell::line(chosen)
+            ),
+            programs: Vec::new(),
+            files: vec![
+                ("experiment.toml", self.file.clone()),
+                ("results.jsonl", path.to_owned()),
+            ],
+        };
+        let left = job.run()?;
+        let theirs = Results::read(&left.join("results.jsonl"), definition)?;
+        results.extend(&theirs, cells)?;
+        let said = fs::read_to_string(left.join("said")).unwrap_or_default();
+        let failed = cells
+            .iter()
+            .filter(|cell| !results.is_done(cell, &definition.repeat));
+        let why = |cell: &&&Cell| {
+            let key = cell.key();
+            let line = said.lines().find(|line| line.contains(&key));
+            line.map_or_else(
+                || format!("{key}: not measured in the guest"),
+                str::to_owned,
+            )
+        };
+        Ok(failed.map(|cell| why(&cell)).collect())
     }
 
     /// One measurement that lost nothing.
@@ -194,13 +286,7 @@ impl Experiment {
         if kept.exists() {
             std::fs::remove_dir_all(&kept).with_context(|| kept.display().to_string())?;
         }
-        std::fs::create_dir(&kept).with_context(|| kept.display().to_string())?;
-        for file in std::fs::read_dir(bundle)? {
-            let file = file?;
-            let to = kept.join(file.file_name());
-            std::fs::copy(file.path(), &to).with_context(|| to.display().to_string())?;
-        }
-        Ok(())
+        keep(bundle, &kept)
     }
 
     fn print(&self, definition: &Definition, results: &Results) -> anyhow::Result<()> {
@@ -254,9 +340,7 @@ fn record(cell: &Cell, bundle: &Path) -> anyhow::Result<u32> {
         words.iter().map(word).collect()
     };
     if let Some(before) = &cell.before {
-        let words = with_own(before);
-        let quoted: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-        measure.arg(format!("--before={}", quoted.join(" ")));
+        measure.arg(format!("--before={}", shell::line(with_own(before))));
     }
     measure.arg("--").args(with_own(&cell.command));
     let child = measure
@@ -273,23 +357,4 @@ fn record(cell: &Cell, bundle: &Path) -> anyhow::Result<u32> {
         bail!("{}", last.trim_start_matches("mostrace: "));
     }
     Ok(recorder)
-}
-
-/// One word of a shell's.
-fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_shell_reads_the_word_again() {
-        for word in ["a b", "it's", "", "$x `y` \"z\" \\", "'"] {
-            let script = format!("printf %s {}", quoted(word));
-            let output = Command::new("sh").args(["-c", &script]).output().unwrap();
-            assert_eq!(String::from_utf8(output.stdout).unwrap(), word);
-        }
-    }
 }

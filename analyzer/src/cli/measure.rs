@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `mostrace measure`: what an application writes, in one command.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use anyhow::{Context, bail};
 use mostrace::analysis::Analysis;
 use mostrace::causes::Sharing;
 use mostrace::export::Output;
@@ -15,7 +18,9 @@ use mostrace_capture::{
 };
 
 use super::budget::{self, BudgetArgs};
-use super::tree;
+use super::guest::{self, Job, OUT};
+use super::keep::keep;
+use super::{shell, tree};
 
 /// Measure what CMD makes the storage write: on a fresh filesystem, traced, synced, analysed, cleaned up.
 ///
@@ -28,6 +33,7 @@ use super::tree;
 ///   sudo mostrace measure -- mostrace workload sqlite --journal wal
 ///   sudo mostrace measure --fs f2fs --size 512M -- ./my-app
 ///   sudo mostrace measure --mount-options data=journal -o run.most -- ./my-app
+///   mostrace measure --fs f2fs --guest 6.12 -- mostrace workload sqlite --journal wal
 ///   sudo mostrace measure --in /data -- ./my-app
 ///   sudo mostrace measure --before 'sqlite3 x.db <schema.sql' -- ./my-app
 ///   sudo mostrace measure --max-bytes-per-transaction 40000 --format junit -- ./my-test
@@ -57,6 +63,10 @@ pub struct Measure {
     /// Measure on the filesystem that DIR is on, in DIR, and make none
     #[arg(long = "in", value_name = "DIR", conflicts_with_all = ["fs", "mkfs", "mount_options", "size", "scheduler"])]
     within: Option<PathBuf>,
+    /// Measure in an emulated machine with this kernel of Debian's, as 6.12: it has f2fs and FAT, and needs no root here. CMD is a
+    /// program, no script, or `mostrace workload`
+    #[arg(long, value_name = "KERNEL", value_parser = guest::kernel, conflicts_with_all = ["within", "user"])]
+    guest: Option<String>,
     /// Keep the recording
     #[arg(short, long, value_name = "OUT.most")]
     output: Option<PathBuf>,
@@ -105,7 +115,10 @@ pub fn run(args: &Measure) -> anyhow::Result<u8> {
     };
     mostrace_capture::check_output(&output)?;
     let limits = args.budget.limits()?;
-    let status = capture(args, &output)?;
+    let status = match &args.guest {
+        Some(kernel) => in_guest(args, kernel, &output)?,
+        None => capture(args, &output)?,
+    };
     let analysis = budget::read(&output, Some(Sharing::First))?;
     let mut out = Output::create(None)?;
     if args.budget.is_for_people() {
@@ -178,7 +191,74 @@ fn capture(args: &Measure, output: &Path) -> anyhow::Result<i32> {
     Ok(outcome.exit_status)
 }
 
+/// Records CMD in a guest; returns its exit status.
+fn in_guest(args: &Measure, kernel: &str, output: &Path) -> anyhow::Result<i32> {
+    let (name, programs) = program(&args.argv[0])?;
+    let words = args.argv.iter().skip(1).map(|word| word.to_string_lossy());
+    let command = shell::line(std::iter::once(name.into()).chain(words));
+    let options = shell::line(args.of_the_filesystem());
+    // What CMD prints is kept apart from what the measurement says.
+    let job = Job {
+        kernel,
+        script: format!(
+            "status=0\n\
+             mostrace measure {options} -o {OUT}/run.most -- sh -c 'exec \"$0\" \"$@\" >{OUT}/out 2>{OUT}/err' {command} \
+             >/dev/null 2>said || status=$?\n\
+             [ -e {OUT}/run.most/manifest.json ] || fail \"$(cat said)\"\n\
+             echo $status >{OUT}/status\n"
+        ),
+        programs,
+        files: Vec::new(),
+    };
+    let left = job.run()?;
+    io::stdout().write_all(&fs::read(left.join("out")).unwrap_or_default())?;
+    io::stderr().write_all(&fs::read(left.join("err")).unwrap_or_default())?;
+    keep(&left.join("run.most"), output)?;
+    let status = fs::read_to_string(left.join("status"))?;
+    status.trim().parse().context("the guest tells no status")
+}
+
+/// What a program is called in a guest, and where it is here, unless it is this one.
+fn program(word: &OsStr) -> anyhow::Result<(String, Vec<PathBuf>)> {
+    if word == "mostrace" {
+        return Ok(("mostrace".into(), Vec::new()));
+    }
+    let shown = word.display();
+    let path = match Path::new(word).components().count() {
+        1 => {
+            let folders = std::env::var_os("PATH").unwrap_or_default();
+            let mut places = std::env::split_paths(&folders).map(|folder| folder.join(word));
+            places.find(|place| place.is_file())
+        }
+        _ => Some(PathBuf::from(word)),
+    };
+    let path = path.with_context(|| format!("{shown}: no such program"))?;
+    let path = fs::canonicalize(path).with_context(|| shown.to_string())?;
+    let mut magic = [0; 4];
+    let read = File::open(&path).and_then(|mut file| file.read_exact(&mut magic));
+    if read.is_err() || &magic != b"\x7fELF" {
+        bail!("{shown}: is a script; a guest has no interpreter for it");
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    Ok((name.into_owned(), vec![path.clone()]))
+}
+
 impl Measure {
+    /// The options that make the filesystem, and what is run ahead.
+    fn of_the_filesystem(&self) -> Vec<String> {
+        let mut options = vec![
+            format!("--fs={}", self.fs.name()),
+            format!("--mkfs={}", self.mkfs),
+            format!("--mount-options={}", self.mount_options),
+            format!("--size={}M", self.size >> 20),
+        ];
+        let scheduler = self.scheduler.iter();
+        options.extend(scheduler.map(|name| format!("--scheduler={name}")));
+        let before = self.before.iter();
+        options.extend(before.map(|script| format!("--before={script}")));
+        options
+    }
+
     fn fresh(&self) -> FreshOptions {
         FreshOptions {
             kind: self.fs,

@@ -17,6 +17,10 @@ mod events;
 mod experiment;
 #[cfg(feature = "analyze")]
 mod export;
+#[cfg(all(feature = "record", feature = "analyze"))]
+mod guest;
+#[cfg(all(feature = "record", feature = "analyze"))]
+mod keep;
 #[cfg(feature = "analyze")]
 mod map;
 #[cfg(all(feature = "record", feature = "analyze"))]
@@ -31,10 +35,14 @@ mod query;
 mod record;
 #[cfg(feature = "analyze")]
 mod report;
+#[cfg(all(feature = "record", feature = "analyze"))]
+mod shell;
 #[cfg(feature = "analyze")]
 mod source;
 #[cfg(feature = "workload")]
 mod steps;
+#[cfg(all(feature = "record", feature = "analyze"))]
+mod top;
 #[cfg(feature = "analyze")]
 mod tree;
 #[cfg(feature = "analyze")]
@@ -69,6 +77,8 @@ struct Cli {
 enum Command {
     #[cfg(feature = "record")]
     Record(record::Record),
+    #[cfg(all(feature = "record", feature = "analyze"))]
+    Top(top::Top),
     #[cfg(all(feature = "record", feature = "analyze"))]
     Measure(measure::Measure),
     #[cfg(all(feature = "record", feature = "analyze"))]
@@ -118,6 +128,8 @@ impl Command {
         match self {
             #[cfg(feature = "record")]
             Command::Record(args) => return Ok(ExitCode::from(record::run(&args)?)),
+            #[cfg(all(feature = "record", feature = "analyze"))]
+            Command::Top(args) => args.run()?,
             #[cfg(all(feature = "record", feature = "analyze"))]
             Command::Measure(args) => return Ok(ExitCode::from(measure::run(&args)?)),
             #[cfg(all(feature = "record", feature = "analyze"))]

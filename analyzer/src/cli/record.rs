@@ -67,7 +67,7 @@ pub struct Record {
     /// Keep the last N segments, the one being written among them; the oldest is removed
     #[arg(long, value_name = "N", requires = "segment", value_parser = clap::value_parser!(u32).range(2..))]
     keep: Option<u32>,
-    /// Before stopping, sync the filesystem, so that what CMD left in memory is traced too
+    /// Before stopping, sync the filesystem, or those of a disk's partitions, so that what CMD left in memory is traced too
     #[arg(long)]
     sync: bool,
     /// Do not save the filesystem's metadata: blocks can then be named only by live entries
@@ -144,7 +144,7 @@ pub fn run(args: &Record) -> anyhow::Result<u8> {
     Ok(u8::try_from(outcome.exit_status).unwrap_or(1))
 }
 
-fn report(outcome: &Outcome) {
+pub(super) fn report(outcome: &Outcome) {
     let Manifest {
         sources,
         counts,

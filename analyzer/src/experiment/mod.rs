@@ -13,7 +13,7 @@ mod results;
 mod table;
 
 pub use cells::{Cell, Words};
-pub use definition::{Definition, Error};
+pub use definition::{Definition, Error, Repeat};
 pub use figures::Figures;
 pub use published::{Claim, Verdict, judge};
 pub use results::{Results, Run};

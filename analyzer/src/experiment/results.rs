@@ -135,6 +135,19 @@ impl Results {
         Ok(())
     }
 
+    /// Adds what others measured of some cells, beyond what is known here: they went on from these results.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn extend(&mut self, others: &Results, cells: &[&Cell]) -> Result<(), Error> {
+        for cell in cells {
+            for run in others.of(cell).skip(self.of(cell).count()) {
+                self.add(cell, run.figures.clone())?;
+            }
+        }
+        Ok(())
+    }
+
     fn append(&mut self, line: &impl Serialize) -> Result<(), Error> {
         let mut write = || -> io::Result<()> {
             let file = self

@@ -29,6 +29,7 @@ mod sources;
 mod subject;
 mod tracing;
 
+pub use naming::segment;
 pub use options::{Options, Outcome, Segments, Size};
 pub use output::check_output;
 use series::{Open, Series};
@@ -88,8 +89,10 @@ fn capture(
         wait: options.wait_for_descendants,
     });
     let status = run::run(options, &mut tracing, series, command, &signals);
-    if let Some(mount) = subject.mount_point().filter(|_| options.sync) {
-        run::sync(mount, &mut tracing)?;
+    if options.sync {
+        for mount in subject.mount_points() {
+            run::sync(&mount, &mut tracing)?;
+        }
     }
     run::settle(&subject.device, &mut tracing)?;
     let Open {

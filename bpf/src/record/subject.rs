@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is to be recorded, looked at before anything is traced or written.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use mostrace_bundle::Packages;
 use mostrace_bundle::manifest::{Filesystem, Mapping};
@@ -101,6 +101,19 @@ impl Subject {
     pub fn mount_point(&self) -> Option<&Path> {
         let mount = self.filesystem.as_ref()?.mount_point.as_ref()?;
         Some(Path::new(mount))
+    }
+
+    /// Where all that is on the traced device is mounted: its filesystem, or those of its partitions.
+    pub fn mount_points(&self) -> Vec<PathBuf> {
+        if self.filesystem.is_some() {
+            return self.mount_point().into_iter().map(Path::to_owned).collect();
+        }
+        let mounted = |node: PathBuf| {
+            let device = Device::open(&node).ok()?;
+            Some(filesystem::mounted(&device)?.mount_point?.into())
+        };
+        let partitions = self.device.partitions().into_iter();
+        partitions.filter_map(mounted).collect()
     }
 
     /// The device that the filesystem is on.

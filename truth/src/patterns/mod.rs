@@ -2,12 +2,11 @@
 //! What is written: each pattern is a file, and each of its parts a process of its own; all run at once.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, ensure};
 
-use crate::names::Writer;
 use crate::site::Site;
 
 mod aio;
@@ -24,6 +23,7 @@ mod piped;
 mod rename;
 mod resize;
 mod sent;
+mod sqlite;
 mod subpage;
 mod threads;
 mod truncated;
@@ -36,7 +36,7 @@ pub struct Pattern {
     /// What a part is told, so that they differ.
     pub parts: &'static [&'static str],
     /// What a part does.
-    pub work: fn(&Site, &str) -> io::Result<()>,
+    pub work: fn(&'static Site, &str) -> io::Result<()>,
 }
 
 pub const ALL: &[Pattern] = &[
@@ -54,6 +54,7 @@ pub const ALL: &[Pattern] = &[
     rename::PATTERN,
     resize::PATTERN,
     sent::PATTERN,
+    sqlite::PATTERN,
     subpage::PATTERN,
     threads::PATTERN,
     truncated::PATTERN,
@@ -66,28 +67,43 @@ pub fn find(name: &str) -> anyhow::Result<&'static Pattern> {
     found.with_context(|| format!("{name}: no such pattern"))
 }
 
-/// Runs all parts of a pattern and waits for them.
-pub fn run(pattern: &Pattern, root: &Path, names: &Path) -> anyhow::Result<()> {
+/// The folder of a filesystem that all is written to: none of the first one, and of others one of their own, so that no
+/// path is of two.
+pub fn folder(number: usize) -> String {
+    match number {
+        0 => String::new(),
+        _ => format!("/filesystem{number}"),
+    }
+}
+
+/// Runs all parts of a pattern, on each of the filesystems, and waits for them.
+pub fn run(pattern: &Pattern, logs: &Path, mounts: &[PathBuf]) -> anyhow::Result<()> {
     let program = std::env::current_exe()?;
-    let start = |part: &&str| {
+    let start = |(part, (number, mount)): (&str, (usize, &PathBuf))| {
         Command::new(&program)
             .args(["part", pattern.name, part])
-            .args([root, names])
+            .args([logs, mount])
+            .arg(folder(number))
             .spawn()
     };
-    let children: io::Result<Vec<_>> = pattern.parts.iter().map(start).collect();
+    let parts = pattern.parts.iter();
+    let all = parts.flat_map(|part| mounts.iter().enumerate().map(move |mount| (*part, mount)));
+    let children: io::Result<Vec<_>> = all.map(start).collect();
     for mut child in children? {
         ensure!(child.wait()?.success(), "{}: a part failed", pattern.name);
     }
     Ok(())
 }
 
-/// One part, in this process.
-pub fn part(pattern: &Pattern, part: &str, root: &Path, names: &Path) -> anyhow::Result<()> {
-    let site = Site {
-        root: root.to_owned(),
-        names: Writer::open(names)?,
-    };
-    let done = (pattern.work)(&site, part);
+/// One part, in this process, which ends with it.
+pub fn part(
+    pattern: &Pattern,
+    part: &str,
+    logs: &Path,
+    mount: &Path,
+    folder: &str,
+) -> anyhow::Result<()> {
+    let site = Box::leak(Box::new(Site::open(mount, folder, logs)?));
+    let done = (pattern.work)(site, part);
     done.with_context(|| format!("{}, {part}", pattern.name))
 }

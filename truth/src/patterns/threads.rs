@@ -17,7 +17,11 @@ fn work(site: &Site, _: &str) -> io::Result<()> {
     let (buffered, direct) = (site.create("/threads")?, site.direct("/threads-direct")?);
     std::thread::scope(|scope| {
         let write = |thread: u64| {
-            let file = if thread % 2 == 0 { &buffered } else { &direct };
+            let file = if thread.is_multiple_of(2) {
+                &buffered
+            } else {
+                &direct
+            };
             for at in 0..32 {
                 file.write((at * 8 + thread) * 8192, 8192, How::Buffered)?;
                 if at % 4 == 0 {

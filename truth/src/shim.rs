@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Calls of the system that SQLite makes by a table of its own: ours make them too, and log what is written, and which
+//! names files gain and lose.
+
+use std::collections::HashMap;
+use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
+use std::fs::File;
+use std::io;
+use std::mem::ManuallyDrop;
+use std::os::fd::FromRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
+
+use rusqlite::ffi;
+
+use crate::contents::checksum;
+use crate::names::Inode;
+use crate::site::{Site, generation};
+use crate::stamp::{How, SECTOR, Stamp, now_ns};
+
+struct Shim {
+    site: &'static Site,
+    how: How,
+    /// Files that SQLite opened, by their paths in the filesystem.
+    open: Mutex<HashMap<String, Inode>>,
+}
+
+static SHIM: OnceLock<Shim> = OnceLock::new();
+static WRITES: AtomicU64 = AtomicU64::new(0);
+
+/// From now on SQLite opens, writes and removes files by the calls below.
+pub fn install(site: &'static Site, how: How) -> io::Result<()> {
+    let shim = Shim {
+        site,
+        how,
+        open: Mutex::default(),
+    };
+    let _ = SHIM.set(shim);
+    // SAFETY: each is called as SQLite's table declares the call of that name (os_unix.c, aSyscall), whatever type it
+    // passes through the table as.
+    unsafe {
+        type Call = unsafe extern "C" fn();
+        let calls: [(&CStr, *const ()); 3] = [
+            (c"open", open as *const ()),
+            (c"pwrite", pwrite as *const ()),
+            (c"unlink", unlink as *const ()),
+        ];
+        let vfs = ffi::sqlite3_vfs_find(c"unix".as_ptr());
+        let set = vfs.as_ref().and_then(|vfs| vfs.xSetSystemCall);
+        let set = set.ok_or_else(|| io::Error::other("SQLite has no table of system calls"))?;
+        for (name, call) in calls {
+            let call = std::mem::transmute::<*const (), Call>(call);
+            if set(vfs, name.as_ptr(), Some(call)) != ffi::SQLITE_OK {
+                return Err(io::Error::other(format!("SQLite has no call {name:?}")));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// How often it wrote.
+pub fn writes() -> u64 {
+    WRITES.load(Ordering::Relaxed)
+}
+
+/// SQLite sees a call that fails; this process would go on without the truth.
+fn must(done: io::Result<()>) {
+    if let Err(error) = done {
+        eprintln!("truth: what SQLite does cannot be logged: {error}");
+        std::process::abort();
+    }
+}
+
+unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_int) -> c_int {
+    // SAFETY: SQLite's arguments, as it would make the call itself.
+    let fd = unsafe { libc::open(path, flags, mode) };
+    if let (true, Some(shim)) = (fd >= 0, SHIM.get()) {
+        // SAFETY: open() just read that string.
+        must(shim.opened(unsafe { path_of(path) }, fd));
+    }
+    fd
+}
+
+unsafe extern "C" fn pwrite(fd: c_int, data: *const c_void, bytes: usize, offset: i64) -> isize {
+    let time_ns = now_ns();
+    // SAFETY: SQLite's arguments, as it would make the call itself.
+    let written = unsafe { libc::pwrite(fd, data, bytes, offset) };
+    if let (Some(shim), Ok(written @ 1..)) = (SHIM.get(), u64::try_from(written)) {
+        must(shim.wrote(fd, offset as u64, written, time_ns));
+    }
+    written
+}
+
+unsafe extern "C" fn unlink(path: *const c_char) -> c_int {
+    // SAFETY: SQLite's argument, as it would make the call itself.
+    let result = unsafe { libc::unlink(path) };
+    if let (0, Some(shim)) = (result, SHIM.get()) {
+        // SAFETY: unlink() just read that string.
+        must(shim.unlinked(unsafe { path_of(path) }));
+    }
+    result
+}
+
+unsafe fn path_of(path: *const c_char) -> PathBuf {
+    // SAFETY: the caller's, a C string.
+    let bytes = unsafe { CStr::from_ptr(path) }.to_bytes();
+    PathBuf::from(OsStr::from_bytes(bytes))
+}
+
+/// SQLite's file: it stays open.
+fn borrow(fd: c_int) -> ManuallyDrop<File> {
+    // SAFETY: SQLite has it open during its call, and it is not closed here.
+    ManuallyDrop::new(unsafe { File::from_raw_fd(fd) })
+}
+
+impl Shim {
+    /// As the filesystem has it; None for a file elsewhere.
+    fn inside(&self, path: &Path) -> Option<String> {
+        let path = path.strip_prefix(&self.site.root).ok()?;
+        Some(format!("/{}", path.display()))
+    }
+
+    fn opened(&self, path: PathBuf, fd: c_int) -> io::Result<()> {
+        let Some(path) = self.inside(&path) else {
+            return Ok(());
+        };
+        let file = borrow(fd);
+        if !file.metadata()?.is_file() {
+            return Ok(());
+        }
+        let inode = (file.metadata()?.ino(), generation(&file)?);
+        let mut open = self.open.lock().unwrap_or_else(|e| e.into_inner());
+        if open.insert(path.clone(), inode) == Some(inode) {
+            return Ok(());
+        }
+        // The memory that the processes of a WAL share.
+        if path.ends_with("-shm") {
+            self.site.contents.mapped(inode)?;
+        }
+        self.site.names.gains(inode, &path)
+    }
+
+    fn unlinked(&self, path: PathBuf) -> io::Result<()> {
+        let mut open = self.open.lock().unwrap_or_else(|e| e.into_inner());
+        let gone = self.inside(&path).and_then(|path| open.remove_entry(&path));
+        match gone {
+            Some((path, inode)) => self.site.names.loses(inode, &path),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads the sectors of what was written: SQLite writes parts of them.
+    fn wrote(&self, fd: c_int, offset: u64, bytes: u64, time_ns: u64) -> io::Result<()> {
+        WRITES.fetch_add(1, Ordering::Relaxed);
+        // Another descriptor's end would end SQLite's locks.
+        let file = borrow(fd);
+        let first = offset / SECTOR as u64 * SECTOR as u64;
+        let sectors = (offset + bytes - first).div_ceil(SECTOR as u64);
+        let stamp = Stamp {
+            ino: file.metadata()?.ino(),
+            generation: generation(&file)?,
+            offset: 0,
+            time_ns,
+            pid: std::process::id(),
+            tid: rustix::thread::gettid().as_raw_nonzero().get() as u32,
+            how: self.how,
+        };
+        let at = (0..sectors).map(|at| first + at * SECTOR as u64);
+        let noted: io::Result<Vec<_>> = at
+            .map(|offset| Ok((checksum(&sector(&file, offset)?), Stamp { offset, ..stamp })))
+            .collect();
+        self.site.contents.note(&noted?)
+    }
+}
+
+/// Beyond the file's end there are zeroes.
+fn sector(file: &File, offset: u64) -> io::Result<[u8; SECTOR]> {
+    let mut sector = [0; SECTOR];
+    let mut read = 0;
+    while read < SECTOR {
+        match file.read_at(&mut sector[read..], offset + read as u64)? {
+            0 => break,
+            bytes => read += bytes,
+        }
+    }
+    Ok(sector)
+}
