@@ -3,7 +3,7 @@
 # CPU and a clock that counts instructions (`make bench-phone`): a second is 10^9 of them, whoever executed them. And the
 # most memory that the recorder had.
 repetitions=3
-transactions=500
+transactions=1000
 
 disk=/sys/kernel/config/nullb/nullb1
 mount -t configfs none /sys/kernel/config
@@ -22,7 +22,7 @@ cp /proc/uptime before
 mostrace workload sqlite --transactions "$1" mnt/test.db >/dev/null
 cp /proc/uptime after
 cat before after | awk '{ up = $1 - up; idle = $2 - idle } END { printf "%.0f ", (up - idle) * 100 }'
-sed -n 's/^VmHWM: *\([0-9]*\) kB/\1/p' "/proc/$PPID/status"
+sed -n 's/^VmHWM:[[:space:]]*\([0-9]*\) kB/\1/p' "/proc/$PPID/status"
 END
 
 # under OPTION…: within `mostrace record`.
