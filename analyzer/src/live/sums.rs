@@ -39,6 +39,8 @@ pub(super) struct Sums {
     files: HashMap<Option<Which>, Line>,
     /// Of inodes, of the last generation that one was learnt of.
     paths: HashMap<u64, (u32, Box<[u8]>)>,
+    /// The same of every generation, of this segment and of the one before: a journal may be made anew for each transaction.
+    recent: [HashMap<(u64, u32), Box<[u8]>>; 2],
     /// Files of which the path was looked at.
     seen: HashSet<FileId>,
 }
@@ -106,6 +108,7 @@ impl Sums {
             (file.inode, file.generation, &file.path)
         {
             self.paths.insert(inode, (generation, path.clone()));
+            self.recent[0].insert((inode, generation), path.clone());
         }
     }
 
@@ -116,10 +119,17 @@ impl Sums {
 
     /// By its path, if one was learnt.
     fn named(&self, inode: u64, generation: Option<u32>) -> Which {
-        match self.paths.get(&inode) {
-            Some((of, path)) if Some(*of) == generation => Which::Path(path.clone()),
-            _ => Which::Inode(inode, generation),
-        }
+        let last = self.paths.get(&inode);
+        let last = last.filter(|(of, _)| Some(*of) == generation);
+        let recent = |generation| {
+            self.recent
+                .iter()
+                .find_map(|of| of.get(&(inode, generation)))
+        };
+        let path = last.map(|(_, path)| path).or_else(|| recent(generation?));
+        path.map_or(Which::Inode(inode, generation), |path| {
+            Which::Path(path.clone())
+        })
     }
 
     /// Gives files their paths that were learnt since; what had none, and caused nothing now, is told by its number alone.
@@ -179,6 +189,8 @@ impl Sums {
             }
         }
         self.name_files();
+        self.recent.swap(0, 1);
+        self.recent[0].clear();
         let mut asked_now = 0;
         for (tgid, (asked, comm)) in self.asked.drain() {
             asked_now += asked;
@@ -237,9 +249,16 @@ fn add<K: Eq + Hash>(
 /// So many lines by what they caused now, and as many by what they did in all.
 const SHOWN: usize = 100;
 
-/// Those that caused most, now or in all, the most in all first.
+/// Those that caused most, now or in all, the most in all first; of one name as one.
 fn first<K>(lines: &HashMap<K, Line>) -> Vec<Line> {
-    let mut all: Vec<&Line> = lines.values().collect();
+    let mut by_name: HashMap<&str, Line> = HashMap::default();
+    for line in lines.values() {
+        let sum = by_name.entry(&line.name).or_default();
+        sum.now += line.now;
+        sum.all += line.all;
+        sum.name.clone_from(&line.name);
+    }
+    let mut all: Vec<&Line> = by_name.values().collect();
     let by = |of: fn(&Line) -> &Amount| {
         move |line: &&Line| std::cmp::Reverse((of(line).bytes(), of(line).flushes, of(line).asked))
     };
