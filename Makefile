@@ -27,7 +27,7 @@ TESTS = $(CARGO) test $(PROFILE) --workspace
 GUESTS = guest/able.sh "$(GUEST_PACKAGES)"
 MODULE = kernel-patches/test/able.sh
 
-.PHONY: demo build install deb check test test-all truth test-guest test-module test-kernels test-patched lint features bench bench-record bench-overhead bench-accuracy \
+.PHONY: demo build install deb check test test-all truth test-guest test-module test-kernels test-patched lint features bench bench-record bench-beside bench-overhead bench-accuracy \
 	report-check phone phone-armv7 phone-x86_64 test-arm64 bench-phone samples samples-guest setup setup-test clean
 
 demo: build
@@ -146,9 +146,13 @@ lint: setup-test
 bench: setup-test
 	$(CARGO) bench --locked -p mostrace
 
-# What recording with our probes costs on this machine (root): IOPS, ns per write, wakeups.
+# What recording with our probes costs on this machine (root): IOPS, p99, ns per write, wakeups. PARTS= is of scripts/bench-record.sh.
 bench-record: build
-	scripts/bench-record.sh $(MOSTRACE)
+	scripts/bench-record.sh $(MOSTRACE) $(PARTS)
+
+# The same beside bpftrace's biosnoop, which apt-get installs (bpftrace).
+bench-beside: build
+	scripts/bench-beside.sh $(MOSTRACE)
 
 # What recording costs, in instructions: one emulated CPU whose clock counts them.
 bench-overhead: build

@@ -97,11 +97,12 @@ static __always_inline void put_event(struct block_record event, const __u64 *pd
 		to[0] = pdu[0];
 	if (pdu_len > 8)
 		to[1] = pdu[1];
-	bpf_ringbuf_submit(r, submit_flags(&events, sizeof(*r) + pdu_len + RING_HEAD));
+	bpf_ringbuf_submit(r, wake_flags(&events));
 }
 
+/* Of 64 bits, as the bit's number is: to shorten it would take more instructions than to use it. */
 #define FLAG(opf, bit, category) \
-	(((opf) >> bpf_core_enum_value(enum req_flag_bits, bit) & 1) ? TC(category) : 0)
+	(((__u64)(opf) >> bpf_core_enum_value(enum req_flag_bits, bit) & 1) ? TC(category) : 0)
 
 /* The category bits that blktrace derives from an operation and its flags. */
 static __always_inline __u32 categories(__u32 opf)

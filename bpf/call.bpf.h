@@ -132,8 +132,8 @@ static __always_inline struct file *open_file(struct task_struct *task, __u32 fd
 static __always_inline void tell_inode(struct mostrace_call *call, struct inode *inode)
 {
 	call->ino = inode_ino(inode);
-	call->generation = BPF_CORE_READ(inode, i_generation);
-	call->s_dev = BPF_CORE_READ(inode, i_sb, s_dev);
+	call->generation = LOAD(inode, i_generation);
+	call->s_dev = LOAD(inode, i_sb, s_dev);
 }
 
 /* The open file, if it is one of the traced filesystem's. */
@@ -141,7 +141,7 @@ static __always_inline struct file *traced_file(struct task_struct *task, __u32 
 {
 	struct file *file = open_file(task, fd);
 
-	if (!file || !is_traced_filesystem(BPF_CORE_READ(file, f_inode, i_sb, s_dev)))
+	if (!file || !is_traced_filesystem(LOAD(file, f_inode, i_sb, s_dev)))
 		return 0;
 	return file;
 }
@@ -152,7 +152,7 @@ static __always_inline void tell_file(struct call *call, struct file *file)
 	call->is_ours = true;
 	/* syncfs is told a file, but is of the whole filesystem. */
 	if (call->entry.kind != MOSTRACE_CALL_SYNC)
-		tell_inode(&call->entry, BPF_CORE_READ(file, f_inode));
+		tell_inode(&call->entry, LOAD(file, f_inode));
 }
 
 /* Where in the file, and how long: as the call was asked. What a write() wrote is known when it returns. */
@@ -208,7 +208,7 @@ static __always_inline int remember_call(struct pt_regs *regs, __u16 how, struct
 	call->entry.pid = id;
 	call->entry.tgid = id >> 32;
 	call->entry.uid = bpf_get_current_uid_gid();
-	bpf_get_current_comm(call->entry.comm, sizeof(call->entry.comm));
+	current_comm(call->entry.comm);
 	return 0;
 }
 
@@ -230,7 +230,7 @@ static __always_inline void tell_written(struct call *call, long bytes)
 
 	entry->bytes = bytes;
 	if (entry->offset == MOSTRACE_NONE)
-		entry->offset = BPF_CORE_READ(file, f_pos) - bytes;
+		entry->offset = LOAD(file, f_pos) - bytes;
 	if (call->buffer && bytes >= sizeof(entry->first_bytes) && bytes <= SHORT_WRITE &&
 	    !bpf_probe_read_user(entry->first_bytes, sizeof(entry->first_bytes), call->buffer))
 		entry->head.flags |= MOSTRACE_CALL_FIRST;

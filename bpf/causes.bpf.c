@@ -31,14 +31,14 @@ int cause_call_exit(__u64 *ctx)
 SEC("raw_tp/ext4_journal_start")
 int cause_ext4_journal_start(__u64 *ctx)
 {
-	return prepare_handle(BPF_CORE_READ((struct super_block *)ctx[0], s_dev), 0, ctx[4]);
+	return prepare_handle((struct super_block *)ctx[0], 0, ctx[4]);
 }
 
 /* (sb, blocks, rsv_blocks, revoke_creds, type, ip): from 6.2 on */
 SEC("raw_tp/ext4_journal_start_sb")
 int cause_ext4_journal_start_sb(__u64 *ctx)
 {
-	return prepare_handle(BPF_CORE_READ((struct super_block *)ctx[0], s_dev), 0, ctx[5]);
+	return prepare_handle((struct super_block *)ctx[0], 0, ctx[5]);
 }
 
 /* (inode, blocks, rsv_blocks, revoke_creds, type, ip): from 6.2 on */
@@ -47,7 +47,7 @@ int cause_ext4_journal_start_inode(__u64 *ctx)
 {
 	struct inode *inode = (struct inode *)ctx[0];
 
-	return prepare_handle(BPF_CORE_READ(inode, i_sb, s_dev), inode, ctx[5]);
+	return prepare_handle(LOAD(inode, i_sb), inode, ctx[5]);
 }
 
 /* The file that is renamed is marked ahead of one that it replaces; folders are marked too. */
@@ -56,7 +56,7 @@ static __always_inline int tell_moved(struct inode *inode)
 	struct call *call = current_call();
 
 	if (call && call->entry.kind == MOSTRACE_CALL_RENAME && !call->entry.ino &&
-	    (BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFDIR)
+	    (LOAD(inode, i_mode) & S_IFMT) != S_IFDIR)
 		tell_inode(&call->entry, inode);
 	return 0;
 }
@@ -71,7 +71,7 @@ int cause_ext4_mark_inode_dirty(__u64 *ctx)
 	if (!h)
 		return 0;
 	tell_handle_inode(&h->entry, inode);
-	return tell_moved(inode);
+	return h->entry.call == MOSTRACE_CALL_RENAME ? tell_moved(inode) : 0;
 }
 
 /* (folder, dentry) */
@@ -101,7 +101,7 @@ static __always_inline int tell_synced(struct inode *inode)
 SEC("raw_tp/ext4_sync_file_enter")
 int cause_ext4_sync_file_enter(__u64 *ctx)
 {
-	return tell_synced(BPF_CORE_READ((struct file *)ctx[0], f_inode));
+	return tell_synced(LOAD((struct file *)ctx[0], f_inode));
 }
 
 /* (inode) */

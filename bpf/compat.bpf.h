@@ -158,13 +158,27 @@ static __always_inline struct kthread *task_kthread(struct task_struct *task)
 	return BPF_CORE_READ(task, set_child_tid);
 }
 
+/* MOSTRACE_COMM_LEN bytes. Since 6.2 at the latest the kernel keeps it padded with NULs. */
+static __always_inline void current_comm(char *comm)
+{
+	struct task_struct *task;
+
+	if (!HAS_TYPES) {
+		bpf_get_current_comm(comm, sizeof(task->comm));
+		return;
+	}
+	task = bpf_core_cast((void *)bpf_get_current_task(), struct task_struct);
+	((__u64 *)comm)[0] = *(__u64 *)task->comm;
+	((__u64 *)comm)[1] = *(__u64 *)(task->comm + 8);
+}
+
 /* What the current task does, if it is a workqueue's worker; or 0. */
 static __always_inline __u64 current_work(void)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 	struct worker *worker;
 
-	if (!(BPF_CORE_READ(task, flags) & PF_WQ_WORKER))
+	if (!(LOAD(task, flags) & PF_WQ_WORKER))
 		return 0;
 	worker = BPF_CORE_READ(task_kthread(task), data);
 	return (__u64)BPF_CORE_READ(worker, current_func);
@@ -277,6 +291,17 @@ static __always_inline void view_folio(struct folio_view *f, __u64 page)
 		f->mapping = page_word(words, bpf_core_field_offset(struct page___plain, mapping));
 		f->index = page_word(words, bpf_core_field_offset(struct page___plain, index));
 	}
+}
+
+/* Of a folio's head. */
+static __always_inline __u64 folio_index(__u64 head)
+{
+	struct folio_view folio;
+
+	if (HAS_TYPES && bpf_core_type_exists(struct folio))
+		return LOAD((struct folio *)head, index);
+	view_folio(&folio, head);
+	return folio.index;
 }
 
 /*

@@ -63,8 +63,8 @@ static __always_inline bool ends_directory(const union ext4_block *tail)
 
 static __noinline __u8 contents_of(struct buffer_head *bh)
 {
-	char *data = BPF_CORE_READ(bh, b_data);
-	__u32 size = BPF_CORE_READ(bh, b_size);
+	char *data = LOAD(bh, b_data);
+	__u32 size = LOAD(bh, b_size);
 	union ext4_block begin = { }, end = { };
 
 	if (size < EXT4_BLOCK_MIN || size > EXT4_BLOCK_MAX ||

@@ -66,11 +66,11 @@ struct dirtied_walk {
 static __always_inline void find_home_of(struct mostrace_dirtied *entry, struct buffer_head *bh,
 					 struct block_device *bdev, __u64 block)
 {
-	entry->head.bytes = BPF_CORE_READ(bh, b_size);
+	entry->head.bytes = LOAD(bh, b_size);
 	entry->head.sector = block * (entry->head.bytes >> 9);
 	entry->home = MOSTRACE_HOME_FILESYSTEM;
-	if (disk_number(BPF_CORE_READ(bdev, bd_disk)) == target.disk_dev) {
-		entry->head.sector += BPF_CORE_READ(bdev, bd_start_sect);
+	if (disk_number(LOAD(bdev, bd_disk)) == target.disk_dev) {
+		entry->head.sector += LOAD(bdev, bd_start_sect);
 		entry->home = MOSTRACE_HOME_DISK;
 	}
 }
@@ -87,9 +87,9 @@ static __always_inline bool is_ours(const struct dirtied_walk *w, struct journal
 static __always_inline bool claim_block(struct dirtied_walk *w, struct journal_head *jh)
 {
 	struct buffer_head *bh = BPF_CORE_READ(jh, b_bh);
-	struct block_device *bdev = BPF_CORE_READ(bh, b_bdev);
+	struct block_device *bdev = LOAD(bh, b_bdev);
 	struct claim claim = {
-		.block = BPF_CORE_READ(bh, b_blocknr),
+		.block = LOAD(bh, b_blocknr),
 		.bdev = (__u64)bdev,
 		.tid = w->entry.tid,
 	};

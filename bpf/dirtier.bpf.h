@@ -41,17 +41,17 @@ static __always_inline struct gendisk *inode_disk(struct inode *inode)
 	struct block_device *bdev = 0;
 
 	if (!is_bdev(inode))
-		bdev = BPF_CORE_READ(inode, i_sb, s_bdev);
+		bdev = LOAD(inode, i_sb, s_bdev);
 	else if (bpf_core_type_exists(struct bdev_inode))
 		bdev = (void *)((char *)inode - bpf_core_field_offset(struct bdev_inode, vfs_inode));
-	return bdev ? BPF_CORE_READ(bdev, bd_disk) : 0;
+	return bdev ? LOAD(bdev, bd_disk) : 0;
 }
 
 static __always_inline bool is_kthread(void)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 
-	return BPF_CORE_READ(task, flags) & PF_KTHREAD;
+	return LOAD(task, flags) & PF_KTHREAD;
 }
 
 /* The inode that a task is syncing. */
@@ -79,8 +79,10 @@ static __noinline bool is_jbd2(void)
 {
 	char comm[MOSTRACE_COMM_LEN] __attribute__((aligned(8))) = { };
 
-	bpf_get_current_comm(comm, sizeof(comm));
-	return (*(__u64 *)comm & JBD2_COMM_MASK) == JBD2_COMM && is_kthread();
+	if (!is_kthread())
+		return false;
+	current_comm(comm);
+	return (*(__u64 *)comm & JBD2_COMM_MASK) == JBD2_COMM;
 }
 
 /* Of f2fs an fsync makes nodes dirty for its own sake. */
@@ -89,7 +91,7 @@ static __always_inline bool is_syncing_ext4(struct inode *inode)
 	__u64 task = bpf_get_current_pid_tgid();
 
 	return bpf_map_lookup_elem(&syncing, &task) &&
-	       BPF_CORE_READ(inode, i_sb, s_magic) == EXT4_SUPER_MAGIC;
+	       LOAD(inode, i_sb, s_magic) == EXT4_SUPER_MAGIC;
 }
 
 /*
@@ -115,10 +117,9 @@ static __always_inline void dirty_again(struct dirty_page *known, __u32 pid)
 /* A clean page is made dirty, by the current task. */
 static __always_inline int dirty_folio(__u64 head, struct address_space *mapping)
 {
-	struct inode *inode = BPF_CORE_READ(mapping, host);
+	struct inode *inode = LOAD(mapping, host);
 	__u64 key = head, id = bpf_get_current_pid_tgid();
 	struct dirty_page *known, page = { };
-	struct folio_view folio;
 	__u32 disk;
 
 	if (!inode || !(__u32)id)
@@ -128,9 +129,8 @@ static __always_inline int dirty_folio(__u64 head, struct address_space *mapping
 		return 0;
 	if (is_writeback(inode))
 		return 0;
-	view_folio(&folio, head);
 	page.mapping = (__u64)mapping;
-	page.index = folio.index;
+	page.index = folio_index(head);
 	known = bpf_map_lookup_elem(&dirty_pages, &key);
 	if (known && known->mapping == page.mapping && known->index == page.index &&
 	    known->taken_ns < known->dirty_ns) {
@@ -141,7 +141,7 @@ static __always_inline int dirty_folio(__u64 head, struct address_space *mapping
 	page.pid = id;
 	page.tgid = id >> 32;
 	page.uid = bpf_get_current_uid_gid();
-	bpf_get_current_comm(page.comm, sizeof(page.comm));
+	current_comm(page.comm);
 	if (bpf_map_update_elem(&dirty_pages, &key, &page, BPF_ANY))
 		lose(LOSS_DIRTIERS);
 	return 0;

@@ -13,8 +13,8 @@ static __always_inline struct inode *mapping_inode(__u64 mapping)
 	/* Low bits mark anonymous and movable pages; tails and slabs hold other things. */
 	if (!mapping || (mapping & 7))
 		return 0;
-	host = BPF_CORE_READ((struct address_space *)mapping, host);
-	if (!host || ((__u64)host & 7))
+	host = LOAD((struct address_space *)mapping, host);
+	if (!host)
 		return 0;
 	if ((__u64)LOAD(host, i_mapping) != mapping &&
 	    (__u64)host + bpf_core_field_offset(struct inode, i_data) != mapping)
@@ -66,46 +66,86 @@ static __always_inline __u8 what_of(__u16 mode)
 	}
 }
 
-/* An odd number while the name is changed. Behind a call of a helper it is read anew. */
+/* Looks at a dentry, and keeps in `s` what tells later whether it is still what it was. */
+static __always_inline void see_name(struct window *w, struct seen_name *s, struct dentry *dentry)
+{
+	OPEN(w, struct dentry, dentry);
+	s->dentry = dentry;
+	/* First, since what it guards may be loaded one by one. An odd number while the name is changed. */
+	s->seq = SEE(w, struct dentry, d_seq.seqcount.sequence);
+	s->parent = SEE(w, struct dentry, d_parent);
+	s->hash_len = SEE(w, struct dentry, d_name.hash_len);
+}
+
+/* Behind a call of a helper it is read anew. */
 static __always_inline __u32 seq_of(struct dentry *dentry)
 {
 	return LOAD(dentry, d_seq.seqcount.sequence);
 }
 
-/*
- * Puts the name behind the entry. A rename may come in between: the name counts only if d_seq says that
- * none did. Returns its length, 0 if it is not known.
- */
-static __always_inline __u32 name_file(struct window *w, struct mostrace_file *f, char *name,
-				       struct dentry *dentry, __u32 magic)
+/* Where nothing was changed, the memory may still have become another dentry's. */
+static __always_inline bool is_as_seen(const struct seen_name *s)
 {
-	struct dentry *parent;
-	__u32 seq, len;
+	struct dentry *dentry = s->dentry;
 
-	OPEN(w, struct dentry, dentry);
-	seq = SEE(w, struct dentry, d_seq.seqcount.sequence);
-	parent = SEE(w, struct dentry, d_parent);
+	return !(s->seq & 1) && seq_of(dentry) == s->seq && LOAD(dentry, d_parent) == s->parent &&
+	       LOAD(dentry, d_name.hash_len) == s->hash_len;
+}
+
+static __always_inline struct path_name *path_in_hand(struct work *w)
+{
+	return &w->paths[w->path & (PATHS - 1)];
+}
+
+/* Whether all names of the path in hand are as they were. Not static, so that the verifier walks it once. */
+__noinline int is_path(__u32 slot)
+{
+	struct work *w = work_of(slot);
+	struct path_name *p;
+
+	if (!w)
+		return 0;
+	p = path_in_hand(w);
+	for (__u32 i = 0; i < DEPTH_MAX; i++) {
+		if (i >= p->depth)
+			break;
+		if (!is_as_seen(&p->seen[i]))
+			return 0;
+	}
+	return 1;
+}
+
+/*
+ * Begins the path in hand with the dentry's own name. A rename may come in between: the name counts only if d_seq
+ * says that none did. Returns its length, 0 if it is not known.
+ */
+static __always_inline __u32 begin_path(struct window *w, struct path_name *p, struct dentry *dentry, __u32 magic)
+{
+	struct seen_name *own = &p->seen[0];
+	__u32 len;
+
+	see_name(w, own, dentry);
 	len = SEE(w, struct dentry, d_name.len);
-	if (seq & 1)
+	p->parent = 0;
+	p->depth = 1;
+	p->flags = 0;
+	p->next = own->parent;
+	if (own->seq & 1)
 		return 0;
 	if (len >= MOSTRACE_NAME_MAX) {
 		len = MOSTRACE_NAME_MAX - 1;
-		f->head.flags |= MOSTRACE_NAME_CUT;
+		p->flags = MOSTRACE_NAME_CUT;
 	}
 	len &= MOSTRACE_NAME_MAX - 1;
-	if (!len)
+	p->len = len;
+	__builtin_memset(p->name, 0, PATH_SHORT);
+	if (!len || bpf_probe_read_kernel(p->name, len, SEE(w, struct dentry, d_name.name)) ||
+	    seq_of(dentry) != own->seq)
 		return 0;
-	/* NULs up to a multiple of 8. */
-	*(__u64 *)(name + ((len - 1) & (MOSTRACE_NAME_MAX - 8))) = 0;
-	if (bpf_probe_read_kernel(name, len, SEE(w, struct dentry, d_name.name)) ||
-	    seq_of(dentry) != seq) {
-		f->head.flags &= ~MOSTRACE_NAME_CUT;
-		return 0;
-	}
 	/* A root is its own parent. */
-	if (parent && parent != dentry) {
-		OPEN(w, struct dentry, parent);
-		f->parent = file_number(SEE(w, struct dentry, d_inode), magic);
+	if (own->parent && own->parent != dentry) {
+		OPEN(w, struct dentry, own->parent);
+		p->parent = file_number(SEE(w, struct dentry, d_inode), magic);
 	}
 	return len;
 }
@@ -117,84 +157,103 @@ static __always_inline __u32 name_file(struct window *w, struct mostrace_file *f
 __noinline int climb(__u32 slot)
 {
 	struct work *w = work_of(slot);
-	struct dentry *dentry;
-	struct window *v;
-	__u32 seq, len, at, depth;
+	struct seen_name *seen;
+	struct path_name *p;
+	__u32 len, at;
 	char *name;
 
 	if (!w)
 		return 0;
-	dentry = w->climb.dentry;
-	depth = w->climb.depth & (DEPTH_MAX - 1);
-	at = w->climb.len & (MOSTRACE_NAME_MAX - 1);
-	v = &w->ascent.window;
-	if (dentry == w->climb.root) {
-		w->climb.whole = true;
+	p = path_in_hand(w);
+	at = p->len & (MOSTRACE_NAME_MAX - 1);
+	if (p->next == p->root) {
+		p->whole = true;
 		return 0;
 	}
-	OPEN(v, struct dentry, dentry);
-	/* First, since what it guards may be loaded one by one. */
-	seq = SEE(v, struct dentry, d_seq.seqcount.sequence);
-	len = SEE(v, struct dentry, d_name.len);
-	w->climb.dentry = SEE(v, struct dentry, d_parent);
+	seen = &p->seen[p->depth & (DEPTH_MAX - 1)];
+	see_name(&w->ascent.window, seen, p->next);
+	len = SEE(&w->ascent.window, struct dentry, d_name.len);
 	/* A root that is none: it is no part of the tree. */
-	if (!len || w->climb.dentry == dentry || at + len + 1 >= MOSTRACE_NAME_MAX)
+	if (!len || seen->parent == p->next || at + len + 1 >= MOSTRACE_NAME_MAX)
 		return 0;
 	len &= MOSTRACE_NAME_MAX - 1;
-	name = room(w) + sizeof(struct mostrace_file) + at;
-	if (bpf_probe_read_kernel(name, len, SEE(v, struct dentry, d_name.name)))
+	name = p->name + at;
+	if (bpf_probe_read_kernel(name, len, SEE(&w->ascent.window, struct dentry, d_name.name)))
 		return 0;
 	name[len] = '/';
-	w->climb.seen[depth].dentry = dentry;
-	w->climb.seen[depth].seq = seq;
-	w->climb.depth = depth + 1;
-	w->climb.len = at + len + 1;
-	return 1;
-}
-
-/* Whether none of the names was changed or moved since it was read: then they were a path. */
-__noinline int is_path(__u32 slot)
-{
-	struct work *w = work_of(slot);
-
-	if (!w)
-		return 0;
-	for (__u32 i = 0; i < DEPTH_MAX; i++) {
-		__u32 seq = w->climb.seen[i].seq;
-
-		if (i >= w->climb.depth)
-			break;
-		if ((seq & 1) || seq_of(w->climb.seen[i].dentry) != seq)
-			return 0;
-	}
+	p->next = seen->parent;
+	p->depth++;
+	p->len = at + len + 1;
 	return 1;
 }
 
 /*
- * The names of the folders above `dentry`, whose own name of `len` bytes is there already, each with a slash
- * ahead of it; behind the last one, under the root, one more. Returns the length of all; `len` if something was
- * moved meanwhile, or the way is too long.
+ * Adds the names of the folders above, each with a slash ahead of it; behind the last one, under the root, one more.
+ * Returns whether all of them are there: not if something was moved meanwhile, or the way is too long.
  */
-static __always_inline __u32 climb_up(struct work *w, __u32 slot, struct dentry *dentry,
-				      struct super_block *sb, __u32 len)
+static __always_inline bool climb_up(struct work *w, __u32 slot, struct super_block *sb)
 {
-	len &= MOSTRACE_NAME_MAX - 1;
-	w->climb.root = LOAD(sb, s_root);
-	if (!len || len + 1 >= MOSTRACE_NAME_MAX || dentry == w->climb.root)
-		return len;
-	w->climb.whole = false;
-	w->climb.seen[0].dentry = dentry;
-	w->climb.seen[0].seq = seq_of(dentry);
-	w->climb.dentry = LOAD(dentry, d_parent);
-	w->climb.depth = 1;
-	w->climb.len = len + 1;
-	*(room(w) + sizeof(struct mostrace_file) + len) = '/';
+	struct path_name *p = path_in_hand(w);
+	__u32 len = p->len & (MOSTRACE_NAME_MAX - 1);
+
+	p->root = LOAD(sb, s_root);
+	if (p->seen[0].dentry == p->root)
+		return true;
+	if (len + 1 >= MOSTRACE_NAME_MAX)
+		return false;
+	p->whole = false;
+	p->name[len] = '/';
+	p->len = len + 1;
 	for (int i = 1; i < DEPTH_MAX && climb(slot); i++)
 		;
-	return w->climb.whole && is_path(slot) ? w->climb.len & (MOSTRACE_NAME_MAX - 1) : len;
+	return p->whole && is_path(slot);
 }
 
 #define NAME_TRIES 3
+
+/* Makes the dentry's path, or else its name, that in hand. Returns its length, 0 if it is not known. */
+static __always_inline __u32 find_path(struct work *w, __u32 slot, struct dentry *dentry, struct super_block *sb,
+				       __u32 magic)
+{
+	struct path_name *p;
+	__u32 len = 0;
+
+	w->path = (__u64)dentry >> 6;
+	p = path_in_hand(w);
+	if (p->inode == w->run.inode && p->seen[0].dentry == dentry && is_path(slot))
+		return p->len;
+	p->inode = 0;
+	for (int try = 0; !len && try < NAME_TRIES; try++)
+		len = begin_path(&w->ascent.window, p, dentry, magic);
+	if (!len || !climb_up(w, slot, sb))
+		return len;
+	p->inode = w->run.inode;
+	return p->len;
+}
+
+/* Puts the name behind the entry. */
+static __always_inline void name_file(struct work *w, __u32 slot, struct mostrace_file *f, struct dentry *dentry,
+				      struct super_block *sb, __u32 magic)
+{
+	__u32 len = find_path(w, slot, dentry, sb, magic) & (MOSTRACE_NAME_MAX - 1);
+	struct path_name *p = path_in_hand(w);
+	char *name = (char *)f + sizeof(*f);
+
+	if (!len)
+		return;
+	if (len <= PATH_SHORT) {
+		/* Of bytes clang would copy one by one. */
+		*(struct short_path *)name = *(struct short_path *)p->name;
+	} else {
+		/* NULs up to a multiple of 8. */
+		*(__u64 *)(name + ((len - 1) & (MOSTRACE_NAME_MAX - 8))) = 0;
+		bpf_probe_read_kernel(name, len, p->name);
+	}
+	f->parent = p->parent;
+	f->head.flags |= p->flags;
+	f->name_len = len;
+	f->head.size += (len + 7) & (2 * MOSTRACE_NAME_MAX - 8);
+}
 
 /* Makes a file entry of the run in hand. Not static, so that the verifier walks it once. */
 __noinline int put_file(__u32 slot)
@@ -205,13 +264,11 @@ __noinline int put_file(__u32 slot)
 	struct super_block *sb;
 	struct inode *inode;
 	struct window *i;
-	__u32 magic, len = 0;
-	char *at;
+	__u32 magic;
 
 	if (!w)
 		return 0;
-	at = room(w);
-	f = (struct mostrace_file *)at;
+	f = (struct mostrace_file *)room(w);
 	inode = w->run.inode;
 	i = &w->inode;
 	OPEN(i, struct inode, inode);
@@ -230,17 +287,14 @@ __noinline int put_file(__u32 slot)
 		f->head.flags |= MOSTRACE_UNLINKED;
 	else if (f->nlink > 1)
 		f->head.flags |= MOSTRACE_HARDLINKED;
+	f->name_len = 0;
 	f->origin = w->run.origin;
 	f->what = what_of(SEE(i, struct inode, i_mode));
 	dentry = w->run.dentry;
 	if (!dentry)
 		dentry = inode_dentry(inode);
-	for (int try = 0; dentry && !len && try < NAME_TRIES; try++)
-		len = name_file(&w->ascent.window, f, at + sizeof(*f), dentry, magic);
-	if (dentry && len)
-		len = climb_up(w, slot, dentry, sb, len);
-	f->name_len = len;
-	f->head.size += (len + 7) & (2 * MOSTRACE_NAME_MAX - 8);
+	if (dentry)
+		name_file(w, slot, f, dentry, sb, magic);
 	w->used += f->head.size;
 	return 0;
 }

@@ -43,7 +43,7 @@ static __always_inline int end_sync(void)
 SEC("raw_tp/ext4_sync_file_enter")
 int mostrace_ext4_sync_enter(__u64 *ctx)
 {
-	return begin_sync(BPF_CORE_READ((struct file *)ctx[0], f_inode));
+	return begin_sync(LOAD((struct file *)ctx[0], f_inode));
 }
 
 SEC("raw_tp/ext4_sync_file_exit")
@@ -96,12 +96,11 @@ static __noinline int end_flush(struct bio *bio)
 	w->process.head.time_ns = bpf_ktime_get_ns();
 	w->process.head.cpu = bpf_get_smp_processor_id();
 	w->process.head.stage = MOSTRACE_COMPLETE;
-	put_process(w);
 	run.inode = flush->inode;
 	bpf_map_delete_elem(&flushes, &key);
 	if (run.inode)
 		put_run(w, WORK_FLUSH, &run);
-	flush_out(w);
+	put_all(w);
 	return 0;
 }
 

@@ -77,16 +77,20 @@ static __always_inline void tell_handle_inode(struct mostrace_handle *entry, str
 	if (!inode || entry->ino)
 		return;
 	entry->ino = inode_ino(inode);
-	entry->generation = BPF_CORE_READ(inode, i_generation);
+	entry->generation = LOAD(inode, i_generation);
 }
 
 /* ext4 is about to begin a handle; within another one it gets that again. */
-static __always_inline int prepare_handle(__u32 s_dev, struct inode *inode, __u64 function)
+static __always_inline int prepare_handle(struct super_block *sb, struct inode *inode, __u64 function)
 {
 	struct handle *h;
 	struct call *call;
+	__u32 s_dev;
 
-	if (!is_traced_filesystem(s_dev) || has_journal_info())
+	if (has_journal_info())
+		return 0;
+	s_dev = LOAD(sb, s_dev);
+	if (!is_traced_filesystem(s_dev))
 		return 0;
 	h = room_for_handle();
 	if (!h)
@@ -154,7 +158,7 @@ static __always_inline void name_task(struct mostrace_handle *entry)
 	entry->pid = id;
 	entry->tgid = id >> 32;
 	entry->uid = bpf_get_current_uid_gid();
-	bpf_get_current_comm(entry->comm, sizeof(entry->comm));
+	current_comm(entry->comm);
 }
 
 /* What it dirtied in the transaction that it leaves has no name, and is in no sum: its entry says so. */

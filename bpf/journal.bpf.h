@@ -22,9 +22,9 @@ static __always_inline struct buffer_head *bio_buffer(const struct work *w, __u6
 
 	if (!bh || ((__u64)bh & 7))
 		return 0;
-	size = BPF_CORE_READ(bh, b_size);
+	size = LOAD(bh, b_size);
 	if (size != w->process.head.bytes ||
-	    BPF_CORE_READ(bh, b_blocknr) * (size >> 9) + part_start != w->ascent.sector)
+	    LOAD(bh, b_blocknr) * (size >> 9) + part_start != w->ascent.sector)
 		return 0;
 	return bh;
 }
@@ -37,10 +37,10 @@ static __always_inline void find_home(struct work *w, struct buffer_head *bh,
 				      struct buffer_head *home, __u64 part_start)
 {
 	struct mostrace_process *p = &w->process;
-	struct block_device *bdev = BPF_CORE_READ(home, b_bdev);
+	struct block_device *bdev = LOAD(home, b_bdev);
 
-	p->home_sector = BPF_CORE_READ(home, b_blocknr) * (BPF_CORE_READ(home, b_size) >> 9);
-	if (bdev == BPF_CORE_READ(bh, b_bdev)) {
+	p->home_sector = LOAD(home, b_blocknr) * (LOAD(home, b_size) >> 9);
+	if (bdev == LOAD(bh, b_bdev)) {
 		if (w->ascent.is_above)
 			p->home = MOSTRACE_HOME_FILESYSTEM;
 		else
@@ -48,8 +48,8 @@ static __always_inline void find_home(struct work *w, struct buffer_head *bh,
 		return;
 	}
 	if (bpf_core_field_exists(struct block_device, bd_start_sect) &&
-	    disk_number(BPF_CORE_READ(bdev, bd_disk)) == target.disk_dev)
-		p->home_sector += BPF_CORE_READ(bdev, bd_start_sect);
+	    disk_number(LOAD(bdev, bd_disk)) == target.disk_dev)
+		p->home_sector += LOAD(bdev, bd_start_sect);
 	else
 		p->home = MOSTRACE_HOME_FILESYSTEM;
 }
@@ -61,15 +61,15 @@ static __always_inline void find_home(struct work *w, struct buffer_head *bh,
 static __always_inline bool journal_copy(struct work *w, __u32 slot, struct buffer_head *bh,
 					 __u64 part_start)
 {
-	struct buffer_head *home = BPF_CORE_READ(bh, b_private);
+	struct buffer_head *home = LOAD(bh, b_private);
 	struct mostrace_process *p = &w->process;
 	struct folio_view folio;
 	struct journal_head *jh;
 	struct inode *inode;
 
-	if (!home || ((__u64)home & 7) || BPF_CORE_READ(bh, b_this_page))
+	if (!home || ((__u64)home & 7) || LOAD(bh, b_this_page))
 		return false;
-	jh = BPF_CORE_READ(home, b_private);
+	jh = LOAD(home, b_private);
 	if (!jh || journal_buffer(jh) != home)
 		return false;
 	find_home(w, bh, home, part_start);
@@ -84,7 +84,7 @@ static __always_inline bool journal_copy(struct work *w, __u32 slot, struct buff
 		struct run run = {
 			.inode = inode,
 			.offset = ((folio.index + folio.tail) << page_shift) +
-				  ((__u64)BPF_CORE_READ(home, b_data) & ((1ULL << page_shift) - 1)),
+				  ((__u64)LOAD(home, b_data) & ((1ULL << page_shift) - 1)),
 			.sector = p->head.sector,
 			.bytes = p->head.bytes,
 			.origin = MOSTRACE_ORIGIN_JOURNAL,
@@ -102,7 +102,7 @@ static __always_inline bool journal_header(struct work *w, struct buffer_head *b
 	struct jbd2_header h = {};
 	__u32 type;
 
-	if (bpf_probe_read_kernel(&h, sizeof(h), BPF_CORE_READ(bh, b_data)) ||
+	if (bpf_probe_read_kernel(&h, sizeof(h), LOAD(bh, b_data)) ||
 	    h.h_magic != __builtin_bswap32(JBD2_MAGIC))
 		return false;
 	type = __builtin_bswap32(h.h_blocktype);

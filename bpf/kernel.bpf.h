@@ -44,6 +44,7 @@ struct hlist_head {
 };
 
 struct qstr {
+	__u64 hash_len;
 	__u32 len;
 	const unsigned char *name;
 };

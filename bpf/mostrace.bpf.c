@@ -78,8 +78,7 @@ static __always_inline void record(struct work *w, struct bio *bio, __u32 slot, 
 	/* Discards and zeroes have bytes. */
 	if (!w->process.head.bytes && keep_flush(w, bio))
 		return;
-	put_process(w);
-	flush_out(w);
+	put_all(w);
 }
 
 static __always_inline int queue_bio(struct bio *bio, bool looped)

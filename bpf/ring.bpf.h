@@ -10,31 +10,28 @@
 enum { BPF_RB_FORCE_WAKEUP = 2 };
 enum { BPF_RB_AVAIL_DATA = 0 };
 
-/* Bytes that the ring puts ahead of each record. */
-#define RING_HEAD 8
-
-/* A power of 2, well below the size of any ring. */
+/* Well below the size of any ring. */
 #define RING_WAKE (1 << 20)
 
-/*
- * The reader looks after a while by itself; it is woken by the record, of `size` bytes with its head, with which what it
- * has not read passes a multiple of RING_WAKE, and not by every one after it.
- */
-static __always_inline __u64 wakes_with(__u64 unread, __u64 size)
-{
-	return (unread & (RING_WAKE - 1)) < size ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
-}
+/* To ask how much waits costs as much as a good part of a record: each CPU does so once in so many, a power of 2. */
+#define RING_ASK 32
 
-/* For bpf_ringbuf_submit: the record counts as unread since it was reserved. */
-static __always_inline __u64 submit_flags(void *ring, __u64 size)
-{
-	return wakes_with(bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA), size);
-}
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} ring_records SEC(".maps");
 
-/* For bpf_ringbuf_output, which is yet to add it. */
-static __always_inline __u64 output_flags(void *ring, __u64 size)
+/* The reader looks after a while by itself; it is woken when much waits, and not by every record. */
+static __always_inline __u64 wake_flags(void *ring)
 {
-	return wakes_with(bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) + size, size);
+	__u32 zero = 0;
+	__u32 *records = bpf_map_lookup_elem(&ring_records, &zero);
+
+	if (records && ++*records & (RING_ASK - 1))
+		return BPF_RB_NO_WAKEUP;
+	return bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) < RING_WAKE ? BPF_RB_NO_WAKEUP : BPF_RB_FORCE_WAKEUP;
 }
 
 #endif

@@ -108,7 +108,7 @@ static __always_inline void see_submitter(struct window *w, struct submitter *s,
 	s->tgid = id >> 32;
 	s->uid = bpf_get_current_uid_gid();
 	s->flags = is_kernel_thread((struct task_struct *)bpf_get_current_task());
-	bpf_get_current_comm(s->comm, sizeof(s->comm));
+	current_comm(s->comm);
 	if (is_worker(s) && in_throttle()) {
 		/* iomap has gone on meanwhile. */
 		s->direct_pos = MOSTRACE_NONE;

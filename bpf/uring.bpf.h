@@ -92,7 +92,7 @@ static __always_inline int submit_uring(struct io_kiocb *req)
 	call.pid = id;
 	call.tgid = id >> 32;
 	call.uid = bpf_get_current_uid_gid();
-	bpf_get_current_comm(call.comm, sizeof(call.comm));
+	current_comm(call.comm);
 	if (bpf_map_update_elem(&uring_calls, &key, &call, BPF_ANY))
 		lose_cause(LOSS_CAUSES_TASKS);
 	return 0;

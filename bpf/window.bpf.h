@@ -43,6 +43,9 @@ static __always_inline void copy_window(struct window *w, __u64 size)
 			copy_window(w, bpf_core_type_size(type));			\
 	})
 
+/* GCC's and clang's class of pointers. */
+#define IS_POINTER(value) (__builtin_classify_type(value) == 5)
+
 /*
  * The field of the structure that the window shows. Its place is a constant by the time the verifier
  * comes, which drops the dead branches. Of a pointer that was loaded by its type the verifier knows what it points
@@ -53,7 +56,9 @@ static __always_inline void copy_window(struct window *w, __u64 size)
 		typeof(((type *)0)->field) __value;					\
 		__u64 __offset = bpf_core_field_offset(type, field);			\
 											\
-		if (HAS_TYPES) {							\
+		if (HAS_TYPES && !IS_POINTER(__value)) {				\
+			__value = bpf_core_cast((void *)(w)->at, type)->field;		\
+		} else if (HAS_TYPES) {							\
 			*(typeof(__value) *)(w)->words =				\
 				bpf_core_cast((void *)(w)->at, type)->field;		\
 			asm volatile("" ::: "memory");					\

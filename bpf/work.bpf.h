@@ -47,26 +47,46 @@ struct page_walk {
 	struct dirty_run dirtier;
 };
 
-/* A name of any length behind another one, as the verifier sees it. */
-#define ENTRY_MAX (sizeof(struct mostrace_file) + 2 * MOSTRACE_NAME_MAX)
+#define ENTRY_MAX (sizeof(struct mostrace_file) + MOSTRACE_NAME_MAX)
 #define OUT_BYTES 2048
 
 /* Names of a path, the file's own and those of its folders; a power of 2. */
 #define DEPTH_MAX 16
 
-/* The way from a name up to the root. */
-struct climb {
-	struct dentry *dentry;	/* that is next */
-	struct dentry *root;	/* of the filesystem */
-	__u32 len;		/* bytes so far */
-	bool whole;		/* the root was reached */
-	__u32 depth;
-	/* Those whose names were read, and their d_seq then. */
-	struct {
-		struct dentry *dentry;
-		__u32 seq;
-	} seen[DEPTH_MAX];
+/* A dentry whose name was read, and what tells whether it is still of that name and in that place. */
+struct seen_name {
+	struct dentry *dentry;
+	struct dentry *parent;
+	__u64 hash_len;		/* of the name and the parent */
+	__u32 seq;		/* d_seq */
 };
+
+/*
+ * The name of a file, and the way from it up to the root. It is kept: most bios follow one of the same file, for which
+ * it is enough to look whether all are as they were.
+ */
+struct path_name {
+	struct inode *inode;	/* NULL: nothing is kept */
+	struct dentry *next;	/* to climb to */
+	struct dentry *root;	/* of the filesystem */
+	__u64 parent;		/* number of the folder */
+	__u32 len;		/* bytes so far */
+	__u32 depth;
+	__u8 flags;		/* of the entry: MOSTRACE_NAME_CUT */
+	bool whole;		/* the root was reached */
+	struct seen_name seen[DEPTH_MAX];
+	/* Another name behind one of any length, as the verifier sees it. */
+	char name[2 * MOSTRACE_NAME_MAX];
+};
+
+/* A path of so many bytes is copied without a helper; a multiple of 8. */
+#define PATH_SHORT 64
+struct short_path {
+	__u64 words[PATH_SHORT / 8];
+};
+
+/* How many are kept, by their dentries; a power of 2. */
+#define PATHS 4
 
 struct work {
 	struct ascent ascent;
@@ -74,11 +94,15 @@ struct work {
 	struct page_walk walk;
 	struct run run;		/* that put_file is to tell of */
 	struct window inode;
-	struct climb climb;
+	struct path_name paths[PATHS];
+	__u32 path;		/* of them, that in hand */
+	__u32 used;		/* of `out` */
+	/* These two lie one behind the other, as they go into one record of the ring. */
 	struct mostrace_process process;
-	__u64 used;		/* of `out` */
-	char out[OUT_BYTES];	/* entries, one after the other: one record of the ring */
+	char out[OUT_BYTES];	/* further entries */
 };
+
+_Static_assert(sizeof(struct mostrace_process) % 8 == 0, "nothing lies between the entries");
 
 enum work_slot {
 	WORK_QUEUE,
@@ -108,19 +132,29 @@ struct {
 /* Keeps clang from testing one copy of a bound and using another, of which the verifier then knows nothing. */
 #define SETTLE(bound) asm volatile("" : "+r"(bound))
 
-/* Hands over what is in `out`. */
+/* Hands over what is in `out`, for want of room. */
 static __noinline void flush_out(struct work *w)
 {
+	__u64 flags = wake_flags(&entries);
 	__u64 used = w->used;
-	__u64 flags = output_flags(&entries, used + RING_HEAD);
 
-	/*
-	 * room() leaves less than OUT_BYTES. It is said behind the comparison of output_flags, from which 6.12 takes
-	 * wrong bounds.
-	 */
+	/* room() leaves less than OUT_BYTES. */
 	SETTLE(used);
 	used &= OUT_BYTES - 1;
 	if (used && bpf_ringbuf_output(&entries, w->out, used, flags))
+		lose(LOSS_ENTRIES_RING);
+	w->used = 0;
+}
+
+/* Hands over the process entry in hand, and what is in `out`. */
+static __always_inline void put_all(struct work *w)
+{
+	__u64 flags = wake_flags(&entries);
+	__u64 used = w->used;
+
+	SETTLE(used);
+	used &= OUT_BYTES - 1;
+	if (bpf_ringbuf_output(&entries, &w->process, sizeof(w->process) + used, flags))
 		lose(LOSS_ENTRIES_RING);
 	w->used = 0;
 }
@@ -136,13 +170,6 @@ static __always_inline char *room(struct work *w)
 		used = 0;
 	}
 	return w->out + used;
-}
-
-/* Puts the process entry in hand into `out`. */
-static __always_inline void put_process(struct work *w)
-{
-	*(struct mostrace_process *)room(w) = w->process;
-	w->used += sizeof(w->process);
 }
 
 /* The head of every entry of the bio. */

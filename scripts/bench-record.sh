@@ -1,69 +1,58 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# What recording with our own probes costs on this machine (root): fio's 4 KiB direct random writes to a loop device in memory.
-# usage: bench-record.sh MOSTRACE [SECONDS]
-#   rate       20,000 IOPS: probes and the recorder, in ns of CPU per write and in percent of one CPU; p99 beside that without
-#   saturated  as many as there can be: IOPS with and without, and whether anything was lost
+# What recording with our own probes costs on this machine (root): fio's direct writes to a loop device in memory.
+# usage: bench-record.sh MOSTRACE [PART…]
+#   rate       4 KiB at 20,000 IOPS: probes and the recorder, in ns of CPU per write and in percent of one CPU
+#   p99        the same: p99 with and without, in pairs
+#   saturated  4 KiB, as many as there can be: IOPS with and without, and whether anything was lost
+#   large      1 MiB, with the queue's own limit of a request and with one of 64 KiB: requests and ns of probes per write
 #   idle       how often the recorder wakes
+# and, only if asked for:
+#   minute     4 KiB at 100,000 IOPS for a minute, by each source: what was lost
 # The probes' time is the kernel's own count (kernel.bpf_stats_enabled), which costs some 20 ns a run itself.
 set -eu
 
 mostrace=$1
-seconds=${2:-10}
-work=$(mktemp -d)
-image=$(mktemp -p /dev/shm mostrace-bench.XXXXXX)
-truncate -s 512M "$image"
-loop=$(losetup -f --show "$image")
+shift
+parts=${*:-rate p99 saturated large idle}
+seconds=${BENCH_SECONDS:-8}
+pairs=${BENCH_PAIRS:-5}
+. "$(dirname "$0")/bench-disk.sh"
 stats=$(sysctl -n kernel.bpf_stats_enabled)
-cleanup() {
-	sysctl -q "kernel.bpf_stats_enabled=$stats"
-	losetup -d "$loop"
-	rm -rf "$work" "$image"
-}
-trap cleanup EXIT
+trap 'sysctl -q "kernel.bpf_stats_enabled=$stats"; remove_disk' EXIT
 trap 'exit 1' INT TERM
-
-# writes FIO-OPTION…: one line of fio's terse form, version 3.
-writes() {
-	fio --name=writes --filename="$loop" --rw=randwrite --bs=4k --ioengine=libaio --iodepth=16 --direct=1 \
-		--time_based --runtime="$seconds" --minimal --terse-version=3 "$@"
-}
 
 # ticks PID: CPU time of a process so far, in ticks.
 ticks() {
 	awk '{ sub(/.*\) /, ""); print $12 + $13 }' "/proc/$1/stat"
 }
 
-# recorded NAME FIO-OPTION…: fio's line to NAME.fio, the probes to NAME.progs, the recorder's ticks to NAME.ticks, what it says to NAME.said.
+# recorded NAME RECORD-OPTIONS FIO-OPTION…: fio's line to NAME.fio, the probes to NAME.progs, the recorder's ticks to NAME.ticks, what
+# it says to NAME.said.
 recorded() {
-	name=$1
-	shift
-	cat >"$work/inner" <<-END
-		before=\$(ticks \$PPID)
-		writes $* >"$work/$name.fio"
-		bpftool prog show >"$work/$name.progs"
-		echo \$((\$(ticks \$PPID) - before)) >"$work/$name.ticks"
-	END
+	name=$1 options=$2
+	shift 2
 	{
-		sed -n '/^# writes/,/^}/p; /^# ticks/,/^}/p' "$0"
-		echo "loop=$loop seconds=$seconds"
-		cat "$work/inner"
+		sed -n '/^# writes/,/^}/p' "$(dirname "$0")/bench-disk.sh"
+		sed -n '/^# ticks/,/^}/p' "$0"
+		cat <<-END
+			loop=$loop seconds=$seconds
+			before=\$(ticks \$PPID)
+			writes $* >"$work/$name.fio"
+			bpftool prog show >"$work/$name.progs"
+			echo \$((\$(ticks \$PPID) - before)) >"$work/$name.ticks"
+		END
 	} >"$work/script"
-	"$mostrace" record -d "$loop" -o "$work/$name.most" --no-snapshot --source bpf --entries bpf -- sh "$work/script" 2>"$work/$name.said"
+	# shellcheck disable=SC2086 # one word per option
+	"$mostrace" record -d "$loop" -o "$work/$name.most" --no-snapshot $options -- sh "$work/script" 2>"$work/$name.said"
+	rm -rf "$work/$name.most"
 }
 
-iops() {
-	awk -F';' '{ print $49 }' "$1"
-}
+own="--source bpf --entries bpf"
 
-# Of writes, the second list of percentiles, in µs.
-p99() {
-	tr ';' '\n' <"$1" | sed -n 's/^99\.000000%=//p' | tail -n 1
-}
-
-# probes NAME PREFIX: ns of a kind of programs per write.
+# probes NAME PREFIX: ns of a kind of programs per write. They run for the IO of other disks too: nothing else is to go on there.
 probes() {
-	awk -v prefix="$2" -v writes="$(awk -F';' '{ print $47 / 4 }' "$work/$1.fio")" '
+	awk -v prefix="$2" -v writes="$(writes_of "$work/$1.fio")" '
 		{ name = time = "" }
 		{ for (i = 1; i < NF; i++) { if ($i == "name") name = $(i + 1); if ($i == "run_time_ns") time = $(i + 1) } }
 		index(name, prefix) == 1 { sum += time }
@@ -71,38 +60,94 @@ probes() {
 }
 
 recorder() {
-	awk -F';' -v ticks="$(cat "$work/$1.ticks")" -v hz="$(getconf CLK_TCK)" \
-		'{ printf "%.0f", ticks / hz * 1e9 / ($47 / 4) }' "$work/$1.fio"
+	awk -v ticks="$(cat "$work/$1.ticks")" -v hz="$(getconf CLK_TCK)" -v writes="$(writes_of "$work/$1.fio")" \
+		'BEGIN { printf "%.0f", ticks / hz * 1e9 / writes }'
 }
 
-report() {
-	events=$(probes "$1" event_)
-	entries=$(probes "$1" mostrace_)
-	recorder=$(recorder "$1")
-	echo "$1: $(iops "$work/$1.fio") IOPS (without: $(iops "$work/$1.without")), p99 $(p99 "$work/$1.fio") µs (without: $(p99 "$work/$1.without"))"
-	echo "  per write: probes of events $events ns, of entries $entries ns, recorder $recorder ns"
-	awk -v ns=$((events + entries + recorder)) -v iops="$(iops "$work/$1.fio")" \
-		'BEGIN { printf "  together %.2f %% of a CPU\n", ns * iops / 1e7 }'
+losses() {
 	sed -n '1s/^.*\.most: /  /p; s/^mostrace: lost/  lost/p' "$work/$1.said"
 }
 
-sysctl -q kernel.bpf_stats_enabled=1
-writes --rate_iops=20000 >"$work/rate.without"
-recorded rate --rate_iops=20000
-report rate
-sysctl -q kernel.bpf_stats_enabled=0
-writes >"$work/saturated.without"
-sysctl -q kernel.bpf_stats_enabled=1
-recorded saturated
-report saturated
-
-"$mostrace" record -d "$loop" -o "$work/idle.most" --no-snapshot --source bpf --entries bpf -w 13 2>/dev/null &
-idle=$!
-sleep 2
-switches() {
-	awk '/^voluntary/ { n += $2 } END { print n }' /proc/$idle/task/*/status
+# report NAME: what it cost.
+report() {
+	echo "$1: $(iops "$work/$1.fio") IOPS"
+	echo "$(probes "$1" event_) $(probes "$1" mostrace_) $(recorder "$1") $(iops "$work/$1.fio")" | awk '{
+		printf "  per write: probes of events %d ns, of entries %d ns, recorder %d ns\n", $1, $2, $3
+		printf "  together %.2f %% of a CPU\n", ($1 + $2 + $3) * $4 / 1e7 }'
+	losses "$1"
 }
-before=$(switches)
-sleep 10
-echo "idle: $((($(switches) - before) / 10)) wakeups a second"
-wait $idle
+
+bench_rate() {
+	sysctl -q kernel.bpf_stats_enabled=1
+	recorded rate "$own" --rate_iops=20000
+	sysctl -q kernel.bpf_stats_enabled=0
+	report rate
+}
+
+bench_p99() {
+	for pair in $(seq "$pairs"); do
+		# What the machine does meanwhile is not always to the second one's disadvantage.
+		if [ $((pair % 2)) = 0 ]; then recorded p99 "$own" --rate_iops=20000; fi
+		writes --rate_iops=20000 >"$work/without.fio"
+		if [ $((pair % 2)) = 1 ]; then recorded p99 "$own" --rate_iops=20000; fi
+		echo "$(p99 "$work/without.fio") $(p99 "$work/p99.fio")"
+	done >"$work/pairs"
+	echo "p99, µs, without and with: $(tr '\n' ';' <"$work/pairs")"
+	awk '{ print $2 / $1 }' "$work/pairs" | sort -n | awk '{ r[NR] = $1 } END { printf "  median of the ratios: %.3f\n", r[int((NR + 1) / 2)] }'
+}
+
+bench_saturated() {
+	writes >"$work/without.fio"
+	sysctl -q kernel.bpf_stats_enabled=1
+	recorded saturated "$own"
+	sysctl -q kernel.bpf_stats_enabled=0
+	report saturated
+	echo "  without: $(iops "$work/without.fio") IOPS"
+}
+
+# requests: writes that the loop device has completed so far.
+requests() {
+	awk '{ print $5 }' "/sys/block/${loop#/dev/}/stat"
+}
+
+bench_large() {
+	for kib in $DEFAULT_KIB 64; do
+		limit_requests $kib
+		before=$(requests)
+		sysctl -q kernel.bpf_stats_enabled=1
+		recorded large "$own --causes none" --bs=1m --rate_iops=200
+		sysctl -q kernel.bpf_stats_enabled=0
+		echo "large: 1 MiB, at most $kib KiB in a request: $((($(requests) - before) / $(writes_of "$work/large.fio"))) requests a write"
+		# Of the entries' programs the others are of the page cache: at so few writes those of the rest of the machine would count.
+		echo "  per write: probes of events $(probes large event_) ns, of its bio's entries $(probes large mostrace_bio_queue) ns"
+		losses large
+	done
+	limit_requests $DEFAULT_KIB
+}
+
+bench_minute() {
+	seconds=60
+	for source in bpf ftrace; do
+		recorded minute "--source $source --entries bpf --causes none" --rate_iops=100000
+		echo "minute, --source $source: $(iops "$work/minute.fio") IOPS, $(writes_of "$work/minute.fio") writes"
+		sed 's/^/  /; s/[^ ]*\.most: //' "$work/minute.said"
+	done
+}
+
+switches() {
+	awk '/^voluntary/ { n += $2 } END { print n }' "/proc/$1"/task/*/status
+}
+
+bench_idle() {
+	# shellcheck disable=SC2086 # one word per option
+	"$mostrace" record -d "$loop" -o "$work/idle.most" --no-snapshot $own -w 13 2>/dev/null &
+	idle=$!
+	sleep 2
+	before=$(switches $idle)
+	sleep 10
+	echo "idle: $((($(switches $idle) - before) / 10)) wakeups a second"
+	wait $idle
+}
+
+make_disk
+for part in $parts; do "bench_$part"; done

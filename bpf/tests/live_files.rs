@@ -26,6 +26,7 @@ fn main() -> ExitCode {
         names_of_unlinked_linked_and_long needs PROBES,
         padded_writes_move_no_offset needs PROBES,
         names_are_whole_while_renamed needs PROBES,
+        a_path_follows_what_is_moved needs PROBES,
         encrypted_files_are_known needs [Need::Loop, Need::Btf, Need::Encryption, XFS_IO],
     ])
 }
@@ -122,6 +123,39 @@ fn names_of_unlinked_linked_and_long() {
     assert!(linked.is_some_and(|f| f.has(Flags::HARDLINKED)) || named.contains_key(&b""[..]));
     assert!(!named.contains_key(&b"/plain"[..]), "not asked for");
     assert!(named[&b""[..]].has(Flags::NAME_WITHHELD));
+}
+
+/// The probes keep a path from one write of a file to the next: not beyond a rename of the file, or of a folder above.
+fn a_path_follows_what_is_moved() {
+    let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
+    let script = format!(
+        "cd {}; mkdir -p a/b e; exec 3>a/b/f\n\
+         write() {{ dd if=/dev/zero of=/dev/fd/3 bs=4k seek=$1 count=1 conv=notrunc oflag=direct 2>/dev/null; }}\n\
+         write 0; write 1; mv a/b/f a/b/g; write 2; write 3; mv a c; write 4; mv c/b e/a-longer-name; write 5\n\
+         mv e/a-longer-name/g top; write 6; write 7",
+        disk.mount_point().display()
+    );
+    let got = capture(disk.device(), Choice::Bpf, &script);
+    got.assert_nothing_lost();
+    let ino = disk.mount_point().join("top").metadata().unwrap().ino();
+    let of_file = |f: &&FileEntry| f.raw.ino.get() == ino && f.raw.origin == Origin::DIRECT;
+    let mut paths = [""; 8].map(str::to_owned);
+    for entry in got.file.iter().filter(of_file) {
+        let block = usize::try_from(entry.raw.offset.get() / 4096).unwrap();
+        paths[block] = String::from_utf8(entry.name.clone()).unwrap();
+    }
+    let (first, moved) = ("/a/b/f", "/a/b/g");
+    let truth = [
+        first,
+        first,
+        moved,
+        moved,
+        "/c/b/g",
+        "/e/a-longer-name/g",
+        "/top",
+        "/top",
+    ];
+    assert_eq!(paths, truth);
 }
 
 /// A rename between the reads of a name's length and of its bytes leaves no mixture behind.

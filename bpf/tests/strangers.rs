@@ -25,6 +25,7 @@ fn main() -> ExitCode {
     run_one_by_one(tests![
         two_recorders_at_once needs FTRACE_AND_BPF,
         four_recorders_on_four_devices needs FTRACE_AND_BPF,
+        four_sources_on_four_devices needs [Need::Loop, Need::BlkTracer, Need::Btf, Need::Tool("blktrace", "blktrace")],
         a_second_recorder_of_a_device needs FTRACE_AND_BPF,
         what_others_trace_is_left_alone needs FTRACE,
         what_others_do_to_the_trace_is_seen needs FTRACE,
@@ -162,6 +163,63 @@ fn two_recorders_at_once() {
 fn four_recorders_on_four_devices() {
     let disks = [(); 4].map(|()| disk());
     assert!(record_at_once(&disks, 16) <= 1, "ftrace has one user");
+    assert_is_put_back();
+}
+
+/// Each source records a device of its own, all while the others do; one that cannot says who keeps it from it.
+fn four_sources_on_four_devices() {
+    let disks = [(); 4].map(|()| disk());
+    let sources = [
+        Choice::Ftrace,
+        Choice::Blktrace,
+        Choice::Bpf,
+        Choice::Tracefs,
+    ];
+    let dir = tempfile::tempdir().unwrap();
+    let begun = |disk: &LoopExt4| dir.path().join(disk.device().file_name().unwrap());
+    let all = disks
+        .each_ref()
+        .map(|disk| begun(disk).display().to_string());
+    let recorded = |disk: &LoopExt4, source| {
+        let script = format!(
+            "touch {}\nfor f in {}; do until [ -e $f ]; do sleep 0.1; done; done\n{}",
+            begun(disk).display(),
+            all.join(" "),
+            write(disk, 16)
+        );
+        let result = try_recording(disk.device(), source, &script);
+        // The others do not wait for one that was refused.
+        File::create(begun(disk)).unwrap();
+        result
+    };
+    let results = thread::scope(|scope| {
+        let started = disks.iter().zip(sources);
+        let started: Vec<_> = started
+            .map(|(disk, source)| scope.spawn(move || recorded(disk, source)))
+            .collect();
+        let ended = started.into_iter().map(|r| r.join().unwrap());
+        ended.collect::<Vec<_>>()
+    });
+    let holder = format!(": pid {} records ", std::process::id());
+    for (source, result) in sources.iter().zip(&results) {
+        match result {
+            Ok(recording) => {
+                assert_eq!(recording.manifest.sources.events, source.to_string());
+                assert_eq!(recording.manifest.interference, [""; 0]);
+                recording.assert_whole_or_said(16 * MIB);
+                // Of the probes, what process 1 completes may be missing, see `completions_are_fios`.
+                if *source != Choice::Bpf {
+                    recording.assert_agrees();
+                }
+            }
+            Err(refused) => {
+                // These two use the same tracer.
+                assert!(matches!(source, Choice::Ftrace | Choice::Blktrace));
+                assert!(refused.to_string().contains(&holder), "{refused}");
+            }
+        }
+    }
+    assert!(results[..2].iter().any(Result::is_ok));
     assert_is_put_back();
 }
 

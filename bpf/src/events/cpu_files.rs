@@ -6,6 +6,7 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
+use foldhash::fast::RandomState;
 use mostrace_bundle::blk_io_trace::action::{BLK_TC_NOTIFY, ta, tn};
 use mostrace_bundle::blk_io_trace::{Decoded, Event, Layout, Prefix, Version, decode, encode};
 use mostrace_bundle::{Folder, layout};
@@ -31,7 +32,15 @@ struct CpuFile {
     path: PathBuf,
     out: BufWriter<File>,
     sequence: u32,
-    named: HashMap<u32, Named>,
+    named: HashMap<u32, Named, RandomState>,
+    /// The task of the last record, whose name need not be looked up until then: most records follow one of the same.
+    fresh: Fresh,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Fresh {
+    pid: u32,
+    until_ns: u64,
 }
 
 /// A task's name.
@@ -253,14 +262,20 @@ impl CpuFile {
             path,
             out,
             sequence: 0,
-            named: HashMap::new(),
+            named: HashMap::default(),
+            fresh: Fresh::default(),
         })
     }
 
     /// Whether the name of a task is to be looked up.
-    fn is_due(&self, pid: u32, time_ns: u64) -> bool {
-        let fresh = |named: &Named| named.noted && time_ns.saturating_sub(named.time_ns) < NAMED_NS;
-        !self.named.get(&pid).is_some_and(fresh)
+    fn is_due(&mut self, pid: u32, time_ns: u64) -> bool {
+        if self.fresh.pid == pid && time_ns < self.fresh.until_ns {
+            return false;
+        }
+        let named = self.named.get(&pid).filter(|named| named.noted);
+        let until_ns = named.map_or(0, |named| named.time_ns.saturating_add(NAMED_NS));
+        self.fresh = Fresh { pid, until_ns };
+        time_ns >= until_ns
     }
 
     /// Notes the name of a task, if it is known and another one than the file has.
@@ -280,7 +295,7 @@ impl CpuFile {
     }
 
     /// Takes the names over from the file before, for tasks that have gone since. Those go that were not needed there.
-    fn inherit(&mut self, names: HashMap<u32, Named>) {
+    fn inherit(&mut self, names: HashMap<u32, Named, RandomState>) {
         let known = names.into_iter().filter(|(_, named)| named.noted);
         self.named = known
             .map(|(pid, named)| {
