@@ -16,6 +16,7 @@ pub mod experiment;
 pub mod export;
 #[cfg(feature = "analyze")]
 pub mod facts;
+pub mod live;
 #[cfg(feature = "analyze")]
 pub mod report;
 #[cfg(feature = "analyze")]

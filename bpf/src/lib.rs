@@ -47,5 +47,5 @@ pub use entries::kernel::KernelPaths;
 pub use error::{Error, Refused};
 pub use prepare::prepare;
 pub use progress::Progress;
-pub use record::{Options, Outcome, Segments, Size, check_output, record};
+pub use record::{Options, Outcome, Segments, Size, check_output, record, segment};
 pub use site::{FreshKind, FreshOptions, Site, caller};

@@ -2,7 +2,7 @@
 //! Opening a bundle, folder or archive alike.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use crate::archive::{self, Cut, Unpacked};
@@ -108,6 +108,25 @@ impl Bundle {
         }
         let file = File::open(&path).at(&path)?;
         TableReader::new(file, &path, allow_cut).map(Some)
+    }
+
+    /// One of its files, with its path, where the records of its own begin: ahead of them a segment repeats what the one
+    /// before has too. None if the bundle has none of this name.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn own(&self, name: &str) -> Result<Option<(PathBuf, File)>, Error> {
+        let path = self.dir.join(name);
+        if !layout::is_known(name) || !path.is_file() {
+            return Ok(None);
+        }
+        let mut file = File::open(&path).at(&path)?;
+        let segment = self.manifest.segment.as_ref();
+        let own_from = segment.and_then(|segment| segment.own_from.get(name));
+        if let Some(&own_from) = own_from {
+            file.seek(SeekFrom::Start(own_from)).at(&path)?;
+        }
+        Ok(Some((path, file)))
     }
 
     /// Restores the snapshot into a temporary sparse file; None if the bundle has none, or if the archive

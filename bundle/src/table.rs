@@ -87,6 +87,8 @@ pub struct TableReader<R> {
     allow_cut: bool,
     cut: Option<u64>,
     done: bool,
+    /// It is done as the input has come to its end, behind a whole record.
+    ended: bool,
 }
 
 impl<R: Read> TableReader<R> {
@@ -113,12 +115,18 @@ impl<R: Read> TableReader<R> {
             allow_cut,
             cut: cut_header.then_some(0),
             done: cut_header,
+            ended: false,
         })
     }
 
     /// Byte offset at which the table was cut short, once the reader has come there.
     pub fn cut_at(&self) -> Option<u64> {
         self.cut
+    }
+
+    /// The input may have more now: reads on behind its end. After an error nothing can be.
+    pub fn go_on(&mut self) {
+        self.done = self.done && !self.ended;
     }
 
     /// The next entry, if it is `wanted`; otherwise it stays the next. None at the end too.
@@ -135,6 +143,7 @@ impl<R: Read> TableReader<R> {
         // After an error the next record's place is not known.
         self.done = true;
         let Some(size) = self.whole_record()? else {
+            self.ended = self.cut.is_none();
             return Ok(None);
         };
         let end = self.unread.start.saturating_add(size);

@@ -17,6 +17,8 @@ use tempfile::TempDir;
 
 use crate::error::{At, Error};
 
+/// Of POSIX shared memory, shm_overview(7).
+const IN_MEMORY: &str = "/dev/shm";
 const PREFIX: &str = "mostrace-temporary-";
 /// Length of the random end of a name.
 const RANDOM: usize = 6;
@@ -39,9 +41,24 @@ impl TempFolder {
     /// None can be made there.
     pub fn new() -> Result<TempFolder, Error> {
         static SWEPT: Once = Once::new();
-        let place = std::env::temp_dir();
-        let folder = Self::within(&place)?;
-        SWEPT.call_once(|| sweep(&place, &folder));
+        Self::in_swept(&std::env::temp_dir(), &SWEPT)
+    }
+
+    /// Makes one whose files are kept in memory; where there is no such place, as [`TempFolder::new`].
+    ///
+    /// # Errors
+    /// None can be made there.
+    pub fn in_memory() -> Result<TempFolder, Error> {
+        static SWEPT: Once = Once::new();
+        match Path::new(IN_MEMORY) {
+            place if place.is_dir() => Self::in_swept(place, &SWEPT),
+            _ => Self::new(),
+        }
+    }
+
+    fn in_swept(place: &Path, swept: &Once) -> Result<TempFolder, Error> {
+        let folder = Self::within(place)?;
+        swept.call_once(|| sweep(place, &folder));
         Ok(folder)
     }
 

@@ -104,6 +104,11 @@ impl<'a, R: Read> Attributor<'a, R> {
         Ok(self)
     }
 
+    /// The tables may have more now, behind their ends.
+    pub fn go_on(&mut self) {
+        self.tables.iter_mut().for_each(|table| table.go_on());
+    }
+
     /// Takes in what the trace has noted by now of threads' names: the number of one that has ended may come back as
     /// another's.
     pub fn hear(&mut self, names: &blktrace::Names) {

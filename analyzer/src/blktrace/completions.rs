@@ -31,6 +31,11 @@ impl Completions {
         }
     }
 
+    /// Goes on with a trace of what came after this one. Requests may have begun in one and end in the next.
+    pub fn go_on(&mut self, trace: Trace) {
+        self.trace = trace;
+    }
+
     /// Process names so far.
     #[must_use]
     pub fn names(&self) -> &Names {

@@ -31,7 +31,7 @@ const COMMITS: usize = 64;
 /// Finds the causers of rows.
 pub struct Causer<'a, R> {
     tables: Tables<'a, R>,
-    functions: &'a [String],
+    functions: Vec<String>,
     sharing: Sharing,
     found: Found,
     transactions: Transactions,
@@ -65,10 +65,10 @@ struct Nodes {
 
 impl<'a, R: Read> Causer<'a, R> {
     /// By the tables of a bundle, and the functions that its manifest names.
-    pub fn new(tables: Tables<'a, R>, functions: &'a [String], sharing: Sharing) -> Self {
+    pub fn new(tables: Tables<'a, R>, functions: &[String], sharing: Sharing) -> Self {
         Causer {
             tables,
-            functions,
+            functions: functions.to_vec(),
             sharing,
             found: Found::default(),
             transactions: Transactions::default(),
@@ -79,6 +79,17 @@ impl<'a, R: Read> Causer<'a, R> {
             block: BLOCK,
             verdicts: Verdicts::default(),
         }
+    }
+
+    /// The tables may have more now, behind their ends, and name more functions.
+    pub fn go_on(&mut self, functions: &[String]) {
+        self.tables.go_on();
+        functions.clone_into(&mut self.functions);
+    }
+
+    /// A cause by its number.
+    pub fn cause(&self, id: CauseId) -> Cause {
+        self.found.list.get(id)
     }
 
     /// Takes in the tables as far as a completion of this time needs them.

@@ -28,6 +28,12 @@ impl<R: Read> Tables<'_, R> {
         self.handles.is_some()
     }
 
+    /// They may have more now, behind their ends.
+    pub(super) fn go_on(&mut self) {
+        let all = [&mut self.handles, &mut self.dirtied, &mut self.calls];
+        all.into_iter().flatten().for_each(|table| table.go_on());
+    }
+
     pub(super) fn has_calls(&self) -> bool {
         self.calls.is_some()
     }

@@ -35,6 +35,8 @@ mod report;
 mod source;
 #[cfg(feature = "workload")]
 mod steps;
+#[cfg(all(feature = "record", feature = "analyze"))]
+mod top;
 #[cfg(feature = "analyze")]
 mod tree;
 #[cfg(feature = "analyze")]
@@ -69,6 +71,8 @@ struct Cli {
 enum Command {
     #[cfg(feature = "record")]
     Record(record::Record),
+    #[cfg(all(feature = "record", feature = "analyze"))]
+    Top(top::Top),
     #[cfg(all(feature = "record", feature = "analyze"))]
     Measure(measure::Measure),
     #[cfg(all(feature = "record", feature = "analyze"))]
@@ -118,6 +122,8 @@ impl Command {
         match self {
             #[cfg(feature = "record")]
             Command::Record(args) => return Ok(ExitCode::from(record::run(&args)?)),
+            #[cfg(all(feature = "record", feature = "analyze"))]
+            Command::Top(args) => args.run()?,
             #[cfg(all(feature = "record", feature = "analyze"))]
             Command::Measure(args) => return Ok(ExitCode::from(measure::run(&args)?)),
             #[cfg(all(feature = "record", feature = "analyze"))]

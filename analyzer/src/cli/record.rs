@@ -131,7 +131,7 @@ pub fn run(args: &Record) -> anyhow::Result<u8> {
     Ok(u8::try_from(outcome.exit_status).unwrap_or(1))
 }
 
-fn report(outcome: &Outcome) {
+pub(super) fn report(outcome: &Outcome) {
     let Manifest {
         sources,
         counts,

@@ -91,8 +91,9 @@ pub(crate) trait CauseSource {
     /// As [`CauseSource::poll`].
     fn stop(&mut self) -> Result<()>;
 
-    /// The names of the functions that began handles, in the order of their numbers in the tables.
-    fn functions(&self) -> Vec<String>;
+    /// The names of the functions that began handles, in the order of their numbers in the tables. `known` are those that
+    /// were asked for before.
+    fn functions(&self, known: &[String]) -> Vec<String>;
 }
 
 /// The attached probes of causes.
@@ -140,8 +141,8 @@ impl CauseSource for BpfCauses {
         self.stream.sink_mut().flush()
     }
 
-    fn functions(&self) -> Vec<String> {
-        Symbols::read().around(self.stream.sink().functions())
+    fn functions(&self, known: &[String]) -> Vec<String> {
+        named(self.stream.sink().functions(), known)
     }
 }
 
@@ -169,7 +170,16 @@ impl CauseSource for KernelCauses {
         self.0.borrow_mut().flush()
     }
 
-    fn functions(&self) -> Vec<String> {
-        Symbols::read().around(self.0.borrow().functions())
+    fn functions(&self, known: &[String]) -> Vec<String> {
+        named(self.0.borrow().functions(), known)
+    }
+}
+
+/// The functions at these addresses. A recording that is cut asks at each cut, mostly for the same ones, and all of the kernel's
+/// symbols are read for them.
+fn named(addresses: &[u64], known: &[String]) -> Vec<String> {
+    match addresses.len() == known.len() {
+        true => known.to_vec(),
+        false => Symbols::read().around(addresses),
     }
 }

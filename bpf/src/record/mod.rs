@@ -27,6 +27,7 @@ mod sources;
 mod subject;
 mod tracing;
 
+pub use naming::segment;
 pub use options::{Options, Outcome, Segments, Size};
 pub use output::check_output;
 use series::{Open, Series};

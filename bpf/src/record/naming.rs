@@ -18,8 +18,8 @@ fn parts(output: &Path) -> (&str, &'static str) {
     (&name[..name.len() - ending.len()], ending)
 }
 
-/// The place of the segment `number` of a recording to `output`.
-pub(super) fn segment(output: &Path, number: u32) -> PathBuf {
+/// The place of the segment `number`, from 1 on, of a recording to `output`.
+pub fn segment(output: &Path, number: u32) -> PathBuf {
     let (name, ending) = parts(output);
     output.with_file_name(format!("{name}.{number:04}{ending}"))
 }

@@ -163,7 +163,7 @@ impl<'o> Tracing<'o> {
             let cut = causes.cut(folder)?;
             own_from.extend(cut.own_from);
             put_counts(cut.counts, manifest);
-            manifest.functions = causes.functions();
+            manifest.functions = causes.functions(&manifest.functions);
         }
         self.settle_accounts(manifest)?;
         let under_way = cut.requests.count();
@@ -211,7 +211,7 @@ impl<'o> Tracing<'o> {
         if let Some(causes) = &mut self.causes {
             causes.stop()?;
             put_counts(causes.counts(), manifest);
-            manifest.functions = causes.functions();
+            manifest.functions = causes.functions(&manifest.functions);
             manifest.causes = Some(causes::compare(folder)?);
         }
         self.settle_accounts(manifest)?;

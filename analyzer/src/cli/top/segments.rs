@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The segments of a recording that goes on, as they end.
+
+use std::fs;
+use std::path::PathBuf;
+use std::thread::{JoinHandle, sleep};
+use std::time::Duration;
+
+use mostrace::live::Error;
+use mostrace_bundle::{Bundle, layout};
+use mostrace_capture::segment;
+
+/// How often it is looked whether a segment has ended.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// One after the other; each goes when the next is asked for, if it is not to be kept.
+pub struct Arriving<'r, T> {
+    output: PathBuf,
+    is_kept: bool,
+    recorder: &'r JoinHandle<T>,
+    /// Of the last one.
+    number: u32,
+}
+
+impl<'r, T> Arriving<'r, T> {
+    /// Of the recording to `output` that a thread makes.
+    pub fn new(output: PathBuf, is_kept: bool, recorder: &'r JoinHandle<T>) -> Self {
+        Arriving {
+            output,
+            is_kept,
+            recorder,
+            number: 0,
+        }
+    }
+
+    fn await_next(&self) -> Option<Result<Bundle, Error>> {
+        let path = segment(&self.output, self.number);
+        loop {
+            // Asked first: what it has written by then is there.
+            let is_over = self.recorder.is_finished();
+            if path.join(layout::MANIFEST).exists() {
+                match Bundle::open(&path) {
+                    Ok(bundle) if bundle.is_cut() => {}
+                    opened => return Some(opened.map_err(Error::from)),
+                }
+            }
+            if is_over {
+                return None;
+            }
+            sleep(LOOK);
+        }
+    }
+}
+
+impl<T> Iterator for Arriving<'_, T> {
+    type Item = Result<Bundle, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if !self.is_kept && self.number > 0 {
+            // What cannot be removed now goes with its folder.
+            let _ = fs::remove_dir_all(segment(&self.output, self.number));
+        }
+        self.number += 1;
+        self.await_next()
+    }
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What shows views: a screen, or lines.
+
+use std::sync::mpsc::Receiver;
+
+use mostrace::live::View;
+
+/// Shows views as they come.
+pub trait Show {
+    /// Until there are no more, or the user ends it.
+    ///
+    /// # Errors
+    /// The terminal or the output fails.
+    fn run(&mut self, views: &Receiver<View>) -> anyhow::Result<()>;
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From segments to views.
+
+use std::io::Read;
+use std::path::PathBuf;
+
+use mostrace_bundle::manifest::Manifest;
+use mostrace_bundle::table::TableReader;
+use mostrace_bundle::{Bundle, layout};
+
+use super::chain::Chain;
+use super::sums::Sums;
+use super::view::View;
+use crate::attribute::Attributor;
+use crate::blktrace::{self, Completions, Partial, Trace};
+use crate::causes::{Causer, Sharing, Tables};
+
+/// Why a segment cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Its manifest or tables.
+    #[error(transparent)]
+    Bundle(#[from] mostrace_bundle::Error),
+    /// Its events.
+    #[error(transparent)]
+    Events(#[from] blktrace::Error),
+}
+
+type Result<T> = std::result::Result<T, Error>;
+
+/// Reads segments in their order, and tells what they come to: once for each, when the one after it is there, and of the last
+/// one in the end. A segment's files are opened before the next one is asked for; then its folder may go.
+///
+/// # Errors
+/// A segment cannot be read, or is none.
+pub fn follow(
+    segments: impl IntoIterator<Item = Result<Bundle>>,
+    mut tell: impl FnMut(View),
+) -> Result<()> {
+    let mut segments = segments.into_iter();
+    let Some(first) = segments.next().transpose()? else {
+        return Ok(());
+    };
+    let mut files = Files::default();
+    let mut waiting = files.take(&first)?;
+    let [
+        processes,
+        names,
+        dirtiers,
+        mut handles,
+        mut dirtied,
+        mut calls,
+        mut asked,
+    ] = files.readers()?;
+    let mut of_bios = [processes, names, dirtiers];
+    let of_bios = of_bios.iter_mut().flatten().collect();
+    let mut attributor = Attributor::new(of_bios, None);
+    if let Some(s_dev) = waiting.manifest.filesystem_dev() {
+        attributor = attributor.of_filesystem(s_dev);
+    }
+    let tables = Tables {
+        handles: handles.as_mut(),
+        dirtied: dirtied.as_mut(),
+        calls: calls.as_mut(),
+    };
+    let mut causer = Causer::new(tables, &waiting.manifest.functions, Sharing::First);
+    let mut completions = Completions::new(Trace::from_sources(Vec::new(), Partial::Refused));
+    let mut sums = Sums::default();
+    loop {
+        let next = segments.next().transpose()?;
+        let next = next.map(|next| files.take(&next)).transpose()?;
+        attributor.go_on();
+        if let Some(next) = &next {
+            causer.go_on(&next.manifest.functions);
+        }
+        if let Some(asked) = &mut asked {
+            asked.go_on();
+            let end = next.as_ref().map(|_| waiting.manifest.clock.stop_mono_ns);
+            sums.asked(asked, end.unwrap_or(u64::MAX))?;
+        }
+        completions.go_on(waiting.trace);
+        while completions.step()? {
+            attributor.hear(completions.names());
+            let completion = completions.completion();
+            causer.pull(completion.time_ns, &mut attributor)?;
+            let (request, _) = attributor.push(&completion)?;
+            let verdicts = causer.push(&request, attributor.rows(), &attributor);
+            sums.push(&request, &attributor, verdicts);
+        }
+        tell(sums.end_segment(&waiting.manifest, &attributor, &causer));
+        match next {
+            Some(next) => waiting = next,
+            None => return Ok(()),
+        }
+    }
+}
+
+/// A segment of which only the events are to be read yet.
+struct Waiting {
+    trace: Trace,
+    manifest: Manifest,
+}
+
+/// The tables that are read. The calls twice: ahead of the events, for causes, and for what was asked for.
+const READ: [&str; 7] = [
+    layout::PROCESS,
+    layout::FILE,
+    layout::DIRTIER,
+    layout::HANDLE,
+    layout::DIRTIED,
+    layout::CALL,
+    layout::CALL,
+];
+
+/// Those tables of all segments, each record once.
+#[derive(Default)]
+struct Files([Table; READ.len()]);
+
+#[derive(Default)]
+struct Table {
+    /// In the first segment that has it, for messages.
+    path: Option<PathBuf>,
+    chain: Chain,
+}
+
+impl Files {
+    /// Opens a segment's files, of which the tables go to the readers.
+    fn take(&mut self, segment: &Bundle) -> Result<Waiting> {
+        for (table, name) in self.0.iter_mut().zip(READ) {
+            if let Some((path, file)) = segment.own(name)? {
+                table.path.get_or_insert(path);
+                table.chain.push(file);
+            }
+        }
+        let mut sources: Vec<(PathBuf, Box<dyn Read + Send>)> = Vec::new();
+        for path in segment.event_files() {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if let Some((path, file)) = segment.own(&name)? {
+                sources.push((path, Box::new(file)));
+            }
+        }
+        Ok(Waiting {
+            trace: Trace::from_sources(sources, Partial::Refused),
+            manifest: segment.manifest().clone(),
+        })
+    }
+
+    /// Of those that the first segment has.
+    fn readers(&self) -> Result<[Option<TableReader<Chain>>; READ.len()]> {
+        let mut readers = [const { None }; READ.len()];
+        for (reader, table) in readers.iter_mut().zip(&self.0) {
+            if let Some(path) = &table.path {
+                *reader = Some(TableReader::new(table.chain.clone(), path, false)?);
+            }
+        }
+        Ok(readers)
+    }
+}

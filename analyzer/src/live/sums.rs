@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the segments come to, by cause. Grows with the causes, processes and paths, not with time.
+
+use std::collections::HashSet;
+use std::collections::hash_map::Entry;
+use std::hash::Hash;
+use std::io::Read;
+use std::time::Duration;
+
+use mostrace_bundle::Error;
+use mostrace_bundle::entry::{CallKind, EntryRef};
+use mostrace_bundle::manifest::Manifest;
+use mostrace_bundle::table::TableReader;
+use mostrace_map::class::Class;
+
+use super::view::{Amount, Device, Line, View};
+use crate::attribute::{Attributor, File, FileId, HashMap, Op, ProcessId, Request};
+use crate::causes::{CauseId, Causer, Verdicts};
+use crate::text::escape;
+
+/// The sums.
+#[derive(Default)]
+pub(super) struct Sums {
+    /// Of the segment.
+    now: Device,
+    /// Of the segment, by the cause's number.
+    by_cause: HashMap<CauseId, Amount>,
+    /// Of the segment, by process: bytes that calls wrote, and the caller's name.
+    asked: HashMap<u32, (u64, [u8; 16])>,
+    has_calls: bool,
+    since: Duration,
+    device: Device,
+    classes: [u64; Class::ALL.len()],
+    asked_in_all: u64,
+    lost: u64,
+    /// By process; None: nobody is known.
+    processes: HashMap<Option<u32>, Line>,
+    /// By path or, as long as none is known, by inode; None: neither is.
+    files: HashMap<Option<Which>, Line>,
+    /// Of inodes, of the last generation that one was learnt of.
+    paths: HashMap<u64, (u32, Box<[u8]>)>,
+    /// Files of which the path was looked at.
+    seen: HashSet<FileId>,
+}
+
+/// Which file.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Which {
+    Path(Box<[u8]>),
+    /// Its generation, as long as a path may be learnt.
+    Inode(u64, Option<u32>),
+}
+
+impl Sums {
+    /// Takes in the calls that had returned by a time.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub fn asked<R: Read>(&mut self, calls: &mut TableReader<R>, by_ns: u64) -> Result<(), Error> {
+        self.has_calls = true;
+        while let Some(entry) = calls.next_if(|head| head.time_ns.get() <= by_ns)? {
+            let EntryRef::Call(raw) = entry else { continue };
+            let writes = matches!(
+                CallKind::of(raw.kind.get()),
+                CallKind::Write | CallKind::Splice
+            );
+            if writes && raw.result.get() >= 0 {
+                let (bytes, _) = self.asked.entry(raw.tgid.get()).or_insert((0, raw.comm));
+                *bytes += raw.bytes.get();
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in a completion.
+    pub fn push<R: Read>(
+        &mut self,
+        request: &Request,
+        attributor: &Attributor<'_, R>,
+        verdicts: &Verdicts,
+    ) {
+        self.now.count(request);
+        for (row, (_, shares)) in attributor.rows().iter().zip(verdicts.iter()) {
+            if self.seen.insert(row.file) {
+                self.learn(attributor.file(row.file));
+            }
+            match row.op {
+                Op::Write => {
+                    let class = row.class().unwrap_or(Class::Unknown) as usize;
+                    for share in shares {
+                        let amount = self.by_cause.entry(share.cause).or_default();
+                        amount.classes[class] += u64::from(share.bytes);
+                    }
+                }
+                Op::Flush => {
+                    let cause = shares.first().map_or(CauseId::UNKNOWN, |s| s.cause);
+                    self.by_cause.entry(cause).or_default().flushes += 1;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn learn(&mut self, file: &File) {
+        if let (Some(inode), Some(generation), Some(path)) =
+            (file.inode, file.generation, &file.path)
+        {
+            self.paths.insert(inode, (generation, path.clone()));
+        }
+    }
+
+    fn which(&self, file: &File) -> Option<Which> {
+        let path = file.path.clone().map(Which::Path);
+        path.or_else(|| Some(self.named(file.inode?, file.generation)))
+    }
+
+    /// By its path, if one was learnt.
+    fn named(&self, inode: u64, generation: Option<u32>) -> Which {
+        match self.paths.get(&inode) {
+            Some((of, path)) if Some(*of) == generation => Which::Path(path.clone()),
+            _ => Which::Inode(inode, generation),
+        }
+    }
+
+    /// Gives files their paths that were learnt since; what had none, and caused nothing now, is told by its number alone.
+    fn name_files(&mut self) {
+        let of_inodes = self.files.iter().filter_map(|(which, line)| match which {
+            &Some(Which::Inode(inode, Some(generation))) => {
+                Some((inode, generation, line.now == Amount::default()))
+            }
+            _ => None,
+        });
+        for (inode, generation, is_idle) in of_inodes.collect::<Vec<_>>() {
+            let which = match self.named(inode, Some(generation)) {
+                Which::Inode(..) if !is_idle => continue,
+                Which::Inode(..) => Which::Inode(inode, None),
+                path => path,
+            };
+            let nameless = Some(Which::Inode(inode, Some(generation)));
+            if let Some(line) = self.files.remove(&nameless) {
+                let name = name_of_file(Some(&which));
+                let named = self.files.entry(Some(which)).or_insert_with(|| Line {
+                    name,
+                    ..Line::default()
+                });
+                named.now += line.now;
+                named.all += line.all;
+            }
+        }
+    }
+
+    /// Ends the segment of this manifest; what there is to be shown.
+    pub fn end_segment<R: Read, S: Read>(
+        &mut self,
+        manifest: &Manifest,
+        attributor: &Attributor<'_, R>,
+        causer: &Causer<'_, S>,
+    ) -> View {
+        let clock = &manifest.clock;
+        let lasted = clock.stop_mono_ns.saturating_sub(clock.start_mono_ns);
+        let lasted = Duration::from_nanos(lasted);
+        self.since += lasted;
+        let lines = self.processes.values_mut().chain(self.files.values_mut());
+        lines.for_each(|line| line.now = Amount::default());
+        let mut classes = [0; Class::ALL.len()];
+        for (id, amount) in std::mem::take(&mut self.by_cause) {
+            let cause = causer.cause(id);
+            add(
+                &mut self.processes,
+                tgid(cause.process, attributor),
+                amount,
+                || name_of_process(cause.process, attributor),
+            );
+            let which = self.which(attributor.file(cause.file));
+            let name = || name_of_file(which.as_ref());
+            add(&mut self.files, which.clone(), amount, name);
+            for (sum, more) in classes.iter_mut().zip(amount.classes) {
+                *sum += more;
+            }
+        }
+        self.name_files();
+        let mut asked_now = 0;
+        for (tgid, (asked, comm)) in self.asked.drain() {
+            asked_now += asked;
+            let amount = Amount {
+                asked,
+                ..Amount::default()
+            };
+            let comm = comm.split(|&b| b == 0).next().unwrap_or_default();
+            add(&mut self.processes, Some(tgid), amount, || {
+                process(comm, Some(tgid))
+            });
+        }
+        self.asked_in_all += asked_now;
+        let now = std::mem::take(&mut self.now);
+        self.device += now;
+        for (sum, more) in self.classes.iter_mut().zip(classes) {
+            *sum += more;
+        }
+        self.lost += manifest.losses.values().sum::<u64>();
+        let mut both = [(0, 0); Class::ALL.len()];
+        for (at, both) in both.iter_mut().enumerate() {
+            *both = (classes[at], self.classes[at]);
+        }
+        View {
+            lasted,
+            since: self.since,
+            now,
+            device: self.device,
+            classes: both,
+            asked: self.has_calls.then_some((asked_now, self.asked_in_all)),
+            processes: first(&self.processes),
+            files: first(&self.files),
+            lost: self.lost,
+            interference: manifest.interference.clone(),
+        }
+    }
+}
+
+fn add<K: Eq + Hash>(
+    lines: &mut HashMap<K, Line>,
+    key: K,
+    amount: Amount,
+    name: impl FnOnce() -> String,
+) {
+    let line = match lines.entry(key) {
+        Entry::Occupied(line) => line.into_mut(),
+        Entry::Vacant(place) => place.insert(Line {
+            name: name(),
+            ..Line::default()
+        }),
+    };
+    line.now += amount;
+    line.all += amount;
+}
+
+/// So many lines by what they caused now, and as many by what they did in all.
+const SHOWN: usize = 100;
+
+/// Those that caused most, now or in all, the most in all first.
+fn first<K>(lines: &HashMap<K, Line>) -> Vec<Line> {
+    let mut all: Vec<&Line> = lines.values().collect();
+    let by = |of: fn(&Line) -> &Amount| {
+        move |line: &&Line| std::cmp::Reverse((of(line).bytes(), of(line).flushes, of(line).asked))
+    };
+    all.sort_by_key(by(|line| &line.now));
+    let now = all.len().min(SHOWN);
+    all[now..].sort_by_key(by(|line| &line.all));
+    all.truncate(now + SHOWN);
+    all.sort_by(|a, b| {
+        let (of_a, of_b) = (by(|line| &line.all)(a), by(|line| &line.all)(b));
+        of_a.cmp(&of_b).then_with(|| a.name.cmp(&b.name))
+    });
+    all.into_iter().cloned().collect()
+}
+
+fn tgid<R: Read>(id: ProcessId, attributor: &Attributor<'_, R>) -> Option<u32> {
+    let process = attributor.process(id);
+    process.tgid.or(process.pid)
+}
+
+fn name_of_process<R: Read>(id: ProcessId, attributor: &Attributor<'_, R>) -> String {
+    let comm = attributor.process(id).comm.as_deref();
+    process(comm.unwrap_or_default(), tgid(id, attributor))
+}
+
+fn process(comm: &[u8], tgid: Option<u32>) -> String {
+    match tgid {
+        Some(tgid) => format!("{}[{tgid}]", escape(comm)),
+        None => "unknown".into(),
+    }
+}
+
+fn name_of_file(which: Option<&Which>) -> String {
+    match which {
+        Some(Which::Path(path)) => escape(path),
+        Some(Which::Inode(inode, _)) => format!("#{inode}"),
+        None => "unknown".into(),
+    }
+}

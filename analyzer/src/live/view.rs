@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What there is to be shown after a segment.
+
+use std::ops::AddAssign;
+use std::time::Duration;
+
+use mostrace_map::class::Class;
+
+use crate::attribute::{Op, Request};
+
+/// What a segment told, and all of them until then.
+#[derive(Clone, Debug, Default)]
+pub struct View {
+    /// How long the segment lasted.
+    pub lasted: Duration,
+    /// How long all of them did.
+    pub since: Duration,
+    /// What the device completed in the segment.
+    pub now: Device,
+    /// The same of all.
+    pub device: Device,
+    /// Bytes written in the segment and in all, by class, as in [`Class::ALL`].
+    pub classes: [(u64, u64); Class::ALL.len()],
+    /// Bytes that system calls wrote in the segment and in all; None where no calls are recorded.
+    pub asked: Option<(u64, u64)>,
+    /// By process that caused it.
+    pub processes: Vec<Line>,
+    /// By file for which it was caused.
+    pub files: Vec<Line>,
+    /// Records lost so far.
+    pub lost: u64,
+    /// What others did to the trace in this segment.
+    pub interference: Vec<String>,
+}
+
+/// What the device completed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Device {
+    /// Requests that wrote.
+    pub writes: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+    /// Requests that read.
+    pub reads: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Requests that asked for a cache flush.
+    pub flushes: u64,
+}
+
+/// What one process or file caused.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Line {
+    /// Who or which, as text that harms no terminal.
+    pub name: String,
+    /// In the last segment.
+    pub now: Amount,
+    /// In all.
+    pub all: Amount,
+}
+
+/// What was caused, and what was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amount {
+    /// Bytes written, by class, as in [`Class::ALL`].
+    pub classes: [u64; Class::ALL.len()],
+    /// Flushes that were forced.
+    pub flushes: u64,
+    /// Of a process: bytes that its system calls wrote.
+    pub asked: u64,
+}
+
+impl Device {
+    /// Takes in a request.
+    pub(super) fn count(&mut self, request: &Request) {
+        let bytes = u64::from(request.bytes);
+        match request.op {
+            Op::Write => {
+                self.writes += 1;
+                self.write_bytes += bytes;
+            }
+            Op::Read => {
+                self.reads += 1;
+                self.read_bytes += bytes;
+            }
+            Op::Flush => self.flushes += 1,
+            _ => {}
+        }
+    }
+}
+
+impl AddAssign for Device {
+    fn add_assign(&mut self, other: Device) {
+        self.writes += other.writes;
+        self.write_bytes += other.write_bytes;
+        self.reads += other.reads;
+        self.read_bytes += other.read_bytes;
+        self.flushes += other.flushes;
+    }
+}
+
+impl Amount {
+    /// Bytes written, of all classes.
+    pub fn bytes(&self) -> u64 {
+        self.classes.iter().sum()
+    }
+
+    /// Bytes that reached the device for each that was asked for; None where none were.
+    pub fn amplification(&self) -> Option<f64> {
+        ratio(self.bytes(), self.asked)
+    }
+}
+
+impl AddAssign for Amount {
+    fn add_assign(&mut self, other: Amount) {
+        for (sum, more) in self.classes.iter_mut().zip(other.classes) {
+            *sum += more;
+        }
+        self.flushes += other.flushes;
+        self.asked += other.asked;
+    }
+}
+
+impl View {
+    /// Bytes that the device wrote for each that a system call wrote, of all segments.
+    pub fn amplification(&self) -> Option<f64> {
+        let (_, asked) = self.asked?;
+        ratio(self.device.write_bytes, asked)
+    }
+}
+
+fn ratio(bytes: u64, of: u64) -> Option<f64> {
+    // What is shown has three digits.
+    (of > 0).then(|| bytes as f64 / of as f64)
+}
