@@ -225,7 +225,9 @@ impl Reader<'_> {
         {
             attributor = attributor.with_clock(clock.start_mono_ns, clock.start_unix_ns);
         }
-        let mut freed = match self.bundle {
+        // Of other recorders the table is empty, whatever was given back.
+        let tells = |bundle: &&Bundle| bundle.manifest().sources.entries == "bpf";
+        let mut freed = match self.bundle.filter(tells) {
             Some(bundle) => bundle.table(layout::FREED, self.cut)?,
             None => None,
         };
