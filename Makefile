@@ -27,8 +27,8 @@ TESTS = $(CARGO) test $(PROFILE) --workspace
 GUESTS = guest/able.sh "$(GUEST_PACKAGES)"
 MODULE = kernel-patches/test/able.sh
 
-.PHONY: demo build install deb check test test-all truth test-guest test-module test-kernels test-patched lint features bench bench-record bench-beside bench-overhead bench-accuracy \
-	report-check phone phone-armv7 phone-x86_64 test-arm64 bench-phone samples samples-guest setup setup-test clean
+.PHONY: demo build install deb check test test-all truth truth-guest test-guest test-module test-kernels test-patched lint features bench bench-record bench-beside bench-overhead \
+	bench-accuracy report-check phone phone-armv7 phone-x86_64 test-arm64 bench-phone samples samples-guest setup setup-test clean
 
 demo: build
 	@scripts/demo.sh $(MOSTRACE)
@@ -78,12 +78,20 @@ test: setup-test
 # Every sector that is written says whose it is, and every row is held against that: see docs/ACCURACY.md.
 truth: build
 	truth/run.sh $(MOSTRACE) all
+	@$(MAKE) --no-print-directory truth-guest
+
+# The same of f2fs, FAT and ext4 in a guest, by the probes and by the kernel's recorder.
+TRUTH = $(CARGO_TARGET_DIR)/truth/release/mostrace-truth
+truth-guest: build
+	$(CARGO) build $(PROFILE) --quiet --manifest-path truth/Cargo.toml --target-dir $(CARGO_TARGET_DIR)/truth
+	$(GUESTS) $(MODULE) env TRUTH=$(TRUTH) GUEST_SCRIPTS=guest/truth/tests guest/run.sh $(MOSTRACE) $(KERNELS)
 
 # All that there is but test-kernels: both kernels, the module on them, the patched kernels, the tests that take minutes.
 test-all: lint
 	@$(STEP) "tests, the long ones too" env MOSTRACE_LONG=1 $(TESTS)
 	@$(STEP) "features" $(MAKE) --no-print-directory features
 	@$(STEP) "truth" truth/run.sh $(MOSTRACE) all
+	@$(STEP) "truth in a guest" $(MAKE) --no-print-directory truth-guest
 	@$(STEP) "guests" $(MAKE) --no-print-directory test-guest
 	@$(STEP) "module" $(MAKE) --no-print-directory test-module
 	@$(STEP) "patched kernels" $(MAKE) --no-print-directory test-patched
@@ -159,7 +167,8 @@ bench-overhead: build
 	$(GUESTS) env GUEST_SCRIPTS=kernel-patches/test/overhead GUEST_QEMU="-smp 1 -icount shift=0,sleep=off" \
 		GUEST_SILENCE=7200 guest/run.sh $(MOSTRACE) test all
 
-# How right causes are: each journalled copy's against a kprobe on jbd2_journal_dirty_metadata, in the guests.
+# How right causes are, in the guests: each journalled copy's against a kprobe on jbd2_journal_dirty_metadata; those of f2fs and FAT against
+# writers' folders and a trace of every buffer.
 bench-accuracy: build
 	$(GUESTS) env MOSTRACE=$(MOSTRACE) GUEST_SCRIPTS=guest/accuracy/tests guest/run.sh $(MOSTRACE) test all
 

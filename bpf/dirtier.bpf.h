@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Who dirtied a page of the page cache: the task that made it dirty after it was
- * clean, remembered until it is written or leaves the cache. Not who wrote to it
+ * Who dirtied a page of the page cache, or a block of a device's page that several share: the task that made it
+ * dirty after it was clean, remembered until it is written or leaves the cache. Not who wrote to it
  * while it was dirty; nor who was to write it, could not write all of it, and
  * made it dirty again.
  *
@@ -14,7 +14,17 @@
 
 #include "file.bpf.h"
 
-/* A folio, known by its head page; the struct page may have become another's since. */
+/*
+ * What was made dirty: a folio, known by its head page, or a buffer where several blocks of a device share a page (FAT's
+ * are sectors). Its memory may have become another's since.
+ */
+struct dirty_place {
+	__u64 key;
+	__u64 mapping;		/* a buffer's device */
+	__u64 index;		/* a buffer's block */
+	bool is_buffer;
+};
+
 struct dirty_page {
 	__u64 mapping;
 	__u64 index;
@@ -114,28 +124,30 @@ static __always_inline void dirty_again(struct dirty_page *known, __u32 pid)
 		known->doubt = 1;
 }
 
-/* A clean page is made dirty, by the current task. */
-static __always_inline int dirty_folio(__u64 head, struct address_space *mapping)
+/* Whether the current task is one that makes the inode's pages dirty for its own sake, on the traced disk. */
+static __always_inline bool is_dirtier(struct inode *inode)
 {
-	struct inode *inode = LOAD(mapping, host);
-	__u64 key = head, id = bpf_get_current_pid_tgid();
-	struct dirty_page *known, page = { };
 	__u32 disk;
 
-	if (!inode || !(__u32)id)
-		return 0;
+	if (!inode || !(__u32)bpf_get_current_pid_tgid())
+		return false;
 	disk = disk_number(inode_disk(inode));
-	if (disk != target.disk_dev && !is_above(disk))
-		return 0;
-	if (is_writeback(inode))
-		return 0;
-	page.mapping = (__u64)mapping;
-	page.index = folio_index(head);
+	return (disk == target.disk_dev || is_above(disk)) && !is_writeback(inode);
+}
+
+/* What was clean is made dirty, by the current task. */
+static __always_inline void put_dirt(const struct dirty_place *place)
+{
+	__u64 key = place->key, id = bpf_get_current_pid_tgid();
+	struct dirty_page *known, page = { .mapping = place->mapping, .index = place->index };
+
 	known = bpf_map_lookup_elem(&dirty_pages, &key);
 	if (known && known->mapping == page.mapping && known->index == page.index &&
 	    known->taken_ns < known->dirty_ns) {
-		dirty_again(known, id);
-		return 0;
+		/* Of a buffer that is dirty already, whoever changes it tells. */
+		if (!place->is_buffer)
+			dirty_again(known, id);
+		return;
 	}
 	page.dirty_ns = bpf_ktime_get_ns();
 	page.pid = id;
@@ -144,6 +156,46 @@ static __always_inline int dirty_folio(__u64 head, struct address_space *mapping
 	current_comm(page.comm);
 	if (bpf_map_update_elem(&dirty_pages, &key, &page, BPF_ANY))
 		lose(LOSS_DIRTIERS);
+}
+
+static __always_inline int dirty_folio(__u64 head, struct address_space *mapping)
+{
+	struct dirty_place place = { .key = head, .mapping = (__u64)mapping };
+
+	if (!is_dirtier(LOAD(mapping, host)))
+		return 0;
+	place.index = folio_index(head);
+	put_dirt(&place);
+	return 0;
+}
+
+/* A buffer of a device's own pages, which it shares with others. */
+static __always_inline bool find_buffer(struct dirty_place *place, struct buffer_head *bh)
+{
+	if (!bh || BPF_CORE_READ(bh, b_size) >> page_shift)
+		return false;
+	place->key = (__u64)bh;
+	place->mapping = (__u64)BPF_CORE_READ(bh, b_bdev);
+	place->index = BPF_CORE_READ(bh, b_blocknr);
+	place->is_buffer = true;
+	return true;
+}
+
+/* (bh): whether it was dirty before or not. */
+SEC("raw_tp/block_dirty_buffer")
+int mostrace_dirty_buffer(__u64 *ctx)
+{
+	struct buffer_head *bh = (struct buffer_head *)ctx[0];
+	struct dirty_place place;
+	struct folio_view folio;
+	struct inode *inode;
+
+	if (!find_buffer(&place, bh))
+		return 0;
+	view_folio(&folio, (__u64)BPF_CORE_READ(bh, b_page));
+	inode = mapping_inode(folio.mapping);
+	if (inode && is_bdev(inode) && is_dirtier(inode))
+		put_dirt(&place);
 	return 0;
 }
 
@@ -174,7 +226,7 @@ int mostrace_drop_folio(__u64 *ctx)
 /* Makes the dirtier entry of a run that ends at `end`. */
 static __always_inline void put_dirtier(struct work *w, const struct dirty_run *run, __u64 end)
 {
-	struct dirty_page *page = bpf_map_lookup_elem(&dirty_pages, &run->head);
+	struct dirty_page *page = bpf_map_lookup_elem(&dirty_pages, &run->key);
 	struct mostrace_dirtier *d;
 
 	/* Forgotten since, or another's by now. */
@@ -202,13 +254,25 @@ static __always_inline void close_dirtier(struct work *w)
 	run->bytes = 0;
 }
 
-/* Who dirtied what the bio in hand writes of the folio; 0 if that is not known. */
-static __always_inline __u32 dirtier_of(const struct work *w, const struct folio_view *folio)
+/* What the bio in hand writes of the folio. */
+static __always_inline void find_place(const struct work *w, const struct folio_view *folio,
+				       struct dirty_place *place)
 {
-	struct dirty_page *page = bpf_map_lookup_elem(&dirty_pages, &folio->head);
+	if (w->walk.origin == MOSTRACE_ORIGIN_BDEV && find_buffer(place, w->buffer))
+		return;
+	place->key = folio->head;
+	place->mapping = folio->mapping;
+	place->index = folio->index;
+	place->is_buffer = false;
+}
 
-	if (!page || page->dirty_ns > w->who.time_ns || page->mapping != folio->mapping ||
-	    page->index != folio->index)
+/* Who dirtied it; 0 if that is not known. */
+static __always_inline __u32 dirtier_of(const struct work *w, const struct dirty_place *place)
+{
+	struct dirty_page *page = bpf_map_lookup_elem(&dirty_pages, &place->key);
+
+	if (!page || page->dirty_ns > w->who.time_ns || page->mapping != place->mapping ||
+	    page->index != place->index)
 		return 0;
 	page->taken_ns = w->who.time_ns;
 	return page->doubt ? 0 : page->pid;
@@ -218,14 +282,17 @@ static __always_inline __u32 dirtier_of(const struct work *w, const struct folio
 static __always_inline void step_dirtier(struct work *w, const struct folio_view *folio, __u32 chunk)
 {
 	struct dirty_run *run = &w->walk.dirtier;
-	__u32 pid = dirtier_of(w, folio);
+	struct dirty_place place;
+	__u32 pid;
 
+	find_place(w, folio, &place);
+	pid = dirtier_of(w, &place);
 	if (run->pid != pid)
 		close_dirtier(w);
 	if (!pid)
 		return;
 	if (!run->bytes) {
-		run->head = folio->head;
+		run->key = place.key;
 		run->pid = pid;
 	}
 	run->bytes += chunk;

@@ -22,7 +22,7 @@ static __noinline bool is_of_journal(struct work *w, __u32 slot)
 	struct buffer_head *bh;
 
 	find_device(&w->ascent.window, &device, &w->ascent.root);
-	bh = bio_buffer(w, device.start);
+	w->buffer = bh = bio_buffer(w, device.start);
 	if (!bh)
 		return false;
 	find_contents(w, bh);

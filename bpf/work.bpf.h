@@ -23,7 +23,7 @@ struct run {
 
 /* Consecutive bytes of a bio that one task dirtied. */
 struct dirty_run {
-	__u64 head;		/* its first page, in dirty_pages */
+	__u64 key;		/* its first page or buffer, in dirty_pages */
 	__u32 bytes;
 	__u32 pid;
 };
@@ -93,6 +93,7 @@ struct work {
 	struct submitter who;
 	struct page_walk walk;
 	struct run run;		/* that put_file is to tell of */
+	struct buffer_head *buffer;	/* that the bio writes, if it was made for one */
 	struct window inode;
 	struct path_name paths[PATHS];
 	__u32 path;		/* of them, that in hand */

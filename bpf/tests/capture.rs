@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use captured::{Captured, capture, fiemap, is_issue, options};
 use mostrace_bundle::blk_io_trace::Event;
 use mostrace_bundle::blk_io_trace::action::{BLK_TC_DISCARD, ta};
-use mostrace_bundle::entry::{Origin, RawProcess, Stage};
+use mostrace_bundle::entry::{Origin, RawDirtier, RawProcess, Stage};
 use mostrace_bundle::layout;
 use mostrace_capture::{Choice, Entries, Events, record};
 use test_support::loopdev::{LoopExt4, LoopOptions};
@@ -22,11 +22,13 @@ use test_support::{Need, Test, run_one_by_one, tests, wait};
 
 const FIO: Need = Need::Tool("fio", "fio");
 const SFDISK: Need = Need::Tool("sfdisk", "fdisk");
+const ADDPART: Need = Need::Tool("addpart", "util-linux");
 
 fn main() -> ExitCode {
     let mut all = tests![
         a_partition_and_its_disk needs [Need::Loop, Need::Btf, Need::BlkTracer, SFDISK],
         a_disk_syncs_what_is_on_its_partitions needs [Need::Loop, Need::Btf, SFDISK],
+        sectors_of_one_page_have_dirtiers_of_their_own needs [Need::Loop, Need::Btf, SFDISK, ADDPART],
         ftrace_and_bpf_tell_the_same needs [Need::Loop, Need::Btf, Need::BlkTracer, FIO],
         nothing_is_missing_at_the_end needs [Need::Loop, Need::Btf, FIO],
         nothing_is_missing_at_the_end_of_many needs [Need::Loop, Need::Btf, FIO, Need::Minutes],
@@ -258,6 +260,43 @@ fn a_disk_syncs_what_is_on_its_partitions() {
     let runs = got.file.iter().filter(|f| f.raw.ino.get() == ino);
     let bytes: u32 = runs.map(|f| f.raw.head.bytes.get()).sum();
     assert_eq!(bytes, 65536, "left in memory");
+}
+
+/// As FAT's are. A device of an odd number of sectors has blocks of one.
+fn sectors_of_one_page_have_dirtiers_of_their_own() {
+    const FIRST: u64 = 2048;
+    let disk = LoopExt4::new(&LoopOptions {
+        partitioned: true,
+        ..LoopOptions::default()
+    })
+    .unwrap();
+    let whole = disk.disk().display();
+    let folder = tempfile::tempdir().unwrap();
+    let pids = folder.path().join("pids");
+    let script = format!(
+        "delpart {whole} 1\n\
+         addpart {whole} 1 {FIRST} 8001\n\
+         exec 3<>{whole}p1\n\
+         for at in 0 1 2 3; do\n\
+         dd if=/dev/zero of={whole}p1 bs=512 seek=$at count=1 conv=notrunc,nocreat 2>/dev/null &\n\
+         echo $! >>{}\n\
+         wait $!\n\
+         done\n\
+         sync {whole}p1",
+        pids.display()
+    );
+    let got = capture(disk.disk(), Choice::Bpf, &script);
+    let pids = fs::read_to_string(pids).unwrap();
+    let wrote: Vec<u32> = pids.lines().map(|pid| pid.parse().unwrap()).collect();
+    let dirtied = |at: u64| {
+        let covers = |d: &&RawDirtier| {
+            let sectors = u64::from(d.head.bytes.get()) / 512;
+            (d.head.sector.get()..d.head.sector.get() + sectors).contains(&(FIRST + at))
+        };
+        got.dirtier.iter().find(covers).map(|d| d.pid.get())
+    };
+    let said: Vec<_> = (0..4).map(dirtied).collect();
+    assert_eq!(said, wrote.into_iter().map(Some).collect::<Vec<_>>());
 }
 
 fn check_covered(got: &Captured, start: u64, whole: bool) {

@@ -43,7 +43,7 @@ def main(mostrace, out):
     print(f"{'set-up':16} {'copies':>7} {'exact':>7} {'right':>7} {'set':>6} {'unknown':>8} {'delegated':>10} {'no truth':>9} "
           f"{'moved %':>8}")
     failed = False
-    bundles = sorted(out.glob("*.most"))
+    bundles = sorted(truth.with_suffix(".most") for truth in out.glob("*.truth"))
     for bundle in bundles:
         truth = first_dirtiers(bundle.with_suffix(".truth"))
         n = collections.Counter()

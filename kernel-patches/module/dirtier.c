@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Who dirtied a page of the page cache: the task that made it dirty after it was
- * clean, remembered from then on until its next write, or until it leaves the
- * cache. Not who was to write it, could not write all of it, and made it dirty
+ * Who dirtied a page of the page cache, or a block of a device's page that several
+ * share: the task that made it dirty after it was clean, remembered from then on
+ * until its next write, or until it leaves the cache. Not who was to write it, could not write all of it, and made it dirty
  * again. The table has a fixed size: a page that was written is replaced first, and
  * one that finds no place is counted.
  *
@@ -12,6 +12,7 @@
  * taken to be when the bio's entries are made, a moment later: a page that another
  * task dirtied in between has two dirtiers, and neither is recorded.
  */
+#include <linux/buffer_head.h>
 #include <linux/hash.h>
 #include <linux/ktime.h>
 #include <linux/spinlock.h>
@@ -28,11 +29,8 @@
 #define BUCKET_BITS 14
 #define WAYS 8
 
-/* A folio, known by its head page; the struct page may have become another's since. */
 struct slot {
-	const struct page *head;
-	const struct address_space *mapping;
-	u64 index;
+	struct mostrace_dirt dirt;
 	struct mostrace_task dirty;	/* pid 0: nobody since writing began */
 	struct mostrace_task writing;
 	bool doubt;	/* `dirty` is one of several */
@@ -47,17 +45,17 @@ bool mostrace_begin_told;
 
 static struct bucket *buckets;
 
-static struct bucket *bucket_of(const struct page *head)
+static struct bucket *bucket_of(const void *key)
 {
-	return &buckets[hash_ptr(head, BUCKET_BITS)];
+	return &buckets[hash_ptr(key, BUCKET_BITS)];
 }
 
-static struct slot *slot_of(struct bucket *bucket, const struct page *head)
+static struct slot *slot_of(struct bucket *bucket, const void *key)
 {
 	int i;
 
 	for (i = 0; i < WAYS; i++)
-		if (READ_ONCE(bucket->slots[i].head) == head)
+		if (READ_ONCE(bucket->slots[i].dirt.key) == key)
 			return &bucket->slots[i];
 	return NULL;
 }
@@ -74,9 +72,9 @@ static struct slot *empty_slot(struct bucket *bucket)
 	return slot;
 }
 
-static bool is_of(const struct slot *slot, const struct address_space *mapping, u64 index)
+static bool is_of(const struct slot *slot, const struct mostrace_dirt *dirt)
 {
-	return slot->mapping == mapping && slot->index == index;
+	return slot->dirt.of == dirt->of && slot->dirt.index == dirt->index;
 }
 
 static bool is_flusher(void)
@@ -116,50 +114,109 @@ static void dirty_again(struct slot *slot, const struct mostrace_task *who)
 	slot->doubt = true;
 }
 
-static void dirty_slot(struct slot *slot, const struct page *head,
-		       const struct address_space *mapping, u64 index,
+static void dirty_slot(struct slot *slot, const struct mostrace_dirt *dirt,
 		       const struct mostrace_task *who)
 {
-	if (slot->head == head && is_of(slot, mapping, index)) {
+	if (slot->dirt.key == dirt->key && is_of(slot, dirt)) {
 		if (slot->dirty.pid) {
-			dirty_again(slot, who);
+			/* Of a buffer that is dirty already, whoever changes it tells. */
+			if (!dirt->is_buffer)
+				dirty_again(slot, who);
 			return;
 		}
 	} else {
 		slot->writing.pid = 0;
 	}
-	slot->mapping = mapping;
-	slot->index = index;
+	slot->dirt.of = dirt->of;
+	slot->dirt.index = dirt->index;
+	slot->dirt.is_buffer = dirt->is_buffer;
 	slot->dirty = *who;
 	slot->doubt = false;
-	WRITE_ONCE(slot->head, head);
+	WRITE_ONCE(slot->dirt.key, dirt->key);
 }
 
-/* A clean page is made dirty, by the current task. */
-void mostrace_dirty(struct page *head, const struct address_space *mapping)
+/* Whether the current task is one that makes the inode's pages dirty for its own sake. */
+static bool is_dirtier(struct inode *inode)
+{
+	return inode && mostrace_inode_wanted(inode) && !is_writeback(inode);
+}
+
+/* What was clean is made dirty, by the current task. */
+static void put_dirt(const struct mostrace_dirt *dirt)
 {
 	struct mostrace_task who;
 	struct bucket *bucket;
 	unsigned long flags;
 	struct slot *slot;
 
-	if (!mapping->host || !mostrace_inode_wanted(mapping->host) ||
-	    is_writeback(mapping->host))
-		return;
 	mostrace_task_is_current(&who, ktime_get_ns());
 	/* The idle task, in an interrupt: nobody. */
 	if (!who.pid)
 		return;
-	bucket = bucket_of(head);
+	bucket = bucket_of(dirt->key);
 	raw_spin_lock_irqsave(&bucket->lock, flags);
-	slot = slot_of(bucket, head);
+	slot = slot_of(bucket, dirt->key);
 	if (!slot)
 		slot = empty_slot(bucket);
 	if (slot)
-		dirty_slot(slot, head, mapping, mostrace_page_index(head), &who);
+		dirty_slot(slot, dirt, &who);
 	raw_spin_unlock_irqrestore(&bucket->lock, flags);
 	if (!slot)
 		mostrace_count(MOSTRACE_LOST_DIRTIERS);
+}
+
+struct mostrace_dirt mostrace_page_dirt(struct page *head)
+{
+	return (struct mostrace_dirt){
+		.key = head,
+		.of = mostrace_page_mapping(head),
+		.index = mostrace_page_index(head),
+	};
+}
+
+/* Of a buffer that lies at `at`. */
+struct mostrace_dirt mostrace_buffer_dirt(const void *at, const struct buffer_head *bh)
+{
+	return (struct mostrace_dirt){
+		.key = at,
+		.of = bh->b_bdev,
+		.index = bh->b_blocknr,
+		.is_buffer = true,
+	};
+}
+
+/* Whether others may have their blocks in the buffer's page. */
+bool mostrace_shares_page(const struct buffer_head *bh)
+{
+	return bh->b_size < PAGE_SIZE;
+}
+
+/* A clean page is made dirty, by the current task. */
+void mostrace_dirty(struct page *head, const struct address_space *mapping)
+{
+	struct mostrace_dirt dirt;
+
+	if (!is_dirtier(mapping->host))
+		return;
+	dirt = mostrace_page_dirt(head);
+	dirt.of = mapping;
+	put_dirt(&dirt);
+}
+
+/* Whether it was dirty before or not. A file's contents are known by their page. */
+void mostrace_dirty_buffer(struct buffer_head *bh)
+{
+	const struct address_space *mapping;
+	struct mostrace_dirt dirt;
+
+	if (!mostrace_shares_page(bh))
+		return;
+	mapping = mostrace_page_mapping(bh->b_page);
+	if (!mapping || !mapping->host || !mostrace_is_bdev(mapping->host) ||
+	    !is_dirtier(mapping->host))
+		return;
+	dirt = mostrace_buffer_dirt(bh, bh);
+	put_dirt(&dirt);
 }
 
 /* The page leaves the cache, written or thrown away: its memory is another's. */
@@ -175,7 +232,7 @@ void mostrace_drop(const struct page *head)
 	raw_spin_lock_irqsave(&bucket->lock, flags);
 	slot = slot_of(bucket, head);
 	if (slot) {
-		WRITE_ONCE(slot->head, NULL);
+		WRITE_ONCE(slot->dirt.key, NULL);
 		slot->dirty.pid = 0;
 		slot->writing.pid = 0;
 	}
@@ -210,20 +267,22 @@ void mostrace_begin_write(struct page *head)
 	raw_spin_unlock_irqrestore(&bucket->lock, flags);
 }
 
-/* Who dirtied what a bio, queued then, writes of the page; false if that is not known. */
-bool mostrace_dirtier_of(struct page *head, u64 queued_ns, struct mostrace_task *who)
+/* Who dirtied what a bio, queued then, writes of it; false if that is not known. */
+bool mostrace_dirtier_of(const struct mostrace_dirt *dirt, u64 queued_ns,
+			 struct mostrace_task *who)
 {
-	struct bucket *bucket = bucket_of(head);
+	struct bucket *bucket = bucket_of(dirt->key);
 	bool known = false;
 	unsigned long flags;
 	struct slot *slot;
 
-	if (!slot_of(bucket, head))
+	if (!slot_of(bucket, dirt->key))
 		return false;
 	raw_spin_lock_irqsave(&bucket->lock, flags);
-	slot = slot_of(bucket, head);
-	if (slot && is_of(slot, mostrace_page_mapping(head), mostrace_page_index(head))) {
-		if (!mostrace_begin_told && slot->dirty.time_ns <= queued_ns)
+	slot = slot_of(bucket, dirt->key);
+	if (slot && is_of(slot, dirt)) {
+		/* Of a buffer no kernel tells. */
+		if ((!mostrace_begin_told || dirt->is_buffer) && slot->dirty.time_ns <= queued_ns)
 			begin_slot(slot);
 		/* Who dirtied it later did so for another bio. */
 		known = slot->writing.pid && slot->writing.time_ns <= queued_ns;

@@ -25,7 +25,7 @@ static bool place_of(const struct buffer_head *bh, struct gendisk **disk, u64 *s
  * Reads the buffer_head of a single-buffer bio (submit_bh), if it has one:
  * its size, place and disk are the bio's.
  */
-static bool read_buffer(const struct bio *bio, struct buffer_head *bh)
+bool mostrace_bio_buffer(const struct bio *bio, struct buffer_head *bh)
 {
 	struct buffer_head *at = bio->bi_private;
 	struct gendisk *disk;
@@ -150,7 +150,7 @@ bool mostrace_put_journal(const struct mostrace_making *m, const struct bio *roo
 {
 	struct buffer_head bh;
 
-	if (!read_buffer(root, &bh))
+	if (!mostrace_bio_buffer(root, &bh))
 		return false;
 	if (op_is_write(bio_op(root)))
 		p->contents = mostrace_contents_of(&bh);

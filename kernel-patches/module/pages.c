@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* A bio's pages, one after the other, and the runs of files and of dirtiers that they make. */
+#include <linux/buffer_head.h>
 #include <linux/kernel.h>
 #include "compat.h"
 #include "count.h"
@@ -7,6 +8,7 @@
 #include "f2fs.h"
 #include "file.h"
 #include "inode.h"
+#include "journal.h"
 #include "pages.h"
 #include "ring.h"
 
@@ -23,6 +25,7 @@ struct walk {
 	const struct inode *own;	/* one whose data does go there */
 	struct mostrace_run run;
 	struct mostrace_dirtier dirtier;
+	struct mostrace_dirt buffer;	/* that the bio writes, if it shares its page */
 };
 
 static void close_run(struct walk *w)
@@ -62,13 +65,27 @@ static void open_dirtier(struct walk *w, const struct mostrace_task *who)
 	memcpy(w->dirtier.comm, who->comm, sizeof(who->comm));
 }
 
-static void step_dirtier(struct walk *w, struct page *page, u32 chunk)
+static void find_buffer(struct walk *w)
+{
+	const struct bio *root = w->who->root;
+	struct buffer_head bh;
+
+	if (mostrace_bio_buffer(root, &bh) && mostrace_shares_page(&bh))
+		w->buffer = mostrace_buffer_dirt(root->bi_private, &bh);
+}
+
+static void step_dirtier(struct walk *w, struct page *page, u8 origin, u32 chunk)
 {
 	struct mostrace_task who;
+	struct mostrace_dirt dirt;
 
 	if (!op_is_write(bio_op(w->m->bio)))
 		return;
-	if (!mostrace_dirtier_of(mostrace_head(page), w->who->task.time_ns, &who)) {
+	if (origin == MOSTRACE_ORIGIN_BDEV && w->buffer.key)
+		dirt = w->buffer;
+	else
+		dirt = mostrace_page_dirt(mostrace_head(page));
+	if (!mostrace_dirtier_of(&dirt, w->who->task.time_ns, &who)) {
 		close_dirtier(w);
 		return;
 	}
@@ -125,7 +142,7 @@ static u8 step_page(struct walk *w)
 			open_run(w, &place);
 		w->run.bytes += chunk;
 	}
-	step_dirtier(w, place.page, chunk);
+	step_dirtier(w, place.page, origin, chunk);
 	w->done += chunk;
 	w->left -= chunk;
 	w->sector += chunk >> 9;
@@ -148,6 +165,7 @@ u8 mostrace_put_pages(const struct mostrace_making *m, const struct mostrace_sub
 	u8 first = MOSTRACE_ORIGIN_UNKNOWN, origin;
 	int i;
 
+	find_buffer(&w);
 	for (i = 0; i < PAGES_MAX && w.left; i++) {
 		if (w.done >= w.bvec->bv_len) {
 			w.bvec++;

@@ -69,6 +69,11 @@ static void __maybe_unused on_drop_folio(void *data, struct folio *folio)
 	mostrace_drop((struct page *)folio);
 }
 
+static void on_dirty_buffer(void *data, struct buffer_head *bh)
+{
+	mostrace_dirty_buffer(bh);
+}
+
 /* Of kernels that have the series' tracepoints. */
 static void on_bio_file(void *data, struct bio *bio, struct file *file, loff_t pos)
 {
@@ -113,6 +118,7 @@ static_assert(SPLIT_Q || TAKES(block_split, struct bio *, unsigned int));
 static_assert(BIO_REMAP_Q || TAKES(block_bio_remap, struct bio *, dev_t, sector_t));
 static_assert(DROP_PAGE || TAKES(mm_filemap_delete_from_page_cache, struct folio *));
 static_assert(TAKES(block_bio_complete, struct request_queue *, struct bio *));
+static_assert(TAKES(block_dirty_buffer, struct buffer_head *));
 #ifdef MOSTRACE_DIRTY_FOLIO
 static_assert(TAKES(writeback_dirty_folio, struct folio *, struct address_space *));
 #else
@@ -131,6 +137,7 @@ static struct probe {
 	{ "block_bio_remap", __builtin_choose_expr(BIO_REMAP_Q, on_bio_remap_q, on_bio_remap) },
 	{ "block_bio_complete", on_bio_complete },
 	{ "block_bio_file", on_bio_file, .optional = true },
+	{ "block_dirty_buffer", on_dirty_buffer, .optional = true },
 	{ "mm_filemap_delete_from_page_cache",
 	  __builtin_choose_expr(DROP_PAGE, on_drop_page, on_drop_folio), .optional = true },
 #ifdef MOSTRACE_DIRTY_FOLIO

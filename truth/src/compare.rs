@@ -144,7 +144,7 @@ pub fn compare(rows: &[Row], log: &[Written], logs: &Logs) -> Report {
             match found[..] {
                 [] => report.unwritten += 1,
                 [(_, written)] => {
-                    let written = known(row, at * 512, written, &logs.contents);
+                    let written = known(row, at * 512, written, logs);
                     judge(&mut report, row, at * 512, &written, logs);
                 }
                 _ => report.contested += 1,
@@ -155,7 +155,7 @@ pub fn compare(rows: &[Row], log: &[Written], logs: &Logs) -> Report {
     let is_writers = |written: &&Written| match written.what {
         What::Stamped(_) => true,
         What::Other(sum) => {
-            let found = logs.contents.find(sum, written.time_ns, None, None);
+            let found = logs.contents.find(sum, written.time_ns, |_| false);
             found.is_some()
         }
         _ => false,
@@ -170,16 +170,26 @@ pub fn compare(rows: &[Row], log: &[Written], logs: &Logs) -> Report {
     report
 }
 
-/// What a sector would say of itself, if its writer logged it.
-fn known(row: &Row, ahead: u64, written: &Written, contents: &Contents) -> Written {
+/// What a sector would say of itself, if its writer logged it. Of several places that held the same, it is the row's.
+fn known(row: &Row, ahead: u64, written: &Written, logs: &Logs) -> Written {
     let What::Other(checksum) = written.what else {
         return *written;
     };
-    let (inode, offset) = match row.kind.as_deref() {
-        Some("data_copy") => (row.home_inode, None),
-        _ => (row.inode, row.file_offset.map(|offset| offset + ahead)),
+    let (inode, path, offset) = match row.kind.as_deref() {
+        Some("data_copy") => (row.home_inode, &row.home_path, None),
+        _ => (row.inode, &row.path, row.file_offset),
     };
-    match contents.find(checksum, written.time_ns, inode, offset) {
+    // Without numbers, by its name then.
+    let is_named = |s: &Stamp| {
+        let fits = |path: &String| {
+            let inode = (s.ino, s.generation);
+            logs.names.fits(inode, path, s.time_ns, row.time_ns)
+        };
+        logs.is_unnumbered && path.as_ref().is_some_and(fits)
+    };
+    let is_file = |s: &Stamp| inode == Some(s.ino) || is_named(s);
+    let is_it = |s: &Stamp| is_file(s) && offset.is_none_or(|offset| offset + ahead == s.offset);
+    match logs.contents.find(checksum, written.time_ns, is_it) {
         Some(stamp) => Written {
             what: What::Stamped(stamp),
             ..*written

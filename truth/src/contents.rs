@@ -93,19 +93,10 @@ impl Contents {
         Some(())
     }
 
-    /// Who wrote a sector with this checksum by then: the last one of `inode` at `offset`, where those are given and one
-    /// did (several files may hold the same), else the last one.
-    pub fn find(
-        &self,
-        checksum: u64,
-        to_ns: u64,
-        inode: Option<u64>,
-        offset: Option<u64>,
-    ) -> Option<Stamp> {
+    /// Who wrote a sector with this checksum by then: several files and places may hold the same, so the last one that
+    /// `fits`, if one does, else the last one.
+    pub fn find(&self, checksum: u64, to_ns: u64, fits: impl Fn(&Stamp) -> bool) -> Option<Stamp> {
         let known = self.by_checksum.get(&checksum)?.iter();
-        let fits = |s: &Stamp| {
-            inode.is_some_and(|ino| ino == s.ino) && offset.is_none_or(|offset| offset == s.offset)
-        };
         let by_then = known.filter(|s| s.time_ns <= to_ns);
         by_then.max_by_key(|s| (fits(s), s.time_ns)).copied()
     }
@@ -143,12 +134,13 @@ mod tests {
             .unwrap();
         writer.mapped((14, 8)).unwrap();
         let contents = Contents::read(&path).unwrap();
-        assert_eq!(contents.find(sum, 50, Some(12), Some(0)), Some(again));
-        assert_eq!(contents.find(sum, 25, Some(12), None), Some(one));
-        assert_eq!(contents.find(sum, 50, Some(13), Some(512)), Some(other));
-        assert_eq!(contents.find(sum, 50, Some(13), Some(0)), Some(again));
-        assert_eq!(contents.find(sum, 5, None, None), None);
-        assert_eq!(contents.find(sum + 1, 50, None, None), None);
+        let of = |ino| move |s: &Stamp| s.ino == ino;
+        assert_eq!(contents.find(sum, 50, of(12)), Some(again));
+        assert_eq!(contents.find(sum, 25, of(12)), Some(one));
+        assert_eq!(contents.find(sum, 50, of(13)), Some(other));
+        assert_eq!(contents.find(sum, 50, of(14)), Some(again));
+        assert_eq!(contents.find(sum, 5, of(12)), None);
+        assert_eq!(contents.find(sum + 1, 50, of(12)), None);
         assert!(contents.is_mapped(Some(14), Some(8)));
         assert!(!contents.is_mapped(Some(14), None));
     }

@@ -99,7 +99,7 @@ impl Trial {
     /// In `folder`, with the writers' logs in `logs`. Nothing is mounted any more when it returns.
     fn record(&self, pattern: &Pattern, folder: &Path, logs: &Path) -> Result<Recorded> {
         let filesystems = if self.layout == Layout::Whole { 1 } else { 2 };
-        let disk = Disk::new(folder, filesystems * self.size << 20).context("FUSE")?;
+        let disk = Disk::new(folder, (filesystems * self.size) << 20).context("FUSE")?;
         let mut device = Loop::new(&disk.path)?;
         let parts = match self.layout {
             Layout::Whole => vec![device.whole()?],

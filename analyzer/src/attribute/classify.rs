@@ -142,7 +142,11 @@ impl<R: Read> Attributor<'_, R> {
         let Some(piece) = self.map.and_then(|map| map.pieces(sector, 1).next()) else {
             return (None, FileId::NONE);
         };
-        let row = self.believe(&piece, metadata(note), Row::default());
+        let base = Row {
+            q_ns: Some(note.time_ns),
+            ..Row::default()
+        };
+        let row = self.believe(&piece, metadata(note), base);
         (row.kind, row.file)
     }
 
@@ -222,6 +226,8 @@ impl<R: Read> Attributor<'_, R> {
         };
         match before {
             Some(file) => Row { file, ..row },
+            // Where nobody tells who gave it back, the owner may have it since it changed.
+            None if !self.owners.is_told() && self.has_changed(piece, base.q_ns) => row,
             None if kind == piece.kind => self.owned(piece, row),
             None => row,
         }

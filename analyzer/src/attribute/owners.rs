@@ -45,6 +45,8 @@ struct End {
 /// All that was given back, by block and in the order of time.
 #[derive(Default)]
 pub(super) struct Owners {
+    /// Whether the recorder tells of what is given back.
+    is_told: bool,
     shift: u32,
     ends: Vec<End>,
     /// Of late: when its commit was queued, and the transaction.
@@ -85,10 +87,16 @@ impl Owners {
         // Stable: those of a block stay as they came.
         ends.sort_by_key(|end| end.block);
         Ok(Owners {
+            is_told: true,
             shift,
             ends,
             commits: VecDeque::new(),
         })
+    }
+
+    /// Whether the recorder tells of what is given back: else a block may have been another's all the same.
+    pub fn is_told(&self) -> bool {
+        self.is_told
     }
 
     /// A commit was queued then.

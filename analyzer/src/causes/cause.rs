@@ -69,6 +69,8 @@ impl Known {
 pub(super) struct List {
     list: Vec<Cause>,
     by_cause: HashMap<Cause, CauseId>,
+    /// The one that was asked for last: what one task does to one file comes in many rows.
+    last: (Cause, CauseId),
 }
 
 impl Default for List {
@@ -76,6 +78,7 @@ impl Default for List {
         List {
             list: vec![Cause::default()],
             by_cause: HashMap::from_iter([(Cause::default(), CauseId::UNKNOWN)]),
+            last: (Cause::default(), CauseId::UNKNOWN),
         }
     }
 }
@@ -83,10 +86,14 @@ impl Default for List {
 impl List {
     /// The number of a cause.
     pub fn intern(&mut self, cause: Cause) -> CauseId {
-        *self.by_cause.entry(cause).or_insert_with(|| {
-            self.list.push(cause);
-            CauseId(u32::try_from(self.list.len() - 1).unwrap_or(0))
-        })
+        if self.last.0 != cause {
+            let id = *self.by_cause.entry(cause).or_insert_with(|| {
+                self.list.push(cause);
+                CauseId(u32::try_from(self.list.len() - 1).unwrap_or(0))
+            });
+            self.last = (cause, id);
+        }
+        self.last.1
     }
 
     /// A cause by its number.

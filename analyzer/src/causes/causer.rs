@@ -213,6 +213,10 @@ impl<'a, R: Read> Causer<'a, R> {
             _ => Operation::Write,
         };
         self.one(process, operation, row);
+        // It is handles that are led to them.
+        if !self.tables.has_handles() {
+            return;
+        }
         let file = attributor.file(row.file);
         if let (Some(process), Some(inode), Some(q_ns)) = (process, file.inode, row.q_ns) {
             let inode = (inode, file.generation.unwrap_or(0));

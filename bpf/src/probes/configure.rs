@@ -141,11 +141,12 @@ fn is_for(looped: bool, program: &OsStr, all: &[OsString]) -> bool {
     }
 }
 
-/// Of the two probes of dirtier.bpf.h, the one whose tracepoint there is; any other program.
+/// Of the probes of dirtier.bpf.h, those whose tracepoints there are; any other program.
 fn has_dirtier(btf: &Btf<'_>, program: &OsStr) -> bool {
     match program.to_str() {
         Some("mostrace_dirty_folio") => kernel::has_tracepoint(btf, "writeback_dirty_folio"),
         Some("mostrace_dirty_page") => kernel::has_tracepoint(btf, "writeback_dirty_page"),
+        Some("mostrace_dirty_buffer") => kernel::has_tracepoint(btf, "block_dirty_buffer"),
         _ => true,
     }
 }

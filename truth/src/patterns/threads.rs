@@ -15,6 +15,9 @@ pub const PATTERN: Pattern = Pattern {
 
 fn work(site: &Site, _: &str) -> io::Result<()> {
     let (buffered, direct) = (site.create("/threads")?, site.direct("/threads-direct")?);
+    // Where a filesystem has no holes, one would fill the places of others.
+    buffered.file.set_len(32 * 8 * 8192)?;
+    buffered.sync()?;
     std::thread::scope(|scope| {
         let write = |thread: u64| {
             let file = if thread.is_multiple_of(2) {

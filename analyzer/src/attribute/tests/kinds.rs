@@ -106,6 +106,41 @@ fn what_changed_since_may_have_got_the_block_since() {
     assert_eq!(owner(599, 8), (Some(Kind::Regular), Some(13)));
 }
 
+/// The same of a directory's block, where the recorder does not tell who gives blocks back.
+#[test]
+fn a_directory_that_changed_since_may_have_got_the_block_since() {
+    let inode = mostrace_map::Inode {
+        changed_ns: Some(1_700_000_000_000_500_000),
+        ..mostrace_map::Inode::default()
+    };
+    let directory = Extent {
+        sector: 0,
+        sectors: 8,
+        kind: Kind::Directory,
+        inode: 12,
+        file_offset: Some(0),
+    };
+    let inodes = HashMap::from_iter([(12, inode)]);
+    let map = Map::new(0, 80, vec![directory], inodes);
+    let owner = |t| {
+        let entry = RawProcess {
+            origin: Origin::BDEV,
+            contents: Contents::DIRECTORY,
+            ..process(t, 0, BLOCK)
+        };
+        let processes = table([record(entry.as_bytes(), b"")].into_iter());
+        let mut processes = TableReader::new(&processes[..], Path::new("table"), false).unwrap();
+        let attributor = Attributor::new(vec![&mut processes], Some(&map));
+        let mut attributor = attributor.with_clock(100_000, 1_700_000_000_000_000_000);
+        let (_, rows) = attributor.push(&write(t, 0, BLOCK)).unwrap();
+        let (kind, file) = (rows[0].kind, rows[0].file);
+        let names = attributor.finish(None).unwrap();
+        (kind, names.file(file).and_then(|file| file.inode))
+    };
+    assert_eq!(owner(599), (Some(Kind::Directory), None));
+    assert_eq!(owner(600), (Some(Kind::Directory), Some(12)));
+}
+
 #[test]
 fn jbd2_blocks_go_before_the_map() {
     let map = map();

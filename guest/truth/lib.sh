@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Part of every test of the harness in the guest, after guest/lib.sh and kernel-patches/test/lib.sh.
+
+# truth TYPE PATTERNS OPTION…: each pattern on its own, for a sign of life; what is wrong is said, and fails at the end.
+truth() {
+	type=$1 patterns=$2
+	shift 2
+	info "$type $*"
+	for pattern in $patterns; do
+		step "$type $pattern"
+		mostrace-truth run --mostrace /usr/local/bin/mostrace --fs "$type" --unknown "$@" "$pattern" >truth.log 2>&1 || touch wrong
+		sed 1d truth.log | cut -c1-1500 | while read -r line; do info "$line"; done
+	done
+	[ ! -e wrong ] || fail "see above"
+}

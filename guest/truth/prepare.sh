@@ -1,0 +1,11 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Called by guest/run.sh: puts the harness ($TRUTH) into a guest's root, what it runs, and the kernel's recorder.
+# usage: prepare.sh KERNEL SUITE ROOT
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+"$here/../../kernel-patches/test/prepare.sh" "$@"
+"$here/../add.sh" "$3" "${TRUTH:?}" mostrace-truth
+for tool in losetup mount umount; do "$here/../add.sh" "$3" "$tool"; done
+cat "$here/lib.sh" >>"$3/lib/guest.sh"
