@@ -229,7 +229,9 @@ impl Reader<'_> {
             attributor = attributor.with_clock(clock.start_mono_ns, clock.start_unix_ns);
         }
         // Of other recorders the table is empty, whatever was given back.
-        let tells = self.bundle.is_some_and(|bundle| bundle.manifest().sources.entries == "bpf");
+        let tells = self
+            .bundle
+            .is_some_and(|bundle| bundle.manifest().sources.entries == "bpf");
         if tells && let Some(table) = self.table(layout::FREED)?.as_mut() {
             attributor = attributor.with_freed(table)?;
         }

@@ -76,7 +76,7 @@ struct Cli {
 #[derive(clap::Subcommand)]
 enum Command {
     #[cfg(feature = "record")]
-    Record(record::Record),
+    Record(Box<record::Record>),
     #[cfg(all(feature = "record", feature = "analyze"))]
     Top(top::Top),
     #[cfg(all(feature = "record", feature = "analyze"))]

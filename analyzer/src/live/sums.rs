@@ -40,10 +40,13 @@ pub(super) struct Sums {
     /// Of inodes, of the last generation that one was learnt of.
     paths: HashMap<u64, (u32, Box<[u8]>)>,
     /// The same of every generation, of this segment and of the one before: a journal may be made anew for each transaction.
-    recent: [HashMap<(u64, u32), Box<[u8]>>; 2],
+    recent: [Paths; 2],
     /// Files of which the path was looked at.
     seen: HashSet<FileId>,
 }
+
+/// By inode and generation.
+type Paths = HashMap<(u64, u32), Box<[u8]>>;
 
 /// Which file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

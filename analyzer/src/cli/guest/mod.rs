@@ -159,7 +159,7 @@ fn reason(report: &str) -> &str {
     let failed =
         lines().find(|line| line.starts_with("failed: ") || line.starts_with("mostrace: "));
     failed
-        .or_else(|| lines().last())
+        .or_else(|| lines().next_back())
         .unwrap_or("nothing was said")
 }
 
