@@ -83,7 +83,7 @@ static void find_submitter(struct mostrace_submitter *who, struct bio *bio, u64 
 		/* A thread of dm's passes on what others submitted. */
 		if (!throttled && !(mostrace_is_clone(bio) && current->flags & PF_KTHREAD)) {
 			mostrace_task_is_current(&who->task, now);
-			who->flags = 0;
+			who->flags = current->flags & PF_KTHREAD ? MOSTRACE_KERNEL_THREAD : 0;
 		}
 	}
 	take_data(who, bio);
