@@ -46,12 +46,13 @@ fn syncs_are_those_that_were_published() {
     let file = folder.path().join("small.toml");
     let text = fs::read_to_string(shipped().join("ext4-matrix.toml")).unwrap();
     let small = text
-        .replace("transactions = 200", "transactions = 8")
+        .replace("transactions = 1000", "transactions = 8")
         .replace("most = 3", "most = 1");
     fs::write(&file, small).unwrap();
     let kept = folder.path().join("kept");
     let options = [
-        "--only=op=insert",
+        // Of insertions 1,000 are checkpointed once in between.
+        "--only=op=update",
         "--only=sync=full",
         "--only=journal=delete",
         "--only=journal=truncate",
@@ -75,7 +76,7 @@ fn syncs_are_those_that_were_published() {
         "{}",
         said.out
     );
-    let wal = mostrace_bundle::Bundle::open(&kept.join("journal=wal_sync=full_op=insert.most"));
+    let wal = mostrace_bundle::Bundle::open(&kept.join("journal=wal_sync=full_op=update.most"));
     let payload = wal.unwrap().manifest().payload.clone().unwrap();
     assert_eq!(
         (payload.settings["journal"].as_str(), payload.transactions),
