@@ -390,7 +390,7 @@ mod tests {
             "no source of block events: \
              source ftrace not taken: ftrace has no blk tracer (CONFIG_BLK_DEV_IO_TRACE); \
              source bpf not taken: this kernel has no BTF (/sys/kernel/btf/vmlinux is missing): \
-             BPF entries need 5.8 or later with CONFIG_DEBUG_INFO_BTF"
+             BPF entries need 5.8 or later with CONFIG_DEBUG_INFO_BTF, or a file of the kernel's BTF (--btf)"
         );
         let error = Error::NoEntries {
             bpf: Box::new(Error::bpf("x")),

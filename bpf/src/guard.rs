@@ -173,8 +173,9 @@ mod tests {
     fn interrupts_what_it_adopted_and_nothing_else() {
         let guard = Guard::arm(&[Undo::Interrupt], None).unwrap();
         let sleep = || {
-            let mut sleep = Command::new("sleep");
-            sleep.arg("600");
+            // A job in the background is started with the signal ignored.
+            let mut sleep = Command::new("env");
+            sleep.args(["--default-signal=INT", "sleep", "600"]);
             sleep
         };
         let mut adopted = guard.adopt(&mut sleep()).spawn().unwrap();
