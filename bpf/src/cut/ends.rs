@@ -81,7 +81,8 @@ impl Ends {
         }
     }
 
-    /// Whether they ended this: all of its sectors, since a bio may be split. Each ends one record of a kind at a sector.
+    /// Whether they ended this: all of its sectors, since a bio may be split. Each ends one record of a kind at a sector. To be
+    /// asked of the newest record first: one whose completion is missing would else take that of the next, and so on.
     pub fn end(&mut self, part: &Part) -> bool {
         if part.time_ns < self.since_ns {
             return true;
@@ -117,7 +118,7 @@ impl Ends {
             .of_sectors
             .partition_point(|p| (p.sector, p.time_ns) < key);
         let at_once = self.of_sectors.iter().enumerate().skip(here);
-        let mut at_once = at_once.take_while(|(_, p)| p.sector == part.sector);
+        let at_once = at_once.take_while(|(_, p)| p.sector == part.sector);
         // One that begins ahead of it.
         let ahead = part.sector.saturating_sub(self.longest);
         let first = self.of_sectors.partition_point(|p| p.sector < ahead);
@@ -130,10 +131,13 @@ impl Ends {
             .enumerate()
             .skip(first)
             .take(here - first);
-        let mut ahead = ahead.filter(|(_, p)| covers(p));
-        let mut is_new =
-            |&(i, _): &(usize, &Part)| self.ended.insert((false, i, part.kind, part.sector));
-        let end = at_once.find(&mut is_new).or_else(|| ahead.find(is_new));
+        let key = |i| (false, i, part.kind, part.sector);
+        let both = at_once.chain(ahead.filter(|(_, p)| covers(p)));
+        // The place may be written again, in requests that begin elsewhere.
+        let end = both
+            .filter(|&(i, _)| !self.ended.contains(&key(i)))
+            .min_by_key(|(_, p)| p.time_ns);
+        self.ended.extend(end.map(|(i, _)| key(i)));
         end.map(|(_, p)| p.sector.saturating_add(p.sectors()))
     }
 }
@@ -178,6 +182,17 @@ mod tests {
         assert!(!ends(&[(5, 8, 4096), (6, 24, 4096)]).end(&whole));
         assert!(ends(&[(5, 8, 4096), (7, 24, 4096), (6, 16, 4096)]).end(&whole));
         assert!(ends(&[(5, 0, 8192), (6, 16, 16384)]).end(&whole));
+    }
+
+    #[test]
+    fn a_place_that_is_written_again_has_an_end_for_each() {
+        for times in [[1, 7], [7, 1]] {
+            let mut ends = ends(&[(5, 0, 8192), (9, 8, 4096)]);
+            for time_ns in times {
+                assert!(ends.end(&part(ta::QUEUE, time_ns, 8, 4096)), "{times:?}");
+            }
+            assert!(!ends.end(&part(ta::QUEUE, 4, 8, 4096)), "one each");
+        }
     }
 
     #[test]

@@ -255,6 +255,7 @@ fn under_way<'a>(recent: &'a [u8], ends: &mut Ends) -> Vec<&'a [u8]> {
         rest = behind;
     }
     records.sort_by_key(|(head, _)| head.time_ns.get());
+    records.reverse();
     records.retain(|(head, _)| {
         !ends.end(&Part {
             // Beside the kinds of events.
@@ -265,7 +266,11 @@ fn under_way<'a>(recent: &'a [u8], ends: &mut Ends) -> Vec<&'a [u8]> {
             of_device: false,
         })
     });
-    records.into_iter().map(|(_, record)| record).collect()
+    records
+        .into_iter()
+        .rev()
+        .map(|(_, record)| record)
+        .collect()
 }
 
 fn time_of(entry: &[u8]) -> u64 {

@@ -247,9 +247,11 @@ fn under_way(since_ns: u64, recent: &[u8]) -> (Ends, Vec<(Event<'_>, &[u8])>) {
         since_ns,
         completions.filter_map(|(event, _)| Part::of(event)),
     );
+    events.reverse();
     events.retain(|(event, _)| {
         !is_end(event) && Part::of(event).is_some_and(|part| !ends.end(&part))
     });
+    events.reverse();
     (ends, events)
 }
 
