@@ -43,8 +43,11 @@ struct Recording {
 }
 
 fn disk(mount_options: &str) -> LoopExt4 {
+    // Nothing is left to write for a thread of ext4's own.
+    let mkfs = ["-E", "lazy_itable_init=0,lazy_journal_init=0"];
     let options = LoopOptions {
         mount_options: mount_options.into(),
+        mkfs: mkfs.map(str::to_owned).into(),
         ..LoopOptions::default()
     };
     LoopExt4::new(&options).unwrap()
