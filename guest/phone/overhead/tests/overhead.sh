@@ -32,6 +32,13 @@ under() {
 	rm -r record.most
 }
 
+# under_module OPTION…: the same with the module there.
+under_module() {
+	insmod /lib/mostrace.ko
+	under "$@"
+	rmmod mostrace
+}
+
 measure() {
 	case $1 in
 	nothing) sh -eu workload.sh $transactions ;;
@@ -39,6 +46,8 @@ measure() {
 	A-causes) under --source bpf --entries bpf --causes bpf ;;
 	A-file) under --source bpf --entries bpf --causes none --btf /sys/kernel/btf/vmlinux ;;
 	B) under --source tracefs --entries tracefs ;;
+	D) under_module --source ftrace --entries kernel --causes none ;;
+	D-causes) under_module --source ftrace --entries kernel --causes kernel ;;
 	esac
 }
 
@@ -47,7 +56,7 @@ median() {
 	awk -v m="$1" -v c="$2" '$1 == m { print $c }' results.txt | sort -n | sed -n "$((repetitions / 2 + 1))p"
 }
 
-modes="nothing A A-causes A-file B"
+modes="nothing A A-causes A-file B D D-causes"
 for repetition in $(seq $repetitions); do
 	for mode in $modes; do
 		result=$(measure "$mode") || fail "$mode: $result"
