@@ -19,6 +19,7 @@ mod guard;
 mod kernel;
 mod lock;
 mod mapper;
+mod memory;
 mod mountinfo;
 mod mounts;
 mod names;

@@ -13,6 +13,7 @@ use crate::causes::calls;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::kernel;
+use crate::memory;
 use crate::ring_size::RingSize;
 
 mod skel {
@@ -51,6 +52,8 @@ impl<'o> CauseProbes<'o> {
             .set_max_entries(ring.bytes())
             .map_err(Error::bpf)?;
         let uring = fill_uring(&mut open, &btf)?;
+        drop(btf);
+        memory::give_back();
         for mut program in open.open_object_mut().progs_mut() {
             let is_uring = program
                 .name()
@@ -60,6 +63,7 @@ impl<'o> CauseProbes<'o> {
             program.set_autoload(wanted);
         }
         let skel = open.load().map_err(Error::bpf)?;
+        memory::give_back();
         Ok(CauseProbes { skel })
     }
 

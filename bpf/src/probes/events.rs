@@ -15,6 +15,7 @@ use crate::choice::Events;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::kernel;
+use crate::memory;
 use crate::ring_size::RingSize;
 
 /// What follows a request that was issued to its end.
@@ -49,10 +50,10 @@ impl<'o> EventProbes<'o> {
         ring: RingSize,
     ) -> Result<EventProbes<'o>> {
         match btf {
-            None => EventProbes::of(form::typed(room)?, device, events, &kernel::btf()?, ring),
+            None => EventProbes::of(form::typed(room)?, device, events, kernel::btf()?, ring),
             Some(file) => {
                 let btf = kernel::btf_of(file)?;
-                EventProbes::of(form::untyped(room, file)?, device, events, &btf, ring)
+                EventProbes::of(form::untyped(room, file)?, device, events, btf, ring)
             }
         }
     }
@@ -61,10 +62,12 @@ impl<'o> EventProbes<'o> {
         mut open: impl form::Form<'o, Output: 'o>,
         device: &Device,
         events: Events,
-        btf: &Btf<'_>,
+        btf: Btf<'_>,
         ring: RingSize,
     ) -> Result<EventProbes<'o>> {
-        fill_constants(open.constants()?, device, btf)?;
+        fill_constants(open.constants()?, device, &btf)?;
+        drop(btf);
+        memory::give_back();
         map_to_open(&mut open, "events")?
             .set_max_entries(ring.bytes())
             .map_err(Error::bpf)?;
@@ -73,6 +76,7 @@ impl<'o> EventProbes<'o> {
             program.set_autoload(wanted);
         }
         let skel = Box::new(open.load().map_err(Error::bpf)?);
+        memory::give_back();
         Ok(EventProbes { skel })
     }
 

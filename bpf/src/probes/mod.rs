@@ -15,6 +15,7 @@ use libbpf_rs::{ErrorKind, Map, MapCore, MapFlags, Object, OpenMapMut, OpenObjec
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::kernel;
+use crate::memory;
 use crate::ring_size::RingSize;
 
 pub(crate) mod causes;
@@ -49,10 +50,10 @@ impl<'o> Probes<'o> {
         ring: RingSize,
     ) -> Result<Probes<'o>> {
         match btf {
-            None => Probes::configured(entries::typed(storage)?, device, &kernel::btf()?, ring),
+            None => Probes::configured(entries::typed(storage)?, device, kernel::btf()?, ring),
             Some(file) => {
                 let btf = kernel::btf_of(file)?;
-                Probes::configured(entries::untyped(storage, file)?, device, &btf, ring)
+                Probes::configured(entries::untyped(storage, file)?, device, btf, ring)
             }
         }
     }
@@ -60,14 +61,18 @@ impl<'o> Probes<'o> {
     fn configured(
         mut open: impl entries::Form<'o, Output: 'o>,
         device: &Device,
-        btf: &Btf<'_>,
+        btf: Btf<'_>,
         ring: RingSize,
     ) -> Result<Probes<'o>> {
-        let notes = configure::configure(&mut open, device, btf)?;
+        let notes = configure::configure(&mut open, device, &btf)?;
+        // libbpf reads it once more: not both at a time.
+        drop(btf);
+        memory::give_back();
         map_to_open(&mut open, "entries")?
             .set_max_entries(ring.bytes())
             .map_err(Error::bpf)?;
         let skel = open.load().map_err(Error::bpf)?;
+        memory::give_back();
         let skel = Box::new(skel);
         Ok(Probes { skel, notes })
     }

@@ -15,14 +15,14 @@ done
 mkdir mnt
 mount -o noatime /dev/nullb1 mnt
 
-# The hundredths of a second that the CPU was not idle, and the peak of the recorder's memory, if there is one.
+# The hundredths of a second that the CPU was not idle; of the recorder's memory, if there is one, the peak and what it has now, in KiB.
 cat >workload.sh <<'END'
 rm -f mnt/test.db*
 cp /proc/uptime before
 mostrace workload sqlite --transactions "$1" mnt/test.db >/dev/null
 cp /proc/uptime after
 cat before after | awk '{ up = $1 - up; idle = $2 - idle } END { printf "%.0f ", (up - idle) * 100 }'
-sed -n 's/^VmHWM:[[:space:]]*\([0-9]*\) kB/\1/p' "/proc/$PPID/status"
+awk '/^VmHWM:/ { peak = $2 } /^VmRSS:/ { print peak, $2 }' "/proc/$PPID/status"
 END
 
 # under OPTION…: within `mostrace record`.
@@ -67,7 +67,7 @@ done
 cp results.txt /tmp/out/
 for mode in $modes; do
 	# 10^7 instructions are a hundredth of a second.
-	echo "$mode $(median "$mode" 2) $(median nothing 2) $(median "$mode" 3)" | awk -v n=$transactions '{
-		printf "%s: %.0f thousand instructions a transaction, %.2f of nothing, peak %.1f MiB\n", $1, $2 * 1e4 / n, $2 / $3, $4 / 1024 }'
+	echo "$mode $(median "$mode" 2) $(median nothing 2) $(median "$mode" 3) $(median "$mode" 4)" | awk -v n=$transactions '{
+		printf "%s: %.0f thousand instructions a transaction, %.2f of nothing, peak %.1f MiB, at the end %.1f MiB\n", $1, $2 * 1e4 / n, $2 / $3, $4 / 1024, $5 / 1024 }'
 done | while read -r line; do info "$line"; done
 umount mnt
