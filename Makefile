@@ -28,7 +28,7 @@ GUESTS = guest/able.sh "$(GUEST_PACKAGES)"
 MODULE = kernel-patches/test/able.sh
 
 .PHONY: demo build install deb check test test-all truth truth-guest test-guest test-module test-kernels test-patched lint features bench bench-record bench-beside bench-overhead \
-	bench-accuracy report-check phone phone-armv7 phone-x86_64 test-arm64 bench-phone samples samples-guest setup setup-test clean
+	bench-accuracy report-check phone phone-armv7 phone-x86_64 test-arm64 test-arm64-analysis bench-phone samples samples-guest setup setup-test clean
 
 demo: build
 	@scripts/demo.sh $(MOSTRACE)
@@ -114,6 +114,13 @@ test-kernels: build
 test-arm64: build phone
 	guest/able.sh "$(GUEST_PACKAGES) qemu-system-arm" $(MODULE) env MOSTRACE=$(MOSTRACE) GUEST_SCRIPTS=guest/phone/tests \
 		guest/run.sh $(CARGO_TARGET_DIR)/mostrace-aarch64 arm64
+
+# What the analyser says there of a recording that was made there, and what it says here of the same. Builds the analyser for arm64, polars too: a
+# quarter of an hour and more.
+test-arm64-analysis: build phone
+	scripts/analyzer.sh
+	guest/able.sh "$(GUEST_PACKAGES) qemu-system-arm" env MOSTRACE=$(MOSTRACE) GUEST_SCRIPTS=guest/phone/analysis/tests \
+		ANALYZER=$(CARGO_TARGET_DIR)/mostrace-analyzer-aarch64 guest/run.sh $(CARGO_TARGET_DIR)/mostrace-aarch64 6.12-arm64
 
 # What recording costs there, by level: instructions a transaction of SQLite, and the recorder's memory.
 bench-phone: build phone
