@@ -80,7 +80,8 @@ impl Manifest {
     #[must_use]
     pub fn filesystem_dev(&self) -> Option<u32> {
         self.snapshot.as_ref()?;
-        let (major, minor) = self.device.dev.split_once(':')?;
+        let mapped = self.filesystem.as_ref().and_then(|f| f.dev.as_ref());
+        let (major, minor) = mapped.unwrap_or(&self.device.dev).split_once(':')?;
         let (major, minor): (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);
         (major < 1 << 12 && minor < 1 << 20).then_some(major << 20 | minor)
     }
@@ -179,6 +180,9 @@ pub struct Filesystem {
     /// Kernel name of the device that it is on, if that is not the traced one but a mapped one above.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
+    /// major:minor of that one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dev: Option<String>,
 }
 
 /// A run of sectors of a mapped device (dm), and the disk that it lies on.
@@ -307,3 +311,29 @@ pub struct Snapshot {
 
 /// The environment variable that names the file a workload writes its [`Payload`] to, as JSON.
 pub const PAYLOAD_ENV: &str = "MOSTRACE_PAYLOAD";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of a filesystem above the traced device file entries have the number of the device that it is on.
+    #[test]
+    fn a_filesystem_has_the_number_of_its_own_device() {
+        let mut manifest = Manifest {
+            snapshot: Some(Snapshot::default()),
+            ..Manifest::default()
+        };
+        manifest.device.dev = "7:1".into();
+        assert_eq!(manifest.filesystem_dev(), Some(7 << 20 | 1));
+        manifest.filesystem = Some(Filesystem::default());
+        assert_eq!(manifest.filesystem_dev(), Some(7 << 20 | 1));
+        manifest.filesystem = Some(Filesystem {
+            device: Some("dm-3".into()),
+            dev: Some("253:3".into()),
+            ..Filesystem::default()
+        });
+        assert_eq!(manifest.filesystem_dev(), Some(253 << 20 | 3));
+        manifest.snapshot = None;
+        assert_eq!(manifest.filesystem_dev(), None);
+    }
+}

@@ -47,6 +47,15 @@ plain() {
 	cmp tracefs.roles bpf.roles || fail "$1 and $2 differ: $(cat tracefs.roles bpf.roles)"
 }
 
+# applications BUNDLE: nobody between the filesystem and the disk is taken for who wrote a file or a journal.
+applications() {
+	mostrace events "$1" --format csv >events.csv
+	awk -F, -v c="$(column comm <events.csv)" -v p="$(column path <events.csv)" -v k="$(column kind <events.csv)" '
+		$p ~ /[.]db/ && $k == "regular" && $c !~ /^mostrace/ { print }
+		$k ~ /^(descriptor|metadata_copy|commit)$/ && $c !~ /^jbd2/ { print }' events.csv >strange.csv
+	[ ! -s strange.csv ] || fail "$1: $(wc -l <strange.csv) rows by another: $(head -n 5 strange.csv)"
+}
+
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
@@ -56,6 +65,20 @@ for test in ext4 f2fs; do
 	sqlite $test wal -wal 50 wal
 	plain $test-delete-tracefs.most $test-delete-bpf.most 'db|rollback_journal'
 	plain $test-wal-tracefs.most $test-wal-bpf.most wal
+done
+# The same below mapped devices.
+for type in ext4 f2fs; do
+	for journal in delete wal; do
+		probes=dm-$journal-$type-bpf.most
+		check_rows "$probes"
+		plain dm-$journal-$type-tracefs.most "$probes" 'db|rollback_journal|wal'
+		applications "$probes"
+		applications dm-$journal-$type-tracefs.most
+		# A file that is named has its number: the snapshot is that of its filesystem.
+		"$here/shares.sh" "$probes" >share.csv
+		awk -F, 'NR > 1 && ($6 < 20 || $5 < $6 - 2)' share.csv >strange.csv
+		[ ! -s strange.csv ] || fail "$probes: names without numbers: $(cat strange.csv)"
+	done
 done
 # The module leads to causes, as the probes do.
 for bundle in *-kernel.most; do

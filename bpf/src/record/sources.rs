@@ -58,8 +58,8 @@ fn entry_source(
         )?))
     };
     let tracefs = || -> Result<(Box<dyn EntrySource>, Vec<String>)> {
-        let size = subject.block_size();
-        let source = TracefsEntries::start(device, size, folder, names.clone(), is_cut)?;
+        let volume = subject.volume();
+        let source = TracefsEntries::start(device, volume, folder, names.clone(), is_cut)?;
         let notes = source.notes();
         Ok((Box::new(source), notes))
     };

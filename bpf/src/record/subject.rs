@@ -15,6 +15,7 @@ use crate::first_page;
 use crate::mapper;
 use crate::names::NameFilter;
 use crate::packages;
+use crate::tracefs::Volume;
 use crate::user::User;
 
 /// The device and what lies on it, and the names to keep.
@@ -63,6 +64,7 @@ impl Subject {
         let mut filesystem = filesystem::find(mapped.as_ref().map_or(&device, |m| &m.device))?;
         if let (Some(filesystem), Some(mapped)) = (&mut filesystem, &mapped) {
             filesystem.device = Some(mapped.device.info.name.clone());
+            filesystem.dev = Some(mapped.device.info.dev.clone());
         }
         let packages = packages::find(options.packages.as_deref(), &mut notes)?;
         let subject = Subject {
@@ -81,10 +83,15 @@ impl Subject {
         Ok(subject)
     }
 
-    /// Bytes in a block of the filesystem, if that is mounted from the traced device itself.
-    pub fn block_size(&self) -> Option<u64> {
-        let mount = self.mount_point().filter(|_| self.mapped.is_none())?;
-        Some(rustix::fs::statvfs(mount).ok()?.f_frsize)
+    /// Where the filesystem lies on the traced disk, if it is mounted.
+    pub fn volume(&self) -> Option<Volume> {
+        let block_size = rustix::fs::statvfs(self.mount_point()?).ok()?.f_frsize;
+        Some(match &self.mapped {
+            None => Volume::on(&self.device, block_size),
+            Some(Mapped { device, mapping }) => {
+                Volume::above(&self.device.info.disk_dev, device.dev, mapping, block_size)
+            }
+        })
     }
 
     /// What the probes need of f2fs before anything is traced. Without it they cannot tell whose its nodes are.

@@ -9,6 +9,7 @@
 //! f2fs_datawrite_start ──→ names ──────────┤
 //! block_bio_queue ──→ thread ──→ /proc ────┘
 //! ```
+//! Where the filesystem is on a mapped device (dm), bios are queued twice: there, by whom they are for, and on the disk below, by anyone.
 //! A name is told where a filesystem's event has one: on f2fs, of a file that is written; ext4 has no such event.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -27,11 +28,13 @@ use mostrace_bundle::entry::{
 use zerocopy::IntoBytes;
 
 use super::events::only;
-use super::extents::{Extents, Owner};
+use super::extents::Extents;
 use super::format::{Field, Format};
 use super::instance::{self, Instance, Record};
+use super::owner::{Owner, Thread};
 use super::rwbs::categories;
 use super::task::Tasks;
+use super::volume::{Piece, Volume};
 use crate::cut::Ends;
 use crate::device::Device;
 use crate::entries::{Counts, Cut, EntrySource, Tables};
@@ -95,15 +98,6 @@ impl Event {
     }
 }
 
-/// The filesystem that the files are of.
-#[derive(Clone, Debug)]
-struct Volume {
-    dev: u32,
-    /// First sector on the traced disk.
-    start: u64,
-    sectors_of_block: u64,
-}
-
 /// The running tracepoints.
 pub(crate) struct TracefsEntries {
     instance: Instance,
@@ -111,7 +105,9 @@ pub(crate) struct TracefsEntries {
     tables: Tables,
     device: Device,
     volume: Option<Volume>,
-    extents: Extents,
+    extents: Extents<Owner>,
+    /// Of a mapped device's sectors, who queued a bio there that has not come down yet.
+    submitters: Extents<Thread>,
     /// Of f2fs, inodes that are known to be of regular files.
     regular: HashSet<u64, RandomState>,
     /// By inode, as it was last told.
@@ -124,29 +120,24 @@ pub(crate) struct TracefsEntries {
 const MANY_FILES: usize = 1 << 14;
 
 impl TracefsEntries {
-    /// Starts them, into tables in `folder`. The files are those of a filesystem on the traced device itself, whose blocks
-    /// have `block_size` bytes.
+    /// Starts them, into tables in `folder`. The files are those of `volume`.
     ///
     /// # Errors
     /// The kernel has no plain tracepoint of bios, or refuses an instance.
     pub fn start(
         device: &Device,
-        block_size: Option<u64>,
+        volume: Option<Volume>,
         folder: &Folder,
         names: NameFilter,
         is_cut: bool,
     ) -> Result<TracefsEntries> {
-        let volume = block_size.map(|size| Volume {
-            dev: device.dev,
-            start: device.info.start_sector,
-            sectors_of_block: size / 512,
-        });
         let root = instance::root()?;
         let found = find(root, volume.is_some())?;
         let listened: Vec<(&str, String)> = found
             .iter()
             .map(|(name, event)| {
-                let devs = [device.dev, device.disk_dev];
+                let mut devs = vec![device.dev, device.disk_dev];
+                devs.extend(volume.as_ref().map(|volume| volume.dev));
                 let has_dev = event.field("dev").is_some();
                 (*name, if has_dev { only(&devs) } else { String::new() })
             })
@@ -161,6 +152,7 @@ impl TracefsEntries {
             device: device.clone(),
             volume,
             extents: Extents::default(),
+            submitters: Extents::default(),
             regular: HashSet::default(),
             paths: HashMap::default(),
             tasks: Tasks::default(),
@@ -196,8 +188,15 @@ impl TracefsEntries {
         };
         match event.tells {
             Tells::Queue => {
-                let bio = Bio::of(event, record);
-                return bio.map_or(Ok(()), |bio| self.queue(record, &bio));
+                let Some(bio) = Bio::of(event, record) else {
+                    return Ok(());
+                };
+                let mut volume = self.volume.iter();
+                if volume.any(|volume| volume.is_mapped && volume.dev == bio.dev) {
+                    self.remember(record, &bio);
+                } else {
+                    return self.queue(record, &bio);
+                }
             }
             Tells::F2fsPage => {
                 let told = f2fs_page(event, &record.bytes);
@@ -250,23 +249,63 @@ impl TracefsEntries {
         if !is_target {
             return Ok(());
         }
-        let entry = self.process(record, bio);
+        let volume = self.volume.clone();
+        let pieces = volume.as_ref().map(|v| v.pieces(&(bio.sector..end)));
+        let pieces = pieces.unwrap_or_default();
+        let thread = match self.submitter(&pieces) {
+            Some(above) => above,
+            None => self.thread(record, bio),
+        };
+        let entry = self.process(record, bio, &thread);
         self.tables.take(entry.as_bytes())?;
-        let Some(volume) = self.volume.clone().filter(|_| bio.is_data()) else {
+        let Some(volume) = volume.filter(|_| bio.is_data()) else {
             return Ok(());
         };
-        let per_block = volume.sectors_of_block;
-        let first = bio.sector.saturating_sub(volume.start) / per_block;
-        let blocks = first..first + bio.sectors.div_ceil(per_block);
-        for (run, owner) in self.extents.of(&blocks) {
-            let entry = self.file(record, &volume, &run, owner);
-            self.tables.take(&entry)?;
-            // Each write of such a page is told anew.
-            if owner.is_node {
-                self.extents.remove(&run);
+        for piece in pieces {
+            for (run, owner) in self.extents.of(&volume.blocks(&piece)) {
+                let entry = self.file(record, &volume, &piece, &run, owner);
+                self.tables.take(&entry)?;
+                // Each write of such a page is told anew.
+                if owner.is_node {
+                    self.extents.remove(&run);
+                }
             }
         }
         Ok(())
+    }
+
+    /// A bio of the mapped device, which comes down as one or several.
+    fn remember(&mut self, record: &Record, bio: &Bio) {
+        let thread = self.thread(record, bio);
+        let sectors = bio.sector..bio.sector.saturating_add(bio.sectors);
+        self.submitters.insert(sectors, thread);
+    }
+
+    /// Who queued above what comes down here.
+    fn submitter(&mut self, pieces: &[Piece]) -> Option<Thread> {
+        let mut first = None;
+        for piece in pieces {
+            let sectors = piece.sectors();
+            let known = self.submitters.of(&sectors).into_iter().next();
+            first = first.or(known.map(|(_, thread)| thread));
+            self.submitters.remove(&sectors);
+        }
+        first
+    }
+
+    fn thread(&mut self, record: &Record, bio: &Bio) -> Thread {
+        let task = self.tasks.get(bio.pid, &bio.comm);
+        let mut comm = [0; 16];
+        let named = bio.comm.len().min(comm.len() - 1);
+        comm[..named].copy_from_slice(&bio.comm[..named]);
+        Thread {
+            pid: bio.pid,
+            tgid: task.tgid,
+            uid: task.uid,
+            comm,
+            is_kernels: task.is_kernels,
+            queued_ns: record.time_ns,
+        }
     }
 
     fn head(&self, record: &Record, kind: u16, size: usize, sector: u64, bytes: u64) -> RawHead {
@@ -283,23 +322,19 @@ impl TracefsEntries {
         }
     }
 
-    fn process(&mut self, record: &Record, bio: &Bio) -> RawProcess {
-        let task = self.tasks.get(bio.pid, &bio.comm);
+    fn process(&self, record: &Record, bio: &Bio, thread: &Thread) -> RawProcess {
         let size = size_of::<RawProcess>();
         let mut head = self.head(record, TYPE_PROCESS, size, bio.sector, bio.sectors << 9);
-        if task.is_kernels {
+        if thread.is_kernels {
             head.flags = Flags::KERNEL_THREAD;
         }
-        let mut comm = [0; 16];
-        let named = bio.comm.len().min(comm.len() - 1);
-        comm[..named].copy_from_slice(&bio.comm[..named]);
         RawProcess {
             head,
-            submit_ns: record.time_ns.into(),
+            submit_ns: thread.queued_ns.into(),
             home_sector: NONE.into(),
-            pid: bio.pid.into(),
-            tgid: task.tgid.into(),
-            uid: task.uid.into(),
+            pid: thread.pid.into(),
+            tgid: thread.tgid.into(),
+            uid: thread.uid.into(),
             opf: bio.opf().into(),
             tid: 0.into(),
             origin: if bio.is_data() {
@@ -310,20 +345,27 @@ impl TracefsEntries {
             jbd2: Jbd2::NONE,
             home: Home::DISK,
             contents: Contents::UNKNOWN,
-            comm,
+            comm: thread.comm,
         }
     }
 
-    fn file(&self, record: &Record, volume: &Volume, run: &Range<u64>, owner: Owner) -> Vec<u8> {
+    fn file(
+        &self,
+        record: &Record,
+        volume: &Volume,
+        piece: &Piece,
+        run: &Range<u64>,
+        owner: Owner,
+    ) -> Vec<u8> {
         let path = self.paths.get(&owner.ino).filter(|_| owner.ino != 0);
         let name = path.map_or(Vec::new(), |path| upwards(path));
         let name = &name[..name.len().min(usize::from(u16::MAX) / 2)];
         let padded = name.len().next_multiple_of(8);
         let block_bytes = volume.sectors_of_block * 512;
-        let sector = volume.start + run.start * volume.sectors_of_block;
-        let bytes = (run.end - run.start) * block_bytes;
+        let (sectors, behind) = volume.part(piece, run);
+        let bytes = (sectors.end - sectors.start) * 512;
         let size = size_of::<RawFile>() + padded;
-        let mut head = self.head(record, TYPE_FILE, size, sector, bytes);
+        let mut head = self.head(record, TYPE_FILE, size, sectors.start, bytes);
         head.flags = Flags::NO_GENERATION;
         let unit = if owner.is_node {
             self.page_size
@@ -333,7 +375,7 @@ impl TracefsEntries {
         let file = RawFile {
             head,
             ino: owner.ino.into(),
-            offset: owner.index.saturating_mul(unit).into(),
+            offset: (owner.index.saturating_mul(unit).saturating_add(behind)).into(),
             parent: 0.into(),
             generation: 0.into(),
             s_dev: volume.dev.into(),
@@ -386,6 +428,7 @@ fn find(root: &Path, has_volume: bool) -> Result<Vec<(&'static str, Event)>> {
 /// A bio as it is queued.
 #[derive(Debug)]
 struct Bio {
+    dev: u32,
     pid: u32,
     sector: u64,
     sectors: u64,
@@ -399,6 +442,7 @@ impl Bio {
         let sectors = event.number("nr_sector", bytes)?;
         let sector = event.number("sector", bytes)?;
         Some(Bio {
+            dev: event.number("dev", bytes)? as u32,
             pid: event.number("common_pid", bytes)? as u32,
             sector: if sector == u64::MAX { 0 } else { sector },
             sectors,

@@ -1,87 +1,85 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whose blocks are, as far as the filesystem's events have told by now.
+//! What is known of blocks or sectors, as far as events have told by now.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A run of blocks of one file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Owner {
-    /// 0 of a node, of which no event says whose it is.
-    pub ino: u64,
-    /// Block of the file, at the run's first one; of a node its number.
-    pub index: u64,
-    pub is_node: bool,
+/// What is known of a run.
+pub(super) trait Told: Copy {
+    /// The same of the run's rest, so many blocks behind its first.
+    fn later(self, blocks: u64) -> Self;
 }
 
 /// More are forgotten, all at once: some 30 MB.
 const LIMIT: usize = 1 << 18;
 
 /// Disjoint runs of blocks.
-#[derive(Debug, Default)]
-pub(super) struct Extents {
-    /// First block → one past the last, and whose.
-    runs: BTreeMap<u64, (u64, Owner)>,
+#[derive(Debug)]
+pub(super) struct Extents<T> {
+    /// First block → one past the last, and what is known.
+    runs: BTreeMap<u64, (u64, T)>,
     /// Runs that were forgotten for want of room.
     pub forgotten: u64,
 }
 
-impl Extents {
-    /// From now on the blocks are the owner's, and nobody else's.
-    pub fn insert(&mut self, blocks: Range<u64>, owner: Owner) {
+impl<T> Default for Extents<T> {
+    fn default() -> Extents<T> {
+        Extents {
+            runs: BTreeMap::new(),
+            forgotten: 0,
+        }
+    }
+}
+
+impl<T: Told> Extents<T> {
+    /// From now on this is so of the blocks, and nothing else.
+    pub fn insert(&mut self, blocks: Range<u64>, told: T) {
         self.remove(&blocks);
         if self.runs.len() >= LIMIT {
             self.forgotten += self.runs.len() as u64;
             self.runs.clear();
         }
         if !blocks.is_empty() {
-            self.runs.insert(blocks.start, (blocks.end, owner));
+            self.runs.insert(blocks.start, (blocks.end, told));
         }
     }
 
-    /// From now on nobody is known to have them.
+    /// From now on nothing is known of them.
     pub fn remove(&mut self, blocks: &Range<u64>) {
-        for (run, owner) in self.overlapping(blocks) {
+        for (run, told) in self.overlapping(blocks) {
             self.runs.remove(&run.start);
             if run.start < blocks.start {
-                self.runs.insert(run.start, (blocks.start, owner));
+                self.runs.insert(run.start, (blocks.start, told));
             }
             if run.end > blocks.end {
-                let behind = later(owner, blocks.end - run.start);
+                let behind = told.later(blocks.end - run.start);
                 self.runs.insert(blocks.end, (run.end, behind));
             }
         }
     }
 
     /// What is known of these blocks, in their order.
-    pub fn of(&self, blocks: &Range<u64>) -> Vec<(Range<u64>, Owner)> {
+    pub fn of(&self, blocks: &Range<u64>) -> Vec<(Range<u64>, T)> {
         let runs = self.overlapping(blocks).into_iter();
-        runs.map(|(run, owner)| {
+        runs.map(|(run, told)| {
             let start = run.start.max(blocks.start);
             (
                 start..run.end.min(blocks.end),
-                later(owner, start - run.start),
+                told.later(start - run.start),
             )
         })
         .collect()
     }
 
-    fn overlapping(&self, blocks: &Range<u64>) -> Vec<(Range<u64>, Owner)> {
+    fn overlapping(&self, blocks: &Range<u64>) -> Vec<(Range<u64>, T)> {
         if blocks.is_empty() {
             return Vec::new();
         }
         let before = self.runs.range(..blocks.start).next_back();
         let runs = before.into_iter().chain(self.runs.range(blocks.clone()));
-        runs.map(|(&start, &(end, owner))| (start..end, owner))
+        runs.map(|(&start, &(end, told))| (start..end, told))
             .filter(|(run, _)| run.end > blocks.start)
             .collect()
-    }
-}
-
-fn later(owner: Owner, blocks: u64) -> Owner {
-    Owner {
-        index: owner.index.saturating_add(blocks),
-        ..owner
     }
 }
 
@@ -90,6 +88,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::tracefs::owner::Owner;
 
     fn owner(ino: u64, index: u64) -> Owner {
         Owner {
@@ -120,7 +119,7 @@ mod tests {
             let mut found = [None; 80];
             for (run, first) in extents.of(&(asked..80)) {
                 for block in run.clone() {
-                    found[block as usize] = Some(later(first, block - run.start));
+                    found[block as usize] = Some(first.later(block - run.start));
                 }
             }
             prop_assert_eq!(&found[asked as usize..], &model[asked as usize..]);

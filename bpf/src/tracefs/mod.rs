@@ -10,10 +10,13 @@ mod events;
 mod extents;
 mod format;
 mod instance;
+mod owner;
 mod rwbs;
 mod task;
+mod volume;
 
 pub(crate) use buffer::{Buffer, PAGE_MAX, open_pipe};
 pub(crate) use entries::TracefsEntries;
 pub(crate) use events::{NAMES as BLOCK_EVENTS, TracefsEvents};
 pub(crate) use instance::check;
+pub(crate) use volume::Volume;
