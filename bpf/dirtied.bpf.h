@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The blocks that a handle was the first in its transaction to modify. When the handle ends, those that were new to
- * the transaction are the last of t_buffers, but for those of handles that ended meanwhile; those that the committing
- * transaction still has lie in its lists, promised to the running one (fs/jbd2/transaction.c). Nothing is locked, and
- * the lists change under the walk: what it missed has no name.
+ * The blocks that a handle was the first in its transaction to modify. Where the kernel takes a
+ * program at jbd2_journal_dirty_metadata, each is told as it is modified. Else they are looked for when the handle ends:
+ * those that were new to the transaction are the last of t_buffers, but for those of handles that ended meanwhile;
+ * those that the committing transaction still has lie in its lists, promised to the running one
+ * (fs/jbd2/transaction.c). Nothing is locked, and the lists change under the walk: what it missed has no name.
  */
 #ifndef MOSTRACE_DIRTIED_BPF_H
 #define MOSTRACE_DIRTIED_BPF_H
@@ -93,21 +94,40 @@ static __always_inline bool is_ours(const struct dirtied_walk *w, struct journal
 	return BPF_CORE_READ(jh, b_transaction) == w->transaction;
 }
 
+static __always_inline struct claim claim_of(const struct mostrace_dirtied *entry, struct buffer_head *bh)
+{
+	return (struct claim){
+		.block = LOAD(bh, b_blocknr),
+		.bdev = (__u64)LOAD(bh, b_bdev),
+		.tid = entry->tid,
+	};
+}
+
+static __always_inline void put_dirtied(struct mostrace_dirtied *entry, struct buffer_head *bh,
+					const struct claim *claim)
+{
+	find_home_of(entry, bh, (struct block_device *)claim->bdev, claim->block);
+	put_cause(entry, sizeof(*entry));
+}
+
+/* Names the handle for a block that it modifies now, whether or not another one did so before the block was forgotten. */
+static __always_inline void tell_modified(struct mostrace_dirtied *entry, struct buffer_head *bh)
+{
+	struct claim claim = claim_of(entry, bh);
+
+	bpf_map_update_elem(&claims, &claim, &entry->handle, BPF_ANY);
+	put_dirtied(entry, bh, &claim);
+}
+
 /* Names the handle for a block that no other was named for; returns whether one was. */
 static __always_inline bool claim_block(struct dirtied_walk *w, struct journal_head *jh)
 {
 	struct buffer_head *bh = BPF_CORE_READ(jh, b_bh);
-	struct block_device *bdev = LOAD(bh, b_bdev);
-	struct claim claim = {
-		.block = LOAD(bh, b_blocknr),
-		.bdev = (__u64)bdev,
-		.tid = w->entry.tid,
-	};
+	struct claim claim = claim_of(&w->entry, bh);
 
 	if (bpf_map_update_elem(&claims, &claim, &w->entry.handle, BPF_NOEXIST))
 		return true;
-	find_home_of(&w->entry, bh, bdev, claim.block);
-	put_cause(&w->entry, sizeof(w->entry));
+	put_dirtied(&w->entry, bh, &claim);
 	w->wanted--;
 	return false;
 }
