@@ -107,17 +107,17 @@ test-module: build
 # All on every kernel of Debian in guest/kernels, 5.10 to 7.2.
 test-kernels: build
 	$(GUESTS) guest/run.sh $(MOSTRACE) test all kernels
-	$(GUESTS) env MOSTRACE=$(MOSTRACE) GUEST_SCRIPTS=guest/phone/tests guest/run.sh $(MOSTRACE) 5.10
+	$(GUESTS) $(MODULE) env MOSTRACE=$(MOSTRACE) GUEST_SCRIPTS=guest/phone/tests guest/run.sh $(MOSTRACE) 5.10
 	$(GUESTS) $(MODULE) $(RECORDER) test all kernels
 
 # The phone's recorder on Debian's 6.1 and 6.12 for arm64, and what it recorded analysed here.
 test-arm64: build phone
-	guest/able.sh "$(GUEST_PACKAGES) qemu-system-arm" env MOSTRACE=$(MOSTRACE) GUEST_SCRIPTS=guest/phone/tests \
+	guest/able.sh "$(GUEST_PACKAGES) qemu-system-arm" $(MODULE) env MOSTRACE=$(MOSTRACE) GUEST_SCRIPTS=guest/phone/tests \
 		guest/run.sh $(CARGO_TARGET_DIR)/mostrace-aarch64 arm64
 
 # What recording costs there, by level: instructions a transaction of SQLite, and the recorder's memory.
 bench-phone: build phone
-	guest/able.sh "$(GUEST_PACKAGES) qemu-system-arm" env GUEST_SCRIPTS=guest/phone/overhead/tests \
+	guest/able.sh "$(GUEST_PACKAGES) qemu-system-arm" $(MODULE) env GUEST_SCRIPTS=guest/phone/overhead/tests \
 		GUEST_QEMU="-smp 1 -icount shift=0,sleep=off" GUEST_SILENCE=7200 guest/run.sh $(CARGO_TARGET_DIR)/mostrace-aarch64 arm64
 
 # On a 6.1 with the recorder built in, as it is and with the kernel's own checks: builds both kernels.

@@ -64,7 +64,7 @@ _Static_assert(sizeof(struct block_record) == 32, "block_record");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 24);
+	__uint(max_entries, RING_BYTES);
 } events SEC(".maps");
 
 /* Records that found the ring full. */

@@ -11,7 +11,7 @@
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 24);
+	__uint(max_entries, RING_BYTES);
 } causes SEC(".maps");
 
 /* The names are the manifest's. */

@@ -8,13 +8,16 @@
 
 /* <linux/bpf.h> */
 enum { BPF_RB_FORCE_WAKEUP = 2 };
-enum { BPF_RB_AVAIL_DATA = 0 };
+enum { BPF_RB_AVAIL_DATA = 0, BPF_RB_RING_SIZE = 1 };
 
-/* Well below the size of any ring. */
-#define RING_WAKE (1 << 20)
+/* Much is one part in so many of the ring. */
+#define RING_PART 16
 
 /* To ask how much waits costs as much as a good part of a record: each CPU does so once in so many, a power of 2. */
 #define RING_ASK 32
+
+/* The loader sets another. */
+#define RING_BYTES (1 << 24)
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -31,7 +34,8 @@ static __always_inline __u64 wake_flags(void *ring)
 
 	if (records && ++*records & (RING_ASK - 1))
 		return BPF_RB_NO_WAKEUP;
-	return bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) < RING_WAKE ? BPF_RB_NO_WAKEUP : BPF_RB_FORCE_WAKEUP;
+	return bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) < bpf_ringbuf_query(ring, BPF_RB_RING_SIZE) / RING_PART ?
+		BPF_RB_NO_WAKEUP : BPF_RB_FORCE_WAKEUP;
 }
 
 #endif

@@ -127,7 +127,7 @@ static __always_inline struct work *work_of(__u32 slot)
 /* Each record holds whole entries. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 24);
+	__uint(max_entries, RING_BYTES);
 } entries SEC(".maps");
 
 /* Keeps clang from testing one copy of a bound and using another, of which the verifier then knows nothing. */

@@ -105,17 +105,20 @@ every_source() {
 	done
 }
 
-# keep_every_source: SQLite with a rollback journal and with a WAL through each source of block events, with entries of the
-# probes, or of plain tracepoints where the events are of those too; for the host.
-keep_every_source() {
-	for source in blktrace ftrace bpf tracefs; do
-		entries=bpf
-		[ $source != tracefs ] || entries=tracefs
-		for journal in delete wal; do
-			step "record $journal by $source"
-			mostrace record -d "$loop" -o "$journal-$source.most" --source "$source" --entries $entries --sync -- \
-				mostrace workload sqlite --transactions 50 --overwrite --journal "$journal" "$mnt/$journal.db"
-			keep "$journal-$source.most"
-		done
+# keep_sqlite NAME OPTION…: SQLite with a rollback journal and with a WAL, recorded with these options; for the host.
+keep_sqlite() {
+	name=$1
+	shift
+	for journal in delete wal; do
+		step "record $journal by $name"
+		mostrace record -d "$loop" -o "$journal-$name.most" "$@" --sync -- \
+			mostrace workload sqlite --transactions 50 --overwrite --journal "$journal" "$mnt/$journal.db"
+		keep "$journal-$name.most"
 	done
+}
+
+# keep_every_source: by each source of block events, with entries of the probes, or of plain tracepoints where the events are of those too.
+keep_every_source() {
+	for source in blktrace ftrace bpf; do keep_sqlite $source --source $source --entries bpf; done
+	keep_sqlite tracefs --source tracefs --entries tracefs
 }

@@ -39,6 +39,7 @@ fn main() -> ExitCode {
         without_root needs [Need::Loop],
         a_device_without_filesystem needs [Need::Loop, Need::Btf],
         a_kernel_without_btf needs [Need::Loop, Need::Btf],
+        rings_are_as_small_as_asked_and_lose_nothing needs [Need::Loop, Need::Btf],
         the_exit_status_of_the_command_passes_through needs [Need::Loop, Need::Btf],
         until_interrupted needs [Need::Loop, Need::Btf],
         a_command_that_does_not_end_is_asked_to needs [Need::Loop, Need::Btf],
@@ -631,6 +632,55 @@ fn a_kernel_without_btf() {
         "{}",
         String::from_utf8_lossy(&without.stderr)
     );
+}
+
+/// Each is mapped once, as all that is mapped counts as the recorder's memory; and filled several times over, it is still taken
+/// whole.
+fn rings_are_as_small_as_asked_and_lose_nothing() {
+    const WRITES: usize = 3000;
+    let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("t.most");
+    let maps = dir.path().join("maps");
+    let writes = dd(&disk.mount_point().join("f")).replace("count=8", &format!("count={WRITES}"));
+    let script = format!("cp /proc/$PPID/maps {}; {writes}", maps.display());
+    let options = ["--source", "bpf", "--entries", "bpf", "--ring-size", "64K"];
+    succeeds(
+        record(disk.device(), &out)
+            .args(options)
+            .args(["--", "sh", "-c", &script]),
+    );
+    let mapped: usize = fs::read_to_string(&maps)
+        .unwrap()
+        .lines()
+        .filter(|line| line.ends_with("bpf-map"))
+        .map(|line| {
+            let (from, to) = line.split_once(' ').unwrap().0.split_once('-').unwrap();
+            usize::from_str_radix(to, 16).unwrap() - usize::from_str_radix(from, 16).unwrap()
+        })
+        .filter(|bytes| *bytes >= 1 << 16)
+        .sum();
+    let page = rustix::param::page_size();
+    let rings = if manifest(&out).sources.causes == "bpf" {
+        3
+    } else {
+        2
+    };
+    assert_eq!(
+        mapped,
+        rings * ((1 << 16) + page),
+        "{}",
+        fs::read_to_string(&maps).unwrap()
+    );
+    let lost: u64 = manifest(&out).losses.values().sum();
+    assert_eq!(lost, 0, "{:?}", manifest(&out).losses);
+    let entries = Bundle::open(&out).unwrap();
+    let entries = entries.table(layout::FILE, false).unwrap().unwrap();
+    let of_the_file = entries.filter(|entry| match entry.as_ref().unwrap() {
+        Entry::File(file) => file.name == b"/f" && file.raw.origin == Origin::DIRECT,
+        _ => false,
+    });
+    assert_eq!(of_the_file.count(), WRITES);
 }
 
 fn the_exit_status_of_the_command_passes_through() {

@@ -5,7 +5,8 @@
 set -eu
 
 out=$(cd "$1" && pwd)
-. "$(dirname "$0")/../lib-check.sh"
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/../lib-check.sh"
 mostrace() {
 	"$MOSTRACE" "$@"
 }
@@ -19,7 +20,7 @@ roles() {
 
 # sqlite TEST JOURNAL SUFFIX LEAST ROLES: each source told the same of it.
 sqlite() {
-	for source in blktrace ftrace bpf; do
+	for source in blktrace ftrace bpf kernel; do
 		bundle=$1-$2-$source.most
 		check_rows "$bundle"
 		grep -q '"method": "walk"' "$bundle/manifest.json" || fail "$bundle: its snapshot is no walk's"
@@ -30,20 +31,20 @@ sqlite() {
 	done
 }
 
-# plain TEST JOURNAL ROLES: of plain tracepoints: all is accounted for, and as much is data of regular files as the probes say.
+# plain BY-TRACEFS BY-BPF ROLES: of plain tracepoints: all is accounted for, and as much is data of regular files as the probes say.
 plain() {
-	bundle=$1-$2-tracefs.most
-	check_rows "$bundle"
-	for each in "$bundle" "$1-$2-bpf.most"; do
+	check_rows "$1"
+	for each in "$1" "$2"; do
 		mostrace analyze "$each" --by class,kind --format csv >table.csv
 		at=$(column write_bytes <table.csv)
 		grep '^data,regular,' table.csv | cut -d, -f"$at"
 	done | uniq >regular.txt
-	[ "$(wc -l <regular.txt)" -eq 1 ] || fail "$bundle: of regular files $(tr '\n' ' ' <regular.txt)bytes by tracefs and by bpf"
+	[ "$(wc -l <regular.txt)" -eq 1 ] || fail "$1: of regular files $(tr '\n' ' ' <regular.txt)bytes by tracefs and by bpf"
 	# Where the filesystem's events tell names, roles are the same too.
-	if grep -q 'no event tells names' "$bundle/manifest.json"; then return; fi
-	for each in tracefs bpf; do roles "$1-$2-$each.most" "$3" >"$each.roles"; done
-	cmp tracefs.roles bpf.roles || fail "tracefs and bpf differ: $(cat tracefs.roles bpf.roles)"
+	if grep -q 'no event tells names' "$1/manifest.json"; then return; fi
+	roles "$1" "$3" >tracefs.roles
+	roles "$2" "$3" >bpf.roles
+	cmp tracefs.roles bpf.roles || fail "$1 and $2 differ: $(cat tracefs.roles bpf.roles)"
 }
 
 work=$(mktemp -d)
@@ -53,8 +54,14 @@ for bundle in "$out"/*.most; do cp -r "$bundle" .; done
 for test in ext4 f2fs; do
 	sqlite $test delete -journal 100 'db|rollback_journal'
 	sqlite $test wal -wal 50 wal
-	plain $test delete 'db|rollback_journal'
-	plain $test wal wal
+	plain $test-delete-tracefs.most $test-delete-bpf.most 'db|rollback_journal'
+	plain $test-wal-tracefs.most $test-wal-bpf.most wal
+done
+# The module leads to causes, as the probes do.
+for bundle in *-kernel.most; do
+	grep -q '"causes": "kernel"' "$bundle/manifest.json" || fail "$bundle: causes are not the module's"
+	known=$("$here/shares.sh" "$bundle" | sed '1d; s/.*,//')
+	[ "${known%.*}" -ge 90 ] || fail "$bundle: causes of $known % of the bytes"
 done
 # By a file's BTF the probes tell what they tell by the kernel's own.
 for type in ext4 f2fs; do
@@ -75,9 +82,12 @@ check_kinds f2fs-wal-bpf.most checkpoint regular
 # Whose a node is, the probes read in the node itself.
 check_kinds f2fs-delete-bpf.most fsync_node hot_node
 check_kinds f2fs-wal-bpf.most fsync_node
-for bundle in f2fs-*-bpf.most f2fs-*-ftrace.most f2fs-*-blktrace.most; do
+for bundle in f2fs-*-bpf.most f2fs-*-ftrace.most f2fs-*-blktrace.most f2fs-*-kernel.most; do
 	mostrace events "$bundle" --format csv >events.csv
 	kind=$(column kind <events.csv)
 	awk -F, -v k="$kind" '$k == "node"' events.csv >strange.csv
 	[ ! -s strange.csv ] || fail "$bundle: of $(wc -l <strange.csv) nodes it is not known whose they are: $(head -n 3 strange.csv)"
 done
+
+# As in docs/PHONE.md.
+"$here/shares.sh" *-bpf.most *-tracefs.most *-kernel.most

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Builds the module for one of guest/kernels with Debian's headers and its compiler, in a folder of their own: nothing
-# is installed. Needs root for chroot, and guest/kernel.sh to have fetched that kernel.
+# Builds the module for one of guest/kernels with Debian's headers and its compiler, for another architecture the cross compiler, in a
+# folder of their own: nothing is installed. Needs root for chroot, and guest/kernel.sh to have fetched that kernel.
 # usage: build.sh KERNEL DIR [MAKE-ARGUMENT…]     leaves DIR/mostrace.ko; W=1 or C=2 CF=-D__CHECK_ENDIAN__ to check
 set -eu
 
@@ -15,25 +15,46 @@ apt=$root.apt
 package=$(cat "$cache/guest/$kernel/package")
 headers=linux-headers-${package#linux-image-}
 suite=$(awk -v k="$kernel" '$1 == k { print $2 }' "$here/../../guest/kernels")
+target=${package##*-}
+base=${suite%-security}
+case ${kernel%-"$target"} in 5.10) gcc=10 ;; 6.1) gcc=12 ;; 6.12) gcc=14 ;; *) gcc=16 ;; esac
+case $target in
+amd64) cross='' compiler=gcc-$gcc ;;
+arm64) cross=aarch64-linux-gnu- compiler=gcc-$gcc-aarch64-linux-gnu ;;
+esac
 
-# The compiler that the headers name, and what make needs; the kernel's image, which they name too, is left out.
+# lists: of both suites that have the kernel, for the architecture $arch.
+lists() {
+	# The kernel is newer than the lists, if there are any.
+	rm -f "$apt/updated"
+	# shellcheck disable=SC2046 # one suite or two
+	update $(printf '%s\n' "$base" "$suite" | uniq)
+}
+
+# headers TO: the kernel's own come to the folder TO. Their image, which they name too, is left out, and what builds is this machine's.
+headers() (
+	arch=$target
+	[ "$arch" = amd64 ] || { apt=$root.$arch.apt && lists; }
+	parts=$(private apt-cache depends "$headers" | grep -oE 'linux-(headers|kbuild)-[0-9][^ >]*' | grep -vx "$headers")
+	echo "$parts" | grep kbuild >"$root/kbuild"
+	cd "$1"
+	# shellcheck disable=SC2046 # one word per package
+	private apt-get download "$headers" $(echo "$parts" | grep -v kbuild)
+)
+
+# The compiler that the headers name, and what make needs.
 fetch() {
 	rm -rf "$root"
 	mkdir -p "$root"
-	# The kernel is newer than the lists, if there are any.
-	rm -f "$apt/updated"
-	base=${suite%-security}
-	# shellcheck disable=SC2046 # one suite or two
-	update $(printf '%s\n' "$base" "$suite" | uniq)
-	parts=$(private apt-cache depends "$headers" | grep -oE 'linux-(headers|kbuild)-[0-9][^ >]*' | grep -vx "$headers")
+	archives=$apt/cache/archives
+	lists
 	tools="make bash coreutils grep sed gawk findutils diffutils perl binutils base-files dash sparse kmod libelf1"
-	case $kernel in 5.10) gcc=gcc-10 ;; 6.1) gcc=gcc-12 ;; 6.12) gcc=gcc-14 ;; *) gcc=gcc-16 ;; esac
 	# shellcheck disable=SC2086 # one word per package
-	private apt-get install -o Debug::NoLocking=1 -y --no-install-recommends --download-only $gcc $tools >/dev/null
-	# shellcheck disable=SC2086
-	(cd "$apt/cache/archives" && private apt-get download "$headers" $parts)
-	for deb in "$apt"/cache/archives/*.deb; do dpkg -x "$deb" "$root"; done
-	rm -f "$apt"/cache/archives/*.deb
+	private apt-get install -o Debug::NoLocking=1 -y --no-install-recommends --download-only $compiler $tools >/dev/null
+	headers "$archives"
+	(cd "$archives" && private apt-get download "$(cat "$root/kbuild")")
+	for deb in "$archives"/*.deb; do dpkg -x "$deb" "$root"; done
+	rm -f "$archives"/*.deb
 	[ -e "$root/usr/bin/awk" ] || ln -s gawk "$root/usr/bin/awk"
 	for folder in bin sbin lib lib64; do [ -e "$root/$folder" ] || ln -s "usr/$folder" "$root/$folder"; done
 	# That sparse is new enough is asked by a script that Debian leaves out.
@@ -44,12 +65,17 @@ fetch() {
 	echo "$package" >"$root/made"
 }
 
+# inside COMMAND…: in that folder. The mounts are gone with the process.
+inside() {
+	# shellcheck disable=SC2016
+	unshare -m sh -c 'mount --bind /dev "$0/dev" && mount -t proc proc "$0/proc" && LC_ALL=C exec nice chroot "$@"' "$root" "$root" "$@"
+}
+
 [ "$(cat "$root/made" 2>/dev/null)" = "$package" ] || fetch
 rm -rf "$root/module"
 mkdir -p "$root/module" "$root/proc" "$root/dev" "$out"
 (cd "$here/../module" && cp -L ./*.c ./*.h Kbuild "$root/module/")
-# No BTF: pahole is not there. The mounts are gone with the process.
-# shellcheck disable=SC2016
-unshare -m sh -c 'mount --bind /dev "$0/dev" && mount -t proc proc "$0/proc" && LC_ALL=C exec nice chroot "$@"' "$root" \
-	"$root" make -C "/usr/src/$headers" M=/module CONFIG_DEBUG_INFO_BTF_MODULES= "$@" modules
+# No BTF: pahole is not there.
+inside make -C "/usr/src/$headers" M=/module "CROSS_COMPILE=$cross" CONFIG_DEBUG_INFO_BTF_MODULES= "$@" modules
+inside "${cross}strip" --strip-debug /module/mostrace.ko
 cp "$root/module/mostrace.ko" "$out/"

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use mostrace_bundle::Manifest;
 use mostrace_capture::{
-    Causes, Choice, Entries, Events, KernelPaths, Options, Outcome, Progress, Segments, Size,
+    Causes, Choice, Entries, Events, KernelPaths, Options, Outcome, Progress, RingSize, Segments,
+    Size,
 };
 
 /// Record the block IO of a device while a command runs, for SECS, or until Ctrl-C.
@@ -50,6 +51,10 @@ pub struct Record {
     /// BTF of this very kernel, for one that was built without (5.10, CONFIG_DEBUG_INFO_BTF=n): for entries and events of bpf
     #[arg(long, value_name = "FILE")]
     btf: Option<PathBuf>,
+    /// Bytes of each of the probes' rings, of which there are three: a power of 2 (64K to 256M). By default by the machine's memory: 1M to 16M.
+    /// A smaller one takes less memory; what finds it full is lost, and counted
+    #[arg(long, value_name = "SIZE")]
+    ring_size: Option<RingSize>,
     /// Name the files below DIR by the mounted tree, walked before and after the recording: an encrypted folder (fscrypt) has its
     /// names on the disk as ciphertext, and tells them while it is unlocked. May be given several times
     #[arg(long, value_name = "DIR")]
@@ -119,6 +124,7 @@ pub fn run(args: &Record) -> anyhow::Result<u8> {
         kernel: KernelPaths::default(),
         files: args.files.clone(),
         btf: args.btf.clone(),
+        ring_size: args.ring_size,
         names: args.names.clone(),
         packages: args.packages.clone(),
         limit: args.wait,

@@ -13,6 +13,8 @@ use crate::causes::calls;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::kernel;
+use crate::memory;
+use crate::ring_size::RingSize;
 
 mod skel {
     #![allow(missing_docs, unsafe_code, clippy::all)]
@@ -41,6 +43,7 @@ impl<'o> CauseProbes<'o> {
     pub(super) fn load(
         room: &'o mut MaybeUninit<OpenObject>,
         device: &Device,
+        ring: RingSize,
     ) -> Result<CauseProbes<'o>> {
         let btf = kernel::btf()?;
         if !kernel::has_bpf_loop(&btf) {
@@ -50,7 +53,13 @@ impl<'o> CauseProbes<'o> {
             .open(room)
             .map_err(Error::bpf)?;
         fill_constants(&mut open, device)?;
+        open.maps
+            .causes
+            .set_max_entries(ring.bytes())
+            .map_err(Error::bpf)?;
         let uring = fill_uring(&mut open, &btf)?;
+        drop(btf);
+        memory::give_back();
         for mut program in open.open_object_mut().progs_mut() {
             let is_uring = program
                 .name()
@@ -61,6 +70,7 @@ impl<'o> CauseProbes<'o> {
             program.set_autoload(wanted && !is_refused);
         }
         let skel = open.load().map_err(Error::bpf)?;
+        memory::give_back();
         Ok(CauseProbes { skel })
     }
 

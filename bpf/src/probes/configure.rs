@@ -6,6 +6,7 @@ use std::ffi::{OsStr, OsString};
 use libbpf_rs::btf::Btf;
 
 use super::form::entries::Form;
+use super::map_to_open;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::kernel::{self, Symbols};
@@ -42,9 +43,7 @@ fn choose_programs<'o>(open: &mut impl Form<'o>, btf: &Btf<'_>, is_below: bool) 
         program.set_autoload(asked && (is_below || !is_of_above(&name)));
     }
     if !is_below {
-        let mut maps = open.open_object_mut().maps_mut();
-        let submitters = maps.find(|map| map.name() == "submitters");
-        let mut submitters = submitters.ok_or_else(|| Error::bpf("probes without submitters"))?;
+        let mut submitters = map_to_open(open, "submitters")?;
         submitters.set_max_entries(1).map_err(Error::bpf)?;
     }
     Ok(())

@@ -10,11 +10,13 @@ use libbpf_rs::btf::Btf;
 use libbpf_rs::skel::Skel;
 
 use super::form::events as form;
-use super::{Stream, Take, attach, map_of, per_cpu_sum, recursion_misses};
+use super::{Stream, Take, attach, map_of, map_to_open, per_cpu_sum, recursion_misses};
 use crate::choice::Events;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::kernel;
+use crate::memory;
+use crate::ring_size::RingSize;
 
 /// What follows a request that was issued to its end.
 pub(crate) const ENDS: [&str; 2] = ["event_rq_complete", "event_rq_requeue"];
@@ -45,12 +47,13 @@ impl<'o> EventProbes<'o> {
         device: &Device,
         events: Events,
         btf: Option<&Path>,
+        ring: RingSize,
     ) -> Result<EventProbes<'o>> {
         match btf {
-            None => EventProbes::of(form::typed(room)?, device, events, &kernel::btf()?),
+            None => EventProbes::of(form::typed(room)?, device, events, kernel::btf()?, ring),
             Some(file) => {
                 let btf = kernel::btf_of(file)?;
-                EventProbes::of(form::untyped(room, file)?, device, events, &btf)
+                EventProbes::of(form::untyped(room, file)?, device, events, btf, ring)
             }
         }
     }
@@ -59,14 +62,21 @@ impl<'o> EventProbes<'o> {
         mut open: impl form::Form<'o, Output: 'o>,
         device: &Device,
         events: Events,
-        btf: &Btf<'_>,
+        btf: Btf<'_>,
+        ring: RingSize,
     ) -> Result<EventProbes<'o>> {
-        fill_constants(open.constants()?, device, btf)?;
+        fill_constants(open.constants()?, device, &btf)?;
+        drop(btf);
+        memory::give_back();
+        map_to_open(&mut open, "events")?
+            .set_max_entries(ring.bytes())
+            .map_err(Error::bpf)?;
         for mut program in open.open_object_mut().progs_mut() {
             let wanted = events == Events::All || LIFE_CYCLE.iter().any(|p| program.name() == *p);
             program.set_autoload(wanted);
         }
         let skel = Box::new(open.load().map_err(Error::bpf)?);
+        memory::give_back();
         Ok(EventProbes { skel })
     }
 

@@ -15,6 +15,7 @@ use super::{Probes, log_libbpf};
 use crate::choice::Events;
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::ring_size::RingSize;
 
 /// Where the probes will live.
 pub(crate) struct Rooms {
@@ -70,16 +71,18 @@ impl<'o, P> Slot<'o, P> {
 pub(crate) struct Loader<'o> {
     /// A file with the kernel's BTF, for those of entries and events.
     btf: Option<PathBuf>,
+    ring_size: RingSize,
     entries: Slot<'o, Probes<'o>>,
     events: Slot<'o, EventProbes<'o>>,
     causes: Slot<'o, CauseProbes<'o>>,
 }
 
 impl<'o> Loader<'o> {
-    pub fn new(rooms: &'o mut Rooms, btf: Option<&Path>) -> Loader<'o> {
+    pub fn new(rooms: &'o mut Rooms, btf: Option<&Path>, ring_size: RingSize) -> Loader<'o> {
         libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Warn, log_libbpf)));
         Loader {
             btf: btf.map(Path::to_owned),
+            ring_size,
             entries: Slot::Empty(&mut rooms.entries),
             events: Slot::Empty(&mut rooms.events),
             causes: Slot::Empty(&mut rooms.causes),
@@ -91,8 +94,9 @@ impl<'o> Loader<'o> {
     /// # Errors
     /// No BTF, or the kernel refuses the probes.
     pub fn entries(&mut self, device: &Device) -> Result<&Probes<'o>> {
-        let btf = self.btf.as_deref();
-        self.entries.get(|room| Probes::load(room, device, btf))
+        let (btf, ring) = (self.btf.as_deref(), self.ring_size);
+        self.entries
+            .get(|room| Probes::load(room, device, btf, ring))
     }
 
     /// Those of block events.
@@ -100,9 +104,9 @@ impl<'o> Loader<'o> {
     /// # Errors
     /// As of entries.
     pub fn events(&mut self, device: &Device, events: Events) -> Result<&EventProbes<'o>> {
-        let btf = self.btf.as_deref();
+        let (btf, ring) = (self.btf.as_deref(), self.ring_size);
         self.events
-            .get(|room| EventProbes::load(room, device, events, btf))
+            .get(|room| EventProbes::load(room, device, events, btf, ring))
     }
 
     /// Those of causes.
@@ -110,7 +114,9 @@ impl<'o> Loader<'o> {
     /// # Errors
     /// As of entries; or it has no bpf_loop.
     pub fn causes(&mut self, device: &Device) -> Result<&CauseProbes<'o>> {
-        self.causes.get(|room| CauseProbes::load(room, device))
+        let ring = self.ring_size;
+        self.causes
+            .get(|room| CauseProbes::load(room, device, ring))
     }
 
     /// What the probes lost, by the manifest's names; nothing if there are none.

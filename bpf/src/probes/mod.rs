@@ -9,12 +9,14 @@ use std::mem::MaybeUninit;
 use std::path::Path;
 
 use libbpf_rs::btf::Btf;
-use libbpf_rs::skel::Skel;
-use libbpf_rs::{ErrorKind, Map, MapCore, MapFlags, Object, OpenObject, PrintLevel};
+use libbpf_rs::skel::{OpenSkel, Skel};
+use libbpf_rs::{ErrorKind, Map, MapCore, MapFlags, Object, OpenMapMut, OpenObject, PrintLevel};
 
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::kernel;
+use crate::memory;
+use crate::ring_size::RingSize;
 
 pub(crate) mod causes;
 mod configure;
@@ -48,12 +50,13 @@ impl<'o> Probes<'o> {
         storage: &'o mut MaybeUninit<OpenObject>,
         device: &Device,
         btf: Option<&Path>,
+        ring: RingSize,
     ) -> Result<Probes<'o>> {
         match btf {
-            None => Probes::configured(entries::typed(storage)?, device, &kernel::btf()?),
+            None => Probes::configured(entries::typed(storage)?, device, kernel::btf()?, ring),
             Some(file) => {
                 let btf = kernel::btf_of(file)?;
-                Probes::configured(entries::untyped(storage, file)?, device, &btf)
+                Probes::configured(entries::untyped(storage, file)?, device, btf, ring)
             }
         }
     }
@@ -61,10 +64,18 @@ impl<'o> Probes<'o> {
     fn configured(
         mut open: impl entries::Form<'o, Output: 'o>,
         device: &Device,
-        btf: &Btf<'_>,
+        btf: Btf<'_>,
+        ring: RingSize,
     ) -> Result<Probes<'o>> {
-        let notes = configure::configure(&mut open, device, btf)?;
+        let notes = configure::configure(&mut open, device, &btf)?;
+        // libbpf reads it once more: not both at a time.
+        drop(btf);
+        memory::give_back();
+        map_to_open(&mut open, "entries")?
+            .set_max_entries(ring.bytes())
+            .map_err(Error::bpf)?;
         let skel = open.load().map_err(Error::bpf)?;
+        memory::give_back();
         let skel = Box::new(skel);
         Ok(Probes { skel, notes })
     }
@@ -124,6 +135,13 @@ fn attach<T>(object: &Object, mut stream: Stream<T>) -> Result<Stream<T>> {
 /// A map by its name.
 fn map_of<'s>(skel: &'s dyn Skel<'_>, name: &str) -> Result<Map<'s>> {
     let mut maps = skel.object().maps();
+    let found = maps.find(|map| map.name() == name);
+    found.ok_or_else(|| Error::bpf(format!("probes without {name}")))
+}
+
+/// Of probes that are not loaded yet.
+fn map_to_open<'a, 'o: 'a>(open: &'a mut impl OpenSkel<'o>, name: &str) -> Result<OpenMapMut<'a>> {
+    let mut maps = open.open_object_mut().maps_mut();
     let found = maps.find(|map| map.name() == name);
     found.ok_or_else(|| Error::bpf(format!("probes without {name}")))
 }

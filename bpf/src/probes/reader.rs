@@ -16,10 +16,10 @@ use crate::wait::Wait;
 
 /// How long a record may lie in the ring if nothing wakes the thread.
 const REST: Duration = Duration::from_millis(400);
-/// Of one stretch, bytes.
-const STRETCH: usize = 1 << 20;
-/// Stretches that wait: at most so many times [`STRETCH`] in memory.
-const QUEUE: usize = 128;
+/// A stretch has at most one part in so many of the ring: the thread is woken when so much waits (`ring.bpf.h`).
+const PART: usize = 16;
+/// Stretches that wait: at most eight times what the ring has.
+const QUEUE: usize = 8 * PART;
 /// A program that has reserved a record submits it within microseconds, but its CPU may be taken away from a guest.
 const FINISH_LIMIT: Duration = Duration::from_secs(10);
 
@@ -188,7 +188,7 @@ impl Thread {
     fn hand_over_up_to(&mut self, end: usize, all: bool) -> Result<bool> {
         let since = Instant::now();
         loop {
-            let stretch = self.ring.take(STRETCH);
+            let stretch = self.ring.take(self.ring.size() / PART);
             let taken = !stretch.is_empty();
             if taken && !self.put(Taken::Stretch(stretch)) {
                 return Ok(false);

@@ -4,11 +4,13 @@
 //! ```text
 //! page 0          consumer position, ours to write
 //! page 1          producer position
-//! page 2 …        the data, mapped twice in a row, so that no record is cut where the ring ends:
+//! page 2 …        the data:
 //!                 u32 len (bit 31: busy, bit 30: discarded), u32, len bytes, up to a multiple of 8
 //! ```
 //! Source: `kernel/bpf/ringbuf.c`. libbpf calls a function for each record and frees it then; here a
-//! stretch of finished records is copied as it is, and freed at once.
+//! stretch of finished records is copied as it is, and freed at once. The kernel offers the data twice in a row, so that no
+//! record is cut where the ring ends; here it is mapped once, and copied in two pieces there: every page that is mapped counts as
+//! this process's memory, whether it is read or not.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -45,7 +47,7 @@ impl Ring {
         let consumer = MmapOptions::new().len(page).map_raw(raw)?;
         let producer = MmapOptions::new()
             .offset(page as u64)
-            .len(page + 2 * size)
+            .len(page + size)
             .map_raw_read_only(raw)?;
         Ok(Ring {
             fd,
@@ -54,6 +56,11 @@ impl Ring {
             page,
             size,
         })
+    }
+
+    /// Bytes of its data.
+    pub fn size(&self) -> usize {
+        self.size
     }
 
     /// What is reserved, finished or not, ends here.
@@ -77,7 +84,6 @@ impl Ring {
 
     /// Takes the records up to the first that is not finished, in the ring's own form, see [`records`]: whole ones, until
     /// there are `limit` bytes.
-    #[allow(unsafe_code)]
     pub fn take(&mut self, limit: usize) -> Vec<u8> {
         let start = self.consumed();
         let produced = self.produced();
@@ -91,24 +97,32 @@ impl Ring {
         }
         let bytes = end.wrapping_sub(start);
         debug_assert!(bytes <= self.size);
-        // SAFETY: the data is mapped twice, so that a stretch of at most its size is in one piece; nobody writes to
-        // what is finished and not freed yet.
-        let stretch = unsafe { std::slice::from_raw_parts(self.data_at(start), bytes) };
-        let taken = stretch.to_vec();
+        let to_the_end = self.size - (start & (self.size - 1));
+        let ahead = bytes.min(to_the_end);
+        let mut taken = Vec::with_capacity(bytes);
+        taken.extend_from_slice(self.piece(start, ahead));
+        taken.extend_from_slice(self.piece(start.wrapping_add(ahead), bytes - ahead));
         self.consumer_position().store(end, Ordering::Release);
         taken
+    }
+
+    /// Finished records, not beyond the ring's end.
+    #[allow(unsafe_code)]
+    fn piece(&self, position: usize, bytes: usize) -> &[u8] {
+        // SAFETY: within the mapping; nobody writes to what is finished and not freed yet.
+        unsafe { std::slice::from_raw_parts(self.data_at(position), bytes) }
     }
 
     #[allow(unsafe_code)]
     fn data_at(&self, position: usize) -> *const u8 {
         let offset = self.page + (position & (self.size - 1));
-        // SAFETY: within the first of the two mappings of the data.
+        // SAFETY: within the mapping.
         unsafe { self.producer.as_ptr().add(offset) }
     }
 
     #[allow(unsafe_code)]
     fn len_at(&self, position: usize) -> &AtomicU32 {
-        // SAFETY: positions of records are multiples of 8.
+        // SAFETY: positions of records are multiples of 8, and so is the ring's size: a length is never cut.
         unsafe { &*self.data_at(position).cast::<AtomicU32>() }
     }
 }

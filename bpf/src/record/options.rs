@@ -13,6 +13,7 @@ use crate::choice::{Choice, Events};
 use crate::entries::Entries;
 use crate::entries::kernel::KernelPaths;
 use crate::progress::Progress;
+use crate::ring_size::RingSize;
 
 /// What to record. By default it is all that can be had, of no device yet.
 #[derive(Clone, Debug)]
@@ -35,6 +36,8 @@ pub struct Options {
     pub files: String,
     /// `--btf`: the kernel's type information, if it does not tell it itself.
     pub btf: Option<PathBuf>,
+    /// `--ring-size`: of each of the probes' rings, if it is not to be by the machine's memory.
+    pub ring_size: Option<RingSize>,
     /// `--names`: folders whose files are named by the mounted tree.
     pub names: Vec<PathBuf>,
     /// `--packages`: the list of an Android device's apps, if not its own.
@@ -71,6 +74,7 @@ impl Default for Options {
             kernel: KernelPaths::default(),
             files: "all".into(),
             btf: None,
+            ring_size: None,
             names: Vec::new(),
             packages: None,
             limit: None,

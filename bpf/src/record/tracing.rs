@@ -18,6 +18,7 @@ use crate::events::{EventSource, unfinished};
 use crate::names::NameFilter;
 use crate::probes::{Loader, Rooms};
 use crate::progress::Recording;
+use crate::ring_size::RingSize;
 use crate::wait::Wait;
 
 /// The sources, running.
@@ -51,7 +52,9 @@ impl<'o> Tracing<'o> {
         manifest: &mut Manifest,
     ) -> Result<Tracing<'o>> {
         let folder = bundle.folder();
-        let mut probes = Loader::new(rooms, options.btf.as_deref());
+        let ring_size = options.ring_size;
+        let ring_size = ring_size.unwrap_or_else(RingSize::of_this_machine);
+        let mut probes = Loader::new(rooms, options.btf.as_deref(), ring_size);
         let Explaining { entries, causes } =
             explaining_sources(options, subject, folder, &mut probes, manifest)?;
         let source = event_source(

@@ -4,3 +4,9 @@
 rm /usr/local/bin/e2image
 fresh_ext4 128 -b 4096
 keep_every_source
+
+# The module tells all of it without BTF and without BPF.
+load
+keep_sqlite kernel --source ftrace --entries kernel
+unload
+check_kernel

@@ -15,14 +15,14 @@ done
 mkdir mnt
 mount -o noatime /dev/nullb1 mnt
 
-# The hundredths of a second that the CPU was not idle, and the peak of the recorder's memory, if there is one.
+# The hundredths of a second that the CPU was not idle; of the recorder's memory, if there is one, the peak and what it has now, in KiB.
 cat >workload.sh <<'END'
 rm -f mnt/test.db*
 cp /proc/uptime before
 mostrace workload sqlite --transactions "$1" mnt/test.db >/dev/null
 cp /proc/uptime after
 cat before after | awk '{ up = $1 - up; idle = $2 - idle } END { printf "%.0f ", (up - idle) * 100 }'
-sed -n 's/^VmHWM:[[:space:]]*\([0-9]*\) kB/\1/p' "/proc/$PPID/status"
+awk '/^VmHWM:/ { peak = $2 } /^VmRSS:/ { print peak, $2 }' "/proc/$PPID/status"
 END
 
 # under OPTION…: within `mostrace record`.
@@ -32,6 +32,13 @@ under() {
 	rm -r record.most
 }
 
+# under_module OPTION…: the same with the module there.
+under_module() {
+	insmod /lib/mostrace.ko
+	under "$@"
+	rmmod mostrace
+}
+
 measure() {
 	case $1 in
 	nothing) sh -eu workload.sh $transactions ;;
@@ -39,6 +46,8 @@ measure() {
 	A-causes) under --source bpf --entries bpf --causes bpf ;;
 	A-file) under --source bpf --entries bpf --causes none --btf /sys/kernel/btf/vmlinux ;;
 	B) under --source tracefs --entries tracefs ;;
+	D) under_module --source ftrace --entries kernel --causes none ;;
+	D-causes) under_module --source ftrace --entries kernel --causes kernel ;;
 	esac
 }
 
@@ -47,7 +56,7 @@ median() {
 	awk -v m="$1" -v c="$2" '$1 == m { print $c }' results.txt | sort -n | sed -n "$((repetitions / 2 + 1))p"
 }
 
-modes="nothing A A-causes A-file B"
+modes="nothing A A-causes A-file B D D-causes"
 for repetition in $(seq $repetitions); do
 	for mode in $modes; do
 		result=$(measure "$mode") || fail "$mode: $result"
@@ -58,7 +67,7 @@ done
 cp results.txt /tmp/out/
 for mode in $modes; do
 	# 10^7 instructions are a hundredth of a second.
-	echo "$mode $(median "$mode" 2) $(median nothing 2) $(median "$mode" 3)" | awk -v n=$transactions '{
-		printf "%s: %.0f thousand instructions a transaction, %.2f of nothing, peak %.1f MiB\n", $1, $2 * 1e4 / n, $2 / $3, $4 / 1024 }'
+	echo "$mode $(median "$mode" 2) $(median nothing 2) $(median "$mode" 3) $(median "$mode" 4)" | awk -v n=$transactions '{
+		printf "%s: %.0f thousand instructions a transaction, %.2f of nothing, peak %.1f MiB, at the end %.1f MiB\n", $1, $2 * 1e4 / n, $2 / $3, $4 / 1024, $5 / 1024 }'
 done | while read -r line; do info "$line"; done
 umount mnt

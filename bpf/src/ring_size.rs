@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How large a BPF ring buffer is.
+
+use std::str::FromStr;
+
+/// Bytes of one ring of the probes: a power of 2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RingSize(u32);
+
+impl RingSize {
+    /// Several of the largest record.
+    const LEAST: u32 = 1 << 16;
+    const MOST: u32 = 1 << 28;
+    /// The largest that is taken by itself: a desktop's.
+    const MOST_BY_ITSELF: u64 = 1 << 24;
+    const LEAST_BY_ITSELF: u64 = 1 << 20;
+    /// Of the machine's memory, each of the rings has at most one part in so many.
+    const PART: u64 = 2048;
+
+    /// For this machine, by its memory.
+    pub fn of_this_machine() -> RingSize {
+        let info = rustix::system::sysinfo();
+        #[allow(clippy::useless_conversion)] // 32 bits on some machines
+        let total = u64::from(info.totalram).saturating_mul(info.mem_unit.into());
+        RingSize::for_memory(total)
+    }
+
+    fn for_memory(total: u64) -> RingSize {
+        let part =
+            (total / RingSize::PART).clamp(RingSize::LEAST_BY_ITSELF, RingSize::MOST_BY_ITSELF);
+        let log2 = part.ilog2();
+        RingSize(1 << log2)
+    }
+
+    /// In bytes.
+    pub fn bytes(self) -> u32 {
+        self.0
+    }
+}
+
+impl FromStr for RingSize {
+    type Err = String;
+
+    /// A number and its unit: `K`, `M` of 1024 bytes and so on.
+    fn from_str(text: &str) -> Result<RingSize, String> {
+        let units = [('K', 1 << 10), ('M', 1 << 20)];
+        let bytes = units.iter().find_map(|(letter, unit)| {
+            let number: u32 = text.strip_suffix(*letter)?.parse().ok()?;
+            number.checked_mul(*unit)
+        });
+        let allowed = RingSize::LEAST..=RingSize::MOST;
+        bytes
+            .filter(|bytes| bytes.is_power_of_two() && allowed.contains(bytes))
+            .map(RingSize)
+            .ok_or_else(|| format!("`{text}` is no power of 2 between 64K and 256M (1M, 2M, 4M)"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+    const GIB: u64 = 1 << 30;
+
+    #[test]
+    fn a_ring_has_a_small_part_of_the_memory() {
+        for (total, ring) in [
+            (0, MIB),
+            (GIB, MIB),
+            (2 * GIB - 1, MIB),
+            (4 * GIB, 2 * MIB),
+            // What the kernel of a phone with 12 GiB says that it has.
+            (11 * GIB + GIB / 4, 4 * MIB),
+            (16 * GIB - 1, 4 * MIB),
+            (64 * GIB, 16 * MIB),
+            (u64::MAX, 16 * MIB),
+        ] {
+            let size = RingSize::for_memory(total);
+            assert_eq!(u64::from(size.bytes()), ring, "{total}");
+        }
+    }
+
+    #[test]
+    fn a_size_is_a_power_of_2() {
+        for (text, size) in [("64K", 1 << 16), ("4M", 1 << 22), ("256M", 1 << 28)] {
+            assert_eq!(text.parse(), Ok(RingSize(size)), "{text}");
+        }
+        for text in ["", "4", "3M", "32K", "512M", "1G", "60s", "-1M", "5000000G"] {
+            let said = text.parse::<RingSize>().unwrap_err();
+            assert!(
+                said.starts_with(&format!("`{text}` is no power of 2")),
+                "{said}"
+            );
+        }
+    }
+}

@@ -1,0 +1,9 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Called by guest/run.sh: puts the module built for that kernel into a guest's root, and what loads and judges it.
+# usage: prepare.sh KERNEL SUITE ROOT
+set -eu
+
+recorder=$(cd "$(dirname "$0")" && pwd)/../../kernel-patches/test
+"$recorder/module.sh" "$1" "$3/lib"
+cat "$recorder/lib.sh" >>"$3/lib/guest.sh"
