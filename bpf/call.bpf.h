@@ -100,6 +100,15 @@ static __always_inline __u64 call_argument(struct pt_regs *regs, __u32 n)
 	return n == 0 ? x86->di : n == 1 ? x86->si : n == 2 ? x86->dx : x86->r10;
 }
 
+/* Of the function that a kprobe is set on, whose `regs` are the program's context. */
+static __always_inline __u64 second_argument(struct pt_regs *regs)
+{
+	struct pt_regs___arm64 *arm64 = (void *)regs;
+	struct pt_regs___x86 *x86 = (void *)regs;
+
+	return bpf_core_field_exists(x86->si) ? BPF_CORE_READ(x86, si) : BPF_CORE_READ(arm64, regs[1]);
+}
+
 static __always_inline long call_number(struct pt_regs *regs)
 {
 	if (bpf_core_field_exists(((struct pt_regs___x86 *)regs)->orig_ax))

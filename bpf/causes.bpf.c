@@ -141,6 +141,19 @@ int cause_jbd2_handle_stats(__u64 *ctx)
 	return end_handle(&end);
 }
 
+/* (handle, bh). The first of these that can be had is attached; where none can, the handle's end tells. */
+SEC("fentry/jbd2_journal_dirty_metadata")
+int cause_modify_fentry(__u64 *ctx)
+{
+	return modify((struct buffer_head *)ctx[1]);
+}
+
+SEC("kprobe/jbd2_journal_dirty_metadata")
+int cause_modify_kprobe(struct pt_regs *regs)
+{
+	return modify((struct buffer_head *)second_argument(regs));
+}
+
 /* From 6.4 on; before, io_uring_submit_sqe. */
 SEC("raw_tp/io_uring_submit_req")
 int cause_uring_submit_req(__u64 *ctx)

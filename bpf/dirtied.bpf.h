@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The blocks that a handle was the first in its transaction to modify. When the handle ends, those that were new to
- * the transaction are the last of t_buffers, but for those of handles that ended meanwhile; those that the committing
- * transaction still has lie in its lists, promised to the running one (fs/jbd2/transaction.c). Nothing is locked: a
- * list that changes under the walk ends it early, and what it missed has no name.
+ * The blocks that a handle was the first in its transaction to modify. Where the kernel takes a
+ * program at jbd2_journal_dirty_metadata, each is told as it is modified. Else they are looked for when the handle ends:
+ * those that were new to the transaction are the last of t_buffers, but for those of handles that ended meanwhile;
+ * those that the committing transaction still has lie in its lists, promised to the running one
+ * (fs/jbd2/transaction.c). Nothing is locked, and the lists change under the walk: what it missed has no name.
  */
 #ifndef MOSTRACE_DIRTIED_BPF_H
 #define MOSTRACE_DIRTIED_BPF_H
@@ -48,19 +49,29 @@ static __always_inline void tear(const struct journal_tid *tid)
 	bpf_map_update_elem(&torn, tid, &is_torn, BPF_ANY);
 }
 
-/* A walk over one list. */
+/* A walk over the lists, one after another. */
 struct dirtied_walk {
 	struct mostrace_dirtied entry;
 	struct transaction_s *transaction;	/* the handle's */
 	struct journal_head *head;		/* of the list */
 	struct journal_head *next;
+	__u32 lists;				/* begun so far */
+	__u32 left;				/* blocks of the list to look at, at most */
+	__u32 wanted;
 	bool is_kept;				/* the list is the committing transaction's */
 	bool is_torn;
-	__u32 wanted;
 };
 
 /* Longer lists are not walked to their end: what is not found has no name. */
 #define WALK_MAX 4096
+
+/*
+ * The running transaction's list first, where nearly all are found; then those of the committing one, in the order in
+ * which the commit moves a block on, at last to the running one, so that none is overtaken. Once more from there, as
+ * a block that is moved leads a walk out of its list.
+ */
+enum { LIST_NEW, LIST_BUFFERS, LIST_SHADOW, LIST_FORGET, LISTS_ROUND };
+#define LISTS_MAX (2 * LISTS_ROUND + 1)
 
 /* Where the block lies, as find_home of journal.bpf.h says of copies. */
 static __always_inline void find_home_of(struct mostrace_dirtied *entry, struct buffer_head *bh,
@@ -83,23 +94,88 @@ static __always_inline bool is_ours(const struct dirtied_walk *w, struct journal
 	return BPF_CORE_READ(jh, b_transaction) == w->transaction;
 }
 
+static __always_inline struct claim claim_of(const struct mostrace_dirtied *entry, struct buffer_head *bh)
+{
+	return (struct claim){
+		.block = LOAD(bh, b_blocknr),
+		.bdev = (__u64)LOAD(bh, b_bdev),
+		.tid = entry->tid,
+	};
+}
+
+static __always_inline void put_dirtied(struct mostrace_dirtied *entry, struct buffer_head *bh,
+					const struct claim *claim)
+{
+	find_home_of(entry, bh, (struct block_device *)claim->bdev, claim->block);
+	put_cause(entry, sizeof(*entry));
+}
+
+/* Names the handle for a block that it modifies now, whether or not another one did so before the block was forgotten. */
+static __always_inline void tell_modified(struct mostrace_dirtied *entry, struct buffer_head *bh)
+{
+	struct claim claim = claim_of(entry, bh);
+
+	bpf_map_update_elem(&claims, &claim, &entry->handle, BPF_ANY);
+	put_dirtied(entry, bh, &claim);
+}
+
 /* Names the handle for a block that no other was named for; returns whether one was. */
 static __always_inline bool claim_block(struct dirtied_walk *w, struct journal_head *jh)
 {
 	struct buffer_head *bh = BPF_CORE_READ(jh, b_bh);
-	struct block_device *bdev = LOAD(bh, b_bdev);
-	struct claim claim = {
-		.block = LOAD(bh, b_blocknr),
-		.bdev = (__u64)bdev,
-		.tid = w->entry.tid,
-	};
+	struct claim claim = claim_of(&w->entry, bh);
 
 	if (bpf_map_update_elem(&claims, &claim, &w->entry.handle, BPF_NOEXIST))
 		return true;
-	find_home_of(&w->entry, bh, bdev, claim.block);
-	put_cause(&w->entry, sizeof(w->entry));
+	put_dirtied(&w->entry, bh, &claim);
 	w->wanted--;
 	return false;
+}
+
+static __always_inline struct journal_head *kept_list(struct transaction_s *committing, __u32 list)
+{
+	if (!committing)
+		return 0;
+	if (list == LIST_BUFFERS)
+		return BPF_CORE_READ(committing, t_buffers);
+	if (list == LIST_SHADOW)
+		return BPF_CORE_READ(committing, t_shadow_list);
+	return BPF_CORE_READ(committing, t_forget);
+}
+
+static __always_inline struct journal_head *previous(struct journal_head *jh)
+{
+	return jh ? BPF_CORE_READ(jh, b_tprev) : 0;
+}
+
+static __always_inline void begin_list(struct dirtied_walk *w)
+{
+	struct transaction_s *transaction = w->transaction;
+	__u32 list = w->lists++ % LISTS_ROUND;
+
+	w->left = WALK_MAX;
+	w->is_kept = list != LIST_NEW;
+	if (w->is_kept) {
+		w->entry.head.flags = MOSTRACE_DIRTIED_KEPT;
+		w->head = kept_list(BPF_CORE_READ(transaction, t_journal, j_committing_transaction), list);
+		w->next = w->head;
+	} else {
+		w->entry.head.flags = MOSTRACE_DIRTIED_NEW;
+		w->head = BPF_CORE_READ(transaction, t_buffers);
+		w->next = previous(w->head);
+	}
+}
+
+/* The block behind, or null at the end of the list. */
+static __always_inline struct journal_head *behind(const struct dirtied_walk *w, struct journal_head *jh)
+{
+	struct journal_head *next;
+
+	if (w->is_kept) {
+		next = BPF_CORE_READ(jh, b_tnext);
+		return next == w->head ? 0 : next;
+	}
+	return jh == w->head ? 0 : previous(jh);
 }
 
 static long walk_step(__u32 index, void *context)
@@ -107,49 +183,35 @@ static long walk_step(__u32 index, void *context)
 	struct dirtied_walk *w = context;
 	struct journal_head *jh = w->next;
 
-	if (!jh || !w->wanted)
+	if (!w->wanted)
 		return 1;
+	if (!jh || !w->left) {
+		if (w->is_torn || w->lists == LISTS_MAX)
+			return 1;
+		begin_list(w);
+		return 0;
+	}
+	w->left--;
+	w->next = behind(w, jh);
 	if (!is_ours(w, jh)) {
 		if (!w->is_kept)
-			return 1;
+			w->next = 0;
 	} else if (claim_block(w, jh) && w->is_torn) {
 		/* Behind it may lie what is left of another handle. */
 		return 1;
 	}
-	w->next = w->is_kept ? BPF_CORE_READ(jh, b_tnext) : BPF_CORE_READ(jh, b_tprev);
-	return w->is_kept ? w->next == w->head : jh == w->head;
-}
-
-static __always_inline void walk_kept(struct dirtied_walk *w, struct journal_head *head)
-{
-	w->head = w->next = head;
-	if (head && w->wanted)
-		bpf_loop(WALK_MAX, walk_step, w, 0);
+	return 0;
 }
 
 /* Names the `dirtied` blocks of a handle, as far as they are found; returns how many were. */
 static __always_inline __u32 name_dirtied(struct dirtied_walk *w, __u32 s_dev, __u32 dirtied)
 {
 	struct journal_tid tid = { .s_dev = s_dev, .tid = w->entry.tid };
-	struct transaction_s *transaction = w->transaction, *committing;
-	struct journal_head *head = BPF_CORE_READ(transaction, t_buffers);
 
 	w->wanted = dirtied;
 	w->is_torn = bpf_map_lookup_elem(&torn, &tid);
-	w->entry.head.flags = MOSTRACE_DIRTIED_NEW;
-	w->is_kept = false;
-	w->head = head;
-	w->next = head ? BPF_CORE_READ(head, b_tprev) : 0;
-	bpf_loop(WALK_MAX, walk_step, w, 0);
-
-	committing = w->wanted && !w->is_torn ? BPF_CORE_READ(transaction, t_journal, j_committing_transaction) : 0;
-	if (committing) {
-		w->is_kept = true;
-		w->entry.head.flags = MOSTRACE_DIRTIED_KEPT;
-		walk_kept(w, BPF_CORE_READ(committing, t_forget));
-		walk_kept(w, BPF_CORE_READ(committing, t_shadow_list));
-		walk_kept(w, BPF_CORE_READ(committing, t_buffers));
-	}
+	begin_list(w);
+	bpf_loop(LISTS_MAX * (WALK_MAX + 1), walk_step, w, 0);
 	if (w->wanted)
 		tear(&tid);
 	return dirtied - w->wanted;

@@ -135,7 +135,6 @@ struct {
 /* Names the current thread when another one ran before it: it may have gone when user space asks for it. */
 static __always_inline void put_name(void)
 {
-	struct block_record e = { .action = TN_PROCESS };
 	__u64 comm[PDU_MAX / 8] = {};
 	__u32 zero = 0, pid = bpf_get_current_pid_tgid();
 	__u32 *last = bpf_map_lookup_elem(&last_pid, &zero);
@@ -143,9 +142,9 @@ static __always_inline void put_name(void)
 	if (!last || *last == pid)
 		return;
 	*last = pid;
-	e.time = bpf_ktime_get_ns();
 	bpf_get_current_comm(comm, sizeof(comm));
-	put_event(e, comm, sizeof(comm));
+	/* The time is part of the initialiser: set in a copy of a constant, clang 14 loses it. */
+	put_event((struct block_record){ .time = bpf_ktime_get_ns(), .action = TN_PROCESS }, comm, sizeof(comm));
 }
 
 TRACEPOINT("block_bio_queue")

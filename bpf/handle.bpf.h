@@ -151,6 +151,29 @@ static __always_inline int begin_handle(__u32 s_dev, __u32 tid, __u32 type)
 	return 0;
 }
 
+/* jbd2 counts it to the handle if none of the transaction modified the buffer before. */
+static __always_inline int modify(struct buffer_head *bh)
+{
+	struct journal_head *jh = LOAD(bh, b_private);
+	struct mostrace_dirtied entry = {};
+	struct handle *h;
+
+	/* Of most it is not the first change. */
+	if (!jh || BPF_CORE_READ(jh, b_modified))
+		return 0;
+	h = current_handle();
+	if (!h || h->state != HANDLE_OPEN)
+		return 0;
+	entry.head = cause_head(MOSTRACE_DIRTIED, sizeof(entry), bpf_ktime_get_ns());
+	entry.head.flags = BPF_CORE_READ(jh, b_transaction) == current_transaction() ?
+		MOSTRACE_DIRTIED_NEW : MOSTRACE_DIRTIED_KEPT;
+	entry.handle = h->entry.id;
+	entry.tid = h->entry.tid;
+	tell_modified(&entry, bh);
+	h->entry.named++;
+	return 0;
+}
+
 static __always_inline void name_task(struct mostrace_handle *entry)
 {
 	__u64 id = bpf_get_current_pid_tgid();
@@ -161,7 +184,7 @@ static __always_inline void name_task(struct mostrace_handle *entry)
 	current_comm(entry->comm);
 }
 
-/* What it dirtied in the transaction that it leaves has no name, and is in no sum: its entry says so. */
+/* How much it dirtied in the transaction that it leaves is not known, and is in no sum: its entry says so. */
 static __always_inline int restart_handle(__u32 s_dev, __u32 tid)
 {
 	struct journal_tid left;
@@ -181,6 +204,7 @@ static __always_inline int restart_handle(__u32 s_dev, __u32 tid)
 	name_task(&h->entry);
 	put_cause(&h->entry, sizeof(h->entry));
 	h->entry.head.flags = 0;
+	h->entry.named = 0;
 	join(h, tid);
 	return 0;
 }
@@ -242,30 +266,40 @@ static __always_inline bool says_something(const struct handle_end *end)
 	return !bpf_map_update_elem(&participants, &participant, &told, BPF_NOEXIST);
 }
 
+/* Names what was not named as it was modified; that may be another's, if others were there. Returns the handle's flags. */
+static __always_inline __u8 name_rest(struct handle *h, __u32 s_dev, struct transaction_s *transaction)
+{
+	struct mostrace_handle *entry = &h->entry;
+	struct dirtied_walk walk = { .transaction = transaction };
+	__u8 flags = entry->head.flags;
+
+	if (entry->named >= entry->dirtied)
+		return flags & ~MOSTRACE_HANDLE_OVERLAP;
+	walk.entry.head = cause_head(MOSTRACE_DIRTIED, sizeof(walk.entry), bpf_ktime_get_ns());
+	walk.entry.handle = entry->id;
+	walk.entry.tid = entry->tid;
+	if (BPF_CORE_READ(transaction, t_handle_count.counter) != h->handles)
+		flags |= MOSTRACE_HANDLE_OVERLAP;
+	entry->named += name_dirtied(&walk, s_dev, entry->dirtied - entry->named);
+	return flags;
+}
+
 static __always_inline void put_handle(struct handle *h, const struct handle_end *end,
 				       struct transaction_s *transaction)
 {
 	struct mostrace_handle *entry = &h->entry;
-	__u8 flags = entry->head.flags;
-	struct dirtied_walk walk = { .transaction = transaction };
+	__u8 flags;
 
+	entry->dirtied = (__s32)end->dirtied > 0 ? end->dirtied : 0;
+	flags = name_rest(h, end->s_dev, transaction);
 	if (((struct task_struct *)bpf_get_current_task_btf())->flags & PF_KTHREAD)
 		flags |= MOSTRACE_HANDLE_KERNEL;
 	if (end->sync)
 		flags |= MOSTRACE_HANDLE_SYNC;
-	if (BPF_CORE_READ(transaction, t_handle_count.counter) != h->handles)
-		flags |= MOSTRACE_HANDLE_OVERLAP;
 	entry->head = cause_head(MOSTRACE_HANDLE, sizeof(*entry), bpf_ktime_get_ns());
 	entry->head.flags = flags;
 	entry->requested = end->requested;
-	entry->dirtied = (__s32)end->dirtied > 0 ? end->dirtied : 0;
 	name_task(entry);
-	if (entry->dirtied) {
-		walk.entry.head = cause_head(MOSTRACE_DIRTIED, sizeof(walk.entry), entry->head.time_ns);
-		walk.entry.handle = entry->id;
-		walk.entry.tid = entry->tid;
-		entry->named = name_dirtied(&walk, end->s_dev, entry->dirtied);
-	}
 	put_cause(entry, sizeof(*entry));
 }
 

@@ -123,8 +123,9 @@ enum mostrace_handle_flags {
 	MOSTRACE_HANDLE_SYNC = 1,	/* h_sync: it asked for the commit */
 	/*
 	 * Another handle of the transaction was open meanwhile: what is named as
-	 * dirtied by one of them may have been dirtied by another. Never of the
-	 * kernel's recorder.
+	 * dirtied by one of them may have been dirtied by another. Not where each
+	 * block was told as it was modified: by the kernel's recorder,
+	 * or by a program at jbd2_journal_dirty_metadata.
 	 */
 	MOSTRACE_HANDLE_OVERLAP = 2,
 	MOSTRACE_HANDLE_RESTARTED = 4,	/* it goes on in another one: what it dirtied in this is not told */

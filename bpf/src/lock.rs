@@ -13,6 +13,7 @@ use std::process::Stdio;
 use mostrace_bundle::manifest::Device;
 
 use crate::error::{At, Error, Result};
+use crate::openers;
 
 /// The second one is for machines without /run, as Android.
 const FOLDERS: [&str; 2] = ["/run/mostrace", "/dev/.mostrace"];
@@ -89,11 +90,14 @@ fn holder(device: &Device, source: &str) -> String {
     format!("{}records {} by {source}", this_process(), device.path)
 }
 
-/// What the file says of its holder; those that share a lock say nothing.
+/// What the file says of its holder; those that share a lock say nothing, but have it open.
 fn said_by(path: &Path) -> String {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     match text.trim_end() {
-        "" => "other recordings by blktrace".into(),
+        "" => openers::named(|open| open == path).map_or_else(
+            || "other recordings by blktrace".into(),
+            |who| format!("recordings by blktrace: {who}"),
+        ),
         said => said.to_owned(),
     }
 }
@@ -244,7 +248,17 @@ mod tests {
         wait::until("it is free", || !is_held(&dir.path().join("x")));
         let shared = [(); 2].map(|()| file(dir.path()).shared("x is taken").unwrap());
         let said = refusal(file(dir.path()).alone("x is taken", "pid 2"));
-        assert_eq!(said, "x is taken: other recordings by blktrace");
+        assert!(said.starts_with("x is taken: "), "{said}");
+        let mut child = std::process::Command::new("cat")
+            .stdin(Stdio::piped())
+            .stdout(shared[0].for_child().unwrap())
+            .spawn()
+            .unwrap();
+        let said = refusal(file(dir.path()).alone("x is taken", "pid 2"));
+        let who = format!("pid {} (cat)", child.id());
+        assert!(said.contains("recordings by blktrace: ") && said.contains(&who));
+        child.kill().unwrap();
+        child.wait().unwrap();
         drop(shared);
         taken(dir.path(), "pid 2");
     }

@@ -344,6 +344,9 @@ fn ftrace_and_bpf_tell_the_same() {
     inner.assert_nothing_lost();
     let outer = Captured::of(&outer, outcome);
     let clock = inner.bundle.manifest().clock;
+    let mut names = inner.events.iter().filter(|e| e.is_note()).peekable();
+    assert!(names.peek().is_some());
+    assert!(names.all(|name| name.time_ns >= clock.start_mono_ns));
     let quiet = 300_000_000;
     let common = clock.start_mono_ns + quiet..clock.stop_mono_ns - quiet;
     let count = |c: &Captured| {

@@ -115,8 +115,7 @@ fn every_copy_is_of_a_block_that_a_handle_dirtied() {
             "{mode}: {sums}"
         );
         assert!(sums.copies <= sums.dirtied, "{mode}: {sums}");
-        // Mostly all; now and then a handle or two of three writers at once are not told, and why is not known.
-        assert!(sums.named * 100 >= sums.copies * 95, "{mode}: {sums}");
+        assert!(sums.named * 100 >= sums.copies * 99, "{mode}: {sums}");
         let named: BTreeSet<(u32, u64)> = got
             .dirtied
             .iter()

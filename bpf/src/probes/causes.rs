@@ -21,6 +21,12 @@ mod skel {
     include!(concat!(env!("OUT_DIR"), "/causes.skel.rs"));
 }
 
+mod fentry {
+    #![allow(missing_docs, unsafe_code, clippy::all)]
+    include!(concat!(env!("OUT_DIR"), "/fentry.skel.rs"));
+}
+
+use fentry::FentrySkelBuilder;
 use skel::{CausesSkel, CausesSkelBuilder, OpenCausesSkel};
 
 /// `enum causes_loss` of causes.bpf.h, in its order; the manifest's names.
@@ -60,7 +66,8 @@ impl<'o> CauseProbes<'o> {
                 .as_encoded_bytes()
                 .starts_with(b"cause_uring_");
             let wanted = !is_uring || uring.iter().any(|name| program.name() == *name);
-            program.set_autoload(wanted);
+            let is_refused = program.name() == "cause_modify_fentry" && !has_fentry();
+            program.set_autoload(wanted && !is_refused);
         }
         let skel = open.load().map_err(Error::bpf)?;
         memory::give_back();
@@ -87,6 +94,13 @@ impl<'o> CauseProbes<'o> {
         losses.insert("probe_misses".to_owned(), misses);
         Ok(losses)
     }
+}
+
+/// Whether the kernel loads a program of its kind: it may not know the function's type, or be locked down.
+fn has_fentry() -> bool {
+    let mut room = MaybeUninit::uninit();
+    let open = FentrySkelBuilder::default().open(&mut room);
+    open.and_then(OpenSkel::load).is_ok()
 }
 
 /// Tells where this kernel's io_uring passes its request; returns the programs that there is something for.

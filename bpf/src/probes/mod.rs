@@ -34,6 +34,9 @@ pub(crate) use stream::{Stream, Take};
 /// `enum loss` of loss.bpf.h, in its order; the manifest's names.
 const LOSSES: [&str; 4] = ["entries_ring", "submitters", "pages_cut", "dirtiers"];
 
+/// Of programs whose names begin so one is enough, and none is needed: a kernel may have no such probes, or keep them to itself.
+const MODIFY: &[u8] = b"cause_modify_";
+
 /// The loaded probes.
 pub(crate) struct Probes<'o> {
     skel: Box<dyn Skel<'o> + 'o>,
@@ -106,11 +109,22 @@ impl<'o> Probes<'o> {
 
 /// Attaches the programs that were loaded. Those that were attached before one was refused go with the stream.
 fn attach<T>(object: &Object, mut stream: Stream<T>) -> Result<Stream<T>> {
+    let mut has_modify = false;
     for program in object.progs_mut().filter(|p| p.autoload()) {
+        let is_modify = program.name().as_encoded_bytes().starts_with(MODIFY);
+        if is_modify && has_modify {
+            continue;
+        }
         match program.attach() {
-            Ok(link) => stream.keep(program.name(), link),
+            Ok(link) => {
+                has_modify |= is_modify;
+                stream.keep(program.name(), link);
+            }
             Err(e) if is_of_a_filesystem(program.name()) && e.kind() == ErrorKind::NotFound => {
                 log::debug!("{}: not there", program.name().to_string_lossy());
+            }
+            Err(e) if is_modify => {
+                log::debug!("{}: {e}", program.name().to_string_lossy());
             }
             Err(e) => return Err(Error::bpf(e)),
         }
