@@ -44,6 +44,7 @@ struct task_struct___x86 {
 #define CALL_PATH 0x40		/* its first argument is no descriptor */
 #define CALL_AT 0x80		/* its fourth argument is an offset */
 #define CALL_VECTOR 0x100	/* its second argument is an array of buffers */
+#define CALL_IOCTL 0x200	/* its second argument says what it is */
 #define CALLS_MAX 512
 
 const volatile __u16 call_kinds[CALLS_MAX];
@@ -128,6 +129,34 @@ static __always_inline __u16 kind_of_number(long number)
 	return number >= 0 && number < CALLS_MAX ? call_kinds[number & (CALLS_MAX - 1)] : 0;
 }
 
+/* <uapi/linux/f2fs.h> */
+#define F2FS_IOC_START_ATOMIC_WRITE 0xf501U
+#define F2FS_IOC_COMMIT_ATOMIC_WRITE 0xf502U
+#define F2FS_IOC_ABORT_ATOMIC_WRITE 0xf505U
+#define F2FS_IOC_GARBAGE_COLLECT 0x4004f506U
+#define F2FS_IOC_WRITE_CHECKPOINT 0xf507U
+#define F2FS_IOC_FLUSH_DEVICE 0x4008f50aU
+#define F2FS_IOC_GARBAGE_COLLECT_RANGE 0x4018f50bU
+
+static __always_inline __u16 kind_of_ioctl(__u32 command)
+{
+	switch (command) {
+	case F2FS_IOC_START_ATOMIC_WRITE:
+		return MOSTRACE_CALL_ATOMIC_START;
+	case F2FS_IOC_COMMIT_ATOMIC_WRITE:
+		return MOSTRACE_CALL_ATOMIC_COMMIT;
+	case F2FS_IOC_ABORT_ATOMIC_WRITE:
+		return MOSTRACE_CALL_ATOMIC_ABORT;
+	case F2FS_IOC_GARBAGE_COLLECT:
+	case F2FS_IOC_GARBAGE_COLLECT_RANGE:
+	case F2FS_IOC_FLUSH_DEVICE:
+		return MOSTRACE_CALL_GC;
+	case F2FS_IOC_WRITE_CHECKPOINT:
+		return MOSTRACE_CALL_CHECKPOINT;
+	}
+	return MOSTRACE_CALL_OTHER;
+}
+
 static __always_inline struct file *open_file(struct task_struct *task, __u32 fd)
 {
 	struct fdtable *table = task->files->fdt;
@@ -192,15 +221,18 @@ static __always_inline void find_range(struct call *c, __u16 how, struct pt_regs
 
 static __always_inline bool is_recorded(__u16 how)
 {
-	return how & CALL_KIND && !(how & CALL_INSIDE);
+	return how & (CALL_KIND | CALL_IOCTL) && !(how & CALL_INSIDE);
 }
 
 static __always_inline int remember_call(struct pt_regs *regs, __u16 how, struct task_struct *task)
 {
+	__u16 kind = how & CALL_IOCTL ? kind_of_ioctl(call_argument(regs, 1)) : how & CALL_KIND;
 	__u64 id = bpf_get_current_pid_tgid();
 	struct file *file = 0;
 	struct call *call;
 
+	if (kind == MOSTRACE_CALL_OTHER)
+		return 0;
 	if (!(how & CALL_PATH)) {
 		file = traced_file(task, call_argument(regs, 0));
 		if (!file)
@@ -209,7 +241,7 @@ static __always_inline int remember_call(struct pt_regs *regs, __u16 how, struct
 	call = room_for_call();
 	if (!call)
 		return 0;
-	*call = (struct call){ .entry.kind = how & CALL_KIND, .entry.offset = MOSTRACE_NONE };
+	*call = (struct call){ .entry.kind = kind, .entry.offset = MOSTRACE_NONE };
 	if (file)
 		tell_file(call, file);
 	find_range(call, how, regs);

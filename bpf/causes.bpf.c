@@ -5,6 +5,7 @@
  */
 #include "bio.bpf.h"
 #include "handle.bpf.h"
+#include "steps.bpf.h"
 #include "uring.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
@@ -12,6 +13,7 @@ char LICENSE[] SEC("license") = "GPL";
 _Static_assert(sizeof(struct mostrace_handle) == 120, "handle");
 _Static_assert(sizeof(struct mostrace_dirtied) == 48, "dirtied");
 _Static_assert(sizeof(struct mostrace_call) == 120, "call");
+_Static_assert(sizeof(struct mostrace_f2fs) == 72, "f2fs");
 
 /* (regs, number) */
 SEC("tp_btf/sys_enter")
@@ -109,6 +111,45 @@ SEC("raw_tp/f2fs_sync_file_enter")
 int cause_f2fs_sync_file_enter(__u64 *ctx)
 {
 	return tell_synced((struct inode *)ctx[0]);
+}
+
+/* (inode, cp_reason, datasync, ret) */
+SEC("raw_tp/f2fs_sync_file_exit")
+int cause_f2fs_sync_file_exit(__u64 *ctx)
+{
+	struct call *call = current_call();
+
+	if (call)
+		call->entry.cp_reason = ctx[1];
+	return 0;
+}
+
+/* (sb, wait) */
+SEC("raw_tp/f2fs_sync_fs")
+int cause_f2fs_sync_fs(__u64 *ctx)
+{
+	return ask_checkpoint((struct super_block *)ctx[0], ctx[1]);
+}
+
+/* (sb, reason, phase) */
+SEC("raw_tp/f2fs_write_checkpoint")
+int cause_f2fs_write_checkpoint(__u64 *ctx)
+{
+	return write_checkpoint((struct super_block *)ctx[0], ctx[1], ctx[2]);
+}
+
+/* (sb, ...) */
+SEC("raw_tp/f2fs_gc_begin")
+int cause_f2fs_gc_begin(__u64 *ctx)
+{
+	return f2fs_step((struct super_block *)ctx[0], MOSTRACE_F2FS_GC);
+}
+
+/* The same. */
+SEC("raw_tp/f2fs_gc_end")
+int cause_f2fs_gc_end(__u64 *ctx)
+{
+	return f2fs_step((struct super_block *)ctx[0], MOSTRACE_F2FS_COLLECTED);
 }
 
 /* (dev, tid, type, line_no, requested_blocks) */

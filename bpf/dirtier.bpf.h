@@ -12,6 +12,7 @@
 #ifndef MOSTRACE_DIRTIER_BPF_H
 #define MOSTRACE_DIRTIER_BPF_H
 
+#include "checkpoint.bpf.h"
 #include "file.bpf.h"
 
 /*
@@ -33,7 +34,8 @@ struct dirty_page {
 	__u32 pid;
 	__u32 tgid;
 	__u32 uid;
-	__u32 doubt;		/* somebody else dirtied it too */
+	__u16 doubt;		/* somebody else dirtied it too */
+	__u16 collects;		/* it was to move it: garbage is collected */
 	char comm[MOSTRACE_COMM_LEN];
 };
 
@@ -95,6 +97,60 @@ static __noinline bool is_jbd2(void)
 	return (*(__u64 *)comm & JBD2_COMM_MASK) == JBD2_COMM;
 }
 
+/* What a task does for f2fs. */
+enum f2fs_work {
+	F2FS_COLLECTS = 1,	/* garbage */
+	F2FS_PREPARES = 2,	/* a checkpoint: brings the nodes of inodes up to date that others changed */
+};
+
+/* Of the tasks that do any. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1 << 10);
+	__type(key, __u64);
+	__type(value, __u32);
+} f2fs_workers SEC(".maps");
+
+static __always_inline __u32 f2fs_work(void)
+{
+	__u64 task = bpf_get_current_pid_tgid();
+	__u32 *work = bpf_map_lookup_elem(&f2fs_workers, &task);
+
+	return work ? *work : 0;
+}
+
+static __always_inline int set_f2fs_work(__u32 clear, __u32 set)
+{
+	__u64 task = bpf_get_current_pid_tgid();
+	__u32 work = (f2fs_work() & ~clear) | set;
+
+	if (work)
+		bpf_map_update_elem(&f2fs_workers, &task, &work, BPF_ANY);
+	else
+		bpf_map_delete_elem(&f2fs_workers, &task);
+	return 0;
+}
+
+SEC("raw_tp/f2fs_gc_begin")
+int mostrace_f2fs_gc_begin(__u64 *ctx)
+{
+	return set_f2fs_work(0, F2FS_COLLECTS);
+}
+
+SEC("raw_tp/f2fs_gc_end")
+int mostrace_f2fs_gc_end(__u64 *ctx)
+{
+	return set_f2fs_work(F2FS_COLLECTS, 0);
+}
+
+/* (sb, reason, phase) */
+SEC("raw_tp/f2fs_write_checkpoint")
+int mostrace_f2fs_write_checkpoint(__u64 *ctx)
+{
+	return checkpoint_phase(ctx[2]) == CP_PHASE_START_BLOCK_OPS ?
+	       set_f2fs_work(0, F2FS_PREPARES) : set_f2fs_work(F2FS_PREPARES, 0);
+}
+
 /* Of f2fs an fsync makes nodes dirty for its own sake. */
 static __always_inline bool is_syncing_ext4(struct inode *inode)
 {
@@ -107,11 +163,11 @@ static __always_inline bool is_syncing_ext4(struct inode *inode)
 /*
  * Whether the current task writes the inode's pages for others, as an fsync does that makes a fast commit: those that it
  * cannot write, or not whole (of several blocks, some have no place yet), it makes dirty anew. Metadata is made dirty by
- * jbd2 alone.
+ * jbd2 alone, and of f2fs by who prepares a checkpoint.
  */
 static __always_inline bool is_writeback(struct inode *inode)
 {
-	return is_flusher() || (!is_bdev(inode) && (is_jbd2() || is_syncing_ext4(inode)));
+	return is_flusher() || f2fs_work() & F2FS_PREPARES || (!is_bdev(inode) && (is_jbd2() || is_syncing_ext4(inode)));
 }
 
 /*
@@ -153,6 +209,7 @@ static __always_inline void put_dirt(const struct dirty_place *place)
 	page.pid = id;
 	page.tgid = id >> 32;
 	page.uid = bpf_get_current_uid_gid();
+	page.collects = f2fs_work() & F2FS_COLLECTS;
 	current_comm(page.comm);
 	if (bpf_map_update_elem(&dirty_pages, &key, &page, BPF_ANY))
 		lose(LOSS_DIRTIERS);
@@ -236,6 +293,8 @@ static __always_inline void put_dirtier(struct work *w, const struct dirty_run *
 	}
 	d = (struct mostrace_dirtier *)room(w);
 	put_head(&d->head, w, MOSTRACE_DIRTIER, sizeof(*d), end - (run->bytes >> 9), run->bytes);
+	if (run->collects)
+		d->head.flags |= MOSTRACE_COLLECTS;
 	d->dirty_ns = page->dirty_ns;
 	d->pid = run->pid;
 	d->tgid = page->tgid;
@@ -266,8 +325,8 @@ static __always_inline void find_place(const struct work *w, const struct folio_
 	place->is_buffer = false;
 }
 
-/* Who dirtied it; 0 if that is not known. */
-static __always_inline __u32 dirtier_of(const struct work *w, const struct dirty_place *place)
+/* Who dirtied it, and whether to move it; 0 if that is not known. */
+static __always_inline __u32 dirtier_of(const struct work *w, const struct dirty_place *place, __u32 *collects)
 {
 	struct dirty_page *page = bpf_map_lookup_elem(&dirty_pages, &place->key);
 
@@ -275,6 +334,7 @@ static __always_inline __u32 dirtier_of(const struct work *w, const struct dirty
 	    page->index != place->index)
 		return 0;
 	page->taken_ns = w->who.time_ns;
+	*collects = page->collects;
 	return page->doubt ? 0 : page->pid;
 }
 
@@ -283,17 +343,19 @@ static __always_inline void step_dirtier(struct work *w, const struct folio_view
 {
 	struct dirty_run *run = &w->walk.dirtier;
 	struct dirty_place place;
+	__u32 collects = 0;
 	__u32 pid;
 
 	find_place(w, folio, &place);
-	pid = dirtier_of(w, &place);
-	if (run->pid != pid)
+	pid = dirtier_of(w, &place, &collects);
+	if (run->pid != pid || run->collects != collects)
 		close_dirtier(w);
 	if (!pid)
 		return;
 	if (!run->bytes) {
 		run->key = place.key;
 		run->pid = pid;
+		run->collects = collects;
 	}
 	run->bytes += chunk;
 }

@@ -24,6 +24,7 @@ enum mostrace_type {
 	MOSTRACE_DIRTIED = 6,
 	MOSTRACE_CALL = 7,
 	MOSTRACE_FREED = 8,
+	MOSTRACE_F2FS = 9,
 };
 
 /* Where in a bio's or request's life the entry was made. */
@@ -38,6 +39,7 @@ enum mostrace_flags {
 	MOSTRACE_NO_SUBMITTER = 1,	/* Q was not seen: pid is unknown */
 	MOSTRACE_UNLINKED = 2,		/* of a file: i_nlink was 0 */
 	MOSTRACE_KERNEL_THREAD = 2,	/* of a process, a dirtier: PF_KTHREAD */
+	MOSTRACE_COLLECTS = 4,		/* of a dirtier: it collected f2fs's garbage, and moved the pages */
 	MOSTRACE_HARDLINKED = 4,	/* i_nlink > 1: the name is one of several */
 	MOSTRACE_NAME_CUT = 8,		/* name longer than MOSTRACE_NAME_MAX - 1 */
 	MOSTRACE_CHAINED = 16,		/* the submitter is that of which this is a part or clone */
@@ -116,6 +118,12 @@ enum mostrace_call_kind {
 	MOSTRACE_CALL_ATTR = 18,	/* chmod, chown, utimensat and the like */
 	MOSTRACE_CALL_MOUNT = 19,	/* mount, umount2 and the like */
 	MOSTRACE_CALL_SPLICE = 20,	/* sendfile, splice, copy_file_range */
+	/* ioctls of f2fs */
+	MOSTRACE_CALL_GC = 21,		/* garbage is to be collected */
+	MOSTRACE_CALL_CHECKPOINT = 22,
+	MOSTRACE_CALL_ATOMIC_START = 23,
+	MOSTRACE_CALL_ATOMIC_COMMIT = 24,
+	MOSTRACE_CALL_ATOMIC_ABORT = 25,
 };
 
 /* Flags of a handle's head. */
@@ -286,7 +294,8 @@ struct mostrace_call {
 	__u32 tgid;		/* process */
 	__u32 uid;
 	__u16 kind;		/* enum mostrace_call_kind */
-	__u16 pad;
+	/* Of f2fs's fsync: enum cp_reason_type, why it took a checkpoint; 0: it took none. */
+	__u16 cp_reason;
 	char comm[MOSTRACE_COMM_LEN];
 };
 
@@ -302,6 +311,32 @@ struct mostrace_freed {
 	__u32 tid;		/* jbd2 transaction, or 0 without a journal */
 	__u8 home;		/* enum mostrace_home: what head.sector counts from */
 	__u8 pad[3];
+};
+
+/* A step of what f2fs does beside what it is called for. */
+enum mostrace_f2fs_step {
+	MOSTRACE_F2FS_ASKED = 1,	/* the task asks for a checkpoint, and waits for it */
+	MOSTRACE_F2FS_CHECKPOINT = 2,	/* one begins */
+	MOSTRACE_F2FS_WRITTEN = 3,	/* and is written */
+	MOSTRACE_F2FS_GC = 4,		/* the task begins to collect garbage */
+	MOSTRACE_F2FS_COLLECTED = 5,	/* and ends */
+};
+
+/*
+ * One of these steps, and whose it is. head.sector is MOSTRACE_NONE, head.bytes 0;
+ * of head.flags MOSTRACE_KERNEL_THREAD may be set. 72 bytes.
+ */
+struct mostrace_f2fs {
+	struct mostrace_entry head;
+	__u32 s_dev;		/* of the filesystem: major << 20 | minor */
+	__u32 pid;		/* thread */
+	__u32 tgid;		/* process */
+	__u32 uid;
+	__u16 step;		/* enum mostrace_f2fs_step */
+	__u16 reason;		/* of a checkpoint: CP_… of fs/f2fs/f2fs.h, a set of bits */
+	__u16 call;		/* enum mostrace_call_kind: the system call that the task is in */
+	__u16 pad;
+	char comm[MOSTRACE_COMM_LEN];
 };
 
 #endif

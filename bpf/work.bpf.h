@@ -26,6 +26,8 @@ struct dirty_run {
 	__u64 key;		/* its first page or buffer, in dirty_pages */
 	__u32 bytes;
 	__u32 pid;
+	__u32 collects;
+	__u32 pad;
 };
 
 /* A walk over a bio's pages; the runs end at `sector`. */

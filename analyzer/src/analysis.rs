@@ -210,12 +210,13 @@ impl Reader<'_> {
         if let Some(table) = self.table(layout::NAMES)?.as_mut() {
             attributor = attributor.with_tree(table)?;
         }
-        let [mut handles, mut dirtied, mut calls] = self.tables_of_causes()?;
+        let [mut handles, mut dirtied, mut calls, mut f2fs] = self.tables_of_causes()?;
         let mut causer = self.options.causes.map(|sharing| {
             let tables = causes::Tables {
                 handles: handles.as_mut(),
                 dirtied: dirtied.as_mut(),
                 calls: calls.as_mut(),
+                f2fs: f2fs.as_mut(),
             };
             let functions = self.bundle.map_or(&[][..], |b| &b.manifest().functions);
             Causer::new(tables, functions, sharing)
@@ -284,8 +285,8 @@ impl Reader<'_> {
     }
 
     /// Those that the bundle has, if they are needed.
-    fn tables_of_causes(&self) -> Result<[Option<TableReader<File>>; 3]> {
-        let mut tables = [None, None, None];
+    fn tables_of_causes(&self) -> Result<[Option<TableReader<File>>; layout::CAUSES.len()]> {
+        let mut tables = [const { None }; layout::CAUSES.len()];
         if let (Some(bundle), Some(_)) = (self.bundle, self.options.causes) {
             for (table, name) in tables.iter_mut().zip(layout::CAUSES) {
                 *table = bundle.table(name, self.cut)?;

@@ -142,6 +142,55 @@ fn a_copy_is_its_handles_and_a_descriptor_everybodys_in_proportion() {
     );
 }
 
+/// Two operations share its descriptor; but both are of one process, and without the second the first's is all of it.
+#[test]
+fn of_a_transaction_of_one_process_the_process_is_known() {
+    let known = |s: &Scene| {
+        let columns = "kind,cause_known,cause_process_known";
+        let rows = run(s, &["events", "--columns", columns]);
+        let words = |row: &Value| {
+            format!(
+                "{} {} {}",
+                row["kind"], row["cause_known"], row["cause_process_known"]
+            )
+            .replace('"', "")
+        };
+        rows.iter()
+            .map(words)
+            .filter(|row| !row.starts_with("null"))
+            .collect::<Vec<_>>()
+    };
+    let mut s = scene();
+    s.handle(CREATE, &[8]);
+    s.handle(UNLINK, &[16]);
+    s.commit(2000, &[8, 16]);
+    let copy = "metadata_copy exact exact";
+    assert_eq!(
+        known(&s),
+        [
+            "descriptor proportional exact",
+            copy,
+            copy,
+            "commit proportional exact"
+        ]
+    );
+    let mut s = scene();
+    s.handle(CREATE, &[8]);
+    s.handle(
+        HandleOf {
+            thread: OTHER,
+            ..UNLINK
+        },
+        &[16],
+    );
+    s.commit(2000, &[8, 16]);
+    assert_eq!(known(&s)[0], "descriptor proportional proportional");
+    let mut s = scene();
+    s.handle(CREATE, &[8]);
+    s.commit(2000, &[8]);
+    assert_eq!(known(&s)[0], "descriptor exact exact");
+}
+
 /// Two journals count their transactions alike, and a block of theirs does not say which one it is of.
 #[test]
 fn where_a_disk_has_several_journals_no_block_of_theirs_has_a_cause() {
@@ -193,9 +242,9 @@ fn a_flusher_allocates_for_who_wrote_the_pages() {
         written(&s, &[]),
         [
             "regular other write 12 exact 1",
-            "descriptor other allocate 12 proportional 1",
+            "descriptor other allocate 12 exact 1",
             "metadata_copy other allocate 12 exact 1",
-            "commit other allocate 12 proportional 1",
+            "commit other allocate 12 exact 1",
         ]
     );
     // Of pages that nobody is known for the flusher is not the cause.

@@ -61,6 +61,8 @@ open_enum! {
         UNLINKED = 2,
         /// Of a process or a dirtier: a kernel thread.
         KERNEL_THREAD = 2,
+        /// Of a dirtier: it collected f2fs's garbage, and moved the pages.
+        COLLECTS = 4,
         /// The name is one of several.
         HARDLINKED = 4,
         /// The name is longer than the entry holds.
@@ -197,6 +199,8 @@ pub const TYPE_DIRTIED: u16 = 6;
 pub const TYPE_CALL: u16 = 7;
 /// `MOSTRACE_FREED`.
 pub const TYPE_FREED: u16 = 8;
+/// `MOSTRACE_F2FS`.
+pub const TYPE_F2FS: u16 = 9;
 
 /// `struct mostrace_entry`: the head that every entry starts with.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -386,8 +390,8 @@ pub struct RawCall {
     pub uid: U32<LE>,
     /// [`CallKind`].
     pub kind: U16<LE>,
-    /// Zero.
-    pub pad: U16<LE>,
+    /// Of f2fs's fsync: `enum cp_reason_type`, why it took a checkpoint; 0: it took none.
+    pub cp_reason: U16<LE>,
     /// `task->comm`, NUL-padded.
     pub comm: [u8; 16],
 }
@@ -474,6 +478,16 @@ pub enum CallKind {
     Mount = 19,
     /// sendfile, splice, copy_file_range
     Splice = 20,
+    /// f2fs's ioctl to collect garbage
+    Gc = 21,
+    /// f2fs's ioctl to write a checkpoint
+    Checkpoint = 22,
+    /// f2fs's ioctl after which what is written waits for a commit
+    AtomicStart = 23,
+    /// f2fs's ioctl that makes all of that durable at once
+    AtomicCommit = 24,
+    /// f2fs's ioctl that throws it away
+    AtomicAbort = 25,
 }
 
 impl CallKind {
@@ -503,6 +517,68 @@ pub struct RawFreed {
     pub pad: [u8; 3],
 }
 
+/// `enum mostrace_f2fs_step`: a step of what f2fs does beside what it is called for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromRepr)]
+#[repr(u16)]
+pub enum Step {
+    /// The task asks for a checkpoint, and waits for it.
+    Asked = 1,
+    /// A checkpoint begins.
+    Checkpoint = 2,
+    /// It is written.
+    Written = 3,
+    /// The task begins to collect garbage.
+    Gc = 4,
+    /// It ends.
+    Collected = 5,
+}
+
+/// `CP_…` of fs/f2fs/f2fs.h: what a checkpoint is written for, a set of bits.
+pub mod cp {
+    /// The filesystem is unmounted.
+    pub const UMOUNT: u16 = 0x01;
+    /// The same, and the next mount is to be quick (`fastboot`).
+    pub const FASTBOOT: u16 = 0x02;
+    /// Somebody asked for it.
+    pub const SYNC: u16 = 0x04;
+    /// Files were recovered when it was mounted.
+    pub const RECOVERY: u16 = 0x08;
+    /// Free blocks are discarded (`fstrim`).
+    pub const DISCARD: u16 = 0x10;
+    /// The same, when all have been.
+    pub const TRIMMED: u16 = 0x20;
+    /// Checkpoints are switched off (`checkpoint=disable`).
+    pub const PAUSE: u16 = 0x40;
+    /// The filesystem is made smaller or larger.
+    pub const RESIZE: u16 = 0x80;
+}
+
+/// `struct mostrace_f2fs`: a step of f2fs's, and whose it is.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct RawF2fs {
+    /// Common head; [`Flags::KERNEL_THREAD`] may be set.
+    pub head: RawHead,
+    /// The filesystem, major << 20 | minor.
+    pub s_dev: U32<LE>,
+    /// Thread.
+    pub pid: U32<LE>,
+    /// Process.
+    pub tgid: U32<LE>,
+    /// User.
+    pub uid: U32<LE>,
+    /// [`Step`].
+    pub step: U16<LE>,
+    /// Of a checkpoint: bits of [`cp`].
+    pub reason: U16<LE>,
+    /// The system call that the task is in: [`CallKind`].
+    pub call: U16<LE>,
+    /// Zero.
+    pub pad: U16<LE>,
+    /// `task->comm`, NUL-padded.
+    pub comm: [u8; 16],
+}
+
 // Little-endian fields have no alignment, so entries are read where they lie. The C header asserts the
 // same sizes.
 const _: () = assert!(size_of::<RawHead>() == 32);
@@ -513,6 +589,7 @@ const _: () = assert!(size_of::<RawHandle>() == 120);
 const _: () = assert!(size_of::<RawDirtied>() == 48);
 const _: () = assert!(size_of::<RawFreed>() == 56);
 const _: () = assert!(size_of::<RawCall>() == 120);
+const _: () = assert!(size_of::<RawF2fs>() == 72);
 
 /// A file entry with its name, where it lies in a buffer.
 #[derive(Clone, Copy, Debug)]
@@ -540,6 +617,8 @@ pub enum EntryRef<'a> {
     Call(&'a RawCall),
     /// Blocks of metadata that a file gave back.
     Freed(&'a RawFreed),
+    /// A step of f2fs's.
+    F2fs(&'a RawF2fs),
 }
 
 impl<'a> EntryRef<'a> {
@@ -553,6 +632,7 @@ impl<'a> EntryRef<'a> {
             EntryRef::Dirtied(d) => &d.head,
             EntryRef::Call(c) => &c.head,
             EntryRef::Freed(f) => &f.head,
+            EntryRef::F2fs(f) => &f.head,
         }
     }
 
@@ -584,6 +664,7 @@ impl<'a> EntryRef<'a> {
             TYPE_DIRTIED => fixed(record, "dirtied").map(EntryRef::Dirtied),
             TYPE_CALL => fixed(record, "call").map(EntryRef::Call),
             TYPE_FREED => fixed(record, "freed").map(EntryRef::Freed),
+            TYPE_F2FS => fixed(record, "f2fs").map(EntryRef::F2fs),
             other => Err(format!("unknown entry type {other}")),
         }
     }
@@ -625,6 +706,8 @@ pub enum Entry {
     Call(RawCall),
     /// Blocks of metadata that a file gave back.
     Freed(RawFreed),
+    /// A step of f2fs's.
+    F2fs(RawF2fs),
 }
 
 impl Entry {
@@ -638,6 +721,7 @@ impl Entry {
             Entry::Dirtied(d) => &d.head,
             Entry::Call(c) => &c.head,
             Entry::Freed(f) => &f.head,
+            Entry::F2fs(f) => &f.head,
         }
     }
 
@@ -663,6 +747,7 @@ impl From<EntryRef<'_>> for Entry {
             EntryRef::Dirtied(raw) => Entry::Dirtied(*raw),
             EntryRef::Call(raw) => Entry::Call(*raw),
             EntryRef::Freed(raw) => Entry::Freed(*raw),
+            EntryRef::F2fs(raw) => Entry::F2fs(*raw),
         }
     }
 }

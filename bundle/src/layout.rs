@@ -27,8 +27,10 @@ pub const HANDLE: &str = "handle.entries";
 pub const DIRTIED: &str = "dirtied.entries";
 /// The table of system calls.
 pub const CALL: &str = "call.entries";
+/// The table of f2fs's checkpoints and garbage collection.
+pub const F2FS: &str = "f2fs.entries";
 /// The tables of causes.
-pub const CAUSES: [&str; 3] = [HANDLE, DIRTIED, CALL];
+pub const CAUSES: [&str; 4] = [HANDLE, DIRTIED, CALL, F2FS];
 /// The apps of an Android device, by their user.
 pub const PACKAGES: &str = "packages.list";
 /// The filesystem's metadata.
@@ -99,6 +101,7 @@ mod tests {
             HANDLE,
             DIRTIED,
             CALL,
+            F2FS,
             NAMES,
             PACKAGES,
             SNAPSHOT,

@@ -12,7 +12,9 @@ use zerocopy::LE;
 
 use crate::archive::Cut;
 use crate::blk_io_trace::BlkIoTrace;
-use crate::entry::{RawCall, RawDirtied, RawDirtier, RawFile, RawFreed, RawHandle, RawProcess};
+use crate::entry::{
+    RawCall, RawDirtied, RawDirtier, RawF2fs, RawFile, RawFreed, RawHandle, RawProcess,
+};
 use crate::layout;
 use crate::length::as_u64;
 use crate::manifest::Manifest;
@@ -176,6 +178,7 @@ fn entries(dir: &Path, name: &'static str, of: u64) -> Option<Shortfall> {
         layout::HANDLE => room_for::<RawHandle>(records),
         layout::DIRTIED => room_for::<RawDirtied>(records),
         layout::CALL => room_for::<RawCall>(records),
+        layout::F2FS => room_for::<RawF2fs>(records),
         layout::FREED => room_for::<RawFreed>(records),
         _ => room_for::<RawDirtier>(records),
     };

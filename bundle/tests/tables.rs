@@ -5,7 +5,7 @@ mod common;
 
 use std::path::Path;
 
-use mostrace_bundle::entry::{CallKind, NONE};
+use mostrace_bundle::entry::{CallKind, NONE, Step, cp};
 use mostrace_bundle::table::{HEADER_LEN, TableReader, header};
 use mostrace_bundle::{Entry, Error};
 use proptest::prelude::*;
@@ -33,6 +33,7 @@ fn records() -> Vec<Vec<u8>> {
         common::dirtied(32),
         common::call(),
         common::freed(40),
+        common::f2fs(),
     ]
 }
 
@@ -90,13 +91,18 @@ fn records_come_back_as_they_were() {
                 assert_eq!((f.ino.get(), f.generation.get(), f.tid.get()), (12, 4, 40));
                 None
             }
+            Entry::F2fs(f) => {
+                assert_eq!(Step::from_repr(f.step.get()), Some(Step::Checkpoint));
+                assert_eq!((f.reason.get(), f.pid.get()), (cp::SYNC, 9));
+                None
+            }
         })
         .collect();
-    let mut expected = vec![None; 10];
+    let mut expected = vec![None; 11];
     expected[1..4].copy_from_slice(&[Some(0), Some(8), Some(255)]);
     assert_eq!(names, expected);
     let sectors: Vec<u64> = entries.iter().map(|e| e.head().sector.get()).collect();
-    assert_eq!(sectors, [8, 8, 8, 16, 24, 24, NONE, 32, NONE, 40]);
+    assert_eq!(sectors, [8, 8, 8, 16, 24, 24, NONE, 32, NONE, 40, NONE]);
 }
 
 #[test]
@@ -149,8 +155,8 @@ fn other_tables_are_refused_for_what_they_are() {
         (10, &[2, 0], "entry version 2; this program reads version 1"),
         (
             HEADER_LEN,
-            &[9, 0],
-            "entry at byte 16: unknown entry type 9",
+            &[99, 0],
+            "entry at byte 16: unknown entry type 99",
         ),
         (
             HEADER_LEN + 2,

@@ -38,6 +38,9 @@ expect() {
 		END { exit !found }' threads.csv || fail "no $4 of $1 of kind '$2', file '$3'"
 }
 expect f2fs_gc- regular /keep write_bytes
+# Nobody else is behind it.
+mostrace analyze threads.most --by cause_comm,cause_op,file --format csv >causes.csv
+grep -q '^f2fs_gc-[^,]*,gc,/keep,' causes.csv || fail "collected for nobody: $(cut -d, -f1-5 causes.csv)"
 # Before checkpoint_merge (5.10) whoever asks for a checkpoint writes it.
 checkpointer=f2fs_ckpt-
 grep -q checkpoint_merge /proc/mounts || checkpointer=sync

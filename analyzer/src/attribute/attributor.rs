@@ -267,7 +267,8 @@ impl<'a, R: Read> Attributor<'a, R> {
                     EntryRef::Handle(_)
                     | EntryRef::Dirtied(_)
                     | EntryRef::Call(_)
-                    | EntryRef::Freed(_) => {}
+                    | EntryRef::Freed(_)
+                    | EntryRef::F2fs(_) => {}
                 }
             }
         }
@@ -361,6 +362,7 @@ impl<'a, R: Read> Attributor<'a, R> {
                 stage: note.map(|n| n.stage).or(run.map(|r| r.stage)),
                 origin: note.map(|n| n.origin).or(run.map(|r| r.origin)),
                 dirtier: dirt.map_or(ProcessId::UNKNOWN, |d| d.process),
+                collects: dirt.is_some_and(|d| d.collects),
                 dirty_ns: dirt.and_then(|d| d.dirty_at(at)),
                 ..Row::default()
             };

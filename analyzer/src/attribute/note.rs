@@ -114,6 +114,8 @@ impl Blur for Run {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Dirt {
     pub process: ProcessId,
+    /// It moved them to collect garbage.
+    pub collects: bool,
     /// Of the run's first page.
     dirty_ns: Option<u64>,
 }
@@ -121,6 +123,7 @@ pub(super) struct Dirt {
 impl Blur for Dirt {
     fn blur(&mut self, other: &mut Dirt) {
         agree(&mut self.process, &mut other.process, ProcessId::UNKNOWN);
+        agree(&mut self.collects, &mut other.collects, false);
         agree(&mut self.dirty_ns, &mut other.dirty_ns, None);
     }
 }
@@ -136,6 +139,7 @@ impl Dirt {
     pub fn new(raw: &RawDirtier, process: ProcessId) -> Dirt {
         Dirt {
             process,
+            collects: raw.head.flags.has(Flags::COLLECTS),
             dirty_ns: Some(raw.dirty_ns.get()),
         }
     }

@@ -55,6 +55,8 @@ pub struct Row {
     pub process: ProcessId,
     /// Who dirtied its pages.
     pub dirtier: ProcessId,
+    /// That moved them to collect f2fs's garbage.
+    pub collects: bool,
     /// Which file.
     pub file: FileId,
     /// What the journal block is, if it is one and a probe saw it.
@@ -113,7 +115,7 @@ impl Row {
     fn join(&mut self, next: &Row) -> bool {
         let answer = |r: &Row| {
             (
-                (r.process, r.dirtier, r.file, r.op),
+                (r.process, r.dirtier, r.collects, r.file, r.op),
                 (r.kind, r.stage, r.origin, r.found),
             )
         };

@@ -77,6 +77,8 @@ impl Blame {
 pub(super) struct Weights {
     causers: Vec<(CauseId, u64)>,
     places: crate::attribute::HashMap<CauseId, usize>,
+    /// They are all that there are, and each block is known to be its causer's.
+    are_all: bool,
 }
 
 impl Weights {
@@ -95,6 +97,12 @@ impl Weights {
         }
     }
 
+    /// There are no other blocks than those, and of each the causer is exact: what has a single causer is that one's then, not
+    /// its part.
+    pub fn are_all(&mut self) {
+        self.are_all = true;
+    }
+
     pub fn causers(&self) -> impl Iterator<Item = CauseId> {
         self.causers.iter().map(|&(causer, _)| causer)
     }
@@ -106,6 +114,7 @@ impl Weights {
         for (&(causer, _), part) in self.causers.iter().zip(parts) {
             let known = match causer {
                 CauseId::UNKNOWN => Known::Unknown,
+                _ if self.are_all && self.causers.len() == 1 => Known::Exact,
                 _ => Known::Proportional,
             };
             verdicts.add_another(causer, known, part);

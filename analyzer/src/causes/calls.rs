@@ -28,6 +28,8 @@ pub(super) struct Call {
     pub file: FileId,
     /// Inode and generation, as the entry tells them.
     pub inode: (u64, u32),
+    /// Why f2fs's fsync took a checkpoint, or 0.
+    pub cp_reason: u16,
 }
 
 impl Call {
@@ -41,6 +43,7 @@ impl Call {
             process,
             file,
             inode: (raw.ino.get(), raw.generation.get()),
+            cp_reason: raw.cp_reason.get(),
         }
     }
 

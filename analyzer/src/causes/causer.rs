@@ -10,6 +10,7 @@ use mostrace_map::class::{Class, Kind};
 use super::blame::{Blame, Weights};
 use super::calls::{Call, Calls};
 use super::cause::List;
+use super::f2fs::{F2fs, Requester};
 use super::handle::{Handle, Lead, removes};
 use super::homes::Homes;
 use super::operation::is_sync;
@@ -51,6 +52,7 @@ pub struct Causer<'a, R> {
 struct Found {
     list: List,
     calls: Calls,
+    f2fs: F2fs,
     pages: Pages,
     unlinked: Unlinked,
 }
@@ -114,7 +116,20 @@ impl<'a, R: Read> Causer<'a, R> {
             if call.kind == CallKind::Unlink && raw.result.get() == 0 {
                 self.found.unlinked.push(call.inode, process);
             }
+            let succeeded = raw.result.get() >= 0;
+            self.found.f2fs.call(&call, succeeded);
             self.found.calls.push(call, time_ns);
+        }
+        while let Some(raw) = self.tables.step(time_ns)? {
+            let task = Task {
+                pid: raw.pid.get(),
+                tgid: raw.tgid.get(),
+                uid: raw.uid.get(),
+                comm: raw.comm,
+            };
+            let process = attributor.thread(task);
+            let Found { f2fs, calls, .. } = &mut self.found;
+            f2fs.push(raw, process, calls);
         }
         while let Some(raw) = self.tables.handle(time_ns)? {
             let task = Task {
@@ -168,9 +183,20 @@ impl<'a, R: Read> Causer<'a, R> {
                 Op::Flush => self.flush(request, row, attributor),
                 _ => None,
             };
+            if self.is_one_process(attributor) {
+                self.verdicts.one_process();
+            }
             self.verdicts.end(latency_ns);
         }
         &self.verdicts
+    }
+
+    /// Whether all causers of the row that is being judged are of one process.
+    fn is_one_process<S: Read>(&self, attributor: &Attributor<'_, S>) -> bool {
+        let mut causers = self.verdicts.causers();
+        let process_of = |causer| attributor.process(self.found.list.get(causer).process).tgid;
+        let first = causers.next().and_then(process_of);
+        first.is_some() && causers.all(|causer| process_of(causer) == first)
     }
 
     /// The causes, by number.
@@ -203,13 +229,23 @@ impl<'a, R: Read> Causer<'a, R> {
 
     /// Contents of a file: who made the pages dirty, or whose own direct IO it is.
     fn contents<S: Read>(&mut self, row: &Row, attributor: &Attributor<'_, S>) {
+        if let Some(collector) = self.collector(row, attributor) {
+            self.one(Some(collector), Operation::Gc, row);
+            return;
+        }
         let is_direct = matches!(row.origin, Some(Origin::DIRECT | Origin::RAW));
         let process = match row.dirtier {
             ProcessId::UNKNOWN if is_direct => user(row.process, attributor),
             dirtier => user(dirtier, attributor),
         };
+        let file = attributor.file(row.file);
+        let inode = file.inode.map(|ino| (ino, file.generation.unwrap_or(0)));
+        let is_atomic = inode
+            .zip(row.q_ns)
+            .is_some_and(|(inode, q_ns)| self.found.f2fs.commits(inode, q_ns));
         let operation = match row.kind {
             Some(Kind::Directory | Kind::Symlink) => Operation::Other,
+            _ if is_atomic => Operation::AtomicWrite,
             _ => Operation::Write,
         };
         self.one(process, operation, row);
@@ -217,20 +253,30 @@ impl<'a, R: Read> Causer<'a, R> {
         if !self.tables.has_handles() {
             return;
         }
-        let file = attributor.file(row.file);
-        if let (Some(process), Some(inode), Some(q_ns)) = (process, file.inode, row.q_ns) {
-            let inode = (inode, file.generation.unwrap_or(0));
+        if let (Some(process), Some(inode), Some(q_ns)) = (process, inode, row.q_ns) {
             self.found.pages.written(inode, process, q_ns);
         }
+    }
+
+    /// The task that moved the blocks to collect garbage: it made their pages dirty meanwhile, or wrote what it could not
+    /// read (encrypted, compressed) as it lay. f2fs's own thread does so for nobody else.
+    fn collector<S: Read>(&self, row: &Row, attributor: &Attributor<'_, S>) -> Option<ProcessId> {
+        if row.collects {
+            return Some(row.dirtier);
+        }
+        if row.dirtier != ProcessId::UNKNOWN || row.origin != Some(Origin::META) {
+            return None;
+        }
+        let (process, time_ns) = (row.process, row.q_ns?);
+        let pid = attributor.process(process).pid?;
+        self.found.f2fs.collects(pid, time_ns).then_some(process)
     }
 
     /// Metadata written home.
     fn metadata<S: Read>(&mut self, request: &Request, row: &Row, attributor: &Attributor<'_, S>) {
         let dirtier = user(row.dirtier, attributor);
         match row.kind {
-            Some(kind) if kind.is_node() => {
-                self.node(kind, dirtier, row);
-            }
+            Some(kind) if kind.is_node() => self.node(kind, dirtier, row, attributor),
             Some(Kind::Checkpoint | Kind::Sit | Kind::Nat | Kind::Ssa) => {
                 self.checkpoint(row, attributor);
             }
@@ -242,17 +288,25 @@ impl<'a, R: Read> Causer<'a, R> {
     }
 
     /// A node of f2fs's, which the next checkpoint makes valid.
-    fn node(&mut self, kind: Kind, dirtier: Option<ProcessId>, row: &Row) {
-        let operation = match kind {
-            Kind::FsyncNode => Operation::Fsync,
-            _ => Operation::Other,
+    fn node<S: Read>(
+        &mut self,
+        kind: Kind,
+        dirtier: Option<ProcessId>,
+        row: &Row,
+        attributor: &Attributor<'_, S>,
+    ) {
+        let collector = self.collector(row, attributor);
+        let (process, operation, of_checkpoint) = match (collector, kind) {
+            (Some(_), _) => (collector, Operation::Gc, Operation::Gc),
+            (_, Kind::FsyncNode) => (dirtier, Operation::Fsync, Operation::Checkpoint),
+            _ => (dirtier, Operation::Other, Operation::Checkpoint),
         };
-        self.one(dirtier, operation, row);
-        let causer = match dirtier {
+        self.one(process, operation, row);
+        let causer = match process {
             None => CauseId::UNKNOWN,
             Some(process) => self.found.list.intern(Cause {
                 process,
-                operation: Some(Operation::Checkpoint),
+                operation: Some(of_checkpoint),
                 file: row.file,
             }),
         };
@@ -288,21 +342,36 @@ impl<'a, R: Read> Causer<'a, R> {
 
     /// f2fs's checkpoint: who asked for it, or those whose nodes it makes valid.
     fn checkpoint<S: Read>(&mut self, row: &Row, attributor: &Attributor<'_, S>) {
-        if let Some(process) = user(row.process, attributor) {
-            let call = row
-                .q_ns
-                .and_then(|q_ns| self.call(process, q_ns, attributor));
-            let cause = Cause {
-                process,
-                operation: Some(Operation::Checkpoint),
-                file: call.map_or(FileId::NONE, |call| call.file),
-            };
-            let causer = self.found.list.intern(cause);
-            self.verdicts.add(causer, Known::Exact, row.bytes);
-        } else {
-            self.nodes.weights.share(row.bytes, &mut self.verdicts);
+        let Found { list, f2fs, .. } = &mut self.found;
+        let seen = row.q_ns.and_then(|q_ns| f2fs.checkpoint(q_ns));
+        let blame = match seen {
+            Some(checkpoint) => {
+                self.verdicts.checkpoint(checkpoint.reason);
+                let requesters = checkpoint.requesters.iter();
+                Blame::of(requesters.map(|requester| list.intern(of_requester(requester))))
+            }
+            None => self.by_submitter(row, attributor),
+        };
+        match blame {
+            Blame::Unknown => self.nodes.weights.share(row.bytes, &mut self.verdicts),
+            blame => self.blame(&blame, row.bytes),
         }
         self.nodes.is_over = true;
+    }
+
+    /// A block of a checkpoint that was not seen: whoever writes it itself asked for it.
+    fn by_submitter<S: Read>(&mut self, row: &Row, attributor: &Attributor<'_, S>) -> Blame {
+        let Some(process) = user(row.process, attributor) else {
+            return Blame::Unknown;
+        };
+        let call = row
+            .q_ns
+            .and_then(|q_ns| self.call(process, q_ns, attributor));
+        Blame::Exact(self.found.list.intern(Cause {
+            process,
+            operation: Some(Operation::Checkpoint),
+            file: call.map_or(FileId::NONE, |call| call.file),
+        }))
     }
 
     /// A block of jbd2's.
@@ -504,7 +573,19 @@ impl<'a, R: Read> Causer<'a, R> {
     }
 }
 
-/// Only a user's thread is a cause.
+fn of_requester(requester: &Requester) -> Cause {
+    let operation = match requester.collects {
+        true => Operation::Gc,
+        false => Operation::Checkpoint,
+    };
+    Cause {
+        process: requester.process,
+        operation: Some(operation),
+        file: requester.file,
+    }
+}
+
+/// Only a user's thread is a cause; and f2fs's that collects garbage.
 fn user<S: Read>(process: ProcessId, attributor: &Attributor<'_, S>) -> Option<ProcessId> {
     attributor.is_user(process).then_some(process)
 }

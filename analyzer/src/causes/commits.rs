@@ -4,6 +4,7 @@
 //! With a rollback journal: its pages are written, then the database, and the journal is deleted, cut to nothing, or its
 //! header zeroed: that is the commit. With a WAL: frames, each a header of 24 bytes and a page; the header of the last one of
 //! a transaction says how long the database is now. (<https://www.sqlite.org/fileformat2.html>, 3 and 4)
+//! With f2fs's atomic writes there is no journal: the database is written between two ioctls.
 
 use mostrace_bundle::entry::CallKind;
 use mostrace_map::class::Role;
@@ -36,6 +37,8 @@ pub struct Commits {
     pub zeroed: u64,
     /// A transaction's last frame was written to the WAL.
     pub wal: u64,
+    /// The database was written at once, by f2fs's atomic writes.
+    pub atomic: u64,
     /// The database was written and made durable without a rollback journal.
     pub checkpoints: u64,
 }
@@ -43,7 +46,7 @@ pub struct Commits {
 impl Commits {
     /// Transactions.
     pub fn transactions(&self) -> u64 {
-        self.deleted + self.truncated + self.zeroed + self.wal
+        self.deleted + self.truncated + self.zeroed + self.wal + self.atomic
     }
 }
 
@@ -110,6 +113,11 @@ impl Progress {
     fn database(&mut self, act: &Act) {
         match act.kind {
             CallKind::Write => self.database_written |= act.bytes > 0,
+            CallKind::AtomicCommit => {
+                let written = std::mem::take(&mut self.database_written);
+                self.commits.atomic += u64::from(written);
+            }
+            CallKind::AtomicAbort => self.database_written = false,
             kind if is_sync(kind) && !self.journal_written => {
                 let written = std::mem::take(&mut self.database_written);
                 self.commits.checkpoints += u64::from(written);
@@ -213,6 +221,24 @@ mod tests {
             Commits::default()
         );
         assert_eq!(seen(&[unlink]), Commits::default());
+    }
+
+    #[test]
+    fn atomic_writes_are_committed_or_given_up() {
+        let acts = [
+            write(4096),
+            write(4096),
+            call(CallKind::AtomicCommit),
+            write(4096),
+            call(CallKind::AtomicAbort),
+            call(CallKind::AtomicCommit),
+        ];
+        let commits = Commits {
+            atomic: 1,
+            ..Commits::default()
+        };
+        assert_eq!(seen(&acts.map(|act| (Role::Db, act))), commits);
+        assert_eq!(commits.transactions(), 1);
     }
 
     #[test]

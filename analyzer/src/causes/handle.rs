@@ -45,6 +45,8 @@ pub(super) struct Handle {
     pub dirtied: u32,
     /// Another one was open meanwhile.
     pub overlaps: bool,
+    /// It goes on in another transaction: what it dirtied in this one is not told.
+    pub goes_on: bool,
 }
 
 impl Handle {
@@ -86,6 +88,7 @@ impl Handle {
             lead,
             dirtied: raw.dirtied.get(),
             overlaps: flags.has(handle_flags::OVERLAP),
+            goes_on: flags.has(handle_flags::RESTARTED),
         }
     }
 

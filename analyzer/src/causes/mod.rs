@@ -6,6 +6,7 @@
 //! dirtied.entries ──────────┼─ Transactions ─┬─ copies, descriptors, commits ─┐
 //!                           │                └─ Homes ── blocks written home ─┤
 //! call.entries ─┬─ Calls ───┴─ flushes, fast commits, forced commits ─────────┼─ Causer ─ Verdicts
+//! f2fs.entries ─┼─ F2fs ────── checkpoints, garbage collection, atomic writes ┤
 //!               └─ Unlinked                                                   │
 //! rows ── dirtiers, submitters ── Pages ─────────────────────────────────────┘
 //! ```
@@ -20,10 +21,12 @@ mod cause;
 mod causer;
 mod commits;
 mod databases;
+mod f2fs;
 mod handle;
 mod homes;
 mod operation;
 mod pages;
+mod reason;
 mod share;
 mod spans;
 mod tables;
@@ -35,6 +38,7 @@ pub use causer::Causer;
 pub use commits::Commits;
 pub use databases::{Asked, Database};
 pub use operation::Operation;
+pub use reason::Reason;
 pub use share::{Share, Sharing, Verdict, Verdicts};
 pub use spans::{Called, Span, called, spans};
 pub use tables::Tables;

@@ -40,6 +40,8 @@ pub enum Operation {
     Mount,
     /// Something else.
     Other,
+    /// Contents were written that a commit made durable at once (f2fs's atomic writes).
+    AtomicWrite,
 }
 
 /// `EXT4_HT_…` of fs/ext4/ext4_jbd2.h.
@@ -159,15 +161,26 @@ impl Operation {
             | CallKind::Fdatasync
             | CallKind::SyncRange
             | CallKind::Msync
-            | CallKind::Sync => Operation::Fsync,
-            CallKind::Other | CallKind::Close | CallKind::Uring | CallKind::Attr => return None,
+            | CallKind::Sync
+            | CallKind::AtomicCommit => Operation::Fsync,
+            CallKind::Checkpoint => Operation::Checkpoint,
+            CallKind::Gc => Operation::Gc,
+            CallKind::Other
+            | CallKind::Close
+            | CallKind::Uring
+            | CallKind::Attr
+            | CallKind::AtomicStart
+            | CallKind::AtomicAbort => return None,
         })
     }
 }
 
 /// Whether a call asks for something to be durable.
 pub(crate) fn is_sync(call: CallKind) -> bool {
-    Operation::of_call(call) == Some(Operation::Fsync)
+    matches!(
+        Operation::of_call(call),
+        Some(Operation::Fsync | Operation::Checkpoint)
+    )
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Bytes shared out among causers, in whole bytes that sum to what is shared.
 
-use super::{CauseId, Known};
+use super::{CauseId, Known, Reason};
 
 /// Who pays for a block that several had changed by the time it was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,6 +31,10 @@ pub struct Verdicts {
     rows: Vec<Verdict>,
     /// Where the shares of the row begin that is being judged.
     begun: usize,
+    /// Of that row.
+    reason: Option<Reason>,
+    /// Of that row.
+    is_one_process: bool,
 }
 
 /// What is known of the causers of one row.
@@ -42,6 +46,10 @@ pub struct Verdict {
     pub causers: u32,
     /// From the call that forced it to the device's answer, ns.
     pub latency_ns: Option<u64>,
+    /// Why f2fs wrote the checkpoint that it is of.
+    pub reason: Option<Reason>,
+    /// All that have caused it, or may have, are known, and of one process.
+    pub is_one_process: bool,
 }
 
 impl Verdicts {
@@ -50,6 +58,8 @@ impl Verdicts {
         self.shares.clear();
         self.rows.clear();
         self.begun = 0;
+        self.reason = None;
+        self.is_one_process = false;
     }
 
     /// Each row's verdict with its shares; the largest one comes first.
@@ -79,6 +89,22 @@ impl Verdicts {
         });
     }
 
+    /// The row that is being judged is of a checkpoint that was written for this reason.
+    pub(super) fn checkpoint(&mut self, reason: Reason) {
+        self.reason = Some(reason);
+    }
+
+    /// The causers of the row that is being judged, also those whose share is nothing.
+    pub(super) fn causers(&self) -> impl Iterator<Item = CauseId> {
+        let mine = self.shares.get(self.begun..).unwrap_or_default();
+        mine.iter().map(|share| share.cause)
+    }
+
+    /// They are of one process.
+    pub(super) fn one_process(&mut self) {
+        self.is_one_process = true;
+    }
+
     /// Ends the row. Its largest share comes first, of equal ones the first; one of no bytes is kept only where the row
     /// has none.
     pub(super) fn end(&mut self, latency_ns: Option<u64>) {
@@ -98,6 +124,8 @@ impl Verdicts {
             to: kept,
             causers: u32::try_from(causers).unwrap_or(u32::MAX),
             latency_ns,
+            reason: self.reason.take(),
+            is_one_process: std::mem::take(&mut self.is_one_process),
         });
         self.begun = kept;
     }

@@ -4,7 +4,7 @@
 use std::io::Read;
 
 use mostrace_bundle::Error;
-use mostrace_bundle::entry::{EntryRef, RawCall, RawDirtied, RawHandle};
+use mostrace_bundle::entry::{EntryRef, RawCall, RawDirtied, RawF2fs, RawHandle};
 use mostrace_bundle::table::TableReader;
 
 /// How far entries may stand out of the order of time in their table, ns.
@@ -20,6 +20,8 @@ pub struct Tables<'a, R> {
     pub dirtied: Option<&'a mut TableReader<R>>,
     /// `call.entries`
     pub calls: Option<&'a mut TableReader<R>>,
+    /// `f2fs.entries`
+    pub f2fs: Option<&'a mut TableReader<R>>,
 }
 
 impl<R: Read> Tables<'_, R> {
@@ -30,7 +32,12 @@ impl<R: Read> Tables<'_, R> {
 
     /// They may have more now, behind their ends.
     pub(super) fn go_on(&mut self) {
-        let all = [&mut self.handles, &mut self.dirtied, &mut self.calls];
+        let all = [
+            &mut self.handles,
+            &mut self.dirtied,
+            &mut self.calls,
+            &mut self.f2fs,
+        ];
         all.into_iter().flatten().for_each(|table| table.go_on());
     }
 
@@ -52,6 +59,15 @@ impl<R: Read> Tables<'_, R> {
         let entry = next(&mut self.dirtied, time_ns.saturating_add(DISORDER_NS))?;
         Ok(entry.and_then(|entry| match entry {
             EntryRef::Dirtied(raw) => Some(raw),
+            _ => None,
+        }))
+    }
+
+    /// The next step of f2fs's by this time.
+    pub(super) fn step(&mut self, time_ns: u64) -> Result<Option<&RawF2fs>, Error> {
+        let entry = next(&mut self.f2fs, time_ns.saturating_add(DISORDER_NS))?;
+        Ok(entry.and_then(|entry| match entry {
+            EntryRef::F2fs(raw) => Some(raw),
             _ => None,
         }))
     }

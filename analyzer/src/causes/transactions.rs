@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::blame::{Blame, Weights};
 use super::handle::Handle;
-use super::{CauseId, Sharing};
+use super::{CauseId, Known, Sharing};
 use crate::attribute::HashMap;
 
 /// Transactions that are kept although no commit of theirs was seen: jbd2 has two at a time.
@@ -73,6 +73,7 @@ impl Transaction {
             if self.is_cut {
                 weights.add(CauseId::UNKNOWN, 1);
             } else {
+                let mut are_exact = !self.handles.iter().any(|handle| handle.goes_on);
                 for at in 0..self.handles.len() {
                     let dirtied = self.handles[at].dirtied;
                     if dirtied > 0 {
@@ -81,7 +82,11 @@ impl Transaction {
                         for (causer, part) in blame.parts(dirtied, sharing) {
                             weights.add(causer, part.into());
                         }
+                        are_exact &= blame.known() == Known::Exact;
                     }
+                }
+                if are_exact {
+                    weights.are_all();
                 }
             }
             self.weights = Some(weights);

@@ -14,7 +14,7 @@ use super::row::{Text, number};
 use super::stored::{LETTERS, bits, column as at, found_code, kind_code};
 use crate::attribute::{File, Process};
 use crate::blktrace;
-use crate::causes::{Cause, Known};
+use crate::causes::{Cause, Known, Reason};
 use crate::text::escape;
 
 /// The role of a regular file whose name is not known.
@@ -190,6 +190,24 @@ pub(super) fn cause_known(_: &Facts) -> Text {
         .iter()
         .map(|known| Some(known.as_str().to_owned()));
     Text::new([at::bits], words, |[b]| bits::KNOWN.of(b))
+}
+
+pub(super) fn cause_process_known(_: &Facts) -> Text {
+    let words = Known::ALL
+        .iter()
+        .map(|known| Some(known.as_str().to_owned()));
+    Text::new([at::bits], words, |[b]| match bits::ONE_PROCESS.of(b) {
+        0 => bits::KNOWN.of(b),
+        _ => Known::Exact as u64,
+    })
+}
+
+pub(super) fn checkpoint_reasons(_: &Facts) -> Text {
+    let words = Reason::ALL
+        .iter()
+        .map(|reason| Some(reason.as_str().to_owned()));
+    let words = std::iter::once(None).chain(words);
+    Text::new([at::bits], words, |[b]| bits::REASON.of(b))
 }
 
 /// A name for each process: the main thread's last, or else any thread's.

@@ -40,6 +40,10 @@ pub(crate) mod bits {
     pub const KNOWN: Field = FAILED.then(3);
     /// Whether it is another share of a row than its first.
     pub const LATER_SHARE: Field = KNOWN.then(1);
+    /// [`Reason`](crate::causes::Reason), as it is.
+    pub const REASON: Field = LATER_SHARE.then(5);
+    /// Whether all its causers are of one process.
+    pub const ONE_PROCESS: Field = REASON.then(1);
 }
 
 /// The categories that blkparse has letters for, lowest bit of [`bits::RWBS`] first; the highest
@@ -206,6 +210,8 @@ impl Builder {
                 | bits::ORIGIN.word(row.origin.map_or(0, |o| 1 + u64::from(o.0)))
                 | bits::FOUND.word(row.found.map_or(0, found_code))
                 | bits::HOME_KIND.word(home_kind.map_or(0, kind_code))
+                | bits::REASON.word(verdict.and_then(|v| v.reason).map_or(0, |r| r as u64))
+                | bits::ONE_PROCESS.word(verdict.is_some_and(|v| v.is_one_process).into())
                 | bits::KNOWN.word(first.map_or(Known::Unknown, |share| share.known) as u64);
             self.columns.push(Stored {
                 request: self.requests,

@@ -50,6 +50,7 @@ pub fn follow(
         mut handles,
         mut dirtied,
         mut calls,
+        mut f2fs,
         mut asked,
     ] = files.readers()?;
     let mut of_bios = [processes, names, dirtiers];
@@ -62,6 +63,7 @@ pub fn follow(
         handles: handles.as_mut(),
         dirtied: dirtied.as_mut(),
         calls: calls.as_mut(),
+        f2fs: f2fs.as_mut(),
     };
     let mut causer = Causer::new(tables, &waiting.manifest.functions, Sharing::First);
     let mut completions = Completions::new(Trace::from_sources(Vec::new(), Partial::Refused));
@@ -102,13 +104,14 @@ struct Waiting {
 }
 
 /// The tables that are read. The calls twice: ahead of the events, for causes, and for what was asked for.
-const READ: [&str; 7] = [
+const READ: [&str; 8] = [
     layout::PROCESS,
     layout::FILE,
     layout::DIRTIER,
     layout::HANDLE,
     layout::DIRTIED,
     layout::CALL,
+    layout::F2FS,
     layout::CALL,
 ];
 

@@ -324,7 +324,7 @@ impl Scene {
             tgid: of.thread.tgid.into(),
             uid: uid_of(of.thread).into(),
             kind: (of.kind as u16).into(),
-            pad: 0.into(),
+            cp_reason: 0.into(),
             comm: comm_of(of.thread),
         };
         let record = raw.as_bytes().to_vec();

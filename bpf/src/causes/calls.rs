@@ -14,6 +14,8 @@ const PATH: u16 = 0x40;
 const AT: u16 = 0x80;
 /// `CALL_VECTOR`: its second argument is an array of buffers.
 const VECTOR: u16 = 0x100;
+/// `CALL_IOCTL`: its second argument says what it is.
+const IOCTL: u16 = 0x200;
 
 /// By descriptors; what the numbers are on this machine.
 const CALLS: &[(i64, CallKind, u16)] = &[
@@ -31,6 +33,7 @@ const CALLS: &[(i64, CallKind, u16)] = &[
     (libc::SYS_ftruncate, CallKind::Truncate, 0),
     (libc::SYS_truncate, CallKind::Truncate, PATH),
     (libc::SYS_fallocate, CallKind::Fallocate, 0),
+    (libc::SYS_ioctl, CallKind::Other, IOCTL),
     (libc::SYS_unlinkat, CallKind::Unlink, PATH),
     (libc::SYS_renameat2, CallKind::Rename, PATH),
     (libc::SYS_renameat, CallKind::Rename, PATH),

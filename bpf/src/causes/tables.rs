@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The bundle's tables of causes, fed with entries as the probes hand them over.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::mem::offset_of;
 
 use mostrace_bundle::entry::{
-    NONE, RawCall, RawDirtied, RawHandle, RawHead, TYPE_CALL, TYPE_DIRTIED, TYPE_HANDLE,
+    NONE, RawCall, RawDirtied, RawF2fs, RawHandle, RawHead, TYPE_CALL, TYPE_DIRTIED, TYPE_F2FS,
+    TYPE_HANDLE,
 };
 use mostrace_bundle::{Folder, layout};
 
@@ -16,12 +17,14 @@ use crate::error::{At, Error, Result};
 const HANDLE: usize = size_of::<RawHandle>();
 const DIRTIED: usize = size_of::<RawDirtied>();
 const CALL: usize = size_of::<RawCall>();
+const F2FS: usize = size_of::<RawF2fs>();
 
 /// The files of the tables.
 struct Files {
     handle: Table,
     dirtied: Table,
     call: Table,
+    f2fs: Table,
 }
 
 impl Files {
@@ -30,14 +33,16 @@ impl Files {
             handle: Table::create(folder, layout::HANDLE)?,
             dirtied: Table::create(folder, layout::DIRTIED)?,
             call: Table::create(folder, layout::CALL)?,
+            f2fs: Table::create(folder, layout::F2FS)?,
         })
     }
 
-    fn all(&mut self) -> [(&'static str, &mut Table); 3] {
+    fn all(&mut self) -> [(&'static str, &mut Table); 4] {
         [
             (layout::HANDLE, &mut self.handle),
             (layout::DIRTIED, &mut self.dirtied),
             (layout::CALL, &mut self.call),
+            (layout::F2FS, &mut self.f2fs),
         ]
     }
 
@@ -46,18 +51,24 @@ impl Files {
             ("handle_entries", self.handle.kept),
             ("dirtied_entries", self.dirtied.kept),
             ("call_entries", self.call.kept),
+            ("f2fs_entries", self.f2fs.kept),
         ]
     }
 }
 
 /// What is kept of the last handles and dirtied blocks, bytes: at least half of it.
 const RECENT: usize = 8 << 20;
+/// Steps of f2fs's that are kept: a checkpoint, or a collection, that goes on is among them, and who waits for it.
+const STEPS: usize = 64;
 
 /// The tables of one recording.
 pub(crate) struct Tables {
     files: Files,
     functions: Functions,
     recent: Recent,
+    /// The latest steps of f2fs's, if the recording is cut.
+    steps: VecDeque<[u8; F2FS]>,
+    is_cut: bool,
     /// The newest transaction.
     tid: u32,
 }
@@ -72,13 +83,16 @@ impl Tables {
             files: Files::create(folder)?,
             functions: Functions::default(),
             recent: Recent::new(if is_cut { RECENT } else { 0 }),
+            steps: VecDeque::new(),
+            is_cut,
             tid: 0,
         })
     }
 
     /// Whether an entry is of a type that there is a table for.
     pub fn is_of(entry: &[u8]) -> bool {
-        kind_of(entry).is_some_and(|kind| [TYPE_HANDLE, TYPE_DIRTIED, TYPE_CALL].contains(&kind))
+        kind_of(entry)
+            .is_some_and(|kind| [TYPE_HANDLE, TYPE_DIRTIED, TYPE_CALL, TYPE_F2FS].contains(&kind))
     }
 
     /// Takes one entry.
@@ -98,11 +112,26 @@ impl Tables {
                 self.files.dirtied.push(entry)
             }
             (Some(TYPE_CALL), CALL) => self.files.call.push(entry),
+            (Some(TYPE_F2FS), F2FS) => {
+                self.keep_step(entry);
+                self.files.f2fs.push(entry)
+            }
             _ => Err(Error::malformed("entries of causes", "malformed entry")),
         }
     }
 
-    /// Goes on in `folder`: with what the running and the committing transaction have, which is in the tables before too.
+    fn keep_step(&mut self, entry: &[u8]) {
+        if !self.is_cut {
+            return;
+        }
+        if self.steps.len() >= STEPS {
+            self.steps.pop_front();
+        }
+        self.steps.extend(<[u8; F2FS]>::try_from(entry));
+    }
+
+    /// Goes on in `folder`: with what the running and the committing transaction have, and f2fs's latest steps, which are in
+    /// the tables before too.
     ///
     /// # Errors
     /// The bundle cannot be written.
@@ -121,6 +150,9 @@ impl Tables {
                 }
             }
             rest = after;
+        }
+        for step in &self.steps {
+            self.files.f2fs.repeat(step)?;
         }
         self.flush()?;
         let own_from = self.files.all();
@@ -253,12 +285,17 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let folder = Folder::open(dir.path()).unwrap();
         let mut tables = Tables::create(&folder, false).unwrap();
-        for (kind, len) in [(TYPE_HANDLE, 120), (TYPE_DIRTIED, 48), (TYPE_CALL, 120)] {
+        for (kind, len) in [
+            (TYPE_HANDLE, 120),
+            (TYPE_DIRTIED, 48),
+            (TYPE_CALL, 120),
+            (TYPE_F2FS, 72),
+        ] {
             tables.take(&entry(kind, len)).unwrap();
             assert!(tables.take(&entry(kind, len + 8)).is_err(), "{kind}");
         }
         assert!(tables.take(&entry(1, 88)).is_err() && tables.take(&[]).is_err());
         let kept: Vec<u64> = tables.counts().iter().map(|(_, kept)| *kept).collect();
-        assert_eq!(kept, [1, 1, 1]);
+        assert_eq!(kept, [1, 1, 1, 1]);
     }
 }

@@ -123,7 +123,7 @@ mod tests {
         for bad in [
             &record[..record.len() - 8],
             &longer,
-            &entry(9, 32),
+            &entry(99, 32),
             &[0; 40],
         ] {
             assert!(take(&mut tables, bad).is_err(), "{}", bad.len());

@@ -370,7 +370,7 @@ mod tests {
         assert_eq!(set, ["7:0", "all", "4096", "7:0"]);
         let mut dirtier = entry(4, 72);
         dirtier[40] = 7;
-        fake.put(&[entry(1, 88), entry(9, 40)].concat());
+        fake.put(&[entry(1, 88), entry(99, 40)].concat());
         source.poll().unwrap();
         // What is there when the recording stops is taken too.
         fake.put(&[entry(2, 72), dirtier, entry(1, 88)].concat());
@@ -418,6 +418,7 @@ mod tests {
             ("handle_entries", 1),
             ("dirtied_entries", 2),
             ("call_entries", 1),
+            ("f2fs_entries", 0),
         ];
         assert_eq!(causes.counts(), counts);
         match fake.entries(layout::HANDLE)[..] {

@@ -133,7 +133,7 @@ pub(super) mod tests {
     }
 
     fn entries() -> [Vec<u8>; 4] {
-        [entry(1, 88), entry(2, 80), entry(9, 32), entry(4, 72)]
+        [entry(1, 88), entry(2, 80), entry(99, 32), entry(4, 72)]
     }
 
     /// The entries of a stream that is read in portions of so many bytes, and how it ends.

@@ -62,7 +62,11 @@ impl Captured {
                     Entry::Process(p) => process.push(p),
                     Entry::File(f) => file.push(f),
                     Entry::Dirtier(d) => dirtier.push(d),
-                    Entry::Handle(_) | Entry::Dirtied(_) | Entry::Call(_) | Entry::Freed(_) => {
+                    Entry::Handle(_)
+                    | Entry::Dirtied(_)
+                    | Entry::Call(_)
+                    | Entry::Freed(_)
+                    | Entry::F2fs(_) => {
                         unreachable!()
                     }
                 }

@@ -5,9 +5,9 @@
 use std::path::{Path, PathBuf};
 
 use mostrace_bundle::entry::{
-    CallKind, Contents, Flags, Home, Jbd2, NONE, Origin, RawCall, RawDirtied, RawDirtier, RawFile,
-    RawFreed, RawHandle, RawHead, RawProcess, Stage, TYPE_CALL, TYPE_DIRTIED, TYPE_DIRTIER,
-    TYPE_FILE, TYPE_FREED, TYPE_HANDLE, TYPE_PROCESS, What,
+    CallKind, Contents, Flags, Home, Jbd2, NONE, Origin, RawCall, RawDirtied, RawDirtier, RawF2fs,
+    RawFile, RawFreed, RawHandle, RawHead, RawProcess, Stage, Step, TYPE_CALL, TYPE_DIRTIED,
+    TYPE_DIRTIER, TYPE_F2FS, TYPE_FILE, TYPE_FREED, TYPE_HANDLE, TYPE_PROCESS, What, cp,
 };
 use mostrace_bundle::manifest::{SCHEMA, State};
 use mostrace_bundle::sparse::SparseWriter;
@@ -136,7 +136,7 @@ pub fn call() -> Vec<u8> {
         tgid: 8.into(),
         uid: 5.into(),
         kind: (CallKind::Write as u16).into(),
-        pad: 0.into(),
+        cp_reason: 0.into(),
         comm: *b"writer\0\0\0\0\0\0\0\0\0\0",
     };
     raw.as_bytes().to_vec()
@@ -152,6 +152,23 @@ pub fn freed(sector: u64) -> Vec<u8> {
         tid: 40.into(),
         home: Home::DISK,
         pad: [0; 3],
+    };
+    raw.as_bytes().to_vec()
+}
+
+/// The beginning of a checkpoint.
+pub fn f2fs() -> Vec<u8> {
+    let raw = RawF2fs {
+        head: head(TYPE_F2FS, 72, NONE),
+        s_dev: (7 << 20).into(),
+        pid: 9.into(),
+        tgid: 9.into(),
+        uid: 0.into(),
+        step: (Step::Checkpoint as u16).into(),
+        reason: cp::SYNC.into(),
+        call: 0.into(),
+        pad: 0.into(),
+        comm: *b"f2fs_ckpt-7:0\0\0\0",
     };
     raw.as_bytes().to_vec()
 }
@@ -192,6 +209,7 @@ pub fn bundle(dir: &Path) -> PathBuf {
     table(&writer.path(layout::HANDLE), &[handle()]);
     table(&writer.path(layout::DIRTIED), &[dirtied(8), dirtied(24)]);
     table(&writer.path(layout::CALL), &[call()]);
+    table(&writer.path(layout::F2FS), &[f2fs()]);
     let mut image = SparseWriter::new(Vec::new(), 1 << 20).unwrap();
     image.push(4096, &[7; 5000]).unwrap();
     std::fs::write(writer.path(layout::SNAPSHOT), image.finish().unwrap()).unwrap();

@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! f2fs's checkpoints and who asked for them, when garbage was collected, and what was committed at once.
+
+use std::collections::VecDeque;
+
+use mostrace_bundle::entry::{CallKind, Flags, RawF2fs, Step};
+
+use super::Reason;
+use super::calls::{Call, Calls};
+use crate::attribute::{FileId, HashMap, ProcessId};
+
+/// Checkpoints, collections of one thread, and commits of one file, that are remembered: rows come soon after them.
+const LATEST: usize = 64;
+/// Inodes whose commits are remembered; of more, all are forgotten.
+const INODES: usize = 1 << 12;
+
+/// Who wanted a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Requester {
+    pub process: ProcessId,
+    /// That it was to make durable.
+    pub file: FileId,
+    /// It came to it while it collected garbage.
+    pub collects: bool,
+}
+
+/// A checkpoint that was seen from its beginning.
+#[derive(Debug)]
+pub(super) struct Checkpoint {
+    s_dev: u32,
+    span: Span,
+    /// Who wanted it, the first one first; none: that is not known, or f2fs itself.
+    pub requesters: Vec<Requester>,
+    pub reason: Reason,
+}
+
+/// From when to when, ns; `u64::MAX` while it has not ended.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    from_ns: u64,
+    to_ns: u64,
+}
+
+/// One that waits for a checkpoint.
+#[derive(Clone, Copy)]
+struct Asker {
+    s_dev: u32,
+    pid: u32,
+    process: ProcessId,
+    is_kernels: bool,
+    time_ns: u64,
+    call: CallKind,
+}
+
+/// What is known of f2fs's doings lately.
+#[derive(Default)]
+pub(super) struct F2fs {
+    askers: Vec<Asker>,
+    checkpoints: VecDeque<Checkpoint>,
+    /// By thread.
+    collections: HashMap<u32, VecDeque<Span>>,
+    commits: Commits,
+}
+
+impl F2fs {
+    /// Takes in the next step. `calls` are known for some seconds further.
+    pub fn push(&mut self, raw: &RawF2fs, process: ProcessId, calls: &Calls) {
+        let time_ns = raw.head.time_ns.get();
+        let (s_dev, pid) = (raw.s_dev.get(), raw.pid.get());
+        match Step::from_repr(raw.step.get()) {
+            Some(Step::Asked) => {
+                // It waits for one at a time.
+                self.askers.retain(|asker| asker.pid != pid);
+                self.askers.push(Asker {
+                    s_dev,
+                    pid,
+                    process,
+                    is_kernels: raw.head.flags.has(Flags::KERNEL_THREAD),
+                    time_ns,
+                    call: CallKind::of(raw.call.get()),
+                });
+            }
+            Some(Step::Checkpoint) => self.begin(raw, process, calls),
+            Some(Step::Written) => self.written(s_dev, time_ns, calls),
+            Some(Step::Gc) => {
+                let of_thread = self.collections.entry(pid).or_default();
+                if of_thread.len() >= LATEST {
+                    of_thread.pop_front();
+                }
+                of_thread.push_back(Span::since(time_ns));
+            }
+            Some(Step::Collected) => {
+                let last = self.collections.get_mut(&pid).and_then(VecDeque::back_mut);
+                if let Some(span) = last {
+                    span.end(time_ns);
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// The checkpoint that was written at this time.
+    pub fn checkpoint(&self, time_ns: u64) -> Option<&Checkpoint> {
+        let mut at = self.checkpoints.iter().filter(|c| c.span.has(time_ns));
+        // Of two filesystems on the disk, either may have written it.
+        at.next().filter(|_| at.next().is_none())
+    }
+
+    /// Whether a thread collected garbage then.
+    pub fn collects(&self, pid: u32, time_ns: u64) -> bool {
+        let spans = self.collections.get(&pid);
+        spans.is_some_and(|spans| spans.iter().any(|span| span.has(time_ns)))
+    }
+
+    /// A call began, made good or gave up what a file is to have at once.
+    pub fn call(&mut self, call: &Call, succeeded: bool) {
+        self.commits.call(call, succeeded);
+    }
+
+    /// Whether what a file's pages held then was committed at once.
+    pub fn commits(&self, inode: (u64, u32), time_ns: u64) -> bool {
+        let spans = self.commits.committed.get(&inode);
+        spans.is_some_and(|spans| spans.iter().any(|span| span.has(time_ns)))
+    }
+
+    fn begin(&mut self, raw: &RawF2fs, process: ProcessId, calls: &Calls) {
+        let (s_dev, from_ns) = (raw.s_dev.get(), raw.head.time_ns.get());
+        // Who does not wait any more had no need of one.
+        self.askers.retain(|asker| {
+            let call = calls.at(asker.pid, asker.time_ns);
+            asker.s_dev != s_dev || call.is_none_or(|call| call.end_ns >= from_ns)
+        });
+        let own = Asker {
+            s_dev,
+            pid: raw.pid.get(),
+            process,
+            is_kernels: raw.head.flags.has(Flags::KERNEL_THREAD),
+            time_ns: from_ns,
+            call: CallKind::of(raw.call.get()),
+        };
+        let collects = self.collects(own.pid, from_ns);
+        let asked = |asker: &&Asker| asker.s_dev == s_dev && asker.time_ns <= from_ns;
+        // Who writes it itself wants it; the thread of checkpoints does so for who asked first.
+        let askers: Vec<Asker> = match collects || !own.is_kernels {
+            true => vec![own],
+            false => self.askers.iter().filter(asked).copied().collect(),
+        };
+        let first = askers.first();
+        let call = first.and_then(|asker| calls.at(asker.pid, asker.time_ns));
+        let reason = Reason::of_bits(raw.reason.get()).unwrap_or_else(|| match (first, call) {
+            _ if collects => Reason::Gc,
+            (_, Some(call)) => Reason::of_call(call.kind, call.cp_reason),
+            (Some(asker), _) if !asker.is_kernels => Reason::of_call(asker.call, 0),
+            _ => Reason::Background,
+        });
+        let is_known = collects || first.is_some_and(|asker| !asker.is_kernels);
+        let users = askers.iter().filter(|asker| collects || !asker.is_kernels);
+        let requesters = users.filter(|_| is_known).map(|asker| Requester {
+            process: asker.process,
+            file: calls
+                .at(asker.pid, asker.time_ns)
+                .map_or(FileId::NONE, |call| call.file),
+            collects,
+        });
+        if self.checkpoints.len() >= LATEST {
+            self.checkpoints.pop_front();
+        }
+        self.checkpoints.push_back(Checkpoint {
+            s_dev,
+            span: Span::since(from_ns),
+            requesters: requesters.collect(),
+            reason,
+        });
+    }
+
+    fn written(&mut self, s_dev: u32, time_ns: u64, calls: &Calls) {
+        let mut of_filesystem = self.checkpoints.iter_mut().filter(|c| c.s_dev == s_dev);
+        let Some(last) = of_filesystem.next_back() else {
+            return;
+        };
+        last.span.end(time_ns);
+        let from_ns = last.span.from_ns;
+        // Who asked before it began has it; of those whose call is known, that tells.
+        self.askers.retain(|asker| {
+            let is_its = asker.s_dev == s_dev && asker.time_ns <= from_ns;
+            !is_its || calls.at(asker.pid, asker.time_ns).is_some()
+        });
+    }
+}
+
+impl Span {
+    fn since(from_ns: u64) -> Span {
+        Span {
+            from_ns,
+            to_ns: u64::MAX,
+        }
+    }
+
+    fn end(&mut self, time_ns: u64) {
+        self.to_ns = self.to_ns.min(time_ns);
+    }
+
+    fn has(&self, time_ns: u64) -> bool {
+        (self.from_ns..=self.to_ns).contains(&time_ns)
+    }
+}
+
+/// When which inode's pages were those of a commit.
+#[derive(Default)]
+struct Commits {
+    /// That were begun, and since when.
+    begun: HashMap<(u64, u32), u64>,
+    committed: HashMap<(u64, u32), VecDeque<Span>>,
+}
+
+impl Commits {
+    fn call(&mut self, call: &Call, succeeded: bool) {
+        if self.begun.len().max(self.committed.len()) >= INODES {
+            *self = Commits::default();
+        }
+        match call.kind {
+            // What was dirty is written before the call returns.
+            CallKind::AtomicStart if succeeded => {
+                self.begun.insert(call.inode, call.end_ns);
+            }
+            CallKind::AtomicCommit => {
+                let begun = self.begun.remove(&call.inode).filter(|_| succeeded);
+                if let Some(from_ns) = begun {
+                    let spans = self.committed.entry(call.inode).or_default();
+                    if spans.len() >= LATEST {
+                        spans.pop_front();
+                    }
+                    spans.push_back(Span {
+                        from_ns,
+                        to_ns: call.end_ns,
+                    });
+                }
+            }
+            CallKind::AtomicAbort => {
+                self.begun.remove(&call.inode);
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mostrace_bundle::entry::{NONE, RawHead, Stage, TYPE_F2FS, cp};
+
+    use super::*;
+
+    const KERNELS: u32 = 50;
+    const FILE: FileId = FileId(7);
+
+    fn step(step: Step, pid: u32, time_ns: u64) -> RawF2fs {
+        let flags = match pid {
+            ..=KERNELS => Flags::KERNEL_THREAD,
+            _ => Flags::default(),
+        };
+        RawF2fs {
+            head: RawHead {
+                kind: TYPE_F2FS.into(),
+                size: 72.into(),
+                dev: 0.into(),
+                time_ns: time_ns.into(),
+                sector: NONE.into(),
+                bytes: 0.into(),
+                cpu: 0.into(),
+                stage: Stage::QUEUE,
+                flags,
+            },
+            s_dev: 1.into(),
+            pid: pid.into(),
+            tgid: pid.into(),
+            uid: 0.into(),
+            step: (step as u16).into(),
+            reason: cp::SYNC.into(),
+            call: 0.into(),
+            pad: 0.into(),
+            comm: [0; 16],
+        }
+    }
+
+    /// A thread's number is its process's here.
+    fn push(f2fs: &mut F2fs, calls: &Calls, raw: RawF2fs) {
+        f2fs.push(&raw, ProcessId(raw.pid.get()), calls);
+    }
+
+    fn call(pid: u32, kind: CallKind, start_ns: u64, end_ns: u64) -> Call {
+        Call {
+            start_ns,
+            end_ns,
+            kind,
+            pid,
+            tgid: pid,
+            process: ProcessId(pid),
+            file: FILE,
+            inode: (12, 1),
+            cp_reason: 7,
+        }
+    }
+
+    /// Steps in the order of time, with these calls; who wanted the checkpoint of this time, and why it was written.
+    fn wanted(steps: &[(Step, u32, u64)], of: &[Call], at_ns: u64) -> Option<(Vec<u32>, Reason)> {
+        let mut calls = Calls::default();
+        of.iter().for_each(|call| calls.push(*call, 0));
+        let mut f2fs = F2fs::default();
+        for &(which, pid, time_ns) in steps {
+            push(&mut f2fs, &calls, step(which, pid, time_ns));
+        }
+        let checkpoint = f2fs.checkpoint(at_ns)?;
+        let requesters = checkpoint.requesters.iter();
+        Some((requesters.map(|r| r.process.0).collect(), checkpoint.reason))
+    }
+
+    #[test]
+    fn a_checkpoint_is_whose_asked_for_it_before_it_began() {
+        let steps = [
+            (Step::Asked, 101, 10),
+            (Step::Checkpoint, KERNELS, 20),
+            // This one is for the next.
+            (Step::Asked, 102, 25),
+            (Step::Written, KERNELS, 30),
+            (Step::Checkpoint, KERNELS, 35),
+            (Step::Written, KERNELS, 40),
+        ];
+        let calls = [
+            call(101, CallKind::Fsync, 5, 31),
+            call(102, CallKind::Fsync, 24, 41),
+        ];
+        assert_eq!(
+            wanted(&steps, &calls, 25),
+            Some((vec![101], Reason::NodeNeedCp))
+        );
+        assert_eq!(
+            wanted(&steps, &calls, 38),
+            Some((vec![102], Reason::NodeNeedCp))
+        );
+        assert_eq!(wanted(&steps, &calls, 33), None);
+        // Of calls that are not known, whoever asked has had it.
+        assert_eq!(wanted(&steps, &[], 38), Some((vec![102], Reason::Other)));
+    }
+
+    #[test]
+    fn of_several_that_wait_any_may_have_had_it() {
+        let steps = [
+            (Step::Asked, 101, 10),
+            (Step::Asked, 102, 12),
+            (Step::Checkpoint, KERNELS, 20),
+        ];
+        let calls = [
+            call(101, CallKind::Sync, 5, 31),
+            call(102, CallKind::Fsync, 11, 31),
+        ];
+        let (requesters, _) = wanted(&steps, &calls, 25).unwrap();
+        assert_eq!(requesters, [101, 102]);
+        // One whose call returned before had no need of any.
+        let returned = [call(101, CallKind::Sync, 5, 15), calls[1]];
+        assert_eq!(wanted(&steps, &returned, 25).unwrap().0, [102]);
+    }
+
+    #[test]
+    fn what_a_kernel_thread_asks_for_is_nobodys() {
+        let steps = [(Step::Asked, 40, 10), (Step::Checkpoint, KERNELS, 20)];
+        assert_eq!(wanted(&steps, &[], 25), Some((vec![], Reason::Background)));
+        let never_asked = [(Step::Checkpoint, KERNELS, 20)];
+        assert_eq!(
+            wanted(&never_asked, &[], 25),
+            Some((vec![], Reason::Background))
+        );
+    }
+
+    #[test]
+    fn who_writes_it_itself_wants_it_and_collecting_so_does_a_kernel_thread() {
+        let own = [(Step::Asked, 102, 5), (Step::Checkpoint, 101, 20)];
+        assert_eq!(wanted(&own, &[], 25), Some((vec![101], Reason::Other)));
+        let gc = [
+            (Step::Gc, 40, 10),
+            (Step::Checkpoint, 40, 20),
+            (Step::Written, 40, 30),
+            (Step::Collected, 40, 50),
+        ];
+        assert_eq!(wanted(&gc, &[], 25), Some((vec![40], Reason::Gc)));
+        let (mut f2fs, calls) = (F2fs::default(), Calls::default());
+        for (which, pid, time_ns) in gc {
+            push(&mut f2fs, &calls, step(which, pid, time_ns));
+        }
+        let collects: Vec<u64> = (0..8)
+            .map(|n| n * 10)
+            .filter(|&ns| f2fs.collects(40, ns))
+            .collect();
+        assert_eq!(collects, [10, 20, 30, 40, 50]);
+        assert!(!f2fs.collects(101, 20));
+    }
+
+    #[test]
+    fn of_two_filesystems_at_once_either_may_have_written_it() {
+        let (mut f2fs, calls) = (F2fs::default(), Calls::default());
+        push(&mut f2fs, &calls, step(Step::Checkpoint, 101, 10));
+        let mut other = step(Step::Checkpoint, 102, 20);
+        other.s_dev = 2.into();
+        push(&mut f2fs, &calls, other);
+        assert!(f2fs.checkpoint(15).is_some() && f2fs.checkpoint(25).is_none());
+        push(&mut f2fs, &calls, step(Step::Written, 101, 30));
+        assert_eq!(
+            f2fs.checkpoint(35).map(|c| c.requesters[0].process.0),
+            Some(102)
+        );
+    }
+
+    #[test]
+    fn what_was_written_between_two_ioctls_was_committed_at_once() {
+        let mut f2fs = F2fs::default();
+        for (kind, start_ns, end_ns, succeeded) in [
+            (CallKind::AtomicStart, 5, 10, true),
+            (CallKind::AtomicCommit, 20, 30, true),
+            (CallKind::AtomicStart, 35, 40, true),
+            (CallKind::AtomicAbort, 45, 50, true),
+            (CallKind::AtomicStart, 55, 60, true),
+            (CallKind::AtomicCommit, 65, 70, false),
+        ] {
+            f2fs.call(&call(101, kind, start_ns, end_ns), succeeded);
+        }
+        let at: Vec<u64> = (1..8)
+            .map(|n| n * 10)
+            .filter(|&ns| f2fs.commits((12, 1), ns))
+            .collect();
+        assert_eq!(at, [10, 20, 30]);
+        assert!(!f2fs.commits((13, 1), 20));
+    }
+}

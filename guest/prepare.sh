@@ -1,0 +1,7 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Called by guest/run.sh: what these tests run beside its own tools. perl calls any ioctl.
+# usage: prepare.sh KERNEL SUITE ROOT
+set -eu
+
+for tool in perl setpriv; do "$(dirname "$0")/add.sh" "$3" "$tool"; done

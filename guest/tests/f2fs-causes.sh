@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Who is behind f2fs's checkpoints, what garbage collection moves, and what is committed at once. Each process is a user of its own,
+# and how often it asked is known; the kernel's own tracepoint says how many checkpoints there were.
+
+fresh_f2fs 256 -- background_gc=off
+if [ ! -e /sys/kernel/btf/vmlinux ] || ! grep -q ' bpf_loop$' /proc/kallsyms; then
+	info "no causes on this kernel"
+	remove
+	exit 0
+fi
+# None of its own while we look.
+echo 100000 >"/sys/fs/f2fs/$(basename "$loop")/cp_interval"
+tracing=/sys/kernel/tracing
+mount -t tracefs none $tracing
+checkpoints=$tracing/events/f2fs/f2fs_write_checkpoint
+
+# ioctl.pl FILE NUMBER: f2fs's, with an argument of 1.
+cat >ioctl.pl <<'END'
+open(my $file, "<", $ARGV[0]) or die "$ARGV[0]: $!";
+my $argument = pack("LL", 1, 0);
+ioctl($file, hex($ARGV[1]), $argument) or die "$ARGV[0]: ioctl $ARGV[1]: $!";
+END
+collect=4004f506
+checkpoint=f507
+
+# atomic.pl FILE COMMITS: each of 8 blocks of 4 KiB, then one that is given up; after that a block written as ever.
+cat >atomic.pl <<'END'
+sysopen(my $file, $ARGV[0], 2) or die "$ARGV[0]: $!";
+sub atomic { ioctl($file, $_[0], 0) or die "ioctl: $!" }
+sub pages {
+	sysseek($file, 0, 0);
+	for (1 .. 8) { syswrite($file, $_[0] x 4096) == 4096 or die "write: $!" }
+}
+for my $round (1 .. $ARGV[1]) {
+	atomic(0xf501);
+	pages(chr(64 + $round));
+	atomic(0xf502);
+}
+atomic(0xf501);
+pages("x");
+atomic(0xf505);
+sysseek($file, 0, 0);
+syswrite($file, "y" x 4096);
+END
+
+# The kernel's own count, of nothing before or after the command.
+cat >counted.sh <<END
+echo 1 >$checkpoints/enable
+"\$@"
+echo 0 >$checkpoints/enable
+END
+
+# record NAME COMMAND…
+record() {
+	name=$1
+	shift
+	step "record $name"
+	echo >$tracing/trace
+	mostrace record -d "$loop" -o "$name.most" --source blktrace -- sh counted.sh "$@" 2>record.err || fail "$(cat record.err)"
+	grep -c 'finish checkpoint' $tracing/trace >"$name.checkpoints" || true
+	check_bundle "$name.most"
+	total=$(awk -F, -v b="$bytes" -v o="$op" 'NR > 1 && $o != "discard" { n += $b } END { print n }' events.csv)
+	for by in cause_process cause_op cause_file cause_known checkpoint_reason; do
+		for share in first equal; do
+			mostrace analyze "$name.most" --by $by --share $share --format csv >table.csv
+			sum=$(awk -F, -v b="$(column bytes <table.csv)" 'NR > 1 { n += $b } END { print n }' table.csv)
+			[ "$sum" = "$total" ] || fail "$name by $by, $share: $sum bytes of $total"
+		done
+	done
+}
+
+# A checkpoint's last block is written when all others are, by itself.
+packs="kind = 'checkpoint' AND op = 'write' AND bytes = 4096"
+
+# ask NAME COLUMNS CONDITION [SUM]: what there is in these columns, each with how many rows, or another sum.
+ask() {
+	mostrace query "$1.most" "SELECT $2, ${4:-count(*)} AS n FROM events WHERE $3 GROUP BY $2 ORDER BY $2" --format csv | tail -n +2
+}
+
+# expect NAME COLUMNS CONDITION LINE…: that and nothing else.
+expect() {
+	name=$1 columns=$2 condition=$3
+	shift 3
+	ask "$name" "$columns" "$condition" >got
+	printf '%s\n' "$@" | sort >wanted
+	sort got | cmp -s - wanted || fail "$name: $columns where $condition:
+$(cat got)
+instead of
+$(cat wanted)"
+}
+
+for w in 1 2 3; do
+	mkdir "$mnt/w$w"
+	chown $((1000 + w)) "$mnt/w$w"
+done
+/usr/local/bin/setpriv --reuid 1003 --clear-groups /usr/local/bin/dd if=/dev/zero of="$mnt/w3/app.db" bs=4k count=8 conv=fsync 2>/dev/null
+sync
+
+# One whose fsync needs a checkpoint, as its folder is new; one that calls sync; one that calls the ioctl.
+cat >fsync.sh <<'END'
+for i in 1 2 3 4 5; do
+	mkdir "$1/d$i"
+	/usr/local/bin/dd if=/dev/zero of="$1/d$i/f" bs=4k count=1 conv=fsync 2>/dev/null
+done
+END
+cat >sync.sh <<'END'
+for i in 1 2 3 4; do
+	echo "$i" >"$1/f$i"
+	sync
+done
+END
+cat >each.sh <<END
+setpriv="/usr/local/bin/setpriv --clear-groups --reuid"
+\$setpriv 1001 sh $PWD/fsync.sh $mnt/w1
+\$setpriv 1002 sh $PWD/sync.sh $mnt/w2
+echo >$mnt/root
+perl $PWD/ioctl.pl $mnt/root $checkpoint
+END
+record each sh each.sh
+[ "$(cat each.checkpoints)" -eq 10 ] || fail "$(cat each.checkpoints) checkpoints"
+expect each cause_uid,checkpoint_reason,cause_op,cause_known,cause_path "$packs" \
+	1001,node_need_cp,checkpoint,exact,/w1/d1/f,1 1001,node_need_cp,checkpoint,exact,/w1/d2/f,1 \
+	1001,node_need_cp,checkpoint,exact,/w1/d3/f,1 1001,node_need_cp,checkpoint,exact,/w1/d4/f,1 \
+	1001,node_need_cp,checkpoint,exact,/w1/d5/f,1 1002,sync,checkpoint,exact,,4 0,ioctl,checkpoint,exact,/root,1
+# What else a checkpoint writes is of nobody else.
+ask each cause_uid,cause_op,cause_known "kind IN ('nat', 'sit', 'ssa', 'checkpoint') AND op = 'write'" >blocks
+awk -F, '$2 != "checkpoint" || $3 != "exact"' blocks >others
+[ ! -s others ] && [ "$(wc -l <blocks)" -eq 3 ] || fail "$(cat blocks)"
+
+# All at once: each checkpoint is theirs who asked by then.
+cat >once.sh <<END
+setpriv="/usr/local/bin/setpriv --clear-groups --reuid"
+for w in 1 2; do mkdir $mnt/w\$w/once; chown \$((1000 + w)) $mnt/w\$w/once; done
+\$setpriv 1001 sh $PWD/fsync.sh $mnt/w1/once &
+\$setpriv 1002 sh $PWD/sync.sh $mnt/w2/once &
+wait
+END
+record once sh once.sh
+ask once cause_uid,cause_known,checkpoint_reason "$packs" >packs
+sed 's/^/info once: /' packs
+[ "$(awk -F, '{ n += $4 } END { print n }' packs)" -eq "$(cat once.checkpoints)" ] || fail "$(cat packs) of $(cat once.checkpoints)"
+grep -vE '^(1001,(exact|set),node_need_cp|1002,(exact|set),sync),' packs && fail "$(cat packs)"
+[ "$(cut -d, -f1 packs | sort -u | wc -l)" -eq 2 ] || fail "$(cat packs)"
+
+# What garbage collection moves stays its file's, and is who collects it.
+i=0
+while [ $i -lt 60 ]; do
+	for file in keep gone; do
+		/usr/local/bin/dd if=/dev/urandom of="$mnt/$file" bs=64k count=1 seek=$i conv=notrunc,fsync 2>/dev/null
+	done
+	i=$((i + 1))
+done
+rm "$mnt/gone"
+sync
+record gc sh -c "for i in 1 2 3 4; do perl $PWD/ioctl.pl $mnt/keep $collect || true; done"
+ask gc cause_uid,cause_comm,cause_op,cause_known,path "kind = 'regular' AND op = 'write'" >moved
+sed 's/^/info gc: /' moved
+grep -q '^0,perl,gc,exact,/keep,' moved && ! grep -v '^0,perl,gc,exact,' moved || fail "$(cat moved)"
+
+# What was written between the two ioctls is counted as committed at once; what was given up was not written.
+cat >commits.sh <<END
+perl $PWD/atomic.pl $mnt/w3/app.db 3
+/usr/local/bin/dd if=/dev/zero of=$mnt/w3/app.db bs=4k count=1 seek=20 conv=notrunc,fsync 2>/dev/null
+END
+record atomic /usr/local/bin/setpriv --clear-groups --reuid 1003 sh commits.sh
+ask atomic cause_uid,cause_op,cause_known,path "kind = 'regular' AND op = 'write'" "sum(bytes)" | sort >got
+printf '%s\n' 1003,atomic_write,exact,/w3/app.db,98304 1003,write,exact,/w3/app.db,8192 >wanted
+cmp -s got wanted || fail "$(cat got)"
+mostrace analyze atomic.most | grep -q "3 of SQLite's transactions were committed" || fail "$(mostrace analyze atomic.most | head -n 1)"
+remove
+umount $tracing
