@@ -33,6 +33,7 @@ use polars::prelude::{DataFrame, Expr, IntoLazy, LazyFrame, PolarsError, PolarsR
 use crate::attribute::Names;
 use crate::causes::Cause;
 pub use anonymous::Key;
+pub(crate) use anonymous::hashed;
 use batches::Batches;
 pub use builder::Builder;
 pub use catalogue::Column;
