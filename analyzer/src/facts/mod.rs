@@ -24,6 +24,7 @@ pub(crate) mod row;
 mod schema;
 mod shares;
 mod stored;
+mod values;
 
 use std::collections::BTreeSet;
 
