@@ -33,9 +33,10 @@ use mostrace_map::{Map, Piece};
 use polars::prelude::PolarsError;
 
 use crate::attribute::Attributor;
-use crate::blktrace::{self, Completions, Partial, Trace};
+use crate::blktrace::{self, Completions};
 use crate::causes::{self, Causer, Database, Sharing};
 use crate::facts::{self, Facts};
+use crate::recording::{self, Recording};
 use crate::tables::summary::Summary;
 
 /// How far the reading is.
@@ -83,32 +84,33 @@ pub struct Analysis {
 /// Why a trace cannot be analysed; one line that names the file and the place.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The bundle cannot be read.
+    /// The bundle or its events cannot be read.
     #[error(transparent)]
-    Bundle(#[from] mostrace_bundle::Error),
-    /// The event files cannot be read.
-    #[error(transparent)]
-    Events(#[from] blktrace::Error),
+    Recording(#[from] recording::Error),
     /// The image given has no map.
     #[error(transparent)]
     Map(#[from] fs::Error),
     /// The bundle's snapshot has no map.
     #[error("{0} (--no-map does without)")]
     Snapshot(String),
-    /// A bundle without event files.
-    #[error("{}: no block events in it (trace.blktrace.N){missing}", path.display())]
-    NoEvents {
-        /// The bundle.
-        path: PathBuf,
-        /// What else it lacks.
-        missing: String,
-    },
     /// The rows could not be kept.
     #[error("temporary files: {0}")]
     Rows(#[from] PolarsError),
 }
 
 type Result<T> = std::result::Result<T, Error>;
+
+impl From<mostrace_bundle::Error> for Error {
+    fn from(error: mostrace_bundle::Error) -> Error {
+        Error::Recording(error.into())
+    }
+}
+
+impl From<blktrace::Error> for Error {
+    fn from(error: blktrace::Error) -> Error {
+        Error::Recording(error.into())
+    }
+}
 
 impl Analysis {
     /// Reads a bundle (a folder or a .tar.zst) or a bare blktrace (`x` for `x.blktrace.N`, or one
@@ -129,23 +131,13 @@ impl Analysis {
         options: &Options,
         watcher: &dyn Fn(Progress),
     ) -> Result<Analysis> {
-        let bundle = match Bundle::is_bundle(path) {
-            true => Some(Bundle::open(path)?),
-            false => None,
-        };
-        let mut warnings = Summary::warnings(bundle.as_ref().map(Bundle::manifest));
-        let shortfalls = bundle.as_ref().map(Bundle::shortfalls).unwrap_or_default();
-        warnings.extend(
-            shortfalls
-                .iter()
-                .map(|shortfall| format!("INCOMPLETE: {shortfall}")),
-        );
+        let recording = Recording::open(path, options.partial)?;
+        let warnings = warnings(&recording);
         let reader = Reader {
             path,
             options,
-            bundle: bundle.as_ref(),
+            recording: &recording,
             watcher,
-            cut: options.partial || bundle.as_ref().is_some_and(Bundle::is_cut),
         };
         let mut notices = Vec::new();
         let map = reader.map(&mut notices)?;
@@ -156,7 +148,7 @@ impl Analysis {
         let facts = reader.attribute(map.as_ref(), journal.as_ref(), &mut notices)?;
         Ok(Analysis {
             facts,
-            bundle,
+            bundle: recording.into_bundle(),
             warnings,
             notices,
             mapped: map.is_some(),
@@ -179,13 +171,20 @@ impl Analysis {
     }
 }
 
+/// What makes a trace's figures incomplete.
+pub fn warnings(recording: &Recording) -> Vec<String> {
+    let mut warnings = Summary::warnings(recording.manifest());
+    let shortfalls = recording.bundle().map(Bundle::shortfalls);
+    let shortfalls = shortfalls.iter().flatten();
+    warnings.extend(shortfalls.map(|shortfall| format!("INCOMPLETE: {shortfall}")));
+    warnings
+}
+
 struct Reader<'a> {
     path: &'a Path,
     options: &'a Options,
-    bundle: Option<&'a Bundle>,
+    recording: &'a Recording,
     watcher: &'a dyn Fn(Progress),
-    /// Files may end within a record.
-    cut: bool,
 }
 
 impl Reader<'_> {
@@ -195,19 +194,20 @@ impl Reader<'_> {
         journal: Option<&Journal>,
         notices: &mut Vec<String>,
     ) -> Result<Facts> {
-        let mut completions = Completions::new(self.events()?);
+        let bundle = self.recording.bundle();
+        let mut completions = Completions::new(self.recording.events()?);
         let mut tables = Vec::new();
         for name in layout::TABLES {
-            tables.extend(self.table(name)?.map(|table| (name, table)));
+            tables.extend(self.recording.table(name)?.map(|table| (name, table)));
         }
-        let packages = self.bundle.map_or(Ok(None), Bundle::packages)?;
+        let packages = bundle.map_or(Ok(None), Bundle::packages)?;
         let mut facts = facts::Builder::new(self.options.locality).with_packages(packages);
         let readers = tables.iter_mut().map(|(_, table)| table).collect();
         let mut attributor = Attributor::new(readers, map);
-        if let Some(s_dev) = self.bundle.and_then(|b| b.manifest().filesystem_dev()) {
+        if let Some(s_dev) = bundle.and_then(|b| b.manifest().filesystem_dev()) {
             attributor = attributor.of_filesystem(s_dev);
         }
-        if let Some(table) = self.table(layout::NAMES)?.as_mut() {
+        if let Some(table) = self.recording.table(layout::NAMES)?.as_mut() {
             attributor = attributor.with_tree(table)?;
         }
         let [mut handles, mut dirtied, mut calls, mut f2fs] = self.tables_of_causes()?;
@@ -218,22 +218,20 @@ impl Reader<'_> {
                 calls: calls.as_mut(),
                 f2fs: f2fs.as_mut(),
             };
-            let functions = self.bundle.map_or(&[][..], |b| &b.manifest().functions);
+            let functions = bundle.map_or(&[][..], |b| &b.manifest().functions);
             Causer::new(tables, functions, sharing)
         });
         if let Some(journal) = journal {
             attributor = attributor.with_journal(journal);
         }
-        if let Some(clock) = self.bundle.map(|b| &b.manifest().clock)
+        if let Some(clock) = bundle.map(|b| &b.manifest().clock)
             && clock.start_unix_ns != 0
         {
             attributor = attributor.with_clock(clock.start_mono_ns, clock.start_unix_ns);
         }
         // Of other recorders the table is empty, whatever was given back.
-        let tells = self
-            .bundle
-            .is_some_and(|bundle| bundle.manifest().sources.entries == "bpf");
-        if tells && let Some(table) = self.table(layout::FREED)?.as_mut() {
+        let tells = bundle.is_some_and(|bundle| bundle.manifest().sources.entries == "bpf");
+        if tells && let Some(table) = self.recording.table(layout::FREED)?.as_mut() {
             attributor = attributor.with_freed(table)?;
         }
         while completions.step()? {
@@ -261,7 +259,7 @@ impl Reader<'_> {
         }
         let names = attributor.finish(Some(completions.names()))?;
         let told = completions.notices().iter().map(ToString::to_string);
-        notices.extend(told.map(|notice| self.in_the_users_words(&notice)));
+        notices.extend(told.map(|notice| self.recording.in_the_users_words(&notice)));
         for (name, table) in &tables {
             if let Some(at) = table.cut_at() {
                 notices.push(format!(
@@ -273,61 +271,20 @@ impl Reader<'_> {
             let unix_ns = u64::from(clock.seconds) * 1_000_000_000 + u64::from(clock.nanoseconds);
             (clock.time_ns, unix_ns)
         });
-        let clock = self.bundle.map(|bundle| &bundle.manifest().clock);
+        let clock = bundle.map(|bundle| &bundle.manifest().clock);
         let clock = clock.map(|clock| (clock.start_mono_ns, clock.start_unix_ns));
         Ok(facts.finish(names, clock.filter(|&(_, unix_ns)| unix_ns != 0).or(noted))?)
-    }
-
-    /// None where the bundle has none of that name, or there is no bundle.
-    fn table(&self, name: &str) -> Result<Option<TableReader<File>>> {
-        let read = |bundle: &Bundle| bundle.table(name, self.cut);
-        Ok(self.bundle.map_or(Ok(None), read)?)
     }
 
     /// Those that the bundle has, if they are needed.
     fn tables_of_causes(&self) -> Result<[Option<TableReader<File>>; layout::CAUSES.len()]> {
         let mut tables = [const { None }; layout::CAUSES.len()];
-        if let (Some(bundle), Some(_)) = (self.bundle, self.options.causes) {
+        if self.options.causes.is_some() {
             for (table, name) in tables.iter_mut().zip(layout::CAUSES) {
-                *table = bundle.table(name, self.cut)?;
+                *table = self.recording.table(name)?;
             }
         }
         Ok(tables)
-    }
-
-    /// With the bundle's own name: the folder that an archive is unpacked into is nothing that the
-    /// user knows of.
-    fn in_the_users_words(&self, text: &str) -> String {
-        let file = self.bundle.and_then(|bundle| bundle.event_files().first());
-        match file.and_then(|file| file.parent()) {
-            Some(folder) => text.replace(&*folder.to_string_lossy(), &self.path.to_string_lossy()),
-            None => text.to_owned(),
-        }
-    }
-
-    fn events(&self) -> Result<Trace> {
-        let files = match self.bundle {
-            Some(bundle) => bundle.event_files().to_vec(),
-            None => blktrace::find(self.path)?,
-        };
-        // Nothing may have been written: then there is no file either.
-        let counted = |bundle: &Bundle| bundle.manifest().counts.get("events").copied();
-        let nothing = self.bundle.is_some_and(|bundle| counted(bundle) == Some(0));
-        if files.is_empty() && !nothing {
-            let shortfalls = self.bundle.map(Bundle::shortfalls).unwrap_or_default();
-            return Err(Error::NoEvents {
-                path: self.path.to_owned(),
-                missing: shortfalls
-                    .iter()
-                    .map(|lacks| format!("; {lacks}"))
-                    .collect(),
-            });
-        }
-        let partial = match self.cut {
-            true => Partial::Allowed,
-            false => Partial::Refused,
-        };
-        Ok(Trace::open_with(&files, partial)?)
     }
 
     /// The map and the journal, of the image given, or of the bundle's snapshot.
@@ -341,13 +298,13 @@ impl Reader<'_> {
             let journal = journal_of(image, start, &map, notices);
             return Ok(Some((map, journal)));
         }
-        let Some(bundle) = self.bundle else {
+        let Some(bundle) = self.recording.bundle() else {
             return Ok(None);
         };
         let image = match bundle.snapshot() {
             Ok(Some(image)) => image,
             Ok(None) => return Ok(None),
-            Err(error) if self.cut => {
+            Err(error) if self.recording.is_cut() => {
                 notices.push(error.to_string());
                 return Ok(None);
             }

@@ -263,7 +263,7 @@ fn several_traces_are_compared() {
     assert_eq!(data["sheets"].as_array().unwrap().len(), 2);
     let sentence = data["compared"][0]["sentence"].as_str().unwrap();
     assert!(
-        sentence.starts_with("wal writes ") && sentence.contains(" % less than the "),
+        sentence.starts_with("wal writes ") && sentence.contains("\u{a0}% less than the "),
         "{sentence}"
     );
     assert!(page.contains("<button type=\"button\">Compared</button>"));

@@ -142,9 +142,15 @@ impl<R: Read> TableReader<R> {
         }
         // After an error the next record's place is not known.
         self.done = true;
-        let Some(size) = self.whole_record()? else {
-            self.ended = self.cut.is_none();
-            return Ok(None);
+        let size = match self.ready() {
+            Some(size) => size,
+            None => match self.whole_record()? {
+                Some(size) => size,
+                None => {
+                    self.ended = self.cut.is_none();
+                    return Ok(None);
+                }
+            },
         };
         let end = self.unread.start.saturating_add(size);
         let record = self.buffer.get(self.unread.start..end).unwrap_or_default();
@@ -158,8 +164,19 @@ impl<R: Read> TableReader<R> {
         Ok(Some(entry))
     }
 
-    /// The size of the next record, once all of it is in the buffer; None at the end.
+    /// The size of the next record, if all of it is in the buffer.
     #[inline]
+    fn ready(&self) -> Option<usize> {
+        let unread = self.buffer.get(self.unread.clone())?;
+        let &[_, _, low, high, ..] = unread else {
+            return None;
+        };
+        let size = usize::from(u16::from_le_bytes([low, high]));
+        (HEAD_LEN..=unread.len()).contains(&size).then_some(size)
+    }
+
+    /// The same, once it is there; None at the end.
+    #[cold]
     fn whole_record(&mut self) -> Result<Option<usize>, Error> {
         if !self.has(HEAD_LEN)? {
             return self.cut_short();
@@ -179,7 +196,6 @@ impl<R: Read> TableReader<R> {
     }
 
     /// Whether so many bytes are still to come; then they are in the buffer.
-    #[inline]
     fn has(&mut self, bytes: usize) -> Result<bool, Error> {
         if self.unread.len() < bytes {
             self.fill()?;
@@ -188,7 +204,6 @@ impl<R: Read> TableReader<R> {
     }
 
     /// Moves what is unread to the front of the buffer, and fills the rest from the file.
-    #[cold]
     fn fill(&mut self) -> Result<(), Error> {
         self.buffer.resize(BUFFER, 0);
         let kept = self.unread.len();

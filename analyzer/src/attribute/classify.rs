@@ -15,6 +15,37 @@ use mostrace_map::class::{Class, Kind, Provenance};
 use mostrace_map::fs::jbd2::Copy;
 use mostrace_map::{Extent, Map};
 
+/// What a block is by the map.
+#[derive(Clone, Copy)]
+struct Told {
+    kind: Kind,
+    file: FileId,
+    file_offset: Option<u64>,
+    found: Provenance,
+}
+
+impl Told {
+    /// Of no file that is known.
+    fn new(kind: Kind, found: Provenance) -> Told {
+        Told {
+            kind,
+            file: FileId::NONE,
+            file_offset: None,
+            found,
+        }
+    }
+
+    fn row(self, base: Row) -> Row {
+        Row {
+            kind: Some(self.kind),
+            file: self.file,
+            file_offset: self.file_offset,
+            found: Some(self.found),
+            ..base
+        }
+    }
+}
+
 /// How far the map is believed.
 #[derive(Clone, Copy)]
 enum Belief {
@@ -142,12 +173,8 @@ impl<R: Read> Attributor<'_, R> {
         let Some(piece) = self.map.and_then(|map| map.pieces(sector, 1).next()) else {
             return (None, FileId::NONE);
         };
-        let base = Row {
-            q_ns: Some(note.time_ns),
-            ..Row::default()
-        };
-        let row = self.believe(&piece, metadata(note), base);
-        (row.kind, row.file)
+        let told = self.believe(&piece, metadata(note), Some(note.time_ns));
+        (Some(told.kind), told.file)
     }
 
     /// Asks the map.
@@ -162,52 +189,43 @@ impl<R: Read> Attributor<'_, R> {
                 inode,
                 file_offset: None,
             };
-            let row = self.believe(&nowhere, belief, base);
-            return self.emit(range, row, left);
+            let told = self.believe(&nowhere, belief, base.q_ns);
+            return self.emit(range, told.row(base), left);
         };
         for piece in map.pieces(range.start, range.end - range.start) {
-            let row = self.believe(&piece, belief, base);
-            self.emit(piece.sector..piece.end(), row, left);
+            let told = self.believe(&piece, belief, base.q_ns);
+            self.emit(piece.sector..piece.end(), told.row(base), left);
         }
     }
 
-    /// A piece of the map as a row.
-    fn believe(&mut self, piece: &Extent, belief: Belief, base: Row) -> Row {
-        let whole = Row {
-            kind: Some(piece.kind),
-            found: Some(Map::provenance(piece)),
-            ..base
-        };
-        let unknown = |kind| Row {
-            kind: Some(kind),
-            found: Some(Provenance::Unknown),
-            ..base
-        };
+    /// What a piece of the map tells of a block that was queued at `q_ns`.
+    fn believe(&mut self, piece: &Extent, belief: Belief, q_ns: Option<u64>) -> Told {
+        let unknown = |kind| Told::new(kind, Provenance::Unknown);
         match (belief, piece.kind) {
             (Belief::Metadata(contents, moment), kind) if changes_hands(kind) => {
-                self.metadata(piece, contents, moment, base)
+                self.metadata(piece, contents, moment, q_ns)
             }
             // Its entry was lost: whose it is at the end is not whose it was.
             (Belief::AFile, _) => unknown(Kind::Regular),
-            (Belief::Whole, kind) if changes_hands(kind) && self.has_changed(piece, base.q_ns) => {
+            (Belief::Whole, kind) if changes_hands(kind) && self.has_changed(piece, q_ns) => {
                 unknown(Kind::Free)
             }
-            (_, kind) if kind.class() == Class::Journal => Row {
-                found: Some(Provenance::Layout),
-                ..whole
-            },
+            (_, kind) if kind.class() == Class::Journal => Told::new(kind, Provenance::Layout),
             (Belief::Journal, _) => unknown(Kind::JournalBlock),
-            (Belief::Node, kind) if !kind.is_node() => Row {
-                found: Some(Provenance::Live),
-                ..unknown(Kind::Node)
-            },
-            _ => self.owned(piece, whole),
+            (Belief::Node, kind) if !kind.is_node() => Told::new(Kind::Node, Provenance::Live),
+            (_, kind) => self.owned(piece, Told::new(kind, Map::provenance(piece))),
         }
     }
 
     /// A block of metadata that is not always one. It was the snapshot's owner's if nobody gave it back since, and if it
     /// was what it is there; else whose who gave it back.
-    fn metadata(&mut self, piece: &Extent, contents: Contents, moment: Moment, base: Row) -> Row {
+    fn metadata(
+        &mut self,
+        piece: &Extent,
+        contents: Contents,
+        moment: Moment,
+        q_ns: Option<u64>,
+    ) -> Told {
         let before = self.owners.at(piece.sector, moment);
         let kind = match contents {
             Contents::EXTENTS => Kind::ExtentTree,
@@ -219,17 +237,13 @@ impl<R: Read> Attributor<'_, R> {
             _ if piece.kind == Kind::Regular => Kind::Free,
             _ => piece.kind,
         };
-        let row = Row {
-            kind: Some(kind),
-            found: Some(Provenance::Unknown),
-            ..base
-        };
+        let told = Told::new(kind, Provenance::Unknown);
         match before {
-            Some(file) => Row { file, ..row },
+            Some(file) => Told { file, ..told },
             // Where nobody tells who gave it back, the owner may have it since it changed.
-            None if !self.owners.is_told() && self.has_changed(piece, base.q_ns) => row,
-            None if kind == piece.kind => self.owned(piece, row),
-            None => row,
+            None if !self.owners.is_told() && self.has_changed(piece, q_ns) => told,
+            None if kind == piece.kind => self.owned(piece, told),
+            None => told,
         }
     }
 
@@ -247,14 +261,14 @@ impl<R: Read> Attributor<'_, R> {
     }
 
     /// With the file that owns the piece.
-    fn owned(&mut self, piece: &Extent, row: Row) -> Row {
+    fn owned(&mut self, piece: &Extent, told: Told) -> Told {
         match (piece.kind, piece.inode) {
             // Not its owner any more, if it is a deleted file's.
-            (Kind::Free, _) | (_, 0) => row,
-            (_, inode) => Row {
+            (Kind::Free, _) | (_, 0) => told,
+            (_, inode) => Told {
                 file: self.files.snapshot(inode),
                 file_offset: piece.file_offset,
-                ..row
+                ..told
             },
         }
     }

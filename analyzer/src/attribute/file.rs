@@ -131,14 +131,13 @@ impl Live {
 /// being no part of the tree; `d_tmpfile` of <linux/dcache.h> calls a file that never had a name by
 /// its number.
 fn is_name(name: &[u8], raw: &RawFile) -> bool {
-    let is_number = |digits: &[u8]| digits == raw.ino.get().to_string().as_bytes();
-    let unlinked = raw.head.flags.has(Flags::UNLINKED);
-    let last = name.rsplit(|&b| b == b'/').next();
-    match last.unwrap_or(name) {
-        b"" => raw.what == What::DIRECTORY,
-        [b'#', digits @ ..] => !(unlinked && is_number(digits)),
-        _ => true,
+    if let None | Some(b'/') = name.last() {
+        return raw.what == What::DIRECTORY;
     }
+    let is_number = |digits: &[u8]| digits == raw.ino.get().to_string().as_bytes();
+    let last = || name.rsplit(|&b| b == b'/').next();
+    let is_unlinked = raw.head.flags.has(Flags::UNLINKED);
+    !(is_unlinked && matches!(last(), Some([b'#', digits @ ..]) if is_number(digits)))
 }
 
 /// Where a probe saw a piece of a file.

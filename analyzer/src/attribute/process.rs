@@ -140,8 +140,15 @@ impl Processes {
 
     /// What was told of a number before it was noted under another name is another thread's, or that of the same thread
     /// before it ran another program.
+    #[inline]
     pub fn hear(&mut self, names: &Names) {
         let renamed = names.renamed();
+        if renamed.len() > self.heard {
+            self.rename(renamed);
+        }
+    }
+
+    fn rename(&mut self, renamed: &[(u32, u64)]) {
         for &(pid, since_ns) in renamed.get(self.heard..).unwrap_or_default() {
             if let Some(thread) = self.by_pid.remove(&pid) {
                 if thread.told_ns < since_ns {

@@ -89,7 +89,7 @@ impl CpuFile {
     }
 
     /// The next event, which [`Self::peek`] has seen.
-    #[inline]
+    #[inline(always)]
     pub fn pop(&mut self) -> Option<Event<'_>> {
         let Place { time_ns, start, .. } = *self.order.get(self.next)?;
         self.next = self.next.saturating_add(1);

@@ -236,6 +236,9 @@ impl LifeCycles {
     /// of other requests. If those could make up the request as well, it is not known which it was.
     fn take_whole(&mut self, event: &Event<'_>) -> Option<Bio> {
         let (lane, sector, now) = (lane(event), event.sector, event.time_ns);
+        if self.waiting.count_at(lane, sector, |_| true) < 2 {
+            return None;
+        }
         let shorter = |item: &Item<Bio>| (1..event.bytes).contains(&item.bytes);
         let same = |item: &Item<Bio>| item.bytes == event.bytes;
         // A thread that issues its own bio does so where it queued it.

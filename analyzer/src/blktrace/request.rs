@@ -82,6 +82,7 @@ impl Bio {
 }
 
 impl Request {
+    #[inline]
     pub fn add(&mut self, sector: u64, bytes: u32, bio: &Bio) {
         self.parts.push(Part {
             sector,

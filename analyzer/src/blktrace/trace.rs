@@ -147,7 +147,7 @@ impl Trace {
     /// # Errors
     /// A file cannot be read (further).
     #[allow(clippy::should_implement_trait)] // an Iterator cannot lend
-    #[inline]
+    #[inline(always)] // with what it calls: having several callers it would not be, a seventh of the work of reading a bare trace
     pub fn next(&mut self) -> Result<Option<Event<'_>>, Error> {
         if let Err(error) = self.turn() {
             self.others.clear();
@@ -159,7 +159,7 @@ impl Trace {
     }
 
     /// Lets the file with the earliest event be the current one.
-    #[inline]
+    #[inline(always)]
     fn turn(&mut self) -> Result<(), Error> {
         if self.unstarted {
             return self.start();

@@ -4,15 +4,19 @@
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use anyhow::Context;
+use clap::ValueEnum;
+use clap::builder::PossibleValue;
 use mostrace::analysis::Analysis;
-use mostrace::export::{Dataset, Foreign, Output};
+use mostrace::export::{Dataset, Foreign, Output, blkparse};
+use mostrace::facts::Key;
 
 use super::UsageError;
 use super::source::SourceArgs;
 
-/// Write the trace in another tool's format: flame graphs, fio, cache simulators, a Parquet data set
+/// Write the trace in another tool's format: flame graphs, fio, cache simulators, blkparse's text, a Parquet data set
 ///
 /// What a format has no place for is counted on stderr.
 ///
@@ -22,6 +26,7 @@ use super::source::SourceArgs;
 ///   fio --name=replay --read_iolog=run.iolog
 ///   mostrace export run.most --format oracle-general -o run.oracleGeneral
 ///   mostrace export run.most --format perfetto -o run.pftrace
+///   mostrace export run.most --format blkparse | grep ' D '
 ///   mostrace export run.most --format dataset -o traces     (traces/events/bundle=run/0.parquet …)
 ///   mostrace export run.most --format msr --anonymize -o run.csv
 #[derive(clap::Args)]
@@ -46,41 +51,33 @@ pub struct Export {
     key: Option<PathBuf>,
 }
 
-/// Formats of one file, and the data set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+/// What is made of rows, of events, or is a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
-    /// Stacks for flame graphs (flamegraph.pl, speedscope): process;file;role;class;kind, and bytes written
-    Folded,
-    /// fio's iolog, version 3, for --read_iolog
-    Iolog,
-    /// Block traces as Alibaba publishes them
-    Alibaba,
-    /// Block traces as Microsoft Research Cambridge publishes them
-    Msr,
-    /// libCacheSim's oracleGeneral, a record for each block of 4 KiB
-    OracleGeneral,
-    /// Perfetto's trace format, for ui.perfetto.dev and trace_processor: calls, requests, counters, and flows between them
-    Perfetto,
-    /// Parquet files of events, requests, causes, processes and files, partitioned by bundle
+    Foreign(Foreign),
+    Blkparse,
     Dataset,
 }
 
-impl Format {
-    /// None of the data set.
-    fn of_one_file(self) -> Option<Foreign> {
-        Some(match self {
-            Format::Folded => Foreign::Folded,
-            Format::Iolog => Foreign::Iolog,
-            Format::Alibaba => Foreign::Alibaba,
-            Format::Msr => Foreign::Msr,
-            Format::OracleGeneral => Foreign::OracleGeneral,
-            Format::Perfetto => Foreign::Perfetto,
-            Format::Dataset => return None,
-        })
+impl ValueEnum for Format {
+    fn value_variants<'a>() -> &'a [Format] {
+        static ALL: LazyLock<Vec<Format>> = LazyLock::new(|| {
+            let foreign = Foreign::value_variants().iter().copied();
+            let others = [Format::Blkparse, Format::Dataset];
+            foreign.map(Format::Foreign).chain(others).collect()
+        });
+        &ALL
     }
 
-    fn has_causes(self) -> bool {
-        matches!(self, Format::Folded | Format::Perfetto | Format::Dataset)
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(match self {
+            Format::Foreign(foreign) => return foreign.to_possible_value(),
+            Format::Blkparse => PossibleValue::new("blkparse")
+                .help("The block events as blkparse prints them, without its summary"),
+            Format::Dataset => PossibleValue::new("dataset").help(
+                "Parquet files of events, requests, causes, processes and files, partitioned by bundle",
+            ),
+        })
     }
 }
 
@@ -91,40 +88,57 @@ impl Export {
             .anonymize
             .then(|| key(self.key.as_deref()))
             .transpose()?;
-        let read = || -> anyhow::Result<Analysis> {
-            let locality = self.format == Format::Dataset;
-            let mut analysis = self.source.read(locality, self.format.has_causes())?;
-            if let Some(key) = &key {
-                analysis.facts.anonymize(key);
+        match self.format {
+            Format::Foreign(format) => self.foreign(format, key.as_ref()),
+            Format::Blkparse => {
+                let mut out = Output::create(self.output.as_deref())?;
+                let left_out = blkparse(&self.source.open()?, key.as_ref(), &mut out)?;
+                self.warn(&left_out);
+                Ok(())
             }
-            Ok(analysis)
-        };
-        let Some(format) = self.format.of_one_file() else {
-            let Some(folder) = &self.output else {
-                let what = "a data set is a folder: name it with -o";
-                return Err(UsageError(what.into()).into());
-            };
-            let dataset = Dataset::create(folder, self.source.path())?;
-            return Ok(dataset.write(&read()?.facts)?);
-        };
+            Format::Dataset => {
+                let Some(folder) = &self.output else {
+                    let what = "a data set is a folder: name it with -o";
+                    return Err(UsageError(what.into()).into());
+                };
+                let dataset = Dataset::create(folder, self.source.path())?;
+                Ok(dataset.write(&self.read(true, true, key.as_ref())?.facts)?)
+            }
+        }
+    }
+
+    fn foreign(&self, format: Foreign, key: Option<&Key>) -> anyhow::Result<()> {
         if self.target.contains(char::is_whitespace) {
             let what = "--target: an iolog has no name with blanks in it";
             return Err(UsageError(what.into()).into());
         }
         let mut out = Output::create(self.output.as_deref())?;
-        if matches!(format, Foreign::OracleGeneral | Foreign::Perfetto) && out.is_terminal() {
+        if format.is_binary() && out.is_terminal() {
             let what = "this format is not for terminals: write it to a file (-o FILE) or a pipe";
             return Err(UsageError(what.into()).into());
         }
-        for left_out in format.write(&read()?, &self.target, &mut out)? {
+        let analysis = self.read(false, format.has_causes(), key)?;
+        self.warn(&format.write(&analysis, &self.target, &mut out)?);
+        Ok(())
+    }
+
+    fn read(&self, locality: bool, causes: bool, key: Option<&Key>) -> anyhow::Result<Analysis> {
+        let mut analysis = self.source.read(locality, causes)?;
+        if let Some(key) = key {
+            analysis.facts.anonymize(key);
+        }
+        Ok(analysis)
+    }
+
+    fn warn(&self, left_out: &[String]) {
+        for left_out in left_out {
             log::warn!("{}: {left_out}", self.source.path().display());
         }
-        Ok(())
     }
 }
 
 /// Of a file, or a new one.
-fn key(path: Option<&Path>) -> anyhow::Result<[u8; 32]> {
+fn key(path: Option<&Path>) -> anyhow::Result<Key> {
     let from = path.unwrap_or(Path::new("/dev/urandom"));
     let name = || from.display().to_string();
     let mut file = fs::File::open(from).with_context(name)?;

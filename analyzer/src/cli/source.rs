@@ -3,12 +3,13 @@
 
 use std::path::{Path, PathBuf};
 
-use mostrace::analysis::{Analysis, Options};
+use mostrace::analysis::{self, Analysis, Options};
 
 use super::UsageError;
 use super::bar::Bar;
 use mostrace::causes::Sharing;
 use mostrace::facts::{Column, Filter};
+use mostrace::recording::Recording;
 
 /// The trace, and how to read it.
 #[derive(clap::Args)]
@@ -89,10 +90,21 @@ impl SourceArgs {
         // A table has no place for what makes it incomplete.
         let cut = self.partial || analysis.bundle.as_ref().is_some_and(|b| b.is_cut());
         let notices = analysis.notices.iter().filter(|_| cut);
-        for line in analysis.warnings.iter().chain(notices) {
+        self.warn(analysis.warnings.iter().chain(notices));
+        Ok(analysis)
+    }
+
+    /// Opens the trace, for what is made of its events alone.
+    pub fn open(&self) -> anyhow::Result<Recording> {
+        let recording = Recording::open(&self.bundle, self.partial)?;
+        self.warn(analysis::warnings(&recording).iter());
+        Ok(recording)
+    }
+
+    fn warn<'l>(&self, lines: impl Iterator<Item = &'l String>) {
+        for line in lines {
             log::warn!("{}: {line}", self.bundle.display());
         }
-        Ok(analysis)
     }
 }
 

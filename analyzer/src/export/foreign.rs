@@ -21,6 +21,7 @@ use super::requests::{self, Request};
 use crate::analysis::Analysis;
 use crate::attribute::Op;
 use crate::facts::{Column, Facts};
+use crate::recording;
 use crate::tables::{Grouping, Groups, Label};
 
 /// A format of another tool.
@@ -36,7 +37,7 @@ pub enum Foreign {
     Msr,
     /// libCacheSim's oracleGeneral, a record for each block of 4 KiB
     OracleGeneral,
-    /// Perfetto's trace format
+    /// Perfetto's trace format, for ui.perfetto.dev and trace_processor: calls, requests, counters, and flows between them
     Perfetto,
 }
 
@@ -46,9 +47,9 @@ pub enum Error {
     /// The output.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// A table of the bundle cannot be read.
+    /// The trace cannot be read.
     #[error(transparent)]
-    Bundle(#[from] mostrace_bundle::Error),
+    Recording(#[from] recording::Error),
     /// The rows cannot be read.
     #[error("temporary files: {0}")]
     Rows(#[from] PolarsError),
@@ -69,7 +70,23 @@ const BLOCK: u64 = 4096;
 /// From 1601 to 1970, in units of 100 ns.
 const FILETIME_OF_UNIX: u64 = 116_444_736_000_000_000;
 
+impl From<mostrace_bundle::Error> for Error {
+    fn from(error: mostrace_bundle::Error) -> Error {
+        Error::Recording(error.into())
+    }
+}
+
 impl Foreign {
+    /// Whether it tells who caused what.
+    pub fn has_causes(self) -> bool {
+        matches!(self, Foreign::Folded | Foreign::Perfetto)
+    }
+
+    /// Whether it is nothing to be shown on a terminal.
+    pub fn is_binary(self) -> bool {
+        matches!(self, Foreign::OracleGeneral | Foreign::Perfetto)
+    }
+
     /// Writes the trace; what the format could not hold, in words. `target` is the file that fio is to write to.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 //!
 //! A long table comes in pieces, each written before the next is made.
 
+mod blkparse;
 mod cell;
 mod csv;
 mod dataset;
@@ -16,6 +17,7 @@ mod table;
 
 use crate::tables::Table;
 
+pub use blkparse::write as blkparse;
 pub use dataset::Dataset;
 pub use foreign::Foreign;
 pub use json::to_value;

@@ -60,7 +60,8 @@ fn extension_of(name: &[u8]) -> &[u8] {
     }
 }
 
-fn hashed(key: &Key, name: &[u8]) -> Box<[u8]> {
+/// Of a whole name, as of a process.
+pub(crate) fn hashed(key: &Key, name: &[u8]) -> Box<[u8]> {
     let hash = blake3::keyed_hash(key, name).to_hex();
     hash.as_bytes()[..DIGITS].into()
 }

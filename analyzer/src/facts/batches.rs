@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 
 use mostrace_bundle::temporary::TempFolder;
-use polars::prelude::{DataFrame, PolarsResult};
+use polars::prelude::{Column, DataFrame, PolarsResult, Series};
 use polars_io::SerReader;
 use polars_io::parquet::read::ParquetReader;
 use polars_io::parquet::write::{ParquetCompression, ParquetWriter};
@@ -32,6 +32,12 @@ impl Frame {
                 .finish(),
         }
     }
+}
+
+/// Bytes of memory. A column of one value takes none, until it is asked for its size itself.
+fn size_of(frame: &DataFrame) -> usize {
+    let columns = frame.columns().iter().filter_map(Column::as_series);
+    columns.map(Series::estimated_size).sum()
 }
 
 /// Rows, and the shares of those that several have caused.
@@ -72,7 +78,7 @@ impl Batches {
     }
 
     fn keep(&mut self, mut frame: DataFrame) -> PolarsResult<Frame> {
-        if let Some(left) = self.room.checked_sub(frame.estimated_size()) {
+        if let Some(left) = self.room.checked_sub(size_of(&frame)) {
             self.room = left;
             return Ok(Frame::Here(frame));
         }

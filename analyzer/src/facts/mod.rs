@@ -24,6 +24,7 @@ pub(crate) mod row;
 mod schema;
 mod shares;
 mod stored;
+mod values;
 
 use std::collections::BTreeSet;
 
@@ -33,6 +34,7 @@ use polars::prelude::{DataFrame, Expr, IntoLazy, LazyFrame, PolarsError, PolarsR
 use crate::attribute::Names;
 use crate::causes::Cause;
 pub use anonymous::Key;
+pub(crate) use anonymous::hashed;
 use batches::Batches;
 pub use builder::Builder;
 pub use catalogue::Column;

@@ -3,13 +3,14 @@
 //! them by the [catalogue](super::catalogue). Their names begin with `_`, which no column of the
 //! catalogue does.
 
-use polars::prelude::{Column, DataFrame, NamedFrom, PolarsResult, Series};
+use polars::prelude::{Column, DataFrame, PolarsResult};
 
 use mostrace_map::class::{Kind, Provenance};
 
 use super::field::Field;
 use super::rewrites::Rewrites;
 use super::shares::Shares;
+use super::values::Values;
 use crate::attribute::{FileId, Request, Row};
 use crate::blktrace::action;
 use crate::causes::{CauseId, Known, Verdicts};
@@ -72,7 +73,10 @@ pub(super) enum Part {
 macro_rules! stored {
     ($($(#[$doc:meta])* $name:ident: $type:ty,)+) => {
         #[derive(Default)]
-        struct Columns { $($name: Vec<$type>,)+ }
+        struct Columns {
+            rows: usize,
+            $($name: Values<$type>,)+
+        }
 
         /// One row, as it is stored.
         struct Stored { $($name: $type,)+ }
@@ -84,14 +88,15 @@ macro_rules! stored {
 
         impl Columns {
             fn push(&mut self, row: Stored) {
-                $(self.$name.push(row.$name);)+
+                $(self.$name.push(row.$name, self.rows);)+
+                self.rows += 1;
             }
 
             /// The rows as a frame; none are left.
             fn take(&mut self) -> PolarsResult<DataFrame> {
-                let rows = self.request.len();
+                let rows = std::mem::take(&mut self.rows);
                 let columns: Vec<Column> = vec![
-                    $(Series::new(column::$name.into(), std::mem::replace(&mut self.$name, Vec::with_capacity(rows))).into(),)+
+                    $(self.$name.take(column::$name, rows),)+
                 ];
                 DataFrame::new(rows, columns)
             }
@@ -164,7 +169,7 @@ impl Builder {
 
     /// Rows that wait to be [taken](Self::take).
     pub fn len(&self) -> usize {
-        self.columns.request.len()
+        self.columns.rows
     }
 
     /// Requests so far.
@@ -199,7 +204,7 @@ impl Builder {
             let shares = shares.unwrap_or_default();
             let first = shares.first();
             if shares.len() > 1 {
-                self.shares.push(self.columns.request.len(), shares);
+                self.shares.push(self.columns.rows, shares);
             }
             let journal = row.journal;
             let home_kind = journal.and_then(|j| j.home_kind);

@@ -12,19 +12,9 @@ use super::chain::Chain;
 use super::sums::Sums;
 use super::view::View;
 use crate::attribute::Attributor;
-use crate::blktrace::{self, Completions, Partial, Trace};
+use crate::blktrace::{Completions, Partial, Trace};
 use crate::causes::{Causer, Sharing, Tables};
-
-/// Why a segment cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Its manifest or tables.
-    #[error(transparent)]
-    Bundle(#[from] mostrace_bundle::Error),
-    /// Its events.
-    #[error(transparent)]
-    Events(#[from] blktrace::Error),
-}
+use crate::recording::Error;
 
 type Result<T> = std::result::Result<T, Error>;
 

@@ -14,5 +14,5 @@ mod follow;
 mod sums;
 mod view;
 
-pub use follow::{Error, follow};
+pub use follow::follow;
 pub use view::{Amount, Device, Line, View};

@@ -49,6 +49,7 @@ pub fn page(sheets: &[Sheet]) -> Result<String, Error> {
     })?;
     let (script, style) = (SCRIPTS.join("\n"), STYLES.join("\n"));
     let mut environment = Environment::new();
+    environment.add_filter("glued", |text: &str| glued(text));
     // Its ending makes the template escape.
     environment.add_template("page.html", TEMPLATE)?;
     let names: Vec<&str> = sheets.iter().map(|sheet| sheet.name.as_str()).collect();
@@ -86,11 +87,28 @@ fn compared(sheets: &[Sheet]) -> Result<Vec<Compared>, Error> {
         let diff = Diff::new(&first.side, &other.side)?;
         let grid = |section: Section| Grid::new(&section.title, None, section.table);
         Ok(Compared {
-            sentence: diff.sentence,
+            sentence: glued(&diff.sentence),
             grids: diff.sections.into_iter().map(grid).collect(),
         })
     };
     others.iter().map(against).collect()
+}
+
+/// With no line broken between a number and its unit.
+fn glued(text: &str) -> String {
+    const UNITS: [&str; 7] = ["%", "×", "B", "KB", "MB", "GB", "TB"];
+    let mut glued = String::with_capacity(text.len());
+    for word in text.split(' ') {
+        let unit = word.trim_end_matches([')', ':', ';', ',', '.']);
+        let of_number = glued.ends_with(|c: char| c.is_ascii_digit()) && UNITS.contains(&unit);
+        match of_number {
+            true => glued.push('\u{a0}'),
+            false if glued.is_empty() => {}
+            false => glued.push(' '),
+        }
+        glued.push_str(word);
+    }
+    glued
 }
 
 /// JSON that ends no element and begins none. These characters occur in its strings alone.
@@ -109,4 +127,15 @@ fn policy(script: &str, style: &str) -> String {
         hash(script),
         hash(style)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_number_and_its_unit_are_on_one_line() {
+        let text = "of 108 bytes wrote 58.6 KB each (543 ×): 57 % the journal, B 7 a";
+        let glued =
+            "of 108 bytes wrote 58.6\u{a0}KB each (543\u{a0}×): 57\u{a0}% the journal, B 7 a";
+        assert_eq!(super::glued(text), glued);
+    }
 }

@@ -4,7 +4,7 @@
 use mostrace_map::class::Role;
 use serde::Serialize;
 
-use super::latency::{Percentiles, Times};
+use super::latency::{Percentiles, ranked};
 use super::scan::{Scan, Seen};
 use crate::attribute::{File, Op};
 use crate::causes::{Called, Span};
@@ -90,11 +90,9 @@ pub(super) struct Waterfall {
 pub(super) fn choose(spans: &[Span]) -> Vec<(&'static str, Span)> {
     let mut order: Vec<&Span> = spans.iter().collect();
     order.sort_by_key(|span| (span.ns(), span.start_ns));
-    let at = |part: f64| {
-        let rank = (order.len() as f64 * part).ceil() as usize;
-        order.get(rank.saturating_sub(1)).copied()
-    };
-    let by_time = QUANTILES.iter().map(|&(name, part)| (name, at(part)));
+    let by_time = QUANTILES
+        .iter()
+        .map(|&(name, part)| (name, ranked(&order, part).copied()));
     let all = [("the first", spans.first())].into_iter().chain(by_time);
     let mut chosen: Vec<(&str, Span)> = Vec::new();
     for (name, span) in all.filter_map(|(name, span)| Some((name, *span?))) {
@@ -118,8 +116,8 @@ impl Waterfall {
         files: &[File],
         start_ns: u64,
     ) -> Waterfall {
-        let mut times = Times::default();
-        spans.iter().for_each(|span| times.add(span.ns()));
+        let mut times: Vec<u64> = spans.iter().map(Span::ns).collect();
+        times.sort_unstable();
         let file_of = |id: (u64, u32)| {
             let is = |file: &&File| (file.inode, file.generation) == (Some(id.0), Some(id.1));
             files.iter().find(is)
@@ -150,7 +148,7 @@ impl Waterfall {
                 }
             });
         Waterfall {
-            times: times.percentiles(),
+            times: Percentiles::of_sorted(&times),
             shown: shown.collect(),
         }
     }

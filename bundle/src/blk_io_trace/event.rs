@@ -81,6 +81,16 @@ impl Event<'_> {
         Some(u64::from_be_bytes(self.pdu_at(0)?))
     }
 
+    /// How many requests a `U` or `UT` event lets go.
+    #[must_use]
+    pub fn unplugged(&self) -> Option<u64> {
+        let unplug = [action::ta::UNPLUG_IO, action::ta::UNPLUG_TIMER];
+        if self.is_note() || !unplug.contains(&self.act()) {
+            return None;
+        }
+        Some(u64::from_be_bytes(self.pdu_at(0)?))
+    }
+
     /// Seconds since 1970 and nanoseconds, of a TIMESTAMP note.
     #[must_use]
     pub fn timestamp(&self) -> Option<[u32; 2]> {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::thread::{JoinHandle, sleep};
 use std::time::Duration;
 
-use mostrace::live::Error;
+use mostrace::recording::Error;
 use mostrace_bundle::{Bundle, layout};
 use mostrace_capture::segment;
 

@@ -104,8 +104,11 @@ const waterfall = (() => {
     const cut = [[transaction.calls.length, transaction.calls_all, "calls"], [transaction.blocks.length, transaction.blocks_all, "requests"]]
       .filter(([shown, all]) => all > shown).map(([shown, all, what]) => `Only the first ${shown} of ${format.count(all)} ${what} are drawn. `);
     readout.replaceChildren(h("span", { class: "soft" }, "Point at a bar, or move with the arrow keys. Of a request, the pale part is before the device had it."));
+    // Its first call is ahead of what it wrote.
+    const since = transaction.at_ns;
+    const when = since < 0 ? `${format.ns(-since)} before the first completion` : `${format.ns(since)} after the first completion`;
     return h("div", {},
-      h("p", { class: "note" }, `${transaction.database ?? "A database"}, ${format.ns(transaction.at_ns)} into the trace: ${format.ns(transaction.ns)} from its first call to the last for durability. What the device did is shown whoever it was for. ${cut.join("")}`),
+      h("p", { class: "note" }, `${transaction.database ?? "A database"}, ${when}: ${format.ns(transaction.ns)} from its first call to the last for durability. What the device did is shown whoever it was for. ${cut.join("")}`),
       box, readout);
   };
 

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The events as `blkparse -i` prints them by default, without its summary:
+//!
+//! ```text
+//! device   cpu  sequence  seconds.ns        pid  action rwbs  what is told of such an action
+//!   7,1      0         2     0.000000000   9548  Q      WS    299008 + 8 [mostrace]
+//! ```
+//!
+//! Times are since the first event. A name is the first one noted of that pid, as blkparse keeps no other.
+
+use std::collections::HashMap;
+use std::fmt::{self, Display};
+use std::io::{self, BufWriter, Write};
+
+use mostrace_bundle::blk_io_trace::action::{BLK_TA_CGROUP, BLK_TC_PC, letter, ta, tn};
+
+use super::foreign::Error;
+use super::output::Output;
+use crate::blktrace::{Event, Names, Trace, rwbs};
+use crate::facts::{Key, hashed};
+use crate::recording::{self, Recording};
+use crate::text::escape;
+
+/// Writes the events; what has no line, in words. With a key the names of processes are their keyed hash, and messages, which may
+/// hold names, are left out. Goes through the events twice: a name may be noted after the first event that it belongs to.
+///
+/// # Errors
+/// The events cannot be read, or the output not be written.
+pub fn write(
+    recording: &Recording,
+    key: Option<&Key>,
+    out: &mut Output,
+) -> Result<Vec<String>, Error> {
+    let comms = comms(recording.events()?, key)?;
+    let mut left_out = LeftOut::default();
+    let printed = print(
+        recording.events()?,
+        &comms,
+        key.is_some(),
+        out,
+        &mut left_out,
+    );
+    match printed {
+        // The output knows which file it was.
+        Err(Error::Io(error)) => out.end(Err(error.into()))?,
+        Err(other) => return Err(other),
+        Ok(()) => out.end(Ok(()))?,
+    }
+    Ok(left_out.words())
+}
+
+type Comms = HashMap<u32, String, foldhash::fast::RandomState>;
+
+fn comms(mut trace: Trace, key: Option<&Key>) -> Result<Comms, Error> {
+    let mut names = Names::default();
+    while let Some(event) = trace.next().map_err(recording::Error::from)? {
+        names.push(&event);
+    }
+    let shown = |comm: &str| match key {
+        Some(key) => escape(&hashed(key, comm.as_bytes())),
+        None => escape(comm.as_bytes()),
+    };
+    let first = |(pid, names): (u32, &[(u64, Box<str>)])| {
+        let (_, comm) = names.first()?;
+        Some((pid, shown(comm)))
+    };
+    Ok(names.iter().filter_map(first).collect())
+}
+
+#[derive(Default)]
+struct LeftOut {
+    without_line: u64,
+    hidden: u64,
+}
+
+impl LeftOut {
+    fn words(&self) -> Vec<String> {
+        let of = [
+            (
+                self.without_line,
+                "events are of a kind that blkparse prints no line for",
+            ),
+            (self.hidden, "messages are left out, as they may hold names"),
+        ];
+        let some = of.into_iter().filter(|(count, _)| *count > 0);
+        some.map(|(count, what)| format!("{count} {what}"))
+            .collect()
+    }
+}
+
+fn print(
+    mut trace: Trace,
+    comms: &Comms,
+    hide: bool,
+    out: &mut Output,
+    left_out: &mut LeftOut,
+) -> Result<(), Error> {
+    let mut out = BufWriter::new(out);
+    let mut start_ns = None;
+    while let Some(event) = trace.next().map_err(recording::Error::from)? {
+        if event.is_note() && event.act() != tn::MESSAGE {
+            continue;
+        }
+        let start_ns = *start_ns.get_or_insert(event.time_ns);
+        let since_ns = event.time_ns.saturating_sub(start_ns);
+        match letter(event.action).filter(|_| has_line(&event)) {
+            Some("m") if hide => left_out.hidden += 1,
+            Some("m") => message(&event, since_ns, &mut out)?,
+            Some(letter) => block_event(&event, letter, since_ns, comms, &mut out)?,
+            None => left_out.without_line += 1,
+        }
+    }
+    Ok(out.flush()?)
+}
+
+/// Events of no category are masked out, of passthrough requests only some actions are known, and some lines tell what is in
+/// the payload.
+fn has_line(event: &Event<'_>) -> bool {
+    use ta::{COMPLETE, GETRQ, INSERT, ISSUE, QUEUE, REQUEUE, SLEEPRQ};
+    const OF_PASSTHROUGH: [u64; 7] = [QUEUE, GETRQ, SLEEPRQ, REQUEUE, ISSUE, COMPLETE, INSERT];
+    if event.is_note() {
+        return !event.pdu.is_empty();
+    }
+    if event.action & BLK_TC_PC != 0 {
+        return OF_PASSTHROUGH.contains(&event.act());
+    }
+    let complete = match event.act() {
+        ta::UNPLUG_IO | ta::UNPLUG_TIMER => event.unplugged().is_some(),
+        ta::SPLIT => event.split_at().is_some(),
+        ta::REMAP => event.remap().is_some(),
+        _ => true,
+    };
+    complete && event.action >> 16 != 0
+}
+
+/// What each line begins with, up to the pid.
+fn head(
+    device: u32,
+    sequence: i32,
+    event: &Event<'_>,
+    since_ns: u64,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let (major, minor) = (device >> 20, device & 0xf_ffff);
+    let (seconds, ns) = (since_ns / 1_000_000_000, since_ns % 1_000_000_000);
+    let (cpu, pid) = (event.cpu, event.pid);
+    write!(
+        out,
+        "{major:>3},{minor:<3} {cpu:>2} {sequence:>8} {seconds:>5}.{ns:09} {pid:>5} "
+    )
+}
+
+fn message(event: &Event<'_>, since_ns: u64, out: &mut impl Write) -> io::Result<()> {
+    head(event.device, 0, event, since_ns, out)?;
+    if event.action & BLK_TA_CGROUP != 0 {
+        let (low, high) = (event.cgroup & 0xffff_ffff, event.cgroup >> 32);
+        let (inode, generation) = if event.big_endian {
+            (high, low)
+        } else {
+            (low, high)
+        };
+        write!(out, "{inode:x},{generation:x} ")?;
+    }
+    let text = event.pdu.split(|&b| b == 0).next().unwrap_or_default();
+    writeln!(out, " m   N {}", escape(text))
+}
+
+fn block_event(
+    event: &Event<'_>,
+    letter: &str,
+    since_ns: u64,
+    comms: &Comms,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    // A remap is printed for the device that it leads to.
+    let remap = event.remap();
+    let device = remap.map_or(event.device, |remap| remap.device_to);
+    head(device, event.sequence.cast_signed(), event, since_ns, out)?;
+    write!(out, "{letter:>2} {:>3} ", rwbs(event.action, event.bytes))?;
+    let comm = comms.get(&event.pid).map_or("(null)", String::as_str);
+    let (sector, sectors, error) = (event.sector, event.bytes / 512, event.error);
+    let passthrough = event.action & BLK_TC_PC != 0;
+    match event.act() {
+        ta::REQUEUE if passthrough => writeln!(out, "[{error}]"),
+        ta::COMPLETE if passthrough => writeln!(out, "{}[{error}]", Dump(event)),
+        ta::QUEUE if passthrough => writeln!(out, "{} [{comm}]", event.bytes),
+        ta::ISSUE | ta::INSERT if passthrough => {
+            writeln!(out, "{} {}[{comm}]", event.bytes, Dump(event))
+        }
+        ta::REQUEUE | ta::COMPLETE if sectors > 0 => {
+            writeln!(out, "{sector} + {sectors} [{error}]")
+        }
+        ta::REQUEUE | ta::COMPLETE => writeln!(out, "{sector} [{error}]"),
+        ta::PLUG => writeln!(out, "[{comm}]"),
+        _ => match (remap, event.split_at(), event.unplugged()) {
+            (Some(remap), ..) => {
+                let (major, minor) = (remap.device_from >> 20, remap.device_from & 0xf_ffff);
+                let from = remap.sector_from;
+                writeln!(out, "{sector} + {sectors} <- ({major},{minor}) {from}")
+            }
+            (_, Some(cut), _) => writeln!(out, "{sector} / {cut} [{comm}]"),
+            (.., Some(requests)) => writeln!(out, "[{comm}] {requests}"),
+            // Queued, merged, inserted, issued …
+            _ if sectors > 0 => writeln!(out, "{sector} + {sectors} [{comm}]"),
+            _ => writeln!(out, "[{comm}]"),
+        },
+    }
+}
+
+/// A command in hexadecimal, and a blank behind it; zeros at its end as one and two dots.
+struct Dump<'e>(&'e Event<'e>);
+
+impl Display for Dump<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = self.0.pdu;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let told = bytes
+            .iter()
+            .rposition(|&b| b != 0)
+            .map_or(0, |last| last + 1);
+        for (at, byte) in bytes[..told].iter().enumerate() {
+            let before = if at == 0 { '(' } else { ' ' };
+            write!(f, "{before}{byte:02x}")?;
+        }
+        if told < bytes.len() {
+            let before = if told == 0 { '(' } else { ' ' };
+            write!(f, "{before}00 ..")?;
+        }
+        f.write_str(") ")
+    }
+}
