@@ -111,10 +111,13 @@ struct {
 	__type(value, __u32);
 } f2fs_workers SEC(".maps");
 
+/* Whether a task ever did any: of other filesystems nothing is looked up for it. */
+static bool f2fs_works;
+
 static __always_inline __u32 f2fs_work(void)
 {
 	__u64 task = bpf_get_current_pid_tgid();
-	__u32 *work = bpf_map_lookup_elem(&f2fs_workers, &task);
+	__u32 *work = f2fs_works ? bpf_map_lookup_elem(&f2fs_workers, &task) : 0;
 
 	return work ? *work : 0;
 }
@@ -124,6 +127,7 @@ static __always_inline int set_f2fs_work(__u32 clear, __u32 set)
 	__u64 task = bpf_get_current_pid_tgid();
 	__u32 work = (f2fs_work() & ~clear) | set;
 
+	f2fs_works = true;
 	if (work)
 		bpf_map_update_elem(&f2fs_workers, &task, &work, BPF_ANY);
 	else
