@@ -11,7 +11,7 @@ fi
 # None of its own while we look.
 echo 100000 >"/sys/fs/f2fs/$(basename "$loop")/cp_interval"
 tracing=/sys/kernel/tracing
-mount -t tracefs none $tracing
+mount -t tracefs none $tracing 2>/dev/null || true
 checkpoints=$tracing/events/f2fs/f2fs_write_checkpoint
 
 # ioctl.pl FILE NUMBER: f2fs's, with an argument of 1.

@@ -24,6 +24,12 @@ until [ $(($(count 7) - sectors)) -ge 2048 ]; do usleep 100000; done
 echo 0 >"$sysfs/gc_urgent"
 sync
 until [ "$(count 12)" -gt "$discards" ]; do usleep 100000; done
+# They go out eight at a time: the recording is not to end within a round.
+idle=0
+while [ $idle -lt 5 ]; do
+	usleep 100000
+	if [ "$(count 9)" = 0 ]; then idle=$((idle + 1)); else idle=0; fi
+done
 END
 step "record"
 mostrace record -d "$loop" -o threads.most --source blktrace --sync --files all -- \
