@@ -104,8 +104,11 @@ pub(super) fn explaining_sources(
     probes: &mut Loader<'_>,
     manifest: &mut Manifest,
 ) -> Result<Explaining> {
-    // Those of a bare block trace would lead to nothing.
     let wanted = match options.entries {
+        Entries::None if options.causes == Causes::Kernel => {
+            return Err(Error::RecorderHasNoCauses);
+        }
+        // Those of a bare block trace would lead to nothing.
         Entries::None => Causes::None,
         // Whoever asks for plain tracepoints asks that nothing is loaded.
         Entries::Tracefs if options.causes == Causes::Auto => Causes::None,
