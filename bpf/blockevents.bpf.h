@@ -62,11 +62,6 @@ struct block_record {
 
 _Static_assert(sizeof(struct block_record) == 32, "block_record");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, RING_BYTES);
-} events SEC(".maps");
-
 /* Records that found the ring full. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -76,9 +71,9 @@ struct {
 } events_lost SEC(".maps");
 
 /* `pdu` has `pdu_len` bytes, a constant: 0, 8 or 16. */
-static __always_inline void put_event(struct block_record event, const __u64 *pdu, __u32 pdu_len)
+static __always_inline void put_event(void *ring, struct block_record event, const __u64 *pdu, __u32 pdu_len)
 {
-	struct block_record *r = bpf_ringbuf_reserve(&events, sizeof(*r) + pdu_len, 0);
+	struct block_record *r = bpf_ringbuf_reserve(ring, sizeof(*r) + pdu_len, 0);
 	__u64 *to = (__u64 *)(r + 1);
 	__u32 zero = 0;
 	__u64 *lost;
@@ -97,7 +92,30 @@ static __always_inline void put_event(struct block_record event, const __u64 *pd
 		to[0] = pdu[0];
 	if (pdu_len > 8)
 		to[1] = pdu[1];
-	bpf_ringbuf_submit(r, wake_flags(&events));
+	bpf_ringbuf_submit(r, wake_flags(ring));
+}
+
+/* The thread that last queued a bio on each CPU. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} last_pid SEC(".maps");
+
+/* Names the current thread when another one ran before it: it may have gone when user space asks for it. */
+static __always_inline void put_name(void *ring, __u64 time)
+{
+	__u64 comm[PDU_MAX / 8] = {};
+	__u32 zero = 0, pid = bpf_get_current_pid_tgid();
+	__u32 *last = bpf_map_lookup_elem(&last_pid, &zero);
+
+	if (!last || *last == pid)
+		return;
+	*last = pid;
+	bpf_get_current_comm(comm, sizeof(comm));
+	/* The time is part of the initialiser: set in a copy of a constant, clang 14 loses it. */
+	put_event(ring, (struct block_record){ .time = time, .action = TN_PROCESS }, comm, sizeof(comm));
 }
 
 /* Of 64 bits, as the bit's number is: to shorten it would take more instructions than to use it. */
@@ -120,6 +138,20 @@ static __always_inline __u32 categories(__u32 opf)
 	if (op == REQ_OP_FLUSH)
 		what |= TC(BLK_TC_FLUSH);
 	return what;
+}
+
+/* Tells of a bio that is being queued, by the current thread. */
+static __always_inline void put_queued(void *ring, __u64 time, __u64 sector, __u32 bytes, __u32 opf)
+{
+	struct block_record e = {
+		.time = time,
+		.sector = sector,
+		.bytes = bytes,
+		.action = TA_QUEUE | categories(opf),
+	};
+
+	put_name(ring, time);
+	put_event(ring, e, 0, 0);
 }
 
 /*

@@ -20,6 +20,11 @@ char LICENSE[] SEC("license") = "GPL";
 #define GET(pointer, ...) ___arrow((pointer), __VA_ARGS__)
 #endif
 
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, RING_BYTES);
+} events SEC(".maps");
+
 /* Whether 5.10 passes the end of a request a negative errno; later kernels a blk_status_t. */
 const volatile bool complete_has_errno;
 
@@ -107,7 +112,7 @@ static __always_inline int request_event(struct request *rq, __u32 what, __u32 b
 	if (is_passthrough(opf) || e.sector == ~0ULL)
 		e.sector = 0;
 	e.action = what | categories(opf) | (is_passthrough(opf) ? TC(BLK_TC_PC) : TC(BLK_TC_FS));
-	put_event(e, 0, 0);
+	put_event(&events, e, 0, 0);
 	return 0;
 }
 
@@ -124,38 +129,15 @@ static __always_inline struct block_record of_bio(struct bio *bio, __u32 what, _
 	return e;
 }
 
-/* The thread that last queued a bio on each CPU. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u32);
-} last_pid SEC(".maps");
-
-/* Names the current thread when another one ran before it: it may have gone when user space asks for it. */
-static __always_inline void put_name(void)
-{
-	__u64 comm[PDU_MAX / 8] = {};
-	__u32 zero = 0, pid = bpf_get_current_pid_tgid();
-	__u32 *last = bpf_map_lookup_elem(&last_pid, &zero);
-
-	if (!last || *last == pid)
-		return;
-	*last = pid;
-	bpf_get_current_comm(comm, sizeof(comm));
-	/* The time is part of the initialiser: set in a copy of a constant, clang 14 loses it. */
-	put_event((struct block_record){ .time = bpf_ktime_get_ns(), .action = TN_PROCESS }, comm, sizeof(comm));
-}
-
+/* Not loaded where the probes of entries tell of it, see tell_queued. */
 TRACEPOINT("block_bio_queue")
 int event_bio_queue(__u64 *ctx)
 {
 	struct bio *bio = ARG(ctx, args.bio_queue);
 
-	if (!has_target_bio(bio))
-		return 0;
-	put_name();
-	put_event(of_bio(bio, TA_QUEUE, 0), 0, 0);
+	if (has_target_bio(bio))
+		put_queued(&events, bpf_ktime_get_ns(), GET(bio, bi_iter.bi_sector), GET(bio, bi_iter.bi_size),
+			   GET(bio, bi_opf));
 	return 0;
 }
 
@@ -165,7 +147,7 @@ int event_bio_queue(__u64 *ctx)
 		struct bio *bio = ARG(ctx, args.name);				\
 										\
 		if (has_target_bio(bio))					\
-			put_event(of_bio(bio, what, 0), 0, 0);			\
+			put_event(&events, of_bio(bio, what, 0), 0, 0);			\
 		return 0;							\
 	}
 
@@ -204,7 +186,7 @@ int event_bio_complete(__u64 *ctx)
 	struct bio *bio = (void *)CTX(ctx, 1);
 
 	if (has_target_bio(bio))
-		put_event(of_bio(bio, TA_COMPLETE, status_errno(GET(bio, bi_status))), 0, 0);
+		put_event(&events, of_bio(bio, TA_COMPLETE, status_errno(GET(bio, bi_status))), 0, 0);
 	return 0;
 }
 
@@ -215,7 +197,7 @@ int event_split(__u64 *ctx)
 	__u64 pdu = __builtin_bswap64((__u32)ARG_AFTER(ctx, args.split, 1));
 
 	if (has_target_bio(bio))
-		put_event(of_bio(bio, TA_SPLIT, status_errno(GET(bio, bi_status))), &pdu, 8);
+		put_event(&events, of_bio(bio, TA_SPLIT, status_errno(GET(bio, bi_status))), &pdu, 8);
 	return 0;
 }
 
@@ -232,7 +214,7 @@ int event_bio_remap(__u64 *ctx)
 	/* struct blk_io_trace_remap: big-endian device_from, device_to, sector_from */
 	pdu[0] = __builtin_bswap32(from) | (__u64)__builtin_bswap32(bio_dev(bio)) << 32;
 	pdu[1] = __builtin_bswap64(sector);
-	put_event(of_bio(bio, TA_REMAP, status_errno(GET(bio, bi_status))), pdu, 16);
+	put_event(&events, of_bio(bio, TA_REMAP, status_errno(GET(bio, bi_status))), pdu, 16);
 	return 0;
 }
 
@@ -249,7 +231,7 @@ int event_plug(__u64 *ctx)
 	struct block_record e = { .action = TA_PLUG | categories(0), .time = bpf_ktime_get_ns() };
 
 	if (is_target_queue((void *)CTX(ctx, 0)))
-		put_event(e, 0, 0);
+		put_event(&events, e, 0, 0);
 	return 0;
 }
 
@@ -262,6 +244,6 @@ int event_unplug(__u64 *ctx)
 	if (!is_target_queue((void *)CTX(ctx, 0)))
 		return 0;
 	e.action = (CTX(ctx, 2) ? TA_UNPLUG_IO : TA_UNPLUG_TIMER) | categories(0);
-	put_event(e, &depth, 8);
+	put_event(&events, e, &depth, 8);
 	return 0;
 }

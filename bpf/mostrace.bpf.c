@@ -8,6 +8,7 @@
  * kprobes; which argument holds the bio or request is read from BTF by user
  * space.
  */
+#include "blockevents.bpf.h"
 #include "owner.bpf.h"
 #include "flush.bpf.h"
 #include "freed.bpf.h"
@@ -81,6 +82,27 @@ static __always_inline void record(struct work *w, struct bio *bio, __u32 slot, 
 	put_all(w);
 }
 
+/* The ring of block events, where those come from probes too: put in when they are wanted, and taken out at the end. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__array(values, struct {
+		__uint(type, BPF_MAP_TYPE_RINGBUF);
+		__uint(max_entries, 4096);
+	});
+} events_ring SEC(".maps");
+
+/* Tells of the bio as a block event: another program at the same tracepoint would take twice the time for it. */
+static __always_inline void tell_queued(const struct work *w)
+{
+	__u32 zero = 0;
+	void *ring = bpf_map_lookup_elem(&events_ring, &zero);
+
+	if (ring)
+		put_queued(ring, w->who.time_ns, w->ascent.root.sector, w->ascent.root.size, w->ascent.root.opf);
+}
+
 static __always_inline int queue_bio(struct bio *bio, bool looped)
 {
 	struct work *w = work_of(WORK_QUEUE);
@@ -92,6 +114,7 @@ static __always_inline int queue_bio(struct bio *bio, bool looped)
 	find_device(&w->ascent.window, &device, &w->ascent.root);
 	if (is_for_target(&device, &w->ascent.root)) {
 		see_submitter(&w->ascent.window, &w->who, &w->ascent.root, &device);
+		tell_queued(w);
 		w->ascent.sector = w->ascent.root.sector;
 		w->ascent.is_above = false;
 		record(w, bio, WORK_QUEUE, looped);

@@ -5,7 +5,7 @@
 
 mod captured;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -111,6 +111,7 @@ fn writers_under(scheduler: &str) {
         check_writer(&got, &disk, name, pids.path());
     }
     check_every_issue_has_an_entry(&got);
+    check_queued(&got);
     // Only what is never issued has its entry at the end.
     for p in &got.process {
         let at = if p.head.bytes.get() > 0 {
@@ -176,6 +177,24 @@ fn check_writer(got: &Captured, disk: &LoopExt4, name: &str, pids: &Path) {
             "{name}: dirtier of sector {sector}"
         );
     }
+}
+
+/// Each entry of a queued bio is of the event's own moment: one program tells of both.
+fn check_queued(got: &Captured) {
+    let queued = got.events.iter().filter(|e| e.act() == ta::QUEUE);
+    let events: BTreeSet<_> = queued
+        .map(|e| (e.time_ns, e.sector, e.bytes, e.cpu))
+        .collect();
+    let entries = got.process.iter().map(|p| &p.head);
+    let entries: BTreeSet<_> = entries
+        .filter(|head| head.stage == Stage::QUEUE)
+        .map(|head| {
+            let (time, sector) = (head.time_ns.get(), head.sector.get());
+            (time, sector, head.bytes.get(), u32::from(head.cpu.get()))
+        })
+        .collect();
+    assert!(entries.len() > 100);
+    assert!(entries.is_subset(&events));
 }
 
 fn check_every_issue_has_an_entry(got: &Captured) {
@@ -308,6 +327,13 @@ fn check_covered(got: &Captured, start: u64, whole: bool) {
 }
 
 fn ftrace_and_bpf_tell_the_same() {
+    // The probes of entries tell of queued bios, or one of events does.
+    for entries in [Entries::Bpf, Entries::None] {
+        ftrace_and_bpf_with(entries);
+    }
+}
+
+fn ftrace_and_bpf_with(entries: Entries) {
     let disk = LoopExt4::new(&LoopOptions {
         scheduler: Some("mq-deadline".into()),
         mount_options: "discard".into(),
@@ -337,7 +363,10 @@ fn ftrace_and_bpf_tell_the_same() {
     wait::until("the outer capture begins", || {
         outer.join(layout::MANIFEST).exists() || outer_run.is_finished()
     });
-    let inner = capture(&device, Choice::Bpf, &script);
+    let inner = dir.path().join("inner.most");
+    let mut opts = options(&device, inner.clone(), Choice::Bpf, &script);
+    opts.entries = entries;
+    let inner = Captured::of(&inner, record(&opts).unwrap());
     fs::write(&inner_ended, "").unwrap();
     let outcome = outer_run.join().unwrap();
     assert!(outcome.manifest.losses.values().all(|l| *l == 0));
@@ -537,9 +566,10 @@ fn other_probes_are_not_loaded() {
     for (source, entries, expected) in [
         (Choice::Ftrace, Entries::Bpf, [false, true, true]),
         (Choice::Bpf, Entries::None, [true, false, false]),
+        (Choice::Bpf, Entries::Bpf, [true, true, true]),
     ] {
-        let output = dir.path().join(format!("{source}.most"));
-        let go_on = dir.path().join(format!("{source}-go-on"));
+        let output = dir.path().join(format!("{source}-{entries}.most"));
+        let go_on = dir.path().join(format!("{source}-{entries}-go-on"));
         let until_then = format!("until [ -e {} ]; do sleep 0.1; done", go_on.display());
         let mut opts = options(disk.device(), output.clone(), source, &until_then);
         opts.entries = entries;
@@ -558,6 +588,8 @@ fn other_probes_are_not_loaded() {
             "{source}: {mine:?}"
         );
         assert!(!of("event_getrq") && !of("event_plug"), "{mine:?}");
+        let by_events = source == Choice::Bpf && entries == Entries::None;
+        assert_eq!(of("event_bio_queue"), by_events, "{mine:?}");
     }
 }
 

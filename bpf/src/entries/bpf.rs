@@ -13,11 +13,12 @@ use super::{Counts, Cut, EntrySource, Tables};
 use crate::cut::Ends;
 use crate::error::{Error, Result};
 use crate::names::NameFilter;
-use crate::probes::{Probes, Stream};
+use crate::probes::{Probes, Queued, Stream};
 
 /// The attached probes' entries.
 pub(crate) struct BpfEntries {
     stream: Stream<Tables>,
+    queued: Option<Queued>,
 }
 
 impl BpfEntries {
@@ -33,7 +34,8 @@ impl BpfEntries {
     ) -> Result<BpfEntries> {
         let tables = Tables::create(folder, names, "BPF probes", is_cut)?;
         let stream = probes.attach(tables, take)?;
-        Ok(BpfEntries { stream })
+        let queued = Some(probes.queued()?);
+        Ok(BpfEntries { stream, queued })
     }
 }
 
@@ -71,6 +73,10 @@ impl EntrySource for BpfEntries {
     /// Its own thread empties the ring.
     fn rhythm(&self) -> Duration {
         Duration::MAX
+    }
+
+    fn queued(&mut self) -> Option<Queued> {
+        self.queued.take()
     }
 
     fn poll(&mut self) -> Result<()> {

@@ -12,6 +12,7 @@ use mostrace_bundle::Folder;
 use crate::causes::CauseSource;
 use crate::cut::Ends;
 use crate::error::Result;
+use crate::probes::Queued;
 
 pub(crate) mod bpf;
 pub(crate) mod kernel;
@@ -47,6 +48,11 @@ pub(crate) trait EntrySource {
 
     /// What leads to causes, if it comes from the same place.
     fn causes(&self) -> Option<Box<dyn CauseSource>> {
+        None
+    }
+
+    /// What lets its probes tell of queued bios as block events too, if it has such probes; once.
+    fn queued(&mut self) -> Option<Queued> {
         None
     }
 

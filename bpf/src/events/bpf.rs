@@ -16,8 +16,8 @@ use super::in_flight::{InFlight, Step};
 use super::{Cut, EventSource};
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::probes::Stream;
 use crate::probes::events::{ENDS, EventProbes};
+use crate::probes::{Queued, Stream};
 
 /// How long the requests in flight may be silent, at the end, before they are left alone.
 const SILENCE: Duration = Duration::from_secs(1);
@@ -26,15 +26,18 @@ const TICK: Duration = Duration::from_millis(2);
 /// The attached probes' block events.
 pub(crate) struct BpfEvents {
     stream: Stream<Events>,
+    /// The probes of entries, if they tell of queued bios.
+    queued: Option<Queued>,
 }
 
 impl BpfEvents {
-    /// Attaches the probes, into per-CPU files in `folder`.
+    /// Attaches the probes, into per-CPU files in `folder`. Those that were loaded without that of queued bios need `queued`.
     ///
     /// # Errors
     /// The kernel refuses them.
     pub fn start(
         probes: &EventProbes<'_>,
+        queued: Option<Queued>,
         device: &Device,
         folder: &Folder,
         is_cut: bool,
@@ -45,8 +48,11 @@ impl BpfEvents {
             requests: InFlight::default(),
             ending: false,
         };
+        if let Some(queued) = &queued {
+            queued.tell(&probes.ring()?)?;
+        }
         let stream = probes.attach(events, Events::take)?;
-        Ok(BpfEvents { stream })
+        Ok(BpfEvents { stream, queued })
     }
 
     fn in_flight(&self) -> u64 {
@@ -105,6 +111,9 @@ impl EventSource for BpfEvents {
     /// First nothing new is recorded any more, then what was issued before has time to complete.
     fn stop(&mut self) -> Result<()> {
         self.stream.sink_mut().ending = true;
+        if let Some(queued) = self.queued.take() {
+            queued.end()?;
+        }
         self.stream.finish_but(&ENDS)?;
         self.wait_for_ends()?;
         self.stream.finish()?;

@@ -2,15 +2,16 @@
 //! The probes of block events (`events.bpf.c`).
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::mem::MaybeUninit;
 use std::path::Path;
 
-use libbpf_rs::OpenObject;
+use libbpf_rs::{Map, OpenObject};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::skel::Skel;
 
 use super::form::events as form;
-use super::{Stream, Take, attach, map_of, map_to_open, per_cpu_sum, recursion_misses};
+use super::{Stream, Take, attach, events_lost, map_of, map_to_open, recursion_misses};
 use crate::choice::Events;
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -21,9 +22,12 @@ use crate::ring_size::RingSize;
 /// What follows a request that was issued to its end.
 pub(crate) const ENDS: [&str; 2] = ["event_rq_complete", "event_rq_requeue"];
 
+/// Left out where the probes of entries tell of a queued bio.
+const QUEUE: &str = "event_bio_queue";
+
 /// What the analyser joins to life cycles, and entries to: Q, X, I, D, R and C.
 const LIFE_CYCLE: [&str; 7] = [
-    "event_bio_queue",
+    QUEUE,
     "event_split",
     "event_rq_insert",
     "event_rq_issue",
@@ -37,6 +41,22 @@ pub(crate) struct EventProbes<'o> {
     skel: Box<dyn Skel<'o> + 'o>,
 }
 
+/// What is wanted of them.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted {
+    /// All of blktrace's, or those of life cycles.
+    pub events: Events,
+    /// Whether the probes of entries tell of queued bios.
+    pub queued_elsewhere: bool,
+}
+
+impl Wanted {
+    fn has(self, program: &OsStr) -> bool {
+        let is_wanted = self.events == Events::All || LIFE_CYCLE.iter().any(|p| program == *p);
+        is_wanted && !(self.queued_elsewhere && program == QUEUE)
+    }
+}
+
 impl<'o> EventProbes<'o> {
     /// By the kernel's own BTF, or that of a file.
     ///
@@ -45,15 +65,15 @@ impl<'o> EventProbes<'o> {
     pub(super) fn load(
         room: &'o mut MaybeUninit<OpenObject>,
         device: &Device,
-        events: Events,
+        wanted: Wanted,
         btf: Option<&Path>,
         ring: RingSize,
     ) -> Result<EventProbes<'o>> {
         match btf {
-            None => EventProbes::of(form::typed(room)?, device, events, kernel::btf()?, ring),
+            None => EventProbes::of(form::typed(room)?, device, wanted, kernel::btf()?, ring),
             Some(file) => {
                 let btf = kernel::btf_of(file)?;
-                EventProbes::of(form::untyped(room, file)?, device, events, btf, ring)
+                EventProbes::of(form::untyped(room, file)?, device, wanted, btf, ring)
             }
         }
     }
@@ -61,7 +81,7 @@ impl<'o> EventProbes<'o> {
     fn of(
         mut open: impl form::Form<'o, Output: 'o>,
         device: &Device,
-        events: Events,
+        wanted: Wanted,
         btf: Btf<'_>,
         ring: RingSize,
     ) -> Result<EventProbes<'o>> {
@@ -72,12 +92,20 @@ impl<'o> EventProbes<'o> {
             .set_max_entries(ring.bytes())
             .map_err(Error::bpf)?;
         for mut program in open.open_object_mut().progs_mut() {
-            let wanted = events == Events::All || LIFE_CYCLE.iter().any(|p| program.name() == *p);
-            program.set_autoload(wanted);
+            let is_wanted = wanted.has(program.name());
+            program.set_autoload(is_wanted);
         }
         let skel = Box::new(open.load().map_err(Error::bpf)?);
         memory::give_back();
         Ok(EventProbes { skel })
+    }
+
+    /// Their ring.
+    ///
+    /// # Errors
+    /// They have none.
+    pub fn ring(&self) -> Result<Map<'_>> {
+        map_of(&*self.skel, "events")
     }
 
     /// Attaches them.
@@ -85,13 +113,13 @@ impl<'o> EventProbes<'o> {
     /// # Errors
     /// The kernel refuses them.
     pub fn attach<T>(&self, to: T, take: Take<T>) -> Result<Stream<T>> {
-        let stream = Stream::new(&map_of(&*self.skel, "events")?, to, take)?;
+        let stream = Stream::new(&self.ring()?, to, take)?;
         attach(self.skel.object(), stream)
     }
 
     /// By the manifest's names.
     pub(super) fn losses(&self) -> Result<BTreeMap<String, u64>> {
-        let lost = per_cpu_sum(&map_of(&*self.skel, "events_lost")?, 0)?;
+        let lost = events_lost(&*self.skel)?;
         let misses = recursion_misses(self.skel.object());
         let losses = [("events_ring", lost), ("probe_misses", misses)];
         Ok(losses.map(|(name, n)| (name.to_owned(), n)).into())

@@ -10,9 +10,8 @@ use std::sync::Arc;
 use libbpf_rs::OpenObject;
 
 use super::causes::CauseProbes;
-use super::events::EventProbes;
+use super::events::{EventProbes, Wanted};
 use super::{Probes, log_libbpf};
-use crate::choice::Events;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::ring_size::RingSize;
@@ -103,10 +102,10 @@ impl<'o> Loader<'o> {
     ///
     /// # Errors
     /// As of entries.
-    pub fn events(&mut self, device: &Device, events: Events) -> Result<&EventProbes<'o>> {
+    pub fn events(&mut self, device: &Device, wanted: Wanted) -> Result<&EventProbes<'o>> {
         let (btf, ring) = (self.btf.as_deref(), self.ring_size);
         self.events
-            .get(|room| EventProbes::load(room, device, events, btf, ring))
+            .get(|room| EventProbes::load(room, device, wanted, btf, ring))
     }
 
     /// Those of causes.

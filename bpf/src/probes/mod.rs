@@ -6,11 +6,14 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 
 use libbpf_rs::btf::Btf;
 use libbpf_rs::skel::{OpenSkel, Skel};
-use libbpf_rs::{ErrorKind, Map, MapCore, MapFlags, Object, OpenMapMut, OpenObject, PrintLevel};
+use libbpf_rs::{
+    ErrorKind, Map, MapCore, MapFlags, MapHandle, Object, OpenMapMut, OpenObject, PrintLevel,
+};
 
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -101,10 +104,50 @@ impl<'o> Probes<'o> {
             let lost = per_cpu_sum(&map_of(&*self.skel, "losses")?, index)?;
             losses.insert(name.to_owned(), lost);
         }
+        losses.insert("events_ring".to_owned(), events_lost(&*self.skel)?);
         let misses = recursion_misses(self.skel.object());
         losses.insert("probe_misses".to_owned(), misses);
         Ok(losses)
     }
+
+    /// What lets them tell of queued bios as block events too.
+    ///
+    /// # Errors
+    /// There is no descriptor left.
+    pub fn queued(&self) -> Result<Queued> {
+        let slot = map_of(&*self.skel, "events_ring")?;
+        Ok(Queued(MapHandle::try_from(&slot).map_err(Error::bpf)?))
+    }
+}
+
+/// Where the probes of entries look for the ring of block events: an array of one map.
+#[derive(Debug)]
+pub(crate) struct Queued(MapHandle);
+
+impl Queued {
+    /// From now on they tell of queued bios into `ring`.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn tell(&self, ring: &impl MapCore) -> Result<()> {
+        let fd = ring.as_fd().as_raw_fd().to_ne_bytes();
+        self.0.update(&FIRST, &fd, MapFlags::ANY).map_err(Error::bpf)
+    }
+
+    /// From now on they do not; one that is running may still.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn end(&self) -> Result<()> {
+        self.0.delete(&FIRST).map_err(Error::bpf)
+    }
+}
+
+const FIRST: [u8; 4] = 0u32.to_ne_bytes();
+
+/// Block events that found the ring full.
+fn events_lost(skel: &dyn Skel<'_>) -> Result<u64> {
+    per_cpu_sum(&map_of(skel, "events_lost")?, 0)
 }
 
 /// Attaches the programs that were loaded. Those that were attached before one was refused go with the stream.
@@ -167,7 +210,6 @@ fn recursion_misses(object: &Object) -> u64 {
 }
 
 fn program_id(program: &libbpf_rs::Program<'_>) -> Option<u32> {
-    use std::os::fd::AsFd;
     libbpf_rs::Program::id_from_fd(program.as_fd()).ok()
 }
 

@@ -17,6 +17,7 @@ use crate::events::blktrace::{self, Blktrace};
 use crate::events::bpf::BpfEvents;
 use crate::events::ftrace::Ftrace;
 use crate::probes::Loader;
+use crate::probes::events::Wanted;
 use crate::tracefs::{TracefsEntries, TracefsEvents};
 
 /// What explains events.
@@ -150,25 +151,33 @@ fn dev_name(dev: u32) -> String {
     format!("{}:{}", dev >> 20, dev & 0xf_ffff)
 }
 
-/// By choice, or the first that works.
+/// By choice, or the first that works. Where `entries` come from probes, these tell of queued bios.
 pub(super) fn event_source(
     choice: Choice,
     options: &Options,
     device: &Device,
     folder: &Folder,
     probes: &mut Loader<'_>,
+    entries: &mut Option<Box<dyn EntrySource>>,
     passed_over: &mut Vec<String>,
 ) -> Result<Box<dyn EventSource>> {
     let is_cut = options.segments.is_some();
     Ok(match choice {
-        Choice::Auto => return first_that_works(options, device, folder, probes, passed_over),
+        Choice::Auto => {
+            return first_that_works(options, device, folder, probes, entries, passed_over);
+        }
         Choice::Blktrace if is_cut => return Err(blktrace::not_cut()),
         Choice::Blktrace => Box::new(Blktrace::start(device, folder)?),
         Choice::Ftrace => Box::new(Ftrace::start(device, folder, is_cut)?),
         Choice::Tracefs => Box::new(TracefsEvents::start(device, folder, is_cut)?),
         Choice::Bpf => {
-            let probes = probes.events(device, options.events)?;
-            Box::new(BpfEvents::start(probes, device, folder, is_cut)?)
+            let queued = entries.as_mut().and_then(|entries| entries.queued());
+            let wanted = Wanted {
+                events: options.events,
+                queued_elsewhere: queued.is_some(),
+            };
+            let probes = probes.events(device, wanted)?;
+            Box::new(BpfEvents::start(probes, queued, device, folder, is_cut)?)
         }
     })
 }
@@ -178,11 +187,12 @@ fn first_that_works(
     device: &Device,
     folder: &Folder,
     probes: &mut Loader<'_>,
+    entries: &mut Option<Box<dyn EntrySource>>,
     passed_over: &mut Vec<String>,
 ) -> Result<Box<dyn EventSource>> {
     let mut refused = Vec::new();
     for choice in Choice::IN_ORDER {
-        match event_source(choice, options, device, folder, probes, passed_over) {
+        match event_source(choice, options, device, folder, probes, entries, passed_over) {
             Ok(source) => {
                 passed_over.extend(refused.iter().map(Refused::to_string));
                 return Ok(source);

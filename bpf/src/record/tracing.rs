@@ -55,7 +55,10 @@ impl<'o> Tracing<'o> {
         let ring_size = options.ring_size;
         let ring_size = ring_size.unwrap_or_else(RingSize::of_this_machine);
         let mut probes = Loader::new(rooms, options.btf.as_deref(), ring_size);
-        let Explaining { entries, causes } =
+        let Explaining {
+            mut entries,
+            causes,
+        } =
             explaining_sources(options, subject, folder, &mut probes, manifest)?;
         let source = event_source(
             options.source,
@@ -63,6 +66,7 @@ impl<'o> Tracing<'o> {
             &subject.device,
             folder,
             &mut probes,
+            &mut entries,
             &mut manifest.passed_over,
         )?;
         let has_command = !options.argv.is_empty();
