@@ -136,7 +136,7 @@ enum mostrace_handle_flags {
 	 * or by a program at jbd2_journal_dirty_metadata.
 	 */
 	MOSTRACE_HANDLE_OVERLAP = 2,
-	MOSTRACE_HANDLE_RESTARTED = 4,	/* it goes on in another one: what it dirtied in this is not told */
+	MOSTRACE_HANDLE_RESTARTED = 4,	/* it goes on in another one: how much it dirtied in this is not told */
 	MOSTRACE_HANDLE_UNSEEN = 8,	/* it began before the recording: no function, no inode */
 	MOSTRACE_HANDLE_KERNEL = 16,	/* of a kernel thread: PF_KTHREAD */
 };

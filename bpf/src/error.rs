@@ -249,6 +249,9 @@ pub enum Error {
         "no causes from the kernel's recorder: it is older, or not the source of entries (--entries kernel)"
     )]
     RecorderHasNoCauses,
+    /// `--causes bpf` with `--entries none`.
+    #[error("causes are found by way of entries: not with --entries none")]
+    CausesWithoutEntries,
     /// `--source auto` found none.
     #[error("no source of block events: {}", joined(refused))]
     NoEvents {

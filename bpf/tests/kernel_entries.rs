@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use mostrace_bundle::{Bundle, Entry, layout};
-use mostrace_capture::{Choice, Entries, Events, KernelPaths, Options, Outcome, record};
+use mostrace_capture::{Causes, Choice, Entries, Events, KernelPaths, Options, Outcome, record};
 use tempfile::TempDir;
 use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, run_one_by_one, tests};
@@ -150,10 +150,17 @@ fn no_recorder_and_no_btf() {
         said.contains("the kernel's recorder is not loaded"),
         "{said}"
     );
-    assert!(
-        !fake.dir.path().join("t.most").exists(),
-        "nothing is left behind"
-    );
+    let output = fake.dir.path().join("t.most");
+    let mut bare = fake.options(disk.device(), output.clone(), Entries::None);
+    for (causes, why) in [
+        (Causes::Kernel, "no causes from the kernel's recorder"),
+        (Causes::Bpf, "causes are found by way of entries"),
+    ] {
+        bare.causes = causes;
+        let said = record(&bare).unwrap_err().to_string();
+        assert!(said.contains(why), "{said}");
+    }
+    assert!(!output.exists(), "nothing is left behind");
     if !Path::new(BTF).exists() {
         // What is left are plain tracepoints.
         let (outcome, _) = fake.record(disk.device(), Entries::Auto).unwrap();

@@ -404,7 +404,7 @@ pub mod handle_flags {
     pub const SYNC: Flags = Flags(1);
     /// Another handle of the transaction was open meanwhile: what it is said to have dirtied may be that one's.
     pub const OVERLAP: Flags = Flags(2);
-    /// It goes on in another transaction: what it dirtied in this one is not told.
+    /// It goes on in another transaction: how much it dirtied in this one is not told.
     pub const RESTARTED: Flags = Flags(4);
     /// It began before the recording.
     pub const UNSEEN: Flags = Flags(8);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who submitted, and who dirtied: threads, each kept once.
 
-use mostrace_bundle::entry::{Flags, RawDirtier, RawProcess, UNKNOWN_ID};
+use mostrace_bundle::entry::{
+    Flags, RawCall, RawDirtier, RawF2fs, RawHandle, RawProcess, UNKNOWN_ID,
+};
 
 use super::{HashMap, HashSet};
 use crate::blktrace::{Names, Part};
@@ -29,7 +31,7 @@ pub struct Process {
 }
 
 /// A thread, as the entries of every table tell of one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Task {
     /// Thread.
     pub pid: u32,
@@ -40,6 +42,23 @@ pub struct Task {
     /// `task->comm`, NUL-padded.
     pub comm: [u8; 16],
 }
+
+/// Entries of every kind tell of their thread by the same fields.
+macro_rules! tell_of_a_task {
+    ($($entry:ty),*) => {
+        $(impl From<&$entry> for Task {
+            fn from(entry: &$entry) -> Task {
+                Task {
+                    pid: entry.pid.get(),
+                    tgid: entry.tgid.get(),
+                    uid: entry.uid.get(),
+                    comm: entry.comm,
+                }
+            }
+        })*
+    };
+}
+tell_of_a_task!(RawProcess, RawDirtier, RawHandle, RawCall, RawF2fs);
 
 impl Task {
     /// Whether it is called like one of the kernel's own threads that write for others: those are root's, and of one
@@ -71,13 +90,10 @@ const KERNEL_THREADS: [&str; 11] = [
 /// Of those whose number follows: a program may have a name that begins so.
 const NUMBERED_THREADS: [&str; 2] = ["loop", "md"];
 
-/// The fields that make an entry's process, as they stand in it.
-type RawKey = (u32, u32, u32, [u8; 16]);
-
 /// What the number of a thread stands for.
 struct Thread {
     /// None if no entry told of it.
-    key: Option<RawKey>,
+    task: Option<Task>,
     id: ProcessId,
     /// When it was last told of.
     told_ns: u64,
@@ -86,7 +102,7 @@ struct Thread {
 /// All processes of a trace.
 pub(super) struct Processes {
     list: Vec<Process>,
-    by_entry: HashMap<RawKey, ProcessId>,
+    by_entry: HashMap<Task, ProcessId>,
     /// The last that an entry told of a thread.
     by_pid: HashMap<u32, Thread>,
     /// The thread before, of numbers that were renamed since, and until when: it may have bios under way.
@@ -119,22 +135,22 @@ impl Processes {
         if raw.head.flags.has(Flags::NO_SUBMITTER) {
             return ProcessId::UNKNOWN;
         }
-        let key = (raw.pid.get(), raw.tgid.get(), raw.uid.get(), raw.comm);
+        let task = Task::from(raw);
         let told_ns = raw.head.time_ns.get();
-        if let Some(thread) = self.by_pid.get_mut(&key.0)
-            && thread.key == Some(key)
+        if let Some(thread) = self.by_pid.get_mut(&task.pid)
+            && thread.task == Some(task)
         {
             thread.told_ns = told_ns;
             return thread.id;
         }
-        let id = self.intern(key);
+        let id = self.task(task);
         self.note_kernels(raw.head.flags, id);
         let told = Thread {
-            key: Some(key),
+            task: Some(task),
             id,
             told_ns,
         };
-        self.by_pid.insert(key.0, told);
+        self.by_pid.insert(task.pid, told);
         id
     }
 
@@ -163,7 +179,7 @@ impl Processes {
 
     /// Who dirtied, which was long before: by now the number may be another thread's.
     pub fn dirtier(&mut self, raw: &RawDirtier) -> ProcessId {
-        let id = self.intern((raw.pid.get(), raw.tgid.get(), raw.uid.get(), raw.comm));
+        let id = self.task(Task::from(raw));
         self.note_kernels(raw.head.flags, id);
         id
     }
@@ -172,11 +188,6 @@ impl Processes {
         if flags.has(Flags::KERNEL_THREAD) {
             self.users.remove(&id);
         }
-    }
-
-    /// A thread that another table tells of.
-    pub fn task(&mut self, task: Task) -> ProcessId {
-        self.intern((task.pid, task.tgid, task.uid, task.comm))
     }
 
     /// A thread by its number.
@@ -190,24 +201,18 @@ impl Processes {
         self.users.contains(&process)
     }
 
-    fn intern(&mut self, key: RawKey) -> ProcessId {
-        if let Some(&id) = self.by_entry.get(&key) {
+    /// A thread that an entry tells of.
+    pub fn task(&mut self, task: Task) -> ProcessId {
+        if let Some(&id) = self.by_entry.get(&task) {
             return id;
         }
-        let (pid, tgid, uid, comm) = key;
         let id = self.add(Process {
-            pid: Some(pid),
-            tgid: Some(tgid).filter(|&id| id != UNKNOWN_ID),
-            uid: Some(uid).filter(|&id| id != UNKNOWN_ID),
-            comm: comm.split(|&b| b == 0).next().map(Into::into),
+            pid: Some(task.pid),
+            tgid: Some(task.tgid).filter(|&id| id != UNKNOWN_ID),
+            uid: Some(task.uid).filter(|&id| id != UNKNOWN_ID),
+            comm: task.comm.split(|&b| b == 0).next().map(Into::into),
         });
-        self.by_entry.insert(key, id);
-        let task = Task {
-            pid,
-            tgid,
-            uid,
-            comm,
-        };
+        self.by_entry.insert(task, id);
         if !task.is_called_like_the_kernels() {
             self.users.insert(id);
         }
@@ -234,7 +239,7 @@ impl Processes {
         });
         self.bare.push((id, time_ns));
         let told = Thread {
-            key: None,
+            task: None,
             id,
             told_ns: time_ns,
         };

@@ -20,9 +20,7 @@ use super::tables::Tables;
 use super::transactions::Transactions;
 use super::unlinked::Unlinked;
 use super::{Cause, CauseId, Known, Operation};
-use crate::attribute::{
-    Attributor, FileId, HashMap, JournalBlock, Op, ProcessId, Request, Row, Task,
-};
+use crate::attribute::{Attributor, FileId, HashMap, JournalBlock, Op, ProcessId, Request, Row};
 
 /// A filesystem's block, as long as none is known to be of another size, bytes.
 const BLOCK: u32 = 4096;
@@ -104,13 +102,7 @@ impl<'a, R: Read> Causer<'a, R> {
         attributor: &mut Attributor<'_, S>,
     ) -> Result<(), Error> {
         while let Some(raw) = self.tables.call(time_ns)? {
-            let task = Task {
-                pid: raw.pid.get(),
-                tgid: raw.tgid.get(),
-                uid: raw.uid.get(),
-                comm: raw.comm,
-            };
-            let process = attributor.thread(task);
+            let process = attributor.thread(raw.into());
             let file = attributor.inode(raw.ino.get(), raw.generation.get());
             let call = Call::new(raw, process, file);
             if call.kind == CallKind::Unlink && raw.result.get() == 0 {
@@ -121,25 +113,13 @@ impl<'a, R: Read> Causer<'a, R> {
             self.found.calls.push(call, time_ns);
         }
         while let Some(raw) = self.tables.step(time_ns)? {
-            let task = Task {
-                pid: raw.pid.get(),
-                tgid: raw.tgid.get(),
-                uid: raw.uid.get(),
-                comm: raw.comm,
-            };
-            let process = attributor.thread(task);
+            let process = attributor.thread(raw.into());
             let Found { f2fs, calls, .. } = &mut self.found;
             f2fs.push(raw, process, calls);
         }
         while let Some(raw) = self.tables.handle(time_ns)? {
-            let task = Task {
-                pid: raw.pid.get(),
-                tgid: raw.tgid.get(),
-                uid: raw.uid.get(),
-                comm: raw.comm,
-            };
-            let process = attributor.thread(task);
-            let call = self.found.calls.at(task.pid, raw.head.time_ns.get());
+            let process = attributor.thread(raw.into());
+            let call = self.found.calls.at(raw.pid.get(), raw.head.time_ns.get());
             // What removes a name begins for the directory.
             let removed = call.filter(|call| removes(call.kind) && call.file != FileId::NONE);
             let file = match removed {

@@ -187,7 +187,9 @@ impl Events {
         let len = HEAD + pdu.len();
         let record = record.get_mut(..len).ok_or_else(malformed)?;
         record[..HEAD].copy_from_slice(self.head(&event, pdu.len()).as_bytes());
-        record[HEAD..].copy_from_slice(pdu);
+        if !pdu.is_empty() {
+            record[HEAD..].copy_from_slice(pdu);
+        }
         self.out.push(cpu, event.pid, record)
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The classic per-CPU files, for sources that hand over single records.
 
-use std::collections::{BTreeMap, HashMap, btree_map};
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -58,7 +58,8 @@ struct Named {
 #[derive(Debug)]
 pub(crate) struct CpuFiles {
     folder: Folder,
-    files: BTreeMap<u32, CpuFile>,
+    /// By the CPU's number.
+    files: Vec<Option<CpuFile>>,
     events: u64,
     recent: Recent,
     /// While a cut is made: what is of this time or later is of the next segment, and kept back.
@@ -86,7 +87,7 @@ impl CpuFiles {
     pub fn new(folder: &Folder, is_cut: bool) -> CpuFiles {
         CpuFiles {
             folder: folder.clone(),
-            files: BTreeMap::new(),
+            files: Vec::new(),
             events: 0,
             recent: Recent::new(if is_cut { RECENT } else { 0 }),
             next_from_ns: None,
@@ -145,10 +146,14 @@ impl CpuFiles {
     }
 
     fn file(&mut self, cpu: u32) -> Result<&mut CpuFile> {
-        Ok(match self.files.entry(cpu) {
-            btree_map::Entry::Occupied(file) => file.into_mut(),
-            btree_map::Entry::Vacant(none) => none.insert(CpuFile::create(&self.folder, cpu)?),
-        })
+        let at = cpu as usize;
+        if at >= self.files.len() {
+            self.files.resize_with(at + 1, || None);
+        }
+        match &mut self.files[at] {
+            Some(file) => Ok(file),
+            none => Ok(none.insert(CpuFile::create(&self.folder, cpu)?)),
+        }
     }
 
     /// From now on keeps back what is of `at_ns` or later, until [`CpuFiles::take_next`].
@@ -168,8 +173,10 @@ impl CpuFiles {
         let files = std::mem::take(&mut self.files);
         self.folder = folder.clone();
         let events = std::mem::take(&mut self.events);
-        for (cpu, file) in files {
-            self.file(cpu)?.inherit(file.named);
+        for (cpu, file) in (0..).zip(files) {
+            if let Some(file) = file {
+                self.file(cpu)?.inherit(file.named);
+            }
         }
         let mut requests = InFlight::default();
         for (event, record) in under_way {
@@ -178,7 +185,7 @@ impl CpuFiles {
             self.recent.push(event.time_ns, record);
         }
         self.flush()?;
-        let own_from = self.files.values().map(CpuFile::len);
+        let own_from = self.files.iter().flatten().map(CpuFile::len);
         let own_from = own_from.collect::<Result<_>>()?;
         Ok(Cut {
             events,
@@ -226,7 +233,8 @@ impl CpuFiles {
     /// The bundle cannot be written.
     pub fn flush(&mut self) -> Result<()> {
         self.files
-            .values_mut()
+            .iter_mut()
+            .flatten()
             .try_for_each(|f| f.out.flush().at(&f.path))
     }
 }

@@ -31,19 +31,34 @@ impl Step {
     }
 }
 
-/// First sector and direction of a request, and its length.
-type Key = (u64, u64, u32);
+/// First sector, length and direction of a request.
+type Key = (u64, u32, u32);
 
-/// Their number of each place, length and direction.
-#[derive(Clone, Debug, Default)]
+/// Places for one request each, found by its sector: most requests find theirs empty, and need not be hashed.
+const PLACES: usize = 256;
+
+/// Requests of each place, length and direction.
+#[derive(Clone, Debug)]
 pub(crate) struct InFlight {
-    requests: HashMap<Key, u32, RandomState>,
+    first: Box<[Option<Key>; PLACES]>,
+    /// Those whose place was taken, and how many of each.
+    others: HashMap<Key, u32, RandomState>,
+}
+
+impl Default for InFlight {
+    fn default() -> InFlight {
+        InFlight {
+            first: Box::new([None; PLACES]),
+            others: HashMap::default(),
+        }
+    }
 }
 
 impl InFlight {
     /// How many.
     pub fn count(&self) -> u64 {
-        self.requests.values().map(|n| u64::from(*n)).sum()
+        let others: u64 = self.others.values().map(|n| u64::from(*n)).sum();
+        self.first.iter().flatten().count() as u64 + others
     }
 
     /// Takes the next event of the trace in its order. Returns false of a completion, or a requeue, whose issue was not
@@ -52,7 +67,7 @@ impl InFlight {
         match act(step.action) {
             _ if !is_request(step) => true,
             ta::ISSUE => {
-                *self.requests.entry(key(step)).or_insert(0) += 1;
+                self.begin(key(step));
                 true
             }
             ta::REQUEUE | ta::COMPLETE => self.end(key(step)) || self.end_front(key(step)),
@@ -60,27 +75,47 @@ impl InFlight {
         }
     }
 
+    fn place(&mut self, key: Key) -> &mut Option<Key> {
+        // By pages of 4 KiB, which most requests begin at.
+        &mut self.first[(key.0 >> 3) as usize % PLACES]
+    }
+
+    fn begin(&mut self, key: Key) {
+        let place = self.place(key);
+        if place.is_none() {
+            *place = Some(key);
+        } else {
+            *self.others.entry(key).or_insert(0) += 1;
+        }
+    }
+
     fn end(&mut self, key: Key) -> bool {
-        let Some(n) = self.requests.get_mut(&key) else {
+        let place = self.place(key);
+        if *place == Some(key) {
+            *place = None;
+            return true;
+        }
+        let Some(n) = self.others.get_mut(&key) else {
             return false;
         };
         *n -= 1;
         if *n == 0 {
-            self.requests.remove(&key);
+            self.others.remove(&key);
         }
         true
     }
 
     /// A request may be completed in parts: what is behind the front of it stays.
-    fn end_front(&mut self, (sector, direction, bytes): Key) -> bool {
-        let is_front = |key: &&Key| key.0 == sector && key.1 == direction && key.2 > bytes;
-        let Some(&whole) = self.requests.keys().find(is_front).filter(|_| bytes > 0) else {
+    fn end_front(&mut self, (sector, bytes, direction): Key) -> bool {
+        let is_front = |key: &&Key| key.0 == sector && key.2 == direction && key.1 > bytes;
+        let mut all = self.first.iter().flatten().chain(self.others.keys());
+        let Some(&whole) = all.find(is_front).filter(|_| bytes > 0) else {
             return false;
         };
         let behind = sector + u64::from(bytes) / 512;
-        let rest = (behind, direction, whole.2 - bytes);
-        *self.requests.entry(rest).or_insert(0) += 1;
-        self.end(whole)
+        self.end(whole);
+        self.begin((behind, whole.1 - bytes, direction));
+        true
     }
 }
 
@@ -93,7 +128,8 @@ fn is_request(step: Step) -> bool {
 /// The flags that a request keeps from its issue to its completion.
 fn key(step: Step) -> Key {
     let direction = step.action & (BLK_TC_WRITE | BLK_TC_DISCARD);
-    (step.sector, direction, step.bytes)
+    // Categories are bits 16 to 31.
+    (step.sector, step.bytes, direction as u32)
 }
 
 #[cfg(test)]
@@ -133,6 +169,24 @@ mod tests {
         assert_eq!(requests.count(), 1);
         assert!(!requests.step(write(ta::COMPLETE, 8, 4096)));
         assert!(requests.step(write(ta::COMPLETE, 16, 4096)));
+        assert_eq!(requests.count(), 0);
+    }
+
+    #[test]
+    fn requests_of_one_place_are_told_apart() {
+        let mut requests = InFlight::default();
+        let far = |n: u64| write(ta::ISSUE, 8 + n * 8 * PLACES as u64, 4096);
+        let ended = |n| Step {
+            action: write(ta::COMPLETE, 0, 0).action,
+            ..far(n)
+        };
+        for n in 0..3 {
+            requests.step(far(n));
+        }
+        for n in [1, 0, 2] {
+            assert!(requests.step(ended(n)));
+            assert!(!requests.step(ended(n)));
+        }
         assert_eq!(requests.count(), 0);
     }
 

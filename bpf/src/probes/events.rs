@@ -6,9 +6,9 @@ use std::ffi::OsStr;
 use std::mem::MaybeUninit;
 use std::path::Path;
 
-use libbpf_rs::{Map, OpenObject};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::skel::Skel;
+use libbpf_rs::{Map, OpenObject};
 
 use super::form::events as form;
 use super::{Stream, Take, attach, events_lost, map_of, map_to_open, recursion_misses};

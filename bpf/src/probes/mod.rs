@@ -131,7 +131,9 @@ impl Queued {
     /// The kernel refuses.
     pub fn tell(&self, ring: &impl MapCore) -> Result<()> {
         let fd = ring.as_fd().as_raw_fd().to_ne_bytes();
-        self.0.update(&FIRST, &fd, MapFlags::ANY).map_err(Error::bpf)
+        self.0
+            .update(&FIRST, &fd, MapFlags::ANY)
+            .map_err(Error::bpf)
     }
 
     /// From now on they do not; one that is running may still.

@@ -109,7 +109,7 @@ pub(super) fn explaining_sources(
         Entries::None if options.causes == Causes::Kernel => {
             return Err(Error::RecorderHasNoCauses);
         }
-        // Those of a bare block trace would lead to nothing.
+        Entries::None if options.causes == Causes::Bpf => return Err(Error::CausesWithoutEntries),
         Entries::None => Causes::None,
         // Whoever asks for plain tracepoints asks that nothing is loaded.
         Entries::Tracefs if options.causes == Causes::Auto => Causes::None,
@@ -192,7 +192,15 @@ fn first_that_works(
 ) -> Result<Box<dyn EventSource>> {
     let mut refused = Vec::new();
     for choice in Choice::IN_ORDER {
-        match event_source(choice, options, device, folder, probes, entries, passed_over) {
+        match event_source(
+            choice,
+            options,
+            device,
+            folder,
+            probes,
+            entries,
+            passed_over,
+        ) {
             Ok(source) => {
                 passed_over.extend(refused.iter().map(Refused::to_string));
                 return Ok(source);

@@ -58,8 +58,7 @@ impl<'o> Tracing<'o> {
         let Explaining {
             mut entries,
             causes,
-        } =
-            explaining_sources(options, subject, folder, &mut probes, manifest)?;
+        } = explaining_sources(options, subject, folder, &mut probes, manifest)?;
         let source = event_source(
             options.source,
             options,
