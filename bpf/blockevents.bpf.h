@@ -92,7 +92,7 @@ static __always_inline void put_event(void *ring, struct block_record event, con
 		to[0] = pdu[0];
 	if (pdu_len > 8)
 		to[1] = pdu[1];
-	bpf_ringbuf_submit(r, wake_flags(ring));
+	bpf_ringbuf_submit(r, wake_flags(ring, RING_EVENTS));
 }
 
 /* The thread that last queued a bio on each CPU. */

@@ -38,7 +38,7 @@ static __always_inline void lose_cause(__u32 what)
 
 static __always_inline void put_cause(void *entry, __u32 size)
 {
-	if (bpf_ringbuf_output(&causes, entry, size, wake_flags(&causes)))
+	if (bpf_ringbuf_output(&causes, entry, size, wake_flags(&causes, RING_CAUSES)))
 		lose_cause(LOSS_CAUSES_RING);
 }
 

@@ -81,7 +81,7 @@ int mostrace_ext4_free_blocks(__u64 *ctx)
 	freed.s_dev = BPF_CORE_READ(sb, s_dev);
 	if (!current_tid(&freed.tid))
 		return 0;
-	if (bpf_ringbuf_output(&entries, &freed, sizeof(freed), wake_flags(&entries)))
+	if (bpf_ringbuf_output(&entries, &freed, sizeof(freed), wake_flags(&entries, RING_ENTRIES)))
 		lose(LOSS_ENTRIES_RING);
 	return 0;
 }

@@ -138,7 +138,7 @@ struct {
 /* Hands over what is in `out`, for want of room. */
 static __noinline void flush_out(struct work *w)
 {
-	__u64 flags = wake_flags(&entries);
+	__u64 flags = wake_flags(&entries, RING_ENTRIES);
 	__u64 used = w->used;
 
 	/* room() leaves less than OUT_BYTES. */
@@ -152,7 +152,7 @@ static __noinline void flush_out(struct work *w)
 /* Hands over the process entry in hand, and what is in `out`. */
 static __always_inline void put_all(struct work *w)
 {
-	__u64 flags = wake_flags(&entries);
+	__u64 flags = wake_flags(&entries, RING_ENTRIES);
 	__u64 used = w->used;
 
 	SETTLE(used);

@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         ftrace_and_bpf_tell_the_same needs [Need::Loop, Need::Btf, Need::BlkTracer, FIO],
         nothing_is_missing_at_the_end needs [Need::Loop, Need::Btf, FIO],
         nothing_is_missing_at_the_end_of_many needs [Need::Loop, Need::Btf, FIO, Need::Minutes],
+        small_rings_are_emptied_in_time needs [Need::Loop, Need::Btf, FIO],
         the_reader_sleeps_while_there_is_little needs [Need::Loop, Need::Btf, FIO],
         plain_tracepoints_tell_what_the_probes_tell needs [Need::Loop, SFDISK],
         other_probes_are_not_loaded needs [Need::Loop, Need::Btf, Need::BlkTracer],
@@ -455,6 +456,29 @@ fn completions_are_fios(runs: u32) {
         );
         fs::remove_dir_all(&output).unwrap();
     }
+}
+
+/// Each ring wakes its reader when much waits there: in the time in which that would look by itself, each would fill up. A
+/// busy machine may let a reader wait too long once, but not each time.
+fn small_rings_are_emptied_in_time() {
+    let mut disk = LoopExt4::new(&LoopOptions::default()).unwrap();
+    disk.unmount().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let script = format!(
+        "exec fio --name=x --filename={} --rw=randwrite --bs=4k --ioengine=libaio --iodepth=4 --direct=1 \
+         --rate_iops=5000 --time_based --runtime=1 >/dev/null",
+        disk.device().display()
+    );
+    let lost = |run: u32| {
+        let output = dir.path().join(format!("{run}.most"));
+        let mut opts = options(disk.device(), output, Choice::Bpf, &script);
+        opts.events = Events::Needed;
+        opts.ring_size = Some("128K".parse().unwrap());
+        let losses = record(&opts).unwrap().manifest.losses;
+        losses["entries_ring"] + losses["events_ring"]
+    };
+    let lost: Vec<u64> = (0..5).map(lost).collect();
+    assert!(lost.contains(&0), "{lost:?}");
 }
 
 /// Its threads are woken by a full ring, and look a few times a second by themselves: not at every record.
