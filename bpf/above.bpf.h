@@ -11,11 +11,18 @@
 struct ascent {
 	struct window window;	/* what is looked at just now */
 	struct bio_view root;	/* the bio that the filesystem made */
-	struct bio_view plain;	/* the bio whose pages hold what the filesystem wrote: dm-crypt's are ciphertext */
+	struct direct direct;	/* of the traced bio */
+	struct bio_view plain;	/* the bio whose pages hold what the filesystem wrote: dm-crypt's are ciphertext; see plain_of */
 	__u64 sector;		/* of the root's device, that the traced bio begins at, or MOSTRACE_NONE */
 	__u32 skip;		/* bytes of `plain` before the traced bio's */
 	bool is_above;		/* the root is of another disk */
+	bool has_plain;		/* `plain` is another bio than the root */
 };
+
+static __always_inline const struct bio_view *plain_of(const struct ascent *a)
+{
+	return a->has_plain ? &a->plain : &a->root;
+}
 
 /* Both types are in the BTF of dm's modules, which kernels before 5.11 do not give. */
 static __always_inline bool is_clone(__u64 end_io)
@@ -63,9 +70,11 @@ static __noinline void leave_encrypted(struct ascent *a)
 
 #define ASCENT_MAX 8
 
-/* `a->root` is the traced bio, and becomes what it comes from. */
-static __always_inline void ascend(struct ascent *a)
+/* Apart, so that the verifier of old kernels finds the loop in a form that it takes. */
+static __noinline void leave_all(struct ascent *a)
 {
+	a->plain = a->root;
+	a->has_plain = true;
 	for (int i = 0; i < ASCENT_MAX; i++) {
 		if (is_part(a->root.end_io))
 			view_bio(&a->window, &a->root, a->root.private);
@@ -76,6 +85,15 @@ static __always_inline void ascend(struct ascent *a)
 		else
 			break;
 	}
+}
+
+/* `a->root` is the traced bio, and becomes what it comes from. */
+static __always_inline void ascend(struct ascent *a)
+{
+	__u64 end_io = a->root.end_io;
+
+	if (is_part(end_io) || is_clone(end_io) || is_encrypted(end_io))
+		leave_all(a);
 }
 
 /*

@@ -4,6 +4,7 @@
 #define MOSTRACE_BIO_BPF_H
 
 #include "target.bpf.h"
+#include "tracepoint.bpf.h"
 
 struct bio_view {
 	struct bio *bio;
@@ -16,26 +17,45 @@ struct bio_view {
 	__u32 idx;
 	__u32 done;		/* bytes of io_vec[idx] */
 	__u32 opf;
-	__u16 flags;
 };
+
+/* READ(type, field) reads a field of the bio, by one of its types. */
+#define FILL_VIEW(v, READ)								\
+	({										\
+		if (bpf_core_field_exists(struct bio___bdev, bi_bdev))			\
+			(v)->device = READ(struct bio___bdev, bi_bdev);			\
+		else									\
+			(v)->device = READ(struct bio___disk, bi_disk);			\
+		(v)->end_io = (__u64)READ(struct bio, bi_end_io);			\
+		(v)->private = READ(struct bio, bi_private);				\
+		(v)->io_vec = READ(struct bio, bi_io_vec);				\
+		(v)->sector = READ(struct bio, bi_iter.bi_sector);			\
+		(v)->size = READ(struct bio, bi_iter.bi_size);				\
+		(v)->idx = READ(struct bio, bi_iter.bi_idx);				\
+		(v)->done = READ(struct bio, bi_iter.bi_bvec_done);			\
+		(v)->opf = READ(struct bio, bi_opf);					\
+	})
 
 static __always_inline void view_bio(struct window *w, struct bio_view *v, struct bio *bio)
 {
 	OPEN(w, struct bio, bio);
 	v->bio = bio;
-	if (bpf_core_field_exists(struct bio___bdev, bi_bdev))
-		v->device = SEE(w, struct bio___bdev, bi_bdev);
-	else
-		v->device = SEE(w, struct bio___disk, bi_disk);
-	v->end_io = (__u64)SEE(w, struct bio, bi_end_io);
-	v->private = SEE(w, struct bio, bi_private);
-	v->io_vec = SEE(w, struct bio, bi_io_vec);
-	v->sector = SEE(w, struct bio, bi_iter.bi_sector);
-	v->size = SEE(w, struct bio, bi_iter.bi_size);
-	v->idx = SEE(w, struct bio, bi_iter.bi_idx);
-	v->done = SEE(w, struct bio, bi_iter.bi_bvec_done);
-	v->opf = SEE(w, struct bio, bi_opf);
-	v->flags = SEE(w, struct bio, bi_flags);
+#define READ(type, field) SEE(w, type, field)
+	FILL_VIEW(v, READ);
+#undef READ
+}
+
+/* The bio that is a tracepoint's argument. */
+static __always_inline void view_argument(struct window *w, struct bio_view *v, struct bio *bio)
+{
+#ifdef MOSTRACE_UNTYPED
+	view_bio(w, v, bio);
+#else
+	v->bio = bio;
+#define READ(type, field) GET((type *)bio, field)
+	FILL_VIEW(v, READ);
+#undef READ
+#endif
 }
 
 /* Disks that are mapped onto the traced one (dm, md), and those above them. */

@@ -70,7 +70,7 @@ struct {
 	__type(value, __u64);
 } events_lost SEC(".maps");
 
-/* `pdu` has `pdu_len` bytes, a constant: 0, 8 or 16. */
+/* All of it but the CPU is filled in. `pdu` has `pdu_len` bytes, a constant: 0, 8 or 16. */
 static __always_inline void put_event(void *ring, struct block_record event, const __u64 *pdu, __u32 pdu_len)
 {
 	struct block_record *r = bpf_ringbuf_reserve(ring, sizeof(*r) + pdu_len, 0);
@@ -85,7 +85,6 @@ static __always_inline void put_event(void *ring, struct block_record event, con
 			__sync_fetch_and_add(lost, 1);
 		return;
 	}
-	event.pid = bpf_get_current_pid_tgid();
 	event.cpu = bpf_get_smp_processor_id();
 	*r = event;
 	if (pdu_len)
@@ -103,11 +102,11 @@ struct {
 	__type(value, __u32);
 } last_pid SEC(".maps");
 
-/* Names the current thread when another one ran before it: it may have gone when user space asks for it. */
-static __always_inline void put_name(void *ring, __u64 time)
+/* Names the current thread, `pid`, when another one ran before it: it may have gone when user space asks for it. */
+static __always_inline void put_name(void *ring, __u64 time, __u32 pid)
 {
 	__u64 comm[PDU_MAX / 8] = {};
-	__u32 zero = 0, pid = bpf_get_current_pid_tgid();
+	__u32 zero = 0;
 	__u32 *last = bpf_map_lookup_elem(&last_pid, &zero);
 
 	if (!last || *last == pid)
@@ -115,7 +114,7 @@ static __always_inline void put_name(void *ring, __u64 time)
 	*last = pid;
 	bpf_get_current_comm(comm, sizeof(comm));
 	/* The time is part of the initialiser: set in a copy of a constant, clang 14 loses it. */
-	put_event(ring, (struct block_record){ .time = time, .action = TN_PROCESS }, comm, sizeof(comm));
+	put_event(ring, (struct block_record){ .time = time, .action = TN_PROCESS, .pid = pid }, comm, sizeof(comm));
 }
 
 /* Of 64 bits, as the bit's number is: to shorten it would take more instructions than to use it. */
@@ -140,17 +139,18 @@ static __always_inline __u32 categories(__u32 opf)
 	return what;
 }
 
-/* Tells of a bio that is being queued, by the current thread. */
-static __always_inline void put_queued(void *ring, __u64 time, __u64 sector, __u32 bytes, __u32 opf)
+/* Tells of a bio that is being queued by the current thread, `pid`. */
+static __always_inline void put_queued(void *ring, __u64 time, __u32 pid, __u64 sector, __u32 bytes, __u32 opf)
 {
 	struct block_record e = {
 		.time = time,
 		.sector = sector,
 		.bytes = bytes,
 		.action = TA_QUEUE | categories(opf),
+		.pid = pid,
 	};
 
-	put_name(ring, time);
+	put_name(ring, time, pid);
 	put_event(ring, e, 0, 0);
 }
 

@@ -167,7 +167,7 @@ static __always_inline void current_comm(char *comm)
 		bpf_get_current_comm(comm, sizeof(task->comm));
 		return;
 	}
-	task = bpf_core_cast((void *)bpf_get_current_task(), struct task_struct);
+	task = bpf_get_current_task_btf();
 	((__u64 *)comm)[0] = *(__u64 *)task->comm;
 	((__u64 *)comm)[1] = *(__u64 *)(task->comm + 8);
 }

@@ -12,15 +12,19 @@ static __always_inline bool is_dio(__u64 end_io)
 }
 
 /* The inode that a bio does direct IO of, and where the filesystem keeps it, the dentry. */
-static __always_inline bool find_direct(struct window *w, const struct bio_view *root, struct run *run)
+static __always_inline bool find_direct(struct ascent *a, struct run *run)
 {
+	const struct bio_view *root = &a->root;
+	struct window *w = &a->window;
 	struct dio *dio;
 
 	if (!root->end_io)
 		return false;
 	if (is_iomap(root)) {
-		OPEN(w, struct file, direct_file(root));
-		run->inode = SEE(w, struct file, f_inode);
+		if (a->has_plain || !a->direct.file)
+			see_direct(w, &a->direct, root);
+		OPEN(w, struct file, a->direct.file);
+		run->inode = a->direct.inode;
 		run->dentry = SEE(w, struct file, f_path.dentry);
 		return true;
 	}
@@ -49,7 +53,7 @@ static __always_inline int direct_owner(struct work *w, __u32 slot)
 		.origin = MOSTRACE_ORIGIN_DIRECT,
 	};
 
-	if (!find_direct(&w->ascent.window, &w->ascent.root, &run))
+	if (!find_direct(&w->ascent, &run))
 		return NOT_DIRECT;
 	if (!run.inode)
 		return MOSTRACE_ORIGIN_UNKNOWN;

@@ -104,16 +104,4 @@ static __noinline int end_flush(struct bio *bio)
 	return 0;
 }
 
-/* (rq, error, nr_bytes) in every kernel. */
-SEC("raw_tp/block_rq_complete")
-int mostrace_rq_complete(__u64 *ctx)
-{
-	struct bio *bio;
-
-	if ((__u32)ctx[2])
-		return 0;
-	bio = BPF_CORE_READ((struct request *)ctx[0], bio);
-	return bio ? end_flush(bio) : 0;
-}
-
 #endif

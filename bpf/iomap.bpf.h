@@ -30,9 +30,17 @@ static __always_inline struct iomap_dio *iomap_dio_of(const struct bio_view *roo
 	return root->private;
 }
 
-static __always_inline struct file *direct_file(const struct bio_view *root)
+/* What a bio that is_iomap does direct IO of. */
+struct direct {
+	struct file *file;	/* NULL: not looked for */
+	struct inode *inode;
+};
+
+static __always_inline void see_direct(struct window *w, struct direct *direct, const struct bio_view *root)
 {
-	return LOAD(iomap_dio_of(root), iocb, ki_filp);
+	direct->file = LOAD(iomap_dio_of(root), iocb, ki_filp);
+	OPEN(w, struct file, direct->file);
+	direct->inode = SEE(w, struct file, f_inode);
 }
 
 /* The task that waits for the bio's dio to end, or NULL. */
@@ -61,21 +69,24 @@ const volatile bool size_lags;
  * bios do not count in dio->size. A block lies on the disk as it does in the file: where in its block a bio
  * begins tells the pads from the data.
  */
-static __always_inline __u64 direct_pos(struct window *w, const struct bio_view *root, __u64 sector)
+static __always_inline __u64 direct_pos(struct window *w, struct direct *direct, const struct bio_view *root, __u64 sector)
 {
 	__u64 begin, done, end, mask, place;
-	struct iomap_dio *dio;
+	struct inode *inode;
 	struct kiocb *iocb;
 
+	direct->file = 0;
 	if (!is_iomap(root))
 		return MOSTRACE_NONE;
-	dio = iomap_dio_of(root);
-	OPEN(w, struct iomap_dio, dio);
+	OPEN(w, struct iomap_dio, iomap_dio_of(root));
 	iocb = SEE(w, struct iomap_dio, iocb);
 	done = SEE(w, struct iomap_dio, size);
 	begin = LOAD(iocb, ki_pos);
+	direct->file = LOAD(iocb, ki_filp);
+	OPEN(w, struct file, direct->file);
+	direct->inode = inode = SEE(w, struct file, f_inode);
 	end = begin + done;
-	mask = (1ULL << LOAD(iocb, ki_filp, f_inode, i_blkbits)) - 1;
+	mask = (1ULL << LOAD(inode, i_blkbits)) - 1;
 	place = (sector << 9) & mask;
 	if (size_lags && (end & mask) == place)
 		return end;

@@ -4,14 +4,13 @@
  * once in a bio's life, before it is split or merged, and also where a disk has no requests; what the bio
  * holds is known by then.
  *
- * Raw tracepoints, because they exist from 4.17 on and need neither fentry nor
- * kprobes; which argument holds the bio or request is read from BTF by user
- * space.
+ * Raw tracepoints, because they exist from 4.17 on and need neither fentry nor kprobes, or BTF's; which argument holds the
+ * bio or request is read from BTF by user space.
  */
-#include "blockevents.bpf.h"
 #include "owner.bpf.h"
 #include "flush.bpf.h"
 #include "freed.bpf.h"
+#include "requestevent.bpf.h"
 #include "ring.bpf.h"
 #include "target.bpf.h"
 
@@ -66,7 +65,7 @@ static __always_inline void end_process(struct work *w)
 static __always_inline void record(struct work *w, struct bio *bio, __u32 slot, bool looped)
 {
 	w->used = 0;
-	w->ascent.plain = w->ascent.root;
+	w->ascent.has_plain = false;
 	w->ascent.skip = 0;
 	start_process(w, &w->ascent.root);
 	ascend(&w->ascent);
@@ -82,25 +81,39 @@ static __always_inline void record(struct work *w, struct bio *bio, __u32 slot, 
 	put_all(w);
 }
 
-/* The ring of block events, where those come from probes too: put in when they are wanted, and taken out at the end. */
+/* What is told as a block event too. */
+enum told { TOLD_QUEUED, TOLD_COMPLETED, TOLD };
+
+/*
+ * Where block events come from probes too, their ring, for each kind that is to be told: another program at the same
+ * tracepoint would take longer than what is added to ours.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, 1);
+	__uint(max_entries, TOLD);
 	__type(key, __u32);
 	__array(values, struct {
 		__uint(type, BPF_MAP_TYPE_RINGBUF);
 		__uint(max_entries, 4096);
 	});
-} events_ring SEC(".maps");
+} told_to SEC(".maps");
 
-/* Tells of the bio as a block event: another program at the same tracepoint would take twice the time for it. */
-static __always_inline void tell_queued(const struct work *w)
+static __always_inline void *ring_for(__u32 told)
 {
-	__u32 zero = 0;
-	void *ring = bpf_map_lookup_elem(&events_ring, &zero);
+	return bpf_map_lookup_elem(&told_to, &told);
+}
+
+static __always_inline void tell_queued(const struct work *w, __u32 pid)
+{
+	void *ring = ring_for(TOLD_QUEUED);
 
 	if (ring)
-		put_queued(ring, w->who.time_ns, w->ascent.root.sector, w->ascent.root.size, w->ascent.root.opf);
+		put_queued(ring, w->who.time_ns, pid, w->ascent.root.sector, w->ascent.root.size, w->ascent.root.opf);
+}
+
+static __always_inline __u32 see(struct work *w, const struct bio_device *device)
+{
+	return see_submitter(&w->ascent.window, &w->who, &w->ascent.direct, &w->ascent.root, device);
 }
 
 static __always_inline int queue_bio(struct bio *bio, bool looped)
@@ -110,16 +123,15 @@ static __always_inline int queue_bio(struct bio *bio, bool looped)
 
 	if (!w)
 		return 0;
-	view_bio(&w->ascent.window, &w->ascent.root, bio);
+	view_argument(&w->ascent.window, &w->ascent.root, bio);
 	find_device(&w->ascent.window, &device, &w->ascent.root);
 	if (is_for_target(&device, &w->ascent.root)) {
-		see_submitter(&w->ascent.window, &w->who, &w->ascent.root, &device);
-		tell_queued(w);
+		tell_queued(w, see(w, &device));
 		w->ascent.sector = w->ascent.root.sector;
 		w->ascent.is_above = false;
 		record(w, bio, WORK_QUEUE, looped);
 	} else if (is_above(device.disk)) {
-		see_submitter(&w->ascent.window, &w->who, &w->ascent.root, &device);
+		see(w, &device);
 		remember(bio, &w->who);
 	}
 	return 0;
@@ -135,7 +147,7 @@ const volatile __u32 trace_completion_bit;
  */
 static __always_inline bool is_handed_on(const struct bio_view *v, const struct bio_device *d, __u32 from)
 {
-	return v->flags >> trace_completion_bit & 1 && (d->dev == target.disk_dev) != (from == d->dev);
+	return LOAD(v->bio, bi_flags) >> trace_completion_bit & 1 && (d->dev == target.disk_dev) != (from == d->dev);
 }
 
 static __always_inline int remap_bio(struct bio *bio, __u32 from, bool looped)
@@ -146,12 +158,12 @@ static __always_inline int remap_bio(struct bio *bio, __u32 from, bool looped)
 
 	if (!w)
 		return 0;
-	view_bio(&w->ascent.window, &w->ascent.root, bio);
+	view_argument(&w->ascent.window, &w->ascent.root, bio);
 	find_device(&w->ascent.window, &device, &w->ascent.root);
 	if (!is_handed_on(&w->ascent.root, &device, from) ||
 	    !is_for_target(&device, &w->ascent.root))
 		return 0;
-	see_submitter(&w->ascent.window, &w->who, &w->ascent.root, &device);
+	see(w, &device);
 	first = recall(bio);
 	w->ascent.sector = first ? first->sector : MOSTRACE_NONE;
 	w->ascent.is_above = true;
@@ -165,11 +177,11 @@ static __always_inline int remap_bio(struct bio *bio, __u32 from, bool looped)
  * programs, and user space loads one.
  */
 #define PROGRAMS(suffix, looped)								\
-	SEC("raw_tp/block_bio_queue") int mostrace_bio_queue##suffix(__u64 *ctx)		\
+	TRACEPOINT("block_bio_queue") int mostrace_bio_queue##suffix(__u64 *ctx)		\
 	{											\
 		return queue_bio(ARG(ctx, args.bio_queue), looped);				\
 	}											\
-	SEC("raw_tp/block_bio_remap") int mostrace_bio_remap##suffix(__u64 *ctx)		\
+	TRACEPOINT("block_bio_remap") int mostrace_bio_remap##suffix(__u64 *ctx)		\
 	{											\
 		return remap_bio(ARG(ctx, args.remap), ARG_AFTER(ctx, args.remap, 1), looped);	\
 	}
@@ -188,4 +200,20 @@ int mostrace_bio_complete(__u64 *ctx)
 
 	forget(bio);
 	return end_flush(bio);
+}
+
+/* (rq, error, nr_bytes) in every kernel. */
+TRACEPOINT("block_rq_complete")
+int mostrace_rq_complete(__u64 *ctx)
+{
+	struct request *rq = (void *)CTX(ctx, 0);
+	void *ring = ring_for(TOLD_COMPLETED);
+	struct bio *bio;
+
+	if (ring)
+		put_completed(ring, rq, CTX(ctx, 1), CTX(ctx, 2));
+	if ((__u32)CTX(ctx, 2))
+		return 0;
+	bio = GET(rq, bio);
+	return bio ? end_flush(bio) : 0;
 }

@@ -138,10 +138,10 @@ static __always_inline __u64 first_page(const struct bio_view *v)
 #define FOLIOS_MAX 8192
 #define FOLIOS_MAX_UNROLLED 1024
 
-/* What the traced bio carries lies in `ascent.plain`, after `skip` bytes. */
+/* What the traced bio carries lies in the plain bio, after `skip` bytes. */
 static __always_inline void start_walk(struct work *w)
 {
-	const struct bio_view *plain = &w->ascent.plain;
+	const struct bio_view *plain = plain_of(&w->ascent);
 	struct page_walk *walk = &w->walk;
 
 	walk->next = first_bvec(plain);

@@ -96,9 +96,26 @@ static __noinline void submitter_of_throttled(struct submitter *s, const struct 
 			      (char *)waiter + bpf_core_field_offset(struct task_struct, comm));
 }
 
-/* The submitter of a bio that is being queued. */
-static __always_inline void see_submitter(struct window *w, struct submitter *s,
-					  const struct bio_view *v, const struct bio_device *d)
+/* What the current task is. */
+static __always_inline void see_task(struct submitter *s)
+{
+	struct task_struct *task;
+
+	if (HAS_TYPES) {
+		task = bpf_get_current_task_btf();
+		/* As the helper has it, which goes through the first user namespace's table. */
+		s->uid = task->cred->uid.val;
+		s->flags = task->flags & PF_KTHREAD ? MOSTRACE_KERNEL_THREAD : 0;
+	} else {
+		s->uid = bpf_get_current_uid_gid();
+		s->flags = is_kernel_thread((struct task_struct *)bpf_get_current_task());
+	}
+	current_comm(s->comm);
+}
+
+/* The submitter of a bio that is being queued, and what it does direct IO of. Returns the thread that queues it. */
+static __always_inline __u32 see_submitter(struct window *w, struct submitter *s, struct direct *direct,
+					   const struct bio_view *v, const struct bio_device *d)
 {
 	__u64 id = bpf_get_current_pid_tgid();
 
@@ -106,16 +123,16 @@ static __always_inline void see_submitter(struct window *w, struct submitter *s,
 	s->sector = v->sector;
 	s->pid = id;
 	s->tgid = id >> 32;
-	s->uid = bpf_get_current_uid_gid();
-	s->flags = is_kernel_thread((struct task_struct *)bpf_get_current_task());
-	current_comm(s->comm);
+	see_task(s);
 	if (is_worker(s) && in_throttle()) {
 		/* iomap has gone on meanwhile. */
+		direct->file = 0;
 		s->direct_pos = MOSTRACE_NONE;
 		submitter_of_throttled(s, v);
 	} else {
-		s->direct_pos = direct_pos(w, v, v->sector - d->start);
+		s->direct_pos = direct_pos(w, direct, v, v->sector - d->start);
 	}
+	return id;
 }
 
 #endif

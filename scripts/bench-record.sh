@@ -3,8 +3,8 @@
 # What recording with our own probes costs on this machine (root): fio's direct writes to a loop device in memory.
 # usage: bench-record.sh MOSTRACE [PART…]
 #   rate       4 KiB at 20,000 IOPS: probes and the recorder, in ns of CPU per write and in percent of one CPU
-#   p99        the same: p99 with and without, in pairs
-#   saturated  4 KiB, as many as there can be: IOPS with and without, and whether anything was lost
+#   p99        the same: p99 in µs with and without, in pairs
+#   saturated  4 KiB, as many as there can be: IOPS with and without, in pairs, and whether anything was lost
 #   large      1 MiB, with the queue's own limit of a request and with one of 64 KiB: requests and ns of probes per write
 #   idle       how often the recorder wakes
 # and, only if asked for:
@@ -50,7 +50,8 @@ recorded() {
 
 own="--source bpf --entries bpf"
 
-# probes NAME PREFIX: ns of a kind of programs per write. They run for the IO of other disks too: nothing else is to go on there.
+# probes NAME PREFIX: ns of a kind of programs per write: event_, of block events; mostrace_, of entries, which tell of queued bios and
+# completed requests as events too. They run for the IO of other disks too: nothing else is to go on there.
 probes() {
 	awk -v prefix="$2" -v writes="$(writes_of "$work/$1.fio")" '
 		{ name = time = "" }
@@ -84,25 +85,34 @@ bench_rate() {
 	report rate
 }
 
-bench_p99() {
+# paired VALUE FIO-OPTION…: VALUE of fio's line, without recording and with, in turns, and the median of the ratios. The probes' time is
+# not counted meanwhile, as that takes time too.
+paired() {
+	value=$1
+	shift
 	for pair in $(seq "$pairs"); do
 		# What the machine does meanwhile is not always to the second one's disadvantage.
-		if [ $((pair % 2)) = 0 ]; then recorded p99 "$own" --rate_iops=20000; fi
-		writes --rate_iops=20000 >"$work/without.fio"
-		if [ $((pair % 2)) = 1 ]; then recorded p99 "$own" --rate_iops=20000; fi
-		echo "$(p99 "$work/without.fio") $(p99 "$work/p99.fio")"
+		if [ $((pair % 2)) = 0 ]; then recorded paired "$own" "$@"; fi
+		writes "$@" >"$work/without.fio"
+		if [ $((pair % 2)) = 1 ]; then recorded paired "$own" "$@"; fi
+		echo "$("$value" "$work/without.fio") $("$value" "$work/paired.fio")"
 	done >"$work/pairs"
-	echo "p99, µs, without and with: $(tr '\n' ';' <"$work/pairs")"
+	echo "$value, without and with: $(tr '\n' ';' <"$work/pairs")"
 	awk '{ print $2 / $1 }' "$work/pairs" | sort -n | awk '{ r[NR] = $1 } END { printf "  median of the ratios: %.3f\n", r[int((NR + 1) / 2)] }'
 }
 
+bench_p99() {
+	paired p99 --rate_iops=20000
+}
+
 bench_saturated() {
-	writes >"$work/without.fio"
+	# A new file's first writes take longer.
+	writes >/dev/null
+	paired iops
 	sysctl -q kernel.bpf_stats_enabled=1
 	recorded saturated "$own"
 	sysctl -q kernel.bpf_stats_enabled=0
 	report saturated
-	echo "  without: $(iops "$work/without.fio") IOPS"
 }
 
 # requests: writes that the loop device has completed so far.
@@ -119,7 +129,8 @@ bench_large() {
 		sysctl -q kernel.bpf_stats_enabled=0
 		echo "large: 1 MiB, at most $kib KiB in a request: $((($(requests) - before) / $(writes_of "$work/large.fio"))) requests a write"
 		# Of the entries' programs the others are of the page cache: at so few writes those of the rest of the machine would count.
-		echo "  per write: probes of events $(probes large event_) ns, of its bio's entries $(probes large mostrace_bio_queue) ns"
+		echo "  per write: probes of events $(probes large event_) ns, of its bio $(probes large mostrace_bio_queue) ns," \
+			"of completions $(probes large mostrace_rq_complete) ns"
 		losses large
 	done
 	limit_requests $DEFAULT_KIB

@@ -351,6 +351,7 @@ pub(crate) trait At<T> {
 }
 
 impl<T, E: Into<io::Error>> At<T> for std::result::Result<T, E> {
+    #[inline]
     fn at(self, path: impl AsRef<Path>) -> Result<T> {
         self.map_err(|e| Error::Io {
             path: path.as_ref().to_owned(),

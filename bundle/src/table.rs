@@ -58,6 +58,7 @@ impl TableWriter {
     ///
     /// # Errors
     /// The disk is full, or the like.
+    #[inline]
     pub fn push(&mut self, record: &[u8]) -> io::Result<()> {
         self.out.write_all(record)
     }

@@ -28,11 +28,15 @@ impl Recent {
     }
 
     /// Keeps a record, if there is room for any.
+    #[inline]
     pub fn push(&mut self, time_ns: u64, record: &[u8]) {
+        if self.room > 0 {
+            self.keep(time_ns, record);
+        }
+    }
+
+    fn keep(&mut self, time_ns: u64, record: &[u8]) {
         if self.newer.bytes.len() + record.len() > self.room {
-            if self.room == 0 {
-                return;
-            }
             std::mem::swap(&mut self.older, &mut self.newer);
             self.gone_ns = self.gone_ns.max(self.newer.last_ns);
             self.newer.bytes.clear();

@@ -13,12 +13,12 @@ use super::{Counts, Cut, EntrySource, Tables};
 use crate::cut::Ends;
 use crate::error::{Error, Result};
 use crate::names::NameFilter;
-use crate::probes::{Probes, Queued, Stream};
+use crate::probes::{Probes, Stream, Teller};
 
 /// The attached probes' entries.
 pub(crate) struct BpfEntries {
     stream: Stream<Tables>,
-    queued: Option<Queued>,
+    teller: Option<Teller>,
 }
 
 impl BpfEntries {
@@ -34,8 +34,8 @@ impl BpfEntries {
     ) -> Result<BpfEntries> {
         let tables = Tables::create(folder, names, "BPF probes", is_cut)?;
         let stream = probes.attach(tables, take)?;
-        let queued = Some(probes.queued()?);
-        Ok(BpfEntries { stream, queued })
+        let teller = Some(probes.teller()?);
+        Ok(BpfEntries { stream, teller })
     }
 }
 
@@ -75,8 +75,8 @@ impl EntrySource for BpfEntries {
         Duration::MAX
     }
 
-    fn queued(&mut self) -> Option<Queued> {
-        self.queued.take()
+    fn teller(&mut self) -> Option<Teller> {
+        self.teller.take()
     }
 
     fn poll(&mut self) -> Result<()> {

@@ -12,7 +12,7 @@ use mostrace_bundle::Folder;
 use crate::causes::CauseSource;
 use crate::cut::Ends;
 use crate::error::Result;
-use crate::probes::Queued;
+use crate::probes::Teller;
 
 pub(crate) mod bpf;
 pub(crate) mod kernel;
@@ -51,8 +51,8 @@ pub(crate) trait EntrySource {
         None
     }
 
-    /// What lets its probes tell of queued bios as block events too, if it has such probes; once.
-    fn queued(&mut self) -> Option<Queued> {
+    /// What lets its probes tell block events too, if it has such probes; once.
+    fn teller(&mut self) -> Option<Teller> {
         None
     }
 

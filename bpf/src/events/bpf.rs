@@ -17,7 +17,7 @@ use super::{Cut, EventSource};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::probes::events::{ENDS, EventProbes};
-use crate::probes::{Queued, Stream};
+use crate::probes::{Stream, Teller, Told};
 
 /// How long the requests in flight may be silent, at the end, before they are left alone.
 const SILENCE: Duration = Duration::from_secs(1);
@@ -26,18 +26,18 @@ const TICK: Duration = Duration::from_millis(2);
 /// The attached probes' block events.
 pub(crate) struct BpfEvents {
     stream: Stream<Events>,
-    /// The probes of entries, if they tell of queued bios.
-    queued: Option<Queued>,
+    /// The probes of entries, if they tell of queued bios and completed requests.
+    teller: Option<Teller>,
 }
 
 impl BpfEvents {
-    /// Attaches the probes, into per-CPU files in `folder`. Those that were loaded without that of queued bios need `queued`.
+    /// Attaches the probes, into per-CPU files in `folder`. Those that were loaded without what `teller` tells need it.
     ///
     /// # Errors
     /// The kernel refuses them.
     pub fn start(
         probes: &EventProbes<'_>,
-        queued: Option<Queued>,
+        teller: Option<Teller>,
         device: &Device,
         folder: &Folder,
         is_cut: bool,
@@ -48,11 +48,16 @@ impl BpfEvents {
             requests: InFlight::default(),
             ending: false,
         };
-        if let Some(queued) = &queued {
-            queued.tell(&probes.ring()?)?;
+        if let Some(teller) = &teller {
+            teller.begin(&probes.ring()?)?;
         }
         let stream = probes.attach(events, Events::take)?;
-        Ok(BpfEvents { stream, queued })
+        Ok(BpfEvents { stream, teller })
+    }
+
+    fn end(&self, told: Told) -> Result<()> {
+        let teller = self.teller.as_ref();
+        teller.map_or(Ok(()), |teller| teller.end(told))
     }
 
     fn in_flight(&self) -> u64 {
@@ -111,11 +116,10 @@ impl EventSource for BpfEvents {
     /// First nothing new is recorded any more, then what was issued before has time to complete.
     fn stop(&mut self) -> Result<()> {
         self.stream.sink_mut().ending = true;
-        if let Some(queued) = self.queued.take() {
-            queued.end()?;
-        }
+        self.end(Told::Queued)?;
         self.stream.finish_but(&ENDS)?;
         self.wait_for_ends()?;
+        self.end(Told::Completed)?;
         self.stream.finish()?;
         self.stream.sink_mut().out.flush()
     }
@@ -185,12 +189,12 @@ impl Events {
         }
         let mut record = [0; HEAD + PDU_MAX];
         let len = HEAD + pdu.len();
-        let record = record.get_mut(..len).ok_or_else(malformed)?;
         record[..HEAD].copy_from_slice(self.head(&event, pdu.len()).as_bytes());
         if !pdu.is_empty() {
-            record[HEAD..].copy_from_slice(pdu);
+            let behind = record.get_mut(HEAD..len).ok_or_else(malformed)?;
+            behind.copy_from_slice(pdu);
         }
-        self.out.push(cpu, event.pid, record)
+        self.out.push(cpu, event.pid, &record[..len])
     }
 
     /// Its sequence number is filled in later.

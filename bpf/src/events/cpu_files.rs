@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
 use foldhash::fast::RandomState;
@@ -24,13 +24,17 @@ type Comm = [u8; COMM_LEN];
 const NAMED_NS: u64 = 1_000_000_000;
 /// So many tasks' names are known at most, of each CPU; then all are looked up anew.
 const NAMES: usize = 1 << 16;
+/// Of each file so much waits at most until it is written, bytes.
+const BUFFER: usize = 1 << 18;
 /// What is kept of the last records, bytes: at least half of it, which 40,000 events of some 8,000 requests take.
 const RECENT: usize = 4 << 20;
 
 #[derive(Debug)]
 struct CpuFile {
     path: PathBuf,
-    out: BufWriter<File>,
+    file: File,
+    /// Records that are not in the file yet.
+    buffer: Vec<u8>,
     sequence: u32,
     named: HashMap<u32, Named, RandomState>,
     /// The task of the last record, whose name need not be looked up until then: most records follow one of the same.
@@ -101,7 +105,8 @@ impl CpuFiles {
     ///
     /// # Errors
     /// The bundle cannot be written.
-    pub fn push(&mut self, cpu: u32, pid: u32, record: &mut [u8]) -> Result<()> {
+    #[inline]
+    pub fn push(&mut self, cpu: u32, pid: u32, record: &[u8]) -> Result<()> {
         let time_ns = time_of(record).unwrap_or(0);
         if self.keeps_back(time_ns) {
             let record = record.to_vec();
@@ -114,7 +119,8 @@ impl CpuFiles {
         Ok(())
     }
 
-    fn write(&mut self, cpu: u32, pid: u32, time_ns: u64, record: &mut [u8]) -> Result<()> {
+    #[inline]
+    fn write(&mut self, cpu: u32, pid: u32, time_ns: u64, record: &[u8]) -> Result<()> {
         let file = self.file(cpu)?;
         if file.is_due(pid, time_ns) {
             file.name(cpu, pid, time_ns, comm_of(pid))?;
@@ -145,6 +151,7 @@ impl CpuFiles {
         self.next_from_ns.is_some_and(|from| time_ns >= from)
     }
 
+    #[inline]
     fn file(&mut self, cpu: u32) -> Result<&mut CpuFile> {
         let at = cpu as usize;
         if at >= self.files.len() {
@@ -181,7 +188,7 @@ impl CpuFiles {
         let mut requests = InFlight::default();
         for (event, record) in under_way {
             requests.step(Step::of(&event));
-            self.write(event.cpu, event.pid, event.time_ns, &mut record.to_vec())?;
+            self.write(event.cpu, event.pid, event.time_ns, record)?;
             self.recent.push(event.time_ns, record);
         }
         self.flush()?;
@@ -208,11 +215,7 @@ impl CpuFiles {
     /// The bundle cannot be written.
     pub fn push_again(&mut self, pushed: Pushed) -> Result<()> {
         match pushed {
-            Pushed::Record {
-                cpu,
-                pid,
-                mut record,
-            } => self.push(cpu, pid, &mut record),
+            Pushed::Record { cpu, pid, record } => self.push(cpu, pid, &record),
             Pushed::Name {
                 cpu,
                 pid,
@@ -232,10 +235,7 @@ impl CpuFiles {
     /// # Errors
     /// The bundle cannot be written.
     pub fn flush(&mut self) -> Result<()> {
-        self.files
-            .iter_mut()
-            .flatten()
-            .try_for_each(|f| f.out.flush().at(&f.path))
+        self.files.iter_mut().flatten().try_for_each(CpuFile::flush)
     }
 }
 
@@ -267,10 +267,11 @@ impl CpuFile {
     fn create(folder: &Folder, cpu: u32) -> Result<CpuFile> {
         let name = layout::trace_of_cpu(cpu);
         let path = folder.path().join(&name);
-        let out = BufWriter::with_capacity(1 << 18, folder.replace(&name)?);
+        let file = folder.replace(&name)?;
         Ok(CpuFile {
             path,
-            out,
+            file,
+            buffer: Vec::with_capacity(BUFFER),
             sequence: 0,
             named: HashMap::default(),
             fresh: Fresh::default(),
@@ -278,6 +279,7 @@ impl CpuFile {
     }
 
     /// Whether the name of a task is to be looked up.
+    #[inline]
     fn is_due(&mut self, pid: u32, time_ns: u64) -> bool {
         if self.fresh.pid == pid && time_ns < self.fresh.until_ns {
             return false;
@@ -320,7 +322,7 @@ impl CpuFile {
 
     /// Its name and length, once all is flushed.
     fn len(&self) -> Result<(String, u64)> {
-        let len = self.out.get_ref().metadata().at(&self.path)?.len();
+        let len = self.file.metadata().at(&self.path)?.len();
         let name = self.path.file_name().unwrap_or_default();
         Ok((name.to_string_lossy().into_owned(), len))
     }
@@ -342,17 +344,29 @@ impl CpuFile {
         let mut note = Vec::new();
         // It has a short payload and no more than 32 bits of action.
         match encode(&event, v7, &mut note) {
-            Ok(()) => self.write(&mut note),
+            Ok(()) => self.write(&note),
             Err(_) => Ok(()),
         }
     }
 
-    fn write(&mut self, record: &mut [u8]) -> Result<()> {
+    #[inline]
+    fn write(&mut self, record: &[u8]) -> Result<()> {
+        if self.buffer.len() + record.len() > BUFFER {
+            self.flush()?;
+        }
+        let at = self.buffer.len();
+        self.buffer.extend_from_slice(record);
         self.sequence = self.sequence.wrapping_add(1);
-        if let Ok((prefix, _)) = Prefix::<LE>::mut_from_prefix(record) {
+        if let Ok((prefix, _)) = Prefix::<LE>::mut_from_prefix(&mut self.buffer[at..]) {
             prefix.sequence = self.sequence.into();
         }
-        self.out.write_all(record).at(&self.path)
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.file.write_all(&self.buffer).at(&self.path)?;
+        self.buffer.clear();
+        Ok(())
     }
 }
 
@@ -386,9 +400,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut files = CpuFiles::new(&Folder::open(dir.path()).unwrap(), false);
         let pid = std::process::id();
-        let mut record = [7u8; 48];
-        files.push(3, pid, &mut record).unwrap();
-        files.push(3, pid, &mut record).unwrap();
+        let record = [7u8; 48];
+        files.push(3, pid, &record).unwrap();
+        files.push(3, pid, &record).unwrap();
         files.flush().unwrap();
         let bytes = fs::read(dir.path().join("trace.blktrace.3")).unwrap();
         assert_eq!(bytes.len(), 64 + 48 + 48);
@@ -409,7 +423,7 @@ mod tests {
         let pid = std::process::id();
         for comm in [&b"sh"[..], b"sh\0\0", b"fio"] {
             files.name(0, pid, 5, comm).unwrap();
-            files.push(0, pid, &mut [0; 48]).unwrap();
+            files.push(0, pid, &[0; 48]).unwrap();
         }
         files.flush().unwrap();
         let bytes = fs::read(dir.path().join("trace.blktrace.0")).unwrap();

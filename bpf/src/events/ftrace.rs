@@ -44,6 +44,8 @@ pub(crate) struct Ftrace {
     trace_pipe: Option<File>,
     out: CpuFiles,
     page: Vec<u8>,
+    /// The record in hand.
+    record: Vec<u8>,
     lost: u64,
     rhythm: Duration,
     watch: Watch,
@@ -91,6 +93,7 @@ impl Ftrace {
             trace_pipe: Some(trace_pipe),
             out: CpuFiles::new(folder, is_cut),
             page: vec![0; PAGE_MAX],
+            record: Vec::new(),
             lost: 0,
             rhythm: TICK,
             watch: Watch::new(watched)?,
@@ -101,11 +104,11 @@ impl Ftrace {
     }
 
     fn drain(&mut self) -> Result<()> {
-        let (out, dev) = (&mut self.out, self.dev);
+        let (out, record, dev) = (&mut self.out, &mut self.record, self.dev);
         for buffer in &mut self.buffers {
             buffer.drain(&mut self.page, |cpu, time, payload| {
-                match restore(time, payload, dev) {
-                    Some((pid, mut record)) => out.push(cpu, pid, &mut record),
+                match restore(time, payload, dev, record) {
+                    Some(pid) => out.push(cpu, pid, record),
                     None => Ok(()),
                 }
             })?;
@@ -197,11 +200,11 @@ impl EventSource for Ftrace {
     }
 }
 
-/// Puts a record's first 16 bytes right; None for another kind of event. Returns its pid too.
+/// Makes a record of a payload, whose first 16 bytes are ftrace's. Returns its pid; None for another kind of event.
 ///
 /// v7 and v8 are told apart by where the device and a fitting pdu length stand, as
 /// the magic is overwritten.
-fn restore(time: u64, payload: &[u8], dev: u32) -> Option<(u32, Vec<u8>)> {
+fn restore(time: u64, payload: &[u8], dev: u32, record: &mut Vec<u8>) -> Option<u32> {
     // Payloads are padded to a multiple of 4, or of 8 on some machines.
     let whole = |head: usize, device: U32<LE>, pdu_len: U16<LE>| {
         let len = head + usize::from(pdu_len.get());
@@ -219,11 +222,12 @@ fn restore(time: u64, payload: &[u8], dev: u32) -> Option<(u32, Vec<u8>)> {
         Some((Version::V8, head.pid.get(), len))
     };
     let (version, pid, len) = as_v7().or_else(as_v8)?;
-    let mut record = payload.get(..len)?.to_vec();
-    let (prefix, _) = Prefix::<LE>::mut_from_prefix(&mut record).ok()?;
+    record.clear();
+    record.extend_from_slice(payload.get(..len)?);
+    let (prefix, _) = Prefix::<LE>::mut_from_prefix(record).ok()?;
     prefix.magic = version.magic().into();
     prefix.time = time.into();
-    Some((pid, record))
+    Some(pid)
 }
 
 #[cfg(test)]
@@ -256,7 +260,8 @@ mod tests {
         for (version, head) in EITHER {
             // Padded to a multiple of 8.
             let payload = [covered(version, 5, &[1; 5]), vec![0; 3]].concat();
-            let (pid, record) = restore(99, &payload, 5).unwrap();
+            let mut record = vec![7; 100];
+            let pid = restore(99, &payload, 5, &mut record).unwrap();
             assert_eq!(pid, 42);
             let Decoded::Record(event, len) = decode(&record) else {
                 panic!("{record:?}")
@@ -270,12 +275,13 @@ mod tests {
 
     #[test]
     fn other_events_are_left_out() {
-        assert!(restore(0, &[0; 12], 0).is_none());
+        let restore = |payload: &[u8], dev| restore(0, payload, dev, &mut Vec::new());
+        assert!(restore(&[0; 12], 0).is_none());
         for (version, _) in EITHER {
-            assert!(restore(0, &covered(version, 5, &[]), 6).is_none());
+            assert!(restore(&covered(version, 5, &[]), 6).is_none());
             let mut long = covered(version, 5, &[]);
             long.extend([0; 40]);
-            assert!(restore(0, &long, 5).is_none());
+            assert!(restore(&long, 5).is_none());
         }
     }
 }

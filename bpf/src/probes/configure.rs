@@ -81,6 +81,7 @@ fn fill_constants<'o>(open: &mut impl Form<'o>, device: &Device, btf: &Btf<'_>) 
     rodata.target_start = device.info.start_sector;
     rodata.page_shift = rustix::param::page_size().trailing_zeros();
     rodata.trace_completion_bit = kernel::enum_value(btf, "BIO_TRACE_COMPLETION")?;
+    rodata.complete_has_errno = kernel::completes_with_errno(btf);
     rodata.args.bio_queue = bio("block_bio_queue")?;
     rodata.args.remap = bio("block_bio_remap")?;
     Ok(())

@@ -22,12 +22,12 @@ use crate::ring_size::RingSize;
 /// What follows a request that was issued to its end.
 pub(crate) const ENDS: [&str; 2] = ["event_rq_complete", "event_rq_requeue"];
 
-/// Left out where the probes of entries tell of a queued bio.
-const QUEUE: &str = "event_bio_queue";
+/// Left out where the probes of entries tell the same.
+const TOLD: [&str; 2] = ["event_bio_queue", "event_rq_complete"];
 
 /// What the analyser joins to life cycles, and entries to: Q, X, I, D, R and C.
 const LIFE_CYCLE: [&str; 7] = [
-    QUEUE,
+    "event_bio_queue",
     "event_split",
     "event_rq_insert",
     "event_rq_issue",
@@ -46,14 +46,14 @@ pub(crate) struct EventProbes<'o> {
 pub(crate) struct Wanted {
     /// All of blktrace's, or those of life cycles.
     pub events: Events,
-    /// Whether the probes of entries tell of queued bios.
-    pub queued_elsewhere: bool,
+    /// Whether the probes of entries tell of queued bios and completed requests.
+    pub told_elsewhere: bool,
 }
 
 impl Wanted {
     fn has(self, program: &OsStr) -> bool {
         let is_wanted = self.events == Events::All || LIFE_CYCLE.iter().any(|p| program == *p);
-        is_wanted && !(self.queued_elsewhere && program == QUEUE)
+        is_wanted && !(self.told_elsewhere && TOLD.iter().any(|p| program == *p))
     }
 }
 

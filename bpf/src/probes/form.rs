@@ -101,6 +101,7 @@ forms!(
         target,
         symbols,
         args,
+        complete_has_errno,
         above,
         target_start,
         page_shift,

@@ -110,42 +110,58 @@ impl<'o> Probes<'o> {
         Ok(losses)
     }
 
-    /// What lets them tell of queued bios as block events too.
+    /// What lets them tell block events too.
     ///
     /// # Errors
     /// There is no descriptor left.
-    pub fn queued(&self) -> Result<Queued> {
-        let slot = map_of(&*self.skel, "events_ring")?;
-        Ok(Queued(MapHandle::try_from(&slot).map_err(Error::bpf)?))
+    pub fn teller(&self) -> Result<Teller> {
+        let told_to = map_of(&*self.skel, "told_to")?;
+        Ok(Teller(MapHandle::try_from(&told_to).map_err(Error::bpf)?))
     }
 }
 
-/// Where the probes of entries look for the ring of block events: an array of one map.
+/// Where the probes of entries look for the ring of block events, `told_to` of mostrace.bpf.c: by what they are to tell.
 #[derive(Debug)]
-pub(crate) struct Queued(MapHandle);
+pub(crate) struct Teller(MapHandle);
 
-impl Queued {
-    /// From now on they tell of queued bios into `ring`.
+/// `enum told` of mostrace.bpf.c.
+#[derive(Clone, Copy)]
+pub(crate) enum Told {
+    /// block_bio_queue.
+    Queued,
+    /// block_rq_complete.
+    Completed,
+}
+
+impl Teller {
+    /// From now on they tell all into `ring`.
     ///
     /// # Errors
     /// The kernel refuses.
-    pub fn tell(&self, ring: &impl MapCore) -> Result<()> {
+    pub fn begin(&self, ring: &impl MapCore) -> Result<()> {
         let fd = ring.as_fd().as_raw_fd().to_ne_bytes();
-        self.0
-            .update(&FIRST, &fd, MapFlags::ANY)
-            .map_err(Error::bpf)
+        [Told::Queued, Told::Completed]
+            .into_iter()
+            .try_for_each(|told| {
+                let put = self.0.update(&told.key(), &fd, MapFlags::ANY);
+                put.map_err(Error::bpf)
+            })
     }
 
-    /// From now on they do not; one that is running may still.
+    /// From now on they do not tell of this; one that is running may still.
     ///
     /// # Errors
     /// The kernel refuses.
-    pub fn end(&self) -> Result<()> {
-        self.0.delete(&FIRST).map_err(Error::bpf)
+    pub fn end(&self, told: Told) -> Result<()> {
+        self.0.delete(&told.key()).map_err(Error::bpf)
     }
 }
 
-const FIRST: [u8; 4] = 0u32.to_ne_bytes();
+impl Told {
+    fn key(self) -> [u8; 4] {
+        (self as u32).to_ne_bytes()
+    }
+}
 
 /// Block events that found the ring full.
 fn events_lost(skel: &dyn Skel<'_>) -> Result<u64> {

@@ -151,7 +151,7 @@ fn dev_name(dev: u32) -> String {
     format!("{}:{}", dev >> 20, dev & 0xf_ffff)
 }
 
-/// By choice, or the first that works. Where `entries` come from probes, these tell of queued bios.
+/// By choice, or the first that works. Where `entries` come from probes, these tell some events of the probes.
 pub(super) fn event_source(
     choice: Choice,
     options: &Options,
@@ -171,13 +171,13 @@ pub(super) fn event_source(
         Choice::Ftrace => Box::new(Ftrace::start(device, folder, is_cut)?),
         Choice::Tracefs => Box::new(TracefsEvents::start(device, folder, is_cut)?),
         Choice::Bpf => {
-            let queued = entries.as_mut().and_then(|entries| entries.queued());
+            let teller = entries.as_mut().and_then(|entries| entries.teller());
             let wanted = Wanted {
                 events: options.events,
-                queued_elsewhere: queued.is_some(),
+                told_elsewhere: teller.is_some(),
             };
             let probes = probes.events(device, wanted)?;
-            Box::new(BpfEvents::start(probes, queued, device, folder, is_cut)?)
+            Box::new(BpfEvents::start(probes, teller, device, folder, is_cut)?)
         }
     })
 }

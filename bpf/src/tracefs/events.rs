@@ -230,7 +230,7 @@ impl TracefsEvents {
         };
         let mut bytes = head.as_bytes().to_vec();
         bytes.extend(pdu);
-        self.out.push(record.cpu, seen.pid, &mut bytes)
+        self.out.push(record.cpu, seen.pid, &bytes)
     }
 }
 

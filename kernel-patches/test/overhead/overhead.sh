@@ -102,11 +102,12 @@ measure() {
 	record-blktrace) under_record "$2" --source blktrace --entries none --causes none ;;
 	record-kernel) under_record "$2" --source blktrace --entries kernel --causes none ;;
 	record-bpf) under_record "$2" --source blktrace --entries bpf --causes none ;;
+	record-ftrace) under_record "$2" --source ftrace --entries bpf --causes none ;;
 	record-bpf-bpf) under_record "$2" --source bpf --entries bpf --causes none ;;
 	record-causes) under_record "$2" --source bpf --entries bpf --causes bpf ;;
 	esac
 }
-modes="nothing blktrace module module-file record-blktrace record-kernel record-bpf record-bpf-bpf record-causes"
+modes="nothing blktrace module module-file record-blktrace record-kernel record-bpf record-ftrace record-bpf-bpf record-causes"
 
 # name MODE: what the table calls it.
 name() {
@@ -118,6 +119,7 @@ name() {
 	record-blktrace) echo "\`record --source blktrace --entries none\`" ;;
 	record-kernel) echo "\`record --source blktrace --entries kernel\`" ;;
 	record-bpf) echo "\`record --source blktrace --entries bpf\`" ;;
+	record-ftrace) echo "\`record --source ftrace --entries bpf\`" ;;
 	record-bpf-bpf) echo "\`record --source bpf --entries bpf\`" ;;
 	record-causes) echo "\`record --source bpf --entries bpf --causes bpf\`" ;;
 	esac

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Block events of requests. */
+#ifndef MOSTRACE_REQUESTEVENT_BPF_H
+#define MOSTRACE_REQUESTEVENT_BPF_H
+
+#include "blockevents.bpf.h"
+#include "flushqueue.bpf.h"
+#include "target.bpf.h"
+#include "tracepoint.bpf.h"
+
+/* Whether 5.10 passes the end of a request a negative errno; later kernels a blk_status_t. */
+const volatile bool complete_has_errno;
+
+/* The target's queue, as its first request told: on 5.10 a queue does not name its disk. */
+static __u64 target_queue;
+
+static __always_inline bool is_whole_disk(void)
+{
+	return target.dev == target.disk_dev;
+}
+
+static __always_inline bool has_target_disk(struct gendisk *disk)
+{
+	return disk && (GET(disk, major) << 20 | GET(disk, first_minor)) == target.disk_dev;
+}
+
+static __always_inline bool is_passthrough(__u32 opf)
+{
+	return (opf & REQ_OP_MASK) >= REQ_OP_SCSI_IN;
+}
+
+/*
+ * Whether a request is the partition's. One without bytes is a flush that was asked for, whose bio tells, or the
+ * device's own, made for those that wait for it. A passthrough command has no sectors and is the disk's.
+ */
+static __always_inline bool has_target_sectors(struct request *rq, __u32 opf)
+{
+	__u32 bytes = GET(rq, __data_len);
+	__u64 sector = GET(rq, __sector);
+	struct bio *bio = GET(rq, bio);
+	__u32 dev;
+
+	if (is_passthrough(opf))
+		return false;
+	if (bytes)
+		return sector < target.end && sector + ((bytes + 511) >> 9) > target.start;
+	if (!bio)
+		return flush_serves(rq, target.dev);
+	dev = bio_dev(bio);
+	return !dev || dev == target.dev;
+}
+
+/* blk_rq_trace_sector: passthrough and flush requests have none. */
+static __always_inline void put_request_event(void *ring, struct request *rq, __u32 what, __u32 bytes, __u16 error)
+{
+	struct block_record e = { .bytes = bytes, .error = error };
+	struct gendisk *disk;
+	__u32 opf;
+
+	if (bpf_core_field_exists(struct request___rq_disk, rq_disk))
+		disk = GET((struct request___rq_disk *)rq, rq_disk);
+	else
+		disk = GET(rq, q, disk);
+	if (!has_target_disk(disk))
+		return;
+	opf = GET(rq, cmd_flags);
+	if (!is_whole_disk() && !has_target_sectors(rq, opf))
+		return;
+	e.time = bpf_ktime_get_ns();
+	e.pid = bpf_get_current_pid_tgid();
+	if (!bpf_core_field_exists(struct request_queue, disk))
+		target_queue = (__u64)GET(rq, q);
+	e.sector = GET(rq, __sector);
+	if (is_passthrough(opf) || e.sector == ~0ULL)
+		e.sector = 0;
+	e.action = what | categories(opf) | (is_passthrough(opf) ? TC(BLK_TC_PC) : TC(BLK_TC_FS));
+	put_event(ring, e, 0, 0);
+}
+
+/* What block_rq_complete tells. */
+static __always_inline void put_completed(void *ring, struct request *rq, __s32 error, __u32 bytes)
+{
+	error = complete_has_errno ? -error : status_errno(error);
+	put_request_event(ring, rq, TA_COMPLETE, bytes, error);
+}
+
+#endif
