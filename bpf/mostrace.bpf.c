@@ -202,18 +202,22 @@ int mostrace_bio_complete(__u64 *ctx)
 	return end_flush(bio);
 }
 
-/* (rq, error, nr_bytes) in every kernel. */
+/* A flush's entry lies ahead of its event. (rq, error, nr_bytes) in every kernel. */
 TRACEPOINT("block_rq_complete")
 int mostrace_rq_complete(__u64 *ctx)
 {
 	struct request *rq = (void *)CTX(ctx, 0);
-	void *ring = ring_for(TOLD_COMPLETED);
+	__u32 bytes = CTX(ctx, 2);
 	struct bio *bio;
+	void *ring;
 
+	if (!bytes) {
+		bio = GET(rq, bio);
+		if (bio)
+			end_flush(bio);
+	}
+	ring = ring_for(TOLD_COMPLETED);
 	if (ring)
-		put_completed(ring, rq, CTX(ctx, 1), CTX(ctx, 2));
-	if ((__u32)CTX(ctx, 2))
-		return 0;
-	bio = GET(rq, bio);
-	return bio ? end_flush(bio) : 0;
+		put_completed(ring, rq, CTX(ctx, 1), bytes);
+	return 0;
 }
