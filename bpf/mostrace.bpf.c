@@ -145,9 +145,9 @@ const volatile __u32 trace_completion_bit;
  * queued again: block_bio_remap is what tells. It fires once more where it is handed to a partition, with the
  * partition's own number, and only then has its sector on the disk.
  */
-static __always_inline bool is_handed_on(const struct bio_view *v, const struct bio_device *d, __u32 from)
+static __always_inline bool is_handed_on(struct bio *bio, const struct bio_device *d, __u32 from)
 {
-	return LOAD(v->bio, bi_flags) >> trace_completion_bit & 1 && (d->dev == target.disk_dev) != (from == d->dev);
+	return GET(bio, bi_flags) >> trace_completion_bit & 1 && (d->dev == target.disk_dev) != (from == d->dev);
 }
 
 static __always_inline int remap_bio(struct bio *bio, __u32 from, bool looped)
@@ -160,7 +160,7 @@ static __always_inline int remap_bio(struct bio *bio, __u32 from, bool looped)
 		return 0;
 	view_argument(&w->ascent.window, &w->ascent.root, bio);
 	find_device(&w->ascent.window, &device, &w->ascent.root);
-	if (!is_handed_on(&w->ascent.root, &device, from) ||
+	if (!is_handed_on(bio, &device, from) ||
 	    !is_for_target(&device, &w->ascent.root))
 		return 0;
 	see(w, &device);
