@@ -4,8 +4,8 @@
  * once in a bio's life, before it is split or merged, and also where a disk has no requests; what the bio
  * holds is known by then.
  *
- * Raw tracepoints, because they exist from 4.17 on and need neither fentry nor kprobes, or BTF's; which argument holds the
- * bio or request is read from BTF by user space.
+ * Raw tracepoints (4.17) or BTF's (5.5), as they need neither fentry nor kprobes; which argument holds the bio or request is
+ * read from BTF by user space.
  */
 #include "owner.bpf.h"
 #include "flush.bpf.h"
