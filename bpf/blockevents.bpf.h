@@ -102,19 +102,26 @@ struct {
 	__type(value, __u32);
 } last_pid SEC(".maps");
 
+/* Apart, as it is seldom, and not to lie on the stack below a walk over pages. */
+static __noinline void tell_name(void *ring, __u64 time, __u32 pid)
+{
+	__u64 comm[PDU_MAX / 8] = {};
+
+	bpf_get_current_comm(comm, sizeof(comm));
+	/* The time is part of the initialiser: set in a copy of a constant, clang 14 loses it. */
+	put_event(ring, (struct block_record){ .time = time, .action = TN_PROCESS, .pid = pid }, comm, sizeof(comm));
+}
+
 /* Names the current thread, `pid`, when another one ran before it: it may have gone when user space asks for it. */
 static __always_inline void put_name(void *ring, __u64 time, __u32 pid)
 {
-	__u64 comm[PDU_MAX / 8] = {};
 	__u32 zero = 0;
 	__u32 *last = bpf_map_lookup_elem(&last_pid, &zero);
 
 	if (!last || *last == pid)
 		return;
 	*last = pid;
-	bpf_get_current_comm(comm, sizeof(comm));
-	/* The time is part of the initialiser: set in a copy of a constant, clang 14 loses it. */
-	put_event(ring, (struct block_record){ .time = time, .action = TN_PROCESS, .pid = pid }, comm, sizeof(comm));
+	tell_name(ring, time, pid);
 }
 
 /* Of 64 bits, as the bit's number is: to shorten it would take more instructions than to use it. */

@@ -69,7 +69,7 @@ const volatile bool size_lags;
  * bios do not count in dio->size. A block lies on the disk as it does in the file: where in its block a bio
  * begins tells the pads from the data.
  */
-static __always_inline __u64 direct_pos(struct window *w, struct direct *direct, const struct bio_view *root, __u64 sector)
+static READS_MUCH __u64 direct_pos(struct window *w, struct direct *direct, const struct bio_view *root, __u64 sector)
 {
 	__u64 begin, done, end, mask, place;
 	struct inode *inode;

@@ -103,7 +103,7 @@ static __always_inline void *ring_for(__u32 told)
 	return bpf_map_lookup_elem(&told_to, &told);
 }
 
-static __always_inline void tell_queued(const struct work *w, __u32 pid)
+static READS_MUCH void tell_queued(const struct work *w, __u32 pid)
 {
 	void *ring = ring_for(TOLD_QUEUED);
 

@@ -31,8 +31,11 @@ static __always_inline void copy_window(struct window *w, __u64 size)
 #ifdef MOSTRACE_UNTYPED
 /* Nor may it be asked for where the kernel has no BTF: libbpf would not load the probes. */
 #define HAS_TYPES false
+/* What copies many fields has each on its stack. Apart, that does not lie below a walk over pages, which needs all the rest. */
+#define READS_MUCH __noinline
 #else
 #define HAS_TYPES bpf_ksym_exists(bpf_rdonly_cast)
+#define READS_MUCH __always_inline
 #endif
 
 /* Not beyond the structure: what comes behind it need not be there. */
