@@ -5,7 +5,8 @@
 #   rate       4 KiB at 20,000 IOPS: probes and the recorder, in ns of CPU per write and in percent of one CPU
 #   p99        the same: p99 in µs with and without, in pairs
 #   saturated  4 KiB, as many as there can be: IOPS with and without, in pairs, and whether anything was lost
-#   large      1 MiB, with the queue's own limit of a request and with one of 64 KiB: requests and ns of probes per write
+#   large      1 MiB, with the queue's own limit of a request and with one of 64 KiB, as many as there can be and 200 a second: requests and
+#              ns of probes per write
 #   idle       how often the recorder wakes
 # and, only if asked for:
 #   minute     4 KiB at 100,000 IOPS for a minute, by each source: what was lost
@@ -120,18 +121,28 @@ requests() {
 	awk '{ print $5 }' "/sys/block/${loop#/dev/}/stat"
 }
 
+# large KIB FIO-OPTION…: of requests of so many KiB at most.
+large() {
+	kib=$1
+	shift
+	limit_requests "$kib"
+	before=$(requests)
+	sysctl -q kernel.bpf_stats_enabled=1
+	recorded large "$own --causes none" --bs=1m "$@"
+	sysctl -q kernel.bpf_stats_enabled=0
+	echo "large: 1 MiB, at most $kib KiB in a request: $((($(requests) - before) / $(writes_of "$work/large.fio"))) requests a write," \
+		"$(iops "$work/large.fio") IOPS"
+	# Of the entries' programs the others are of the page cache: at so few writes those of the rest of the machine would count.
+	echo "  per write: probes of events $(probes large event_) ns, of its bio $(probes large mostrace_bio_queue) ns," \
+		"of completions $(probes large mostrace_rq_complete) ns"
+	losses large
+}
+
 bench_large() {
 	for kib in $DEFAULT_KIB 64; do
-		limit_requests $kib
-		before=$(requests)
-		sysctl -q kernel.bpf_stats_enabled=1
-		recorded large "$own --causes none" --bs=1m --rate_iops=200
-		sysctl -q kernel.bpf_stats_enabled=0
-		echo "large: 1 MiB, at most $kib KiB in a request: $((($(requests) - before) / $(writes_of "$work/large.fio"))) requests a write"
-		# Of the entries' programs the others are of the page cache: at so few writes those of the rest of the machine would count.
-		echo "  per write: probes of events $(probes large event_) ns, of its bio $(probes large mostrace_bio_queue) ns," \
-			"of completions $(probes large mostrace_rq_complete) ns"
-		losses large
+		large "$kib"
+		# Seldom: the caches have none of it any more.
+		large "$kib" --rate_iops=200
 	done
 	limit_requests $DEFAULT_KIB
 }
