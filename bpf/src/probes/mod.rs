@@ -6,14 +6,11 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 
 use libbpf_rs::btf::Btf;
 use libbpf_rs::skel::{OpenSkel, Skel};
-use libbpf_rs::{
-    ErrorKind, Map, MapCore, MapFlags, MapHandle, Object, OpenMapMut, OpenObject, PrintLevel,
-};
+use libbpf_rs::{ErrorKind, Map, MapCore, MapFlags, Object, OpenMapMut, OpenObject, PrintLevel};
 
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -29,10 +26,12 @@ mod loader;
 mod reader;
 mod ring;
 mod stream;
+mod teller;
 
 use form::entries;
 pub(crate) use loader::{Loader, Rooms};
 pub(crate) use stream::{Stream, Take};
+pub(crate) use teller::{Teller, Told};
 
 /// `enum loss` of loss.bpf.h, in its order; the manifest's names.
 const LOSSES: [&str; 4] = ["entries_ring", "submitters", "pages_cut", "dirtiers"];
@@ -116,59 +115,7 @@ impl<'o> Probes<'o> {
     /// There is no descriptor left.
     pub fn teller(&self) -> Result<Teller> {
         let told_to = map_of(&*self.skel, "told_to")?;
-        Ok(Teller(MapHandle::try_from(&told_to).map_err(Error::bpf)?))
-    }
-}
-
-/// Where the probes of entries look for the ring of block events, `told_to` of mostrace.bpf.c: by what they are to tell.
-#[derive(Debug)]
-pub(crate) struct Teller(MapHandle);
-
-/// `enum told` of mostrace.bpf.c.
-#[derive(Clone, Copy)]
-pub(crate) enum Told {
-    /// block_bio_queue.
-    Queued,
-    /// block_rq_complete.
-    Completed,
-}
-
-impl Teller {
-    /// From now on they tell all into `ring`.
-    ///
-    /// # Errors
-    /// The kernel refuses.
-    pub fn begin(&self, ring: &impl MapCore) -> Result<()> {
-        let fd = ring.as_fd().as_raw_fd().to_ne_bytes();
-        [Told::Queued, Told::Completed]
-            .into_iter()
-            .try_for_each(|told| {
-                let put = self.0.update(&told.key(), &fd, MapFlags::ANY);
-                put.map_err(Error::bpf)
-            })
-    }
-
-    /// From now on they do not tell of this; one that is running may still.
-    ///
-    /// # Errors
-    /// The kernel refuses.
-    pub fn end(&self, told: Told) -> Result<()> {
-        self.0.delete(&told.key()).map_err(Error::bpf)
-    }
-}
-
-/// Nobody reads the ring any more.
-impl Drop for Teller {
-    fn drop(&mut self) {
-        // What was ended already, or never begun, is not there.
-        let _ = self.end(Told::Queued);
-        let _ = self.end(Told::Completed);
-    }
-}
-
-impl Told {
-    fn key(self) -> [u8; 4] {
-        (self as u32).to_ne_bytes()
+        Teller::of(&told_to)
     }
 }
 
@@ -237,6 +184,7 @@ fn recursion_misses(object: &Object) -> u64 {
 }
 
 fn program_id(program: &libbpf_rs::Program<'_>) -> Option<u32> {
+    use std::os::fd::AsFd;
     libbpf_rs::Program::id_from_fd(program.as_fd()).ok()
 }
 
