@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
         mobibenchs_deletions_leave_nothing,
         mobibenchs_files_are_divided_among_threads,
         a_script_is_replayed_below_its_folder,
+        a_script_makes_its_calls_and_no_others needs common::STRACE,
         a_log_is_replayed_with_its_times needs [common::SQLITE3],
         a_statement_that_is_refused_is_named,
         the_systems_own_sqlite_writes_the_same needs [common::SQLITE3],
@@ -147,7 +149,8 @@ fn a_script_is_replayed_below_its_folder() {
     };
     let outcome = run_mobigen(&settings, &Progress::default()).unwrap();
     assert_eq!(outcome.payload.transactions, 12);
-    assert_eq!(outcome.payload.settings["failed"], "3");
+    // A descriptor that nobody opened, and a file that is not there.
+    assert_eq!(outcome.payload.settings["other_result"], "2");
     assert_eq!(fs::read_to_string(&outside).unwrap(), "theirs");
     let below = settings.path.join(outside.strip_prefix("/").unwrap());
     assert_eq!(fs::metadata(below).unwrap().len(), 3);
@@ -158,6 +161,76 @@ fn a_script_is_replayed_below_its_folder() {
         1024
     );
     assert!(!settings.path.join("data/no").exists());
+}
+
+/// What is in Mobibench's own scripts: calls that failed, descriptors that are nobody's, a number that is opened twice.
+const HARD: &str = "1 0 open data/data O_WRONLY|O_CREAT|O_TRUNC|O_LARGEFILE 36\n1 1 write 36 4\n1 2 open data/data O_RDWR|O_CREAT|O_LARGEFILE 36\n\
+    1 3 pwrite 36 4096 100\n1 4 pread 36 4096 100\n1 5 read 173 -1\n1 6 fsync 36 0\n1 7 fsync 99 0\n1 8 fdatasync 36 0\n1 9 fstat64 36 0\n\
+    1 10 close 36 0\n1 11 close 36 0\n1 12 write 36 5\n2 0 access \"/data/app/a.apk\" 0\n2 1 open \"/data/app/a.apk\" O_RDONLY|O_LARGEFILE 7\n\
+    2 2 read 7 1000\n2 3 close 7 0\n2 4 stat64 \"/data/app\" 0\n2 5 lstat64 \"/data/none\" -1\n2 6 unlink \"/data/app/a.apk\" 0\n\
+    2 7 access \"/data/app/a.apk\" -1\n2 8 open \"/data/app/a.apk\" O_RDONLY|O_LARGEFILE -1\n2 9 open \"/data/app\" O_RDONLY|O_DIRECTORY 7\n\
+    2 10 open x/y O_RDWR|O_CREAT|O_EXCL -1\n";
+
+/// The kind of call that a name stands for, in a script or in strace's words.
+fn kind(name: &str) -> &str {
+    match name {
+        "openat" => "open",
+        "pread64" => "pread",
+        "pwrite64" => "pwrite",
+        "faccessat" | "faccessat2" => "access",
+        "unlinkat" => "unlink",
+        "newfstatat" | "statx" | "fstat" | "fstat64" | "stat64" | "lstat" | "lstat64" => "stat",
+        other => other,
+    }
+}
+
+fn count<'n>(names: impl Iterator<Item = &'n str>) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for name in names {
+        *counts.entry(kind(name).to_owned()).or_default() += 1;
+    }
+    counts
+}
+
+fn a_script_makes_its_calls_and_no_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let [script, root] = ["script", "root"].map(|name| folder.path().join(name));
+    fs::write(&script, HARD).unwrap();
+    let traces = tempfile::tempdir().unwrap();
+    let set = "open,openat,close,read,write,pread64,pwrite64,fsync,fdatasync,fstat,stat,lstat,newfstatat,statx,access,\
+               faccessat,faccessat2,unlink,unlinkat,execve";
+    let output = Command::new("strace")
+        .args(["-ff", "-y", "-qq", "-s", "0", "-e", "signal=none", "-e"])
+        .arg(format!("trace={set}"))
+        .arg("-o")
+        .arg(traces.path().join("trace"))
+        .args([&common::example("mobigen"), &script, &root])
+        .output()
+        .unwrap();
+    let outcome = common::outcome(output);
+    let threads = fs::read_dir(traces.path()).unwrap();
+    let threads = threads.map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap());
+    // The first thread prepares; each of the others counts what the kernel says that it wrote.
+    let of_script: String = threads.filter(|text| !text.contains("execve(")).collect();
+    let calls = of_script.lines().filter(|line| !line.contains("/proc/"));
+    let made = count(calls.filter_map(|line| line.split_once('(').map(|(name, _)| name)));
+    let wanted = count(HARD.lines().filter_map(|line| line.split(' ').nth(2)));
+    assert_eq!(made, wanted, "{of_script}");
+    let settings = &outcome.payload.settings;
+    let told = |prefix: &str| -> BTreeMap<String, u64> {
+        let told = settings.iter().filter_map(|(key, value)| {
+            Some((key.strip_prefix(prefix)?.to_owned(), value.parse().unwrap()))
+        });
+        told.collect()
+    };
+    let by_kind: Vec<String> = told("calls_")
+        .iter()
+        .flat_map(|(name, calls)| vec![name.clone(); usize::try_from(*calls).unwrap()])
+        .collect();
+    assert_eq!(count(by_kind.iter().map(String::as_str)), wanted);
+    // The fsync and the write of a descriptor that is not open; its second close succeeds, as in the application.
+    let others = BTreeMap::from([("fsync".to_owned(), 1), ("write".to_owned(), 1)]);
+    assert_eq!(told("other_result_"), others);
 }
 
 fn sql(folder: &Path, log: &str, timing: Timing) -> SqlSettings {

@@ -35,7 +35,7 @@ impl Teller {
     /// The kernel refuses.
     pub fn begin(&self, ring: &impl MapCore) -> Result<()> {
         let fd = ring.as_fd().as_raw_fd().to_ne_bytes();
-        [Told::Queued, Told::Completed]
+        [Told::Queued]
             .into_iter()
             .try_for_each(|told| {
                 let put = self.0.update(&told.key(), &fd, MapFlags::ANY);

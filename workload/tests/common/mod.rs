@@ -23,7 +23,7 @@ pub struct Call {
 }
 
 /// An example, which cargo builds beside the tests.
-fn example(name: &str) -> PathBuf {
+pub fn example(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let example = test
         .parent()
@@ -44,7 +44,8 @@ pub const STRACE: [Need; 2] = [Need::Tool("strace", "strace"), Need::Ptrace];
 /// The sqlite3 command.
 pub const SQLITE3: Need = Need::Tool("sqlite3", "sqlite3");
 
-fn outcome(output: Output) -> Outcome {
+/// What it printed.
+pub fn outcome(output: Output) -> Outcome {
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{error}");
     serde_json::from_slice(&output.stdout).unwrap()

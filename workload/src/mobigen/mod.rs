@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A [script](script) of MobiGen's, the system calls of an application, replayed.
+//!
+//! Every line makes one call of its kind, and what it returns is held against what it returned in the application. Mobibench
+//! works on the paths themselves, as root. Here every path is one below the given folder, and [what was there
+//! before](before) is made there first: a script of somebody else's harms nothing.
+
+mod before;
+mod files;
+mod player;
+mod script;
+mod tally;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use files::Files;
+use player::Player;
+use script::Line;
+use tally::Tally;
+
+use crate::measure::{Progress, in_threads, timed};
+use crate::outcome::{Outcome, Task};
+use crate::{Error, Result};
+
+/// What is replayed, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MobigenSettings {
+    /// The script.
+    pub script: PathBuf,
+    /// The folder that stands for `/`.
+    pub path: PathBuf,
+    /// Wait until a call's time has come; without, each thread goes on at once.
+    pub timing: bool,
+}
+
+/// Replays it, each of its threads in one of its own; `progress` counts lines. A call that returns something else than in the
+/// application is counted.
+///
+/// # Errors
+/// The script cannot be read, or has a line that is none; the folder cannot be written.
+pub fn run_mobigen(settings: &MobigenSettings, progress: &Progress) -> Result<Outcome> {
+    let (setup, (players, files)) = timed(|| prepare(settings))?;
+    let began = Instant::now();
+    let (players, measured) = in_threads(players, progress, |player, stopwatch| {
+        for line in std::mem::take(&mut player.lines) {
+            if settings.timing {
+                std::thread::sleep(line.at.saturating_sub(began.elapsed()));
+            }
+            stopwatch.time(|| {
+                player.play(&line, &files);
+                Ok(())
+            })?;
+        }
+        Ok(())
+    })?;
+    let (finish, ()) = timed(|| {
+        drop(files);
+        Ok(())
+    })?;
+    let mut tally = Tally::default();
+    players.into_iter().for_each(|p| tally.merge(p.tally));
+    let bytes = measured.phase.written.map_or(0, |written| written.bytes);
+    let task = task(settings, &tally, bytes);
+    Ok(Outcome::new(task, [setup, finish], measured))
+}
+
+/// The script's threads, and the folder as it was before.
+fn prepare(settings: &MobigenSettings) -> Result<(Vec<Player>, Files)> {
+    let text = fs::read_to_string(&settings.script).map_err(Error::io(&settings.script))?;
+    let lines = script::parse(&settings.script, &text)?;
+    fs::create_dir_all(&settings.path).map_err(Error::io(&settings.path))?;
+    before::make(&settings.path, &lines)?;
+    let mut threads: BTreeMap<u32, Vec<Line>> = BTreeMap::new();
+    for line in lines {
+        threads.entry(line.thread).or_default().push(line);
+    }
+    let players = threads.into_iter();
+    let players = players.map(|(thread, lines)| Player::new(thread, lines));
+    Ok((players.collect(), Files::new(&settings.path)?))
+}
+
+fn task(settings: &MobigenSettings, tally: &Tally, payload_bytes: u64) -> Task {
+    let told = |path: &Path| path.display().to_string();
+    let all = tally.total();
+    let mut of_it = tally.settings();
+    of_it.extend([
+        ("script".to_owned(), told(&settings.script)),
+        ("path".to_owned(), told(&settings.path)),
+        ("timing".to_owned(), settings.timing.to_string()),
+        ("other_result".to_owned(), all.other_result.to_string()),
+    ]);
+    Task {
+        workload: "mobigen",
+        heading: format!(
+            "{}: {} calls, of which {} returned something else than in the application\n{tally}",
+            settings.script.display(),
+            all.made,
+            all.other_result
+        ),
+        payload_bytes,
+        count: all.made,
+        settings: of_it,
+    }
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How many calls of each kind a replay made, and how many returned something else than in the application.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::script::Line;
+
+/// Of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Calls {
+    /// Made here.
+    pub made: u64,
+    /// Of those, with another result than the script's; where it has none, that failed.
+    pub other_result: u64,
+}
+
+/// By the names that the script calls them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tally(BTreeMap<String, Calls>);
+
+impl Tally {
+    /// Counts a call that returned `result`.
+    pub fn add(&mut self, line: &Line, result: i64) {
+        let is_other = match line.result {
+            // A descriptor's number is the kernel's choice.
+            Some(expected) if line.name == "open" => (expected < 0) != (result < 0),
+            Some(expected) => expected != result,
+            None => result < 0,
+        };
+        let calls = self.0.entry(line.name.clone()).or_default();
+        calls.made = calls.made.saturating_add(1);
+        calls.other_result = calls.other_result.saturating_add(is_other.into());
+    }
+
+    /// Adds another thread's.
+    pub fn merge(&mut self, other: Tally) {
+        for (name, theirs) in other.0 {
+            let calls = self.0.entry(name).or_default();
+            calls.made = calls.made.saturating_add(theirs.made);
+            calls.other_result = calls.other_result.saturating_add(theirs.other_result);
+        }
+    }
+
+    /// Of all kinds.
+    pub fn total(&self) -> Calls {
+        let sum = |sum: Calls, calls: &Calls| Calls {
+            made: sum.made.saturating_add(calls.made),
+            other_result: sum.other_result.saturating_add(calls.other_result),
+        };
+        self.0.values().fold(Calls::default(), sum)
+    }
+
+    /// As the payload's settings have them: `calls_KIND`, and `other_result_KIND` where there are such.
+    pub fn settings(&self) -> BTreeMap<String, String> {
+        let made = self.0.iter();
+        let made = made.map(|(name, calls)| (format!("calls_{name}"), calls.made.to_string()));
+        let others = self.0.iter().filter(|(_, calls)| calls.other_result > 0);
+        let others = others.map(|(name, calls)| {
+            let key = format!("other_result_{name}");
+            (key, calls.other_result.to_string())
+        });
+        made.chain(others).collect()
+    }
+}
+
+/// A line for each kind.
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:14} {:>8} {:>12}", "call", "made", "other result")?;
+        for (name, calls) in &self.0 {
+            write!(
+                f,
+                "\n{name:14} {:>8} {:>12}",
+                calls.made, calls.other_result
+            )?;
+        }
+        Ok(())
+    }
+}
