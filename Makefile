@@ -27,7 +27,7 @@ TESTS = $(CARGO) test $(PROFILE) --workspace
 GUESTS = guest/able.sh "$(GUEST_PACKAGES)"
 MODULE = kernel-patches/test/able.sh
 
-.PHONY: demo build install deb check test test-all truth truth-guest test-guest test-module test-kernels test-patched lint features bench bench-record bench-beside bench-overhead \
+.PHONY: demo build install deb check test test-all truth truth-guest test-guest test-module test-kernels test-patched lint features bench bench-record kills soak bench-beside bench-overhead \
 	bench-accuracy report-check phone phone-armv7 phone-x86_64 test-arm64 test-arm64-analysis bench-phone samples samples-guest setup setup-test clean
 
 demo: build
@@ -164,6 +164,18 @@ bench: setup-test
 # What recording with our probes costs on this machine (root): IOPS, p99, ns per write, wakeups. PARTS= is of scripts/bench-record.sh.
 bench-record: build
 	scripts/bench-record.sh $(MOSTRACE) $(PARTS)
+
+# The recorder, its guard or both killed at moments of chance (root): nothing may be left behind. The same SEED is the same again.
+KILLS = 50
+SEED = 1
+kills: build
+	scripts/kills.sh $(MOSTRACE) $(KILLS) $(SEED)
+
+# Over 100,000 writes a second for ten minutes by each source (root): losses, memory, counters, rows. SOAK_ variables are of scripts/soak.sh.
+SECONDS = 600
+SOURCES = ftrace bpf tracefs
+soak: build
+	scripts/soak.sh $(MOSTRACE) $(SECONDS) $(SOURCES)
 
 # The same beside bpftrace's biosnoop, which apt-get installs (bpftrace).
 bench-beside: build

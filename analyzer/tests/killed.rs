@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A recorder under load that is killed at moments of chance, and once by a full disk: every segment that it has finished
-//! can be read, and nothing of the tracing is left. Twenty seconds of it; under `MOSTRACE_LONG=1` ten minutes.
+//! can be read, and nothing of the tracing is left. Twenty seconds of it; under `MOSTRACE_LONG=1` ten minutes. And its guard, alone
+//! and with it.
 //!
 //! One at a time: ftrace has one user.
 
@@ -17,10 +18,14 @@ use test_support::{Need, run_one_by_one, tests, wait};
 
 const FIO: Need = Need::Tool("fio", "fio");
 const NEEDS: [Need; 4] = [Need::Loop, Need::Btf, Need::BlkTracer, FIO];
+const TRACER_NEEDS: [Need; 3] = [Need::Loop, Need::Btf, Need::BlkTracer];
+const TRACEFS: &str = "/sys/kernel/tracing";
 const TRACER: &str = "/sys/kernel/tracing/current_tracer";
 
 fn main() -> ExitCode {
     run_one_by_one(tests![
+        a_killed_guard needs TRACER_NEEDS,
+        a_guard_killed_with_its_recorder needs TRACER_NEEDS,
         killed_at_random needs NEEDS,
         killed_at_random_for_ten_minutes needs [Need::Loop, Need::Btf, Need::BlkTracer, FIO, Need::Minutes],
     ])
@@ -197,6 +202,10 @@ fn killed(time: Duration, times: u32) {
             temporaries() <= 1
         });
         // Within the share of time that is left, as chance has it.
+        wait::until("no segment is finished", || {
+            let first = Bundle::open(&place.join("t.0001.most"));
+            first.is_ok_and(|bundle| bundle.manifest().state == State::Complete)
+        });
         let share = time.saturating_sub(begun.elapsed()) / (times - round);
         let chance = RandomState::new().hash_one(round) % 1000;
         std::thread::sleep(share * (500 + u32::try_from(chance).unwrap()) / 1000);
@@ -252,4 +261,221 @@ fn full_disk(disk: &LoopExt4, temporary: &Path, dir: &Path) {
         finished >= 2 && finished + 2 >= all.len(),
         "{finished} of {all:?}"
     );
+}
+
+/// ftrace's settings, not those of a machine that nobody has traced on: what is put back is what was there.
+struct Settings(Vec<(&'static str, String)>);
+
+impl Settings {
+    fn change() -> Settings {
+        wait::until("ftrace is somebody's", || {
+            setting("current_tracer") == "nop"
+        });
+        let before = [("trace_clock", setting("trace_clock"))];
+        let before = before
+            .into_iter()
+            .chain([("buffer_size_kb", setting("buffer_size_kb"))]);
+        let before = Settings(before.collect());
+        fs::write(Path::new(TRACEFS).join("trace_clock"), "global").unwrap();
+        fs::write(Path::new(TRACEFS).join("buffer_size_kb"), "2000").unwrap();
+        before
+    }
+}
+
+impl Drop for Settings {
+    fn drop(&mut self) {
+        for (name, text) in &self.0 {
+            fs::write(Path::new(TRACEFS).join(name), text).unwrap();
+        }
+    }
+}
+
+/// The clock in use, and the first word of the others.
+fn setting(name: &str) -> String {
+    let text = fs::read_to_string(Path::new(TRACEFS).join(name)).unwrap();
+    let chosen = text
+        .split_once('[')
+        .and_then(|(_, rest)| rest.split_once(']'));
+    let word = chosen.map_or(text.as_str(), |(word, _)| word);
+    word.split_ascii_whitespace()
+        .next()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+fn settings(disk: &LoopExt4) -> Vec<String> {
+    let name = disk.disk().file_name().unwrap().to_owned();
+    let enable = Path::new("/sys/block").join(name).join("trace/enable");
+    let names = [
+        "current_tracer",
+        "tracing_on",
+        "trace_clock",
+        "buffer_size_kb",
+    ];
+    let switch = fs::read_to_string(enable).unwrap().trim().to_owned();
+    names.map(setting).into_iter().chain([switch]).collect()
+}
+
+/// The buffer's size the kernel rounds.
+fn assert_is_traced(disk: &LoopExt4) {
+    let settings = settings(disk);
+    let [tracer, on, clock, size, switch] = &settings[..] else {
+        unreachable!()
+    };
+    assert_eq!([tracer, on, clock, switch], ["blk", "1", "mono", "1"]);
+    assert!(size.parse::<u32>().unwrap() >= 8192, "{size}");
+}
+
+/// Where others record too, ftrace is theirs for moments.
+fn assert_are(disk: &LoopExt4, expected: &[String], by: &str) {
+    wait::until(&format!("{by}: settings stay changed"), || {
+        settings(disk) == expected
+    });
+}
+
+/// The instances of a recorder.
+fn instances(recorder: u32) -> usize {
+    let of = format!("mostrace-{recorder}-");
+    let all = fs::read_dir(Path::new(TRACEFS).join("instances")).unwrap();
+    let names = all.map(|i| i.unwrap().file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with(&of)).count()
+}
+
+/// Its children of that name, killed.
+fn kill_guards(recorder: u32) {
+    let done = Command::new("pkill")
+        .args(["-KILL", "-f", "mostrace-guard", "-P"])
+        .arg(recorder.to_string())
+        .status();
+    assert!(done.unwrap().success(), "it has no guard");
+}
+
+/// By a source, with entries of plain tracepoints, which take an instance; once it traces. Another recorder may have ftrace for a
+/// while.
+fn started(disk: &LoopExt4, output: &Path, source: &str) -> Child {
+    let mut running = None;
+    wait::until("ftrace is somebody's", || {
+        running = start(disk, output, source);
+        running.is_some()
+    });
+    running.unwrap()
+}
+
+/// None if ftrace is in use.
+fn start(disk: &LoopExt4, output: &Path, source: &str) -> Option<Child> {
+    let mut recorder = Command::new(env!("CARGO_BIN_EXE_mostrace"))
+        .args(["record", "--no-snapshot", "--entries", "tracefs"])
+        .args(["-w", "3600", "--source", source, "-d"])
+        .arg(disk.device())
+        .arg("-o")
+        .arg(output)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut has_ended = false;
+    wait::until("no manifest", || {
+        has_ended = recorder.try_wait().unwrap().is_some();
+        has_ended || output.join(layout::MANIFEST).exists()
+    });
+    if !has_ended {
+        return Some(recorder);
+    }
+    let output = recorder.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        said.contains("tracer is taken") || said.contains("ftrace is in use"),
+        "{said}"
+    );
+    eprintln!("{said}");
+    None
+}
+
+fn notes(bundle: &Path) -> Vec<String> {
+    Bundle::open(bundle).unwrap().manifest().notes.clone()
+}
+
+/// The recorder ends in order, and has it undone by another one.
+fn a_killed_guard() {
+    let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let _before = Settings::change();
+    let as_before = settings(&disk);
+    assert_eq!(as_before[2], "global");
+    for (source, of_instances) in [("ftrace", 1), ("tracefs", 2), ("bpf", 1)] {
+        let bundle = dir.path().join(format!("{source}.most"));
+        let recorder = started(&disk, &bundle, source);
+        assert_eq!(instances(recorder.id()), of_instances);
+        if source == "ftrace" {
+            assert_is_traced(&disk);
+        }
+        let pid = recorder.id();
+        kill_guards(pid);
+        stop(recorder);
+        assert_are(&disk, &as_before, source);
+        assert_eq!(instances(pid), 0);
+        let notes = notes(&bundle);
+        let says = "was killed (signal 9): another one was started to do it";
+        assert!(notes.iter().any(|note| note.ends_with(says)), "{notes:?}");
+    }
+}
+
+/// Nobody is left to undo: the next recorder does, and then takes what was there before for what it has to put back.
+fn a_guard_killed_with_its_recorder() {
+    let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let _before = Settings::change();
+    let as_before = settings(&disk);
+    assert_eq!(as_before[2], "global");
+    for next in ["ftrace", "bpf", "tracefs"] {
+        let mut recorder = started(&disk, &dir.path().join(format!("{next}.most")), "ftrace");
+        kill_guards(recorder.id());
+        recorder.kill().unwrap();
+        recorder.wait().unwrap();
+        assert_is_traced(&disk);
+        assert_eq!(instances(recorder.id()), 1);
+        // What it did to another recorder's instance would be told there.
+        let other = started(
+            &disk,
+            &dir.path().join(format!("{next}-other.most")),
+            "tracefs",
+        );
+        assert_are(&disk, &as_before, next);
+        let bundle = dir.path().join(format!("{next}-next.most"));
+        let ended = Command::new(env!("CARGO_BIN_EXE_mostrace"))
+            .args([
+                "record",
+                "--no-snapshot",
+                "--entries",
+                "none",
+                "--source",
+                next,
+                "-d",
+            ])
+            .arg(disk.device())
+            .arg("-o")
+            .arg(&bundle)
+            .args(["--", "true"])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert!(ended.status.success(), "{said}");
+        assert_are(&disk, &as_before, next);
+        assert_eq!((instances(recorder.id()), instances(other.id())), (0, 2));
+        stop(other);
+        let first = notes(&dir.path().join(format!("{next}-other.most")));
+        for says in [
+            "a recorder that was killed had left ftrace's settings changed: they were put back",
+            "instances of tracefs that killed recorders had left were removed before this recording: 1",
+        ] {
+            assert!(first.iter().any(|note| note.contains(says)), "{first:?}");
+        }
+        assert!(!said.contains("killed"), "{said}");
+    }
+}
+
+fn stop(mut recorder: Child) {
+    let pid = recorder.id().to_string();
+    let asked = Command::new("kill").args(["-INT", &pid]).status();
+    assert!(asked.unwrap().success());
+    assert!(recorder.wait().unwrap().success());
 }

@@ -88,6 +88,14 @@ pub enum Error {
         /// The bundle.
         kept: PathBuf,
     },
+    /// A source failed; what came before it did is kept.
+    #[error("{why}: the recording ends here; what came before is in {}", kept.display())]
+    EndedEarly {
+        /// What failed.
+        why: Box<Error>,
+        /// The bundle, which is complete but for what is missing behind its end.
+        kept: PathBuf,
+    },
     /// There is no way to save this filesystem's metadata.
     #[error("{kind} is not supported")]
     NoSnapshotOf {
@@ -312,6 +320,19 @@ impl Error {
             Error::CommandNotFound { .. } => 127,
             Error::Command { .. } => 126,
             _ => 1,
+        }
+    }
+
+    /// Whether it is of a file in this folder.
+    pub(crate) fn is_of(&self, folder: &Path) -> bool {
+        match self {
+            Error::Io { path, .. } => path.starts_with(folder),
+            Error::Bundle(
+                mostrace_bundle::Error::Io { path, .. }
+                | mostrace_bundle::Error::Corrupt { path, .. }
+                | mostrace_bundle::Error::Unsupported { path, .. },
+            ) => path.starts_with(folder),
+            _ => false,
         }
     }
 

@@ -78,7 +78,26 @@ fn is_of(mounted: &Mounted, device: &Device) -> bool {
 
 /// Magic numbers of the superblocks.
 fn recognise(device: &Device) -> Result<Option<&'static str>> {
-    let node = device.node();
+    Ok(kind_of(&head(device.node())?))
+}
+
+/// What the filesystem on a device was made with to be told from others: its UUID, or its serial number. None if there is none that
+/// is known.
+pub fn number(node: &Path) -> Option<Vec<u8>> {
+    let head = head(node).ok()?;
+    let (at, len) = match kind_of(&head)? {
+        "ext4" => (1024 + 104, 16),
+        "f2fs" => (1024 + 108, 16),
+        "exfat" => (100, 4),
+        // The boot record of FAT32 is longer.
+        _ if head[82..].starts_with(b"FAT32") => (67, 4),
+        _ => (39, 4),
+    };
+    Some(head[at..at + len].to_vec())
+}
+
+/// The first bytes; zeros behind the end of a short device.
+fn head(node: &Path) -> Result<[u8; 4096]> {
     let file = File::open(node).at(node)?;
     let mut head = [0u8; 4096];
     let mut filled = 0;
@@ -88,7 +107,7 @@ fn recognise(device: &Device) -> Result<Option<&'static str>> {
             n => filled += n,
         }
     }
-    Ok(kind_of(&head))
+    Ok(head)
 }
 
 fn kind_of(head: &[u8; 4096]) -> Option<&'static str> {

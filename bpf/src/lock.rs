@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What one recorder at a time may have: the block tracer of a disk's queue, and ftrace's `blk` tracer.
 //!
-//! A lock is flock(2) on a file in a folder of root's own. The kernel releases it when the last process that has the file
-//! open ends, however it ends; what the file says of its holder counts only as long as the lock is held.
+//! A lock is flock(2) on a file in a folder of root's own, or on an instance's folder. The kernel releases it when the last
+//! process that has it open ends, however it ends; what the file says of its holder, in its first line, counts only as long as
+//! the lock is held. What a holder keeps there for the next one, in the second line, counts until it is forgotten.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 
 use mostrace_bundle::manifest::Device;
 
@@ -19,11 +21,13 @@ use crate::openers;
 const FOLDERS: [&str; 2] = ["/run/mostrace", "/dev/.mostrace"];
 const BLK_TRACER: &str = "blk-tracer";
 
-/// A lock that is held.
-#[derive(Debug)]
+/// A lock that is held, as long as a clone of it lives.
+#[derive(Clone, Debug)]
 pub(crate) struct Lock {
-    file: File,
+    file: Arc<File>,
     path: PathBuf,
+    /// What its file says of the holder.
+    holder: String,
 }
 
 impl Lock {
@@ -54,6 +58,55 @@ impl Lock {
         LockFile::open(BLK_TRACER)?.shared("ftrace's blk tracer takes the events of every disk")
     }
 
+    /// A folder, unless another process has it.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn of_folder(path: &Path) -> Result<Option<Lock>> {
+        let file = open_folder(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Lock::new(file, path))),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(e)) => Err(e).at(path),
+        }
+    }
+
+    /// A folder, once nobody else has it.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn of_own_folder(path: &Path) -> Result<Lock> {
+        let file = open_folder(path)?;
+        file.lock().at(path)?;
+        Ok(Lock::new(file, path))
+    }
+
+    fn new(file: File, path: &Path) -> Lock {
+        Lock {
+            file: Arc::new(file),
+            path: path.to_owned(),
+            holder: String::new(),
+        }
+    }
+
+    /// Its file, and what that says of the holder.
+    pub fn said(&self) -> (&Path, &str) {
+        (&self.path, &self.holder)
+    }
+
+    /// What a holder has kept in the file, this one or one before.
+    pub fn kept(&self) -> Option<String> {
+        kept_in(&self.path)
+    }
+
+    /// Keeps a line in the file.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn keep(&self, line: &str) -> Result<()> {
+        self.say(Some(line))
+    }
+
     /// For a process that is to hold the lock too.
     ///
     /// # Errors
@@ -61,6 +114,26 @@ impl Lock {
     pub fn for_child(&self) -> Result<Stdio> {
         Ok(self.file.try_clone().at(&self.path)?.into())
     }
+}
+
+/// Whether a recorder that is gone has kept something with ftrace's `blk` tracer. The lock is not tried.
+pub(crate) fn is_blk_tracer_left() -> bool {
+    let files = FOLDERS.map(|folder| Path::new(folder).join(BLK_TRACER));
+    files
+        .iter()
+        .any(|file| kept_in(file).is_some() && !is_held(file))
+}
+
+fn kept_in(path: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    Some(text.lines().nth(1)?.to_owned())
+}
+
+fn open_folder(path: &Path) -> Result<File> {
+    let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::NOFOLLOW;
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(flags.bits().cast_signed());
+    options.open(path).at(path)
 }
 
 /// Who has the block tracer of the disk `dev` (major:minor), if another recorder has it. Nothing is disturbed: the lock is
@@ -93,7 +166,7 @@ fn holder(device: &Device, source: &str) -> String {
 /// What the file says of its holder; those that share a lock say nothing, but have it open.
 fn said_by(path: &Path) -> String {
     let text = std::fs::read_to_string(path).unwrap_or_default();
-    match text.trim_end() {
+    match text.lines().next().unwrap_or_default() {
         "" => openers::named(|open| open == path).map_or_else(
             || "other recordings by blktrace".into(),
             |who| format!("recordings by blktrace: {who}"),
@@ -143,22 +216,28 @@ impl LockFile {
 
     fn alone(self, what: &str, holder: &str) -> Result<Lock> {
         let tried = self.file.try_lock();
-        let mut lock = self.locked(tried, what)?;
-        lock.say(&format!("{holder}\n"))?;
-        Ok(lock)
+        self.locked(tried, what, holder)
     }
 
     fn shared(self, what: &str) -> Result<Lock> {
         let tried = self.file.try_lock_shared();
-        let mut lock = self.locked(tried, what)?;
-        lock.say("")?;
-        Ok(lock)
+        self.locked(tried, what, "")
     }
 
-    fn locked(self, tried: std::result::Result<(), TryLockError>, what: &str) -> Result<Lock> {
+    fn locked(
+        self,
+        tried: std::result::Result<(), TryLockError>,
+        what: &str,
+        holder: &str,
+    ) -> Result<Lock> {
         let LockFile { file, path } = self;
         match tried {
-            Ok(()) => Ok(Lock { file, path }),
+            Ok(()) => {
+                let mut lock = Lock::new(file, &path);
+                holder.clone_into(&mut lock.holder);
+                lock.say(lock.kept().as_deref())?;
+                Ok(lock)
+            }
             Err(TryLockError::WouldBlock) => Err(Error::Busy {
                 what: what.to_owned(),
                 by: said_by(&path),
@@ -169,9 +248,12 @@ impl LockFile {
 }
 
 impl Lock {
-    fn say(&mut self, text: &str) -> Result<()> {
-        self.file.set_len(0).at(&self.path)?;
-        self.file.write_all(text.as_bytes()).at(&self.path)
+    /// Writes before it cuts: however this process ends, what was kept stays kept.
+    fn say(&self, kept: Option<&str>) -> Result<()> {
+        let lines = [Some(self.holder.as_str()), kept].into_iter().flatten();
+        let text: String = lines.map(|line| format!("{line}\n")).collect();
+        self.file.write_all_at(text.as_bytes(), 0).at(&self.path)?;
+        self.file.set_len(text.len() as u64).at(&self.path)
     }
 }
 
@@ -261,6 +343,40 @@ mod tests {
         child.wait().unwrap();
         drop(shared);
         taken(dir.path(), "pid 2");
+    }
+
+    #[test]
+    fn what_is_kept_outlives_its_holder() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        let first = taken(dir.path(), "pid 1, a longer text");
+        assert_eq!(first.kept(), None);
+        first.keep("[1]").unwrap();
+        let said = refusal(file(dir.path()).alone("x is taken", "pid 2"));
+        assert_eq!(said, "x is taken: pid 1, a longer text");
+        drop(first);
+        let second = taken(dir.path(), "pid 2");
+        assert_eq!(second.kept().as_deref(), Some("[1]"));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "pid 2\n[1]\n");
+        drop(second);
+        let mut shared = None;
+        wait::until("it is free", || {
+            shared = file(dir.path()).shared("x is taken").ok();
+            shared.is_some()
+        });
+        assert_eq!(kept_in(&path).as_deref(), Some("[1]"));
+    }
+
+    #[test]
+    fn a_folder_is_one_holders() {
+        let dir = tempfile::tempdir().unwrap();
+        let held = Lock::of_own_folder(dir.path()).unwrap();
+        assert!(Lock::of_folder(dir.path()).unwrap().is_none());
+        drop(held);
+        wait::until("it is free", || {
+            Lock::of_folder(dir.path()).unwrap().is_some()
+        });
+        assert!(Lock::of_folder(&dir.path().join("none")).is_err());
     }
 
     #[test]

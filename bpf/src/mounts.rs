@@ -7,6 +7,9 @@ use crate::error::{Error, Result};
 use crate::mountinfo::{self, Mounted};
 use crate::tool;
 
+/// Where tracefs is mounted.
+pub(crate) const TRACEFS: &str = "/sys/kernel/tracing";
+
 /// One that is mounted.
 #[derive(Debug)]
 pub(crate) struct Mount {
@@ -28,7 +31,7 @@ impl Mount {
     /// # Errors
     /// The kernel has none.
     pub fn tracefs() -> Result<Mount> {
-        Mount::of("tracefs", Path::new("/sys/kernel/tracing"))
+        Mount::of("tracefs", Path::new(TRACEFS))
     }
 
     fn of(kind: &'static str, path: &'static Path) -> Result<Mount> {

@@ -56,16 +56,25 @@ impl PayloadPlace {
         if !self.folder.has(NAME)? {
             return Ok(None);
         }
-        let malformed = |why: String| Error::malformed("the workload's payload", why);
+        let malformed = |why: String| Error::malformed(self.path().display(), why);
         let file = self.folder.read(NAME)?;
-        if !file.metadata().at(self.path())?.is_file() {
+        let meta = file.metadata().at(self.path())?;
+        if !meta.is_file() {
             return Err(malformed("not a file".into()));
+        }
+        if meta.len() > LIMIT {
+            return Err(malformed(format!("longer than {LIMIT} bytes")));
         }
         let mut text = Vec::new();
         file.take(LIMIT).read_to_end(&mut text).at(self.path())?;
-        serde_json::from_slice(&text)
-            .map(Some)
-            .map_err(|e| malformed(e.to_string()))
+        // The place alone: its words may be the command's own.
+        serde_json::from_slice(&text).map(Some).map_err(|e| {
+            malformed(format!(
+                "not a payload's JSON, line {}, column {}",
+                e.line(),
+                e.column()
+            ))
+        })
     }
 }
 
@@ -88,5 +97,25 @@ mod tests {
         assert!(place.read().is_err());
         fs::rename(elsewhere.path(), place.path()).unwrap();
         assert_eq!(place.read().unwrap(), Some(payload));
+    }
+
+    #[test]
+    fn whatever_is_put_there_is_a_payload_or_one_short_line() {
+        let place = PayloadPlace::new(None).unwrap();
+        let path = place.path();
+        let said = || place.read().unwrap_err().to_string();
+        let words = format!("{{\"transactions\": \"{}\"}}", "words".repeat(1000));
+        fs::write(&path, words).unwrap();
+        let line = said();
+        let says = "payload.json: not a payload's JSON, line 1, column 5019";
+        assert!(line.ends_with(says), "{line}");
+        fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
+        assert!(said().ends_with("payload.json: longer than 1048576 bytes"));
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert!(said().ends_with("payload.json: not a file"));
+        fs::remove_dir(&path).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
+        assert!(said().ends_with("payload.json: not a file"));
     }
 }

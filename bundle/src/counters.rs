@@ -16,6 +16,9 @@ pub enum Counters {
     NotCompared(String),
 }
 
+/// The counters of requests.
+const REQUESTS: [&str; 4] = ["reads", "writes", "discards", "flushes"];
+
 /// One counter. The kernel's readings and the ends of the trace lie a moment apart, so that its count is a range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counter {
@@ -59,6 +62,14 @@ impl Counters {
         let all = compared.into_iter().flatten();
         all.filter(|(_, counter)| !counter.agrees())
             .map(|(name, counter)| (name.as_str(), counter))
+    }
+
+    /// How many requests the kernel has counted at least that have no completion in the trace; 0 if they were not compared.
+    pub fn requests_missing(&self) -> u64 {
+        let requests = self.differences();
+        let requests = requests.filter(|(name, _)| REQUESTS.contains(name));
+        let missing = requests.map(|(_, c)| c.at_least.saturating_sub(c.traced));
+        missing.fold(0, u64::saturating_add)
     }
 
     /// Whether they were compared, and all agree.
@@ -133,6 +144,24 @@ mod tests {
             assert_eq!(counters.to_string(), says);
             assert_eq!(counters.agree(), says.ends_with("agree"));
         }
+    }
+
+    #[test]
+    fn requests_are_missing_by_their_number() {
+        let counters = Counters::Compared(
+            [
+                ("reads".to_owned(), counter(9, 7, None)),
+                ("writes".to_owned(), counter(5, 8, None)),
+                (
+                    "write_bytes".to_owned(),
+                    counter(5 << 12, 8 << 12, Some(8 << 12)),
+                ),
+                ("flushes".to_owned(), counter(1, 3, Some(3))),
+            ]
+            .into(),
+        );
+        assert_eq!(counters.requests_missing(), 5);
+        assert_eq!(Counters::NotCompared("off".into()).requests_missing(), 0);
     }
 
     #[test]

@@ -59,6 +59,7 @@ pub(crate) struct KernelEntries {
     unknown: u64,
     /// The counters as they were at the end.
     lost: Option<BTreeMap<String, u64>>,
+    notes: Vec<String>,
 }
 
 impl KernelEntries {
@@ -99,6 +100,7 @@ impl KernelEntries {
             buffer: vec![0; READ_LEN],
             unknown: 0,
             lost: None,
+            notes: Vec::new(),
         };
         // The header is there at once: what cannot be read is refused before a command runs.
         source.poll()?;
@@ -158,7 +160,7 @@ impl EntrySource for KernelEntries {
         self.stream.end().map_err(|what| wrong(&self.paths, what))?;
         self.lost = Some(self.losses()?);
         drop(self.device.take());
-        drop(self.guard.take());
+        self.notes.extend(self.guard.take().and_then(Guard::end));
         Ok(())
     }
 
@@ -169,6 +171,10 @@ impl EntrySource for KernelEntries {
         let mut losses = counters(&self.paths.class.join("losses"))?;
         losses.insert("entries_unknown".to_owned(), self.unknown);
         Ok(losses)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
     }
 }
 

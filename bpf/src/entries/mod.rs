@@ -83,6 +83,16 @@ pub(crate) trait EntrySource {
     /// # Errors
     /// The kernel does not give the counters.
     fn losses(&self) -> Result<BTreeMap<String, u64>>;
+
+    /// What a reader of the entries should know of their end; complete after [`EntrySource::stop`].
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// What others did to the entries' source while it ran, one line each; complete after [`EntrySource::stop`].
+    fn interference(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// `--entries`.

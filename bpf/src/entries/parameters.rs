@@ -63,7 +63,7 @@ impl Parameters {
         ];
         let before = self.filesystems.as_ref();
         steps.extend(before.map(|before| undo(FILESYSTEMS, before)));
-        let guard = Guard::arm(&steps, None)?;
+        let guard = Guard::arm(steps, None)?;
         self.write("dev", dev)?;
         self.write("names", "all")?;
         if self.ring_kb.parse().is_ok_and(|kb: u32| kb < RING_KB) {

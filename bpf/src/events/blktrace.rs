@@ -36,9 +36,11 @@ const START_LIMIT: Duration = Duration::from_secs(10);
 pub(crate) struct Blktrace {
     child: Child,
     folder: Folder,
-    dropped: u64,
+    /// None if it did not say.
+    dropped: Option<u64>,
     watch: Watch,
     guard: Option<Guard>,
+    notes: Vec<String>,
     /// Held for as long as the queue is traced.
     _queue: Lock,
 }
@@ -58,7 +60,7 @@ impl Blktrace {
         let current_tracer = current_tracer();
         check_not_blk(current_tracer)?;
 
-        let guard = Guard::arm(&[Undo::Interrupt], Some(&tracer_lock))?;
+        let guard = Guard::arm(vec![Undo::Interrupt], Some(tracer_lock))?;
         command
             .arg("-d")
             .arg(device.node())
@@ -83,9 +85,10 @@ impl Blktrace {
         Ok(Blktrace {
             child,
             folder: folder.clone(),
-            dropped: 0,
+            dropped: None,
             watch: Watch::new(watched.chain(queue::attributes(device)))?,
             guard: Some(guard),
+            notes: Vec::new(),
             _queue: queue_lock,
         })
     }
@@ -150,7 +153,7 @@ impl EventSource for Blktrace {
     fn stop(&mut self) -> Result<()> {
         self.watch.look();
         // The guard interrupts it.
-        drop(self.guard.take());
+        self.notes.extend(self.guard.take().and_then(Guard::end));
         let mut summary = String::new();
         if let Some(mut out) = self.child.stdout.take() {
             // Without the summary only the number of drops is not known: no error.
@@ -165,7 +168,12 @@ impl EventSource for Blktrace {
     }
 
     fn losses(&self) -> BTreeMap<String, u64> {
-        BTreeMap::from([("events_tracer".to_owned(), self.dropped)])
+        let dropped = self.dropped.map(|n| ("events_tracer".to_owned(), n));
+        dropped.into_iter().collect()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
     }
 
     fn interference(&self) -> Vec<String> {
@@ -252,7 +260,7 @@ fn remove_files(folder: &Folder) {
 }
 
 /// `  Total:  12345 events (dropped 7),  578 KiB data`
-fn dropped(summary: &str) -> u64 {
+fn dropped(summary: &str) -> Option<u64> {
     let parse = |line: &str| {
         line.split_once("(dropped ")?
             .1
@@ -261,7 +269,7 @@ fn dropped(summary: &str) -> u64 {
             .parse()
             .ok()
     };
-    summary.lines().rev().find_map(parse).unwrap_or(0)
+    summary.lines().rev().find_map(parse)
 }
 
 #[cfg(test)]
@@ -289,8 +297,8 @@ mod tests {
     fn the_summary_tells_drops() {
         assert_eq!(
             dropped("=== sda ===\n  CPU  0: 5 events\n  Total: 5 events (dropped 7), 1 KiB data\n"),
-            7
+            Some(7)
         );
-        assert_eq!(dropped(""), 0);
+        assert_eq!(dropped(""), None);
     }
 }

@@ -22,6 +22,7 @@ use crate::TICK;
 use crate::device::Device;
 use crate::error::{Error, Result, write_line};
 use crate::guard::{Guard, Undo};
+use crate::leftovers;
 use crate::lock::Lock;
 use crate::mounts::Mount;
 use crate::tracefs::{Buffer, PAGE_MAX, open_pipe};
@@ -51,6 +52,7 @@ pub(crate) struct Ftrace {
     watch: Watch,
     interference: Vec<String>,
     guard: Option<Guard>,
+    notes: Vec<String>,
     /// Held for as long as the queue is traced.
     _queue: Lock,
 }
@@ -65,6 +67,7 @@ impl Ftrace {
         let queue_lock = Lock::of_queue(&device.info, NAME)?;
         let tracer_lock = Lock::of_blk_tracer(&device.info)?;
         let tracefs = Mount::tracefs()?.path();
+        leftovers::put_back(&tracer_lock)?;
         tracefs::check_free(tracefs)?;
         queue::check_free(device)?;
         check_none_is_traced()?;
@@ -72,7 +75,8 @@ impl Ftrace {
         let enable = queue::enable(device);
         let mut undo = vec![Undo::Write(enable.clone(), "0".into())];
         undo.extend(tracefs::undo_steps(tracefs)?);
-        let guard = Guard::arm(&undo, Some(&tracer_lock))?;
+        let undo = leftovers::keep(undo, &tracer_lock)?;
+        let guard = Guard::arm(undo, Some(tracer_lock))?;
         // Changing the clock empties the buffer.
         write_line(tracefs.join("trace_clock"), "mono")?;
         write_line(tracefs.join("buffer_size_kb"), &BUFFER_KB.to_string())?;
@@ -99,6 +103,7 @@ impl Ftrace {
             watch: Watch::new(watched)?,
             interference: Vec::new(),
             guard: Some(guard),
+            notes: Vec::new(),
             _queue: queue_lock,
         })
     }
@@ -187,12 +192,16 @@ impl EventSource for Ftrace {
         }
         self.trace_pipe = None;
         // The tracer cannot be changed while its pipes are open.
-        drop(self.guard.take());
+        self.notes.extend(self.guard.take().and_then(Guard::end));
         Ok(())
     }
 
     fn losses(&self) -> BTreeMap<String, u64> {
         BTreeMap::from([("events_tracer".to_owned(), self.lost)])
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
     }
 
     fn interference(&self) -> Vec<String> {

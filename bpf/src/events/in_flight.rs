@@ -135,6 +135,7 @@ fn key(step: Step) -> Key {
 #[cfg(test)]
 mod tests {
     use mostrace_bundle::blk_io_trace::action::BLK_TC_SYNC;
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -159,6 +160,29 @@ mod tests {
         assert!(requests.step(write(ta::REQUEUE, 8, 4096)));
         assert!(!requests.step(write(ta::COMPLETE, 8, 4096)));
         assert_eq!(requests.count(), 0);
+    }
+
+    proptest! {
+        /// However often a place is written again, each completion that is missing is counted: with these few places and two
+        /// lengths most requests find an older one that never ended.
+        #[test]
+        fn no_request_explains_away_another(
+            requests in prop::collection::vec((0u64..6, 0u64..3, 1u32..3, any::<bool>()), 0..200)
+        ) {
+            let mut in_flight = InFlight::default();
+            let mut missing = 0;
+            for (place, far, blocks, is_seen) in requests {
+                let sector = place * 8 + far * 8 * PLACES as u64;
+                let of = |act| write(act, sector, blocks * 4096);
+                prop_assert!(in_flight.step(of(ta::ISSUE)));
+                if is_seen {
+                    prop_assert!(in_flight.step(of(ta::COMPLETE)));
+                } else {
+                    missing += 1;
+                }
+                prop_assert_eq!(in_flight.count(), missing);
+            }
+        }
     }
 
     #[test]

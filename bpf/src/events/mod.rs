@@ -96,6 +96,11 @@ pub(crate) trait EventSource {
         None
     }
 
+    /// What a reader of the trace should know of its end; complete after [`EventSource::stop`].
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// What others did to the trace while it ran, one line each; complete after [`EventSource::stop`].
     fn interference(&self) -> Vec<String> {
         Vec::new()

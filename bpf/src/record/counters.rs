@@ -15,13 +15,23 @@ use mostrace_bundle::blk_io_trace::action::{
     BLK_TC_DISCARD, BLK_TC_FLUSH, BLK_TC_PC, BLK_TC_WRITE, ta,
 };
 use mostrace_bundle::blk_io_trace::{Decoded, Event, MAX_RECORD, decode};
-use mostrace_bundle::{Counter, Counters, Folder};
+use mostrace_bundle::{Counter, Counters, Folder, Manifest};
 
+use super::tracing::COMPLETIONS;
 use crate::device::Device;
 use crate::error::{At, Error, Result, read_line};
 use crate::events::files_in;
 
 const SECTOR: u64 = 512;
+
+/// Puts the comparison into the manifest. Where the kernel has counted more requests than are in the trace, and than are known to
+/// have been issued without completing, so many completions are lost: of some the issue may have been unseen too.
+pub(super) fn put(counters: Counters, manifest: &mut Manifest) {
+    if let Some(lost) = manifest.losses.get_mut(COMPLETIONS) {
+        *lost = (*lost).max(counters.requests_missing());
+    }
+    manifest.counters = Some(counters);
+}
 
 /// What the kernel has counted of a device since it is there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -250,4 +260,51 @@ fn compare(
         put("flushes", sums.flushes, |s| s.flushes.unwrap_or(0), true);
     }
     counters
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 20 writes were counted; the trace has the completions of 8, and the issues of `issued` more.
+    fn lost(issued: u64) -> u64 {
+        let stat = |writes, reads| Stat {
+            reads,
+            writes,
+            ..Stat::default()
+        };
+        let readings = [stat(3, 0), stat(5, 0), stat(25, 1), stat(26, 2)];
+        let sum = |all| Sum { all, failed: 0 };
+        let sums = Sums {
+            writes: sum(8),
+            // One that was under way when the counters were read.
+            reads: sum(2),
+            ..Sums::default()
+        };
+        let mut manifest = Manifest::default();
+        manifest.losses.insert(COMPLETIONS.into(), issued);
+        put(
+            Counters::Compared(compare(&readings, &sums, false)),
+            &mut manifest,
+        );
+        assert!(!manifest.counters.unwrap().agree());
+        manifest.losses[COMPLETIONS]
+    }
+
+    #[test]
+    fn of_what_is_known_to_be_missing_the_larger_is_said() {
+        assert_eq!(lost(11), 12);
+        assert_eq!(lost(13), 13);
+    }
+
+    #[test]
+    fn what_was_not_compared_or_not_counted_adds_nothing() {
+        let mut manifest = Manifest::default();
+        manifest.losses.insert(COMPLETIONS.into(), 4);
+        put(Counters::NotCompared("off".into()), &mut manifest);
+        assert_eq!(manifest.losses[COMPLETIONS], 4);
+        manifest.losses.clear();
+        put(Counters::NotCompared("off".into()), &mut manifest);
+        assert!(manifest.losses.is_empty());
+    }
 }

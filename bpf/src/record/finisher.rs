@@ -10,9 +10,11 @@ use std::thread::JoinHandle;
 use mostrace_bundle::Counters;
 use mostrace_bundle::manifest::{Causes, Manifest, State};
 
+use super::counters;
+use super::late::Late;
 use super::output::Finished;
 use super::series::{Open, name_of};
-use super::tracing::COMPLETIONS;
+use super::tracing::{CAUSES, COMPLETIONS, UNCOUNTED};
 use crate::causes;
 use crate::error::{At, Error, Result};
 use crate::events::unfinished;
@@ -34,15 +36,18 @@ impl Ended {
             readings,
         } = self.0;
         let bundle = output.writer();
-        manifest.counters = Some(readings.compare(bundle.folder()));
+        let mut late = Late::new(bundle.dir());
         if !manifest.losses.contains_key(COMPLETIONS) {
             let under_way = manifest.segment.as_ref().map_or(0, |s| s.under_way);
-            let lost = unfinished::count(bundle.folder())?.saturating_sub(under_way);
-            manifest.losses.insert(COMPLETIONS.into(), lost);
+            let unfinished = late.read(UNCOUNTED, unfinished::count(bundle.folder()));
+            let lost = unfinished.map(|n| (COMPLETIONS.to_owned(), n.saturating_sub(under_way)));
+            manifest.losses.extend(lost);
         }
+        counters::put(readings.compare(bundle.folder()), &mut manifest);
         if manifest.sources.causes != "none" {
-            manifest.causes = Some(causes::compare(bundle.folder())?);
+            manifest.causes = late.read(CAUSES, causes::compare(bundle.folder()));
         }
+        manifest.notes.extend(late.into_notes());
         manifest.files = bundle.sizes()?;
         manifest.state = State::Complete;
         bundle.put_manifest(&manifest)?;

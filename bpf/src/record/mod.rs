@@ -9,15 +9,18 @@ use mostrace_bundle::manifest::{self, Manifest, SCHEMA};
 
 use crate::clock;
 use crate::command::Start;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernel;
+use crate::leftovers;
 use crate::payload::PayloadPlace;
 use crate::probes::Rooms;
 use crate::snapshot;
 use crate::trees::Trees;
+use run::Ended;
 
 mod counters;
 mod finisher;
+mod late;
 mod naming;
 mod notes;
 mod options;
@@ -29,6 +32,7 @@ mod sources;
 mod subject;
 mod tracing;
 
+use late::Late;
 pub use naming::segment;
 pub use options::{Options, Outcome, Segments, Size};
 pub use output::check_output;
@@ -41,15 +45,22 @@ use tracing::Tracing;
 ///
 /// # Errors
 /// Anything that keeps the capture from being made; what was written before stays, as a
-/// bundle whose state is `recording`.
+/// bundle whose state is `recording`. A source that fails ends the recording, whose bundle is complete then.
 pub fn record(options: &Options) -> Result<Outcome> {
     let subject = Subject::find(options)?;
     let mut trees = Trees::find(&options.names, subject.of_filesystem().dev)?;
     let mut series = Series::begin(options, &subject, first_manifest(options, &subject))?;
-    if let Err(e) = capture(options, &subject, &mut trees, &mut series) {
-        return Err(series.abandon(e));
-    }
+    let early = match capture(options, &subject, &mut trees, &mut series) {
+        Ok(early) => early,
+        Err(e) => return Err(series.abandon(e)),
+    };
     let (manifest, output) = series.end()?;
+    if let Some(why) = early {
+        return Err(Error::EndedEarly {
+            why: why.into(),
+            kept: output,
+        });
+    }
     let status = manifest.command.as_ref().and_then(|c| c.exit_status);
     Ok(Outcome {
         exit_status: status.unwrap_or(0),
@@ -58,20 +69,27 @@ pub fn record(options: &Options) -> Result<Outcome> {
     })
 }
 
+/// Returns what ended it early.
 fn capture(
     options: &Options,
     subject: &Subject,
     trees: &mut Trees,
     series: &mut Series<'_>,
-) -> Result<()> {
+) -> Result<Option<Error>> {
     let signals = Signals::new()?;
+    let payload = PayloadPlace::new(subject.user.as_ref())?;
+    let before = leftovers::sweep(&subject.device.info);
     // What it reads is not to be in the trace.
-    trees.walk(series.current.output.writer().folder())?;
+    let refused = trees.walk(series.current.output.writer().folder())?;
+    if let Some(why) = refused.into_iter().next() {
+        return Err(why);
+    }
     let mut rooms = Rooms::new();
     let first = &mut series.current;
     first.readings.take();
     let bundle = first.output.writer();
     let manifest = &mut first.manifest;
+    manifest.notes.extend(before);
     let mut tracing = Tracing::start(options, subject, bundle, &mut rooms, manifest)?;
     first.readings.take();
     manifest.clock = clock::now();
@@ -80,7 +98,6 @@ fn capture(
     notes::mapped(subject, manifest);
     bundle.put_manifest(manifest)?;
 
-    let payload = PayloadPlace::new(subject.user.as_ref())?;
     let place = payload.path();
     let command = (!options.argv.is_empty()).then_some(Start {
         argv: &options.argv,
@@ -88,13 +105,15 @@ fn capture(
         user: subject.user.as_ref(),
         wait: options.wait_for_descendants,
     });
-    let status = run::run(options, &mut tracing, series, command, &signals);
+    let Ended { status, early } = run::run(options, &mut tracing, series, command, &signals)?;
+    let mut late = Late::new(series.folder());
     if options.sync {
         for mount in subject.mount_points() {
-            run::sync(&mount, &mut tracing)?;
+            late.note("not synced", run::sync(&mount, &mut tracing))?;
         }
     }
-    run::settle(&subject.device, &mut tracing)?;
+    let settled = run::settle(&subject.device, &mut tracing);
+    late.note("the requests in flight were not waited for", settled)?;
     let Open {
         output,
         manifest,
@@ -104,22 +123,29 @@ fn capture(
     readings.take();
     tracing.stop(folder, manifest)?;
     readings.take();
-    manifest.counters = Some(readings.compare(folder));
-    trees.walk(folder)?;
+    counters::put(readings.compare(folder), manifest);
+    for why in trees.walk(folder)? {
+        late.note("--names: not walked after the recording", Err::<(), _>(why))?;
+    }
     manifest.notes.extend(trees.notes());
     let named = trees.named().map(|n| (layout::count_of(layout::NAMES), n));
     manifest.counts.extend(named);
-    let status = status?;
-
     if let Some(command) = &mut manifest.command {
         command.exit_status = status;
     }
-    manifest.payload = payload.read()?;
+    manifest.payload = late.note("no payload", payload.read())?.flatten();
+    let told = early
+        .as_ref()
+        .map(|why| format!("the recording ended early: {why}"));
+    manifest.notes.extend(told);
+    manifest.notes.extend(late.into_notes());
     notes::nothing_seen(subject, manifest);
+    notes::another_disk(subject, manifest);
     if options.snapshot {
         take_snapshot(subject, output.writer(), manifest);
     }
-    series.complete()
+    series.complete()?;
+    Ok(early)
 }
 
 fn first_manifest(options: &Options, subject: &Subject) -> Manifest {

@@ -8,6 +8,7 @@ use mostrace_bundle::{Manifest, Writer};
 
 use super::subject::Subject;
 use crate::error::{At, Result};
+use crate::medium::Medium;
 
 /// Of every segment but the last.
 pub(super) const SNAPSHOT_IN_THE_LAST: &str = "no snapshot in this segment: the recording's one is taken at its end, and is in its last segment";
@@ -31,6 +32,19 @@ pub(super) fn nothing_seen(subject: &Subject, manifest: &mut Manifest) {
         let name = &subject.device.info.name;
         let note = format!("no IO of {name} was seen: was this the device?");
         manifest.notes.push(note);
+    }
+}
+
+/// Says so when the disk is another one than at the beginning: what lies where is known of the later one.
+pub(super) fn another_disk(subject: &Subject, manifest: &mut Manifest) {
+    let now = Medium::of(&subject.device, subject.of_filesystem());
+    let changes = subject.medium.changes(&now);
+    if !changes.is_empty() {
+        manifest.notes.push(format!(
+            "{} changed while it was recorded: {}; the snapshot and the names are of what is there now",
+            subject.device.info.name,
+            changes.join("; ")
+        ));
     }
 }
 

@@ -12,28 +12,47 @@ use super::tracing::Tracing;
 use crate::TICK;
 use crate::command::{Command, Start};
 use crate::device::Device;
-use crate::error::{At, Result, read_line};
+use crate::error::{At, Error, Result, read_line};
 use crate::wait::Wait;
 
 /// How long a command may take to end after SIGTERM before it is left alone.
 const PATIENCE: Duration = Duration::from_secs(10);
 const SETTLE: Duration = Duration::from_millis(200);
 
-/// Runs the command, or waits. Returns its status, None if there was none or it did not end.
+/// How the time of tracing ended.
+#[derive(Default)]
+pub(super) struct Ended {
+    /// The command's status; None if there was none or it did not end.
+    pub status: Option<i32>,
+    /// What failed before it was time.
+    pub early: Option<Error>,
+}
+
+impl Ended {
+    fn with(status: Option<i32>) -> Ended {
+        Ended {
+            status,
+            early: None,
+        }
+    }
+}
+
+/// Runs the command, or waits. If a source fails the command is asked to end.
 ///
 /// # Errors
-/// The command cannot be started, or a source fails; then the command is asked to end.
+/// The command cannot be started, or the bundle not be written.
 pub(super) fn run(
     options: &Options,
     tracing: &mut Tracing<'_>,
     series: &mut Series<'_>,
     command: Option<Start<'_>>,
     signals: &Signals,
-) -> Result<Option<i32>> {
+) -> Result<Ended> {
     let mut command = command.map(Command::start).transpose()?;
     let watched = watch(options, tracing, series, command.as_mut(), signals);
+    let has_failed = !matches!(watched, Ok(Ended { early: None, .. }));
     if let Some(command) = &mut command
-        && watched.is_err()
+        && has_failed
     {
         command.terminate();
     }
@@ -46,7 +65,7 @@ fn watch(
     series: &mut Series<'_>,
     mut command: Option<&mut Command>,
     signals: &Signals,
-) -> Result<Option<i32>> {
+) -> Result<Ended> {
     let start = Instant::now();
     let wait = Wait::new().at("epoll")?;
     tracing.wake(&wait)?;
@@ -54,22 +73,31 @@ fn watch(
     let mut asked: Option<Instant> = None;
     loop {
         signals.clear();
-        tracing.poll()?;
-        series.go_on(tracing)?;
-        if let Some(command) = &mut command
-            && let Some(status) = command.ended()?
-        {
-            return Ok(Some(status));
+        let polled = tracing.poll();
+        let status = command.as_mut().map_or(Ok(None), |command| command.ended());
+        match polled.and(status) {
+            Ok(None) => {}
+            Ok(status) => return Ok(Ended::with(status)),
+            Err(e) if e.is_of(series.folder()) => return Err(e),
+            Err(e) => {
+                return Ok(Ended {
+                    early: Some(e),
+                    ..Ended::default()
+                });
+            }
         }
+        series.go_on(tracing)?;
         let left = options.limit.map(|l| l.saturating_sub(start.elapsed()));
         let over = signals.stop() || left.is_some_and(|left| left.is_zero());
         match (&command, over, asked) {
-            (None, true, _) => return Ok(None),
+            (None, true, _) => return Ok(Ended::default()),
             (Some(command), true, None) => {
                 command.terminate();
                 asked = Some(Instant::now());
             }
-            (Some(_), true, Some(since)) if since.elapsed() > PATIENCE => return Ok(None),
+            (Some(_), true, Some(since)) if since.elapsed() > PATIENCE => {
+                return Ok(Ended::default());
+            }
             _ => {}
         }
         let of_command = command.as_ref().map_or(Duration::MAX, |c| c.rhythm());

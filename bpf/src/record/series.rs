@@ -80,6 +80,11 @@ impl<'o> Series<'o> {
         })
     }
 
+    /// Of the bundle that is being written.
+    pub fn folder(&self) -> &Path {
+        self.current.output.writer().dir()
+    }
+
     /// How long until the next cut, if it is known.
     pub fn due_in(&self) -> Duration {
         match self.options.segments.map(|segments| segments.each) {

@@ -61,7 +61,7 @@ fn entry_source(
     let tracefs = || -> Result<(Box<dyn EntrySource>, Vec<String>)> {
         let volume = subject.volume();
         let source = TracefsEntries::start(device, volume, folder, names.clone(), is_cut)?;
-        let notes = source.notes();
+        let notes = source.told();
         Ok((Box::new(source), notes))
     };
     let (source, told) = match options.entries {

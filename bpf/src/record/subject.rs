@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::filesystem;
 use crate::first_page;
 use crate::mapper;
+use crate::medium::Medium;
 use crate::names::NameFilter;
 use crate::packages;
 use crate::tracefs::Volume;
@@ -30,6 +31,8 @@ pub(super) struct Subject {
     pub packages: Option<Packages>,
     /// Whom the command runs as, if not as the recorder.
     pub user: Option<User>,
+    /// Which disk it is at the beginning.
+    pub medium: Medium,
     /// What the user should know of how these were found.
     pub notes: Vec<String>,
 }
@@ -67,7 +70,10 @@ impl Subject {
             filesystem.dev = Some(mapped.device.info.dev.clone());
         }
         let packages = packages::find(options.packages.as_deref(), &mut notes)?;
+        let of_filesystem = mapped.as_ref().map_or(&device, |m| &m.device);
+        let medium = Medium::of(&device, of_filesystem);
         let subject = Subject {
+            medium,
             device,
             filesystem,
             mapped,

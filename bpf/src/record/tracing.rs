@@ -8,6 +8,7 @@ use mostrace_bundle::manifest::{Clock, Sources};
 use mostrace_bundle::{Folder, Manifest, Writer};
 
 use super::Options;
+use super::late::Late;
 use super::sources::{Explaining, event_source, explaining_sources};
 use super::subject::Subject;
 use crate::causes::{self, CauseSource};
@@ -189,7 +190,9 @@ impl<'o> Tracing<'o> {
             .iter()
             .map(|(what, lost)| (what.clone(), lost.saturating_sub(before(what))));
         manifest.losses = since.collect();
-        let interference = self.source.interference();
+        let mut interference = self.source.interference();
+        let of_entries = self.entries.as_ref().map(|e| e.interference());
+        interference.extend(of_entries.unwrap_or_default());
         let mut new = interference.clone();
         new.retain(|line| !self.before.interference.contains(line));
         manifest.interference = new;
@@ -200,38 +203,57 @@ impl<'o> Tracing<'o> {
         Ok(())
     }
 
-    /// Stops both, drains both into the bundle in `folder`, and writes the counts down.
+    /// Stops both, drains both into the bundle in `folder`, and writes the counts down. What fails is a note, and of a source
+    /// that failed it is not known what was lost.
     ///
     /// # Errors
-    /// As [`Tracing::poll`].
+    /// The bundle cannot be written.
     pub fn stop(&mut self, folder: &Folder, manifest: &mut Manifest) -> Result<()> {
         self.progress.finish();
-        self.source.stop()?;
+        let mut late = Late::new(folder.path());
+        let events = late.note("events are missing at the end", self.source.stop())?;
         manifest.clock.stop_mono_ns = clock::now().start_mono_ns;
-        let events = self.source.events();
-        manifest.counts.insert("events".into(), events);
+        let count = self.source.events();
+        manifest.counts.insert("events".into(), count);
+        let mut not_known = Vec::new();
+        if events.is_none() {
+            not_known.extend(self.source.losses().into_keys());
+        }
         if let Some(entries) = &mut self.entries {
-            entries.stop()?;
+            let stopped = late.note("entries are missing at the end", entries.stop())?;
+            if stopped.is_none() {
+                not_known.extend(entries.losses().unwrap_or_default().into_keys());
+            }
             put_counts(entries.counts(), manifest);
         }
         if let Some(causes) = &mut self.causes {
-            causes.stop()?;
+            late.note("causes are missing at the end", causes.stop())?;
             put_counts(causes.counts(), manifest);
             manifest.functions = causes.functions(&manifest.functions);
-            manifest.causes = Some(causes::compare(folder)?);
+            manifest.causes = late.read(CAUSES, causes::compare(folder));
         }
-        self.settle_accounts(manifest)?;
+        late.note("losses are not known", self.settle_accounts(manifest))?;
+        manifest.losses.retain(|what, _| !not_known.contains(what));
         let unfinished = match self.source.unfinished() {
-            Some(counted) => counted,
-            None => unfinished::count(folder)?,
+            Some(counted) => Some(counted),
+            None => late.read(UNCOUNTED, unfinished::count(folder)),
         };
-        manifest.losses.insert(COMPLETIONS.into(), unfinished);
+        manifest
+            .losses
+            .extend(unfinished.map(|n| (COMPLETIONS.to_owned(), n)));
+        manifest.notes.extend(self.source.notes());
+        let of_entries = self.entries.as_ref().map(|entries| entries.notes());
+        manifest.notes.extend(of_entries.into_iter().flatten());
+        manifest.notes.extend(late.into_notes());
         Ok(())
     }
 }
 
 /// The loss of requests that were issued and never completed.
 pub(super) const COMPLETIONS: &str = "completions";
+/// What is undone where the bundle's own tables cannot be read again.
+pub(super) const UNCOUNTED: &str = "completions that are missing are not counted";
+pub(super) const CAUSES: &str = "causes are not held against the journal's copies";
 
 fn put_counts(counts: Counts, manifest: &mut Manifest) {
     let kept = counts.into_iter();

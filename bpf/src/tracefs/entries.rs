@@ -38,7 +38,7 @@ use super::volume::{Piece, Volume};
 use crate::cut::Ends;
 use crate::device::Device;
 use crate::entries::{Counts, Cut, EntrySource, Tables};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::names::NameFilter;
 
 /// What a filesystem's event tells.
@@ -161,7 +161,7 @@ impl TracefsEntries {
     }
 
     /// What a reader of the entries should know.
-    pub fn notes(&self) -> Vec<String> {
+    pub fn told(&self) -> Vec<String> {
         let tells = |tells| self.events.values().any(|event| event.tells == tells);
         let mut notes = Vec::new();
         if !tells(Tells::F2fsPage) && !tells(Tells::ExtMapped) {
@@ -562,11 +562,15 @@ impl EntrySource for TracefsEntries {
             ("entries_tracefs", self.instance.lost()),
             ("extents_forgotten", self.extents.forgotten),
         ];
-        let interference = self.instance.interference();
-        match interference.first() {
-            None => Ok(losses.map(|(name, n)| (name.to_owned(), n)).into()),
-            Some(first) => Err(Error::malformed("tracefs", first.clone())),
-        }
+        Ok(losses.map(|(name, n)| (name.to_owned(), n)).into())
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.instance.notes().to_vec()
+    }
+
+    fn interference(&self) -> Vec<String> {
+        self.instance.interference().to_vec()
     }
 }
 

@@ -268,6 +268,10 @@ impl EventSource for TracefsEvents {
         BTreeMap::from([("events_tracefs".to_owned(), self.instance.lost())])
     }
 
+    fn notes(&self) -> Vec<String> {
+        self.instance.notes().to_vec()
+    }
+
     fn interference(&self) -> Vec<String> {
         self.instance.interference().to_vec()
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An instance of tracefs: buffers, a clock and events of its own. It goes with the recorder, however that ends.
+//! An instance of tracefs: buffers, a clock and events of its own. It goes with the recorder, however that ends. It is locked as
+//! long as the recorder or its guard lives: one that can be locked is nobody's any more.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use crate::clock;
 use crate::error::{At, Error, Result, write_line};
 use crate::events::tracefs;
 use crate::guard::{Guard, Undo};
+use crate::lock::Lock;
 use crate::mounts::Mount;
 
 /// Per CPU. An event takes some 100 bytes: this is what 100,000 of them a second leave on a CPU in 200 ms.
@@ -42,6 +44,7 @@ pub(super) struct Instance {
     lost: u64,
     interference: Vec<String>,
     guard: Option<Guard>,
+    notes: Vec<String>,
 }
 
 /// Whether an instance can be made, and has these events; by making one, which goes at once.
@@ -55,7 +58,7 @@ pub(crate) fn check(events: &[&str]) -> Result<()> {
         fs::metadata(&path).at(&path)?;
     }
     let folder = folder(root, "check");
-    make(&folder)?;
+    let _lock = make(&folder)?;
     fs::remove_dir(&folder).at(&folder)
 }
 
@@ -64,11 +67,19 @@ fn folder(root: &Path, purpose: &str) -> PathBuf {
     root.join("instances").join(name)
 }
 
-fn make(folder: &Path) -> Result<()> {
-    fs::create_dir(folder).map_err(|source| Error::NoInstance {
-        path: folder.to_owned(),
-        source,
-    })
+/// Until it is locked, another recorder may take it for one that is left, and remove it.
+fn make(folder: &Path) -> Result<Lock> {
+    loop {
+        fs::create_dir(folder).map_err(|source| Error::NoInstance {
+            path: folder.to_owned(),
+            source,
+        })?;
+        match Lock::of_own_folder(folder) {
+            Ok(lock) if folder.exists() => return Ok(lock),
+            Err(e) if folder.exists() => return Err(e),
+            _ => {}
+        }
+    }
 }
 
 /// Where tracefs is mounted.
@@ -86,8 +97,8 @@ impl Instance {
     /// The kernel refuses an instance, an event or a filter.
     pub fn start(purpose: &str, events: &[(&str, String)]) -> Result<Instance> {
         let folder = folder(root()?, purpose);
-        make(&folder)?;
-        let guard = Guard::arm(&[Undo::RemoveFolder(folder.clone())], None);
+        let lock = make(&folder)?;
+        let guard = Guard::arm(vec![Undo::RemoveFolder(folder.clone())], Some(lock));
         let mut instance = Instance {
             buffers: Vec::new(),
             page: vec![0; PAGE_MAX],
@@ -96,6 +107,7 @@ impl Instance {
             lost: 0,
             interference: Vec::new(),
             guard: Some(guard?),
+            notes: Vec::new(),
             folder,
         };
         instance.begin(events)?;
@@ -164,7 +176,7 @@ impl Instance {
         for buffer in &mut self.buffers {
             buffer.pipe = None;
         }
-        drop(self.guard.take());
+        self.notes.extend(self.guard.take().and_then(Guard::end));
         Ok(std::mem::take(&mut self.waiting))
     }
 
@@ -182,6 +194,11 @@ impl Instance {
     /// Events that the kernel found no room for; complete after [`Instance::stop`].
     pub fn lost(&self) -> u64 {
         self.lost
+    }
+
+    /// What a reader of the recording should know of its end; complete after [`Instance::stop`].
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// What others did to it, a line each; complete after [`Instance::stop`].

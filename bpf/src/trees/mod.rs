@@ -90,13 +90,15 @@ impl Trees {
         })
     }
 
-    /// Walks them, and adds what is found to a bundle's table. Without trees there is none.
+    /// Walks them, and adds what is found to a bundle's table. Without trees there is none. Returns why trees could not be
+    /// walked.
     ///
     /// # Errors
-    /// A tree cannot be read, or the bundle not be written.
-    pub fn walk(&mut self, folder: &Folder) -> Result<()> {
+    /// The bundle cannot be written.
+    pub fn walk(&mut self, folder: &Folder) -> Result<Vec<Error>> {
+        let mut refused = Vec::new();
         if self.trees.is_empty() {
-            return Ok(());
+            return Ok(refused);
         }
         let shown = folder.path().join(layout::NAMES);
         let is_new = !folder.has(layout::NAMES)?;
@@ -107,14 +109,22 @@ impl Trees {
         self.walked = Walked::default();
         let now_ns = clock::now().start_mono_ns;
         for tree in &self.trees {
+            let root = match walk::open_root(&tree.path) {
+                Ok(root) => root,
+                Err(e) => {
+                    refused.push(e);
+                    continue;
+                }
+            };
             let mut walk = Walk::new(self.s_dev, now_ns, mem::take(&mut self.walked));
-            walk.tree(&tree.path, &tree.from_root, &mut |record| {
+            walk.tree(&root, &tree.from_root, &mut |record| {
                 out.write_all(record).at(&shown)
             })?;
             self.walked = walk.into_walked();
         }
         self.named += self.walked.named;
-        out.flush().at(&shown)
+        out.flush().at(&shown)?;
+        Ok(refused)
     }
 
     /// How many names were written.

@@ -65,20 +65,19 @@ impl Walk {
     /// Gives a record for each regular file and folder below `root`, whose path from the filesystem's root is `from_root`.
     ///
     /// # Errors
-    /// `root` cannot be opened, or a record cannot be kept.
+    /// A record cannot be kept.
     pub fn tree(
         &mut self,
-        root: &Path,
+        root: &OwnedFd,
         from_root: &[u8],
         keep: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
-        let root = openat(CWD, root, flags(), Mode::empty()).at(root)?;
         let mut left = vec![Folder {
             path: Vec::new(),
             is_unlocked: false,
         }];
         while let Some(folder) = left.pop() {
-            let Some(open) = open(&root, &folder.path) else {
+            let Some(open) = open(root, &folder.path) else {
                 self.walked.unread += 1;
                 continue;
             };
@@ -191,6 +190,14 @@ fn flags_of(kind: FileType) -> OFlags {
         _ => OFlags::NONBLOCK | OFlags::NOCTTY,
     };
     OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOATIME | OFlags::NOFOLLOW | of_kind
+}
+
+/// The folder that a walk begins at.
+///
+/// # Errors
+/// It cannot be opened.
+pub(super) fn open_root(path: &Path) -> Result<OwnedFd> {
+    openat(CWD, path, flags(), Mode::empty()).at(path)
 }
 
 /// A folder below `root`, by no link on the way, and on the same mount.

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What goes wrong when something has been recorded: it is said, and the recording is whole all the same.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use mostrace_bundle::manifest::State;
+use mostrace_bundle::{Bundle, Manifest, layout};
+use mostrace_capture::{Causes, Choice, Entries, Error, KernelPaths, Options, Outcome, record};
+use tempfile::TempDir;
+use test_support::loopdev::{LoopExt4, LoopOptions};
+use test_support::{Need, run_one_by_one, tests};
+
+const NEEDS: [Need; 2] = [Need::Loop, Need::Btf];
+
+fn main() -> ExitCode {
+    run_one_by_one(tests![
+        whatever_the_command_leaves_as_its_payload needs NEEDS,
+        a_folder_of_names_that_is_gone needs NEEDS,
+        a_filesystem_that_cannot_be_synced needs NEEDS,
+        a_source_that_fails needs NEEDS,
+        another_image_behind_a_loop_device needs NEEDS,
+        a_device_that_is_attached_anew needs NEEDS,
+        a_filesystem_that_is_made_anew needs NEEDS,
+        an_image_that_loses_its_name needs NEEDS,
+    ])
+}
+
+fn disk() -> LoopExt4 {
+    LoopExt4::new(&LoopOptions::default()).unwrap()
+}
+
+fn options(device: &Path, output: PathBuf, script: &str) -> Options {
+    Options {
+        device: device.to_owned(),
+        output,
+        source: Choice::Bpf,
+        entries: Entries::None,
+        snapshot: true,
+        argv: ["sh", "-ec", script].map(Into::into).to_vec(),
+        ..Options::default()
+    }
+}
+
+/// Writes that reach the device.
+fn write(disk: &LoopExt4) -> String {
+    let file = disk.mount_point().join("f");
+    let file = file.display();
+    format!("dd if=/dev/zero of={file} bs=64k count=4 oflag=direct status=none\n")
+}
+
+/// With `change`, of a script that ends well.
+fn recorded(disk: &LoopExt4, script: &str, change: impl FnOnce(&mut Options)) -> Manifest {
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = options(disk.device(), dir.path().join("t.most"), script);
+    change(&mut options);
+    let Outcome {
+        exit_status,
+        output,
+        ..
+    } = record(&options).unwrap();
+    assert_eq!(exit_status, 0, "{script}");
+    let bundle = Bundle::open(&output).unwrap();
+    assert!(bundle.shortfalls().is_empty());
+    bundle.manifest().clone()
+}
+
+/// Losses, counters and snapshot are there.
+fn assert_is_whole(manifest: &Manifest) {
+    assert_is_finished(manifest);
+    assert!(manifest.snapshot.is_some(), "{:?}", manifest.notes);
+}
+
+fn assert_is_finished(manifest: &Manifest) {
+    assert_eq!(manifest.state, State::Complete);
+    assert!(manifest.losses.contains_key("completions"), "{manifest:?}");
+    assert!(manifest.counters.is_some());
+    assert!(manifest.counts["events"] > 0);
+}
+
+/// One note says so, and starts with this.
+fn assert_says(manifest: &Manifest, says: &str) -> String {
+    let notes = manifest.notes.iter().filter(|note| note.contains(says));
+    let found: Vec<_> = notes.collect();
+    assert_eq!(found.len(), 1, "`{says}` in {:?}", manifest.notes);
+    assert!(found[0].len() < 400 && !found[0].contains(char::is_control));
+    found[0].clone()
+}
+
+fn whatever_the_command_leaves_as_its_payload() {
+    let disk = disk();
+    for (leaves, says) in [
+        (
+            "printf '{\"transactions\": \"\\033]0;x\\007\"}' >$P",
+            "not a payload's JSON",
+        ),
+        (
+            "printf '{\"payload_bytes\": -1}' >$P",
+            "not a payload's JSON",
+        ),
+        (": >$P", "not a payload's JSON, line 1, column 0"),
+        ("truncate -s 1T $P", "longer than 1048576 bytes"),
+        ("mkfifo $P", "not a file"),
+        ("mkdir $P", "not a file"),
+        ("ln -s /dev/zero $P", "Too many levels of symbolic links"),
+        ("ln -s $P $P", "Too many levels of symbolic links"),
+    ] {
+        let script = format!("P=$MOSTRACE_PAYLOAD\n{}{leaves}", write(&disk));
+        let manifest = recorded(&disk, &script, |_| {});
+        assert_is_whole(&manifest);
+        assert!(assert_says(&manifest, says).starts_with("no payload: "));
+        assert_eq!(manifest.payload, None);
+    }
+    // Its folder is the command's too.
+    let gone = format!("{}rm -r $(dirname $MOSTRACE_PAYLOAD)", write(&disk));
+    let manifest = recorded(&disk, &gone, |_| {});
+    assert_is_whole(&manifest);
+    assert_eq!(manifest.payload, None);
+    // Numbers are taken as they are.
+    let most = "{\"workload\": \"x\", \"payload_bytes\": 1, \"file_bytes\": 1, \
+                \"transactions\": 18446744073709551615, \"elapsed_ns\": 1, \"settings\": {}}";
+    let script = format!("{}printf '%s' '{most}' >$MOSTRACE_PAYLOAD", write(&disk));
+    let manifest = recorded(&disk, &script, |_| {});
+    assert_is_whole(&manifest);
+    assert_eq!(manifest.payload.unwrap().transactions, u64::MAX);
+}
+
+fn a_folder_of_names_that_is_gone() {
+    let disk = disk();
+    let [gone, stays] = ["gone", "stays"].map(|name| disk.mount_point().join(name));
+    for folder in [&gone, &stays] {
+        fs::create_dir(folder).unwrap();
+        fs::write(folder.join("f"), "").unwrap();
+    }
+    let script = format!("{}rm -r {}", write(&disk), gone.display());
+    let manifest = recorded(&disk, &script, |options| {
+        options.names = vec![gone.clone(), stays];
+    });
+    assert_is_whole(&manifest);
+    assert_says(&manifest, &format!("{}: No such file", gone.display()));
+    // Both before, one after.
+    assert_eq!(manifest.counts[&layout::count_of(layout::NAMES)], 3);
+}
+
+/// What a loop device cannot store it fails with EIO.
+fn a_filesystem_that_cannot_be_synced() {
+    let small = tempfile::tempdir().unwrap();
+    let run = |program: &str, args: &[&str]| {
+        let done = Command::new(program).args(args).status().unwrap();
+        assert!(done.success(), "{program} {args:?}");
+    };
+    let place = small.path().to_str().unwrap();
+    run("mount", &["-t", "tmpfs", "-o", "size=12m", "tmpfs", place]);
+    let image = small.path().join("disk.img");
+    fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
+    let (image, mount) = (image.to_str().unwrap(), TempDir::new().unwrap());
+    run(
+        "mke2fs",
+        &["-q", "-F", "-t", "ext4", "-O", "^has_journal", image],
+    );
+    let point = mount.path().to_str().unwrap();
+    run("mount", &["-o", "loop", image, point]);
+    let out = tempfile::tempdir().unwrap();
+    let script = format!("head -c 20M /dev/zero >{point}/f");
+    let outcome = record(&Options {
+        sync: true,
+        ..options(mount.path(), out.path().join("t.most"), &script)
+    });
+    // Whether or not what was written could be kept.
+    let _ = Command::new("umount").arg(point).status();
+    run("umount", &["--lazy", place]);
+    let manifest = outcome.unwrap().manifest;
+    // Of a disk that did not keep its metadata there may be no snapshot.
+    assert_is_finished(&manifest);
+    assert!(assert_says(&manifest, "not synced: ").starts_with("not synced: "));
+}
+
+/// A recorder of plain files, as `kernel_entries` has one, that says rubbish at last.
+fn a_source_that_fails() {
+    let disk = disk();
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let kernel = KernelPaths {
+        device: at("device"),
+        parameters: at("parameters"),
+        class: at("class"),
+    };
+    fs::create_dir(&kernel.parameters).unwrap();
+    for (name, text) in [("dev", "\n"), ("names", "temp\n"), ("ring_kb", "1024\n")] {
+        fs::write(kernel.parameters.join(name), text).unwrap();
+    }
+    fs::create_dir_all(kernel.class.join("losses")).unwrap();
+    let mut stream = b"MOSTDEV\n".to_vec();
+    for field in [0x1234u16, 1, 40, 32, 88, 72] {
+        stream.extend(field.to_ne_bytes());
+    }
+    stream.resize(40, 0);
+    fs::write(&kernel.device, stream).unwrap();
+    let rubbish = kernel.device.display().to_string();
+    let script = format!(
+        "{}head -c 64 /dev/zero >>{rubbish}; exec sleep 600",
+        write(&disk)
+    );
+    let output = at("t.most.tar.zst");
+    let error = record(&Options {
+        entries: Entries::Kernel,
+        causes: Causes::None,
+        kernel,
+        ..options(disk.device(), output.clone(), &script)
+    });
+    let error = error.map(|_| ()).unwrap_err();
+    assert!(matches!(error, Error::EndedEarly { .. }), "{error}");
+    assert!(error.to_string().starts_with(&rubbish), "{error}");
+    let says = format!(
+        "the recording ends here; what came before is in {}",
+        output.display()
+    );
+    assert!(error.to_string().ends_with(&says), "{error}");
+    let bundle = Bundle::open(&output).unwrap();
+    assert_is_whole(bundle.manifest());
+    assert!(bundle.manifest().counters.as_ref().unwrap().agree());
+    assert_says(bundle.manifest(), "the recording ended early: ");
+}
+
+/// An image with an ext4 of its own.
+fn image(path: &Path) {
+    fs::File::create(path).unwrap().set_len(64 << 20).unwrap();
+    let made = Command::new("mke2fs")
+        .args(["-q", "-F", "-t", "ext4"])
+        .arg(path)
+        .status();
+    assert!(made.unwrap().success());
+}
+
+/// Recorded while nothing is mounted: what of the disk changed, by its note.
+fn changed(disk: &LoopExt4, script: &str) -> String {
+    let manifest = recorded(disk, script, |options| options.wait_for_descendants = true);
+    assert_is_whole(&manifest);
+    assert_says(&manifest, " changed while it was recorded: ")
+}
+
+fn read(disk: &LoopExt4) -> String {
+    let device = disk.device().display();
+    format!("dd if={device} of=/dev/null bs=64k count=4 iflag=direct status=none\n")
+}
+
+/// LOOP_CHANGE_FD, of a device that is read only.
+fn another_image_behind_a_loop_device() {
+    let dir = tempfile::tempdir().unwrap();
+    let [first, second] = ["first", "second"].map(|name| dir.path().join(name));
+    image(&first);
+    image(&second);
+    let attached = Command::new("losetup")
+        .args(["--find", "--show", "--read-only"])
+        .arg(&first)
+        .output()
+        .unwrap();
+    let device = String::from_utf8(attached.stdout).unwrap();
+    let device = Path::new(device.trim_end());
+    let script = format!(
+        "dd if={0} of=/dev/null bs=64k count=4 iflag=direct status=none\n\
+         perl -e 'open(D, \"<\", \"{0}\") && open(F, \"<\", \"{1}\") && ioctl(D, 0x4c06, fileno(F)) or die $!'",
+        device.display(),
+        second.display()
+    );
+    let outcome = record(&options(device, dir.path().join("t.most"), &script));
+    let detached = Command::new("losetup").arg("--detach").arg(device).status();
+    assert!(detached.unwrap().success());
+    let manifest = outcome.unwrap().manifest;
+    assert_eq!(manifest.command.as_ref().unwrap().exit_status, Some(0));
+    assert_is_whole(&manifest);
+    let said = assert_says(&manifest, " changed while it was recorded: ");
+    let says = format!(
+        "behind it was {}, then {}; its filesystem is another one; the snapshot",
+        first.display(),
+        second.display()
+    );
+    assert!(said.contains(&says), "{said}");
+}
+
+fn a_device_that_is_attached_anew() {
+    let mut disk = disk();
+    disk.unmount().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let other = dir.path().join("other");
+    fs::copy(disk.image(), &other).unwrap();
+    fs::File::options()
+        .write(true)
+        .open(&other)
+        .unwrap()
+        .set_len(128 << 20)
+        .unwrap();
+    let device = disk.device().display();
+    let script = format!(
+        "{}losetup --detach {device}; losetup {device} {}\n",
+        read(&disk),
+        other.display()
+    );
+    let said = changed(&disk, &script);
+    let (before, now) = (disk.image(), other.display());
+    let says = format!(
+        "behind it was {}, then {now}; it had 131072 sectors, then 262144; the snapshot",
+        before.display()
+    );
+    assert!(said.contains(&says), "{said}");
+}
+
+fn a_filesystem_that_is_made_anew() {
+    let mut disk = disk();
+    disk.unmount().unwrap();
+    let script = format!(
+        "{}mke2fs -q -F -t ext4 {}",
+        read(&disk),
+        disk.device().display()
+    );
+    let said = changed(&disk, &script);
+    assert!(
+        said.contains("recorded: its filesystem is another one; the snapshot"),
+        "{said}"
+    );
+}
+
+/// It is the same one still, by whatever name.
+fn an_image_that_loses_its_name() {
+    let disk = disk();
+    let image = disk.image();
+    let (image, moved) = (image.display(), format!("{}.moved", disk.image().display()));
+    for change in [format!("mv {image} {moved}"), format!("rm {moved}")] {
+        let manifest = recorded(&disk, &format!("{}{change}", write(&disk)), |_| {});
+        assert_is_whole(&manifest);
+        assert_eq!(manifest.notes, [""; 0]);
+    }
+}
