@@ -7,6 +7,7 @@ mod run;
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
+use std::os::unix::fs::{chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
@@ -26,6 +27,9 @@ fn main() -> ExitCode {
             Need::Tool("busybox", "busybox-static"),
         ],
         results_are_one_experiments,
+        what_is_no_file_of_results_stays_as_it_is,
+        results_go_where_no_link_leads needs [Need::Loop],
+        what_is_kept_takes_the_place_of_a_bundle_alone needs LIVE,
         the_shipped_ones_are_sound,
     ])
 }
@@ -264,6 +268,99 @@ fn results_are_one_experiments() {
         (unknown.status, unknown.err.as_str()),
         (Some(2), "mostrace: --only m: the parameters are n\n")
     );
+}
+
+/// A file of something else, its last line whole or not, or of no text.
+fn what_is_no_file_of_results_stays_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = cheap(folder.path());
+    let notes = folder.path().join("notes.txt");
+    let header = serde_json::json!({"experiment": "cheap", "identity": identity(&file)});
+    let other = format!("{{\"experiment\":\"other\",\"identity\":\"\"}}\n{header}");
+    for text in [
+        &b"one line"[..],
+        b"first\nsecond",
+        b"{\"experiment\":\"other\"",
+        other.as_bytes(),
+        b"\xff\xfe",
+        b"\xff\n",
+    ] {
+        fs::write(&notes, text).unwrap();
+        let said = say(experiment(&file).arg("--results").arg(&notes));
+        assert_eq!((said.status, said.out.as_str()), (Some(1), ""));
+        let name = format!("mostrace: {}: is ", notes.display());
+        assert!(said.err.starts_with(&name), "{}", said.err);
+        assert_eq!(said.err.lines().count(), 1, "{}", said.err);
+        assert_eq!(fs::read(&notes).unwrap(), text);
+        let listed = say(experiment(&file).arg("--list").arg("--results").arg(&notes));
+        assert_eq!((listed.status, listed.err), (Some(1), said.err));
+    }
+    // What a process leaves that was killed at its first line.
+    let line = serde_json::to_string(&header).unwrap();
+    fs::write(&notes, &line[..20]).unwrap();
+    let listed = say(experiment(&file).arg("--list").arg("--results").arg(&notes));
+    assert_eq!(listed.status, Some(0), "{}", listed.err);
+}
+
+/// Root measures in folders of others, who can lay a link.
+fn results_go_where_no_link_leads() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = cheap(folder.path());
+    let victim = folder.path().join("victim");
+    let theirs = folder.path().join("theirs");
+    fs::create_dir(&theirs).unwrap();
+    chown(&theirs, Some(65534), Some(65534)).unwrap();
+    let named = theirs.join("r.jsonl");
+    let measure = || {
+        let said = say(experiment(&file).arg("--results").arg(&named));
+        assert_eq!((said.status, said.out.as_str()), (Some(1), ""));
+        said.err
+    };
+    let name = named.display();
+    symlink(&victim, &named).unwrap();
+    let says = "is a symbolic link that others can change: root does not write through it";
+    assert_eq!(measure(), format!("mostrace: {name}: {says}\n"));
+    assert!(!victim.exists());
+    fs::remove_file(&named).unwrap();
+    fs::write(&victim, "").unwrap();
+    fs::hard_link(&victim, &named).unwrap();
+    let says = "has another name too: root does not write to it";
+    assert_eq!(measure(), format!("mostrace: {name}: {says}\n"));
+    assert_eq!(fs::read(&victim).unwrap(), b"");
+}
+
+fn what_is_kept_takes_the_place_of_a_bundle_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = cheap(folder.path());
+    let kept = folder.path().join("kept");
+    let victim = folder.path().join("victim");
+    fs::create_dir_all(kept.join("n=2.most")).unwrap();
+    fs::create_dir_all(&victim).unwrap();
+    for folder in [&victim, &kept.join("n=2.most")] {
+        fs::write(folder.join("process.entries"), "precious").unwrap();
+    }
+    symlink(&victim, kept.join("n=1.most")).unwrap();
+    let only = ["--only=n=1", "--only=n=2", "--only=n=3", "--keep"];
+    let said = say(experiment(&file).args(only).arg(&kept));
+    assert_eq!(said.status, Some(1), "{}", said.err);
+    assert!(
+        said.err
+            .contains("n=2.most: is no bundle, and is not written over"),
+        "{}",
+        said.err
+    );
+    assert!(
+        said.err.contains("2 cells could not be measured"),
+        "{}",
+        said.err
+    );
+    for folder in [&victim, &kept.join("n=2.most")] {
+        let text = fs::read_to_string(folder.join("process.entries"));
+        assert_eq!(text.unwrap(), "precious");
+        assert_eq!(fs::read_dir(folder).unwrap().count(), 1);
+    }
+    // It was measured twice.
+    assert!(mostrace_bundle::Bundle::open(&kept.join("n=3.most")).is_ok());
 }
 
 fn the_shipped_ones_are_sound() {

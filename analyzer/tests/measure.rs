@@ -4,7 +4,9 @@
 
 mod run;
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
@@ -24,6 +26,8 @@ fn main() -> ExitCode {
         limits_that_are_kept_and_passed needs LIVE,
         a_baseline_is_an_earlier_recording needs LIVE,
         the_command_runs_in_the_filesystem_as_who_called_sudo needs LIVE,
+        who_called_sudo_is_never_root needs LIVE,
+        what_is_measured_is_not_for_others needs LIVE,
         on_a_filesystem_that_is_there needs LIVE,
         a_filesystem_is_made_as_asked_for needs LIVE,
         what_is_made_before_is_not_measured needs LIVE,
@@ -123,6 +127,86 @@ fn the_command_runs_in_the_filesystem_as_who_called_sudo() {
     assert!(lines[3].starts_with("/dev/loop"), "{}", lines[3]);
     let manifest = Bundle::open(&output).unwrap().manifest().clone();
     assert!(lines[3].starts_with(&format!("/dev/{} ", manifest.device.name)));
+}
+
+/// One whom the machine does not know has a number all the same.
+fn who_called_sudo_is_never_root() {
+    let script = "id -u; id -g; id -G; echo $USER $HOME; stat -c '%u %g' .";
+    let called = |uid: &str| {
+        let mut command = measure(&["--before", "id -u >&2; test $(id -u) = 99999"]);
+        command.args(["--", "sh", "-ec", script]);
+        command.env("SUDO_UID", uid).env("SUDO_GID", "99998");
+        say(&mut command)
+    };
+    let said = called("99999");
+    assert_eq!(said.status, Some(0), "{}", said.err);
+    let lines: Vec<&str> = said.out.lines().take(5).collect();
+    assert_eq!(lines, ["99999", "99998", "99998", "99999 /", "99999 99998"]);
+    for uid in ["", "me", "-1"] {
+        let said = called(uid);
+        let wanted = format!(
+            "mostrace: SUDO_UID is `{uid}`, and no number: who called sudo is not known (unset SUDO_UID and SUDO_GID to be root)\n"
+        );
+        assert_eq!(
+            (said.status, said.out.as_str(), said.err),
+            (Some(1), "", wanted)
+        );
+    }
+}
+
+/// As nobody, looks for an image as long as the folder is there, and no file `stop` in it.
+const LOOK: &str = "while [ -d \"$0\" ] && [ ! -e \"$0/stop\" ]; do
+    for folder in \"$0\"/mostrace-temporary-*; do
+        [ -d \"$folder\" ] && [ -z \"$seen\" ] && seen=1 && echo seen
+        if true <\"$folder/disk.img\"; then echo read; fi
+        if true >>\"$folder/disk.img\"; then echo written; fi
+    done
+done 2>/dev/null";
+
+fn what_is_measured_is_not_for_others() {
+    let dir = tempfile::tempdir_in("/tmp").unwrap();
+    fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+    let nobody = NOBODY.parse().unwrap();
+    let looking = Command::new("sh")
+        .args(["-c", LOOK])
+        .arg(dir.path())
+        .uid(nobody)
+        .gid(nobody)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let measured = ["022", "0", "0"].map(|umask| {
+        let script = "while read -r _ _ _ _ at given _; do
+            [ \"$at\" = \"$PWD\" ] && echo $given; done </proc/self/mountinfo";
+        let line = format!("umask {umask}; exec \"$@\"");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &line, "sh", env!("CARGO_BIN_EXE_mostrace"), "measure"]);
+        shell.args(["--size", "64M", "--", "sh", "-c", script]);
+        shell.env("TMPDIR", dir.path());
+        shell.env("SUDO_UID", NOBODY).env("SUDO_GID", NOBODY);
+        say(&mut shell)
+    });
+    fs::write(dir.path().join("stop"), "").unwrap();
+    let found = looking.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(found.stdout).unwrap(), "seen\n");
+    for said in measured {
+        assert_eq!(said.status, Some(0), "{}", said.err);
+        let given: Vec<&str> = said.out.lines().next().unwrap().split(',').collect();
+        let is_given = |option| given.contains(&option);
+        assert!(is_given("nosuid") && is_given("nodev"), "{given:?}");
+    }
+    // mkfs and mount go by paths, and nobody owns this one.
+    chown(dir.path(), Some(nobody), None).unwrap();
+    let said = say(measure(&["--", "true"]).env("TMPDIR", dir.path()));
+    let wanted = format!(
+        "mostrace: {}: others can put something else in the place of what is made there; ",
+        dir.path().display()
+    );
+    assert!(
+        said.status == Some(1) && said.err.starts_with(&wanted),
+        "{}",
+        said.err
+    );
 }
 
 fn on_a_filesystem_that_is_there() {

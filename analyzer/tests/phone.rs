@@ -3,7 +3,7 @@
 //! own. The recorder is this build's, the device a loop device's.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Output, Stdio};
 
@@ -16,6 +16,7 @@ const XFS_IO: Need = Need::Tool("xfs_io", "xfsprogs");
 fn main() -> ExitCode {
     run_one_by_one(tests![
         without_root_nothing_is_pushed,
+        what_has_the_name_of_a_part_is_not_written_to,
         a_recording_comes_back needs [Need::Loop, Need::Btf],
         an_interrupt_ends_the_phones_side needs [Need::Loop, Need::Btf],
         a_phone_that_goes_away_loses_nothing needs [Need::Loop, Need::Btf],
@@ -106,6 +107,32 @@ fn without_root_nothing_is_pushed() {
         said(&out)
     );
     assert!(!stand.on_phone("mostrace").exists());
+}
+
+/// There is nothing to pull, but the file for it is made before.
+fn what_has_the_name_of_a_part_is_not_written_to() {
+    let stand = Stand::new("0");
+    let at = |name: &str| stand.dir.path().join(name);
+    fs::write(at("victim"), "precious").unwrap();
+    symlink(at("victim"), at("x.most.tar.zst.part")).unwrap();
+    let out = stand
+        .phone(&["pull", "-o", "x.most.tar.zst"])
+        .output()
+        .unwrap();
+    assert_eq!(out.status.code(), Some(1), "{}", said(&out));
+    assert_eq!(fs::read_to_string(at("victim")).unwrap(), "precious");
+    let part = fs::symlink_metadata(at("x.most.tar.zst.part")).unwrap();
+    assert!(part.is_file());
+    symlink(at("nothing"), at("y.most.tar.zst")).unwrap();
+    let out = stand
+        .phone(&["pull", "-o", "y.most.tar.zst"])
+        .output()
+        .unwrap();
+    assert!(
+        said(&out).contains("exists, and is not written over"),
+        "{}",
+        said(&out)
+    );
 }
 
 fn a_recording_comes_back() {

@@ -3,6 +3,7 @@
 //! One at a time: ftrace has one user.
 
 use std::fs::{self, Permissions};
+use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -17,6 +18,7 @@ use test_support::{Need, run_one_by_one, tests, wait};
 const FIO: Need = Need::Tool("fio", "fio");
 const SFDISK: Need = Need::Tool("sfdisk", "fdisk");
 const SCRIPT: Need = Need::Tool("script", "bsdutils");
+const PERL: Need = Need::Tool("perl", "perl-base");
 /// Of nobody's, on Debian.
 const NOBODY: u32 = 65534;
 
@@ -30,6 +32,10 @@ fn main() -> ExitCode {
         tools_are_the_systems_own needs [Need::Loop, Need::Btf],
         what_a_killed_recorder_left_goes needs [Need::Loop, Need::Btf],
         a_command_of_another_user needs [Need::Loop, Need::Btf],
+        of_the_recorders_another_user_gets_little needs [Need::Loop, Need::Btf],
+        another_user_has_not_the_recorders_terminal needs [Need::Loop, Need::Btf, SCRIPT, PERL],
+        an_interrupt_reaches_another_users_command needs [Need::Loop, Need::Btf, PERL],
+        who_called_sudo_is_told_by_numbers needs [Need::Loop, Need::Btf],
         what_a_command_leaves_running_is_waited_for needs [Need::Loop, Need::Btf],
         what_is_waited_for_has_no_more_time_than_the_recording needs [Need::Loop, Need::Btf],
         a_path_names_its_device needs [Need::Loop, Need::Btf],
@@ -349,6 +355,202 @@ fn a_command_of_another_user() {
         "{said}, not {expected}"
     );
     assert_eq!(manifest(&out).payload.unwrap().payload_bytes, 7);
+}
+
+/// A folder that all may write to.
+fn open_folder() -> tempfile::TempDir {
+    let dir = tempfile::tempdir_in("/tmp").unwrap();
+    fs::set_permissions(dir.path(), Permissions::from_mode(0o777)).unwrap();
+    dir
+}
+
+/// Of the environment what sudo keeps, and of the open files the three standard ones.
+fn of_the_recorders_another_user_gets_little() {
+    let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
+    let dir = open_folder();
+    let secret = dir.path().join("secret");
+    fs::write(&secret, "precious").unwrap();
+    fs::set_permissions(&secret, Permissions::from_mode(0o600)).unwrap();
+    let said = dir.path().join("said");
+    let script = format!("env >{0}; cat <&9 >>{0} 2>&1 || :", said.display());
+    let path = std::env::var("PATH").unwrap() + ":/of/the/caller";
+    let recorded = |name: &str, user: &str| {
+        let mut held = Command::new("sh");
+        held.args(["-c", "exec \"$@\" 9<\"$0\""]).arg(&secret);
+        held.args([env!("CARGO_BIN_EXE_mostrace"), "record", "-q", "-d"]);
+        held.arg(disk.device()).arg("-o").arg(dir.path().join(name));
+        held.args(["-u", user, "--", "sh", "-c", &script])
+            .env("OF_ROOT", "precious")
+            .env("LC_TIME", "C")
+            .env("TERM", "vt100")
+            .env("PATH", &path);
+        succeeds(&mut held);
+        let text = fs::read_to_string(&said).unwrap();
+        fs::remove_file(&said).unwrap();
+        text
+    };
+    let text = recorded("theirs.most", "nobody");
+    assert!(!text.contains("precious"), "{text}");
+    let kept = [
+        "LC_TIME=C",
+        "TERM=vt100",
+        "USER=nobody",
+        "SHELL=",
+        "MOSTRACE_PAYLOAD=",
+    ];
+    for line in kept
+        .map(str::to_owned)
+        .into_iter()
+        .chain([format!("PATH={path}")])
+    {
+        assert!(text.contains(&line), "{line}: {text}");
+    }
+    // Root's own command is none of another's.
+    let text = recorded("own.most", "root");
+    assert_eq!(text.matches("precious").count(), 2, "{text}");
+}
+
+/// `dev.tty.legacy_tiocsti`, on for as long as it lives, where the kernel has it.
+struct Typing(Option<String>);
+
+const TYPING: &str = "/proc/sys/dev/tty/legacy_tiocsti";
+
+impl Typing {
+    fn on() -> Typing {
+        let before = fs::read_to_string(TYPING).ok();
+        if before.is_some() {
+            // Who may not is none to whom it matters: without it nobody types.
+            let _ = fs::write(TYPING, "1");
+        }
+        Typing(before)
+    }
+}
+
+impl Drop for Typing {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            let _ = fs::write(TYPING, before);
+        }
+    }
+}
+
+/// What it types into it, whoever sits there would run.
+fn another_user_has_not_the_recorders_terminal() {
+    const TIOCSTI: &str = "$| = 1; my $c = 'x'; \
+        print open(my $t, '<', '/dev/tty') ? \"has a terminal\\n\" : \"has no terminal\\n\"; \
+        print ioctl(STDIN, 0x5412, $c) ? \"typed\\n\" : \"typed nothing\\n\"; \
+        print 'read ', scalar <STDIN>;";
+    let _typing = Typing::on();
+    let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
+    let dir = open_folder();
+    let program = dir.path().join("type.pl");
+    fs::write(&program, TIOCSTI).unwrap();
+    let said = |name: &str, user: &str| {
+        let line = format!(
+            "{} record -q -d {} -o {} --no-snapshot -u {user} -- perl {}",
+            env!("CARGO_BIN_EXE_mostrace"),
+            disk.device().display(),
+            dir.path().join(name).display(),
+            program.display(),
+        );
+        let mut script = Command::new("script")
+            .args(["-qec", &line, "/dev/null"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // Held open: its end would be a Ctrl-D.
+        let mut keys = script.stdin.take().unwrap();
+        keys.write_all(b"word\n").unwrap();
+        let mut text = String::new();
+        script
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_string(&mut text)
+            .unwrap();
+        assert!(script.wait().unwrap().success(), "{text}");
+        text
+    };
+    let theirs = said("theirs.most", "nobody");
+    for line in ["has no terminal", "typed nothing", "read word"] {
+        assert!(theirs.contains(line), "{line}: {theirs}");
+    }
+    let own = said("own.most", "root");
+    assert!(own.contains("has a terminal"), "{own}");
+}
+
+/// It has no terminal from which a Ctrl-C would come to it: the recorder passes it on.
+fn an_interrupt_reaches_another_users_command() {
+    let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
+    let dir = open_folder();
+    let (begun, out) = (dir.path().join("begun"), dir.path().join("t.most"));
+    let program = "alarm 600; $SIG{TERM} = sub {}; $SIG{INT} = sub { $i = 1 }; \
+        open(my $f, '>', $ARGV[0]); close $f; sleep 1 until $i; exit 7";
+    let mut recorder = record(disk.device(), &out)
+        .args([
+            "-q",
+            "--no-snapshot",
+            "-u",
+            "nobody",
+            "--",
+            "perl",
+            "-e",
+            program,
+        ])
+        .arg(&begun)
+        .spawn()
+        .unwrap();
+    while_running(&mut recorder, "no command", || begun.exists());
+    let id = recorder.id().to_string();
+    let kill = Command::new("kill").args(["-INT", &id]).status();
+    assert!(kill.unwrap().success());
+    assert_eq!(recorder.wait().unwrap().code(), Some(7));
+    assert_eq!(manifest(&out).command.unwrap().exit_status, Some(7));
+}
+
+/// Nobody is taken for root who is not: numbers that the machine does not know are kept, and what is no number is refused.
+fn who_called_sudo_is_told_by_numbers() {
+    let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("t.most");
+    let record = |uid: Option<&str>, gid: Option<&str>| {
+        let mut command = record(disk.device(), &out);
+        command.env_remove("SUDO_UID").env_remove("SUDO_GID");
+        let set = [("SUDO_UID", uid), ("SUDO_GID", gid)];
+        command.envs(
+            set.into_iter()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
+        command.args(["-q", "--no-snapshot", "--", "true"]);
+        command
+    };
+    for (uid, gid, says) in [
+        (Some("me"), Some("0"), "SUDO_UID is `me`, and no number: "),
+        (Some("0"), Some(""), "SUDO_GID is ``, and no number: "),
+        (Some("-1"), Some("0"), "SUDO_UID is `-1`, and no number: "),
+        (
+            Some("4294967295"),
+            Some("0"),
+            "SUDO_UID is `4294967295`, and no number: ",
+        ),
+        (
+            Some("1000"),
+            None,
+            "SUDO_GID is not set, but the other is: ",
+        ),
+        (
+            None,
+            Some("1000"),
+            "SUDO_UID is not set, but the other is: ",
+        ),
+    ] {
+        assert_complains(&mut record(uid, gid), says);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "{says}");
+    }
+    succeeds(&mut record(Some("99999"), Some("99998")));
+    let meta = fs::metadata(&out).unwrap();
+    assert_eq!((meta.uid(), meta.gid()), (99_999, 99_998));
 }
 
 fn what_a_command_leaves_running_is_waited_for() {

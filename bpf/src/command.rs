@@ -10,7 +10,7 @@ use std::process::{Child, ExitStatus};
 use std::time::Duration;
 
 use mostrace_bundle::manifest::PAYLOAD_ENV;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::descendants::{self, Descendants};
 use crate::error::{Error, Result};
@@ -39,6 +39,8 @@ pub(crate) struct Command {
     descendants: Option<Descendants>,
     asked_to_end: Cell<bool>,
     told: bool,
+    /// Whether it has a session of its own, whose leader it is.
+    is_apart: bool,
 }
 
 /// Looks a program up as execvp(3) would, so that a mistyped one is told before tracing starts.
@@ -83,12 +85,11 @@ impl Command {
         let name = start.argv[0].to_string_lossy().into_owned();
         let descendants = start.wait.then(Descendants::adopt);
         let mut command = std::process::Command::new(&start.argv[0]);
-        command
-            .args(&start.argv[1..])
-            .env(PAYLOAD_ENV, start.payload);
+        command.args(&start.argv[1..]);
         if let Some(user) = start.user {
             user.take_over(&mut command);
         }
+        command.env(PAYLOAD_ENV, start.payload);
         let child = command.spawn().map_err(|source| Error::Command {
             command: name.clone(),
             source,
@@ -100,6 +101,7 @@ impl Command {
             descendants,
             asked_to_end: Cell::new(false),
             told: false,
+            is_apart: start.user.is_some_and(User::is_another),
         })
     }
 
@@ -149,15 +151,19 @@ impl Command {
         true
     }
 
-    /// Asks it to end. What it left running is not waited for any longer.
-    pub fn terminate(&self) {
+    /// Asks it to end, as the recorder was asked by `signal`, if it was. What it left running is not waited for any longer.
+    pub fn terminate(&self, signal: Option<Signal>) {
         self.asked_to_end.set(true);
-        if self.status.is_none()
-            && let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
-        {
-            // It may have ended by itself.
-            let _ = kill_process(pid, Signal::TERM);
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        let Some(pid) = pid.filter(|_| self.status.is_none()) else {
+            return;
+        };
+        // It may have ended by itself.
+        if let Some(signal) = signal.filter(|_| self.is_apart) {
+            // Ctrl-C of a terminal reaches only those whose terminal it is.
+            let _ = kill_process_group(pid, signal);
         }
+        let _ = kill_process(pid, Signal::TERM);
     }
 }
 

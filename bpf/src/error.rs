@@ -156,6 +156,23 @@ pub enum Error {
         /// As given.
         name: String,
     },
+    /// The environment does not tell who called sudo.
+    #[error("{name} {what}: who called sudo is not known (unset SUDO_UID and SUDO_GID to be root)")]
+    SudoCaller {
+        /// SUDO_UID or SUDO_GID.
+        name: &'static str,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// Others can change what lies in the folder of temporary files.
+    #[error(
+        "{}: others can put something else in the place of what is made there; TMPDIR names another folder for temporary files",
+        path.display()
+    )]
+    UnsafeFolder {
+        /// The folder, or one above it.
+        path: PathBuf,
+    },
     /// The command could not be started.
     #[error("{command}: {source}")]
     Command {

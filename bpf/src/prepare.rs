@@ -11,12 +11,12 @@ use crate::user::User;
 /// Runs a shell's script in a folder, as that user if one is named, and has what it wrote reach the device.
 ///
 /// # Errors
-/// There is no such user, or the script ends with anything but 0.
-pub fn prepare(script: &str, folder: &Path, user: Option<&str>) -> Result<()> {
+/// The script ends with anything but 0.
+pub fn prepare(script: &str, folder: &Path, user: Option<&User>) -> Result<()> {
     let mut shell = Command::new("/bin/sh");
     shell.args(["-ec", script]).current_dir(folder);
-    if let Some(name) = user {
-        User::find(name)?.take_over(&mut shell);
+    if let Some(user) = user {
+        user.take_over(&mut shell);
     }
     let output = shell.output().at("/bin/sh")?;
     if !output.status.success() {

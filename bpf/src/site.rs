@@ -5,9 +5,9 @@
 //! the image by itself once nothing is mounted from it (autoclear): so even a killed process leaves an empty folder alone,
 //! which the next one removes.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -17,7 +17,7 @@ use mostrace_bundle::temporary::TempFolder;
 use crate::device::Device;
 use crate::error::{At, Error, Result};
 use crate::tool;
-use crate::user::{self, User};
+use crate::user;
 
 /// Which filesystem is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,15 +89,21 @@ impl Site {
     /// Makes it; whoever called sudo owns its root folder. Only for a process with one thread as yet.
     ///
     /// # Errors
-    /// The kernel lacks the filesystem, a tool is missing or refuses, or there is no loop device.
+    /// The kernel lacks the filesystem, a tool is missing or refuses, or there is no loop device; it is not known who called sudo,
+    /// or others can change the folder of temporary files.
     pub fn new(options: &FreshOptions) -> Result<Site> {
         check_kernel_has(options.kind)?;
+        let owner = user::of_sudo()?;
         leave_mount_namespace()?;
         let folder = TempFolder::new()?;
-        // CMD may be another user's: others may go through it, and see nothing.
-        fs::set_permissions(folder.path(), Permissions::from_mode(0o711)).at(folder.path())?;
+        check_ours(folder.path())?;
         let image = folder.path().join("disk.img");
-        File::create_new(&image)
+        // It comes to hold what CMD writes.
+        OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&image)
             .and_then(|file| file.set_len(options.size))
             .at(&image)?;
         let (maker, always) = options.kind.maker();
@@ -105,8 +111,7 @@ impl Site {
             mkfs.args(always).args(&options.mkfs).arg(&image)
         })?;
         let point = folder.path().join(options.kind.name());
-        fs::create_dir(&point).at(&point)?;
-        let owner = user::of_sudo();
+        DirBuilder::new().mode(0o700).create(&point).at(&point)?;
         let given = mount_options(options, owner);
         run("mount", |mount| {
             let mount = mount.args(["-t", options.kind.name(), "-o", &given]);
@@ -114,13 +119,16 @@ impl Site {
         })?;
         let mount = Mount { point };
         fs::remove_file(&image).at(&image)?;
+        // CMD may be another user's: others may go through it, now that there is nothing in it but the filesystem.
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o711)).at(folder.path())?;
         let device = Device::open(&mount.point)?;
         if let Some(scheduler) = &options.scheduler {
             let setting = device.disk_sysfs().join("queue/scheduler");
             fs::write(&setting, scheduler).at(&setting)?;
         }
         if let Some(Owner { uid, gid }) = owner.filter(|_| options.kind != FreshKind::Vfat) {
-            chown(&mount.point, Some(uid), Some(gid)).at(&mount.point)?;
+            let root = File::open(&mount.point).at(&mount.point)?;
+            fchown(&root, Some(uid), Some(gid)).at(&mount.point)?;
         }
         settle(&mount.point)?;
         Ok(Site {
@@ -143,15 +151,6 @@ impl Site {
     }
 }
 
-/// Who called sudo, by name: as whom a command is to run that is not meant for root.
-#[must_use]
-pub fn caller() -> Option<String> {
-    let owner = user::of_sudo()?;
-    User::find(&owner.uid.to_string())
-        .ok()
-        .map(|user| user.name)
-}
-
 /// What is mounted, and unmounted in the end.
 #[derive(Debug)]
 struct Mount {
@@ -170,9 +169,9 @@ impl Drop for Mount {
     }
 }
 
-/// FAT keeps no owners.
+/// FAT keeps no owners. What CMD makes there is no way to another user or a device, unless the caller says so.
 fn mount_options(options: &FreshOptions, owner: Option<Owner>) -> String {
-    let mut given = "loop".to_owned();
+    let mut given = "loop,nosuid,nodev".to_owned();
     if let Some(Owner { uid, gid }) = owner.filter(|_| options.kind == FreshKind::Vfat) {
         given.push_str(&format!(",uid={uid},gid={gid}"));
     }
@@ -181,6 +180,21 @@ fn mount_options(options: &FreshOptions, owner: Option<Owner>) -> String {
         given.push_str(&options.mount_options);
     }
     given
+}
+
+/// mkfs and mount go by paths: nobody else may put anything into their way, as those can who own a folder above, or write to it.
+fn check_ours(folder: &Path) -> Result<()> {
+    const STICKY: u32 = 0o1000;
+    const OTHERS_WRITE: u32 = 0o022;
+    let folder = fs::canonicalize(folder).at(folder)?;
+    for above in folder.ancestors().skip(1) {
+        let meta = fs::metadata(above).at(above)?;
+        let others_write = meta.mode() & OTHERS_WRITE != 0 && meta.mode() & STICKY == 0;
+        if meta.uid() != 0 || others_write {
+            return Err(Error::UnsafeFolder { path: above.into() });
+        }
+    }
+    Ok(())
 }
 
 /// What was left in memory up to now is none of the measurement's.
@@ -254,12 +268,13 @@ mod tests {
             uid: 1000,
             gid: 100,
         });
-        assert_eq!(mount_options(&options, owner), "loop");
+        assert_eq!(mount_options(&options, owner), "loop,nosuid,nodev");
         options.mount_options = "noatime,data=journal".into();
-        assert_eq!(mount_options(&options, owner), "loop,noatime,data=journal");
+        let of_ext4 = "loop,nosuid,nodev,noatime,data=journal";
+        assert_eq!(mount_options(&options, owner), of_ext4);
         options.kind = FreshKind::Vfat;
-        let of_vfat = "loop,uid=1000,gid=100,noatime,data=journal";
+        let of_vfat = "loop,nosuid,nodev,uid=1000,gid=100,noatime,data=journal";
         assert_eq!(mount_options(&options, owner), of_vfat);
-        assert_eq!(mount_options(&options, None), "loop,noatime,data=journal");
+        assert_eq!(mount_options(&options, None), of_ext4);
     }
 }

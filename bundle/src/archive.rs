@@ -20,13 +20,19 @@ use crate::writer::Writer;
 /// The most that an archive may unpack to, bytes.
 pub const UNPACK_LIMIT: u64 = 64 << 30;
 
-/// Packs the folder `from` into `to`.
+/// Packs the folder `from` into `to`, which is not there yet.
 ///
 /// # Errors
-/// A file cannot be read, or `to` cannot be written.
+/// A file cannot be read, or `to` is there, or cannot be written: then nothing is left of it.
 pub fn pack(from: &Path, to: &Path) -> Result<(), Error> {
-    let folder = Writer::within(Folder::open(from)?);
-    pack_telling(&folder, &File::create(to).at(to)?, to, |_| ())
+    let bundle = Writer::within(Folder::open(from)?);
+    let parent = Folder::open(to.parent().unwrap_or(Path::new("")))?;
+    let name = to.file_name().unwrap_or_default();
+    let packed = pack_telling(&bundle, &parent.create(name)?, to, |_| ());
+    if packed.is_err() {
+        parent.remove(name)?;
+    }
+    packed
 }
 
 /// Packs into an empty file, `shown` in messages, and tells how many bytes more have been read; their

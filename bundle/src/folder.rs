@@ -3,14 +3,18 @@
 //! no symbolic link is followed: a recorder is root, and works in folders that others can write to.
 
 use std::ffi::OsStr;
-use std::fs::{File, Permissions};
+use std::fs::{File, Metadata, Permissions};
+use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, mkdirat, openat, renameat, statat, unlinkat};
+use rustix::fs::{
+    AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, mkdirat, openat, renameat, renameat_with, statat,
+    unlinkat,
+};
 use rustix::io::Errno;
 
 use crate::error::{At, Error};
@@ -19,6 +23,8 @@ use crate::error::{At, Error};
 const FILE_MODE: u32 = 0o600;
 /// The same of a folder.
 const FOLDER_MODE: u32 = 0o700;
+/// What a folder is called until it has its own name.
+const NEW: &str = "new";
 
 /// Who is to own what was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +38,14 @@ pub struct Owner {
 /// A file or folder: device and inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity(u64, u64);
+
+impl Identity {
+    /// Of an open file.
+    #[must_use]
+    pub fn of(meta: &Metadata) -> Identity {
+        Identity(meta.dev(), meta.ino())
+    }
+}
 
 /// A folder, held open. A clone holds the same one.
 #[derive(Clone, Debug)]
@@ -70,24 +84,52 @@ impl Folder {
 
     /// Makes a folder in it that is its owner's alone.
     ///
+    /// mkdirat(2) gives no descriptor, and whoever may write here can put another folder in its place before it is opened. So it is
+    /// made in an outer one that nobody else may write to, and moved from there, held already.
+    ///
     /// # Errors
     /// The name is taken, be it by a dangling link, or nothing can be made here.
     pub fn make_folder(&self, name: &OsStr) -> Result<Folder, Error> {
-        let path = self.path.join(name);
-        mkdirat(&self.fd, name, Mode::from_raw_mode(FOLDER_MODE)).at(&path)?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = openat(&self.fd, name, flags, Mode::empty()).at(&path)?;
-        let file = File::from(fd);
-        if file.metadata().at(&path)?.uid() != rustix::process::geteuid().as_raw() {
-            return Err(Error::corrupt(
+        let outer = self.make_outer()?;
+        let made = outer.make_within(self, name);
+        let outer_name = outer.path.file_name().unwrap_or_default();
+        // It is empty, unless somebody put another one in its place, which is none of ours.
+        let _ = unlinkat(&self.fd, outer_name, AtFlags::REMOVEDIR);
+        made
+    }
+
+    /// A folder under a name of chance. It may be another than the one that was made, but none that others may write to.
+    fn make_outer(&self) -> Result<Folder, Error> {
+        let chance = RandomState::new().hash_one(0);
+        let name = format!(".mostrace-{chance:016x}");
+        let path = self.path.join(&name);
+        mkdirat(&self.fd, &name, Mode::from_raw_mode(FOLDER_MODE)).at(&path)?;
+        let outer = self.open_folder(name.as_ref())?;
+        let stat = rustix::fs::fstat(&outer.fd).at(&path)?;
+        let is_ours = stat.st_uid == rustix::process::geteuid().as_raw();
+        let of_others = Mode::from_raw_mode(stat.st_mode) & (Mode::RWXG | Mode::RWXO);
+        match is_ours && of_others.is_empty() {
+            true => Ok(outer),
+            false => Err(Error::corrupt(
                 &path,
-                "somebody put a folder of his own in its place",
-            ));
+                "somebody put another folder in its place",
+            )),
         }
-        Ok(Folder {
-            fd: Arc::new(file.into()),
-            path,
-        })
+    }
+
+    /// Makes a folder in this one, where nobody else may write, and moves it to its name in `parent`.
+    fn make_within(&self, parent: &Folder, name: &OsStr) -> Result<Folder, Error> {
+        let path = parent.path.join(name);
+        mkdirat(&self.fd, NEW, Mode::from_raw_mode(FOLDER_MODE)).at(&path)?;
+        let made = self.open_folder(NEW.as_ref()).and_then(|made| {
+            rename_new(&self.fd, NEW.as_ref(), &parent.fd, name).at(&path)?;
+            Ok(Folder { path, ..made })
+        });
+        if made.is_err() {
+            // The error to report is why it has not its name.
+            let _ = unlinkat(&self.fd, NEW, AtFlags::REMOVEDIR);
+        }
+        made
     }
 
     /// Opens a folder in it; not through a link.
@@ -202,6 +244,21 @@ impl Folder {
         renameat(&self.fd, from, &self.fd, to).at(&self.path.join(to))
     }
 
+    /// Gives `file`, which is in it as `from`, another name, which is not taken.
+    ///
+    /// # Errors
+    /// The name is taken, or something else is in the file's place.
+    pub fn rename_new(&self, file: &File, from: &OsStr, to: &OsStr) -> Result<(), Error> {
+        let path = self.path.join(from);
+        if self.identity_of(from)? != Some(Identity::of(&file.metadata().at(&path)?)) {
+            return Err(Error::corrupt(
+                &path,
+                "somebody put another file in its place",
+            ));
+        }
+        rename_new(&self.fd, from, &self.fd, to).at(&self.path.join(to))
+    }
+
     /// Removes a file, if it is there; of a link, the link.
     ///
     /// # Errors
@@ -248,16 +305,46 @@ impl Folder {
     /// then nobody else can put anything into it.
     ///
     /// # Errors
-    /// The caller may not.
+    /// The caller may not, or there is something in it that is not the caller's own.
     pub fn give_to(&self, owner: Option<Owner>) -> Result<(), Error> {
         for name in self.names()? {
-            give(&self.read(&name)?, owner).at(&self.path.join(name))?;
+            let (file, path) = (self.read(&name)?, self.path.join(&name));
+            if !is_own(&file.metadata().at(&path)?) {
+                return Err(Error::corrupt(&path, "is not a file that was made here"));
+            }
+            give(&file, owner).at(&path)?;
         }
         match owner {
             Some(Owner { uid, gid }) => fchown(&self.fd, Some(uid), Some(gid)).at(&self.path),
             None => Ok(()),
         }
     }
+}
+
+impl AsFd for Folder {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// Moves to a name that is not taken.
+fn rename_new(from: &OwnedFd, name: &OsStr, to: &OwnedFd, new: &OsStr) -> rustix::io::Result<()> {
+    match renameat_with(from, name, to, new, RenameFlags::NOREPLACE) {
+        // Filesystems of other machines do not know the flag.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {}
+        moved => return moved,
+    }
+    match statat(to, new, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOENT) => renameat(from, name, to, new),
+        Err(e) => Err(e),
+        Ok(_) => Err(Errno::EXIST),
+    }
+}
+
+/// Whether it is a file of the caller's, and of no other folder.
+fn is_own(meta: &Metadata) -> bool {
+    let is_callers = meta.uid() == rustix::process::geteuid().as_raw();
+    is_callers && meta.is_file() && meta.nlink() == 1
 }
 
 /// Makes a file its owner's alone, and gives it to `owner`.
@@ -277,6 +364,9 @@ mod tests {
     use super::*;
     use std::fs;
     use std::os::unix::fs::symlink;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+    use std::time::Duration;
 
     fn mode(path: &Path) -> u32 {
         fs::symlink_metadata(path).unwrap().permissions().mode() & 0o7777
@@ -305,6 +395,120 @@ mod tests {
         assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
         assert!(!tmp.path().join("not-there").exists());
         assert!(parent.create("victim").is_err());
+    }
+
+    /// A folder in which somebody exchanges a folder of the caller's, which is not empty, for the new ones, as long as `make` runs.
+    fn while_exchanged(
+        new: impl Fn(&Folder) -> Vec<String> + Sync,
+        make: impl Fn(&Folder, usize) -> bool,
+        tries: usize,
+    ) {
+        let tmp = tempfile::tempdir().unwrap();
+        let parent = Folder::open(tmp.path()).unwrap();
+        let at = |name: &str| tmp.path().join(name);
+        fs::create_dir(at("secret")).unwrap();
+        fs::set_permissions(at("secret"), Permissions::from_mode(0o700)).unwrap();
+        fs::write(at("secret/file"), "").unwrap();
+        let is_over = AtomicBool::new(false);
+        let made = thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    // One who never lets go of the folder keeps everybody from it.
+                    thread::sleep(Duration::from_micros(5));
+                    for name in new(&parent) {
+                        // Either may be gone by now.
+                        let flags = RenameFlags::EXCHANGE;
+                        let _ = renameat_with(&parent.fd, name, &parent.fd, "secret", flags);
+                    }
+                }
+            });
+            let _over = SetAtEnd(&is_over);
+            let mut made = 0;
+            for at in 0..tries {
+                made += usize::from(make(&parent, at));
+                for name in parent.names().unwrap() {
+                    // Not the one that is not empty.
+                    let _ = unlinkat(&parent.fd, &name, AtFlags::REMOVEDIR);
+                }
+                for name in parent.names().unwrap() {
+                    let _ = renameat(&parent.fd, name, &parent.fd, "secret");
+                }
+            }
+            made
+        });
+        assert!(made > 0);
+    }
+
+    /// Also of a panic: the other thread goes on until then.
+    struct SetAtEnd<'f>(&'f AtomicBool);
+
+    impl Drop for SetAtEnd<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn is_made_empty(parent: &Folder, name: &str) -> bool {
+        let made = parent.make_folder(name.as_ref());
+        made.is_ok_and(|folder| {
+            assert_eq!(folder.names().unwrap(), [""; 0]);
+            true
+        })
+    }
+
+    #[test]
+    fn what_is_made_is_what_is_held() {
+        let same = |_: &Folder| vec!["x.most".to_owned()];
+        while_exchanged(same, |parent, _| is_made_empty(parent, "x.most"), 300);
+        let outer = |parent: &Folder| {
+            let mut names = parent.names().unwrap();
+            names.retain(|name| name.starts_with('.'));
+            names
+        };
+        let make = |parent: &Folder, at| is_made_empty(parent, &format!("{at}.most"));
+        while_exchanged(outer, make, 100);
+    }
+
+    #[test]
+    fn only_what_was_made_there_is_given() {
+        let tmp = tempfile::tempdir().unwrap();
+        let parent = Folder::open(tmp.path()).unwrap();
+        let folder = parent.make_folder("x.most".as_ref()).unwrap();
+        fs::write(tmp.path().join("precious"), "").unwrap();
+        fs::hard_link(tmp.path().join("precious"), folder.path().join("f")).unwrap();
+        let error = folder.give_to(None).unwrap_err().to_string();
+        assert!(
+            error.ends_with("x.most/f: is not a file that was made here"),
+            "{error}"
+        );
+        fs::remove_file(tmp.path().join("precious")).unwrap();
+        folder.give_to(None).unwrap();
+    }
+
+    #[test]
+    fn a_new_name_is_not_somebody_elses() {
+        let tmp = tempfile::tempdir().unwrap();
+        let at = |name: &str| tmp.path().join(name);
+        let parent = Folder::open(tmp.path()).unwrap();
+        let file = parent.create("part").unwrap();
+        fs::write(at("whole"), "precious").unwrap();
+        assert!(
+            parent
+                .rename_new(&file, "part".as_ref(), "whole".as_ref())
+                .is_err()
+        );
+        assert_eq!(fs::read_to_string(at("whole")).unwrap(), "precious");
+        fs::remove_file(at("whole")).unwrap();
+        let another = parent.replace("part").unwrap();
+        assert!(
+            parent
+                .rename_new(&file, "part".as_ref(), "whole".as_ref())
+                .is_err()
+        );
+        parent
+            .rename_new(&another, "part".as_ref(), "whole".as_ref())
+            .unwrap();
+        assert!(at("whole").exists() && !at("part").exists());
     }
 
     #[test]

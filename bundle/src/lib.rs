@@ -20,6 +20,7 @@ pub mod folder;
 pub mod layout;
 mod length;
 pub mod manifest;
+pub mod outfile;
 pub mod packages;
 mod reader;
 mod shortfall;

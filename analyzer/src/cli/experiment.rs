@@ -11,10 +11,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 use mostrace::causes::Sharing;
 use mostrace::experiment::{Cell, Definition, Figures, Repeat, Results, claims, judge, table};
 use mostrace::export::{Format, Output};
+use mostrace_bundle::Folder;
 use mostrace_bundle::temporary::TempFolder;
 
 use super::guest::{self, FILES, Job, OUT};
-use super::keep::keep;
+use super::keep;
 use super::out::{self, OutArgs};
 use super::{UsageError, budget, shell};
 
@@ -154,9 +155,7 @@ impl Experiment {
         path: &Path,
         results: &mut Results,
     ) -> anyhow::Result<u64> {
-        if let Some(folder) = &self.keep {
-            std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-        }
+        let kept = self.keep.as_deref().map(folder).transpose()?;
         // Hidden where stderr is no terminal.
         let bar = ProgressBar::new(definition.cells.len() as u64);
         let style = |template| {
@@ -176,7 +175,7 @@ impl Experiment {
             bar.set_message(cells[0].key());
             let failures = match &self.guest {
                 Some(kernel) => self.measure_in(kernel, path, definition, cells, results)?,
-                None => self.measure_here(&definition.repeat, cells, results)?,
+                None => measure_here(&definition.repeat, cells, results, kept.as_ref())?,
             };
             failed += failures.len() as u64;
             bar.suspend(|| failures.iter().for_each(|line| log::error!("{line}")));
@@ -186,28 +185,6 @@ impl Experiment {
         }
         bar.finish_and_clear();
         Ok(failed)
-    }
-
-    /// On this kernel; gives a line for each cell that cannot be measured.
-    fn measure_here(
-        &self,
-        repeat: &Repeat,
-        cells: &[&Cell],
-        results: &mut Results,
-    ) -> anyhow::Result<Vec<String>> {
-        let mut failures = Vec::new();
-        for cell in cells {
-            while !results.is_done(cell, repeat) {
-                match self.figures(cell) {
-                    Ok(figures) => results.add(cell, figures)?,
-                    Err(error) => {
-                        failures.push(format!("{}: {error:#}", cell.key()));
-                        break;
-                    }
-                }
-            }
-        }
-        Ok(failures)
     }
 
     /// In a guest with this kernel, which gets the results so far and adds to them; gives a line for each cell that cannot be
@@ -254,41 +231,6 @@ impl Experiment {
         Ok(failed.map(|cell| why(&cell)).collect())
     }
 
-    /// One measurement that lost nothing.
-    fn figures(&self, cell: &Cell) -> anyhow::Result<Figures> {
-        let mut why = String::new();
-        for _ in 0..TRIES {
-            let folder = TempFolder::new()?;
-            let bundle = folder.path().join("cell.most");
-            let recorder = record(cell, &bundle)?;
-            let analysis = budget::read(&bundle, Some(Sharing::First))?;
-            match analysis.warnings.first() {
-                Some(warning) => why.clone_from(warning),
-                None => {
-                    let figures = Figures::of(&analysis, recorder)?;
-                    if let Some(keep) = &self.keep {
-                        self.keep(keep, cell, &bundle)?;
-                    }
-                    return Ok(figures);
-                }
-            }
-        }
-        bail!("{TRIES} recordings lost something: {why}")
-    }
-
-    fn keep(&self, folder: &Path, cell: &Cell, bundle: &Path) -> anyhow::Result<()> {
-        let harmless = |c: char| match c {
-            'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '=' | '.' => c,
-            _ => '_',
-        };
-        let name: String = cell.key().chars().map(harmless).collect();
-        let kept = folder.join(format!("{name}.most"));
-        if kept.exists() {
-            std::fs::remove_dir_all(&kept).with_context(|| kept.display().to_string())?;
-        }
-        keep(bundle, &kept)
-    }
-
     fn print(&self, definition: &Definition, results: &Results) -> anyhow::Result<()> {
         let mut output = self.out.create()?;
         let verdicts = judge(definition, results);
@@ -306,6 +248,66 @@ impl Experiment {
         }
         Ok(())
     }
+}
+
+/// Makes a folder, if there is none, and holds it.
+fn folder(path: &Path) -> anyhow::Result<Folder> {
+    fs::create_dir_all(path).with_context(|| path.display().to_string())?;
+    Ok(Folder::open(path)?)
+}
+
+/// On this kernel; gives a line for each cell that cannot be measured.
+fn measure_here(
+    repeat: &Repeat,
+    cells: &[&Cell],
+    results: &mut Results,
+    kept: Option<&Folder>,
+) -> anyhow::Result<Vec<String>> {
+    let mut failures = Vec::new();
+    for cell in cells {
+        while !results.is_done(cell, repeat) {
+            match figures(cell, kept) {
+                Ok(figures) => results.add(cell, figures)?,
+                Err(error) => {
+                    failures.push(format!("{}: {error:#}", cell.key()));
+                    break;
+                }
+            }
+        }
+    }
+    Ok(failures)
+}
+
+/// One measurement that lost nothing.
+fn figures(cell: &Cell, kept: Option<&Folder>) -> anyhow::Result<Figures> {
+    let mut why = String::new();
+    for _ in 0..TRIES {
+        let folder = TempFolder::new()?;
+        let bundle = folder.path().join("cell.most");
+        let recorder = record(cell, &bundle)?;
+        let analysis = budget::read(&bundle, Some(Sharing::First))?;
+        match analysis.warnings.first() {
+            Some(warning) => why.clone_from(warning),
+            None => {
+                let figures = Figures::of(&analysis, recorder)?;
+                if let Some(kept) = kept {
+                    keep::replace(kept, name_of(cell).as_ref(), &bundle)?;
+                }
+                return Ok(figures);
+            }
+        }
+    }
+    bail!("{TRIES} recordings lost something: {why}")
+}
+
+/// Of a cell's bundle.
+fn name_of(cell: &Cell) -> String {
+    let harmless = |c: char| match c {
+        'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '=' | '.' => c,
+        _ => '_',
+    };
+    let name: String = cell.key().chars().map(harmless).collect();
+    format!("{name}.most")
 }
 
 /// Measures a cell by this program's own `measure`: a fresh filesystem needs a process of its own. Returns its process's

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A bundle that was made elsewhere, kept.
 
-use std::fs::{self, DirBuilder};
-use std::os::unix::fs::DirBuilderExt;
+use std::ffi::OsStr;
+use std::io;
 use std::path::Path;
 
-use anyhow::Context;
-use mostrace_bundle::archive;
+use anyhow::{Context, bail};
+use mostrace_bundle::{Folder, archive, layout};
 
 /// Puts the bundle in the folder `from` to NAME.most or NAME.most.tar.zst, where there is none yet.
 ///
@@ -16,15 +16,34 @@ pub fn keep(from: &Path, to: &Path) -> anyhow::Result<()> {
     if to.extension().is_some_and(|ending| ending == "zst") {
         return Ok(archive::pack(from, to)?);
     }
-    let mut folder = DirBuilder::new();
-    folder
-        .mode(0o700)
-        .create(to)
-        .with_context(|| to.display().to_string())?;
-    for file in fs::read_dir(from)? {
-        let file = file?;
-        let to = to.join(file.file_name());
-        fs::copy(file.path(), &to).with_context(|| to.display().to_string())?;
+    let parent = Folder::open(to.parent().unwrap_or(Path::new("")))?;
+    keep_in(&parent, to.file_name().unwrap_or_default(), from)
+}
+
+/// Puts the bundle in the folder `from` into a folder that is held, in the place of one that it has under that name.
+///
+/// # Errors
+/// What has the name is no bundle, or it cannot be written.
+pub fn replace(parent: &Folder, name: &OsStr, from: &Path) -> anyhow::Result<()> {
+    if parent.has(name)? {
+        let before = parent.open_folder(name)?;
+        if !before.has(layout::MANIFEST)? {
+            bail!(
+                "{}: is no bundle, and is not written over",
+                before.path().display()
+            );
+        }
+        parent.remove_folder(&before)?;
+    }
+    keep_in(parent, name, from)
+}
+
+fn keep_in(parent: &Folder, name: &OsStr, from: &Path) -> anyhow::Result<()> {
+    let from = Folder::open(from)?;
+    let to = parent.make_folder(name)?;
+    for name in from.names()? {
+        let path = || to.path().join(&name).display().to_string();
+        io::copy(&mut from.read(&name)?, &mut to.create(&name)?).with_context(path)?;
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use mostrace::tables::finding;
 use mostrace_bundle::Bundle;
 use mostrace_bundle::temporary::TempFolder;
 use mostrace_capture::{
-    FreshKind, FreshOptions, Options, Progress, Site, Size, caller, prepare, record,
+    FreshKind, FreshOptions, Options, Progress, Site, Size, User, prepare, record,
 };
 
 use super::budget::{self, BudgetArgs};
@@ -24,9 +24,10 @@ use super::{shell, tree};
 
 /// Measure what CMD makes the storage write: on a fresh filesystem, traced, synced, analysed, cleaned up.
 ///
-/// CMD runs in the filesystem's root folder, as the user who called sudo. The filesystem is on a loop device whose image
-/// lies where temporary files do (TMPDIR); nobody else sees it, and nothing of it stays. Prints the finding, and where the
-/// bytes went. Ends with CMD's exit status, or with 3 if a limit was passed.
+/// CMD runs in the filesystem's root folder, as the user who called sudo, and of the environment with what sudo keeps. The
+/// filesystem is on a loop device whose image lies where temporary files do (TMPDIR, in which nobody else may change what root
+/// makes); nobody else sees it, and nothing of it stays. Prints the finding, and where the bytes went. Ends with CMD's exit
+/// status, or with 3 if a limit was passed.
 ///
 /// Examples:
 ///   sudo mostrace measure -- python3 app.py
@@ -152,6 +153,10 @@ fn found(analysis: &Analysis, width: Option<usize>) -> anyhow::Result<String> {
 
 /// Records CMD on the filesystem asked for; returns its exit status.
 fn capture(args: &Measure, output: &Path) -> anyhow::Result<i32> {
+    let user = match &args.user {
+        Some(name) => Some(User::find(name)?),
+        None => User::caller()?,
+    };
     let (_site, device, folder) = match &args.within {
         Some(dir) => (None, dir.clone(), dir.clone()),
         None => {
@@ -160,9 +165,8 @@ fn capture(args: &Measure, output: &Path) -> anyhow::Result<i32> {
             (Some(site), device, folder)
         }
     };
-    let user = args.user.clone().or_else(caller);
     if let Some(script) = &args.before {
-        prepare(script, &folder, user.as_deref())?;
+        prepare(script, &folder, user.as_ref())?;
     }
     let from = std::env::current_dir()?;
     std::env::set_current_dir(&folder)?;

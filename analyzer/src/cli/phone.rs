@@ -2,7 +2,7 @@
 //! `mostrace phone`: the recorder on a phone, from the desktop, through adb.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -12,6 +12,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use mostrace_bundle::Folder;
 
 /// Where everything is kept on the phone. Programs can be run from there.
 const FOLDER: &str = "/data/local/tmp/mostrace";
@@ -315,29 +316,34 @@ fn end(adb: &Adb, root: &Root) -> anyhow::Result<()> {
 /// A file here that takes its name when it is whole.
 struct Output {
     path: PathBuf,
-    part: PathBuf,
+    folder: Folder,
+    part: OsString,
     file: File,
 }
 
 impl Output {
+    /// What an earlier one left of a part goes.
     fn create(path: &Path) -> anyhow::Result<Output> {
-        if path.exists() {
+        let name = path.file_name().unwrap_or_default();
+        let folder = Folder::open(path.parent().unwrap_or(Path::new("")))?;
+        if folder.has(name)? {
             bail!("{}: exists, and is not written over", path.display());
         }
-        let mut part = path.to_owned().into_os_string();
+        let mut part = name.to_owned();
         part.push(".part");
-        let part = PathBuf::from(part);
-        let file = File::create(&part).with_context(|| part.display().to_string())?;
         Ok(Output {
             path: path.to_owned(),
+            file: folder.replace(&part)?,
+            folder,
             part,
-            file,
         })
     }
 
     fn finish(self) -> anyhow::Result<()> {
-        self.file.sync_all()?;
-        fs::rename(&self.part, &self.path).with_context(|| self.path.display().to_string())
+        let path = || self.path.display().to_string();
+        self.file.sync_all().with_context(path)?;
+        let name = self.path.file_name().unwrap_or_default();
+        Ok(self.folder.rename_new(&self.file, &self.part, name)?)
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use mostrace_bundle::Manifest;
 use mostrace_capture::{
     Causes, Choice, Entries, Events, KernelPaths, Options, Outcome, Progress, RingSize, Segments,
-    Size,
+    Size, User,
 };
 
 /// Record the block IO of a device while a command runs, for SECS, or until Ctrl-C.
@@ -81,7 +81,7 @@ pub struct Record {
     /// What you call the recording; kept with it
     #[arg(long, value_name = "TEXT")]
     label: Option<String>,
-    /// Run CMD as this user, by name or number
+    /// Run CMD as this user, by name or number: in a session without a terminal, and of the environment with what sudo keeps
     #[arg(short, long, value_name = "NAME", requires = "argv")]
     user: Option<String>,
     /// Stop when CMD ends, though what it started (a daemon, a job in the background) still runs
@@ -107,6 +107,14 @@ fn output(text: &str) -> Result<PathBuf, String> {
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|e| format!("{e}"))?;
     Duration::try_from_secs_f64(seconds).map_err(|e| e.to_string())
+}
+
+/// The one that CMD is to run as.
+///
+/// # Errors
+/// There is none of that name or number.
+fn user(name: Option<&str>) -> anyhow::Result<Option<User>> {
+    Ok(name.map(User::find).transpose()?)
 }
 
 /// Records; returns the exit status to end with.
@@ -136,7 +144,7 @@ pub fn run(args: &Record) -> anyhow::Result<u8> {
         snapshot: !args.no_snapshot,
         label: args.label.clone(),
         argv: args.argv.clone(),
-        user: args.user.clone(),
+        user: user(args.user.as_deref())?,
         wait_for_descendants: !args.no_wait,
         progress: if args.quiet {
             Progress::Never

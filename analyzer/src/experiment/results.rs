@@ -5,12 +5,14 @@
 //! {"experiment":NAME,"identity":TEXT}          which experiment's; see Definition
 //! {"cell":KEY,"run":0,"figures":{…}}           one measurement, synced before the next begins
 //! ```
-//! What a killed process left of a line is cut off. One process at a time has the file.
+//! What a killed process left of a line is cut off, once it is known that the lines before are an experiment's. One process at a time
+//! has the file.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use mostrace_bundle::outfile;
 use serde::{Deserialize, Serialize};
 
 use super::definition::Repeat;
@@ -58,9 +60,7 @@ impl Results {
     /// It cannot be read or written, somebody else has it, or it is another experiment's.
     pub fn open(path: &Path, definition: &Definition) -> Result<Results, Error> {
         let io = |source| Error::io(path, source);
-        let mut options = OpenOptions::new();
-        let options = options.read(true).append(true).create(true);
-        let mut file = options.open(path).map_err(io)?;
+        let mut file = outfile::extend(path).map_err(io)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -68,16 +68,16 @@ impl Results {
             }
             Err(TryLockError::Error(error)) => return Err(io(error)),
         }
-        let mut text = String::new();
-        file.read_to_string(&mut text).map_err(io)?;
-        let whole = whole(&text);
-        file.set_len(whole.len() as u64).map_err(io)?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(io)?;
+        let (runs, whole) = parse(path, &bytes, definition)?;
+        file.set_len(whole as u64).map_err(io)?;
         let mut results = Results {
             path: path.to_owned(),
-            runs: parse(path, whole, definition)?,
+            runs,
             file: Some(file),
         };
-        if whole.is_empty() {
+        if whole == 0 {
             results.append(&Header::of(definition))?;
         }
         Ok(results)
@@ -88,13 +88,14 @@ impl Results {
     /// # Errors
     /// It cannot be read, or is another experiment's.
     pub fn read(path: &Path, definition: &Definition) -> Result<Results, Error> {
-        let text = match fs::read_to_string(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            text => text.map_err(|source| Error::io(path, source))?,
+        let bytes = match fs::read(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            bytes => bytes.map_err(|source| Error::io(path, source))?,
         };
+        let (runs, _) = parse(path, &bytes, definition)?;
         Ok(Results {
             path: path.to_owned(),
-            runs: parse(path, whole(&text), definition)?,
+            runs,
             file: None,
         })
     }
@@ -163,26 +164,35 @@ impl Results {
     }
 }
 
-/// What a killed process left of a line is none.
-fn whole(text: &str) -> &str {
-    let end = text.rfind('\n').map_or(0, |end| end + 1);
-    text.get(..end).unwrap_or_default()
-}
-
-fn parse(path: &Path, text: &str, definition: &Definition) -> Result<Vec<Run>, Error> {
+/// The runs, and the length of the lines that are whole: what a killed process left of one is none.
+fn parse(path: &Path, bytes: &[u8], definition: &Definition) -> Result<(Vec<Run>, usize), Error> {
     let wrong = |why: &str| Error::wrong(path, why);
+    let foreign = || wrong("is no file of an experiment's results");
+    let end = bytes.iter().rposition(|byte| *byte == b'\n');
+    let (whole, rest) = bytes.split_at(end.map_or(0, |end| end + 1));
+    let header = Header::of(definition);
+    if whole.is_empty() {
+        // Of no other file a killed process left this.
+        let line = serde_json::to_vec(&header).map_err(|e| wrong(&e.to_string()))?;
+        return match line.starts_with(rest) {
+            true => Ok((Vec::new(), 0)),
+            false => Err(foreign()),
+        };
+    }
+    let text = std::str::from_utf8(whole).map_err(|_| foreign())?;
     let mut lines = text.lines();
-    match lines.next().map(serde_json::from_str::<Header>) {
-        None => return Ok(Vec::new()),
-        Some(Ok(found)) if found == Header::of(definition) => {}
-        Some(Ok(_)) => {
+    let first = lines.next().unwrap_or_default();
+    match serde_json::from_str::<Header>(first) {
+        Ok(found) if found == header => {}
+        Ok(_) => {
             let why = "is of another experiment, or what is measured has changed: move it away";
             return Err(wrong(why));
         }
-        Some(Err(_)) => return Err(wrong("is no file of an experiment's results")),
+        Err(_) => return Err(foreign()),
     }
     let run = |(at, line): (usize, &str)| {
         serde_json::from_str(line).map_err(|e| wrong(&format!("line {at}: {e}")))
     };
-    (2..).zip(lines).map(run).collect()
+    let runs = (2..).zip(lines).map(run).collect::<Result<_, _>>()?;
+    Ok((runs, whole.len()))
 }

@@ -90,15 +90,15 @@ impl Dataset {
     pub fn create(folder: &Path, bundle: &Path) -> Result<Dataset> {
         let name = partition(&about::name(bundle, None));
         let create = |table: &&str| {
-            let path = folder.join(table).join(format!("bundle={name}"));
+            let of_table = folder.join(table);
+            let path = of_table.join(format!("bundle={name}"));
             let failed = |source| Error::Folder {
                 path: path.clone(),
                 source,
             };
-            if path.exists() {
-                return Err(failed(std::io::ErrorKind::AlreadyExists.into()));
-            }
-            fs::create_dir_all(&path).map_err(failed)?;
+            fs::create_dir_all(&of_table).map_err(failed)?;
+            // Not in the place of one that is there.
+            fs::create_dir(&path).map_err(failed)?;
             Ok(Output::create(Some(&path.join("0.parquet")))?)
         };
         let outputs = TABLES.iter().map(create).collect::<Result<_>>()?;

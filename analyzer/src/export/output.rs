@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where tables go: a file or the standard output.
 
-use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
+
+use mostrace_bundle::outfile;
 
 /// Why an output could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -50,7 +51,7 @@ impl Output {
         let (name, inner, terminal): (_, Box<dyn Write + Send>, _) = match path {
             Some(path) if path != Path::new("-") => {
                 let name = path.display().to_string();
-                match File::create(path) {
+                match outfile::create(path) {
                     Ok(file) => (name, Box::new(file), false),
                     Err(source) => return Err(WriteError::Io { name, source }),
                 }

@@ -77,7 +77,7 @@ fn capture(
     series: &mut Series<'_>,
 ) -> Result<Option<Error>> {
     let signals = Signals::new()?;
-    let payload = PayloadPlace::new(subject.user.as_ref())?;
+    let payload = PayloadPlace::new(options.user.as_ref())?;
     let before = leftovers::sweep(&subject.device.info);
     // What it reads is not to be in the trace.
     let refused = trees.walk(series.current.output.writer().folder())?;
@@ -102,7 +102,7 @@ fn capture(
     let command = (!options.argv.is_empty()).then_some(Start {
         argv: &options.argv,
         payload: &place,
-        user: subject.user.as_ref(),
+        user: options.user.as_ref(),
         wait: options.wait_for_descendants,
     });
     let Ended { status, early } = run::run(options, &mut tracing, series, command, &signals)?;

@@ -14,6 +14,7 @@ use crate::entries::Entries;
 use crate::entries::kernel::KernelPaths;
 use crate::progress::Progress;
 use crate::ring_size::RingSize;
+use crate::user::User;
 
 /// What to record. By default it is all that can be had, of no device yet.
 #[derive(Clone, Debug)]
@@ -54,8 +55,8 @@ pub struct Options {
     pub label: Option<String>,
     /// The command, possibly empty.
     pub argv: Vec<OsString>,
-    /// `-u`: whom the command runs as, by name or number.
-    pub user: Option<String>,
+    /// `-u`: whom the command runs as, if not as this process.
+    pub user: Option<User>,
     /// Record until what the command left running has ended, too.
     pub wait_for_descendants: bool,
     /// `--progress`.

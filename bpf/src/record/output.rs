@@ -3,6 +3,7 @@
 //! it is written, and then that of the user who called sudo.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use mostrace_bundle::folder::{self, Folder, Identity, Owner};
@@ -54,7 +55,8 @@ impl Output {
     /// Makes the folder: `NAME.most`, also of `NAME.most.tar.zst`.
     ///
     /// # Errors
-    /// It has another name, the folder or the archive is there already, or the folder cannot be made.
+    /// It has another name, the folder or the archive is there already, or the folder cannot be made; or it is not known who called
+    /// sudo.
     pub fn create(output: &Path) -> Result<Output> {
         let (folder, archive) = names(output)?;
         let parent = Folder::open(output.parent().unwrap_or(Path::new("")))?;
@@ -64,12 +66,13 @@ impl Output {
                 return Err(Error::OutputExists { path });
             }
         }
+        let owner = user::of_sudo()?;
         let writer = Writer::within(parent.make_folder(&folder)?);
         Ok(Output {
             parent,
             writer,
             archive,
-            owner: user::of_sudo(),
+            owner,
         })
     }
 
@@ -94,23 +97,43 @@ impl Output {
         let Some(archive) = &self.archive else {
             self.writer.folder().give_to(self.owner)?;
             let name = self.writer.dir().file_name().unwrap_or_default();
-            return Finished::new(self.parent, name);
+            return Ok(Finished {
+                identity: self.writer.folder().identity()?,
+                name: name.to_owned(),
+                parent: self.parent,
+            });
         };
-        if let Err(error) = self.pack(archive, progress) {
-            self.parent.remove(archive)?;
-            self.writer.folder().give_to(self.owner)?;
-            return Err(error);
-        }
+        let identity = match self.pack(archive, progress) {
+            Ok(identity) => identity,
+            Err(error) => {
+                self.writer.folder().give_to(self.owner)?;
+                return Err(error);
+            }
+        };
         self.parent.remove_folder(self.writer.folder())?;
-        Finished::new(self.parent, archive)
+        Ok(Finished {
+            identity,
+            name: archive.clone(),
+            parent: self.parent,
+        })
     }
 
-    fn pack(&self, archive: &OsStr, mut progress: Packing) -> Result<()> {
-        let path = self.parent.path().join(archive);
+    /// Nothing is left of an archive that cannot be written, and what has its name already stays.
+    fn pack(&self, archive: &OsStr, progress: Packing) -> Result<Identity> {
         let file = self.parent.create(archive)?;
+        let packed = self.pack_into(&file, archive, progress);
+        if packed.is_err() {
+            self.parent.remove(archive)?;
+        }
+        packed
+    }
+
+    fn pack_into(&self, file: &File, archive: &OsStr, mut progress: Packing) -> Result<Identity> {
+        let path = self.parent.path().join(archive);
         progress.expect(self.writer.sizes()?.values().sum());
-        archive::pack_telling(&self.writer, &file, &path, |bytes| progress.advance(bytes))?;
-        folder::give(&file, self.owner).at(&path)
+        archive::pack_telling(&self.writer, file, &path, |bytes| progress.advance(bytes))?;
+        folder::give(file, self.owner).at(&path)?;
+        Ok(Identity::of(&file.metadata().at(&path)?))
     }
 
     /// Whether there is something in the bundle.
@@ -133,33 +156,23 @@ impl Output {
 pub(super) struct Finished {
     parent: Folder,
     name: OsString,
-    /// None if somebody has taken it away already.
-    identity: Option<Identity>,
+    identity: Identity,
 }
 
 impl Finished {
-    fn new(parent: Folder, name: &OsStr) -> Result<Finished> {
-        Ok(Finished {
-            identity: parent.identity_of(name)?,
-            name: name.to_owned(),
-            parent,
-        })
-    }
-
     /// Removes it. What somebody has moved away, or put in its place, stays.
     ///
     /// # Errors
     /// It cannot be removed.
     pub fn remove(self) -> Result<()> {
-        let found = self.parent.identity_of(&self.name)?;
-        if found.is_none() || found != self.identity {
+        if self.parent.identity_of(&self.name)? != Some(self.identity) {
             return Ok(());
         }
         if self.name.as_encoded_bytes().ends_with(b".tar.zst") {
             return Ok(self.parent.remove(&self.name)?);
         }
         let folder = self.parent.open_folder(&self.name)?;
-        match Some(folder.identity()?) == self.identity {
+        match folder.identity()? == self.identity {
             true => Ok(self.parent.remove_folder(&folder)?),
             false => Ok(()),
         }

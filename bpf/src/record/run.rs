@@ -54,7 +54,7 @@ pub(super) fn run(
     if let Some(command) = &mut command
         && has_failed
     {
-        command.terminate();
+        command.terminate(None);
     }
     watched
 }
@@ -88,11 +88,11 @@ fn watch(
         }
         series.go_on(tracing)?;
         let left = options.limit.map(|l| l.saturating_sub(start.elapsed()));
-        let over = signals.stop() || left.is_some_and(|left| left.is_zero());
+        let over = signals.stop().is_some() || left.is_some_and(|left| left.is_zero());
         match (&command, over, asked) {
             (None, true, _) => return Ok(Ended::default()),
             (Some(command), true, None) => {
-                command.terminate();
+                command.terminate(signals.stop());
                 asked = Some(Instant::now());
             }
             (Some(_), true, Some(since)) if since.elapsed() > PATIENCE => {

@@ -4,21 +4,25 @@
 use std::io::{PipeReader, Read, pipe};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::process::Signal;
 use signal_hook::SigId;
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::SIGCHLD;
 use signal_hook::low_level;
 
 use crate::error::{At, Result};
 
-const END: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
+const END: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT];
+/// In place of a number of [`END`].
+const NONE: usize = END.len();
 
 /// Set up for as long as it lives. Can be read when one of them came.
 #[derive(Debug)]
 pub(super) struct Signals {
-    stop: Arc<AtomicBool>,
+    /// Which of [`END`] came last.
+    stop: Arc<AtomicUsize>,
     came: PipeReader,
     handlers: Vec<SigId>,
 }
@@ -32,16 +36,17 @@ impl Signals {
         let (came, wake) = pipe().at("pipe")?;
         fcntl_setfl(&came, OFlags::NONBLOCK).at("pipe")?;
         let mut signals = Signals {
-            stop: Arc::default(),
+            stop: Arc::new(AtomicUsize::new(NONE)),
             came,
             handlers: Vec::new(),
         };
         // The flag first: who wakes finds it set.
-        for signal in END {
-            let set = signal_hook::flag::register(signal, Arc::clone(&signals.stop));
+        for (number, signal) in END.into_iter().enumerate() {
+            let stop = Arc::clone(&signals.stop);
+            let set = signal_hook::flag::register_usize(signal.as_raw(), stop, number);
             signals.handlers.push(set.at("signal handler")?);
         }
-        for signal in END.into_iter().chain([SIGCHLD]) {
+        for signal in END.map(Signal::as_raw).into_iter().chain([SIGCHLD]) {
             let wake = wake.try_clone().at("pipe")?;
             let woken = low_level::pipe::register(signal, wake);
             signals.handlers.push(woken.at("signal handler")?);
@@ -49,9 +54,9 @@ impl Signals {
         Ok(signals)
     }
 
-    /// Whether one came that ends the recording.
-    pub fn stop(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+    /// The one that came to end the recording.
+    pub fn stop(&self) -> Option<Signal> {
+        END.get(self.stop.load(Ordering::Relaxed)).copied()
     }
 
     /// Takes note of those that came until now.

@@ -17,7 +17,6 @@ use crate::medium::Medium;
 use crate::names::NameFilter;
 use crate::packages;
 use crate::tracefs::Volume;
-use crate::user::User;
 
 /// The device and what lies on it, and the names to keep.
 pub(super) struct Subject {
@@ -29,8 +28,6 @@ pub(super) struct Subject {
     pub names: NameFilter,
     /// The apps of an Android device.
     pub packages: Option<Packages>,
-    /// Whom the command runs as, if not as the recorder.
-    pub user: Option<User>,
     /// Which disk it is at the beginning.
     pub medium: Medium,
     /// What the user should know of how these were found.
@@ -57,7 +54,6 @@ impl Subject {
         let names = NameFilter::parse(&options.files)?;
         let named = Device::open(&options.device)?;
         command::check(&options.argv)?;
-        let user = options.user.as_deref().map(User::find).transpose()?;
         let mut notes = Vec::new();
         if named.node() != options.device {
             let (path, node) = (options.device.display(), named.node().display());
@@ -79,7 +75,6 @@ impl Subject {
             mapped,
             names,
             packages,
-            user,
             notes,
         };
         subject.prepare();

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use mostrace_bundle::manifest::PAYLOAD_ENV;
+use mostrace_bundle::outfile;
 use mostrace_workload::{Outcome, Progress, write_iops, write_latencies, write_payload};
 
 use crate::cli::steps::Steps;
@@ -32,7 +33,7 @@ struct Beside<'a>(&'a Path, File);
 impl<'a> Beside<'a> {
     fn create(path: Option<&'a PathBuf>) -> anyhow::Result<Option<Self>> {
         let create = |path: &'a PathBuf| -> anyhow::Result<Self> {
-            let file = File::create(path).with_context(|| path.display().to_string())?;
+            let file = outfile::create(path).with_context(|| path.display().to_string())?;
             Ok(Beside(path, file))
         };
         path.map(create).transpose()

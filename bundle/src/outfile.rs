@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Files of results, which the user names by a path, and which may be there already.
+//!
+//! For a user they are what the shell's `>` and `>>` make of them. Root may write in a folder of somebody else's, who can put a link
+//! to any file under that name. So root writes through no link that others can change, to no file that has other names, and, in
+//! a folder for everybody, to nobody else's file: what the kernel keeps from if `fs.protected_*` are set.
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat, fstat, openat, statat};
+use rustix::io::Errno;
+
+/// Sticky, and written by all: as /tmp.
+const FOR_EVERYBODY: u32 = 0o1002;
+/// Written by a group or by all.
+const WRITTEN_BY_OTHERS: u32 = 0o022;
+const STICKY: u32 = 0o1000;
+
+/// Opens a file for writing, empty.
+///
+/// # Errors
+/// The system refuses, or root would write to what others chose.
+pub fn create(path: &Path) -> io::Result<File> {
+    let file = open(path, OFlags::WRONLY)?;
+    if file.metadata()?.is_file() {
+        file.set_len(0)?;
+    }
+    Ok(file)
+}
+
+/// Opens a file for reading, and for writing at its end.
+///
+/// # Errors
+/// As [`create`]; or it is no file.
+pub fn extend(path: &Path) -> io::Result<File> {
+    // What is no file may keep whoever opens it waiting.
+    let file = open(path, OFlags::RDWR | OFlags::APPEND | OFlags::NONBLOCK)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("is not a file")),
+    }
+}
+
+fn open(path: &Path, flags: OFlags) -> io::Result<File> {
+    let flags = flags | OFlags::CREATE | OFlags::CLOEXEC;
+    match rustix::process::geteuid().is_root() {
+        true => carefully(path, flags),
+        false => follow(path, flags),
+    }
+}
+
+fn follow(path: &Path, flags: OFlags) -> io::Result<File> {
+    let opened = openat(CWD, path, flags, mode())?;
+    Ok(opened.into())
+}
+
+/// As the umask leaves it.
+fn mode() -> Mode {
+    Mode::from_raw_mode(0o666)
+}
+
+fn carefully(path: &Path, flags: OFlags) -> io::Result<File> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return follow(path, flags);
+    };
+    let here = parent.as_os_str().is_empty();
+    let parent = if here { Path::new(".") } else { parent };
+    let of_folder = OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let parent = openat(CWD, parent, of_folder, Mode::empty())?;
+    let folder = fstat(&parent)?;
+    let file = match openat(&parent, name, flags | OFlags::NOFOLLOW, mode()) {
+        Err(Errno::LOOP) => {
+            let link = statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            return match link.st_uid == 0 && is_roots_alone(&folder) {
+                true => follow(path, flags),
+                false => Err(io::Error::other(
+                    "is a symbolic link that others can change: root does not write through it",
+                )),
+            };
+        }
+        opened => File::from(opened?),
+    };
+    check(&file.metadata()?, &folder)?;
+    Ok(file)
+}
+
+/// Whether nobody else can put another thing under the name of one of root's in it.
+fn is_roots_alone(folder: &Stat) -> bool {
+    folder.st_uid == 0 && (folder.st_mode & WRITTEN_BY_OTHERS == 0 || folder.st_mode & STICKY != 0)
+}
+
+fn check(file: &Metadata, folder: &Stat) -> io::Result<()> {
+    if file.is_file() && file.nlink() > 1 {
+        return Err(io::Error::other(
+            "has another name too: root does not write to it",
+        ));
+    }
+    let is_expected = [0, folder.st_uid].contains(&file.uid());
+    if folder.st_mode & FOR_EVERYBODY == FOR_EVERYBODY && !is_expected {
+        return Err(io::Error::other(
+            "is somebody else's, in a folder for everybody: root does not write to it",
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{self, Permissions};
+    use std::io::{Read, Write};
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+
+    /// Opens in either way.
+    type Open = fn(&Path) -> io::Result<File>;
+    const WAYS: [Open; 2] = [create, extend];
+
+    #[test]
+    fn one_is_emptied_and_one_goes_on() {
+        let tmp = tempfile::tempdir().unwrap();
+        let path = tmp.path().join("f");
+        create(&path).unwrap().write_all(b"one").unwrap();
+        let mut file = extend(&path).unwrap();
+        let mut text = String::new();
+        file.read_to_string(&mut text).unwrap();
+        file.write_all(b" two").unwrap();
+        assert_eq!(
+            (text.as_str(), fs::read_to_string(&path).unwrap().as_str()),
+            ("one", "one two")
+        );
+        create(&path).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"");
+        assert!(create(Path::new("/dev/null")).is_ok());
+        assert!(extend(Path::new("/dev/null")).is_err());
+        for way in WAYS {
+            assert!(way(tmp.path()).is_err() && way(&tmp.path().join("no/f")).is_err());
+        }
+    }
+
+    /// What root finds in a folder of nobody's; a user finds none of these.
+    #[test]
+    fn root_is_led_nowhere() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let tmp = tempfile::tempdir().unwrap();
+        let victim = tmp.path().join("victim");
+        fs::write(&victim, "precious").unwrap();
+        let folder = tmp.path().join("folder");
+        fs::create_dir(&folder).unwrap();
+        let at = |name: &str| folder.join(name);
+        for name in ["link", "dangling"] {
+            let target = if name == "link" {
+                "victim"
+            } else {
+                "not-there"
+            };
+            symlink(tmp.path().join(target), at(name)).unwrap();
+        }
+        fs::hard_link(&victim, at("hard")).unwrap();
+        fs::write(at("of-nobody"), "theirs").unwrap();
+        chown(at("of-nobody"), Some(65534), None).unwrap();
+        chown(&folder, Some(65534), None).unwrap();
+        for way in WAYS {
+            for name in ["link", "dangling", "hard"] {
+                assert!(way(&at(name)).is_err(), "{name}");
+            }
+            way(&at("mine")).unwrap();
+        }
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+        assert!(!tmp.path().join("not-there").exists());
+        // It is in its owner's own folder; in one for everybody it would not be looked for.
+        assert!(extend(&at("of-nobody")).is_ok());
+        chown(&folder, Some(0), None).unwrap();
+        fs::set_permissions(&folder, Permissions::from_mode(0o1777)).unwrap();
+        assert!(create(&at("of-nobody")).is_err());
+        assert_eq!(fs::read_to_string(at("of-nobody")).unwrap(), "theirs");
+        // Root's own link, which nobody else can change, as /dev/stdout.
+        fs::remove_file(at("hard")).unwrap();
+        extend(&at("link")).unwrap().write_all(b"!").unwrap();
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious!");
+    }
+}
