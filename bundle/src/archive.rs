@@ -2,7 +2,7 @@
 //! A bundle as one file: the same files in a `.tar.zst`.
 //!
 //! An archive may come from anybody, so unpacking writes regular files of known
-//! names into a folder of its own, and no more than a bound. One that was cut (a download that
+//! names into a folder of its own, and no more than follows from the archive's size. One that was cut (a download that
 //! broke off) is unpacked up to the cut.
 
 use std::cell::Cell;
@@ -11,14 +11,16 @@ use std::io::{self, BufReader, Read};
 use std::path::Path;
 use std::rc::Rc;
 
+use crate::allowance::{Allowance, Limited};
 use crate::error::{At, Error};
 use crate::folder::Folder;
 use crate::layout;
+use crate::length::as_u64;
 use crate::temporary::TempFolder;
 use crate::writer::Writer;
 
-/// The most that an archive may unpack to, bytes.
-pub const UNPACK_LIMIT: u64 = 64 << 30;
+/// Bytes ahead of a member's contents: its header, and those that hold a long name or PAX records.
+const HEADERS_LIMIT: u64 = 64 << 10;
 
 /// Packs the folder `from` into `to`, which is not there yet.
 ///
@@ -88,6 +90,8 @@ pub struct Unpacked {
     pub dir: TempFolder,
     /// Where the archive ends too early, if it does.
     pub cut: Option<Cut>,
+    /// Length of the archive, bytes.
+    pub packed: u64,
 }
 
 /// Where an archive ends too early.
@@ -102,64 +106,81 @@ pub struct Cut {
 /// Unpacks an archive into a temporary folder.
 ///
 /// # Errors
-/// Not an archive, damaged, or larger than [`UNPACK_LIMIT`].
+/// Not an archive, damaged, or larger inside than an archive of its size can be.
 pub fn unpack(from: &Path) -> Result<Unpacked, Error> {
     let file = File::open(from).at(from)?;
-    let at = file.metadata().at(from)?.len();
-    let ended = Rc::new(Cell::new(Ended::No));
+    let packed = file.metadata().at(from)?.len();
+    let state = Rc::new(State::default());
+    let zstd = zstd::Decoder::new(file).at(from)?;
     let input = Input {
-        zstd: zstd::Decoder::new(file).at(from)?,
-        left: UNPACK_LIMIT,
-        ended: Rc::clone(&ended),
+        unpacked: Limited::new(zstd, Allowance::ARCHIVE.of(packed)),
+        state: Rc::clone(&state),
     };
     let mut tar = tar::Archive::new(input);
     let dir = TempFolder::new()?;
-    let within = unpack_members(&mut tar, &ended, dir.path(), from)?;
-    let mut is_cut = ended.get() != Ended::No;
+    let within = unpack_members(&mut tar, &state, dir.path(), from)?;
+    let mut is_cut = state.is_at_end();
     if !is_cut {
         // What follows the archive's own end mark still belongs to the compressed stream.
+        state.headers_left.set(None);
         io::copy(&mut tar.into_inner(), &mut io::sink()).map_err(|e| damaged(from, &e))?;
-        is_cut = ended.get() == Ended::Early;
+        is_cut = state.ended.get() == Ended::Early;
     }
-    let cut = is_cut.then_some(Cut { at, within });
-    Ok(Unpacked { dir, cut })
+    let cut = is_cut.then_some(Cut { at: packed, within });
+    Ok(Unpacked { dir, cut, packed })
 }
 
 /// Unpacks all that is there. Returns the name of the file in which the input ended, if it did so
 /// before the archive's own end mark, and within a file.
 fn unpack_members(
     tar: &mut tar::Archive<Input>,
-    ended: &Cell<Ended>,
+    state: &State,
     dir: &Path,
     from: &Path,
 ) -> Result<Option<String>, Error> {
-    for member in tar.entries().map_err(|e| damaged(from, &e))? {
-        let mut member = match member {
-            Ok(member) => member,
-            Err(_) if ended.get() != Ended::No => break,
-            Err(e) => return Err(damaged(from, &e)),
+    let mut members = tar.entries().map_err(|e| damaged(from, &e))?;
+    loop {
+        // The tar crate keeps long names and PAX records in memory, of whatever length.
+        state.headers_left.set(Some(HEADERS_LIMIT));
+        let mut member = match members.next() {
+            None => return Ok(None),
+            Some(Ok(member)) => member,
+            Some(Err(_)) if state.is_at_end() => return Ok(None),
+            Some(Err(e)) => return Err(damaged(from, &e)),
         };
-        let Some(name) = known_name(&member) else {
-            continue;
-        };
-        let path = dir.join(&name);
-        let mut out = File::options()
-            .write(true)
-            .create_new(true)
-            .open(&path)
-            .at(&path)?;
-        io::copy(&mut member, &mut out).map_err(|e| damaged(from, &e))?;
-        if ended.get() != Ended::No {
-            return Ok(Some(name));
+        state.headers_left.set(None);
+        let name = known_name(&member);
+        unpack_member(&mut member, name.as_deref(), dir, from)?;
+        if state.is_at_end() {
+            return Ok(name);
         }
     }
-    Ok(None)
+}
+
+/// Reads a member to its end, into a file if it is to have one.
+fn unpack_member(
+    member: &mut impl Read,
+    name: Option<&str>,
+    dir: &Path,
+    from: &Path,
+) -> Result<(), Error> {
+    let copied = match name {
+        None => io::copy(member, &mut io::sink()),
+        Some(name) => {
+            let path = dir.join(name);
+            let mut options = File::options();
+            let mut out = options.write(true).create_new(true).open(&path).at(&path)?;
+            io::copy(member, &mut out)
+        }
+    };
+    copied.map(drop).map_err(|e| damaged(from, &e))
 }
 
 /// How the compressed stream came to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Ended {
     /// Not yet.
+    #[default]
     No,
     /// In order.
     Whole,
@@ -167,33 +188,50 @@ enum Ended {
     Early,
 }
 
+/// What the stream and who reads it tell each other.
+#[derive(Debug, Default)]
+struct State {
+    ended: Cell<Ended>,
+    /// Bytes that may be read, while headers are.
+    headers_left: Cell<Option<u64>>,
+}
+
+impl State {
+    fn is_at_end(&self) -> bool {
+        self.ended.get() != Ended::No
+    }
+
+    /// Takes bytes from those that headers may have.
+    fn take(&self, read: usize) -> io::Result<()> {
+        let Some(left) = self.headers_left.get() else {
+            return Ok(());
+        };
+        let what = || format!("headers of more than {HEADERS_LIMIT} bytes ahead of one file");
+        let left = left.checked_sub(as_u64(read));
+        let left = left.ok_or_else(|| io::Error::other(what()))?;
+        self.headers_left.set(Some(left));
+        Ok(())
+    }
+}
+
 /// The unpacked stream: a cut reads as its end, and is remembered.
 struct Input {
-    zstd: zstd::Decoder<'static, BufReader<File>>,
-    left: u64,
-    ended: Rc<Cell<Ended>>,
+    unpacked: Limited<zstd::Decoder<'static, BufReader<File>>>,
+    state: Rc<State>,
 }
 
 impl Read for Input {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        if buf.is_empty() || self.ended.get() != Ended::No {
+        if buf.is_empty() || self.state.is_at_end() {
             return Ok(0);
         }
-        let ended = match self.zstd.read(buf) {
+        let ended = match self.unpacked.read(buf) {
             Ok(0) => Ended::Whole,
             Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ended::Early,
             Err(e) => return Err(e),
-            Ok(read) => {
-                let left = u64::try_from(read)
-                    .ok()
-                    .and_then(|n| self.left.checked_sub(n));
-                self.left = left.ok_or_else(|| {
-                    io::Error::other(format!("it unpacks to more than {UNPACK_LIMIT} bytes"))
-                })?;
-                return Ok(read);
-            }
+            Ok(read) => return self.state.take(read).map(|()| read),
         };
-        self.ended.set(ended);
+        self.state.ended.set(ended);
         Ok(0)
     }
 }

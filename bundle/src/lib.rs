@@ -11,6 +11,7 @@
     )
 )]
 
+mod allowance;
 pub mod archive;
 pub mod blk_io_trace;
 pub mod counters;

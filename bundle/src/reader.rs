@@ -162,7 +162,11 @@ impl Bundle {
         }
         let mut image = TempFile::new()?;
         let input = File::open(&path).at(&path)?;
-        sparse::restore(input, &path, image.file(), DEVICE_LIMIT)?;
+        let len = input.metadata().at(&path)?.len();
+        // One that shrank within an archive came in no more bytes than that has.
+        let packed = self.unpacked.as_ref().map_or(len, |u| u.packed.min(len));
+        let limits = sparse::Limits::new(DEVICE_LIMIT, packed);
+        sparse::restore(input, &path, image.file(), limits)?;
         Ok(Some(image))
     }
 }

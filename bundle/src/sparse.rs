@@ -10,6 +10,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
+use crate::allowance::Allowance;
 use crate::error::{At, Error};
 use crate::length::as_u64;
 
@@ -17,6 +18,10 @@ const MAGIC: &[u8; 8] = b"MOSTSPRS";
 const END: u64 = u64::MAX;
 /// Zeros shorter than this stay in their run: a run costs 16 bytes.
 const GRAIN: usize = 1024;
+/// What a run takes of a disk at least.
+const BLOCK: u64 = 4096;
+/// Of a run that is restored.
+const COPIED_AT_ONCE: usize = 256 << 10;
 
 /// Writes runs of a device into `out`.
 pub struct SparseWriter<W: Write> {
@@ -90,12 +95,29 @@ fn next_run(data: &[u8], from: usize) -> Option<(usize, &[u8])> {
     Some((from.checked_add(zeros)?, run))
 }
 
+/// How much may come of a snapshot.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    device: u64,
+    room: u64,
+}
+
+impl Limits {
+    /// The largest device that it may be of, bytes, and the bytes that it came in.
+    pub fn new(device: u64, packed: u64) -> Limits {
+        Limits {
+            device,
+            room: Allowance::SNAPSHOT.of(packed),
+        }
+    }
+}
+
 /// Restores an image into `to`, an empty file, as a sparse file. Returns the device's size.
 ///
 /// # Errors
-/// `path` (for messages) is damaged, or claims runs outside the device or a device
-/// larger than `limit` bytes; or `to` cannot be written.
-pub fn restore(input: impl Read, path: &Path, to: &mut File, limit: u64) -> Result<u64, Error> {
+/// `path` (for messages) is damaged, or claims runs outside the device or more than
+/// `limits` allow; or `to` cannot be written.
+pub fn restore(input: impl Read, path: &Path, to: &mut File, limits: Limits) -> Result<u64, Error> {
     let mut input = zstd::Decoder::new(input).at(path)?;
     let mut magic = [0; 8];
     read(&mut input, &mut magic, path, 0)?;
@@ -103,14 +125,14 @@ pub fn restore(input: impl Read, path: &Path, to: &mut File, limit: u64) -> Resu
         return Err(Error::corrupt(path, "not a snapshot (bad magic at byte 0)"));
     }
     let size = read_u64(&mut input, path, 0)?;
-    if size > limit {
+    if size > limits.device {
         return Err(Error::unsupported(
             path,
             format!("snapshot of a {size}-byte device"),
         ));
     }
     to.set_len(size).at(path)?;
-    let mut end = 0;
+    let (mut end, mut room) = (0, limits.room);
     loop {
         let offset = read_u64(&mut input, path, end)?;
         let len = read_u64(&mut input, path, end)?;
@@ -126,10 +148,13 @@ pub fn restore(input: impl Read, path: &Path, to: &mut File, limit: u64) -> Resu
                 format!("run {offset}+{len} of a {size}-byte device"),
             ));
         };
-        to.seek(SeekFrom::Start(offset)).at(path)?;
-        let copied =
-            io::copy(&mut (&mut input).take(len), to).map_err(|e| damaged(e, path, offset))?;
-        if copied < len {
+        room = room.checked_sub(len.max(BLOCK)).ok_or_else(|| {
+            let most = limits.room;
+            let what = format!("its runs take more than {most} bytes, too many for its size");
+            Error::corrupt(path, what)
+        })?;
+        let copied = copy((&mut input).take(len), to, offset);
+        if copied.map_err(|e| damaged(e, path, offset))? < len {
             return Err(Error::corrupt(
                 path,
                 format!("cut short in the run at byte {offset}"),
@@ -137,6 +162,39 @@ pub fn restore(input: impl Read, path: &Path, to: &mut File, limit: u64) -> Resu
         }
         end = run_end;
     }
+}
+
+/// Writes all of a run from `at` on, but for its zeros, which are there already. Returns its length.
+fn copy(mut run: impl Read, to: &mut File, at: u64) -> io::Result<u64> {
+    let mut buf = vec![0; COPIED_AT_ONCE];
+    let mut copied = 0u64;
+    loop {
+        let read = fill(&mut run, &mut buf)?;
+        let part = buf.get(..read).unwrap_or_default();
+        let mut from = 0;
+        while let Some((start, some)) = next_run(part, from) {
+            let place = at.saturating_add(copied).saturating_add(as_u64(start));
+            to.seek(SeekFrom::Start(place))?;
+            to.write_all(some)?;
+            from = start.saturating_add(some.len());
+        }
+        copied = copied.saturating_add(as_u64(read));
+        if read < buf.len() {
+            return Ok(copied);
+        }
+    }
+}
+
+/// Reads until `buf` is full or there is no more.
+fn fill(run: &mut impl Read, buf: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0usize;
+    while let Some(rest) = buf.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match run.read(rest)? {
+            0 => break,
+            read => filled = filled.saturating_add(read),
+        }
+    }
+    Ok(filled)
 }
 
 fn read(input: &mut impl Read, buf: &mut [u8], path: &Path, after: u64) -> Result<(), Error> {
@@ -162,6 +220,11 @@ mod tests {
     use proptest::prelude::*;
     use std::io::Cursor;
 
+    const LIMITS: Limits = Limits {
+        device: 1 << 30,
+        room: 1 << 30,
+    };
+
     fn round_trip(image: &[u8]) -> Vec<u8> {
         let mut w = SparseWriter::new(Vec::new(), image.len() as u64).unwrap();
         for (i, chunk) in image.chunks(5000).enumerate() {
@@ -169,7 +232,7 @@ mod tests {
         }
         let packed = w.finish().unwrap();
         let mut file = tempfile::tempfile().unwrap();
-        restore(Cursor::new(packed), Path::new("x"), &mut file, 1 << 30).unwrap();
+        restore(Cursor::new(packed), Path::new("x"), &mut file, LIMITS).unwrap();
         let mut back = Vec::new();
         file.seek(SeekFrom::Start(0)).unwrap();
         file.read_to_end(&mut back).unwrap();
@@ -192,7 +255,7 @@ mod tests {
             let at = at % packed.len();
             packed[at] ^= flip;
             let mut file = tempfile::tempfile().unwrap();
-            let _ = restore(Cursor::new(packed), Path::new("x"), &mut file, 1 << 30);
+            let _ = restore(Cursor::new(packed), Path::new("x"), &mut file, LIMITS);
             prop_assert!(file.metadata().unwrap().len() <= 1 << 30);
         }
     }
@@ -204,7 +267,50 @@ mod tests {
         let packed = w.finish().unwrap();
         let mut file = tempfile::tempfile().unwrap();
         let cut = Cursor::new(&packed[..packed.len() - 6]);
-        let e = restore(cut, Path::new("snap"), &mut file, 1 << 30).unwrap_err();
+        let e = restore(cut, Path::new("snap"), &mut file, LIMITS).unwrap_err();
         assert!(e.to_string().starts_with("snap: "), "{e}");
+    }
+
+    /// A snapshot of one run of this byte, which the writer would not write of zeros.
+    fn one_run(byte: u8, len: u64) -> Vec<u8> {
+        let mut out = zstd::Encoder::new(Vec::new(), 3).unwrap();
+        out.write_all(MAGIC).unwrap();
+        for number in [len, 0, len] {
+            out.write_all(&number.to_le_bytes()).unwrap();
+        }
+        io::copy(&mut io::repeat(byte).take(len), &mut out).unwrap();
+        for number in [END, 0] {
+            out.write_all(&number.to_le_bytes()).unwrap();
+        }
+        out.finish().unwrap()
+    }
+
+    #[test]
+    fn zeros_take_no_room() {
+        use std::os::unix::fs::MetadataExt;
+        let mut file = tempfile::tempfile().unwrap();
+        let packed = one_run(0, 32 << 20);
+        restore(Cursor::new(packed), Path::new("x"), &mut file, LIMITS).unwrap();
+        let meta = file.metadata().unwrap();
+        assert_eq!((meta.len(), meta.blocks()), (32 << 20, 0));
+    }
+
+    #[test]
+    fn more_than_a_snapshot_of_its_size_can_hold_is_an_error() {
+        let limits = Limits {
+            device: 1 << 40,
+            room: 1 << 20,
+        };
+        let mut w = SparseWriter::new(Vec::new(), 1 << 40).unwrap();
+        // Each takes a block of the disk.
+        for nth in 0..300 {
+            w.push(nth << 16, &[1]).unwrap();
+        }
+        for packed in [one_run(1, 2 << 20), w.finish().unwrap()] {
+            let mut file = tempfile::tempfile().unwrap();
+            let e = restore(Cursor::new(packed), Path::new("snap"), &mut file, limits).unwrap_err();
+            let line = "snap: its runs take more than 1048576 bytes, too many for its size";
+            assert_eq!(e.to_string(), line);
+        }
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a sector belongs to: the map of a filesystem, and the walkers that build it.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 // Images come from anywhere: what they say is checked before it is used.
 #![cfg_attr(
     not(test),

@@ -26,6 +26,8 @@ fn main() -> ExitCode {
         a_damaged_inode_costs_its_own_blocks_only needs images::TOOLS,
         an_inode_with_a_wrong_checksum_is_not_believed needs images::TOOLS,
         indirect_blocks_that_refer_to_themselves_come_to_an_end needs images::TOOLS,
+        blocks_that_lead_to_each_other_are_no_tree needs images::TOOLS,
+        groups_without_descriptors_are_none needs images::TOOLS,
         directories_that_hold_each_other_come_to_an_end needs images::TOOLS,
         flipped_bytes_with_checksums needs images::TOOLS,
         flipped_bytes_without_checksums needs images::TOOLS,
@@ -217,7 +219,9 @@ fn indirect_blocks_that_refer_to_themselves_come_to_an_end() {
         &itself[..4],
     );
     let map = ext4::build(&image, 0).expect("map");
-    let notice = format!("inode {inode}: debugfs gave an endless answer, its blocks are unmapped");
+    let notice = format!(
+        "inode {inode}: block {tree} has a place in a tree already, its blocks are unmapped"
+    );
     assert_eq!(map.notices(), [notice]);
     assert!(map.path(inode).is_some());
 }
@@ -311,4 +315,73 @@ fn flipped_bytes_without_checksums() {
 
 fn flipped_bytes_of_indirect_blocks() {
     flips("-t ext3 -b 1024");
+}
+
+/// A file of which the tree has four blocks, and in these as many entries as fit, all to the next: 340⁴ nodes by 16 KiB.
+fn blocks_that_lead_to_each_other_are_no_tree() {
+    const NODES: [u32; 4] = [9000, 9001, 9002, 9003];
+    let dir = scratch();
+    let image = sound(dir.path(), "-t ext4 -b 4096 -O ^metadata_csum");
+    let file = File::options().write(true).open(&image).expect("image");
+    file.set_len(64 << 20).expect("room");
+    images::patch(&image, 1024 + 4, &(16u32 << 10).to_le_bytes());
+    let header = |entries: u16, depth: u16| {
+        let fields = [0xf30a, entries, entries, depth, 0, 0];
+        fields.map(u16::to_le_bytes).concat()
+    };
+    let index = |to: u32| [[0; 4], to.to_le_bytes(), [0; 4]].concat();
+    for (nth, node) in NODES.iter().enumerate() {
+        let depth = 3 - nth as u16;
+        let next = NODES.get(nth + 1).copied().unwrap_or(1);
+        let bytes = [header(340, depth), index(next).repeat(340)].concat();
+        images::patch(&image, u64::from(*node) * 4096, &bytes);
+    }
+    let inode = oracles::inode_of(&image, "/big");
+    let said = oracles::ask(&image, &format!("imap <{inode}>"));
+    let (_, place) = said.split_once("located at block ").expect("imap");
+    let (block, offset) = place.trim().split_once(", offset 0x").expect("imap");
+    let at = block.parse::<u64>().expect("block") * 4096
+        + u64::from_str_radix(offset, 16).expect("offset");
+    let root = [header(4, 4), index(NODES[0]).repeat(4)].concat();
+    images::patch(&image, at + 0x28, &root);
+    let map = ext4::build(&image, 0).expect("map");
+    let twice = format!("inode {inode}: block ");
+    let notices = map.notices();
+    assert!(
+        notices.iter().any(|line| line.starts_with(&twice)
+            && line.ends_with("has a place in a tree already, its blocks are unmapped")),
+        "{notices:?}"
+    );
+    assert_eq!(sectors(&map, |extent| extent.inode == inode), 0);
+}
+
+/// Of a terabyte of zeros: 4 million groups, of which one has a descriptor.
+fn groups_without_descriptors_are_none() {
+    const GROUPS: u32 = 1 << 22;
+    const OF_A_GROUP: u32 = 256;
+    let dir = scratch();
+    let image = dir.path().join("image");
+    let options = "-t ext4 -b 1024 -O ^metadata_csum,^has_journal,^resize_inode,^64bit";
+    images::mke2fs(&image, options, 8, None);
+    let file = File::options().write(true).open(&image).expect("image");
+    file.set_len((u64::from(GROUPS * OF_A_GROUP) + 1) << 10)
+        .expect("room");
+    for (offset, number) in [
+        (0x0, GROUPS * 8),
+        (0x4, GROUPS * OF_A_GROUP + 1),
+        (0x20, OF_A_GROUP),
+        (0x24, OF_A_GROUP),
+        (0x28, 8),
+    ] {
+        images::patch(&image, 1024 + offset, &number.to_le_bytes());
+    }
+    let told = match ext4::build(&image, 0) {
+        Ok(map) => map.notices().join("\n"),
+        // debugfs is not given the memory for so many.
+        Err(error) => error.to_string(),
+    };
+    assert!(
+        told.contains("block groups have no descriptor of their own") || told.contains("debugfs"),
+        "{told}"
+    );
 }

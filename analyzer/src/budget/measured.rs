@@ -52,7 +52,9 @@ impl Measured {
         };
         let payload = manifest.and_then(|m| m.payload.as_ref());
         let commits = databases.iter().map(|d| d.commits.transactions()).sum();
-        let called = databases.iter().map(|d| d.total().bytes).sum();
+        // A call is told of with any length.
+        let called = databases.iter().map(|d| d.total().bytes);
+        let called = called.fold(0, u64::saturating_add);
         let known = |n: u64| Some(n).filter(|&n| n > 0);
         Ok(Measured {
             write_bytes: layers.total.write_bytes,

@@ -316,7 +316,7 @@ impl<'a, R: Read> Causer<'a, R> {
                 }
             }
             left -= bytes;
-            sector += u64::from(self.block / 512);
+            sector = sector.saturating_add(u64::from(self.block / 512));
         }
     }
 

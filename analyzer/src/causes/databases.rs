@@ -44,7 +44,8 @@ impl std::ops::Add for Asked {
     fn add(self, other: Asked) -> Asked {
         Asked {
             writes: self.writes + other.writes,
-            bytes: self.bytes + other.bytes,
+            // A call is told of with any length: what does not fit is the most that there can be.
+            bytes: self.bytes.saturating_add(other.bytes),
             syncs: self.syncs + other.syncs,
         }
     }
@@ -134,7 +135,7 @@ fn count(database: &mut Database, role: Role, raw: &RawCall) {
     };
     if writes {
         asked.writes += 1;
-        asked.bytes += raw.bytes.get();
+        asked.bytes = asked.bytes.saturating_add(raw.bytes.get());
     } else {
         asked.syncs += 1;
     }

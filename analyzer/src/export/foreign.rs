@@ -10,11 +10,11 @@
 //! | perfetto | [slices, counters and flows](super::perfetto) | ns |
 //! | iolog | fio's version 3: reads, writes, trims, and a sync for each flush | arrival, ns |
 
-use std::collections::HashMap;
 use std::io::{self, BufWriter, Write};
 
 use polars::prelude::PolarsError;
 
+use super::oracle::{Access, next_accesses};
 use super::output::{Output, WriteError};
 use super::perfetto;
 use super::requests::{self, Request};
@@ -197,7 +197,7 @@ fn alibaba(facts: &Facts, out: &mut Output, left_out: &mut LeftOut) -> Result<()
     left_out.late = requests::each(facts, |request| {
         if left_out.moves(request) {
             let opcode = if request.op == Op::Read { 'R' } else { 'W' };
-            let offset = request.sector.unwrap_or(0) * SECTOR;
+            let offset = request.sector.unwrap_or(0).saturating_mul(SECTOR);
             let (device, bytes) = (request.device, request.bytes);
             let time_us = request.arrived_ns / 1000;
             writeln!(out, "{device},{opcode},{offset},{bytes},{time_us}")?;
@@ -210,8 +210,12 @@ fn alibaba(facts: &Facts, out: &mut Output, left_out: &mut LeftOut) -> Result<()
 fn msr(facts: &Facts, out: &mut Output, left_out: &mut LeftOut) -> Result<()> {
     let (mono_ns, unix_ns) = facts.clock().ok_or(Error::NoClock)?;
     let filetime = |time_ns: u64| {
-        let unix = (unix_ns + time_ns).saturating_sub(mono_ns);
-        unix / 100 + FILETIME_OF_UNIX
+        let since_ns = i128::from(time_ns) - i128::from(mono_ns);
+        // A clock that tells less than 1970 is as wrong as one that tells more than the format can.
+        let unix_ns = (i128::from(unix_ns) + since_ns).max(0);
+        u64::try_from(unix_ns / 100)
+            .unwrap_or(u64::MAX)
+            .saturating_add(FILETIME_OF_UNIX)
     };
     let mut out = BufWriter::new(out);
     left_out.late = requests::each(facts, |request| {
@@ -221,7 +225,7 @@ fn msr(facts: &Facts, out: &mut Output, left_out: &mut LeftOut) -> Result<()> {
             } else {
                 "Write"
             };
-            let offset = request.sector.unwrap_or(0) * SECTOR;
+            let offset = request.sector.unwrap_or(0).saturating_mul(SECTOR);
             let took = request.completed_ns.saturating_sub(request.arrived_ns) / 100;
             let (time, disk, bytes) = (filetime(request.arrived_ns), request.device, request.bytes);
             writeln!(out, "{time},host,{disk},{kind},{offset},{bytes},{took}")?;
@@ -232,32 +236,38 @@ fn msr(facts: &Facts, out: &mut Output, left_out: &mut LeftOut) -> Result<()> {
 }
 
 fn oracle_general(facts: &Facts, out: &mut Output, left_out: &mut LeftOut) -> Result<()> {
-    let mut accesses: Vec<(u32, u64)> = Vec::new();
+    let mut accesses: Vec<Access> = Vec::new();
+    let mut number = 0_u64;
     let start_ns = facts.span_ns().map_or(0, |(first, _)| first);
     left_out.late = requests::each(facts, |request| {
         if left_out.moves(request) {
-            let from = request.sector.unwrap_or(0) * SECTOR;
+            let from = request.sector.unwrap_or(0).saturating_mul(SECTOR);
             let seconds = request.arrived_ns.saturating_sub(start_ns) / 1_000_000_000;
-            let seconds = u32::try_from(seconds).unwrap_or(u32::MAX);
-            let blocks = from / BLOCK..(from + request.bytes).div_ceil(BLOCK);
-            let device = u64::from(request.device) << 52;
-            accesses.extend(blocks.map(|block| (seconds, device | block)));
+            let (block, end) = (
+                from / BLOCK,
+                from.saturating_add(request.bytes).div_ceil(BLOCK),
+            );
+            let blocks = end.saturating_sub(block);
+            accesses.push(Access {
+                seconds: u32::try_from(seconds).unwrap_or(u32::MAX),
+                block: u64::from(request.device) << 52 | block,
+                blocks,
+                number,
+            });
+            number = number.saturating_add(blocks);
         }
         Ok::<_, Error>(())
     })?;
-    // From the last to the first: when each block is accessed again.
-    let mut next = vec![-1_i64; accesses.len()];
-    let mut seen: HashMap<u64, i64, foldhash::fast::RandomState> = HashMap::default();
-    for (at, (_, block)) in accesses.iter().enumerate().rev() {
-        let number = i64::try_from(at).unwrap_or(i64::MAX);
-        next[at] = seen.insert(*block, number).unwrap_or(-1);
-    }
     let mut out = BufWriter::new(out);
-    for ((seconds, block), next) in accesses.iter().zip(next) {
-        out.write_all(&seconds.to_le_bytes())?;
-        out.write_all(&block.to_le_bytes())?;
-        out.write_all(&(BLOCK as u32).to_le_bytes())?;
-        out.write_all(&next.to_le_bytes())?;
+    for (access, next) in accesses.iter().zip(next_accesses(&accesses)) {
+        for next in next {
+            for block in next.blocks.clone() {
+                out.write_all(&access.seconds.to_le_bytes())?;
+                out.write_all(&block.to_le_bytes())?;
+                out.write_all(&(BLOCK as u32).to_le_bytes())?;
+                out.write_all(&next.of(block).to_le_bytes())?;
+            }
+        }
     }
     Ok(out.flush()?)
 }
@@ -274,7 +284,7 @@ fn iolog(facts: &Facts, target: &str, out: &mut Output, left_out: &mut LeftOut) 
             .arrived_ns
             .saturating_sub(*start_ns.get_or_insert(request.arrived_ns));
         last_ns = since.max(last_ns);
-        let offset = request.sector.unwrap_or(0) * SECTOR;
+        let offset = request.sector.unwrap_or(0).saturating_mul(SECTOR);
         // A write with a flush ahead of it comes with a flush of its own, which is another completion.
         let (word, at) = match request.op {
             Op::Read => ("read", true),

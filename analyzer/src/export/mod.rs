@@ -9,6 +9,7 @@ mod csv;
 mod dataset;
 mod foreign;
 mod json;
+mod oracle;
 mod output;
 mod parquet;
 mod perfetto;

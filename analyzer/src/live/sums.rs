@@ -71,7 +71,7 @@ impl Sums {
             );
             if writes && raw.result.get() >= 0 {
                 let (bytes, _) = self.asked.entry(raw.tgid.get()).or_insert((0, raw.comm));
-                *bytes += raw.bytes.get();
+                *bytes = bytes.saturating_add(raw.bytes.get());
             }
         }
         Ok(())
@@ -172,7 +172,7 @@ impl Sums {
         let clock = &manifest.clock;
         let lasted = clock.stop_mono_ns.saturating_sub(clock.start_mono_ns);
         let lasted = Duration::from_nanos(lasted);
-        self.since += lasted;
+        self.since = self.since.saturating_add(lasted);
         let lines = self.processes.values_mut().chain(self.files.values_mut());
         lines.for_each(|line| line.now = Amount::default());
         let mut classes = [0; Class::ALL.len()];
@@ -194,9 +194,9 @@ impl Sums {
         self.name_files();
         self.recent.swap(0, 1);
         self.recent[0].clear();
-        let mut asked_now = 0;
+        let mut asked_now = 0_u64;
         for (tgid, (asked, comm)) in self.asked.drain() {
-            asked_now += asked;
+            asked_now = asked_now.saturating_add(asked);
             let amount = Amount {
                 asked,
                 ..Amount::default()
@@ -206,13 +206,14 @@ impl Sums {
                 process(comm, Some(tgid))
             });
         }
-        self.asked_in_all += asked_now;
+        self.asked_in_all = self.asked_in_all.saturating_add(asked_now);
         let now = std::mem::take(&mut self.now);
         self.device += now;
         for (sum, more) in self.classes.iter_mut().zip(classes) {
             *sum += more;
         }
-        self.lost += manifest.losses.values().sum::<u64>();
+        let losses = manifest.losses.values();
+        self.lost = losses.fold(self.lost, |sum, lost| sum.saturating_add(*lost));
         let mut both = [(0, 0); Class::ALL.len()];
         for (at, both) in both.iter_mut().enumerate() {
             *both = (classes[at], self.classes[at]);

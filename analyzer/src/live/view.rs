@@ -117,7 +117,8 @@ impl AddAssign for Amount {
             *sum += more;
         }
         self.flushes += other.flushes;
-        self.asked += other.asked;
+        // A call is told of with any length.
+        self.asked = self.asked.saturating_add(other.asked);
     }
 }
 

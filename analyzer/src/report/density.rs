@@ -210,7 +210,7 @@ impl Density {
                 true => to,
                 false => band.start(line + 1).min(to),
             };
-            let bytes = ((end - from) * 512).min(left);
+            let bytes = (end - from).saturating_mul(512).min(left);
             let at = (band.row + line) as usize * COLUMNS + column;
             if let Some(cell) = grid.get_mut(at) {
                 add(cell, bytes);

@@ -75,7 +75,9 @@ fn subject(payload: Option<&Payload>, databases: &[Database], written: u64) -> S
     let found: u64 = databases.iter().map(|d| d.commits.transactions()).sum();
     let stored = payload.filter(|p| p.transactions > 0 && p.payload_bytes > 0);
     // Of many more than the workload's own, others have written too.
-    let is_all = |p: &&Payload| found <= p.transactions + p.transactions / 20 + SETTING_UP;
+    let is_all = |p: &&Payload| {
+        found.saturating_sub(SETTING_UP) <= p.transactions.saturating_add(p.transactions / 20)
+    };
     if let Some(payload) = stored.filter(is_all) {
         let transactions = payload.transactions;
         let times = ratio(written, payload.payload_bytes).unwrap_or_default();

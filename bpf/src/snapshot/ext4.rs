@@ -89,7 +89,8 @@ mod tests {
         let packed = dir.path().join(layout::SNAPSHOT);
         let back = dir.path().join("back");
         let mut file = File::create_new(&back).unwrap();
-        sparse::restore(File::open(&packed).unwrap(), &packed, &mut file, 1 << 30).unwrap();
+        let limits = sparse::Limits::new(1 << 30, packed.metadata().unwrap().len());
+        sparse::restore(File::open(&packed).unwrap(), &packed, &mut file, limits).unwrap();
         let map = |image| ext4::build(image, 0).unwrap();
         assert_eq!(map(&back).extents(), map(&disk).extents());
         assert!(packed.metadata().unwrap().len() < 1 << 20);

@@ -84,7 +84,7 @@ mod tests {
             File::open(&to).unwrap(),
             &to,
             back.as_file_mut(),
-            1 << 30,
+            mostrace_bundle::sparse::Limits::new(1 << 30, to.metadata().unwrap().len()),
         )
         .unwrap();
         let (mut a, mut b) = (vec![0; 10 << 20], Vec::new());

@@ -28,7 +28,12 @@ pub fn insert(set: &mut FixedBitSet, n: usize) -> bool {
 
 /// The members of a set as runs.
 pub fn runs(set: &FixedBitSet) -> impl Iterator<Item = Range<usize>> + '_ {
-    let mut ones = set.ones().peekable();
+    runs_of(set.ones())
+}
+
+/// Ascending numbers as runs.
+pub fn runs_of(numbers: impl Iterator<Item = usize>) -> impl Iterator<Item = Range<usize>> {
+    let mut ones = numbers.peekable();
     std::iter::from_fn(move || {
         let first = ones.next()?;
         let mut end = first.saturating_add(1);

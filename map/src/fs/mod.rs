@@ -16,6 +16,7 @@ mod notices;
 mod number;
 mod progress;
 mod recognise;
+mod seen;
 mod volume;
 
 pub use error::{Error, Result};

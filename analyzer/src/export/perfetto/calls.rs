@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::ops::Range;
 
 use mostrace_bundle::Error;
 use mostrace_bundle::entry::{CallKind, EntryRef};
@@ -10,8 +11,8 @@ use mostrace_bundle::table::TableReader;
 
 /// Bytes of a page: what calls and requests are held against each other by.
 const PAGE: u64 = 4096;
-/// Pages of one call that are noted; of a longer one, its first ones.
-const MOST_PAGES: u64 = 4096;
+/// Sizes of runs of pages by which calls are found: powers of two, up to all that a file can have.
+const LEVELS: u32 = 53;
 
 /// A call.
 #[derive(Clone, Debug)]
@@ -30,8 +31,9 @@ pub struct Call {
 #[derive(Default)]
 pub struct Calls {
     pub list: Vec<Call>,
-    /// Those that wrote a page of a file: their places in the list.
-    by_page: HashMap<(u64, u64), Vec<usize>, foldhash::fast::RandomState>,
+    /// Those that wrote a run of pages of a file, by the run's size and number: their places in the list. Those are left
+    /// out that were made after one that returned later: that is the last one wherever they would be.
+    by_run: HashMap<(u64, u32, u64), Vec<usize>, foldhash::fast::RandomState>,
     /// Those of a thread on a file.
     by_thread: HashMap<(u32, u64), Vec<usize>, foldhash::fast::RandomState>,
 }
@@ -51,9 +53,13 @@ impl Calls {
             if matches!(kind, CallKind::Write | CallKind::Splice)
                 && let Some(end) = raw.offset.get().checked_add(bytes)
             {
-                let first = raw.offset.get() / PAGE;
-                for page in (first..end.div_ceil(PAGE)).take(MOST_PAGES as usize) {
-                    calls.by_page.entry((inode, page)).or_default().push(at);
+                let pages = raw.offset.get() / PAGE..end.div_ceil(PAGE);
+                for (level, run) in runs(pages) {
+                    let found = calls.by_run.entry((inode, level, run)).or_default();
+                    let is_later = |&&at: &&usize| calls.list[at].start_ns >= raw.start_ns.get();
+                    let later = found.iter().rev().take_while(is_later).count();
+                    found.truncate(found.len() - later);
+                    found.push(at);
                 }
             }
             let thread = (raw.pid.get(), inode);
@@ -79,9 +85,13 @@ impl Calls {
 
     /// The last call that wrote a page of the file and was made before then.
     pub fn wrote(&self, inode: u64, offset: u64, before_ns: u64) -> Option<usize> {
-        let calls = self.by_page.get(&(inode, offset / PAGE))?;
-        let is_before = |&&at: &&usize| self.list[at].start_ns <= before_ns;
-        calls.iter().rev().find(is_before).copied()
+        let last_of = |level: u32| {
+            let run = offset / PAGE >> level;
+            let calls = self.by_run.get(&(inode, level, run))?;
+            let before = calls.partition_point(|&at| self.list[at].start_ns <= before_ns);
+            calls[..before].last().copied()
+        };
+        (0..LEVELS).filter_map(last_of).max()
     }
 
     /// The last call of a thread that did this to a file and was made before then.
@@ -93,6 +103,19 @@ impl Calls {
         };
         calls.iter().rev().find(is).copied()
     }
+}
+
+/// The fewest runs of pages that a range is made of, whose sizes are powers of two and which begin at a multiple of theirs:
+/// two of each size at most, however long it is. The power, and the number of the run among those of its size.
+fn runs(pages: Range<u64>) -> Vec<(u32, u64)> {
+    let mut runs = Vec::new();
+    let Range { mut start, end } = pages;
+    while start < end {
+        let level = start.trailing_zeros().min((end - start).ilog2());
+        runs.push((level, start >> level));
+        start += 1 << level;
+    }
+    runs
 }
 
 /// Whether such a call does what a cause is said to have done.
@@ -110,5 +133,33 @@ fn does(kind: CallKind, operation: &str) -> bool {
         "write" | "time" => matches!(kind, CallKind::Write | CallKind::Splice),
         "xattr" => kind == CallKind::Xattr,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn runs_are_the_range(start in 0u64..1 << 20, pages in 0u64..1 << 14) {
+            let mut at = start;
+            for (level, run) in runs(start..start + pages) {
+                prop_assert_eq!(run << level, at);
+                at += 1 << level;
+            }
+            prop_assert_eq!(at, start + pages);
+        }
+    }
+
+    #[test]
+    fn a_long_range_is_made_of_few_runs() {
+        for end in [u64::MAX / PAGE, u64::MAX / PAGE - 1, 1 << 51] {
+            let runs = runs(1..end);
+            assert!(
+                runs.len() <= 2 * LEVELS as usize && runs.iter().all(|(level, _)| *level < LEVELS)
+            );
+        }
     }
 }

@@ -184,8 +184,22 @@ struct Lanes(Vec<(u64, u64)>);
 #[derive(Default)]
 struct Writer {
     descriptors: Vec<TracePacket>,
-    events: Vec<TracePacket>,
+    events: Vec<Event>,
     tracks: u64,
+}
+
+/// A packet with an event, as it is written: there are several of each row.
+struct Event {
+    time_ns: u64,
+    /// What ends goes before what begins at the same moment.
+    goes_on: bool,
+    encoded: Box<[u8]>,
+}
+
+/// A file of packets is as many files of one packet, one after the other.
+fn encoded(packet: TracePacket) -> Vec<u8> {
+    let packet = vec![packet];
+    Trace { packet }.encode_to_vec()
 }
 
 fn number(name: &str, value: u64) -> DebugAnnotation {
@@ -232,11 +246,17 @@ impl Writer {
     }
 
     fn event(&mut self, time_ns: u64, event: TrackEvent) {
-        self.events.push(TracePacket {
+        let goes_on = event.event_type != Some(event_type::SLICE_END);
+        let packet = TracePacket {
             timestamp: Some(time_ns),
             trusted_packet_sequence_id: Some(SEQUENCE),
             track_event: Some(event),
             ..TracePacket::default()
+        };
+        self.events.push(Event {
+            time_ns,
+            goes_on,
+            encoded: encoded(packet).into(),
         });
     }
 
@@ -257,12 +277,12 @@ impl Writer {
         };
         self.event(slice.start_ns, begin);
         // Of no length, it would end before it begins.
-        self.event(slice.end_ns.max(slice.start_ns + 1), end);
+        self.event(slice.end_ns.max(slice.start_ns.saturating_add(1)), end);
     }
 
     /// On the first lane that is free. Slices come in the order of their beginnings.
     fn lay(&mut self, lanes: &mut Lanes, parent: u64, slice: Slice) {
-        let end = slice.end_ns.max(slice.start_ns + 1);
+        let end = slice.end_ns.max(slice.start_ns.saturating_add(1));
         let free = lanes.0.iter().position(|(_, free)| *free <= slice.start_ns);
         let lane = free.unwrap_or_else(|| {
             let name = format!("{}", lanes.0.len() + 1);
@@ -428,19 +448,13 @@ impl Writer {
     }
 
     fn finish(mut self, out: &mut impl Write) -> Result<()> {
-        // What ends goes before what begins at the same moment.
-        let ends = |packet: &TracePacket| {
-            let kind = packet.track_event.as_ref().and_then(|e| e.event_type);
-            kind != Some(event_type::SLICE_END)
-        };
         self.events
-            .sort_by_key(|packet| (packet.timestamp, ends(packet)));
-        for packet in self.descriptors.into_iter().chain(self.events) {
-            // A file of packets is as many files of one packet, one after the other.
-            let one = Trace {
-                packet: vec![packet],
-            };
-            out.write_all(&one.encode_to_vec())?;
+            .sort_by_key(|event| (event.time_ns, event.goes_on));
+        for packet in self.descriptors {
+            out.write_all(&encoded(packet))?;
+        }
+        for event in self.events {
+            out.write_all(&event.encoded)?;
         }
         Ok(())
     }

@@ -20,11 +20,14 @@ const SHARE: usize = 8192;
 /// debugfs may crash at an inode of a damaged image; it is started again with the next one.
 const MAX_FAILURES: usize = 20;
 
-/// Asks all questions; `each` gets the number of the question and the answer, in order. That the
-/// filesystem has so many `blocks` bounds what can be said about them.
+/// A time that it took too long counts as so many: each is waited for.
+const STALLED: usize = 10;
+
+/// Asks all questions; `each` gets the number of the question and the answer, in order. The answers have so many
+/// `lines` at most.
 pub fn ask(
     image: &Image,
-    blocks: u64,
+    lines: u64,
     questions: &[Question],
     notices: &mut Notices,
     part: Part,
@@ -34,11 +37,7 @@ pub fn ask(
         return Ok(());
     }
     let file = image.file()?;
-    let debugfs = &Debugfs {
-        image,
-        file,
-        blocks,
-    };
+    let debugfs = &Debugfs { image, file, lines };
     let shares: Vec<&[Question]> = questions.chunks(SHARE).collect();
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
     let taken = AtomicUsize::new(0);
@@ -114,13 +113,15 @@ impl<F: FnMut(usize, &[u8])> Reader<'_, F> {
             each(from.saturating_add(nth), answer);
         })?;
         let mut answered = first;
-        let mut why = session.why();
+        let (mut why, mut stalled) = (session.why(), session.is_stalled());
         while let Some(question) = share.get(answered) {
             let inode = question.inode;
             self.notices.push(format!(
                 "inode {inode}: debugfs {why}, its blocks are unmapped"
             ));
-            self.failures = self.failures.saturating_add(1);
+            self.failures = self
+                .failures
+                .saturating_add(if stalled { STALLED } else { 1 });
             answered = answered.saturating_add(1);
             let rest = share.get(answered..).unwrap_or(&[]);
             if rest.is_empty() || self.failures > MAX_FAILURES {
@@ -133,7 +134,7 @@ impl<F: FnMut(usize, &[u8])> Reader<'_, F> {
                 each(at.saturating_add(nth), answer);
             })?;
             answered = answered.saturating_add(more);
-            why = again.why();
+            (why, stalled) = (again.why(), again.is_stalled());
         }
         Ok(())
     }

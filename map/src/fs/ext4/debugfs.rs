@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! debugfs as a process.
 //!
-//! Commands come from a file (`-f`): debugfs then does not buffer its output, so that its errors
-//! stand in the answer they belong to when both go to one pipe. The image is debugfs's stdin: that
+//! Commands come from a file (`-f`), which is its stdin: debugfs then does not buffer its output, so that its errors
+//! stand in the answer they belong to when both go to one pipe. The image is handed down: that
 //! is the file that was opened here, whatever now has its path, and `?` in a path would start I/O
-//! options. `-c` leaves out the bitmaps, which are not needed here and may be damaged.
+//! options. `-c` leaves out the bitmaps, which are not needed here and may be damaged. Of the environment it gets nothing: it
+//! would start the pager that this names.
 
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
+#[cfg(target_os = "linux")]
+use super::confine;
 use crate::fs::error::{Error, Result};
 use crate::fs::image::Image;
 
@@ -30,13 +32,16 @@ const STALL: Duration = Duration::from_secs(60);
 const INTERVAL: Duration = Duration::from_millis(1);
 /// No session prints more, whatever the filesystem.
 const MAX_OUTPUT: u64 = 1 << 30;
+/// Of a processor: those that it takes at most to open a filesystem, and what it prints in one, slow as that may be.
+const SECONDS: u64 = 5;
+const BYTES_A_SECOND: u64 = 1 << 20;
 
 /// How debugfs came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// It read all commands, or crashed.
     ByItself,
-    /// It printed nothing for too long.
+    /// It printed nothing for too long, or took too much of a processor.
     Stalled,
     /// It printed more than there can be.
     Endless,
@@ -48,23 +53,24 @@ pub struct Debugfs<'a> {
     pub image: &'a Image,
     /// The image itself.
     pub file: File,
-    /// Blocks of the filesystem, which bound what can be said about it.
-    pub blocks: u64,
+    /// Lines that it can have to say, at most.
+    pub lines: u64,
 }
 
 impl Debugfs<'_> {
     /// Runs a file of `questions` commands to its end; returns how it ended, and what it printed.
-    pub fn run(&self, commands: &Path, questions: usize) -> Result<(End, Vec<u8>)> {
+    pub fn run(&self, commands: &File, questions: usize) -> Result<(End, Vec<u8>)> {
         let io = |source| self.image.io("running debugfs", source);
         let (pipe, input) = io::pipe().map_err(io)?;
-        let mut child = self.start(programs(), commands, input)?;
         // About 80 bytes per extent; `stat` adds up to a block of attributes.
         let asked = u64::try_from(questions).unwrap_or(u64::MAX);
         let most = self
-            .blocks
+            .lines
             .saturating_mul(128)
             .saturating_add(asked.saturating_mul(4096));
         let most = most.clamp(1 << 20, MAX_OUTPUT);
+        let mut child = self.start(programs(), commands, &input, most)?;
+        drop(input);
         let printed = AtomicU64::new(0);
         thread::scope(|scope| {
             let collector = scope.spawn(|| collect(pipe, &printed, most));
@@ -80,19 +86,17 @@ impl Debugfs<'_> {
         .map_err(io)
     }
 
-    fn start(&self, programs: &[&str], commands: &Path, output: PipeWriter) -> Result<Child> {
+    /// Starts the first of these programs that there is; it may print `most` bytes.
+    fn start(
+        &self,
+        programs: &[&str],
+        commands: &File,
+        output: &PipeWriter,
+        most: u64,
+    ) -> Result<Child> {
         let io = |source| self.image.io("running debugfs", source);
         for program in programs {
-            let started = Command::new(program)
-                .args(["-c", "-f"])
-                .arg(commands)
-                .arg("/proc/self/fd/0")
-                .env("LC_ALL", "C")
-                .stdin(Stdio::from(self.file.try_clone().map_err(io)?))
-                .stdout(Stdio::from(output.try_clone().map_err(io)?))
-                .stderr(Stdio::from(output.try_clone().map_err(io)?))
-                .spawn();
-            match started {
+            match self.start_one(program, commands, output, most) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 started => return started.map_err(io),
             }
@@ -102,6 +106,67 @@ impl Debugfs<'_> {
             package: "e2fsprogs",
         })
     }
+
+    #[cfg(target_os = "linux")]
+    fn start_one(
+        &self,
+        program: &str,
+        commands: &File,
+        output: &PipeWriter,
+        most: u64,
+    ) -> io::Result<Child> {
+        let make = || {
+            let mut command = command(program, commands, output)?;
+            let image = self.file.try_clone()?;
+            command.arg(confine::path_of(&image));
+            let seconds = SECONDS.saturating_add(most.div_ceil(BYTES_A_SECOND));
+            confine::confine(&mut command, image, seconds);
+            Ok::<_, io::Error>(command)
+        };
+        if confine::can_be_nobody(&self.file) {
+            let mut command = make()?;
+            confine::step_down(&mut command);
+            match command.spawn() {
+                // In a user namespace there may be no such user.
+                Err(error) if is_refused(&error) => {}
+                started => return started,
+            }
+        }
+        make()?.spawn()
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn start_one(
+        &self,
+        program: &str,
+        commands: &File,
+        output: &PipeWriter,
+        _most: u64,
+    ) -> io::Result<Child> {
+        let mut command = command(program, commands, output)?;
+        command.arg(self.image.path()).spawn()
+    }
+}
+
+/// All but the image.
+fn command(program: &str, commands: &File, output: &PipeWriter) -> io::Result<Command> {
+    let mut command = Command::new(program);
+    command
+        .args(["-c", "-f", "-"])
+        .env_clear()
+        .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
+        .env("LC_ALL", "C")
+        .env("DEBUGFS_PAGER", "__none__")
+        .stdin(Stdio::from(commands.try_clone()?))
+        .stdout(Stdio::from(output.try_clone()?))
+        .stderr(Stdio::from(output.try_clone()?));
+    Ok(command)
+}
+
+#[cfg(target_os = "linux")]
+fn is_refused(error: &io::Error) -> bool {
+    let refusals = [io::ErrorKind::InvalidInput, io::ErrorKind::PermissionDenied];
+    refusals.contains(&error.kind())
 }
 
 #[cfg(target_os = "linux")]
@@ -111,6 +176,16 @@ fn programs() -> &'static [&'static str] {
         true => system,
         false => &PROGRAMS,
     }
+}
+
+#[cfg(target_os = "linux")]
+fn took_too_long(status: ExitStatus) -> bool {
+    confine::took_too_long(status)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn took_too_long(_status: ExitStatus) -> bool {
+    false
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -141,7 +216,10 @@ fn collect(mut pipe: PipeReader, printed: &AtomicU64, most: u64) -> io::Result<V
 fn watch(child: &mut Child, printed: &AtomicU64, most: u64) -> io::Result<End> {
     let mut before = 0;
     let mut since = Instant::now();
-    while child.try_wait()?.is_none() {
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
         thread::sleep(INTERVAL);
         let now = printed.load(Relaxed);
         if now > most {
@@ -151,6 +229,9 @@ fn watch(child: &mut Child, printed: &AtomicU64, most: u64) -> io::Result<End> {
         } else if since.elapsed() > STALL {
             return Ok(End::Stalled);
         }
+    };
+    if took_too_long(status) {
+        return Ok(End::Stalled);
     }
     // The closed pipe may have ended it.
     Ok(if printed.load(Relaxed) > most {
@@ -172,10 +253,80 @@ mod tests {
         let debugfs = Debugfs {
             file: image.file().expect("file"),
             image: &image,
-            blocks: 0,
+            lines: 0,
         };
-        let error = debugfs.start(&["/nowhere/debugfs"], file.path(), output);
+        let error = debugfs.start(&["/nowhere/debugfs"], file.as_file(), &output, 0);
         let line = error.expect_err("no tool").to_string();
         assert_eq!(line, "debugfs not found: install e2fsprogs");
+    }
+
+    /// A program in debugfs's place.
+    fn script(text: &str) -> tempfile::TempPath {
+        use std::io::Write;
+        use std::os::unix::fs::PermissionsExt;
+        let mut file = tempfile::NamedTempFile::new().expect("file");
+        write!(file, "#!/bin/sh\n{text}\n").expect("text");
+        let mode = std::fs::Permissions::from_mode(0o755);
+        file.as_file().set_permissions(mode).expect("mode");
+        file.into_temp_path()
+    }
+
+    /// Starts it until no other test's child has it open for writing.
+    fn started(debugfs: &Debugfs, script: &std::path::Path) -> (Child, PipeReader) {
+        let programs = [script.to_str().expect("path")];
+        let commands = tempfile::tempfile().expect("file");
+        loop {
+            let (pipe, output) = io::pipe().expect("pipe");
+            match debugfs.start(&programs, &commands, &output, 0) {
+                Ok(child) => return (child, pipe),
+                Err(error) if error.to_string().contains("busy") => thread::yield_now(),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn it_ends_with_who_started_it() {
+        use std::os::unix::process::ExitStatusExt;
+        let script = script("exec sleep 1000");
+        let file = tempfile::NamedTempFile::new().expect("file");
+        let image = Image::open(file.path()).expect("image");
+        let debugfs = Debugfs {
+            file: image.file().expect("file"),
+            image: &image,
+            lines: 0,
+        };
+        let start = || started(&debugfs, &script).0;
+        let mut child = thread::scope(|scope| scope.spawn(start).join().expect("child"));
+        assert_eq!(child.wait().expect("ended").signal(), Some(9));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn it_has_what_it_needs_and_no_more() {
+        use std::os::unix::fs::PermissionsExt;
+        let script = script(
+            "cat $4; echo; ulimit -v; ulimit -t; ulimit -c; ulimit -f; echo $HOME$PAGER; id -u",
+        );
+        let file = tempfile::NamedTempFile::new().expect("file");
+        std::fs::write(file.path(), "the image").expect("image");
+        let me = rustix::process::geteuid().as_raw();
+        for (mode, root_is) in [(0o600, 0), (0o644, 65534)] {
+            let mode = std::fs::Permissions::from_mode(mode);
+            file.as_file().set_permissions(mode).expect("mode");
+            let image = Image::open(file.path()).expect("image");
+            let debugfs = Debugfs {
+                file: image.file().expect("file"),
+                image: &image,
+                lines: 0,
+            };
+            let (mut child, mut pipe) = started(&debugfs, &script);
+            let mut said = String::new();
+            pipe.read_to_string(&mut said).expect("text");
+            child.wait().expect("ended");
+            let user = if me == 0 { root_is } else { me };
+            assert_eq!(said, format!("the image\n524288\n5\n0\n0\n\n{user}\n"));
+        }
     }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Block groups: where superblock copies and descriptors lie, and what the descriptors say.
 
+use std::collections::HashSet;
+
 use super::numbers::FsBlock;
 use super::superblock::{SuperBlock, compat, incompat, ro_compat};
 use crate::fs::error::Result;
@@ -13,6 +15,8 @@ const EXT4_BG_BLOCK_UNINIT: u16 = 0x2;
 /// `struct ext4_group_desc`: the fields used here, low and high halves joined.
 #[derive(Clone, Debug)]
 pub struct GroupDesc {
+    /// The group's number.
+    pub group: u32,
     pub bg_block_bitmap: FsBlock,
     pub bg_inode_bitmap: FsBlock,
     pub bg_inode_table: FsBlock,
@@ -25,7 +29,7 @@ pub struct GroupDesc {
 }
 
 impl GroupDesc {
-    fn parse(sb: &SuperBlock, buf: &[u8]) -> Option<GroupDesc> {
+    fn parse(sb: &SuperBlock, group: u32, buf: &[u8]) -> Option<GroupDesc> {
         let wide = sb.desc_size >= 64;
         let block = |lo, hi| {
             let high = if wide { u32_at(buf, hi)? } else { 0 };
@@ -42,6 +46,7 @@ impl GroupDesc {
             Some(u32::from(high) << 16 | u32::from(u16_at(buf, 0x1c)?))
         };
         Some(GroupDesc {
+            group,
             bg_block_bitmap: block(0x0, 0x20)?,
             bg_inode_bitmap: block(0x4, 0x24)?,
             bg_inode_table: block(0x8, 0x28)?,
@@ -54,21 +59,60 @@ impl GroupDesc {
             block_uninit: flags & EXT4_BG_BLOCK_UNINIT != 0,
         })
     }
+
+    /// Whether any of its places is not another group's.
+    fn has_own(&self, places: &mut HashSet<FsBlock>) -> bool {
+        let own = [
+            self.bg_inode_table,
+            self.bg_inode_bitmap,
+            self.bg_block_bitmap,
+        ];
+        own.into_iter().any(|block| places.insert(block))
+    }
 }
 
-/// Reads the primary descriptors of all groups.
+/// Reads the primary descriptors of all groups, by number. Those are left out that are zeros, or have nothing of their own:
+/// another group's inode table, and another's bitmaps.
 pub fn read_all(image: &Image, sb: &SuperBlock) -> Result<Vec<GroupDesc>> {
     let mut groups = Vec::new();
-    for nr in 0..desc_blocks(sb) {
+    let mut places = HashSet::new();
+    let last = desc_blocks(sb).saturating_sub(1);
+    let mut nr = 0u32;
+    while nr <= last {
         let at = format!("group descriptor block {nr}");
         let buf = sb.read_block(image, descriptor_block(sb, nr), &at)?;
-        for desc in buf.chunks_exact(sb.desc_size.into()) {
-            if groups.len() < usize::try_from(sb.groups).unwrap_or(usize::MAX) {
-                groups.extend(GroupDesc::parse(sb, desc));
+        let first = nr.saturating_mul(desc_per_block(sb));
+        let descriptors = buf.chunks_exact(sb.desc_size.into());
+        for (group, desc) in (first..sb.groups).zip(descriptors) {
+            if desc.iter().any(|&byte| byte != 0) {
+                let desc = GroupDesc::parse(sb, group, desc);
+                groups.extend(desc.filter(|desc| desc.has_own(&mut places)));
             }
         }
+        // The last one is read in any case, as the image may end before it.
+        let next = with_data(image, sb, nr.saturating_add(1)).min(last);
+        nr = next.max(nr.saturating_add(1));
     }
     Ok(groups)
+}
+
+/// The first descriptor block from the `nr`-th on that may hold anything but zeros, or one before it.
+fn with_data(image: &Image, sb: &SuperBlock, nr: u32) -> u32 {
+    let at = descriptor_block(sb, nr);
+    let data = sb.next_data(image, at);
+    let skipped = if is_together(sb, nr) {
+        at.up_to(data)
+    } else {
+        let groups = at.up_to(data).checked_div(sb.s_blocks_per_group.into());
+        // The group that it lies in may have it in its second block.
+        let blocks = groups.and_then(|groups| groups.checked_div(desc_per_block(sb).into()));
+        blocks.unwrap_or(0)
+    };
+    let next = nr.saturating_add(u32::try_from(skipped).unwrap_or(u32::MAX));
+    if is_together(sb, nr) && sb.incompat(incompat::META_BG) {
+        return next.min(sb.s_first_meta_bg);
+    }
+    next
 }
 
 /// Blocks of the primary descriptors.
@@ -88,11 +132,16 @@ fn desc_blocks(sb: &SuperBlock) -> u32 {
 
 /// Where the primary copy of the `nr`-th descriptor block lies.
 fn descriptor_block(sb: &SuperBlock, nr: u32) -> FsBlock {
-    if !sb.incompat(incompat::META_BG) || nr < sb.s_first_meta_bg {
+    if is_together(sb, nr) {
         return primary(sb).plus(1).plus(nr.into());
     }
     let group = nr.saturating_mul(desc_per_block(sb));
     base(sb, group).plus(u64::from(bg_has_super(sb, group)))
+}
+
+/// Whether a descriptor block lies among others behind the superblock, and not in its meta group.
+fn is_together(sb: &SuperBlock, nr: u32) -> bool {
+    !sb.incompat(incompat::META_BG) || nr < sb.s_first_meta_bg
 }
 
 /// Block of the primary superblock.

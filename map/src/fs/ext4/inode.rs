@@ -6,13 +6,14 @@ use super::checksum::is_inode_sound;
 use super::extents;
 use super::group_desc::GroupDesc;
 use super::numbers::{FsBlock, Ino};
-use super::superblock::{SuperBlock, incompat};
+use super::superblock::{SuperBlock, data_blocks, incompat};
 use crate::fs::bits;
 use crate::fs::error::Result;
 use crate::fs::image::Image;
 use crate::fs::le::{u16_at, u32_at};
 use crate::fs::notices::Notices;
 use crate::fs::progress::Part;
+use crate::fs::seen::Seen;
 
 const EXT4_ENCRYPT_FL: u32 = 0x800;
 const EXT4_EXTENTS_FL: u32 = 0x8_0000;
@@ -138,7 +139,8 @@ fn block_map(i_mode: u16, i_flags: u32, i_size_lo: u32, i_block: &[u8]) -> Block
 }
 
 /// Calls `each` with every inode in use and its raw bytes, by number. Orphans (unlinked while
-/// open) are in use too. A table that cannot be read becomes a notice.
+/// open) are in use too; those that are zeros, in a hole of the image, are left out. A block that several groups have in
+/// their tables is the first one's. A table that cannot be read becomes a notice.
 pub fn scan(
     image: &Image,
     sb: &SuperBlock,
@@ -147,9 +149,10 @@ pub fn scan(
     mut part: Part,
     mut each: impl FnMut(InodeRecord, &[u8]),
 ) {
-    for (group, desc) in (0u32..).zip(groups) {
+    let mut tables = Seen::default();
+    for desc in groups {
         if !desc.inode_uninit {
-            let scanned = scan_group(image, sb, group, desc, &mut each);
+            let scanned = scan_group(image, sb, desc, &mut tables, &mut each);
             scanned.unwrap_or_else(|error| notices.push(error.to_string()));
         }
         part.add(1);
@@ -159,10 +162,14 @@ pub fn scan(
 fn scan_group(
     image: &Image,
     sb: &SuperBlock,
-    group: u32,
     desc: &GroupDesc,
+    tables: &mut Seen,
     each: &mut impl FnMut(InodeRecord, &[u8]),
 ) -> Result<()> {
+    let group = desc.group;
+    if sb.is_hole(image, desc.bg_inode_bitmap) {
+        return Ok(());
+    }
     let at = format_args!("inode bitmap of group {group}").to_string();
     let bitmap = bits::lowest_first(&sb.read_block(image, desc.bg_inode_bitmap, at)?);
     let in_use = |bit: u32| usize::try_from(bit).is_ok_and(|bit| bitmap.contains(bit));
@@ -171,7 +178,11 @@ fn scan_group(
         .checked_div(sb.s_inode_size.into())
         .unwrap_or(1);
     let first = Ino(1).plus(group.saturating_mul(sb.s_inodes_per_group));
-    for nth_block in 0..sb.inode_table_blocks() {
+    let table = desc.bg_inode_table;
+    let end = table.plus(sb.inode_table_blocks());
+    let unread = tables.take(table.0..end.0).into_iter();
+    for block in unread.flat_map(|run| data_blocks(image, sb, run)) {
+        let nth_block = table.up_to(block);
         let from = u32::try_from(nth_block)
             .unwrap_or(u32::MAX)
             .saturating_mul(per_block);
@@ -180,7 +191,7 @@ fn scan_group(
             continue;
         }
         let at = format!("inode table of group {group}, block {nth_block}");
-        let table = sb.read_block(image, desc.bg_inode_table.plus(nth_block), at)?;
+        let table = sb.read_block(image, block, at)?;
         for (bit, raw) in bits.zip(table.chunks_exact(sb.s_inode_size.into())) {
             if in_use(bit) {
                 let inode = InodeRecord::parse(sb, first.plus(bit), raw);

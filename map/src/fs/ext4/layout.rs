@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The blocks that belong to the filesystem itself, and those that are allocated but have no owner.
 
+use std::collections::HashSet;
+
 use super::claims::Claims;
 use super::group_desc::{self, GroupDesc};
 use super::numbers::FsBlock;
 use super::superblock::{SuperBlock, incompat};
 use crate::class::Kind;
 use crate::fs::bits;
+use crate::fs::error::Result;
 use crate::fs::image::Image;
 use crate::fs::notices::Notices;
 
@@ -16,7 +19,8 @@ pub fn claim(sb: &SuperBlock, groups: &[GroupDesc], claims: &mut Claims, notices
         // The boot loader's: ext4 neither uses it nor counts it as free.
         claims.layout(FsBlock(0), 1, Kind::Unmapped);
     }
-    for (group, desc) in (0u32..).zip(groups) {
+    for desc in groups {
+        let group = desc.group;
         claim_copies(sb, group, claims);
         for (block, blocks, kind) in [
             (desc.bg_block_bitmap, 1, Kind::BlockBitmap),
@@ -51,13 +55,16 @@ fn claim_copies(sb: &SuperBlock, group: u32, claims: &mut Claims) {
 
 /// Claims the blocks reserved for more descriptors. The resize inode holds them, so this is for
 /// what it does not list.
-pub fn claim_reserved(sb: &SuperBlock, claims: &mut Claims) {
-    for group in 0..sb.groups {
-        if let Some((block, blocks)) = group_desc::copies(sb, group).reserved {
+pub fn claim_reserved(sb: &SuperBlock, groups: &[GroupDesc], claims: &mut Claims) {
+    for desc in groups {
+        if let Some((block, blocks)) = group_desc::copies(sb, desc.group).reserved {
             claims.layout(block, blocks, Kind::GroupDesc);
         }
     }
 }
+
+/// Runs of allocated blocks that may have no owner: of a sound filesystem each has at least one.
+const WITHOUT_OWNER: usize = 1 << 18;
 
 /// Claims as `unmapped` what the block bitmaps call allocated. Last of all: what is left then has
 /// no owner that could be found. That is also the unused rest of a bigalloc cluster, which its
@@ -69,28 +76,52 @@ pub fn claim_allocated(
     claims: &mut Claims,
     notices: &mut Notices,
 ) {
-    let ratio = u64::from(sb.cluster_ratio);
-    for (group, desc) in (0u32..).zip(groups) {
-        if desc.block_uninit {
-            continue;
+    let most = claims
+        .count()
+        .saturating_mul(2)
+        .saturating_add(WITHOUT_OWNER);
+    let mut bitmaps = HashSet::new();
+    let own = |desc: &&GroupDesc| {
+        let bitmap = desc.bg_block_bitmap;
+        !desc.block_uninit && bitmaps.insert(bitmap) && !sb.is_hole(image, bitmap)
+    };
+    for desc in groups.iter().filter(own) {
+        if claims.count() > most {
+            let group = desc.group;
+            notices.push(format!(
+                "from group {group} on the block bitmaps have more runs than there are owners: \
+                                  what is not owned there is unmapped"
+            ));
+            let first = sb.group_first_block(group);
+            claims.layout(first, first.up_to(sb.end()), Kind::Unmapped);
+            return;
         }
-        let first = sb.group_first_block(group);
-        let blocks = first.up_to(sb.end()).min(sb.s_blocks_per_group.into());
-        let at = format!("block bitmap of group {group}");
-        match sb.read_block(image, desc.bg_block_bitmap, at) {
-            Ok(buf) => {
-                for run in bits::runs(&bits::lowest_first(&buf)) {
-                    // Behind the group's last block the bits are set.
-                    let block = |cluster: usize| {
-                        let cluster = u64::try_from(cluster).unwrap_or(u64::MAX);
-                        cluster.saturating_mul(ratio).min(blocks)
-                    };
-                    let (at, end) = (block(run.start), block(run.end));
-                    let len = end.saturating_sub(at);
-                    claims.layout(first.plus(at), len, Kind::Unmapped);
-                }
-            }
-            Err(error) => notices.push(error.to_string()),
-        }
+        claim_group(image, sb, desc, claims)
+            .unwrap_or_else(|error| notices.push(error.to_string()));
     }
+}
+
+fn claim_group(
+    image: &Image,
+    sb: &SuperBlock,
+    desc: &GroupDesc,
+    claims: &mut Claims,
+) -> Result<()> {
+    let group = desc.group;
+    let ratio = u64::from(sb.cluster_ratio);
+    let first = sb.group_first_block(group);
+    let blocks = first.up_to(sb.end()).min(sb.s_blocks_per_group.into());
+    let at = format!("block bitmap of group {group}");
+    let buf = sb.read_block(image, desc.bg_block_bitmap, at)?;
+    for run in bits::runs(&bits::lowest_first(&buf)) {
+        // Behind the group's last block the bits are set.
+        let block = |cluster: usize| {
+            let cluster = u64::try_from(cluster).unwrap_or(u64::MAX);
+            cluster.saturating_mul(ratio).min(blocks)
+        };
+        let (at, end) = (block(run.start), block(run.end));
+        let len = end.saturating_sub(at);
+        claims.layout(first.plus(at), len, Kind::Unmapped);
+    }
+    Ok(())
 }

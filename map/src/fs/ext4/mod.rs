@@ -29,6 +29,8 @@ mod ask;
 mod block_list;
 mod checksum;
 mod claims;
+#[cfg(target_os = "linux")]
+mod confine;
 mod crc;
 mod debugfs;
 pub mod dirent;
@@ -41,6 +43,7 @@ mod layout;
 mod metadata;
 mod names;
 mod numbers;
+mod reach;
 mod session;
 mod superblock;
 mod tree;
@@ -51,6 +54,7 @@ use inode::{BlockMap, InodeRecord, mode};
 pub use metadata::{Metadata, metadata};
 use names::{Directory, Tree};
 use numbers::{EXT4_BAD_INO, EXT4_RESIZE_INO, EXT4_ROOT_INO, FsBlock, Ino};
+use reach::{Reach, Twice};
 use session::{Ask, Question};
 use superblock::{SuperBlock, compat, ro_compat};
 
@@ -79,9 +83,10 @@ pub(super) fn build_with(image: &Image, start_sector: u64, watcher: &Watcher) ->
         directories: HashMap::new(),
     };
     builder.note_features();
+    builder.note_groups(groups.len());
     layout::claim(sb, &groups, &mut builder.claims, &mut builder.notices);
-    let records = builder.scan(&groups);
-    builder.claim_files(&records)?;
+    let (records, lines) = builder.scan(&groups);
+    builder.claim_files(&records, lines)?;
     let Builder {
         mut claims,
         mut notices,
@@ -90,7 +95,7 @@ pub(super) fn build_with(image: &Image, start_sector: u64, watcher: &Watcher) ->
         ..
     } = builder;
     claims.settle();
-    layout::claim_reserved(sb, &mut claims);
+    layout::claim_reserved(sb, &groups, &mut claims);
     layout::claim_allocated(image, sb, &groups, &mut claims, &mut notices);
     let part = Part::new(watcher, "directories", directories.len());
     let tree = Tree::new(image, sb, &directories, &mut notices);
@@ -129,8 +134,19 @@ impl Builder<'_> {
         }
     }
 
-    /// Notes all inodes in use; returns those that have blocks.
-    fn scan(&mut self, groups: &[group_desc::GroupDesc]) -> Vec<InodeRecord> {
+    /// Says how many groups have no descriptor.
+    fn note_groups(&mut self, known: usize) {
+        let groups = usize::try_from(self.sb.groups).unwrap_or(usize::MAX);
+        let missing = groups.saturating_sub(known);
+        if missing > 0 {
+            let line =
+                format!("{missing} of {groups} block groups have no descriptor of their own");
+            self.notices.push(line);
+        }
+    }
+
+    /// Notes all inodes in use; returns those that have blocks, and how many lines debugfs can have to say about these.
+    fn scan(&mut self, groups: &[group_desc::GroupDesc]) -> (Vec<InodeRecord>, u64) {
         let Builder {
             image,
             sb,
@@ -141,8 +157,10 @@ impl Builder<'_> {
             ..
         } = self;
         let mut records = Vec::new();
+        let mut reach = Reach::new(image, sb);
+        let mut twice = Notices::default();
         let part = Part::new(*watcher, "inode tables", groups.len());
-        inode::scan(image, sb, groups, notices, part, |record, raw| {
+        inode::scan(image, sb, groups, notices, part, |mut record, raw| {
             let inode = Inode {
                 generation: Some(record.i_generation),
                 changed_ns: Some(record.i_ctime),
@@ -166,6 +184,14 @@ impl Builder<'_> {
                     },
                 );
             }
+            let i_block = raw.get(0x28..0x64).unwrap_or_default();
+            if let Err(Twice(block)) = reach.walk(&record.block_map, i_block) {
+                let number = record.number;
+                twice.push(format!(
+                    "inode {number}: block {block} has a place in a tree already, its blocks are unmapped"
+                ));
+                record.block_map = BlockMap::None;
+            }
             if record.block_map != BlockMap::None || record.i_file_acl != FsBlock(0) {
                 records.push(record);
             }
@@ -175,11 +201,15 @@ impl Builder<'_> {
         if let Some(first) = records.iter_mut().find(known) {
             first.block_map = BlockMap::Extents;
         }
-        records
+        twice
+            .into_lines()
+            .into_iter()
+            .for_each(|line| notices.push(line));
+        (records, reach.lines())
     }
 
     /// Claims the blocks of all inodes, in the order of their numbers.
-    fn claim_files(&mut self, records: &[InodeRecord]) -> Result<()> {
+    fn claim_files(&mut self, records: &[InodeRecord], lines: u64) -> Result<()> {
         let asked: Vec<(usize, Question)> = (0..)
             .zip(records)
             .filter_map(|(nth, record)| Some((nth, question(record)?)))
@@ -187,11 +217,10 @@ impl Builder<'_> {
         let questions: Vec<Question> = asked.iter().map(|(_, question)| *question).collect();
         let mut claimed = 0usize;
         let mut notices = Notices::default();
-        let blocks = self.sb.s_blocks_count;
         let part = Part::new(self.watcher, "block lists of files", questions.len());
         ask::ask(
             self.image,
-            blocks,
+            lines,
             &questions,
             &mut notices,
             part,

@@ -3,15 +3,17 @@
 //!
 //! debugfs's `ls` prints names as they are, newlines and all, so it cannot be read exactly.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::ops::Range;
 
 use super::block_list::Run;
 use super::dirent;
 use super::numbers::{FsBlock, Ino};
-use super::superblock::SuperBlock;
+use super::superblock::{SuperBlock, data_blocks};
 use crate::fs::image::Image;
 use crate::fs::names::{Directories, FileName, encrypted};
 use crate::fs::notices::Notices;
+use crate::fs::seen::Seen;
 
 /// Where a directory keeps its entries.
 #[derive(Debug, Default)]
@@ -31,7 +33,7 @@ pub struct Tree<'a> {
     directories: &'a HashMap<Ino, Directory>,
     notices: &'a mut Notices,
     /// Directory blocks read so far: a damaged image may give one to many directories.
-    read: HashSet<FsBlock>,
+    read: Seen,
 }
 
 impl<'a> Tree<'a> {
@@ -47,7 +49,7 @@ impl<'a> Tree<'a> {
             sb,
             directories,
             notices,
-            read: HashSet::new(),
+            read: Seen::default(),
         }
     }
 
@@ -98,14 +100,19 @@ impl Directories for Tree<'_> {
                 &mut entries,
             );
         }
-        let blocks = directory.runs.iter().flat_map(|run| {
-            let at = |nth| (run.logical.plus(nth), run.block.plus(nth));
-            (0..run.blocks).map(at)
-        });
+        let (image, sb) = (self.image, self.sb);
+        let mut blocks = Vec::new();
+        for run in &directory.runs {
+            let unread = self.read.take(run.block.0..run.block.plus(run.blocks).0);
+            let at = |block| (run.logical.plus(run.block.up_to(block)), block);
+            // A hole is told of once, as its first block.
+            let some = |range: Range<u64>| {
+                let hole = Some(FsBlock(range.start)).filter(|&at| sb.next_data(image, at) > at);
+                hole.into_iter().chain(data_blocks(image, sb, range))
+            };
+            blocks.extend(unread.into_iter().flat_map(some).map(at));
+        }
         for (logical, block) in blocks {
-            if !self.read.insert(block) {
-                continue;
-            }
             let at = format!("inode {inode}, directory block {logical}");
             match self.sb.read_block(self.image, block, at) {
                 Ok(area) => {

@@ -6,8 +6,9 @@
 //! contain that word. Commands name inodes by number only, and are far below the 8 KiB at which
 //! debugfs cuts lines.
 
+use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
 
 use super::debugfs::{Debugfs, End};
 use super::numbers::Ino;
@@ -54,13 +55,13 @@ impl<'a> Session<'a> {
             end: End::ByItself,
         };
         let commands = session.command_file().map_err(io)?;
-        (session.end, session.output) = debugfs.run(commands.path(), questions.len())?;
+        (session.end, session.output) = debugfs.run(&commands, questions.len())?;
         Ok(session)
     }
 
-    fn command_file(&self) -> io::Result<tempfile::NamedTempFile> {
-        let file = tempfile::NamedTempFile::new()?;
-        let mut out = io::BufWriter::new(file.as_file());
+    fn command_file(&self) -> io::Result<File> {
+        let mut file = tempfile::tempfile()?;
+        let mut out = io::BufWriter::new(&file);
         for (nth, question) in self.questions.iter().enumerate() {
             if self.has_comment(nth) {
                 writeln!(out, "{} {nth}", self.comment)?;
@@ -70,6 +71,7 @@ impl<'a> Session<'a> {
         writeln!(out, "{} {}", self.comment, self.questions.len())?;
         out.flush()?;
         drop(out);
+        file.rewind()?;
         Ok(file)
     }
 
@@ -98,6 +100,11 @@ impl<'a> Session<'a> {
             End::Stalled => "gave no answer",
             End::Endless => "gave an endless answer",
         }
+    }
+
+    /// Whether it was waited for in vain.
+    pub fn is_stalled(&self) -> bool {
+        self.end == End::Stalled
     }
 
     /// Cuts the output into answers. Returns how many questions were answered in full.
@@ -176,11 +183,12 @@ fn check_opened(image: &Image, preamble: &[u8], notices: &mut Notices) -> Result
         .map(|line| line.strip_prefix("debugfs: ").unwrap_or(line))
         .collect();
     let said = said.join("; ");
-    match said.strip_suffix(" while trying to open /proc/self/fd/0") {
-        Some(why) if why.contains("unsupported") => {
+    // It names the file as it was handed down.
+    match said.rsplit_once(" while trying to open ") {
+        Some((why, _)) if why.contains("unsupported") => {
             return Err(image.unsupported("superblock", format!("debugfs: {why}")));
         }
-        Some(why) => return Err(image.corrupt("superblock", format!("debugfs: {why}"))),
+        Some((why, _)) => return Err(image.corrupt("superblock", format!("debugfs: {why}"))),
         None if said.is_empty() => {}
         None => notices.push(format!("debugfs: {said}")),
     }

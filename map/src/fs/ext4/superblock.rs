@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `struct ext4_super_block`: what the layout follows from.
 
+use std::ops::Range;
+
 use super::crc;
 use super::numbers::{FileBlock, FsBlock, Ino};
 use crate::fs::error::Result;
@@ -86,6 +88,20 @@ pub struct SuperBlock {
     pub checksum_seed: u32,
     /// Block groups.
     pub groups: u32,
+}
+
+/// Those of a run of blocks that may hold anything but zeros.
+pub fn data_blocks<'a>(
+    image: &'a Image,
+    sb: &'a SuperBlock,
+    run: Range<u64>,
+) -> impl Iterator<Item = FsBlock> + 'a {
+    let mut at = FsBlock(run.start);
+    std::iter::from_fn(move || {
+        let block = sb.next_data(image, at);
+        at = block.plus(1);
+        (block.0 < run.end).then_some(block)
+    })
 }
 
 impl SuperBlock {
@@ -238,6 +254,19 @@ impl SuperBlock {
     /// Bytes from the start of the filesystem to a block. The block must be inside.
     pub fn byte_of(&self, block: FsBlock) -> u64 {
         block.0.saturating_mul(self.block_size.into())
+    }
+
+    /// The first block from this one on that may hold anything but zeros.
+    pub fn next_data(&self, image: &Image, block: FsBlock) -> FsBlock {
+        let byte = image.next_data(self.byte_of(block));
+        let next = byte.checked_div(self.block_size.into()).unwrap_or(0);
+        FsBlock(next).max(block)
+    }
+
+    /// Whether a block of the image is zeros, as it lies in a hole.
+    pub fn is_hole(&self, image: &Image, block: FsBlock) -> bool {
+        let byte = self.byte_of(block);
+        byte < image.bytes() && image.is_hole(byte..byte.saturating_add(self.block_size.into()))
     }
 
     /// Bytes from the start of a file to one of its blocks; None if no file is so long.

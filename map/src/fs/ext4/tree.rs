@@ -62,6 +62,18 @@ pub fn extent_node(node: &[u8], height: u16) -> Vec<Node> {
         .collect()
 }
 
+/// Whether it is a node of extents, or leads to such, as far as libext2fs looks at it.
+pub fn is_extent_node(node: &[u8]) -> bool {
+    u16_at(node, 0) == Some(EXT4_EXT_MAGIC)
+}
+
+/// The blocks that a node of extents leads to if its entries lead to nodes.
+pub fn indices(node: &[u8]) -> impl Iterator<Item = FsBlock> + '_ {
+    let entries = usize::from(u16_at(node, 2).unwrap_or(0));
+    let entries = node.chunks_exact(ENTRY).skip(1).take(entries);
+    entries.filter_map(|entry| Some(index(entry, 0)?.block))
+}
+
 fn index(entry: &[u8], height: u16) -> Option<Node> {
     Some(Node {
         block: joined(u32_at(entry, 4)?, u16_at(entry, 8)?),

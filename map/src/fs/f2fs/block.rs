@@ -23,6 +23,11 @@ pub fn read(image: &Image, blkaddr: BlkAddr, blocks: u32, at: impl Display) -> R
     image.read(byte_of(blkaddr), bytes, at)
 }
 
+/// Whether all of these blocks are zeros, as they lie in a hole of the image.
+pub fn is_hole(image: &Image, blkaddr: BlkAddr, blocks: u32) -> bool {
+    image.next_data(byte_of(blkaddr)) >= byte_of(blkaddr.plus(blocks))
+}
+
 /// [`read`], into a buffer whose length says how much.
 pub fn read_into(image: &Image, buf: &mut [u8], blkaddr: BlkAddr, at: impl Display) -> Result<()> {
     image.read_into(buf, byte_of(blkaddr), at)

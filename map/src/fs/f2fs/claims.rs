@@ -109,28 +109,26 @@ impl<'a> Claims<'a> {
     /// All claims in the order in which they count. What the SIT says is in use, but is nobody's
     /// or two owners', is `unmapped`.
     pub fn into_extents(self, valid: FixedBitSet, notices: &mut Notices) -> Vec<Extent> {
-        let unmapped = |set: &FixedBitSet| -> Vec<Extent> {
-            let extent = |run: Range<usize>| {
-                let (at, end) = (self.sb.main_block(run.start), self.sb.main_block(run.end));
-                self.volume.extent(at, at.up_to(end), Kind::Unmapped)
-            };
-            bits::runs(set).map(extent).collect()
+        let unmapped = |run: Range<usize>| {
+            let (at, end) = (self.sb.main_block(run.start), self.sb.main_block(run.end));
+            self.volume.extent(at, at.up_to(end), Kind::Unmapped)
         };
-        let mut say = |set: &FixedBitSet, what: &str| {
-            if let Some(first) = set.minimum() {
-                let (blocks, first) = (set.count_ones(..), self.sb.main_block(first));
+        let mut say = |blocks: &mut dyn Iterator<Item = usize>, what: &str| {
+            if let Some(first) = blocks.next() {
+                let (blocks, first) = (blocks.count().saturating_add(1), self.sb.main_block(first));
                 notices.push(format!("{blocks} blocks, the first is {first}, {what}"));
             }
         };
-        let mut unused = self.owned.clone();
-        unused.difference_with(&valid);
-        unused.difference_with(&self.recovered);
-        let mut nobodys = valid;
-        nobodys.difference_with(&self.owned);
-        say(&nobodys, "are in use, but nobody's");
-        say(&unused, "have an owner, but are not in use");
-        let nobodys = unmapped(&nobodys);
-        let mut twice = unmapped(&self.twice);
+        // None of these is a set of its own: each would take as much as the filesystem has blocks, however empty it is.
+        let nobodys = || valid.difference(&self.owned);
+        let mut unused = self
+            .owned
+            .difference(&valid)
+            .filter(|&block| !self.recovered.contains(block));
+        say(&mut nobodys(), "are in use, but nobody's");
+        say(&mut unused, "have an owner, but are not in use");
+        let nobodys: Vec<Extent> = bits::runs_of(nobodys()).map(unmapped).collect();
+        let mut twice: Vec<Extent> = bits::runs(&self.twice).map(unmapped).collect();
         let mut extents = self.extents;
         if !twice.is_empty() {
             twice.append(&mut extents);

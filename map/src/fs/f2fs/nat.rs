@@ -45,8 +45,11 @@ impl Nat {
         let mut first = 0;
         while first < blocks {
             let run = run_of(cp, first, blocks);
-            let buf = block::read(image, address(sb, cp, first), run, "NAT")?;
-            for nth in 0..run {
+            let at = address(sb, cp, first);
+            let is_hole = block::is_hole(image, at, run);
+            let there = if is_hole { 0 } else { run };
+            let buf = block::read(image, at, there, "NAT")?;
+            for nth in 0..there {
                 let before = first.saturating_add(nth);
                 let nid = Nid(before.saturating_mul(NAT_ENTRY_PER_BLOCK));
                 nat.push_block(sb, nid, block::nth(&buf, nth), notices);

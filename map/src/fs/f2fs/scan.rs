@@ -16,6 +16,9 @@ use crate::fs::notices::Notices;
 use crate::fs::progress::Part;
 use fixedbitset::FixedBitSet;
 
+/// Blocks between two nodes that are read in one go.
+const NEAR: u32 = 32;
+
 /// A node, and the part of [`Scan::runs`] that it holds.
 #[derive(Clone, Copy, Debug)]
 pub struct Node {
@@ -95,10 +98,11 @@ impl Scanner<'_> {
                 self.node(NatEntry { nid, ino, blkaddr }, &buf, true);
             }
         }
-        // A segment holds nodes only, or data only.
+        // A segment holds nodes only, or data only; what is not in use between two of them is read with them.
         let sb = self.sb;
         let segment = |entry: &NatEntry| sb.in_main(entry.blkaddr).unwrap_or(0) >> SEG_BITS;
-        for entries in entries.chunk_by(|a, b| segment(a) == segment(b)) {
+        let near = |a: &NatEntry, b: &NatEntry| a.blkaddr.up_to(b.blkaddr) <= NEAR;
+        for entries in entries.chunk_by(|a, b| segment(a) == segment(b) && near(a, b)) {
             self.segment(entries, &mut buf);
             part.add(entries.len());
         }

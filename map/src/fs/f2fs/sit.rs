@@ -46,7 +46,15 @@ pub fn read(
     let mut first = 0;
     while first < blocks {
         let run = run_of(cp, first, blocks);
-        let buf = block::read(image, address(sb, cp, first), run, "SIT")?;
+        let at = address(sb, cp, first);
+        let segnos =
+            [first, first.saturating_add(run)].map(|n| n.saturating_mul(SIT_ENTRY_PER_BLOCK));
+        let newer = |(segno, _): &(u32, Vec<u8>)| (segnos[0]..segnos[1]).contains(segno);
+        if block::is_hole(image, at, run) && !journals.sit.iter().any(newer) {
+            first = first.saturating_add(run);
+            continue;
+        }
+        let buf = block::read(image, at, run, "SIT")?;
         for nth in 0..run {
             let segno = first
                 .saturating_add(nth)

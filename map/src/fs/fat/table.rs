@@ -45,10 +45,10 @@ impl Table {
         // Two entries of FAT12 share a byte.
         let odd = boot.fat_bits == FatBits::Twelve && boot.max_cluster.0 % 2 == 1;
         let len = len.saturating_add(odd.into());
-        table.bytes = image.read(place_of(boot, active), len, format!("FAT {active}"))?;
+        table.bytes = image.read_sparse(place_of(boot, active), len, format!("FAT {active}"))?;
         table.note_flags(notices);
         for copy in (0..boot.fats).filter(|&copy| copy != active) {
-            match table.differences(image, boot, copy) {
+            match table.differences(image, boot, [active, copy]) {
                 Ok(None) => {}
                 Ok(Some((count, first))) => notices.push(format!(
                     "FAT {copy} is not as FAT {active}, which is used: \
@@ -137,17 +137,25 @@ impl Table {
         &self,
         image: &Image,
         boot: &BootRecord,
-        copy: u32,
+        [active, copy]: [u32; 2],
     ) -> Result<Option<(u32, Cluster)>> {
-        let begin = place_of(boot, copy);
+        let [here, begin] = [active, copy].map(|nth| place_of(boot, nth));
         let (mut count, mut first) = (0u32, None);
         let mut offset = 0u64;
         let mut cluster = Cluster(0);
         for ours in self.bytes.chunks(PART) {
             let at = begin.saturating_add(offset);
-            let theirs = image.read(at, ours.len(), format!("FAT {copy}"))?;
             let entries = self.entries_in(ours.len());
-            if theirs != ours {
+            let len = u64::try_from(ours.len()).unwrap_or(u64::MAX);
+            let of = |from: u64| {
+                from.saturating_add(offset)..from.saturating_add(offset).saturating_add(len)
+            };
+            let are_zeros = image.is_hole(of(here)) && image.is_hole(of(begin));
+            let theirs = match are_zeros && of(begin).end <= image.bytes() {
+                true => None,
+                false => Some(image.read(at, ours.len(), format!("FAT {copy}"))?),
+            };
+            if let Some(theirs) = theirs.filter(|theirs| theirs != ours) {
                 let differ = (0..entries)
                     .filter(|&nth| {
                         let nth = Cluster(nth);
@@ -161,7 +169,7 @@ impl Table {
                 }
             }
             cluster = cluster.plus(entries);
-            offset = offset.saturating_add(u64::try_from(ours.len()).unwrap_or(u64::MAX));
+            offset = offset.saturating_add(len);
         }
         Ok(first.map(|first| (count, first)))
     }

@@ -122,7 +122,7 @@ impl<'a> Walk<'a> {
         for sector in directory
             .sectors
             .iter()
-            .flat_map(|run| run.start.until(run.end))
+            .flat_map(|run| unlike(image, boot, run))
         {
             if let Err(error) = image.read_into(&mut buf, boot.byte_of(sector), &at) {
                 // What follows may be past the end of the image too.
@@ -271,4 +271,21 @@ fn live(name: Name) -> Inode {
         names: vec![name],
         ..Inode::default()
     }
+}
+
+/// The sectors of a run of a directory, of those in a hole of the image the first: all others are as it is.
+fn unlike(
+    image: &Image,
+    boot: &BootRecord,
+    run: &Range<FatSector>,
+) -> impl Iterator<Item = FatSector> {
+    let run = run.clone();
+    let mut at = run.start;
+    std::iter::from_fn(move || {
+        let sector = at;
+        let data = image.next_data(boot.byte_of(sector));
+        let data = data.checked_div(boot.sector_size.into()).unwrap_or(0);
+        at = FatSector(data).max(sector.plus(1));
+        (sector < run.end).then_some(sector)
+    })
 }

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bundles that tell what cannot be: they are small, and what is made of them is no panic, and small too.
+#![cfg(feature = "analyze")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use mostrace_bundle::archive;
+use serde_json::Value;
+use wait4::Wait4;
+
+/// More than any verb may take of such a bundle.
+const MEMORY: u64 = 1 << 30;
+
+const VERBS: [&[&str]; 11] = [
+    &["analyze"],
+    &["analyze", "--tree"],
+    &["report", "-o", "-"],
+    &["check", "--max-bytes-per-transaction", "9"],
+    &["export", "--format", "alibaba"],
+    &["export", "--format", "msr"],
+    &["export", "--format", "iolog"],
+    &["export", "--format", "oracle-general"],
+    &["export", "--format", "perfetto"],
+    &["export", "--format", "folded"],
+    &["events"],
+];
+
+/// A sample, as a folder that can be changed.
+fn bundle(dir: &Path) -> PathBuf {
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sample-traces/wal.most.tar.zst");
+    let unpacked = archive::unpack(&sample).expect("sample");
+    let folder = dir.join("changed.most");
+    fs::create_dir(&folder).expect("folder");
+    for entry in fs::read_dir(unpacked.dir.path()).expect("files") {
+        let entry = entry.expect("file");
+        fs::copy(entry.path(), folder.join(entry.file_name())).expect("copy");
+    }
+    folder
+}
+
+fn change_manifest(folder: &Path, change: impl Fn(&mut Value)) {
+    let path = folder.join("manifest.json");
+    let mut manifest = serde_json::from_slice(&fs::read(&path).expect("manifest")).expect("JSON");
+    change(&mut manifest);
+    fs::write(&path, manifest.to_string()).expect("manifest");
+}
+
+/// Puts a number into every entry of a table, or record of an event file.
+fn change(path: &Path, header: usize, size: usize, places: &[usize], number: u64) {
+    let mut bytes = fs::read(path).expect("table");
+    for entry in bytes[header..].chunks_exact_mut(size) {
+        for &at in places {
+            entry[at..at + 8].copy_from_slice(&number.to_le_bytes());
+        }
+    }
+    fs::write(path, bytes).expect("table");
+}
+
+/// Ends with 0, or with an error that is a line or more, and takes no more than it may.
+fn all_verbs(folder: &Path) {
+    for verb in VERBS {
+        let said = folder.with_extension("said");
+        let mut child = Command::new(env!("CARGO_BIN_EXE_mostrace"))
+            .arg(verb[0])
+            .arg(folder)
+            .args(&verb[1..])
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(&said).expect("file"))
+            .spawn()
+            .expect("mostrace");
+        let ended = child.wait4().expect("ended");
+        let said = fs::read_to_string(&said).expect("messages");
+        let ordinary = [Some(0), Some(1), Some(3)].contains(&ended.status.code());
+        assert!(ordinary && !said.contains("panicked"), "{verb:?}: {said}");
+        assert!(ended.rusage.maxrss < MEMORY, "{verb:?}: {:?}", ended.rusage);
+    }
+}
+
+#[test]
+fn numbers_of_the_manifest_may_be_any() {
+    let dir = tempfile::tempdir().expect("folder");
+    let folder = bundle(dir.path());
+    change_manifest(&folder, |manifest| {
+        for (part, names) in [
+            (
+                "payload",
+                &["transactions", "payload_bytes", "file_bytes", "elapsed_ns"][..],
+            ),
+            ("clock", &["start_unix_ns"]),
+        ] {
+            for name in names {
+                manifest[part][name] = u64::MAX.into();
+            }
+        }
+    });
+    all_verbs(&folder);
+}
+
+#[test]
+fn calls_may_tell_of_any_length() {
+    let dir = tempfile::tempdir().expect("folder");
+    let folder = bundle(dir.path());
+    let calls = folder.join("call.entries");
+    // At byte 56 the length, and from 64 on what the call returned.
+    change(&calls, 16, 120, &[56], 1 << 63);
+    all_verbs(&folder);
+    // 3,255 of them, of 4 million pages each.
+    change(&calls, 16, 120, &[56, 64], 16 << 30);
+    change(&calls, 16, 120, &[48], 0);
+    all_verbs(&folder);
+}
+
+#[test]
+fn a_sector_may_be_past_every_device() {
+    let dir = tempfile::tempdir().expect("folder");
+    let folder = bundle(dir.path());
+    // Records without a pdu: each has the length that is looked for.
+    let record = |nth: u64, action: u32| {
+        let mut bytes = vec![];
+        bytes.extend(0x6561_7407_u32.to_le_bytes());
+        bytes.extend(0_u32.to_le_bytes());
+        bytes.extend((37_432_319_409_465 + nth * 1000).to_le_bytes());
+        bytes.extend(((1_u64 << 55) + nth / 3 * 8).to_le_bytes());
+        for word in [4096, 2 << 16 | action, 100, 7 << 20 | 1, 0, 0_u32] {
+            bytes.extend(word.to_le_bytes());
+        }
+        bytes
+    };
+    // Q, D and C of each.
+    let actions = [1, 7, 8];
+    let records = (0..60).flat_map(|nth| record(nth, actions[nth as usize % 3]));
+    fs::write(
+        folder.join("trace.blktrace.0"),
+        records.collect::<Vec<u8>>(),
+    )
+    .expect("events");
+    fs::write(folder.join("trace.blktrace.1"), "").expect("events");
+    all_verbs(&folder);
+}
