@@ -1,26 +1,63 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Names that may hold anything, as text that cannot harm a terminal or a file.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 /// Writes raw bytes as text, without loss: `\\` for a backslash, and `\xNN` for each byte of what
-/// is not UTF-8, of control characters (newlines, escape sequences), and of the characters that
-/// turn the direction of writing or take no room, with which a name can pass for another.
+/// is not UTF-8, and of characters that [deceive](is_deceptive).
 pub fn escape(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {
             match c {
                 '\\' => text.push_str("\\\\"),
-                c if is_deceptive(c) => {
-                    escape_bytes(&mut text, c.encode_utf8(&mut [0; 4]).as_bytes())
-                }
-                c => text.push(c),
+                c => push(&mut text, c),
             }
         }
         escape_bytes(&mut text, chunk.invalid());
     }
     text
+}
+
+/// The same of what is put together of text that may have been escaped: backslashes stay as they are.
+pub fn harmless(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_deceptive) {
+        return Cow::Borrowed(text);
+    }
+    let mut harmless = String::with_capacity(text.len());
+    text.chars().for_each(|c| push(&mut harmless, c));
+    Cow::Owned(harmless)
+}
+
+/// The same of several lines, which stay lines.
+pub fn harmless_lines(text: &str) -> String {
+    let lines = text.split('\n').map(harmless);
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// As `harmless`, but as JSON has it: the text of a JSON document still says the same, to the character.
+pub fn harmless_json(json: &str) -> Cow<'_, str> {
+    // Between the strings there are no others than these; within, JSON itself has no blank but the ordinary one.
+    let is_other = |c: char| is_deceptive(c) && !matches!(c, '\n' | '\r' | '\t');
+    if !json.contains(is_other) {
+        return Cow::Borrowed(json);
+    }
+    let mut harmless = String::with_capacity(json.len());
+    for c in json.chars() {
+        match is_other(c) {
+            true => escape_units(&mut harmless, c),
+            false => harmless.push(c),
+        }
+    }
+    Cow::Owned(harmless)
+}
+
+fn push(text: &mut String, c: char) {
+    match is_deceptive(c) {
+        true => escape_bytes(text, c.encode_utf8(&mut [0; 4]).as_bytes()),
+        false => text.push(c),
+    }
 }
 
 fn escape_bytes(text: &mut String, bytes: &[u8]) {
@@ -30,15 +67,36 @@ fn escape_bytes(text: &mut String, bytes: &[u8]) {
     }
 }
 
-fn is_deceptive(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
+fn escape_units(text: &mut String, c: char) {
+    for unit in c.encode_utf16(&mut [0; 2]) {
+        let _ = write!(text, "\\u{unit:04x}");
+    }
+}
+
+/// Whether a character steers a terminal, turns the direction of writing, is not seen, or looks like a blank without being the
+/// ordinary one: with such a name one file can pass for another.
+pub fn is_deceptive(c: char) -> bool {
+    match c {
+        ' '..='~' => false,
+        c => c.is_control() || c.is_whitespace() || is_unseen(c),
+    }
+}
+
+/// What takes no room, or nothing but room: `Default_Ignorable_Code_Point` of Unicode 17, which has the marks of direction and the
+/// selectors of variants too, and what is not seen beside it.
+fn is_unseen(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
+        | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}'
+        // Notes between lines, the empty Braille pattern, an empty note head, controls of hieroglyphs.
+        | '\u{fff9}'..='\u{fffb}' | '\u{2800}' | '\u{1d159}' | '\u{13430}'..='\u{1343f}')
 }
 
 #[cfg(test)]
 mod tests {
-    use super::escape;
+    use super::{escape, harmless, harmless_json, harmless_lines, is_deceptive};
     use proptest::prelude::*;
 
     /// The way back, to see that nothing is lost.
@@ -75,12 +133,92 @@ mod tests {
         }
     }
 
+    /// Of each kind that a name can deceive with.
+    const DECEPTIVE: [char; 31] = [
+        '\0',
+        '\t',
+        '\n',
+        '\r',
+        '\u{1b}',
+        '\u{7f}',
+        '\u{80}',
+        '\u{9b}',
+        '\u{9f}',
+        '\u{a0}',
+        '\u{ad}',
+        '\u{34f}',
+        '\u{61c}',
+        '\u{115f}',
+        '\u{180e}',
+        '\u{2003}',
+        '\u{200b}',
+        '\u{200d}',
+        '\u{2028}',
+        '\u{202e}',
+        '\u{2066}',
+        '\u{2069}',
+        '\u{2800}',
+        '\u{3000}',
+        '\u{3164}',
+        '\u{fe0f}',
+        '\u{feff}',
+        '\u{ffa0}',
+        '\u{fffb}',
+        '\u{e0041}',
+        '\u{e0100}',
+    ];
+
+    #[test]
+    fn what_deceives_is_escaped_everywhere() {
+        for c in DECEPTIVE {
+            assert!(is_deceptive(c), "{c:?}");
+            let name = format!("a{c}b");
+            for text in [escape(name.as_bytes()), harmless(&name).into_owned()] {
+                assert!(text.bytes().all(|b| (b' '..=b'~').contains(&b)), "{text}");
+                assert_eq!(unescape(&text), name.as_bytes());
+            }
+            let json = serde_json::to_string(&name).unwrap();
+            let json = harmless_json(&json);
+            assert!(json.bytes().all(|b| (b' '..=b'~').contains(&b)), "{json}");
+            assert_eq!(serde_json::from_str::<String>(&json).unwrap(), name);
+        }
+    }
+
+    #[test]
+    fn what_can_be_read_stays() {
+        for text in [
+            "",
+            "größe",
+            "日本語",
+            "שלום",
+            "a b~",
+            "e\u{301}",
+            "…",
+            "😀",
+            "\\x1b",
+        ] {
+            assert_eq!(harmless(text), text);
+            assert_eq!(harmless_json(text), text);
+        }
+        assert_eq!(harmless_lines("a\u{9b}\nb\n"), "a\\xc2\\x9b\nb\n");
+    }
+
     proptest! {
         #[test]
         fn nothing_is_lost(bytes: Vec<u8>) {
             let text = escape(&bytes);
-            prop_assert!(!text.chars().any(char::is_control));
+            prop_assert!(!text.contains(is_deceptive));
             prop_assert_eq!(unescape(&text), bytes);
+        }
+
+        #[test]
+        fn json_says_the_same(texts: Vec<String>) {
+            let value = serde_json::json!({ "texts": texts });
+            for json in [value.to_string(), format!("{value:#}")] {
+                let harmless = harmless_json(&json);
+                prop_assert!(!harmless.chars().any(|c| c != '\n' && is_deceptive(c)));
+                prop_assert_eq!(&serde_json::from_str::<serde_json::Value>(&harmless).unwrap(), &value);
+            }
         }
     }
 }

@@ -9,8 +9,8 @@ use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use mostrace_bundle::layout;
 use mostrace_bundle::manifest::State;
+use mostrace_bundle::{layout, table};
 
 fn mostrace() -> Command {
     Command::new(env!("CARGO_BIN_EXE_mostrace"))
@@ -371,6 +371,90 @@ fn hostile_names_cannot_break_a_table() {
     );
 }
 
+/// One of each kind: C1, DEL, marks of direction, and what is not seen.
+const DECEPTIVE: &str =
+    "\u{9b}31m\u{7f}\u{202e}\u{2066}\u{ad}\u{180e}\u{2800}\u{3164}\u{e0041}\u{200b}\u{fe0f}\u{a0}";
+
+#[test]
+fn no_name_and_no_word_deceives_who_reads_it() {
+    let tmp = tempfile::tempdir().unwrap();
+    let mut scene = scene::Scene::new();
+    scene.write_file(0, 4096, 12, DECEPTIVE.as_bytes());
+    scene.manifest.notes.push(DECEPTIVE.into());
+    scene.manifest.label = Some(DECEPTIVE.into());
+    scene.manifest.losses.insert(DECEPTIVE.into(), 1);
+    scene.manifest.functions.push(DECEPTIVE.into());
+    let saved = scene.save(tmp.path());
+    let path = tmp.path().join(format!("{DECEPTIVE}.most"));
+    fs::rename(saved, &path).unwrap();
+    let path = path.to_str().unwrap();
+    let query = format!("SELECT '{DECEPTIVE}' AS word FROM events LIMIT 1");
+    for args in [
+        vec!["analyze", path],
+        vec!["analyze", path, "--json"],
+        vec!["analyze", path, "--by", "file"],
+        vec!["analyze", path, "--tree"],
+        vec!["events", path],
+        vec!["events", path, "--format", "csv"],
+        vec!["events", path, "--json"],
+        vec!["query", path, &query],
+        vec!["query", path, &query, "--json"],
+        vec!["diff", path, path],
+        vec!["diff", path, path, "--json"],
+        vec!["check", path, "--max-write-bytes", "1", "--format", "junit"],
+        vec!["map", path],
+        vec!["export", path, "--format", "folded"],
+        vec!["export", path, "--format", "blkparse"],
+    ] {
+        let (_, stdout, stderr) = outcome(&args);
+        for text in [stdout, stderr] {
+            let stray = text
+                .chars()
+                .find(|c| DECEPTIVE.contains(*c) && !c.is_ascii_graphic());
+            assert_eq!(stray, None, "{args:?}: {text}");
+        }
+    }
+    // What a program reads is what was written.
+    let (_, json, _) = outcome(&["analyze", path, "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["manifest"]["notes"], serde_json::json!([DECEPTIVE]));
+    let (_, json, _) = outcome(&["query", path, &query, "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json[0]["word"], DECEPTIVE);
+}
+
+#[test]
+fn a_file_is_no_formula_in_a_spreadsheet() {
+    let tmp = tempfile::tempdir().unwrap();
+    let mut scene = scene::Scene::new();
+    scene.write_file(0, 4096, 12, b"=cmd|' /C calc'!A0");
+    let path = scene.save(tmp.path());
+    let path = path.to_str().unwrap();
+    let csv = |format| outcome(&["events", path, "--columns", "path", "--format", format]).1;
+    assert_eq!(csv("csv"), "path\n=cmd|' /C calc'!A0\n");
+    assert_eq!(csv("csv-safe"), "path\n'=cmd|' /C calc'!A0\n");
+}
+
+/// A block at sector 0 without a length, and 500 times 4 GiB of blocks: neither is a fault, nor held in memory.
+#[test]
+fn blocks_that_were_given_back_are_bounded() {
+    let mut scene = scene::transaction();
+    scene.manifest.sources.entries = "bpf".into();
+    for (sector, bytes, times) in [(0u64, 0u32, 1usize), (1, u32::MAX, 500)] {
+        let tmp = tempfile::tempdir().unwrap();
+        let path = scene.save(tmp.path());
+        let mut entry = vec![0; 56];
+        entry[..4].copy_from_slice(&[8, 0, 56, 0]);
+        entry[16..24].copy_from_slice(&sector.to_le_bytes());
+        entry[24..28].copy_from_slice(&bytes.to_le_bytes());
+        entry[32] = 12;
+        let freed = [&table::header()[..], &entry.repeat(times)].concat();
+        fs::write(path.join(layout::FREED), freed).unwrap();
+        let (status, _, stderr) = outcome(&["analyze", path.to_str().unwrap()]);
+        assert_eq!(status, 0, "{stderr}");
+    }
+}
+
 /// A bundle of which a part is missing is read, and the first line says so.
 #[test]
 fn what_is_missing_of_a_bundle_comes_first() {
@@ -399,5 +483,9 @@ fn what_is_missing_of_a_bundle_comes_first() {
             first.starts_with("INCOMPLETE: ") && first.contains(why),
             "{first}"
         );
+        let path = bundle.to_str().unwrap();
+        let (status, _, stderr) = outcome(&["check", path, "--max-write-bytes", "1"]);
+        let says = format!("mostrace: {path}: no limit can be held against this trace: INCOMPLETE");
+        assert!(status == 1 && stderr.starts_with(&says), "{stderr}");
     }
 }

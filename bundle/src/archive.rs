@@ -169,7 +169,13 @@ fn unpack_member(
         Some(name) => {
             let path = dir.join(name);
             let mut options = File::options();
-            let mut out = options.write(true).create_new(true).open(&path).at(&path)?;
+            let out = options.write(true).create_new(true).open(&path);
+            let mut out = match out {
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                    return Err(Error::corrupt(from, format!("{name} is in it twice")));
+                }
+                out => out.at(&path)?,
+            };
             io::copy(member, &mut out)
         }
     };

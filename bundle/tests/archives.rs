@@ -165,6 +165,71 @@ fn damaged_archives_are_errors_that_name_them() {
             "{what}: {error}"
         );
         assert!(!error.contains('\n'), "{error}");
+        // Where it is unpacked is nothing that the user knows of.
+        assert!(
+            what != "twice" || error.contains("bad.tar.zst: manifest.json is in it twice"),
+            "{error}"
+        );
+    }
+}
+
+/// An archive of one member of `size` bytes, all zeros, ahead of a manifest.
+fn archive_of_zeros(path: &Path, first: &Header, size: u64) {
+    let mut out = zstd::Encoder::new(fs::File::create(path).unwrap(), 3).unwrap();
+    out.write_all(first.as_bytes()).unwrap();
+    io::copy(
+        &mut io::repeat(0).take(size.next_multiple_of(512)),
+        &mut out,
+    )
+    .unwrap();
+    let manifest = member(layout::MANIFEST, EntryType::Regular, 2, "");
+    out.write_all(manifest.as_bytes()).unwrap();
+    let rest = [&b"{}"[..], &[0; 510 + 1024]].concat();
+    out.write_all(&rest).unwrap();
+    out.finish().unwrap();
+}
+
+#[test]
+fn long_headers_are_not_kept_in_memory() {
+    let tmp = tempfile::tempdir().unwrap();
+    let path = tmp.path().join("long.tar.zst");
+    let size = 32 << 20;
+    for kind in [
+        EntryType::GNULongName,
+        EntryType::GNULongLink,
+        EntryType::XHeader,
+    ] {
+        archive_of_zeros(&path, &member("x", kind, size, ""), size);
+        let error = archive::unpack(&path).expect_err("too long").to_string();
+        assert!(
+            error.contains("headers of more than 65536 bytes"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_name_may_be_long() {
+    let tmp = tempfile::tempdir().unwrap();
+    let path = tmp.path().join("long.tar.zst");
+    let name = format!("{}/{}", "folder/".repeat(500), layout::MANIFEST);
+    let long = member("x", EntryType::GNULongName, name.len() as u64, "");
+    let short = member("folder", EntryType::Regular, 2, "");
+    archive_of(&path, &[(long, name.as_bytes()), (short, b"{}")]);
+    let unpacked = archive::unpack(&path).unwrap();
+    assert_eq!(contents(unpacked.dir.path())[layout::MANIFEST], b"{}");
+}
+
+#[test]
+fn an_archive_unpacks_to_what_one_of_its_size_can_hold() {
+    let tmp = tempfile::tempdir().unwrap();
+    let path = tmp.path().join("large.tar.zst");
+    // Whether it would be kept or not.
+    for name in ["trace.blktrace.0", "other"] {
+        let size = 80 << 20;
+        archive_of_zeros(&path, &member(name, EntryType::Regular, size, ""), size);
+        let error = archive::unpack(&path).expect_err("too large").to_string();
+        assert!(error.contains("it unpacks to more than"), "{error}");
     }
 }
 

@@ -22,6 +22,9 @@ use super::file::Files;
 /// Commits of so long ago are over for everything that is under way, ns.
 const HORIZON_NS: u64 = 60_000_000_000;
 
+/// Of more blocks nothing is kept, and nothing is told then: a few entries can stand for all blocks of a disk.
+const MOST_BLOCKS: u64 = 1 << 22;
+
 /// When a block was written, as far as its life is concerned.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Moment {
@@ -74,7 +77,15 @@ impl Owners {
         }
         let edges = freed.iter().flat_map(|((from, to), ..)| [*from, *to]);
         // What divides all of them is a block, or blocks that were always one.
-        let shift = edges.map(u64::trailing_zeros).min().unwrap_or(0);
+        let shift = edges.map(u64::trailing_zeros).min();
+        // Where all begin and end at 0, none has a block.
+        let shift = shift.filter(|shift| *shift < u64::BITS).unwrap_or(0);
+        let lengths = freed
+            .iter()
+            .map(|((from, to), ..)| (to >> shift) - (from >> shift));
+        if lengths.fold(0, u64::saturating_add) > MOST_BLOCKS {
+            return Ok(Owners::default());
+        }
         let mut ends = Vec::new();
         for ((from, to), raw, owner) in freed {
             ends.extend((from >> shift..to >> shift).map(|block| End {

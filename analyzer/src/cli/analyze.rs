@@ -82,7 +82,7 @@ impl Analyze {
     /// Runs the command.
     pub fn run(self) -> anyhow::Result<()> {
         let format = self.out.format();
-        if self.by.is_empty() && matches!(format, Format::Csv | Format::Parquet) {
+        if self.by.is_empty() && matches!(format, Format::Csv | Format::CsvSafe | Format::Parquet) {
             let what = "csv and parquet hold one table: choose it with --by";
             return Err(UsageError(what.into()).into());
         }
@@ -126,11 +126,10 @@ impl Analyze {
             databases: analysis.databases()?,
         };
         let summary = Summary::new(&analysis.facts, filter, trace)?;
-        let text = match format {
-            Format::Json => format!("{:#}\n", self.json(&summary, &analysis)),
-            _ => self.text(&summary, &analysis, out.width()),
-        };
-        Ok(out.text(&text)?)
+        Ok(match format {
+            Format::Json => out.json(&self.json(&summary, &analysis))?,
+            _ => out.text(&self.text(&summary, &analysis, out.width()))?,
+        })
     }
 
     /// The tree, as text or JSON.
@@ -142,15 +141,14 @@ impl Analyze {
     ) -> anyhow::Result<()> {
         let analysis = self.source.read(false, true)?;
         let tree = tree::of(&analysis, filter)?;
-        let text = match format {
+        Ok(match format {
             Format::Json => {
                 let manifest = analysis.bundle.as_ref().map(Bundle::manifest);
                 let payload = manifest.and_then(|m| m.payload.as_ref());
-                format!("{:#}\n", tree_json::value(&tree, payload))
+                out.json(&tree_json::value(&tree, payload))?
             }
-            _ => tree::text(&analysis, &tree, out.width())?,
-        };
-        Ok(out.text(&text)?)
+            _ => out.text(&tree::text(&analysis, &tree, out.width())?)?,
+        })
     }
 
     fn text(&self, summary: &Summary, analysis: &Analysis, width: Option<usize>) -> String {

@@ -76,7 +76,7 @@ impl BudgetArgs {
         let baseline = self
             .baseline
             .as_deref()
-            .map(|path| measure(&read(path, None)?));
+            .map(|path| measure(path, &read(path, None)?));
         Ok(Limits {
             write_bytes: self.max_write_bytes,
             bytes_per_transaction: self.max_bytes_per_transaction,
@@ -114,7 +114,7 @@ impl BudgetArgs {
         analysis: &Analysis,
         limits: &Limits,
     ) -> anyhow::Result<(String, bool)> {
-        let judgements = judge(&measure(analysis)?, limits);
+        let judgements = judge(&measure(path, analysis)?, limits);
         let text = match self.format {
             Form::Text => report::text(&judgements),
             Form::Junit => report::junit(&path.to_string_lossy(), &judgements)?,
@@ -138,10 +138,11 @@ pub fn read(path: &Path, causes: Option<Sharing>) -> anyhow::Result<Analysis> {
     Ok(Analysis::open_with(path, &options, &watcher)?)
 }
 
-fn measure(analysis: &Analysis) -> anyhow::Result<Measured> {
+fn measure(path: &Path, analysis: &Analysis) -> anyhow::Result<Measured> {
     let manifest = analysis.bundle.as_ref().map(Bundle::manifest);
     if let Some(warning) = analysis.warnings.first() {
-        bail!("no limit can be held against this trace: {warning}");
+        let shown = path.display();
+        bail!("{shown}: no limit can be held against this trace: {warning}");
     }
     let databases = analysis.databases()?;
     Ok(Measured::new(&analysis.facts, manifest, &databases)?)

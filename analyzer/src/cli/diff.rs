@@ -55,11 +55,10 @@ impl Diff {
             }
         }
         let diff = Differences::new(&a.side, &b.side)?;
-        let text = match self.json {
-            true => format!("{:#}\n", self.json(&a, &b, &diff)),
-            false => text(&a, &b, &diff, out.width()),
-        };
-        Ok(out.text(&text)?)
+        Ok(match self.json {
+            true => out.json(&self.json(&a, &b, &diff))?,
+            false => out.text(&text(&a, &b, &diff, out.width()))?,
+        })
     }
 
     fn json(&self, a: &Read, b: &Read, diff: &Differences) -> Value {

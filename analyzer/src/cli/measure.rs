@@ -183,14 +183,11 @@ fn capture(args: &Measure, output: &Path) -> anyhow::Result<i32> {
     std::env::set_current_dir(from)?;
     let outcome = outcome?;
     for note in &outcome.manifest.notes {
-        eprintln!("mostrace: note: {note}");
+        super::say(&format!("note: {note}"));
     }
     if outcome.exit_status != 0 {
-        eprintln!(
-            "mostrace: {} ended with {}",
-            args.argv[0].display(),
-            outcome.exit_status
-        );
+        let program = args.argv[0].display();
+        super::say(&format!("{program} ended with {}", outcome.exit_status));
     }
     Ok(outcome.exit_status)
 }

@@ -201,8 +201,7 @@ pub fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            // Nothing is left to be done if stderr is closed as well.
-            let _ = writeln!(std::io::stderr(), "mostrace: {}", one_line(&error));
+            say(&one_line(&error));
             ExitCode::from(exit_status(&error))
         }
     }
@@ -233,9 +232,9 @@ fn refuse(error: &clap::Error) -> ExitCode {
         .skip(1)
         .find(|word| !word.as_encoded_bytes().starts_with(b"-"));
     if verb.is_some_and(|verb| verb == "record") && !stray.starts_with('-') {
-        eprintln!(
-            "mostrace: {stray}: the command to record comes after --, as in: mostrace record -d DEV -- {stray}"
-        );
+        say(&format!(
+            "{stray}: the command to record comes after --, as in: mostrace record -d DEV -- {stray}"
+        ));
     } else {
         // Nothing is left to be done if stderr is closed.
         let _ = error.print();
@@ -256,9 +255,15 @@ fn plain(out: &mut env_logger::fmt::Formatter, record: &log::Record<'_>) -> std:
     let level = record.level().as_str().to_lowercase();
     writeln!(
         out,
-        "mostrace: {level}: {}",
-        harmless(&record.args().to_string())
+        "mostrace: {}",
+        line(&format!("{level}: {}", record.args()))
     )
+}
+
+/// Says a line on stderr.
+fn say(text: &str) {
+    // Nothing is left to be done if stderr is closed.
+    let _ = writeln!(std::io::stderr(), "mostrace: {}", line(text));
 }
 
 /// The error and its causes, each said once.
@@ -269,14 +274,12 @@ fn one_line(error: &anyhow::Error) -> String {
             let _ = write!(text, ": {cause}");
         }
     }
-    harmless(&text)
+    text
 }
 
-/// One line that cannot steer a terminal.
-fn harmless(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect()
+/// One line, which neither steers a terminal nor deceives. What libraries say may be several.
+fn line(text: &str) -> String {
+    mostrace::text::harmless(&text.replace(['\n', '\t'], " ")).into_owned()
 }
 
 fn is_closed_pipe(error: &anyhow::Error) -> bool {

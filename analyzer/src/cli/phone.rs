@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -374,7 +374,7 @@ fn pull(adb: &Adb, root: &Root, mut to: Output) -> anyhow::Result<()> {
     let path = to.path.clone();
     to.finish()?;
     adb.ask(&root.line(&format!("rm -rf {FOLDER}")))?;
-    writeln!(io::stderr(), "mostrace: {}: {size} bytes", path.display())?;
+    super::say(&format!("{}: {size} bytes", path.display()));
     Ok(())
 }
 

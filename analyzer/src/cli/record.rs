@@ -173,8 +173,8 @@ pub(super) fn report(outcome: &Outcome) {
     } = &outcome.manifest;
     let count = |name: &str| counts.get(name).copied().unwrap_or(0);
     let segments = segment.as_ref().map(|s| format!(", {} segments", s.number));
-    eprintln!(
-        "mostrace: {}{}: {} events ({}), {} process, {} file, {} dirtier entries ({}), {} lost",
+    super::say(&format!(
+        "{}{}: {} events ({}), {} process, {} file, {} dirtier entries ({}), {} lost",
         outcome.output.display(),
         segments.unwrap_or_default(),
         count("events"),
@@ -184,23 +184,23 @@ pub(super) fn report(outcome: &Outcome) {
         count("dirtier_entries"),
         sources.entries,
         losses.values().sum::<u64>(),
-    );
+    ));
     if let Some(causes) = causes {
-        eprintln!("mostrace: causes: {causes}");
+        super::say(&format!("causes: {causes}"));
     }
     for (what, lost) in losses.iter().filter(|(_, lost)| **lost > 0) {
-        eprintln!("mostrace: lost: {what} {lost}");
+        super::say(&format!("lost: {what} {lost}"));
     }
     for why in passed_over {
         log::info!("{why}");
     }
     for note in notes {
-        eprintln!("mostrace: note: {note}");
+        super::say(&format!("note: {note}"));
     }
     for what in interference {
-        eprintln!("mostrace: INTERFERED: {what}");
+        super::say(&format!("INTERFERED: {what}"));
     }
     if let Some(counters) = counters {
-        eprintln!("mostrace: {counters}");
+        super::say(&counters.to_string());
     }
 }

@@ -54,6 +54,6 @@ impl Report {
             }
             sheets.push(Sheet::new(path, &analysis)?);
         }
-        Ok(out.text(&page(&sheets)?)?)
+        Ok(out.page(&page(&sheets)?)?)
     }
 }

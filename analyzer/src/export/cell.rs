@@ -6,6 +6,7 @@ use indicatif::HumanCount;
 use polars::prelude::AnyValue;
 
 use crate::facts::catalogue::Type;
+use crate::text::harmless;
 
 /// A moment as RFC 3339 has it.
 pub(super) fn moment(us: i64) -> String {
@@ -23,7 +24,7 @@ pub(super) fn shown(value: &AnyValue<'_>, ty: Type) -> String {
         AnyValue::Float64(v) => format!("{v:.2}"),
         AnyValue::Datetime(us, ..) => moment(*us),
         value => match (value.get_str(), value.extract::<i64>(), ty) {
-            (Some(text), ..) => text.into(),
+            (Some(text), ..) => harmless(text).into_owned(),
             (None, Some(number), Type::Amount) => {
                 let sign = if number < 0 { "-" } else { "" };
                 format!("{sign}{}", HumanCount(number.unsigned_abs()))
@@ -45,6 +46,16 @@ pub(super) fn says_nothing(value: &AnyValue<'_>, ty: Type) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_text_steers_a_terminal() {
+        let shown = |text| shown(&AnyValue::String(text), Type::Text);
+        assert_eq!(
+            shown("a\u{9b}31m\n\u{202e}"),
+            "a\\xc2\\x9b31m\\x0a\\xe2\\x80\\xae"
+        );
+        assert_eq!(shown("größe a"), "größe a");
+    }
 
     #[test]
     fn thousands_are_apart_whatever_the_sign() {

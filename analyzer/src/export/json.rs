@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! JSON: an array of objects, one line per object.
+//! JSON: an array of objects, one line per object. What deceives who reads it is written as `\u` and its number.
 
 use std::io::Write;
 
@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::Exporter;
 use super::cell::moment;
 use crate::tables::Table;
+use crate::text::harmless_json;
 
 pub(super) struct Json<'w> {
     out: &'w mut (dyn Write + Send),
@@ -27,7 +28,8 @@ impl Exporter for Json<'_> {
         for row in 0..table.len() {
             self.out
                 .write_all(if self.rows == 0 { b"[\n" } else { b",\n" })?;
-            serde_json::to_writer(&mut *self.out, &Row { table: &table, row })?;
+            let row = serde_json::to_string(&Row { table: &table, row })?;
+            self.out.write_all(harmless_json(&row).as_bytes())?;
             self.rows += 1;
         }
         Ok(())

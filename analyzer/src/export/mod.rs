@@ -32,6 +32,8 @@ pub enum Format {
     Table,
     /// A header line, then one line per row; an empty field is an unknown value
     Csv,
+    /// The same for people who open it in a spreadsheet: a text that one would take for a formula has an apostrophe ahead
+    CsvSafe,
     /// One array of objects, one line per object; null is an unknown value
     Json,
     /// Parquet, zstd-compressed
@@ -63,7 +65,8 @@ impl Format {
                 let width = out.width();
                 Box::new(table::Text::new(out, width))
             }
-            Format::Csv => Box::new(csv::Csv::new(out)),
+            Format::Csv => Box::new(csv::Csv::new(out, csv::Texts::Exact)),
+            Format::CsvSafe => Box::new(csv::Csv::new(out, csv::Texts::NoFormula)),
             Format::Json => Box::new(json::Json::new(out)),
             Format::Parquet => Box::new(parquet::Parquet::new(out)),
         }

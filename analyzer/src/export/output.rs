@@ -5,6 +5,9 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 
 use mostrace_bundle::outfile;
+use serde_json::Value;
+
+use crate::text;
 
 /// Why an output could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -86,11 +89,31 @@ impl Output {
             .map(usize::from)
     }
 
-    /// Writes text.
+    /// Writes lines for people: what [deceives](text::is_deceptive) in them is escaped.
     ///
     /// # Errors
     /// The system refused.
     pub fn text(&mut self, text: &str) -> Result<(), WriteError> {
+        self.whole(&text::harmless_lines(text))
+    }
+
+    /// Writes a document of JSON.
+    ///
+    /// # Errors
+    /// The system refused.
+    pub fn json(&mut self, value: &Value) -> Result<(), WriteError> {
+        self.whole(&text::harmless_json(&format!("{value:#}\n")))
+    }
+
+    /// Writes a page, in which nothing is changed.
+    ///
+    /// # Errors
+    /// The system refused.
+    pub fn page(&mut self, page: &str) -> Result<(), WriteError> {
+        self.whole(page)
+    }
+
+    fn whole(&mut self, text: &str) -> Result<(), WriteError> {
         let written = self.write_all(text.as_bytes());
         self.end(written.map_err(Into::into))
     }

@@ -20,7 +20,7 @@ mod screen;
 mod segments;
 mod show;
 
-use super::UsageError;
+use super::{UsageError, say};
 use segments::Arriving;
 use show::Show;
 
@@ -143,10 +143,10 @@ impl Top {
             .iter()
             .filter(|(_, lost)| **lost > 0)
         {
-            eprintln!("mostrace: lost: {what} {lost}");
+            say(&format!("lost: {what} {lost}"));
         }
         for what in &outcome.manifest.interference {
-            eprintln!("mostrace: INTERFERED: {what}");
+            say(&format!("INTERFERED: {what}"));
         }
     }
 }

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is a fault of a run.
+
+use std::path::Path;
+
+use mostrace::text::is_deceptive;
+use serde_json::Value;
+
+use super::limits::{CPU, MEMORY, Outcome, WRITTEN};
+use super::verbs::Form;
+
+/// Limits are passed (`check`).
+const OVER: i32 = 3;
+const PANICKED: i32 = 101;
+const SIGXCPU: i32 = 24;
+
+/// What is wrong with it, in words that are the same each time; None if nothing is.
+pub fn fault(outcome: &Outcome, form: Form, scratch: &Path) -> Option<String> {
+    let says = ended(outcome, scratch)
+        .or_else(|| spent(outcome))
+        .or_else(|| left(outcome));
+    says.or_else(|| printed(outcome, form))
+}
+
+fn ended(outcome: &Outcome, scratch: &Path) -> Option<String> {
+    match (outcome.status, outcome.signal) {
+        _ if outcome.waited => Some("it does not come to its end".into()),
+        (_, Some(SIGXCPU)) => Some(format!("over {} s of CPU time", CPU.as_secs())),
+        (_, Some(signal)) => Some(format!(
+            "ended by signal {signal}: {}",
+            last_line(&outcome.err)
+        )),
+        (Some(0 | OVER), _) => None,
+        (Some(1), _) => error_line(&outcome.err, scratch),
+        (Some(PANICKED), _) => Some(panic(&outcome.err)),
+        (status, _) => Some(format!("status {status:?}: {}", last_line(&outcome.err))),
+    }
+}
+
+/// Where, and what was said.
+fn panic(err: &str) -> String {
+    let mut lines = err.lines().skip_while(|line| !line.contains("panicked at"));
+    let place = lines
+        .next()
+        .and_then(|line| line.split("panicked at ").nth(1));
+    format!(
+        "panic at {} {}",
+        place.unwrap_or("?"),
+        lines.next().unwrap_or_default()
+    )
+}
+
+fn last_line(err: &str) -> String {
+    without_numbers(err.lines().last().unwrap_or_default())
+}
+
+/// So that what differs in a number alone is one kind of fault.
+fn without_numbers(text: &str) -> String {
+    text.replace(|c: char| c.is_ascii_digit(), "9")
+}
+
+/// Beside warnings there is one line, which names a file.
+fn error_line(err: &str, scratch: &Path) -> Option<String> {
+    let mut lines = err
+        .lines()
+        .filter(|line| !line.starts_with("mostrace: warn: "));
+    let (line, others) = (lines.next(), lines.count());
+    let scratch = scratch.to_str().unwrap();
+    match line.and_then(|line| line.strip_prefix("mostrace: ")) {
+        _ if others > 0 => Some(format!(
+            "{} lines of error: {}",
+            others + 1,
+            without_numbers(err)
+        )),
+        Some(line) if line.contains(scratch) => None,
+        line => Some(format!(
+            "the error names no file: {}",
+            without_numbers(line.unwrap_or(err))
+        )),
+    }
+}
+
+fn spent(outcome: &Outcome) -> Option<String> {
+    if outcome.memory >= MEMORY {
+        return Some("over 1 GiB of memory".into());
+    }
+    (outcome.written >= WRITTEN).then(|| "over 1 GiB written to files".into())
+}
+
+fn left(outcome: &Outcome) -> Option<String> {
+    if outcome.left_processes {
+        return Some("a process goes on".into());
+    }
+    (!outcome.left_files.is_empty()).then(|| "temporary files are left".into())
+}
+
+fn printed(outcome: &Outcome, form: Form) -> Option<String> {
+    if outcome.err.chars().any(deceives) {
+        return Some("characters that deceive on stderr".into());
+    }
+    if form == Form::Other {
+        return None;
+    }
+    let Ok(text) = std::str::from_utf8(&outcome.out) else {
+        return Some("what is printed is not UTF-8".into());
+    };
+    if text.chars().any(deceives) {
+        return Some("characters that deceive on stdout".into());
+    }
+    let is_json = form == Form::Json && outcome.status == Some(0);
+    (is_json && serde_json::from_str::<Value>(text).is_err())
+        .then(|| "what is printed is not JSON".into())
+}
+
+fn deceives(c: char) -> bool {
+    c != '\n' && is_deceptive(c)
+}
+
+/// The sum of the bytes of a table in JSON; None if it was not printed.
+pub fn sum(outcome: &Outcome) -> Option<u128> {
+    let rows: Vec<Value> = serde_json::from_slice(&outcome.out)
+        .ok()
+        .filter(|_| outcome.status == Some(0))?;
+    rows.iter()
+        .map(|row| row["bytes"].as_u64().map(u128::from))
+        .sum()
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The program, run under limits.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions};
+use wait4::Wait4;
+
+/// Of all threads together, which a busy machine does not make longer.
+pub const CPU: Duration = Duration::from_secs(10);
+/// That which waits for what does not come.
+const WALL: Duration = Duration::from_secs(120);
+/// In memory at once.
+pub const MEMORY: u64 = 1 << 30;
+/// So that the machine does not run out of memory. Polars asks for more addresses than memory.
+const ADDRESSES: u64 = 8 << 30;
+/// Written to files.
+pub const WRITTEN: u64 = 1 << 30;
+
+/// How a run went.
+pub struct Outcome {
+    pub status: Option<i32>,
+    pub signal: Option<i32>,
+    pub out: Vec<u8>,
+    pub err: String,
+    pub cpu: Duration,
+    pub memory: u64,
+    pub written: u64,
+    /// It was killed, as it did not come to its end.
+    pub waited: bool,
+    /// Processes that it started go on without it.
+    pub left_processes: bool,
+    /// Names of temporary files that it did not remove.
+    pub left_files: Vec<OsString>,
+}
+
+/// Runs it to its end, with `scratch` for what it prints and for its temporary files.
+pub fn run(arguments: &[OsString], scratch: &Path) -> Outcome {
+    let (out, err) = (scratch.join("out"), scratch.join("err"));
+    let temporary = scratch.join("temporary");
+    fs::create_dir_all(&temporary).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_mostrace"))
+        .args(arguments)
+        .env("TMPDIR", &temporary)
+        .env("RUST_BACKTRACE", "0")
+        .stdin(Stdio::null())
+        .stdout(File::create(&out).unwrap())
+        .stderr(File::create(&err).unwrap())
+        .process_group(0)
+        .spawn()
+        .unwrap();
+    let group = Pid::from_child(&child);
+    limit(group);
+    let waited = !ends(group);
+    if waited {
+        kill(group);
+    }
+    let written = written(&child);
+    let ended = child.wait4().unwrap();
+    let left_processes = kill(group) && !waited;
+    let left_files = names(&temporary);
+    let _ = fs::remove_dir_all(&temporary);
+    Outcome {
+        status: ended.status.code(),
+        signal: ended.status.signal(),
+        out: fs::read(out).unwrap(),
+        err: String::from_utf8_lossy(&fs::read(err).unwrap()).into_owned(),
+        cpu: ended.rusage.utime + ended.rusage.stime,
+        memory: ended.rusage.maxrss,
+        written,
+        waited,
+        left_processes,
+        left_files,
+    }
+}
+
+fn limit(process: Pid) {
+    let limits = [
+        (Resource::Cpu, CPU.as_secs()),
+        (Resource::As, ADDRESSES),
+        (Resource::Core, 0),
+    ];
+    for (resource, most) in limits {
+        let most = Rlimit {
+            current: Some(most),
+            maximum: Some(most),
+        };
+        // One that has ended already needs none.
+        let _ = rustix::process::prlimit(Some(process), resource, most);
+    }
+}
+
+/// Whether it does so in time. It can still be asked about then.
+fn ends(process: Pid) -> bool {
+    let start = Instant::now();
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    while start.elapsed() < WALL {
+        if rustix::process::waitid(WaitId::Pid(process), options)
+            .unwrap()
+            .is_some()
+        {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    false
+}
+
+/// Kills what there still is of a group; whether there was anything.
+fn kill(group: Pid) -> bool {
+    rustix::process::kill_process_group(group, Signal::KILL).is_ok()
+}
+
+/// What it wrote to files, bytes; 0 where the kernel does not count it.
+fn written(child: &Child) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{}/io", child.id())).unwrap_or_default();
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("write_bytes: "));
+    line.and_then(|bytes| bytes.parse().ok()).unwrap_or(0)
+}
+
+fn names(folder: &Path) -> Vec<OsString> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name()).collect()
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Changed bundles, and what the program makes of them.
+
+mod archive;
+mod bytes;
+mod drive;
+mod hostile;
+mod judge;
+mod limits;
+mod manifest;
+mod number;
+#[path = "../support/random.rs"]
+mod random;
+mod records;
+mod report;
+mod snapshot;
+mod specimen;
+mod verbs;
+
+pub use drive::Drive;

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What came of all runs.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::limits::Outcome;
+
+/// Between two words on how far it is.
+const TELL: Duration = Duration::from_secs(60);
+
+/// The sums, and one fault of each kind.
+#[derive(Default)]
+pub struct Report {
+    seed: u64,
+    pub runs: u64,
+    pub bundles: u64,
+    elapsed: Duration,
+    /// Runs by how they ended.
+    ends: BTreeMap<String, u64>,
+    most_memory: u64,
+    most_cpu: Duration,
+    pub faults: BTreeMap<String, Fault>,
+}
+
+/// The first of its kind.
+pub struct Fault {
+    times: u64,
+    bundle: u64,
+    kept: PathBuf,
+    command: String,
+}
+
+impl Report {
+    pub fn of(seed: u64) -> Report {
+        Report {
+            seed,
+            ..Report::default()
+        }
+    }
+
+    /// Says once a minute what there is so far.
+    pub fn tell(&mut self, elapsed: Duration) {
+        if elapsed.saturating_sub(self.elapsed) >= TELL {
+            self.elapsed = elapsed;
+            eprintln!("{self}");
+        }
+    }
+
+    /// What came of it in so much time.
+    pub fn at(self, elapsed: Duration) -> Report {
+        Report { elapsed, ..self }
+    }
+
+    pub fn count(&mut self, outcome: &Outcome) {
+        self.runs += 1;
+        let end = match (outcome.status, outcome.signal) {
+            (Some(status), _) => format!("status {status}"),
+            (_, signal) => format!("signal {}", signal.unwrap_or_default()),
+        };
+        *self.ends.entry(end).or_default() += 1;
+        self.most_memory = self.most_memory.max(outcome.memory);
+        self.most_cpu = self.most_cpu.max(outcome.cpu);
+    }
+
+    /// Adds a fault; the bundle is to be kept if it is the first of its kind, where `keep` says.
+    pub fn fault(
+        &mut self,
+        what: String,
+        bundle: u64,
+        command: String,
+        keep: impl FnOnce() -> PathBuf,
+    ) {
+        let fault = self.faults.entry(what).or_insert_with(|| Fault {
+            times: 0,
+            bundle,
+            kept: keep(),
+            command,
+        });
+        fault.times += 1;
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Report {
+            seed,
+            runs,
+            bundles,
+            elapsed,
+            ends,
+            most_memory,
+            most_cpu,
+            faults,
+        } = self;
+        let (seconds, memory, cpu) = (elapsed.as_secs(), most_memory >> 20, most_cpu.as_secs_f64());
+        writeln!(
+            f,
+            "seed {seed}: {runs} runs on {bundles} bundles in {seconds} s, {ends:?}"
+        )?;
+        writeln!(
+            f,
+            "at most {memory} MiB of memory and {cpu:.1} s of CPU time; {} kinds of faults",
+            faults.len()
+        )?;
+        for (
+            what,
+            Fault {
+                times,
+                bundle,
+                kept,
+                command,
+            },
+        ) in faults
+        {
+            writeln!(f, "{times} times: {what}")?;
+            writeln!(f, "    {command}\n    kept in {}", kept.display())?;
+            writeln!(
+                f,
+                "    again: MOSTRACE_MUTATIONS_SEED={seed} MOSTRACE_MUTATIONS_BUNDLE={bundle}"
+            )?;
+        }
+        Ok(())
+    }
+}

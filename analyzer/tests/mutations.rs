@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bundles that somebody has changed, read by every verb under limits: no panic, no hang, no memory beyond a bound, at most one line
+//! of error, the same sums in every table, and no character that deceives who reads it.
+//!
+//! It runs for a minute, with `MOSTRACE_LONG=1` for an hour. A fault leaves its bundle, and says what repeats it:
+//!
+//! | variable | what |
+//! | --- | --- |
+//! | `MOSTRACE_MUTATIONS` | so many runs of the program, instead of a time |
+//! | `MOSTRACE_MUTATIONS_SEED` | another seed than 1 |
+//! | `MOSTRACE_MUTATIONS_BUNDLE` | the bundle of this number alone |
+
+mod mutate;
+
+use std::process::ExitCode;
+
+use test_support::{run, tests};
+
+fn main() -> ExitCode {
+    run(tests![whatever_was_changed_is_read_or_refused])
+}
+
+fn whatever_was_changed_is_read_or_refused() {
+    let drive = mutate::Drive::of_environment();
+    let report = drive.run();
+    println!("{report}");
+    assert!(report.runs > 0, "nothing was run");
+    assert!(report.faults.is_empty(), "{report}");
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Entries of every table and events of few sectors, threads, inodes and transactions, so that they meet in every way: the rows of a
+//! completion sum to its bytes, and the shares of a row's causers to the row's.
+//!
+//! A record is its table (one byte), a time that has passed (one byte), and what stands behind the head.
+#![no_main]
+
+use std::io::{Cursor, Read};
+use std::path::{Path, PathBuf};
+
+use libfuzzer_sys::fuzz_target;
+use mostrace::attribute::Attributor;
+use mostrace::blktrace::{Completions, Partial, Trace};
+use mostrace::causes::{Causer, Sharing, Tables, databases};
+use mostrace_bundle::table::{TableReader, header};
+
+/// The events, and the kind and size of the entries of each table; the last one holds names of the tree.
+const EVENTS: usize = 0;
+const TABLES: [(u16, usize); 10] = [
+    (0, 48),
+    (1, 88),
+    (2, 88),
+    (4, 72),
+    (5, 120),
+    (6, 48),
+    (7, 120),
+    (8, 56),
+    (9, 72),
+    (2, 88),
+];
+const HEAD: usize = 32;
+
+type Reader = TableReader<Cursor<Vec<u8>>>;
+
+fuzz_target!(|data: &[u8]| {
+    let Some((&choice, data)) = data.split_first() else {
+        return;
+    };
+    let [events, mut tables @ ..] = files(data);
+    tables
+        .iter_mut()
+        .for_each(|table| drop(table.splice(..0, header())));
+    // What is read twice.
+    let calls = tables[5].clone();
+    let [
+        mut processes,
+        mut names,
+        mut dirtiers,
+        mut handles,
+        mut dirtied,
+        mut called,
+        mut freed,
+        mut f2fs,
+        mut tree,
+    ] = tables.map(reader);
+    let of_bios = vec![&mut processes, &mut names, &mut dirtiers];
+    let mut attributor = Attributor::new(of_bios, None).of_filesystem(0);
+    if choice & 1 == 0 {
+        attributor = attributor.with_tree(&mut tree).expect("whole entries");
+    }
+    if choice & 2 == 0 {
+        attributor = attributor.with_freed(&mut freed).expect("whole entries");
+    }
+    let tables = Tables {
+        handles: Some(&mut handles),
+        dirtied: Some(&mut dirtied),
+        calls: Some(&mut called),
+        f2fs: Some(&mut f2fs),
+    };
+    let functions = ["ext4_write_begin", "ext4_unlink"].map(str::to_owned);
+    let sharing = if choice & 4 == 0 {
+        Sharing::First
+    } else {
+        Sharing::Equal
+    };
+    let mut causer = Causer::new(tables, &functions, sharing);
+    let source: Box<dyn Read + Send> = Box::new(Cursor::new(events));
+    let trace = Trace::from_sources(vec![(PathBuf::from("fuzz"), source)], Partial::Allowed);
+    let mut completions = Completions::new(trace);
+    while let Ok(true) = completions.step() {
+        attributor.hear(completions.names());
+        let completion = completions.completion();
+        causer
+            .pull(completion.time_ns, &mut attributor)
+            .expect("whole entries");
+        let (request, rows) = attributor.push(&completion).expect("whole entries");
+        let bytes: u64 = rows.iter().map(|row| u64::from(row.bytes)).sum();
+        assert_eq!(bytes, u64::from(completion.bytes));
+        let verdicts = causer.push(&request, attributor.rows(), &attributor);
+        for (row, (_, shares)) in attributor.rows().iter().zip(verdicts.iter()) {
+            let shared: u64 = shares.iter().map(|share| u64::from(share.bytes)).sum();
+            assert_eq!(shared, u64::from(row.bytes));
+        }
+    }
+    causer.finish();
+    let names = attributor
+        .finish(Some(completions.names()))
+        .expect("whole entries");
+    databases(&mut reader(calls), &names).expect("whole entries");
+});
+
+fn reader(table: Vec<u8>) -> Reader {
+    TableReader::new(Cursor::new(table), Path::new("fuzz"), false).expect("a header")
+}
+
+fn files(mut data: &[u8]) -> [Vec<u8>; TABLES.len()] {
+    let mut files = [const { Vec::new() }; TABLES.len()];
+    let mut time_ns = 1_000_000_000u64;
+    while let [table, passed, rest @ ..] = data {
+        let nth = usize::from(*table) % TABLES.len();
+        let (kind, size) = TABLES[nth];
+        time_ns += u64::from(*passed) << (passed & 31);
+        let told = rest.len().min(size - 16);
+        let (told, behind) = rest.split_at(told);
+        let mut record = vec![0; size];
+        record[16..16 + told.len()].copy_from_slice(told);
+        match nth {
+            EVENTS => event(&mut record, time_ns),
+            _ => entry(&mut record, kind, time_ns),
+        }
+        files[nth].extend_from_slice(&record);
+        data = behind;
+    }
+    files
+}
+
+/// Few sectors; no payload.
+fn event(record: &mut [u8], time_ns: u64) {
+    record[..4].copy_from_slice(&0x6561_7407u32.to_le_bytes());
+    record[8..16].copy_from_slice(&time_ns.to_le_bytes());
+    record[17..24].fill(0);
+    record[46..].fill(0);
+}
+
+fn entry(record: &mut [u8], kind: u16, time_ns: u64) {
+    let size = u16::try_from(record.len()).expect("small");
+    record[..2].copy_from_slice(&kind.to_le_bytes());
+    record[2..4].copy_from_slice(&size.to_le_bytes());
+    record[8..16].copy_from_slice(&time_ns.to_le_bytes());
+    record[17..24].fill(0);
+    if kind == 2 {
+        // Its name is as long as there is room.
+        record[HEAD + 36..HEAD + 38].copy_from_slice(&16u16.to_le_bytes());
+    }
+}
