@@ -22,6 +22,8 @@
 //! # }
 //! ```
 
+mod anonymous;
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -38,6 +40,7 @@ use crate::causes::{self, Causer, Database, Sharing};
 use crate::facts::{self, Facts};
 use crate::recording::{self, Recording};
 use crate::tables::summary::Summary;
+pub use anonymous::shown;
 
 /// How far the reading is.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +62,7 @@ pub struct Options {
     pub start_sector: u64,
     /// Do without a map of the filesystem.
     pub no_map: bool,
-    /// Read files that were cut short up to their last whole record.
+    /// Read damaged files up to their last whole record; bare ones that end within a record are read so anyway.
     pub partial: bool,
     /// Follow which blocks were written before.
     pub locality: bool,
@@ -132,7 +135,7 @@ impl Analysis {
         watcher: &dyn Fn(Progress),
     ) -> Result<Analysis> {
         let recording = Recording::open(path, options.partial)?;
-        let warnings = warnings(&recording);
+        let mut warnings = warnings(&recording);
         let reader = Reader {
             path,
             options,
@@ -145,7 +148,8 @@ impl Analysis {
             notices.extend(map.notices().iter().cloned());
         }
         let (map, journal) = map.unzip();
-        let facts = reader.attribute(map.as_ref(), journal.as_ref(), &mut notices)?;
+        let facts =
+            reader.attribute(map.as_ref(), journal.as_ref(), &mut warnings, &mut notices)?;
         Ok(Analysis {
             facts,
             bundle: recording.into_bundle(),
@@ -166,8 +170,14 @@ impl Analysis {
             return Ok(Vec::new());
         };
         let calls = bundle.table(layout::CALL, true)?;
-        let read = |mut calls| Ok(causes::databases(&mut calls, self.facts.names())?);
-        calls.map_or(Ok(Vec::new()), read)
+        let Some(mut calls) = calls else {
+            return Ok(Vec::new());
+        };
+        let mut databases = causes::databases(&mut calls, self.facts.names())?;
+        for database in &mut databases {
+            database.comm = self.facts.shown(&database.comm);
+        }
+        Ok(databases)
     }
 }
 
@@ -192,6 +202,7 @@ impl Reader<'_> {
         &self,
         map: Option<&Map>,
         journal: Option<&Journal>,
+        warnings: &mut Vec<String>,
         notices: &mut Vec<String>,
     ) -> Result<Facts> {
         let bundle = self.recording.bundle();
@@ -258,8 +269,9 @@ impl Reader<'_> {
             facts = facts.with_causes(causer.finish());
         }
         let names = attributor.finish(Some(completions.names()))?;
-        let told = completions.notices().iter().map(ToString::to_string);
-        notices.extend(told.map(|notice| self.recording.in_the_users_words(&notice)));
+        let [missing, told] = self.recording.told(completions.notices());
+        warnings.extend(missing);
+        notices.extend(told);
         for (name, table) in &tables {
             if let Some(at) = table.cut_at() {
                 notices.push(format!(

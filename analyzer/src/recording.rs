@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use mostrace_bundle::table::TableReader;
 use mostrace_bundle::{Bundle, Manifest};
 
-use crate::blktrace::{self, Partial, Trace};
+use crate::blktrace::{self, Notice, Partial, Trace};
 
 /// Why a trace cannot be read; one line that names the file and the place.
 #[derive(Debug, thiserror::Error)]
@@ -36,8 +36,8 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Opens a bundle (a folder or a .tar.zst) or a bare blktrace (`x` for `x.blktrace.N`, or one file). With `partial`,
-    /// files that were cut short are read up to their last whole record.
+    /// Opens a bundle (a folder or a .tar.zst) or a bare blktrace (`x` for `x.blktrace.N`, or one file). Bare files that end
+    /// within a record are read up to there; with `partial`, also what is damaged is read up to its last whole record.
     ///
     /// # Errors
     /// It is a bundle, and its manifest cannot be read.
@@ -95,9 +95,11 @@ impl Recording {
                     .collect(),
             });
         }
-        let partial = match self.cut {
-            true => Partial::Allowed,
-            false => Partial::Refused,
+        let partial = match (self.cut, &self.bundle) {
+            (true, _) => Partial::Allowed,
+            // A bundle says whether its recorder came to its end, bare files do not.
+            (false, None) => Partial::CutAtEnd,
+            (false, Some(_)) => Partial::Refused,
         };
         Ok(Trace::open_with(&files, partial)?)
     }
@@ -109,6 +111,20 @@ impl Recording {
     pub fn table(&self, name: &str) -> Result<Option<TableReader<File>>, Error> {
         let read = |bundle: &Bundle| bundle.table(name, self.cut);
         Ok(self.bundle().map_or(Ok(None), read)?)
+    }
+
+    /// What the readers of its events had to say: what makes the figures incomplete, and what else there is. Of a bundle the
+    /// manifest says the former.
+    pub fn told(&self, notices: &[Notice]) -> [Vec<String>; 2] {
+        let is_bare = self.bundle.is_none();
+        let (missing, others): (Vec<&Notice>, Vec<&Notice>) = notices
+            .iter()
+            .partition(|notice| is_bare && matches!(notice, Notice::LeftOut { .. }));
+        let others = others
+            .iter()
+            .map(|notice| self.in_the_users_words(&notice.to_string()));
+        let missing = missing.iter().map(|notice| format!("INCOMPLETE: {notice}"));
+        [missing.collect(), others.collect()]
     }
 
     /// What was said of its files, with the name that the user gave: the folder that an archive is unpacked into is

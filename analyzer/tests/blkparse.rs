@@ -22,6 +22,7 @@ fn main() -> ExitCode {
         of_the_samples needs [BLKPARSE],
         of_a_new_recording needs [BLKPARSE, Need::Loop, Need::Btf],
         of_events_of_all_kinds needs [BLKPARSE],
+        of_a_trace_that_was_cut needs [BLKPARSE],
         what_has_no_line_is_counted,
         nothing_tells_a_name_if_they_are_hidden,
     ])
@@ -283,6 +284,25 @@ fn what_has_no_line_is_counted() {
         "{}",
         said.err
     );
+}
+
+/// blkparse reads up to the last whole record, and so do we, and say so.
+fn of_a_trace_that_was_cut() {
+    let events: Vec<(u64, Event<'_>)> = (1..200).map(|pid| (1000, queue(pid))).collect();
+    let (dir, file) = folder_of(&events);
+    let whole = fs::read(&file).unwrap();
+    for cut in [1, 20, 44, 47] {
+        fs::write(&file, &whole[..whole.len() - cut]).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mostrace"));
+        let said = run::say(command.args(["export", "--format", "blkparse"]).arg(&file));
+        assert_eq!(said.status, Some(0), "{}", said.err);
+        let ours: Vec<&str> = said.out.lines().collect();
+        assert_eq!(ours, theirs(dir.path()), "cut by {cut} bytes");
+        assert_eq!(ours.len(), events.len() - 1);
+        let left_out = format!("left out {} bytes", 48 - cut);
+        let is_said = said.err.contains("INCOMPLETE: ") && said.err.contains(&left_out);
+        assert!(is_said, "{}", said.err);
+    }
 }
 
 fn nothing_tells_a_name_if_they_are_hidden() {

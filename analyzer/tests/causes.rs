@@ -461,6 +461,77 @@ fn events_have_the_causes_side_by_side() {
     assert_eq!(rows.len() + 1, text.lines().count());
 }
 
+/// Two processes each changed one of two blocks that are written home by one request.
+fn shared_by_two() -> Scene {
+    let mut s = scene();
+    s.handle(CREATE, &[8]);
+    s.handle(
+        HandleOf {
+            thread: OTHER,
+            ..UNLINK
+        },
+        &[16],
+    );
+    s.commit(2000, &[8, 16]);
+    s.request(WRITE, 8, 8192, KWORKER);
+    s.process(8, 8192, KWORKER, Origin::BDEV);
+    s
+}
+
+#[test]
+fn a_condition_is_on_the_whole_row_also_where_it_is_cut_into_shares() {
+    let s = shared_by_two();
+    let sum = |column: &str, condition: &str| {
+        let by = bytes_by(&s, column, &["--where", condition]);
+        by.values().sum::<u64>()
+    };
+    for condition in [
+        "bytes >= 8192",
+        "bytes >= 8192 AND op = 'write'",
+        "bytes = 4096",
+    ] {
+        let expected = sum("class", condition);
+        assert!(expected > 0);
+        for column in ["cause_comm", "cause_op", "cause_known"] {
+            assert_eq!(sum(column, condition), expected, "{column}: {condition}");
+        }
+    }
+    // Who caused it is asked of each share, whatever it is summed by.
+    let theirs = "origin = 'bdev' AND bytes = 8192 AND cause_comm = 'other'";
+    for column in ["class", "cause_comm"] {
+        assert_eq!(sum(column, theirs), 4096, "{column}");
+    }
+}
+
+/// Its calls are no rows: of some rows no transaction is told, and nothing is divided by them.
+#[test]
+fn a_tree_of_some_rows_has_no_transactions() {
+    let tmp = tempfile::tempdir().unwrap();
+    let path = two_databases().save(tmp.path());
+    let path = path.to_str().unwrap();
+    let some = ["analyze", "--tree", "--where", "bytes > 0", path];
+    let tree = mostrace(&some);
+    assert_eq!(tree["device_bytes"], 4 * 4096);
+    assert!(tree["transactions"].is_null(), "{tree}");
+    for owner in tree["owners"].as_array().unwrap() {
+        assert!(owner["transactions"].is_null(), "{owner}");
+        assert_eq!(owner["write_calls"].as_array().unwrap().len(), 0);
+    }
+    let text = Command::new(env!("CARGO_BIN_EXE_mostrace"))
+        .args(some)
+        .output()
+        .unwrap();
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(
+        text.contains("the database") && !text.contains("write()"),
+        "{text}"
+    );
+    let of_database = text.lines().find(|line| line.contains("the database"));
+    // Name, bytes and percent: no bytes for each transaction.
+    let figures = of_database.unwrap().split_once("the database").unwrap().1;
+    assert_eq!(figures.split_whitespace().count(), 2, "{text}");
+}
+
 /// A page of a file is written, so that it has a name.
 fn named(s: &mut Scene, sector: u64, inode: u64, name: &[u8]) {
     s.request(WRITE | SYNC, sector, 4096, SQLITE);

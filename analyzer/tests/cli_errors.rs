@@ -218,6 +218,79 @@ fn a_damaged_snapshot_can_be_done_without() {
     assert!(stdout.contains("no map of the filesystem"), "{stdout}");
 }
 
+/// Nothing says whether the recorder of a bare trace came to its end: what is there is read, and said to be incomplete.
+#[test]
+fn a_bare_trace_whose_last_record_is_cut_is_read_up_to_there() {
+    let tmp = tempfile::tempdir().unwrap();
+    let mut events = scene::transaction().events;
+    let whole = |name: &str, events: &[u8]| {
+        let path = tmp.path().join(format!("{name}.blktrace.0"));
+        fs::write(&path, events).unwrap();
+        let name = tmp.path().join(name);
+        outcome(&["analyze", name.to_str().unwrap(), "--by", "op", "--json"])
+    };
+    let (code, all, stderr) = whole("whole", &events);
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    // The last record is a note that no table shows.
+    events.extend(scene::record(9_000_000_000, 1 << 26, 0, 0, 7, b"name\0"));
+    events.truncate(events.len() - 4);
+    let (code, cut, stderr) = whole("cut", &events);
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(cut, all);
+    assert!(
+        stderr.contains("INCOMPLETE: ")
+            && stderr.contains("cut.blktrace.0: the last record, at byte")
+            && stderr.contains("left out 49 bytes"),
+        "{stderr}"
+    );
+    let path = tmp.path().join("cut");
+    let (code, stdout, _) = outcome(&["analyze", path.to_str().unwrap()]);
+    assert_eq!(code, 0);
+    assert!(stdout.starts_with("INCOMPLETE: "), "{stdout}");
+    let (code, _, stderr) = outcome(&["events", path.to_str().unwrap()]);
+    assert!(code == 0 && stderr.contains("INCOMPLETE: "), "{stderr}");
+    // What is damaged is not what was cut.
+    let middle = events.len() / 2 / 48 * 48;
+    events[middle..middle + 4].copy_from_slice(b"....");
+    let (code, _, stderr) = whole("damaged", &events);
+    assert_eq!(code, 1);
+    assert!(stderr.contains("no blktrace record at byte"), "{stderr}");
+    let (code, _, stderr) = whole("short", b"hi");
+    assert_eq!(code, 1, "{stderr}");
+}
+
+/// The rows are held in a frame of the columns that are named; what is said is of the table that was asked.
+#[test]
+fn a_queries_error_is_of_the_columns_of_events() {
+    let tmp = tempfile::tempdir().unwrap();
+    let path = scene::transaction().save(tmp.path());
+    let path = path.to_str().unwrap();
+    for (sql, says) in [
+        ("SELECT nosuch FROM events", "no column nosuch"),
+        (
+            "SELECT class, nosuch FROM events GROUP BY class",
+            "no column nosuch",
+        ),
+        (
+            "SELECT class FROM events WHERE nosuch = 1",
+            "no column nosuch",
+        ),
+        ("SELECT events.nosuch FROM events", "nosuch"),
+    ] {
+        let (code, _, stderr) = outcome(&["query", path, sql]);
+        assert_eq!(code, 2, "{sql}: {stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{sql}: {stderr}");
+        assert!(stderr.contains(says), "{sql}: {stderr}");
+        for column in ["time_ns", "cause_comm", "rewrite_ns", "process"] {
+            assert!(stderr.contains(column), "{sql}: {stderr}");
+        }
+    }
+    let sql = "SELECT bytes + comm FROM events";
+    let (code, _, stderr) = outcome(&["query", path, sql]);
+    assert_eq!(code, 2, "{stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+}
+
 #[test]
 fn cut_files_are_read_when_asked_for_or_when_the_recorder_was_killed() {
     let tmp = tempfile::tempdir().unwrap();

@@ -5,15 +5,20 @@
 mod run;
 mod scene;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use mostrace_bundle::entry::{CallKind, NONE};
+use mostrace_bundle::manifest::{Command as Traced, Filesystem, Kernel, Payload, Sources};
+use mostrace_bundle::table::TableWriter;
+use mostrace_bundle::{Counters, layout};
 use polars::prelude::DataFrame;
 use polars_io::SerReader;
 use polars_io::parquet::read::ParquetReader;
 use run::bytes as mostrace;
+use scene::{CallOf, HandleOf, SQLITE, Scene, Thread};
 use serde_json::Value;
 
 fn sample(name: &str) -> PathBuf {
@@ -93,28 +98,127 @@ fn block_traces_have_every_read_and_write() {
     }
 }
 
+/// A request, as the rows of `events` tell it.
+#[derive(Default)]
+struct Request {
+    arrived_ns: u64,
+    op: String,
+    device_flush: Option<u64>,
+}
+
+/// By the number of the completion.
+fn requests(name: &str) -> BTreeMap<u64, Request> {
+    let columns = "completion,op,time_ns,q2c_ns,d2c_ns,device_flush";
+    let path = sample(name);
+    let json = mostrace(&[
+        "events",
+        path.to_str().unwrap(),
+        "--columns",
+        columns,
+        "--json",
+    ]);
+    let rows: Vec<Value> = serde_json::from_slice(&json).unwrap();
+    let mut requests: BTreeMap<u64, Request> = BTreeMap::new();
+    for row in rows {
+        let number = |name: &str| row[name].as_u64();
+        let waited = number("q2c_ns").or(number("d2c_ns")).unwrap_or(0);
+        let arrived_ns = number("time_ns").unwrap() - waited;
+        let request = requests
+            .entry(number("completion").unwrap())
+            .or_insert(Request {
+                arrived_ns,
+                ..Request::default()
+            });
+        request.arrived_ns = request.arrived_ns.min(arrived_ns);
+        request.op = row["op"].as_str().unwrap().to_owned();
+        request.device_flush = number("device_flush");
+    }
+    requests
+}
+
 #[test]
 fn an_iolog_has_the_writes_and_the_flushes() {
-    let text = text("delete", "iolog", &["--target", "/mnt/x"]);
-    let mut lines = text.lines();
-    let head: Vec<&str> = lines.by_ref().take(3).collect();
-    assert_eq!(
-        head,
-        ["fio version 3 iolog", "0 /mnt/x add", "0 /mnt/x open"]
-    );
-    let actions: Vec<Vec<&str>> = lines.map(|line| line.split(' ').collect()).collect();
-    let of = |word: &str| actions.iter().filter(|a| a[2] == word).count() as u64;
-    assert_eq!(of("write"), total("delete", "writes"));
-    assert_eq!(of("sync"), total("delete", "flushes"));
-    assert_eq!(of("close"), 1);
-    let bytes: u64 = actions
-        .iter()
-        .filter(|a| a[2] == "write")
-        .map(|a| a[4].parse::<u64>().unwrap())
-        .sum();
-    assert_eq!(bytes, total("delete", "write_bytes"));
-    let times: Vec<u64> = actions.iter().map(|a| a[0].parse().unwrap()).collect();
-    assert!(times.is_sorted());
+    for name in ["delete", "wal", "f2fs-delete", "fat32-delete"] {
+        let text = text(name, "iolog", &["--target", "/mnt/x"]);
+        let mut lines = text.lines();
+        let head: Vec<&str> = lines.by_ref().take(3).collect();
+        assert_eq!(
+            head,
+            ["fio version 3 iolog", "0 /mnt/x add", "0 /mnt/x open"]
+        );
+        let actions: Vec<Vec<&str>> = lines.map(|line| line.split(' ').collect()).collect();
+        let of = |word: &str| actions.iter().filter(|a| a[2] == word).count() as u64;
+        assert_eq!(of("write"), total(name, "writes"), "{name}");
+        assert_eq!(of("sync"), total(name, "device_flushes"), "{name}");
+        assert_eq!(of("close"), 1);
+        let bytes: u64 = actions
+            .iter()
+            .filter(|a| a[2] == "write")
+            .map(|a| a[4].parse::<u64>().unwrap())
+            .sum();
+        assert_eq!(bytes, total(name, "write_bytes"), "{name}");
+        let times: Vec<u64> = actions.iter().map(|a| a[0].parse().unwrap()).collect();
+        assert!(times.is_sorted(), "{name}");
+    }
+}
+
+/// Times are µs since the first request, and one more; a flush stands where it was asked for.
+#[test]
+fn an_iologs_times_are_those_of_the_requests() {
+    for name in ["delete", "wal", "f2fs-delete", "fat32-delete"] {
+        let text = text(name, "iolog", &[]);
+        let actions: Vec<Vec<&str>> = text
+            .lines()
+            .skip(3)
+            .map(|l| l.split(' ').collect())
+            .collect();
+        let requests = requests(name);
+        let arrivals = || requests.values().map(|request| request.arrived_ns);
+        let first_ns = arrivals().min().unwrap();
+        let time = |request: &Request| (request.arrived_ns - first_ns) / 1000 + 1;
+        let times = |is: &dyn Fn(&str) -> bool| {
+            let some = actions.iter().filter(|action| is(action[2]));
+            let times = some.map(|action| action[0].parse::<u64>().unwrap());
+            times.collect::<Vec<_>>()
+        };
+        let last_us = (arrivals().max().unwrap() - first_ns) / 1000 + 1;
+        assert_eq!(times(&|word| word == "close"), [last_us], "{name}");
+        let of = |op: &str| {
+            let some = requests.values().filter(|request| request.op == op);
+            let mut times: Vec<u64> = some.map(time).collect();
+            times.sort_unstable();
+            times
+        };
+        assert_eq!(times(&|word| word == "write"), of("write"), "{name}");
+        // Of the device's flushes: when the first one that waited for it was asked for.
+        let mut flushed: BTreeMap<u64, u64> = BTreeMap::new();
+        for (number, request) in &requests {
+            let own = (request.op == "device_flush").then_some(*number);
+            if let Some(flush) = request.device_flush.or(own) {
+                let first = flushed.entry(flush).or_insert(u64::MAX);
+                *first = time(request).min(*first);
+            }
+        }
+        let mut expected: Vec<u64> = flushed.into_values().collect();
+        expected.sort_unstable();
+        assert_eq!(times(&|word| word == "sync"), expected, "{name}");
+    }
+    // jbd2's commit block has a flush ahead of it and, on a device without FUA, one behind it.
+    let text = text("delete", "iolog", &[]);
+    let words: Vec<[&str; 2]> = text
+        .lines()
+        .skip(3)
+        .map(|line| {
+            let fields: Vec<&str> = line.split(' ').collect();
+            [fields[0], fields[2]]
+        })
+        .collect();
+    let is_commit = |words: &&[[&str; 2]]| {
+        let same_time = words[0][0] == words[1][0] && words[1][0] == words[2][0];
+        same_time && [words[0][1], words[1][1], words[2][1]] == ["sync", "write", "sync"]
+    };
+    let commits = words.windows(3).filter(is_commit).count();
+    assert!(commits > 100, "{commits}");
 }
 
 #[test]
@@ -208,13 +312,67 @@ fn perfettos_slices_have_every_byte_and_end() {
     assert!(begun > 0 && begun == ended, "{begun} {ended}");
 }
 
-fn parquet(folder: &Path, table: &str) -> DataFrame {
-    parquet_of("wal", folder, table)
+/// Name and file of each call, in their order.
+fn calls_in(trace: &[u8]) -> Vec<(String, String)> {
+    let mut calls = Vec::new();
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    for (_, _, packet) in fields(trace) {
+        let packet = fields(&packet);
+        let Some((.., event)) = packet.iter().find(|field| field.0 == 11) else {
+            continue;
+        };
+        let event = fields(event);
+        let of = |number: u32| event.iter().find(|field| field.0 == number);
+        if of(22).is_none_or(|category| category.2 != b"call") {
+            continue;
+        }
+        let arguments = event.iter().filter(|field| field.0 == 4);
+        let arguments: Vec<_> = arguments.map(|argument| fields(&argument.2)).collect();
+        let file = arguments.iter().find(|argument| {
+            let name = argument.iter().find(|field| field.0 == 10);
+            name.is_some_and(|name| name.2 == b"file")
+        });
+        let file = file.and_then(|file| file.iter().find(|field| field.0 == 6));
+        let file = file.map_or(String::new(), |file| text(&file.2));
+        calls.push((text(&of(23).unwrap().2), file));
+    }
+    calls
 }
 
-fn parquet_of(bundle: &str, folder: &Path, table: &str) -> DataFrame {
-    let path = folder.join(table);
-    let path = path.join(format!("bundle={bundle}/0.parquet"));
+/// In DELETE mode an inode number goes from one database's journal to the other's.
+#[test]
+fn perfettos_calls_are_on_the_file_that_had_the_inode_then() {
+    let mut scene = Scene::new();
+    let mut expected = Vec::new();
+    for round in 0..6 {
+        let name = ["a.db-journal", "b.db-journal"][round % 2];
+        scene.generation = 10 + round as u32;
+        let call = |kind, offset, bytes| CallOf {
+            thread: SQLITE,
+            kind,
+            inode: 20,
+            offset,
+            bytes,
+            first_bytes: None,
+            lasted_us: 10,
+        };
+        scene.call(call(CallKind::Write, 0, 512));
+        scene.write_file(800, 4096, 20, name.as_bytes());
+        scene.call(call(CallKind::Unlink, NONE, 0));
+        expected.extend(["write", "unlink"].map(|call| (call.to_owned(), name.to_owned())));
+    }
+    let tmp = tempfile::tempdir().unwrap();
+    let bundle = scene.save(tmp.path());
+    let trace = mostrace(&["export", bundle.to_str().unwrap(), "--format", "perfetto"]);
+    assert_eq!(calls_in(&trace), expected);
+}
+
+/// A table of the one bundle of a data set.
+fn parquet(folder: &Path, table: &str) -> DataFrame {
+    let mut bundles = std::fs::read_dir(folder.join(table)).unwrap();
+    let bundle = bundles.next().unwrap().unwrap().path();
+    assert!(bundles.next().is_none());
+    let path = bundle.join("0.parquet");
     ParquetReader::new(File::open(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display())))
         .finish()
         .unwrap()
@@ -324,7 +482,7 @@ fn apps_can_be_hidden_too() {
             "-o",
         ];
         mostrace(&[&common[..], &[folder.to_str().unwrap()], options].concat());
-        let events = parquet_of("scene", &folder, "events");
+        let events = parquet(&folder, "events");
         let packages = events.column("package").unwrap().str().unwrap();
         let known: BTreeSet<String> = packages.iter().flatten().map(str::to_owned).collect();
         known
@@ -333,4 +491,183 @@ fn apps_can_be_hidden_too() {
     let hidden = packages(&["--anonymize"]);
     assert_eq!(hidden.len(), 2);
     assert!(!format!("{hidden:?}").contains("secret"), "{hidden:?}");
+}
+
+/// What every text of the made-up bundle begins with: no word that an export has of its own.
+const MADE_UP: &str = "zyq";
+
+/// A recording of which every text is made up.
+fn made_up(dir: &Path) -> PathBuf {
+    let word = |what: &str| format!("{MADE_UP}{what}");
+    let thread = |comm| Thread { comm, ..SQLITE };
+    let app = thread("zyqcomm");
+    let mut scene = Scene::new();
+    scene.note(thread("zyqnote"));
+    scene.message("zyqmessage");
+    for (sector, inode, name) in [
+        (800, 20, "zyqa.db-journal"),
+        (900, 21, "zyqa.db"),
+        (1000, 22, "com.zyqapp"),
+        (1100, 23, "zyq@zyqmail.zyq"),
+        (1200, 24, "zyqtext.zyqext"),
+        (1300, 25, "zyqa.db-mj0123ABCDE"),
+    ] {
+        scene.request(scene::WRITE | scene::SYNC, sector, 4096, app);
+        scene.process(sector, 4096, app, mostrace_bundle::entry::Origin::FILE);
+        scene.file(sector, 4096, inode, 0, name.as_bytes());
+        scene.dirtier(sector, 4096, thread("zyqdirtier"));
+        let call = |kind, offset, bytes| CallOf {
+            thread: thread("zyqcaller"),
+            kind,
+            inode,
+            offset,
+            bytes,
+            first_bytes: None,
+            lasted_us: 10,
+        };
+        scene.call(call(CallKind::Write, 0, 512));
+        scene.call(call(CallKind::Fsync, NONE, 0));
+        scene.call(call(CallKind::Unlink, NONE, 0));
+    }
+    for function in ["zyqfunction", "__ext4_unlink"] {
+        let handle = HandleOf {
+            thread: thread("zyqhandle"),
+            function,
+            inode: 24,
+            call: CallKind::Unlink,
+            lasted_us: 50,
+            overlaps: false,
+            s_dev: scene::DEVICE,
+        };
+        scene.handle(handle, &[8]);
+        scene.commit(2000, &[8]);
+    }
+    scene.packages = Some("com.zyqpackage 1000\n");
+    let manifest = &mut scene.manifest;
+    manifest.tool = word("tool");
+    manifest.label = Some(word("label"));
+    manifest.kernel = Kernel {
+        release: format!("6.1.2-{}", word("release")),
+        version: word("version"),
+        machine: word("machine"),
+        ..Kernel::default()
+    };
+    let device = &mut manifest.device;
+    device.path = word("path");
+    device.name = word("name");
+    device.disk = word("disk");
+    device.scheduler = word("scheduler");
+    device.write_cache = word("cache");
+    device.backing_file = Some(word("backing"));
+    manifest.filesystem = Some(Filesystem {
+        kind: word("kind"),
+        mount_point: Some(word("mount")),
+        mount_options: Some(word("options")),
+        features: Some(vec![word("feature")]),
+        device: Some(word("mapped")),
+        dev: None,
+    });
+    manifest.clock.start_mono_ns = 1;
+    manifest.clock.start_unix_ns = 1_700_000_000_000_000_000;
+    manifest.sources = Sources {
+        events: word("events"),
+        entries: word("entries"),
+        files: word("glob"),
+        causes: word("causes"),
+    };
+    manifest.losses = [(word("loss"), 3)].into();
+    manifest.counts = [(word("count"), 3)].into();
+    manifest.interference = vec![word("interference")];
+    manifest.counters = Some(Counters::NotCompared(word("counters")));
+    manifest.files = [(word("file"), 3)].into();
+    manifest.command = Some(Traced {
+        argv: vec![word("program"), word("argument")],
+        exit_status: Some(1),
+    });
+    manifest.payload = Some(Payload {
+        workload: word("workload"),
+        payload_bytes: 300,
+        file_bytes: 3000,
+        transactions: 3,
+        elapsed_ns: 1000,
+        settings: [(word("setting"), word("value"))].into(),
+    });
+    manifest.notes = vec![word("remark")];
+    manifest.passed_over = vec![word("passed")];
+    let bundle = scene.save(dir);
+    let mut tree = Scene::new();
+    tree.file(0, 0, 26, 0, b"/zyqfolder/com.zyqother/zyqleaf.zyqtail");
+    let mut table = TableWriter::create(&bundle.join(layout::NAMES)).unwrap();
+    table.push(&tree.files[0]).unwrap();
+    table.flush().unwrap();
+    let named = dir.join(format!("{}.most", word("bundle")));
+    std::fs::rename(bundle, &named).unwrap();
+    named
+}
+
+/// All that files of a folder say: their names, and the texts of a data set's tables.
+fn texts_of(folder: &Path) -> String {
+    let mut texts = String::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        texts += &format!("{}\n", path.file_name().unwrap().to_string_lossy());
+        if path.is_dir() {
+            texts += &texts_of(&path);
+            continue;
+        }
+        let frame = ParquetReader::new(File::open(&path).unwrap())
+            .finish()
+            .unwrap();
+        for column in frame
+            .columns()
+            .iter()
+            .filter_map(|column| column.str().ok())
+        {
+            column.iter().flatten().for_each(|text| texts += text);
+        }
+    }
+    texts
+}
+
+#[test]
+fn no_word_of_a_recording_is_told_where_names_are_hidden() {
+    let tmp = tempfile::tempdir().unwrap();
+    let bundle = made_up(tmp.path());
+    let bundle = bundle.to_str().unwrap();
+    let said = |format: &str, hide: &[&str]| {
+        if format == "report" {
+            return mostrace(&[&["report", bundle][..], hide].concat());
+        }
+        let common = ["export", bundle, "--format", format];
+        if format != "dataset" {
+            return mostrace(&[&common[..], hide].concat());
+        }
+        let folder = tmp.path().join(format!("traces{}", hide.len()));
+        let to = ["-o", folder.to_str().unwrap()];
+        mostrace(&[&common[..], &to, hide].concat());
+        texts_of(&folder).into_bytes()
+    };
+    let tells = |bytes: &[u8]| {
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        let at = text.find(MADE_UP);
+        at.map(|at| text[at..].chars().take(40).collect::<String>())
+    };
+    for format in [
+        "folded",
+        "iolog",
+        "alibaba",
+        "msr",
+        "oracle-general",
+        "perfetto",
+        "blkparse",
+        "dataset",
+        "report",
+    ] {
+        let hidden = said(format, &["--anonymize"]);
+        assert!(!hidden.is_empty(), "{format}");
+        assert_eq!(tells(&hidden), None, "{format}");
+        // Else nothing would be shown by that.
+        let has_names = !["iolog", "alibaba", "msr", "oracle-general"].contains(&format);
+        assert_eq!(tells(&said(format, &[])).is_some(), has_names, "{format}");
+    }
 }

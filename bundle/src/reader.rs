@@ -75,6 +75,11 @@ impl Bundle {
         &self.manifest
     }
 
+    /// Lets it say something else of itself, to be shown to strangers.
+    pub fn set_manifest(&mut self, manifest: Manifest) {
+        self.manifest = manifest;
+    }
+
     /// The recorder did not come to its end, or the archive was cut: files may be cut short.
     pub fn is_cut(&self) -> bool {
         self.manifest.state == State::Recording || self.cut().is_some()

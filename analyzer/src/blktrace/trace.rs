@@ -11,12 +11,18 @@ use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
 
+/// Bytes by which a record is known.
+const MAGIC: usize = 4;
+
 /// Whether a file that cannot be read to its end is an error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Partial {
     /// It is.
     #[default]
     Refused,
+    /// It is, unless the file ends within a record, as one does whose writer was stopped or whose copy was cut: it is
+    /// read up to its last whole record, and a [`Notice`] says what was left out.
+    CutAtEnd,
     /// It is read up to its last whole record, and a [`Notice`] says what was left out. A file
     /// that does not even begin with a record is an error all the same.
     Allowed,
@@ -25,7 +31,7 @@ pub enum Partial {
 /// Something about the trace that its reader should be told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// The end of a file was left out ([`Partial::Allowed`]).
+    /// The end of a file was left out ([`Partial::CutAtEnd`], [`Partial::Allowed`]).
     LeftOut {
         /// The file.
         path: PathBuf,
@@ -209,7 +215,7 @@ impl Trace {
         };
         let head = file.peek()?;
         if let Some(problem) = file.problem
-            && (self.partial == Partial::Refused || problem_at_start(problem))
+            && self.partial.refuses(problem)
         {
             return Err(Error::Malformed {
                 path: file.path.clone(),
@@ -235,7 +241,17 @@ impl Trace {
     }
 }
 
-/// A file that is foreign from its first byte on, rather than one that was cut off.
-fn problem_at_start(problem: Problem) -> bool {
-    matches!(problem, Problem::BadMagic { offset: 0, .. })
+impl Partial {
+    fn refuses(self, problem: Problem) -> bool {
+        match (self, problem) {
+            (Partial::Refused, _) => true,
+            (Partial::CutAtEnd, Problem::BadMagic { .. }) => true,
+            // Too short to tell whether it would be a record.
+            (Partial::CutAtEnd, Problem::Truncated { offset, left, .. }) => {
+                offset == 0 && left < MAGIC
+            }
+            // Foreign from its first byte on, rather than cut off.
+            (Partial::Allowed, problem) => matches!(problem, Problem::BadMagic { offset: 0, .. }),
+        }
+    }
 }

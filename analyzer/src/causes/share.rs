@@ -130,6 +130,17 @@ impl Verdicts {
         self.begun = kept;
     }
 
+    /// Of one row of a checkpoint, whose one cause is not known.
+    #[cfg(test)]
+    pub(crate) fn for_tests(reason: Reason, latency_ns: u64) -> Verdicts {
+        let mut verdicts = Verdicts::default();
+        verdicts.checkpoint(reason);
+        verdicts.one_process();
+        verdicts.add(CauseId(1), Known::Exact, 4096);
+        verdicts.end(Some(latency_ns));
+        verdicts
+    }
+
     /// Drops shares of no bytes from a place on; returns where the others end.
     fn keep_with_bytes(&mut self, from: usize) -> usize {
         let mut kept = from;

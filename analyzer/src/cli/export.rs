@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `mostrace export`: the trace in other tools' formats.
 
-use std::fs;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use anyhow::Context;
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
-use mostrace::analysis::Analysis;
+use mostrace::analysis::{Analysis, shown};
 use mostrace::export::{Dataset, Foreign, Output, blkparse};
 use mostrace::facts::Key;
 
 use super::UsageError;
+use super::hide::HideArgs;
 use super::source::SourceArgs;
 
 /// Write the trace in another tool's format: flame graphs, fio, cache simulators, blkparse's text, a Parquet data set
@@ -43,12 +41,8 @@ pub struct Export {
     /// Of an iolog, the file or device that fio is to write to
     #[arg(long, value_name = "PATH", default_value = "scratch")]
     target: String,
-    /// Names of processes, apps and of paths become their keyed hash; extensions are kept
-    #[arg(long)]
-    anonymize: bool,
-    /// The key, any file of at least 32 bytes: with one key names are equal in several exports. Without, one is made and forgotten
-    #[arg(long, value_name = "FILE", requires = "anonymize")]
-    key: Option<PathBuf>,
+    #[command(flatten)]
+    hide: HideArgs,
 }
 
 /// What is made of rows, of events, or is a folder.
@@ -84,10 +78,7 @@ impl ValueEnum for Format {
 impl Export {
     /// Runs the command.
     pub fn run(self) -> anyhow::Result<()> {
-        let key = self
-            .anonymize
-            .then(|| key(self.key.as_deref()))
-            .transpose()?;
+        let key = self.hide.key()?;
         match self.format {
             Format::Foreign(format) => self.foreign(format, key.as_ref()),
             Format::Blkparse => {
@@ -101,7 +92,8 @@ impl Export {
                     let what = "a data set is a folder: name it with -o";
                     return Err(UsageError(what.into()).into());
                 };
-                let dataset = Dataset::create(folder, self.source.path())?;
+                let bundle = shown(self.source.path(), key.as_ref());
+                let dataset = Dataset::create(folder, &bundle)?;
                 Ok(dataset.write(&self.read(true, true, key.as_ref())?.facts)?)
             }
         }
@@ -125,7 +117,7 @@ impl Export {
     fn read(&self, locality: bool, causes: bool, key: Option<&Key>) -> anyhow::Result<Analysis> {
         let mut analysis = self.source.read(locality, causes)?;
         if let Some(key) = key {
-            analysis.facts.anonymize(key);
+            analysis.anonymize(key);
         }
         Ok(analysis)
     }
@@ -135,14 +127,4 @@ impl Export {
             log::warn!("{}: {left_out}", self.source.path().display());
         }
     }
-}
-
-/// Of a file, or a new one.
-fn key(path: Option<&Path>) -> anyhow::Result<Key> {
-    let from = path.unwrap_or(Path::new("/dev/urandom"));
-    let name = || from.display().to_string();
-    let mut file = fs::File::open(from).with_context(name)?;
-    let mut key = [0; 32];
-    file.read_exact(&mut key).with_context(name)?;
-    Ok(key)
 }

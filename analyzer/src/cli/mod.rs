@@ -19,6 +19,8 @@ mod experiment;
 mod export;
 #[cfg(all(feature = "record", feature = "analyze"))]
 mod guest;
+#[cfg(feature = "analyze")]
+mod hide;
 #[cfg(all(feature = "record", feature = "analyze"))]
 mod keep;
 #[cfg(feature = "analyze")]

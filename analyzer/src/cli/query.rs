@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `mostrace query`: SQL over the rows.
 
-use mostrace::facts::one_line;
 use mostrace::tables::{Table, query};
 
 use super::UsageError;
@@ -33,7 +32,7 @@ impl Query {
         let columns = query::named(&self.sql);
         let analysis = self.source.read_for(columns.iter())?;
         let answer = query::run(&analysis.facts, &self.sql, &columns);
-        let answer = answer.map_err(|e| UsageError(format!("{}: {}", self.sql, one_line(&e))))?;
+        let answer = answer.map_err(|e| UsageError(format!("{}: {e}", self.sql)))?;
         let answer = Ok::<_, std::convert::Infallible>(Table::from(answer));
         Ok(self.out.format().write_all(&mut out, [answer])?)
     }

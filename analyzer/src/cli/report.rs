@@ -3,13 +3,14 @@
 
 use std::path::PathBuf;
 
-use mostrace::analysis::{Analysis, Options};
+use mostrace::analysis::{Analysis, Options, shown};
 use mostrace::causes::Sharing;
 use mostrace::export::Output;
 use mostrace::report::{Sheet, page};
 
 use super::UsageError;
 use super::bar::Bar;
+use super::hide::HideArgs;
 
 /// Make a page of one or more recordings, to look at in a browser
 ///
@@ -20,6 +21,7 @@ use super::bar::Bar;
 /// Examples:
 ///   mostrace report run.most -o run.html
 ///   mostrace report run.most.tar.zst > run.html
+///   mostrace report run.most --anonymize -o run.html
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Report {
@@ -29,6 +31,8 @@ pub struct Report {
     /// Where to write; - is the standard output
     #[arg(short, long, value_name = "FILE.html")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    hide: HideArgs,
 }
 
 impl Report {
@@ -44,15 +48,19 @@ impl Report {
             causes: Some(Sharing::First),
             ..Options::default()
         };
+        let key = self.hide.key()?;
         let mut sheets = Vec::new();
         for path in &self.bundles {
             let bar = Bar::new();
-            let analysis = Analysis::open_with(path, &options, &|progress| bar.at(progress))?;
+            let mut analysis = Analysis::open_with(path, &options, &|progress| bar.at(progress))?;
             drop(bar);
             for line in &analysis.warnings {
                 log::warn!("{}: {line}", path.display());
             }
-            sheets.push(Sheet::new(path, &analysis)?);
+            if let Some(key) = &key {
+                analysis.anonymize(key);
+            }
+            sheets.push(Sheet::new(&shown(path, key.as_ref()), &analysis)?);
         }
         Ok(out.page(&page(&sheets)?)?)
     }

@@ -25,7 +25,7 @@ pub struct SourceArgs {
     /// Do without a map of the filesystem: what no probe saw stays unmapped
     #[arg(long)]
     no_map: bool,
-    /// Read files that were cut short up to their last whole record
+    /// Read damaged files up to their last whole record; those of a killed recorder, and bare ones that end within a record, are read so anyway
     #[arg(long)]
     partial: bool,
     /// Who is charged for a block that several had changed by the time it was written
@@ -112,7 +112,8 @@ impl SourceArgs {
 #[derive(clap::Args)]
 pub struct WhereArgs {
     /// Only rows for which this holds: columns of `events`, SQL's operators.
-    /// For example: "role = 'wal' AND bytes > 4096"
+    /// For example: "role = 'wal' AND bytes > 4096". It is asked of whole rows, whatever is summed; of bytes that several
+    /// have caused, who caused them is asked of each one's share
     #[arg(long = "where", value_name = "EXPR")]
     condition: Option<String>,
 }

@@ -28,7 +28,8 @@ pub fn of(analysis: &Analysis, filter: Option<&Filter>) -> anyhow::Result<Tree> 
 /// Never, as no two columns have one name.
 pub fn text(analysis: &Analysis, tree: &Tree, width: Option<usize>) -> anyhow::Result<String> {
     let manifest = analysis.bundle.as_ref().map(Bundle::manifest);
-    let payload = manifest.and_then(|m| m.payload.as_ref()).map(|p| {
+    let payload = manifest.and_then(|m| m.payload.as_ref());
+    let payload = payload.filter(|_| !tree.is_filtered).map(|p| {
         let (bytes, of) = (p.payload_bytes, p.transactions);
         let found = tree.transactions();
         format!("payload: {bytes} bytes in {of} transactions; calls show {found}\n")

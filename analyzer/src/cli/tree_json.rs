@@ -6,24 +6,24 @@ use mostrace::tables::tree::{Node, Owner, Tree};
 use mostrace_bundle::manifest::Payload;
 use serde_json::{Value, json};
 
-/// The whole tree.
+/// The whole tree. Of some rows only, transactions are null.
 pub fn value(tree: &Tree, payload: Option<&Payload>) -> Value {
     json!({
         "payload": payload,
-        "transactions": tree.transactions(),
+        "transactions": (!tree.is_filtered).then(|| tree.transactions()),
         "device_bytes": tree.total.write_bytes,
         "flushes": tree.total.flushes,
         "fua_writes": tree.total.fua_writes,
-        "owners": tree.owners.iter().map(owner).collect::<Vec<_>>(),
+        "owners": tree.owners.iter().map(|of| owner(of, tree.is_filtered)).collect::<Vec<_>>(),
     })
 }
 
-fn owner(owner: &Owner) -> Value {
+fn owner(owner: &Owner, is_filtered: bool) -> Value {
     let asked = owner.asked.iter().map(|(role, asked)| calls(role, asked));
     json!({
         "process": owner.process,
         "database": owner.database,
-        "transactions": owner.transactions,
+        "transactions": (!is_filtered).then_some(owner.transactions),
         "write_calls": asked.collect::<Vec<_>>(),
         "device": node(&owner.device),
         "flushes": owner.totals.flushes,

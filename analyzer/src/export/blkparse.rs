@@ -21,7 +21,7 @@ use crate::facts::{Key, hashed};
 use crate::recording::{self, Recording};
 use crate::text::escape;
 
-/// Writes the events; what has no line, in words. With a key the names of processes are their keyed hash, and messages, which may
+/// Writes the events; what is missing and what has no line, in words. With a key the names of processes are their keyed hash, and messages, which may
 /// hold names, are left out. Goes through the events twice: a name may be noted after the first event that it belongs to.
 ///
 /// # Errors
@@ -33,20 +33,16 @@ pub fn write(
 ) -> Result<Vec<String>, Error> {
     let comms = comms(recording.events()?, key)?;
     let mut left_out = LeftOut::default();
-    let printed = print(
-        recording.events()?,
-        &comms,
-        key.is_some(),
-        out,
-        &mut left_out,
-    );
+    let mut trace = recording.events()?;
+    let printed = print(&mut trace, &comms, key.is_some(), out, &mut left_out);
     match printed {
         // The output knows which file it was.
         Err(Error::Io(error)) => out.end(Err(error.into()))?,
         Err(other) => return Err(other),
         Ok(()) => out.end(Ok(()))?,
     }
-    Ok(left_out.words())
+    let [missing, told] = recording.told(trace.notices());
+    Ok([missing, told, left_out.words()].concat())
 }
 
 type Comms = HashMap<u32, String, foldhash::fast::RandomState>;
@@ -89,7 +85,7 @@ impl LeftOut {
 }
 
 fn print(
-    mut trace: Trace,
+    trace: &mut Trace,
     comms: &Comms,
     hide: bool,
     out: &mut Output,

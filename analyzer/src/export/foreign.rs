@@ -8,12 +8,13 @@
 //! | msr | `timestamp,host,disk,type,offset,size,response time` | arrival, 100 ns since 1601 |
 //! | oracle-general | 24 bytes for each 4 KiB block of a read or a write: u32 time, u64 block, u32 size, i64 next access | arrival, s |
 //! | perfetto | [slices, counters and flows](super::perfetto) | ns |
-//! | iolog | fio's version 3: reads, writes, trims, and a sync for each flush | arrival, ns |
+//! | iolog | [fio's version 3](super::iolog): reads, writes, trims, and a sync for each flush of the device | arrival, µs |
 
 use std::io::{self, BufWriter, Write};
 
 use polars::prelude::PolarsError;
 
+use super::iolog;
 use super::oracle::{Access, next_accesses};
 use super::output::{Output, WriteError};
 use super::perfetto;
@@ -61,10 +62,10 @@ pub enum Error {
     NoClock,
 }
 
-type Result<T> = std::result::Result<T, Error>;
+pub(super) type Result<T> = std::result::Result<T, Error>;
 
 /// Bytes of a sector.
-const SECTOR: u64 = 512;
+pub(super) const SECTOR: u64 = 512;
 /// What oracleGeneral's objects are.
 const BLOCK: u64 = 4096;
 /// From 1601 to 1970, in units of 100 ns.
@@ -96,7 +97,7 @@ impl Foreign {
         let mut left_out = LeftOut::default();
         let written = match self {
             Foreign::Folded => folded(facts, out),
-            Foreign::Iolog => iolog(facts, target, out, &mut left_out),
+            Foreign::Iolog => iolog::write(facts, target, out, &mut left_out),
             Foreign::Alibaba => alibaba(facts, out, &mut left_out),
             Foreign::Msr => msr(facts, out, &mut left_out),
             Foreign::OracleGeneral => oracle_general(facts, out, &mut left_out),
@@ -114,17 +115,17 @@ impl Foreign {
 
 /// What a format has no place for.
 #[derive(Default)]
-struct LeftOut {
+pub(super) struct LeftOut {
     flushes: u64,
     discards: u64,
     others: u64,
-    fua: u64,
-    late: u64,
+    pub fua: u64,
+    pub late: u64,
 }
 
 impl LeftOut {
     /// Whether a request is a read or a write; what is not is counted.
-    fn moves(&mut self, request: &Request) -> bool {
+    pub fn moves(&mut self, request: &Request) -> bool {
         match request.op {
             Op::Read | Op::Write => return true,
             Op::Flush | Op::DeviceFlush => self.flushes += 1,
@@ -269,42 +270,5 @@ fn oracle_general(facts: &Facts, out: &mut Output, left_out: &mut LeftOut) -> Re
             }
         }
     }
-    Ok(out.flush()?)
-}
-
-fn iolog(facts: &Facts, target: &str, out: &mut Output, left_out: &mut LeftOut) -> Result<()> {
-    let mut out = BufWriter::new(out);
-    writeln!(out, "fio version 3 iolog")?;
-    writeln!(out, "0 {target} add")?;
-    writeln!(out, "0 {target} open")?;
-    let mut start_ns = None;
-    let mut last_ns = 0;
-    left_out.late = requests::each(facts, |request| {
-        let since = request
-            .arrived_ns
-            .saturating_sub(*start_ns.get_or_insert(request.arrived_ns));
-        last_ns = since.max(last_ns);
-        let offset = request.sector.unwrap_or(0).saturating_mul(SECTOR);
-        // A write with a flush ahead of it comes with a flush of its own, which is another completion.
-        let (word, at) = match request.op {
-            Op::Read => ("read", true),
-            Op::Write => ("write", true),
-            Op::Discard => ("trim", true),
-            Op::Flush => ("sync", false),
-            // What a flush made the device do.
-            Op::DeviceFlush => return Ok(()),
-            Op::WriteZeroes | Op::Other => {
-                left_out.moves(request);
-                return Ok(());
-            }
-        };
-        left_out.fua += u64::from(request.op == Op::Write && request.fua);
-        match at {
-            true => writeln!(out, "{since} {target} {word} {offset} {}", request.bytes)?,
-            false => writeln!(out, "{since} {target} {word} 0 0")?,
-        }
-        Ok::<_, Error>(())
-    })?;
-    writeln!(out, "{last_ns} {target} close")?;
     Ok(out.flush()?)
 }

@@ -8,6 +8,7 @@ mod cell;
 mod csv;
 mod dataset;
 mod foreign;
+mod iolog;
 mod json;
 mod oracle;
 mod output;

@@ -7,7 +7,7 @@ use std::collections::BinaryHeap;
 use polars::prelude::{Column, Expr, PolarsError, col};
 
 use crate::attribute::Op;
-use crate::facts::{Facts, NONE, Part, Rows, bits, stored_column as at};
+use crate::facts::{Facts, NONE, NONE_32, Part, Rows, bits, stored_column as at};
 
 /// Requests that wait for one that arrived before them and was completed after them.
 const WAITING: usize = 1 << 20;
@@ -33,6 +33,8 @@ pub(super) struct Request {
     pub flush: bool,
     /// Number of the device in the facts.
     pub device: u32,
+    /// Number of the completion of the device's flush that it waited for.
+    pub device_flush: Option<u32>,
 }
 
 /// Shows every request; those that waited longer than a million others took are out of order, and their number is returned.
@@ -78,6 +80,7 @@ fn completed<E: From<PolarsError>>(
         at::size,
         at::bits,
         at::device,
+        at::device_flush,
     ]
     .map(col)
     .into();
@@ -88,6 +91,7 @@ fn completed<E: From<PolarsError>>(
         let short = |at: usize| columns[at].u32()?.cont_slice();
         let (number, time, q, d) = (short(0)?, long(1)?, long(2)?, long(3)?);
         let (sector, size, word, device) = (long(4)?, short(5)?, long(6)?, short(7)?);
+        let device_flush = short(8)?;
         let mut row = 0;
         while row < frame.height() {
             // The rows of a request follow one another, within one batch.
@@ -110,6 +114,7 @@ fn completed<E: From<PolarsError>>(
                 fua: letters >> 1 & 1 != 0,
                 flush: letters >> 2 & 1 != 0,
                 device: device[row],
+                device_flush: Some(device_flush[row]).filter(|&number| number != NONE_32),
             })?;
             row = end;
         }

@@ -5,18 +5,25 @@ use super::Facts;
 
 /// Hexadecimal digits of a name.
 const DIGITS: usize = 12;
-/// The longest extension that is kept, bytes.
-const EXTENSION: usize = 8;
 /// What SQLite appends to a database's name.
 const APPENDED: [&[u8]; 3] = [b"-journal", b"-wal", b"-shm"];
+/// The extensions that are kept, in lower case: those that say what a file holds, and nothing of whose it is.
+const EXTENSIONS: &str = "\
+    7z a aac apex apk art avi bak bash bin bmp bz2 c cache cc cfg class conf cpp css csv dat db \
+    db3 deb dex dmp doc docx dump epub exe flac flv gif gz h heic heif hpp htm html idx img ini \
+    iso jar java jpeg jpg js json jsonl ko ldb lock log lz4 m4a m4v md mdb mkv mov mp3 mp4 mpg o \
+    oat obb odex ods odt ogg old opus parquet pb pdf php pid pkl pma png ppt pptx proto py pyc \
+    rs rtf sh so sock sql sqlite sqlite3 sst svg swp tar tgz tif tiff tmp toml ts tsv txt vdex \
+    wav webm webp xml xz zip";
 
 /// What names are hashed with.
 pub type Key = [u8; 32];
 
 impl Facts {
-    /// Replaces the names of processes, apps and the components of paths by their keyed hash (BLAKE3); extensions, and what SQLite appends
-    /// to a database's name, are kept. Who does not have the key cannot try names.
+    /// Replaces the names of processes, apps and the components of paths by their keyed hash (BLAKE3); of the last component
+    /// a known extension, and what SQLite appends to a database's name, are kept. Who does not have the key cannot try names.
     pub fn anonymize(&mut self, key: &Key) {
+        self.hidden = Some(*key);
         for process in &mut self.names.processes {
             process.comm = process.comm.as_deref().map(|comm| hashed(key, comm));
         }
@@ -28,13 +35,29 @@ impl Facts {
     }
 }
 
+impl Facts {
+    /// A process's name as it may be shown: its hash, once names are [hidden](Self::anonymize).
+    pub(crate) fn shown(&self, comm: &[u8]) -> Box<[u8]> {
+        match &self.hidden {
+            Some(key) => hashed(key, comm),
+            None => comm.into(),
+        }
+    }
+}
+
 fn path_of(key: &Key, path: &[u8]) -> Box<[u8]> {
-    let components = path.split(|&b| b == b'/');
-    let hidden: Vec<Box<[u8]>> = components.map(|name| name_of(key, name)).collect();
+    let mut components: Vec<&[u8]> = path.split(|&b| b == b'/').collect();
+    let last = components.pop().unwrap_or_default();
+    let folder = |name: &[u8]| match name {
+        [] => name.into(),
+        _ => hashed(key, name),
+    };
+    let mut hidden: Vec<Box<[u8]>> = components.into_iter().map(folder).collect();
+    hidden.push(name_of(key, last));
     hidden.join(&b'/').into()
 }
 
-/// Of one component.
+/// Of the last component.
 fn name_of(key: &Key, name: &[u8]) -> Box<[u8]> {
     if name.is_empty() {
         return name.into();
@@ -47,14 +70,14 @@ fn name_of(key: &Key, name: &[u8]) -> Box<[u8]> {
     [&hashed(key, stem), extension, appended].concat().into()
 }
 
-/// From the last dot on, if it is short and plain, and something is ahead of it.
+/// From the last dot on, if it is known, and something is ahead of it.
 fn extension_of(name: &[u8]) -> &[u8] {
     let Some(dot) = name.iter().rposition(|&b| b == b'.').filter(|&at| at > 0) else {
         return &[];
     };
     let (plain, extension) = (&name[dot + 1..], &name[dot..]);
-    let is_plain = !plain.is_empty() && plain.iter().all(u8::is_ascii_alphanumeric);
-    match is_plain && plain.len() <= EXTENSION {
+    let mut known = EXTENSIONS.split_whitespace();
+    match known.any(|known| plain.eq_ignore_ascii_case(known.as_bytes())) {
         true => extension,
         false => &[],
     }
@@ -94,7 +117,20 @@ mod tests {
             path_of(&[8; 32], b"/data/secret.db"),
             database.as_bytes().into()
         );
-        assert!(!hidden("/letter.to-my-bank").contains("bank"));
+        for (path, word) in [
+            ("/letter.to-my-bank", "bank"),
+            ("/letter.bank", "bank"),
+            ("/data/com.whatsapp", "whatsapp"),
+            ("/data/com.whatsapp/msgstore.db", "whatsapp"),
+            ("/mail/x@gmail.com", "com"),
+            ("/mail/x@gmail.com/a.db", "gmail"),
+            ("/music.db/a", ".db"),
+            ("x@gmail.com-journal", "com"),
+        ] {
+            let hidden = hidden(path);
+            assert!(!hidden.contains(word), "{path} is {hidden}");
+        }
+        assert!(hidden("/IMG_1.JPG").ends_with(".JPG"));
         assert_eq!(hidden("/"), "/");
     }
 }

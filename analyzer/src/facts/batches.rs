@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 
 use mostrace_bundle::temporary::TempFolder;
-use polars::prelude::{Column, DataFrame, PolarsResult, Series};
+use polars::prelude::{Column, DataFrame, Expr, IntoLazy, PolarsResult, Series};
 use polars_io::SerReader;
 use polars_io::parquet::read::ParquetReader;
 use polars_io::parquet::write::{ParquetCompression, ParquetWriter};
@@ -96,21 +96,41 @@ impl Batches {
         Ok(Frame::There(path))
     }
 
-    /// The rows of each batch, with these columns at least.
-    pub fn iter(&self, columns: Vec<String>) -> impl Iterator<Item = PolarsResult<DataFrame>> {
+    /// The rows of each batch, with these columns at least, and what these expressions make of them.
+    pub fn iter(
+        &self,
+        columns: Vec<String>,
+        made: Vec<Expr>,
+    ) -> impl Iterator<Item = PolarsResult<DataFrame>> {
         let batches = self.batches.iter();
-        batches.map(move |batch| batch.rows.read(Some(&columns)))
+        batches.map(move |batch| with(batch.rows.read(Some(&columns))?, &made))
     }
 
-    /// The same, each row that several have caused cut into their shares.
-    pub fn cut(&self, columns: Vec<String>) -> impl Iterator<Item = PolarsResult<DataFrame>> {
+    /// The same, each row that several have caused cut into their shares: what is made of it is made
+    /// before.
+    pub fn cut(
+        &self,
+        columns: Vec<String>,
+        made: Vec<Expr>,
+    ) -> impl Iterator<Item = PolarsResult<DataFrame>> {
         self.batches.iter().map(move |batch| {
             let rows = batch.rows.read(Some(&columns))?;
             match &batch.shares {
-                Some(shares) => shares::cut(rows.select(&columns)?, &shares.read(None)?),
-                None => Ok(rows),
+                Some(shares) => {
+                    let rows = with(rows.select(&columns)?, &made)?;
+                    shares::cut(rows, &shares.read(None)?)
+                }
+                None => with(rows, &made),
             }
         })
+    }
+}
+
+/// Rows, and what these expressions make of them.
+fn with(rows: DataFrame, made: &[Expr]) -> PolarsResult<DataFrame> {
+    match made {
+        [] => Ok(rows),
+        _ => rows.lazy().with_columns(made).collect(),
     }
 }
 
@@ -133,7 +153,7 @@ mod tests {
         let folder = batches.folder.as_ref().unwrap().path().to_owned();
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2);
         let mut all = Vec::new();
-        for batch in batches.iter(vec!["_a".into()]) {
+        for batch in batches.iter(vec!["_a".into()], Vec::new()) {
             all.extend(
                 batch
                     .unwrap()

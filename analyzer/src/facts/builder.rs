@@ -106,6 +106,7 @@ impl Builder {
             packages: self.packages,
             clock,
             span: self.span,
+            hidden: None,
         })
     }
 }

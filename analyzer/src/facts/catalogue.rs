@@ -59,7 +59,20 @@ pub struct Column {
     pub doc: &'static str,
     /// Not printed by `events` unless it is asked for: made of others, to sum by.
     pub derived: bool,
+    /// What has to be found out for it while the trace is read; without that it is empty.
+    pub needs: Needs,
     values: Values,
+}
+
+/// What a column needs beside the rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// Nothing.
+    Nothing,
+    /// Which blocks were written before.
+    Locality,
+    /// Who caused the rows.
+    Causes,
 }
 
 /// The value of a row to group by.
@@ -78,12 +91,12 @@ impl Column {
 
     /// Whether it is known only where it was followed which blocks were written before.
     pub fn needs_locality(&self) -> bool {
-        matches!(self.name, "rewritten_bytes" | "rewrite_ns")
+        self.needs == Needs::Locality
     }
 
     /// Whether it is known only where it was asked who caused the rows.
     pub fn needs_causes(&self) -> bool {
-        self.name.starts_with("cause")
+        self.needs == Needs::Causes
     }
 
     /// The values of the rows, under the column's name.
@@ -141,6 +154,7 @@ const fn column(name: &'static str, ty: Type, values: Values, doc: &'static str)
         ty,
         doc,
         derived: false,
+        needs: Needs::Nothing,
         values,
     }
 }
@@ -148,6 +162,20 @@ const fn column(name: &'static str, ty: Type, values: Values, doc: &'static str)
 const fn derived(column: Column) -> Column {
     Column {
         derived: true,
+        ..column
+    }
+}
+
+const fn caused(column: Column) -> Column {
+    Column {
+        needs: Needs::Causes,
+        ..column
+    }
+}
+
+const fn followed(column: Column) -> Column {
+    Column {
+        needs: Needs::Locality,
         ..column
     }
 }
@@ -196,31 +224,32 @@ pub static ALL: &[Column] = &[
     column("time_utc", Type::Time, Values::Time(utc), "when the request was completed, by the wall clock; empty where the trace does not tell it"),
     amount("size_bytes", |_| number([at::size], |[s]| Some(s)), "bytes of the whole request"),
     yes("sequential", |_| flag([at::bits], |[b]| bits::SEQUENTIAL.of(b) != 0), "whether the request began where the one of the same direction issued before it ended"),
-    amount("rewritten_bytes", |_| number([at::rewritten], |[r]| (r != u64::from(NONE_32)).then_some(r)), "bytes of the row in 4 KiB blocks that were written before in the trace; empty for writes that were not followed"),
-    amount("rewrite_ns", |_| number([at::rewrite], |[r]| known(r)), "how long ago the first of them was written"),
+    followed(amount("rewritten_bytes", |_| number([at::rewritten], |[r]| (r != u64::from(NONE_32)).then_some(r)), "bytes of the row in sectors that were written before in the trace; empty for writes that were not followed")),
+    followed(amount("rewrite_ns", |_| number([at::rewrite], |[r]| known(r)), "how long ago the first of them was written")),
     amount("q2c_ns", |_| number([at::q, at::time], between), "from the first Q of the row's bios to the completion: what the submitter waits for"),
     id("device_flush", |_| number([at::device_flush], |[c]| (c != u64::from(NONE_32)).then_some(c)), "number of the completion of the cache flush that this flush, or write with a flush ahead of it, waited for; flushes may share one"),
-    id("cause_pid", |f| labels::cause_number(f, |p| p.pid), "thread that caused it; of several causers, in all these columns, the one with the largest share"),
-    id("cause_tgid", |f| labels::cause_number(f, |p| p.tgid), "its process"),
-    id("cause_uid", |f| labels::cause_number(f, |p| p.uid), "its user"),
-    text("cause_comm", labels::cause_comms, "its name"),
-    text("cause_op", labels::cause_operations, "what it did: write, read, allocate, create, unlink, rename, truncate, fsync, time, xattr, mkdir, checkpoint, gc, mount, other, atomic_write"),
-    id("cause_inode", labels::cause_inode, "inode that it did it to"),
-    text("cause_path", labels::cause_paths, "path of that"),
-    text("cause_known", labels::cause_known, "exact: it was seen; set: one of several that may have been it; proportional: its part in a whole transaction or checkpoint; unknown"),
-    amount("causes", |_| number([at::causers], |[c]| Some(c)), "how many have caused it, as far as is known; --by cause_… gives each its share of the bytes"),
-    amount("cause_latency_ns", |_| number([at::forced], |[f]| known(f)), "of what a call for durability forced (a flush, a commit, a fast commit): from that call to the completion"),
+    caused(id("cause_pid", |f| labels::cause_number(f, |p| p.pid), "thread that caused it; of several causers, in all these columns, the one with the largest share")),
+    caused(id("cause_tgid", |f| labels::cause_number(f, |p| p.tgid), "its process")),
+    caused(id("cause_uid", |f| labels::cause_number(f, |p| p.uid), "its user")),
+    caused(text("cause_comm", labels::cause_comms, "its name")),
+    caused(text("cause_op", labels::cause_operations, "what it did: write, read, allocate, create, unlink, rename, truncate, fsync, time, xattr, mkdir, checkpoint, gc, mount, other, atomic_write")),
+    caused(id("cause_inode", labels::cause_inode, "inode that it did it to")),
+    caused(text("cause_path", labels::cause_paths, "path of that")),
+    caused(text("cause_known", labels::cause_known, "exact: it was seen; set: one of several that may have been it; proportional: its part in a whole transaction or checkpoint; unknown")),
+    caused(amount("causes", |_| number([at::causers], |[c]| Some(c)), "how many have caused it, as far as is known; --by cause_… gives each its share of the bytes")),
+    caused(amount("cause_latency_ns", |_| number([at::forced], |[f]| known(f)), "of what a call for durability forced (a flush, a commit, a fast commit): from that call to the completion")),
     text("package", |f| labels::packages(f, at::process), "app of the user that submitted it, or several that share the user, on an Android device; what Android calls a user of the system's own"),
-    text("cause_package", labels::cause_packages, "the same of the user that caused it"),
-    text("checkpoint_reason", labels::checkpoint_reasons, "why f2fs wrote the checkpoint that the row is of: as the kernel says of an fsync that took one (non_regular, compressed, hardlink, sb_need_cp, wrong_pino, no_spc_roll, node_need_cp, fastboot_mode, spec_log_num, recover_dir, xattr_dir), else fsync, sync, ioctl, gc, discard, umount, recovery, pause, resize, background (a kernel thread asked for it), other"),
-    text("cause_process_known", labels::cause_process_known, "how well the process alone is known: exact too where all that have caused it, or may have, are of one process; else as cause_known"),
+    caused(text("cause_package", labels::cause_packages, "the same of the user that caused it")),
+    caused(text("checkpoint_reason", labels::checkpoint_reasons, "why f2fs wrote the checkpoint that the row is of: as the kernel says of an fsync that took one (non_regular, compressed, hardlink, sb_need_cp, wrong_pino, no_spc_roll, node_need_cp, fastboot_mode, spec_log_num, recover_dir, xattr_dir), else fsync, sync, ioctl, gc, discard, umount, recovery, pause, resize, background (a kernel thread asked for it), other")),
+    caused(text("cause_process_known", labels::cause_process_known, "how well the process alone is known: exact too where all that have caused it, or may have, are of one process; else as cause_known")),
+    caused(id("cause_generation", labels::cause_generation, "i_generation of the file that it did it to: inode numbers are used again")),
     derived(text("process", |f| labels::processes(f, at::process), "comm:tgid of the process that submitted it")),
     derived(text("dirtier", |f| labels::processes(f, at::dirtier), "comm:tgid of the process that made the pages dirty")),
     derived(text("file", labels::files, "the path, or the inode of a file without a name")),
-    derived(text("cause_process", labels::cause_processes, "comm:tgid of the process that caused it")),
-    derived(text("cause_file", labels::cause_files, "path of what it did it to, or the inode of a file without a name")),
-    derived(text("cause_database", labels::cause_databases, "path of the SQLite database that this is, or is a temporary file of")),
-    derived(text("cause_role", labels::cause_roles, "what that file is to SQLite")),
+    derived(caused(text("cause_process", labels::cause_processes, "comm:tgid of the process that caused it"))),
+    derived(caused(text("cause_file", labels::cause_files, "path of what it did it to, or the inode of a file without a name"))),
+    derived(caused(text("cause_database", labels::cause_databases, "path of the SQLite database that this is, or is a temporary file of"))),
+    derived(caused(text("cause_role", labels::cause_roles, "what that file is to SQLite"))),
     derived(id("size", |_| number([at::size], |[s]| Some(s)), "as size_bytes")),
 ];
 
@@ -268,4 +297,103 @@ fn class(_: &Facts) -> Text {
         .map(|kind| Some(kind.class().as_str().to_owned()));
     let words = std::iter::once(None).chain(words);
     Text::new([at::bits], words, |[b]| bits::KIND.of(b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attribute::{File, FileId, Names, Process, ProcessId, Request, Row};
+    use crate::causes::{Cause, Operation, Reason, Verdicts};
+    use crate::facts::Builder;
+    use mostrace_map::class::{Provenance, Role};
+    use polars::prelude::DataFrame;
+
+    /// A row that is a rewrite, and of which all is known that causes tell, if they are asked for.
+    fn facts(locality: bool, causes: bool) -> Facts {
+        let mut builder = Builder::new(locality);
+        let verdicts = Verdicts::for_tests(Reason::SbNeedCp, 7);
+        let row = Row {
+            bytes: 4096,
+            kind: Some(Kind::Checkpoint),
+            ..Row::default()
+        };
+        for time_ns in [1000, 2000] {
+            let request = Request {
+                time_ns,
+                bytes: 4096,
+                op: Op::Write,
+                ..Request::default()
+            };
+            let verdicts = causes.then_some(&verdicts);
+            builder.push_caused(&request, &[row], verdicts).unwrap();
+        }
+        let builder = match causes {
+            true => builder.with_causes(vec![Cause::default(), cause()]),
+            false => builder,
+        };
+        builder.finish(names(), None).unwrap()
+    }
+
+    fn cause() -> Cause {
+        Cause {
+            process: ProcessId(1),
+            operation: Some(Operation::Write),
+            file: FileId(1),
+        }
+    }
+
+    /// Nobody and no file, then one of each.
+    fn names() -> Names {
+        let process = |pid: Option<u32>| Process {
+            pid,
+            tgid: pid,
+            uid: pid,
+            comm: pid.map(|_| b"app"[..].into()),
+        };
+        let file = |inode: Option<u64>| File {
+            inode,
+            generation: inode.map(|_| 3),
+            kind: Kind::Regular,
+            path: inode.map(|_| b"/a.db"[..].into()),
+            name_withheld: false,
+            provenance: Provenance::Live,
+            role: inode.map(|_| Role::Db),
+        };
+        Names {
+            processes: vec![process(None), process(Some(7))],
+            files: vec![file(None), file(Some(12))],
+            ..Names::default()
+        }
+    }
+
+    /// What a column says changes with what is found out only where it says that it needs that.
+    #[test]
+    fn a_column_says_what_it_needs() {
+        let values = |facts: &Facts, column: &Column| -> DataFrame {
+            facts.frames(&[column], None).next().unwrap().unwrap()
+        };
+        let all = facts(true, true);
+        let (no_locality, no_causes) = (facts(false, true), facts(true, false));
+        let mut told = Vec::new();
+        for column in ALL {
+            let whole = values(&all, column);
+            for (without, needs) in [
+                (&no_locality, column.needs_locality()),
+                (&no_causes, column.needs_causes()),
+            ] {
+                let differs = !values(without, column).equals_missing(&whole);
+                assert!(needs || !differs, "{} says nothing", column.name);
+                told.extend(differs.then_some(column.name));
+            }
+        }
+        for name in [
+            "rewritten_bytes",
+            "rewrite_ns",
+            "causes",
+            "cause_latency_ns",
+            "checkpoint_reason",
+        ] {
+            assert!(told.contains(&name), "{name}: {told:?}");
+        }
+    }
 }

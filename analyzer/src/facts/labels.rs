@@ -136,6 +136,13 @@ pub(super) fn cause_inode(facts: &Facts) -> Expr {
     of_cause(facts, |cause| facts.names.file(cause.file)?.inode)
 }
 
+pub(super) fn cause_generation(facts: &Facts) -> Expr {
+    of_cause(facts, |cause| {
+        let generation = facts.names.file(cause.file)?.generation;
+        generation.map(u64::from)
+    })
+}
+
 pub(super) fn cause_comms(facts: &Facts) -> Text {
     text_of_cause(facts, |cause| {
         facts

@@ -41,7 +41,7 @@ pub use catalogue::Column;
 pub use filter::{Filter, FilterError};
 pub use rewrites::Hot;
 pub use schema::markdown;
-pub(crate) use stored::{NONE, bits, column as stored_column};
+pub(crate) use stored::{NONE, NONE_32, bits, column as stored_column};
 
 /// The rows of a trace.
 #[derive(Default)]
@@ -57,6 +57,8 @@ pub struct Facts {
     span: Option<(u64, u64)>,
     requests: u64,
     rewrites: Option<rewrites::Locality>,
+    /// What names are hidden with, if they are.
+    hidden: Option<Key>,
 }
 
 impl Facts {
@@ -91,7 +93,8 @@ impl Facts {
     }
 
     /// A lazy frame for each batch, of these expressions over the stored columns, and of the rows
-    /// that pass the filter.
+    /// that pass the filter. A condition on a row is on the whole of it, also where it is cut into
+    /// shares: only who caused it is asked of each share.
     pub(crate) fn view<'f>(
         &'f self,
         columns: Vec<Expr>,
@@ -99,26 +102,27 @@ impl Facts {
         filter: Option<&Filter>,
         rows: Rows,
     ) -> impl Iterator<Item = PolarsResult<LazyFrame>> + 'f {
-        let needed: Vec<Expr> = filter
-            .into_iter()
-            .flat_map(Filter::columns)
-            .map(|column| column.expr(self))
-            .collect();
+        let asked = filter
+            .map(Filter::columns)
+            .unwrap_or_default()
+            .iter()
+            .copied();
+        let (of_share, of_row): (Vec<&Column>, Vec<&Column>) =
+            asked.partition(|column| column.needs_causes());
+        let [of_share, of_row] = [of_share, of_row].map(|columns| -> Vec<Expr> {
+            columns.iter().map(|column| column.expr(self)).collect()
+        });
         let condition = filter.map(Filter::condition);
-        let stored = stored_in(
-            columns
-                .iter()
-                .chain(&needed)
-                .chain(&[col(stored_column::bits)]),
-        );
+        let needed = columns.iter().chain(&of_share).chain(&of_row);
+        let stored = stored_in(needed.chain(&[col(stored_column::bits)]));
         let batches: Box<dyn Iterator<Item = PolarsResult<DataFrame>>> = match rows {
-            Rows::Whole => Box::new(self.batches.iter(stored)),
-            Rows::Shares => Box::new(self.batches.cut(stored)),
+            Rows::Whole => Box::new(self.batches.iter(stored, of_row)),
+            Rows::Shares => Box::new(self.batches.cut(stored, of_row)),
         };
         batches.map(move |batch| {
             let all = part.of(batch?.lazy());
             let some = match &condition {
-                Some(condition) => all.with_columns(&needed).filter(condition.clone()),
+                Some(condition) => all.with_columns(&of_share).filter(condition.clone()),
                 None => all,
             };
             Ok(some.select(&columns))

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Temporal locality: which writes go to blocks that were written before in the trace.
+//! Temporal locality: which writes go to sectors that were written before in the trace.
+//!
+//! Most writes are of whole blocks, so that one note stands for the sectors of each; of a block that
+//! is written in part each sector has a note of its own.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::ops::Range;
 
 use mostrace_map::class::Kind;
 
@@ -16,28 +20,106 @@ const CHUNK: u64 = 8;
 const HOTTEST: usize = 10;
 /// Chunks that are followed, 64 GiB of blocks: a trace may come from a stranger.
 const MOST_CHUNKS: usize = 1 << 21;
+/// Blocks whose sectors are followed one by one, 4 GiB of them.
+const MOST_SPLIT: usize = 1 << 20;
 /// Bytes of a write that is followed. The kernel's requests are far smaller.
 const MOST_BYTES: u32 = 1 << 28;
 
-/// For each block its last write, ns, how many there were, and what the last one was of.
+/// The writes to a sector, or to all sectors of a block alike.
+#[derive(Clone, Copy, Default)]
+struct Written {
+    /// The last one, ns.
+    last_ns: u64,
+    /// How many there were.
+    writes: u32,
+    /// What the last one was of.
+    file: FileId,
+    kind: Option<Kind>,
+}
+
+impl Written {
+    /// Notes a write; how long ago the one before was, ns.
+    fn again(&mut self, time_ns: u64, row: &Row) -> Option<u64> {
+        let since = (self.writes > 0).then(|| time_ns.saturating_sub(self.last_ns));
+        *self = Written {
+            last_ns: time_ns,
+            writes: self.writes.saturating_add(1),
+            file: row.file,
+            kind: row.kind,
+        };
+        since
+    }
+}
+
+/// What is known of a chunk's blocks; field by field, as that takes less room.
 #[derive(Clone, Copy, Default)]
 struct Chunk {
     last_ns: [u64; CHUNK as usize],
     writes: [u32; CHUNK as usize],
     file: [FileId; CHUNK as usize],
     kind: [Option<Kind>; CHUNK as usize],
+    /// A bit for each block whose sectors have notes of their own.
+    split: u8,
 }
 
-/// Every block that was written. Memory grows with the blocks, not with the writes.
+impl Chunk {
+    fn get(&self, at: usize) -> Written {
+        Written {
+            last_ns: self.last_ns[at],
+            writes: self.writes[at],
+            file: self.file[at],
+            kind: self.kind[at],
+        }
+    }
+
+    fn set(&mut self, at: usize, written: Written) {
+        self.last_ns[at] = written.last_ns;
+        self.writes[at] = written.writes;
+        (self.file[at], self.kind[at]) = (written.file, written.kind);
+    }
+
+    fn is_split(&self, at: usize) -> bool {
+        self.split >> at & 1 != 0
+    }
+
+    /// Whether some of it may have been written more than once.
+    fn may_be_hot(&self) -> bool {
+        self.split != 0 || self.writes.iter().any(|&writes| writes > 1)
+    }
+}
+
+type Places<T> = HashMap<(u32, u64), T, foldhash::fast::RandomState>;
+type Sectors = [Written; BLOCK as usize];
+
+/// Everything that was written. Memory grows with the blocks, not with the writes.
 #[derive(Default)]
 pub(crate) struct Rewrites {
     /// By device and number of the chunk.
-    places: HashMap<(u32, u64), u32, foldhash::fast::RandomState>,
+    places: Places<u32>,
     chunks: Vec<Chunk>,
+    /// The sectors of blocks that were written in part, by device and number of the block.
+    split: Places<Sectors>,
     missed: u64,
 }
 
-/// A range of blocks that were written equally often and followed one another.
+/// How much of a write was written before.
+#[derive(Clone, Copy, Default)]
+struct Before {
+    sectors: u64,
+    /// How long ago the first of them was, ns.
+    since_ns: Option<u64>,
+}
+
+impl Before {
+    fn add(&mut self, sectors: u64, since_ns: Option<u64>) {
+        if since_ns.is_some() {
+            self.sectors += sectors;
+            self.since_ns = self.since_ns.or(since_ns);
+        }
+    }
+}
+
+/// A range of sectors that were written equally often and followed one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hot {
     /// major << 20 | minor.
@@ -46,7 +128,7 @@ pub struct Hot {
     pub sector: u64,
     /// Length in sectors.
     pub sectors: u64,
-    /// How often each of its blocks was written.
+    /// How often each of them was written.
     pub writes: u32,
     /// The file that they were written for last.
     pub file: FileId,
@@ -64,6 +146,17 @@ pub(crate) struct Locality {
 }
 
 impl Hot {
+    fn new(device: u32, sector: u64, sectors: u64, written: Written) -> Hot {
+        Hot {
+            device,
+            sector,
+            sectors,
+            writes: written.writes,
+            file: written.file,
+            kind: written.kind,
+        }
+    }
+
     fn goes_on_in(&self, next: &Hot) -> bool {
         let answer = |hot: &Hot| (hot.device, hot.writes, hot.file, hot.kind);
         answer(self) == answer(next) && self.sector + self.sectors == next.sector
@@ -72,47 +165,69 @@ impl Hot {
 
 impl Rewrites {
     /// Notes a row; how many of its bytes were written before, None if it is not followed, and how
-    /// long ago the first of them was, ns. A block that is written in part counts as written.
+    /// long ago the first of them was, ns.
     pub fn see(&mut self, request: &Request, row: &Row) -> (Option<u32>, Option<u64>) {
         if request.op != Op::Write || row.bytes == 0 {
             return (Some(0), None);
         }
-        if row.bytes > MOST_BYTES || self.chunks.len() >= MOST_CHUNKS {
+        let is_full = self.chunks.len() >= MOST_CHUNKS || self.split.len() >= MOST_SPLIT;
+        if row.bytes > MOST_BYTES || is_full {
             self.missed += 1;
             return (None, None);
         }
-        let (mut rewritten, mut since) = (0, None);
-        let end = row
-            .sector
-            .saturating_add(u64::from(row.bytes).div_ceil(512));
+        let mut before = Before::default();
+        let length = u64::from(row.bytes).div_ceil(512);
+        let end = row.sector.saturating_add(length);
         let mut sector = row.sector;
         while sector < end {
             let number = sector / (BLOCK * CHUNK);
             let chunk_end = (number + 1).saturating_mul(BLOCK * CHUNK).min(end);
-            let chunk = self.chunk(request.device, number);
+            let place = self.chunk(request.device, number);
             while sector < chunk_end {
                 let next = (sector / BLOCK + 1).saturating_mul(BLOCK).min(end);
-                let at = (sector / BLOCK % CHUNK) as usize;
-                if chunk.writes[at] > 0 {
-                    rewritten += (next - sector) * 512;
-                    since = since.or(Some(request.time_ns.saturating_sub(chunk.last_ns[at])));
-                }
-                chunk.last_ns[at] = request.time_ns;
-                chunk.writes[at] = chunk.writes[at].saturating_add(1);
-                (chunk.file[at], chunk.kind[at]) = (row.file, row.kind);
+                self.block(place, sector..next, request, row, &mut before);
                 sector = next;
             }
         }
-        let rewritten = rewritten.min(u64::from(row.bytes));
-        (u32::try_from(rewritten).ok(), since)
+        let rewritten = (before.sectors * 512).min(u64::from(row.bytes));
+        (u32::try_from(rewritten).ok(), before.since_ns)
     }
 
-    fn chunk(&mut self, device: u32, number: u64) -> &mut Chunk {
-        let place = *self.places.entry((device, number)).or_insert_with(|| {
+    /// Notes sectors of one block.
+    #[inline]
+    fn block(
+        &mut self,
+        place: u32,
+        sectors: Range<u64>,
+        request: &Request,
+        row: &Row,
+        before: &mut Before,
+    ) {
+        let chunk = &mut self.chunks[place as usize];
+        let at = (sectors.start / BLOCK % CHUNK) as usize;
+        let length = sectors.end - sectors.start;
+        if length == BLOCK && !chunk.is_split(at) {
+            let mut written = chunk.get(at);
+            before.add(length, written.again(request.time_ns, row));
+            chunk.set(at, written);
+            return;
+        }
+        chunk.split |= 1 << at;
+        let key = (request.device, sectors.start / BLOCK);
+        let alike = [chunk.get(at); BLOCK as usize];
+        let notes = self.split.entry(key).or_insert(alike);
+        for sector in sectors {
+            let written = &mut notes[(sector % BLOCK) as usize];
+            before.add(1, written.again(request.time_ns, row));
+        }
+    }
+
+    /// The place of a chunk.
+    fn chunk(&mut self, device: u32, number: u64) -> u32 {
+        *self.places.entry((device, number)).or_insert_with(|| {
             self.chunks.push(Chunk::default());
             self.chunks.len() as u32 - 1
-        });
-        &mut self.chunks[place as usize]
+        })
     }
 
     /// What there is to tell in the end.
@@ -125,36 +240,44 @@ impl Rewrites {
 
     /// The ranges that were written most often, at most `most` of them.
     fn hottest(&self, most: usize) -> Vec<Hot> {
-        let again = |place: u32| self.chunks[place as usize].writes.iter().any(|&w| w > 1);
         let mut places: Vec<((u32, u64), u32)> = self
             .places
             .iter()
             .map(|(&key, &place)| (key, place))
-            .filter(|&(_, place)| again(place))
+            .filter(|&(_, place)| self.chunks[place as usize].may_be_hot())
             .collect();
         places.sort_unstable();
         let mut ranges: Vec<Hot> = Vec::new();
         for ((device, number), place) in places {
             let chunk = &self.chunks[place as usize];
-            for at in (0..CHUNK as usize).filter(|&at| chunk.writes[at] > 1) {
-                let sector = (number * CHUNK + at as u64) * BLOCK;
-                let block = Hot {
-                    device,
-                    sector,
-                    sectors: BLOCK,
-                    writes: chunk.writes[at],
-                    file: chunk.file[at],
-                    kind: chunk.kind[at],
-                };
-                match ranges.last_mut().filter(|range| range.goes_on_in(&block)) {
-                    Some(range) => range.sectors += BLOCK,
-                    None => ranges.push(block),
-                }
+            for at in 0..CHUNK as usize {
+                let block = number * CHUNK + at as u64;
+                self.hot_of(chunk, at, device, block, |hot| {
+                    match ranges.last_mut().filter(|range| range.goes_on_in(&hot)) {
+                        Some(range) => range.sectors += hot.sectors,
+                        None => ranges.push(hot),
+                    }
+                });
             }
         }
         ranges.sort_by_key(|r| (Reverse((r.writes, r.sectors)), r.device, r.sector));
         ranges.truncate(most);
         ranges
+    }
+
+    /// What of a block was written more than once.
+    fn hot_of(&self, chunk: &Chunk, at: usize, device: u32, block: u64, mut see: impl FnMut(Hot)) {
+        let mut hot = |sector: u64, sectors: u64, written: Written| {
+            if written.writes > 1 {
+                see(Hot::new(device, sector, sectors, written));
+            }
+        };
+        match self.split.get(&(device, block)) {
+            Some(notes) => (block * BLOCK..)
+                .zip(notes)
+                .for_each(|(sector, written)| hot(sector, 1, *written)),
+            None => hot(block * BLOCK, BLOCK, chunk.get(at)),
+        }
     }
 }
 
@@ -162,38 +285,61 @@ impl Rewrites {
 mod tests {
     use super::*;
 
+    fn write(
+        rewrites: &mut Rewrites,
+        time_ns: u64,
+        sector: u64,
+        bytes: u32,
+    ) -> (Option<u32>, Option<u64>) {
+        let request = Request {
+            time_ns,
+            op: Op::Write,
+            ..Request::default()
+        };
+        let row = Row {
+            sector,
+            bytes,
+            ..Row::default()
+        };
+        rewrites.see(&request, &row)
+    }
+
+    fn hot(sector: u64, sectors: u64, writes: u32) -> Hot {
+        let written = Written {
+            writes,
+            ..Written::default()
+        };
+        Hot::new(0, sector, sectors, written)
+    }
+
     #[test]
     fn what_is_written_again_is_told() {
         let mut rewrites = Rewrites::default();
-        let mut write = |time_ns, sector, bytes| {
-            let request = Request {
-                time_ns,
-                op: Op::Write,
-                ..Request::default()
-            };
-            rewrites.see(
-                &request,
-                &Row {
-                    sector,
-                    bytes,
-                    ..Row::default()
-                },
-            )
-        };
+        let mut write = |time_ns, sector, bytes| write(&mut rewrites, time_ns, sector, bytes);
         assert_eq!(write(10, 0, 4096), (Some(0), None));
         assert_eq!(write(15, 8, 8192), (Some(0), None));
         assert_eq!(write(30, 0, 8192), (Some(8192), Some(20)));
         assert_eq!(write(40, 16, 16384), (Some(4096), Some(25)));
         assert_eq!(write(50, 16, 512), (Some(512), Some(10)));
         assert_eq!(write(60, 16, MOST_BYTES + 512), (None, None));
-        let hot = |sector, sectors, writes| Hot {
-            device: 0,
-            sector,
-            sectors,
-            writes,
-            file: FileId::NONE,
-            kind: None,
-        };
-        assert_eq!(rewrites.hottest(9), [hot(16, 8, 3), hot(0, 16, 2)]);
+        let hottest = rewrites.hottest(9);
+        assert_eq!(hottest, [hot(16, 1, 3), hot(0, 16, 2), hot(17, 7, 2)]);
+    }
+
+    /// Sectors side by side are none of each other's rewrites, and each has its own time.
+    #[test]
+    fn a_neighbour_in_the_same_block_is_no_rewrite() {
+        let mut rewrites = Rewrites::default();
+        let mut write = |time_ns, sector, bytes| write(&mut rewrites, time_ns, sector, bytes);
+        for sector in 0..100 {
+            assert_eq!(write(10 + sector, sector, 512), (Some(0), None), "{sector}");
+        }
+        assert_eq!(write(200, 3, 512), (Some(512), Some(187)));
+        // Of a block that begins within another: five sectors are new.
+        assert_eq!(write(300, 97, 4096), (Some(3 * 512), Some(193)));
+        // The whole of a block of which one sector was written since.
+        assert_eq!(write(400, 0, 4096), (Some(4096), Some(390)));
+        assert_eq!(write(450, 3, 512), (Some(512), Some(50)));
+        assert_eq!(rewrites.hottest(2), [hot(3, 1, 4), hot(4, 4, 2)]);
     }
 }

@@ -18,7 +18,7 @@ use crate::causes::{CauseId, Known, Verdicts};
 /// Stands for what is not known, in columns of 64 bits.
 pub(crate) const NONE: u64 = u64::MAX;
 /// The same in columns of 32 bits.
-pub(super) const NONE_32: u32 = u32::MAX;
+pub(crate) const NONE_32: u32 = u32::MAX;
 
 /// The fields of `_bits`. Codes of 0 stand for None, others are one more than the value's own.
 pub(crate) mod bits {

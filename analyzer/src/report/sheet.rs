@@ -127,7 +127,7 @@ impl Sheet {
         let sizes = Sizes::new(facts, None)?;
         let pictures = Pictures::new(analysis, &groups)?;
         let syncs = match calls_of(analysis)? {
-            Some(mut calls) => Some(Syncs::read(&mut calls, &facts.names().files)?.table()?),
+            Some(mut calls) => Some(Syncs::read(&mut calls, facts)?.table()?),
             None => None,
         };
         let transactions: u64 = databases.iter().map(|d| d.commits.transactions()).sum();

@@ -9,8 +9,8 @@ use mostrace_bundle::entry::{CallKind, EntryRef};
 use mostrace_bundle::table::TableReader;
 
 use super::latency::Times;
-use crate::attribute::File;
 use crate::causes::is_sync;
+use crate::facts::Facts;
 use crate::facts::labels::file_label;
 use crate::tables::{Result, Table, numbers, texts};
 use crate::text::escape;
@@ -36,10 +36,10 @@ impl Syncs {
     /// It cannot be read.
     pub fn read(
         calls: &mut TableReader<Opened>,
-        files: &[File],
+        facts: &Facts,
     ) -> std::result::Result<Syncs, Error> {
+        let files = facts.names().files.iter();
         let names: HashMap<(u64, u32), String> = files
-            .iter()
             .filter_map(|file| Some(((file.inode?, file.generation?), file_label(file)?)))
             .collect();
         let mut syncs = Syncs::default();
@@ -58,7 +58,7 @@ impl Syncs {
                 None if is_full => syncs.others.add(took),
                 None => {
                     let comm = raw.comm.split(|&b| b == 0).next().unwrap_or_default();
-                    let new = (escape(comm), Times::default());
+                    let new = (escape(&facts.shown(comm)), Times::default());
                     let (_, times) = syncs.times.entry(key).or_insert(new);
                     times.add(took);
                 }

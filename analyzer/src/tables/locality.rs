@@ -14,7 +14,7 @@ use crate::facts::{
 };
 
 /// What the words mean, to stand beside the table.
-pub const DEFINITION: &str = "rewritten: in 4 KiB blocks that the trace had written before; after: since the last time, on average over rows";
+pub const DEFINITION: &str = "rewritten: in sectors that the trace had written before; after: since the last time, on average over rows";
 
 /// Bytes written and rewritten by some columns, the most written first; the last row is the total.
 ///

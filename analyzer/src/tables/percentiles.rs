@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Percentiles of times and sizes, by groups: histograms with the buckets of an HDR histogram, which
-//! add up over batches.
+//! Percentiles of times and sizes, by groups: histograms, which add up over batches. Those of times
+//! have the buckets of an HDR histogram; sizes are few, so that each has a bucket of its own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::groups::{Keys, Label, REQUEST, WHOLE, columns, labels};
 use super::{Result, Table, numbers, texts};
 use crate::facts::{Column, Facts, Filter, Part, Rows};
 
-/// Significant digits of a percentile.
+/// Significant digits of a time's percentile.
 const DIGITS: u8 = 2;
 
 /// What is measured, once for each request of a group: where rows differ, the most.
@@ -28,11 +28,14 @@ const BUCKET: &str = "_bucket";
 const COUNT: &str = "_count";
 const MOST: &str = "_most";
 
+/// Of [`MEASURES`], the one that is counted value by value.
+const SIZE: &str = MEASURES[2];
+
 /// The requests of a group in each bucket, and the largest value there.
 type Distribution = BTreeMap<u64, (u64, u64)>;
 
 /// p50, p90, p99 and max of q2d, d2c and sizes, by some columns; the groups with the most requests
-/// first, the last row of all. Percentiles are exact to two digits, the largest value is exact.
+/// first, the last row of all. Percentiles are values that occur: of times exact to two digits, of sizes exact.
 ///
 /// # Errors
 /// A temporary file cannot be read, or the filter does not fit its columns.
@@ -82,18 +85,16 @@ fn requests(distribution: &Distribution) -> u64 {
     distribution.values().map(|(count, _)| count).sum()
 }
 
-/// The value that so much of a distribution does not exceed.
+/// The value that so much of a distribution does not exceed: the largest that occurs in its bucket.
 fn percentile(distribution: &Distribution, part: f64) -> Option<u64> {
     let rank = (requests(distribution) as f64 * part).ceil() as u64;
     let mut passed = 0;
-    let most = distribution.values().next_back()?.1;
-    for (bucket, (count, _)) in distribution {
+    let mut buckets = distribution.values();
+    let reached = buckets.find(|(count, _)| {
         passed += count;
-        if passed >= rank.max(1) {
-            return Some((*bucket).min(most));
-        }
-    }
-    None
+        passed >= rank.max(1)
+    });
+    reached.map(|&(_, most)| most)
 }
 
 /// The distributions of each group.
@@ -116,11 +117,15 @@ fn count(
         let batch = view?.collect()?;
         let requests = once(batch, &names)?;
         for (at, measure) in MEASURES.iter().enumerate() {
+            let bucket = match *measure {
+                SIZE => col(SIZE),
+                time => bucket(col(time)),
+            };
             let counts = requests
                 .clone()
                 .lazy()
                 .filter(col(*measure).is_not_null())
-                .with_column(bucket(col(*measure)).alias(BUCKET))
+                .with_column(bucket.alias(BUCKET))
                 .group_by(columns(&names, &[BUCKET]))
                 .agg([
                     len().cast(DataType::UInt64).alias(COUNT),

@@ -298,7 +298,7 @@ proptest! {
         }
     }
 
-    /// The smallest value that so many do not exceed, to two digits; the largest exactly.
+    /// The smallest value that so many do not exceed: of sizes exactly, of times one that occurs, to two digits.
     #[test]
     fn percentiles_are_those_of_the_sorted_values(trace in trace(), batch in 1usize..40) {
         let facts = facts(&trace, batch);
@@ -310,11 +310,24 @@ proptest! {
         prop_assert_eq!(cell("requests"), Some(sizes.len() as i64));
         let Some(&most) = sizes.last() else { return Ok(()) };
         prop_assert_eq!(cell("size_max_bytes"), Some(most as i64));
-        for (name, part) in [("size_p50_bytes", 0.5), ("size_p90_bytes", 0.9), ("size_p99_bytes", 0.99)] {
-            let rank = ((sizes.len() as f64 * part).ceil() as usize).max(1);
-            let exact = sizes[rank - 1] as f64;
-            let found = cell(name).unwrap() as f64;
-            prop_assert!(found >= exact && found <= exact * 1.01 + 1.0, "{name}: {found} for {exact}");
+        let times = trace.requests.iter().filter_map(|r| r.time_ns.checked_sub(r.d_ns?));
+        let mut times: Vec<u64> = times.collect();
+        times.sort_unstable();
+        let exact = |values: &[u64], part: f64| {
+            let rank = ((values.len() as f64 * part).ceil() as usize).max(1);
+            values.get(rank - 1).copied()
+        };
+        for (name, part) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {
+            let found = cell(&format!("size_{name}_bytes")).map(|size| size as u64);
+            prop_assert_eq!(found, exact(&sizes, part), "{}", name);
+            let found = cell(&format!("d2c_{name}_ns")).map(|time| time as u64);
+            let (Some(found), Some(exact)) = (found, exact(&times, part)) else {
+                prop_assert!(found.is_none() && times.is_empty());
+                continue;
+            };
+            prop_assert!(times.contains(&found), "{name}: {found} is none of the times");
+            let most = exact as f64 * 1.01 + 1.0;
+            prop_assert!(found >= exact && found as f64 <= most, "{name}: {found} for {exact}");
         }
     }
 }

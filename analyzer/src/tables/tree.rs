@@ -54,8 +54,10 @@ pub struct Owner {
 pub struct Tree {
     /// Those that most was written for first.
     pub owners: Vec<Owner>,
-    /// All that the device completed.
+    /// All that the device completed, or of it the rows that pass the filter.
     pub total: Totals,
+    /// Whether it is of some rows only. Calls are no rows, so that it tells no calls then, and no transactions.
+    pub is_filtered: bool,
 }
 
 const DEVICE: &str = "device";
@@ -73,6 +75,7 @@ impl Tree {
         filesystem: &str,
         filter: Option<&Filter>,
     ) -> Result<Tree> {
+        let databases = if filter.is_some() { &[] } else { databases };
         let of = |names: &[&str]| {
             let by = names.iter().filter_map(|name| Column::find(name)).collect();
             Grouping { by, top: None }
@@ -85,6 +88,7 @@ impl Tree {
         let mut tree = Tree {
             owners: Vec::new(),
             total: owners.total,
+            is_filtered: filter.is_some(),
         };
         let mut by: BTreeMap<Key, usize> = BTreeMap::new();
         for (labels, totals) in &owners.groups {
@@ -154,9 +158,12 @@ impl Tree {
                     .iter()
                     .map(|line| ratio(line.bytes?, line.transactions)),
             ),
-            column("transactions", |line| {
-                line.is_owner.then_some(line.transactions)
-            }),
+            numbers(
+                "transactions",
+                lines
+                    .iter()
+                    .map(|line| (line.is_owner && !self.is_filtered).then_some(line.transactions)),
+            ),
             column("calls", |line| line.calls),
             column("syncs", |line| line.syncs),
             column("flushes", |line| line.flushes),

@@ -78,6 +78,8 @@ pub struct Scene {
     pub packages: Option<&'static str>,
     /// jbd2's running transaction.
     pub tid: u32,
+    /// `i_generation` of the files of further entries and calls.
+    pub generation: u32,
     pub manifest: Manifest,
     now_us: u64,
 }
@@ -130,6 +132,7 @@ impl Scene {
         Scene {
             manifest,
             tid: 1,
+            generation: 1,
             now_us: 1000,
             ..Scene::default()
         }
@@ -142,6 +145,13 @@ impl Scene {
         let time = self.now_us * 1000;
         self.events
             .extend(record(time, 1 << 26, 0, 0, thread.pid, &pdu));
+    }
+
+    /// A message to the trace, as blkcg writes them.
+    pub fn message(&mut self, text: &str) {
+        let time = self.now_us * 1000;
+        let message = record(time, 1 << 26 | 2, 0, 0, 0, text.as_bytes());
+        self.events.extend(message);
     }
 
     /// Q, G, I, D and C of one request, a millisecond later than the one before.
@@ -223,7 +233,7 @@ impl Scene {
             ino: inode.into(),
             offset: offset.into(),
             parent: 2.into(),
-            generation: 1.into(),
+            generation: self.generation.into(),
             s_dev: DEVICE.into(),
             nlink: 1.into(),
             name_len: (name.len() as u16).into(),
@@ -274,7 +284,7 @@ impl Scene {
             start_ns: (self.now_us.saturating_sub(of.lasted_us).max(1) * 1000).into(),
             ino: of.inode.into(),
             function: (function as u64).into(),
-            generation: 1.into(),
+            generation: self.generation.into(),
             s_dev: of.s_dev.into(),
             tid: self.tid.into(),
             pid: of.thread.pid.into(),
@@ -318,7 +328,7 @@ impl Scene {
             bytes: of.bytes.into(),
             result: 0.into(),
             first_bytes: of.first_bytes.unwrap_or_default(),
-            generation: 1.into(),
+            generation: self.generation.into(),
             s_dev: DEVICE.into(),
             pid: of.thread.pid.into(),
             tgid: of.thread.tgid.into(),

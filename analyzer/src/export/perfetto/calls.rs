@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! System calls, and which of them a request came of.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::ops::Range;
 
@@ -14,6 +14,21 @@ const PAGE: u64 = 4096;
 /// Sizes of runs of pages by which calls are found: powers of two, up to all that a file can have.
 const LEVELS: u32 = 53;
 
+/// Of a file: its inode, and its generation where that is known: inode numbers are used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FileKey {
+    pub inode: u64,
+    pub generation: Option<u32>,
+}
+
+impl FileKey {
+    /// Whether both may be one file, as far as generations are known.
+    fn may_be(self, other: FileKey) -> bool {
+        let known = self.generation.zip(other.generation);
+        self.inode == other.inode && known.is_none_or(|(one, another)| one == another)
+    }
+}
+
 /// A call.
 #[derive(Clone, Debug)]
 pub struct Call {
@@ -21,7 +36,7 @@ pub struct Call {
     pub pid: u32,
     pub tgid: u32,
     pub comm: Box<[u8]>,
-    pub inode: u64,
+    pub file: FileKey,
     pub start_ns: u64,
     pub end_ns: u64,
     pub bytes: u64,
@@ -33,8 +48,10 @@ pub struct Calls {
     pub list: Vec<Call>,
     /// Those that wrote a run of pages of a file, by the run's size and number: their places in the list. Those are left
     /// out that were made after one that returned later: that is the last one wherever they would be.
-    by_run: HashMap<(u64, u32, u64), Vec<usize>, foldhash::fast::RandomState>,
-    /// Those of a thread on a file.
+    by_run: HashMap<(FileKey, u32, u64), Vec<usize>, foldhash::fast::RandomState>,
+    /// The files of an inode that were written to.
+    by_inode: HashMap<u64, HashSet<FileKey>, foldhash::fast::RandomState>,
+    /// Those of a thread on an inode.
     by_thread: HashMap<(u32, u64), Vec<usize>, foldhash::fast::RandomState>,
 }
 
@@ -50,12 +67,17 @@ impl Calls {
             let kind = CallKind::of(raw.kind.get());
             let at = calls.list.len();
             let (inode, bytes) = (raw.ino.get(), raw.bytes.get());
+            let file = FileKey {
+                inode,
+                generation: Some(raw.generation.get()),
+            };
             if matches!(kind, CallKind::Write | CallKind::Splice)
                 && let Some(end) = raw.offset.get().checked_add(bytes)
             {
+                calls.by_inode.entry(inode).or_default().insert(file);
                 let pages = raw.offset.get() / PAGE..end.div_ceil(PAGE);
                 for (level, run) in runs(pages) {
-                    let found = calls.by_run.entry((inode, level, run)).or_default();
+                    let found = calls.by_run.entry((file, level, run)).or_default();
                     let is_later = |&&at: &&usize| calls.list[at].start_ns >= raw.start_ns.get();
                     let later = found.iter().rev().take_while(is_later).count();
                     found.truncate(found.len() - later);
@@ -74,7 +96,7 @@ impl Calls {
                     .next()
                     .unwrap_or_default()
                     .into(),
-                inode,
+                file,
                 start_ns: raw.start_ns.get(),
                 end_ns: raw.head.time_ns.get(),
                 bytes,
@@ -84,22 +106,26 @@ impl Calls {
     }
 
     /// The last call that wrote a page of the file and was made before then.
-    pub fn wrote(&self, inode: u64, offset: u64, before_ns: u64) -> Option<usize> {
-        let last_of = |level: u32| {
+    pub fn wrote(&self, file: FileKey, offset: u64, before_ns: u64) -> Option<usize> {
+        let last_of = |file: FileKey, level: u32| {
             let run = offset / PAGE >> level;
-            let calls = self.by_run.get(&(inode, level, run))?;
+            let calls = self.by_run.get(&(file, level, run))?;
             let before = calls.partition_point(|&at| self.list[at].start_ns <= before_ns);
             calls[..before].last().copied()
         };
-        (0..LEVELS).filter_map(last_of).max()
+        let files = self.by_inode.get(&file.inode)?.iter();
+        let may_be = files.filter(|known| known.may_be(file));
+        may_be
+            .flat_map(|&known| (0..LEVELS).filter_map(move |level| last_of(known, level)))
+            .max()
     }
 
     /// The last call of a thread that did this to a file and was made before then.
-    pub fn did(&self, pid: u32, operation: &str, inode: u64, before_ns: u64) -> Option<usize> {
-        let calls = self.by_thread.get(&(pid, inode))?;
+    pub fn did(&self, pid: u32, operation: &str, file: FileKey, before_ns: u64) -> Option<usize> {
+        let calls = self.by_thread.get(&(pid, file.inode))?;
         let is = |&&at: &&usize| {
             let call = &self.list[at];
-            call.start_ns <= before_ns && does(call.kind, operation)
+            call.start_ns <= before_ns && does(call.kind, operation) && call.file.may_be(file)
         };
         calls.iter().rev().find(is).copied()
     }

@@ -7,6 +7,7 @@
 //! All rows are held in memory.
 
 mod calls;
+mod names;
 mod proto;
 
 use std::collections::{BTreeMap, HashMap};
@@ -20,7 +21,8 @@ use super::foreign::Error;
 use crate::analysis::Analysis;
 use crate::facts::{Column, Facts};
 use crate::text::escape;
-use calls::Calls;
+use calls::{Calls, FileKey};
+use names::Names;
 use proto::{
     CounterDescriptor, DebugAnnotation, ProcessDescriptor, ThreadDescriptor, Trace, TracePacket,
     TrackDescriptor, TrackEvent, event_type, unit,
@@ -31,7 +33,7 @@ type Result<T> = std::result::Result<T, Error>;
 /// Of all packets: one writer wrote them.
 const SEQUENCE: u32 = 1;
 
-const COLUMNS: [&str; 17] = [
+const COLUMNS: [&str; 20] = [
     "time_ns",
     "q2c_ns",
     "d2c_ns",
@@ -42,6 +44,8 @@ const COLUMNS: [&str; 17] = [
     "cause_pid",
     "cause_inode",
     "sector",
+    "generation",
+    "cause_generation",
     "op",
     "class",
     "kind",
@@ -49,9 +53,10 @@ const COLUMNS: [&str; 17] = [
     "device",
     "cause_known",
     "cause_op",
+    "path",
 ];
 /// How many of them are numbers; the others are text.
-const NUMBERS: usize = 10;
+const NUMBERS: usize = 12;
 
 /// A row.
 #[derive(Clone, Debug, Default)]
@@ -84,6 +89,15 @@ impl Row {
         self.number(3).unwrap_or(0)
     }
 
+    /// The file of two columns, inode and generation.
+    fn file(&self, inode: usize, generation: usize) -> Option<FileKey> {
+        let generation = self.number(generation);
+        Some(FileKey {
+            inode: self.number(inode)?,
+            generation: generation.and_then(|generation| u32::try_from(generation).ok()),
+        })
+    }
+
     fn text(&self, at: usize) -> &str {
         self.texts[at].as_deref().unwrap_or("")
     }
@@ -104,10 +118,10 @@ impl Row {
     fn call(&self, calls: &Calls) -> Option<usize> {
         let queued = self.queued_ns();
         match (self.op(), self.text(1), self.text(5)) {
-            ("write", "data", _) => calls.wrote(self.number(5)?, self.number(6)?, queued),
+            ("write", "data", _) => calls.wrote(self.file(5, 10)?, self.number(6)?, queued),
             ("write", "journal", "exact") => {
                 let pid = u32::try_from(self.number(7)?).ok()?;
-                calls.did(pid, self.text(6), self.number(8)?, queued)
+                calls.did(pid, self.text(6), self.file(8, 11)?, queued)
             }
             _ => None,
         }
@@ -129,11 +143,23 @@ pub(super) fn write(analysis: &Analysis, out: &mut impl Write) -> Result<()> {
     };
     let rows = rows(&analysis.facts)?;
     let mut writer = Writer::default();
-    writer.calls(&calls, &analysis.facts);
+    writer.calls(&calls, &analysis.facts, &names_of(&analysis.facts, &rows));
     writer.files(&rows, &calls);
     writer.queues(&rows);
     writer.counters(&rows);
     writer.finish(out)
+}
+
+/// What the files were called, and when.
+fn names_of(facts: &Facts, rows: &[Row]) -> Names {
+    let mut names = Names::new(&facts.names().files);
+    for row in rows {
+        let path = row.text(7);
+        if let Some(file) = row.file(5, 10).filter(|_| !path.is_empty()) {
+            names.see(file, row.queued_ns(), path);
+        }
+    }
+    names
 }
 
 fn rows(facts: &Facts) -> Result<Vec<Row>> {
@@ -293,18 +319,12 @@ impl Writer {
         self.slice(lanes.0[lane].0, slice);
     }
 
-    fn calls(&mut self, calls: &Calls, facts: &Facts) {
-        let files: HashMap<u64, String> = facts
-            .names()
-            .files
-            .iter()
-            .filter_map(|file| Some((file.inode?, escape(file.path.as_deref()?))))
-            .collect();
+    fn calls(&mut self, calls: &Calls, facts: &Facts, names: &Names) {
         let mut processes: HashMap<u32, u64> = HashMap::new();
         let mut threads: HashMap<u32, u64> = HashMap::new();
         for (at, call) in calls.list.iter().enumerate() {
             let id = |id: u32| i32::try_from(id).ok();
-            let comm = Some(escape(&call.comm));
+            let comm = Some(escape(&facts.shown(&call.comm)));
             let process = *processes.entry(call.tgid).or_insert_with(|| {
                 self.track(TrackDescriptor {
                     process: Some(ProcessDescriptor {
@@ -326,7 +346,8 @@ impl Writer {
                 })
             });
             let name: &str = call.kind.into();
-            let file = files.get(&call.inode).map(|file| word("file", file));
+            let file = names.at(call.file, call.start_ns);
+            let file = file.map(|file| word("file", file));
             self.slice(
                 thread,
                 Slice {

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a file was called when a call was made on it.
+
+use std::collections::HashMap;
+
+use super::calls::FileKey;
+use crate::attribute::File;
+use crate::text::escape;
+
+/// A name that a file had for a while: up to the last request that shows it.
+struct Name {
+    until_ns: u64,
+    path: String,
+}
+
+/// The names of all files, by inode and generation.
+#[derive(Default)]
+pub struct Names {
+    /// Of the requests, one after the other in time.
+    seen: HashMap<FileKey, Vec<Name>, foldhash::fast::RandomState>,
+    /// Of files that no request is of.
+    others: HashMap<FileKey, String, foldhash::fast::RandomState>,
+}
+
+impl Names {
+    /// Of all files that the trace names.
+    pub fn new(files: &[File]) -> Names {
+        let other = |file: &File| {
+            let key = FileKey {
+                inode: file.inode?,
+                generation: file.generation,
+            };
+            Some((key, escape(file.path.as_deref()?)))
+        };
+        Names {
+            others: files.iter().filter_map(other).collect(),
+            ..Names::default()
+        }
+    }
+
+    /// Notes what a request's file was called. Requests come in the order of time.
+    pub fn see(&mut self, file: FileKey, time_ns: u64, path: &str) {
+        let names = self.seen.entry(file).or_default();
+        match names.last_mut().filter(|last| last.path == path) {
+            Some(last) => last.until_ns = time_ns,
+            None => names.push(Name {
+                until_ns: time_ns,
+                path: path.to_owned(),
+            }),
+        }
+    }
+
+    /// What the first request since then called the file, or else the last one before; where no generation is known, of its
+    /// inode.
+    pub fn at(&self, file: FileKey, time_ns: u64) -> Option<&str> {
+        let of_inode = FileKey {
+            generation: None,
+            ..file
+        };
+        let keys = [file, of_inode];
+        let seen = keys.iter().find_map(|key| self.seen_at(key, time_ns));
+        let other = || keys.iter().find_map(|key| self.others.get(key));
+        seen.or_else(|| other().map(String::as_str))
+    }
+
+    fn seen_at(&self, file: &FileKey, time_ns: u64) -> Option<&str> {
+        let names = self.seen.get(file)?;
+        let next = names.partition_point(|name| name.until_ns < time_ns);
+        let name = names.get(next).or(names.last())?;
+        Some(&name.path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_the_files_of_that_time() {
+        let file = |generation| FileKey {
+            inode: 12,
+            generation,
+        };
+        let mut names = Names::default();
+        names.see(file(Some(1)), 100, "/a.db-journal");
+        names.see(file(Some(2)), 200, "/b.db-journal");
+        names.see(file(Some(3)), 300, "/new");
+        names.see(file(Some(3)), 400, "/new");
+        names.see(file(Some(3)), 500, "/old");
+        names.see(file(None), 600, "/of some time");
+        for (generation, time_ns, path) in [
+            (1, 90, "/a.db-journal"),
+            (1, 250, "/a.db-journal"),
+            (2, 90, "/b.db-journal"),
+            (3, 350, "/new"),
+            (3, 401, "/old"),
+            (3, 900, "/old"),
+            (4, 100, "/of some time"),
+        ] {
+            assert_eq!(names.at(file(Some(generation)), time_ns), Some(path));
+        }
+    }
+}
