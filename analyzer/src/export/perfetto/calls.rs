@@ -108,7 +108,7 @@ impl Calls {
     /// The last call that wrote a page of the file and was made before then.
     pub fn wrote(&self, file: FileKey, offset: u64, before_ns: u64) -> Option<usize> {
         let last_of = |file: FileKey, level: u32| {
-            let run = offset / PAGE >> level;
+            let run = (offset / PAGE) >> level;
             let calls = self.by_run.get(&(file, level, run))?;
             let before = calls.partition_point(|&at| self.list[at].start_ns <= before_ns);
             calls[..before].last().copied()
