@@ -6,7 +6,8 @@
 #ifndef MOSTRACE_CALL_BPF_H
 #define MOSTRACE_CALL_BPF_H
 
-#include "causes.bpf.h"
+#include "called.bpf.h"
+#include "firstbytes.bpf.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -261,9 +262,6 @@ static __always_inline int begin_call(struct pt_regs *regs, long number)
 	return is_recorded(how) && !is_compat(task) ? remember_call(regs, how, task) : 0;
 }
 
-/* Longer writes hold pages, not headers. */
-#define SHORT_WRITE 64
-
 static __always_inline void tell_written(struct call *call, long bytes)
 {
 	struct mostrace_call *entry = &call->entry;
@@ -272,9 +270,7 @@ static __always_inline void tell_written(struct call *call, long bytes)
 	entry->bytes = bytes;
 	if (entry->offset == MOSTRACE_NONE)
 		entry->offset = LOAD(file, f_pos) - bytes;
-	if (call->buffer && bytes >= sizeof(entry->first_bytes) && bytes <= SHORT_WRITE &&
-	    !bpf_probe_read_user(entry->first_bytes, sizeof(entry->first_bytes), call->buffer))
-		entry->head.flags |= MOSTRACE_CALL_FIRST;
+	tell_first_bytes(entry, call->buffer, bytes);
 }
 
 static __always_inline int end_call(struct pt_regs *regs, long result)
@@ -293,6 +289,8 @@ static __always_inline int end_call(struct pt_regs *regs, long result)
 		entry->result = result;
 		if (entry->kind == MOSTRACE_CALL_WRITE && result > 0)
 			tell_written(call, result);
+		if (call->file && result >= 0)
+			name_called(LOAD(call->file, f_inode), LOAD(call->file, f_path.dentry));
 		put_cause(entry, sizeof(*entry));
 	}
 	entry->kind = MOSTRACE_CALL_OTHER;

@@ -80,10 +80,16 @@ int cause_ext4_mark_inode_dirty(__u64 *ctx)
 SEC("raw_tp/ext4_unlink_enter")
 int cause_ext4_unlink_enter(__u64 *ctx)
 {
+	struct dentry *dentry = (struct dentry *)ctx[1];
 	struct call *call = current_call();
+	struct inode *inode;
 
-	if (call)
-		tell_inode(&call->entry, BPF_CORE_READ((struct dentry *)ctx[1], d_inode));
+	if (!call)
+		return 0;
+	inode = BPF_CORE_READ(dentry, d_inode);
+	tell_inode(&call->entry, inode);
+	if (is_traced_filesystem(call->entry.s_dev))
+		name_called(inode, dentry);
 	return 0;
 }
 

@@ -36,10 +36,11 @@ use polars::prelude::PolarsError;
 
 use crate::attribute::Attributor;
 use crate::blktrace::{self, Completions};
-use crate::causes::{self, Causer, Database, Sharing};
+use crate::causes::{self, Causer, Sharing};
 use crate::facts::{self, Facts};
 use crate::recording::{self, Recording};
 use crate::tables::summary::Summary;
+use crate::transactions::{self, Database};
 pub use anonymous::shown;
 
 /// How far the reading is.
@@ -173,7 +174,7 @@ impl Analysis {
         let Some(mut calls) = calls else {
             return Ok(Vec::new());
         };
-        let mut databases = causes::databases(&mut calls, self.facts.names())?;
+        let mut databases = transactions::databases(&mut calls, self.facts.names())?;
         for database in &mut databases {
             database.comm = self.facts.shown(&database.comm);
         }
@@ -220,6 +221,9 @@ impl Reader<'_> {
         }
         if let Some(table) = self.recording.table(layout::NAMES)?.as_mut() {
             attributor = attributor.with_tree(table)?;
+        }
+        if let Some(table) = self.recording.table(layout::CALLED)?.as_mut() {
+            attributor = attributor.with_called(table)?;
         }
         let [mut handles, mut dirtied, mut calls, mut f2fs] = self.tables_of_causes()?;
         let mut causer = self.options.causes.map(|sharing| {

@@ -23,3 +23,5 @@ pub mod report;
 #[cfg(feature = "analyze")]
 pub mod tables;
 pub mod text;
+#[cfg(feature = "analyze")]
+pub mod transactions;

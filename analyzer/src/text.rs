@@ -94,6 +94,19 @@ fn is_unseen(c: char) -> bool {
         | '\u{fff9}'..='\u{fffb}' | '\u{2800}' | '\u{1d159}' | '\u{13430}'..='\u{1343f}')
 }
 
+/// A number with its thousands apart: `12,345`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::{escape, harmless, harmless_json, harmless_lines, is_deceptive};

@@ -540,6 +540,11 @@ fn named(s: &mut Scene, sector: u64, inode: u64, name: &[u8]) {
     s.dirtier(sector, 4096, SQLITE);
 }
 
+/// Where a frame of a WAL begins.
+fn frame(nth: u64) -> u64 {
+    32 + nth * (24 + 4096)
+}
+
 /// A transaction in DELETE mode of `thread` in a.db (inode 21, its journal 20), with one in WAL mode of another process in
 /// b.db (32, its WAL 31) between its calls.
 fn two_databases() -> Scene {
@@ -567,14 +572,22 @@ fn two_databases() -> Scene {
         kind: CallKind::Fdatasync,
         ..FSYNC
     };
-    for _ in 0..3 {
-        s.call(write(SQLITE, 20, 512));
+    for nth in 0..3 {
         s.call(CallOf {
+            first_bytes: Some([0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]),
+            ..write(SQLITE, 20, 512)
+        });
+        let offset = frame(nth);
+        s.call(CallOf {
+            offset,
             first_bytes: Some([0, 0, 0, 2, 0, 0, 0, 9]),
             ..write(OTHER, 31, 24)
         });
         s.call(sync(SQLITE, 20));
-        s.call(write(OTHER, 31, 4096));
+        s.call(CallOf {
+            offset: offset + 24,
+            ..write(OTHER, 31, 4096)
+        });
         s.call(write(SQLITE, 21, 4096));
         s.call(sync(OTHER, 31));
         s.call(sync(SQLITE, 21));
@@ -630,7 +643,7 @@ fn transactions_are_told_apart_by_process_and_database() {
             (
                 d.tgid,
                 d.path.as_deref(),
-                d.commits.transactions(),
+                d.transactions().least,
                 d.total().bytes,
             )
         })
@@ -698,13 +711,15 @@ fn an_analysis_begins_with_what_it_found() {
             ..FSYNC
         };
         busy.call(CallOf {
-            offset: at * 4120,
+            offset: frame(3 + at),
             first_bytes: Some([1; 8]),
             ..commit
         });
     }
     busy.manifest.payload.clone_from(&s.manifest.payload);
     assert!(finding(&busy).starts_with("16.4 KB were written while 26 of SQLite's transactions"));
+    one_number_of_transactions(&busy, 26);
+    one_number_of_transactions(&s, 6);
     let mut quiet = Scene::new();
     quiet.request(READ, 800, 4096, SQLITE);
     quiet.process(800, 4096, SQLITE, Origin::FILE);
@@ -714,6 +729,39 @@ fn an_analysis_begins_with_what_it_found() {
         mostrace(&["analyze", path.to_str().unwrap()])["finding"],
         Value::Null
     );
+}
+
+/// The tree, a comparison, a limit and the page have the same.
+fn one_number_of_transactions(s: &Scene, transactions: u64) {
+    let tmp = tempfile::tempdir().unwrap();
+    let path = s.save(tmp.path());
+    let path = path.to_str().unwrap();
+    let tree = mostrace(&["analyze", "--tree", path]);
+    let diff = mostrace(&["diff", path, path]);
+    for side in [&tree, &diff["a"]] {
+        assert_eq!(side["transactions"], transactions);
+        assert_eq!(side["transactions_sure"], "exact");
+    }
+    let written = tree["device_bytes"].as_f64().unwrap();
+    let each = written / transactions as f64;
+    let check = |limit: f64| {
+        let mut check = Command::new(env!("CARGO_BIN_EXE_mostrace"));
+        let limit = format!("{limit}");
+        check.args(["check", path, "--max-bytes-per-transaction", &limit]);
+        check.output().unwrap().status.success()
+    };
+    assert_eq!([check(each + 0.01), check(each - 0.01)], [true, false]);
+    let page = tmp.path().join("page.html");
+    mostrace_page(path, page.to_str().unwrap());
+    let page = std::fs::read_to_string(page).unwrap();
+    let headline = format!(r#"{{"value":"{transactions}","what":"transactions"}}"#);
+    assert!(page.contains(&headline), "{headline}");
+}
+
+fn mostrace_page(path: &str, page: &str) {
+    let mut report = Command::new(env!("CARGO_BIN_EXE_mostrace"));
+    let output = report.args(["report", path, "-o", page]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
 }
 
 /// What happens next in a random scene.

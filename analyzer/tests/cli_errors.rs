@@ -516,7 +516,7 @@ fn blocks_that_were_given_back_are_bounded() {
     for (sector, bytes, times) in [(0u64, 0u32, 1usize), (1, u32::MAX, 500)] {
         let tmp = tempfile::tempdir().unwrap();
         let path = scene.save(tmp.path());
-        let mut entry = vec![0; 56];
+        let mut entry = [0; 56];
         entry[..4].copy_from_slice(&[8, 0, 56, 0]);
         entry[16..24].copy_from_slice(&sector.to_le_bytes());
         entry[24..28].copy_from_slice(&bytes.to_le_bytes());

@@ -216,6 +216,8 @@ fn what_is_missing_comes_first() {
 fn transactions_last_from_their_first_call_to_their_last_sync() {
     const JOURNAL: u64 = 12;
     const DATABASE: u64 = 13;
+    /// With which a rollback journal begins.
+    const MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
     let mut s = scene::transaction();
     s.write_file(4096, 4096, JOURNAL, b"a.db-journal");
     s.write_file(8192, 4096, DATABASE, b"a.db");
@@ -225,7 +227,7 @@ fn transactions_last_from_their_first_call_to_their_last_sync() {
         inode,
         offset: if bytes > 0 { 0 } else { NONE },
         bytes,
-        first_bytes: None,
+        first_bytes: (inode == JOURNAL).then_some(MAGIC),
         lasted_us: 100,
     };
     for _ in 0..2 {

@@ -376,7 +376,8 @@ pub struct RawCall {
     pub bytes: U64<LE>,
     /// What it returned: bytes, 0, or a negative errno.
     pub result: I64<LE>,
-    /// The first bytes of a short write, if [`call_flags::FIRST`] is set.
+    /// The first bytes of a short write, or of one at the beginning of a file, if [`call_flags::FIRST`] is set; or what
+    /// [`call_flags::DATABASE`] says.
     pub first_bytes: [u8; 8],
     /// `i_generation` of `ino`.
     pub generation: U32<LE>,
@@ -418,6 +419,9 @@ pub mod call_flags {
 
     /// `first_bytes` are told.
     pub const FIRST: Flags = Flags(1);
+    /// It wrote the first page of a database of SQLite's: `first_bytes` are its bytes 24 to 27, the change counter, and 16 to
+    /// 19, the size of a page and the versions that write and read it.
+    pub const DATABASE: Flags = Flags(2);
 }
 
 /// `enum mostrace_dirtied_flags`, in a dirtied block's head.

@@ -27,6 +27,8 @@ pub const HANDLE: &str = "handle.entries";
 pub const DIRTIED: &str = "dirtied.entries";
 /// The table of system calls.
 pub const CALL: &str = "call.entries";
+/// The table of the names of the files that calls are about.
+pub const CALLED: &str = "called.entries";
 /// The table of f2fs's checkpoints and garbage collection.
 pub const F2FS: &str = "f2fs.entries";
 /// The tables of causes.
@@ -52,7 +54,7 @@ pub fn is_known(name: &str) -> bool {
 }
 
 fn is_table(name: &str) -> bool {
-    TABLES.contains(&name) || CAUSES.contains(&name) || [FREED, NAMES].contains(&name)
+    TABLES.contains(&name) || CAUSES.contains(&name) || [FREED, NAMES, CALLED].contains(&name)
 }
 
 /// The CPU of an event file's name.
@@ -101,6 +103,7 @@ mod tests {
             HANDLE,
             DIRTIED,
             CALL,
+            CALLED,
             F2FS,
             NAMES,
             PACKAGES,

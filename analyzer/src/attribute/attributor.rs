@@ -108,6 +108,19 @@ impl<'a, R: Read> Attributor<'a, R> {
         Ok(self)
     }
 
+    /// The names of the files that calls are about: the table of them. After [`of_filesystem`](Self::of_filesystem).
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn with_called(mut self, table: &mut TableReader<R>) -> Result<Self, Error> {
+        while let Some(entry) = table.next_if(|_| true)? {
+            if let EntryRef::File(entry) = entry {
+                self.files.see_called(entry);
+            }
+        }
+        Ok(self)
+    }
+
     /// Whose blocks of metadata were: the table of those that were given back. After
     /// [`of_filesystem`](Self::of_filesystem).
     ///

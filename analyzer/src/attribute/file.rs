@@ -208,6 +208,20 @@ impl<'m> Files<'m> {
         }
     }
 
+    /// Takes the name of a file that calls are about. It is of no piece of the file, and settles nothing of others.
+    pub fn see_called(&mut self, entry: FileRef<'_>) {
+        let live = Live::new(entry, self.filesystem, Vec::new());
+        let place = Place {
+            sector: NONE,
+            offset: None,
+        };
+        if live.foreign == 0 {
+            let same = self.is_at_snapshot(&live, place).unwrap_or(false);
+            let file = self.identify(&live, same);
+            self.intern(file);
+        }
+    }
+
     /// A file by its number.
     pub fn get(&self, FileId(id): FileId) -> &File {
         self.list.get(id as usize).unwrap_or(&File::NONE)

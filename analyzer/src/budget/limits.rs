@@ -2,6 +2,7 @@
 //! Limits, and whether a trace keeps them.
 
 use super::{Measured, Parts};
+use crate::transactions::Sure;
 
 /// What a trace may come to at most.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +28,8 @@ pub struct Judgement {
     pub value: Option<f64>,
     /// The most it may.
     pub most: f64,
+    /// How sure the number of transactions is that the value is for each of: with more of them it is less.
+    pub sure: Sure,
     /// Where the bytes went, or which parts grew: the largest first.
     pub parts: Vec<String>,
 }
@@ -42,11 +45,14 @@ impl Judgement {
 /// So many layers, and so many files, are named.
 const NAMED: usize = 3;
 
+/// What is limited for each transaction: bytes, and flushes.
+const PER_TRANSACTION: [&str; 2] = ["bytes written per transaction", "flushes per transaction"];
+
 /// Holds every limit against a trace.
 #[must_use]
 pub fn judge(measured: &Measured, limits: &Limits) -> Vec<Judgement> {
     let each = |n: u64, of: Option<u64>| of.map(|of| n as f64 / of as f64);
-    let per_transaction = |n| each(n, measured.transactions);
+    let per_transaction = |n| each(n, measured.transactions.divisor());
     let largest = || {
         let of = |parts: &Parts| named(parts.iter().map(|(name, &n)| (name.as_str(), n)));
         [of(&measured.layers), of(&measured.files)].concat()
@@ -58,7 +64,7 @@ pub fn judge(measured: &Measured, limits: &Limits) -> Vec<Judgement> {
             limits.write_bytes.map(|n| n as f64),
         ),
         (
-            "bytes written per transaction",
+            PER_TRANSACTION[0],
             per_transaction(measured.write_bytes),
             limits.bytes_per_transaction,
         ),
@@ -74,7 +80,7 @@ pub fn judge(measured: &Measured, limits: &Limits) -> Vec<Judgement> {
             limits.amplification,
         ),
         (
-            "flushes per transaction",
+            PER_TRANSACTION[1],
             per_transaction(measured.flushes),
             limits.flushes_per_transaction,
         ),
@@ -84,6 +90,10 @@ pub fn judge(measured: &Measured, limits: &Limits) -> Vec<Judgement> {
             what,
             value,
             most: most?,
+            sure: match PER_TRANSACTION.contains(&what) {
+                true => measured.transactions.sure,
+                false => Sure::Exact,
+            },
             parts: largest(),
         })
     });
@@ -92,9 +102,13 @@ pub fn judge(measured: &Measured, limits: &Limits) -> Vec<Judgement> {
     absolute.chain(relative).collect()
 }
 
-/// Against an earlier trace: for each transaction where both know how many there were, else as a whole.
+/// Against an earlier trace: for each transaction where it is known of both how many there were, else as a whole.
 fn against(now: &Measured, before: &Measured, tolerance: f64) -> [Judgement; 2] {
-    let per_transaction = now.transactions.is_some() && before.transactions.is_some();
+    let is_known = |measured: &Measured| {
+        let count = measured.transactions;
+        count.is_exact() && count.divisor().is_some()
+    };
+    let per_transaction = is_known(now) && is_known(before);
     let [bytes, flushes] = match per_transaction {
         true => [
             "bytes written per transaction, to the baseline",
@@ -102,7 +116,7 @@ fn against(now: &Measured, before: &Measured, tolerance: f64) -> [Judgement; 2] 
         ],
         false => ["bytes written, to the baseline", "flushes, to the baseline"],
     };
-    let each = |n: u64, of: &Measured| match of.transactions.filter(|_| per_transaction) {
+    let each = |n: u64, of: &Measured| match of.transactions.divisor().filter(|_| per_transaction) {
         Some(transactions) => n as f64 / transactions as f64,
         None => n as f64,
     };
@@ -110,6 +124,7 @@ fn against(now: &Measured, before: &Measured, tolerance: f64) -> [Judgement; 2] 
         what,
         value: Some(each(of(now), now)),
         most: each(of(before), before) * (1.0 + tolerance),
+        sure: Sure::Exact,
         parts,
     };
     let grown = |of: fn(&Measured) -> &Parts| {
@@ -137,13 +152,14 @@ fn named<'a>(parts: impl Iterator<Item = (&'a str, u64)>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transactions::Count;
 
     fn measured(write_bytes: u64, transactions: Option<u64>) -> Measured {
         let parts = |parts: &[(&str, u64)]| parts.iter().map(|&(n, b)| (n.to_owned(), b)).collect();
         Measured {
             write_bytes,
             flushes: 20,
-            transactions,
+            transactions: Count::new(transactions.unwrap_or(0), transactions.is_some()),
             payload_bytes: Some(100),
             called_bytes: Some(1000),
             layers: parts(&[
@@ -184,6 +200,23 @@ mod tests {
         let told = judge(&measured(4000, None), &limits);
         assert_eq!((told.len(), told[0].value), (1, None));
         assert!(!told[0].is_kept());
+    }
+
+    #[test]
+    fn a_limit_for_each_transaction_says_what_it_rests_on() {
+        let mut now = measured(4000, Some(10));
+        now.transactions = Count::new(10, false);
+        let limits = Limits {
+            write_bytes: Some(4000),
+            bytes_per_transaction: Some(400.0),
+            baseline: Some((measured(5000, Some(10)), 0.0)),
+            ..Limits::default()
+        };
+        let told = judge(&now, &limits);
+        let sure: Vec<Sure> = told.iter().map(|judgement| judgement.sure).collect();
+        assert_eq!(sure, [Sure::Exact, Sure::AtLeast, Sure::Exact, Sure::Exact]);
+        // Who does not know how many there were is compared as a whole.
+        assert_eq!(told[2].what, "bytes written, to the baseline");
     }
 
     #[test]

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use mostrace_bundle::Manifest;
 
-use crate::causes::Database;
 use crate::facts::{Column, Facts};
 use crate::tables::{Grouping, Groups, Result};
+use crate::transactions::{Count, Database, Transactions};
 
 /// Bytes written, by name.
 pub type Parts = BTreeMap<String, u64>;
@@ -19,8 +19,8 @@ pub struct Measured {
     pub write_bytes: u64,
     /// Cache flushes that the device executed.
     pub flushes: u64,
-    /// Transactions that the application committed, if it told; else those of SQLite that its calls show.
-    pub transactions: Option<u64>,
+    /// Transactions that were committed.
+    pub transactions: Count,
     /// Bytes that the application stored, if it told.
     pub payload_bytes: Option<u64>,
     /// Bytes passed to write() and the like, where calls were recorded.
@@ -51,7 +51,6 @@ impl Measured {
             return Ok(Measured::default());
         };
         let payload = manifest.and_then(|m| m.payload.as_ref());
-        let commits = databases.iter().map(|d| d.commits.transactions()).sum();
         // A call is told of with any length.
         let called = databases.iter().map(|d| d.total().bytes);
         let called = called.fold(0, u64::saturating_add);
@@ -59,7 +58,7 @@ impl Measured {
         Ok(Measured {
             write_bytes: layers.total.write_bytes,
             flushes: layers.total.device_flushes,
-            transactions: known(payload.map_or(commits, |p| p.transactions)),
+            transactions: Transactions::new(manifest, databases).count,
             payload_bytes: payload.and_then(|p| known(p.payload_bytes)),
             called_bytes: known(called),
             layers: parts(layers, |class, role| match (class, role) {

@@ -7,6 +7,7 @@ use quick_xml::Writer;
 use quick_xml::events::{BytesText, Event};
 
 use super::Judgement;
+use crate::transactions::Sure;
 
 /// A line for each limit.
 #[must_use]
@@ -72,7 +73,10 @@ fn sentence(judgement: &Judgement) -> String {
     let Judgement {
         what, most, parts, ..
     } = judgement;
-    let most = number(*most);
+    let most = match judgement.sure {
+        Sure::AtLeast => format!("{}; there may be more transactions", number(*most)),
+        Sure::Exact | Sure::Unknown => number(*most),
+    };
     let Some(value) = judgement.value else {
         return format!("{what}: the trace does not tell (at most {most})");
     };
@@ -101,6 +105,7 @@ mod tests {
             what: "flushes per transaction",
             value,
             most,
+            sure: Sure::Exact,
             parts: vec!["/<a>&\n::error::x% 7".into()],
         };
         vec![of(Some(2.0), 2.0), of(Some(2.5), 2.0), of(None, 1.0)]

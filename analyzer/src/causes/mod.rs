@@ -19,8 +19,6 @@ mod blame;
 mod calls;
 mod cause;
 mod causer;
-mod commits;
-mod databases;
 mod f2fs;
 mod handle;
 mod homes;
@@ -28,21 +26,16 @@ mod operation;
 mod pages;
 mod reason;
 mod share;
-mod spans;
 mod tables;
 mod transactions;
 mod unlinked;
 
 pub use cause::{Cause, CauseId, Known};
 pub use causer::Causer;
-pub use commits::Commits;
-pub use databases::{Asked, Database};
 pub use operation::Operation;
 pub use reason::Reason;
 pub use share::{Share, Sharing, Verdict, Verdicts};
-pub use spans::{Called, Span, called, spans};
 pub use tables::Tables;
 
-pub use databases::read as databases;
 #[cfg(feature = "analyze")]
 pub(crate) use operation::is_sync;

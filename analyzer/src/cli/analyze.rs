@@ -7,6 +7,7 @@ use mostrace::export::{Format, Output, to_text, to_value};
 use mostrace::facts::{Column, Filter, catalogue};
 use mostrace::tables::summary::{Summary, Trace};
 use mostrace::tables::{Grouping, Groups, about, percentiles};
+use mostrace::transactions::Transactions;
 use mostrace_bundle::Bundle;
 use serde_json::{Map, Value, json};
 
@@ -126,10 +127,11 @@ impl Analyze {
             databases: analysis.databases()?,
         };
         let summary = Summary::new(&analysis.facts, filter, trace)?;
-        Ok(match format {
+        match format {
             Format::Json => out.json(&self.json(&summary, &analysis))?,
             _ => out.text(&self.text(&summary, &analysis, out.width()))?,
-        })
+        }
+        Ok(())
     }
 
     /// The tree, as text or JSON.
@@ -141,14 +143,16 @@ impl Analyze {
     ) -> anyhow::Result<()> {
         let analysis = self.source.read(false, true)?;
         let tree = tree::of(&analysis, filter)?;
-        Ok(match format {
+        match format {
             Format::Json => {
                 let manifest = analysis.bundle.as_ref().map(Bundle::manifest);
                 let payload = manifest.and_then(|m| m.payload.as_ref());
-                out.json(&tree_json::value(&tree, payload))?
+                let transactions = Transactions::new(manifest, &analysis.databases()?);
+                out.json(&tree_json::value(&tree, payload, &transactions))?
             }
             _ => out.text(&tree::text(&analysis, &tree, out.width())?)?,
-        })
+        }
+        Ok(())
     }
 
     fn text(&self, summary: &Summary, analysis: &Analysis, width: Option<usize>) -> String {

@@ -15,8 +15,8 @@ use super::budget;
 
 /// Say what changed from one recording to another: bytes, writes and flushes, by layer, class, role and cause
 ///
-/// The first line says it in one sentence. Where both tell how many transactions were committed (the workload, or SQLite's calls),
-/// they are compared by the transaction.
+/// The first line says it in one sentence. Where it is known of both how many transactions were committed (by the workload, or by
+/// SQLite's calls), they are compared by the transaction.
 ///
 /// Examples:
 ///   mostrace diff delete.most wal.most
@@ -55,10 +55,11 @@ impl Diff {
             }
         }
         let diff = Differences::new(&a.side, &b.side)?;
-        Ok(match self.json {
+        match self.json {
             true => out.json(&self.json(&a, &b, &diff))?,
             false => out.text(&text(&a, &b, &diff, out.width()))?,
-        })
+        }
+        Ok(())
     }
 
     fn json(&self, a: &Read, b: &Read, diff: &Differences) -> Value {
@@ -67,7 +68,8 @@ impl Diff {
                 "trace": path.display().to_string(),
                 "name": read.side.name,
                 "warnings": read.warnings,
-                "transactions": read.side.transactions,
+                "transactions": read.side.transactions.divisor(),
+                "transactions_sure": read.side.transactions.sure,
             })
         };
         let mut object = Map::new();

@@ -5,6 +5,7 @@ use mostrace::analysis::Analysis;
 use mostrace::export::to_text;
 use mostrace::facts::Filter;
 use mostrace::tables::tree::Tree;
+use mostrace::transactions::{Source, Sure, Transactions};
 use mostrace_bundle::Bundle;
 
 /// The most processes and databases that are shown one by one.
@@ -28,11 +29,21 @@ pub fn of(analysis: &Analysis, filter: Option<&Filter>) -> anyhow::Result<Tree> 
 /// Never, as no two columns have one name.
 pub fn text(analysis: &Analysis, tree: &Tree, width: Option<usize>) -> anyhow::Result<String> {
     let manifest = analysis.bundle.as_ref().map(Bundle::manifest);
+    let databases = analysis.databases()?;
+    let shown = Transactions::shown(manifest, &databases);
+    let used = Transactions::new(manifest, &databases);
     let payload = manifest.and_then(|m| m.payload.as_ref());
     let payload = payload.filter(|_| !tree.is_filtered).map(|p| {
         let (bytes, of) = (p.payload_bytes, p.transactions);
-        let found = tree.transactions();
-        format!("payload: {bytes} bytes in {of} transactions; calls show {found}\n")
+        let which = match used.source {
+            Source::Application => "",
+            Source::Calls => ", others' among them",
+        };
+        let shown = match shown.sure {
+            Sure::Unknown => "none".to_owned(),
+            Sure::Exact | Sure::AtLeast => shown.to_string(),
+        };
+        format!("payload: {bytes} bytes in {of} transactions; calls show {shown}{which}\n")
     });
     Ok(payload.unwrap_or_default() + &to_text(&tree.table(MOST_OWNERS)?, width))
 }

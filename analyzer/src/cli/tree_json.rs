@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `analyze --tree --json`.
 
-use mostrace::causes::Asked;
 use mostrace::tables::tree::{Node, Owner, Tree};
+use mostrace::transactions::{Asked, Transactions};
 use mostrace_bundle::manifest::Payload;
 use serde_json::{Value, json};
 
-/// The whole tree. Of some rows only, transactions are null.
-pub fn value(tree: &Tree, payload: Option<&Payload>) -> Value {
+/// The whole tree. Of some rows only, all that is told of transactions is null.
+pub fn value(tree: &Tree, payload: Option<&Payload>, transactions: &Transactions) -> Value {
+    let transactions = (!tree.is_filtered).then_some(transactions);
     json!({
         "payload": payload,
-        "transactions": (!tree.is_filtered).then(|| tree.transactions()),
+        "transactions": transactions.map(|t| t.count.least),
+        "transactions_sure": transactions.map(|t| t.count.sure),
+        "transactions_source": transactions.map(|t| t.source),
         "device_bytes": tree.total.write_bytes,
         "flushes": tree.total.flushes,
         "fua_writes": tree.total.fua_writes,
@@ -23,7 +26,8 @@ fn owner(owner: &Owner, is_filtered: bool) -> Value {
     json!({
         "process": owner.process,
         "database": owner.database,
-        "transactions": (!is_filtered).then_some(owner.transactions),
+        "transactions": (!is_filtered).then_some(owner.transactions.least),
+        "transactions_sure": (!is_filtered).then_some(owner.transactions.sure),
         "write_calls": asked.collect::<Vec<_>>(),
         "device": node(&owner.device),
         "flushes": owner.totals.flushes,

@@ -8,12 +8,16 @@ use crate::analysis::{Analysis, Error};
 use crate::budget::{Measured, Parts};
 use crate::facts::Column;
 use crate::tables::{Grouping, Groups};
+use crate::transactions::Sure;
 
 /// What one measurement comes to. All are sums over the recording.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     /// Transactions, or operations, that the command told; else those of SQLite that its calls show; 0 if there is neither.
     pub transactions: u64,
+    /// How sure that is.
+    #[serde(default)]
+    pub transactions_sure: Sure,
     /// Bytes that the command stored, if it told.
     pub payload_bytes: u64,
     /// Bytes passed to write() and the like.
@@ -60,7 +64,8 @@ impl Figures {
             *causes.entry(name).or_default() += totals.write_bytes;
         }
         Ok(Figures {
-            transactions: measured.transactions.unwrap_or(0),
+            transactions: measured.transactions.least,
+            transactions_sure: measured.transactions.sure,
             payload_bytes: measured.payload_bytes.unwrap_or(0),
             called_bytes: measured.called_bytes.unwrap_or(0),
             syncs: databases.iter().map(|d| d.total().syncs).sum(),

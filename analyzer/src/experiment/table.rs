@@ -87,6 +87,7 @@ fn add(mut sum: Figures, more: &&Figures) -> Figures {
     for (sum, more) in pairs {
         *sum += more;
     }
+    sum.transactions_sure = sum.transactions_sure.max(more.transactions_sure);
     for (parts, more) in [
         (&mut sum.layers, &more.layers),
         (&mut sum.causes, &more.causes),
@@ -119,6 +120,11 @@ pub fn table(definition: &Definition, results: &Results) -> Result<Table> {
         |of: &dyn Fn(&Summary) -> Option<f64>| rows.iter().map(|(_, s)| of(s)).collect::<Vec<_>>();
     columns.push(numbers("runs", count(|s| s.runs)));
     columns.push(numbers("transactions", count(|s| s.sum.transactions)));
+    let sure = rows.iter().map(|(_, s)| s.sum.transactions_sure.as_str());
+    columns.push(texts(
+        "transactions_sure",
+        sure.map(|sure| Some(sure.to_owned())),
+    ));
     let each = |of: fn(&Figures) -> u64| real(&move |s: &Summary| Some(s.each(of(&s.sum))));
     columns.push(reals("syncs", each(|f| f.syncs)));
     columns.push(reals("writes", each(|f| f.writes)));

@@ -17,14 +17,15 @@ use super::syncs::Syncs;
 use super::timeline::Timeline;
 use super::waterfall::{self, Waterfall};
 use crate::analysis::Analysis;
-use crate::causes;
 use crate::facts::Column;
 use crate::tables::diff::Side;
-use crate::tables::finding::{grouped, size};
+use crate::tables::finding::size;
 use crate::tables::sizes::{self, Sizes};
 use crate::tables::summary::{self, Trace};
 use crate::tables::{Grouping, Groups, Totals, about, finding, locality, ratio};
 use crate::tables::{Label, Table, numbers, texts};
+use crate::text::grouped;
+use crate::transactions::{self, Transactions};
 
 /// Processes whose latencies are drawn.
 const PROCESSES: usize = 8;
@@ -79,7 +80,7 @@ pub struct Sheet {
     pub(super) colours: Vec<&'static str>,
     /// Bytes by process, file, layer and its parts.
     pub icicle: Icicle,
-    /// That were committed.
+    /// That were committed, if it is known how many.
     transactions: Option<u64>,
     #[serde(skip)]
     pub(super) side: Side,
@@ -130,7 +131,7 @@ impl Sheet {
             Some(mut calls) => Some(Syncs::read(&mut calls, facts)?.table()?),
             None => None,
         };
-        let transactions: u64 = databases.iter().map(|d| d.commits.transactions()).sum();
+        let transactions = Transactions::new(manifest, &databases);
         let trace = Trace {
             manifest,
             warnings: analysis.warnings.clone(),
@@ -147,13 +148,16 @@ impl Sheet {
         Ok(Sheet {
             name: about::name(path, manifest),
             side: Side::new(about::name(path, manifest), facts, manifest, &databases)?,
-            transactions: Some(transactions_of(manifest, transactions)).filter(|&n| n > 0),
+            transactions: transactions
+                .count
+                .divisor()
+                .filter(|_| transactions.count.is_exact()),
             finding: finding::sentence(facts, manifest, &databases)?,
             trust,
             trust_why,
             about: about::lines(path, manifest, facts.duration_ns(), &groups.total),
             notices: summary::notices(facts, &trace),
-            headlines: headlines(&groups.total, manifest, transactions),
+            headlines: headlines(&groups.total, manifest, &transactions),
             colours: Colour::ALL.iter().map(|colour| colour.name()).collect(),
             duration_ns: facts.duration_ns(),
             timeline: pictures.timeline,
@@ -240,29 +244,32 @@ fn counters(counters: &Counters) -> Option<Grid> {
     Some(Grid::new("The kernel's counters", Some(note), table.ok()?))
 }
 
-/// Those that the application told, or else those that were found in its calls.
-fn transactions_of(manifest: Option<&Manifest>, found: u64) -> u64 {
+fn headlines(
+    total: &Totals,
+    manifest: Option<&Manifest>,
+    transactions: &Transactions,
+) -> Vec<Headline> {
     let payload = manifest.and_then(|m| m.payload.as_ref());
-    payload.map_or(found, |p| p.transactions)
-}
-
-fn headlines(total: &Totals, manifest: Option<&Manifest>, found: u64) -> Vec<Headline> {
-    let payload = manifest.and_then(|m| m.payload.as_ref());
-    let transactions = transactions_of(manifest, found);
+    let count = transactions.count;
+    let each = |value: u64| ratio(value, count.divisor()?);
     let mut lines = vec![(size(total.write_bytes as f64), "written")];
     if let Some(times) = payload.and_then(|p| ratio(total.write_bytes, p.payload_bytes)) {
         lines.push((format!("{times:.0} ×"), "what was stored"));
     }
-    if let Some(bytes) = ratio(total.write_bytes, transactions) {
-        lines.push((size(bytes), "per transaction"));
+    if let Some(bytes) = each(total.write_bytes) {
+        lines.push((
+            format!("{}{}", count.at_most(), size(bytes)),
+            "per transaction",
+        ));
     }
-    if transactions > 0 {
-        lines.push((grouped(transactions), "transactions"));
+    if count.divisor().is_some() {
+        lines.push((count.to_string(), "transactions"));
     }
     lines.push((grouped(total.writes), "writes"));
     lines.push((grouped(total.device_flushes), "cache flushes"));
-    if let Some(each) = ratio(total.device_flushes, transactions) {
-        lines.push((format!("{each:.1}"), "flushes per transaction"));
+    if let Some(each) = each(total.device_flushes) {
+        let each = format!("{}{each:.1}", count.at_most());
+        lines.push((each, "flushes per transaction"));
     }
     if total.read_bytes > 0 {
         lines.push((size(total.read_bytes as f64), "read"));
@@ -320,13 +327,13 @@ fn waterfall_of(analysis: &Analysis, start_ns: u64) -> Result<Option<Waterfall>>
     let Some(mut calls) = calls_of(analysis)? else {
         return Ok(None);
     };
-    let spans = causes::spans(&mut calls, files)?;
+    let spans = transactions::spans(&mut calls, files)?;
     let chosen = waterfall::choose(&spans);
     let wanted: Vec<_> = chosen.iter().map(|(_, span)| *span).collect();
     let Some(mut calls) = calls_of(analysis)? else {
         return Ok(None);
     };
-    let called = causes::called(&mut calls, files, &wanted, waterfall::MOST)?;
+    let called = transactions::called(&mut calls, files, &wanted, waterfall::MOST)?;
     Ok(Some(Waterfall::new(
         &spans, &chosen, called, files, start_ns,
     )))

@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::latency::{Percentiles, ranked};
 use super::scan::{Scan, Seen};
 use crate::attribute::{File, Op};
-use crate::causes::{Called, Span};
 use crate::facts::labels::file_label;
+use crate::transactions::{Called, Span};
 
 /// Calls, and requests, of a transaction that are drawn.
 pub(super) const MOST: usize = 300;

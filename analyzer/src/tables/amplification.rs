@@ -4,12 +4,14 @@
 use mostrace_bundle::manifest::Payload;
 
 use super::{Groups, Result, Table, Totals, numbers, percent, ratio, reals, texts};
+use crate::transactions::Count;
 
-/// Bytes at each level, and how often the smaller goes into the larger.
+/// Bytes at each level, and how often the smaller goes into the larger; for each transaction at most, if there are at least so
+/// many.
 ///
 /// # Errors
 /// Never, as no two columns have one name.
-pub fn levels(payload: &Payload, total: &Totals) -> Result<Table> {
+pub fn levels(payload: &Payload, transactions: Count, total: &Totals) -> Result<Table> {
     let levels = [
         ("payload", payload.payload_bytes),
         ("file", payload.file_bytes),
@@ -21,7 +23,7 @@ pub fn levels(payload: &Payload, total: &Totals) -> Result<Table> {
         numbers("bytes", levels.map(|(_, bytes)| Some(bytes))),
         times("times_payload", payload.payload_bytes),
         times("times_file", payload.file_bytes),
-        times("bytes_per_transaction", payload.transactions),
+        times("bytes_per_transaction", transactions.least),
     ])
 }
 
@@ -29,12 +31,12 @@ pub fn levels(payload: &Payload, total: &Totals) -> Result<Table> {
 ///
 /// # Errors
 /// Never, as no two columns have one name.
-pub fn shares(payload: &Payload, groups: &Groups) -> Result<Table> {
+pub fn shares(payload: &Payload, transactions: Count, groups: &Groups) -> Result<Table> {
     let whole = groups.total.write_bytes;
     let real = |name, f: fn(&Totals) -> u64, whole: u64| {
         reals(name, groups.sums().map(move |t| ratio(f(t), whole)))
     };
-    let transactions = payload.transactions;
+    let transactions = transactions.least;
     let mut columns = groups.labels();
     columns.extend([
         numbers("write_bytes", groups.sums().map(|t| Some(t.write_bytes))),

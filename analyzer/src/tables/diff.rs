@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is different between two traces.
 //!
-//! Where both tell how many transactions were committed, they are compared by the transaction, else as they are.
+//! Where it is known of both how many transactions were committed, they are compared by the transaction, else as they are.
 
 use std::collections::BTreeMap;
 
 use mostrace_bundle::Manifest;
 use polars::prelude::{Column as Values, IntoColumn, NamedFrom, Series};
 
-use super::finding::{grouped, size};
+use super::finding::size;
 use super::layer::{self, Layer};
 use super::summary::Section;
 use super::{Grouping, Groups, Label, Result, Table, Totals, numbers, ratio, reals, texts};
-use crate::causes::Database;
 use crate::facts::{Column, Facts};
+use crate::text::grouped;
+use crate::transactions::{Count, Database, Transactions};
 
 /// Layers that the sentence names.
 const MOST: usize = 3;
@@ -46,8 +47,8 @@ pub struct Side {
     pub name: String,
     /// All rows.
     pub total: Totals,
-    /// Transactions that the application committed, if it told; else those of SQLite that its calls show.
-    pub transactions: Option<u64>,
+    /// Its transactions.
+    pub transactions: Count,
     filesystem: Option<String>,
     layers: Vec<(Layer, Totals)>,
     ways: Vec<Groups>,
@@ -74,15 +75,12 @@ impl Side {
             .collect();
         let mut ways = Groups::several(facts, &groupings, None)?;
         let layers = ways.remove(0);
-        let payload = manifest.and_then(|m| m.payload.as_ref());
-        let found = databases.iter().map(|d| d.commits.transactions()).sum();
-        let transactions = payload.map_or(found, |p| p.transactions);
         let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
         let layer = |(labels, totals): &(Vec<Label>, Totals)| Some((Layer::of(labels)?, *totals));
         Ok(Side {
             name,
             total: layers.total,
-            transactions: Some(transactions).filter(|&n| n > 0),
+            transactions: Transactions::new(manifest, databases).count,
             filesystem: filesystem.map(|f| crate::text::escape(f.kind.as_bytes())),
             layers: layers.groups.iter().filter_map(layer).collect(),
             ways,
@@ -108,7 +106,7 @@ impl Diff {
     /// # Errors
     /// Never, as no two columns have one name.
     pub fn new(a: &Side, b: &Side) -> Result<Diff> {
-        let per = a.transactions.zip(b.transactions).map(|(a, b)| [a, b]);
+        let per = exactly(a).zip(exactly(b)).map(|(a, b)| [a, b]);
         let both = [a, b];
         let filesystem = match &a.filesystem {
             Some(name) if a.filesystem == b.filesystem => name,
@@ -135,6 +133,12 @@ impl Diff {
             sections,
         })
     }
+}
+
+/// What figures are divided by: how many transactions there were, if that is known.
+fn exactly(side: &Side) -> Option<u64> {
+    let count = side.transactions;
+    count.divisor().filter(|_| count.is_exact())
 }
 
 fn section(name: &'static str, title: &str, table: Table) -> Section {
@@ -366,7 +370,7 @@ mod tests {
         Side {
             name: name.into(),
             total: totals,
-            transactions,
+            transactions: Count::new(transactions.unwrap_or(0), transactions.is_some()),
             filesystem: Some("ext4".into()),
             layers: vec![(Layer::File(name.into()), totals)],
             ways: Vec::new(),
@@ -385,7 +389,7 @@ mod tests {
              +1.0 KB SQLite's WAL; 2.0 writes instead of 8.0, 1.0 cache flushes instead of 4.0"
         );
         let b = Side {
-            transactions: None,
+            transactions: Count::new(20, false),
             ..b
         };
         assert_eq!(

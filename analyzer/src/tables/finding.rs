@@ -2,18 +2,15 @@
 //! What a trace shows, in one sentence.
 
 use mostrace_bundle::Manifest;
-use mostrace_bundle::manifest::Payload;
 
 use super::layer::{self, Layer, plural};
 use super::{Grouping, Groups, Label, Result, ratio};
-use crate::causes::Database;
 use crate::facts::{Column, Facts};
+use crate::transactions::{Database, Source, Transactions};
 
 /// Layers that are named, and kinds of the journal's copies.
 const MOST: usize = 4;
 const MOST_KINDS: usize = 3;
-/// Transactions of a workload that it does not count: those that make its tables.
-const SETTING_UP: u64 = 8;
 /// What has a smaller part is not named, per cent.
 const LEAST: u64 = 1;
 
@@ -57,8 +54,7 @@ pub(super) fn of(
     }
     let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
     let filesystem = filesystem.map_or("the filesystem", |f| f.kind.as_str());
-    let payload = manifest.and_then(|m| m.payload.as_ref());
-    let subject = subject(payload, databases, written);
+    let subject = subject(&Transactions::new(manifest, databases), written);
     let mut layers = Layers::new(groups, filesystem);
     layers.0.sort_by_key(|layer| std::cmp::Reverse(layer.bytes));
     let named = layers
@@ -71,30 +67,27 @@ pub(super) fn of(
 }
 
 /// How much was written, and for how many transactions.
-fn subject(payload: Option<&Payload>, databases: &[Database], written: u64) -> String {
-    let found: u64 = databases.iter().map(|d| d.commits.transactions()).sum();
-    let stored = payload.filter(|p| p.transactions > 0 && p.payload_bytes > 0);
-    // Of many more than the workload's own, others have written too.
-    let is_all = |p: &&Payload| {
-        found.saturating_sub(SETTING_UP) <= p.transactions.saturating_add(p.transactions / 20)
+fn subject(transactions: &Transactions, written: u64) -> String {
+    let count = transactions.count;
+    let all = size(written as f64);
+    let Some(divisor) = count.divisor() else {
+        return format!("{all} were written");
     };
-    if let Some(payload) = stored.filter(is_all) {
-        let transactions = payload.transactions;
-        let times = ratio(written, payload.payload_bytes).unwrap_or_default();
-        return format!(
-            "{} transactions of {} wrote {} each ({times:.0} ×)",
-            grouped(transactions),
-            size(payload.payload_bytes as f64 / transactions as f64),
-            size(written as f64 / transactions as f64),
-        );
-    }
-    match found {
-        0 => format!("{} were written", size(written as f64)),
-        _ => format!(
-            "{} were written while {} of SQLite's transactions were committed",
-            size(written as f64),
-            grouped(found)
-        ),
+    match (transactions.payload_bytes, transactions.source) {
+        (Some(stored), _) => {
+            let times = ratio(written, stored).unwrap_or_default();
+            format!(
+                "{count} transactions of {} wrote {} each ({times:.0} ×)",
+                size(stored as f64 / divisor as f64),
+                size(written as f64 / divisor as f64),
+            )
+        }
+        (None, Source::Calls) => {
+            format!("{all} were written while {count} of SQLite's transactions were committed")
+        }
+        (None, Source::Application) => {
+            format!("{all} were written while {count} transactions were committed")
+        }
     }
 }
 
@@ -243,22 +236,10 @@ pub(crate) fn size(bytes: f64) -> String {
     }
 }
 
-/// A number with its thousands apart.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::grouped;
 
     #[test]
     fn the_journal_is_said_to_be_whose_it_mostly_is() {

@@ -8,8 +8,8 @@ use super::groups::{Grouping, Groups, Label};
 use super::sizes::{self, Sizes};
 use super::{Result, Table, Totals, amplification, finding, locality, percent, percentiles, reals};
 use crate::attribute::Leftovers;
-use crate::causes::Database;
 use crate::facts::{Column, Facts, Filter};
+use crate::transactions::{Database, Transactions};
 
 /// How many processes and files are shown one by one.
 const TOP: usize = 20;
@@ -127,19 +127,21 @@ impl Summary {
         }
         if let Some(payload) = trace.manifest.and_then(|m| m.payload.as_ref()) {
             let workload = crate::text::escape(payload.workload.as_bytes());
-            let title = format!(
-                "Amplification: {workload}, {} transactions",
-                payload.transactions
-            );
+            let transactions = Transactions::new(trace.manifest, &trace.databases);
+            let count = transactions.count;
+            let title = match count.divisor() {
+                Some(_) => format!("Amplification: {workload}, {count} transactions"),
+                None => format!("Amplification: {workload}"),
+            };
             let total = &groups[CLASS].total;
             let (class, role) = ("Amplification by class", "Amplification by role");
-            let shares = |at: usize| amplification::shares(payload, &groups[at]);
+            let shares = |at: usize| amplification::shares(payload, count, &groups[at]);
             sections.extend([
                 section(
                     "amplification",
                     &title,
                     None,
-                    amplification::levels(payload, total)?,
+                    amplification::levels(payload, count, total)?,
                 ),
                 section("amplification_by_class", class, None, shares(CLASS)?),
                 section("amplification_by_role", role, Some(NO_FILE), shares(ROLE)?),

@@ -13,9 +13,9 @@ use super::layer::{COLUMNS, Layer};
 use super::{
     Grouping, Groups, Label, Result, Table, Totals, numbers, percent, ratio, reals, texts,
 };
-use crate::causes::{Asked, Database};
 use crate::facts::{Column, Facts, Filter};
 use crate::text::escape;
+use crate::transactions::{Asked, Count, Database};
 
 /// Who, and for which database.
 const OWNER: [&str; 3] = ["cause_tgid", "cause_process", "cause_database"];
@@ -40,7 +40,7 @@ pub struct Owner {
     /// Path of the database.
     pub database: Option<String>,
     /// That were found in its calls.
-    pub transactions: u64,
+    pub transactions: Count,
     /// Asked by calls, by role.
     pub asked: Vec<(String, Asked)>,
     /// What reached the device for it.
@@ -116,11 +116,6 @@ impl Tree {
         Ok(tree)
     }
 
-    /// SQLite's transactions that were found in the calls.
-    pub fn transactions(&self) -> u64 {
-        self.owners.iter().map(|owner| owner.transactions).sum()
-    }
-
     /// Bytes of all leaves: those that the device completed.
     pub fn leaves(&self) -> u64 {
         self.owners.iter().map(|owner| owner.device.leaves()).sum()
@@ -143,7 +138,7 @@ impl Tree {
         }
         let total = self.total.write_bytes;
         let column = |name, value: fn(&Line) -> Option<u64>| numbers(name, lines.iter().map(value));
-        Table::new(vec![
+        let mut columns = vec![
             texts("what", lines.iter().map(|line| Some(line.what.clone()))),
             column("bytes", |line| line.bytes),
             reals(
@@ -156,19 +151,27 @@ impl Tree {
                 "per_transaction",
                 lines
                     .iter()
-                    .map(|line| ratio(line.bytes?, line.transactions)),
+                    .map(|line| ratio(line.bytes?, line.transactions.least)),
             ),
             numbers(
                 "transactions",
-                lines
-                    .iter()
-                    .map(|line| (line.is_owner && !self.is_filtered).then_some(line.transactions)),
+                lines.iter().map(|line| {
+                    let is_told = line.is_owner && !self.is_filtered;
+                    is_told.then_some(line.transactions.least)
+                }),
             ),
             column("calls", |line| line.calls),
             column("syncs", |line| line.syncs),
             column("flushes", |line| line.flushes),
             column("fua_writes", |line| line.fua_writes),
-        ])
+        ];
+        // Of a figure that is exact nothing has to be said.
+        if self.owners.iter().any(|o| !o.transactions.is_exact()) {
+            let sure = |line: &Line| Some(line.transactions.sure.as_str().to_owned());
+            let sure = lines.iter().map(|line| line.is_owner.then(|| sure(line))?);
+            columns.push(texts("transactions_sure", sure));
+        }
+        Table::new(columns)
     }
 }
 
@@ -183,7 +186,7 @@ fn key(labels: &[Label]) -> Key {
 struct Line {
     what: String,
     bytes: Option<u64>,
-    transactions: u64,
+    transactions: Count,
     calls: Option<u64>,
     syncs: Option<u64>,
     flushes: Option<u64>,
@@ -204,6 +207,8 @@ impl Owner {
             process,
             database,
             totals,
+            // Without calls nothing is known of any.
+            transactions: Count::new(0, !databases.is_empty()),
             ..Owner::default()
         };
         owner.device.name = DEVICE.into();
@@ -237,7 +242,7 @@ impl Owner {
         self.asked = asked
             .map(|(role, asked)| (role.as_str().to_owned(), *asked))
             .collect();
-        self.transactions = database.commits.transactions();
+        self.transactions = database.transactions();
     }
 
     /// Who and what, in a word.
@@ -346,7 +351,7 @@ impl Node {
         }
     }
 
-    fn lines(&self, before: &str, transactions: u64, lines: &mut Vec<Line>) {
+    fn lines(&self, before: &str, transactions: Count, lines: &mut Vec<Line>) {
         for (nth, part) in (1..).zip(&self.parts) {
             let (here, below) = match nth == self.parts.len() {
                 true => ("└─ ", "   "),

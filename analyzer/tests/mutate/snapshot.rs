@@ -60,7 +60,7 @@ fn without_checksums(image: &mut [u8], first: Option<&Range<usize>>) {
     }
 }
 
-fn change_image(random: &mut Random, image: &mut Vec<u8>, runs: &[Range<usize>]) {
+fn change_image(random: &mut Random, image: &mut [u8], runs: &[Range<usize>]) {
     let some = |random: &mut Random| runs[random.below(runs.len() as u64) as usize].clone();
     if runs.is_empty() || random.one_in(12) {
         return put(random, &mut image[..HEADER]);

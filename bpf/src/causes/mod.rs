@@ -12,6 +12,7 @@ use mostrace_bundle::Folder;
 use crate::entries::{Counts, Cut};
 use crate::error::Result;
 use crate::kernel::Symbols;
+use crate::names::NameFilter;
 use crate::probes::Stream;
 use crate::probes::causes::CauseProbes;
 
@@ -106,8 +107,13 @@ impl BpfCauses {
     ///
     /// # Errors
     /// The kernel refuses them, or the bundle cannot be written.
-    pub fn start(probes: &CauseProbes<'_>, folder: &Folder, is_cut: bool) -> Result<BpfCauses> {
-        let tables = Tables::create(folder, is_cut)?;
+    pub fn start(
+        probes: &CauseProbes<'_>,
+        folder: &Folder,
+        names: NameFilter,
+        is_cut: bool,
+    ) -> Result<BpfCauses> {
+        let tables = Tables::create(folder, names, is_cut)?;
         let stream = probes.attach(tables, Tables::take)?;
         Ok(BpfCauses { stream })
     }

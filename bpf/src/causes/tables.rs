@@ -5,14 +5,15 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::mem::offset_of;
 
 use mostrace_bundle::entry::{
-    NONE, RawCall, RawDirtied, RawF2fs, RawHandle, RawHead, TYPE_CALL, TYPE_DIRTIED, TYPE_F2FS,
-    TYPE_HANDLE,
+    NONE, RawCall, RawDirtied, RawF2fs, RawFile, RawHandle, RawHead, TYPE_CALL, TYPE_DIRTIED,
+    TYPE_F2FS, TYPE_FILE, TYPE_HANDLE,
 };
 use mostrace_bundle::{Folder, layout};
 
 use crate::cut::Recent;
-use crate::entries::{Counts, Cut, Table};
+use crate::entries::{Counts, Cut, FileNames, Table};
 use crate::error::{At, Error, Result};
+use crate::names::NameFilter;
 
 const HANDLE: usize = size_of::<RawHandle>();
 const DIRTIED: usize = size_of::<RawDirtied>();
@@ -24,6 +25,7 @@ struct Files {
     handle: Table,
     dirtied: Table,
     call: Table,
+    called: Table,
     f2fs: Table,
 }
 
@@ -33,15 +35,17 @@ impl Files {
             handle: Table::create(folder, layout::HANDLE)?,
             dirtied: Table::create(folder, layout::DIRTIED)?,
             call: Table::create(folder, layout::CALL)?,
+            called: Table::create(folder, layout::CALLED)?,
             f2fs: Table::create(folder, layout::F2FS)?,
         })
     }
 
-    fn all(&mut self) -> [(&'static str, &mut Table); 4] {
+    fn all(&mut self) -> [(&'static str, &mut Table); 5] {
         [
             (layout::HANDLE, &mut self.handle),
             (layout::DIRTIED, &mut self.dirtied),
             (layout::CALL, &mut self.call),
+            (layout::CALLED, &mut self.called),
             (layout::F2FS, &mut self.f2fs),
         ]
     }
@@ -51,6 +55,7 @@ impl Files {
             ("handle_entries", self.handle.kept),
             ("dirtied_entries", self.dirtied.kept),
             ("call_entries", self.call.kept),
+            ("called_entries", self.called.kept),
             ("f2fs_entries", self.f2fs.kept),
         ]
     }
@@ -61,9 +66,15 @@ const RECENT: usize = 8 << 20;
 /// Steps of f2fs's that are kept: a checkpoint, or a collection, that goes on is among them, and who waits for it.
 const STEPS: usize = 64;
 
+/// Names of files that are told anew when the recording is cut; of more, those so far are forgotten.
+const NAMES: usize = 1 << 14;
+
 /// The tables of one recording.
 pub(crate) struct Tables {
     files: Files,
+    names: FileNames,
+    /// By each name, the last file of it, if the recording is cut.
+    named: BTreeMap<Vec<u8>, Vec<u8>>,
     functions: Functions,
     recent: Recent,
     /// The latest steps of f2fs's, if the recording is cut.
@@ -78,9 +89,11 @@ impl Tables {
     ///
     /// # Errors
     /// The bundle cannot be written.
-    pub fn create(folder: &Folder, is_cut: bool) -> Result<Tables> {
+    pub fn create(folder: &Folder, names: NameFilter, is_cut: bool) -> Result<Tables> {
         Ok(Tables {
             files: Files::create(folder)?,
+            names: FileNames::new(names),
+            named: BTreeMap::new(),
             functions: Functions::default(),
             recent: Recent::new(if is_cut { RECENT } else { 0 }),
             steps: VecDeque::new(),
@@ -112,12 +125,27 @@ impl Tables {
                 self.files.dirtied.push(entry)
             }
             (Some(TYPE_CALL), CALL) => self.files.call.push(entry),
+            (Some(TYPE_FILE), _) => self.name(entry),
             (Some(TYPE_F2FS), F2FS) => {
                 self.keep_step(entry);
                 self.files.f2fs.push(entry)
             }
             _ => Err(Error::malformed("entries of causes", "malformed entry")),
         }
+    }
+
+    /// Takes the name of a file that calls are about.
+    fn name(&mut self, entry: &[u8]) -> Result<()> {
+        let malformed = || Error::malformed("entries of causes", "malformed entry");
+        let record = self.names.cut(entry).ok_or_else(malformed)?;
+        if self.is_cut {
+            if self.named.len() >= NAMES {
+                self.named.clear();
+            }
+            let name = record.get(size_of::<RawFile>()..).unwrap_or_default();
+            self.named.insert(name.to_vec(), record.to_vec());
+        }
+        self.files.called.push(record)
     }
 
     fn keep_step(&mut self, entry: &[u8]) {
@@ -130,8 +158,8 @@ impl Tables {
         self.steps.extend(<[u8; F2FS]>::try_from(entry));
     }
 
-    /// Goes on in `folder`: with what the running and the committing transaction have, and f2fs's latest steps, which are in
-    /// the tables before too.
+    /// Goes on in `folder`: with what the running and the committing transaction have, the names, and f2fs's latest steps, which
+    /// are in the tables before too.
     ///
     /// # Errors
     /// The bundle cannot be written.
@@ -150,6 +178,9 @@ impl Tables {
                 }
             }
             rest = after;
+        }
+        for record in self.named.values() {
+            self.files.called.repeat(record)?;
         }
         for step in &self.steps {
             self.files.f2fs.repeat(step)?;
@@ -247,6 +278,10 @@ mod tests {
 
     use super::*;
 
+    fn all() -> NameFilter {
+        NameFilter::parse("all").unwrap()
+    }
+
     fn entry(kind: u16, len: usize) -> Vec<u8> {
         let mut entry = vec![0; len];
         entry[..2].copy_from_slice(&kind.to_ne_bytes());
@@ -258,7 +293,7 @@ mod tests {
     fn addresses_become_numbers() {
         let dir = tempfile::tempdir().unwrap();
         let folder = Folder::open(dir.path()).unwrap();
-        let mut tables = Tables::create(&folder, false).unwrap();
+        let mut tables = Tables::create(&folder, all(), false).unwrap();
         let addresses = [0xffff_8000_0000_1000, 0xffff_8000_0000_2000, NONE, 0];
         for address in addresses.iter().chain(&addresses) {
             let mut handle = entry(TYPE_HANDLE, size_of::<RawHandle>());
@@ -280,11 +315,37 @@ mod tests {
         assert_eq!(numbers, [0, 1, NONE, NONE, 0, 1, NONE, NONE]);
     }
 
+    /// A file's journal, made anew for each transaction, has one name.
+    #[test]
+    fn the_next_segment_has_the_names_that_are_known() {
+        let dirs = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let [first, second] = dirs.each_ref().map(|dir| Folder::open(dir.path()).unwrap());
+        let mut tables = Tables::create(&first, all(), true).unwrap();
+        for (ino, name) in [(7_u64, b"a.db"), (8, b"b.db"), (9, b"b.db")] {
+            let mut file = entry(TYPE_FILE, 80);
+            file[offset_of!(RawFile, ino)..][..8].copy_from_slice(&ino.to_ne_bytes());
+            file[offset_of!(RawFile, name_len)..][..2].copy_from_slice(&4_u16.to_ne_bytes());
+            file[size_of::<RawFile>()..][..4].copy_from_slice(name);
+            tables.take(&file).unwrap();
+        }
+        let cut = tables.cut(&second).unwrap();
+        assert!(cut.counts.contains(&("called_entries", 3)));
+        let path = dirs[1].path().join(layout::CALLED);
+        let table = TableReader::new(std::fs::File::open(&path).unwrap(), &path, false).unwrap();
+        let names: Vec<_> = table
+            .map(|entry| match entry {
+                Ok(Entry::File(file)) => (file.raw.ino.get(), file.name),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(names, [(7, b"a.db".to_vec()), (9, b"b.db".to_vec())]);
+    }
+
     #[test]
     fn entries_of_another_size_or_type_are_malformed() {
         let dir = tempfile::tempdir().unwrap();
         let folder = Folder::open(dir.path()).unwrap();
-        let mut tables = Tables::create(&folder, false).unwrap();
+        let mut tables = Tables::create(&folder, all(), false).unwrap();
         for (kind, len) in [
             (TYPE_HANDLE, 120),
             (TYPE_DIRTIED, 48),
@@ -294,8 +355,10 @@ mod tests {
             tables.take(&entry(kind, len)).unwrap();
             assert!(tables.take(&entry(kind, len + 8)).is_err(), "{kind}");
         }
+        tables.take(&entry(TYPE_FILE, 72)).unwrap();
+        assert!(tables.take(&entry(TYPE_FILE, 64)).is_err());
         assert!(tables.take(&entry(1, 88)).is_err() && tables.take(&[]).is_err());
         let kept: Vec<u64> = tables.counts().iter().map(|(_, kept)| *kept).collect();
-        assert_eq!(kept, [1, 1, 1, 1]);
+        assert_eq!(kept, [1, 1, 1, 1, 1]);
     }
 }

@@ -81,7 +81,7 @@ impl KernelEntries {
             .change(dev, filesystems)
             .map_err(|e| explain(e, &paths.device))?;
         let has_causes = parameters.filesystems.is_some() && !filesystems.is_empty();
-        let causes = has_causes.then(|| causes::Tables::create(folder, is_cut));
+        let causes = has_causes.then(|| causes::Tables::create(folder, names.clone(), is_cut));
         let causes = causes.transpose()?;
         let nonblock = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
         let device = OpenOptions::new()
@@ -424,6 +424,7 @@ mod tests {
             ("handle_entries", 1),
             ("dirtied_entries", 2),
             ("call_entries", 1),
+            ("called_entries", 0),
             ("f2fs_entries", 0),
         ];
         assert_eq!(causes.counts(), counts);

@@ -20,7 +20,7 @@ mod parameters;
 mod stream;
 mod tables;
 
-pub(crate) use tables::{Counts, Table, Tables};
+pub(crate) use tables::{Counts, FileNames, Table, Tables};
 
 /// What a source has to say where the recording is cut.
 #[derive(Debug, Default)]

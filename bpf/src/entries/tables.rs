@@ -125,7 +125,7 @@ impl Files {
 /// The tables of one recording.
 pub(crate) struct Tables {
     files: Files,
-    names: Names,
+    names: FileNames,
     /// For messages: whose entries these are.
     source: String,
     recent: Recent,
@@ -145,7 +145,7 @@ impl Tables {
     ) -> Result<Tables> {
         Ok(Tables {
             files: Files::create(folder)?,
-            names: Names::new(names),
+            names: FileNames::new(names),
             source: source.to_owned(),
             recent: Recent::new(if is_cut { RECENT } else { 0 }),
             next_from_ns: None,
@@ -307,7 +307,7 @@ fn unfold(name: &[u8]) -> (&[u8], Option<Vec<u8>>) {
 }
 
 /// The names of files, as the table has them. Most entries follow one of the same file: the last name is known.
-struct Names {
+pub(crate) struct FileNames {
     filter: NameFilter,
     /// The last one, as the probe told it.
     told: Vec<u8>,
@@ -316,9 +316,10 @@ struct Names {
     record: Vec<u8>,
 }
 
-impl Names {
-    fn new(filter: NameFilter) -> Names {
-        Names {
+impl FileNames {
+    /// Keeps the names that the filter does.
+    pub fn new(filter: NameFilter) -> FileNames {
+        FileNames {
             filter,
             told: Vec::new(),
             kept: Some(Vec::new()),
@@ -327,8 +328,8 @@ impl Names {
     }
 
     /// A source may leave room for the longest name, and names all files: cuts the entry to its own
-    /// name, or, if the file was not asked for, to none.
-    fn cut(&mut self, entry: &[u8]) -> Option<&[u8]> {
+    /// name, or, if the file was not asked for, to none. None of an entry that makes no sense.
+    pub fn cut(&mut self, entry: &[u8]) -> Option<&[u8]> {
         let name_len = usize::from(u16_at(entry, NAME_LEN_AT)?);
         let name = entry.get(FILE_LEN..FILE_LEN + name_len)?;
         if name != self.told {
@@ -378,7 +379,7 @@ mod tests {
 
     #[test]
     fn a_file_entry_is_cut_to_its_name() {
-        let mut temp = Names::new(NameFilter::parse("temp").unwrap());
+        let mut temp = FileNames::new(NameFilter::parse("temp").unwrap());
         for (name, kept) in [
             (&b"a.db-wal"[..], true),
             (b"a.db", false),
@@ -401,7 +402,7 @@ mod tests {
 
     #[test]
     fn a_path_told_upwards_is_turned_round() {
-        let mut temp = Names::new(NameFilter::parse("temp").unwrap());
+        let mut temp = FileNames::new(NameFilter::parse("temp").unwrap());
         for (told, kept) in [
             ("a.db-wal/files/app/", "/app/files/a.db-wal"),
             ("a.tmp/", "/a.tmp"),
@@ -414,7 +415,7 @@ mod tests {
             };
             assert_eq!(entry.name, kept.as_bytes(), "{told}");
         }
-        let mut all = Names::new(NameFilter::parse("all").unwrap());
+        let mut all = FileNames::new(NameFilter::parse("all").unwrap());
         let root = all.cut(&raw(b"/")).unwrap();
         assert_eq!(root.get(FILE_LEN..FILE_LEN + 1), Some(&b"/"[..]));
     }

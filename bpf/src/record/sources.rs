@@ -120,7 +120,8 @@ pub(super) fn explaining_sources(
     let by_probes = |probes: &mut Loader<'_>| -> Result<Box<dyn CauseSource>> {
         let probes = probes.causes(&subject.device)?;
         let is_cut = options.segments.is_some();
-        Ok(Box::new(BpfCauses::start(probes, folder, is_cut)?))
+        let names = subject.names.clone();
+        Ok(Box::new(BpfCauses::start(probes, folder, names, is_cut)?))
     };
     let first = match wanted {
         Causes::Bpf => Some(by_probes(probes)),

@@ -11,10 +11,10 @@ use mostrace_bundle::entry::{CallKind, EntryRef, RawCall};
 use mostrace_bundle::table::TableReader;
 use mostrace_map::class::Role;
 
-use super::commits::Progress;
-use super::databases::{act, places};
-use super::operation::is_sync;
+use super::reader::{Found, Reader};
+use super::threads::Tie;
 use crate::attribute::{File, HashMap};
+use crate::causes::is_sync;
 
 /// A transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,10 +56,10 @@ pub struct Called {
 /// One process and one database, as far as the calls have come.
 #[derive(Default)]
 struct State {
-    progress: Progress,
     began_ns: Option<u64>,
     /// Its last transaction's place in the list.
     last: Option<usize>,
+    has_wal: bool,
 }
 
 /// All transactions, in the order of their commits.
@@ -67,58 +67,81 @@ struct State {
 /// # Errors
 /// The table cannot be read.
 pub fn spans<R: Read>(calls: &mut TableReader<R>, files: &[File]) -> Result<Vec<Span>, Error> {
-    let places = places(files);
-    let mut spans: Vec<Span> = Vec::new();
-    let mut states: HashMap<(u32, &[u8]), State> = HashMap::default();
+    let mut reader = Reader::new(files);
+    let mut spans: Vec<(usize, Span)> = Vec::new();
+    let mut states: HashMap<(u32, usize), State> = HashMap::default();
     // Of each process the database that committed last: a directory's fsync follows a deletion.
-    let mut latest: HashMap<u32, &[u8]> = HashMap::default();
+    let mut latest: HashMap<u32, usize> = HashMap::default();
     while let Some(entry) = calls.next_if(|_| true)? {
         let EntryRef::Call(raw) = entry else { continue };
         if raw.result.get() < 0 {
             continue;
         }
-        let (tgid, file) = (raw.tgid.get(), (raw.ino.get(), raw.generation.get()));
-        let (start_ns, end_ns) = (raw.start_ns.get(), raw.head.time_ns.get());
+        let seen = reader.see(raw);
+        let tgid = raw.tgid.get();
+        let end_ns = raw.head.time_ns.get();
         let kind = CallKind::of(raw.kind.get());
-        let place = places.get(&file);
-        let database = place.map(|p| p.database).or(latest.get(&tgid).copied());
-        let Some(database) = database else { continue };
-        let state = states.entry((tgid, database)).or_default();
-        let Some(place) = place else {
-            if let (true, None, Some(last)) = (is_sync(kind), state.began_ns, state.last) {
-                spans[last].end_ns = end_ns;
-            }
+        let database = seen.place.map(|place| place.database);
+        let Some(database) = database.or(latest.get(&tgid).copied()) else {
             continue;
         };
-        if begins(place.role, kind, &state.progress) {
-            state.began_ns.get_or_insert(start_ns);
+        let state = states.entry((tgid, database)).or_default();
+        if let Some(place) = seen.place {
+            if begins(place.role, kind, state) {
+                state.began_ns.get_or_insert(raw.start_ns.get());
+            }
+            state.has_wal |= place.role == Role::Wal;
         }
-        let before = state.progress.commits.transactions();
-        state.progress.see(place.role, &act(raw));
-        if state.progress.commits.transactions() > before {
-            let start_ns = state.began_ns.take().unwrap_or(start_ns);
-            state.last = Some(spans.len());
-            latest.insert(tgid, database);
-            spans.push(Span {
-                tgid,
-                file,
-                start_ns,
-                end_ns,
-            });
-        } else if let (None, Some(last)) = (state.began_ns, state.last) {
+        if seen.found.is_empty() {
             // What makes the commit durable, and a checkpoint.
-            spans[last].end_ns = end_ns;
+            if let (None, Some(last)) = (state.began_ns, state.last)
+                && (seen.place.is_some() || is_sync(kind))
+            {
+                spans[last].1.end_ns = end_ns;
+            }
+            continue;
+        }
+        for found in &seen.found {
+            let state = states.entry((tgid, found.database)).or_default();
+            latest.insert(tgid, found.database);
+            add(found, state, &mut spans);
         }
     }
-    Ok(spans)
+    for found in reader.finish() {
+        add(&found, &mut State::default(), &mut spans);
+    }
+    spans.retain(|(database, _)| reader.is_sqlites(*database));
+    Ok(spans.into_iter().map(|(_, span)| span).collect())
+}
+
+/// A part of one that is there already makes that one longer.
+fn add(found: &Found, state: &mut State, spans: &mut Vec<(usize, Span)>) {
+    let commit = &found.commit;
+    let began_ns = state.began_ns.take().unwrap_or(commit.start_ns);
+    if found.tie == Tie::Part
+        && let Some((_, span)) = spans.last_mut()
+        && span.tgid == commit.who.tgid
+    {
+        span.start_ns = span.start_ns.min(began_ns);
+        span.end_ns = span.end_ns.max(commit.end_ns);
+        return;
+    }
+    state.last = Some(spans.len());
+    let span = Span {
+        tgid: commit.who.tgid,
+        file: commit.file,
+        start_ns: began_ns,
+        end_ns: commit.end_ns,
+    };
+    spans.push((found.database, span));
 }
 
 /// Whether a call may be a transaction's first.
-fn begins(role: Role, kind: CallKind, progress: &Progress) -> bool {
+fn begins(role: Role, kind: CallKind, state: &State) -> bool {
     match role {
         Role::RollbackJournal => !is_sync(kind) && !matches!(kind, CallKind::Unlink),
         Role::Wal => matches!(kind, CallKind::Write),
-        Role::Db => matches!(kind, CallKind::Write) && progress.commits.wal == 0,
+        Role::Db => matches!(kind, CallKind::Write) && !state.has_wal,
         _ => false,
     }
 }
@@ -134,7 +157,7 @@ pub fn called<R: Read>(
     spans: &[Span],
     most: usize,
 ) -> Result<Vec<(Vec<Called>, u64)>, Error> {
-    let places = places(files);
+    let reader = Reader::new(files);
     let mut all = vec![(Vec::new(), 0); spans.len()];
     while let Some(entry) = calls.next_if(|_| true)? {
         let EntryRef::Call(raw) = entry else { continue };
@@ -147,7 +170,7 @@ pub fn called<R: Read>(
             if calls.len() < most {
                 calls.push(Called {
                     kind: CallKind::of(raw.kind.get()),
-                    role: places.get(&file).map(|place| place.role),
+                    role: reader.role(file),
                     file,
                     start_ns: raw.start_ns.get(),
                     end_ns: raw.head.time_ns.get(),

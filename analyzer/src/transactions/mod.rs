@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Transactions: what one is, how many there were, whose they are, and how sure that is. Nothing else decides it.
+//!
+//! ```text
+//! call.entries ── Act ── Reader ─┬─ Store (a database) ─┬─ Wal ──────┐
+//!                                │                      ├─ Rollback ─┼─ Commit ─┬─ Database ─┐
+//!                                │                      └─ Proof ────┘          └─ Span      ├─ Transactions
+//!                                └─ Threads (one transaction of several databases) ─────────┘ │
+//! manifest.payload (what the application says of itself) ────────────────────────────────────┘
+//! ```
+//!
+//! What is counted are SQLite's transactions that changed a database, as its own commit hook counts them. What the calls do not
+//! show is not guessed: then the figure is "at least", or there is none.
+
+mod act;
+mod commits;
+mod count;
+mod databases;
+mod proof;
+mod reader;
+mod rollback;
+mod spans;
+mod store;
+#[cfg(test)]
+mod tests;
+mod threads;
+mod told;
+mod wal;
+
+pub use commits::Commits;
+pub use count::{Count, Sure};
+pub use databases::{Asked, Database};
+pub use spans::{Called, Span, called, spans};
+pub use told::{Source, Transactions};
+
+pub use databases::read as databases;
+
+use commits::Commit;
+
+/// What a call came to.
+#[derive(Debug, Default)]
+struct Outcome {
+    commits: Vec<Commit>,
+    /// There may be transactions that are not among these, or in another call's.
+    doubt: bool,
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The names of the files that calls are about: a file that is removed before it is written out has none by its blocks. Each
+ * file is named once, ahead of its first call.
+ */
+#ifndef MOSTRACE_CALLED_BPF_H
+#define MOSTRACE_CALLED_BPF_H
+
+#include "causes.bpf.h"
+
+struct called_file {
+	__u64 ino;
+	__u32 generation;
+	__u32 s_dev;
+};
+
+/* Those that were named; one that is forgotten is named again. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1 << 14);
+	__type(key, struct called_file);
+	__type(value, __u8);
+} called SEC(".maps");
+
+/* Names of a path, the file's own and those of its folders. */
+#define CALLED_DEPTH 24
+
+/* The way up from a file to the root of its filesystem. It lies in a map, as it is too large for the stack. */
+struct called_path {
+	struct dentry *dentry;	/* in hand */
+	struct dentry *root;
+	__u64 sum;		/* of what was seen of the dentries: the same if nothing was renamed meanwhile */
+	__u32 len;
+	bool names;		/* they are wanted, and not the sum alone */
+	bool whole;
+	/* The entry, and the names behind it. */
+	char out[sizeof(struct mostrace_file) + 2 * MOSTRACE_NAME_MAX] __attribute__((aligned(8)));
+};
+
+_Static_assert(sizeof(struct mostrace_file) % 8 == 0, "the name lies right behind the entry");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct called_path);
+} called_paths SEC(".maps");
+
+static __always_inline char *names_of(struct called_path *p)
+{
+	return p->out + sizeof(struct mostrace_file);
+}
+
+static __always_inline __u64 add_to_sum(__u64 sum, __u64 value)
+{
+	return (sum ^ value) * 0x9e3779b97f4a7c15ULL;
+}
+
+/* Puts the name of the dentry in hand behind those before, with a slash. */
+static __always_inline bool put_name(struct called_path *p, struct dentry *dentry)
+{
+	__u32 len = BPF_CORE_READ(dentry, d_name.len), at = p->len;
+
+	if (!len || len >= MOSTRACE_NAME_MAX || at >= MOSTRACE_NAME_MAX || at + len + 1 >= MOSTRACE_NAME_MAX)
+		return false;
+	len &= MOSTRACE_NAME_MAX - 1;
+	at &= MOSTRACE_NAME_MAX - 1;
+	if (bpf_probe_read_kernel(names_of(p) + at, len, BPF_CORE_READ(dentry, d_name.name)))
+		return false;
+	at += len;
+	names_of(p)[at & (2 * MOSTRACE_NAME_MAX - 1)] = '/';
+	p->len = at + 1;
+	return true;
+}
+
+/* One dentry of the way. Returns 1 at its end. */
+static long called_climb(__u32 nth, struct called_path **path)
+{
+	struct called_path *p = *path;
+	struct dentry *dentry = p->dentry, *parent = BPF_CORE_READ(dentry, d_parent);
+	__u32 seq = BPF_CORE_READ(dentry, d_seq.seqcount.sequence);
+
+	if (dentry == p->root) {
+		p->whole = true;
+		return 1;
+	}
+	/* An odd number while the name is changed. A root that is none: it is no part of the tree. */
+	if (seq & 1 || parent == dentry || !parent)
+		return 1;
+	p->sum = add_to_sum(p->sum, (__u64)dentry);
+	p->sum = add_to_sum(p->sum, (__u64)parent);
+	p->sum = add_to_sum(p->sum, seq);
+	if (p->names && !put_name(p, dentry))
+		return 1;
+	p->dentry = parent;
+	return 0;
+}
+
+/* Goes the whole way up; returns the sum, 0 if it does not lead to the root. */
+static __always_inline __u64 climb_called(struct called_path *p, struct dentry *dentry, bool names)
+{
+	struct called_path *in_hand = p;
+
+	p->dentry = dentry;
+	p->sum = 1;
+	p->names = names;
+	p->whole = false;
+	bpf_loop(CALLED_DEPTH, called_climb, &in_hand, 0);
+	return p->whole ? p->sum : 0;
+}
+
+/* The file's own name alone, of which no rename may come in between. */
+static __always_inline bool own_name(struct called_path *p, struct dentry *dentry)
+{
+	__u32 seq = BPF_CORE_READ(dentry, d_seq.seqcount.sequence);
+
+	p->len = 0;
+	if (seq & 1 || !put_name(p, dentry))
+		return false;
+	p->len--;
+	return BPF_CORE_READ(dentry, d_seq.seqcount.sequence) == seq;
+}
+
+static __always_inline bool find_called_path(struct called_path *p, struct dentry *dentry)
+{
+	__u64 sum;
+
+	p->len = 0;
+	p->root = BPF_CORE_READ(dentry, d_inode, i_sb, s_root);
+	sum = climb_called(p, dentry, true);
+	if (sum && climb_called(p, dentry, false) == sum)
+		return true;
+	return own_name(p, dentry);
+}
+
+static __always_inline void tell_called(struct called_path *p, const struct called_file *file, struct inode *inode,
+					struct dentry *dentry)
+{
+	__u32 len = p->len & (MOSTRACE_NAME_MAX - 1), size = sizeof(struct mostrace_file) + ((len + 7) & ~7U);
+	struct mostrace_file *f = (struct mostrace_file *)p->out;
+
+	/* NULs up to a multiple of 8. */
+	*(__u64 *)(names_of(p) + (len & ~7U)) &= (1ULL << (len & 7) * 8) - 1;
+	*f = (struct mostrace_file){
+		.ino = file->ino,
+		.generation = file->generation,
+		.s_dev = file->s_dev,
+		.offset = MOSTRACE_NONE,
+		.parent = inode_ino(BPF_CORE_READ(dentry, d_parent, d_inode)),
+		.nlink = BPF_CORE_READ(inode, i_nlink),
+		.name_len = len,
+		.origin = MOSTRACE_ORIGIN_FILE,
+		.what = MOSTRACE_WHAT_REGULAR,
+	};
+	f->head = cause_head(MOSTRACE_FILE, size, bpf_ktime_get_ns());
+	if (BPF_CORE_READ(inode, i_sb, s_magic) == MSDOS_SUPER_MAGIC)
+		f->head.flags |= MOSTRACE_INO_PASSING;
+	if (!f->nlink)
+		f->head.flags |= MOSTRACE_UNLINKED;
+	else if (f->nlink > 1)
+		f->head.flags |= MOSTRACE_HARDLINKED;
+	if (size <= sizeof(p->out))
+		put_cause(f, size);
+}
+
+/* Names a regular file that a call is about, unless that was done. */
+static __always_inline void name_called(struct inode *inode, struct dentry *dentry)
+{
+	struct called_file file = {
+		.ino = inode_ino(inode),
+		.generation = BPF_CORE_READ(inode, i_generation),
+		.s_dev = BPF_CORE_READ(inode, i_sb, s_dev),
+	};
+	struct called_path *p;
+	__u32 zero = 0;
+	__u8 one = 1;
+
+	if (bpf_map_lookup_elem(&called, &file) || (BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFREG)
+		return;
+	p = bpf_map_lookup_elem(&called_paths, &zero);
+	if (!p || !find_called_path(p, dentry))
+		return;
+	tell_called(p, &file, inode, dentry);
+	bpf_map_update_elem(&called, &file, &one, BPF_ANY);
+}
+
+#endif
