@@ -131,7 +131,7 @@ impl Verdicts {
     }
 
     /// Of one row of a checkpoint, whose one cause is not known.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "analyze"))]
     pub(crate) fn for_tests(reason: Reason, latency_ns: u64) -> Verdicts {
         let mut verdicts = Verdicts::default();
         verdicts.checkpoint(reason);
