@@ -35,10 +35,12 @@ impl Teller {
     /// The kernel refuses.
     pub fn begin(&self, ring: &impl MapCore) -> Result<()> {
         let fd = ring.as_fd().as_raw_fd().to_ne_bytes();
-        [Told::Queued].into_iter().try_for_each(|told| {
-            let put = self.0.update(&told.key(), &fd, MapFlags::ANY);
-            put.map_err(Error::bpf)
-        })
+        [Told::Queued, Told::Completed]
+            .into_iter()
+            .try_for_each(|told| {
+                let put = self.0.update(&told.key(), &fd, MapFlags::ANY);
+                put.map_err(Error::bpf)
+            })
     }
 
     /// From now on they do not tell of this; one that is running may still.
