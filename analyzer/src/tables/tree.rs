@@ -166,7 +166,8 @@ impl Tree {
             column("fua_writes", |line| line.fua_writes),
         ];
         // Of a figure that is exact nothing has to be said.
-        if self.owners.iter().any(|o| !o.transactions.is_exact()) {
+        let is_all_exact = self.owners.iter().all(|o| o.transactions.is_exact());
+        if !self.is_filtered && !is_all_exact {
             let sure = |line: &Line| Some(line.transactions.sure.as_str().to_owned());
             let sure = lines.iter().map(|line| line.is_owner.then(|| sure(line))?);
             columns.push(texts("transactions_sure", sure));
