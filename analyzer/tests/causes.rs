@@ -697,8 +697,8 @@ fn an_analysis_begins_with_what_it_found() {
     s.commit(2000, &[8]);
     assert_eq!(
         finding(&s),
-        "6 transactions of 50 bytes wrote 4.8 KB each (96 ×): 43 % ext4's journal, 29 % the database, 14 % SQLite's \
-         rollback journal, 14 % SQLite's WAL"
+        "6 transactions of 50 bytes wrote 4.8 KB each (96 ×): 43 % ext4's journal of commit blocks, descriptors and copies of \
+         unknown blocks, 29 % the database, 14 % SQLite's rollback journal, 14 % SQLite's WAL"
     );
     // Others have written too: what the workload stored is not all.
     let mut busy = two_databases();
@@ -727,7 +727,11 @@ fn an_analysis_begins_with_what_it_found() {
     let path = quiet.save(tmp.path());
     assert_eq!(
         mostrace(&["analyze", path.to_str().unwrap()])["finding"],
-        Value::Null
+        "Nothing was written, and 4.1 KB were read, 100 % by sqlite3:100"
+    );
+    assert_eq!(
+        finding(&Scene::new()),
+        "No IO was seen: was this the device?"
     );
 }
 

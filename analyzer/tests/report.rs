@@ -274,6 +274,6 @@ fn several_traces_are_compared() {
 #[test]
 fn an_empty_trace_has_a_page() {
     let page = page_of(&Scene::new());
-    assert!(page.contains("Nothing was written."));
+    assert!(page.contains("No IO was seen: was this the device?"));
     assert!(data(&page)[0]["density"].is_null());
 }

@@ -142,7 +142,7 @@ fn found(analysis: &Analysis, width: Option<usize>) -> anyhow::Result<String> {
     let manifest = analysis.bundle.as_ref().map(Bundle::manifest);
     let databases = analysis.databases()?;
     let sentence = finding::sentence(&analysis.facts, manifest, &databases)?;
-    let warnings = analysis.warnings.iter().cloned().chain(sentence);
+    let warnings = analysis.warnings.iter().cloned().chain([sentence]);
     let mut text: String = warnings.map(|line| line + "\n").collect();
     let tree = tree::of(analysis, None)?;
     text.push('\n');

@@ -69,7 +69,7 @@ pub(super) enum Trust {
 pub struct Sheet {
     /// As the user named it, or its label.
     pub(super) name: String,
-    pub(super) finding: Option<String>,
+    pub(super) finding: String,
     pub(super) trust: Trust,
     /// What that is said of, or what is missing.
     pub(super) trust_why: Vec<String>,

@@ -60,6 +60,14 @@ pub struct Grouping {
     pub top: Option<usize>,
 }
 
+impl Grouping {
+    /// By columns of these names.
+    pub(super) fn of((names, top): (&[&str], Option<usize>)) -> Grouping {
+        let by = names.iter().filter_map(|name| Column::find(name)).collect();
+        Grouping { by, top }
+    }
+}
+
 impl Groups {
     /// Sums the rows that pass the filter.
     ///

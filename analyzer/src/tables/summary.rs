@@ -54,7 +54,7 @@ pub struct Trace<'a> {
 pub struct Summary {
     /// What makes the figures incomplete; comes first.
     pub warnings: Vec<String>,
-    /// What all the figures come to, in one sentence; None where nothing was written, or not all rows are looked at.
+    /// What all the figures come to, in one sentence; None where not all rows are looked at.
     pub finding: Option<String>,
     /// What else there is to know.
     pub notices: Vec<String>,
@@ -72,7 +72,9 @@ impl Summary {
     /// # Errors
     /// A temporary file cannot be read, or the filter does not fit its columns.
     pub fn new(facts: &Facts, filter: Option<&Filter>, trace: Trace<'_>) -> Result<Summary> {
-        let groups = Groups::several(facts, &GROUPINGS.map(grouping), filter)?;
+        let groupings = GROUPINGS.into_iter().chain(finding::GROUPINGS);
+        let groupings: Vec<Grouping> = groupings.map(Grouping::of).collect();
+        let groups = Groups::several(facts, &groupings, filter)?;
         let sizes = Sizes::new(facts, filter)?;
         let mut sections = vec![
             section("by_class", "Classes", Some(SPANS), traffic(&groups[CLASS])?),
@@ -147,10 +149,8 @@ impl Summary {
                 section("amplification_by_role", role, Some(NO_FILE), shares(ROLE)?),
             ]);
         }
-        let finding = match filter {
-            None => finding::of(&groups[FINDING], trace.manifest, &trace.databases),
-            Some(_) => None,
-        };
+        let of_all = || finding::of(&groups[GROUPINGS.len()..], trace.manifest, &trace.databases);
+        let finding = filter.is_none().then(of_all);
         Ok(Summary {
             finding,
             warnings: trace.warnings.clone(),
@@ -202,8 +202,8 @@ impl Summary {
     }
 }
 
-/// The groupings of a summary, and the place of each.
-const GROUPINGS: [(&[&str], Option<usize>); 9] = [
+/// The groupings of a summary, and the place of each; those of the finding come behind them.
+const GROUPINGS: [(&[&str], Option<usize>); 8] = [
     (&["class"], None),
     (&["class", "kind"], None),
     (&["role"], None),
@@ -212,7 +212,6 @@ const GROUPINGS: [(&[&str], Option<usize>); 9] = [
     (&["file"], Some(TOP)),
     (&["kind", "home_kind"], None),
     (&["provenance"], None),
-    (&finding::COLUMNS, None),
 ];
 const CLASS: usize = 0;
 const KIND: usize = 1;
@@ -222,14 +221,6 @@ const DIRTIER: usize = 4;
 const FILE: usize = 5;
 const HOME: usize = 6;
 const PROVENANCE: usize = 7;
-const FINDING: usize = 8;
-
-fn grouping((names, top): (&[&str], Option<usize>)) -> Grouping {
-    Grouping {
-        by: columns(names),
-        top,
-    }
-}
 
 fn columns(names: &[&str]) -> Vec<&'static Column> {
     names.iter().filter_map(|name| Column::find(name)).collect()
