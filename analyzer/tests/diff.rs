@@ -92,7 +92,7 @@ fn the_first_line_is_the_abstract() {
         first,
         format!(
             "wal writes {} per transaction, {:.0} % less than the {} of delete: −{} SQLite's rollback journal, −{} ext4's journal, +{} \
-             SQLite's WAL; {} writes instead of {}, {} cache flushes instead of {}",
+             SQLite's WAL; {} writes instead of {}, {} device flushes instead of {}",
             each_kb(to),
             (1.0 - to as f64 / from as f64) * 100.0,
             each_kb(from),

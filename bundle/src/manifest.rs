@@ -298,6 +298,14 @@ pub struct Payload {
     pub settings: BTreeMap<String, String>,
 }
 
+impl Payload {
+    /// Whether `transactions` are operations on files, and not transactions.
+    #[must_use]
+    pub fn counts_operations(&self) -> bool {
+        ["file", "names", "mobigen"].contains(&self.workload.as_str())
+    }
+}
+
 /// The saved metadata.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {

@@ -100,9 +100,9 @@ impl Outcome {
 
     /// What is counted: transactions of SQLite, else operations.
     fn unit(&self) -> &'static str {
-        match self.payload.workload.as_str() {
-            "file" | "names" | "mobigen" => "operations    ",
-            _ => "transactions  ",
+        match self.payload.counts_operations() {
+            true => "operations    ",
+            false => "transactions  ",
         }
     }
 }

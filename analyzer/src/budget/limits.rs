@@ -46,7 +46,10 @@ impl Judgement {
 const NAMED: usize = 3;
 
 /// What is limited for each transaction: bytes, and flushes.
-const PER_TRANSACTION: [&str; 2] = ["bytes written per transaction", "flushes per transaction"];
+const PER_TRANSACTION: [&str; 2] = [
+    "bytes written per transaction",
+    "device flushes per transaction",
+];
 
 /// Holds every limit against a trace.
 #[must_use]
@@ -112,9 +115,12 @@ fn against(now: &Measured, before: &Measured, tolerance: f64) -> [Judgement; 2] 
     let [bytes, flushes] = match per_transaction {
         true => [
             "bytes written per transaction, to the baseline",
-            "flushes per transaction, to the baseline",
+            "device flushes per transaction, to the baseline",
         ],
-        false => ["bytes written, to the baseline", "flushes, to the baseline"],
+        false => [
+            "bytes written, to the baseline",
+            "device flushes, to the baseline",
+        ],
     };
     let each = |n: u64, of: &Measured| match of.transactions.divisor().filter(|_| per_transaction) {
         Some(transactions) => n as f64 / transactions as f64,

@@ -102,7 +102,7 @@ mod tests {
 
     fn judgements() -> Vec<Judgement> {
         let of = |value, most: f64| Judgement {
-            what: "flushes per transaction",
+            what: "device flushes per transaction",
             value,
             most,
             sure: Sure::Exact,
@@ -114,10 +114,13 @@ mod tests {
     #[test]
     fn a_line_for_each_limit() {
         let lines = text(&judgements()[..1]);
-        assert_eq!(lines, "ok   flushes per transaction: 2 (at most 2)\n");
+        assert_eq!(
+            lines,
+            "ok   device flushes per transaction: 2 (at most 2)\n"
+        );
         assert!(
             text(&judgements()[1..])
-                .starts_with("OVER flushes per transaction: 2.50, at most 2: /<a>")
+                .starts_with("OVER device flushes per transaction: 2.50, at most 2: /<a>")
         );
     }
 

@@ -90,7 +90,13 @@ fn read(path: &Path) -> anyhow::Result<Read> {
     let name = about::name(path, manifest);
     let databases = analysis.databases()?;
     Ok(Read {
-        side: Side::new(name, &analysis.facts, manifest, &databases)?,
+        side: Side::new(
+            name,
+            &analysis.facts,
+            manifest,
+            &databases,
+            &analysis.warnings,
+        )?,
         warnings: analysis.warnings,
     })
 }

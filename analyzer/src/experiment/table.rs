@@ -128,7 +128,7 @@ pub fn table(definition: &Definition, results: &Results) -> Result<Table> {
     let each = |of: fn(&Figures) -> u64| real(&move |s: &Summary| Some(s.each(of(&s.sum))));
     columns.push(reals("syncs", each(|f| f.syncs)));
     columns.push(reals("writes", each(|f| f.writes)));
-    columns.push(reals("flushes", each(|f| f.flushes)));
+    columns.push(reals("device_flushes", each(|f| f.flushes)));
     columns.push(reals("payload_bytes", each(|f| f.payload_bytes)));
     columns.push(reals("called_bytes", each(|f| f.called_bytes)));
     columns.push(reals("write_bytes", each(|f| f.write_bytes)));

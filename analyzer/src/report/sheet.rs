@@ -147,7 +147,13 @@ impl Sheet {
         let rewrites = columns(&["class", "role"]);
         Ok(Sheet {
             name: about::name(path, manifest),
-            side: Side::new(about::name(path, manifest), facts, manifest, &databases)?,
+            side: Side::new(
+                about::name(path, manifest),
+                facts,
+                manifest,
+                &databases,
+                &analysis.warnings,
+            )?,
             transactions: transactions
                 .count
                 .divisor()
@@ -266,10 +272,10 @@ fn headlines(
         lines.push((count.to_string(), "transactions"));
     }
     lines.push((grouped(total.writes), "writes"));
-    lines.push((grouped(total.device_flushes), "cache flushes"));
+    lines.push((grouped(total.device_flushes), "device flushes"));
     if let Some(each) = each(total.device_flushes) {
         let each = format!("{}{each:.1}", count.at_most());
-        lines.push((each, "flushes per transaction"));
+        lines.push((each, "device flushes per transaction"));
     }
     if total.read_bytes > 0 {
         lines.push((size(total.read_bytes as f64), "read"));

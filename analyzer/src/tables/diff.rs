@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is different between two traces.
 //!
-//! Where it is known of both how many transactions were committed, they are compared by the transaction, else as they are.
+//! Where it is known of both how many transactions were committed, they are compared by the transaction, where it is known of
+//! neither, as they are. Of others the tables tell what each wrote, and the first line why it says no more.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +15,14 @@ use super::summary::Section;
 use super::{Grouping, Groups, Label, Result, Table, Totals, numbers, ratio, reals, texts};
 use crate::facts::{Column, Facts};
 use crate::text::grouped;
-use crate::transactions::{Count, Database, Transactions};
+use crate::transactions::{Count, Database, Source, Transactions};
 
 /// Layers that the sentence names.
 const MOST: usize = 3;
 /// What changed by less is not named: per cent of what the first trace wrote.
 const LEAST: f64 = 1.0;
+/// The same of reads and discards, of what the larger wrote.
+const CHANGED: f64 = 10.0;
 
 /// The ways in which bytes are told apart, beside the layers: the name in JSON, the title, the columns.
 const WAYS: [(&str, &str, &[&str]); 4] = [
@@ -49,13 +52,53 @@ pub struct Side {
     pub total: Totals,
     /// Its transactions.
     pub transactions: Count,
+    /// What these are.
+    unit: Unit,
+    /// Why its figures are not those of what was to be measured: something is missing, or the command failed.
+    fault: Option<String>,
     filesystem: Option<String>,
     layers: Vec<(Layer, Totals)>,
     ways: Vec<Groups>,
 }
 
+/// What a trace's count is of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Unit {
+    #[default]
+    Transactions,
+    Operations,
+}
+
+impl Unit {
+    fn of(manifest: Option<&Manifest>, transactions: &Transactions) -> Unit {
+        let payload = manifest.and_then(|m| m.payload.as_ref());
+        match payload.filter(|_| transactions.source == Source::Application) {
+            Some(payload) if payload.counts_operations() => Unit::Operations,
+            _ => Unit::Transactions,
+        }
+    }
+
+    fn one(self) -> &'static str {
+        match self {
+            Unit::Transactions => "transaction",
+            Unit::Operations => "operation",
+        }
+    }
+}
+
+/// Why a trace's figures are not those of what was to be measured.
+fn fault(manifest: Option<&Manifest>, warnings: &[String]) -> Option<String> {
+    let status = manifest
+        .and_then(|m| m.command.as_ref())
+        .and_then(|command| command.exit_status);
+    match status {
+        Some(status) if status != 0 => Some(format!("its command ended with {status}")),
+        _ => (!warnings.is_empty()).then(|| "it is incomplete".to_owned()),
+    }
+}
+
 impl Side {
-    /// Of a trace that was read with its causes.
+    /// Of a trace that was read with its causes. `warnings` are what makes its figures incomplete.
     ///
     /// # Errors
     /// A temporary file cannot be read.
@@ -64,6 +107,7 @@ impl Side {
         facts: &Facts,
         manifest: Option<&Manifest>,
         databases: &[Database],
+        warnings: &[String],
     ) -> Result<Side> {
         let of = |names: &[&str]| Grouping {
             by: names.iter().filter_map(|name| Column::find(name)).collect(),
@@ -77,10 +121,13 @@ impl Side {
         let layers = ways.remove(0);
         let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
         let layer = |(labels, totals): &(Vec<Label>, Totals)| Some((Layer::of(labels)?, *totals));
+        let transactions = Transactions::new(manifest, databases);
         Ok(Side {
             name,
             total: layers.total,
-            transactions: Transactions::new(manifest, databases).count,
+            unit: Unit::of(manifest, &transactions),
+            transactions: transactions.count,
+            fault: fault(manifest, warnings),
             filesystem: filesystem.map(|f| crate::text::escape(f.kind.as_bytes())),
             layers: layers.groups.iter().filter_map(layer).collect(),
             ways,
@@ -107,6 +154,7 @@ impl Diff {
     /// Never, as no two columns have one name.
     pub fn new(a: &Side, b: &Side) -> Result<Diff> {
         let per = exactly(a).zip(exactly(b)).map(|(a, b)| [a, b]);
+        let per = per.filter(|_| a.unit == b.unit);
         let both = [a, b];
         let filesystem = match &a.filesystem {
             Some(name) if a.filesystem == b.filesystem => name,
@@ -133,6 +181,35 @@ impl Diff {
             sections,
         })
     }
+}
+
+/// Why nothing is said of how much more the one is than the other.
+fn apart([a, b]: [&Side; 2]) -> Option<String> {
+    let faulty = [a, b].into_iter().find_map(|side| {
+        let fault = side.fault.as_ref()?;
+        Some(format!("of {}, {fault}", side.name))
+    });
+    let unlike = || match [a, b].map(exactly) {
+        [Some(_), Some(_)] if a.unit != b.unit => Some(format!(
+            "{} counts {}s, {} {}s",
+            a.name,
+            a.unit.one(),
+            b.name,
+            b.unit.one()
+        )),
+        [Some(_), None] => Some(format!(
+            "of {} alone it is known how many {}s there were",
+            a.name,
+            a.unit.one()
+        )),
+        [None, Some(_)] => Some(format!(
+            "of {} alone it is known how many {}s there were",
+            b.name,
+            b.unit.one()
+        )),
+        _ => None,
+    };
+    faulty.or_else(unlike)
 }
 
 /// What figures are divided by: how many transactions there were, if that is known.
@@ -244,22 +321,25 @@ fn changes(columns: &[&str], [a, b]: &[Sums; 2], per: Per) -> Result<Table> {
 type Field = (&'static str, fn(&Totals) -> u64);
 
 /// What is compared of all rows.
-const TOTALS: [Field; 8] = [
+const TOTALS: [Field; FIELDS] = [
     ("bytes written", |t| t.write_bytes),
     ("writes", |t| t.writes),
     ("synchronous writes", |t| t.sync_writes),
     ("writes with FUA", |t| t.fua_writes),
     ("flushes asked for", |t| t.flushes),
-    ("flushes of the device", |t| t.device_flushes),
+    ("device flushes", |t| t.device_flushes),
     ("bytes read", |t| t.read_bytes),
     ("reads", |t| t.reads),
+    ("bytes discarded", |t| t.discard_bytes),
+    ("discards", |t| t.discards),
 ];
+const FIELDS: usize = 10;
 
 fn total([a, b]: [&Side; 2], per: Per) -> Result<Table> {
     let values = |side: &Side| TOTALS.map(|(_, field)| field(&side.total));
     let (of_a, of_b) = (values(a), values(b));
     let pairs = || of_a.into_iter().zip(of_b);
-    let divided = |values: [u64; 8], side: usize| {
+    let divided = |values: [u64; FIELDS], side: usize| {
         values.map(|value| per.and_then(|per| ratio(value, per[side])))
     };
     let mut table = vec![
@@ -292,19 +372,40 @@ fn sentence([a, b]: [&Side; 2], layers: &[Sums; 2], per: Per) -> String {
     };
     let pair = |field: fn(&Totals) -> u64| (each(field(&a.total), 0), each(field(&b.total), 1));
     let (before, after) = pair(|t| t.write_bytes);
-    let unit = if per.is_some() {
-        " per transaction"
-    } else {
-        ""
+    if let Some(why) = apart([a, b]) {
+        let [before, after] = [a, b].map(|side| size(side.total.write_bytes as f64));
+        return format!(
+            "{} wrote {after}, {} {before}: not compared in a line, as {why}",
+            b.name, a.name
+        );
+    }
+    let unit = match per {
+        Some(_) => format!(" per {}", a.unit.one()),
+        None => String::new(),
     };
-    let mut text = format!(
-        "{} writes {}{unit}, {} the {} of {}",
-        b.name,
-        size(after),
-        more_or_less(before, after),
-        size(before),
-        a.name,
-    );
+    let mut text = match (before, after) {
+        (0.0, 0.0) => format!("neither {} nor {} writes anything", a.name, b.name),
+        (0.0, _) => format!(
+            "{} writes {}{unit}, {} nothing",
+            b.name,
+            size(after),
+            a.name
+        ),
+        (_, 0.0) => format!(
+            "{} writes nothing, {} {}{unit}",
+            b.name,
+            a.name,
+            size(before)
+        ),
+        _ => format!(
+            "{} writes {}{unit}, {} the {} of {}",
+            b.name,
+            size(after),
+            more_or_less(before, after),
+            size(before),
+            a.name,
+        ),
+    };
     let named = named_changes(layers, &each, before);
     if !named.is_empty() {
         text += &format!(": {}", named.join(", "));
@@ -317,19 +418,26 @@ fn sentence([a, b]: [&Side; 2], layers: &[Sums; 2], per: Per) -> String {
         format!("{} {what} instead of {}", number(after), number(before))
     };
     let writes = count(pair(|t| t.writes), "writes");
-    let flushes = count(pair(|t| t.device_flushes), "cache flushes");
-    format!("{text}; {writes}, {flushes}")
+    let flushes = count(pair(|t| t.device_flushes), "device flushes");
+    let beside: [(&str, fn(&Totals) -> u64); 2] = [
+        ("read", |t| t.read_bytes),
+        ("discarded", |t| t.discard_bytes),
+    ];
+    let beside = beside.into_iter().filter_map(|(what, field)| {
+        let (was, is) = pair(field);
+        let has_changed = (is - was).abs() * 100.0 >= before.max(after) * CHANGED && was != is;
+        has_changed.then(|| format!(", {} {what} instead of {}", size(is), size(was)))
+    });
+    let beside: String = beside.collect();
+    format!("{text}; {writes}, {flushes}{beside}")
 }
 
-/// `52 % less than`, `3.1 times more than`, `as much as`.
+/// `52 % less than`, `3.1 ×`, `as much as`.
 fn more_or_less(before: f64, after: f64) -> String {
-    if before == 0.0 {
-        return "more than".into();
-    }
     let percent = (after / before - 1.0) * 100.0;
     match percent.round() {
         0.0 => "as much as".into(),
-        100.0.. => format!("{:.1} times more than", after / before),
+        100.0.. => format!("{:.1} ×", after / before),
         more if more > 0.0 => format!("{more} % more than"),
         less => format!("{} % less than", -less),
     }
@@ -345,7 +453,7 @@ fn named_changes([a, b]: &[Sums; 2], each: &dyn Fn(u64, usize) -> f64, before: f
             let change = each(bytes(b, key), 1) - each(bytes(a, key), 0);
             Some((key.first()?.as_deref()?, change))
         })
-        .filter(|(_, change)| change.abs() * 100.0 >= before * LEAST)
+        .filter(|(_, change)| *change != 0.0 && change.abs() * 100.0 >= before * LEAST)
         .collect();
     moved.sort_by(|x, y| y.1.abs().total_cmp(&x.1.abs()));
     moved.truncate(MOST);
@@ -371,6 +479,8 @@ mod tests {
             name: name.into(),
             total: totals,
             transactions: Count::new(transactions.unwrap_or(0), transactions.is_some()),
+            unit: Unit::Transactions,
+            fault: None,
             filesystem: Some("ext4".into()),
             layers: vec![(Layer::File(name.into()), totals)],
             ways: Vec::new(),
@@ -386,31 +496,74 @@ mod tests {
         assert_eq!(
             Diff::new(&a, &b).unwrap().sentence,
             "wal writes 1.0 KB per transaction, 75 % less than the 4.0 KB of rollback_journal: −4.0 KB SQLite's rollback journal, \
-             +1.0 KB SQLite's WAL; 2.0 writes instead of 8.0, 1.0 cache flushes instead of 4.0"
+             +1.0 KB SQLite's WAL; 2.0 writes instead of 8.0, 1.0 device flushes instead of 4.0"
         );
-        let b = Side {
+        let [a, b] = [a, b].map(|side| Side {
             transactions: Count::new(20, false),
-            ..b
-        };
+            ..side
+        });
         assert_eq!(
             Diff::new(&a, &b).unwrap().sentence,
             "wal writes 20.0 KB, 50 % less than the 40.0 KB of rollback_journal: −40.0 KB SQLite's rollback journal, +20.0 KB \
-             SQLite's WAL; 40 writes instead of 80, 20 cache flushes instead of 40"
+             SQLite's WAL; 40 writes instead of 80, 20 device flushes instead of 40"
+        );
+    }
+
+    /// A ratio of what is not alike would say something.
+    #[test]
+    fn what_is_not_alike_is_not_compared() {
+        let sentence = |a: &Side, b: &Side| Diff::new(a, b).unwrap().sentence;
+        let a = side("db", 40_000, 80, Some(10));
+        let known = |transactions| side("wal", 20_000, 40, transactions);
+        let begin = "wal wrote 20.0 KB, db 40.0 KB: not compared in a line, as ";
+        assert_eq!(
+            sentence(&a, &known(None)),
+            format!("{begin}of db alone it is known how many transactions there were")
+        );
+        let b = Side {
+            unit: Unit::Operations,
+            ..known(Some(10))
+        };
+        assert_eq!(
+            sentence(&a, &b),
+            format!("{begin}db counts transactions, wal operations")
+        );
+        let b = Side {
+            fault: Some("its command ended with 1".into()),
+            ..known(Some(10))
+        };
+        assert_eq!(
+            sentence(&a, &b),
+            format!("{begin}of wal, its command ended with 1")
+        );
+    }
+
+    #[test]
+    fn nothing_is_nothing_and_what_was_read_is_said() {
+        let sentence = |a: &Side, b: &Side| Diff::new(a, b).unwrap().sentence;
+        let (some, none) = (side("db", 4_000, 4, None), side("wal", 0, 0, None));
+        let other = Side {
+            name: "shm".into(),
+            ..none.clone()
+        };
+        assert!(sentence(&some, &none).starts_with("wal writes nothing, db 4.0 KB: "));
+        assert!(sentence(&none, &some).starts_with("db writes 4.0 KB, wal nothing: "));
+        assert!(sentence(&none, &other).starts_with("neither wal nor shm writes anything; "));
+        let mut reads = some.clone();
+        reads.total.read_bytes = 9_000;
+        reads.total.discard_bytes = 4_096;
+        assert!(
+            sentence(&some, &reads)
+                .ends_with(", 9.0 KB read instead of 0 bytes, 4.1 KB discarded instead of 0 bytes")
         );
     }
 
     #[test]
     fn changes_have_signs() {
-        let pairs = [(2.0, 1.0), (2.0, 3.0), (1.0, 3.1), (0.0, 1.0), (1.0, 1.001)];
+        let pairs = [(2.0, 1.0), (2.0, 3.0), (1.0, 3.1), (1.0, 1.001)];
         assert_eq!(
             pairs.map(|(before, after)| more_or_less(before, after)),
-            [
-                "50 % less than",
-                "50 % more than",
-                "3.1 times more than",
-                "more than",
-                "as much as"
-            ]
+            ["50 % less than", "50 % more than", "3.1 ×", "as much as"]
         );
         let (a, b) = (side("db", 10, 1, None), side("wal", 4, 1, None));
         let table = &Diff::new(&a, &b).unwrap().sections[0].table.frame;

@@ -189,9 +189,9 @@ fn of_sqlites_files(layers: &Groups) -> u64 {
 
 /// What a workload's count is of.
 fn unit(payload: &Payload) -> &'static str {
-    match payload.workload.as_str() {
-        "file" | "names" | "mobigen" | "fill" => "operations",
-        _ => "transactions",
+    match payload.counts_operations() {
+        true => "operations",
+        false => "transactions",
     }
 }
 
