@@ -277,6 +277,7 @@ static __always_inline int end_call(struct pt_regs *regs, long result)
 {
 	struct mostrace_call *entry;
 	struct call *call;
+	struct file *file;
 
 	if (!is_recorded(kind_of_number(call_number(regs))))
 		return 0;
@@ -289,8 +290,10 @@ static __always_inline int end_call(struct pt_regs *regs, long result)
 		entry->result = result;
 		if (entry->kind == MOSTRACE_CALL_WRITE && result > 0)
 			tell_written(call, result);
-		if (call->file && result >= 0)
-			name_called(LOAD(call->file, f_inode), LOAD(call->file, f_path.dentry));
+		/* In hand: where there are no types, LOAD relocates all that it is given, and struct call is none of the kernel's. */
+		file = call->file;
+		if (file && result >= 0)
+			name_called(LOAD(file, f_inode), LOAD(file, f_path.dentry));
 		put_cause(entry, sizeof(*entry));
 	}
 	entry->kind = MOSTRACE_CALL_OTHER;

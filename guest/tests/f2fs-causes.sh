@@ -23,13 +23,18 @@ END
 collect=4004f506
 checkpoint=f507
 
-# atomic.pl FILE COMMITS: each of 8 blocks of 4 KiB, then one that is given up; after that a block written as ever.
+# atomic.pl FILE COMMITS: each of 8 blocks of 4 KiB, the first as a database of SQLite's begins, then one that is given up; after that a
+# block written as ever.
 cat >atomic.pl <<'END'
 sysopen(my $file, $ARGV[0], 2) or die "$ARGV[0]: $!";
 sub atomic { ioctl($file, $_[0], 0) or die "ioctl: $!" }
+my $changes = 0;
+sub page { syswrite($file, pack("a4096", $_[0] . $_[1] x 4096)) == 4096 or die "write: $!" }
 sub pages {
 	sysseek($file, 0, 0);
-	for (1 .. 8) { syswrite($file, $_[0] x 4096) == 4096 or die "write: $!" }
+	$changes++;
+	page("SQLite format 3\0" . pack("nC6N", 4096, 1, 1, 0, 64, 32, 32, $changes), $_[0]);
+	for (2 .. 8) { page("", $_[0]) }
 }
 for my $round (1 .. $ARGV[1]) {
 	atomic(0xf501);
@@ -39,8 +44,8 @@ for my $round (1 .. $ARGV[1]) {
 atomic(0xf501);
 pages("x");
 atomic(0xf505);
-sysseek($file, 0, 0);
-syswrite($file, "y" x 4096);
+sysseek($file, 4096, 0);
+page("", "y");
 END
 
 # The kernel's own count, of nothing before or after the command.
