@@ -419,7 +419,7 @@ fn sentence([a, b]: [&Side; 2], layers: &[Sums; 2], per: Per) -> String {
     };
     let writes = count(pair(|t| t.writes), "writes");
     let flushes = count(pair(|t| t.device_flushes), "device flushes");
-    let beside: [(&str, fn(&Totals) -> u64); 2] = [
+    let beside: [Field; 2] = [
         ("read", |t| t.read_bytes),
         ("discarded", |t| t.discard_bytes),
     ];
