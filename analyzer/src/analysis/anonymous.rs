@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an analysis says beside its rows, without names: what the manifest, the readers and the trace's own file say.
+//! This hides the names in what an analysis says beside its rows: in the manifest, in what the readers say, and in the name of the trace's file.
 //!
-//! Of a manifest, numbers stay, and words that are the kernel's or our own. Any other text is hidden, and what has no use then
-//! is left out.
+//! Numbers of a manifest stay, and so do words that are the kernel's or our own. Any other text is hidden, or left out where it has no
+//! use when it is hidden.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ impl Analysis {
     }
 }
 
-/// What a trace is called where names are hidden: the hash of its file's name.
+/// Returns the name that a trace has where names are hidden: the hash of its file's name.
 pub fn shown(path: &Path, key: Option<&Key>) -> PathBuf {
     match key {
         Some(key) => Hidden { key }.text(&about::name(path, None)).into(),
@@ -191,7 +191,7 @@ impl Hidden<'_> {
     }
 }
 
-/// Of the release its numbers stay.
+/// Keeps the numbers of the release.
 fn kernel(of: &Kernel, hidden: &Hidden<'_>) -> Kernel {
     let is_number = |c: &char| c.is_ascii_digit() || *c == '.';
     Kernel {

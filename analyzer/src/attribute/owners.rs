@@ -22,7 +22,7 @@ use super::file::Files;
 /// Commits of so long ago are over for everything that is under way, ns.
 const HORIZON_NS: u64 = 60_000_000_000;
 
-/// Of more blocks nothing is kept, and nothing is told then: a few entries can stand for all blocks of a disk.
+/// If more blocks were given back, nothing is kept and nothing is told of them: a few entries can stand for all blocks of a disk.
 const MOST_BLOCKS: u64 = 1 << 22;
 
 /// When a block was written, as far as its life is concerned.

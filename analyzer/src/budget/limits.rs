@@ -45,7 +45,7 @@ impl Judgement {
 /// So many layers, and so many files, are named.
 const NAMED: usize = 3;
 
-/// What is limited for each transaction: bytes, and flushes.
+/// These limits are for each transaction.
 const PER_TRANSACTION: [&str; 2] = [
     "bytes written per transaction",
     "device flushes per transaction",

@@ -130,7 +130,7 @@ impl Verdicts {
         self.begun = kept;
     }
 
-    /// Of one row of a checkpoint, whose one cause is not known.
+    /// The verdict on one row of a checkpoint, whose one cause is not known.
     #[cfg(all(test, feature = "analyze"))]
     pub(crate) fn for_tests(reason: Reason, latency_ns: u64) -> Verdicts {
         let mut verdicts = Verdicts::default();

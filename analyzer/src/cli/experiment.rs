@@ -300,7 +300,7 @@ fn figures(cell: &Cell, kept: Option<&Folder>) -> anyhow::Result<Figures> {
     bail!("{TRIES} recordings lost something: {why}")
 }
 
-/// Of a cell's bundle.
+/// The name that a cell's bundle is kept under.
 fn name_of(cell: &Cell) -> String {
     let harmless = |c: char| match c {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '=' | '.' => c,
