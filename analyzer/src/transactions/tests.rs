@@ -108,6 +108,27 @@ fn what_did_not_reach_the_database_was_rolled_back() {
     }
 }
 
+/// A database that was given pages of another size has a WAL of such frames.
+#[test]
+fn a_wal_of_other_pages_is_read_by_their_size() {
+    let wal = |page: u64| {
+        let frame = |at: u64| {
+            let header = write(
+                32 + at * (24 + page),
+                24,
+                Told::First([0, 0, 0, 1, 0, 0, 0, 9]),
+            );
+            [header, write(header.offset + 24, page, Told::Nothing)]
+        };
+        let mut acts = vec![write(0, 32, WAL)];
+        acts.extend([frame(0), frame(1), frame(2)].concat());
+        acts.into_iter().map(|act| (Role::Wal, act))
+    };
+    let sizes = [4096, 1024, 4096];
+    let acts: Vec<(Role, Act)> = sizes.into_iter().flat_map(wal).collect();
+    assert_eq!(seen(&acts).0, 9);
+}
+
 /// The pages that were written too early are written back, with the counter that they had.
 #[test]
 fn what_was_written_back_was_rolled_back() {

@@ -62,13 +62,13 @@ impl Wal {
         }
     }
 
-    /// It is begun anew: frames that follow are new ones.
+    /// It is begun anew: frames that follow are new ones, and may be of pages of another size.
     fn begin(&mut self, act: &Act, proof: &mut Proof, outcome: &mut Outcome) {
         if let Told::First(_) = act.told {
             proof.see(act.told.is_wal());
         }
         self.settle(outcome);
-        (self.frame, self.last) = (None, None);
+        (self.frame, self.last, self.page) = (None, None, 0);
     }
 
     fn write(&mut self, act: &Act, proof: &mut Proof, outcome: &mut Outcome) {
