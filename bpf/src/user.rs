@@ -78,7 +78,7 @@ impl User {
         }
     }
 
-    /// One that has a number and nothing else.
+    /// Makes one that has a number and nothing else.
     fn unknown(owner: Owner) -> User {
         User {
             name: owner.uid.to_string(),
@@ -127,7 +127,7 @@ impl User {
     }
 }
 
-/// Of this process's environment.
+/// Returns what is kept of this process's environment.
 fn kept() -> impl Iterator<Item = (OsString, OsString)> {
     let is_kept = |name: &str| KEPT.contains(&name) || name.starts_with("LC_");
     let path = [("PATH".into(), PATH.into())].into_iter();
@@ -150,7 +150,7 @@ pub(crate) fn of_sudo() -> Result<Option<Owner>> {
     }
 }
 
-/// Of a user or group, as sudo writes it. The highest one stands for none.
+/// Reads the number of a user or group, as sudo writes it. The highest one stands for none.
 fn number((name, value): (&'static str, std::result::Result<String, VarError>)) -> Result<u32> {
     let wrong = |what: String| Error::SudoCaller { name, what };
     let text = match value {

@@ -13,7 +13,7 @@ pub(super) struct Late {
 }
 
 impl Late {
-    /// Of the bundle in this folder.
+    /// Begins without notes, for the bundle in this folder.
     pub fn new(bundle: &Path) -> Late {
         Late {
             bundle: bundle.to_owned(),
@@ -32,7 +32,7 @@ impl Late {
         }
     }
 
-    /// The same of what only reads the bundle.
+    /// Does the same with what only reads the bundle.
     pub fn read<T>(&mut self, what: &str, result: Result<T>) -> Option<T> {
         match result {
             Ok(value) => Some(value),
