@@ -164,7 +164,12 @@ impl Guard {
                     );
                     return told;
                 }
-                Found::Ended | Found::Killed(_) => break,
+                Found::Killed(_) => {
+                    let why = "what tracing has changed is not put back: the processes that do so were killed";
+                    told = Some(why.to_owned());
+                    break;
+                }
+                Found::Ended => break,
             }
         }
         // It has ended.
@@ -239,6 +244,8 @@ impl Drop for Guard {
 mod tests {
     use std::os::unix::fs::symlink;
     use std::os::unix::process::ExitStatusExt;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
     use super::*;
 
@@ -330,6 +337,32 @@ mod tests {
         assert!(told.contains("was killed (signal 9)"), "{told}");
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "off\n");
         assert_eq!(adopted.wait().unwrap().signal(), Some(2));
+    }
+
+    /// What is to be undone is refused for as long as it takes to kill every shell.
+    #[test]
+    fn it_is_said_that_nothing_was_put_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let link = dir.path().join("link");
+        std::fs::create_dir(dir.path().join("folder")).unwrap();
+        std::os::unix::fs::symlink("folder", &link).unwrap();
+        let guard = Guard::arm(vec![Undo::Write(link.clone(), "off".into())], None).unwrap();
+        let over = Arc::new(AtomicBool::new(false));
+        let ends = over.clone();
+        let killer = std::thread::spawn(move || {
+            while !ends.load(Relaxed) {
+                let mut pkill = Command::new("pkill");
+                pkill.args(["-KILL", "-f"]).arg(&link).status().unwrap();
+            }
+        });
+        let told = guard.end();
+        over.store(true, Relaxed);
+        killer.join().unwrap();
+        let told = told.unwrap();
+        assert!(
+            told.starts_with("what tracing has changed is not put back: "),
+            "{told}"
+        );
     }
 
     /// Where both the shell and the recorder are killed. What started it is a thread here, whose end is what counts.
