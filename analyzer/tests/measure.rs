@@ -25,6 +25,9 @@ fn main() -> ExitCode {
     run_one_by_one(tests![
         limits_that_are_kept_and_passed needs LIVE,
         a_baseline_is_an_earlier_recording needs LIVE,
+        several_runs_say_how_much_they_differ needs LIVE,
+        what_failed_or_wrote_nothing_is_not_ok needs LIVE,
+        several_workloads_are_added_up needs LIVE,
         the_command_runs_in_the_filesystem_as_who_called_sudo needs LIVE,
         who_called_sudo_is_never_root needs LIVE,
         what_is_measured_is_not_for_others needs LIVE,
@@ -61,6 +64,18 @@ fn limits_that_are_kept_and_passed() {
     let kept = say(measure(&["--max-write-bytes", "3000000"]).args(MIB));
     assert_eq!(kept.status, Some(0), "{}{}", kept.out, kept.err);
     assert!(kept.out.contains("ok   bytes written: "), "{}", kept.out);
+    // The application may print what it will.
+    let dir = tempfile::tempdir().unwrap();
+    let junit = dir.path().join("junit.xml");
+    let options = ["--max-write-bytes", "1M", "--junit"];
+    let over = say(measure(&options).arg(&junit).args(MIB));
+    assert_eq!(over.status, Some(3), "{}", over.err);
+    let xml = fs::read_to_string(&junit).unwrap();
+    assert!(
+        xml.contains("tests=\"1\" failures=\"1\"")
+            && xml.contains("classname=\"sh -c head -c 1048576 /dev/zero &gt;f; sync f\""),
+        "{xml}"
+    );
     // A command that tells no transactions keeps no limit on them.
     let untold = say(measure(&["--max-flushes-per-transaction", "1000"]).args(MIB));
     assert_eq!(untold.status, Some(3));
@@ -110,6 +125,155 @@ fn a_baseline_is_an_earlier_recording() {
         (none.status, none.err.as_str()),
         (Some(2), "mostrace: no limit is given\n")
     );
+}
+
+/// Each on a fresh filesystem: what one run left, the next one does not find.
+fn several_runs_say_how_much_they_differ() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = |mib: &str| {
+        let script = format!("test ! -e f && head -c {mib}M /dev/zero >f && sync f");
+        ["--".into(), "sh".into(), "-ec".into(), script]
+    };
+    let runs = |name: &str| [1, 2, 3].map(|run| dir.path().join(format!("{name}-{run}.most")));
+    let main = say(measure(&["--runs", "3", "-o"])
+        .arg(dir.path().join("main.most"))
+        .args(script("1")));
+    assert_eq!(main.status, Some(0), "{}{}", main.out, main.err);
+    let first = main.out.lines().next().unwrap();
+    assert!(
+        first.starts_with("bytes written: ") && first.contains(", the median of 3 runs from "),
+        "{first}"
+    );
+    assert!(
+        main.out.contains("\nThe run in the middle:\n"),
+        "{}",
+        main.out
+    );
+    let bytes = |path| {
+        let check = ["check", "--max-write-bytes", "1"];
+        let said = say(mostrace().args(check).arg(path)).out;
+        let figure = said.strip_prefix("OVER bytes written: ").unwrap();
+        figure.split(',').next().unwrap().parse::<u64>().unwrap()
+    };
+    let each: Vec<u64> = runs("main").iter().map(bytes).collect();
+    let (least, most) = (each.iter().min().unwrap(), each.iter().max().unwrap());
+    assert!(
+        first.contains(&format!("from {least} to {most}")),
+        "{each:?}, {first}"
+    );
+    // The spread of these runs is what the same command may come to more.
+    let same = say(measure(&["--runs", "3", "--baseline"])
+        .args(runs("main"))
+        .args(script("1")));
+    assert!(
+        same.out.contains(": by so much runs differ"),
+        "{}",
+        same.out
+    );
+    let more = say(measure(&["--runs", "3", "-o"])
+        .arg(dir.path().join("more.most"))
+        .arg("--baseline")
+        .args(runs("main"))
+        .args(script("3")));
+    assert_eq!(more.status, Some(3), "{}", more.out);
+    let check = |options: &[&str]| {
+        let mut check = mostrace();
+        check.arg("check").args(runs("more")).arg("--baseline");
+        say(check.args(runs("main")).args(options))
+    };
+    let over = check(&[]);
+    assert_eq!(over.status, Some(3), "{}", over.err);
+    assert!(
+        over.out
+            .starts_with("OVER bytes written, to the baseline: ")
+            && more.out.contains(over.out.lines().next().unwrap()),
+        "{}{}",
+        over.out,
+        more.out
+    );
+    let given = check(&["--tolerance", "1000%"]);
+    assert_eq!(given.status, Some(0), "{}", given.out);
+    // One against one: nobody knows.
+    let [one, ..] = runs("main");
+    let one = say(mostrace()
+        .arg("check")
+        .arg(&one)
+        .arg("--baseline")
+        .arg(&one));
+    assert_eq!(one.status, Some(0), "{}", one.err);
+    assert!(
+        one.out.contains("one run of each does not tell"),
+        "{}",
+        one.out
+    );
+}
+
+fn what_failed_or_wrote_nothing_is_not_ok() {
+    let dir = tempfile::tempdir().unwrap();
+    let record = |name: &str, script: &str| {
+        let output = dir.path().join(name);
+        let options = ["-o", output.to_str().unwrap(), "--", "sh", "-c", script];
+        (say(&mut measure(&options)), output)
+    };
+    let write = "head -c 1048576 /dev/zero >f; sync f";
+    let (wrote, good) = record("good.most", write);
+    assert_eq!(wrote.status, Some(0), "{}", wrote.err);
+    let (ended, failed) = record("failed.most", &format!("{write}; exit 7"));
+    assert_eq!(ended.status, Some(7), "{}", ended.err);
+    let (idle, nothing) = record("nothing.most", "true");
+    assert_eq!(idle.status, Some(0), "{}", idle.err);
+    let check = |bundle: &Path, baseline: &Path| {
+        let mut check = mostrace();
+        check
+            .arg("check")
+            .arg(bundle)
+            .arg("--baseline")
+            .arg(baseline);
+        say(check.args(["--tolerance", "50%"]))
+    };
+    assert_eq!(check(&good, &good).status, Some(0));
+    let said = check(&failed, &good);
+    assert_eq!(said.status, Some(3), "{}", said.out);
+    let line = "FAIL the command ended with 7, so that nothing can be said of it\n";
+    assert!(said.out.starts_with(line), "{}", said.out);
+    let said = check(&nothing, &good);
+    assert_eq!(said.status, Some(3), "{}", said.out);
+    let line = "FAIL bytes written: 0, where the baseline has ";
+    assert!(said.out.starts_with(line), "{}", said.out);
+    assert_eq!(check(&nothing, &nothing).status, Some(0));
+    let said = check(&good, &failed);
+    assert_eq!(said.status, Some(1), "{}", said.out);
+    let line = "failed.most: its command ended with 7: it is no baseline\n";
+    assert!(said.err.ends_with(line), "{}", said.err);
+    // The first that fails is the last.
+    let runs = ["--runs", "3", "--", "sh", "-c", "exit 7"];
+    let runs = say(&mut measure(&runs));
+    assert_eq!(runs.status, Some(7), "{}", runs.err);
+    assert_eq!(
+        runs.err.matches("sh ended with 7").count(),
+        1,
+        "{}",
+        runs.err
+    );
+}
+
+fn several_workloads_are_added_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = dir.path().join("o.most");
+    let program = env!("CARGO_BIN_EXE_mostrace");
+    let sqlite = |n: u64| format!("{program} workload sqlite --transactions {n} {n}.db");
+    let script = format!("{} & {}; wait", sqlite(20), sqlite(30));
+    let said = say(measure(&["-o"])
+        .arg(&output)
+        .args(["--", "sh", "-c", &script]));
+    assert_eq!(said.status, Some(0), "{}{}", said.out, said.err);
+    let manifest = Bundle::open(&output).unwrap().manifest().clone();
+    let payload = manifest.payload.unwrap();
+    assert_eq!(
+        (payload.transactions, payload.workload.as_str()),
+        (50, "sqlite")
+    );
+    assert_eq!(payload.payload_bytes, 50 * 108);
 }
 
 fn the_command_runs_in_the_filesystem_as_who_called_sudo() {

@@ -185,7 +185,7 @@ fn wrong_names_and_a_missing_dash() {
     assert_complains_with(
         2,
         record(device, Path::new("x.most")).args(["sh", "-c", "true"]),
-        "sh: the command to record comes after --",
+        "sh: the command comes after --",
     );
 }
 
@@ -726,7 +726,7 @@ fn without_root() {
         Command::new(&copy)
             .uid(65534)
             .args(["record", "-d", "/dev/loop0", "-o", "/tmp/x.most"]),
-        "record needs root",
+        "recording needs root",
     );
 }
 

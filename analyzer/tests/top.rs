@@ -20,6 +20,7 @@ use test_support::{Need, run_one_by_one, tests, wait};
 fn main() -> ExitCode {
     run_one_by_one(tests![
         what_is_shown_is_what_the_segments_hold needs [Need::Loop, Need::Btf],
+        it_does_not_outlive_its_terminal needs [Need::Loop, Need::Btf],
         what_cannot_be_looked_at_is_one_line needs [],
     ])
 }
@@ -89,13 +90,68 @@ fn what_is_shown_is_what_the_segments_hold() {
     );
     // A commit in one segment of what was changed in the one before has its cause all the same.
     let writer = &last.processes[0];
-    assert!(writer.name.starts_with("mostrace["), "{}", writer.name);
+    assert!(writer.name.starts_with("mostrace"), "{}", writer.name);
     assert!(
         writer.all.bytes() * 100 >= written * 95,
         "{:?}",
         last.processes
     );
     assert!(last.files.iter().any(|file| file.name == "/x.db-journal"));
+}
+
+/// A window that is closed tells those in its session by a signal, and the others (behind setsid) by nothing but the terminal itself.
+fn it_does_not_outlive_its_terminal() {
+    let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    for (name, before, signal) in [
+        ("closed", "", None),
+        ("apart", "setsid --wait ", None),
+        ("ended", "", Some(Signal::TERM)),
+        ("hung-up", "setsid --wait ", Some(Signal::HUP)),
+    ] {
+        let output = dir.path().join(format!("{name}.most"));
+        let program = env!("CARGO_BIN_EXE_mostrace");
+        let point = disk.mount_point().display().to_string();
+        let command = format!(
+            "{before}{program} top -i 0.2 -d {point} -o {}",
+            output.display()
+        );
+        let mut window = Command::new("script")
+            .args(["-qfec", &command, "/dev/null"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let segment = dir.path().join(format!("{name}.0002.most"));
+        wait::until("a second segment", || segment.exists());
+        let tops = tops(&format!("{program} top .*{name}.most"));
+        assert_eq!(tops.len(), 1, "{tops:?}");
+        match signal {
+            Some(signal) => tops
+                .iter()
+                .for_each(|top| kill_process(*top, signal).unwrap()),
+            None => kill_process(Pid::from_child(&window), Signal::KILL).unwrap(),
+        }
+        wait::until("the view ends", || !is_running(tops[0]));
+        // All of it is there.
+        let last = segments(dir.path()).pop().unwrap();
+        assert!(!Bundle::open(&last).unwrap().is_cut(), "{}", last.display());
+        drop(window.stdin.take());
+        window.wait().unwrap();
+    }
+}
+
+/// Those of this program whose command line begins so.
+fn tops(pattern: &str) -> Vec<Pid> {
+    let found = say(Command::new("pgrep").args(["-f", &format!("^{pattern}")]));
+    let number = |line: &str| Pid::from_raw(line.parse().unwrap()).unwrap();
+    found.out.lines().map(number).collect()
+}
+
+fn is_running(process: Pid) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero()));
+    stat.is_ok_and(|stat| !stat.contains(") Z "))
 }
 
 /// In their order.

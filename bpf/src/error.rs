@@ -32,7 +32,7 @@ pub enum Error {
         what: String,
     },
     /// There is no such device.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}{}", path.display(), and_node(path))]
     NoDevice {
         /// As the caller named it.
         path: PathBuf,
@@ -103,7 +103,7 @@ pub enum Error {
         kind: String,
     },
     /// Nothing is written over.
-    #[error("{}: exists already", path.display())]
+    #[error("{}: exists already (-o NAME.most names another)", path.display())]
     OutputExists {
         /// The folder or the archive.
         path: PathBuf,
@@ -315,6 +315,15 @@ pub struct Refused {
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "source {} not taken: {}", self.source, self.why)
+    }
+}
+
+/// What is called `vda` is /dev/vda.
+fn and_node(path: &Path) -> String {
+    let node = Path::new("/dev").join(path);
+    match path.components().count() == 1 && node.exists() {
+        true => format!("; there is {}", node.display()),
+        false => String::new(),
     }
 }
 

@@ -48,7 +48,7 @@ impl PayloadPlace {
         self.folder.path().join(NAME)
     }
 
-    /// What was put there, if anything was.
+    /// What was put there, if anything was: by several workloads, added up.
     ///
     /// # Errors
     /// It makes no sense.
@@ -67,14 +67,17 @@ impl PayloadPlace {
         }
         let mut text = Vec::new();
         file.take(LIMIT).read_to_end(&mut text).at(self.path())?;
-        // The place alone: its words may be the command's own.
-        serde_json::from_slice(&text).map(Some).map_err(|e| {
+        let payloads = serde_json::Deserializer::from_slice(&text).into_iter::<Payload>();
+        let all: serde_json::Result<Vec<Payload>> = payloads.collect();
+        let all = all.map_err(|e| {
+            // The place alone: its words may be the command's own.
             malformed(format!(
                 "not a payload's JSON, line {}, column {}",
                 e.line(),
                 e.column()
             ))
-        })
+        })?;
+        Ok(all.into_iter().reduce(|sum, more| sum.and(&more)))
     }
 }
 
@@ -97,6 +100,21 @@ mod tests {
         assert!(place.read().is_err());
         fs::rename(elsewhere.path(), place.path()).unwrap();
         assert_eq!(place.read().unwrap(), Some(payload));
+    }
+
+    #[test]
+    fn payloads_of_several_workloads_are_added_up() {
+        let place = PayloadPlace::new(None).unwrap();
+        let payload = |bytes| Payload {
+            workload: "mine".into(),
+            payload_bytes: bytes,
+            ..Payload::default()
+        };
+        let both = [payload(7), payload(9)].map(|p| serde_json::to_string(&p).unwrap());
+        fs::write(place.path(), both.join("\n")).unwrap();
+        assert_eq!(place.read().unwrap(), Some(payload(16)));
+        fs::write(place.path(), " \n").unwrap();
+        assert_eq!(place.read().unwrap(), None);
     }
 
     #[test]

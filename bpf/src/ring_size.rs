@@ -3,6 +3,8 @@
 
 use std::str::FromStr;
 
+use mostrace_bundle::units;
+
 /// Bytes of one ring of the probes: a power of 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingSize(u32);
@@ -41,13 +43,9 @@ impl RingSize {
 impl FromStr for RingSize {
     type Err = String;
 
-    /// A number and its unit: `K`, `M` of 1024 bytes and so on.
     fn from_str(text: &str) -> Result<RingSize, String> {
-        let units = [('K', 1 << 10), ('M', 1 << 20)];
-        let bytes = units.iter().find_map(|(letter, unit)| {
-            let number: u32 = text.strip_suffix(*letter)?.parse().ok()?;
-            number.checked_mul(*unit)
-        });
+        let bytes = units::size(text).ok();
+        let bytes = bytes.and_then(|bytes| u32::try_from(bytes).ok());
         let allowed = RingSize::LEAST..=RingSize::MOST;
         bytes
             .filter(|bytes| bytes.is_power_of_two() && allowed.contains(bytes))

@@ -89,9 +89,15 @@ impl Site {
     /// Makes it; whoever called sudo owns its root folder. Only for a process with one thread as yet.
     ///
     /// # Errors
-    /// The kernel lacks the filesystem, a tool is missing or refuses, or there is no loop device; it is not known who called sudo,
+    /// The caller is not root, the kernel lacks the filesystem, a tool is missing or refuses, or there is no loop device; it is not known who called sudo,
     /// or others can change the folder of temporary files.
     pub fn new(options: &FreshOptions) -> Result<Site> {
+        if !rustix::process::geteuid().is_root() {
+            return Err(Error::NoPrivilege {
+                what: "measuring needs root (sudo mostrace measure …); with --guest 6.12 it is done in an emulated machine, and needs none"
+                    .into(),
+            });
+        }
         check_kernel_has(options.kind)?;
         let owner = user::of_sudo()?;
         leave_mount_namespace()?;

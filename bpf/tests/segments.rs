@@ -427,7 +427,13 @@ fn segments_of_before_are_not_written_over() {
         "true",
     );
     let said = record(&opts).unwrap_err().to_string();
-    assert_eq!(said, format!("{}: exists already", there.display()));
+    assert_eq!(
+        said,
+        format!(
+            "{}: exists already (-o NAME.most names another)",
+            there.display()
+        )
+    );
 }
 
 fn blktrace_has_no_segments() {

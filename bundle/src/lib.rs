@@ -28,6 +28,7 @@ mod shortfall;
 pub mod sparse;
 pub mod table;
 pub mod temporary;
+pub mod units;
 mod writer;
 
 pub use counters::{Counter, Counters};

@@ -281,30 +281,68 @@ pub struct Command {
     pub exit_status: Option<i32>,
 }
 
-/// What a workload stored; `record` passes the place to write it as `$MOSTRACE_PAYLOAD`.
+/// What a workload stored; `record` passes the place to write it as `$MOSTRACE_PAYLOAD`. Several workloads write one after the other,
+/// and are added up.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Payload {
-    /// Name of the workload, as `sqlite`.
+    /// Name of the workload, as `sqlite`; of several, each once, as `sqlite, file`.
     pub workload: String,
     /// Bytes of the values that the application asked to be stored.
     pub payload_bytes: u64,
     /// Bytes passed to write(), pwrite() and the like.
     pub file_bytes: u64,
-    /// Transactions committed, or write calls of a file workload.
+    /// Transactions committed, or operations of a workload on files; if there are both, the transactions alone.
     pub transactions: u64,
-    /// Wall time of the measured part, ns.
+    /// Wall time of the measured part, ns; of several, the sum.
     pub elapsed_ns: u64,
-    /// The settings, by name.
+    /// The settings, by name; of several, those that all have.
     pub settings: BTreeMap<String, String>,
 }
+
+/// Workloads that count operations on files.
+const OF_FILES: [&str; 3] = ["file", "names", "mobigen"];
 
 impl Payload {
     /// Whether `transactions` are operations on files, and not transactions.
     #[must_use]
     pub fn counts_operations(&self) -> bool {
-        ["file", "names", "mobigen"].contains(&self.workload.as_str())
+        self.workloads().all(|name| OF_FILES.contains(&name))
+    }
+
+    /// This one and another's of the same recording.
+    #[must_use]
+    pub fn and(mut self, other: &Payload) -> Payload {
+        self.transactions = match (self.counts_operations(), other.counts_operations()) {
+            (false, true) => self.transactions,
+            (true, false) => other.transactions,
+            (_, _) => self.transactions.saturating_add(other.transactions),
+        };
+        let others = other.workloads().filter(|&name| !self.has(name));
+        let all: Vec<&str> = self.workloads().chain(others).collect();
+        self.workload = all.join(SEPARATOR);
+        for (sum, more) in [
+            (&mut self.payload_bytes, other.payload_bytes),
+            (&mut self.file_bytes, other.file_bytes),
+            (&mut self.elapsed_ns, other.elapsed_ns),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+        let is_theirs = |name: &String, value: &mut String| other.settings.get(name) == Some(value);
+        self.settings.retain(is_theirs);
+        self
+    }
+
+    fn workloads(&self) -> impl Iterator<Item = &str> {
+        self.workload.split(SEPARATOR)
+    }
+
+    fn has(&self, workload: &str) -> bool {
+        self.workloads().any(|name| name == workload)
     }
 }
+
+/// Between names of workloads.
+const SEPARATOR: &str = ", ";
 
 /// The saved metadata.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -323,6 +361,36 @@ pub const PAYLOAD_ENV: &str = "MOSTRACE_PAYLOAD";
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn payloads_are_added_up() {
+        let of = |workload: &str, transactions: u64, settings: [(&str, &str); 2]| Payload {
+            workload: workload.into(),
+            payload_bytes: 100,
+            file_bytes: u64::MAX,
+            transactions,
+            elapsed_ns: 5,
+            settings: settings.map(|(n, v)| (n.into(), v.into())).into(),
+        };
+        let sqlite = of("sqlite", 7, [("journal", "wal"), ("sync", "full")]);
+        let other = of("sqlite", 3, [("journal", "delete"), ("sync", "full")]);
+        let both = sqlite.clone().and(&other);
+        assert_eq!((both.workload.as_str(), both.transactions), ("sqlite", 10));
+        assert_eq!((both.payload_bytes, both.file_bytes), (200, u64::MAX));
+        assert_eq!(both.settings, [("sync".into(), "full".into())].into());
+        // Operations are no transactions.
+        let file = of("file", 1000, [("journal", "x"), ("mode", "y")]);
+        let mixed = [sqlite.clone().and(&file), file.clone().and(&sqlite)];
+        for mixed in mixed {
+            assert_eq!((mixed.transactions, mixed.counts_operations()), (7, false));
+            assert_eq!(mixed.and(&file).transactions, 7);
+        }
+        let files = file.clone().and(&file);
+        assert_eq!(
+            (files.transactions, files.counts_operations()),
+            (2000, true)
+        );
+    }
 
     /// Of a filesystem above the traced device file entries have the number of the device that it is on.
     #[test]

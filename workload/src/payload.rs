@@ -1,26 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a workload tells `record`.
 
+use std::io::Write;
 use std::path::Path;
 
 use mostrace_bundle::manifest::Payload;
+use mostrace_bundle::outfile;
 
 use crate::{Error, Result};
 
-/// Writes the payload as JSON, whole or not at all: a reader never sees half of it.
+/// Adds the payload as a line of JSON to those of other workloads of the recording. It is one write(2), so that those of others that
+/// end at the same time stay whole.
 ///
 /// # Errors
 ///
 /// The folder is missing or not writable, or the disk is full.
 pub fn write_payload(payload: &Payload, path: &Path) -> Result<()> {
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(Error::io(path))?;
-    serde_json::to_writer_pretty(&mut file, payload)
-        .map_err(|error| Error::io(path)(error.into()))?;
-    file.persist(path)
-        .map_err(|error| Error::io(path)(error.error))?;
-    Ok(())
+    let mut line = serde_json::to_vec(payload).map_err(|error| Error::io(path)(error.into()))?;
+    line.push(b'\n');
+    let file = outfile::extend(path);
+    file.and_then(|mut file| file.write_all(&line))
+        .map_err(Error::io(path))
 }

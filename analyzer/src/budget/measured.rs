@@ -25,6 +25,8 @@ pub struct Measured {
     pub payload_bytes: Option<u64>,
     /// Bytes passed to write() and the like, where calls were recorded.
     pub called_bytes: Option<u64>,
+    /// What the command ended with, if there was one, and it did.
+    pub exit_status: Option<i32>,
     /// `write_bytes` by what wrote them: the filesystem's journal, its metadata, or a role of data.
     pub layers: Parts,
     /// `write_bytes` of files' contents, by their paths.
@@ -61,6 +63,9 @@ impl Measured {
             transactions: Transactions::new(manifest, databases).count,
             payload_bytes: payload.and_then(|p| known(p.payload_bytes)),
             called_bytes: known(called),
+            exit_status: manifest
+                .and_then(|m| m.command.as_ref())
+                .and_then(|command| command.exit_status),
             layers: parts(layers, |class, role| match (class, role) {
                 ("data", Some(role)) => Some(format!("data: {}", role.replace('_', " "))),
                 ("journal", _) => Some("the filesystem's journal".into()),

@@ -4,6 +4,8 @@
 mod limits;
 mod measured;
 pub mod report;
+mod runs;
 
-pub use limits::{Judgement, Limits, judge};
+pub use limits::{Baseline, From, Held, Judgement, Limits, Tolerance, judge};
 pub use measured::{Measured, Parts};
+pub use runs::{Runs, Spread};

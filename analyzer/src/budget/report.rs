@@ -6,17 +6,53 @@ use std::io;
 use quick_xml::Writer;
 use quick_xml::events::{BytesText, Event};
 
-use super::Judgement;
+use super::{From, Held, Judgement, Measured, Runs, Spread, Tolerance};
 use crate::transactions::Sure;
 
 /// A line for each limit.
 #[must_use]
 pub fn text(judgements: &[Judgement]) -> String {
     let line = |j: &Judgement| {
-        let verdict = if j.is_kept() { "ok  " } else { "OVER" };
+        let verdict = match j {
+            _ if j.is_kept() => "ok  ",
+            Judgement::Held(_) => "OVER",
+            Judgement::Failed { .. } | Judgement::Nothing { .. } => "FAIL",
+        };
         format!("{verdict} {}\n", sentence(j))
     };
     judgements.iter().map(line).collect()
+}
+
+/// What several runs came to, a line for each figure: the median, the smallest and the largest.
+#[must_use]
+pub fn runs(runs: &Runs) -> String {
+    let per_transaction = |n: u64, run: &Measured| {
+        let count = run.transactions.divisor();
+        count.map(|count| n as f64 / count as f64)
+    };
+    let figures = [
+        (
+            "bytes written",
+            runs.figure(|run| Some(run.write_bytes as f64)),
+        ),
+        (
+            "bytes written per transaction",
+            runs.figure(|run| per_transaction(run.write_bytes, run)),
+        ),
+        (
+            "device flushes",
+            runs.figure(|run| Some(run.flushes as f64)),
+        ),
+    ];
+    let line = |(what, figure): (&str, Option<Spread>)| {
+        let figure = figure?;
+        let spread = figure
+            .part()
+            .map(|part| format!(" ({})", percent(part)))
+            .unwrap_or_default();
+        Some(format!("{what}: {}{spread}\n", value_words(&figure)))
+    };
+    figures.into_iter().filter_map(line).collect()
 }
 
 /// GitHub's workflow commands: an annotation for each limit that is passed
@@ -51,7 +87,7 @@ pub fn junit(trace: &str, judgements: &[Judgement]) -> io::Result<String> {
         for judgement in judgements {
             let case = out
                 .create_element("testcase")
-                .with_attributes([("classname", trace), ("name", judgement.what)]);
+                .with_attributes([("classname", trace), ("name", judgement.what())]);
             if judgement.is_kept() {
                 case.write_empty()?;
                 continue;
@@ -68,24 +104,78 @@ pub fn junit(trace: &str, judgements: &[Judgement]) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&out.into_inner()).into_owned())
 }
 
-/// What is limited, what it comes to, the limit, and where that went.
 fn sentence(judgement: &Judgement) -> String {
-    let Judgement {
-        what, most, parts, ..
-    } = judgement;
-    let most = match judgement.sure {
-        Sure::AtLeast => format!("{}; there may be more transactions", number(*most)),
-        Sure::Exact | Sure::Unknown => number(*most),
-    };
-    let Some(value) = judgement.value else {
+    match judgement {
+        Judgement::Held(held) => held_sentence(held, judgement.is_kept()),
+        Judgement::Failed { runs, of, status } => {
+            let ended = format!("the command ended with {status}");
+            match of {
+                1 => format!("{ended}, so that nothing can be said of it"),
+                of => {
+                    format!("{ended} in {runs} of {of} runs, so that nothing can be said of them")
+                }
+            }
+        }
+        Judgement::Nothing { baseline } => {
+            let baseline = number(*baseline);
+            format!("bytes written: 0, where the baseline has {baseline}")
+        }
+    }
+}
+
+/// What is limited, what it comes to, the limit, and where that went.
+fn held_sentence(held: &Held, is_kept: bool) -> String {
+    let Held { what, parts, .. } = held;
+    let mut most = number(held.most);
+    if let Some(from) = &held.from {
+        most += &reckoned(from);
+    }
+    if held.sure == Sure::AtLeast {
+        most += "; there may be more transactions";
+    }
+    let Some(value) = held.value else {
         return format!("{what}: the trace does not tell (at most {most})");
     };
-    let value = number(value);
-    match judgement.is_kept() {
+    let value = value_words(&value);
+    match is_kept {
         true => format!("{what}: {value} (at most {most})"),
         false if parts.is_empty() => format!("{what}: {value}, at most {most}"),
         false => format!("{what}: {value}, at most {most}: {}", parts.join(", ")),
     }
+}
+
+fn value_words(value: &Spread) -> String {
+    let median = number(value.median);
+    match value.runs {
+        1 => median,
+        runs => {
+            let (least, most) = (number(value.least), number(value.most));
+            format!("{median}, the median of {runs} runs from {least} to {most}")
+        }
+    }
+}
+
+/// Where the most that is allowed is from.
+fn reckoned(from: &From) -> String {
+    let baseline = number(from.baseline);
+    let runs = match from.runs {
+        1 => "one run".to_owned(),
+        runs => format!("{runs} runs"),
+    };
+    match from.tolerance {
+        Tolerance::Given(part) => format!(", {} more than {baseline} of {runs}", percent(part)),
+        Tolerance::Spread(part) => format!(
+            ", {} more than {baseline} of {runs}: by so much runs differ",
+            percent(part)
+        ),
+        Tolerance::Unknown => {
+            "; one run of each does not tell by how much runs differ, measure --runs does".into()
+        }
+    }
+}
+
+fn percent(part: f64) -> String {
+    format!("{:.1} %", part * 100.0)
 }
 
 fn number(n: f64) -> String {
@@ -101,12 +191,20 @@ mod tests {
     use super::*;
 
     fn judgements() -> Vec<Judgement> {
-        let of = |value, most: f64| Judgement {
-            what: "device flushes per transaction",
-            value,
-            most,
-            sure: Sure::Exact,
-            parts: vec!["/<a>&\n::error::x% 7".into()],
+        let of = |value: Option<f64>, most: f64| {
+            Judgement::Held(Held {
+                what: "device flushes per transaction",
+                value: value.map(|value| Spread {
+                    runs: 1,
+                    median: value,
+                    least: value,
+                    most: value,
+                }),
+                most,
+                from: None,
+                sure: Sure::Exact,
+                parts: vec!["/<a>&\n::error::x% 7".into()],
+            })
         };
         vec![of(Some(2.0), 2.0), of(Some(2.5), 2.0), of(None, 1.0)]
     }
@@ -121,6 +219,58 @@ mod tests {
         assert!(
             text(&judgements()[1..])
                 .starts_with("OVER device flushes per transaction: 2.50, at most 2: /<a>")
+        );
+    }
+
+    #[test]
+    fn a_line_says_what_the_limit_is_reckoned_from() {
+        let of = |runs: usize, tolerance| {
+            let held = Held {
+                what: "bytes written, to the baseline",
+                value: Some(Spread {
+                    runs,
+                    median: 4100.0,
+                    least: 4000.0,
+                    most: 4200.0,
+                }),
+                most: 4400.0,
+                from: Some(From {
+                    baseline: 4000.0,
+                    runs,
+                    tolerance,
+                }),
+                sure: Sure::Exact,
+                parts: Vec::new(),
+            };
+            text(&[Judgement::Held(held)])
+        };
+        let begin = "ok   bytes written, to the baseline: 4100";
+        assert_eq!(
+            of(3, Tolerance::Spread(0.1)),
+            format!(
+                "{begin}, the median of 3 runs from 4000 to 4200 (at most 4400, 10.0 % more than 4000 of 3 runs: by so much runs differ)\n"
+            )
+        );
+        assert_eq!(
+            of(1, Tolerance::Given(0.1)),
+            format!("{begin} (at most 4400, 10.0 % more than 4000 of one run)\n")
+        );
+        let one = of(1, Tolerance::Unknown);
+        assert!(one.contains("one run of each does not tell"), "{one}");
+    }
+
+    #[test]
+    fn a_command_that_failed_is_not_ok() {
+        let failed = Judgement::Failed {
+            runs: 1,
+            of: 1,
+            status: 3,
+        };
+        let nothing = Judgement::Nothing { baseline: 4096.0 };
+        assert_eq!(
+            text(&[failed, nothing]),
+            "FAIL the command ended with 3, so that nothing can be said of it\n\
+             FAIL bytes written: 0, where the baseline has 4096\n"
         );
     }
 

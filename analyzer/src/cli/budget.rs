@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use mostrace::analysis::{Analysis, Options};
-use mostrace::budget::{Limits, Measured, judge, report};
+use mostrace::budget::{Baseline, Limits, Measured, Runs, judge, report};
 use mostrace::causes::Sharing;
 use mostrace::export::Output;
-use mostrace_bundle::Bundle;
+use mostrace_bundle::{Bundle, units};
 
 use super::UsageError;
 use super::bar::Bar;
@@ -20,27 +20,32 @@ pub const OVER: u8 = 3;
 #[derive(clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub struct BudgetArgs {
-    /// Bytes written to the device
-    #[arg(long, value_name = "BYTES")]
+    /// Bytes written to the device, as 4096, 64K, 5M
+    #[arg(long, value_name = "BYTES", value_parser = units::size)]
     max_write_bytes: Option<u64>,
     /// Bytes written for each transaction
-    #[arg(long, value_name = "BYTES", value_parser = positive)]
-    max_bytes_per_transaction: Option<f64>,
+    #[arg(long, value_name = "BYTES", value_parser = units::size)]
+    max_bytes_per_transaction: Option<u64>,
     /// Bytes written for each byte that the application stored; where it does not tell, for each that it passed to write()
     #[arg(long, value_name = "TIMES", value_parser = positive)]
     max_amplification: Option<f64>,
     /// Cache flushes that the device executes for each transaction
     #[arg(long, value_name = "N", value_parser = positive)]
     max_flushes_per_transaction: Option<f64>,
-    /// An earlier recording that may not be exceeded: bytes and flushes, for each transaction if both tell how many
-    #[arg(long, value_name = "OLD.most")]
-    baseline: Option<PathBuf>,
-    /// By how much the baseline may be exceeded
-    #[arg(long, value_name = "PERCENT", default_value = "0%", requires = "baseline", value_parser = percent)]
-    tolerance: f64,
+    /// Earlier recordings of the same command, whose median may not be exceeded: bytes and flushes, for each transaction if all
+    /// tell how many
+    #[arg(long, value_name = "OLD.most", num_args = 1..)]
+    baseline: Vec<PathBuf>,
+    /// By how much the baseline may be exceeded; by default as much as the runs of one command differ, and nothing if there is one
+    /// run of each
+    #[arg(long, value_name = "PERCENT", requires = "baseline", value_parser = percent)]
+    tolerance: Option<f64>,
     /// How what came of the limits is printed
     #[arg(long, value_enum, default_value_t = Form::Text)]
     format: Form,
+    /// Write what came of the limits to this file too, as JUnit's XML
+    #[arg(long, value_name = "FILE.xml")]
+    junit: Option<PathBuf>,
 }
 
 /// For whom.
@@ -48,8 +53,6 @@ pub struct BudgetArgs {
 pub enum Form {
     /// A line for each limit
     Text,
-    /// JUnit's XML
-    Junit,
     /// GitHub's annotations
     Github,
 }
@@ -71,18 +74,29 @@ impl BudgetArgs {
     /// The limits; the baseline is read.
     ///
     /// # Errors
-    /// The baseline cannot be read, or is not whole.
+    /// The baseline cannot be read, is not whole, or its command failed.
     pub fn limits(&self) -> anyhow::Result<Limits> {
-        let baseline = self
-            .baseline
-            .as_deref()
-            .map(|path| measure(path, &read(path, None)?));
+        let measured = |path: &PathBuf| {
+            let measured = measure(path, &read(path, None)?)?;
+            match measured.exit_status {
+                None | Some(0) => Ok(measured),
+                Some(status) => bail!(
+                    "{}: its command ended with {status}: it is no baseline",
+                    path.display()
+                ),
+            }
+        };
+        let baseline = self.baseline.iter().map(measured);
+        let runs = Runs::new(baseline.collect::<anyhow::Result<_>>()?);
         Ok(Limits {
             write_bytes: self.max_write_bytes,
-            bytes_per_transaction: self.max_bytes_per_transaction,
+            bytes_per_transaction: self.max_bytes_per_transaction.map(|n| n as f64),
             amplification: self.max_amplification,
             flushes_per_transaction: self.max_flushes_per_transaction,
-            baseline: baseline.transpose()?.map(|before| (before, self.tolerance)),
+            baseline: runs.map(|runs| Baseline {
+                runs,
+                tolerance: self.tolerance,
+            }),
         })
     }
 
@@ -94,30 +108,30 @@ impl BudgetArgs {
 
     /// Whether any is given.
     pub fn is_given(&self) -> bool {
-        let numbers = [
-            self.max_bytes_per_transaction,
-            self.max_amplification,
-            self.max_flushes_per_transaction,
-        ];
         self.max_write_bytes.is_some()
-            || self.baseline.is_some()
-            || numbers.iter().any(Option::is_some)
+            || self.max_bytes_per_transaction.is_some()
+            || self.max_amplification.is_some()
+            || self.max_flushes_per_transaction.is_some()
+            || !self.baseline.is_empty()
     }
 
-    /// What came of the limits, and whether all are kept.
+    /// What came of the limits, and whether all are kept. In JUnit's XML the cases are of the class `name`.
     ///
     /// # Errors
-    /// Records are missing: then no limit can be held against it.
+    /// The file for JUnit cannot be written.
     pub fn judge(
         &self,
-        path: &Path,
-        analysis: &Analysis,
+        name: &str,
+        runs: &Runs,
         limits: &Limits,
     ) -> anyhow::Result<(String, bool)> {
-        let judgements = judge(&measure(path, analysis)?, limits);
+        let judgements = judge(runs, limits);
+        if let Some(path) = &self.junit {
+            let xml = report::junit(name, &judgements)?;
+            Output::create(Some(path))?.text(&xml)?;
+        }
         let text = match self.format {
             Form::Text => report::text(&judgements),
-            Form::Junit => report::junit(&path.to_string_lossy(), &judgements)?,
             Form::Github => report::github(&judgements),
         };
         Ok((text, judgements.iter().all(|j| j.is_kept())))
@@ -138,7 +152,11 @@ pub fn read(path: &Path, causes: Option<Sharing>) -> anyhow::Result<Analysis> {
     Ok(Analysis::open_with(path, &options, &watcher)?)
 }
 
-fn measure(path: &Path, analysis: &Analysis) -> anyhow::Result<Measured> {
+/// What it comes to.
+///
+/// # Errors
+/// Records are missing: then no limit can be held against it.
+pub fn measure(path: &Path, analysis: &Analysis) -> anyhow::Result<Measured> {
     let manifest = analysis.bundle.as_ref().map(Bundle::manifest);
     if let Some(warning) = analysis.warnings.first() {
         let shown = path.display();
@@ -148,19 +166,22 @@ fn measure(path: &Path, analysis: &Analysis) -> anyhow::Result<Measured> {
     Ok(Measured::new(&analysis.facts, manifest, &databases)?)
 }
 
-/// Hold a recording against limits
+/// Hold a recording, or several runs of one command, against limits
 ///
 /// Prints a line for each limit; where one is passed, with the layers and files that most was written for (with a
-/// baseline: that grew most). Ends with 3 then.
+/// baseline: that grew most). Ends with 3 then, and if the command failed. Of several runs the median counts, as it does of several
+/// baselines.
 ///
 /// Examples:
 ///   mostrace check run.most --max-bytes-per-transaction 40000
 ///   mostrace check run.most --baseline main.most --tolerance 5% --format github
+///   mostrace check run-*.most --baseline main-*.most
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Check {
-    /// A bundle: a folder or a .tar.zst
-    bundle: PathBuf,
+    /// Bundles of one command's runs: folders or .tar.zst
+    #[arg(required = true, value_name = "BUNDLE")]
+    bundles: Vec<PathBuf>,
     #[command(flatten)]
     budget: BudgetArgs,
 }
@@ -175,8 +196,13 @@ impl Check {
             return Err(UsageError("no limit is given".into()).into());
         }
         let limits = self.budget.limits()?;
-        let analysis = read(&self.bundle, None)?;
-        let (text, kept) = self.budget.judge(&self.bundle, &analysis, &limits)?;
+        let measured = |path: &PathBuf| measure(path, &read(path, None)?);
+        let measured = self.bundles.iter().map(measured);
+        let runs = Runs::new(measured.collect::<anyhow::Result<_>>()?);
+        let (Some(runs), Some(name)) = (runs, self.bundles.first()) else {
+            return Err(UsageError("no recording is given".into()).into());
+        };
+        let (text, kept) = self.budget.judge(&name.to_string_lossy(), &runs, &limits)?;
         Output::create(None)?.text(&text)?;
         Ok(if kept { 0 } else { OVER })
     }

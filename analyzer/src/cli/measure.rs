@@ -8,14 +8,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use mostrace::analysis::Analysis;
+use mostrace::budget::{Limits, Runs, report};
 use mostrace::causes::Sharing;
 use mostrace::export::Output;
 use mostrace::tables::finding;
-use mostrace_bundle::Bundle;
 use mostrace_bundle::temporary::TempFolder;
-use mostrace_capture::{
-    FreshKind, FreshOptions, Options, Progress, Site, Size, User, prepare, record,
-};
+use mostrace_bundle::{Bundle, units};
+use mostrace_capture::{FreshKind, FreshOptions, Options, Progress, Site, User, prepare, record};
 
 use super::budget::{self, BudgetArgs};
 use super::guest::{self, Job, OUT};
@@ -37,7 +36,8 @@ use super::{shell, tree};
 ///   mostrace measure --fs f2fs --guest 6.12 -- mostrace workload sqlite --journal wal
 ///   sudo mostrace measure --in /data -- ./my-app
 ///   sudo mostrace measure --before 'sqlite3 x.db <schema.sql' -- ./my-app
-///   sudo mostrace measure --max-bytes-per-transaction 40000 --format junit -- ./my-test
+///   sudo mostrace measure --max-bytes-per-transaction 40K --junit writes.xml -- ./my-test
+///   sudo mostrace measure --runs 5 -o now.most --baseline main-*.most -- ./my-test
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Measure {
@@ -56,7 +56,7 @@ pub struct Measure {
     #[arg(long, value_name = "OPTIONS", default_value = "")]
     mount_options: String,
     /// How large it is; the image takes what is written alone
-    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = bytes)]
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = units::size)]
     size: u64,
     /// The scheduler of its queue, as mq-deadline
     #[arg(long, value_name = "NAME")]
@@ -68,9 +68,13 @@ pub struct Measure {
     /// program, no script, or `mostrace workload`
     #[arg(long, value_name = "KERNEL", value_parser = guest::kernel, conflicts_with_all = ["within", "user"])]
     guest: Option<String>,
-    /// Keep the recording
+    /// Keep the recording; of several runs each, as OUT-1.most, OUT-2.most …
     #[arg(short, long, value_name = "OUT.most")]
     output: Option<PathBuf>,
+    /// Run CMD so often, each time on another fresh filesystem (with --in, one after the other in DIR): the median counts, and by how
+    /// much the runs differ is told. A run that fails is the last
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    runs: u64,
     /// Run this first, by a shell, in the same place and as the same user; what it writes is not measured
     #[arg(long, value_name = "SCRIPT")]
     before: Option<String>,
@@ -84,6 +88,9 @@ pub struct Measure {
     argv: Vec<OsString>,
 }
 
+/// As in a shell, the exit status of a command that a signal ended is so much more than the signal's number.
+const SIGNALS: i32 = 128;
+
 fn kind(text: &str) -> Result<FreshKind, String> {
     Ok(match text {
         "ext4" => FreshKind::Ext4,
@@ -91,13 +98,6 @@ fn kind(text: &str) -> Result<FreshKind, String> {
         "vfat" | "fat32" => FreshKind::Vfat,
         other => return Err(format!("`{other}` is none of ext4, f2fs, vfat")),
     })
-}
-
-fn bytes(text: &str) -> Result<u64, String> {
-    match text.parse()? {
-        Size::Bytes(bytes) => Ok(bytes),
-        Size::Time(_) => Err(format!("`{text}` is no size (256M, 1G)")),
-    }
 }
 
 /// Measures; returns the status to end with.
@@ -114,27 +114,82 @@ pub fn run(args: &Measure) -> anyhow::Result<u8> {
             kept.path().join("measured.most")
         }
     };
-    mostrace_capture::check_output(&output)?;
-    let limits = args.budget.limits()?;
-    let status = match &args.guest {
-        Some(kernel) => in_guest(args, kernel, &output)?,
-        None => capture(args, &output)?,
-    };
-    let analysis = budget::read(&output, Some(Sharing::First))?;
-    let mut out = Output::create(None)?;
-    if args.budget.is_for_people() {
-        let found = found(&analysis, out.width())?;
-        out.text(&found)?;
+    let outputs = outputs(&output, args.runs);
+    for output in &outputs {
+        mostrace_capture::check_output(output)?;
     }
-    let (text, is_kept) = match args.budget.is_given() {
-        true => args.budget.judge(&output, &analysis, &limits)?,
-        false => (String::new(), true),
-    };
-    out.text(&text)?;
+    let limits = args.budget.limits()?;
+    let mut recorded = Vec::new();
+    let mut status = 0;
+    for output in outputs {
+        status = match &args.guest {
+            Some(kernel) => in_guest(args, kernel, &output)?,
+            None => capture(args, &output)?,
+        };
+        recorded.push(output);
+        if status != 0 {
+            break;
+        }
+    }
+    let is_kept = print(args, &recorded, &limits)?;
     Ok(match u8::try_from(status).unwrap_or(1) {
         0 if !is_kept => budget::OVER,
         status => status,
     })
+}
+
+/// Where each run goes: `NAME-1.most` and so on of several, in place of `NAME.most`.
+fn outputs(output: &Path, runs: u64) -> Vec<PathBuf> {
+    let name = output.file_name().unwrap_or_default().to_string_lossy();
+    match name.split_once(".most") {
+        Some((name, ending)) if runs > 1 => {
+            let path = |run| output.with_file_name(format!("{name}-{run}.most{ending}"));
+            (1..=runs).map(path).collect()
+        }
+        _ => vec![output.to_owned()],
+    }
+}
+
+/// Prints what the runs came to; whether all limits are kept.
+fn print(args: &Measure, recorded: &[PathBuf], limits: &Limits) -> anyhow::Result<bool> {
+    let mut out = Output::create(None)?;
+    let mut figures = Vec::new();
+    for path in recorded {
+        let analysis = budget::read(path, Some(Sharing::First))?;
+        let is_single = recorded.len() == 1;
+        if args.budget.is_for_people() && is_single {
+            let found = found(&analysis, out.width())?;
+            out.text(&found)?;
+        }
+        // Without limits, a recording that lacks something is shown as far as it goes.
+        if !is_single || args.budget.is_given() {
+            figures.push((budget::measure(path, &analysis)?, path));
+        }
+    }
+    let measured = figures.iter().map(|(measured, _)| measured.clone());
+    let Some(runs) = Runs::new(measured.collect()) else {
+        return Ok(true);
+    };
+    if args.budget.is_for_people() && runs.count() > 1 {
+        out.text(&report::runs(&runs))?;
+        let typical = figures.iter().find(|(run, _)| run == runs.typical());
+        if let Some((_, path)) = typical {
+            let analysis = budget::read(path, Some(Sharing::First))?;
+            let found = found(&analysis, out.width())?;
+            out.text(&format!("The run in the middle:\n{found}"))?;
+        }
+    }
+    if !args.budget.is_given() {
+        return Ok(true);
+    }
+    let command: Vec<String> = args
+        .argv
+        .iter()
+        .map(|word| word.to_string_lossy().into())
+        .collect();
+    let (text, is_kept) = args.budget.judge(&command.join(" "), &runs, limits)?;
+    out.text(&text)?;
+    Ok(is_kept)
 }
 
 /// The finding, and the tree below it.
@@ -153,6 +208,9 @@ fn found(analysis: &Analysis, width: Option<usize>) -> anyhow::Result<String> {
 
 /// Records CMD on the filesystem asked for; returns its exit status.
 fn capture(args: &Measure, output: &Path) -> anyhow::Result<i32> {
+    if let Some(dir) = &args.within {
+        fs::read_dir(dir).with_context(|| format!("--in {}", dir.display()))?;
+    }
     let user = match &args.user {
         Some(name) => Some(User::find(name)?),
         None => User::caller()?,
@@ -186,10 +244,22 @@ fn capture(args: &Measure, output: &Path) -> anyhow::Result<i32> {
         super::say(&format!("note: {note}"));
     }
     if outcome.exit_status != 0 {
-        let program = args.argv[0].display();
-        super::say(&format!("{program} ended with {}", outcome.exit_status));
+        super::say(&ended(&args.argv[0], outcome.exit_status));
     }
     Ok(outcome.exit_status)
+}
+
+/// How a command ended that did not end well.
+fn ended(program: &OsStr, status: i32) -> String {
+    let program = program.display();
+    match status - SIGNALS {
+        signal @ 1.. => {
+            format!(
+                "{program} was ended by signal {signal}: what follows is of the time until then"
+            )
+        }
+        _ => format!("{program} ended with {status}"),
+    }
 }
 
 /// Records CMD in a guest; returns its exit status.

@@ -233,13 +233,21 @@ fn refuse(error: &clap::Error) -> ExitCode {
     let verb = std::env::args_os()
         .skip(1)
         .find(|word| !word.as_encoded_bytes().starts_with(b"-"));
-    if verb.is_some_and(|verb| verb == "record") && !stray.starts_with('-') {
-        say(&format!(
-            "{stray}: the command to record comes after --, as in: mostrace record -d DEV -- {stray}"
-        ));
-    } else {
-        // Nothing is left to be done if stderr is closed.
-        let _ = error.print();
+    let example = match verb.as_ref().and_then(|verb| verb.to_str()) {
+        Some("record") => Some("mostrace record -d DEV"),
+        Some("measure") => Some("mostrace measure"),
+        _ => None,
+    };
+    match example {
+        Some(example) if !stray.starts_with('-') => {
+            say(&format!(
+                "{stray}: the command comes after --, as in: {example} -- {stray}"
+            ));
+        }
+        _ => {
+            // Nothing is left to be done if stderr is closed.
+            let _ = error.print();
+        }
     }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The arguments that say how and where to write.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use mostrace::export::{Format, Output};
 use mostrace::tables::Table;
 
 use super::UsageError;
+
+/// Those of formats, and those of a table's text.
+const ENDINGS: [&str; 5] = ["json", "csv", "parquet", "txt", "text"];
 
 /// `--format`, `--json`, `-o`.
 #[derive(clap::Args)]
@@ -38,8 +41,24 @@ impl OutArgs {
         }
     }
 
+    /// Whoever names a file of another program's expects that it can read it.
+    fn check_ending(&self) -> anyhow::Result<()> {
+        let ending = self.output.as_ref().and_then(|path| path.extension());
+        let is_known = ending.is_none_or(|ending| ENDINGS.iter().any(|known| ending == *known));
+        if is_known || self.json || self.format.is_some() {
+            return Ok(());
+        }
+        let path = self.output.as_deref().unwrap_or(Path::new("-"));
+        let what = format!(
+            "{}: of which format is not known by its ending: --format says it (table, csv, csv-safe, json, parquet)",
+            path.display()
+        );
+        Err(UsageError(what).into())
+    }
+
     /// Creates the output: before the long run, so that a wrong path is found at once.
     pub fn create(&self) -> anyhow::Result<Output> {
+        self.check_ending()?;
         let output = Output::create(self.output.as_deref())?;
         if self.format() == Format::Parquet && output.is_terminal() {
             let what = "parquet is not for terminals: write it to a file (-o FILE) or a pipe";

@@ -12,7 +12,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use mostrace_bundle::Folder;
+use mostrace_bundle::{Folder, units};
 
 /// Where everything is kept on the phone. Programs can be run from there.
 const FOLDER: &str = "/data/local/tmp/mostrace";
@@ -57,9 +57,9 @@ enum Verb {
         /// Trace the device that this app's files are on
         #[arg(long, value_name = "PACKAGE")]
         app: Option<String>,
-        /// Stop after SECS seconds
-        #[arg(short = 'w', long = "wait", value_name = "SECS")]
-        wait: Option<f64>,
+        /// Stop after so long, as 60, 10m, 1h
+        #[arg(short = 'w', long = "wait", value_name = "TIME", value_parser = units::time)]
+        wait: Option<Duration>,
         /// Where to put the bundle here
         #[arg(short, long, value_name = "OUT", default_value = "phone.most.tar.zst")]
         output: PathBuf,
@@ -259,13 +259,13 @@ fn recorder_for(machine: &str) -> anyhow::Result<PathBuf> {
 fn record_line(
     adb: &Adb,
     device: &str,
-    wait: Option<f64>,
+    wait: Option<Duration>,
     options: &[String],
 ) -> anyhow::Result<String> {
     let mut words = vec![program(), "record".into(), "-d".into(), device.to_owned()];
     words.extend(["-o".into(), format!("{FOLDER}/{BUNDLE}")]);
-    if let Some(seconds) = wait {
-        words.extend(["-w".into(), seconds.to_string()]);
+    if let Some(time) = wait {
+        words.extend(["-w".into(), time.as_secs_f64().to_string()]);
     }
     if !options.iter().any(|option| option.starts_with("--label")) {
         let serial = adb.command("get-serialno").output()?;

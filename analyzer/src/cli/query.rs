@@ -28,6 +28,10 @@ pub struct Query {
 impl Query {
     /// Runs the command.
     pub fn run(self) -> anyhow::Result<()> {
+        if !query::asks(&self.sql) {
+            let what = "asks nothing: a query begins with SELECT or WITH, and changes nothing";
+            return Err(UsageError(format!("{}: {what}", self.sql)).into());
+        }
         let mut out = self.out.create()?;
         let columns = query::named(&self.sql);
         let analysis = self.source.read_for(columns.iter())?;

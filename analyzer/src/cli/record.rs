@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use mostrace_bundle::Manifest;
+use mostrace_bundle::{Manifest, units};
 use mostrace_capture::{
     Causes, Choice, Entries, Events, KernelPaths, Options, Outcome, Progress, RingSize, Segments,
     Size, User,
@@ -62,8 +62,8 @@ pub struct Record {
     /// Which user is which app, in the form of Android's /data/system/packages.list, which is taken if there is one
     #[arg(long, value_name = "FILE")]
     packages: Option<PathBuf>,
-    /// Stop after SECS seconds; a CMD that still runs is sent SIGTERM
-    #[arg(short = 'w', long = "wait", value_name = "SECS", value_parser = seconds)]
+    /// Stop after so long, as 60, 10m, 1h; a CMD that still runs is sent SIGTERM
+    #[arg(short = 'w', long = "wait", value_name = "TIME", value_parser = units::time)]
     wait: Option<Duration>,
     /// Cut the recording: after so long (60s, 10m, 1h), or when a segment's files have so many bytes (256M, 1G), the next one
     /// begins. Each is a bundle, NAME.0001.most and so on, that can be read as soon as it is ended
@@ -102,11 +102,6 @@ fn output(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     mostrace_capture::check_output(&path).map_err(|e| e.to_string())?;
     Ok(path)
-}
-
-fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|e| format!("{e}"))?;
-    Duration::try_from_secs_f64(seconds).map_err(|e| e.to_string())
 }
 
 /// The one that CMD is to run as.
@@ -202,5 +197,14 @@ pub(super) fn report(outcome: &Outcome) {
     }
     if let Some(counters) = counters {
         super::say(&counters.to_string());
+    }
+    // What there is to be done with many is more than a line.
+    #[cfg(feature = "analyze")]
+    if segment.is_none() {
+        let path = outcome.output.to_string_lossy();
+        super::say(&format!(
+            "next: mostrace analyze {}",
+            super::shell::plain(&path)
+        ));
     }
 }

@@ -6,6 +6,15 @@ pub fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
+/// The same for people: without marks where a shell needs none.
+pub fn plain(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+    match word.is_empty() || !word.chars().all(is_plain) {
+        true => quoted(word),
+        false => word.to_owned(),
+    }
+}
+
 /// Words, parted by spaces.
 pub fn line<W: AsRef<str>>(words: impl IntoIterator<Item = W>) -> String {
     let quoted = words.into_iter().map(|word| quoted(word.as_ref()));
@@ -20,10 +29,22 @@ mod tests {
 
     #[test]
     fn a_shell_reads_the_word_again() {
-        for word in ["a b", "it's", "", "$x `y` \"z\" \\", "'"] {
-            let script = format!("printf %s {}", quoted(word));
-            let output = Command::new("sh").args(["-c", &script]).output().unwrap();
-            assert_eq!(String::from_utf8(output.stdout).unwrap(), word);
+        for word in [
+            "a b",
+            "it's",
+            "",
+            "$x `y` \"z\" \\",
+            "'",
+            "~/x",
+            "*",
+            "run-1.most",
+        ] {
+            for written in [quoted(word), plain(word)] {
+                let script = format!("printf %s {written}");
+                let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+                assert_eq!(String::from_utf8(output.stdout).unwrap(), word);
+            }
         }
+        assert_eq!(plain("/tmp/run-1.most"), "/tmp/run-1.most");
     }
 }

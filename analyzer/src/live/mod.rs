@@ -15,4 +15,4 @@ mod sums;
 mod view;
 
 pub use follow::follow;
-pub use view::{Amount, Device, Line, View};
+pub use view::{Amount, Device, Latency, Line, View};

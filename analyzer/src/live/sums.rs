@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the segments come to, by cause. Grows with the causes, processes and paths, not with time.
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::collections::hash_map::Entry;
 use std::hash::Hash;
@@ -13,7 +14,7 @@ use mostrace_bundle::manifest::Manifest;
 use mostrace_bundle::table::TableReader;
 use mostrace_map::class::Class;
 
-use super::view::{Amount, Device, Line, View};
+use super::view::{Amount, Device, Latency, Line, View};
 use crate::attribute::{Attributor, File, FileId, HashMap, Op, ProcessId, Request};
 use crate::causes::{CauseId, Causer, Verdicts};
 use crate::text::escape;
@@ -23,6 +24,8 @@ use crate::text::escape;
 pub(super) struct Sums {
     /// Of the segment.
     now: Device,
+    write_latency: Latency,
+    read_latency: Latency,
     /// Of the segment, by the cause's number.
     by_cause: HashMap<CauseId, Amount>,
     /// Of the segment, by process: bytes that calls wrote, and the caller's name.
@@ -33,7 +36,7 @@ pub(super) struct Sums {
     classes: [u64; Class::ALL.len()],
     asked_in_all: u64,
     lost: u64,
-    /// By process; None: nobody is known.
+    /// By process, called by its command; None: nobody is known.
     processes: HashMap<Option<u32>, Line>,
     /// By path or, as long as none is known, by inode; None: neither is.
     files: HashMap<Option<Which>, Line>,
@@ -85,6 +88,11 @@ impl Sums {
         verdicts: &Verdicts,
     ) {
         self.now.count(request);
+        match request.op {
+            Op::Write => self.write_latency.count(request),
+            Op::Read => self.read_latency.count(request),
+            _ => {}
+        }
         for (row, (_, shares)) in attributor.rows().iter().zip(verdicts.iter()) {
             if self.seen.insert(row.file) {
                 self.learn(attributor.file(row.file));
@@ -95,6 +103,12 @@ impl Sums {
                     for share in shares {
                         let amount = self.by_cause.entry(share.cause).or_default();
                         amount.classes[class] += u64::from(share.bytes);
+                    }
+                }
+                Op::Read => {
+                    for share in shares {
+                        let amount = self.by_cause.entry(share.cause).or_default();
+                        amount.read += u64::from(share.bytes);
                     }
                 }
                 Op::Flush => {
@@ -202,9 +216,7 @@ impl Sums {
                 ..Amount::default()
             };
             let comm = comm.split(|&b| b == 0).next().unwrap_or_default();
-            add(&mut self.processes, Some(tgid), amount, || {
-                process(comm, Some(tgid))
-            });
+            add(&mut self.processes, Some(tgid), amount, || command(comm));
         }
         self.asked_in_all = self.asked_in_all.saturating_add(asked_now);
         let now = std::mem::take(&mut self.now);
@@ -225,8 +237,10 @@ impl Sums {
             device: self.device,
             classes: both,
             asked: self.has_calls.then_some((asked_now, self.asked_in_all)),
-            processes: first(&self.processes),
-            files: first(&self.files),
+            write_latency: std::mem::take(&mut self.write_latency),
+            read_latency: std::mem::take(&mut self.read_latency),
+            processes: first(by_command(&self.processes)),
+            files: first(by_name(self.files.values())),
             lost: self.lost,
             interference: manifest.interference.clone(),
         }
@@ -250,31 +264,56 @@ fn add<K: Eq + Hash>(
     line.all += amount;
 }
 
+const UNKNOWN: &str = "unknown";
+
 /// So many lines by what they caused now, and as many by what they did in all.
 const SHOWN: usize = 100;
 
-/// Those that caused most, now or in all, the most in all first; of one name as one.
-fn first<K>(lines: &HashMap<K, Line>) -> Vec<Line> {
+/// Those that caused most, now or in all, the most in all first.
+fn first(mut all: Vec<Line>) -> Vec<Line> {
+    let key = |amount: &Amount| (amount.bytes(), amount.read, amount.flushes, amount.asked);
+    all.sort_by_key(|line| Reverse(key(&line.now)));
+    let now = all.len().min(SHOWN);
+    all[now..].sort_by_key(|line| Reverse(key(&line.all)));
+    all.truncate(now + SHOWN);
+    all.sort_by(|a, b| {
+        let most = key(&b.all).cmp(&key(&a.all));
+        most.then_with(|| a.name.cmp(&b.name))
+    });
+    all
+}
+
+/// Those of one name as one.
+fn by_name<'l>(lines: impl Iterator<Item = &'l Line>) -> Vec<Line> {
     let mut by_name: HashMap<&str, Line> = HashMap::default();
-    for line in lines.values() {
+    for line in lines {
         let sum = by_name.entry(&line.name).or_default();
         sum.now += line.now;
         sum.all += line.all;
         sum.name.clone_from(&line.name);
     }
-    let mut all: Vec<&Line> = by_name.values().collect();
-    let by = |of: fn(&Line) -> &Amount| {
-        move |line: &&Line| std::cmp::Reverse((of(line).bytes(), of(line).flushes, of(line).asked))
-    };
-    all.sort_by_key(by(|line| &line.now));
-    let now = all.len().min(SHOWN);
-    all[now..].sort_by_key(by(|line| &line.all));
-    all.truncate(now + SHOWN);
-    all.sort_by(|a, b| {
-        let (of_a, of_b) = (by(|line| &line.all)(a), by(|line| &line.all)(b));
-        of_a.cmp(&of_b).then_with(|| a.name.cmp(&b.name))
-    });
-    all.into_iter().cloned().collect()
+    by_name.into_values().collect()
+}
+
+/// Those of one command as one, which says how many they are; of one alone, which.
+fn by_command(processes: &HashMap<Option<u32>, Line>) -> Vec<Line> {
+    let mut tgids: HashMap<&str, (u32, usize)> = HashMap::default();
+    for (tgid, line) in processes {
+        if let Some(tgid) = tgid {
+            let (one, count) = tgids.entry(&line.name).or_default();
+            *one = *tgid;
+            *count += 1;
+        }
+    }
+    let mut lines = by_name(processes.values());
+    for line in &mut lines {
+        match tgids.get(line.name.as_str()) {
+            Some((tgid, 1)) => line.name += &format!("[{tgid}]"),
+            Some((_, count)) => line.name += &format!(" ×{count}"),
+            None => {}
+        }
+    }
+    lines
 }
 
 fn tgid<R: Read>(id: ProcessId, attributor: &Attributor<'_, R>) -> Option<u32> {
@@ -283,14 +322,17 @@ fn tgid<R: Read>(id: ProcessId, attributor: &Attributor<'_, R>) -> Option<u32> {
 }
 
 fn name_of_process<R: Read>(id: ProcessId, attributor: &Attributor<'_, R>) -> String {
-    let comm = attributor.process(id).comm.as_deref();
-    process(comm.unwrap_or_default(), tgid(id, attributor))
+    match tgid(id, attributor) {
+        Some(_) => command(attributor.process(id).comm.as_deref().unwrap_or_default()),
+        None => UNKNOWN.into(),
+    }
 }
 
-fn process(comm: &[u8], tgid: Option<u32>) -> String {
-    match tgid {
-        Some(tgid) => format!("{}[{tgid}]", escape(comm)),
-        None => "unknown".into(),
+/// As text that harms no terminal.
+fn command(comm: &[u8]) -> String {
+    match comm {
+        [] => "?".into(),
+        comm => escape(comm),
     }
 }
 
@@ -298,6 +340,6 @@ fn name_of_file(which: Option<&Which>) -> String {
     match which {
         Some(Which::Path(path)) => escape(path),
         Some(Which::Inode(inode, _)) => format!("#{inode}"),
-        None => "unknown".into(),
+        None => UNKNOWN.into(),
     }
 }

@@ -23,7 +23,11 @@ pub struct View {
     pub classes: [(u64, u64); Class::ALL.len()],
     /// Bytes that system calls wrote in the segment and in all; None where no calls are recorded.
     pub asked: Option<(u64, u64)>,
-    /// By process that caused it.
+    /// How long the writes of the segment took.
+    pub write_latency: Latency,
+    /// How long its reads did.
+    pub read_latency: Latency,
+    /// By process that caused it: those of one command as one, as `sh ×3`.
     pub processes: Vec<Line>,
     /// By file for which it was caused.
     pub files: Vec<Line>,
@@ -48,6 +52,17 @@ pub struct Device {
     pub flushes: u64,
 }
 
+/// How long requests took, from their issue to their completion.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Latency {
+    /// Those of which it is known.
+    pub requests: u32,
+    /// Of all of them together.
+    pub sum: Duration,
+    /// Of the slowest.
+    pub most: Duration,
+}
+
 /// What one process or file caused.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Line {
@@ -64,6 +79,8 @@ pub struct Line {
 pub struct Amount {
     /// Bytes written, by class, as in [`Class::ALL`].
     pub classes: [u64; Class::ALL.len()],
+    /// Bytes read.
+    pub read: u64,
     /// Flushes that were forced.
     pub flushes: u64,
     /// Of a process: bytes that its system calls wrote.
@@ -86,6 +103,22 @@ impl Device {
             Op::Flush => self.flushes += 1,
             _ => {}
         }
+    }
+}
+
+impl Latency {
+    /// Takes in a request.
+    pub(super) fn count(&mut self, request: &Request) {
+        let Some(issued) = request.d_ns else { return };
+        let took = Duration::from_nanos(request.time_ns.saturating_sub(issued));
+        self.requests = self.requests.saturating_add(1);
+        self.sum = self.sum.saturating_add(took);
+        self.most = self.most.max(took);
+    }
+
+    /// None of no request.
+    pub fn mean(&self) -> Option<Duration> {
+        self.sum.checked_div(self.requests)
     }
 }
 
@@ -116,6 +149,7 @@ impl AddAssign for Amount {
         for (sum, more) in self.classes.iter_mut().zip(other.classes) {
             *sum += more;
         }
+        self.read += other.read;
         self.flushes += other.flushes;
         // A call is told of with any length.
         self.asked = self.asked.saturating_add(other.asked);

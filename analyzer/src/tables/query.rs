@@ -61,6 +61,15 @@ fn unknown_in(error: &PolarsError) -> Option<&str> {
     Column::find(name).is_none().then_some(name)
 }
 
+/// Whether it is a query, and no statement that is for changing tables, of which there are none to be changed.
+pub fn asks(sql: &str) -> bool {
+    let begin = sql.trim_start_matches(|c: char| c.is_whitespace() || c == '(');
+    let word = begin.split(|c: char| !c.is_ascii_alphabetic()).next();
+    ["select", "with"]
+        .iter()
+        .any(|asks| word.is_some_and(|word| word.eq_ignore_ascii_case(asks)))
+}
+
 /// Runs a query over the columns that it [names](named).
 ///
 /// # Errors

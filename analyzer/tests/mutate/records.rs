@@ -87,11 +87,6 @@ impl Records {
         [&self.header[..], &self.records.concat()].concat()
     }
 
-    /// Those of the first part of a file, in parts of 100.
-    pub fn shorten(&mut self, percent: usize) {
-        self.records.truncate(self.records.len() * percent / 100);
-    }
-
     /// One change to one record, or to many in the same way.
     pub fn change(&mut self, random: &mut Random) {
         if self.records.is_empty() {

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The samples, whole and shortened, and bundles that are one of them but for some changes.
+//! The samples, and bundles that are one of them but for some changes.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use mostrace_bundle::{archive, layout};
-use serde_json::{Value, json};
 
 use super::random::Random;
 use super::records::{Records, Shape};
 use super::{archive as changed_archive, bytes, manifest, snapshot};
-
-/// What is left of a shortened one.
-const SHORT_PERCENT: usize = 3;
 
 /// A bundle that nobody has changed.
 pub struct Specimen {
@@ -22,7 +18,7 @@ pub struct Specimen {
 }
 
 impl Specimen {
-    /// All samples, in folders of `scratch`: each whole, and each shortened.
+    /// All samples, in folders of `scratch`.
     pub fn all(scratch: &Path) -> Vec<Specimen> {
         let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sample-traces");
         let archives = fs::read_dir(samples)
@@ -33,21 +29,12 @@ impl Specimen {
             .collect();
         // The order of a folder is not the same everywhere.
         archives.sort();
-        let both = |path: &PathBuf| {
-            let files = unpack(path);
-            let name = path
-                .file_name()
-                .unwrap()
-                .to_str()
-                .unwrap()
-                .split('.')
-                .next()
-                .unwrap();
-            let whole = Specimen::new(scratch.join(format!("{name}.most")), files.clone());
-            let short = Specimen::new(scratch.join(format!("{name}-short.most")), shortened(files));
-            [whole, short]
+        let unpacked = |path: &PathBuf| {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            let name = name.split('.').next().unwrap();
+            Specimen::new(scratch.join(format!("{name}.most")), unpack(path))
         };
-        archives.iter().flat_map(both).collect()
+        archives.iter().map(unpacked).collect()
     }
 
     fn new(folder: PathBuf, files: BTreeMap<String, Vec<u8>>) -> Specimen {
@@ -72,24 +59,6 @@ fn unpack(archive: &Path) -> BTreeMap<String, Vec<u8>> {
             )
         })
         .collect()
-}
-
-/// The beginning of each file. What the manifest says of sizes is left out, as if the recorder were of before.
-fn shortened(mut files: BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Vec<u8>> {
-    for (name, file) in &mut files {
-        if let Some(shape) = shape(name) {
-            let mut records = Records::of(shape, file);
-            records.shorten(SHORT_PERCENT);
-            *file = records.bytes();
-        }
-    }
-    if let Some(text) = files.get_mut(layout::MANIFEST) {
-        let mut value: Value = serde_json::from_slice(text).unwrap();
-        value["files"] = json!({});
-        value["counts"] = json!({});
-        *text = value.to_string().into_bytes();
-    }
-    files
 }
 
 fn shape(name: &str) -> Option<Shape> {

@@ -55,7 +55,7 @@ const VERBS: &[Verb] = verbs! {
     Text: "diff" "B" "O";
     Json: "diff" "B" "B" "--json";
     Text: "check" "B" "--max-write-bytes" "1" "--max-bytes-per-transaction" "1" "--max-amplification" "1" "--max-flushes-per-transaction" "1";
-    Text: "check" "B" "--baseline" "O" "--tolerance" "5%" "--format" "junit";
+    Text: "check" "B" "--baseline" "O" "--tolerance" "5%" "--junit" "F";
     Text: "check" "O" "--baseline" "B" "--format" "github";
     Text: "map" "B";
     Json: "map" "B" "--json" "--sector" "0" "--sector" "100000";

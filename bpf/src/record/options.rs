@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use mostrace_bundle::Manifest;
+use mostrace_bundle::{Manifest, units};
 
 use crate::causes::Causes;
 use crate::choice::{Choice, Events};
@@ -112,25 +112,16 @@ pub enum Size {
 impl FromStr for Size {
     type Err = String;
 
-    /// A number and its unit: `s`, `m`, `h` of time, `K`, `M`, `G` of 1024 bytes and so on.
+    /// A number with a unit of time, or of bytes.
     fn from_str(text: &str) -> Result<Size, String> {
-        let wrong = || format!("`{text}` is neither a time (60s, 10m, 1h) nor a size (256M, 1G)");
-        let unit = text.chars().next_back().ok_or_else(wrong)?;
-        let number = &text[..text.len() - unit.len_utf8()];
-        let number: u64 = number.parse().map_err(|_| wrong())?;
-        let of = |unit: u64| {
-            let product = number.checked_mul(unit).filter(|product| *product > 0);
-            product.ok_or_else(wrong)
-        };
-        Ok(match unit {
-            's' => Size::Time(Duration::from_secs(of(1)?)),
-            'm' => Size::Time(Duration::from_secs(of(60)?)),
-            'h' => Size::Time(Duration::from_secs(of(3600)?)),
-            'K' => Size::Bytes(of(1 << 10)?),
-            'M' => Size::Bytes(of(1 << 20)?),
-            'G' => Size::Bytes(of(1 << 30)?),
-            _ => return Err(wrong()),
-        })
+        let of_bytes = units::size(text).ok().filter(|bytes| *bytes > 0);
+        let of_time = units::time(text).ok().filter(|time| !time.is_zero());
+        match (units::has_unit_of_size(text), units::has_unit_of_time(text)) {
+            (true, _) => of_bytes.map(Size::Bytes),
+            (_, true) => of_time.map(Size::Time),
+            (false, false) => None,
+        }
+        .ok_or_else(|| format!("`{text}` is neither a time (60s, 10m, 1h) nor a size (256M, 1G)"))
     }
 }
 
@@ -156,6 +147,7 @@ mod tests {
             ("60s", seconds(60)),
             ("10m", seconds(600)),
             ("2h", seconds(7200)),
+            ("1.5h", seconds(5400)),
             ("64K", Ok(Size::Bytes(1 << 16))),
             ("256M", Ok(Size::Bytes(1 << 28))),
             ("1G", Ok(Size::Bytes(1 << 30))),
@@ -168,8 +160,9 @@ mod tests {
             "60",
             "0s",
             "-1s",
-            "1.5h",
-            "99999999999999999999s",
+            "0M",
+            "1.5G",
+            "99999999999999999999h",
             "99999999999G",
             "6é",
             "10S",

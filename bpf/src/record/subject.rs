@@ -48,7 +48,7 @@ impl Subject {
     pub fn find(options: &Options) -> Result<Subject> {
         if !rustix::process::geteuid().is_root() {
             return Err(Error::NoPrivilege {
-                what: "record needs root".into(),
+                what: "recording needs root (sudo mostrace …)".into(),
             });
         }
         let names = NameFilter::parse(&options.files)?;

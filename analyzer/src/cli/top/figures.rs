@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use indicatif::HumanBytes;
-use mostrace::live::Amount;
+use mostrace::live::{Amount, Latency};
 use mostrace_map::class::Class;
 
 /// Bytes.
@@ -36,6 +36,15 @@ pub fn times(amplification: Option<f64>) -> String {
         Some(times) => format!("{times:.1} ×"),
         None => String::new(),
     }
+}
+
+/// How long requests took, behind their number; nothing where there were none.
+pub fn latency(latency: &Latency) -> String {
+    let Some(mean) = latency.mean() else {
+        return String::new();
+    };
+    let millis = |time: Duration| format!("{:.1} ms", time.as_secs_f64() * 1e3);
+    format!(", {} each, {} at most", millis(mean), millis(latency.most))
 }
 
 /// The bytes of one class.

@@ -2,23 +2,29 @@
 //! `mostrace top`: a recording, looked at while it goes on.
 
 use std::io::{IsTerminal, stdout};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use mostrace::live::{View, follow};
 use mostrace_bundle::temporary::TempFolder;
+use mostrace_bundle::units;
 use mostrace_capture::{Options, Outcome, Progress, Segments, Size, record};
-use signal_hook::consts::SIGINT;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::low_level::{raise, unregister};
 
+mod busiest;
 mod figures;
+mod head;
+mod list;
 mod plain;
 mod screen;
 mod segments;
 mod show;
+mod shown;
 
 use super::{UsageError, say};
 use segments::Arriving;
@@ -29,26 +35,28 @@ use show::Show;
 /// Needs root. What is shown is one to two intervals old: a system call is told of when it returns. `now` is of the last
 /// interval, `all` since the beginning.
 ///
-/// Keys: Tab: files or processes first; a: order by all or by now; q, Esc, Ctrl-C: end.
+/// Keys: ? tells all; Tab: files or processes first; s: order by the next column; /: search; Space: hold; q, Esc, Ctrl-C: end.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(after_help = "\
 Examples:
+  mostrace top
   mostrace top -d /data
   mostrace top -d /dev/sda3 -b -w 60 >lines.txt
   mostrace top -d /data -o day.most")]
 pub struct Top {
-    /// The whole disk or partition to look at; or a mount point or a file, for the device that it is on
+    /// The whole disk or partition to look at; or a mount point or a file, for the device that it is on; by default the disk that most
+    /// was written to since the machine was started
     #[arg(short, long, value_name = "DEV|PATH")]
-    device: PathBuf,
-    /// How long an interval is
-    #[arg(short, long, value_name = "SECS", default_value = "1", value_parser = interval)]
+    device: Option<PathBuf>,
+    /// How long an interval is, as 1, 500ms, 10s
+    #[arg(short, long, value_name = "TIME", default_value = "1", value_parser = interval)]
     interval: Duration,
     /// Print plain lines, some for each interval, as where there is no terminal
     #[arg(short, long)]
     batch: bool,
-    /// Stop after SECS seconds
-    #[arg(short = 'w', long = "wait", value_name = "SECS", value_parser = interval)]
+    /// Stop after so long, as 60, 10m, 1h
+    #[arg(short = 'w', long = "wait", value_name = "TIME", value_parser = units::time)]
     wait: Option<Duration>,
     /// So many processes and files in plain lines
     #[arg(short = 'n', long, value_name = "N", default_value_t = 5)]
@@ -58,9 +66,11 @@ pub struct Top {
     output: Option<PathBuf>,
 }
 
+/// They end the view, and the recording too.
+const ENDS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
+
 fn interval(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|e| format!("{e}"))?;
-    let duration = Duration::try_from_secs_f64(seconds).map_err(|e| e.to_string())?;
+    let duration = units::time(text)?;
     match duration < Duration::from_millis(100) {
         true => Err("less than a tenth of a second".into()),
         false => Ok(duration),
@@ -73,6 +83,10 @@ impl Top {
     /// # Errors
     /// The recording cannot be made, or not be read.
     pub fn run(&self) -> anyhow::Result<()> {
+        let device = match &self.device {
+            Some(device) => device.clone(),
+            None => busiest::busiest()?,
+        };
         // In memory, where there is such a place: what is written to the device itself would be seen.
         let folder = TempFolder::in_memory()?;
         let output = match &self.output {
@@ -85,7 +99,7 @@ impl Top {
         }
         mostrace_capture::check_output(&output)?;
         let options = Options {
-            device: self.device.clone(),
+            device: device.clone(),
             output: output.clone(),
             limit: self.wait,
             segments: Some(Segments {
@@ -96,12 +110,16 @@ impl Top {
             progress: Progress::Never,
             ..Options::default()
         };
-        // Ctrl-C before the recording has begun must not leave the terminal as it is.
-        let stop = signal_hook::flag::register(SIGINT, Arc::default())?;
+        // One of these before the recording has begun must not leave the terminal as it is.
+        let is_over = Arc::new(AtomicBool::new(false));
+        let register = |signal| signal_hook::flag::register(signal, Arc::clone(&is_over));
+        let handlers = ENDS.map(register);
         let recorder = thread::spawn(move || record(&options));
-        let watched = self.watch(output, &recorder);
+        let watched = self.watch(&device, output, &recorder, &is_over);
         let outcome = join(recorder)?;
-        unregister(stop);
+        for handler in handlers {
+            unregister(handler?);
+        }
         watched?;
         self.report(&outcome);
         Ok(())
@@ -109,13 +127,18 @@ impl Top {
 
     fn watch(
         &self,
+        device: &Path,
         output: PathBuf,
         recorder: &JoinHandle<Result<Outcome, mostrace_capture::Error>>,
+        is_over: &Arc<AtomicBool>,
     ) -> anyhow::Result<()> {
         let (views, shown) = channel::<View>();
         let mut show: Box<dyn Show> = match self.batch || !stdout().is_terminal() {
             true => Box::new(plain::Lines::new(self.lines)),
-            false => Box::new(screen::Screen::new(self.device.display().to_string())?),
+            false => {
+                let device = device.display().to_string();
+                Box::new(screen::Screen::new(device, Arc::clone(is_over))?)
+            }
         };
         thread::scope(|scope| {
             let arriving = Arriving::new(output, self.output.is_some(), recorder);

@@ -4,10 +4,11 @@
 use std::path::PathBuf;
 
 use clap::value_parser;
+use mostrace_bundle::units;
 use mostrace_workload::{Caches, FileSettings, Mode, Pattern, run_file};
 
+use super::choice;
 use super::report::Report;
-use super::{bytes, choice};
 
 /// Reading and writing of files, in the manner of Mobibench
 ///
@@ -28,10 +29,10 @@ pub struct File {
     #[arg(long, default_value = "normal", value_parser = choice::<Mode>())]
     mode: Mode,
     /// Of each thread's file
-    #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = bytes)]
+    #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = units::size)]
     file_size: u64,
     /// Of each record
-    #[arg(long, value_name = "SIZE", default_value = "4k", value_parser = bytes)]
+    #[arg(long, value_name = "SIZE", default_value = "4k", value_parser = units::size)]
     record_size: u64,
     /// Threads, each with a file of its own
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=1024))]

@@ -49,18 +49,3 @@ fn choice<T: Choice + Send + std::marker::Sync>() -> impl TypedValueParser<Value
     PossibleValuesParser::new(T::ALL.iter().map(|value| value.name()))
         .try_map(|name| T::from_name(&name).ok_or("no such value"))
 }
-
-/// Bytes, as `4096`, `64k`, `1M`, `2G`.
-fn bytes(text: &str) -> Result<u64, String> {
-    let number = text.trim_end_matches(['k', 'K', 'M', 'G']);
-    let shift = match text.get(number.len()..) {
-        Some("") => 0,
-        Some("k" | "K") => 10,
-        Some("M") => 20,
-        Some("G") => 30,
-        _ => return Err(format!("`{text}` is no size (64k, 1M, 2G)")),
-    };
-    let number = number.parse::<u64>().ok();
-    let bytes = number.and_then(|number| number.checked_mul(1 << shift));
-    bytes.ok_or_else(|| format!("`{text}` is no size (64k, 1M, 2G)"))
-}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Processes or files, a line each: the name first, and as many figures as there is room for.
+
+use std::cmp::Reverse;
+use std::time::Duration;
+
+use mostrace::live::Line;
+use mostrace_map::class::Class;
+use ratatui::Frame;
+use ratatui::crossterm::event::KeyCode;
+use ratatui::layout::{Constraint, Rect};
+use ratatui::style::Style;
+use ratatui::text::Line as Text;
+use ratatui::widgets::{Cell, Row, Table, TableState};
+use unicode_width::UnicodeWidthChar;
+
+use super::figures::{bytes, of_class, rate, times};
+
+/// A name has as much room at least, before a figure has any but the first.
+const NAME: u16 = 28;
+/// The longest rate, `1023.99 MiB/s`, and the longest figure of bytes.
+const RATE: u16 = 13;
+const BYTES: u16 = 11;
+/// So far a page goes.
+const PAGE: usize = 10;
+
+/// A figure of a line.
+struct Column {
+    title: &'static str,
+    width: u16,
+    text: fn(&Line, Duration) -> String,
+}
+
+/// What matters most comes first.
+const COLUMNS: [Column; 10] = [
+    column("now", RATE, |line, lasted| rate(line.now.bytes(), lasted)),
+    column("all", BYTES, |line, _| bytes(line.all.bytes())),
+    column("×", 8, |line, _| times(line.all.amplification())),
+    column("flushes", 8, |line, _| line.all.flushes.to_string()),
+    column("read", RATE, |line, lasted| rate(line.now.read, lasted)),
+    column("to write()", BYTES, |line, _| match line.all.asked {
+        0 => String::new(),
+        asked => bytes(asked),
+    }),
+    column("journal", BYTES, |line, _| class(line, Class::Journal)),
+    column("data", BYTES, |line, _| class(line, Class::Data)),
+    column("metadata", BYTES, |line, _| class(line, Class::Metadata)),
+    column("unknown", BYTES, |line, _| class(line, Class::Unknown)),
+];
+
+const fn column(title: &'static str, width: u16, text: fn(&Line, Duration) -> String) -> Column {
+    Column { title, width, text }
+}
+
+fn class(line: &Line, class: Class) -> String {
+    bytes(of_class(&line.all, class))
+}
+
+/// What lines are ordered by: the largest first.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub enum Order {
+    /// What was written in the last interval.
+    #[default]
+    Now,
+    /// What was written in all.
+    All,
+    /// Bytes written for each that was asked for.
+    Times,
+    /// Flushes in all.
+    Flushes,
+    /// What was read in the last interval.
+    Read,
+    /// By the alphabet.
+    Name,
+}
+
+impl Order {
+    const ALL: [Order; 6] = [
+        Order::Now,
+        Order::All,
+        Order::Times,
+        Order::Flushes,
+        Order::Read,
+        Order::Name,
+    ];
+
+    /// The one after this, and the first after the last.
+    pub fn next(self) -> Order {
+        let at = Order::ALL.iter().position(|order| *order == self);
+        let next = at.map_or(0, |at| at + 1);
+        Order::ALL.get(next).copied().unwrap_or_default()
+    }
+
+    /// As its column is called.
+    pub fn title(self) -> &'static str {
+        match self {
+            Order::Now => "now",
+            Order::All => "all",
+            Order::Times => "×",
+            Order::Flushes => "flushes",
+            Order::Read => "read",
+            Order::Name => "name",
+        }
+    }
+
+    /// Lines in this order, those alone in whose name a text is, be it in small or capital letters.
+    pub fn of<'l>(self, lines: &'l [Line], search: &str) -> Vec<&'l Line> {
+        let search = search.to_lowercase();
+        let is_found = |line: &&Line| line.name.to_lowercase().contains(&search);
+        let mut lines: Vec<&Line> = lines.iter().filter(is_found).collect();
+        match self {
+            Order::Now => {
+                lines.sort_by_key(|line| Reverse((line.now.bytes(), line.now.flushes)));
+            }
+            Order::All => lines.sort_by_key(|line| Reverse(line.all.bytes())),
+            Order::Times => lines.sort_by(|a, b| {
+                let times = |line: &Line| line.all.amplification().unwrap_or(0.0);
+                times(b).total_cmp(&times(a))
+            }),
+            Order::Flushes => lines.sort_by_key(|line| Reverse(line.all.flushes)),
+            Order::Read => lines.sort_by_key(|line| Reverse(line.now.read)),
+            Order::Name => lines.sort_by(|a, b| a.name.cmp(&b.name)),
+        }
+        lines
+    }
+}
+
+/// What of the lines is seen, and which of them was gone to.
+#[derive(Default)]
+pub struct List {
+    state: TableState,
+    /// The name of the line that was gone to: its place may change.
+    selected: Option<String>,
+}
+
+impl List {
+    /// Whether the key goes to another line.
+    pub fn go(&mut self, key: KeyCode, lines: &[&Line]) -> bool {
+        let Some(last) = lines.len().checked_sub(1) else {
+            return false;
+        };
+        let at = self.place(lines);
+        let below = |lines: usize| at.map_or(0, |at| at.saturating_add(lines)).min(last);
+        let above = |lines: usize| at.map_or(0, |at| at.saturating_sub(lines));
+        let to = match key {
+            KeyCode::Down => below(1),
+            KeyCode::Up => above(1),
+            KeyCode::PageDown => below(PAGE),
+            KeyCode::PageUp => above(PAGE),
+            KeyCode::Home => 0,
+            KeyCode::End => last,
+            _ => return false,
+        };
+        self.selected = lines.get(to).map(|line| line.name.clone());
+        true
+    }
+
+    fn place(&self, lines: &[&Line]) -> Option<usize> {
+        let name = self.selected.as_ref()?;
+        lines.iter().position(|line| line.name == *name)
+    }
+
+    /// Draws as many lines and figures as there is room for.
+    pub fn draw(
+        &mut self,
+        frame: &mut Frame<'_>,
+        room: Rect,
+        title: &'static str,
+        lines: &[&Line],
+        lasted: Duration,
+    ) {
+        self.state.select(self.place(lines));
+        let (columns, name) = fitting(room.width, title == "process");
+        let right = |text: String| Cell::from(Text::from(text).right_aligned());
+        let row = |line: &&Line| {
+            let figures = columns.iter().map(|column| (column.text)(line, lasted));
+            let name = Cell::from(shortened(&line.name, name));
+            Row::new(std::iter::once(name).chain(figures.map(right)))
+        };
+        let rows: Vec<Row<'_>> = lines.iter().map(row).collect();
+        let titles = columns.iter().map(|column| right(column.title.to_owned()));
+        let header =
+            Row::new(std::iter::once(Cell::from(format!("caused by {title}"))).chain(titles));
+        let widths = std::iter::once(name).chain(columns.iter().map(|column| column.width));
+        let table = Table::new(rows, widths.map(Constraint::Length))
+            .header(header.style(Style::new().bold().reversed()))
+            .row_highlight_style(Style::new().reversed());
+        frame.render_stateful_widget(table, room, &mut self.state);
+    }
+}
+
+/// The columns that there is room for, and what is left for a name.
+fn fitting(width: u16, is_process: bool) -> (Vec<&'static Column>, u16) {
+    let mut left = width;
+    let mut fitting = Vec::new();
+    // Of a file nobody counts what was asked for.
+    let of_processes = ["×", "to write()"];
+    let columns = COLUMNS
+        .iter()
+        .filter(|column| is_process || !of_processes.contains(&column.title));
+    for column in columns {
+        let takes = column.width + 1;
+        let least = if fitting.is_empty() { NAME / 2 } else { NAME };
+        match left.checked_sub(takes).filter(|left| *left >= least) {
+            Some(rest) => left = rest,
+            None => break,
+        }
+        fitting.push(column);
+    }
+    (fitting, left)
+}
+
+/// The end of a path tells more than its beginning; of another name it is the other way round.
+fn shortened(name: &str, room: u16) -> String {
+    let room = usize::from(room);
+    let wide = |c: char| c.width().unwrap_or(0);
+    if name.chars().map(wide).sum::<usize>() <= room {
+        return name.to_owned();
+    }
+    let mut left = room.saturating_sub(1);
+    let mut fits = |c: &char| {
+        let fits = wide(*c) <= left;
+        left = left.saturating_sub(wide(*c));
+        fits
+    };
+    if name.starts_with('/') {
+        let end: Vec<char> = name.chars().rev().take_while(&mut fits).collect();
+        let end: String = end.into_iter().rev().collect();
+        format!("…{end}")
+    } else {
+        let begin: String = name.chars().take_while(&mut fits).collect();
+        format!("{begin}…")
+    }
+}

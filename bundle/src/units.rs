@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Sizes and times as the user writes them: one rule for all options.
+
+use std::time::Duration;
+
+/// Units of sizes, of 1024 each.
+const SIZES: [(&str, u32); 5] = [("K", 10), ("k", 10), ("M", 20), ("G", 30), ("T", 40)];
+/// Units of times, in seconds.
+const TIMES: [(&str, f64); 4] = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
+
+/// Bytes: a whole number, alone or with K, M, G or T of 1024 bytes and so on.
+///
+/// # Errors
+/// It is none, or more than 2^64 − 1.
+pub fn size(text: &str) -> Result<u64, String> {
+    let (number, shift) = with_unit(text, &SIZES).unwrap_or((text, 0));
+    let number: Option<u64> = number.parse().ok();
+    let unit = 1_u64.checked_shl(shift);
+    let bytes = number
+        .zip(unit)
+        .and_then(|(number, unit)| number.checked_mul(unit));
+    bytes.ok_or_else(|| format!("`{text}` is no size (4096, 64K, 256M, 1G)"))
+}
+
+/// A time: a number of seconds, alone or with ms, s, m or h.
+///
+/// # Errors
+/// It is none.
+pub fn time(text: &str) -> Result<Duration, String> {
+    let (number, unit) = with_unit(text, &TIMES).unwrap_or((text, 1.0));
+    let seconds: Option<f64> = number.parse().ok();
+    let time = seconds.and_then(|number| Duration::try_from_secs_f64(number * unit).ok());
+    time.ok_or_else(|| format!("`{text}` is no time (10, 1.5s, 500ms, 10m, 1h)"))
+}
+
+/// Whether it has a unit of sizes, or one of times.
+#[must_use]
+pub fn has_unit_of_size(text: &str) -> bool {
+    with_unit(text, &SIZES).is_some()
+}
+
+/// See [`has_unit_of_size`].
+#[must_use]
+pub fn has_unit_of_time(text: &str) -> bool {
+    with_unit(text, &TIMES).is_some()
+}
+
+/// The number, and what its unit is worth. Of `ms`, which ends in `s`, the longer one comes first.
+fn with_unit<'t, T: Copy>(text: &'t str, units: &[(&str, T)]) -> Option<(&'t str, T)> {
+    let mut units = units.iter();
+    units.find_map(|&(unit, worth)| Some((text.strip_suffix(unit)?, worth)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        for (text, bytes) in [
+            ("4096", 4096),
+            ("64k", 65536),
+            ("64K", 65536),
+            ("5M", 5 << 20),
+            ("1G", 1 << 30),
+            ("100T", 100 << 40),
+            ("0", 0),
+        ] {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "M", "1.5G", "-1", "5m", "5 M", "5MB", "16777216T", "x"] {
+            let says = format!("`{text}` is no size (4096, 64K, 256M, 1G)");
+            assert_eq!(size(text), Err(says));
+        }
+    }
+
+    #[test]
+    fn times() {
+        for (text, millis) in [
+            ("10", 10_000),
+            ("0.25", 250),
+            ("1s", 1000),
+            ("1.5s", 1500),
+            ("500ms", 500),
+            ("10m", 600_000),
+            ("1h", 3_600_000),
+        ] {
+            assert_eq!(time(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for text in ["", "s", "-1", "1M", "1d", "inf", "NaN", "1e30h"] {
+            let says = format!("`{text}` is no time (10, 1.5s, 500ms, 10m, 1h)");
+            assert_eq!(time(text), Err(says));
+        }
+    }
+}
