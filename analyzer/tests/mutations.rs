@@ -14,10 +14,10 @@ mod mutate;
 
 use std::process::ExitCode;
 
-use test_support::{run, tests};
+use test_support::{Need, run, tests};
 
 fn main() -> ExitCode {
-    run(tests![whatever_was_changed_is_read_or_refused])
+    run(tests![whatever_was_changed_is_read_or_refused needs [Need::Tool("time", "time")]])
 }
 
 fn whatever_was_changed_is_read_or_refused() {

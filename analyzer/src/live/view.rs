@@ -138,7 +138,7 @@ impl Amount {
         self.classes.iter().sum()
     }
 
-    /// Bytes that reached the device for each that was asked for; None where none were.
+    /// Bytes that reached the device for each that was asked for; None where too few were.
     pub fn amplification(&self) -> Option<f64> {
         ratio(self.bytes(), self.asked)
     }
@@ -164,7 +164,10 @@ impl View {
     }
 }
 
+/// Of less, a ratio says more of what else happened to be written.
+const ENOUGH: u64 = 1 << 20;
+
 fn ratio(bytes: u64, of: u64) -> Option<f64> {
     // What is shown has three digits.
-    (of > 0).then(|| bytes as f64 / of as f64)
+    (of >= ENOUGH).then(|| bytes as f64 / of as f64)
 }

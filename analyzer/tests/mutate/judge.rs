@@ -4,7 +4,8 @@
 use std::path::Path;
 
 use mostrace::text::is_deceptive;
-use serde_json::Value;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::limits::{CPU, MEMORY, Outcome, WRITTEN};
 use super::verbs::Form;
@@ -108,7 +109,7 @@ fn printed(outcome: &Outcome, form: Form) -> Option<String> {
         return Some("characters that deceive on stdout".into());
     }
     let is_json = form == Form::Json && outcome.status == Some(0);
-    (is_json && serde_json::from_str::<Value>(text).is_err())
+    (is_json && serde_json::from_str::<IgnoredAny>(text).is_err())
         .then(|| "what is printed is not JSON".into())
 }
 
@@ -116,12 +117,21 @@ fn deceives(c: char) -> bool {
     c != '\n' && is_deceptive(c)
 }
 
+/// The bytes of a row. Those that were given back or made zero stand apart in a table of sums.
+#[derive(Deserialize)]
+struct Row {
+    bytes: u64,
+    #[serde(default)]
+    discard_bytes: u64,
+    #[serde(default)]
+    write_zeroes_bytes: u64,
+}
+
 /// The sum of the bytes of a table in JSON; None if it was not printed.
 pub fn sum(outcome: &Outcome) -> Option<u128> {
-    let rows: Vec<Value> = serde_json::from_slice(&outcome.out)
+    let rows: Vec<Row> = serde_json::from_slice(&outcome.out)
         .ok()
         .filter(|_| outcome.status == Some(0))?;
-    rows.iter()
-        .map(|row| row["bytes"].as_u64().map(u128::from))
-        .sum()
+    let bytes = |row: &Row| [row.bytes, row.discard_bytes, row.write_zeroes_bytes];
+    Some(rows.iter().flat_map(bytes).map(u128::from).sum())
 }

@@ -3,12 +3,12 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use wait4::Wait4;
 
 /// Of all threads together, which a busy machine does not make longer.
@@ -42,9 +42,10 @@ pub struct Outcome {
 /// Runs it to its end, with `scratch` for what it prints and for its temporary files.
 pub fn run(arguments: &[OsString], scratch: &Path) -> Outcome {
     let (out, err) = (scratch.join("out"), scratch.join("err"));
-    let temporary = scratch.join("temporary");
+    let (temporary, peak) = (scratch.join("temporary"), scratch.join("peak"));
     fs::create_dir_all(&temporary).unwrap();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_mostrace"))
+    let mut child = measured(&peak)
+        .arg(env!("CARGO_BIN_EXE_mostrace"))
         .args(arguments)
         .env("TMPDIR", &temporary)
         .env("RUST_BACKTRACE", "0")
@@ -55,7 +56,6 @@ pub fn run(arguments: &[OsString], scratch: &Path) -> Outcome {
         .spawn()
         .unwrap();
     let group = Pid::from_child(&child);
-    limit(group);
     let waited = !ends(group);
     if waited {
         kill(group);
@@ -66,12 +66,12 @@ pub fn run(arguments: &[OsString], scratch: &Path) -> Outcome {
     let left_files = names(&temporary);
     let _ = fs::remove_dir_all(&temporary);
     Outcome {
-        status: ended.status.code(),
-        signal: ended.status.signal(),
+        status: ended.status.code().filter(|code| *code < SIGNALS),
+        signal: ended.status.code().and_then(signal),
         out: fs::read(out).unwrap(),
         err: String::from_utf8_lossy(&fs::read(err).unwrap()).into_owned(),
         cpu: ended.rusage.utime + ended.rusage.stime,
-        memory: ended.rusage.maxrss,
+        memory: kibibytes(&peak) << 10,
         written,
         waited,
         left_processes,
@@ -79,20 +79,30 @@ pub fn run(arguments: &[OsString], scratch: &Path) -> Outcome {
     }
 }
 
-fn limit(process: Pid) {
-    let limits = [
-        (Resource::Cpu, CPU.as_secs()),
-        (Resource::As, ADDRESSES),
-        (Resource::Core, 0),
-    ];
-    for (resource, most) in limits {
-        let most = Rlimit {
-            current: Some(most),
-            maximum: Some(most),
-        };
-        // One that has ended already needs none.
-        let _ = rustix::process::prlimit(Some(process), resource, most);
-    }
+/// Under the limits, and with its largest memory told to a file, in KiB. wait4(2) of the program itself would tell that of
+/// whoever started it, if that has more.
+fn measured(peak: &Path) -> Command {
+    let mut command = Command::new("prlimit");
+    command
+        .arg(format!("--cpu={}", CPU.as_secs()))
+        .arg(format!("--as={ADDRESSES}"))
+        .arg("--core=0")
+        .args(["time", "-q", "-f", "%M", "-o"])
+        .arg(peak);
+    command
+}
+
+/// 0 where it could not be told, as the program was killed with all of its group.
+fn kibibytes(peak: &Path) -> u64 {
+    let text = fs::read_to_string(peak).unwrap_or_default();
+    text.trim().parse().unwrap_or(0)
+}
+
+/// By which time(1) tells that a signal ended the program.
+const SIGNALS: i32 = 128;
+
+fn signal(code: i32) -> Option<i32> {
+    code.checked_sub(SIGNALS).filter(|signal| *signal > 0)
 }
 
 /// Whether it does so in time. It can still be asked about then.

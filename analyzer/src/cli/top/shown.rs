@@ -18,17 +18,20 @@ use super::list::{List, Order};
 /// Intervals of which the rate is kept: as many as a wide terminal has columns.
 const HISTORY: usize = 400;
 
-const HELP: &str = "\
- Tab          processes or files: which of them is above, and has the keys
- ↑ ↓ PgUp PgDn Home End   go through its lines
- s            order by the next column: now, all, ×, flushes, read, name
- /            show lines alone in whose name this text is; Enter ends it, Esc drops it
- Space        hold what is shown, and go on again
- ?            this text, and back
- q Esc Ctrl-C end
-
- now is of the last interval, all since the beginning; × is bytes written for each byte
- that write() was called with. What a journal writes is his who caused it.";
+/// Of at most 80 columns.
+const HELP: &[&str] = &[
+    " Tab          processes or files: which of them is above, and has the keys",
+    " ↑ ↓ PgUp PgDn Home End   go through its lines",
+    " s            order by the next column: now, all, ×, flushes, read, name",
+    " /            show those lines alone in whose name a text is; Esc shows all",
+    " Space        hold what is shown, and go on again",
+    " ?            this text, and back",
+    " q Esc Ctrl-C end",
+    "",
+    " now is of the last interval, all since the beginning; × is bytes written for",
+    " each byte that write() was called with, of 1 MiB or more. What a journal",
+    " writes counts for who caused it.",
+];
 
 /// What is on the screen.
 #[derive(Default)]
@@ -155,7 +158,7 @@ impl Shown {
         if self.is_help {
             let room = first.union(second);
             frame.render_widget(Clear, room);
-            frame.render_widget(Paragraph::new(HELP), room);
+            frame.render_widget(Paragraph::new(HELP.join("\n")), room);
         }
         frame.render_widget(self.keys(), keys);
     }
@@ -193,6 +196,8 @@ mod tests {
 
     use super::*;
 
+    const MEBI: u64 = 1 << 20;
+
     fn drawn(shown: &mut Shown, width: u16, height: u16) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         terminal.draw(|frame| shown.draw(frame)).unwrap();
@@ -208,7 +213,7 @@ mod tests {
         Line {
             name: name.into(),
             now: amount(now, 0),
-            all: amount(all, 1024),
+            all: amount(all, MEBI),
         }
     }
 
@@ -216,7 +221,7 @@ mod tests {
         let mut shown = Shown::new("/dev/\u{1b}[2Jx".into());
         shown.take(View {
             lasted: Duration::from_secs(2),
-            processes: vec![line("app[12]", 0, 40960), line("other[13]", 4096, 8192)],
+            processes: vec![line("app[12]", 0, 40 * MEBI), line("other[13]", 4096, 8192)],
             files: vec![line("/data/x.db", 4096, 49152)],
             lost: 3,
             ..View::default()
