@@ -5,7 +5,7 @@
 mod run;
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
@@ -28,6 +28,8 @@ fn main() -> ExitCode {
         several_runs_say_how_much_they_differ needs LIVE,
         what_failed_or_wrote_nothing_is_not_ok needs LIVE,
         several_workloads_are_added_up needs LIVE,
+        the_command_runs_where_it_is_called needs LIVE,
+        a_folder_that_cannot_be_copied_is_one_line needs LIVE,
         the_command_runs_in_the_filesystem_as_who_called_sudo needs LIVE,
         who_called_sudo_is_never_root needs LIVE,
         what_is_measured_is_not_for_others needs LIVE,
@@ -44,9 +46,15 @@ fn mostrace() -> Command {
     Command::new(env!("CARGO_BIN_EXE_mostrace"))
 }
 
+/// In the root folder of what is made.
 fn measure(arguments: &[&str]) -> Command {
     let mut command = mostrace();
-    command.arg("measure").args(arguments);
+    command.arg("measure");
+    let elsewhere = ["--in", "--guest"];
+    if !arguments.iter().any(|word| elsewhere.contains(word)) {
+        command.arg("--empty");
+    }
+    command.args(arguments);
     command
 }
 
@@ -274,6 +282,79 @@ fn several_workloads_are_added_up() {
         (50, "sqlite")
     );
     assert_eq!(payload.payload_bytes, 50 * 108);
+}
+
+/// A copy of its folder lies over it: what is there is found, what is written is measured, and the folder stays as it is.
+fn the_command_runs_where_it_is_called() {
+    let outer = tempfile::tempdir().unwrap();
+    fs::set_permissions(outer.path(), Permissions::from_mode(0o755)).unwrap();
+    let here = outer.path().join("it's mine");
+    fs::create_dir_all(here.join("src")).unwrap();
+    fs::write(here.join("src/input"), "12345").unwrap();
+    let app = "#!/bin/sh\nset -e\npwd\nid -u\ncat src/input >output\nrm src/input\nsync output\n";
+    fs::write(here.join("app"), app).unwrap();
+    fs::set_permissions(here.join("app"), Permissions::from_mode(0o755)).unwrap();
+    for path in [here.clone(), here.join("src"), here.join("src/input")] {
+        chown(&path, Some(65534), Some(65534)).unwrap();
+    }
+    let run = |options: &[&str]| {
+        let mut measure = mostrace();
+        measure.current_dir(&here).arg("measure").args(options);
+        measure.args(["--before", "test -e app", "--", "./app"]);
+        say(measure.env("SUDO_UID", NOBODY).env("SUDO_GID", NOBODY))
+    };
+    let said = run(&["-o", "run.most"]);
+    assert_eq!(said.status, Some(0), "{}{}", said.out, said.err);
+    let lines: Vec<&str> = said.out.lines().collect();
+    assert_eq!(lines[..2], [here.to_str().unwrap(), NOBODY]);
+    assert!(said.out.contains("/it's mine/output"), "{}", said.out);
+    let names = || {
+        let names = fs::read_dir(&here).unwrap().map(|e| e.unwrap().file_name());
+        let mut names: Vec<String> = names.map(|name| name.into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(), ["app", "run.most", "src"]);
+    assert_eq!(fs::read_to_string(here.join("src/input")).unwrap(), "12345");
+    assert_eq!(fs::metadata(here.join("run.most")).unwrap().uid(), 65534);
+    assert!(!Bundle::open(&here.join("run.most")).unwrap().is_cut());
+    // Each of several runs finds the folder as it is.
+    let said = run(&["--runs", "2"]);
+    assert_eq!(said.status, Some(0), "{}{}", said.out, said.err);
+    let said = run(&["-o", "run.most"]);
+    assert_eq!(said.status, Some(1), "{}", said.err);
+    let line = format!("mostrace: {}/run.most: exists already", here.display());
+    assert!(said.err.starts_with(&line), "{}", said.err);
+}
+
+fn a_folder_that_cannot_be_copied_is_one_line() {
+    let here = tempfile::tempdir().unwrap();
+    fs::write(here.path().join("large"), vec![1; 20 << 20]).unwrap();
+    let run = |folder: &Path, temporary: &Path| {
+        let mut measure = mostrace();
+        measure.env("TMPDIR", temporary);
+        let options = ["measure", "--size", "32M", "--", "true"];
+        say(measure.current_dir(folder).args(options))
+    };
+    let elsewhere = tempfile::tempdir().unwrap();
+    let large = run(here.path(), elsewhere.path());
+    assert_eq!((large.status, large.err.lines().count()), (Some(1), 1));
+    assert!(
+        large
+            .err
+            .contains(" holds 20 MiB: a copy of it, in which CMD would run, may have 16 MiB"),
+        "{}",
+        large.err
+    );
+    let hidden = run(elsewhere.path(), elsewhere.path());
+    assert_eq!((hidden.status, hidden.err.lines().count()), (Some(1), 1));
+    assert!(
+        hidden
+            .err
+            .contains(", which holds the folder of temporary files; "),
+        "{}",
+        hidden.err
+    );
 }
 
 fn the_command_runs_in_the_filesystem_as_who_called_sudo() {

@@ -181,6 +181,34 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// A copy of the caller's folder would not leave room on the filesystem for what a command writes.
+    #[error(
+        "{} holds {}: a copy of it, in which CMD would run, may have {} MiB (half of --size); --empty runs CMD in an empty folder",
+        path.display(), bytes.map_or("nobody knows how much".into(), |bytes| format!("{} MiB", bytes >> 20)), most >> 20
+    )]
+    TooLarge {
+        /// The folder.
+        path: PathBuf,
+        /// What it holds, if that could be found out.
+        bytes: Option<u64>,
+        /// What it may hold.
+        most: u64,
+    },
+    /// A copy of the caller's folder would hide the copy itself.
+    #[error(
+        "{}: CMD runs in a copy of this folder, which holds the folder of temporary files; go to another one, or run CMD in an empty folder (--empty)",
+        path.display()
+    )]
+    HoldsTemporaries {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Somebody moved the caller's folder while it was copied.
+    #[error("{}: was moved while it was copied", path.display())]
+    Moved {
+        /// The folder.
+        path: PathBuf,
+    },
     /// What was to be run ahead of a recording failed.
     #[error("`{script}` ended with {status}: {said}")]
     Prepare {

@@ -42,6 +42,7 @@ mod tracefs;
 mod trees;
 mod user;
 mod wait;
+mod workplace;
 
 /// How often a source is polled that cannot say when there is something to poll for.
 pub(crate) const TICK: std::time::Duration = std::time::Duration::from_millis(5);
@@ -58,3 +59,4 @@ pub use record::{Options, Outcome, Segments, Size, check_output, record, segment
 pub use ring_size::RingSize;
 pub use site::{FreshKind, FreshOptions, Site};
 pub use user::User;
+pub use workplace::Workplace;

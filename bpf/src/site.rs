@@ -82,6 +82,7 @@ pub struct Site {
     // Dropped in this order.
     mount: Mount,
     device: Device,
+    size: u64,
     _folder: TempFolder,
 }
 
@@ -140,6 +141,7 @@ impl Site {
         Ok(Site {
             mount,
             device,
+            size: options.size,
             _folder: folder,
         })
     }
@@ -148,6 +150,12 @@ impl Site {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.mount.point
+    }
+
+    /// Of the device, bytes.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size
     }
 
     /// The loop device's node.

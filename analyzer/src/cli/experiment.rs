@@ -321,8 +321,7 @@ fn record(cell: &Cell, bundle: &Path) -> anyhow::Result<u32> {
     let path = std::env::join_paths(folders.chain(std::env::split_paths(&path)))?;
     measure
         .env("PATH", path)
-        .arg("measure")
-        .arg("-o")
+        .args(["measure", "--empty", "-o"])
         .arg(bundle);
     for (name, value) in &cell.filesystem {
         let option = match name.as_str() {

@@ -13,8 +13,10 @@ use mostrace::causes::Sharing;
 use mostrace::export::Output;
 use mostrace::tables::finding;
 use mostrace_bundle::temporary::TempFolder;
-use mostrace_bundle::{Bundle, units};
-use mostrace_capture::{FreshKind, FreshOptions, Options, Progress, Site, User, prepare, record};
+use mostrace_bundle::{Bundle, Folder, units};
+use mostrace_capture::{
+    FreshKind, FreshOptions, Options, Progress, Site, User, Workplace, prepare, record,
+};
 
 use super::budget::{self, BudgetArgs};
 use super::guest::{self, Job, OUT};
@@ -23,7 +25,8 @@ use super::{shell, tree};
 
 /// Measure what CMD makes the storage write: on a fresh filesystem, traced, synced, analysed, cleaned up.
 ///
-/// CMD runs in the filesystem's root folder, as the user who called sudo, and of the environment with what sudo keeps. The
+/// CMD runs where it is called, as the user who called sudo, and of the environment with what sudo keeps: a copy of the folder, on
+/// the fresh filesystem, lies over it, and what CMD writes there is measured. The folder itself stays as it is. The
 /// filesystem is on a loop device whose image lies where temporary files do (TMPDIR, in which nobody else may change what root
 /// makes); nobody else sees it, and nothing of it stays. Prints the finding, and where the bytes went. Ends with CMD's exit
 /// status, or with 3 if a limit was passed.
@@ -68,6 +71,9 @@ pub struct Measure {
     /// program, no script, or `mostrace workload`
     #[arg(long, value_name = "KERNEL", value_parser = guest::kernel, conflicts_with_all = ["within", "user"])]
     guest: Option<String>,
+    /// Run CMD in the root folder of the fresh filesystem, and not in a copy of the folder where it is called
+    #[arg(long, conflicts_with_all = ["within", "guest"])]
+    empty: bool,
     /// Keep the recording; of several runs each, as OUT-1.most, OUT-2.most …
     #[arg(short, long, value_name = "OUT.most")]
     output: Option<PathBuf>,
@@ -117,6 +123,10 @@ pub fn run(args: &Measure) -> anyhow::Result<u8> {
     let outputs = outputs(&output, args.runs);
     for output in &outputs {
         mostrace_capture::check_output(output)?;
+        if output.exists() {
+            let path = output.clone();
+            return Err(mostrace_capture::Error::OutputExists { path }.into());
+        }
     }
     let limits = args.budget.limits()?;
     let mut recorded = Vec::new();
@@ -208,29 +218,22 @@ fn found(analysis: &Analysis, width: Option<usize>) -> anyhow::Result<String> {
 
 /// Records CMD on the filesystem asked for; returns its exit status.
 fn capture(args: &Measure, output: &Path) -> anyhow::Result<i32> {
-    if let Some(dir) = &args.within {
-        fs::read_dir(dir).with_context(|| format!("--in {}", dir.display()))?;
-    }
     let user = match &args.user {
         Some(name) => Some(User::find(name)?),
         None => User::caller()?,
     };
-    let (_site, device, folder) = match &args.within {
-        Some(dir) => (None, dir.clone(), dir.clone()),
-        None => {
-            let site = Site::new(&args.fresh())?;
-            let (device, folder) = (site.device().to_owned(), site.path().to_owned());
-            (Some(site), device, folder)
-        }
-    };
+    // Where CMD runs, another folder may lie over the one that the recording goes to.
+    let parent = Folder::open(output.parent().unwrap_or(Path::new("")))?;
+    let output = parent.handle().join(output.file_name().unwrap_or_default());
+    let ground = Ground::new(args, user.as_ref())?;
     if let Some(script) = &args.before {
-        prepare(script, &folder, user.as_ref())?;
+        prepare(script, &ground.folder, user.as_ref())?;
     }
     let from = std::env::current_dir()?;
-    std::env::set_current_dir(&folder)?;
+    std::env::set_current_dir(&ground.folder)?;
     let outcome = record(&Options {
-        device,
-        output: output.to_owned(),
+        device: ground.device.clone(),
+        output,
         sync: true,
         argv: args.argv.clone(),
         user,
@@ -247,6 +250,40 @@ fn capture(args: &Measure, output: &Path) -> anyhow::Result<i32> {
         super::say(&ended(&args.argv[0], outcome.exit_status));
     }
     Ok(outcome.exit_status)
+}
+
+/// Where CMD runs, and what is measured. Dropped in this order.
+struct Ground {
+    _workplace: Option<Workplace>,
+    _site: Option<Site>,
+    folder: PathBuf,
+    device: PathBuf,
+}
+
+impl Ground {
+    fn new(args: &Measure, user: Option<&User>) -> anyhow::Result<Ground> {
+        if let Some(dir) = &args.within {
+            fs::read_dir(dir).with_context(|| format!("--in {}", dir.display()))?;
+            return Ok(Ground {
+                _workplace: None,
+                _site: None,
+                folder: dir.clone(),
+                device: dir.clone(),
+            });
+        }
+        let site = Site::new(&args.fresh())?;
+        let workplace = match args.empty {
+            true => None,
+            false => Some(Workplace::new(&site, user)?),
+        };
+        let folder = workplace.as_ref().map_or(site.path(), Workplace::path);
+        Ok(Ground {
+            folder: folder.to_owned(),
+            device: site.device().to_owned(),
+            _workplace: workplace,
+            _site: Some(site),
+        })
+    }
 }
 
 /// How a command ended that did not end well.
@@ -273,7 +310,7 @@ fn in_guest(args: &Measure, kernel: &str, output: &Path) -> anyhow::Result<i32> 
         kernel,
         script: format!(
             "status=0\n\
-             mostrace measure {options} -o {OUT}/run.most -- sh -c 'exec \"$0\" \"$@\" >{OUT}/out 2>{OUT}/err' {command} \
+             mostrace measure {options} --empty -o {OUT}/run.most -- sh -c 'exec \"$0\" \"$@\" >{OUT}/out 2>{OUT}/err' {command} \
              >/dev/null 2>said || status=$?\n\
              [ -e {OUT}/run.most/manifest.json ] || fail \"$(cat said)\"\n\
              echo $status >{OUT}/status\n"
