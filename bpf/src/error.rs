@@ -181,6 +181,14 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// The folder of temporary files takes no file as large as the filesystem that was asked for.
+    #[error("--size: no image of {} MiB can be made: {source}", size >> 20)]
+    ImageSize {
+        /// Bytes.
+        size: u64,
+        /// Why.
+        source: io::Error,
+    },
     /// A copy of the caller's folder would not leave room on the filesystem for what a command writes.
     #[error(
         "{} holds {}: a copy of it, in which CMD would run, may have {} MiB (half of --size); --empty runs CMD in an empty folder",

@@ -102,6 +102,16 @@ mod tests {
         assert_eq!(place.read().unwrap(), Some(payload));
     }
 
+    /// As the page for authors says.
+    #[test]
+    fn three_fields_are_enough() {
+        let place = PayloadPlace::new(None).unwrap();
+        let told = r#"{"workload": "my-app", "transactions": 200, "payload_bytes": 21600, "other": []}"#;
+        fs::write(place.path(), told).unwrap();
+        let payload = place.read().unwrap().unwrap();
+        assert_eq!((payload.transactions, payload.payload_bytes), (200, 21600));
+    }
+
     #[test]
     fn payloads_of_several_workloads_are_added_up() {
         let place = PayloadPlace::new(None).unwrap();

@@ -111,8 +111,12 @@ impl Site {
             .create_new(true)
             .mode(0o600)
             .open(&image)
-            .and_then(|file| file.set_len(options.size))
-            .at(&image)?;
+            .at(&image)?
+            .set_len(options.size)
+            .map_err(|source| Error::ImageSize {
+                size: options.size,
+                source,
+            })?;
         let (maker, always) = options.kind.maker();
         run(maker, |mkfs| {
             mkfs.args(always).args(&options.mkfs).arg(&image)

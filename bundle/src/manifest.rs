@@ -284,6 +284,7 @@ pub struct Command {
 /// What a workload stored; `record` passes the place to write it as `$MOSTRACE_PAYLOAD`. Several workloads write one after the other,
 /// and are added up.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Payload {
     /// Name of the workload, as `sqlite`; of several, each once, as `sqlite, file`.
     pub workload: String,

@@ -91,6 +91,14 @@ impl fmt::Display for Problem {
                 }
             }
             Self::Truncated {
+                offset: 0,
+                needed,
+                left,
+            } => write!(
+                f,
+                "not a blktrace file ({left} bytes, and a record has {needed} at least)"
+            ),
+            Self::Truncated {
                 offset,
                 needed,
                 left,
