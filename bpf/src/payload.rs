@@ -106,7 +106,8 @@ mod tests {
     #[test]
     fn three_fields_are_enough() {
         let place = PayloadPlace::new(None).unwrap();
-        let told = r#"{"workload": "my-app", "transactions": 200, "payload_bytes": 21600, "other": []}"#;
+        let told =
+            r#"{"workload": "my-app", "transactions": 200, "payload_bytes": 21600, "other": []}"#;
         fs::write(place.path(), told).unwrap();
         let payload = place.read().unwrap().unwrap();
         assert_eq!((payload.transactions, payload.payload_bytes), (200, 21600));

@@ -150,7 +150,12 @@ impl Analyze {
                 let transactions = Transactions::new(manifest, &analysis.databases()?);
                 out.json(&tree_json::value(&tree, payload, &transactions))?
             }
-            _ => out.text(&tree::text(&analysis, &tree, out.width())?)?,
+            _ => out.text(&tree::text(
+                &analysis,
+                &tree,
+                tree::MOST_OWNERS,
+                out.width(),
+            )?)?,
         }
         Ok(())
     }

@@ -94,6 +94,9 @@ pub struct Measure {
     argv: Vec<OsString>,
 }
 
+/// Those for whom less was written are told together.
+const NOTABLE_PERCENT: u64 = 1;
+
 /// As in a shell, the exit status of a command that a signal ended is so much more than the signal's number.
 const SIGNALS: i32 = 128;
 
@@ -211,7 +214,8 @@ fn found(analysis: &Analysis, width: Option<usize>) -> anyhow::Result<String> {
     let mut text: String = warnings.map(|line| line + "\n").collect();
     let tree = tree::of(analysis, None)?;
     text.push('\n');
-    text.push_str(&tree::text(analysis, &tree, width)?);
+    let shown = tree.notable(NOTABLE_PERCENT).min(tree::MOST_OWNERS);
+    text.push_str(&tree::text(analysis, &tree, shown, width)?);
     text.push('\n');
     Ok(text)
 }

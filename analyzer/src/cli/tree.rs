@@ -9,7 +9,7 @@ use mostrace::transactions::{Source, Sure, Transactions};
 use mostrace_bundle::Bundle;
 
 /// The most processes and databases that are shown one by one.
-const MOST_OWNERS: usize = 20;
+pub const MOST_OWNERS: usize = 20;
 
 /// Of the rows that pass the filter; they have to have causes.
 ///
@@ -23,14 +23,19 @@ pub fn of(analysis: &Analysis, filter: Option<&Filter>) -> anyhow::Result<Tree> 
     Ok(Tree::new(&analysis.facts, &databases, filesystem, filter)?)
 }
 
-/// For people.
+/// For people: so many processes and databases one by one, the others together.
 ///
 /// # Errors
 /// Never, as no two columns have one name.
-pub fn text(analysis: &Analysis, tree: &Tree, width: Option<usize>) -> anyhow::Result<String> {
+pub fn text(
+    analysis: &Analysis,
+    tree: &Tree,
+    shown: usize,
+    width: Option<usize>,
+) -> anyhow::Result<String> {
     let manifest = analysis.bundle.as_ref().map(Bundle::manifest);
     let databases = analysis.databases()?;
-    let shown = Transactions::shown(manifest, &databases);
+    let of_calls = Transactions::shown(manifest, &databases);
     let used = Transactions::new(manifest, &databases);
     let payload = manifest.and_then(|m| m.payload.as_ref());
     let payload = payload.filter(|_| !tree.is_filtered).map(|p| {
@@ -39,11 +44,11 @@ pub fn text(analysis: &Analysis, tree: &Tree, width: Option<usize>) -> anyhow::R
             Source::Application => "",
             Source::Calls => ", others' among them",
         };
-        let shown = match shown.sure {
+        let of_calls = match of_calls.sure {
             Sure::Unknown => "none".to_owned(),
-            Sure::Exact | Sure::AtLeast => shown.to_string(),
+            Sure::Exact | Sure::AtLeast => of_calls.to_string(),
         };
-        format!("payload: {bytes} bytes in {of} transactions; calls show {shown}{which}\n")
+        format!("payload: {bytes} bytes in {of} transactions; calls show {of_calls}{which}\n")
     });
-    Ok(payload.unwrap_or_default() + &to_text(&tree.table(MOST_OWNERS)?, width))
+    Ok(payload.unwrap_or_default() + &to_text(&tree.table(shown)?, width))
 }

@@ -116,6 +116,17 @@ impl Tree {
         Ok(tree)
     }
 
+    /// How many of the owners have so much of all bytes, in per cent, or committed transactions.
+    pub fn notable(&self, percent: u64) -> usize {
+        let least = u128::from(self.total.write_bytes) * u128::from(percent);
+        let is_notable = |owner: &&Owner| {
+            let bytes = u128::from(owner.device.bytes) * 100;
+            bytes > 0 && bytes >= least || owner.transactions.least > 0
+        };
+        // The largest come first.
+        self.owners.iter().take_while(is_notable).count()
+    }
+
     /// Bytes of all leaves: those that the device completed.
     pub fn leaves(&self) -> u64 {
         self.owners.iter().map(|owner| owner.device.leaves()).sum()
@@ -367,5 +378,34 @@ impl Node {
             });
             part.lines(&format!("{before}{below}"), transactions, lines);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_wrote_little_is_not_shown_one_by_one() {
+        let owner = |bytes: u64, transactions: u64| Owner {
+            device: Node {
+                bytes,
+                ..Node::default()
+            },
+            transactions: Count::new(transactions, true),
+            ..Owner::default()
+        };
+        let mut tree = Tree {
+            owners: [(960, 0), (10, 0), (9, 3), (9, 0), (0, 0)]
+                .map(|(bytes, transactions)| owner(bytes, transactions))
+                .into(),
+            ..Tree::default()
+        };
+        tree.total.write_bytes = 1000;
+        assert_eq!((tree.notable(1), tree.notable(2)), (3, 1));
+        // Of nothing, nobody wrote a part.
+        tree.total.write_bytes = 0;
+        tree.owners = vec![owner(0, 0)];
+        assert_eq!(tree.notable(1), 0);
     }
 }
