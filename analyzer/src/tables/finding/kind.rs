@@ -106,23 +106,12 @@ impl Kind {
 
 /// ` of bitmaps and inode tables that the WAL's growth dirtied, and of descriptors and others`
 pub(super) fn of_kinds(all: &[Kind]) -> String {
-    let bytes = |kinds: &[&Kind]| kinds.iter().map(|kind| kind.bytes).sum();
-    let whole: u64 = bytes(&all.iter().collect::<Vec<_>>());
-    let mut kinds: Vec<&Kind> = all
-        .iter()
-        .filter(|kind| is_part(kind.bytes, whole, LEAST_OF_KIND))
-        .collect();
-    kinds.sort_by_key(|kind| Reverse(kind.bytes));
-    kinds.truncate(MOST_KINDS);
+    let kinds = large(all);
     if kinds.is_empty() {
         return String::new();
     }
-    let is_all = is_part(bytes(&kinds), whole, NEARLY_ALL);
+    let is_all = is_part(bytes(&kinds), all.iter().map(|k| k.bytes).sum(), NEARLY_ALL);
     let rest = (!is_all).then_some("others");
-    let names = |kinds: &[&Kind], rest: Option<&'static str>| {
-        let names = kinds.iter().map(|kind| kind.name.as_str());
-        listed(&names.chain(rest).collect::<Vec<_>>())
-    };
     let Some(dirtier) = Dirtier::of(&kinds) else {
         return format!(" of {}", names(&kinds, rest));
     };
@@ -132,16 +121,27 @@ pub(super) fn of_kinds(all: &[Kind]) -> String {
         none if none.is_empty() => none,
         names => format!(", and of {names}"),
     };
-    let its = dirtied.iter().map(|kind| dirtier.bytes(kind)).sum();
-    let mostly = match is_part(its, bytes(&dirtied), NEARLY_ALL) {
-        true => "",
-        false => "mostly ",
-    };
-    let dirtied = names(&dirtied, None);
-    format!(
-        " of {dirtied} that {mostly}{} dirtied{others}",
-        dirtier.words()
-    )
+    let by = dirtier.words(&dirtied);
+    format!(" of {} that {by} dirtied{others}", names(&dirtied, None))
+}
+
+/// Those that are named, the largest first.
+fn large(all: &[Kind]) -> Vec<&Kind> {
+    let whole = all.iter().map(|kind| kind.bytes).sum();
+    let large = |kind: &&Kind| is_part(kind.bytes, whole, LEAST_OF_KIND);
+    let mut kinds: Vec<&Kind> = all.iter().filter(large).collect();
+    kinds.sort_by_key(|kind| Reverse(kind.bytes));
+    kinds.truncate(MOST_KINDS);
+    kinds
+}
+
+fn bytes(kinds: &[&Kind]) -> u64 {
+    kinds.iter().map(|kind| kind.bytes).sum()
+}
+
+fn names(kinds: &[&Kind], rest: Option<&str>) -> String {
+    let names = kinds.iter().map(|kind| kind.name.as_str());
+    listed(&names.chain(rest).collect::<Vec<_>>())
 }
 
 /// Whose deeds dirtied most of each of some kinds of blocks.
@@ -161,11 +161,9 @@ impl Dirtier {
             let its = kind.bytes_of(|deed| deed.whose == whose);
             is_part(its, kind.bytes, MOST_OF_IT)
         };
-        let its = copies().filter(is_mostly_its);
-        let its = its
-            .flat_map(Kind::known)
-            .filter(|(deed, _)| deed.whose == whose);
-        let acts = summed(its.map(|(deed, bytes)| (deed.act, bytes)));
+        let its = copies().filter(is_mostly_its).flat_map(Kind::known);
+        let acts = its.filter(|(deed, _)| deed.whose == whose);
+        let acts = summed(acts.map(|(deed, bytes)| (deed.act, bytes)));
         let all: u64 = acts.iter().map(|(_, bytes)| bytes).sum();
         let large = acts
             .into_iter()
@@ -187,8 +185,14 @@ impl Dirtier {
         kind.bytes_of(|deed| deed.whose == self.whose && self.acts.contains(&deed.act))
     }
 
-    fn words(&self) -> String {
-        format!("{} {}", self.whose, listed(&self.acts))
+    /// Its deeds, by which these were dirtied, or mostly by these.
+    fn words(&self, dirtied: &[&Kind]) -> String {
+        let its = dirtied.iter().map(|kind| self.bytes(kind)).sum();
+        let mostly = match is_part(its, bytes(dirtied), NEARLY_ALL) {
+            true => "",
+            false => "mostly ",
+        };
+        format!("{mostly}{} {}", self.whose, listed(&self.acts))
     }
 }
 

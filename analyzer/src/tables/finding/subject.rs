@@ -68,7 +68,10 @@ impl<'a> Subject<'a> {
         let committed = self.committed(count);
         match payload_bytes.filter(|_| self.is_divided) {
             _ if !self.is_theirs => format!("{all}{}, while {committed}", by()),
-            None => format!("{all} while {committed}"),
+            None => {
+                let (by, each) = (self.by_several(written), self.each(written, count));
+                format!("{all}{by} while {committed}{each}")
+            }
             Some(stored) => {
                 let times = ratio(written, stored).unwrap_or_default();
                 let each = if is_one(count) { "" } else { " each" };
@@ -80,6 +83,26 @@ impl<'a> Subject<'a> {
                 )
             }
         }
+    }
+
+    /// Whose the transactions are, where it is not one process alone.
+    fn by_several(&self, written: u64) -> String {
+        let is_one = is_part(self.culprits.most(|t| t.write_bytes), written, NEARLY_ALL);
+        let by = self.culprits.words(written, |t| t.write_bytes);
+        match is_one || by.is_empty() {
+            true => String::new(),
+            false => format!("{by},"),
+        }
+    }
+
+    /// What each of SQLite's transactions wrote, of which an application says nothing.
+    fn each(&self, written: u64, count: Count) -> String {
+        let is_told = self.transactions.source == Source::Calls && count.least > 1;
+        let divisor = count.divisor().filter(|_| is_told);
+        let each = divisor.map(|divisor| size(written as f64 / divisor as f64));
+        each.map_or(String::new(), |each| {
+            format!(" ({}{each} each)", count.at_most())
+        })
     }
 
     /// `12 transactions were committed`.
@@ -213,7 +236,7 @@ mod tests {
         let shown = transactions(10, None);
         assert_eq!(
             words(&shown, None, &[app]),
-            "9.5 KB were written while 10 of SQLite's transactions were committed"
+            "9.5 KB were written while 10 of SQLite's transactions were committed (950 bytes each)"
         );
         assert_eq!(
             words(&shown, None, &[app, ("dd:9", "/film", "other", 90_500)]),
@@ -295,6 +318,34 @@ mod tests {
         assert_eq!(
             by(&[app, ("", "", 99)]),
             "999 bytes were written, 90 % by app:7 for /f"
+        );
+    }
+
+    #[test]
+    fn several_that_committed_are_named() {
+        let two = [("a:7", "/x.db", "db", 600), ("b:8", "/y.db", "wal", 400)];
+        assert_eq!(
+            words(&transactions(10, None), None, &two),
+            "1.0 KB were written, 60 % by a:7 for /x.db and 40 % by b:8 for /y.db, while 10 of SQLite's transactions were \
+             committed (100 bytes each)"
+        );
+        let one = [("a:7", "/x.db", "db", 950), ("b:8", "/y.db", "wal", 50)];
+        assert_eq!(
+            words(&transactions(10, None), None, &one),
+            "1.0 KB were written while 10 of SQLite's transactions were committed (100 bytes each)"
+        );
+    }
+
+    #[test]
+    fn there_may_be_more_transactions_than_are_known() {
+        let app = ("app:7", "/x.db", "db", 9_500);
+        let some = Transactions {
+            count: Count::new(10, false),
+            ..Transactions::default()
+        };
+        assert_eq!(
+            words(&some, None, &[app]),
+            "9.5 KB were written while at least 10 of SQLite's transactions were committed (at most 950 bytes each)"
         );
     }
 
