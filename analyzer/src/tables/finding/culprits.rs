@@ -138,3 +138,75 @@ impl Culprit<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sums(rows: impl Iterator<Item = (Vec<Label>, u64)>) -> Groups {
+        let totals = |write_bytes| Totals {
+            write_bytes,
+            ..Totals::default()
+        };
+        let mut sums = Groups::default();
+        sums.groups = rows
+            .map(|(labels, bytes)| (labels, totals(bytes)))
+            .collect();
+        sums
+    }
+
+    /// Who wrote what for which file, and what is said of it.
+    fn by(rows: &[(&str, &str, u64)]) -> String {
+        let label = |word: &str| match word {
+            "" => Label::Empty,
+            word => Label::Text(word.to_owned()),
+        };
+        let processes = sums(rows.iter().map(|(p, _, bytes)| (vec![label(p)], *bytes)));
+        let files = rows
+            .iter()
+            .map(|(p, f, bytes)| (vec![label(p), label(f), Label::Empty], *bytes));
+        let culprits = Culprits {
+            processes: &processes,
+            files: &sums(files),
+        };
+        let whole = rows.iter().map(|(.., bytes)| bytes).sum();
+        culprits.words(whole, |t| t.write_bytes)
+    }
+
+    #[test]
+    fn processes_of_one_name_are_one_where_each_is_small() {
+        let many: Vec<String> = (1..=20).map(|pid| format!("sh:{pid}")).collect();
+        let mut rows: Vec<_> = many
+            .iter()
+            .map(|name| (name.as_str(), "/x/f", 40))
+            .collect();
+        rows.push(("cp:30", "/y", 200));
+        assert_eq!(
+            by(&rows),
+            ", 80 % by 20 processes called sh for /x/f and 20 % by cp:30 for /y"
+        );
+        // Two that are large are told apart, unless there is much by others of the name.
+        let two = [("sh:1", "/a", 600), ("sh:2", "/b", 380), ("sh:3", "/c", 20)];
+        assert_eq!(by(&two), ", 60 % by sh:1 for /a and 38 % by sh:2 for /b");
+        let three = [("sh:1", "/a", 600), ("sh:2", "/b", 340), ("sh:3", "/c", 60)];
+        assert_eq!(by(&three), ", 100 % by 3 processes called sh mostly for /a");
+    }
+
+    #[test]
+    fn where_none_is_large_it_is_said_how_many_there_are() {
+        let names: Vec<String> = (1..=20).map(|pid| format!("p{pid}:{pid}")).collect();
+        let rows: Vec<_> = names.iter().map(|name| (name.as_str(), "/f", 50)).collect();
+        assert_eq!(by(&rows), ", by 20 processes, none with 10 % of it");
+    }
+
+    #[test]
+    fn what_nobody_is_known_for_is_said_where_it_is_much() {
+        let app = ("app:7", "/f", 900);
+        assert_eq!(
+            by(&[app, ("", "", 100)]),
+            ", 90 % by app:7 for /f and 10 % by nobody known"
+        );
+        assert_eq!(by(&[app, ("", "", 99)]), ", 90 % by app:7 for /f");
+        assert_eq!(by(&[("", "", 99)]), "");
+    }
+}

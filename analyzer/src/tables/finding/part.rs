@@ -71,8 +71,10 @@ impl Parts {
         let named: Vec<&Part> = self.0.iter().filter(is_named).take(MOST).collect();
         let rest = written.saturating_sub(named.iter().map(|part| part.bytes).sum());
         let words = |part: &&Part| {
-            let is_opened = is_part(part.bytes, written, LEAST_OPENED);
-            let kinds = is_opened.then(|| of_kinds(&part.kinds)).unwrap_or_default();
+            let kinds = match is_part(part.bytes, written, LEAST_OPENED) {
+                true => of_kinds(&part.kinds),
+                false => String::new(),
+            };
             format!("{} % {}{kinds}", percent(part.bytes, written), part.name)
         };
         let mut words: Vec<String> = named.iter().map(words).collect();

@@ -267,60 +267,6 @@ mod tests {
         );
     }
 
-    /// Who wrote what for which file, and what is said of it.
-    fn by(rows: &[(&str, &str, u64)]) -> String {
-        let rows: Vec<_> = rows.iter().map(|(p, f, b)| (*p, *f, "other", *b)).collect();
-        words(&transactions(0, None), None, &rows)
-    }
-
-    #[test]
-    fn processes_of_one_name_are_one_where_each_is_small() {
-        let many: Vec<String> = (1..=20).map(|pid| format!("sh:{pid}")).collect();
-        let mut rows: Vec<_> = many
-            .iter()
-            .map(|name| (name.as_str(), "/x/f", 40))
-            .collect();
-        rows.push(("cp:30", "/y", 200));
-        assert_eq!(
-            by(&rows),
-            "1.0 KB were written, 80 % by 20 processes called sh for /x/f and 20 % by cp:30 for /y"
-        );
-        // Two that are large are told apart, unless there is much by others of the name.
-        let two = [("sh:1", "/a", 600), ("sh:2", "/b", 380), ("sh:3", "/c", 20)];
-        assert_eq!(
-            by(&two),
-            "1.0 KB were written, 60 % by sh:1 for /a and 38 % by sh:2 for /b"
-        );
-        let three = [("sh:1", "/a", 600), ("sh:2", "/b", 340), ("sh:3", "/c", 60)];
-        assert_eq!(
-            by(&three),
-            "1.0 KB were written, 100 % by 3 processes called sh mostly for /a"
-        );
-    }
-
-    #[test]
-    fn where_none_is_large_it_is_said_how_many_there_are() {
-        let names: Vec<String> = (1..=20).map(|pid| format!("p{pid}:{pid}")).collect();
-        let rows: Vec<_> = names.iter().map(|name| (name.as_str(), "/f", 50)).collect();
-        assert_eq!(
-            by(&rows),
-            "1.0 KB were written, by 20 processes, none with 10 % of it"
-        );
-    }
-
-    #[test]
-    fn what_nobody_is_known_for_is_said_where_it_is_much() {
-        let app = ("app:7", "/f", 900);
-        assert_eq!(
-            by(&[app, ("", "", 100)]),
-            "1.0 KB were written, 90 % by app:7 for /f and 10 % by nobody known"
-        );
-        assert_eq!(
-            by(&[app, ("", "", 99)]),
-            "999 bytes were written, 90 % by app:7 for /f"
-        );
-    }
-
     #[test]
     fn several_that_committed_are_named() {
         let two = [("a:7", "/x.db", "db", 600), ("b:8", "/y.db", "wal", 400)];
