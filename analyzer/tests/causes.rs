@@ -679,7 +679,7 @@ fn an_analysis_begins_with_what_it_found() {
     let mut s = two_databases();
     assert_eq!(
         finding(&s),
-        "16.4 KB were written while 6 of SQLite's transactions were committed: 50 % the database, 25 % SQLite's \
+        "16.4 KB were written while 6 of SQLite's transactions were committed (2.7 KB each): 50 % the database, 25 % SQLite's \
          rollback journal, 25 % SQLite's WAL"
     );
     s.manifest.payload = Some(mostrace_bundle::manifest::Payload {

@@ -11,8 +11,10 @@ pub const COLUMNS: [&str; 4] = ["class", "kind", "role", "home_kind"];
 pub enum Layer {
     /// Contents of a regular file, by its role.
     File(String),
-    /// Blocks of directories and the targets of symbolic links.
+    /// Blocks of directories.
     Directories,
+    /// Targets of symbolic links.
+    Links,
     /// The filesystem's metadata, by kind.
     Metadata(String),
     /// The filesystem's journal: copies by what is at their home, its own blocks by kind.
@@ -33,6 +35,7 @@ impl Layer {
         let kind = kind?;
         Some(match class?.as_str() {
             "data" if kind == "regular" => Layer::File(role.unwrap_or_else(|| "unknown".into())),
+            "data" if kind == "symlink" => Layer::Links,
             "data" => Layer::Directories,
             "metadata" => Layer::Metadata(kind),
             "journal" => Layer::Journal { kind, home },
@@ -53,6 +56,7 @@ impl Layer {
                 _ => "other files".into(),
             },
             Layer::Directories => "directories".into(),
+            Layer::Links => "symbolic links".into(),
             Layer::Metadata(_) => format!("{filesystem}'s metadata"),
             Layer::Journal { .. } => format!("{filesystem}'s journal"),
             Layer::Unknown(_) => "blocks of no known owner".into(),
@@ -62,7 +66,7 @@ impl Layer {
     /// What of the layer it is; None where there is no more to say.
     pub fn part(&self) -> Option<String> {
         match self {
-            Layer::File(_) | Layer::Directories => None,
+            Layer::File(_) | Layer::Directories | Layer::Links => None,
             Layer::Metadata(kind) | Layer::Unknown(kind) => Some(plural(kind).into()),
             Layer::Journal { kind, home } => match (kind.as_str(), home) {
                 ("metadata_copy" | "data_copy", Some(home)) => {

@@ -31,7 +31,7 @@ pub use commits::Commits;
 pub use count::{Count, Sure};
 pub use databases::{Asked, Database};
 pub use spans::{Called, Span, called, spans};
-pub use told::{Source, Transactions};
+pub use told::{Source, Transactions, are_calls_whole};
 
 pub use databases::read as databases;
 

@@ -61,13 +61,18 @@ impl Transactions {
     /// What the calls show, whatever the application says. Where some were lost, or none were recorded, there may be more.
     pub fn shown(manifest: Option<&Manifest>, databases: &[Database]) -> Count {
         let count = together(databases);
-        let lost = |manifest: &Manifest| {
-            let mut losses = LOSSES.iter().filter_map(|name| manifest.losses.get(*name));
-            losses.any(|&lost| lost > 0)
-        };
-        let is_whole = manifest.is_some_and(|manifest| !lost(manifest)) && !databases.is_empty();
+        let is_whole = are_calls_whole(manifest, databases);
         Count::new(count.least, count.is_exact() && is_whole)
     }
+}
+
+/// Whether calls were recorded, and none was lost.
+pub fn are_calls_whole(manifest: Option<&Manifest>, databases: &[Database]) -> bool {
+    let lost = |manifest: &Manifest| {
+        let mut losses = LOSSES.iter().filter_map(|name| manifest.losses.get(*name));
+        losses.any(|&lost| lost > 0)
+    };
+    manifest.is_some_and(|manifest| !lost(manifest)) && !databases.is_empty()
 }
 
 fn is_all(payload: &Payload, shown: Count) -> bool {

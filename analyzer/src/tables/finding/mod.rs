@@ -1,13 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a trace shows, in one sentence: how much was written and [for whom](subject), and of which [parts](part) it is.
+//! What a trace shows, in one sentence: how much was written and [for whom](subject), of which [parts](part) it is, and what else
+//! was done [beside](beside) it.
+//!
+//! ```text
+//! subject ─┬─ asked              : part ── kind            ; beside
+//!          └─ culprits ── target
+//! 16.7 MB were written for 74.9 KB passed to write() (222 ×), 100 % by python3:17 for /app.log:
+//!     75 % ext4's journal of inode tables that files' writing dirtied, …, 25 % file contents; 1,001 flushes were asked for
+//! ```
 
+mod asked;
+mod beside;
+mod culprits;
+mod kind;
 mod part;
 mod subject;
+mod target;
 
 use mostrace_bundle::Manifest;
 
+use self::culprits::Culprits;
 use self::part::Parts;
-use self::subject::{Culprits, Subject};
+use self::subject::Subject;
 use super::layer;
 use super::{Grouping, Groups, Result};
 use crate::facts::Facts;
@@ -19,7 +33,7 @@ const MOST: usize = 4;
 const LEAST: u64 = 1;
 
 /// The ways in which the rows are summed up for it: by layer, role and operation of who caused it; by the process that caused it;
-/// and by its file too.
+/// and by its file and database too.
 pub(super) const GROUPINGS: [(&[&str], Option<usize>); 3] = [
     (
         &[
@@ -33,10 +47,13 @@ pub(super) const GROUPINGS: [(&[&str], Option<usize>); 3] = [
         None,
     ),
     (&["cause_process"], None),
-    (&["cause_process", "cause_file"], Some(MOST_FILES)),
+    (
+        &["cause_process", "cause_file", "cause_database"],
+        Some(MOST_FILES),
+    ),
 ];
-/// Pairs of a process and a file among which those are that are named.
-const MOST_FILES: usize = 20;
+/// Pairs of a process and a file among which those are that are named, or their folders.
+const MOST_FILES: usize = 1 << 16;
 
 /// The sentence, of all rows.
 ///
@@ -56,22 +73,42 @@ pub(super) fn of(groups: &[Groups], manifest: Option<&Manifest>, databases: &[Da
     let [layers, processes, files] = groups else {
         return String::new();
     };
-    let total = layers.total;
+    let total = &layers.total;
     let culprits = Culprits { processes, files };
-    let transactions = Transactions::new(manifest, databases);
-    let payload = manifest.and_then(|m| m.payload.as_ref());
-    let sentence = match total.write_bytes {
+    match total.write_bytes {
         0 if total.requests == 0 => "No IO was seen: was this the device?".to_owned(),
-        0 => culprits.of_reads(total),
+        0 => beside::nothing_written(total, &culprits) + &beside::words(total),
         written => {
-            let subject = Subject::new(&transactions, payload, layers, &culprits).words(written);
+            let transactions = Transactions::new(manifest, databases);
+            let payload = manifest.and_then(|m| m.payload.as_ref());
+            let asked = asked::of(manifest, databases);
+            let subject = Subject::new(&transactions, payload, asked, layers, &culprits);
             let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
-            let filesystem = filesystem.map_or("the filesystem", |f| f.kind.as_str());
-            let parts = Parts::new(layers, filesystem).words(written);
-            format!("{subject}: {parts}{}", subject::beside(total))
+            let filesystem = filesystem.map(|f| crate::text::escape(f.kind.as_bytes()));
+            let parts = Parts::new(layers, filesystem.as_deref().unwrap_or("the filesystem"));
+            let (subject, parts) = (subject.words(written), parts.words(written));
+            let (first, last) = match total.read_bytes {
+                read if read <= written => (String::new(), String::new()),
+                _ if beside::is_mostly_read(total) => {
+                    (beside::reads(total, &culprits) + "; ", String::new())
+                }
+                _ => (
+                    String::new(),
+                    "; ".to_owned() + &beside::reads(total, &culprits),
+                ),
+            };
+            format!("{first}{subject}: {parts}{last}{}", beside::words(total))
         }
-    };
-    crate::text::escape(sentence.as_bytes())
+    }
+}
+
+/// The item that is meant; a new one, at the end, if there is none.
+fn found<T>(items: &mut Vec<T>, is_it: impl Fn(&T) -> bool, new: impl FnOnce() -> T) -> &mut T {
+    let at = items.iter().position(is_it).unwrap_or_else(|| {
+        items.push(new());
+        items.len() - 1
+    });
+    &mut items[at]
 }
 
 /// `a, b and c`.
@@ -108,7 +145,61 @@ pub(crate) fn size(bytes: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tables::{Label, Totals};
     use crate::text::grouped;
+
+    /// A process and its file, with what it wrote and read.
+    fn one(process: &str, file: &str, write_bytes: u64, read_bytes: u64) -> [Groups; 3] {
+        let totals = Totals {
+            requests: 2,
+            write_bytes,
+            read_bytes,
+            ..Totals::default()
+        };
+        let text = |word: &&str| match *word {
+            "" => Label::Empty,
+            word => Label::Text(word.to_owned()),
+        };
+        let layer = ["data", "regular", "other", "", "other", "write"];
+        let sums = |labels: &[&str]| {
+            let mut sums = Groups::default();
+            sums.groups = vec![(labels.iter().map(text).collect(), totals)];
+            sums.total = totals;
+            sums
+        };
+        [&layer[..], &[process], &[process, file, ""]].map(sums)
+    }
+
+    #[test]
+    fn a_name_is_what_it_is_in_the_tables() {
+        // As the columns have it.
+        let name = crate::text::escape(b"/q\\z\x1b");
+        assert_eq!(name, r"/q\\z\x1b");
+        assert_eq!(
+            of(&one("cp:7", &name, 1_000, 0), None, &[]),
+            format!("1.0 KB were written, 100 % by cp:7 for {name}: 100 % file contents")
+        );
+    }
+
+    #[test]
+    fn reads_come_first_where_they_are_many() {
+        let of = |written, read| of(&one("app:7", "/f", written, read), None, &[]);
+        let written = "1.0 KB were written, 100 % by app:7 for /f: 100 % file contents";
+        assert_eq!(of(1_000, 1_000), written);
+        assert_eq!(
+            of(1_000, 9_999),
+            format!("{written}; 10.0 KB were read, 100 % by app:7 for /f")
+        );
+        assert_eq!(
+            of(1_000, 10_000),
+            format!("10.0 KB were read, 100 % by app:7 for /f; {written}")
+        );
+        assert_eq!(
+            of(0, 500),
+            "Nothing was written, and 500 bytes were read, 100 % by app:7 for /f"
+        );
+        assert_eq!(of(0, 0), "Nothing was written, and nothing read");
+    }
 
     #[test]
     fn numbers_and_lists_are_as_people_write_them() {

@@ -1,32 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The layers that the bytes are of; of the filesystem's journal what it holds copies of, and whose deed dirtied those.
+//! The layers that the bytes are of; of the filesystem's journal [what it holds](super::kind) copies of.
 
 use std::cmp::Reverse;
 
-use super::{LEAST, MOST, is_part, listed, percent};
-use crate::tables::layer::{self, Layer, plural};
+use super::kind::{Deed, Kind, of_kinds};
+use super::subject::SQLITES;
+use super::{LEAST, MOST, found, is_part, percent};
+use crate::tables::layer::{self, Layer};
 use crate::tables::{Groups, Label};
 
-/// Kinds of the journal's blocks that are named, each with so much of it at least, per cent.
-const MOST_KINDS: usize = 3;
-const LEAST_OF_KIND: u64 = 10;
-/// Who is named has dirtied so much of each kind, per cent.
-const MOST_OF_IT: u64 = 50;
-/// A deed is named that did so much of what those did, per cent.
-const LEAST_OF_DEEDS: u64 = 10;
-
-/// Role of the file and operation that caused something, as far as they are known.
-type Deed = (Option<String>, Option<String>);
-
-/// Blocks of one kind in the journal.
-#[derive(Clone, Debug, PartialEq)]
-struct Kind {
-    name: String,
-    /// Whether they are copies of blocks that somebody has dirtied.
-    is_copy: bool,
-    bytes: u64,
-    deeds: Vec<(Deed, u64)>,
-}
+/// Of the filesystem's journal it is said what it holds where it is so much of all, per cent.
+const LEAST_OPENED: u64 = 10;
 
 /// A layer.
 #[derive(Debug)]
@@ -43,19 +27,27 @@ pub(super) struct Parts(Vec<Part>);
 impl Parts {
     /// Of the first of the finding's sums.
     pub fn new(groups: &Groups, filesystem: &str) -> Parts {
-        let mut parts = Parts(Vec::new());
-        for (labels, totals) in &groups.groups {
+        let layers = groups.groups.iter().filter_map(|(labels, totals)| {
             let (layer, cause) = labels.split_at(layer::COLUMNS.len());
-            if let Some(layer) = Layer::of(layer).filter(|_| totals.write_bytes > 0) {
-                parts.add(&layer, cause, totals.write_bytes, filesystem);
-            }
+            let layer = Layer::of(layer).filter(|_| totals.write_bytes > 0)?;
+            Some((layer, cause, totals.write_bytes))
+        });
+        let layers: Vec<(Layer, &[Label], u64)> = layers.collect();
+        let has_sqlites = layers.iter().any(|(layer, ..)| is_sqlites(layer));
+        let mut parts = Parts(Vec::new());
+        for (layer, cause, bytes) in &layers {
+            let name = match layer {
+                // They are others only beside these.
+                Layer::File(role) if !has_sqlites && role != "unknown" => "file contents".into(),
+                layer => layer.name(filesystem),
+            };
+            parts.add(name, layer, cause, *bytes);
         }
         parts.0.sort_by_key(|part| Reverse(part.bytes));
         parts
     }
 
-    fn add(&mut self, layer: &Layer, cause: &[Label], bytes: u64, filesystem: &str) {
-        let name = layer.name(filesystem);
+    fn add(&mut self, name: String, layer: &Layer, cause: &[Label], bytes: u64) {
         let part = found(
             &mut self.0,
             |part| part.name == name,
@@ -68,7 +60,8 @@ impl Parts {
         part.bytes += bytes;
         if let Layer::Journal { kind, home } = layer {
             let word = |at: usize| cause.get(at).and_then(Label::text);
-            part.add(kind, home.as_deref(), (word(0), word(1)), bytes);
+            let deed = Deed::of(word(0).as_deref(), word(1).as_deref());
+            part.add(kind, home.as_deref(), deed, bytes);
         }
     }
 
@@ -78,8 +71,11 @@ impl Parts {
         let named: Vec<&Part> = self.0.iter().filter(is_named).take(MOST).collect();
         let rest = written.saturating_sub(named.iter().map(|part| part.bytes).sum());
         let words = |part: &&Part| {
-            let percent = percent(part.bytes, written);
-            format!("{percent} % {}{}", part.name, part.of_kinds())
+            let kinds = match is_part(part.bytes, written, LEAST_OPENED) {
+                true => of_kinds(&part.kinds),
+                false => String::new(),
+            };
+            format!("{} % {}{kinds}", percent(part.bytes, written), part.name)
         };
         let mut words: Vec<String> = named.iter().map(words).collect();
         if is_part(rest, written, LEAST) {
@@ -90,194 +86,21 @@ impl Parts {
 }
 
 impl Part {
-    fn add(&mut self, kind: &str, home: Option<&str>, deed: Deed, bytes: u64) {
-        let name = match home {
-            Some(home) => name_of_home(home),
-            None if kind.ends_with("_copy") => "copies of unknown blocks",
-            None => plural(kind),
-        };
-        let kind = found(
-            &mut self.kinds,
-            |known| known.name == name,
-            || Kind {
-                name: name.to_owned(),
-                is_copy: home.is_some(),
-                bytes: 0,
-                deeds: Vec::new(),
-            },
-        );
-        kind.bytes += bytes;
-        found(
-            &mut kind.deeds,
-            |(known, _)| *known == deed,
-            || (deed.clone(), 0),
-        )
-        .1 += bytes;
-    }
-
-    /// ` of bitmaps and inode tables that the WAL's growth dirtied, and of descriptors`
-    fn of_kinds(&self) -> String {
-        let mut kinds: Vec<&Kind> = self
-            .kinds
-            .iter()
-            .filter(|kind| is_part(kind.bytes, self.bytes, LEAST_OF_KIND))
-            .collect();
-        kinds.sort_by_key(|kind| Reverse(kind.bytes));
-        kinds.truncate(MOST_KINDS);
-        let names = |kinds: &[&Kind]| {
-            let names: Vec<&str> = kinds.iter().map(|kind| kind.name.as_str()).collect();
-            listed(&names)
-        };
-        let Some(culprit) = Culprit::of(&kinds) else {
-            return match kinds.is_empty() {
-                true => String::new(),
-                false => format!(" of {}", names(&kinds)),
-            };
-        };
-        let (dirtied, others): (Vec<&Kind>, Vec<&Kind>) =
-            kinds.into_iter().partition(|kind| culprit.did(kind));
-        let others = match others.is_empty() {
-            true => String::new(),
-            false => format!(", and of {}", names(&others)),
-        };
-        format!(
-            " of {} that {} dirtied{others}",
-            names(&dirtied),
-            culprit.words()
-        )
+    fn add(&mut self, kind: &str, home: Option<&str>, deed: Option<Deed>, bytes: u64) {
+        let name = Kind::name(kind, home);
+        let new = || Kind::new(name, home.is_some());
+        found(&mut self.kinds, |known| known.is_called(name), new).add(deed, bytes);
     }
 }
 
-/// Whose deeds dirtied most of each of some kinds of blocks.
-struct Culprit {
-    role: String,
-    /// Operations, the one that dirtied most first.
-    deeds: Vec<String>,
-}
-
-impl Culprit {
-    /// None where no kind's copies are mostly one file's, or that file has no name in words.
-    fn of(kinds: &[&Kind]) -> Option<Culprit> {
-        let copies: Vec<&&Kind> = kinds.iter().filter(|kind| kind.is_copy).collect();
-        let role = most(copies.iter().flat_map(|kind| kind.of_roles()))?;
-        in_words(&role)?;
-        let of_role = |((of, operation), bytes): &(Deed, u64)| {
-            (of.as_ref() == Some(&role)).then_some((operation.clone()?, *bytes))
-        };
-        let mut deeds: Vec<(String, u64)> = Vec::new();
-        let its = copies.iter().filter(|kind| kind.is_mostly_of(&role));
-        for (operation, bytes) in its.flat_map(|kind| kind.deeds.iter().filter_map(of_role)) {
-            let deed = deed(&operation).to_owned();
-            found(
-                &mut deeds,
-                |(known, _)| *known == deed,
-                || (deed.clone(), 0),
-            )
-            .1 += bytes;
-        }
-        let all: u64 = deeds.iter().map(|(_, bytes)| bytes).sum();
-        deeds.retain(|(_, bytes)| is_part(*bytes, all, LEAST_OF_DEEDS));
-        deeds.sort_by_key(|(_, bytes)| Reverse(*bytes));
-        let deeds: Vec<String> = deeds.into_iter().map(|(deed, _)| deed).collect();
-        let culprit = Culprit { role, deeds };
-        copies
-            .iter()
-            .any(|kind| culprit.did(kind))
-            .then_some(culprit)
-    }
-
-    /// Whether the deeds that are named dirtied most of it.
-    fn did(&self, kind: &Kind) -> bool {
-        let is_its = |((role, operation), _): &&(Deed, u64)| {
-            let is_named = |operation: &String| self.deeds.iter().any(|d| d == deed(operation));
-            role.as_ref() == Some(&self.role) && operation.as_ref().is_some_and(is_named)
-        };
-        let its: u64 = kind
-            .deeds
-            .iter()
-            .filter(is_its)
-            .map(|(_, bytes)| bytes)
-            .sum();
-        kind.is_copy && is_part(its, kind.bytes, MOST_OF_IT)
-    }
-
-    fn words(&self) -> String {
-        let file = in_words(&self.role).unwrap_or_default();
-        format!("{file}'s {}", listed(&self.deeds))
-    }
-}
-
-impl Kind {
-    fn of_roles(&self) -> impl Iterator<Item = (String, u64)> {
-        let deeds = self.deeds.iter();
-        deeds.filter_map(|((role, _), bytes)| Some((role.clone()?, *bytes)))
-    }
-
-    fn is_mostly_of(&self, role: &str) -> bool {
-        let its: u64 = self
-            .of_roles()
-            .filter(|(of, _)| of == role)
-            .map(|(_, bytes)| bytes)
-            .sum();
-        is_part(its, self.bytes, MOST_OF_IT)
-    }
-}
-
-/// The one with the most bytes.
-fn most(all: impl Iterator<Item = (String, u64)>) -> Option<String> {
-    let mut sums: Vec<(String, u64)> = Vec::new();
-    for (name, bytes) in all {
-        found(&mut sums, |(known, _)| *known == name, || (name.clone(), 0)).1 += bytes;
-    }
-    sums.into_iter()
-        .max_by_key(|(_, bytes)| *bytes)
-        .map(|(name, _)| name)
-}
-
-/// The item that is meant; a new one, at the end, if there is none.
-fn found<T>(items: &mut Vec<T>, is_it: impl Fn(&T) -> bool, new: impl FnOnce() -> T) -> &mut T {
-    let at = items.iter().position(is_it).unwrap_or_else(|| {
-        items.push(new());
-        items.len() - 1
-    });
-    &mut items[at]
-}
-
-/// Bitmaps are one thing in a sentence.
-fn name_of_home(home: &str) -> &str {
-    match home {
-        "block_bitmap" | "inode_bitmap" => "bitmaps",
-        other => plural(other),
-    }
-}
-
-fn in_words(role: &str) -> Option<&'static str> {
-    match role {
-        "db" => Some("the database"),
-        "rollback_journal" => Some("the rollback journal"),
-        "wal" => Some("the WAL"),
-        _ => None,
-    }
-}
-
-/// What an operation is, of a file.
-fn deed(operation: &str) -> &'static str {
-    match operation {
-        "create" => "creation",
-        "unlink" => "deletion",
-        "truncate" => "truncation",
-        "rename" => "renaming",
-        "allocate" => "growth",
-        "write" => "contents",
-        "time" => "times",
-        "xattr" => "attributes",
-        _ => "other changes",
-    }
+fn is_sqlites(layer: &Layer) -> bool {
+    matches!(layer, Layer::File(role) if SQLITES.contains(&role.as_str()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tables::Totals;
 
     /// One in the journal: what it is, what it is a copy of, whose, by what, bytes.
     type Row<'a> = (&'a str, &'a str, &'a str, &'a str, u64);
@@ -292,7 +115,8 @@ mod tests {
         for (kind, home, role, operation, bytes) in rows {
             part.bytes += bytes;
             let home = Some(*home).filter(|home| !home.is_empty());
-            part.add(kind, home, (some(role), some(operation)), *bytes);
+            let deed = Deed::of(some(role).as_deref(), some(operation).as_deref());
+            part.add(kind, home, deed, *bytes);
         }
         Parts(vec![part])
     }
@@ -313,8 +137,8 @@ mod tests {
         // The directories are another's; what is none of three is not named.
         assert_eq!(
             parts.words(1698),
-            "50 % ext4's journal of inode tables and bitmaps that the rollback journal's deletion and creation dirtied, \
-             and of directories, 50 % others"
+            "50 % ext4's journal of inode tables and bitmaps that mostly the rollback journal's deletion and creation dirtied, \
+             and of directories and others, 50 % others"
         );
     }
 
@@ -342,8 +166,73 @@ mod tests {
             (COPY, "inode_table", "", "", 11),
         ]);
         assert_eq!(parts.words(100), "100 % ext4's journal of inode tables");
-        // Of no file that has a name in words.
-        let parts = journal(&[(COPY, "directory", "other", "create", 100)]);
+        // A directory was changed, nobody knows by what.
+        let parts = journal(&[(COPY, "directory", "", "create", 100)]);
         assert_eq!(parts.words(100), "100 % ext4's journal of directories");
+    }
+
+    #[test]
+    fn files_that_are_not_sqlites_dirty_blocks_too() {
+        let parts = journal(&[
+            (COPY, "inode_table", "other", "create", 60),
+            (COPY, "inode_table", "temp", "rename", 20),
+            (COPY, "directory", "", "mkdir", 20),
+        ]);
+        assert_eq!(
+            parts.words(100),
+            "100 % ext4's journal of inode tables that files' creation and renaming dirtied, and of directories"
+        );
+        let parts = journal(&[(COPY, "directory", "", "mkdir", 100)]);
+        assert_eq!(
+            parts.words(100),
+            "100 % ext4's journal of directories that directories' creation dirtied"
+        );
+    }
+
+    #[test]
+    fn kinds_that_are_not_named_are_others() {
+        let parts = journal(&[
+            (COPY, "inode_table", "db", "time", 40),
+            (COPY, "directory", "db", "create", 30),
+            ("commit", "", "", "", 19),
+            ("descriptor", "", "", "", 11),
+        ]);
+        assert_eq!(
+            parts.words(100),
+            "100 % ext4's journal of inode tables and directories that the database's times and creation dirtied, and of \
+             commit blocks and others"
+        );
+        let parts = journal(&[("commit", "", "", "", 91), ("descriptor", "", "", "", 9)]);
+        assert_eq!(parts.words(100), "100 % ext4's journal of commit blocks");
+        // Of a small part no more is said.
+        assert_eq!(parts.words(1001), "10 % ext4's journal, 90 % others");
+    }
+
+    #[test]
+    fn files_are_others_only_beside_sqlites() {
+        let words = |roles: &[&str]| {
+            let label = |word: &str| Some(word).filter(|w| !w.is_empty()).map(str::to_owned);
+            let row = |role: &&str| {
+                let labels = ["data", "regular", role, "", role, "write"].map(label);
+                let labels = labels.map(|word| word.map_or(Label::Empty, Label::Text));
+                let totals = Totals {
+                    write_bytes: 50,
+                    ..Totals::default()
+                };
+                (labels.to_vec(), totals)
+            };
+            let mut groups = Groups::default();
+            groups.groups = roles.iter().map(row).collect();
+            Parts::new(&groups, "ext4").words(50 * roles.len() as u64)
+        };
+        assert_eq!(words(&["other", "temp"]), "100 % file contents");
+        assert_eq!(
+            words(&["other", "unknown"]),
+            "50 % file contents, 50 % files without a known name"
+        );
+        assert_eq!(
+            words(&["other", "db"]),
+            "50 % other files, 50 % the database"
+        );
     }
 }

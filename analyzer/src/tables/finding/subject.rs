@@ -4,32 +4,17 @@
 
 use mostrace_bundle::manifest::Payload;
 
-use super::{is_part, listed, percent, size};
-use crate::tables::{Groups, Label, Totals, ratio};
-use crate::transactions::{Source, Transactions};
+use super::culprits::Culprits;
+use super::{asked, is_part, size};
+use crate::tables::{Groups, Label, ratio};
+use crate::transactions::{Asked, Count, Source, Transactions};
 
 /// Transactions are what a trace is of if they caused so much of its bytes, per cent.
 const NEARLY_ALL: u64 = 95;
 /// A workload's set-up is none of its operations': nothing is divided by these if it wrote more than so much, per cent.
 const SETTING_UP: u64 = 5;
-/// So many processes are named, each with so much at least, per cent.
-const MOST: usize = 3;
-const LEAST: u64 = 10;
-/// The file is named for which a process did so much of what it did, per cent.
-const MOST_OF_IT: u64 = 50;
 /// Roles of the files of an SQLite database.
-const SQLITES: [&str; 5] = ["db", "rollback_journal", "wal", "shm", "super_journal"];
-
-/// What a sum is taken of.
-type Bytes = fn(&Totals) -> u64;
-
-/// Who caused what.
-pub(super) struct Culprits<'a> {
-    /// By process.
-    pub processes: &'a Groups,
-    /// By process and file, the largest alone.
-    pub files: &'a Groups,
-}
+pub(super) const SQLITES: [&str; 5] = ["db", "rollback_journal", "wal", "shm", "super_journal"];
 
 /// What the sentence begins with.
 pub(super) struct Subject<'a> {
@@ -39,6 +24,8 @@ pub(super) struct Subject<'a> {
     is_divided: bool,
     /// Whether nearly all is theirs.
     is_theirs: bool,
+    /// What was passed to write(), where that is told.
+    asked: String,
     culprits: &'a Culprits<'a>,
 }
 
@@ -46,6 +33,7 @@ impl<'a> Subject<'a> {
     pub fn new(
         transactions: &'a Transactions,
         payload: Option<&Payload>,
+        asked: Option<Asked>,
         layers: &Groups,
         culprits: &'a Culprits<'a>,
     ) -> Subject<'a> {
@@ -57,9 +45,10 @@ impl<'a> Subject<'a> {
         let of_application = payload.filter(|_| transactions.source == Source::Application);
         Subject {
             transactions,
-            unit: of_application.map_or("transactions", unit),
+            unit: of_application.map_or("transaction", unit),
             is_divided: of_application.is_none_or(|payload| !sets_up_much(payload)),
             is_theirs: is_part(theirs, written, NEARLY_ALL),
+            asked: asked::words(asked, layers),
             culprits,
         }
     }
@@ -69,24 +58,26 @@ impl<'a> Subject<'a> {
         let Transactions {
             count,
             payload_bytes,
-            source,
-        } = self.transactions;
-        let (all, unit) = (size(written as f64), self.unit);
+            ..
+        } = *self.transactions;
+        let all = format!("{} were written{}", size(written as f64), self.asked);
+        let by = || self.culprits.words(written, |t| t.write_bytes);
         let Some(divisor) = count.divisor() else {
-            return self.by(all, written);
+            return all + &by();
         };
-        let committed = match (source, unit) {
-            (Source::Calls, _) => format!("{count} of SQLite's transactions were committed"),
-            (Source::Application, "transactions") => format!("{count} transactions were committed"),
-            (Source::Application, _) => format!("{count} {unit} were done"),
-        };
+        let committed = self.committed(count);
         match payload_bytes.filter(|_| self.is_divided) {
-            _ if !self.is_theirs => format!("{}, while {committed}", self.by(all, written)),
-            None => format!("{all} were written while {committed}"),
+            _ if !self.is_theirs => format!("{all}{}, while {committed}", by()),
+            None => {
+                let (by, each) = (self.by_several(written), self.each(written, count));
+                format!("{all}{by} while {committed}{each}")
+            }
             Some(stored) => {
                 let times = ratio(written, stored).unwrap_or_default();
+                let each = if is_one(count) { "" } else { " each" };
                 format!(
-                    "{count} {unit} of {} wrote {} each ({times:.0} ×)",
+                    "{count} {} of {} wrote {}{each} ({times:.0} ×)",
+                    many(count, self.unit),
                     size(stored as f64 / divisor as f64),
                     size(written as f64 / divisor as f64),
                 )
@@ -94,86 +85,51 @@ impl<'a> Subject<'a> {
         }
     }
 
-    fn by(&self, all: String, written: u64) -> String {
-        let by = self.culprits.named(written, |t| t.write_bytes);
-        match by.is_empty() {
-            true => format!("{all} were written"),
-            false => format!("{all} were written, {}", listed(&by)),
+    /// Whose the transactions are, where it is not one process alone.
+    fn by_several(&self, written: u64) -> String {
+        let is_one = is_part(self.culprits.most(|t| t.write_bytes), written, NEARLY_ALL);
+        let by = self.culprits.words(written, |t| t.write_bytes);
+        match is_one || by.is_empty() {
+            true => String::new(),
+            false => format!("{by},"),
         }
     }
-}
 
-impl Culprits<'_> {
-    /// What the process caused that caused most; 0 if none is known.
-    fn most(&self, of: Bytes) -> u64 {
-        let known = self.known().map(|(_, totals)| of(totals));
-        known.max().unwrap_or(0)
-    }
-
-    fn known(&self) -> impl Iterator<Item = (String, &Totals)> {
-        let groups = self.processes.groups.iter();
-        groups.filter_map(|(labels, totals)| match labels.first()? {
-            Label::Text(name) => Some((name.clone(), totals)),
-            _ => None,
+    /// What each of SQLite's transactions wrote, of which an application says nothing.
+    fn each(&self, written: u64, count: Count) -> String {
+        let is_told = self.transactions.source == Source::Calls && count.least > 1;
+        let divisor = count.divisor().filter(|_| is_told);
+        let each = divisor.map(|divisor| size(written as f64 / divisor as f64));
+        each.map_or(String::new(), |each| {
+            format!(" ({}{each} each)", count.at_most())
         })
     }
 
-    /// `85 % by dd:17 for /film`, those who caused most first.
-    fn named(&self, whole: u64, of: Bytes) -> Vec<String> {
-        let known = self.known().map(|(name, totals)| (name, of(totals)));
-        let mut known: Vec<(String, u64)> = known
-            .filter(|(_, bytes)| *bytes > 0 && is_part(*bytes, whole, LEAST))
-            .collect();
-        known.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        known.truncate(MOST);
-        let words = |(name, bytes): (String, u64)| {
-            let file = self.file_of(&name, bytes, of);
-            let file = file.map_or(String::new(), |path| format!(" for {path}"));
-            format!("{} % by {name}{file}", percent(bytes, whole))
+    /// `12 transactions were committed`.
+    fn committed(&self, count: Count) -> String {
+        let were = match is_one(count) {
+            true => "was",
+            false => "were",
         };
-        known.into_iter().map(words).collect()
-    }
-
-    /// The file for which a process did most of what it did.
-    fn file_of(&self, process: &str, bytes: u64, of: Bytes) -> Option<String> {
-        let files = self.files.groups.iter();
-        let its = files.filter_map(|(labels, totals)| match &labels[..] {
-            [Label::Text(name), Label::Text(path)] if name == process => Some((path, of(totals))),
-            _ => None,
-        });
-        let (path, most) = its.max_by_key(|(_, bytes)| *bytes)?;
-        is_part(most, bytes, MOST_OF_IT).then(|| path.clone())
-    }
-
-    /// Of a trace in which nothing was written.
-    pub fn of_reads(&self, total: Totals) -> String {
-        if total.read_bytes == 0 {
-            return format!("Nothing was written, and nothing read{}", discards(total));
+        match (self.transactions.source, self.unit) {
+            (Source::Calls, _) => format!("{count} of SQLite's transactions {were} committed"),
+            (Source::Application, "transaction") => {
+                format!("{count} {} {were} committed", many(count, self.unit))
+            }
+            (Source::Application, unit) => format!("{count} {} {were} done", many(count, unit)),
         }
-        let by = self.named(total.read_bytes, |t| t.read_bytes);
-        let read = size(total.read_bytes as f64);
-        let by = match by.is_empty() {
-            true => String::new(),
-            false => format!(", {}", listed(&by)),
-        };
-        format!(
-            "Nothing was written, and {read} were read{by}{}",
-            discards(total)
-        )
     }
 }
 
-/// What was done beside writing: reads if they are more than what was written, and discards.
-pub(super) fn beside(total: Totals) -> String {
-    let is_read = total.read_bytes > total.write_bytes;
-    let read = is_read.then(|| format!("; {} were read", size(total.read_bytes as f64)));
-    read.unwrap_or_default() + &discards(total)
+fn is_one(count: Count) -> bool {
+    count.is_exact() && count.least == 1
 }
 
-fn discards(total: Totals) -> String {
-    match total.discard_bytes {
-        0 => String::new(),
-        bytes => format!("; {} were discarded", size(bytes as f64)),
+/// A word for so many.
+fn many(count: Count, one: &str) -> String {
+    match is_one(count) {
+        true => one.to_owned(),
+        false => format!("{one}s"),
     }
 }
 
@@ -190,8 +146,8 @@ fn of_sqlites_files(layers: &Groups) -> u64 {
 /// What a workload's count is of.
 fn unit(payload: &Payload) -> &'static str {
     match payload.counts_operations() {
-        true => "operations",
-        false => "transactions",
+        true => "operation",
+        false => "transaction",
     }
 }
 
@@ -205,7 +161,7 @@ fn sets_up_much(payload: &Payload) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transactions::Count;
+    use crate::tables::Totals;
 
     fn sums(groups: &[(&[&str], u64)]) -> Groups {
         let label = |word: &&str| match *word {
@@ -253,14 +209,15 @@ mod tests {
         let layers: Vec<(&[&str], u64)> = layers.iter().map(|(l, b)| (&l[..], *b)).collect();
         let processes: Vec<([&str; 1], u64)> = by.iter().map(|(p, .., b)| ([*p], *b)).collect();
         let processes: Vec<(&[&str], u64)> = processes.iter().map(|(l, b)| (&l[..], *b)).collect();
-        let files: Vec<([&str; 2], u64)> = by.iter().map(|(p, f, _, b)| ([*p, *f], *b)).collect();
+        let files: Vec<([&str; 3], u64)> =
+            by.iter().map(|(p, f, _, b)| ([*p, *f, ""], *b)).collect();
         let files: Vec<(&[&str], u64)> = files.iter().map(|(l, b)| (&l[..], *b)).collect();
         let (layers, processes, files) = (sums(&layers), sums(&processes), sums(&files));
         let culprits = Culprits {
             processes: &processes,
             files: &files,
         };
-        let subject = Subject::new(transactions, payload, &layers, &culprits);
+        let subject = Subject::new(transactions, payload, None, &layers, &culprits);
         subject.words(layers.total.write_bytes)
     }
 
@@ -279,7 +236,7 @@ mod tests {
         let shown = transactions(10, None);
         assert_eq!(
             words(&shown, None, &[app]),
-            "9.5 KB were written while 10 of SQLite's transactions were committed"
+            "9.5 KB were written while 10 of SQLite's transactions were committed (950 bytes each)"
         );
         assert_eq!(
             words(&shown, None, &[app, ("dd:9", "/film", "other", 90_500)]),
@@ -307,6 +264,47 @@ mod tests {
         assert_eq!(
             words(&none, None, &[("", "", "", 10)]),
             "10 bytes were written"
+        );
+    }
+
+    #[test]
+    fn several_that_committed_are_named() {
+        let two = [("a:7", "/x.db", "db", 600), ("b:8", "/y.db", "wal", 400)];
+        assert_eq!(
+            words(&transactions(10, None), None, &two),
+            "1.0 KB were written, 60 % by a:7 for /x.db and 40 % by b:8 for /y.db, while 10 of SQLite's transactions were \
+             committed (100 bytes each)"
+        );
+        let one = [("a:7", "/x.db", "db", 950), ("b:8", "/y.db", "wal", 50)];
+        assert_eq!(
+            words(&transactions(10, None), None, &one),
+            "1.0 KB were written while 10 of SQLite's transactions were committed (100 bytes each)"
+        );
+    }
+
+    #[test]
+    fn there_may_be_more_transactions_than_are_known() {
+        let app = ("app:7", "/x.db", "db", 9_500);
+        let some = Transactions {
+            count: Count::new(10, false),
+            ..Transactions::default()
+        };
+        assert_eq!(
+            words(&some, None, &[app]),
+            "9.5 KB were written while at least 10 of SQLite's transactions were committed (at most 950 bytes each)"
+        );
+    }
+
+    #[test]
+    fn one_is_one() {
+        let app = ("app:7", "/x.db", "db", 100);
+        assert_eq!(
+            words(&transactions(1, None), None, &[app]),
+            "100 bytes were written while 1 of SQLite's transactions was committed"
+        );
+        assert_eq!(
+            words(&transactions(1, Some(10)), None, &[app]),
+            "1 transaction of 10 bytes wrote 100 bytes (10 ×)"
         );
     }
 

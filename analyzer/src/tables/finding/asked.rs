@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the applications passed to write(), where the bytes that were written are many more, or many less.
+
+use mostrace_bundle::Manifest;
+
+use super::size;
+use crate::tables::layer::Layer;
+use crate::tables::{Groups, ratio};
+use crate::transactions::{self, Asked, Database};
+
+/// So many times as much is said, and as little as a part of it.
+const TIMES: f64 = 1.5;
+const PART: f64 = 0.5;
+/// A call that writes so many bytes, or a part of them, dirties a block at either end.
+const BLOCKS_BYTES: u64 = 2 * 4096;
+
+/// What all calls of a trace have passed; None where some are not known.
+pub(super) fn of(manifest: Option<&Manifest>, databases: &[Database]) -> Option<Asked> {
+    let is_known = transactions::are_calls_whole(manifest, databases);
+    let all = || databases.iter().map(Database::total);
+    is_known.then(|| all().fold(Asked::default(), |sum, asked| sum + asked))
+}
+
+/// ` for 74.9 KB passed to write() (222 ×)`; nothing where that is about as much, or others than calls have changed files.
+pub(super) fn words(asked: Option<Asked>, layers: &Groups) -> String {
+    let written = layers.total.write_bytes;
+    let Some(asked) = asked.filter(|asked| may_be_all(asked, layers)) else {
+        return String::new();
+    };
+    let passed = || format!(" for {} passed to write()", size(asked.bytes as f64));
+    match ratio(written, asked.bytes) {
+        Some(times) if times >= 10.0 => format!("{} ({times:.0} ×)", passed()),
+        Some(times) if times >= TIMES => format!("{} ({times:.1} ×)", passed()),
+        Some(times) if times <= PART => passed(),
+        _ => String::new(),
+    }
+}
+
+/// Whether the calls may have changed all contents of files that were written. A mapped file changes without a call, and direct
+/// IO may be asked for by others.
+fn may_be_all(asked: &Asked, layers: &Groups) -> bool {
+    let contents = layers.groups.iter().filter(|(labels, _)| {
+        let layer = labels.get(..crate::tables::layer::COLUMNS.len());
+        matches!(layer.and_then(Layer::of), Some(Layer::File(_)))
+    });
+    let contents: u64 = contents.map(|(_, totals)| totals.write_bytes).sum();
+    let ends = asked.writes.saturating_mul(BLOCKS_BYTES);
+    contents <= asked.bytes.saturating_add(ends)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tables::{Label, Totals};
+
+    fn passed(bytes: u64, writes: u64, contents: u64, metadata: u64) -> String {
+        let row = |class: &str, kind: &str, write_bytes: u64| {
+            let labels = [class, kind, "other", ""].map(|word| Label::Text(word.into()));
+            let totals = Totals {
+                write_bytes,
+                ..Totals::default()
+            };
+            (labels.to_vec(), totals)
+        };
+        let mut layers = Groups::default();
+        layers.groups = vec![
+            row("data", "regular", contents),
+            row("metadata", "inode_table", metadata),
+        ];
+        layers.total.write_bytes = contents + metadata;
+        let asked = Asked {
+            writes,
+            bytes,
+            syncs: 0,
+        };
+        words(Some(asked), &layers)
+    }
+
+    #[test]
+    fn much_more_and_much_less_than_what_was_asked_is_said() {
+        let times = |written: u64| passed(1_000, 100, written, 0);
+        assert_eq!(times(2_200), " for 1.0 KB passed to write() (2.2 ×)");
+        assert_eq!(times(222_000), " for 1.0 KB passed to write() (222 ×)");
+        assert_eq!([times(1_499), times(501)], ["", ""]);
+        assert_eq!(times(500), " for 1.0 KB passed to write()");
+        assert_eq!(words(None, &Groups::default()), "");
+    }
+
+    #[test]
+    fn contents_that_no_call_can_have_changed_are_not_held_against_calls() {
+        // A call of a byte dirties a block, of two bytes perhaps two.
+        assert_eq!(
+            passed(2, 1, 8_194, 0),
+            " for 2 bytes passed to write() (4097 ×)"
+        );
+        assert_eq!(passed(2, 1, 8_195, 0), "");
+        assert_eq!(
+            passed(2, 1, 0, 8_195),
+            " for 2 bytes passed to write() (4098 ×)"
+        );
+        assert_eq!(passed(0, 0, 0, 100), "");
+    }
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What was done beside writing: reads, discards, zeroes, flushes; and what failed.
+
+use super::culprits::Culprits;
+use super::size;
+use crate::tables::Totals;
+use crate::text::grouped;
+
+/// Flushes are told from so many on, where less than so much was written for each.
+const MANY_FLUSHES: u64 = 10;
+const FEW_BYTES: u64 = 1_000_000;
+/// Reads come first where so many times as much was read as written.
+const MOSTLY_READ: u64 = 10;
+
+/// How much was read, and by whom.
+pub(super) fn reads(total: &Totals, culprits: &Culprits<'_>) -> String {
+    let by = culprits.words(total.read_bytes, |t| t.read_bytes);
+    format!("{} were read{by}", size(total.read_bytes as f64))
+}
+
+/// Of a trace in which nothing was written.
+pub(super) fn nothing_written(total: &Totals, culprits: &Culprits<'_>) -> String {
+    match total.read_bytes {
+        0 => "Nothing was written, and nothing read".to_owned(),
+        _ => format!("Nothing was written, and {}", reads(total, culprits)),
+    }
+}
+
+/// Whether reading is what the trace is of.
+pub(super) fn is_mostly_read(total: &Totals) -> bool {
+    total.read_bytes >= total.write_bytes.saturating_mul(MOSTLY_READ)
+}
+
+/// Each behind a semicolon.
+pub(super) fn words(total: &Totals) -> String {
+    let bytes = |bytes: u64, what: &str| {
+        (bytes > 0).then(|| format!("; {} were {what}", size(bytes as f64)))
+    };
+    let is_flushed = total.flushes >= MANY_FLUSHES
+        && total.write_bytes < total.flushes.saturating_mul(FEW_BYTES);
+    let flushes = || format!("; {} flushes were asked for", grouped(total.flushes));
+    let failed = || format!("; requests that failed: {}", grouped(total.failed));
+    let all = [
+        bytes(total.discard_bytes, "discarded"),
+        bytes(total.write_zeroes_bytes, "zeroed"),
+        is_flushed.then(flushes),
+        (total.failed > 0).then(failed),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_beside_writing_is_told_where_it_is_much() {
+        let total = Totals {
+            write_bytes: 20_000_000,
+            flushes: 20,
+            ..Totals::default()
+        };
+        assert_eq!(words(&total), "");
+        let total = Totals {
+            write_bytes: 19_999_999,
+            discard_bytes: 4_096,
+            write_zeroes_bytes: 8_192,
+            failed: 1,
+            ..total
+        };
+        assert_eq!(
+            words(&total),
+            "; 4.1 KB were discarded; 8.2 KB were zeroed; 20 flushes were asked for; requests that failed: 1"
+        );
+        let few = Totals {
+            flushes: 9,
+            ..Totals::default()
+        };
+        assert_eq!(words(&few), "");
+    }
+}

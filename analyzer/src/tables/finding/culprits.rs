@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who caused most: processes, or several processes of one name.
+
+use super::target::Targets;
+use super::{is_part, listed, percent};
+use crate::attribute::HashMap;
+use crate::tables::{Groups, Label, Totals};
+
+/// So many are named, each with so much at least, per cent.
+const MOST: usize = 3;
+const LEAST: u64 = 10;
+/// Processes of one name are told apart where those that are large enough did so much of what all of the name did, per cent.
+const NEARLY_ALL: u64 = 95;
+
+/// What a sum is taken of.
+pub(super) type Bytes = fn(&Totals) -> u64;
+
+/// Who caused what.
+pub(super) struct Culprits<'a> {
+    /// By process.
+    pub processes: &'a Groups,
+    /// By process, file and SQLite database, the largest alone.
+    pub files: &'a Groups,
+}
+
+/// A process, or all of one name.
+struct Culprit<'a> {
+    /// Their labels, `comm:tgid`.
+    processes: Vec<&'a str>,
+    bytes: u64,
+}
+
+impl Culprits<'_> {
+    /// What the process caused that caused most; 0 if none is known.
+    pub fn most(&self, of: Bytes) -> u64 {
+        self.known(of).first().map_or(0, |(_, bytes)| *bytes)
+    }
+
+    /// `, 85 % by dd:17 for /film and 10 % by 3 processes called sh`; nothing where nobody is known.
+    pub fn words(&self, whole: u64, of: Bytes) -> String {
+        let known = self.known(of);
+        let named = named(&known, whole);
+        let unknown = whole.saturating_sub(known.iter().map(|(_, bytes)| bytes).sum());
+        let mut words: Vec<String> = named
+            .iter()
+            .map(|culprit| self.of_culprit(culprit, whole, of))
+            .collect();
+        if words.is_empty() && known.len() > 1 {
+            words.push(format!(
+                "by {} processes, none with {LEAST} % of it",
+                known.len()
+            ));
+        }
+        if !words.is_empty() && is_part(unknown, whole, LEAST) {
+            words.push(format!("{} % by nobody known", percent(unknown, whole)));
+        }
+        match words.is_empty() {
+            true => String::new(),
+            false => format!(", {}", listed(&words)),
+        }
+    }
+
+    fn of_culprit(&self, culprit: &Culprit<'_>, whole: u64, of: Bytes) -> String {
+        let percent = percent(culprit.bytes, whole);
+        let target = Targets::new(self.files, &culprit.processes, of).words(culprit.bytes);
+        format!("{percent} % by {}{target}", culprit.name())
+    }
+
+    /// Processes that caused something, those who caused most first.
+    fn known(&self, of: Bytes) -> Vec<(&str, u64)> {
+        let groups = self.processes.groups.iter();
+        let known = groups.filter_map(|(labels, totals)| match labels.first()? {
+            Label::Text(name) => Some((name.as_str(), of(totals))),
+            _ => None,
+        });
+        let mut known: Vec<(&str, u64)> = known.filter(|(_, bytes)| *bytes > 0).collect();
+        known.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+        known
+    }
+}
+
+/// Those that are large enough to be named, of processes in the order of their bytes.
+fn named<'a>(known: &[(&'a str, u64)], whole: u64) -> Vec<Culprit<'a>> {
+    let mut names: Vec<Vec<(&str, u64)>> = Vec::new();
+    let mut places = HashMap::default();
+    for &(process, bytes) in known {
+        let place = *places.entry(comm(process)).or_insert(names.len());
+        if place == names.len() {
+            names.push(Vec::new());
+        }
+        names[place].push((process, bytes));
+    }
+    let culprits = names.iter().flat_map(|of_name| told_apart(of_name, whole));
+    let mut culprits: Vec<Culprit<'_>> = culprits
+        .filter(|culprit| is_part(culprit.bytes, whole, LEAST))
+        .collect();
+    culprits.sort_by_key(|culprit| std::cmp::Reverse(culprit.bytes));
+    culprits.truncate(MOST);
+    culprits
+}
+
+/// Processes of one name, each for itself or all as one.
+fn told_apart<'a>(of_name: &[(&'a str, u64)], whole: u64) -> Vec<Culprit<'a>> {
+    let sum = |of: &[(&str, u64)]| of.iter().map(|(_, bytes)| bytes).sum();
+    let large = of_name.partition_point(|(_, bytes)| is_part(*bytes, whole, LEAST));
+    let large = &of_name[..large.min(MOST)];
+    let all: u64 = sum(of_name);
+    match is_part(sum(large), all, NEARLY_ALL) {
+        true => large
+            .iter()
+            .map(|&(process, bytes)| Culprit {
+                processes: vec![process],
+                bytes,
+            })
+            .collect(),
+        false => vec![Culprit {
+            processes: of_name.iter().map(|(process, _)| *process).collect(),
+            bytes: all,
+        }],
+    }
+}
+
+/// The name in `comm:tgid`.
+fn comm(process: &str) -> &str {
+    process.rsplit_once(':').map_or(process, |(comm, _)| comm)
+}
+
+impl Culprit<'_> {
+    fn name(&self) -> String {
+        match self.processes[..] {
+            [one] => one.to_owned(),
+            [] => String::new(),
+            [first, ..] => format!(
+                "{} processes called {}",
+                crate::text::grouped(self.processes.len() as u64),
+                comm(first)
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sums(rows: impl Iterator<Item = (Vec<Label>, u64)>) -> Groups {
+        let totals = |write_bytes| Totals {
+            write_bytes,
+            ..Totals::default()
+        };
+        let mut sums = Groups::default();
+        sums.groups = rows
+            .map(|(labels, bytes)| (labels, totals(bytes)))
+            .collect();
+        sums
+    }
+
+    /// Who wrote what for which file, and what is said of it.
+    fn by(rows: &[(&str, &str, u64)]) -> String {
+        let label = |word: &str| match word {
+            "" => Label::Empty,
+            word => Label::Text(word.to_owned()),
+        };
+        let processes = sums(rows.iter().map(|(p, _, bytes)| (vec![label(p)], *bytes)));
+        let files = rows
+            .iter()
+            .map(|(p, f, bytes)| (vec![label(p), label(f), Label::Empty], *bytes));
+        let culprits = Culprits {
+            processes: &processes,
+            files: &sums(files),
+        };
+        let whole = rows.iter().map(|(.., bytes)| bytes).sum();
+        culprits.words(whole, |t| t.write_bytes)
+    }
+
+    #[test]
+    fn processes_of_one_name_are_one_where_each_is_small() {
+        let many: Vec<String> = (1..=20).map(|pid| format!("sh:{pid}")).collect();
+        let mut rows: Vec<_> = many
+            .iter()
+            .map(|name| (name.as_str(), "/x/f", 40))
+            .collect();
+        rows.push(("cp:30", "/y", 200));
+        assert_eq!(
+            by(&rows),
+            ", 80 % by 20 processes called sh for /x/f and 20 % by cp:30 for /y"
+        );
+        // Two that are large are told apart, unless there is much by others of the name.
+        let two = [("sh:1", "/a", 600), ("sh:2", "/b", 380), ("sh:3", "/c", 20)];
+        assert_eq!(by(&two), ", 60 % by sh:1 for /a and 38 % by sh:2 for /b");
+        let three = [("sh:1", "/a", 600), ("sh:2", "/b", 340), ("sh:3", "/c", 60)];
+        assert_eq!(by(&three), ", 100 % by 3 processes called sh mostly for /a");
+    }
+
+    #[test]
+    fn where_none_is_large_it_is_said_how_many_there_are() {
+        let names: Vec<String> = (1..=20).map(|pid| format!("p{pid}:{pid}")).collect();
+        let rows: Vec<_> = names.iter().map(|name| (name.as_str(), "/f", 50)).collect();
+        assert_eq!(by(&rows), ", by 20 processes, none with 10 % of it");
+    }
+
+    #[test]
+    fn what_nobody_is_known_for_is_said_where_it_is_much() {
+        let app = ("app:7", "/f", 900);
+        assert_eq!(
+            by(&[app, ("", "", 100)]),
+            ", 90 % by app:7 for /f and 10 % by nobody known"
+        );
+        assert_eq!(by(&[app, ("", "", 99)]), ", 90 % by app:7 for /f");
+        assert_eq!(by(&[("", "", 99)]), "");
+    }
+}

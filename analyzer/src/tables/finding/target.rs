@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What somebody did it for: a file, an SQLite database, or the files of a folder.
+
+use super::culprits::Bytes;
+use super::is_part;
+use crate::attribute::{HashMap, HashSet};
+use crate::tables::{Groups, Label};
+
+/// It is for that of which it is so much, per cent; and mostly for it from so much on.
+const NEARLY_ALL: u64 = 95;
+const MOST_OF_IT: u64 = 50;
+
+/// The files, and how much was done for each; an SQLite database with its journals.
+pub(super) struct Targets<'a>(HashMap<&'a str, u64>);
+
+impl<'a> Targets<'a> {
+    /// Of some processes; the groups are by process, file and SQLite database.
+    pub fn new(files: &'a Groups, processes: &[&str], of: Bytes) -> Targets<'a> {
+        let processes: HashSet<&str> = processes.iter().copied().collect();
+        let its = files.groups.iter().filter_map(|(labels, totals)| {
+            let [Label::Text(process), Label::Text(file), database] = &labels[..] else {
+                return None;
+            };
+            let is_its = processes.contains(process.as_str()) && of(totals) > 0;
+            is_its.then_some((file.as_str(), database, of(totals)))
+        });
+        let its: Vec<(&str, &Label, u64)> = its.collect();
+        let all: HashSet<&str> = its.iter().map(|(file, ..)| *file).collect();
+        let mut targets = HashMap::default();
+        for (file, database, bytes) in its {
+            // What only looks like a journal has no database beside it.
+            let target = match database {
+                Label::Text(database) if all.contains(database.as_str()) => database.as_str(),
+                _ => file,
+            };
+            *targets.entry(target).or_default() += bytes;
+        }
+        Targets(targets)
+    }
+
+    /// ` for /film`, ` mostly for files in /src`; nothing where most is for nothing that has a name.
+    pub fn words(&self, whole: u64) -> String {
+        let file = self.0.iter().map(|(file, bytes)| (*file, *bytes));
+        let file = largest(file);
+        let folders = self.folders();
+        let in_folder = |least: u64| {
+            let large = folders.iter().filter(|(_, b)| is_part(**b, whole, least));
+            // The deepest has the longest name, as each lies in all that are shorter, or the two are alike.
+            let deepest = large.max_by_key(|(folder, bytes)| (folder.len(), **bytes, **folder));
+            deepest.map(|(folder, _)| *folder)
+        };
+        let is_file = |least: u64| file.filter(|(_, bytes)| is_part(*bytes, whole, least));
+        if let Some((file, _)) = is_file(NEARLY_ALL) {
+            format!(" for {file}")
+        } else if let Some((file, _)) = is_file(MOST_OF_IT) {
+            format!(" mostly for {file}")
+        } else if let Some(folder) = in_folder(NEARLY_ALL) {
+            format!(" for files in {folder}")
+        } else if let Some(folder) = in_folder(MOST_OF_IT) {
+            format!(" mostly for files in {folder}")
+        } else {
+            String::new()
+        }
+    }
+
+    /// What was done for the files in each folder, and in those below it; all are in the root folder.
+    fn folders(&self) -> HashMap<&'a str, u64> {
+        let mut folders = HashMap::default();
+        for (file, bytes) in self.0.iter().filter(|(file, _)| file.starts_with('/')) {
+            let mut rest = *file;
+            while let Some((folder, _)) = rest.rsplit_once('/').filter(|(f, _)| !f.is_empty()) {
+                *folders.entry(folder).or_default() += bytes;
+                rest = folder;
+            }
+        }
+        folders
+    }
+}
+
+/// The one with the most bytes; of several, the first by name.
+fn largest<'a>(all: impl Iterator<Item = (&'a str, u64)>) -> Option<(&'a str, u64)> {
+    all.max_by(|a, b| a.1.cmp(&b.1).then_with(|| b.0.cmp(a.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tables::Totals;
+
+    fn words(files: &[(&str, &str, u64)], whole: u64) -> String {
+        let label = |word: &str| match word {
+            "" => Label::Empty,
+            word => Label::Text(word.to_owned()),
+        };
+        let mut groups = Groups::default();
+        groups.groups = files
+            .iter()
+            .map(|(file, database, bytes)| {
+                let totals = Totals {
+                    write_bytes: *bytes,
+                    ..Totals::default()
+                };
+                (vec![label("app:7"), label(file), label(database)], totals)
+            })
+            .collect();
+        Targets::new(&groups, &["app:7"], |t| t.write_bytes).words(whole)
+    }
+
+    #[test]
+    fn a_file_is_named_for_its_part_of_it() {
+        let film = ("/film", "", 95);
+        assert_eq!(words(&[film, ("/x", "", 5)], 100), " for /film");
+        assert_eq!(words(&[film, ("/x", "", 6)], 101), " mostly for /film");
+        assert_eq!(words(&[film], 191), "");
+        assert_eq!(words(&[], 100), "");
+    }
+
+    #[test]
+    fn a_database_is_one_with_its_journals() {
+        let journal = ("/a.db-journal", "/a.db", 60);
+        assert_eq!(words(&[journal, ("/a.db", "/a.db", 40)], 100), " for /a.db");
+        // Nothing says that there is such a database.
+        assert_eq!(words(&[journal], 100), " mostly for /a.db-journal");
+    }
+
+    #[test]
+    fn many_files_are_named_by_their_folder() {
+        let of = |names: &[&str]| {
+            let files: Vec<_> = names.iter().map(|name| (*name, "", 10)).collect();
+            words(&files, 10 * names.len() as u64)
+        };
+        assert_eq!(of(&["/r/a/1", "/r/a/2", "/r/b/3"]), " for files in /r");
+        assert_eq!(of(&["/r/a/1", "/r/a/2", "/3"]), " mostly for files in /r/a");
+        // All are in the root folder, which says nothing.
+        assert_eq!(of(&["/1", "/2", "/3"]), "");
+        // A last component's folder is not known.
+        assert_eq!(of(&["r/1", "r/2", "(inode 3)"]), "");
+    }
+}
