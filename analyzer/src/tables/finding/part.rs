@@ -6,6 +6,7 @@ use std::cmp::Reverse;
 use super::{LEAST, MOST, is_part, listed, percent};
 use crate::tables::layer::{self, Layer, plural};
 use crate::tables::{Groups, Label};
+use crate::tally::{Tally, sum};
 
 /// Kinds of the journal's blocks that are named, each with so much of it at least, per cent.
 const MOST_KINDS: usize = 3;
@@ -65,7 +66,7 @@ impl Parts {
                 kinds: Vec::new(),
             },
         );
-        part.bytes += bytes;
+        part.bytes.tally(bytes);
         if let Layer::Journal { kind, home } = layer {
             let word = |at: usize| cause.get(at).and_then(Label::text);
             part.add(kind, home.as_deref(), (word(0), word(1)), bytes);
@@ -76,7 +77,7 @@ impl Parts {
     pub fn words(&self, written: u64) -> String {
         let is_named = |part: &&Part| is_part(part.bytes, written, LEAST);
         let named: Vec<&Part> = self.0.iter().filter(is_named).take(MOST).collect();
-        let rest = written.saturating_sub(named.iter().map(|part| part.bytes).sum());
+        let rest = written.saturating_sub(sum(named.iter().map(|part| part.bytes)));
         let words = |part: &&Part| {
             let percent = percent(part.bytes, written);
             format!("{percent} % {}{}", part.name, part.of_kinds())
@@ -106,13 +107,8 @@ impl Part {
                 deeds: Vec::new(),
             },
         );
-        kind.bytes += bytes;
-        found(
-            &mut kind.deeds,
-            |(known, _)| *known == deed,
-            || (deed.clone(), 0),
-        )
-        .1 += bytes;
+        kind.bytes.tally(bytes);
+        add(&mut kind.deeds, &deed, bytes);
     }
 
     /// ` of bitmaps and inode tables that the WAL's growth dirtied, and of descriptors`
@@ -168,14 +164,9 @@ impl Culprit {
         let its = copies.iter().filter(|kind| kind.is_mostly_of(&role));
         for (operation, bytes) in its.flat_map(|kind| kind.deeds.iter().filter_map(of_role)) {
             let deed = deed(&operation).to_owned();
-            found(
-                &mut deeds,
-                |(known, _)| *known == deed,
-                || (deed.clone(), 0),
-            )
-            .1 += bytes;
+            add(&mut deeds, &deed, bytes);
         }
-        let all: u64 = deeds.iter().map(|(_, bytes)| bytes).sum();
+        let all: u64 = sum(deeds.iter().map(|(_, bytes)| *bytes));
         deeds.retain(|(_, bytes)| is_part(*bytes, all, LEAST_OF_DEEDS));
         deeds.sort_by_key(|(_, bytes)| Reverse(*bytes));
         let deeds: Vec<String> = deeds.into_iter().map(|(deed, _)| deed).collect();
@@ -192,12 +183,8 @@ impl Culprit {
             let is_named = |operation: &String| self.deeds.iter().any(|d| d == deed(operation));
             role.as_ref() == Some(&self.role) && operation.as_ref().is_some_and(is_named)
         };
-        let its: u64 = kind
-            .deeds
-            .iter()
-            .filter(is_its)
-            .map(|(_, bytes)| bytes)
-            .sum();
+        let its = kind.deeds.iter().filter(is_its);
+        let its = sum(its.map(|(_, bytes)| *bytes));
         kind.is_copy && is_part(its, kind.bytes, MOST_OF_IT)
     }
 
@@ -214,11 +201,8 @@ impl Kind {
     }
 
     fn is_mostly_of(&self, role: &str) -> bool {
-        let its: u64 = self
-            .of_roles()
-            .filter(|(of, _)| of == role)
-            .map(|(_, bytes)| bytes)
-            .sum();
+        let its = self.of_roles().filter(|(of, _)| of == role);
+        let its = sum(its.map(|(_, bytes)| bytes));
         is_part(its, self.bytes, MOST_OF_IT)
     }
 }
@@ -227,18 +211,25 @@ impl Kind {
 fn most(all: impl Iterator<Item = (String, u64)>) -> Option<String> {
     let mut sums: Vec<(String, u64)> = Vec::new();
     for (name, bytes) in all {
-        found(&mut sums, |(known, _)| *known == name, || (name.clone(), 0)).1 += bytes;
+        add(&mut sums, &name, bytes);
     }
     sums.into_iter()
         .max_by_key(|(_, bytes)| *bytes)
         .map(|(name, _)| name)
 }
 
+/// Adds bytes to the sum of this name.
+fn add<K: Clone + PartialEq>(sums: &mut Vec<(K, u64)>, name: &K, bytes: u64) {
+    let sum = found(sums, |(known, _)| known == name, || (name.clone(), 0));
+    sum.1.tally(bytes);
+}
+
 /// The item that is meant; a new one, at the end, if there is none.
 fn found<T>(items: &mut Vec<T>, is_it: impl Fn(&T) -> bool, new: impl FnOnce() -> T) -> &mut T {
     let at = items.iter().position(is_it).unwrap_or_else(|| {
+        let at = items.len();
         items.push(new());
-        items.len() - 1
+        at
     });
     &mut items[at]
 }

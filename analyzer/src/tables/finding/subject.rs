@@ -6,6 +6,7 @@ use mostrace_bundle::manifest::Payload;
 
 use super::{is_part, listed, percent, size};
 use crate::tables::{Groups, Label, Totals, ratio};
+use crate::tally::sum;
 use crate::transactions::{Source, Transactions};
 
 /// Transactions are what a trace is of if they caused so much of its bytes, per cent.
@@ -184,7 +185,7 @@ fn of_sqlites_files(layers: &Groups) -> u64 {
         role.and_then(Label::text)
             .is_some_and(|role| SQLITES.contains(&role.as_str()))
     });
-    theirs.map(|(_, totals)| totals.write_bytes).sum()
+    sum(theirs.map(|(_, totals)| totals.write_bytes))
 }
 
 /// What a workload's count is of.
