@@ -22,6 +22,7 @@ pub mod recording;
 pub mod report;
 #[cfg(feature = "analyze")]
 pub mod tables;
+mod tally;
 pub mod text;
 #[cfg(feature = "analyze")]
 pub mod transactions;

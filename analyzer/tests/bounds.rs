@@ -114,28 +114,31 @@ fn calls_may_tell_of_any_length() {
 
 #[test]
 fn a_sector_may_be_past_every_device() {
-    let dir = tempfile::tempdir().expect("folder");
-    let folder = bundle(dir.path());
-    // Records without a pdu: each has the length that is looked for.
-    let record = |nth: u64, action: u32| {
-        let mut bytes = vec![];
-        bytes.extend(0x6561_7407_u32.to_le_bytes());
-        bytes.extend(0_u32.to_le_bytes());
-        bytes.extend((37_432_319_409_465 + nth * 1000).to_le_bytes());
-        bytes.extend(((1_u64 << 55) + nth / 3 * 8).to_le_bytes());
-        for word in [4096, 2 << 16 | action, 100, 7 << 20 | 1, 0, 0_u32] {
-            bytes.extend(word.to_le_bytes());
-        }
-        bytes
-    };
-    // Q, D and C of each.
-    let actions = [1, 7, 8];
-    let records = (0..60).flat_map(|nth| record(nth, actions[nth as usize % 3]));
-    fs::write(
-        folder.join("trace.blktrace.0"),
-        records.collect::<Vec<u8>>(),
-    )
-    .expect("events");
-    fs::write(folder.join("trace.blktrace.1"), "").expect("events");
-    all_verbs(&folder);
+    // Of the last ones, where the last request ends at the last sector that a number tells, or behind it.
+    for first in [1 << 55, u64::MAX - 160, u64::MAX - 155] {
+        let dir = tempfile::tempdir().expect("folder");
+        let folder = bundle(dir.path());
+        // Records without a pdu: each has the length that is looked for.
+        let record = |nth: u64, action: u32| {
+            let mut bytes = vec![];
+            bytes.extend(0x6561_7407_u32.to_le_bytes());
+            bytes.extend(0_u32.to_le_bytes());
+            bytes.extend((37_432_319_409_465 + nth * 1000).to_le_bytes());
+            bytes.extend((first + nth / 3 * 8).to_le_bytes());
+            for word in [4096, 2 << 16 | action, 100, 7 << 20 | 1, 0, 0_u32] {
+                bytes.extend(word.to_le_bytes());
+            }
+            bytes
+        };
+        // Q, D and C of each.
+        let actions = [1, 7, 8];
+        let records = (0..60).flat_map(|nth| record(nth, actions[nth as usize % 3]));
+        fs::write(
+            folder.join("trace.blktrace.0"),
+            records.collect::<Vec<u8>>(),
+        )
+        .expect("events");
+        fs::write(folder.join("trace.blktrace.1"), "").expect("events");
+        all_verbs(&folder);
+    }
 }

@@ -17,7 +17,7 @@ use mostrace_bundle::temporary::TempFolder;
 use crate::device::Device;
 use crate::error::{At, Error, Result};
 use crate::tool;
-use crate::user;
+use crate::user::User;
 
 /// Which filesystem is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,12 +87,12 @@ pub struct Site {
 }
 
 impl Site {
-    /// Makes it; whoever called sudo owns its root folder. Only for a process with one thread as yet.
+    /// Makes it; its root folder is the user's who is to write there, or root's. Only for a process with one thread as yet.
     ///
     /// # Errors
-    /// The caller is not root, the kernel lacks the filesystem, a tool is missing or refuses, or there is no loop device; it is not known who called sudo,
+    /// The caller is not root, the kernel lacks the filesystem, a tool is missing or refuses, there is no loop device,
     /// or others can change the folder of temporary files.
-    pub fn new(options: &FreshOptions) -> Result<Site> {
+    pub fn new(options: &FreshOptions, user: Option<&User>) -> Result<Site> {
         if !rustix::process::geteuid().is_root() {
             return Err(Error::NoPrivilege {
                 what: "measuring needs root (sudo mostrace measure …); with --guest 6.12 it is done in an emulated machine, and needs none"
@@ -100,7 +100,7 @@ impl Site {
             });
         }
         check_kernel_has(options.kind)?;
-        let owner = user::of_sudo()?;
+        let owner = user.map(|user| user.owner);
         leave_mount_namespace()?;
         let folder = TempFolder::new()?;
         check_ours(folder.path())?;

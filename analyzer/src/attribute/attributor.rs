@@ -209,12 +209,12 @@ impl<'a, R: Read> Attributor<'a, R> {
                 bytes: part.bytes.min(left),
                 ..*part
             };
-            left -= part.bytes;
+            left = left.saturating_sub(part.bytes);
             self.part(completion, &part, op);
         }
         // Parts cover their completion; were they ever not to, no byte may be lost here.
         if left > 0 {
-            let done = u64::from(completion.bytes - left).div_ceil(512);
+            let done = u64::from(completion.bytes.saturating_sub(left)).div_ceil(512);
             let sector = completion.sector.saturating_add(done);
             let part = Part {
                 sector,
@@ -240,9 +240,9 @@ impl<'a, R: Read> Attributor<'a, R> {
             processes: self.processes.into_list(),
             files: role::assign(self.files.into_list()),
             leftovers: Leftovers {
-                process_entries: self.notes.dropped() + self.notes.len() + self.empties.left(),
-                file_entries: self.runs.dropped() + self.runs.len(),
-                dirtier_entries: self.dirt.dropped() + self.dirt.len(),
+                process_entries: self.notes.left().saturating_add(self.empties.left()),
+                file_entries: self.runs.left(),
+                dirtier_entries: self.dirt.left(),
             },
         })
     }
@@ -321,9 +321,9 @@ impl<'a, R: Read> Attributor<'a, R> {
     /// Cuts one bio's share of a completion into rows.
     fn part(&mut self, completion: &Completion<'_>, part: &Part, op: Op) {
         let sectors = u64::from(part.bytes).div_ceil(512);
-        let end = part.sector.saturating_add(sectors);
         // A passthrough command's sectors mean nothing; nor do those beyond the last one.
-        if op == Op::Other || end - part.sector < sectors {
+        let end = part.sector.checked_add(sectors);
+        let Some(end) = end.filter(|_| op != Op::Other) else {
             let process = self.processes.by_part(part, completion.time_ns);
             let (sector, q_ns) = (part.sector, part.q_ns);
             let row = Row {
@@ -338,20 +338,26 @@ impl<'a, R: Read> Attributor<'a, R> {
                 ..row
             });
             return;
-        }
+        };
         let window = Window::of(completion, part);
         let mut seen = std::mem::take(&mut self.seen);
         let first = part.sector;
         self.notes.take(first, end, &window, &mut seen.notes);
         self.runs.take(first, end, &window, &mut seen.runs);
         self.dirt.take(first, end, &window, &mut seen.dirt);
-        self.segments(completion, part, op, &seen);
+        self.segments(completion, part, end, op, &seen);
         self.seen = seen;
     }
 
-    /// Walks a part in steps within which the note, the run and the dirt stay the same.
-    fn segments(&mut self, completion: &Completion<'_>, part: &Part, op: Op, seen: &Seen) {
-        let end = part.sector + u64::from(part.bytes).div_ceil(512);
+    /// Walks a part up to its end in steps within which the note, the run and the dirt stay the same.
+    fn segments(
+        &mut self,
+        completion: &Completion<'_>,
+        part: &Part,
+        end: u64,
+        op: Op,
+        seen: &Seen,
+    ) {
         let mut left = part.bytes;
         let mut at = part.sector;
         while at < end {

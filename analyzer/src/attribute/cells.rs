@@ -12,10 +12,8 @@ use std::ops::Range;
 /// Runs of less than 64 sectors, of less than 1024, and so on; 32 bits of bytes are 23 of sectors.
 const LEVELS: usize = 6;
 
-/// log2 of the length of a level's cells, in sectors.
-fn cell_bits(level: usize) -> usize {
-    4 * level + 6
-}
+/// log2 of the length of each level's cells, in sectors.
+const CELL_BITS: [u32; LEVELS] = [6, 10, 14, 18, 22, 26];
 
 /// Where a piece is kept.
 pub(super) type Place = u32;
@@ -46,7 +44,7 @@ impl Run {
     /// The number of its cell.
     #[inline]
     fn number(&self) -> u64 {
-        self.sector >> cell_bits(self.level())
+        self.sector >> CELL_BITS[self.level()]
     }
 }
 
@@ -79,7 +77,7 @@ impl<T> Default for Cells<T> {
 
 impl<T: Copy> Cells<T> {
     pub fn len(&self) -> usize {
-        self.runs.len() - self.free.len()
+        self.runs.len().saturating_sub(self.free.len())
     }
 
     /// First sector, sectors, and what is kept.
@@ -98,7 +96,8 @@ impl<T: Copy> Cells<T> {
     fn chain(&self, level: usize, number: u64) -> usize {
         let hash = (number << 3 | level as u64).wrapping_mul(self.factor);
         // Its highest bits: as many as there are chains, a power of two.
-        (hash >> (self.chains.len() as u64 - 1).leading_zeros()) as usize
+        let last = (self.chains.len() as u64).wrapping_sub(1);
+        (hash >> last.leading_zeros()) as usize
     }
 
     /// Keeps `item` for a run of one sector at least.
@@ -114,12 +113,13 @@ impl<T: Copy> Cells<T> {
             self.items[place as usize] = item;
             return self.link(place);
         }
+        let place = self.runs.len() as Place;
         self.runs.push(run);
         self.items.push(item);
-        if 4 * self.runs.len() > self.chains.len() {
+        if self.runs.len() > self.chains.len() / 4 {
             self.lengthen();
         } else {
-            self.link(self.runs.len() as Place - 1);
+            self.link(place);
         }
     }
 
@@ -135,7 +135,7 @@ impl<T: Copy> Cells<T> {
 
     /// Makes more chains.
     fn lengthen(&mut self) {
-        self.chains = vec![NONE; 2 * self.chains.len()];
+        self.chains = vec![NONE; self.chains.len().saturating_mul(2)];
         for place in 0..self.runs.len() {
             if self.runs[place].sectors > 0 {
                 self.link(place as Place);
@@ -166,16 +166,14 @@ impl<T: Copy> Cells<T> {
             return;
         }
         let overlaps = |run: &Run| run.sector < range.end && run.end() > range.start;
-        for level in 0..LEVELS {
-            let reach = match self.longest[level] {
-                0 => continue,
-                longest => u64::from(longest) - 1,
+        for (level, (longest, bits)) in self.longest.into_iter().zip(CELL_BITS).enumerate() {
+            let Some(reach) = longest.checked_sub(1) else {
+                continue;
             };
-            let bits = cell_bits(level);
-            let first = range.start.saturating_sub(reach) >> bits;
-            let last = (range.end - 1) >> bits;
+            let first = range.start.saturating_sub(reach.into()) >> bits;
+            let last = range.end.saturating_sub(1) >> bits;
             // A long range has more cells than there are runs.
-            if last - first > self.runs.len() as u64 {
+            if last.saturating_sub(first) > self.runs.len() as u64 {
                 (0..)
                     .zip(&self.runs)
                     .filter(|(_, run)| overlaps(run) && run.sectors > 0 && run.level() == level)

@@ -93,7 +93,7 @@ impl<R: Read> Attributor<'_, R> {
                 self.emit(range, row, left);
             }
             (_, Some(run)) => {
-                let ahead = run.skipped_at(range.start) * 512;
+                let ahead = run.skipped_at(range.start).saturating_mul(512);
                 let row = Row {
                     kind: Some(self.files.get(run.file).kind),
                     file: run.file,
@@ -179,8 +179,8 @@ impl<R: Read> Attributor<'_, R> {
 
     /// Asks the map.
     fn by_map(&mut self, range: Range<u64>, belief: Belief, base: Row, left: &mut u32) {
+        let sectors = range.end.saturating_sub(range.start);
         let Some(map) = self.map else {
-            let sectors = range.end - range.start;
             let (kind, inode) = (Kind::Unmapped, 0);
             let nowhere = Extent {
                 sector: range.start,
@@ -192,7 +192,7 @@ impl<R: Read> Attributor<'_, R> {
             let told = self.believe(&nowhere, belief, base.q_ns);
             return self.emit(range, told.row(base), left);
         };
-        for piece in map.pieces(range.start, range.end - range.start) {
+        for piece in map.pieces(range.start, sectors) {
             let told = self.believe(&piece, belief, base.q_ns);
             self.emit(piece.sector..piece.end(), told.row(base), left);
         }
@@ -275,11 +275,11 @@ impl<R: Read> Attributor<'_, R> {
 
     /// Adds a row over `range`, at most as many bytes as are left.
     fn emit(&mut self, range: Range<u64>, row: Row, left: &mut u32) {
-        let sectors = range.end - range.start;
+        let sectors = range.end.saturating_sub(range.start);
         let bytes = u32::try_from(sectors.saturating_mul(512))
             .unwrap_or(u32::MAX)
             .min(*left);
-        *left -= bytes;
+        *left = left.saturating_sub(bytes);
         self.rows.push(Row {
             sector: range.start,
             bytes,

@@ -8,6 +8,7 @@ use mostrace_bundle::entry::{RawHead, RawProcess, Stage};
 use super::FileId;
 use super::note::Note;
 use crate::blktrace::{Completion, Part};
+use crate::tally::Tally;
 
 /// How far the two records of one Q may lie apart, ns: the thread may be preempted in between, and it
 /// waits for each of its flushes.
@@ -61,7 +62,7 @@ impl Empties {
         };
         if list.len() >= LIMIT {
             list.pop_front();
-            self.dropped += 1;
+            self.dropped.tally(1);
         }
         list.push_back(Waiting {
             time_ns,
@@ -93,12 +94,12 @@ impl Empties {
             |w: &Waiting| u32::from(w.cpu) == completion.cpu && w.time_ns <= completion.time_ns;
         let last = self.completed.iter().rposition(mine)?;
         let found = self.completed.get(last)?;
-        let near = completion.time_ns - found.time_ns <= SLACK_COMPLETE_NS;
+        let near = completion.time_ns.abs_diff(found.time_ns) <= SLACK_COMPLETE_NS;
         let empty = near.then_some(found.empty);
         let before = self.completed.len();
         self.completed.retain(|w| !mine(w));
-        let taken = before - self.completed.len();
-        self.dropped += (taken - usize::from(near)) as u64;
+        let taken = before.saturating_sub(self.completed.len());
+        self.dropped.tally(taken.saturating_sub(near.into()) as u64);
         empty
     }
 
@@ -117,6 +118,7 @@ impl Empties {
 
     /// Entries that no completion came for.
     pub fn left(&self) -> u64 {
-        self.dropped + (self.queued.len() + self.completed.len()) as u64
+        let waiting = [&self.queued, &self.completed].map(|list| list.len() as u64);
+        waiting.into_iter().fold(self.dropped, u64::saturating_add)
     }
 }

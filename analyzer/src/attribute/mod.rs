@@ -18,6 +18,8 @@
 //! Truth goes before coverage ([`Attributor`] asks in this order): what a probe saw of the jbd2
 //! block; what a probe saw of the file; the map, as far as it does not contradict the probe; and
 //! where nothing is known, `unknown`.
+// A recording may come from anybody: no number in it may make this panic.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod attributor;
 mod cells;

@@ -18,6 +18,7 @@ use mostrace_map::Map;
 
 use super::FileId;
 use super::file::Files;
+use crate::tally::sum;
 
 /// Commits of so long ago are over for everything that is under way, ns.
 const HORIZON_NS: u64 = 60_000_000_000;
@@ -82,8 +83,8 @@ impl Owners {
         let shift = shift.filter(|shift| *shift < u64::BITS).unwrap_or(0);
         let lengths = freed
             .iter()
-            .map(|((from, to), ..)| (to >> shift) - (from >> shift));
-        if lengths.fold(0, u64::saturating_add) > MOST_BLOCKS {
+            .map(|((from, to), ..)| (to >> shift).saturating_sub(from >> shift));
+        if sum(lengths) > MOST_BLOCKS {
             return Ok(Owners::default());
         }
         let mut ends = Vec::new();

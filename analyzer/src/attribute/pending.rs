@@ -12,6 +12,7 @@ use mostrace_bundle::entry::{RawHead, Stage};
 
 use super::cells::{Cells, Place};
 use crate::blktrace::{Completion, Part};
+use crate::tally::Tally;
 
 /// How far an entry's time may lie before the Q of its bio, ns. Both are CLOCK_MONOTONIC, but the
 /// fast reading of it that tracers use may differ a little from the exact one.
@@ -128,7 +129,8 @@ pub(super) struct Match<T> {
 impl<T> Match<T> {
     /// Sectors of the entry that lie before `sector`.
     pub fn skipped_at(&self, sector: u64) -> u64 {
-        self.skipped + sector.saturating_sub(self.sector)
+        self.skipped
+            .saturating_add(sector.saturating_sub(self.sector))
     }
 }
 
@@ -190,9 +192,14 @@ impl<T: Blur> Pending<T> {
         self.waiting.len() as u64
     }
 
-    /// Entries that no completion came for.
+    /// Entries that wait no more, though no completion came for them.
     pub fn dropped(&self) -> u64 {
         self.dropped
+    }
+
+    /// Entries that no completion came for.
+    pub fn left(&self) -> u64 {
+        self.dropped().saturating_add(self.len())
     }
 
     pub fn insert(&mut self, head: &RawHead, item: T) {
@@ -201,7 +208,7 @@ impl<T: Blur> Pending<T> {
         if self.waiting.len() >= self.sweep_at {
             self.sweep();
         }
-        self.serial += 1;
+        self.serial.tally(1);
         let waiting = Waiting {
             serial: self.serial,
             skipped: 0,
@@ -256,8 +263,9 @@ impl<T: Blur> Pending<T> {
         // Twice, so that what the last one differs in is blurred in the first ones too.
         let found = &found[..found.len().min(TWINS)];
         for _ in 0..2 {
-            for (at, one) in found.iter().enumerate() {
-                for other in found.get(at + 1..).unwrap_or_default() {
+            let mut rest = found;
+            while let [one, others @ ..] = rest {
+                for other in others {
                     let (a, b) = (run(self, one), run(self, other));
                     let within = |(from, to): (u64, u64)| start <= from && to <= end;
                     if within(a) && within(b) && a.0 < b.1 && b.0 < a.1 {
@@ -266,6 +274,7 @@ impl<T: Blur> Pending<T> {
                         self.waiting.item_mut(other.place).item = item;
                     }
                 }
+                rest = others;
             }
         }
     }
@@ -275,6 +284,12 @@ impl<T: Blur> Pending<T> {
     fn claim(&mut self, place: Place, range: &Range<u64>, out: &mut Vec<Match<T>>) {
         let (start, sectors, &entry) = self.waiting.get(place);
         let end = start.saturating_add(sectors.into());
+        let whole = Match {
+            sector: start,
+            end,
+            skipped: entry.skipped,
+            item: entry.item,
+        };
         let (from, to) = (start.max(range.start), end.min(range.end));
         let before = out.len();
         let mut at = from;
@@ -286,8 +301,8 @@ impl<T: Blur> Pending<T> {
                 let found = Match {
                     sector: at,
                     end: free_to,
-                    skipped: entry.skipped + (at - start),
-                    item: entry.item,
+                    skipped: whole.skipped_at(at),
+                    ..whole
                 };
                 out.insert(next, found);
             }
@@ -298,9 +313,10 @@ impl<T: Blur> Pending<T> {
         }
         self.waiting.remove(place);
         // Pieces are no longer than the whole.
-        self.put(start, (from - start) as u32, entry);
-        let skipped = entry.skipped + (to - start);
-        self.put(to, (end - to) as u32, Waiting { skipped, ..entry });
+        self.put(start, from.saturating_sub(start) as u32, entry);
+        let skipped = whole.skipped_at(to);
+        let behind = end.saturating_sub(to) as u32;
+        self.put(to, behind, Waiting { skipped, ..entry });
     }
 
     /// Drops what is too old, and all if that does not help.
@@ -311,7 +327,8 @@ impl<T: Blur> Pending<T> {
         if self.waiting.len() > LIMIT {
             self.waiting = Cells::default();
         }
-        self.dropped += (before - self.waiting.len()) as u64;
-        self.sweep_at = FEW.max(2 * self.waiting.len());
+        let dropped = before.saturating_sub(self.waiting.len());
+        self.dropped.tally(dropped as u64);
+        self.sweep_at = FEW.max(self.waiting.len().saturating_mul(2));
     }
 }

@@ -192,8 +192,7 @@ impl Processes {
 
     /// A thread by its number.
     pub fn get(&self, ProcessId(id): ProcessId) -> &Process {
-        let at = (id as usize).min(self.list.len() - 1);
-        &self.list[at]
+        self.list.get(id as usize).unwrap_or(&self.list[0])
     }
 
     /// Whether it is known to be a user's.

@@ -130,11 +130,13 @@ impl Row {
             && next.journal.is_none()
             && offset == next.file_offset
             && answer(self) == answer(next);
-        if joins {
-            self.bytes += next.bytes;
-            self.q_ns = self.q_ns.into_iter().chain(next.q_ns).min();
-        }
-        joins
+        let bytes = self.bytes.checked_add(next.bytes);
+        let Some(bytes) = bytes.filter(|_| joins) else {
+            return false;
+        };
+        self.bytes = bytes;
+        self.q_ns = self.q_ns.into_iter().chain(next.q_ns).min();
+        true
     }
 }
 

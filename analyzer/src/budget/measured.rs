@@ -7,6 +7,7 @@ use mostrace_bundle::Manifest;
 
 use crate::facts::{Column, Facts};
 use crate::tables::{Grouping, Groups, Result};
+use crate::tally::{Tally, sum};
 use crate::transactions::{Count, Database, Transactions};
 
 /// Bytes written, by name.
@@ -54,8 +55,7 @@ impl Measured {
         };
         let payload = manifest.and_then(|m| m.payload.as_ref());
         // A call is told of with any length.
-        let called = databases.iter().map(|d| d.total().bytes);
-        let called = called.fold(0, u64::saturating_add);
+        let called = sum(databases.iter().map(|d| d.total().bytes));
         let known = |n: u64| Some(n).filter(|&n| n > 0);
         Ok(Measured {
             write_bytes: layers.total.write_bytes,
@@ -86,7 +86,7 @@ fn parts(groups: &Groups, name: impl Fn(&str, Option<&str>) -> Option<String>) -
         let text = |at: usize| labels.get(at).and_then(|label| label.text());
         let class = text(0).unwrap_or_else(|| "unknown".into());
         if let Some(name) = name(&class, text(1).as_deref()) {
-            *parts.entry(name).or_default() += totals.write_bytes;
+            parts.entry(name).or_default().tally(totals.write_bytes);
         }
     }
     parts

@@ -25,7 +25,7 @@ impl Runs {
     /// The run that wrote the median of bytes; of an even number, the lower of the two in the middle.
     #[must_use]
     pub fn typical(&self) -> &Measured {
-        &self.0[(self.0.len() - 1) / 2]
+        &self.0[self.0.len().saturating_sub(1) / 2]
     }
 
     /// How sure the numbers of transactions are: as the least sure of them.
@@ -46,11 +46,9 @@ impl Runs {
         let mut values: Vec<f64> = self.0.iter().map(of).collect::<Option<_>>()?;
         values.sort_by(f64::total_cmp);
         let (least, most) = (*values.first()?, *values.last()?);
-        let middle = values.len() / 2;
-        let median = match values.len() % 2 {
-            0 => f64::midpoint(values[middle - 1], values[middle]),
-            _ => values[middle],
-        };
+        // One and the same of an odd number.
+        let (lower, upper) = (values.len().saturating_sub(1) / 2, values.len() / 2);
+        let median = f64::midpoint(values[lower], values[upper]);
         Some(Spread {
             runs: values.len(),
             median,

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use super::share::in_proportion;
 use super::{CauseId, Known, Sharing, share::Verdicts};
+use crate::tally::Tally;
 
 /// More causers of one block than this say nothing any more.
 const MOST: usize = 1 << 12;
@@ -85,10 +86,11 @@ impl Weights {
     pub fn add(&mut self, causer: CauseId, blocks: u64) {
         let causers = &mut self.causers;
         let place = *self.places.entry(causer).or_insert_with(|| {
+            let place = causers.len();
             causers.push((causer, 0));
-            causers.len() - 1
+            place
         });
-        causers[place].1 += blocks;
+        causers[place].1.tally(blocks);
     }
 
     pub fn add_all(&mut self, other: &Weights) {

@@ -8,6 +8,7 @@ use mostrace_bundle::entry::{CallKind, RawCall};
 use super::handle::removes;
 use super::operation::is_sync;
 use crate::attribute::{FileId, HashMap, ProcessId};
+use crate::tally::Tally;
 
 /// Calls that ended so long ago are asked for by nothing that is still to come, ns.
 const KEPT_NS: u64 = 10_000_000_000;
@@ -75,7 +76,7 @@ impl Calls {
             self.syncs.insert(after, call);
         }
         self.by_pid.entry(call.pid).or_default().push_back(call);
-        self.count += 1;
+        self.count.tally(1);
         if self.count > self.sweep_at.max(FEW) {
             self.sweep(now_ns);
         }
@@ -117,6 +118,6 @@ impl Calls {
         if self.count > LIMIT {
             *self = Calls::default();
         }
-        self.sweep_at = 2 * self.count;
+        self.sweep_at = self.count.saturating_mul(2);
     }
 }

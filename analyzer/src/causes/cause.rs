@@ -88,8 +88,9 @@ impl List {
     pub fn intern(&mut self, cause: Cause) -> CauseId {
         if self.last.0 != cause {
             let id = *self.by_cause.entry(cause).or_insert_with(|| {
+                let number = self.list.len();
                 self.list.push(cause);
-                CauseId(u32::try_from(self.list.len() - 1).unwrap_or(0))
+                CauseId(u32::try_from(number).unwrap_or(0))
             });
             self.last = (cause, id);
         }

@@ -315,7 +315,7 @@ impl<'a, R: Read> Causer<'a, R> {
                     }
                 }
             }
-            left -= bytes;
+            left = left.saturating_sub(bytes);
             sector = sector.saturating_add(u64::from(self.block / 512));
         }
     }

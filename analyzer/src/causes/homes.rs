@@ -3,6 +3,7 @@
 
 use super::blame::Blame;
 use crate::attribute::HashMap;
+use crate::tally::Tally;
 
 /// More changes than a journal has room for before it must write them home; beyond that, all are forgotten.
 const LIMIT: usize = 1 << 21;
@@ -34,7 +35,7 @@ impl Homes {
             last.last_ns = last.last_ns.max(time_ns);
             return;
         }
-        self.count += 1;
+        self.count.tally(1);
         changes.push(Change {
             blame,
             first_ns: time_ns,
@@ -56,7 +57,8 @@ impl Homes {
             change.first_ns = change.first_ns.max(time_ns.saturating_add(1));
             change.last_ns >= change.first_ns
         });
-        self.count -= before - changes.len();
+        let gone = before.saturating_sub(changes.len());
+        self.count = self.count.saturating_sub(gone);
         if changes.is_empty() {
             self.changes.remove(&home);
         }

@@ -14,6 +14,8 @@
 //! A kernel thread is never a cause: what it writes leads back to a task, or is of an unknown one. The shares of a row's
 //! causers sum to its bytes. Handles are kept until their transaction is committed, what they dirtied until it is written home, calls
 //! for some seconds.
+// A recording may come from anybody: no number in it may make this panic.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod blame;
 mod calls;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Bytes shared out among causers, in whole bytes that sum to what is shared.
 
+use std::num::NonZero;
+
 use super::{CauseId, Known, Reason};
+use crate::tally::Tally;
 
 /// Who pays for a block that several had changed by the time it was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,12 +73,12 @@ impl Verdicts {
             .map(move |verdict| (verdict, shares(verdict)))
     }
 
-    /// Adds bytes of the row that is being judged.
+    /// Adds bytes of the row that is being judged, which has no more than a share can.
     pub(super) fn add(&mut self, cause: CauseId, known: Known, bytes: u32) {
         let mine = self.shares.get_mut(self.begun..).unwrap_or_default();
         let same = |share: &&mut Share| (share.cause, share.known) == (cause, known);
         match mine.iter_mut().find(same) {
-            Some(share) => share.bytes += bytes,
+            Some(share) => share.bytes.tally(bytes),
             None => self.add_another(cause, known, bytes),
         }
     }
@@ -118,7 +121,7 @@ impl Verdicts {
             Some(at) => self.shares[begun..=at].rotate_right(1),
             None => self.add_another(CauseId::UNKNOWN, Known::Unknown, 0),
         }
-        let kept = self.keep_with_bytes(begun + 1);
+        let kept = self.keep_with_bytes(begun.saturating_add(1));
         self.rows.push(Verdict {
             from: begun,
             to: kept,
@@ -147,7 +150,7 @@ impl Verdicts {
         for at in from..self.shares.len() {
             if self.shares[at].bytes > 0 {
                 self.shares.swap(kept, at);
-                kept += 1;
+                kept.tally(1);
             }
         }
         self.shares.truncate(kept);
@@ -158,21 +161,21 @@ impl Verdicts {
 /// `whole` in parts that are to one another as the weights: by largest remainder, of equal ones the first, so that
 /// the parts sum to the whole. All go to the first where all weights are 0.
 pub(super) fn in_proportion(whole: u32, weights: &[u64]) -> Vec<u32> {
-    let sum: u128 = weights.iter().copied().map(u128::from).sum();
-    if sum == 0 {
+    let Some(sum) = NonZero::new(weights.iter().copied().map(u128::from).sum::<u128>()) else {
         let mut parts = vec![0; weights.len()];
         parts.iter_mut().take(1).for_each(|first| *first = whole);
         return parts;
-    }
-    let exact = |weight: u64| u128::from(whole) * u128::from(weight);
+    };
+    let exact = |weight: u64| u128::from(whole).saturating_mul(weight.into());
     // No part is larger than the whole.
     let mut parts: Vec<u32> = weights.iter().map(|&w| (exact(w) / sum) as u32).collect();
     let given: u32 = parts.iter().sum();
     let mut by_remainder: Vec<usize> = (0..weights.len()).collect();
     by_remainder.sort_by_key(|&at| std::cmp::Reverse(exact(weights[at]) % sum));
     // What is left is less than one for each of them.
-    for at in by_remainder.into_iter().take((whole - given) as usize) {
-        parts[at] += 1;
+    let left = whole.saturating_sub(given) as usize;
+    for at in by_remainder.into_iter().take(left) {
+        parts[at].tally(1);
     }
     parts
 }

@@ -126,7 +126,7 @@ impl Transaction {
     fn meeting(&self, at: usize) -> impl Iterator<Item = &Handle> {
         let handle = &self.handles[at];
         let before = self.handles[..at].iter().rev().take(MEETING);
-        let after = self.handles[at + 1..].iter().take(MEETING);
+        let after = self.handles[at..].iter().skip(1).take(MEETING);
         before
             .chain(after)
             .filter(|other| other.may_be_meant_for(handle))

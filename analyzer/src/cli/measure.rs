@@ -275,7 +275,7 @@ impl Ground {
                 device: dir.clone(),
             });
         }
-        let site = Site::new(&args.fresh())?;
+        let site = Site::new(&args.fresh(), user)?;
         let workplace = match args.empty {
             true => None,
             false => Some(Workplace::new(&site, user)?),

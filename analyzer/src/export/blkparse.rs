@@ -19,6 +19,7 @@ use super::output::Output;
 use crate::blktrace::{Event, Names, Trace, rwbs};
 use crate::facts::{Key, hashed};
 use crate::recording::{self, Recording};
+use crate::tally::Tally;
 use crate::text::escape;
 
 /// Writes the events; what is missing and what has no line, in words. With a key the names of processes are their keyed hash, and messages, which may
@@ -100,10 +101,10 @@ fn print(
         let start_ns = *start_ns.get_or_insert(event.time_ns);
         let since_ns = event.time_ns.saturating_sub(start_ns);
         match letter(event.action).filter(|_| has_line(&event)) {
-            Some("m") if hide => left_out.hidden += 1,
+            Some("m") if hide => left_out.hidden.tally(1),
             Some("m") => message(&event, since_ns, &mut out)?,
             Some(letter) => block_event(&event, letter, since_ns, comms, &mut out)?,
-            None => left_out.without_line += 1,
+            None => left_out.without_line.tally(1),
         }
     }
     Ok(out.flush()?)
@@ -212,10 +213,7 @@ impl Display for Dump<'_> {
         if bytes.is_empty() {
             return Ok(());
         }
-        let told = bytes
-            .iter()
-            .rposition(|&b| b != 0)
-            .map_or(0, |last| last + 1);
+        let told = bytes.iter().rev().skip_while(|&&b| b == 0).count();
         for (at, byte) in bytes[..told].iter().enumerate() {
             let before = if at == 0 { '(' } else { ' ' };
             write!(f, "{before}{byte:02x}")?;

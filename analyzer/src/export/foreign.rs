@@ -24,6 +24,7 @@ use crate::attribute::Op;
 use crate::facts::{Column, Facts};
 use crate::recording;
 use crate::tables::{Grouping, Groups, Label};
+use crate::tally::Tally;
 
 /// A format of another tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -128,9 +129,9 @@ impl LeftOut {
     pub fn moves(&mut self, request: &Request) -> bool {
         match request.op {
             Op::Read | Op::Write => return true,
-            Op::Flush | Op::DeviceFlush => self.flushes += 1,
-            Op::Discard | Op::WriteZeroes => self.discards += 1,
-            Op::Other => self.others += 1,
+            Op::Flush | Op::DeviceFlush => self.flushes.tally(1),
+            Op::Discard | Op::WriteZeroes => self.discards.tally(1),
+            Op::Other => self.others.tally(1),
         }
         false
     }
@@ -211,9 +212,9 @@ fn alibaba(facts: &Facts, out: &mut Output, left_out: &mut LeftOut) -> Result<()
 fn msr(facts: &Facts, out: &mut Output, left_out: &mut LeftOut) -> Result<()> {
     let (mono_ns, unix_ns) = facts.clock().ok_or(Error::NoClock)?;
     let filetime = |time_ns: u64| {
-        let since_ns = i128::from(time_ns) - i128::from(mono_ns);
+        let since_ns = i128::from(time_ns).saturating_sub(mono_ns.into());
         // A clock that tells less than 1970 is as wrong as one that tells more than the format can.
-        let unix_ns = (i128::from(unix_ns) + since_ns).max(0);
+        let unix_ns = since_ns.saturating_add(unix_ns.into()).max(0);
         u64::try_from(unix_ns / 100)
             .unwrap_or(u64::MAX)
             .saturating_add(FILETIME_OF_UNIX)

@@ -15,6 +15,7 @@ use super::output::Output;
 use super::requests::{self, Request};
 use crate::attribute::Op;
 use crate::facts::Facts;
+use crate::tally::Tally;
 
 /// Writes the log, of which `target` is the file or device that fio is to write to.
 ///
@@ -53,8 +54,8 @@ struct Log<'o> {
 impl Log<'_> {
     fn request(&mut self, request: &Request, left_out: &mut LeftOut) -> Result<()> {
         let start_ns = *self.start_ns.get_or_insert(request.arrived_ns);
-        let since_us = request.arrived_ns.saturating_sub(start_ns) / 1000 + 1;
-        self.last_us = since_us.max(self.last_us);
+        let since_us = request.arrived_ns.saturating_sub(start_ns) / 1000;
+        self.last_us = since_us.saturating_add(1).max(self.last_us);
         if let Some(flush) = flush_of(request) {
             self.sync(flush)?;
         }
@@ -68,7 +69,9 @@ impl Log<'_> {
                 return Ok(());
             }
         };
-        left_out.fua += u64::from(request.op == Op::Write && request.fua);
+        if request.op == Op::Write && request.fua {
+            left_out.fua.tally(1);
+        }
         let offset = request.sector.unwrap_or(0).saturating_mul(SECTOR);
         let (last_us, target, bytes) = (self.last_us, self.target, request.bytes);
         writeln!(self.out, "{last_us} {target} {word} {offset} {bytes}")?;

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::Exporter;
 use super::cell::moment;
 use crate::tables::Table;
+use crate::tally::Tally;
 use crate::text::harmless_json;
 
 pub(super) struct Json<'w> {
@@ -30,7 +31,7 @@ impl Exporter for Json<'_> {
                 .write_all(if self.rows == 0 { b"[\n" } else { b",\n" })?;
             let row = serde_json::to_string(&Row { table: &table, row })?;
             self.out.write_all(harmless_json(&row).as_bytes())?;
-            self.rows += 1;
+            self.rows.tally(1);
         }
         Ok(())
     }
@@ -44,8 +45,7 @@ impl Exporter for Json<'_> {
 
 /// A whole table as a JSON array, without its total.
 pub fn to_value(table: &Table) -> Value {
-    let rows = table.len() - usize::from(table.has_total);
-    (0..rows)
+    (0..table.len_without_total())
         .filter_map(|row| serde_json::to_value(Row { table, row }).ok())
         .collect()
 }

@@ -2,6 +2,8 @@
 //! Writing tables: one file per format.
 //!
 //! A long table comes in pieces, each written before the next is made.
+// A recording may come from anybody: no number in it may make this panic.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod blkparse;
 mod cell;

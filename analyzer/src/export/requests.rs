@@ -8,6 +8,7 @@ use polars::prelude::{Column, Expr, PolarsError, col};
 
 use crate::attribute::Op;
 use crate::facts::{Facts, NONE, NONE_32, Part, Rows, bits, stored_column as at};
+use crate::tally::Tally;
 
 /// Requests that wait for one that arrived before them and was completed after them.
 const WAITING: usize = 1 << 20;
@@ -47,9 +48,11 @@ pub(super) fn each<E: From<PolarsError>>(
 ) -> Result<u64, E> {
     let mut waiting: BinaryHeap<Reverse<Request>> = BinaryHeap::new();
     let mut last_ns = 0;
-    let mut late = 0;
+    let mut late = 0_u64;
     let mut show = |request: &Request| {
-        late += u64::from(request.arrived_ns < last_ns);
+        if request.arrived_ns < last_ns {
+            late.tally(1);
+        }
         last_ns = request.arrived_ns.max(last_ns);
         see(request)
     };
@@ -92,11 +95,10 @@ fn completed<E: From<PolarsError>>(
         let (number, time, q, d) = (short(0)?, long(1)?, long(2)?, long(3)?);
         let (sector, size, word, device) = (long(4)?, short(5)?, long(6)?, short(7)?);
         let device_flush = short(8)?;
-        let mut row = 0;
-        while row < frame.height() {
-            // The rows of a request follow one another, within one batch.
-            let rows = number[row..].iter().take_while(|&&n| n == number[row]);
-            let end = row + rows.count();
+        let mut row = 0_usize;
+        // The rows of a request follow one another, within one batch.
+        for rows in number.chunk_by(PartialEq::eq) {
+            let end = row.saturating_add(rows.len());
             let known = |values: &[u64]| {
                 let known = values[row..end].iter().copied().filter(|&v| v != NONE);
                 known.min()

@@ -12,6 +12,7 @@ use super::Exporter;
 use super::cell::{says_nothing, shown};
 use crate::facts::catalogue::Type;
 use crate::tables::{Table, type_of};
+use crate::tally::Tally;
 
 /// Rows that are laid out together; the header stands above each lot.
 const LOT: usize = 5000;
@@ -35,7 +36,7 @@ impl<'w> Text<'w> {
 impl Exporter for Text<'_> {
     fn write(&mut self, table: Table) -> super::Result {
         for start in (0..table.len().max(1)).step_by(LOT) {
-            let end = table.len().min(start + LOT);
+            let end = table.len().min(start.saturating_add(LOT));
             let columns = table.frame.columns().iter().collect();
             let text = lay_out(columns, start..end, table.has_total, self.width);
             self.out.write_all(text.as_bytes())?;
@@ -97,16 +98,16 @@ impl Printed {
 /// The beginning and the end of a text that is too long, the end being a file's own name.
 fn shortened(text: &str, width: usize) -> String {
     let fitting = |chars: &mut dyn Iterator<Item = char>, room: usize| {
-        let mut used = 0;
+        let mut used = 0_usize;
         chars
             .take_while(|c| {
-                used += c.width().unwrap_or(0);
+                used.tally(c.width().unwrap_or(0));
                 used <= room
             })
             .collect::<Vec<char>>()
     };
     let room = width.saturating_sub(1);
-    let end = fitting(&mut text.chars().rev(), room - room / 2);
+    let end = fitting(&mut text.chars().rev(), room.div_ceil(2));
     let start = fitting(&mut text.chars(), room / 2);
     start
         .into_iter()
@@ -129,8 +130,9 @@ fn lay_out(
     let mut text = comfy_table::Table::new();
     text.load_style(presets::NOTHING);
     text.set_header(columns.iter().map(|column| &column.name));
+    let total = rows.len().checked_sub(1).filter(|_| has_total);
     for row in 0..rows.len() {
-        if has_total && row + 1 == rows.len() {
+        if total == Some(row) {
             text.add_row(columns.iter().map(|_| ""));
         }
         text.add_row(columns.iter().map(|column| &column.cells[row]));
@@ -160,7 +162,10 @@ fn lay_out(
 /// Makes the columns fit: the widest text is shortened first, then the last columns are left out.
 /// The names of these.
 fn fit(columns: &mut Vec<Printed>, width: usize) -> Vec<String> {
-    let total = |columns: &[Printed]| -> usize { columns.iter().map(|c| c.width() + GAP).sum() };
+    let total = |columns: &[Printed]| -> usize {
+        let widths = columns.iter().map(|c| c.width().saturating_add(GAP));
+        widths.sum()
+    };
     loop {
         let over = total(columns).saturating_sub(width);
         if over == 0 {

@@ -62,24 +62,25 @@ fn name_of(key: &Key, name: &[u8]) -> Box<[u8]> {
     if name.is_empty() {
         return name.into();
     }
-    let is_end = |end: &&&[u8]| name.len() > end.len() && name.ends_with(end);
-    let appended = APPENDED.iter().find(is_end).copied().unwrap_or_default();
-    let base = &name[..name.len() - appended.len()];
-    let extension = extension_of(base);
-    let stem = &base[..base.len() - extension.len()];
+    let without = |end: &[u8]| name.strip_suffix(end).filter(|base| !base.is_empty());
+    let (base, appended) = APPENDED
+        .iter()
+        .find_map(|end| Some((without(end)?, *end)))
+        .unwrap_or((name, &[]));
+    let (stem, extension) = split_extension(base);
     [&hashed(key, stem), extension, appended].concat().into()
 }
 
-/// From the last dot on, if it is known, and something is ahead of it.
-fn extension_of(name: &[u8]) -> &[u8] {
+/// At the last dot, if what follows is known, and something is ahead of it.
+fn split_extension(name: &[u8]) -> (&[u8], &[u8]) {
     let Some(dot) = name.iter().rposition(|&b| b == b'.').filter(|&at| at > 0) else {
-        return &[];
+        return (name, &[]);
     };
-    let (plain, extension) = (&name[dot + 1..], &name[dot..]);
+    let (stem, extension) = name.split_at(dot);
     let mut known = EXTENSIONS.split_whitespace();
-    match known.any(|known| plain.eq_ignore_ascii_case(known.as_bytes())) {
-        true => extension,
-        false => &[],
+    match known.any(|known| extension[1..].eq_ignore_ascii_case(known.as_bytes())) {
+        true => (stem, extension),
+        false => (name, &[]),
     }
 }
 

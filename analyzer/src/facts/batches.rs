@@ -12,6 +12,7 @@ use polars_io::parquet::read::ParquetReader;
 use polars_io::parquet::write::{ParquetCompression, ParquetWriter};
 
 use super::shares;
+use crate::tally::Tally;
 
 /// Bytes of rows that stay in memory: those of some ten million events.
 pub(super) const ROOM: usize = 256 << 20;
@@ -88,7 +89,7 @@ impl Batches {
                 .folder
                 .insert(TempFolder::new().map_err(io::Error::other)?),
         };
-        self.files += 1;
+        self.files.tally(1);
         let path = folder.path().join(self.files.to_string());
         ParquetWriter::new(File::create(&path)?)
             .with_compression(ParquetCompression::Lz4Raw)

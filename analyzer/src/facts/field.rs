@@ -17,14 +17,14 @@ impl Field {
     /// The bits above this field.
     pub const fn then(self, width: u32) -> Field {
         Field {
-            shift: self.shift + self.width,
+            shift: self.shift.saturating_add(self.width),
             width,
         }
     }
 
     /// The largest value that fits.
     pub const fn max(self) -> u64 {
-        (1 << self.width) - 1
+        !(u64::MAX << self.width)
     }
 
     /// The field's value in a word.

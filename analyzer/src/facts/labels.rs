@@ -248,12 +248,14 @@ pub(crate) fn device_name(device: u32) -> String {
 
 /// Of regular files and their flushes alone.
 pub(super) fn roles(facts: &Facts) -> Text {
-    let unknown = 1 + Role::ALL.len() as u64;
+    // The first word is none.
+    let number = |at: usize| at.saturating_add(1) as u64;
+    let unknown = number(Role::ALL.len());
     let words = Role::ALL.iter().map(|role| role.as_str());
     let words = words
         .chain([UNKNOWN_ROLE])
         .map(|word| Some(word.to_owned()));
-    let role = |file: &File| file.role.map_or(unknown, |role| 1 + role as u64);
+    let role = |file: &File| file.role.map_or(unknown, |role| number(role as usize));
     let roles: Arc<[u64]> = facts.names.files.iter().map(role).collect();
     Text::new(
         [at::bits, at::file],

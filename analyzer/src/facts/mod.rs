@@ -10,6 +10,8 @@
 //! ```
 //!
 //! A batch holds whole requests, so that whatever is counted by request adds up over batches.
+// A recording may come from anybody: no number in it may make this panic.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod anonymous;
 mod batches;
@@ -64,7 +66,8 @@ pub struct Facts {
 impl Facts {
     /// From the first completion to the last, ns.
     pub fn duration_ns(&self) -> u64 {
-        self.span.map_or(0, |(first, last)| last - first)
+        self.span
+            .map_or(0, |(first, last)| last.saturating_sub(first))
     }
 
     /// The first completion and the last, ns in the trace's clock.

@@ -19,8 +19,8 @@ pub(super) fn package(packages: &Packages, uid: u32) -> Option<String> {
         return system_user(app).map(str::to_owned);
     };
     let mut named: Vec<String> = names.iter().take(NAMED).map(|name| escape(name)).collect();
-    if names.len() > NAMED {
-        named.push(format!("+{}", names.len() - NAMED));
+    if let Some(more @ 1..) = names.len().checked_sub(NAMED) {
+        named.push(format!("+{more}"));
     }
     Some(named.join(","))
 }

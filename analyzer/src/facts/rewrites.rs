@@ -11,6 +11,7 @@ use std::ops::Range;
 use mostrace_map::class::Kind;
 
 use crate::attribute::{FileId, Op, Request, Row};
+use crate::tally::Tally;
 
 /// Sectors of a block: a page, the unit that SQLite and the filesystems write in.
 const BLOCK: u64 = 8;
@@ -113,7 +114,7 @@ struct Before {
 impl Before {
     fn add(&mut self, sectors: u64, since_ns: Option<u64>) {
         if since_ns.is_some() {
-            self.sectors += sectors;
+            self.sectors.tally(sectors);
             self.since_ns = self.since_ns.or(since_ns);
         }
     }
@@ -159,7 +160,8 @@ impl Hot {
 
     fn goes_on_in(&self, next: &Hot) -> bool {
         let answer = |hot: &Hot| (hot.device, hot.writes, hot.file, hot.kind);
-        answer(self) == answer(next) && self.sector + self.sectors == next.sector
+        let end = self.sector.checked_add(self.sectors);
+        answer(self) == answer(next) && end == Some(next.sector)
     }
 }
 
@@ -172,7 +174,7 @@ impl Rewrites {
         }
         let is_full = self.chunks.len() >= MOST_CHUNKS || self.split.len() >= MOST_SPLIT;
         if row.bytes > MOST_BYTES || is_full {
-            self.missed += 1;
+            self.missed.tally(1);
             return (None, None);
         }
         let mut before = Before::default();
@@ -181,15 +183,17 @@ impl Rewrites {
         let mut sector = row.sector;
         while sector < end {
             let number = sector / (BLOCK * CHUNK);
-            let chunk_end = (number + 1).saturating_mul(BLOCK * CHUNK).min(end);
+            let next = number.saturating_add(1);
+            let chunk_end = next.saturating_mul(BLOCK * CHUNK).min(end);
             let place = self.chunk(request.device, number);
             while sector < chunk_end {
-                let next = (sector / BLOCK + 1).saturating_mul(BLOCK).min(end);
+                let next = (sector / BLOCK).saturating_add(1);
+                let next = next.saturating_mul(BLOCK).min(end);
                 self.block(place, sector..next, request, row, &mut before);
                 sector = next;
             }
         }
-        let rewritten = (before.sectors * 512).min(u64::from(row.bytes));
+        let rewritten = before.sectors.saturating_mul(512).min(u64::from(row.bytes));
         (u32::try_from(rewritten).ok(), before.since_ns)
     }
 
@@ -205,7 +209,7 @@ impl Rewrites {
     ) {
         let chunk = &mut self.chunks[place as usize];
         let at = (sectors.start / BLOCK % CHUNK) as usize;
-        let length = sectors.end - sectors.start;
+        let length = sectors.end.saturating_sub(sectors.start);
         if length == BLOCK && !chunk.is_split(at) {
             let mut written = chunk.get(at);
             before.add(length, written.again(request.time_ns, row));
@@ -225,8 +229,9 @@ impl Rewrites {
     /// The place of a chunk.
     fn chunk(&mut self, device: u32, number: u64) -> u32 {
         *self.places.entry((device, number)).or_insert_with(|| {
+            let place = self.chunks.len() as u32;
             self.chunks.push(Chunk::default());
-            self.chunks.len() as u32 - 1
+            place
         })
     }
 
@@ -250,11 +255,10 @@ impl Rewrites {
         let mut ranges: Vec<Hot> = Vec::new();
         for ((device, number), place) in places {
             let chunk = &self.chunks[place as usize];
-            for at in 0..CHUNK as usize {
-                let block = number * CHUNK + at as u64;
+            for (at, block) in (0..CHUNK as usize).zip(number.saturating_mul(CHUNK)..) {
                 self.hot_of(chunk, at, device, block, |hot| {
                     match ranges.last_mut().filter(|range| range.goes_on_in(&hot)) {
-                        Some(range) => range.sectors += hot.sectors,
+                        Some(range) => range.sectors.tally(hot.sectors),
                         None => ranges.push(hot),
                     }
                 });
@@ -272,11 +276,12 @@ impl Rewrites {
                 see(Hot::new(device, sector, sectors, written));
             }
         };
+        let first = block.saturating_mul(BLOCK);
         match self.split.get(&(device, block)) {
-            Some(notes) => (block * BLOCK..)
+            Some(notes) => (0..)
                 .zip(notes)
-                .for_each(|(sector, written)| hot(sector, 1, *written)),
-            None => hot(block * BLOCK, BLOCK, chunk.get(at)),
+                .for_each(|(at, written)| hot(first.saturating_add(at), 1, *written)),
+            None => hot(first, BLOCK, chunk.get(at)),
         }
     }
 }
@@ -341,5 +346,15 @@ mod tests {
         assert_eq!(write(400, 0, 4096), (Some(4096), Some(390)));
         assert_eq!(write(450, 3, 512), (Some(512), Some(50)));
         assert_eq!(rewrites.hottest(2), [hot(3, 1, 4), hot(4, 4, 2)]);
+    }
+
+    /// A recording tells of any sector.
+    #[test]
+    fn the_last_sectors_that_there_can_be_are_told() {
+        let mut rewrites = Rewrites::default();
+        let mut write = |time_ns| write(&mut rewrites, time_ns, u64::MAX - 3, 4096);
+        assert_eq!(write(10), (Some(0), None));
+        assert_eq!(write(30), (Some(3 * 512), Some(20)));
+        assert_eq!(rewrites.hottest(9), [hot(u64::MAX - 3, 3, 2)]);
     }
 }

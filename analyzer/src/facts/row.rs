@@ -123,8 +123,9 @@ impl Text {
         let mut distinct = Vec::new();
         let mut numbered = |word: Option<String>| {
             *known.entry(word).or_insert_with_key(|word| {
+                let code = distinct.len() as u32;
                 distinct.push(word.clone());
-                distinct.len() as u32 - 1
+                code
             })
         };
         let code_of: Vec<u32> = words.into_iter().map(&mut numbered).collect();

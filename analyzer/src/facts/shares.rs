@@ -62,7 +62,7 @@ pub(super) fn cut(mut rows: DataFrame, shares: &DataFrame) -> PolarsResult<DataF
     let (share_bytes, share_cause) = (share_bytes?.u32()?, share_cause?.u32()?);
     let share_bits = shares.column(BITS)?.u64()?;
     // The place of each share in the rows, and its number among the shares, if it is one.
-    let mut places: Vec<IdxSize> = Vec::with_capacity(rows.height() + of_row.len());
+    let mut places: Vec<IdxSize> = Vec::with_capacity(rows.height().saturating_add(of_row.len()));
     let mut share_of: Vec<Option<usize>> = Vec::with_capacity(places.capacity());
     let mut of_row = of_row.into_no_null_iter().enumerate().peekable();
     for row in 0..rows.height() as IdxSize {

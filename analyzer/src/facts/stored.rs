@@ -14,6 +14,7 @@ use super::values::Values;
 use crate::attribute::{FileId, Request, Row};
 use crate::blktrace::action;
 use crate::causes::{CauseId, Known, Verdicts};
+use crate::tally::Tally;
 
 /// Stands for what is not known, in columns of 64 bits.
 pub(crate) const NONE: u64 = u64::MAX;
@@ -89,7 +90,7 @@ macro_rules! stored {
         impl Columns {
             fn push(&mut self, row: Stored) {
                 $(self.$name.push(row.$name, self.rows);)+
-                self.rows += 1;
+                self.rows.tally(1);
             }
 
             /// The rows as a frame; none are left.
@@ -245,15 +246,16 @@ impl Builder {
                 forced: verdict.and_then(|v| v.latency_ns).unwrap_or(NONE),
             });
         }
-        self.requests = self.requests.saturating_add(1);
+        self.requests.tally(1);
     }
 
     /// A trace has few devices.
     fn device(&mut self, device: u32) -> u32 {
         let at = self.devices.iter().position(|&d| d == device);
         let at = at.unwrap_or_else(|| {
+            let number = self.devices.len();
             self.devices.push(device);
-            self.devices.len() - 1
+            number
         });
         at as u32
     }
@@ -261,12 +263,12 @@ impl Builder {
 
 /// The code of a kind in [`bits::KIND`].
 pub(super) const fn kind_code(kind: Kind) -> u64 {
-    1 + kind as u64
+    (kind as u64).saturating_add(1)
 }
 
 /// The code of a provenance in [`bits::FOUND`].
 pub(super) const fn found_code(found: Provenance) -> u64 {
-    1 + found as u64
+    (found as u64).saturating_add(1)
 }
 
 fn letters(request: &Request) -> u64 {

@@ -8,6 +8,8 @@
 //! One attributor and one causer go through all of them, so that what a cut divides (a request, a transaction, a system
 //! call) is known as in a recording of one piece. A segment is read when the next one has ended: a call is told of when it
 //! returns, which may be after what was written for it.
+// A recording may come from anybody: no number in it may make this panic.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod chain;
 mod follow;

@@ -17,6 +17,7 @@ use mostrace_map::class::Class;
 use super::view::{Amount, Device, Latency, Line, View};
 use crate::attribute::{Attributor, File, FileId, HashMap, Op, ProcessId, Request};
 use crate::causes::{CauseId, Causer, Verdicts};
+use crate::tally::Tally;
 use crate::text::escape;
 
 /// The sums.
@@ -74,7 +75,7 @@ impl Sums {
             );
             if writes && raw.result.get() >= 0 {
                 let (bytes, _) = self.asked.entry(raw.tgid.get()).or_insert((0, raw.comm));
-                *bytes = bytes.saturating_add(raw.bytes.get());
+                bytes.tally(raw.bytes.get());
             }
         }
         Ok(())
@@ -102,18 +103,18 @@ impl Sums {
                     let class = row.class().unwrap_or(Class::Unknown) as usize;
                     for share in shares {
                         let amount = self.by_cause.entry(share.cause).or_default();
-                        amount.classes[class] += u64::from(share.bytes);
+                        amount.classes[class].tally(share.bytes.into());
                     }
                 }
                 Op::Read => {
                     for share in shares {
                         let amount = self.by_cause.entry(share.cause).or_default();
-                        amount.read += u64::from(share.bytes);
+                        amount.read.tally(share.bytes.into());
                     }
                 }
                 Op::Flush => {
                     let cause = shares.first().map_or(CauseId::UNKNOWN, |s| s.cause);
-                    self.by_cause.entry(cause).or_default().flushes += 1;
+                    self.by_cause.entry(cause).or_default().flushes.tally(1);
                 }
                 _ => {}
             }
@@ -170,8 +171,8 @@ impl Sums {
                     name,
                     ..Line::default()
                 });
-                named.now += line.now;
-                named.all += line.all;
+                named.now.tally(line.now);
+                named.all.tally(line.all);
             }
         }
     }
@@ -189,7 +190,7 @@ impl Sums {
         self.since = self.since.saturating_add(lasted);
         let lines = self.processes.values_mut().chain(self.files.values_mut());
         lines.for_each(|line| line.now = Amount::default());
-        let mut classes = [0; Class::ALL.len()];
+        let mut classes = [0_u64; Class::ALL.len()];
         for (id, amount) in std::mem::take(&mut self.by_cause) {
             let cause = causer.cause(id);
             add(
@@ -201,16 +202,14 @@ impl Sums {
             let which = self.which(attributor.file(cause.file));
             let name = || name_of_file(which.as_ref());
             add(&mut self.files, which.clone(), amount, name);
-            for (sum, more) in classes.iter_mut().zip(amount.classes) {
-                *sum += more;
-            }
+            classes.tally(amount.classes);
         }
         self.name_files();
         self.recent.swap(0, 1);
         self.recent[0].clear();
         let mut asked_now = 0_u64;
         for (tgid, (asked, comm)) in self.asked.drain() {
-            asked_now = asked_now.saturating_add(asked);
+            asked_now.tally(asked);
             let amount = Amount {
                 asked,
                 ..Amount::default()
@@ -218,14 +217,12 @@ impl Sums {
             let comm = comm.split(|&b| b == 0).next().unwrap_or_default();
             add(&mut self.processes, Some(tgid), amount, || command(comm));
         }
-        self.asked_in_all = self.asked_in_all.saturating_add(asked_now);
+        self.asked_in_all.tally(asked_now);
         let now = std::mem::take(&mut self.now);
-        self.device += now;
-        for (sum, more) in self.classes.iter_mut().zip(classes) {
-            *sum += more;
-        }
+        self.device.tally(now);
+        self.classes.tally(classes);
         let losses = manifest.losses.values();
-        self.lost = losses.fold(self.lost, |sum, lost| sum.saturating_add(*lost));
+        losses.for_each(|lost| self.lost.tally(*lost));
         let mut both = [(0, 0); Class::ALL.len()];
         for (at, both) in both.iter_mut().enumerate() {
             *both = (classes[at], self.classes[at]);
@@ -260,8 +257,8 @@ fn add<K: Eq + Hash>(
             ..Line::default()
         }),
     };
-    line.now += amount;
-    line.all += amount;
+    line.now.tally(amount);
+    line.all.tally(amount);
 }
 
 const UNKNOWN: &str = "unknown";
@@ -275,7 +272,7 @@ fn first(mut all: Vec<Line>) -> Vec<Line> {
     all.sort_by_key(|line| Reverse(key(&line.now)));
     let now = all.len().min(SHOWN);
     all[now..].sort_by_key(|line| Reverse(key(&line.all)));
-    all.truncate(now + SHOWN);
+    all.truncate(now.saturating_add(SHOWN));
     all.sort_by(|a, b| {
         let most = key(&b.all).cmp(&key(&a.all));
         most.then_with(|| a.name.cmp(&b.name))
@@ -288,8 +285,8 @@ fn by_name<'l>(lines: impl Iterator<Item = &'l Line>) -> Vec<Line> {
     let mut by_name: HashMap<&str, Line> = HashMap::default();
     for line in lines {
         let sum = by_name.entry(&line.name).or_default();
-        sum.now += line.now;
-        sum.all += line.all;
+        sum.now.tally(line.now);
+        sum.all.tally(line.all);
         sum.name.clone_from(&line.name);
     }
     by_name.into_values().collect()
@@ -302,7 +299,7 @@ fn by_command(processes: &HashMap<Option<u32>, Line>) -> Vec<Line> {
         if let Some(tgid) = tgid {
             let (one, count) = tgids.entry(&line.name).or_default();
             *one = *tgid;
-            *count += 1;
+            count.tally(1);
         }
     }
     let mut lines = by_name(processes.values());

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What there is to be shown after a segment.
 
-use std::ops::AddAssign;
 use std::time::Duration;
 
 use mostrace_map::class::Class;
 
 use crate::attribute::{Op, Request};
+use crate::tally::{Tally, sum};
 
 /// What a segment told, and all of them until then.
 #[derive(Clone, Debug, Default)]
@@ -93,14 +93,14 @@ impl Device {
         let bytes = u64::from(request.bytes);
         match request.op {
             Op::Write => {
-                self.writes += 1;
-                self.write_bytes += bytes;
+                self.writes.tally(1);
+                self.write_bytes.tally(bytes);
             }
             Op::Read => {
-                self.reads += 1;
-                self.read_bytes += bytes;
+                self.reads.tally(1);
+                self.read_bytes.tally(bytes);
             }
-            Op::Flush => self.flushes += 1,
+            Op::Flush => self.flushes.tally(1),
             _ => {}
         }
     }
@@ -111,7 +111,7 @@ impl Latency {
     pub(super) fn count(&mut self, request: &Request) {
         let Some(issued) = request.d_ns else { return };
         let took = Duration::from_nanos(request.time_ns.saturating_sub(issued));
-        self.requests = self.requests.saturating_add(1);
+        self.requests.tally(1);
         self.sum = self.sum.saturating_add(took);
         self.most = self.most.max(took);
     }
@@ -122,20 +122,20 @@ impl Latency {
     }
 }
 
-impl AddAssign for Device {
-    fn add_assign(&mut self, other: Device) {
-        self.writes += other.writes;
-        self.write_bytes += other.write_bytes;
-        self.reads += other.reads;
-        self.read_bytes += other.read_bytes;
-        self.flushes += other.flushes;
+impl Tally for Device {
+    fn tally(&mut self, more: Device) {
+        self.writes.tally(more.writes);
+        self.write_bytes.tally(more.write_bytes);
+        self.reads.tally(more.reads);
+        self.read_bytes.tally(more.read_bytes);
+        self.flushes.tally(more.flushes);
     }
 }
 
 impl Amount {
     /// Bytes written, of all classes.
     pub fn bytes(&self) -> u64 {
-        self.classes.iter().sum()
+        sum(self.classes)
     }
 
     /// Bytes that reached the device for each that was asked for; None where too few were.
@@ -144,15 +144,13 @@ impl Amount {
     }
 }
 
-impl AddAssign for Amount {
-    fn add_assign(&mut self, other: Amount) {
-        for (sum, more) in self.classes.iter_mut().zip(other.classes) {
-            *sum += more;
-        }
-        self.read += other.read;
-        self.flushes += other.flushes;
+impl Tally for Amount {
+    fn tally(&mut self, more: Amount) {
+        self.classes.tally(more.classes);
+        self.read.tally(more.read);
+        self.flushes.tally(more.flushes);
         // A call is told of with any length.
-        self.asked = self.asked.saturating_add(other.asked);
+        self.asked.tally(more.asked);
     }
 }
 

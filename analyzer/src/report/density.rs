@@ -11,6 +11,7 @@ use super::colour::Colour;
 use super::scan::{Scan, Seen};
 use super::timeline::Clock;
 use crate::attribute::Op;
+use crate::tally::{Tally, sum};
 
 /// Columns: time.
 const COLUMNS: usize = 320;
@@ -23,20 +24,21 @@ const BANDS: usize = 10;
 const GAP: u64 = 50;
 /// The most chunks that are told apart; more, and chunks become longer.
 const CHUNKS: usize = 1 << 16;
-/// Sectors of a chunk at first.
-const CHUNK: u64 = 8;
+/// log2 of the sectors of a chunk at first.
+const CHUNK: u32 = 3;
 
 /// Which chunks of the disk were touched.
 pub(super) struct Touched {
     chunks: HashSet<u64, foldhash::fast::RandomState>,
-    sectors: u64,
+    /// log2 of the sectors of a chunk.
+    shift: u32,
 }
 
 impl Default for Touched {
     fn default() -> Touched {
         Touched {
             chunks: HashSet::default(),
-            sectors: CHUNK,
+            shift: CHUNK,
         }
     }
 }
@@ -48,13 +50,20 @@ fn range(row: &Seen) -> Option<(u64, u64)> {
     Some((sector, sector.checked_add(bytes.div_ceil(512))?))
 }
 
+/// The part of `whole` that `part` is of `of`, rounded down.
+fn proportion(part: u64, of: u64, whole: u64) -> u64 {
+    let product = u128::from(part).saturating_mul(whole.into());
+    let quotient = product.checked_div(of.into()).unwrap_or(0);
+    quotient.try_into().unwrap_or(u64::MAX)
+}
+
 impl Touched {
     pub fn see(&mut self, row: &Seen) {
         let Some((from, to)) = range(row) else { return };
         self.chunks
-            .extend(from / self.sectors..to.div_ceil(self.sectors));
+            .extend(from >> self.shift..=to.saturating_sub(1) >> self.shift);
         while self.chunks.len() > CHUNKS {
-            self.sectors *= 2;
+            self.shift.tally(1);
             self.chunks = self.chunks.iter().map(|chunk| chunk / 2).collect();
         }
     }
@@ -63,8 +72,9 @@ impl Touched {
         let mut chunks: Vec<u64> = self.chunks.iter().copied().collect();
         chunks.sort_unstable();
         let least = (chunks.len() as u64 / GAP).max(1);
-        let mut gaps: Vec<(u64, usize)> = (1..chunks.len())
-            .map(|at| (chunks[at] - chunks[at - 1] - 1, at))
+        let gap = |pair: &[u64]| pair[1].saturating_sub(pair[0]).saturating_sub(1);
+        let mut gaps: Vec<(u64, usize)> = (chunks.windows(2).map(gap))
+            .zip(1..)
             .filter(|(gap, _)| *gap > least)
             .collect();
         gaps.sort_unstable_by_key(|&(gap, _)| std::cmp::Reverse(gap));
@@ -73,22 +83,23 @@ impl Touched {
         cuts.sort_unstable();
         let starts = [0].into_iter().chain(cuts.iter().copied());
         let ends = cuts.iter().copied().chain([chunks.len()]);
-        let runs = starts.zip(ends).filter(|(start, end)| start < end);
-        let mut bands: Vec<Band> = runs
-            .map(|(start, end)| Band {
-                from: chunks[start] * self.sectors,
-                to: (chunks[end - 1] + 1) * self.sectors,
+        let band = |(start, end): (usize, usize)| {
+            let run: &[u64] = &chunks[start..end];
+            let behind = run.last()?.saturating_add(1);
+            Some(Band {
+                from: run.first()? << self.shift,
+                to: behind.saturating_mul(1 << self.shift),
                 ..Band::default()
             })
-            .collect();
-        let whole: u64 = bands.iter().map(Band::sectors).sum();
-        let mut row = 0;
+        };
+        let mut bands: Vec<Band> = starts.zip(ends).filter_map(band).collect();
+        let whole = sum(bands.iter().map(Band::sectors));
+        let mut row = 0_u64;
         for band in &mut bands {
-            let share = u128::from(ROWS) * u128::from(band.sectors()) / u128::from(whole);
-            let rows = u64::try_from(share).unwrap_or(ROWS).max(LEAST_ROWS);
+            let rows = proportion(band.sectors(), whole, ROWS).max(LEAST_ROWS);
             band.rows = rows.min(band.sectors());
             band.row = row;
-            row += band.rows;
+            row.tally(band.rows);
         }
         bands
     }
@@ -107,21 +118,22 @@ struct Band {
 
 impl Band {
     fn sectors(&self) -> u64 {
-        self.to - self.from
+        self.to.saturating_sub(self.from)
     }
 
     /// First sector of one of its rows.
     fn start(&self, row: u64) -> u64 {
-        let part = u128::from(self.sectors()) * u128::from(row) / u128::from(self.rows);
-        self.from + u64::try_from(part).unwrap_or(0)
+        let part = proportion(row, self.rows, self.sectors());
+        self.from.saturating_add(part)
     }
 
     fn row_of(&self, sector: u64) -> u64 {
-        let past = u128::from(sector - self.from) * u128::from(self.rows);
-        let row = u64::try_from(past / u128::from(self.sectors())).unwrap_or(0);
+        let past = sector.saturating_sub(self.from);
+        let row = proportion(past, self.sectors(), self.rows);
+        let next = row.saturating_add(1);
         // The start of a row is rounded down.
-        if row + 1 < self.rows && self.start(row + 1) <= sector {
-            row + 1
+        if next < self.rows && self.start(next) <= sector {
+            next
         } else {
             row
         }
@@ -145,16 +157,17 @@ struct Cell {
 impl Cell {
     fn vote(&mut self, whose: Whose, bytes: u64) {
         if self.whose == whose {
-            self.votes += bytes;
-        } else if bytes > self.votes {
-            (self.whose, self.votes) = (whose, bytes - self.votes);
-        } else {
-            self.votes -= bytes;
+            self.votes.tally(bytes);
+            return;
         }
+        if bytes > self.votes {
+            self.whose = whose;
+        }
+        self.votes = self.votes.abs_diff(bytes);
     }
 
     fn bytes(&self) -> u64 {
-        self.colours.iter().sum()
+        sum(self.colours)
     }
 }
 
@@ -168,18 +181,18 @@ pub(super) struct Density {
 impl Density {
     pub fn new(span: (u64, u64), touched: &Touched) -> Density {
         let bands = touched.bands();
-        let rows = bands.last().map_or(0, |band| band.row + band.rows) as usize;
+        let rows = sum(bands.iter().map(|band| band.rows)) as usize;
         Density {
             clock: Clock::new(span, COLUMNS),
             bands,
-            grids: [0, 1].map(|_| vec![Cell::default(); COLUMNS * rows]),
+            grids: [0, 1].map(|_| vec![Cell::default(); COLUMNS.saturating_mul(rows)]),
         }
     }
 
     /// Adds a row's bytes to the cells that it lies in.
     pub fn see(&mut self, row: &Seen) {
         self.cells(row, |cell, bytes| {
-            cell.colours[row.colour as usize] += bytes;
+            cell.colours[row.colour as usize].tally(bytes);
             cell.vote((row.file, row.process), bytes);
         });
     }
@@ -188,7 +201,7 @@ impl Density {
     pub fn verify(&mut self, row: &Seen) {
         self.cells(row, |cell, bytes| {
             if cell.whose == (row.file, row.process) {
-                cell.theirs += bytes;
+                cell.theirs.tally(bytes);
             }
         });
     }
@@ -206,16 +219,19 @@ impl Density {
         let mut left = row.bytes;
         while from < to {
             let line = band.row_of(from);
-            let end = match line + 1 == band.rows {
+            let next = line.saturating_add(1);
+            let end = match next == band.rows {
                 true => to,
-                false => band.start(line + 1).min(to),
+                false => band.start(next).min(to),
             };
-            let bytes = (end - from).saturating_mul(512).min(left);
-            let at = (band.row + line) as usize * COLUMNS + column;
+            let sectors = end.saturating_sub(from);
+            let bytes = sectors.saturating_mul(512).min(left);
+            let line = band.row.saturating_add(line) as usize;
+            let at = line.saturating_mul(COLUMNS).saturating_add(column);
             if let Some(cell) = grid.get_mut(at) {
                 add(cell, bytes);
             }
-            left -= bytes;
+            left = left.saturating_sub(bytes);
             from = end;
         }
     }
@@ -225,12 +241,13 @@ impl Density {
         let mut whose: Vec<Whose> = Vec::new();
         let mut by: std::collections::HashMap<Whose, i32> = std::collections::HashMap::new();
         let mut number = |cell: &Cell| {
-            if cell.theirs * 2 <= cell.bytes() {
+            if cell.theirs <= cell.bytes() / 2 {
                 return -1;
             }
             *by.entry(cell.whose).or_insert_with(|| {
+                let number = whose.len() as i32;
                 whose.push(cell.whose);
-                whose.len() as i32 - 1
+                number
             })
         };
         let [written, read] = self.grids.each_ref().map(|grid| {
@@ -238,7 +255,7 @@ impl Density {
             let mut last = 0;
             for (at, cell) in grid.iter().enumerate().filter(|(_, c)| c.bytes() > 0) {
                 let most = (0..Colour::WITH_BYTES).max_by_key(|&colour| cell.colours[colour]);
-                cells.skip.push(at - last);
+                cells.skip.push(at.saturating_sub(last));
                 last = at;
                 cells.bytes.push(cell.bytes());
                 cells.colour.push(most.unwrap_or(0));
@@ -315,6 +332,18 @@ mod tests {
         }
         let bands: Vec<_> = touched.bands().iter().map(|b| (b.from, b.to)).collect();
         assert_eq!(bands, [(0, 800), (1 << 30, (1 << 30) + 80)]);
+    }
+
+    /// A recording tells of any sector.
+    #[test]
+    fn the_last_sectors_that_there_can_be_are_drawn() {
+        let row = row(u64::MAX - 8, 4096, 0);
+        let mut touched = Touched::default();
+        touched.see(&row);
+        let mut density = Density::new((0, 0), &touched);
+        density.see(&row);
+        let drawn: u64 = density.grids[0].iter().map(Cell::bytes).sum();
+        assert_eq!(drawn, 4096);
     }
 
     proptest! {

@@ -9,6 +9,7 @@ use super::colour::Colour;
 use crate::facts::{Column, Facts};
 use crate::tables::layer::{self, Layer};
 use crate::tables::{Grouping, Groups, Label, Result, Totals};
+use crate::tally::{Tally, sum};
 
 /// Processes that are shown one by one.
 const PROCESSES: usize = 30;
@@ -52,21 +53,22 @@ pub struct Node {
 
 impl Node {
     fn add(&mut self, path: &[(String, Option<usize>)], operation: Option<String>, bytes: u64) {
-        self.bytes += bytes;
+        self.bytes.tally(bytes);
         let Some(((name, colour), rest)) = path.split_first() else {
             if let Some(operation) = operation {
-                *self.operations.entry(operation).or_default() += bytes;
+                self.operations.entry(operation).or_default().tally(bytes);
             }
             return;
         };
         let at = self.parts.iter().position(|part| part.name == *name);
         let at = at.unwrap_or_else(|| {
+            let at = self.parts.len();
             self.parts.push(Node {
                 name: name.clone(),
                 colour: *colour,
                 ..Node::default()
             });
-            self.parts.len() - 1
+            at
         });
         self.parts[at].add(rest, operation, bytes);
     }
@@ -80,7 +82,7 @@ impl Node {
     pub fn leaves(&self) -> u64 {
         match &self.parts[..] {
             [] => self.bytes,
-            parts => parts.iter().map(Node::leaves).sum(),
+            parts => sum(parts.iter().map(Node::leaves)),
         }
     }
 }
@@ -157,8 +159,8 @@ impl Icicle {
                 icicle.files.entry(file.clone()).or_default(),
                 pairs.entry((process, file)).or_default(),
             ] {
-                share.written[colour] += totals.write_bytes;
-                share.read += totals.read_bytes;
+                share.written[colour].tally(totals.write_bytes);
+                share.read.tally(totals.read_bytes);
             }
         }
         let shown = Shown::new(&icicle.processes, &pairs);
@@ -208,7 +210,7 @@ struct Shown {
 
 impl Shown {
     fn new(processes: &HashMap<Label, Share>, pairs: &HashMap<(Label, Label), Share>) -> Shown {
-        let bytes = |share: &Share| share.written.iter().sum::<u64>() + share.read;
+        let bytes = |share: &Share| sum(share.written).saturating_add(share.read);
         let mut most: Vec<(&Label, u64)> = processes
             .iter()
             .map(|(process, share)| (process, bytes(share)))
@@ -224,7 +226,7 @@ impl Shown {
         let mut count: HashMap<&Label, usize> = HashMap::new();
         let shown = files.into_iter().map(|(pair, _)| {
             let count = count.entry(&pair.0).or_default();
-            *count += 1;
+            count.tally(1);
             (pair.clone(), *count <= FILES)
         });
         Shown {

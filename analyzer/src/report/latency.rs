@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::colour::Colour;
 use super::scan::{Scan, Seen};
 use super::timeline::Clock;
+use crate::tally::Tally;
 
 /// Significant digits of a percentile.
 const DIGITS: u8 = 2;
@@ -116,8 +117,9 @@ impl Series {
         }
         if let Some(ns) = since(row.q_ns) {
             self.q2c.add(ns);
-            if let Some(count) = self.counts.get_mut(line(ns) * COLUMNS + column) {
-                *count = count.saturating_add(1);
+            let line = self.counts.chunks_exact_mut(COLUMNS).nth(line(ns));
+            if let Some(count) = line.and_then(|line| line.get_mut(column)) {
+                count.tally(1);
             }
         }
     }
@@ -224,7 +226,7 @@ impl OneDrawn {
             skip: at
                 .iter()
                 .zip(before)
-                .map(|(at, before)| at - before)
+                .map(|(at, before)| at.saturating_sub(before))
                 .collect(),
             count,
         }

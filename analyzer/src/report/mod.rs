@@ -9,6 +9,8 @@
 //! ```
 //!
 //! Everything is summed up when the page is made, so that its size does not grow with the trace's.
+// A recording may come from anybody: no number in it may make this panic.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 mod colour;
 mod culprits;

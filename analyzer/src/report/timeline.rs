@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::colour::Colour;
 use super::scan::Seen;
 use crate::attribute::Op;
+use crate::tally::Tally;
 
 /// Bins that a trace's time is cut into.
 const BINS: usize = 300;
@@ -20,15 +21,19 @@ pub(super) struct Clock {
 impl Clock {
     /// At most so many bins from the first completion to the last.
     pub fn new((first, last): (u64, u64), bins: usize) -> Clock {
+        let span = last.saturating_sub(first);
+        let whole = span.checked_div(bins as u64).unwrap_or(span);
         Clock {
             start_ns: first,
-            bin_ns: (last - first) / bins as u64 + 1,
+            bin_ns: whole.saturating_add(1),
         }
     }
 
     /// The bin of a moment in the trace.
     pub fn bin(&self, time_ns: u64) -> usize {
-        usize::try_from(time_ns.saturating_sub(self.start_ns) / self.bin_ns).unwrap_or(0)
+        let since = time_ns.saturating_sub(self.start_ns);
+        let bin = since.checked_div(self.bin_ns).unwrap_or(0);
+        usize::try_from(bin).unwrap_or(0)
     }
 
     /// Length of a bin.
@@ -65,9 +70,9 @@ impl Timeline {
     pub fn see(&mut self, row: &Seen) {
         let bin = self.clock.bin(row.time_ns);
         match row.op {
-            Op::Write => self.written[row.colour as usize][bin] += row.bytes,
-            Op::Read => self.read[bin] += row.bytes,
-            Op::DeviceFlush => self.flushes[bin] += 1,
+            Op::Write => self.written[row.colour as usize][bin].tally(row.bytes),
+            Op::Read => self.read[bin].tally(row.bytes),
+            Op::DeviceFlush => self.flushes[bin].tally(1),
             _ => {}
         }
     }

@@ -8,6 +8,7 @@ use super::latency::{Percentiles, ranked};
 use super::scan::{Scan, Seen};
 use crate::attribute::{File, Op};
 use crate::facts::labels::file_label;
+use crate::tally::Tally;
 use crate::transactions::{Called, Span};
 
 /// Calls, and requests, of a transaction that are drawn.
@@ -104,7 +105,7 @@ pub(super) fn choose(spans: &[Span]) -> Vec<(&'static str, Span)> {
 }
 
 fn relative(time_ns: u64, to_ns: u64) -> i64 {
-    i64::try_from(i128::from(time_ns) - i128::from(to_ns)).unwrap_or(i64::MAX)
+    i64::try_from(i128::from(time_ns).saturating_sub(to_ns.into())).unwrap_or(i64::MAX)
 }
 
 impl Waterfall {
@@ -161,7 +162,7 @@ impl Waterfall {
             if row.time_ns < from || start > to {
                 continue;
             }
-            transaction.blocks_all += 1;
+            transaction.blocks_all.tally(1);
             if transaction.blocks.len() >= MOST {
                 continue;
             }

@@ -14,6 +14,7 @@ use super::layer::{self, Layer};
 use super::summary::Section;
 use super::{Grouping, Groups, Label, Result, Table, Totals, numbers, ratio, reals, texts};
 use crate::facts::{Column, Facts};
+use crate::tally::Tally;
 use crate::text::grouped;
 use crate::transactions::{Count, Database, Source, Transactions};
 
@@ -164,7 +165,7 @@ impl Diff {
             let mut sums = Sums::new();
             for (layer, totals) in &side.layers {
                 let sum = sums.entry(vec![Some(layer.name(filesystem))]).or_default();
-                *sum = *sum + *totals;
+                sum.tally(*totals);
             }
             sums
         });
@@ -239,7 +240,7 @@ fn sums(groups: &Groups) -> Sums {
 
 /// Numbers that may be negative.
 fn signed(name: &str, values: impl Iterator<Item = (u64, u64)>) -> Values {
-    let change = |(a, b): (u64, u64)| i64::try_from(i128::from(b) - i128::from(a)).ok();
+    let change = |(a, b): (u64, u64)| i64::try_from(i128::from(b).saturating_sub(a.into())).ok();
     let values: Vec<Option<i64>> = values.map(change).collect();
     Series::new(name.into(), values).into_column()
 }
@@ -260,7 +261,7 @@ fn changes(columns: &[&str], [a, b]: &[Sums; 2], per: Per) -> Result<Table> {
                 [a, b].map(|sums| sums.get(key).copied().unwrap_or_default()),
             )
         })
-        .filter(|(_, [a, b])| a.write_bytes + b.write_bytes > 0)
+        .filter(|(_, [a, b])| a.write_bytes > 0 || b.write_bytes > 0)
         .collect();
     let each = |bytes: u64, side: usize| match per {
         Some(per) => bytes as f64 / per[side] as f64,

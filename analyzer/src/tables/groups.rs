@@ -15,6 +15,7 @@ use crate::attribute::Op;
 use crate::facts::catalogue::Key;
 use crate::facts::row::{Words, code, flag};
 use crate::facts::{Column, Facts, Filter, Part, Rows, bits, stored_column};
+use crate::tally::{Tally, sum};
 
 /// A group's name in one column.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -198,7 +199,7 @@ impl Keys {
             code([stored_column::bits], |[b]| sort_code(b)).alias(SORT),
             flag([stored_column::bits], |[b]| bits::PART.of(b) == 0).alias(WHOLE),
             code([stored_column::bits], |[b]| {
-                1 - bits::LATER_SHARE.of(b) as u32
+                u32::from(bits::LATER_SHARE.of(b) == 0)
             })
             .alias(FIRST),
             col(REQUEST),
@@ -278,9 +279,9 @@ fn firsts(rows: &DataFrame, keys: &[String]) -> Result<Vec<Option<u64>>> {
         .map(|name| codes(rows.column(name)?))
         .collect::<Result<_>>()?;
     let mut firsts = Vec::with_capacity(requests.len());
-    let mut start = 0;
+    let mut start = 0_usize;
     for request in requests.chunk_by(|a, b| a == b) {
-        let end = start + request.len();
+        let end = start.saturating_add(request.len());
         if request.len() <= FEW {
             let same = |a: usize, b: usize| {
                 counts[b] != 0 && keys.iter().all(|codes| codes[a] == codes[b])
@@ -390,9 +391,7 @@ struct Sorted {
 impl Sorted {
     fn total(&self) -> Totals {
         let parts = self.groups.iter().flat_map(|(_, parts)| parts);
-        parts
-            .copied()
-            .fold(Totals::default(), |sum, part| sum + part)
+        sum(parts.copied())
     }
 
     /// The first groups under their names, and the others as one.
@@ -404,9 +403,9 @@ impl Sorted {
         filter: Option<&Filter>,
     ) -> Result<Groups> {
         let words = keys.of(&grouping.by);
-        let rank = |(_, [whole, spanning]): &(Codes, [Totals; 2])| {
-            let sum = *whole + *spanning;
-            Reverse((sum.bytes(), sum.requests))
+        let rank = |(_, parts): &(Codes, [Totals; 2])| {
+            let both = sum(*parts);
+            Reverse((both.bytes(), both.requests))
         };
         let order = |a: &(Codes, [Totals; 2]), b: &(Codes, [Totals; 2])| {
             rank(a)
@@ -419,16 +418,16 @@ impl Sorted {
         }
         let others = self.groups.split_off(top);
         self.groups.sort_by(order);
-        let label = |(codes, [whole, spanning]): &(Codes, [Totals; 2])| {
+        let label = |(codes, parts): &(Codes, [Totals; 2])| {
             let labels = named(codes, &words).map(Name::label).collect();
-            (labels, *whole + *spanning)
+            (labels, sum(*parts))
         };
         let mut groups: Vec<(Vec<Label>, Totals)> = self.groups.iter().map(label).collect();
         if !others.is_empty() {
-            let whole = others.iter().map(|(_, [whole, _])| *whole);
-            let whole = whole.fold(Totals::default(), |sum, part| sum + part);
+            let mut all = sum(others.iter().map(|(_, [whole, _])| *whole));
+            all.tally(self.spanning_rest(facts, grouping, filter)?);
             let rest = vec![Label::Rest(others.len()); grouping.by.len()];
-            groups.push((rest, whole + self.spanning_rest(facts, grouping, filter)?));
+            groups.push((rest, all));
         }
         Ok(Groups {
             by: grouping.by.iter().map(|column| column.name).collect(),

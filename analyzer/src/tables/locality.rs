@@ -37,6 +37,9 @@ pub fn table(facts: &Facts, by: &[&'static Column], filter: Option<&Filter>) -> 
     let mut sums = Vec::new();
     for view in facts.view(expressions, Part::Any, filter, Rows::Whole) {
         let written = view?.filter(col("_written"));
+        // Of floats, which do not overflow.
+        #[allow(clippy::arithmetic_side_effects)]
+        let after_ms = col("_after").cast(DataType::Float64) / lit(1e6);
         sums.push(
             written
                 .group_by(columns(&names, &[]))
@@ -44,9 +47,7 @@ pub fn table(facts: &Facts, by: &[&'static Column], filter: Option<&Filter>) -> 
                     col(at::bytes).sum().alias("written"),
                     col("_rewritten").sum().alias("rewritten"),
                     col("_after").count().cast(DataType::UInt64).alias("rows"),
-                    (col("_after").cast(DataType::Float64) / lit(1e6))
-                        .sum()
-                        .alias("after"),
+                    after_ms.sum().alias("after"),
                 ])
                 .collect()?
                 .lazy(),

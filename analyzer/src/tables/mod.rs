@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tables: groupings and summaries over facts.
+// A recording may come from anybody: no number in it may make this panic.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
 pub mod about;
 pub mod amplification;
@@ -66,6 +68,11 @@ impl Table {
         self.frame.height()
     }
 
+    /// Number of rows beside the total.
+    pub fn len_without_total(&self) -> usize {
+        self.len().saturating_sub(self.has_total.into())
+    }
+
     /// Whether there is no row.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -73,15 +80,14 @@ impl Table {
 
     /// Whether there is a row beside the total.
     pub fn says_something(&self) -> bool {
-        self.len() > usize::from(self.has_total)
+        self.len_without_total() > 0
     }
 
     /// Without the total, if there is one.
     #[must_use]
     pub fn without_total(self) -> Table {
-        let rows = self.len() - usize::from(self.has_total);
         Table {
-            frame: self.frame.head(Some(rows)),
+            frame: self.frame.head(Some(self.len_without_total())),
             has_total: false,
         }
     }

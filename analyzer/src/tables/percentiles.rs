@@ -14,6 +14,7 @@ use polars::prelude::{
 use super::groups::{Keys, Label, REQUEST, WHOLE, columns, labels};
 use super::{Result, Table, numbers, texts};
 use crate::facts::{Column, Facts, Filter, Part, Rows};
+use crate::tally::{Tally, sum};
 
 /// Significant digits of a time's percentile.
 const DIGITS: u8 = 2;
@@ -82,16 +83,16 @@ pub fn table(
 }
 
 fn requests(distribution: &Distribution) -> u64 {
-    distribution.values().map(|(count, _)| count).sum()
+    sum(distribution.values().map(|(count, _)| *count))
 }
 
 /// The value that so much of a distribution does not exceed: the largest that occurs in its bucket.
 fn percentile(distribution: &Distribution, part: f64) -> Option<u64> {
     let rank = (requests(distribution) as f64 * part).ceil() as u64;
-    let mut passed = 0;
+    let mut passed = 0_u64;
     let mut buckets = distribution.values();
     let reached = buckets.find(|(count, _)| {
-        passed += count;
+        passed.tally(*count);
         passed >= rank.max(1)
     });
     reached.map(|&(_, most)| most)
@@ -145,7 +146,7 @@ fn count(
                 let in_bucket = groups.entry(group).or_default()[at]
                     .entry(number(buckets.get(row)))
                     .or_default();
-                in_bucket.0 += count.unwrap_or(0);
+                in_bucket.0.tally(count.unwrap_or(0));
                 in_bucket.1 = in_bucket.1.max(number(most.get(row)));
             }
         }

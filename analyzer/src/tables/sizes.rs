@@ -9,6 +9,7 @@ use super::{Result, Table, numbers, percent, reals, texts};
 use crate::attribute::Op;
 use crate::facts::row::code;
 use crate::facts::{Facts, Filter, Part, Rows, bits, stored_column as at};
+use crate::tally::Tally;
 
 /// The size that the paper singles out.
 const PAGE: u32 = 4096;
@@ -84,8 +85,8 @@ impl Sizes {
                 let key = (bytes, sequential.get(row) == Some(1));
                 let share = &mut sizes.shares.entry(key).or_default()[at];
                 let requests = count.get(row).unwrap_or(0);
-                share.requests += requests;
-                share.bytes += requests * u64::from(bytes);
+                share.requests.tally(requests);
+                share.bytes.tally(requests.saturating_mul(bytes.into()));
             }
         }
         Ok(sizes)
@@ -96,8 +97,8 @@ impl Sizes {
         for (&(bytes, sequential), shares) in &self.shares {
             if of(bytes, sequential) {
                 for (sum, share) in sum.iter_mut().zip(shares) {
-                    sum.requests += share.requests;
-                    sum.bytes += share.bytes;
+                    sum.requests.tally(share.requests);
+                    sum.bytes.tally(share.bytes);
                 }
             }
         }
@@ -174,7 +175,7 @@ fn range(bytes: u32) -> (u32, u32) {
         PAGE => (PAGE, PAGE),
         _ => {
             let to = bytes.checked_next_power_of_two().unwrap_or(u32::MAX);
-            (to / 2 + 1, to)
+            ((to / 2).saturating_add(1), to)
         }
     }
 }

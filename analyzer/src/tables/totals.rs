@@ -3,6 +3,7 @@
 
 use crate::attribute::{Op, Request};
 use crate::blktrace::action::{BLK_TC_FUA, BLK_TC_SYNC};
+use crate::tally::Tally;
 
 /// What a group of rows sums to. A request counts once in each group that it has rows in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,7 +68,7 @@ impl Sort {
 impl Totals {
     /// Bytes written and read.
     pub fn bytes(&self) -> u64 {
-        self.write_bytes + self.read_bytes
+        self.write_bytes.saturating_add(self.read_bytes)
     }
 
     /// Every sum with its name, in the order they are printed.
@@ -77,55 +78,57 @@ impl Totals {
 
     /// Adds requests of one sort, and the bytes that their rows have in this group.
     pub fn count(&mut self, sort: Sort, requests: u64, bytes: u64) {
-        self.requests += requests;
-        self.failed += requests * u64::from(sort.failed);
+        self.requests.tally(requests);
+        if sort.failed {
+            self.failed.tally(requests);
+        }
         match sort.op {
             Op::Write => {
-                self.writes += requests;
-                self.write_bytes += bytes;
-                self.sync_writes += requests * u64::from(sort.sync);
-                self.fua_writes += requests * u64::from(sort.fua);
+                self.writes.tally(requests);
+                self.write_bytes.tally(bytes);
+                if sort.sync {
+                    self.sync_writes.tally(requests);
+                }
+                if sort.fua {
+                    self.fua_writes.tally(requests);
+                }
             }
             Op::Read => {
-                self.reads += requests;
-                self.read_bytes += bytes;
+                self.reads.tally(requests);
+                self.read_bytes.tally(bytes);
             }
-            Op::Flush => self.flushes += requests,
-            Op::DeviceFlush => self.device_flushes += requests,
+            Op::Flush => self.flushes.tally(requests),
+            Op::DeviceFlush => self.device_flushes.tally(requests),
             Op::Discard => {
-                self.discards += requests;
-                self.discard_bytes += bytes;
+                self.discards.tally(requests);
+                self.discard_bytes.tally(bytes);
             }
             Op::WriteZeroes => {
-                self.write_zeroes += requests;
-                self.write_zeroes_bytes += bytes;
+                self.write_zeroes.tally(requests);
+                self.write_zeroes_bytes.tally(bytes);
             }
-            Op::Other => self.others += requests,
+            Op::Other => self.others.tally(requests),
         }
     }
 }
 
-impl std::ops::Add for Totals {
-    type Output = Totals;
-
-    fn add(self, other: Totals) -> Totals {
-        Totals {
-            requests: self.requests + other.requests,
-            writes: self.writes + other.writes,
-            write_bytes: self.write_bytes + other.write_bytes,
-            sync_writes: self.sync_writes + other.sync_writes,
-            fua_writes: self.fua_writes + other.fua_writes,
-            reads: self.reads + other.reads,
-            read_bytes: self.read_bytes + other.read_bytes,
-            flushes: self.flushes + other.flushes,
-            device_flushes: self.device_flushes + other.device_flushes,
-            discards: self.discards + other.discards,
-            discard_bytes: self.discard_bytes + other.discard_bytes,
-            write_zeroes: self.write_zeroes + other.write_zeroes,
-            write_zeroes_bytes: self.write_zeroes_bytes + other.write_zeroes_bytes,
-            others: self.others + other.others,
-            failed: self.failed + other.failed,
-        }
+impl Tally for Totals {
+    fn tally(&mut self, more: Totals) {
+        self.requests.tally(more.requests);
+        self.writes.tally(more.writes);
+        self.write_bytes.tally(more.write_bytes);
+        self.sync_writes.tally(more.sync_writes);
+        self.fua_writes.tally(more.fua_writes);
+        self.reads.tally(more.reads);
+        self.read_bytes.tally(more.read_bytes);
+        self.flushes.tally(more.flushes);
+        self.device_flushes.tally(more.device_flushes);
+        self.discards.tally(more.discards);
+        self.discard_bytes.tally(more.discard_bytes);
+        self.write_zeroes.tally(more.write_zeroes);
+        self.write_zeroes_bytes.tally(more.write_zeroes_bytes);
+        self.others.tally(more.others);
+        self.failed.tally(more.failed);
     }
 }
 

@@ -14,6 +14,7 @@ use super::{
     Grouping, Groups, Label, Result, Table, Totals, numbers, percent, ratio, reals, texts,
 };
 use crate::facts::{Column, Facts, Filter};
+use crate::tally::{Tally, sum};
 use crate::text::escape;
 use crate::transactions::{Asked, Count, Database};
 
@@ -129,7 +130,7 @@ impl Tree {
 
     /// Bytes of all leaves: those that the device completed.
     pub fn leaves(&self) -> u64 {
-        self.owners.iter().map(|owner| owner.device.leaves()).sum()
+        sum(self.owners.iter().map(|owner| owner.device.leaves()))
     }
 
     /// As a table, a line for each node; all owners but the first `top` become one.
@@ -273,7 +274,7 @@ impl Owner {
         for owner in owners {
             all.device.name.clone_from(&owner.device.name);
             all.device.take_in(&owner.device);
-            all.totals = all.totals + owner.totals;
+            all.totals.tally(owner.totals);
         }
         all.device.sort();
         all
@@ -287,10 +288,7 @@ impl Owner {
             is_owner: true,
             ..Line::default()
         });
-        let asked = self
-            .asked
-            .iter()
-            .fold(Asked::default(), |sum, (_, asked)| sum + *asked);
+        let asked = sum(self.asked.iter().map(|(_, asked)| *asked));
         let of_calls = |what: String, asked: &Asked| Line {
             what,
             bytes: Some(asked.bytes),
@@ -325,15 +323,16 @@ impl Owner {
 
 impl Node {
     fn add(&mut self, mut path: impl Iterator<Item = String>, bytes: u64) {
-        self.bytes += bytes;
+        self.bytes.tally(bytes);
         if let Some(name) = path.next() {
             let at = self.parts.iter().position(|part| part.name == name);
             let at = at.unwrap_or_else(|| {
+                let at = self.parts.len();
                 self.parts.push(Node {
                     name,
                     ..Node::default()
                 });
-                self.parts.len() - 1
+                at
             });
             self.parts[at].add(path, bytes);
         }
@@ -341,7 +340,7 @@ impl Node {
 
     /// Adds another node of the same name, and its parts.
     fn take_in(&mut self, other: &Node) {
-        self.bytes += other.bytes;
+        self.bytes.tally(other.bytes);
         for part in &other.parts {
             match self.parts.iter_mut().find(|own| own.name == part.name) {
                 Some(own) => own.take_in(part),
@@ -359,7 +358,7 @@ impl Node {
     pub fn leaves(&self) -> u64 {
         match &self.parts[..] {
             [] => self.bytes,
-            parts => parts.iter().map(Node::leaves).sum(),
+            parts => sum(parts.iter().map(Node::leaves)),
         }
     }
 

@@ -2,6 +2,7 @@
 //! The ways in which a transaction is committed, and how many were.
 
 use super::act::{Act, Who};
+use crate::tally::{Tally, sum};
 
 /// How a transaction was committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,18 +68,20 @@ pub struct Commits {
 impl Commits {
     /// Transactions in this database.
     pub fn transactions(&self) -> u64 {
-        let journalled = self.deleted + self.truncated + self.zeroed;
-        journalled + self.wal + self.atomic + self.unjournalled
+        let journalled = [self.deleted, self.truncated, self.zeroed];
+        let others = [self.wal, self.atomic, self.unjournalled];
+        sum(journalled.into_iter().chain(others))
     }
 
     pub(super) fn add(&mut self, way: Way) {
-        *match way {
+        let commits = match way {
             Way::Deleted => &mut self.deleted,
             Way::Truncated => &mut self.truncated,
             Way::Zeroed => &mut self.zeroed,
             Way::Wal => &mut self.wal,
             Way::Atomic => &mut self.atomic,
             Way::Unjournalled => &mut self.unjournalled,
-        } += 1;
+        };
+        commits.tally(1);
     }
 }

@@ -14,6 +14,7 @@ use super::reader::{Found, Reader};
 use super::threads::Tie;
 use crate::attribute::{HashMap, HashSet, Names};
 use crate::causes::is_sync;
+use crate::tally::{Tally, sum};
 
 /// Calls of one process on the files of one role of one database, or on its other files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,24 +44,19 @@ pub struct Database {
     pub asked: Vec<(Role, Asked)>,
 }
 
-impl std::ops::Add for Asked {
-    type Output = Asked;
-
-    fn add(self, other: Asked) -> Asked {
-        Asked {
-            writes: self.writes + other.writes,
-            // A call is told of with any length: what does not fit is the most that there can be.
-            bytes: self.bytes.saturating_add(other.bytes),
-            syncs: self.syncs + other.syncs,
-        }
+impl Tally for Asked {
+    fn tally(&mut self, more: Asked) {
+        self.writes.tally(more.writes);
+        // A call is told of with any length: what does not fit is the most that there can be.
+        self.bytes.tally(more.bytes);
+        self.syncs.tally(more.syncs);
     }
 }
 
 impl Database {
     /// All roles together.
     pub fn total(&self) -> Asked {
-        let all = self.asked.iter().map(|(_, asked)| *asked);
-        all.fold(Asked::default(), |sum, asked| sum + asked)
+        sum(self.asked.iter().map(|(_, asked)| *asked))
     }
 
     /// The transactions that changed this database, be they of others too.
@@ -73,11 +69,12 @@ impl Database {
 pub(super) fn together(databases: &[Database]) -> Count {
     let each = databases.iter().map(|database| {
         let commits = &database.commits;
-        commits.transactions() - commits.united - commits.perhaps_united
+        let parts = commits.united.saturating_add(commits.perhaps_united);
+        commits.transactions().saturating_sub(parts)
     });
     let is_exact =
         |database: &Database| !database.has_doubt && database.commits.perhaps_united == 0;
-    Count::new(each.sum(), databases.iter().all(is_exact))
+    Count::new(sum(each), databases.iter().all(is_exact))
 }
 
 /// Reads the calls from their first to their last. Files are called as all of the trace names them, so it comes after the
@@ -126,8 +123,9 @@ impl List {
                 comm: comm.into(),
                 ..Database::default()
             };
+            let at = found.len();
             found.push((database, new));
-            found.len() - 1
+            at
         })
     }
 
@@ -140,8 +138,8 @@ impl List {
         commits.add(of.commit.way);
         match of.tie {
             Tie::Alone => {}
-            Tie::Part => commits.united += 1,
-            Tie::Perhaps => commits.perhaps_united += 1,
+            Tie::Part => commits.united.tally(1),
+            Tie::Perhaps => commits.perhaps_united.tally(1),
         }
     }
 
@@ -178,18 +176,16 @@ fn count(database: &mut Database, role: Role, raw: &RawCall) {
     if !writes && !is_sync(kind) {
         return;
     }
-    let asked = match database.asked.iter().position(|(known, _)| *known == role) {
-        Some(at) => &mut database.asked[at].1,
-        None => {
-            database.asked.push((role, Asked::default()));
-            let last = database.asked.len() - 1;
-            &mut database.asked[last].1
-        }
-    };
+    let known = database.asked.iter().position(|(known, _)| *known == role);
+    let at = known.unwrap_or(database.asked.len());
+    if known.is_none() {
+        database.asked.push((role, Asked::default()));
+    }
+    let asked = &mut database.asked[at].1;
     if writes {
-        asked.writes += 1;
-        asked.bytes = asked.bytes.saturating_add(raw.bytes.get());
+        asked.writes.tally(1);
+        asked.bytes.tally(raw.bytes.get());
     } else {
-        asked.syncs += 1;
+        asked.syncs.tally(1);
     }
 }

@@ -79,8 +79,9 @@ impl<'n> Reader<'n> {
 
     fn number(&mut self, path: &'n [u8]) -> usize {
         *self.by_path.entry(path).or_insert_with(|| {
+            let number = self.databases.len();
             self.databases.push((path, Store::default()));
-            self.databases.len() - 1
+            number
         })
     }
 

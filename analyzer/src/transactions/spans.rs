@@ -15,6 +15,7 @@ use super::reader::{Found, Reader};
 use super::threads::Tie;
 use crate::attribute::{File, HashMap};
 use crate::causes::is_sync;
+use crate::tally::Tally;
 
 /// A transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,14 +159,14 @@ pub fn called<R: Read>(
     most: usize,
 ) -> Result<Vec<(Vec<Called>, u64)>, Error> {
     let reader = Reader::new(files);
-    let mut all = vec![(Vec::new(), 0); spans.len()];
+    let mut all = vec![(Vec::new(), 0_u64); spans.len()];
     while let Some(entry) = calls.next_if(|_| true)? {
         let EntryRef::Call(raw) = entry else { continue };
         for (span, (calls, count)) in spans.iter().zip(&mut all) {
             if !is_in(span, raw) {
                 continue;
             }
-            *count += 1;
+            count.tally(1);
             let file = (raw.ino.get(), raw.generation.get());
             if calls.len() < most {
                 calls.push(Called {

@@ -129,6 +129,15 @@ fn a_wal_of_other_pages_is_read_by_their_size() {
     assert_eq!(seen(&acts).0, 9);
 }
 
+/// A recording tells of calls of any length, and a frame that is full has nothing behind it.
+#[test]
+fn a_frame_may_be_said_to_be_of_any_length() {
+    let header = write(32, 24, Told::First([0, 0, 0, 1, 0, 0, 0, 9]));
+    let endless = write(header.offset + 24, u64::MAX, Told::Nothing);
+    let acts = [write(0, 32, WAL), header, endless, endless];
+    assert_eq!(seen(&acts.map(|act| (Role::Wal, act))), (1, false));
+}
+
 /// The pages that were written too early are written back, with the counter that they had.
 #[test]
 fn what_was_written_back_was_rolled_back() {

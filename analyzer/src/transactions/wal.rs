@@ -32,6 +32,13 @@ struct Frame {
     filled: u64,
 }
 
+impl Frame {
+    /// Where so many bytes of its page end; None if that is nowhere.
+    fn end(&self, page: u64) -> Option<u64> {
+        self.offset.checked_add(FRAME)?.checked_add(page)
+    }
+}
+
 /// One database's.
 #[derive(Debug, Default)]
 pub(super) struct Wal {
@@ -83,7 +90,9 @@ impl Wal {
 
     fn is_frames_place(&self, offset: u64) -> bool {
         let behind = offset.checked_sub(HEADER);
-        behind.is_some_and(|behind| self.page == 0 || behind.is_multiple_of(FRAME + self.page))
+        behind.is_some_and(|behind| {
+            self.page == 0 || behind.is_multiple_of(FRAME.saturating_add(self.page))
+        })
     }
 
     fn header(&mut self, act: &Act, words: [u8; 8], outcome: &mut Outcome) {
@@ -117,15 +126,14 @@ impl Wal {
     fn repeats(&self, frame: &Frame) -> bool {
         self.is_unsynced
             && self.last.is_some_and(|last| {
-                let next = last.offset.saturating_add(FRAME + self.page);
-                (last.words, last.pid, next) == (frame.words, frame.pid, frame.offset)
+                let next = last.end(self.page);
+                (last.words, last.pid, next) == (frame.words, frame.pid, Some(frame.offset))
             })
     }
 
     fn contents(&mut self, act: &Act, proof: &mut Proof) {
         let Some(frame) = &mut self.frame else { return };
-        let next = frame.offset.saturating_add(FRAME + frame.filled);
-        if act.offset != next {
+        if frame.end(frame.filled) != Some(act.offset) {
             return;
         }
         if self.page > 0 && frame.filled >= self.page {

@@ -80,7 +80,7 @@ impl Calls {
                     let found = calls.by_run.entry((file, level, run)).or_default();
                     let is_later = |&&at: &&usize| calls.list[at].start_ns >= raw.start_ns.get();
                     let later = found.iter().rev().take_while(is_later).count();
-                    found.truncate(found.len() - later);
+                    found.truncate(found.len().saturating_sub(later));
                     found.push(at);
                 }
             }
@@ -136,10 +136,10 @@ impl Calls {
 fn runs(pages: Range<u64>) -> Vec<(u32, u64)> {
     let mut runs = Vec::new();
     let Range { mut start, end } = pages;
-    while start < end {
-        let level = start.trailing_zeros().min((end - start).ilog2());
+    while let Some(fitting) = end.saturating_sub(start).checked_ilog2() {
+        let level = start.trailing_zeros().min(fitting);
         runs.push((level, start >> level));
-        start += 1 << level;
+        start = start.saturating_add(1 << level);
     }
     runs
 }

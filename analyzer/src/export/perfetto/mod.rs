@@ -20,6 +20,7 @@ use prost::Message;
 use super::foreign::Error;
 use crate::analysis::Analysis;
 use crate::facts::{Column, Facts};
+use crate::tally::Tally;
 use crate::text::escape;
 use calls::{Calls, FileKey};
 use names::Names;
@@ -177,7 +178,7 @@ fn rows(facts: &Facts) -> Result<Vec<Row>> {
 
 fn add_rows(frame: &DataFrame, rows: &mut Vec<Row>) -> Result<()> {
     let before = rows.len();
-    rows.resize(before + frame.height(), Row::default());
+    rows.extend(std::iter::repeat_n(Row::default(), frame.height()));
     let (numbers, texts) = frame.columns().split_at(NUMBERS);
     for (at, column) in numbers.iter().enumerate() {
         for (row, value) in rows[before..].iter_mut().zip(column.i64()?.iter()) {
@@ -246,12 +247,12 @@ fn word(name: &str, value: &str) -> DebugAnnotation {
 
 /// A flow has the number of its call; 0 would be none.
 fn flow_of(call: usize) -> u64 {
-    call as u64 + 1
+    (call as u64).saturating_add(1)
 }
 
 impl Writer {
     fn track(&mut self, descriptor: TrackDescriptor) -> u64 {
-        self.tracks += 1;
+        self.tracks.tally(1);
         self.descriptors.push(TracePacket {
             trusted_packet_sequence_id: Some(SEQUENCE),
             track_descriptor: Some(TrackDescriptor {
@@ -311,9 +312,10 @@ impl Writer {
         let end = slice.end_ns.max(slice.start_ns.saturating_add(1));
         let free = lanes.0.iter().position(|(_, free)| *free <= slice.start_ns);
         let lane = free.unwrap_or_else(|| {
-            let name = format!("{}", lanes.0.len() + 1);
+            let lane = lanes.0.len();
+            let name = lane.saturating_add(1).to_string();
             lanes.0.push((self.named(&name, Some(parent)), 0));
-            lanes.0.len() - 1
+            lane
         });
         lanes.0[lane].1 = end;
         self.slice(lanes.0[lane].0, slice);
@@ -399,7 +401,8 @@ impl Writer {
         for row in rows {
             let start = row.before_end(2).unwrap_or(row.end_ns());
             let key = row.number(4).unwrap_or(0);
-            requests.entry(key).or_insert((start, 0, row)).1 += row.bytes();
+            let (_, bytes, _) = requests.entry(key).or_insert((start, 0, row));
+            bytes.tally(row.bytes());
         }
         let mut requests: Vec<_> = requests.into_values().collect();
         requests.sort_by_key(|(start, ..)| *start);
@@ -451,19 +454,19 @@ impl Writer {
                 let name = format!("{class} written");
                 (self.counter(&name, unit::SIZE_BYTES), 0)
             });
-            *sum += row.bytes();
+            sum.tally(row.bytes());
             let (track, sum) = (*track, i64::try_from(*sum).unwrap_or(i64::MAX));
             self.count(track, row.end_ns(), sum);
         }
         let mut steps: BTreeMap<u64, i64> = BTreeMap::new();
         for row in rows {
-            *steps.entry(row.queued_ns()).or_default() += 1;
-            *steps.entry(row.end_ns()).or_default() -= 1;
+            steps.entry(row.queued_ns()).or_default().tally(1);
+            steps.entry(row.end_ns()).or_default().tally(-1);
         }
         let track = self.counter("under way", unit::COUNT);
-        let mut under_way = 0;
+        let mut under_way = 0_i64;
         for (time_ns, step) in steps {
-            under_way += step;
+            under_way.tally(step);
             self.count(track, time_ns, under_way);
         }
     }

@@ -130,7 +130,8 @@ fn percent(part: u64, whole: u64) -> u64 {
 
 /// Whether it is so many per cent of it at least.
 fn is_part(part: u64, whole: u64, percent: u64) -> bool {
-    u128::from(part) * 100 >= u128::from(whole) * u128::from(percent)
+    let times = |bytes: u64, by: u64| u128::from(bytes).saturating_mul(by.into());
+    times(part, 100) >= times(whole, percent)
 }
 
 /// Bytes with a decimal unit.
