@@ -166,7 +166,7 @@ impl<T: Copy> Cells<T> {
             return;
         }
         let overlaps = |run: &Run| run.sector < range.end && run.end() > range.start;
-        for (level, (longest, bits)) in self.longest.into_iter().zip(CELL_BITS).enumerate() {
+        for (level, (longest, bits)) in self.longest.iter().zip(&CELL_BITS).enumerate() {
             let Some(reach) = longest.checked_sub(1) else {
                 continue;
             };

@@ -166,7 +166,8 @@ pub(super) fn in_proportion(whole: u32, weights: &[u64]) -> Vec<u32> {
         parts.iter_mut().take(1).for_each(|first| *first = whole);
         return parts;
     };
-    let exact = |weight: u64| u128::from(whole).saturating_mul(weight.into());
+    // 32 bits times 64: it does not wrap.
+    let exact = |weight: u64| u128::from(whole).wrapping_mul(weight.into());
     // No part is larger than the whole.
     let mut parts: Vec<u32> = weights.iter().map(|&w| (exact(w) / sum) as u32).collect();
     let given: u32 = parts.iter().sum();
