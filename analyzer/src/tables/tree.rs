@@ -119,7 +119,7 @@ impl Tree {
 
     /// How many of the owners have so much of all bytes, in per cent, or committed transactions.
     pub fn notable(&self, percent: u64) -> usize {
-        let least = u128::from(self.total.write_bytes) * u128::from(percent);
+        let least = u128::from(self.total.write_bytes).saturating_mul(percent.into());
         let is_notable = |owner: &&Owner| {
             let bytes = u128::from(owner.device.bytes) * 100;
             bytes > 0 && bytes >= least || owner.transactions.least > 0

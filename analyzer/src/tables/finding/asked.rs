@@ -6,6 +6,7 @@ use mostrace_bundle::Manifest;
 use super::size;
 use crate::tables::layer::Layer;
 use crate::tables::{Groups, ratio};
+use crate::tally::sum;
 use crate::transactions::{self, Asked, Database};
 
 /// So many times as much is said, and as little as a part of it.
@@ -18,7 +19,7 @@ const BLOCKS_BYTES: u64 = 2 * 4096;
 pub(super) fn of(manifest: Option<&Manifest>, databases: &[Database]) -> Option<Asked> {
     let is_known = transactions::are_calls_whole(manifest, databases);
     let all = || databases.iter().map(Database::total);
-    is_known.then(|| all().fold(Asked::default(), |sum, asked| sum + asked))
+    is_known.then(|| sum(all()))
 }
 
 /// ` for 74.9 KB passed to write() (222 ×)`; nothing where that is about as much, or others than calls have changed files.

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 
 use super::{found, is_part, listed};
 use crate::tables::layer::plural;
+use crate::tally::Tally;
 
 /// Kinds of the journal's blocks that are named, each with so much of it at least, per cent.
 const MOST_KINDS: usize = 3;
@@ -88,8 +89,10 @@ impl Kind {
     }
 
     pub fn add(&mut self, deed: Option<Deed>, bytes: u64) {
-        self.bytes += bytes;
-        found(&mut self.deeds, |(known, _)| *known == deed, || (deed, 0)).1 += bytes;
+        self.bytes.tally(bytes);
+        found(&mut self.deeds, |(known, _)| *known == deed, || (deed, 0))
+            .1
+            .tally(bytes);
     }
 
     /// What deeds of some sort dirtied of it.
@@ -200,7 +203,9 @@ impl Dirtier {
 fn summed(all: impl Iterator<Item = (&'static str, u64)>) -> Vec<(&'static str, u64)> {
     let mut sums: Vec<(&'static str, u64)> = Vec::new();
     for (name, bytes) in all {
-        found(&mut sums, |(known, _)| *known == name, || (name, 0)).1 += bytes;
+        found(&mut sums, |(known, _)| *known == name, || (name, 0))
+            .1
+            .tally(bytes);
     }
     sums.sort_by_key(|(_, bytes)| Reverse(*bytes));
     sums

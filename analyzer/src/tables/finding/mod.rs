@@ -105,8 +105,9 @@ pub(super) fn of(groups: &[Groups], manifest: Option<&Manifest>, databases: &[Da
 /// The item that is meant; a new one, at the end, if there is none.
 fn found<T>(items: &mut Vec<T>, is_it: impl Fn(&T) -> bool, new: impl FnOnce() -> T) -> &mut T {
     let at = items.iter().position(is_it).unwrap_or_else(|| {
+        let at = items.len();
         items.push(new());
-        items.len() - 1
+        at
     });
     &mut items[at]
 }

@@ -8,6 +8,7 @@ use super::subject::SQLITES;
 use super::{LEAST, MOST, found, is_part, percent};
 use crate::tables::layer::{self, Layer};
 use crate::tables::{Groups, Label};
+use crate::tally::Tally;
 
 /// Of the filesystem's journal it is said what it holds where it is so much of all, per cent.
 const LEAST_OPENED: u64 = 10;
@@ -57,7 +58,7 @@ impl Parts {
                 kinds: Vec::new(),
             },
         );
-        part.bytes += bytes;
+        part.bytes.tally(bytes);
         if let Layer::Journal { kind, home } = layer {
             let word = |at: usize| cause.get(at).and_then(Label::text);
             let deed = Deed::of(word(0).as_deref(), word(1).as_deref());

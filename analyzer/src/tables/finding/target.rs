@@ -5,6 +5,7 @@ use super::culprits::Bytes;
 use super::is_part;
 use crate::attribute::{HashMap, HashSet};
 use crate::tables::{Groups, Label};
+use crate::tally::Tally;
 
 /// It is for that of which it is so much, per cent; and mostly for it from so much on.
 const NEARLY_ALL: u64 = 95;
@@ -26,14 +27,14 @@ impl<'a> Targets<'a> {
         });
         let its: Vec<(&str, &Label, u64)> = its.collect();
         let all: HashSet<&str> = its.iter().map(|(file, ..)| *file).collect();
-        let mut targets = HashMap::default();
+        let mut targets: HashMap<_, u64> = HashMap::default();
         for (file, database, bytes) in its {
             // What only looks like a journal has no database beside it.
             let target = match database {
                 Label::Text(database) if all.contains(database.as_str()) => database.as_str(),
                 _ => file,
             };
-            *targets.entry(target).or_default() += bytes;
+            targets.entry(target).or_default().tally(bytes);
         }
         Targets(targets)
     }
@@ -65,11 +66,11 @@ impl<'a> Targets<'a> {
 
     /// What was done for the files in each folder, and in those below it; all are in the root folder.
     fn folders(&self) -> HashMap<&'a str, u64> {
-        let mut folders = HashMap::default();
+        let mut folders: HashMap<_, u64> = HashMap::default();
         for (file, bytes) in self.0.iter().filter(|(file, _)| file.starts_with('/')) {
             let mut rest = *file;
             while let Some((folder, _)) = rest.rsplit_once('/').filter(|(f, _)| !f.is_empty()) {
-                *folders.entry(folder).or_default() += bytes;
+                folders.entry(folder).or_default().tally(*bytes);
                 rest = folder;
             }
         }
