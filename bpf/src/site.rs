@@ -74,12 +74,15 @@ pub struct FreshOptions {
     pub size: u64,
     /// `queue/scheduler`; None leaves what is there.
     pub scheduler: Option<String>,
+    /// `queue/max_sectors_kb`, which is put back in the end; None leaves what is there.
+    pub max_sectors_kb: Option<u32>,
 }
 
 /// The filesystem, mounted.
 #[derive(Debug)]
 pub struct Site {
     // Dropped in this order.
+    _largest: Option<LargestRequest>,
     mount: Mount,
     device: Device,
     _folder: TempFolder,
@@ -126,12 +129,17 @@ impl Site {
             let setting = device.disk_sysfs().join("queue/scheduler");
             fs::write(&setting, scheduler).at(&setting)?;
         }
+        let largest = options
+            .max_sectors_kb
+            .map(|kib| LargestRequest::set(&device, kib))
+            .transpose()?;
         if let Some(Owner { uid, gid }) = owner.filter(|_| options.kind != FreshKind::Vfat) {
             let root = File::open(&mount.point).at(&mount.point)?;
             fchown(&root, Some(uid), Some(gid)).at(&mount.point)?;
         }
         settle(&mount.point)?;
         Ok(Site {
+            _largest: largest,
             mount,
             device,
             _folder: folder,
@@ -148,6 +156,30 @@ impl Site {
     #[must_use]
     pub fn device(&self) -> &Path {
         self.device.node()
+    }
+}
+
+/// The limit of a queue's requests. A loop device keeps it for whoever has the device next.
+#[derive(Debug)]
+struct LargestRequest {
+    setting: PathBuf,
+    before: String,
+}
+
+impl LargestRequest {
+    fn set(device: &Device, kib: u32) -> Result<LargestRequest> {
+        let setting = device.disk_sysfs().join("queue/max_sectors_kb");
+        let before = fs::read_to_string(&setting).at(&setting)?;
+        fs::write(&setting, kib.to_string()).at(&setting)?;
+        Ok(LargestRequest { setting, before })
+    }
+}
+
+impl Drop for LargestRequest {
+    fn drop(&mut self) {
+        if let Err(e) = fs::write(&self.setting, &self.before) {
+            log::warn!("{}: not put back: {e}", self.setting.display());
+        }
     }
 }
 
@@ -263,6 +295,7 @@ mod tests {
             mount_options: String::new(),
             size: 1 << 30,
             scheduler: None,
+            max_sectors_kb: None,
         };
         let owner = Some(Owner {
             uid: 1000,

@@ -9,7 +9,9 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use mostrace::causes::Sharing;
-use mostrace::experiment::{Cell, Definition, Figures, Repeat, Results, claims, judge, table};
+use mostrace::experiment::{
+    Cell, Definition, Figures, Kind, Repeat, Results, Tally, claims, judge, table,
+};
 use mostrace::export::{Format, Output};
 use mostrace_bundle::Folder;
 use mostrace_bundle::temporary::TempFolder;
@@ -32,10 +34,14 @@ use super::{UsageError, budget, shell};
 ///   journal = ["delete", "wal"]
 ///   mkfs = ["", "-O ^has_journal"]
 ///
-/// `filesystem`, `mkfs`, `mount_options`, `size`, `scheduler` are those of `measure`. A cell is measured again until the bytes of
-/// a transaction lie within 1 % of the measurement before, or three times ([repeat] says otherwise). Each measurement is added to
-/// the results at once: the same command goes on after a stop, and prints the table when all are there. Figures of the table are for
+/// `filesystem`, `mkfs`, `mount_options`, `size`, `scheduler`, `max_sectors_kb` are those of `measure`. A cell is measured three
+/// times at least, and then again until half the width of the 95 % confidence interval of the mean bytes per transaction is at most
+/// 2 % of that mean, or 20 times ([repeat] with `least`, `within_percent`, `most` says otherwise). Each measurement is added to the
+/// results at once: the same command goes on after a stop, and prints the table when all are there. Figures of the table are for
 /// each transaction, or operation.
+///
+/// What others have published stands in [[published]], what is expected here in [[ours]]. A claim can name a control cell, which is
+/// measured too: where ours differs, its reason is told only if the control cell agrees.
 ///
 /// Examples:
 ///   sudo mostrace experiment experiments/ext4-matrix.toml
@@ -242,9 +248,14 @@ impl Experiment {
         let format = self.out.format();
         format.write_all(&mut output, [Ok::<_, Infallible>(shown)])?;
         if format == Format::Table && !self.claims && !verdicts.is_empty() {
-            let agree = verdicts.iter().filter(|v| v.agrees).count();
-            let all = verdicts.len();
-            eprintln!("{agree} of {all} published figures agree (--claims shows them)");
+            let told = |kind| {
+                let Tally { agree, all } = Tally::of(kind, &verdicts);
+                format!("{agree} of {all}")
+            };
+            let (published, ours) = (told(Kind::Published), told(Kind::Ours));
+            eprintln!(
+                "{published} published figures agree, {ours} of our own (--claims shows them)"
+            );
         }
         Ok(())
     }

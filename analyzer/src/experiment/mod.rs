@@ -9,12 +9,15 @@ mod cells;
 mod definition;
 mod figures;
 mod published;
+mod repeat;
 mod results;
+mod summary;
 mod table;
 
 pub use cells::{Cell, Words};
-pub use definition::{Definition, Error, Repeat};
+pub use definition::{Definition, Error};
 pub use figures::Figures;
-pub use published::{Claim, Verdict, judge};
+pub use published::{Claim, Figure, Kind, Tally, Verdict, judge};
+pub use repeat::Repeat;
 pub use results::{Results, Run};
 pub use table::{claims, table};
