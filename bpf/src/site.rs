@@ -74,7 +74,7 @@ pub struct FreshOptions {
     pub size: u64,
     /// `queue/scheduler`; None leaves what is there.
     pub scheduler: Option<String>,
-    /// `queue/max_sectors_kb`, which is put back in the end; None leaves what is there.
+    /// `queue/max_sectors_kb`; None is the kernel's own default, whatever somebody left there.
     pub max_sectors_kb: Option<u32>,
 }
 
@@ -82,7 +82,7 @@ pub struct FreshOptions {
 #[derive(Debug)]
 pub struct Site {
     // Dropped in this order.
-    _largest: Option<LargestRequest>,
+    _largest: LargestRequest,
     mount: Mount,
     device: Device,
     _folder: TempFolder,
@@ -129,10 +129,7 @@ impl Site {
             let setting = device.disk_sysfs().join("queue/scheduler");
             fs::write(&setting, scheduler).at(&setting)?;
         }
-        let largest = options
-            .max_sectors_kb
-            .map(|kib| LargestRequest::set(&device, kib))
-            .transpose()?;
+        let largest = LargestRequest::set(&device, options.max_sectors_kb)?;
         if let Some(Owner { uid, gid }) = owner.filter(|_| options.kind != FreshKind::Vfat) {
             let root = File::open(&mount.point).at(&mount.point)?;
             fchown(&root, Some(uid), Some(gid)).at(&mount.point)?;
@@ -159,7 +156,8 @@ impl Site {
     }
 }
 
-/// The limit of a queue's requests. A loop device keeps it for whoever has the device next.
+/// The limit of a queue's requests, put back in the end: a loop device keeps it for whoever has the device next. So what is
+/// measured must not rest on what is found there.
 #[derive(Debug)]
 struct LargestRequest {
     setting: PathBuf,
@@ -167,9 +165,17 @@ struct LargestRequest {
 }
 
 impl LargestRequest {
-    fn set(device: &Device, kib: u32) -> Result<LargestRequest> {
-        let setting = device.disk_sysfs().join("queue/max_sectors_kb");
+    /// KiB; the kernel's `BLK_DEF_MAX_SECTORS`, 2,560 sectors, unless the device takes less.
+    const DEFAULT: u32 = 1280;
+
+    fn set(device: &Device, kib: Option<u32>) -> Result<LargestRequest> {
+        let queue = device.disk_sysfs().join("queue");
+        let setting = queue.join("max_sectors_kb");
         let before = fs::read_to_string(&setting).at(&setting)?;
+        let hardware = queue.join("max_hw_sectors_kb");
+        let most = fs::read_to_string(&hardware).at(&hardware)?;
+        let most = most.trim().parse().unwrap_or(Self::DEFAULT);
+        let kib = kib.unwrap_or_else(|| most.min(Self::DEFAULT));
         fs::write(&setting, kib.to_string()).at(&setting)?;
         Ok(LargestRequest { setting, before })
     }

@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use mostrace::causes::Sharing;
 use mostrace::experiment::{
-    Cell, Definition, Figures, Kind, Repeat, Results, Tally, claims, judge, table,
+    Cell, Definition, Figures, Kind, Per, Results, Tally, claims, judge, table,
 };
 use mostrace::export::{Format, Output};
 use mostrace_bundle::Folder;
@@ -38,7 +38,7 @@ use super::{UsageError, budget, shell};
 /// times at least, and then again until half the width of the 95 % confidence interval of the mean bytes per transaction is at most
 /// 2 % of that mean, or 20 times ([repeat] with `least`, `within_percent`, `most` says otherwise). Each measurement is added to the
 /// results at once: the same command goes on after a stop, and prints the table when all are there. Figures of the table are for
-/// each transaction, or operation.
+/// each transaction, or operation; with per = "commit" for each transaction of SQLite that changed a database.
 ///
 /// What others have published stands in [[published]], what is expected here in [[ours]]. A claim can name a control cell, which is
 /// measured too: where ours differs, its reason is told only if the control cell agrees.
@@ -181,7 +181,7 @@ impl Experiment {
             bar.set_message(cells[0].key());
             let failures = match &self.guest {
                 Some(kernel) => self.measure_in(kernel, path, definition, cells, results)?,
-                None => measure_here(&definition.repeat, cells, results, kept.as_ref())?,
+                None => measure_here(definition, cells, results, kept.as_ref())?,
             };
             failed += failures.len() as u64;
             bar.suspend(|| failures.iter().for_each(|line| log::error!("{line}")));
@@ -269,15 +269,15 @@ fn folder(path: &Path) -> anyhow::Result<Folder> {
 
 /// On this kernel; gives a line for each cell that cannot be measured.
 fn measure_here(
-    repeat: &Repeat,
+    definition: &Definition,
     cells: &[&Cell],
     results: &mut Results,
     kept: Option<&Folder>,
 ) -> anyhow::Result<Vec<String>> {
     let mut failures = Vec::new();
     for cell in cells {
-        while !results.is_done(cell, repeat) {
-            match figures(cell, kept) {
+        while !results.is_done(cell, &definition.repeat) {
+            match figures(cell, definition.per, kept) {
                 Ok(figures) => results.add(cell, figures)?,
                 Err(error) => {
                     failures.push(format!("{}: {error:#}", cell.key()));
@@ -290,7 +290,7 @@ fn measure_here(
 }
 
 /// One measurement that lost nothing.
-fn figures(cell: &Cell, kept: Option<&Folder>) -> anyhow::Result<Figures> {
+fn figures(cell: &Cell, per: Per, kept: Option<&Folder>) -> anyhow::Result<Figures> {
     let mut why = String::new();
     for _ in 0..TRIES {
         let folder = TempFolder::new()?;
@@ -300,7 +300,7 @@ fn figures(cell: &Cell, kept: Option<&Folder>) -> anyhow::Result<Figures> {
         match analysis.warnings.first() {
             Some(warning) => why.clone_from(warning),
             None => {
-                let figures = Figures::of(&analysis, recorder)?;
+                let figures = Figures::of(&analysis, recorder, per)?;
                 if let Some(kept) = kept {
                     keep::replace(kept, name_of(cell).as_ref(), &bundle)?;
                 }

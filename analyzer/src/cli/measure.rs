@@ -61,7 +61,7 @@ pub struct Measure {
     /// The scheduler of its queue, as mq-deadline
     #[arg(long, value_name = "NAME")]
     scheduler: Option<String>,
-    /// The largest request of its queue, KiB; 4 lets no blocks of 4 KiB be merged
+    /// The largest request of its queue, KiB, if not the kernel's own; 4 lets no blocks of 4 KiB be merged
     #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u32).range(4..))]
     max_sectors_kb: Option<u32>,
     /// Measure on the filesystem that DIR is on, in DIR, and make none

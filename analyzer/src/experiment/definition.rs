@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::cells::{Cell, Template, Words};
-use super::{Claim, Kind, Repeat};
+use super::{Claim, Kind, Per, Repeat};
 
 /// What decides how the filesystem is made and mounted, in place of words of the command.
 pub(super) const OF_THE_FILESYSTEM: [&str; 6] = [
@@ -47,6 +47,8 @@ struct Written {
     before: Option<Words>,
     command: Words,
     #[serde(default)]
+    per: Per,
+    #[serde(default)]
     fixed: BTreeMap<String, Value>,
     #[serde(default)]
     matrix: toml::Table,
@@ -67,6 +69,8 @@ pub struct Definition {
     pub name: String,
     /// What it asks.
     pub about: String,
+    /// What figures are held against.
+    pub per: Per,
     /// When a cell has been measured often enough.
     pub repeat: Repeat,
     /// The cells, in the order of the file: the last parameter changes first. After those of the matrix, the control cells of
@@ -142,7 +146,10 @@ impl Definition {
         written.repeat.check()?;
         let parameters: Vec<String> = matrix.iter().map(|(name, _)| name.clone()).collect();
         let parts = (&written.command, &written.before, &fixed, &parameters);
-        let identity = serde_json::to_string(&parts).map_err(|e| e.to_string())?;
+        let mut identity = serde_json::to_string(&parts).map_err(|e| e.to_string())?;
+        if written.per == Per::Commit {
+            identity.push_str(" per commit");
+        }
         let ours = written.ours.into_iter().map(|claim| Claim {
             kind: Kind::Ours,
             ..claim
@@ -163,6 +170,7 @@ impl Definition {
         let mut definition = Definition {
             name: written.name,
             about: written.about,
+            per: written.per,
             repeat: written.repeat,
             cells,
             parameters,
@@ -296,6 +304,13 @@ mod tests {
     }
 
     #[test]
+    fn results_per_commit_are_none_per_transaction() {
+        let per_commit = GOOD.replace("[fixed]", "per = 'commit'\n[fixed]");
+        let of = |text: &str| Definition::parse(text).unwrap().identity;
+        assert_ne!(of(&per_commit), of(GOOD));
+    }
+
+    #[test]
     fn a_reason_needs_a_control_cell() {
         let wrong = |from: &str, to: &str| {
             Definition::parse(&(GOOD.to_owned() + &CLAIM.replace(from, to))).unwrap_err()
@@ -336,6 +351,8 @@ mod tests {
         );
         assert!(wrong("name = 'n'", "nam = 'n'").starts_with("line 1: unknown field `nam`"));
         assert!(wrong("name = 'n'", "name = ").starts_with("line 1: "));
+        let per = wrong("[fixed]", "per = 'page'\n[fixed]");
+        assert!(per.starts_with("line 3: unknown variant `page`"), "{per}");
         let patient = wrong("[fixed]", "repeat.most = 21\n[fixed]");
         assert_eq!(patient, "repeat.most: a cell is measured 20 times at most");
     }

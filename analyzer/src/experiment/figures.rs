@@ -8,12 +8,25 @@ use crate::analysis::{Analysis, Error};
 use crate::budget::{Measured, Parts};
 use crate::facts::Column;
 use crate::tables::{Grouping, Groups, Label};
-use crate::transactions::Sure;
+use crate::transactions::{Sure, Transactions};
+
+/// What figures are held against.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Per {
+    /// The transactions, or operations, that the command tells; else SQLite's.
+    #[default]
+    Transaction,
+    /// SQLite's transactions that changed a database, as the calls of the trace show them, whatever the command tells: it makes
+    /// tables too, and its transactions may change nothing.
+    Commit,
+}
 
 /// What one measurement comes to. All are sums over the recording.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
-    /// Transactions, or operations, that the command told; else those of SQLite that its calls show; 0 if there is neither.
+    /// Transactions, or operations, that the command told; else those of SQLite that its calls show, or always these ([`Per`]); 0 if
+    /// there is neither.
     pub transactions: u64,
     /// How sure that is.
     #[serde(default)]
@@ -48,7 +61,7 @@ impl Figures {
     ///
     /// # Errors
     /// A temporary file, or the table of calls, cannot be read.
-    pub fn of(analysis: &Analysis, recorder: u32) -> Result<Figures, Error> {
+    pub fn of(analysis: &Analysis, recorder: u32, per: Per) -> Result<Figures, Error> {
         let manifest: Option<&Manifest> = analysis.bundle.as_ref().map(Bundle::manifest);
         let payload = manifest.and_then(|m| m.payload.as_ref());
         let mut databases = analysis.databases()?;
@@ -74,9 +87,13 @@ impl Figures {
             };
             *causes.entry(name).or_default() += totals.write_bytes;
         }
+        let transactions = match per {
+            Per::Transaction => measured.transactions,
+            Per::Commit => Transactions::shown(manifest, &databases),
+        };
         Ok(Figures {
-            transactions: measured.transactions.least,
-            transactions_sure: measured.transactions.sure,
+            transactions: transactions.least,
+            transactions_sure: transactions.sure,
             payload_bytes: measured.payload_bytes.unwrap_or(0),
             called_bytes: measured.called_bytes.unwrap_or(0),
             syncs: databases.iter().map(|d| d.total().syncs).sum(),

@@ -16,7 +16,7 @@ mod table;
 
 pub use cells::{Cell, Words};
 pub use definition::{Definition, Error};
-pub use figures::Figures;
+pub use figures::{Figures, Per};
 pub use published::{Claim, Figure, Kind, Tally, Verdict, judge};
 pub use repeat::Repeat;
 pub use results::{Results, Run};
