@@ -15,7 +15,6 @@ HERE = pathlib.Path(__file__).parent
 BYTES = ["write_bytes", "write_bytes_ci_percent", "journal_bytes", "metadata_bytes"]
 SQLITE = ["syncs", "writes", "device_flushes", "called_bytes", *BYTES, "rollback_journal_bytes", "wal_bytes", "db_bytes", "rest_bytes", "unknown_bytes", "runs"]
 FILES = ["writes", "device_flushes", *BYTES, "other_bytes", "rest_bytes", "unknown_bytes", "runs"]
-CLAIMS = ["cell", "figure", "unit", "claimed", "tolerance_percent", "ours", "verdict", "control", "control_ours", "why", "source"]
 TABLES = {
     "ext4-matrix": ["journal", "sync", "op", *SQLITE, "amplification", "main_cause"],
     "shares": ["tables", "op", "control", *SQLITE],
@@ -43,27 +42,59 @@ def shown(column, value):
         number = float(value)
     except ValueError:
         return value or "–"
-    if column == "write_bytes_ci_percent":
+    if column.endswith("_ci_percent"):
         return f"{number:.1f}"
     if column.endswith("_bytes"):
         return f"{number:,.0f}"
-    return value if number.is_integer() and "." not in value else f"{number:,.2f}"
+    return f"{number:,.2f}" if "." in value else value
 
 
-def markdown(columns, table):
+def markdown(table):
+    columns = list(table[0])
     print("|", " | ".join(columns), "|")
     print("|", " | ".join("---" for _ in columns), "|")
     for row in table:
-        print("|", " | ".join(shown(column, row[column]) for column in columns), "|")
+        print("|", " | ".join(shown(*cell) for cell in row.items()), "|")
     print()
 
 
-for name, columns in TABLES.items():
+def cells(name, wanted):
+    """The columns that are wanted and say anything."""
     table = rows(name)
-    print(f"## {name}\n")
-    markdown([column for column in columns if any(row.get(column) not in (None, "", "0.0") for row in table)], table)
+    says = [column for column in wanted if any(row.get(column) not in (None, "", "0.0") for row in table)]
+    return [{column: row[column] for column in says} for row in table]
 
+
+def claims(kind):
+    """Cells in which a claim comes to the same are one row."""
+    groups = {}
+    for name in TABLES:
+        for row in rows(name, "--claims"):
+            if row["kind"] == kind:
+                groups.setdefault((name, *(v for c, v in row.items() if c != "cell")), []).append(row)
+    for (name, *_), same in groups.items():
+        row = same[0]
+        words = [row["cell"].split(" "), *(other["cell"].split(" ") for other in same[1:])]
+        common = [word for word in words[0] if all(word in others for others in words)]
+        count = f" ({len(same)} cells)" if len(same) > 1 else ""
+        slack = float(row["tolerance_percent"])
+        control = f"{row['control']}: {float(row['control_ours']):,.2f}" if row["control_ours"] else ""
+        yield {
+            "cell": f"{name}: {' '.join(common)}{count}",
+            "figure": row["figure"],
+            "unit": row["unit"],
+            "claimed": row["claimed"] + (f" ± {slack:.0f} %" if slack else ""),
+            "ours": f"{float(row['ours']):.2f}",
+            "verdict": row["verdict"],
+            "control cell": control,
+            "why": row["why"],
+            "source": row["source"],
+        }
+
+
+for name, columns in TABLES.items():
+    print(f"## {name}\n")
+    markdown(cells(name, columns))
 for kind in ["published", "ours"]:
     print(f"## {kind}\n")
-    claims = [dict(row, cell=f"{name}: {row['cell']}") for name in TABLES for row in rows(name, "--claims")]
-    markdown(CLAIMS, [row for row in claims if row["kind"] == kind])
+    markdown(list(claims(kind)))

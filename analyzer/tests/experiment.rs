@@ -115,7 +115,10 @@ fn the_trace_of_updates_holds_them_alone() {
     assert_eq!(largest_requests(), before);
     let cells: Vec<BTreeMap<String, serde_json::Value>> = serde_json::from_str(&said.out).unwrap();
     let of = |name: &str| -> Vec<f64> {
-        cells.iter().map(|cell| cell[name].as_f64().unwrap()).collect()
+        cells
+            .iter()
+            .map(|cell| cell[name].as_f64().unwrap())
+            .collect()
     };
     assert_eq!(cells[0]["control"], serde_json::Value::Null);
     assert_eq!(cells[1]["control"], "max_sectors_kb=4");
@@ -456,7 +459,10 @@ fn parts_of_shipped_results_are_the_whole() {
     let mut rows = 0;
     for entry in fs::read_dir(shipped()).unwrap() {
         let results = entry.unwrap().path();
-        if results.extension().is_none_or(|extension| extension != "jsonl") {
+        if results
+            .extension()
+            .is_none_or(|extension| extension != "jsonl")
+        {
             continue;
         }
         let name = results.file_name().unwrap().to_string_lossy();
@@ -465,7 +471,11 @@ fn parts_of_shipped_results_are_the_whole() {
             let run: serde_json::Value = serde_json::from_str(line).unwrap();
             let layers = run["figures"]["layers"].as_object().unwrap();
             let sum: u64 = layers.values().map(|bytes| bytes.as_u64().unwrap()).sum();
-            assert_eq!(run["figures"]["write_bytes"], sum, "{name}: {}", run["cell"]);
+            assert_eq!(
+                run["figures"]["write_bytes"], sum,
+                "{name}: {}",
+                run["cell"]
+            );
         }
         let definition = shipped().join(stem).with_extension("toml");
         let said = say(experiment(&definition)

@@ -290,7 +290,10 @@ mod tests {
         // Both sides of the ratio; the one that is compared with itself adds none.
         assert_eq!(
             keys,
-            ["op=insert journal=wal size=32M", "op=delete journal=wal size=32M"]
+            [
+                "op=insert journal=wal size=32M",
+                "op=delete journal=wal size=32M"
+            ]
         );
         assert_eq!(controls[0].filesystem["size"], "32M");
         let claim = &definition.claims[0];
@@ -300,7 +303,10 @@ mod tests {
         let to = claim.to.as_ref().unwrap();
         assert_eq!(definition.beside(controls[0], to), Some(controls[1]));
         // What is measured of the matrix is the same with them and without.
-        assert_eq!(definition.identity, Definition::parse(GOOD).unwrap().identity);
+        assert_eq!(
+            definition.identity,
+            Definition::parse(GOOD).unwrap().identity
+        );
     }
 
     #[test]

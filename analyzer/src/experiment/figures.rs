@@ -77,7 +77,10 @@ impl Figures {
             return Ok(Figures::default());
         };
         let is_journal = |labels: &[Label]| labels[0].text().as_deref() == Some("journal");
-        let journal = classes.groups.iter().filter(|(labels, _)| is_journal(labels));
+        let journal = classes
+            .groups
+            .iter()
+            .filter(|(labels, _)| is_journal(labels));
         let mut causes = Parts::new();
         for (labels, totals) in groups.groups.iter().filter(|(_, t)| t.write_bytes > 0) {
             let words: Vec<String> = labels.iter().filter_map(|label| label.text()).collect();

@@ -232,7 +232,9 @@ impl Claim {
         }
         match self.why.is_empty() == self.control.is_empty() {
             true => Ok(()),
-            false => Err("published: a reason needs a control cell that shows it, and that a reason".into()),
+            false => Err(
+                "published: a reason needs a control cell that shows it, and that a reason".into(),
+            ),
         }
     }
 
@@ -313,7 +315,11 @@ mod tests {
             let Tally { agree, all } = Tally::of(kind, &verdicts);
             (agree, all)
         };
-        assert_eq!(tally(Kind::Published), (1, 2), "one of its two cells differs");
+        assert_eq!(
+            tally(Kind::Published),
+            (1, 2),
+            "one of its two cells differs"
+        );
         assert_eq!(tally(Kind::Ours), (1, 1));
     }
 }

@@ -31,7 +31,9 @@ impl Repeat {
         match self.most {
             0 => Err("repeat.most: a cell is measured once at least".into()),
             1..=MOST => Ok(()),
-            _ => Err(format!("repeat.most: a cell is measured {MOST} times at most")),
+            _ => Err(format!(
+                "repeat.most: a cell is measured {MOST} times at most"
+            )),
         }
     }
 

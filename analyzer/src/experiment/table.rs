@@ -59,12 +59,18 @@ pub fn table(definition: &Definition, results: &Results) -> Result<Table> {
     columns.push(reals("payload_bytes", each(|f| f.payload_bytes)));
     columns.push(reals("called_bytes", each(|f| f.called_bytes)));
     columns.push(reals("write_bytes", each(|f| f.write_bytes)));
-    columns.push(reals("write_bytes_ci_percent", real(&|s| s.interval_percent)));
+    columns.push(reals(
+        "write_bytes_ci_percent",
+        real(&|s| s.interval_percent),
+    ));
     for layer in LAYERS {
         let values = real(&|s| Some(s.each(s.sum.layer(layer))));
         columns.push(reals(&format!("{layer}_bytes"), values));
     }
-    columns.push(reals("rest_bytes", real(&|s| Some(s.each(s.sum.rest(&LAYERS))))));
+    columns.push(reals(
+        "rest_bytes",
+        real(&|s| Some(s.each(s.sum.rest(&LAYERS)))),
+    ));
     columns.push(reals("read_bytes", each(|f| f.read_bytes)));
     columns.push(reals("amplification", real(&Summary::amplification)));
     columns.push(reals("per_second", real(&Summary::per_second)));
@@ -128,7 +134,11 @@ mod tests {
     fn the_parts_are_all_that_was_written() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("n.toml");
-        std::fs::write(&file, "name = 'n'\ncommand = 'app {a}'\n[matrix]\na = [1]\n").unwrap();
+        std::fs::write(
+            &file,
+            "name = 'n'\ncommand = 'app {a}'\n[matrix]\na = [1]\n",
+        )
+        .unwrap();
         let definition = Definition::read(&file).unwrap();
         let mut results = Results::open(&file.with_extension("jsonl"), &definition).unwrap();
         let layers = [
@@ -155,6 +165,9 @@ mod tests {
         let of = |name: &str| table.column(name).unwrap().f64().unwrap().get(0).unwrap();
         let parts = LAYERS.map(|layer| of(&format!("{layer}_bytes")));
         assert_eq!(of("rest_bytes"), 448.0);
-        assert_eq!(parts.iter().sum::<f64>() + of("rest_bytes"), of("write_bytes"));
+        assert_eq!(
+            parts.iter().sum::<f64>() + of("rest_bytes"),
+            of("write_bytes")
+        );
     }
 }
