@@ -16,7 +16,7 @@ BYTES = ["write_bytes", "write_bytes_ci_percent", "journal_bytes", "metadata_byt
 SQLITE = ["syncs", "writes", "device_flushes", "called_bytes", *BYTES, "rollback_journal_bytes", "wal_bytes", "db_bytes", "rest_bytes", "unknown_bytes", "runs"]
 FILES = ["writes", "device_flushes", *BYTES, "other_bytes", "rest_bytes", "unknown_bytes", "runs"]
 TABLES = {
-    "ext4-matrix": ["journal", "sync", "op", *SQLITE, "amplification", "main_cause"],
+    "ext4-matrix": ["journal", "sync", "op", "control", *SQLITE, "amplification", "main_cause"],
     "shares": ["tables", "op", "control", *SQLITE],
     "journal-on-off": ["journal", "mkfs", *SQLITE],
     "encrypted": ["journal", "folder", *SQLITE],
