@@ -74,13 +74,15 @@ def claims(kind):
                 groups.setdefault((name, *(v for c, v in row.items() if c != "cell")), []).append(row)
     for (name, *_), same in groups.items():
         row = same[0]
-        words = [row["cell"].split(" "), *(other["cell"].split(" ") for other in same[1:])]
-        common = [word for word in words[0] if all(word in others for others in words)]
+        # Of each parameter the values that it has in these cells.
+        words = [dict(word.partition("=")[::2] for word in other["cell"].split(" ")) for other in same]
+        values = {parameter: "|".join(dict.fromkeys(other[parameter] for other in words)) for parameter in words[0]}
+        cell = row["cell"] if len(same) == 1 else " ".join(f"{p}={v}" for p, v in values.items())
         count = f" ({len(same)} cells)" if len(same) > 1 else ""
         slack = float(row["tolerance_percent"])
         control = f"{row['control']}: {float(row['control_ours']):,.2f}" if row["control_ours"] else ""
         yield {
-            "cell": f"{name}: {' '.join(common)}{count}",
+            "cell": f"{name}: {cell}{count}".replace("|", "/"),
             "figure": row["figure"],
             "unit": row["unit"],
             "claimed": row["claimed"] + (f" ± {slack:.0f} %" if slack else ""),

@@ -95,7 +95,7 @@ pub struct Claim {
     /// Or at most.
     #[serde(default)]
     pub at_most: Option<f64>,
-    /// Of a figure for each transaction: what comes once in a run, beside.
+    /// Of a figure for each transaction: what comes once in a run, beside. Ours is told without it.
     #[serde(default)]
     pub besides: f64,
     /// By how much ours may differ and yet agree, per cent of it.
@@ -238,7 +238,7 @@ impl Claim {
         }
     }
 
-    /// In words, as `4`, `at least 11`.
+    /// In words, as `4`, `at least 11`, `1 and 7 in each run`.
     pub fn words(&self) -> String {
         let number = |n: f64| match n.fract() == 0.0 {
             true => format!("{n:.0}"),
@@ -252,7 +252,11 @@ impl Claim {
         let parts = parts
             .into_iter()
             .filter_map(|(word, value)| Some(format!("{word}{}", number(value?))));
-        parts.collect::<Vec<_>>().join(", ")
+        let mut words = parts.collect::<Vec<_>>().join(", ");
+        if self.besides > 0.0 {
+            words.push_str(&format!(" and {} in each run", number(self.besides)));
+        }
+        words
     }
 }
 
@@ -265,7 +269,7 @@ mod tests {
         [[published]]\nfigure = 'writes'\nvalue = 10\ntolerance_percent = 10\nsource = 's'\n\
         control = { b = '2' }\nwhy = 'because'\n\
         [[published]]\nwhere = { a = 'x' }\nfigure = 'journal_writes_percent'\nat_least = 50\nsource = 's'\n\
-        [[ours]]\nwhere = { a = 'y' }\nfigure = 'writes'\nat_most = 30\nsource = 's'\n";
+        [[ours]]\nwhere = { a = 'y' }\nfigure = 'writes'\nat_most = 30\nbesides = 2\nsource = 's'\n";
 
     fn measured(counts: &[u64]) -> (Definition, Results, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
@@ -301,6 +305,9 @@ mod tests {
             ("a=y".to_owned(), true, None, None),
         ];
         assert_eq!(told, all);
+        let words: Vec<String> = verdicts.iter().map(|v| v.claim.words()).collect();
+        let claimed = ["10", "10", "at least 50", "at most 30 and 2 in each run"];
+        assert_eq!(words, claimed);
         let (definition, results, _folder) = measured(&[11, 20, 9, 99]);
         assert_eq!(judge(&definition, &results)[1].why(), Some("not known"));
         let (definition, results, _folder) = measured(&[11, 20]);
