@@ -90,7 +90,7 @@ fn pair(text: &str) -> Result<(String, String), String> {
 }
 
 /// A guest boots for so many cells. It has ten minutes, and what it measured is lost if it is stopped; a cell can take twenty runs.
-const CELLS_OF_A_GUEST: usize = 2;
+const CELLS_OF_A_GUEST: usize = 1;
 /// A recording that lost something is made again so often.
 const TRIES: usize = 3;
 
