@@ -35,6 +35,7 @@ fn main() -> ExitCode {
         what_is_measured_is_not_for_others needs LIVE,
         on_a_filesystem_that_is_there needs LIVE,
         a_filesystem_is_made_as_asked_for needs LIVE,
+        requests_are_as_large_as_asked_for_or_as_the_kernel_has_it needs LIVE,
         what_is_made_before_is_not_measured needs LIVE,
         the_exit_status_of_the_command_passes_through needs LIVE,
         nothing_is_left_of_a_killed_one needs LIVE,
@@ -488,6 +489,24 @@ fn a_filesystem_is_made_as_asked_for() {
             .unwrap()
             .contains(&"has_journal".to_owned())
     );
+}
+
+/// Whatever the loop device had from who used it before.
+fn requests_are_as_large_as_asked_for_or_as_the_kernel_has_it() {
+    let limit = |options: &[&str]| {
+        let dir = tempfile::tempdir().unwrap();
+        let output = dir.path().join("o.most");
+        let said = say(measure(options).arg("-o").arg(&output).args(MIB));
+        assert_eq!(said.status, Some(0), "{}", said.err);
+        let device = Bundle::open(&output).unwrap().manifest().device.clone();
+        device.max_sectors_kb
+    };
+    let own = limit(&[]);
+    assert!(own >= 512, "{own}");
+    assert_eq!(limit(&["--max-sectors-kb", "4"]), 4);
+    assert_eq!(limit(&[]), own);
+    let refused = say(measure(&["--max-sectors-kb", "1"]).args(MIB));
+    assert_eq!(refused.status, Some(2), "{}", refused.err);
 }
 
 fn what_is_made_before_is_not_measured() {

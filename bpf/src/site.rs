@@ -74,12 +74,15 @@ pub struct FreshOptions {
     pub size: u64,
     /// `queue/scheduler`; None leaves what is there.
     pub scheduler: Option<String>,
+    /// `queue/max_sectors_kb`; None is the kernel's own default, whatever somebody left there.
+    pub max_sectors_kb: Option<u32>,
 }
 
 /// The filesystem, mounted.
 #[derive(Debug)]
 pub struct Site {
     // Dropped in this order.
+    _largest: LargestRequest,
     mount: Mount,
     device: Device,
     size: u64,
@@ -137,12 +140,14 @@ impl Site {
             let setting = device.disk_sysfs().join("queue/scheduler");
             fs::write(&setting, scheduler).at(&setting)?;
         }
+        let largest = LargestRequest::set(&device, options.max_sectors_kb)?;
         if let Some(Owner { uid, gid }) = owner.filter(|_| options.kind != FreshKind::Vfat) {
             let root = File::open(&mount.point).at(&mount.point)?;
             fchown(&root, Some(uid), Some(gid)).at(&mount.point)?;
         }
         settle(&mount.point)?;
         Ok(Site {
+            _largest: largest,
             mount,
             device,
             size: options.size,
@@ -166,6 +171,39 @@ impl Site {
     #[must_use]
     pub fn device(&self) -> &Path {
         self.device.node()
+    }
+}
+
+/// The limit of a queue's requests, put back in the end: a loop device keeps it for whoever has the device next. So what is
+/// measured must not rest on what is found there.
+#[derive(Debug)]
+struct LargestRequest {
+    setting: PathBuf,
+    before: String,
+}
+
+impl LargestRequest {
+    /// KiB; the kernel's `BLK_DEF_MAX_SECTORS`, 2,560 sectors, unless the device takes less.
+    const DEFAULT: u32 = 1280;
+
+    fn set(device: &Device, kib: Option<u32>) -> Result<LargestRequest> {
+        let queue = device.disk_sysfs().join("queue");
+        let setting = queue.join("max_sectors_kb");
+        let before = fs::read_to_string(&setting).at(&setting)?;
+        let hardware = queue.join("max_hw_sectors_kb");
+        let most = fs::read_to_string(&hardware).at(&hardware)?;
+        let most = most.trim().parse().unwrap_or(Self::DEFAULT);
+        let kib = kib.unwrap_or_else(|| most.min(Self::DEFAULT));
+        fs::write(&setting, kib.to_string()).at(&setting)?;
+        Ok(LargestRequest { setting, before })
+    }
+}
+
+impl Drop for LargestRequest {
+    fn drop(&mut self) {
+        if let Err(e) = fs::write(&self.setting, &self.before) {
+            log::warn!("{}: not put back: {e}", self.setting.display());
+        }
     }
 }
 
@@ -281,6 +319,7 @@ mod tests {
             mount_options: String::new(),
             size: 1 << 30,
             scheduler: None,
+            max_sectors_kb: None,
         };
         let owner = Some(Owner {
             uid: 1000,

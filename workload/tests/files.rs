@@ -20,6 +20,7 @@ fn main() -> ExitCode {
         each_mode_asks_for_its_own_durability needs common::STRACE,
         each_pattern_touches_each_record_once needs common::STRACE,
         every_pattern_works_in_every_mode,
+        records_are_an_interval_apart,
         what_is_out_of_range_is_refused,
         names_are_made_changed_and_removed,
         a_volume_is_filled_and_emptied needs [Need::Loop],
@@ -158,6 +159,17 @@ fn every_pattern_works_in_every_mode() {
             assert_eq!(first == second, pattern.reads(), "{pattern:?} {mode:?}");
         }
     }
+}
+
+fn records_are_an_interval_apart() {
+    let folder = tempfile::tempdir_in(".").unwrap();
+    let settings = FileSettings {
+        interval_ms: 5,
+        ..settings(&folder)
+    };
+    let payload = run_file(&settings, &Progress::default()).unwrap().payload;
+    let least = 5_000_000 * (RECORDS as u64 - 1);
+    assert!(payload.elapsed_ns >= least, "{}", payload.elapsed_ns);
 }
 
 fn what_is_out_of_range_is_refused() {

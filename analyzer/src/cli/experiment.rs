@@ -9,7 +9,9 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use mostrace::causes::Sharing;
-use mostrace::experiment::{Cell, Definition, Figures, Repeat, Results, claims, judge, table};
+use mostrace::experiment::{
+    Cell, Definition, Figures, Kind, Per, Results, Tally, claims, judge, table,
+};
 use mostrace::export::{Format, Output};
 use mostrace_bundle::Folder;
 use mostrace_bundle::temporary::TempFolder;
@@ -32,10 +34,14 @@ use super::{UsageError, budget, shell};
 ///   journal = ["delete", "wal"]
 ///   mkfs = ["", "-O ^has_journal"]
 ///
-/// `filesystem`, `mkfs`, `mount_options`, `size`, `scheduler` are those of `measure`. A cell is measured again until the bytes of
-/// a transaction lie within 1 % of the measurement before, or three times ([repeat] says otherwise). Each measurement is added to
-/// the results at once: the same command goes on after a stop, and prints the table when all are there. Figures of the table are for
-/// each transaction, or operation.
+/// `filesystem`, `mkfs`, `mount_options`, `size`, `scheduler`, `max_sectors_kb` are those of `measure`. A cell is measured three
+/// times at least, and then again until half the width of the 95 % confidence interval of the mean bytes per transaction is at most
+/// 2 % of that mean, or 20 times ([repeat] with `least`, `within_percent`, `most` says otherwise). Each measurement is added to the
+/// results at once: the same command goes on after a stop, and prints the table when all are there. Figures of the table are for
+/// each transaction, or operation; with per = "commit" for each transaction of SQLite that changed a database.
+///
+/// What others have published stands in [[published]], what is expected here in [[ours]]. A claim can name a control cell, which is
+/// measured too: where ours differs, its reason is told only if the control cell agrees.
 ///
 /// Examples:
 ///   sudo mostrace experiment experiments/ext4-matrix.toml
@@ -83,8 +89,8 @@ fn pair(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// A guest boots for so many cells: what it measured is lost if it is stopped.
-const CELLS_OF_A_GUEST: usize = 8;
+/// A guest boots for so many cells. It has ten minutes, and what it measured is lost if it is stopped; a cell can take twenty runs.
+const CELLS_OF_A_GUEST: usize = 1;
 /// A recording that lost something is made again so often.
 const TRIES: usize = 3;
 
@@ -175,7 +181,7 @@ impl Experiment {
             bar.set_message(cells[0].key());
             let failures = match &self.guest {
                 Some(kernel) => self.measure_in(kernel, path, definition, cells, results)?,
-                None => measure_here(&definition.repeat, cells, results, kept.as_ref())?,
+                None => measure_here(definition, cells, results, kept.as_ref())?,
             };
             failed += failures.len() as u64;
             bar.suspend(|| failures.iter().for_each(|line| log::error!("{line}")));
@@ -242,9 +248,14 @@ impl Experiment {
         let format = self.out.format();
         format.write_all(&mut output, [Ok::<_, Infallible>(shown)])?;
         if format == Format::Table && !self.claims && !verdicts.is_empty() {
-            let agree = verdicts.iter().filter(|v| v.agrees).count();
-            let all = verdicts.len();
-            eprintln!("{agree} of {all} published figures agree (--claims shows them)");
+            let told = |kind| {
+                let Tally { agree, all } = Tally::of(kind, &verdicts);
+                format!("{agree} of {all}")
+            };
+            let (published, ours) = (told(Kind::Published), told(Kind::Ours));
+            eprintln!(
+                "{published} published figures agree, {ours} of our own (--claims shows them)"
+            );
         }
         Ok(())
     }
@@ -258,15 +269,15 @@ fn folder(path: &Path) -> anyhow::Result<Folder> {
 
 /// On this kernel; gives a line for each cell that cannot be measured.
 fn measure_here(
-    repeat: &Repeat,
+    definition: &Definition,
     cells: &[&Cell],
     results: &mut Results,
     kept: Option<&Folder>,
 ) -> anyhow::Result<Vec<String>> {
     let mut failures = Vec::new();
     for cell in cells {
-        while !results.is_done(cell, repeat) {
-            match figures(cell, kept) {
+        while !results.is_done(cell, &definition.repeat) {
+            match figures(cell, definition.per, kept) {
                 Ok(figures) => results.add(cell, figures)?,
                 Err(error) => {
                     failures.push(format!("{}: {error:#}", cell.key()));
@@ -279,7 +290,7 @@ fn measure_here(
 }
 
 /// One measurement that lost nothing.
-fn figures(cell: &Cell, kept: Option<&Folder>) -> anyhow::Result<Figures> {
+fn figures(cell: &Cell, per: Per, kept: Option<&Folder>) -> anyhow::Result<Figures> {
     let mut why = String::new();
     for _ in 0..TRIES {
         let folder = TempFolder::new()?;
@@ -289,7 +300,7 @@ fn figures(cell: &Cell, kept: Option<&Folder>) -> anyhow::Result<Figures> {
         match analysis.warnings.first() {
             Some(warning) => why.clone_from(warning),
             None => {
-                let figures = Figures::of(&analysis, recorder)?;
+                let figures = Figures::of(&analysis, recorder, per)?;
                 if let Some(kept) = kept {
                     keep::replace(kept, name_of(cell).as_ref(), &bundle)?;
                 }

@@ -64,8 +64,11 @@ pub struct Measure {
     /// The scheduler of its queue, as mq-deadline
     #[arg(long, value_name = "NAME")]
     scheduler: Option<String>,
+    /// The largest request of its queue, KiB, if not the kernel's own; 4 lets no blocks of 4 KiB be merged
+    #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u32).range(4..))]
+    max_sectors_kb: Option<u32>,
     /// Measure on the filesystem that DIR is on, in DIR, and make none
-    #[arg(long = "in", value_name = "DIR", conflicts_with_all = ["fs", "mkfs", "mount_options", "size", "scheduler"])]
+    #[arg(long = "in", value_name = "DIR", conflicts_with_all = ["fs", "mkfs", "mount_options", "size", "scheduler", "max_sectors_kb"])]
     within: Option<PathBuf>,
     /// Measure in an emulated machine with this kernel of Debian's, as 6.12: it has f2fs and FAT, and needs no root here. CMD is a
     /// program, no script, or `mostrace workload`
@@ -366,6 +369,8 @@ impl Measure {
         ];
         let scheduler = self.scheduler.iter();
         options.extend(scheduler.map(|name| format!("--scheduler={name}")));
+        let largest = self.max_sectors_kb.iter();
+        options.extend(largest.map(|kib| format!("--max-sectors-kb={kib}")));
         let before = self.before.iter();
         options.extend(before.map(|script| format!("--before={script}")));
         options
@@ -378,6 +383,7 @@ impl Measure {
             mount_options: self.mount_options.clone(),
             size: self.size,
             scheduler: self.scheduler.clone(),
+            max_sectors_kb: self.max_sectors_kb,
         }
     }
 }

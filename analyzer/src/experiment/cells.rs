@@ -66,7 +66,10 @@ impl Words {
 pub struct Cell {
     /// The parameters of the matrix, in its order.
     pub parameters: Vec<(String, String)>,
-    /// Of the filesystem, as `measure` has them: `filesystem`, `mkfs`, `mount_options`, `size`, `scheduler`.
+    /// What is fixed in the matrix and has another value here; of a control cell alone.
+    pub control: Vec<(String, String)>,
+    /// Of the filesystem, as `measure` has them: `filesystem`, `mkfs`, `mount_options`, `size`, `scheduler`,
+    /// `max_sectors_kb`.
     pub filesystem: BTreeMap<String, String>,
     /// What is run ahead.
     pub before: Option<Vec<String>>,
@@ -77,11 +80,17 @@ pub struct Cell {
 impl Cell {
     /// Its parameters in one line: no two cells have the same.
     pub fn key(&self) -> String {
-        let words = self
-            .parameters
-            .iter()
-            .map(|(name, value)| format!("{name}={value}"));
-        words.collect::<Vec<_>>().join(" ")
+        key(self.parameters.iter().chain(&self.control))
+    }
+
+    /// What a control cell has other than the cell of the matrix beside it.
+    pub fn control_key(&self) -> String {
+        key(&self.control)
+    }
+
+    /// Whether it is none of the matrix, but shows why one of it differs from what was claimed.
+    pub fn is_control(&self) -> bool {
+        !self.control.is_empty()
     }
 
     /// The value of a parameter of the matrix.
@@ -98,43 +107,65 @@ impl Cell {
     }
 }
 
-/// All combinations but those excepted.
-pub(super) fn of(
-    fixed: &BTreeMap<String, String>,
-    matrix: &[(String, Vec<String>)],
-    except: &[BTreeMap<String, String>],
-    command: &Words,
-    before: Option<&Words>,
-) -> Vec<Cell> {
-    let mut combinations: Vec<Vec<(String, String)>> = vec![Vec::new()];
-    for (name, values) in matrix {
-        let with = |combination: Vec<(String, String)>| {
-            let with = |value: &String| {
-                let one = (name.clone(), value.clone());
-                combination.iter().cloned().chain([one]).collect()
+fn key<'w>(words: impl IntoIterator<Item = &'w (String, String)>) -> String {
+    let words = words.into_iter();
+    let words = words.map(|(name, value)| format!("{name}={value}"));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// What all cells are made from.
+pub(super) struct Template {
+    pub(super) fixed: BTreeMap<String, String>,
+    pub(super) command: Words,
+    pub(super) before: Option<Words>,
+}
+
+impl Template {
+    /// All combinations but those excepted.
+    pub(super) fn cells(
+        &self,
+        matrix: &[(String, Vec<String>)],
+        except: &[BTreeMap<String, String>],
+    ) -> Vec<Cell> {
+        let mut combinations: Vec<Vec<(String, String)>> = vec![Vec::new()];
+        for (name, values) in matrix {
+            let with = |combination: Vec<(String, String)>| {
+                let with = |value: &String| {
+                    let one = (name.clone(), value.clone());
+                    combination.iter().cloned().chain([one]).collect()
+                };
+                values.iter().map(with).collect::<Vec<_>>()
             };
-            values.iter().map(with).collect::<Vec<_>>()
-        };
-        combinations = combinations.into_iter().flat_map(with).collect();
+            combinations = combinations.into_iter().flat_map(with).collect();
+        }
+        let cells = combinations.into_iter();
+        let cells = cells.map(|parameters| self.cell(parameters, Vec::new()));
+        cells
+            .filter(|cell| !except.iter().any(|values| cell.is(values)))
+            .collect()
     }
-    let cell = |parameters: Vec<(String, String)>| {
-        let mut values = fixed.clone();
-        values.extend(parameters.iter().cloned());
+
+    /// The same cell with other values of what is fixed.
+    pub(super) fn control(&self, cell: &Cell, control: &BTreeMap<String, String>) -> Cell {
+        let control = control.iter().map(|(n, v)| (n.clone(), v.clone()));
+        self.cell(cell.parameters.clone(), control.collect())
+    }
+
+    fn cell(&self, parameters: Vec<(String, String)>, control: Vec<(String, String)>) -> Cell {
+        let mut values = self.fixed.clone();
+        values.extend(parameters.iter().chain(&control).cloned());
         let of_it = |(name, _): &(&String, &String)| {
             super::definition::OF_THE_FILESYSTEM.contains(&name.as_str())
         };
         let filesystem = values.iter().filter(of_it);
         Cell {
             filesystem: filesystem.map(|(n, v)| (n.clone(), v.clone())).collect(),
-            before: before.map(|words| words.filled(&values)),
-            command: command.filled(&values),
+            before: self.before.as_ref().map(|words| words.filled(&values)),
+            command: self.command.filled(&values),
             parameters,
+            control,
         }
-    };
-    let cells = combinations.into_iter().map(cell);
-    cells
-        .filter(|cell| !except.iter().any(|values| cell.is(values)))
-        .collect()
+    }
 }
 
 #[cfg(test)]
@@ -163,7 +194,9 @@ mod tests {
             let values = |n: usize| (0..n).map(|v| v.to_string()).collect();
             let matrix: Vec<(String, Vec<String>)> =
                 sizes.iter().enumerate().map(|(at, n)| (format!("p{at}"), values(*n))).collect();
-            let cells = of(&BTreeMap::new(), &matrix, &[], &Words::Text("x".into()), None);
+            let template =
+                Template { fixed: BTreeMap::new(), command: Words::Text("x".into()), before: None };
+            let cells = template.cells(&matrix, &[]);
             let keys: std::collections::BTreeSet<String> = cells.iter().map(Cell::key).collect();
             prop_assert_eq!(keys.len(), sizes.iter().product::<usize>());
             prop_assert_eq!(cells.len(), keys.len());

@@ -5,14 +5,20 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use super::cells::{self, Cell, Words};
-use super::published::Claim;
+use super::cells::{Cell, Template, Words};
+use super::{Claim, Kind, Per, Repeat};
 
 /// What decides how the filesystem is made and mounted, in place of words of the command.
-pub(super) const OF_THE_FILESYSTEM: [&str; 5] =
-    ["filesystem", "mkfs", "mount_options", "size", "scheduler"];
+pub(super) const OF_THE_FILESYSTEM: [&str; 6] = [
+    "filesystem",
+    "mkfs",
+    "mount_options",
+    "size",
+    "scheduler",
+    "max_sectors_kb",
+];
 
 /// A value of a parameter; a number is its digits.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -31,25 +37,6 @@ impl Value {
     }
 }
 
-/// When a cell has been measured often enough.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Repeat {
-    /// When the bytes of a transaction lie within so many per cent of each other.
-    pub within_percent: f64,
-    /// But not more often than that.
-    pub most: usize,
-}
-
-impl Default for Repeat {
-    fn default() -> Self {
-        Repeat {
-            within_percent: 1.0,
-            most: 3,
-        }
-    }
-}
-
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -60,6 +47,8 @@ struct Written {
     before: Option<Words>,
     command: Words,
     #[serde(default)]
+    per: Per,
+    #[serde(default)]
     fixed: BTreeMap<String, Value>,
     #[serde(default)]
     matrix: toml::Table,
@@ -69,6 +58,8 @@ struct Written {
     repeat: Repeat,
     #[serde(default)]
     published: Vec<Claim>,
+    #[serde(default)]
+    ours: Vec<Claim>,
 }
 
 /// An experiment.
@@ -78,14 +69,17 @@ pub struct Definition {
     pub name: String,
     /// What it asks.
     pub about: String,
+    /// What figures are held against.
+    pub per: Per,
     /// When a cell has been measured often enough.
     pub repeat: Repeat,
-    /// The cells, in the order of the file: the last parameter changes first.
+    /// The cells, in the order of the file: the last parameter changes first. After those of the matrix, the control cells of
+    /// claims.
     pub cells: Vec<Cell>,
     /// The parameters that differ between cells, in the order of the file.
     pub parameters: Vec<String>,
-    /// What others have found.
-    pub published: Vec<Claim>,
+    /// What others have found, and then what is expected here.
+    pub claims: Vec<Claim>,
     /// What decides what is measured: results of another are none of this one's.
     pub identity: String,
 }
@@ -149,36 +143,76 @@ impl Definition {
         let templates = [Some(&written.command), written.before.as_ref()];
         let templates: Vec<&Words> = templates.into_iter().flatten().collect();
         check(&fixed, &matrix, &templates)?;
-        let cells = cells::of(
-            &fixed,
-            &matrix,
-            &except,
-            &written.command,
-            written.before.as_ref(),
-        );
+        written.repeat.check()?;
+        let parameters: Vec<String> = matrix.iter().map(|(name, _)| name.clone()).collect();
+        let parts = (&written.command, &written.before, &fixed, &parameters);
+        let mut identity = serde_json::to_string(&parts).map_err(|e| e.to_string())?;
+        if written.per == Per::Commit {
+            identity.push_str(" per commit");
+        }
+        let ours = written.ours.into_iter().map(|claim| Claim {
+            kind: Kind::Ours,
+            ..claim
+        });
+        let claims: Vec<Claim> = written.published.into_iter().chain(ours).collect();
+        for claim in &claims {
+            claim.check(&parameters, &fixed)?;
+        }
+        let template = Template {
+            fixed,
+            command: written.command,
+            before: written.before,
+        };
+        let cells = template.cells(&matrix, &except);
         if cells.is_empty() {
             return Err("there is no cell in its matrix".into());
         }
-        if written.repeat.most == 0 {
-            return Err("repeat.most: a cell is measured once at least".into());
-        }
-        let parameters: Vec<String> = matrix.into_iter().map(|(name, _)| name).collect();
-        for claim in &written.published {
-            let other = claim.at.keys().find(|name| !parameters.contains(name));
-            if let Some(name) = other {
-                return Err(format!("published: `{name}` is no parameter of the matrix"));
-            }
-        }
-        let parts = (&written.command, &written.before, &fixed, &parameters);
-        let identity = serde_json::to_string(&parts).map_err(|e| e.to_string())?;
-        Ok(Definition {
+        let mut definition = Definition {
             name: written.name,
             about: written.about,
+            per: written.per,
             repeat: written.repeat,
             cells,
             parameters,
-            published: written.published,
+            claims,
             identity,
+        };
+        definition.add_controls(&template);
+        Ok(definition)
+    }
+
+    /// The control cells of all claims, each once.
+    fn add_controls(&mut self, template: &Template) {
+        let mut controls: Vec<Cell> = Vec::new();
+        for claim in self.claims.iter().filter(|c| !c.control.is_empty()) {
+            for cell in self.cells.iter().filter(|cell| cell.is(&claim.at)) {
+                // Of a ratio both sides.
+                let other = claim.to.as_ref().and_then(|to| self.beside(cell, to));
+                for cell in std::iter::once(cell).chain(other) {
+                    let control = template.control(cell, &claim.control);
+                    if !controls.contains(&control) {
+                        controls.push(control);
+                    }
+                }
+            }
+        }
+        self.cells.extend(controls);
+    }
+
+    /// The cell that differs from this one in those values of parameters alone.
+    pub(super) fn beside(&self, cell: &Cell, values: &BTreeMap<String, String>) -> Option<&Cell> {
+        let mut all: BTreeMap<String, String> = cell.parameters.iter().cloned().collect();
+        all.extend(values.clone());
+        let mut cells = self.cells.iter();
+        cells.find(|other| other.control == cell.control && other.is(&all))
+    }
+
+    /// The control cell of a claim on this cell, if it has one.
+    pub(super) fn control_of(&self, claim: &Claim, cell: &Cell) -> Option<&Cell> {
+        let mut controls = self.cells.iter().filter(|other| other.is_control());
+        controls.find(|other| {
+            other.parameters == cell.parameters
+                && other.control.iter().cloned().collect::<BTreeMap<_, _>>() == claim.control
         })
     }
 }
@@ -245,6 +279,65 @@ mod tests {
         assert_eq!(keys, all);
     }
 
+    const CLAIM: &str = "[[published]]\nwhere = { journal = 'wal' }\nfigure = 'writes'\nvalue = 1\nsource = 's'\n\
+                         to = { op = 'delete' }\ncontrol = { size = '32M' }\nwhy = 'smaller'\n";
+
+    #[test]
+    fn a_claim_has_control_cells_beside_the_matrix() {
+        let definition = Definition::parse(&(GOOD.to_owned() + CLAIM)).unwrap();
+        let controls: Vec<&Cell> = definition.cells.iter().filter(|c| c.is_control()).collect();
+        let keys: Vec<String> = controls.iter().map(|cell| cell.key()).collect();
+        // Both sides of the ratio; the one that is compared with itself adds none.
+        assert_eq!(
+            keys,
+            [
+                "op=insert journal=wal size=32M",
+                "op=delete journal=wal size=32M"
+            ]
+        );
+        assert_eq!(controls[0].filesystem["size"], "32M");
+        let claim = &definition.claims[0];
+        let of = |at: usize| definition.control_of(claim, &definition.cells[at]);
+        assert_eq!(of(0), Some(controls[0]));
+        assert_eq!(of(1), None, "no claim is on it");
+        let to = claim.to.as_ref().unwrap();
+        assert_eq!(definition.beside(controls[0], to), Some(controls[1]));
+        // What is measured of the matrix is the same with them and without.
+        assert_eq!(
+            definition.identity,
+            Definition::parse(GOOD).unwrap().identity
+        );
+    }
+
+    #[test]
+    fn results_per_commit_are_none_per_transaction() {
+        let per_commit = GOOD.replace("[fixed]", "per = 'commit'\n[fixed]");
+        let of = |text: &str| Definition::parse(text).unwrap().identity;
+        assert_ne!(of(&per_commit), of(GOOD));
+    }
+
+    #[test]
+    fn a_reason_needs_a_control_cell() {
+        let wrong = |from: &str, to: &str| {
+            Definition::parse(&(GOOD.to_owned() + &CLAIM.replace(from, to))).unwrap_err()
+        };
+        let says = "published: a reason needs a control cell that shows it, and that a reason";
+        assert_eq!(wrong("control = { size = '32M' }\n", ""), says);
+        assert_eq!(wrong("why = 'smaller'", ""), says);
+        assert_eq!(
+            wrong("size =", "op ="),
+            "published: control: `op` is not in [fixed]"
+        );
+        assert_eq!(
+            wrong("op = 'delete'", "x = 'y'"),
+            "published: `x` is no parameter of the matrix"
+        );
+        assert_eq!(
+            wrong("value = 1\n", ""),
+            "published: writes: nothing is claimed"
+        );
+    }
+
     #[test]
     fn what_is_wrong_is_said_in_one_line() {
         let wrong = |from: &str, to: &str| Definition::parse(&GOOD.replace(from, to)).unwrap_err();
@@ -264,5 +357,9 @@ mod tests {
         );
         assert!(wrong("name = 'n'", "nam = 'n'").starts_with("line 1: unknown field `nam`"));
         assert!(wrong("name = 'n'", "name = ").starts_with("line 1: "));
+        let per = wrong("[fixed]", "per = 'page'\n[fixed]");
+        assert!(per.starts_with("line 3: unknown variant `page`"), "{per}");
+        let patient = wrong("[fixed]", "repeat.most = 21\n[fixed]");
+        assert_eq!(patient, "repeat.most: a cell is measured 20 times at most");
     }
 }

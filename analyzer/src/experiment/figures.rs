@@ -7,13 +7,26 @@ use serde::{Deserialize, Serialize};
 use crate::analysis::{Analysis, Error};
 use crate::budget::{Measured, Parts};
 use crate::facts::Column;
-use crate::tables::{Grouping, Groups};
-use crate::transactions::Sure;
+use crate::tables::{Grouping, Groups, Label};
+use crate::transactions::{Sure, Transactions};
+
+/// What figures are held against.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Per {
+    /// The transactions, or operations, that the command tells; else SQLite's.
+    #[default]
+    Transaction,
+    /// SQLite's transactions that changed a database, as the calls of the trace show them, whatever the command tells: it makes
+    /// tables too, and its transactions may change nothing.
+    Commit,
+}
 
 /// What one measurement comes to. All are sums over the recording.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
-    /// Transactions, or operations, that the command told; else those of SQLite that its calls show; 0 if there is neither.
+    /// Transactions, or operations, that the command told; else those of SQLite that its calls show, or always these ([`Per`]); 0 if
+    /// there is neither.
     pub transactions: u64,
     /// How sure that is.
     #[serde(default)]
@@ -26,6 +39,9 @@ pub struct Figures {
     pub syncs: u64,
     /// Requests that wrote.
     pub writes: u64,
+    /// Of those, the ones that wrote to the filesystem's journal; None in results of before it was counted.
+    #[serde(default)]
+    pub journal_writes: Option<u64>,
     /// Bytes written to the device.
     pub write_bytes: u64,
     /// Bytes read from it.
@@ -45,15 +61,26 @@ impl Figures {
     ///
     /// # Errors
     /// A temporary file, or the table of calls, cannot be read.
-    pub fn of(analysis: &Analysis, recorder: u32) -> Result<Figures, Error> {
+    pub fn of(analysis: &Analysis, recorder: u32, per: Per) -> Result<Figures, Error> {
         let manifest: Option<&Manifest> = analysis.bundle.as_ref().map(Bundle::manifest);
         let payload = manifest.and_then(|m| m.payload.as_ref());
         let mut databases = analysis.databases()?;
         databases.retain(|database| database.tgid != recorder);
         let measured = Measured::new(&analysis.facts, manifest, &databases)?;
-        let by = ["cause_op", "cause_role"].iter();
-        let by = by.filter_map(|name| Column::find(name)).collect();
-        let groups = Groups::new(&analysis.facts, Grouping { by, top: None }, None)?;
+        let by = |names: &[&str]| Grouping {
+            by: names.iter().filter_map(|name| Column::find(name)).collect(),
+            top: None,
+        };
+        let groupings = [by(&["cause_op", "cause_role"]), by(&["class"])];
+        let sums = Groups::several(&analysis.facts, &groupings, None)?;
+        let [groups, classes] = &sums[..] else {
+            return Ok(Figures::default());
+        };
+        let is_journal = |labels: &[Label]| labels[0].text().as_deref() == Some("journal");
+        let journal = classes
+            .groups
+            .iter()
+            .filter(|(labels, _)| is_journal(labels));
         let mut causes = Parts::new();
         for (labels, totals) in groups.groups.iter().filter(|(_, t)| t.write_bytes > 0) {
             let words: Vec<String> = labels.iter().filter_map(|label| label.text()).collect();
@@ -63,13 +90,18 @@ impl Figures {
             };
             *causes.entry(name).or_default() += totals.write_bytes;
         }
+        let transactions = match per {
+            Per::Transaction => measured.transactions,
+            Per::Commit => Transactions::shown(manifest, &databases),
+        };
         Ok(Figures {
-            transactions: measured.transactions.least,
-            transactions_sure: measured.transactions.sure,
+            transactions: transactions.least,
+            transactions_sure: transactions.sure,
             payload_bytes: measured.payload_bytes.unwrap_or(0),
             called_bytes: measured.called_bytes.unwrap_or(0),
             syncs: databases.iter().map(|d| d.total().syncs).sum(),
             writes: groups.total.writes,
+            journal_writes: Some(journal.map(|(_, totals)| totals.writes).sum()),
             write_bytes: measured.write_bytes,
             read_bytes: groups.total.read_bytes,
             flushes: measured.flushes,
@@ -84,21 +116,22 @@ impl Figures {
         self.write_bytes as f64 / self.transactions.max(1) as f64
     }
 
-    /// The part of all bytes written that a layer has, per cent: `journal`, `metadata`, or a role as `wal`.
-    pub(super) fn percent(&self, layer: &str) -> f64 {
-        let bytes = self.layer(layer);
+    /// The part of all bytes written that these layers have, per cent: `journal`, `metadata`, or a role as `wal`.
+    pub(super) fn percent(&self, layers: &[&str]) -> f64 {
+        let bytes: u64 = layers.iter().map(|layer| self.layer(layer)).sum();
         bytes as f64 * 100.0 / self.write_bytes.max(1) as f64
     }
 
     /// The bytes of a layer, as [`Figures::percent`] names it.
     pub(super) fn layer(&self, layer: &str) -> u64 {
-        let name = match layer {
-            "journal" => "the filesystem's journal".to_owned(),
-            "metadata" => "the filesystem's metadata".to_owned(),
-            "unknown" => "unknown".to_owned(),
-            role => format!("data: {}", role.replace('_', " ")),
-        };
-        self.layers.get(&name).copied().unwrap_or(0)
+        self.layers.get(&name_of(layer)).copied().unwrap_or(0)
+    }
+
+    /// The bytes of all layers but these.
+    pub(super) fn rest(&self, layers: &[&str]) -> u64 {
+        let named: Vec<String> = layers.iter().map(|layer| name_of(layer)).collect();
+        let others = self.layers.iter().filter(|(name, _)| !named.contains(name));
+        others.map(|(_, bytes)| bytes).sum()
     }
 
     /// What most bytes were caused by, with its part of them in per cent.
@@ -106,5 +139,15 @@ impl Figures {
         let largest = self.causes.iter().max_by_key(|(_, bytes)| **bytes);
         let percent = |bytes: u64| bytes as f64 * 100.0 / self.write_bytes.max(1) as f64;
         largest.map(|(name, &bytes)| (name.as_str(), percent(bytes)))
+    }
+}
+
+/// What a layer is called among [`Figures::layers`].
+fn name_of(layer: &str) -> String {
+    match layer {
+        "journal" => "the filesystem's journal".to_owned(),
+        "metadata" => "the filesystem's metadata".to_owned(),
+        "unknown" => "unknown".to_owned(),
+        role => format!("data: {}", role.replace('_', " ")),
     }
 }

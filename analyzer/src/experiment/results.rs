@@ -15,8 +15,7 @@ use std::path::{Path, PathBuf};
 use mostrace_bundle::outfile;
 use serde::{Deserialize, Serialize};
 
-use super::definition::Repeat;
-use super::{Cell, Definition, Error, Figures};
+use super::{Cell, Definition, Error, Figures, Repeat};
 
 #[derive(PartialEq, Eq, Serialize, Deserialize)]
 struct Header {
@@ -112,13 +111,7 @@ impl Results {
             .of(cell)
             .map(|r| r.figures.bytes_per_transaction())
             .collect();
-        match bytes[..] {
-            _ if bytes.len() >= repeat.most => true,
-            [.., before, last] => {
-                (last - before).abs() * 100.0 <= repeat.within_percent * before.max(last)
-            }
-            _ => false,
-        }
+        repeat.is_enough(&bytes)
     }
 
     /// Adds a measurement; it is on the disk then.

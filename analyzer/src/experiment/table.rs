@@ -1,105 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The cells as one table, and the claims as another.
 
-use super::published::Figure;
+use std::collections::BTreeMap;
+
+use super::summary::Summary;
 use super::{Cell, Definition, Figures, Results, Verdict};
 use crate::tables::{Result, Table, numbers, reals, texts};
 
-/// Roles of data that have a column.
-const ROLES: [&str; 4] = ["db", "rollback_journal", "wal", "other"];
+/// Layers that have a column; of data these are roles.
+const LAYERS: [&str; 7] = [
+    "journal",
+    "metadata",
+    "db",
+    "rollback_journal",
+    "wal",
+    "other",
+    "unknown",
+];
 
-/// A cell's runs together.
-pub(super) struct Summary {
-    /// Added up.
-    sum: Figures,
-    runs: u64,
-    /// By how much the bytes of a transaction differ between them: the largest less the smallest, per cent of the mean.
-    spread_percent: f64,
-}
-
-impl Summary {
-    /// None of a cell that was not measured yet.
-    pub(super) fn of(cell: &Cell, results: &Results) -> Option<Summary> {
-        let all: Vec<&Figures> = results.of(cell).map(|run| &run.figures).collect();
-        let (first, others) = all.split_first()?;
-        let sum = others.iter().fold((*first).clone(), add);
-        let bytes = all.iter().map(|f| f.bytes_per_transaction());
-        let (least, most) = bytes.fold((f64::MAX, 0.0_f64), |(a, b), n| (a.min(n), b.max(n)));
-        let mean = sum.bytes_per_transaction();
-        Some(Summary {
-            spread_percent: if mean > 0.0 {
-                (most - least) * 100.0 / mean
-            } else {
-                0.0
-            },
-            runs: all.len() as u64,
-            sum,
-        })
-    }
-
-    fn each(&self, of: u64) -> f64 {
-        of as f64 / self.sum.transactions.max(1) as f64
-    }
-
-    /// None where the command did not tell its time.
-    fn per_second(&self) -> Option<f64> {
-        let seconds = self.sum.elapsed_ns as f64 / 1e9;
-        (seconds > 0.0).then(|| self.sum.transactions as f64 / seconds)
-    }
-
-    /// A figure as it is claimed: without what comes `besides` in each run.
-    pub(super) fn figure(&self, figure: Figure, besides: f64) -> f64 {
-        let sum = &self.sum;
-        let each =
-            |of: u64| (of as f64 - besides * self.runs as f64) / sum.transactions.max(1) as f64;
-        match figure {
-            Figure::Syncs => each(sum.syncs),
-            Figure::Writes => each(sum.writes),
-            Figure::WriteBytes => each(sum.write_bytes),
-            Figure::CalledBytes => each(sum.called_bytes),
-            Figure::Flushes => each(sum.flushes),
-            Figure::Amplification => sum.write_bytes as f64 / sum.payload_bytes.max(1) as f64,
-            Figure::JournalPercent => sum.percent("journal"),
-            Figure::MetadataPercent => sum.percent("metadata"),
-            Figure::DbPercent => sum.percent("db"),
-            Figure::JournalingPercent => {
-                let journals = ["journal", "rollback_journal", "wal"];
-                journals.iter().map(|layer| sum.percent(layer)).sum()
-            }
-            Figure::PerSecond => self.per_second().unwrap_or(0.0),
-            Figure::DataPercent => ROLES.iter().map(|role| sum.percent(role)).sum(),
-        }
-    }
-}
-
-fn add(mut sum: Figures, more: &&Figures) -> Figures {
-    let pairs = [
-        (&mut sum.transactions, more.transactions),
-        (&mut sum.payload_bytes, more.payload_bytes),
-        (&mut sum.called_bytes, more.called_bytes),
-        (&mut sum.syncs, more.syncs),
-        (&mut sum.writes, more.writes),
-        (&mut sum.write_bytes, more.write_bytes),
-        (&mut sum.read_bytes, more.read_bytes),
-        (&mut sum.flushes, more.flushes),
-        (&mut sum.elapsed_ns, more.elapsed_ns),
-    ];
-    for (sum, more) in pairs {
-        *sum += more;
-    }
-    sum.transactions_sure = sum.transactions_sure.max(more.transactions_sure);
-    for (parts, more) in [
-        (&mut sum.layers, &more.layers),
-        (&mut sum.causes, &more.causes),
-    ] {
-        for (name, bytes) in more {
-            *parts.entry(name.clone()).or_default() += bytes;
-        }
-    }
-    sum
-}
-
-/// A row for each cell that was measured: its parameters; sums for each transaction, over all of its runs.
+/// A row for each cell that was measured: its parameters; sums for each transaction, over all of its runs. Of the bytes written the
+/// layers' columns and `rest_bytes` are all: the rest are data of roles that have no column, as directories, super-journals,
+/// temporary files.
 ///
 /// # Errors
 /// A parameter is called as one of the columns.
@@ -115,6 +36,10 @@ pub fn table(definition: &Definition, results: &Results) -> Result<Table> {
             .map(|(cell, _)| cell.value(name).map(Into::into));
         columns.push(texts(name, values));
     }
+    if rows.iter().any(|(cell, _)| cell.is_control()) {
+        let control = |cell: &Cell| cell.is_control().then(|| cell.control_key());
+        columns.push(texts("control", rows.iter().map(|(cell, _)| control(cell))));
+    }
     let count = |of: fn(&Summary) -> u64| rows.iter().map(move |(_, s)| Some(of(s)));
     let real =
         |of: &dyn Fn(&Summary) -> Option<f64>| rows.iter().map(|(_, s)| of(s)).collect::<Vec<_>>();
@@ -128,26 +53,27 @@ pub fn table(definition: &Definition, results: &Results) -> Result<Table> {
     let each = |of: fn(&Figures) -> u64| real(&move |s: &Summary| Some(s.each(of(&s.sum))));
     columns.push(reals("syncs", each(|f| f.syncs)));
     columns.push(reals("writes", each(|f| f.writes)));
+    let journal_writes = real(&|s| Some(s.each(s.sum.journal_writes?)));
+    columns.push(reals("journal_writes", journal_writes));
     columns.push(reals("device_flushes", each(|f| f.flushes)));
     columns.push(reals("payload_bytes", each(|f| f.payload_bytes)));
     columns.push(reals("called_bytes", each(|f| f.called_bytes)));
     columns.push(reals("write_bytes", each(|f| f.write_bytes)));
-    for layer in ["journal", "metadata"]
-        .iter()
-        .chain(&ROLES)
-        .chain(&["unknown"])
-    {
+    columns.push(reals(
+        "write_bytes_ci_percent",
+        real(&|s| s.interval_percent),
+    ));
+    for layer in LAYERS {
         let values = real(&|s| Some(s.each(s.sum.layer(layer))));
         columns.push(reals(&format!("{layer}_bytes"), values));
     }
+    columns.push(reals(
+        "rest_bytes",
+        real(&|s| Some(s.each(s.sum.rest(&LAYERS)))),
+    ));
     columns.push(reals("read_bytes", each(|f| f.read_bytes)));
-    let amplification = |s: &Summary| {
-        let payload = s.sum.payload_bytes;
-        (payload > 0).then(|| s.sum.write_bytes as f64 / payload as f64)
-    };
-    columns.push(reals("amplification", real(&amplification)));
+    columns.push(reals("amplification", real(&Summary::amplification)));
     columns.push(reals("per_second", real(&Summary::per_second)));
-    columns.push(reals("spread_percent", real(&|s| Some(s.spread_percent))));
     let cause = rows
         .iter()
         .map(|(_, s)| s.sum.main_cause().map(|(name, _)| name.to_owned()));
@@ -157,7 +83,8 @@ pub fn table(definition: &Definition, results: &Results) -> Result<Table> {
     Table::new(columns)
 }
 
-/// A row for each claim and cell: what was published, what was measured, and whether they agree.
+/// A row for each claim and cell: what was claimed and by whom, what was measured, whether they agree, and what a control cell
+/// came to.
 ///
 /// # Errors
 /// Never, as no two columns have one name.
@@ -167,29 +94,80 @@ pub fn claims(verdicts: &[Verdict<'_>]) -> Result<Table> {
     };
     let figure = |v: &Verdict<'_>| match &v.claim.to {
         None => v.claim.figure.to_string(),
-        Some(to) => {
-            let to: Vec<String> = to
-                .iter()
-                .map(|(name, value)| format!("{name}={value}"))
-                .collect();
-            format!("{} to that of {}", v.claim.figure, to.join(" "))
-        }
+        Some(to) => format!("{} to that of {}", v.claim.figure, words(to)),
     };
+    let unit = |v: &Verdict<'_>| match &v.claim.to {
+        None => v.claim.figure.unit().to_owned(),
+        Some(_) => format!("ratio of {}", v.claim.figure.unit()),
+    };
+    let verdict = |v: &Verdict<'_>| if v.agrees() { "agrees" } else { "differs" }.to_owned();
+    let control = |v: &Verdict<'_>| Some(words(&v.claim.control)).filter(|words| !words.is_empty());
     Table::new(vec![
+        texts("kind", text(&|v| v.claim.kind.to_string())),
         texts("cell", text(&|v| v.cell.key())),
         texts("figure", text(&figure)),
-        texts("published", text(&|v| v.claim.words())),
+        texts("unit", text(&unit)),
+        texts("claimed", text(&|v| v.claim.words())),
+        reals(
+            "tolerance_percent",
+            verdicts.iter().map(|v| Some(v.claim.tolerance_percent)),
+        ),
         reals("ours", verdicts.iter().map(|v| Some(v.ours))),
-        texts(
-            "verdict",
-            text(&|v| if v.agrees { "agrees" } else { "differs" }.into()),
-        ),
+        texts("verdict", text(&verdict)),
         texts("source", text(&|v| v.claim.source.clone())),
-        texts(
-            "why",
-            verdicts
-                .iter()
-                .map(|v| Some(v.claim.why.clone()).filter(|w| !w.is_empty())),
-        ),
+        texts("control", verdicts.iter().map(control)),
+        reals("control_ours", verdicts.iter().map(|v| v.control)),
+        texts("why", verdicts.iter().map(|v| v.why().map(str::to_owned))),
     ])
+}
+
+fn words(values: &BTreeMap<String, String>) -> String {
+    let words = values.iter().map(|(name, value)| format!("{name}={value}"));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_are_all_that_was_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("n.toml");
+        std::fs::write(
+            &file,
+            "name = 'n'\ncommand = 'app {a}'\n[matrix]\na = [1]\n",
+        )
+        .unwrap();
+        let definition = Definition::read(&file).unwrap();
+        let mut results = Results::open(&file.with_extension("jsonl"), &definition).unwrap();
+        let layers = [
+            ("the filesystem's journal", 1),
+            ("the filesystem's metadata", 2),
+            ("data: db", 4),
+            ("data: rollback journal", 8),
+            ("data: wal", 16),
+            ("data: other", 32),
+            ("unknown", 64),
+            // Those that have no column of their own.
+            ("data", 128),
+            ("data: shm", 256),
+            ("data: super journal", 512),
+        ];
+        let figures = Figures {
+            transactions: 2,
+            write_bytes: 1023,
+            layers: layers.map(|(name, bytes)| (name.to_owned(), bytes)).into(),
+            ..Figures::default()
+        };
+        results.add(&definition.cells[0], figures).unwrap();
+        let table = table(&definition, &results).unwrap().frame;
+        let of = |name: &str| table.column(name).unwrap().f64().unwrap().get(0).unwrap();
+        let parts = LAYERS.map(|layer| of(&format!("{layer}_bytes")));
+        assert_eq!(of("rest_bytes"), 448.0);
+        assert_eq!(
+            parts.iter().sum::<f64>() + of("rest_bytes"),
+            of("write_bytes")
+        );
+    }
 }

@@ -95,6 +95,8 @@ pub struct FileSettings {
     pub seed: u64,
     /// What becomes of the kernel's caches once the files are there.
     pub caches: Caches,
+    /// Pause between two records of a thread, ms.
+    pub interval_ms: u64,
     /// Only make the files that a run without it finds.
     pub prepare: bool,
 }
@@ -111,6 +113,7 @@ impl Default for FileSettings {
             overlap: 0,
             seed: 1,
             caches: Caches::Drop,
+            interval_ms: 0,
             prepare: false,
         }
     }
@@ -164,6 +167,7 @@ impl FileSettings {
             ("threads", self.threads.to_string()),
             ("overlap", self.overlap.to_string()),
             ("seed", self.seed.to_string()),
+            ("interval_ms", self.interval_ms.to_string()),
             ("prepare", self.prepare.to_string()),
         ]
         .map(|(name, value)| (name.to_owned(), value))

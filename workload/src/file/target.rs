@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use memmap2::MmapMut;
 use rustix::fs::OFlags;
@@ -80,7 +81,10 @@ impl Target {
         settings: &FileSettings,
         stopwatch: &mut Stopwatch<'_>,
     ) -> Result<()> {
-        for number in std::mem::take(&mut self.order) {
+        for (at, number) in std::mem::take(&mut self.order).into_iter().enumerate() {
+            if at > 0 && settings.interval_ms > 0 {
+                std::thread::sleep(Duration::from_millis(settings.interval_ms));
+            }
             let offset = number.saturating_mul(settings.record_size.into());
             stopwatch.time(|| {
                 let done = match (settings.pattern.reads(), &self.memory) {

@@ -43,6 +43,9 @@ pub struct File {
     /// Of the contents and the order
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Pause between records
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    interval_ms: u64,
     /// Leave the kernel's caches as they are; root drops them otherwise, once the files are made
     #[arg(long)]
     keep_caches: bool,
@@ -68,6 +71,7 @@ impl File {
                 true => Caches::Keep,
                 false => Caches::Drop,
             },
+            interval_ms: self.interval_ms,
             prepare: self.prepare,
         };
         let total = settings.records() * u64::from(self.threads);
