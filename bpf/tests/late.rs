@@ -99,7 +99,7 @@ fn whatever_the_command_leaves_as_its_payload() {
             "printf '{\"payload_bytes\": -1}' >$P",
             "not a payload's JSON",
         ),
-        (": >$P", "not a payload's JSON, line 1, column 0"),
+        ("printf '{' >$P", "not a payload's JSON, line 1, column 1"),
         ("truncate -s 1T $P", "longer than 1048576 bytes"),
         ("mkfifo $P", "not a file"),
         ("mkdir $P", "not a file"),
