@@ -127,6 +127,9 @@ expect each cause_uid,checkpoint_reason,cause_op,cause_known,cause_path "$packs"
 	1001,node_need_cp,checkpoint,exact,/w1/d1/f,1 1001,node_need_cp,checkpoint,exact,/w1/d2/f,1 \
 	1001,node_need_cp,checkpoint,exact,/w1/d3/f,1 1001,node_need_cp,checkpoint,exact,/w1/d4/f,1 \
 	1001,node_need_cp,checkpoint,exact,/w1/d5/f,1 1002,sync,checkpoint,exact,,4 0,ioctl,checkpoint,exact,/root,1
+# A filter finds the same.
+found=$(mostrace analyze each.most --where "checkpoint_reason = 'sync' AND $packs" --by checkpoint_reason --columns checkpoint_reason,requests --format csv | tail -n +2)
+[ "$found" = sync,4 ] || fail "by a filter: $found"
 # What else a checkpoint writes is of nobody else.
 ask each cause_uid,cause_op,cause_known "kind IN ('nat', 'sit', 'ssa', 'checkpoint') AND op = 'write'" >blocks
 awk -F, '$2 != "checkpoint" || $3 != "exact"' blocks >others
