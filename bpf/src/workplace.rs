@@ -4,10 +4,9 @@
 //! stays as it is.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, Permissions};
+use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use mostrace_bundle::Folder;
 use mostrace_bundle::folder::Identity;
@@ -16,9 +15,10 @@ use rustix::mount::{UnmountFlags, mount_bind, unmount};
 use crate::error::{At, Error, Result};
 use crate::prepare::prepare;
 use crate::site::Site;
+use crate::tool;
 use crate::user::User;
 
-/// What is left of the filesystem for what the command writes.
+/// The copy may have one part in so many of the filesystem: the rest is for what the command writes.
 const PART_OF_THE_FILESYSTEM: u64 = 2;
 
 /// The copy, in place of the folder until it is dropped.
@@ -86,7 +86,7 @@ impl Drop for Workplace {
 
 /// Refuses a folder that has more than its part of the filesystem.
 fn check_size(path: &Path, size: u64, user: Option<&User>) -> Result<()> {
-    let mut du = Command::new("du");
+    let mut du = tool::command("du")?;
     du.args(["-sx", "--block-size=1", "."]).current_dir(path);
     if let Some(user) = user {
         user.take_over(&mut du);
@@ -120,6 +120,5 @@ fn copy(path: &Path, to: &Path, user: Option<&User>) -> Result<PathBuf> {
     // By a path: it is the user's own, who reads what it leads to.
     let source = path.to_string_lossy().replace('\'', r"'\''");
     prepare(&format!("cp -a -x -- '{source}/.' ."), &copy, user)?;
-    File::open(&copy).at(&copy)?;
     Ok(copy)
 }

@@ -33,13 +33,13 @@ pub fn time(text: &str) -> Result<Duration, String> {
     time.ok_or_else(|| format!("`{text}` is no time (10, 1.5s, 500ms, 10m, 1h)"))
 }
 
-/// Whether it has a unit of sizes, or one of times.
+/// Tells whether it ends in a unit of sizes.
 #[must_use]
 pub fn has_unit_of_size(text: &str) -> bool {
     with_unit(text, &SIZES).is_some()
 }
 
-/// See [`has_unit_of_size`].
+/// Tells whether it ends in a unit of times.
 #[must_use]
 pub fn has_unit_of_time(text: &str) -> bool {
     with_unit(text, &TIMES).is_some()

@@ -19,25 +19,25 @@ pub struct Limits {
     pub baseline: Option<Baseline>,
 }
 
-/// What was measured before, and by how much it may be exceeded.
+/// Says what was measured before, and by how much it may be exceeded.
 #[derive(Clone, Debug)]
 pub struct Baseline {
-    /// What it came to.
+    /// They are what it came to.
     pub runs: Runs,
     /// 0.05 is 5 %. None for as much as runs of the same command differ by.
     pub tolerance: Option<f64>,
 }
 
-/// What came of one limit.
+/// Says what came of one limit.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Judgement {
     /// A figure was held against its limit.
     Held(Held),
     /// The command did not do what was to be measured.
     Failed {
-        /// In so many runs.
+        /// So many runs failed.
         runs: usize,
-        /// Of so many.
+        /// So many runs there are.
         of: usize,
         /// The exit status of one of these.
         status: i32,
@@ -54,11 +54,11 @@ pub enum Judgement {
 pub struct Held {
     /// What is limited.
     pub what: &'static str,
-    /// What the runs come to, of which the median counts; None if one of them does not tell.
+    /// The runs come to this, and its median counts; None if one of them does not tell.
     pub value: Option<Spread>,
     /// The most it may be.
     pub most: f64,
-    /// What that is reckoned from, if it is no number that was given.
+    /// That is reckoned from this, if it is no number that was given.
     pub from: Option<From>,
     /// How sure the number of transactions is that the value is for each of: with more of them it is less.
     pub sure: Sure,
@@ -66,18 +66,18 @@ pub struct Held {
     pub parts: Vec<String>,
 }
 
-/// What a limit is reckoned from.
+/// A limit can be reckoned from these.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct From {
     /// The baseline's median.
     pub baseline: f64,
     /// How many runs that is of.
     pub runs: usize,
-    /// By how much it may be exceeded.
+    /// It may be exceeded by so much.
     pub tolerance: Tolerance,
 }
 
-/// By how much a baseline may be exceeded: 0.05 is 5 %.
+/// It says by how much a baseline may be exceeded: 0.05 is 5 %.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Tolerance {
     /// As was asked for.
