@@ -46,7 +46,7 @@ for source in blktrace ftrace; do
 	grep -q ' events (bpf)' second.err || fail "auto: $(cat second.err)"
 	rm -r second.most
 	end
-	tail -n 1 first.err | grep -q "the kernel's counters agree" || fail "$source: $(cat first.err)"
+	grep -q "^mostrace: the kernel's counters agree$" first.err || fail "$source: $(cat first.err)"
 done
 
 step "a blktrace of somebody else's"
@@ -72,7 +72,7 @@ step "it is torn down by somebody else"
 blktrace -d "$loop" -k || true
 end
 grep -q "INTERFERED: .*/trace/enable was set to .0., from .1." first.err || fail "torn down, and not said: $(cat first.err)"
-tail -n 1 first.err | grep -q "the kernel's counters differ: .*write_bytes [0-9]* traced" || fail "$(cat first.err)"
+grep -q "^mostrace: the kernel's counters differ: .*write_bytes [0-9]* traced" first.err || fail "$(cat first.err)"
 # Records that the reader had not fetched yet may be lost with the trace: that is said before.
 mostrace analyze first.most >first.txt
 sed '/^$/q' first.txt | grep -q '^INTERFERED' || fail "$(head -n 3 first.txt)"
