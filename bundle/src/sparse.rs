@@ -7,7 +7,8 @@
 //! and reads as zeros.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use crate::allowance::Allowance;
@@ -117,7 +118,7 @@ impl Limits {
 /// # Errors
 /// `path` (for messages) is damaged, or claims runs outside the device or more than
 /// `limits` allow; or `to` cannot be written.
-pub fn restore(input: impl Read, path: &Path, to: &mut File, limits: Limits) -> Result<u64, Error> {
+pub fn restore(input: impl Read, path: &Path, to: &File, limits: Limits) -> Result<u64, Error> {
     let mut input = zstd::Decoder::new(input).at(path)?;
     let mut magic = [0; 8];
     read(&mut input, &mut magic, path, 0)?;
@@ -133,6 +134,8 @@ pub fn restore(input: impl Read, path: &Path, to: &mut File, limits: Limits) -> 
     }
     to.set_len(size).at(path)?;
     let (mut end, mut room) = (0, limits.room);
+    // One for all runs: there are thousands, most of them of a block.
+    let mut buf = vec![0; COPIED_AT_ONCE];
     loop {
         let offset = read_u64(&mut input, path, end)?;
         let len = read_u64(&mut input, path, end)?;
@@ -153,7 +156,7 @@ pub fn restore(input: impl Read, path: &Path, to: &mut File, limits: Limits) -> 
             let what = format!("its runs take more than {most} bytes, too many for its size");
             Error::corrupt(path, what)
         })?;
-        let copied = copy((&mut input).take(len), to, offset);
+        let copied = copy((&mut input).take(len), to, offset, &mut buf);
         if copied.map_err(|e| damaged(e, path, offset))? < len {
             return Err(Error::corrupt(
                 path,
@@ -164,18 +167,16 @@ pub fn restore(input: impl Read, path: &Path, to: &mut File, limits: Limits) -> 
     }
 }
 
-/// Writes all of a run from `at` on, but for its zeros, which are there already. Returns its length.
-fn copy(mut run: impl Read, to: &mut File, at: u64) -> io::Result<u64> {
-    let mut buf = vec![0; COPIED_AT_ONCE];
+/// Writes all of a run from `at` on by way of `buf`, but for its zeros, which are there already. Returns its length.
+fn copy(mut run: impl Read, to: &File, at: u64, buf: &mut [u8]) -> io::Result<u64> {
     let mut copied = 0u64;
     loop {
-        let read = fill(&mut run, &mut buf)?;
+        let read = fill(&mut run, buf)?;
         let part = buf.get(..read).unwrap_or_default();
         let mut from = 0;
         while let Some((start, some)) = next_run(part, from) {
             let place = at.saturating_add(copied).saturating_add(as_u64(start));
-            to.seek(SeekFrom::Start(place))?;
-            to.write_all(some)?;
+            to.write_all_at(some, place)?;
             from = start.saturating_add(some.len());
         }
         copied = copied.saturating_add(as_u64(read));
@@ -218,7 +219,7 @@ fn damaged(e: io::Error, path: &Path, after: u64) -> Error {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::io::Cursor;
+    use std::io::{Cursor, Seek, SeekFrom};
 
     const LIMITS: Limits = Limits {
         device: 1 << 30,
@@ -232,7 +233,7 @@ mod tests {
         }
         let packed = w.finish().unwrap();
         let mut file = tempfile::tempfile().unwrap();
-        restore(Cursor::new(packed), Path::new("x"), &mut file, LIMITS).unwrap();
+        restore(Cursor::new(packed), Path::new("x"), &file, LIMITS).unwrap();
         let mut back = Vec::new();
         file.seek(SeekFrom::Start(0)).unwrap();
         file.read_to_end(&mut back).unwrap();
@@ -254,8 +255,8 @@ mod tests {
             let mut packed = w.finish().unwrap();
             let at = at % packed.len();
             packed[at] ^= flip;
-            let mut file = tempfile::tempfile().unwrap();
-            let _ = restore(Cursor::new(packed), Path::new("x"), &mut file, LIMITS);
+            let file = tempfile::tempfile().unwrap();
+            let _ = restore(Cursor::new(packed), Path::new("x"), &file, LIMITS);
             prop_assert!(file.metadata().unwrap().len() <= 1 << 30);
         }
     }
@@ -265,9 +266,9 @@ mod tests {
         let mut w = SparseWriter::new(Vec::new(), 9000).unwrap();
         w.push(0, &[1; 9000]).unwrap();
         let packed = w.finish().unwrap();
-        let mut file = tempfile::tempfile().unwrap();
+        let file = tempfile::tempfile().unwrap();
         let cut = Cursor::new(&packed[..packed.len() - 6]);
-        let e = restore(cut, Path::new("snap"), &mut file, LIMITS).unwrap_err();
+        let e = restore(cut, Path::new("snap"), &file, LIMITS).unwrap_err();
         assert!(e.to_string().starts_with("snap: "), "{e}");
     }
 
@@ -288,9 +289,9 @@ mod tests {
     #[test]
     fn zeros_take_no_room() {
         use std::os::unix::fs::MetadataExt;
-        let mut file = tempfile::tempfile().unwrap();
+        let file = tempfile::tempfile().unwrap();
         let packed = one_run(0, 32 << 20);
-        restore(Cursor::new(packed), Path::new("x"), &mut file, LIMITS).unwrap();
+        restore(Cursor::new(packed), Path::new("x"), &file, LIMITS).unwrap();
         let meta = file.metadata().unwrap();
         assert_eq!((meta.len(), meta.blocks()), (32 << 20, 0));
     }
@@ -307,8 +308,8 @@ mod tests {
             w.push(nth << 16, &[1]).unwrap();
         }
         for packed in [one_run(1, 2 << 20), w.finish().unwrap()] {
-            let mut file = tempfile::tempfile().unwrap();
-            let e = restore(Cursor::new(packed), Path::new("snap"), &mut file, limits).unwrap_err();
+            let file = tempfile::tempfile().unwrap();
+            let e = restore(Cursor::new(packed), Path::new("snap"), &file, limits).unwrap_err();
             let line = "snap: its runs take more than 1048576 bytes, too many for its size";
             assert_eq!(e.to_string(), line);
         }
