@@ -27,7 +27,7 @@ TESTS = $(CARGO) test $(PROFILE) --workspace
 GUESTS = guest/able.sh "$(GUEST_PACKAGES)"
 MODULE = kernel-patches/test/able.sh
 
-.PHONY: demo build install deb check test test-all truth truth-guest test-guest test-module test-kernels test-patched lint features bench bench-record kills soak bench-beside bench-overhead \
+.PHONY: demo build install deb dist check test test-all truth truth-guest test-guest test-module test-kernels test-patched lint features bench bench-record kills soak bench-beside bench-overhead \
 	bench-accuracy report-check phone phone-armv7 phone-x86_64 test-arm64 test-arm64-analysis bench-phone samples samples-guest setup setup-test clean
 
 demo: build
@@ -36,15 +36,18 @@ demo: build
 build: setup
 	$(CARGO) build $(PROFILE) --workspace --exclude test-support
 
-# To ~/.cargo/bin; man pages and completions to ~/.local/share.
+# To where sudo finds it: built as who calls this, put there by root.
+PREFIX = /usr/local
+SUDO = $(if $(filter-out 0,$(shell id -u)),sudo)
 install: build
-	$(CARGO) install --locked --path analyzer
-	scripts/pages.sh $(MOSTRACE) $(HOME)/.local
+	$(SUDO) install -D -s -m 755 $(MOSTRACE) $(DESTDIR)$(PREFIX)/bin/mostrace
+	$(SUDO) scripts/pages.sh $(MOSTRACE) $(DESTDIR)$(PREFIX)
 
-# A Debian package, to the folder of the build's results: needs cargo-deb.
-deb: build
-	scripts/pages.sh $(MOSTRACE) $(CARGO_TARGET_DIR)/release/pages
-	$(CARGO) deb --no-build --locked -p mostrace
+# All that a release has, in dist/; and of it the Debian package alone.
+dist: setup
+	scripts/dist.sh
+deb: setup
+	scripts/dist.sh --deb
 
 # The recorder for a phone, static and small, without the analyser: target/mostrace-aarch64. See docs/PHONE.md.
 phone:

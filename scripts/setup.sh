@@ -27,11 +27,11 @@ fi
 # The newest that a dependency asks for; Cargo.toml says the same.
 needed=1.89
 if ! command -v cargo >/dev/null; then
-	echo "setup: cargo not found: install Rust $needed or later (https://rustup.rs, or Debian's rustup package)" >&2
+	echo "setup: cargo not found: install Rust $needed or later by \`sudo apt install rustup && rustup default stable\` (Debian trixie and later), or from https://rustup.rs" >&2
 	exit 1
 fi
 found=$(cargo --version | sed 's/^cargo \([0-9]*\.[0-9]*\).*/\1/')
 if [ "$(printf '%s\n%s\n' "$needed" "$found" | sort -V | head -n 1)" != "$needed" ]; then
-	echo "setup: cargo $found is too old: Rust $needed or later is needed (rustup update)" >&2
+	echo "setup: cargo $found is too old: Rust $needed or later is needed: \`rustup update\`, or, where cargo is Debian's, \`sudo apt install rustup && rustup default stable\` (trixie and later), or https://rustup.rs" >&2
 	exit 1
 fi

@@ -324,6 +324,23 @@ fn cut_files_are_read_when_asked_for_or_when_the_recorder_was_killed() {
     );
 }
 
+/// A part of it would look like the whole. What was there before is not the program's to remove.
+#[test]
+fn of_an_output_that_fails_nothing_is_left() {
+    let tmp = tempfile::tempdir().unwrap();
+    make_wrong_ones(tmp.path());
+    let bundle = tmp.path().join("damaged.most");
+    let bundle = bundle.to_str().unwrap();
+    for (verb, name) in [("events", "new.csv"), ("report", "new.html")] {
+        let out = tmp.path().join(name);
+        let (code, _, _) = outcome(&[verb, bundle, "-o", out.to_str().unwrap()]);
+        assert_eq!((code, out.exists()), (1, false), "{verb}");
+        fs::write(&out, "old").unwrap();
+        let (code, _, _) = outcome(&[verb, bundle, "-o", out.to_str().unwrap()]);
+        assert_eq!((code, out.exists()), (1, true), "{verb}");
+    }
+}
+
 #[test]
 fn a_full_disk_is_an_error_that_names_it() {
     let tmp = tempfile::tempdir().unwrap();

@@ -280,7 +280,7 @@ fn who_dirtied_is_told_apart_from_who_submitted() {
     );
     let by = json(&["analyze", &path, "--by", "dirtier", "--json"]);
     assert_eq!(rows(&by, "dirtier"), dirtiers);
-    assert!(mostrace(&["analyze", &path]).contains("\nDirtiers\n"));
+    assert!(mostrace(&["analyze", &path, "--full"]).contains("\nDirtiers\n"));
     let csv = mostrace(&[
         "events",
         &path,
@@ -306,7 +306,7 @@ fn where_no_dirtier_is_known_there_is_no_table_of_them() {
         let (_tmp, path) = saved(&scene);
         let all = json(&["analyze", &path, "--json"]);
         assert_eq!(all.get("by_dirtier"), None);
-        assert!(!mostrace(&["analyze", &path]).contains("irtier"));
+        assert!(!mostrace(&["analyze", &path, "--full"]).contains("irtier"));
         let by = json(&["analyze", &path, "--by", "dirtier", "--json"]);
         let names: Vec<&Value> = by
             .as_array()
@@ -362,7 +362,7 @@ fn an_empty_trace_has_headers() {
     );
     assert_eq!(json(&["events", &path, "--json"]), Value::Array(vec![]));
     assert_eq!(json(&["analyze", &path, "--json"])["total"]["requests"], 0);
-    assert!(mostrace(&["analyze", &path]).contains("0 bytes in 0 requests"));
+    assert!(mostrace(&["analyze", &path, "--full"]).contains("0 bytes in 0 requests"));
 }
 
 #[test]
@@ -398,7 +398,7 @@ fn amplification_is_told_where_the_payload_is_known() {
             "{table}"
         );
     }
-    assert!(!mostrace(&["analyze", &path]).contains("NaN"));
+    assert!(!mostrace(&["analyze", &path, "--full"]).contains("NaN"));
 }
 
 #[test]
@@ -454,10 +454,41 @@ fn what_others_did_and_what_is_missing_come_first() {
     ] {
         scene.manifest.counters = Some(counters);
         let (_tmp, path) = saved(&scene);
-        let text = mostrace(&["analyze", &path]);
+        let text = mostrace(&["analyze", &path, "--full"]);
         assert!(text.starts_with("28.7 KB were written: "), "{text}");
         assert!(text.lines().any(|line| line == says), "{text}");
     }
+}
+
+/// The largest of both processes, and no more than ten lines.
+#[test]
+fn what_is_not_asked_for_is_ten_lines() {
+    let mut scene = Scene::new();
+    for (nth, bytes) in [(0, 4096), (1, 8192)] {
+        let path = format!("/folder/{nth}");
+        scene.write_file(nth * 1000, bytes, 12 + nth, path.as_bytes());
+    }
+    let (_tmp, path) = saved(&scene);
+    let text = mostrace(&["analyze", &path]);
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines.len() <= 12, "{text}");
+    assert!(lines[0].starts_with("12.3 KB were written"), "{text}");
+    let last =
+        format!("next: mostrace analyze {path} --full; mostrace report {path} -o report.html");
+    assert_eq!(lines.last(), Some(&&*last));
+    assert!(text.contains(" 100 % ████████████████████ "), "{text}");
+    // Those that pass are shown without a sentence, which is of all.
+    let some = mostrace(&["analyze", &path, "--where", "bytes > 4096"]);
+    assert!(
+        some.contains("8.2 KB 100 %") && !some.contains("were written"),
+        "{some}"
+    );
+    // On a terminal that tells no size nothing is left out.
+    let full = mostrace(&["analyze", &path, "--full"]);
+    assert!(
+        full.lines().count() > 30 && full.contains("/folder/1"),
+        "{full}"
+    );
 }
 
 /// At the ends of a whole trace there are such entries; where something is missing they tell how much.

@@ -38,6 +38,7 @@ fn main() -> ExitCode {
         requests_are_as_large_as_asked_for_or_as_the_kernel_has_it needs LIVE,
         what_is_made_before_is_not_measured needs LIVE,
         the_exit_status_of_the_command_passes_through needs LIVE,
+        an_interrupted_one_says_so needs LIVE,
         nothing_is_left_of_a_killed_one needs LIVE,
         what_cannot_be_measured_is_one_line needs LIVE,
     ])
@@ -84,6 +85,34 @@ fn limits_that_are_kept_and_passed() {
         xml.contains("tests=\"1\" failures=\"1\"")
             && xml.contains("classname=\"sh -c head -c 1048576 /dev/zero &gt;f; sync f\""),
         "{xml}"
+    );
+    // What it prints is not among what is said of it.
+    let loud = ["--", "sh", "-c", "echo loud; echo x >f; sync f"];
+    let json = say(measure(&["--json", "--max-write-bytes", "1"]).args(loud));
+    assert_eq!(json.status, Some(3), "{}", json.err);
+    let said: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    let limit = &said["limits"][0];
+    assert_eq!(
+        (limit["kept"].as_bool(), limit["most"].as_f64()),
+        (Some(false), Some(1.0))
+    );
+    assert_eq!(
+        limit["value"].as_f64(),
+        said["runs"][0]["tree"]["device_bytes"].as_f64()
+    );
+    assert!(json.err.contains("loud"), "{}", json.err);
+    let quiet = say(measure(&["-q", "--max-write-bytes", "5M"]).args(MIB));
+    assert_eq!(
+        (quiet.status, quiet.out.as_str()),
+        (Some(0), ""),
+        "{}",
+        quiet.err
+    );
+    let full = say(measure(&["--full"]).args(MIB));
+    assert!(
+        full.out.contains("└─ device") && !full.out.contains("next: "),
+        "{}",
+        full.out
     );
     // A command that tells no transactions keeps no limit on them.
     let untold = say(measure(&["--max-flushes-per-transaction", "1000"]).args(MIB));
@@ -527,6 +556,37 @@ fn the_exit_status_of_the_command_passes_through() {
         say(measure(&["--max-write-bytes", "0"]).args(["--", "sh", "-c", "echo a >f; exit 7"]));
     assert_eq!(said.status, Some(7), "{}", said.err);
     assert!(said.err.contains("sh ended with 7"), "{}", said.err);
+}
+
+/// A command that ends well when it is asked to: its end is not the one that it would have had.
+fn an_interrupted_one_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let begun = dir.path().join("begun");
+    let script = format!(
+        "trap 'exit 0' INT TERM; echo a >f; sync f; : >{}; while :; do sleep 0.1; done",
+        begun.display()
+    );
+    let measured = measure(&["--runs", "3", "--", "sh", "-c", &script])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait::until("the command begins", || begun.exists());
+    let id = measured.id().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-INT", &id])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let said = measured.wait_with_output().unwrap();
+    let err = String::from_utf8_lossy(&said.stderr);
+    assert_eq!(said.status.code(), Some(130), "{err}");
+    assert!(
+        err.contains("interrupted: what follows is of the time until then"),
+        "{err}"
+    );
 }
 
 /// The loop devices that have a file, by their names in sysfs.

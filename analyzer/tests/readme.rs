@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The outputs in README.md: each `$ mostrace …` there, run in the repository's root, prints what stands below it.
+//! The outputs in README.md and in docs/: each `$ mostrace …` there, run in the repository's root, prints what stands below it.
 //!
-//! README shortens. It may leave out lines, and columns of a line; what it shows is printed, word for word, in that order.
+//! A page shortens. It may leave out lines, and columns of a line; what it shows is printed, word for word, in that order.
 #![cfg(feature = "analyze")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A command line of README's, and the lines that it shows of its output.
@@ -50,11 +50,19 @@ fn first_missing<'a>(lines: &[&'a str], output: &str) -> Option<&'a str> {
 }
 
 #[test]
-fn what_readme_shows_is_printed() {
+fn what_a_page_shows_is_printed() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
-    let all = shown(&readme);
-    assert!(!all.is_empty(), "README shows no output");
+    let docs = std::fs::read_dir(root.join("docs")).unwrap();
+    let docs = docs.map(|entry| entry.unwrap().path());
+    let is_page = |path: &PathBuf| path.extension().is_some_and(|e| e == "md");
+    let pages: Vec<PathBuf> = docs
+        .filter(is_page)
+        .chain([root.join("README.md")])
+        .collect();
+    let read = |path: &PathBuf| std::fs::read_to_string(path).unwrap();
+    let texts: Vec<String> = pages.iter().map(read).collect();
+    let all: Vec<Shown<'_>> = texts.iter().flat_map(|text| shown(text)).collect();
+    assert!(all.len() >= 3, "README and docs/ show no output");
     for Shown { arguments, lines } in all {
         let output = Command::new(env!("CARGO_BIN_EXE_mostrace"))
             .args(&arguments)
@@ -63,7 +71,7 @@ fn what_readme_shows_is_printed() {
             .unwrap();
         let complaint = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{arguments:?}: {complaint}");
-        assert!(!lines.is_empty(), "{arguments:?}: README shows nothing");
+        assert!(!lines.is_empty(), "{arguments:?}: the page shows nothing");
         let output = String::from_utf8(output.stdout).unwrap();
         if let Some(line) = first_missing(&lines, &output) {
             panic!("{arguments:?} does not print, after the lines before it: {line}\n{output}");

@@ -25,6 +25,8 @@ pub(crate) struct Start<'a> {
     pub payload: &'a Path,
     /// Whom it runs as, if not as the recorder.
     pub user: Option<&'a User>,
+    /// Whether what it prints goes to standard error.
+    pub stdout_aside: bool,
     /// Whether what it leaves running is waited for.
     pub wait: bool,
 }
@@ -88,6 +90,9 @@ impl Command {
         command.args(&start.argv[1..]);
         if let Some(user) = start.user {
             user.take_over(&mut command);
+        }
+        if start.stdout_aside {
+            command.stdout(io::stderr());
         }
         command.env(PAYLOAD_ENV, start.payload);
         let child = command.spawn().map_err(|source| Error::Command {

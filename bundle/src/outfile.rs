@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat, fstat, openat, statat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat, fstat, openat, statat, unlinkat};
 use rustix::io::Errno;
 
 /// Sticky, and written by all: as /tmp.
@@ -42,6 +42,32 @@ pub fn extend(path: &Path) -> io::Result<File> {
         true => Ok(file),
         false => Err(io::Error::other("is not a file")),
     }
+}
+
+/// Removes a file that was created by this path, if it still has the name: what another one put there stays.
+///
+/// # Errors
+/// The system refuses.
+pub fn remove(path: &Path, file: &File) -> io::Result<()> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Ok(());
+    };
+    let here = parent.as_os_str().is_empty();
+    let parent = if here { Path::new(".") } else { parent };
+    let folder = openat(
+        CWD,
+        parent,
+        OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?;
+    let (named, made) = (
+        statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?,
+        fstat(file)?,
+    );
+    if (named.st_dev, named.st_ino) == (made.st_dev, made.st_ino) {
+        unlinkat(&folder, name, AtFlags::empty())?;
+    }
+    Ok(())
 }
 
 fn open(path: &Path, flags: OFlags) -> io::Result<File> {
@@ -138,6 +164,19 @@ mod tests {
         for way in WAYS {
             assert!(way(tmp.path()).is_err() && way(&tmp.path().join("no/f")).is_err());
         }
+    }
+
+    #[test]
+    fn one_is_removed_as_long_as_it_has_its_name() {
+        let tmp = tempfile::tempdir().unwrap();
+        let path = tmp.path().join("f");
+        let file = create(&path).unwrap();
+        fs::rename(&path, tmp.path().join("g")).unwrap();
+        fs::write(&path, "another").unwrap();
+        remove(&path, &file).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "another");
+        remove(&tmp.path().join("g"), &file).unwrap();
+        assert!(!tmp.path().join("g").exists());
     }
 
     /// What root finds in a folder of nobody's; a user finds none of these.

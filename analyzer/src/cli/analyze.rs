@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use super::UsageError;
 use super::brief;
 use super::out::{self, OutArgs};
+use super::shell;
 use super::source::{SourceArgs, WhereArgs};
 use super::{tree, tree_json};
 
@@ -147,7 +148,7 @@ impl Analyze {
 
     /// What to type next.
     fn next(&self) -> String {
-        let path = self.source.path().display();
+        let path = shell::plain(&self.source.path().display().to_string());
         format!("mostrace analyze {path} --full; mostrace report {path} -o report.html")
     }
 

@@ -11,7 +11,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// How many programs, files and layers are shown.
 const PARTS: usize = 6;
 /// How many of the notes.
-const NOTES: usize = 2;
+const NOTES: usize = 3;
 /// Where the output is no terminal, or one that does not tell its width.
 const WIDTH: usize = 100;
 /// A name is cut to no less than this.
@@ -34,7 +34,7 @@ pub fn text(
         let databases = analysis.databases()?;
         lines.push(finding::sentence(&analysis.facts, manifest, &databases)?);
     }
-    lines.extend(about::whole(manifest, &analysis.warnings).map(str::to_owned));
+    lines.extend(about::whole(manifest, &analysis.warnings));
     lines.extend(notes(analysis));
     let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
     let filesystem = filesystem.map_or("the filesystem", |f| f.kind.as_str());

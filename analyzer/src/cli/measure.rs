@@ -110,6 +110,8 @@ const NOTABLE_PERCENT: u64 = 1;
 
 /// As in a shell, the exit status of a command that a signal ended is so much more than the signal's number.
 const SIGNALS: i32 = 128;
+/// That of a measurement that was interrupted though its command ended well, as of a shell by Ctrl-C.
+const INTERRUPTED: i32 = SIGNALS + 2;
 
 fn kind(text: &str) -> Result<FreshKind, String> {
     Ok(match text {
@@ -301,6 +303,8 @@ fn capture(args: &Measure, output: &Path) -> anyhow::Result<i32> {
         sync: true,
         argv: args.argv.clone(),
         user,
+        // On the standard output is one object.
+        stdout_aside: args.budget.form() == Form::Json,
         progress: Progress::Never,
         ..Options::default()
     });
@@ -309,6 +313,13 @@ fn capture(args: &Measure, output: &Path) -> anyhow::Result<i32> {
     let outcome = outcome?;
     for note in &outcome.manifest.notes {
         super::say(&format!("note: {note}"));
+    }
+    if outcome.interrupted {
+        super::say("interrupted: what follows is of the time until then");
+        return Ok(match outcome.exit_status {
+            0 => INTERRUPTED,
+            status => status,
+        });
     }
     if outcome.exit_status != 0 {
         super::say(&ended(&args.argv[0], outcome.exit_status));
@@ -420,7 +431,7 @@ impl Measure {
     fn next(&self) -> String {
         match &self.output {
             Some(path) if self.runs == 1 => {
-                let path = path.display();
+                let path = shell::plain(&path.display().to_string());
                 format!("mostrace analyze {path} --full; mostrace report {path} -o report.html")
             }
             Some(_) => "mostrace analyze, mostrace report or mostrace diff of these recordings".into(),

@@ -15,6 +15,8 @@ mod diff;
 mod doctor;
 #[cfg(feature = "analyze")]
 mod events;
+#[cfg(all(test, feature = "record", feature = "analyze", feature = "workload"))]
+mod examples;
 #[cfg(all(feature = "record", feature = "analyze"))]
 mod experiment;
 #[cfg(feature = "analyze")]
@@ -39,7 +41,7 @@ mod query;
 mod record;
 #[cfg(feature = "analyze")]
 mod report;
-#[cfg(all(feature = "record", feature = "analyze"))]
+#[cfg(feature = "analyze")]
 mod shell;
 #[cfg(feature = "analyze")]
 mod source;
@@ -188,7 +190,7 @@ struct UsageError(String);
 
 /// Runs the command. 0: well; 1: an error at run time; 2: wrong usage. `record` passes on its command's.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse_from(arguments()) {
+    let cli = match Cli::try_parse_from(arguments(std::env::args_os().collect())) {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
@@ -211,9 +213,8 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// What this was called with. What follows `workload mobibench` is Mobibench's, whose -v is another than ours: `--` says so.
-fn arguments() -> Vec<OsString> {
-    let mut all: Vec<OsString> = std::env::args_os().collect();
+/// The words of a command line, as they are parsed. What follows `workload mobibench` is Mobibench's, whose -v is another than ours: `--` says so.
+fn arguments(mut all: Vec<OsString>) -> Vec<OsString> {
     let is_option = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
     let verb = all.iter().skip(1).position(|word| !is_option(word));
     let verb = verb.map_or(all.len(), |at| at + 1);

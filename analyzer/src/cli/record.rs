@@ -140,6 +140,7 @@ pub fn run(args: &Record) -> anyhow::Result<u8> {
         label: args.label.clone(),
         argv: args.argv.clone(),
         user: user(args.user.as_deref())?,
+        stdout_aside: false,
         wait_for_descendants: !args.no_wait,
         progress: if args.quiet {
             Progress::Never

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where tables go: a file or the standard output.
 
+use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use mostrace_bundle::outfile;
 use serde_json::Value;
@@ -37,9 +38,14 @@ impl WriteError {
     }
 }
 
-/// A file or the standard output. It remembers why writing failed, as a format's writer may not.
+/// A file or the standard output. It remembers why writing failed, as a format's writer may not. A new file that was not
+/// written to its end is removed: a part of a table looks like the whole.
 pub struct Output {
     name: String,
+    /// A file that was not there before.
+    made: Option<(PathBuf, File)>,
+    /// All that was written is there.
+    is_whole: bool,
     inner: BufWriter<Box<dyn Write + Send>>,
     terminal: bool,
     failed: Option<io::Error>,
@@ -51,11 +57,18 @@ impl Output {
     /// # Errors
     /// The file cannot be created.
     pub fn create(path: Option<&Path>) -> Result<Output, WriteError> {
+        let mut made = None;
         let (name, inner, terminal): (_, Box<dyn Write + Send>, _) = match path {
             Some(path) if path != Path::new("-") => {
                 let name = path.display().to_string();
-                match outfile::create(path) {
-                    Ok(file) => (name, Box::new(file), false),
+                let is_new = path.symlink_metadata().is_err();
+                let opened = outfile::create(path);
+                let opened = opened.and_then(|file| Ok((file.try_clone()?, file)));
+                match opened {
+                    Ok((file, same)) => {
+                        made = is_new.then(|| (path.to_owned(), same));
+                        (name, Box::new(file), false)
+                    }
                     Err(source) => return Err(WriteError::Io { name, source }),
                 }
             }
@@ -68,6 +81,8 @@ impl Output {
         let inner = BufWriter::with_capacity(1 << 16, inner);
         Ok(Output {
             name,
+            made,
+            is_whole: false,
             inner,
             terminal,
             failed: None,
@@ -149,12 +164,23 @@ impl Output {
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.is_whole = false;
         let written = self.inner.write(bytes);
         self.note(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
         let flushed = self.inner.flush();
+        self.is_whole = flushed.is_ok() && self.failed.is_none();
         self.note(flushed)
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        if let Some((path, file)) = self.made.take().filter(|_| !self.is_whole) {
+            // What cannot be removed stays.
+            let _ = outfile::remove(&path, &file);
+        }
     }
 }

@@ -82,15 +82,14 @@ pub fn lines(
     lines
 }
 
-/// Whether anything is missing of a trace; None where its warnings say so.
-pub fn whole(manifest: Option<&Manifest>, warnings: &[String]) -> Option<&'static str> {
-    let counters = manifest.map(|m| m.counters.is_some());
-    let words = match counters {
-        Some(true) => "0 lost; the kernel's counters agree",
-        Some(false) => "0 lost; there are no counters of the kernel's to hold that against",
-        None => "no bundle: nobody knows what was lost",
+/// That nothing is missing of a trace, and by what that is known; None where its warnings say otherwise.
+pub fn whole(manifest: Option<&Manifest>, warnings: &[String]) -> Option<String> {
+    let words = match manifest.map(|m| &m.counters) {
+        Some(Some(counters)) => format!("0 lost; {counters}"),
+        Some(None) => "0 lost; there are no counters of the kernel to hold that against".into(),
+        None => "a bare trace: nobody knows what was lost".into(),
     };
-    warnings.is_empty().then_some(words)
+    warnings.is_empty().then(|| safe(&words))
 }
 
 fn of_manifest(m: &Manifest) -> Vec<(&'static str, String)> {

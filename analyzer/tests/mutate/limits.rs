@@ -13,8 +13,10 @@ use wait4::Wait4;
 
 /// Of all threads together, which a busy machine does not make longer.
 pub const CPU: Duration = Duration::from_secs(10);
-/// That which waits for what does not come.
-const WALL: Duration = Duration::from_secs(120);
+/// It waits for what does not come if for so long none of it runs or wants to: on a busy machine a run may take long.
+const IDLE: Duration = Duration::from_secs(60);
+/// How often that is looked at, which costs more than whether it has ended.
+const LOOK: Duration = Duration::from_secs(1);
 /// In memory at once.
 pub const MEMORY: u64 = 1 << 30;
 /// So that the machine does not run out of memory. Polars asks for more addresses than memory.
@@ -107,18 +109,41 @@ fn signal(code: i32) -> Option<i32> {
 
 /// Whether it does so in time. It can still be asked about then.
 fn ends(process: Pid) -> bool {
-    let start = Instant::now();
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    while start.elapsed() < WALL {
+    let (mut looked, mut ran) = (Instant::now(), Instant::now());
+    while ran.elapsed() < IDLE {
         if rustix::process::waitid(WaitId::Pid(process), options)
             .unwrap()
             .is_some()
         {
             return true;
         }
+        if looked.elapsed() >= LOOK {
+            looked = Instant::now();
+            if is_running(process) {
+                ran = looked;
+            }
+        }
         std::thread::sleep(Duration::from_millis(2));
     }
     false
+}
+
+/// Whether any thread of a group runs, wants to, or waits for a disk.
+fn is_running(group: Pid) -> bool {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let threads = processes.flat_map(|process| {
+        let threads = fs::read_dir(process.path().join("task"));
+        threads.into_iter().flatten().flatten()
+    });
+    let stat = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("stat")).ok();
+    threads.filter_map(stat).any(|stat| {
+        // Of proc_pid_stat(5): `pid (comm) state ppid pgrp …`.
+        let rest = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+        let mut fields = rest.split(' ');
+        let is_active = matches!(fields.next(), Some("R" | "D"));
+        is_active && fields.nth(1) == Some(&group.as_raw_nonzero().to_string())
+    })
 }
 
 /// Kills what there still is of a group; whether there was anything.

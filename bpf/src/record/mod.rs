@@ -50,7 +50,11 @@ pub fn record(options: &Options) -> Result<Outcome> {
     let subject = Subject::find(options)?;
     let mut trees = Trees::find(&options.names, subject.of_filesystem().dev)?;
     let mut series = Series::begin(options, &subject, first_manifest(options, &subject))?;
-    let early = match capture(options, &subject, &mut trees, &mut series) {
+    let signals = match Signals::new() {
+        Ok(signals) => signals,
+        Err(e) => return Err(series.abandon(e)),
+    };
+    let early = match capture(options, &subject, &mut trees, &mut series, &signals) {
         Ok(early) => early,
         Err(e) => return Err(series.abandon(e)),
     };
@@ -64,6 +68,7 @@ pub fn record(options: &Options) -> Result<Outcome> {
     let status = manifest.command.as_ref().and_then(|c| c.exit_status);
     Ok(Outcome {
         exit_status: status.unwrap_or(0),
+        interrupted: signals.stop().is_some(),
         manifest,
         output,
     })
@@ -75,8 +80,8 @@ fn capture(
     subject: &Subject,
     trees: &mut Trees,
     series: &mut Series<'_>,
+    signals: &Signals,
 ) -> Result<Option<Error>> {
-    let signals = Signals::new()?;
     let payload = PayloadPlace::new(options.user.as_ref())?;
     let before = leftovers::sweep(&subject.device.info);
     // What it reads is not to be in the trace.
@@ -103,9 +108,10 @@ fn capture(
         argv: &options.argv,
         payload: &place,
         user: options.user.as_ref(),
+        stdout_aside: options.stdout_aside,
         wait: options.wait_for_descendants,
     });
-    let Ended { status, early } = run::run(options, &mut tracing, series, command, &signals)?;
+    let Ended { status, early } = run::run(options, &mut tracing, series, command, signals)?;
     let mut late = Late::new(series.folder());
     if options.sync {
         for mount in subject.mount_points() {

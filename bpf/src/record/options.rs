@@ -57,6 +57,8 @@ pub struct Options {
     pub argv: Vec<OsString>,
     /// `-u`: whom the command runs as, if not as this process.
     pub user: Option<User>,
+    /// What the command prints goes to this process's standard error, whose standard output is for something else.
+    pub stdout_aside: bool,
     /// Record until what the command left running has ended, too.
     pub wait_for_descendants: bool,
     /// `--progress`.
@@ -85,6 +87,7 @@ impl Default for Options {
             label: None,
             argv: Vec::new(),
             user: None,
+            stdout_aside: false,
             wait_for_descendants: true,
             progress: Progress::default(),
         }
@@ -130,6 +133,8 @@ impl FromStr for Size {
 pub struct Outcome {
     /// Exit status of the command; 0 without one.
     pub exit_status: i32,
+    /// Whether a signal ended it, such as that of Ctrl-C.
+    pub interrupted: bool,
     /// The manifest as written; of a recording that was cut that of the last segment, with the counts and losses of all.
     pub manifest: Manifest,
     /// The last bundle.
