@@ -39,6 +39,7 @@ fn main() -> ExitCode {
         what_is_made_before_is_not_measured needs LIVE,
         the_exit_status_of_the_command_passes_through needs LIVE,
         an_interrupted_one_says_so needs LIVE,
+        the_action_measures_with_the_program_of_a_release needs LIVE,
         nothing_is_left_of_a_killed_one needs LIVE,
         what_cannot_be_measured_is_one_line needs LIVE,
     ])
@@ -587,6 +588,72 @@ fn an_interrupted_one_says_so() {
         err.contains("interrupted: what follows is of the time until then"),
         "{err}"
     );
+}
+
+/// As a runner would: with a program that is there, and with one that it fetches, whose checksum has to be right.
+fn the_action_measures_with_the_program_of_a_release() {
+    let action = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/action.sh");
+    let here = tempfile::tempdir().unwrap();
+    let run = |path: &str, variables: &[(&str, &str)]| {
+        let mut command = Command::new("sh");
+        command
+            .arg(&action)
+            .current_dir(here.path())
+            .env("PATH", path);
+        say(command.envs(variables.iter().copied()))
+    };
+    let path = std::env::var("PATH").unwrap();
+    let over = run(
+        &path,
+        &[
+            ("BINARY", env!("CARGO_BIN_EXE_mostrace")),
+            ("OPTIONS", "--max-write-bytes 1"),
+            ("RUN", "echo a >'a b'\nsync 'a b'"),
+        ],
+    );
+    assert_eq!(over.status, Some(3), "{}", over.err);
+    assert!(
+        over.out.contains("::error title=mostrace::bytes written: "),
+        "{}",
+        over.out
+    );
+
+    // What a release has, and a curl that has it.
+    let (program, release) = ("mostrace-0.9", here.path().join("release"));
+    let script = format!(
+        "set -e\nmkdir -p release {program}/bin bin\n\
+         printf '#!/bin/sh\\nprintf \"%%s|\" \"$@\"\\n' >{program}/bin/mostrace\n\
+         chmod +x {program}/bin/mostrace\n\
+         tar --zstd -cf release/{program}-$(uname -m)-linux-gnu.tar.zst {program}\n\
+         (cd release && sha256sum -- *.zst >SHA256SUMS)\n\
+         cat >bin/curl <<'E'\n#!/bin/sh\ncase \"$*\" in *latest) echo https://x/releases/tag/v0.9; exit ;; esac\n\
+         for url in \"$@\"; do :; done\ncp {}/\"${{url##*/}}\" .\nE\nchmod +x bin/curl\n",
+        release.display()
+    );
+    let made = Command::new("sh")
+        .args(["-c", &script])
+        .current_dir(here.path())
+        .status();
+    assert!(made.unwrap().success());
+    let path = format!("{}/bin:{path}", here.path().display());
+    let variables = [
+        ("REPOSITORY", "somebody/mostrace"),
+        ("RUN", "./my test"),
+        ("OUTPUT", "now.most"),
+        ("OPTIONS", "--runs 2"),
+    ];
+    let fetched = run(&path, &variables);
+    assert_eq!(
+        (fetched.status, fetched.out.as_str()),
+        (
+            Some(0),
+            "measure|--format|github|--runs|2|-o|now.most|--|sh|-ec|./my test|"
+        ),
+        "{}",
+        fetched.err
+    );
+    fs::write(release.join("SHA256SUMS"), "0".repeat(64) + "  other\n").unwrap();
+    assert_ne!(run(&path, &variables).status, Some(0));
 }
 
 /// The loop devices that have a file, by their names in sysfs.
