@@ -72,7 +72,7 @@ mod tests {
         let asked = Asked {
             writes,
             bytes,
-            syncs: 0,
+            ..Asked::default()
         };
         words(Some(asked), &layers)
     }

@@ -107,15 +107,16 @@ impl Kind {
     }
 }
 
-/// ` of bitmaps and inode tables that the WAL's growth dirtied, and of descriptors and others`
-pub(super) fn of_kinds(all: &[Kind]) -> String {
+/// ` of bitmaps and inode tables that the WAL's growth dirtied, and of descriptors and others`; without the deeds, where these
+/// are said elsewhere.
+pub(super) fn of_kinds(all: &[Kind], says_deeds: bool) -> String {
     let kinds = large(all);
     if kinds.is_empty() {
         return String::new();
     }
     let is_all = is_part(bytes(&kinds), all.iter().map(|k| k.bytes).sum(), NEARLY_ALL);
     let rest = (!is_all).then_some("others");
-    let Some(dirtier) = Dirtier::of(&kinds) else {
+    let Some(dirtier) = Dirtier::of(&kinds).filter(|_| says_deeds) else {
         return format!(" of {}", names(&kinds, rest));
     };
     let (dirtied, others): (Vec<&Kind>, Vec<&Kind>) =
