@@ -115,6 +115,9 @@ impl Tree {
             owner.device.sort();
             owner.target = owner.target_in(files);
         }
+        // Requests without bytes, as the device's own flushes, are nobody's and no line.
+        tree.owners
+            .retain(|owner| owner.process.is_some() || owner.wrote());
         // Of some nothing has reached the device yet.
         let is_known = |database: &&Database| !tree.owners.iter().any(|o| o.is_of(database));
         let silent: Vec<&Database> = databases.iter().filter(is_known).collect();
@@ -250,6 +253,10 @@ impl Owner {
         owner.device.name = DEVICE.into();
         owner.ask(database);
         owner
+    }
+
+    fn wrote(&self) -> bool {
+        self.device.bytes > 0 || self.totals.flushes > 0 || self.totals.fua_writes > 0
     }
 
     /// What a submitter wrote for; what somebody caused is told by database.
