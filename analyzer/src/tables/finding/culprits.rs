@@ -156,7 +156,12 @@ fn comm(process: &str) -> &str {
 }
 
 impl Culprit<'_> {
-    pub fn name(&self) -> String {
+    /// The name that all of them have.
+    pub fn short_name(&self) -> &str {
+        self.processes.first().map_or("", |process| comm(process))
+    }
+
+    fn name(&self) -> String {
         match self.processes[..] {
             [one] => one.to_owned(),
             [] => String::new(),

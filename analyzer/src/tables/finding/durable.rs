@@ -40,7 +40,7 @@ pub(super) fn words(
     }
     let whose = match &writers[..] {
         [_] => String::new(),
-        _ => format!(" by {}", first.name()),
+        _ => format!(" by {}", first.short_name()),
     };
     let each = |part: u64| part as f64 / calls as f64;
     Durable {
@@ -144,7 +144,7 @@ mod tests {
         let other = ("other:8", 200_000, 5);
         assert_eq!(
             said(&[app, other], 190, 0).words,
-            "; 190 calls for durability by app:7: 5.3 KB and 1 flush each"
+            "; 190 calls for durability by app: 5.3 KB and 1 flush each"
         );
     }
 

@@ -23,6 +23,7 @@ mod target;
 use mostrace_bundle::Manifest;
 
 use self::culprits::Culprits;
+use self::kind::Opened;
 use self::part::Parts;
 use self::subject::Subject;
 pub(super) use self::target::Targets;
@@ -35,6 +36,9 @@ use crate::transactions::{Database, Transactions};
 const MOST: usize = 4;
 /// What has a smaller part is not named, per cent.
 const LEAST: u64 = 1;
+
+/// Characters, beyond which it is not said what the journal holds, unless transactions are what the trace is of.
+const LONG: usize = 300;
 
 /// The ways in which the rows are summed up for it: by layer, role and operation of who caused it; by the process that caused it,
 /// or else submitted it, and its operation; and by its file and database.
@@ -95,8 +99,11 @@ pub(super) fn of(groups: &[Groups], manifest: Option<&Manifest>, databases: &[Da
             let filesystem = filesystem.map(|f| crate::text::escape(f.kind.as_bytes()));
             let parts = Parts::new(layers, filesystem.as_deref().unwrap_or("the filesystem"));
             // What was done is said once.
-            let says_deeds = culprits.operations(written).is_empty();
-            let (subject, parts) = (subject.words(written), parts.words(written, says_deeds));
+            let opened = match culprits.operations(written).is_empty() {
+                true => Opened::Deeds,
+                false => Opened::Kinds,
+            };
+            let subject = subject.words(written);
             let durable = durable::words(manifest, databases, &culprits, written);
             let (first, last) = match total.read_bytes {
                 read if read <= written => (String::new(), String::new()),
@@ -109,7 +116,14 @@ pub(super) fn of(groups: &[Groups], manifest: Option<&Manifest>, databases: &[Da
                 ),
             };
             let beside = beside::words(total, durable.flushes);
-            format!("{first}{subject}: {parts}{last}{}{beside}", durable.words)
+            let all = |opened: Opened| {
+                let parts = parts.words(written, opened);
+                format!("{first}{subject}: {parts}{last}{}{beside}", durable.words)
+            };
+            match all(opened) {
+                long if culprits.tells_operations && long.chars().count() > LONG => all(Opened::No),
+                said => said,
+            }
         }
     }
 }

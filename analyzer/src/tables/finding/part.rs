@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 use mostrace_map::stores::called;
 
-use super::kind::{Deed, Kind, of_kinds};
+use super::kind::{Deed, Kind, Opened, of_kinds};
 use super::subject::SQLITES;
 use super::{LEAST, MOST, found, is_part, percent};
 use crate::tables::layer::{self, Layer};
@@ -69,13 +69,13 @@ impl Parts {
     }
 
     /// The largest of them, and what is left over.
-    pub fn words(&self, written: u64, says_deeds: bool) -> String {
+    pub fn words(&self, written: u64, opened: Opened) -> String {
         let is_named = |part: &&Part| is_part(part.bytes, written, LEAST);
         let named: Vec<&Part> = self.0.iter().filter(is_named).take(MOST).collect();
         let rest = written.saturating_sub(named.iter().map(|part| part.bytes).sum());
         let words = |part: &&Part| {
             let kinds = match is_part(part.bytes, written, LEAST_OPENED) {
-                true => of_kinds(&part.kinds, says_deeds),
+                true => of_kinds(&part.kinds, opened),
                 false => String::new(),
             };
             format!("{} % {}{kinds}", percent(part.bytes, written), part.name)
@@ -141,7 +141,7 @@ mod tests {
         ]);
         // The directories are another's; what is none of three is not named.
         assert_eq!(
-            parts.words(1698, true),
+            parts.words(1698, Opened::Deeds),
             "50 % ext4's journal of inode tables and bitmaps that mostly the rollback journal's deletion and creation dirtied, \
              and of directories and others, 50 % others"
         );
@@ -157,7 +157,7 @@ mod tests {
             (COPY, "block_bitmap", "db", "allocate", 9),
         ]);
         assert_eq!(
-            parts.words(1109, true),
+            parts.words(1109, Opened::Deeds),
             "100 % ext4's journal of inode tables that the rollback journal's times dirtied, and of descriptors and \
              commit blocks"
         );
@@ -170,9 +170,10 @@ mod tests {
             (COPY, "directory", "other", "unlink", 40),
         ]);
         assert_eq!(
-            parts.words(100, false),
+            parts.words(100, Opened::Kinds),
             "100 % ext4's journal of inode tables and directories"
         );
+        assert_eq!(parts.words(100, Opened::No), "100 % ext4's journal");
     }
 
     #[test]
@@ -183,13 +184,13 @@ mod tests {
             (COPY, "inode_table", "", "", 11),
         ]);
         assert_eq!(
-            parts.words(100, true),
+            parts.words(100, Opened::Deeds),
             "100 % ext4's journal of inode tables"
         );
         // A directory was changed, nobody knows by what.
         let parts = journal(&[(COPY, "directory", "", "create", 100)]);
         assert_eq!(
-            parts.words(100, true),
+            parts.words(100, Opened::Deeds),
             "100 % ext4's journal of directories"
         );
     }
@@ -202,12 +203,12 @@ mod tests {
             (COPY, "directory", "", "mkdir", 20),
         ]);
         assert_eq!(
-            parts.words(100, true),
+            parts.words(100, Opened::Deeds),
             "100 % ext4's journal of inode tables that files' creation and renaming dirtied, and of directories"
         );
         let parts = journal(&[(COPY, "directory", "", "mkdir", 100)]);
         assert_eq!(
-            parts.words(100, true),
+            parts.words(100, Opened::Deeds),
             "100 % ext4's journal of directories that directories' creation dirtied"
         );
     }
@@ -221,17 +222,20 @@ mod tests {
             ("descriptor", "", "", "", 11),
         ]);
         assert_eq!(
-            parts.words(100, true),
+            parts.words(100, Opened::Deeds),
             "100 % ext4's journal of inode tables and directories that the database's times and creation dirtied, and of \
              commit blocks and others"
         );
         let parts = journal(&[("commit", "", "", "", 91), ("descriptor", "", "", "", 9)]);
         assert_eq!(
-            parts.words(100, true),
+            parts.words(100, Opened::Deeds),
             "100 % ext4's journal of commit blocks"
         );
         // Of a small part no more is said.
-        assert_eq!(parts.words(1001, true), "10 % ext4's journal, 90 % others");
+        assert_eq!(
+            parts.words(1001, Opened::Deeds),
+            "10 % ext4's journal, 90 % others"
+        );
     }
 
     #[test]
@@ -249,7 +253,7 @@ mod tests {
             };
             let mut groups = Groups::default();
             groups.groups = roles.iter().map(row).collect();
-            Parts::new(&groups, "ext4").words(50 * roles.len() as u64, true)
+            Parts::new(&groups, "ext4").words(50 * roles.len() as u64, Opened::Deeds)
         };
         assert_eq!(words(&["other", "temp"]), "100 % file contents");
         assert_eq!(
