@@ -7,7 +7,9 @@
 //! and what lies elsewhere on the disk costs nothing.
 
 use std::hash::BuildHasher;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
+
+use crate::tally::Tally;
 
 /// Runs of less than 64 sectors, of less than 1024, and so on; 32 bits of bytes are 23 of sectors.
 const LEVELS: usize = 6;
@@ -160,35 +162,72 @@ impl<T: Copy> Cells<T> {
         self.free.push(place);
     }
 
-    /// Shows the places of what overlaps a range, in any order.
-    pub fn overlapping(&self, range: &Range<u64>, mut show: impl FnMut(Place)) {
-        if range.is_empty() {
-            return;
-        }
+    /// Shows the places of what overlaps a range, in any order. Returns how many runs it went through.
+    pub fn overlapping(&self, range: &Range<u64>, mut show: impl FnMut(Place)) -> usize {
         let overlaps = |run: &Run| run.sector < range.end && run.end() > range.start;
-        for (level, (longest, bits)) in self.longest.iter().zip(&CELL_BITS).enumerate() {
-            let Some(reach) = longest.checked_sub(1) else {
+        let mut seen = 0usize;
+        for level in 0..LEVELS {
+            let Some(cells) = self.cells(level, range) else {
                 continue;
             };
-            let first = range.start.saturating_sub(reach.into()) >> bits;
-            let last = range.end.saturating_sub(1) >> bits;
             // A long range has more cells than there are runs.
-            if last.saturating_sub(first) > self.runs.len() as u64 {
+            if cells.end().saturating_sub(*cells.start()) > self.runs.len() as u64 {
                 (0..)
                     .zip(&self.runs)
                     .filter(|(_, run)| overlaps(run) && run.sectors > 0 && run.level() == level)
                     .for_each(|(place, _)| show(place));
                 continue;
             }
-            for number in first..=last {
+            for number in cells {
                 let mut place = self.chains[self.chain(level, number)];
                 while let Some(run) = self.runs.get(place as usize) {
                     if overlaps(run) && run.level() == level && run.number() == number {
                         show(place);
                     }
+                    seen.tally(1);
                     place = run.next;
                 }
             }
+        }
+        seen
+    }
+
+    /// The cells of a level in which runs that overlap a range may begin.
+    fn cells(&self, level: usize, range: &Range<u64>) -> Option<RangeInclusive<u64>> {
+        let reach = self.longest[level].checked_sub(1)?;
+        let first = range.start.saturating_sub(reach.into()) >> CELL_BITS[level];
+        let last = range.end.saturating_sub(1) >> CELL_BITS[level];
+        (!range.is_empty()).then_some(first..=last)
+    }
+
+    /// Drops all but the `most` latest runs, by `order`, of each chain that [`overlapping`](Self::overlapping) goes through for a
+    /// range.
+    pub fn thin<K: Ord>(&mut self, range: &Range<u64>, most: usize, order: impl Fn(&T) -> K) {
+        for level in 0..LEVELS {
+            let numbers = self.cells(level, range);
+            for number in numbers.into_iter().flatten().take(self.runs.len()) {
+                let chain = self.chain(level, number);
+                self.shorten(chain, most, &order);
+            }
+        }
+    }
+
+    fn shorten<K: Ord>(&mut self, chain: usize, most: usize, order: impl Fn(&T) -> K) {
+        let next = |place: &Place| Some(self.runs.get(*place as usize)?.next);
+        let mut places: Vec<Place> =
+            std::iter::successors(Some(self.chains[chain]), next).collect();
+        // Where the chain ends there is no place.
+        places.pop();
+        let too_many = places.len().saturating_sub(most);
+        places.sort_by_cached_key(|place| order(&self.items[*place as usize]));
+        let (dropped, kept) = places.split_at(too_many);
+        for &place in dropped {
+            self.runs[place as usize].sectors = 0;
+            self.free.push(place);
+        }
+        self.chains[chain] = NONE;
+        for &place in kept {
+            self.runs[place as usize].next = std::mem::replace(&mut self.chains[chain], place);
         }
     }
 

@@ -30,6 +30,10 @@ const HORIZON_NS: u64 = 60_000_000_000;
 const LIMIT: usize = 1 << 18;
 /// The most entries that are held against each other for one completion.
 const TWINS: usize = 256;
+/// The most entries that one lookup goes through, and so many more for each sector that it is for. A trace that has its
+/// completions has a few; one that lost them would have thousands of a place that is written over and over.
+const CROWD: usize = 1024;
+const CROWD_PER_SECTOR: usize = 4;
 /// Below this many there is nothing to gain by looking for old ones.
 const FEW: usize = 4096;
 
@@ -164,6 +168,12 @@ struct Found {
     place: Place,
 }
 
+/// See [`CROWD`].
+fn crowd(range: &Range<u64>) -> usize {
+    let sectors = range.end.saturating_sub(range.start) as usize;
+    CROWD.saturating_add(sectors.saturating_mul(CROWD_PER_SECTOR))
+}
+
 /// The waiting entries.
 pub(super) struct Pending<T> {
     waiting: Cells<Waiting<T>>,
@@ -232,18 +242,10 @@ impl<T: Blur> Pending<T> {
         out.clear();
         let range = sector..end;
         let mut found = std::mem::take(&mut self.found);
-        self.waiting.overlapping(&range, |place| {
-            let (sector, sectors, entry) = self.waiting.get(place);
-            let distance = window.distance(entry);
-            found.extend(distance.map(|distance| Found {
-                distance,
-                time_ns: Reverse(entry.time_ns),
-                magnitude: sectors.max(1).ilog2() / 4,
-                sector,
-                serial: entry.serial,
-                place,
-            }));
-        });
+        if self.find(&range, window, &mut found) > crowd(&range) {
+            self.thin(&range);
+            self.find(&range, window, &mut found);
+        }
         found.sort_unstable();
         if let Some(twins) = window.twin {
             self.blur(&found, twins);
@@ -254,24 +256,51 @@ impl<T: Blur> Pending<T> {
         self.found = found;
     }
 
+    /// Finds what fits. Returns how many entries it went through.
+    fn find(&self, range: &Range<u64>, window: &Window, found: &mut Vec<Found>) -> usize {
+        found.clear();
+        self.waiting.overlapping(range, |place| {
+            let (sector, sectors, entry) = self.waiting.get(place);
+            let distance = window.distance(entry);
+            found.extend(distance.map(|distance| Found {
+                distance,
+                time_ns: Reverse(entry.time_ns),
+                magnitude: sectors.max(1).ilog2() / 4,
+                sector,
+                serial: entry.serial,
+                place,
+            }));
+        })
+    }
+
+    /// Drops the oldest entries near a range.
+    fn thin(&mut self, range: &Range<u64>) {
+        let before = self.waiting.len();
+        let order = |entry: &Waiting<T>| (entry.time_ns, entry.serial);
+        self.waiting.thin(range, CROWD / 2, order);
+        let dropped = before.saturating_sub(self.waiting.len());
+        self.dropped.tally(dropped as u64);
+    }
+
     /// Blurs the entries of twins: those within their sectors that share some.
     fn blur(&mut self, found: &[Found], (start, end): (u64, u64)) {
-        let run = |pending: &Self, found: &Found| {
-            let (sector, sectors, _) = pending.waiting.get(found.place);
-            (sector, sector.saturating_add(sectors.into()))
+        let run = |found: &Found| {
+            let (sector, sectors, _) = self.waiting.get(found.place);
+            (sector, sector.saturating_add(sectors.into()), found.place)
         };
+        let runs = found.iter().take(TWINS).map(run);
+        let within: Vec<_> = runs
+            .filter(|(from, to, _)| start <= *from && *to <= end)
+            .collect();
         // Twice, so that what the last one differs in is blurred in the first ones too.
-        let found = &found[..found.len().min(TWINS)];
         for _ in 0..2 {
-            let mut rest = found;
+            let mut rest = &within[..];
             while let [one, others @ ..] = rest {
                 for other in others {
-                    let (a, b) = (run(self, one), run(self, other));
-                    let within = |(from, to): (u64, u64)| start <= from && to <= end;
-                    if within(a) && within(b) && a.0 < b.1 && b.0 < a.1 {
-                        let mut item = self.waiting.item_mut(other.place).item;
-                        self.waiting.item_mut(one.place).item.blur(&mut item);
-                        self.waiting.item_mut(other.place).item = item;
+                    if one.0 < other.1 && other.0 < one.1 {
+                        let mut item = self.waiting.item_mut(other.2).item;
+                        self.waiting.item_mut(one.2).item.blur(&mut item);
+                        self.waiting.item_mut(other.2).item = item;
                     }
                 }
                 rest = others;

@@ -5,6 +5,7 @@ use std::io;
 
 use quick_xml::Writer;
 use quick_xml::events::{BytesText, Event};
+use serde_json::{Value, json};
 
 use super::{From, Held, Judgement, Measured, Runs, Spread, Tolerance};
 use crate::transactions::Sure;
@@ -53,6 +54,25 @@ pub fn runs(runs: &Runs) -> String {
         Some(format!("{what}: {}{spread}\n", value_words(&figure)))
     };
     figures.into_iter().filter_map(line).collect()
+}
+
+/// A value for each limit: `what`, whether it is `kept`, the same as `value` and `most` where these are numbers, and the `sentence` for people.
+#[must_use]
+pub fn json(judgements: &[Judgement]) -> Value {
+    let of = |judgement: &Judgement| {
+        let held = match judgement {
+            Judgement::Held(held) => Some(held),
+            Judgement::Failed { .. } | Judgement::Nothing { .. } => None,
+        };
+        json!({
+            "what": judgement.what(),
+            "kept": judgement.is_kept(),
+            "value": held.and_then(|held| Some(held.value?.median)),
+            "most": held.map(|held| held.most),
+            "sentence": sentence(judgement),
+        })
+    };
+    judgements.iter().map(of).collect()
 }
 
 /// GitHub's workflow commands: an annotation for each limit that is passed

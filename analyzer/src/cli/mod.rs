@@ -6,6 +6,8 @@ mod analyze;
 #[cfg(feature = "analyze")]
 mod bar;
 #[cfg(feature = "analyze")]
+mod brief;
+#[cfg(feature = "analyze")]
 mod budget;
 #[cfg(feature = "analyze")]
 mod diff;
