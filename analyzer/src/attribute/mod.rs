@@ -45,7 +45,7 @@ pub use file::{File, FileId};
 pub use op::Op;
 pub use process::{Process, ProcessId, Task};
 pub use rows::{JournalBlock, Leftovers, Names, Request, Row};
-pub use submitter::{Loops, SUBMITTER, submitter};
+pub use submitter::{Loops, SUBMITTER, program, submitter};
 
 /// Every entry is looked up in several of these: a faster hash than the default one, and seeded
 /// like it.

@@ -44,6 +44,14 @@ pub fn submitter(
     Some(name + SUBMITTER)
 }
 
+/// Of `comm:tgid`, the name; a submitter stands for itself.
+pub fn program(process: &str) -> &str {
+    match process.ends_with(SUBMITTER) {
+        true => process,
+        false => process.rsplit_once(':').map_or(process, |(comm, _)| comm),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use mostrace_map::class::{Kind, Provenance};
@@ -87,5 +95,10 @@ mod tests {
             "app:17 (submitter)"
         );
         assert_eq!(said(&Process::default(), 12), None);
+        assert_eq!(["app:17", "a:b:17"].map(program), ["app", "a:b"]);
+        assert_eq!(
+            program("kworker/u8:1 (submitter)"),
+            "kworker/u8:1 (submitter)"
+        );
     }
 }

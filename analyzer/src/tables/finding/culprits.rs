@@ -3,7 +3,7 @@
 
 use super::target::Targets;
 use super::{is_part, listed, operations, percent};
-use crate::attribute::{HashMap, SUBMITTER};
+use crate::attribute::{HashMap, SUBMITTER, program};
 use crate::tables::{Groups, Label, Totals};
 use crate::tally::Tally;
 
@@ -111,7 +111,7 @@ fn named<'a>(known: &[(&'a str, u64)], whole: u64) -> Vec<Culprit<'a>> {
     let mut names: Vec<Vec<(&str, u64)>> = Vec::new();
     let mut places = HashMap::default();
     for &(process, bytes) in known {
-        let place = *places.entry(comm(process)).or_insert(names.len());
+        let place = *places.entry(program(process)).or_insert(names.len());
         if place == names.len() {
             names.push(Vec::new());
         }
@@ -147,18 +147,12 @@ fn told_apart<'a>(of_name: &[(&'a str, u64)], whole: u64) -> Vec<Culprit<'a>> {
     }
 }
 
-/// The name in `comm:tgid`; a submitter stands for itself.
-fn comm(process: &str) -> &str {
-    match process.ends_with(SUBMITTER) {
-        true => process,
-        false => process.rsplit_once(':').map_or(process, |(comm, _)| comm),
-    }
-}
-
 impl Culprit<'_> {
     /// The name that all of them have.
     pub fn short_name(&self) -> &str {
-        self.processes.first().map_or("", |process| comm(process))
+        self.processes
+            .first()
+            .map_or("", |process| program(process))
     }
 
     fn name(&self) -> String {
@@ -168,7 +162,7 @@ impl Culprit<'_> {
             [first, ..] => format!(
                 "{} processes called {}",
                 crate::text::grouped(self.processes.len() as u64),
-                comm(first)
+                program(first)
             ),
         }
     }
