@@ -262,12 +262,21 @@ static __always_inline int begin_call(struct pt_regs *regs, long number)
 	return is_recorded(how) && !is_compat(task) ? remember_call(regs, how, task) : 0;
 }
 
+/*
+ * Flag of a call's head, beside those of firstbytes.bpf.h: the file was opened to be written through (O_DSYNC, and O_SYNC, which
+ * has the same bit), so that what was written was durable when the call returned.
+ */
+#define MOSTRACE_CALL_THROUGH 4
+#define O_DSYNC 00010000
+
 static __always_inline void tell_written(struct call *call, long bytes)
 {
 	struct mostrace_call *entry = &call->entry;
 	struct file *file = call->file;
 
 	entry->bytes = bytes;
+	if (LOAD(file, f_flags) & O_DSYNC)
+		entry->head.flags |= MOSTRACE_CALL_THROUGH;
 	if (entry->offset == MOSTRACE_NONE)
 		entry->offset = LOAD(file, f_pos) - bytes;
 	tell_first_bytes(entry, call->buffer, bytes);

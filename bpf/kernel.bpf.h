@@ -149,6 +149,7 @@ struct file {
 	struct address_space *f_mapping;
 	struct path f_path;
 	__s64 f_pos;
+	unsigned int f_flags;
 };
 
 struct kiocb {

@@ -34,7 +34,7 @@ use mostrace_map::fs::{self, Image};
 use mostrace_map::{Map, Piece};
 use polars::prelude::PolarsError;
 
-use crate::attribute::Attributor;
+use crate::attribute::{Attributor, Loops};
 use crate::blktrace::{self, Completions};
 use crate::causes::{self, Causer, Sharing};
 use crate::facts::{self, Facts};
@@ -214,6 +214,8 @@ impl Reader<'_> {
         }
         let packages = bundle.map_or(Ok(None), Bundle::packages)?;
         let mut facts = facts::Builder::new(self.options.locality).with_packages(packages);
+        let loops = bundle.map_or(&[][..], |bundle| &bundle.manifest().loops);
+        facts = facts.with_loops(Loops::new(loops));
         let readers = tables.iter_mut().map(|(_, table)| table).collect();
         let mut attributor = Attributor::new(readers, map);
         if let Some(s_dev) = bundle.and_then(|b| b.manifest().filesystem_dev()) {

@@ -19,6 +19,7 @@ mod guard;
 mod kernel;
 mod leftovers;
 mod lock;
+mod loops;
 mod mapper;
 mod medium;
 mod memory;

@@ -422,6 +422,8 @@ pub mod call_flags {
     /// It wrote the first page of a database of SQLite's: `first_bytes` are its bytes 24 to 27, the change counter, and 16 to
     /// 19, the size of a page and the versions that write and read it.
     pub const DATABASE: Flags = Flags(2);
+    /// It wrote to a file that was opened to be written through (`O_SYNC`, `O_DSYNC`): that was durable when it returned.
+    pub const THROUGH: Flags = Flags(4);
 }
 
 /// `enum mostrace_dirtied_flags`, in a dirtied block's head.

@@ -51,6 +51,9 @@ pub struct Manifest {
     /// bundles of before this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counters: Option<Counters>,
+    /// Loop devices whose backing files lie on the traced filesystem: what their workers write is written for these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub loops: Vec<Loop>,
     /// The filesystem's functions that began the handles of `handle.entries`, which have their index here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<String>,
@@ -85,6 +88,15 @@ impl Manifest {
         let (major, minor): (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);
         (major < 1 << 12 && minor < 1 << 20).then_some(major << 20 | minor)
     }
+}
+
+/// A loop device, and the file that it is made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Loop {
+    /// Kernel name, as `loop0`.
+    pub name: String,
+    /// Inode number of its backing file on the traced filesystem.
+    pub inode: u64,
 }
 
 /// A piece of a recording that was cut by time or size. It can be read alone.

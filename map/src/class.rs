@@ -3,6 +3,8 @@
 
 use strum::{Display, IntoStaticStr, VariantArray};
 
+use crate::stores::StoreFile;
+
 /// The paper's three classes, and `unknown`, which is never guessed away.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Display, IntoStaticStr, VariantArray,
@@ -167,11 +169,8 @@ impl Provenance {
     }
 }
 
-/// What a regular file is to SQLite, from its name alone.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Display, IntoStaticStr, VariantArray,
-)]
-#[strum(serialize_all = "snake_case")]
+/// What a regular file is to SQLite, or to another store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Role {
     /// A database.
     Db,
@@ -189,18 +188,47 @@ pub enum Role {
     Temp,
     /// Any other regular file.
     Other,
+    /// What it is to a store other than SQLite, whose folder it lies in.
+    Store(StoreFile),
 }
+
+/// Those that are no other store's, in the order the tables print them.
+const OWN: [(Role, &str); 8] = [
+    (Role::Db, "db"),
+    (Role::RollbackJournal, "rollback_journal"),
+    (Role::Wal, "wal"),
+    (Role::Shm, "shm"),
+    (Role::SuperJournal, "super_journal"),
+    (Role::Backup, "backup"),
+    (Role::Temp, "temp"),
+    (Role::Other, "other"),
+];
 
 impl Role {
     /// Every value, in the order the tables print them.
-    pub const ALL: &'static [Self] = Self::VARIANTS;
+    pub fn all() -> impl Iterator<Item = Role> {
+        let own = OWN.iter().map(|(role, _)| *role);
+        own.chain(StoreFile::all().map(Role::Store))
+    }
+
+    /// Its place among all.
+    pub fn number(self) -> usize {
+        let own = OWN.iter().position(|(role, _)| *role == self);
+        match (self, own) {
+            (Role::Store(file), _) => file.number().saturating_add(OWN.len()),
+            (_, own) => own.unwrap_or_default(),
+        }
+    }
 
     /// The word used in tables and files.
     pub fn as_str(self) -> &'static str {
-        self.into()
+        match self {
+            Role::Store(file) => file.as_str(),
+            own => OWN.get(own.number()).map_or("other", |(_, word)| *word),
+        }
     }
 
-    /// The role of a regular file with this name (last path component, raw bytes).
+    /// The role of a regular file with this name (last path component, raw bytes) to SQLite.
     ///
     /// Source: SQLite's "Temporary Files Used By SQLite" page, and Android's
     /// SharedPreferences for `.bak`.
@@ -223,6 +251,12 @@ impl Role {
         } else {
             Role::Other
         }
+    }
+}
+
+impl std::fmt::Display for Role {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.as_str())
     }
 }
 
@@ -255,6 +289,14 @@ mod tests {
         ] {
             assert_eq!(Role::of_name(name.as_bytes()), role, "{name}");
         }
+    }
+
+    #[test]
+    fn roles_are_numbered_as_they_are_listed() {
+        let numbers: Vec<usize> = Role::all().map(Role::number).collect();
+        assert_eq!(numbers, (0..numbers.len()).collect::<Vec<_>>());
+        let words: std::collections::HashSet<_> = Role::all().map(Role::as_str).collect();
+        assert_eq!(words.len(), numbers.len());
     }
 
     #[test]

@@ -14,6 +14,7 @@
 pub mod class;
 pub mod fs;
 mod map;
+pub mod stores;
 mod through;
 
 pub use map::{Extent, Inode, Map, Name};

@@ -175,8 +175,14 @@ impl Map {
             .collect()
     }
 
+    /// Every name of every inode that has not been deleted, with the inode's number.
+    pub fn names(&self) -> impl Iterator<Item = (u64, &Name)> {
+        let kept = self.inodes.iter().filter(|(_, inode)| !inode.deleted);
+        kept.flat_map(|(&number, inode)| inode.names.iter().map(move |name| (number, name)))
+    }
+
     /// The path that ends with this name; a directory has one name only.
-    fn path_of(&self, number: u64, name: &Name) -> Option<Vec<u8>> {
+    pub fn path_of(&self, number: u64, name: &Name) -> Option<Vec<u8>> {
         let mut parts = Vec::new();
         let (mut at, mut name) = (number, name);
         while name.parent != at {

@@ -236,9 +236,10 @@ impl<'a, R: Read> Attributor<'a, R> {
             self.processes.fill_in(names);
         }
         self.files.fill_in();
+        let map = self.files.map();
         Ok(Names {
             processes: self.processes.into_list(),
-            files: role::assign(self.files.into_list()),
+            files: role::assign(self.files.into_list(), map),
             leftovers: Leftovers {
                 process_entries: self.notes.left().saturating_add(self.empties.left()),
                 file_entries: self.runs.left(),

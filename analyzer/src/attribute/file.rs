@@ -37,7 +37,7 @@ pub struct File {
     pub name_withheld: bool,
     /// How the path was found.
     pub provenance: Provenance,
-    /// What a regular file is to SQLite; None if it is not regular or has no name.
+    /// What a regular file is to SQLite, or to another store; None if it is not regular or has no name.
     pub role: Option<Role>,
 }
 
@@ -510,6 +510,11 @@ impl<'m> Files<'m> {
                 file.provenance = provenance;
             }
         }
+    }
+
+    /// The map that they are looked up in.
+    pub fn map(&self) -> Option<&'m Map> {
+        self.map
     }
 
     pub fn into_list(self) -> Vec<File> {

@@ -26,6 +26,7 @@ mod cells;
 mod classify;
 mod empties;
 mod file;
+mod folders;
 mod note;
 mod op;
 mod owners;
@@ -34,6 +35,7 @@ mod process;
 mod role;
 mod rows;
 mod sightings;
+mod submitter;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -43,6 +45,7 @@ pub use file::{File, FileId};
 pub use op::Op;
 pub use process::{Process, ProcessId, Task};
 pub use rows::{JournalBlock, Leftovers, Names, Request, Row};
+pub use submitter::{Loops, SUBMITTER, program, submitter};
 
 /// Every entry is looked up in several of these: a faster hash than the default one, and seeded
 /// like it.

@@ -64,13 +64,23 @@ impl Task {
     /// Whether it is called like one of the kernel's own threads that write for others: those are root's, and of one
     /// thread each.
     fn is_called_like_the_kernels(&self) -> bool {
-        let begins = |name: &&str| self.comm.starts_with(name.as_bytes());
-        let is_numbered =
-            |name: &&str| begins(name) && self.comm.get(name.len()).is_some_and(u8::is_ascii_digit);
-        let is_called =
-            KERNEL_THREADS.iter().any(begins) || NUMBERED_THREADS.iter().any(is_numbered);
-        self.uid == 0 && self.pid == self.tgid && is_called
+        self.uid == 0 && self.pid == self.tgid && is_kernels_name(&self.comm)
     }
+}
+
+impl Process {
+    /// The same of a thread of which not everything may be known.
+    pub(crate) fn is_called_like_the_kernels(&self) -> bool {
+        let is_called = self.comm.as_deref().is_some_and(is_kernels_name);
+        self.uid == Some(0) && self.pid == self.tgid && is_called
+    }
+}
+
+fn is_kernels_name(comm: &[u8]) -> bool {
+    let begins = |name: &&str| comm.starts_with(name.as_bytes());
+    let is_numbered =
+        |name: &&str| begins(name) && comm.get(name.len()).is_some_and(u8::is_ascii_digit);
+    KERNEL_THREADS.iter().any(begins) || NUMBERED_THREADS.iter().any(is_numbered)
 }
 
 /// How the names of the kernel's threads begin.

@@ -3,26 +3,29 @@
 
 use std::collections::HashSet;
 
-use super::File;
+use mostrace_map::Map;
 use mostrace_map::class::{Kind, Role};
 
-/// Gives every regular file with a name its role. A file whose `-journal`, `-wal`, `-shm` or
-/// `-mj…` was seen is a database, whatever its own ending.
-pub(super) fn assign(mut files: Vec<File>) -> Vec<File> {
-    let databases: HashSet<Box<[u8]>> = files
-        .iter()
-        .filter_map(|f| database_of(f.path.as_deref()?))
-        .map(Into::into)
-        .collect();
+use super::File;
+use super::folders::Folders;
+
+/// Gives every regular file with a name its role. What lies in a store's folder is what its name says there. Else, a file whose
+/// `-journal`, `-wal`, `-shm` or `-mj…` was seen is a database of SQLite's, whatever its own ending.
+pub(super) fn assign(mut files: Vec<File>, map: Option<&Map>) -> Vec<File> {
+    let paths = || files.iter().filter_map(|file| file.path.as_deref());
+    let folders = Folders::find(paths(), map);
+    let databases: HashSet<Box<[u8]>> = paths().filter_map(database_of).map(Into::into).collect();
     for file in files.iter_mut().filter(|f| f.kind == Kind::Regular) {
+        let of_store = file.path.as_deref().and_then(|path| folders.file(path));
         let by_name = file.name().map(Role::of_name);
         let companion = file
             .path
             .as_ref()
             .is_some_and(|path| databases.contains(path));
-        file.role = match by_name {
-            Some(Role::Other | Role::Temp | Role::Backup) if companion => Some(Role::Db),
-            role => role,
+        file.role = match (of_store, by_name) {
+            (Some(of_store), _) => Some(Role::Store(of_store)),
+            (_, Some(Role::Other | Role::Temp | Role::Backup)) if companion => Some(Role::Db),
+            (_, role) => role,
         };
     }
     files

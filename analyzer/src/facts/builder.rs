@@ -7,7 +7,7 @@ use polars::prelude::PolarsResult;
 use super::batches::{Batches, ROOM};
 use super::rewrites::Rewrites;
 use super::{Facts, stored};
-use crate::attribute::{Names, Request, Row};
+use crate::attribute::{Loops, Names, Request, Row};
 use crate::causes::{Cause, Verdicts};
 
 /// Rows of a batch: enough that what a batch costs beside its rows does not matter.
@@ -23,6 +23,7 @@ pub struct Builder {
     batch: usize,
     causes: Vec<Cause>,
     packages: Option<Packages>,
+    loops: Loops,
 }
 
 impl Builder {
@@ -88,6 +89,13 @@ impl Builder {
         self
     }
 
+    /// Loop devices whose backing files lie on the filesystem.
+    #[must_use]
+    pub fn with_loops(mut self, loops: Loops) -> Builder {
+        self.loops = loops;
+        self
+    }
+
     /// The facts. `clock` is a moment by the trace's clock and by the wall clock, ns.
     ///
     /// # Errors
@@ -104,6 +112,7 @@ impl Builder {
             rewrites: self.rows.rewrites.take().map(Rewrites::finish),
             devices: self.rows.devices,
             packages: self.packages,
+            loops: self.loops,
             clock,
             span: self.span,
             hidden: None,

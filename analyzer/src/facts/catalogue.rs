@@ -195,7 +195,7 @@ pub static ALL: &[Column] = &[
     id("tgid", |f| labels::tgid(f, at::process), "process that submitted it"),
     id("uid", |f| labels::uid(f, at::process), "user of that process"),
     text("kind", |_| kind(bits::KIND), "what the blocks hold"),
-    text("role", labels::roles, "what a regular file, also of a flush, is to SQLite; unknown without a name"),
+    text("role", labels::roles, "what a regular file, also of a flush, is to SQLite or to another store (rocksdb_wal, git_pack, …; GLOSSARY.md lists them); other where it is to none that is known, unknown without a name"),
     id("inode", |f| labels::inode(f, at::file), "inode number of the file (on FAT, place of its directory entry)"),
     id("file_offset", |_| number([at::offset], |[o]| known(o)), "of the first byte, in the file"),
     text("stage", labels::stages, "where the entry was made: queue, insert, issue, complete"),
@@ -249,7 +249,9 @@ pub static ALL: &[Column] = &[
     derived(caused(text("cause_process", labels::cause_processes, "comm:tgid of the process that caused it"))),
     derived(caused(text("cause_file", labels::cause_files, "path of what it did it to, or the inode of a file without a name"))),
     derived(caused(text("cause_database", labels::cause_databases, "path of the SQLite database that this is, or is a temporary file of"))),
-    derived(caused(text("cause_role", labels::cause_roles, "what that file is to SQLite"))),
+    derived(caused(text("cause_role", labels::cause_roles, "what that file is to SQLite or another store"))),
+    derived(caused(text("cause_or_submitter", labels::causes_or_submitters, "as cause_process; where that is not known, who submitted it, marked: app:17 (submitter), kworker/u8:1 (submitter), or for a loop device's backing file loop0 (submitter)"))),
+    derived(caused(text("cause_or_file", labels::cause_or_files, "as cause_file; where no causing process is known, as file"))),
     derived(id("size", |_| number([at::size], |[s]| Some(s)), "as size_bytes")),
 ];
 

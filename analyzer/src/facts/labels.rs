@@ -12,7 +12,7 @@ use super::Facts;
 use super::packages::package;
 use super::row::{Text, number};
 use super::stored::{LETTERS, bits, column as at, found_code, kind_code};
-use crate::attribute::{File, Process};
+use crate::attribute::{self, File, Process, SUBMITTER};
 use crate::blktrace;
 use crate::causes::{Cause, Known, Reason};
 use crate::text::escape;
@@ -167,6 +167,76 @@ pub(super) fn cause_processes(facts: &Facts) -> Text {
     })
 }
 
+/// Who caused it, or else who submitted it, marked.
+pub(super) fn causes_or_submitters(facts: &Facts) -> Text {
+    let names = names_of_groups(&facts.names.processes);
+    let causers = causers(facts, &names);
+    let processes = &facts.names.processes;
+    let submitter = |process: &Process, device: Option<&str>| {
+        let name = || process_label(process, &names).unwrap_or_default();
+        attribute::submitter(process, device, name)
+    };
+    let alone = processes.iter().map(|process| submitter(process, None));
+    let is_kernels: Vec<bool> = processes
+        .iter()
+        .map(Process::is_called_like_the_kernels)
+        .collect();
+    let device = |file: &File| facts.loops.of(file);
+    let devices: Vec<Option<&str>> = facts.names.files.iter().map(device).collect();
+    let words = causers.iter().cloned().chain(alone);
+    let first_submitter = causers.len();
+    let first_device = first_submitter.saturating_add(processes.len());
+    let of_devices = devices
+        .iter()
+        .map(|device| Some(format!("{}{SUBMITTER}", (*device)?)));
+    let words: Vec<Option<String>> = words.chain(of_devices).collect();
+    let is_device: Vec<bool> = devices.iter().map(Option::is_some).collect();
+    let is_known: Vec<bool> = causers.iter().map(Option::is_some).collect();
+    let at = |places: &[bool], place: u64| places.get(place as usize).copied().unwrap_or(false);
+    Text::new(
+        [at::cause, at::process, at::file],
+        words,
+        move |[cause, process, file]| {
+            if at(&is_known, cause) {
+                cause
+            } else if at(&is_kernels, process) && at(&is_device, file) {
+                (first_device as u64).saturating_add(file)
+            } else {
+                (first_submitter as u64).saturating_add(process)
+            }
+        },
+    )
+}
+
+/// The file of a cause, or else the one that is written to or read.
+pub(super) fn cause_or_files(facts: &Facts) -> Text {
+    let names = names_of_groups(&facts.names.processes);
+    let causers = causers(facts, &names);
+    let of_cause = facts.causes.iter();
+    let of_cause = of_cause.map(|cause| file_label(facts.names.file(cause.file)?));
+    let unknown = facts.causes.is_empty().then_some(None);
+    let files = facts.names.files.iter().map(file_label);
+    let words: Vec<Option<String>> = of_cause.chain(unknown).chain(files).collect();
+    let is_known: Vec<bool> = causers.iter().map(Option::is_some).collect();
+    let first_file = causers.len() as u64;
+    Text::new(
+        [at::cause, at::file],
+        words,
+        move |[cause, file]| match is_known.get(cause as usize) {
+            Some(true) => cause,
+            _ => first_file.saturating_add(file),
+        },
+    )
+}
+
+/// The processes of the causes, of which there is one at least.
+fn causers(facts: &Facts, names: &HashMap<u32, &[u8]>) -> Vec<Option<String>> {
+    let unknown = facts.causes.is_empty().then_some(None);
+    let of_cause = facts.causes.iter();
+    let of_cause = of_cause.map(|cause| process_label(facts.names.process(cause.process), names));
+    of_cause.chain(unknown).collect()
+}
+
 pub(super) fn cause_paths(facts: &Facts) -> Text {
     text_of_cause(facts, |cause| {
         facts.names.file(cause.file)?.path.as_deref().map(escape)
@@ -250,12 +320,12 @@ pub(crate) fn device_name(device: u32) -> String {
 pub(super) fn roles(facts: &Facts) -> Text {
     // The first word is none.
     let number = |at: usize| at.saturating_add(1) as u64;
-    let unknown = number(Role::ALL.len());
-    let words = Role::ALL.iter().map(|role| role.as_str());
+    let unknown = number(Role::all().count());
+    let words = Role::all().map(Role::as_str);
     let words = words
         .chain([UNKNOWN_ROLE])
         .map(|word| Some(word.to_owned()));
-    let role = |file: &File| file.role.map_or(unknown, |role| number(role as usize));
+    let role = |file: &File| file.role.map_or(unknown, |role| number(role.number()));
     let roles: Arc<[u64]> = facts.names.files.iter().map(role).collect();
     Text::new(
         [at::bits, at::file],

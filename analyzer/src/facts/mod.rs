@@ -33,7 +33,7 @@ use std::collections::BTreeSet;
 use mostrace_bundle::Packages;
 use polars::prelude::{DataFrame, Expr, IntoLazy, LazyFrame, PolarsError, PolarsResult, col};
 
-use crate::attribute::Names;
+use crate::attribute::{Loops, Names};
 use crate::causes::Cause;
 pub use anonymous::Key;
 pub(crate) use anonymous::hashed;
@@ -54,6 +54,8 @@ pub struct Facts {
     devices: Vec<u32>,
     /// The apps of the Android device that the trace is of.
     packages: Option<Packages>,
+    /// Loop devices whose backing files lie on the filesystem.
+    loops: Loops,
     /// A moment by the trace's clock and by the wall clock, ns.
     clock: Option<(u64, u64)>,
     span: Option<(u64, u64)>,

@@ -15,8 +15,10 @@ use mostrace_bundle::table::TableReader;
 use mostrace_map::class::Class;
 
 use super::view::{Amount, Device, Latency, Line, View};
-use crate::attribute::{Attributor, File, FileId, HashMap, Op, ProcessId, Request};
-use crate::causes::{CauseId, Causer, Verdicts};
+use crate::attribute::{
+    self, Attributor, File, FileId, HashMap, Loops, Op, ProcessId, Request, Row,
+};
+use crate::causes::{Cause, CauseId, Causer, Verdicts};
 use crate::tally::Tally;
 use crate::text::escape;
 
@@ -27,8 +29,8 @@ pub(super) struct Sums {
     now: Device,
     write_latency: Latency,
     read_latency: Latency,
-    /// Of the segment, by the cause's number.
-    by_cause: HashMap<CauseId, Amount>,
+    /// Of the segment.
+    by_cause: HashMap<Whose, Amount>,
     /// Of the segment, by process: bytes that calls wrote, and the caller's name.
     asked: HashMap<u32, (u64, [u8; 16])>,
     has_calls: bool,
@@ -37,8 +39,8 @@ pub(super) struct Sums {
     classes: [u64; Class::ALL.len()],
     asked_in_all: u64,
     lost: u64,
-    /// By process, called by its command; None: nobody is known.
-    processes: HashMap<Option<u32>, Line>,
+    /// By process, called by its command.
+    processes: HashMap<Who, Line>,
     /// By path or, as long as none is known, by inode; None: neither is.
     files: HashMap<Option<Which>, Line>,
     /// Of inodes, of the last generation that one was learnt of.
@@ -47,6 +49,33 @@ pub(super) struct Sums {
     recent: [Paths; 2],
     /// Files of which the path was looked at.
     seen: HashSet<FileId>,
+    loops: Loops,
+}
+
+/// Whose a share of a row is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Whose {
+    Cause(CauseId),
+    /// The cause is not known: who submitted it, and of which file it is.
+    Submitter(ProcessId, FileId),
+}
+
+impl Whose {
+    fn of(cause: CauseId, row: &Row) -> Whose {
+        match cause {
+            CauseId::UNKNOWN => Whose::Submitter(row.process, row.file),
+            cause => Whose::Cause(cause),
+        }
+    }
+}
+
+/// A process, of which there is a line.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Who {
+    Process(u32),
+    /// By its name, marked.
+    Submitter(String),
+    Nobody,
 }
 
 /// By inode and generation.
@@ -102,19 +131,22 @@ impl Sums {
                 Op::Write => {
                     let class = row.class().unwrap_or(Class::Unknown) as usize;
                     for share in shares {
-                        let amount = self.by_cause.entry(share.cause).or_default();
+                        let whose = Whose::of(share.cause, row);
+                        let amount = self.by_cause.entry(whose).or_default();
                         amount.classes[class].tally(share.bytes.into());
                     }
                 }
                 Op::Read => {
                     for share in shares {
-                        let amount = self.by_cause.entry(share.cause).or_default();
+                        let whose = Whose::of(share.cause, row);
+                        let amount = self.by_cause.entry(whose).or_default();
                         amount.read.tally(share.bytes.into());
                     }
                 }
                 Op::Flush => {
                     let cause = shares.first().map_or(CauseId::UNKNOWN, |s| s.cause);
-                    self.by_cause.entry(cause).or_default().flushes.tally(1);
+                    let whose = Whose::of(cause, row);
+                    self.by_cause.entry(whose).or_default().flushes.tally(1);
                 }
                 _ => {}
             }
@@ -127,6 +159,22 @@ impl Sums {
         {
             self.paths.insert(inode, (generation, path.clone()));
             self.recent[0].insert((inode, generation), path.clone());
+        }
+    }
+
+    /// Who stands in for a cause that is not known, and its name.
+    fn submitter<R: Read>(
+        &self,
+        id: ProcessId,
+        file: FileId,
+        attributor: &Attributor<'_, R>,
+    ) -> (Who, String) {
+        let process = attributor.process(id);
+        let device = self.loops.of(attributor.file(file));
+        let name = || name_of_process(id, attributor);
+        match attribute::submitter(process, device, name) {
+            Some(name) => (Who::Submitter(name.clone()), name),
+            None => (Who::Nobody, UNKNOWN.into()),
         }
     }
 
@@ -184,6 +232,7 @@ impl Sums {
         attributor: &Attributor<'_, R>,
         causer: &Causer<'_, S>,
     ) -> View {
+        self.loops = Loops::new(&manifest.loops);
         let clock = &manifest.clock;
         let lasted = clock.stop_mono_ns.saturating_sub(clock.start_mono_ns);
         let lasted = Duration::from_nanos(lasted);
@@ -191,15 +240,20 @@ impl Sums {
         let lines = self.processes.values_mut().chain(self.files.values_mut());
         lines.for_each(|line| line.now = Amount::default());
         let mut classes = [0_u64; Class::ALL.len()];
-        for (id, amount) in std::mem::take(&mut self.by_cause) {
-            let cause = causer.cause(id);
-            add(
-                &mut self.processes,
-                tgid(cause.process, attributor),
-                amount,
-                || name_of_process(cause.process, attributor),
-            );
-            let which = self.which(attributor.file(cause.file));
+        for (whose, amount) in std::mem::take(&mut self.by_cause) {
+            let (who, name, file) = match whose {
+                Whose::Cause(id) => {
+                    let Cause { process, file, .. } = causer.cause(id);
+                    let who = tgid(process, attributor).map_or(Who::Nobody, Who::Process);
+                    (who, name_of_process(process, attributor), file)
+                }
+                Whose::Submitter(process, file) => {
+                    let (who, name) = self.submitter(process, file, attributor);
+                    (who, name, file)
+                }
+            };
+            add(&mut self.processes, who, amount, || name);
+            let which = self.which(attributor.file(file));
             let name = || name_of_file(which.as_ref());
             add(&mut self.files, which.clone(), amount, name);
             classes.tally(amount.classes);
@@ -215,7 +269,8 @@ impl Sums {
                 ..Amount::default()
             };
             let comm = comm.split(|&b| b == 0).next().unwrap_or_default();
-            add(&mut self.processes, Some(tgid), amount, || command(comm));
+            let who = Who::Process(tgid);
+            add(&mut self.processes, who, amount, || command(comm));
         }
         self.asked_in_all.tally(asked_now);
         let now = std::mem::take(&mut self.now);
@@ -293,10 +348,10 @@ fn by_name<'l>(lines: impl Iterator<Item = &'l Line>) -> Vec<Line> {
 }
 
 /// Those of one command as one, which says how many they are; of one alone, which.
-fn by_command(processes: &HashMap<Option<u32>, Line>) -> Vec<Line> {
+fn by_command(processes: &HashMap<Who, Line>) -> Vec<Line> {
     let mut tgids: HashMap<&str, (u32, usize)> = HashMap::default();
-    for (tgid, line) in processes {
-        if let Some(tgid) = tgid {
+    for (who, line) in processes {
+        if let Who::Process(tgid) = who {
             let (one, count) = tgids.entry(&line.name).or_default();
             *one = *tgid;
             count.tally(1);

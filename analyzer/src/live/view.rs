@@ -27,7 +27,8 @@ pub struct View {
     pub write_latency: Latency,
     /// How long its reads did.
     pub read_latency: Latency,
-    /// By process that caused it: those of one command as one, as `sh ×3`.
+    /// By process that caused it: those of one command as one, as `sh ×3`; what nobody is known to have caused, by who submitted
+    /// it, marked.
     pub processes: Vec<Line>,
     /// By file for which it was caused.
     pub files: Vec<Line>,

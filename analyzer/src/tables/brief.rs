@@ -7,11 +7,12 @@ use std::collections::BTreeSet;
 
 use super::layer::{COLUMNS, Layer};
 use super::{Grouping, Groups, Label, Result};
+use crate::attribute::program;
 use crate::facts::{Facts, Filter};
 use crate::tally::Tally;
 
-/// Who caused it, by doing something to which file.
-const WHO: [&str; 2] = ["cause_process", "cause_file"];
+/// Who caused it, by doing something to which file; where nobody is known, who submitted it, and of which file it is.
+const WHO: [&str; 2] = ["cause_or_submitter", "cause_or_file"];
 /// Groups by process, file and layer that are told apart.
 const MOST_GROUPS: usize = 1 << 16;
 /// Stands for who, or which file, is not known.
@@ -94,11 +95,6 @@ fn path(labels: &[Label], filesystem: &str) -> Vec<String> {
     let mut path = vec![program.to_owned(), file];
     path.extend(Layer::of(layer).map(|layer| layer.name(filesystem)));
     path
-}
-
-/// Of `comm:tgid`, the name.
-fn program(process: &str) -> &str {
-    process.rsplit_once(':').map_or(process, |(comm, _)| comm)
 }
 
 #[derive(Default)]

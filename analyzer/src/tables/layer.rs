@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What written bytes are, in people's words: which layer wrote them, and what of it.
 
+use mostrace_map::stores;
+
 use super::Label;
 
 /// Columns that say it, in this order.
@@ -53,7 +55,7 @@ impl Layer {
                 "shm" => "SQLite's index of the WAL".into(),
                 "super_journal" => "SQLite's super-journal".into(),
                 "unknown" => "files without a known name".into(),
-                _ => "other files".into(),
+                role => stores::called(role).unwrap_or("other files").into(),
             },
             Layer::Directories => "directories".into(),
             Layer::Links => "symbolic links".into(),

@@ -9,17 +9,23 @@
 
 use std::collections::BTreeMap;
 
+use super::finding::Targets;
 use super::layer::{COLUMNS, Layer};
 use super::{
     Grouping, Groups, Label, Result, Table, Totals, numbers, percent, ratio, reals, texts,
 };
-use crate::facts::{Column, Facts, Filter};
+use crate::attribute::SUBMITTER;
+use crate::facts::{Facts, Filter};
 use crate::tally::{Tally, sum};
 use crate::text::escape;
 use crate::transactions::{Asked, Count, Database};
 
 /// Who, and for which database.
-const OWNER: [&str; 3] = ["cause_tgid", "cause_process", "cause_database"];
+const OWNER: [&str; 3] = ["cause_tgid", "cause_or_submitter", "cause_database"];
+/// The same with the files, by which a submitter's is found.
+const FILES: [&str; 3] = ["cause_or_submitter", "cause_or_file", "cause_database"];
+/// Pairs of a process and a file among which those are.
+const MOST_FILES: usize = 1 << 16;
 
 /// A part of what reached the device, and its parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,8 +42,10 @@ pub struct Node {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Owner {
     tgid: Option<u64>,
-    /// `comm:tgid`; None: not known.
+    /// `comm:tgid`, or who submitted what nobody is known to have caused, marked; None: that is not known either.
     pub process: Option<String>,
+    /// Of one who submitted: ` for /file`, if it is of one mostly.
+    target: String,
     /// Path of the database.
     pub database: Option<String>,
     /// That were found in its calls.
@@ -77,13 +85,11 @@ impl Tree {
         filter: Option<&Filter>,
     ) -> Result<Tree> {
         let databases = if filter.is_some() { &[] } else { databases };
-        let of = |names: &[&str]| {
-            let by = names.iter().filter_map(|name| Column::find(name)).collect();
-            Grouping { by, top: None }
-        };
+        let of = |(names, top): (&[&'static str], Option<usize>)| Grouping::of((names, top));
         let all: Vec<&str> = OWNER.iter().chain(&COLUMNS).copied().collect();
-        let groups = Groups::several(facts, &[of(&OWNER), of(&all)], filter)?;
-        let [owners, leaves] = &groups[..] else {
+        let by = [(&OWNER[..], None), (&all, None), (&FILES, Some(MOST_FILES))].map(of);
+        let groups = Groups::several(facts, &by, filter)?;
+        let [owners, leaves, files] = &groups[..] else {
             return Ok(Tree::default());
         };
         let mut tree = Tree {
@@ -107,7 +113,11 @@ impl Tree {
         }
         for owner in &mut tree.owners {
             owner.device.sort();
+            owner.target = owner.target_in(files);
         }
+        // Requests without bytes, as the device's own flushes, are nobody's and no line.
+        tree.owners
+            .retain(|owner| owner.process.is_some() || owner.wrote());
         // Of some nothing has reached the device yet.
         let is_known = |database: &&Database| !tree.owners.iter().any(|o| o.is_of(database));
         let silent: Vec<&Database> = databases.iter().filter(is_known).collect();
@@ -245,6 +255,19 @@ impl Owner {
         owner
     }
 
+    fn wrote(&self) -> bool {
+        self.device.bytes > 0 || self.totals.flushes > 0 || self.totals.fua_writes > 0
+    }
+
+    /// What a submitter wrote for; what somebody caused is told by database.
+    fn target_in(&self, files: &Groups) -> String {
+        let process = self.process.as_deref();
+        let process = process.filter(|name| name.ends_with(SUBMITTER));
+        process.map_or(String::new(), |process| {
+            Targets::new(files, &[process], |t| t.write_bytes).words(self.device.bytes)
+        })
+    }
+
     fn is_of(&self, database: &Database) -> bool {
         let path = database.path.as_deref().map(escape);
         self.tgid == Some(database.tgid.into()) && self.database == path
@@ -262,6 +285,9 @@ impl Owner {
     pub fn name(&self) -> String {
         match (&self.process, &self.database) {
             (Some(process), Some(database)) => format!("{process} {database}"),
+            (Some(process), None) if process.ends_with(SUBMITTER) => {
+                format!("{process}{}", self.target)
+            }
             (Some(process), None) => format!("{process}, other files"),
             (None, Some(database)) => format!("nobody known, {database}"),
             (None, None) => "nobody known".into(),

@@ -4,7 +4,7 @@
 use std::io::Read;
 
 use mostrace_bundle::Error;
-use mostrace_bundle::entry::{CallKind, EntryRef, RawCall};
+use mostrace_bundle::entry::{CallKind, EntryRef, RawCall, call_flags};
 use mostrace_bundle::table::TableReader;
 use mostrace_map::class::Role;
 
@@ -25,6 +25,8 @@ pub struct Asked {
     pub bytes: u64,
     /// Calls for durability.
     pub syncs: u64,
+    /// Of the calls that wrote, those to files that were opened to be written through.
+    pub through: u64,
 }
 
 /// What one process asked of one database.
@@ -50,6 +52,14 @@ impl Tally for Asked {
         // A call is told of with any length: what does not fit is the most that there can be.
         self.bytes.tally(more.bytes);
         self.syncs.tally(more.syncs);
+        self.through.tally(more.through);
+    }
+}
+
+impl Asked {
+    /// Calls that returned when something was durable.
+    pub fn durable(&self) -> u64 {
+        self.syncs.saturating_add(self.through)
     }
 }
 
@@ -185,6 +195,9 @@ fn count(database: &mut Database, role: Role, raw: &RawCall) {
     if writes {
         asked.writes.tally(1);
         asked.bytes.tally(raw.bytes.get());
+        asked
+            .through
+            .tally(raw.head.flags.has(call_flags::THROUGH).into());
     } else {
         asked.syncs.tally(1);
     }

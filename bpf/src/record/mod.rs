@@ -12,6 +12,7 @@ use crate::command::Start;
 use crate::error::{Error, Result};
 use crate::kernel;
 use crate::leftovers;
+use crate::loops;
 use crate::payload::PayloadPlace;
 use crate::probes::Rooms;
 use crate::snapshot;
@@ -168,6 +169,7 @@ fn first_manifest(options: &Options, subject: &Subject) -> Manifest {
             .mapped
             .as_ref()
             .map_or_else(Vec::new, |m| m.mapping.clone()),
+        loops: loops_of(subject),
         notes: subject.notes.clone(),
         command: (!argv.is_empty()).then_some(manifest::Command {
             argv,
@@ -175,6 +177,14 @@ fn first_manifest(options: &Options, subject: &Subject) -> Manifest {
         }),
         ..Manifest::default()
     }
+}
+
+/// Loop devices on the filesystem, be that on a mapped device.
+fn loops_of(subject: &Subject) -> Vec<manifest::Loop> {
+    let filesystem = subject.filesystem.as_ref();
+    let mapped = filesystem.and_then(|filesystem| filesystem.dev.as_ref());
+    let dev = mapped.unwrap_or(&subject.device.info.dev);
+    filesystem.map_or_else(Vec::new, |_| loops::on(dev))
 }
 
 /// A trace without a snapshot is worth keeping: what keeps it from being taken is a note.

@@ -27,10 +27,10 @@ const HELP: &[&str] = &[
     " Space        hold what is shown, and go on again",
     " ?            this text, and back",
     " q Esc Ctrl-C end",
-    "",
     " now is of the last interval, all since the beginning; × is bytes written for",
     " each byte that write() was called with, of 1 MiB or more. What a journal",
-    " writes counts for who caused it.",
+    " writes counts for who caused it. Where nobody is known, who handed it to the",
+    " disk stands there, marked (submitter): loop0 for a loop device's file.",
 ];
 
 /// What is on the screen.

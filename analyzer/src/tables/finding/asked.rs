@@ -30,7 +30,7 @@ pub(super) fn words(asked: Option<Asked>, layers: &Groups) -> String {
     };
     let passed = || format!(" for {} passed to write()", size(asked.bytes as f64));
     match ratio(written, asked.bytes) {
-        Some(times) if times >= 10.0 => format!("{} ({times:.0} ×)", passed()),
+        Some(times) if times >= 100.0 => format!("{} ({times:.0} ×)", passed()),
         Some(times) if times >= TIMES => format!("{} ({times:.1} ×)", passed()),
         Some(times) if times <= PART => passed(),
         _ => String::new(),
@@ -72,7 +72,7 @@ mod tests {
         let asked = Asked {
             writes,
             bytes,
-            syncs: 0,
+            ..Asked::default()
         };
         words(Some(asked), &layers)
     }
@@ -81,6 +81,7 @@ mod tests {
     fn much_more_and_much_less_than_what_was_asked_is_said() {
         let times = |written: u64| passed(1_000, 100, written, 0);
         assert_eq!(times(2_200), " for 1.0 KB passed to write() (2.2 ×)");
+        assert_eq!(times(15_548), " for 1.0 KB passed to write() (15.5 ×)");
         assert_eq!(times(222_000), " for 1.0 KB passed to write() (222 ×)");
         assert_eq!([times(1_499), times(501)], ["", ""]);
         assert_eq!(times(500), " for 1.0 KB passed to write()");

@@ -2,13 +2,15 @@
 //! What was done beside writing: reads, discards, zeroes, flushes; and what failed.
 
 use super::culprits::Culprits;
-use super::size;
+use super::{is_part, size};
 use crate::tables::Totals;
 use crate::text::grouped;
 
 /// Flushes are told from so many on, where less than so much was written for each.
-const MANY_FLUSHES: u64 = 10;
-const FEW_BYTES: u64 = 1_000_000;
+pub(super) const MANY_FLUSHES: u64 = 10;
+pub(super) const FEW_BYTES: u64 = 1_000_000;
+/// Of the flushes, so many are taken for all, per cent.
+const NEARLY_ALL: u64 = 90;
 /// Reads come first where so many times as much was read as written.
 const MOSTLY_READ: u64 = 10;
 
@@ -31,12 +33,13 @@ pub(super) fn is_mostly_read(total: &Totals) -> bool {
     total.read_bytes >= total.write_bytes.saturating_mul(MOSTLY_READ)
 }
 
-/// Each behind a semicolon.
-pub(super) fn words(total: &Totals) -> String {
+/// Each behind a semicolon. So many flushes were told of already.
+pub(super) fn words(total: &Totals, told: u64) -> String {
     let bytes = |bytes: u64, what: &str| {
         (bytes > 0).then(|| format!("; {} were {what}", size(bytes as f64)))
     };
-    let is_flushed = total.flushes >= MANY_FLUSHES
+    let is_flushed = !is_part(told, total.flushes, NEARLY_ALL)
+        && total.flushes >= MANY_FLUSHES
         && total.write_bytes < total.flushes.saturating_mul(FEW_BYTES);
     let flushes = || format!("; {} flushes were asked for", grouped(total.flushes));
     let failed = || format!("; requests that failed: {}", grouped(total.failed));
@@ -60,7 +63,7 @@ mod tests {
             flushes: 20,
             ..Totals::default()
         };
-        assert_eq!(words(&total), "");
+        assert_eq!(words(&total, 0), "");
         let total = Totals {
             write_bytes: 19_999_999,
             discard_bytes: 4_096,
@@ -69,13 +72,17 @@ mod tests {
             ..total
         };
         assert_eq!(
-            words(&total),
+            words(&total, 0),
             "; 4.1 KB were discarded; 8.2 KB were zeroed; 20 flushes were asked for; requests that failed: 1"
+        );
+        assert_eq!(
+            words(&total, 18),
+            "; 4.1 KB were discarded; 8.2 KB were zeroed; requests that failed: 1"
         );
         let few = Totals {
             flushes: 9,
             ..Totals::default()
         };
-        assert_eq!(words(&few), "");
+        assert_eq!(words(&few, 0), "");
     }
 }

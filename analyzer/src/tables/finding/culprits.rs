@@ -2,9 +2,10 @@
 //! Who caused most: processes, or several processes of one name.
 
 use super::target::Targets;
-use super::{is_part, listed, percent};
-use crate::attribute::HashMap;
+use super::{is_part, listed, operations, percent};
+use crate::attribute::{HashMap, SUBMITTER, program};
 use crate::tables::{Groups, Label, Totals};
+use crate::tally::Tally;
 
 /// So many are named, each with so much at least, per cent.
 const MOST: usize = 3;
@@ -17,23 +18,27 @@ pub(super) type Bytes = fn(&Totals) -> u64;
 
 /// Who caused what.
 pub(super) struct Culprits<'a> {
-    /// By process.
+    /// By process and operation.
     pub processes: &'a Groups,
     /// By process, file and SQLite database, the largest alone.
     pub files: &'a Groups,
+    /// Whether it is said what the first of them did.
+    pub tells_operations: bool,
 }
 
 /// A process, or all of one name.
-struct Culprit<'a> {
+pub(super) struct Culprit<'a> {
     /// Their labels, `comm:tgid`.
-    processes: Vec<&'a str>,
-    bytes: u64,
+    pub processes: Vec<&'a str>,
+    pub bytes: u64,
 }
 
 impl Culprits<'_> {
-    /// What the process caused that caused most; 0 if none is known.
+    /// What the process caused that caused most; 0 if none is known. A submitter is no causer.
     pub fn most(&self, of: Bytes) -> u64 {
-        self.known(of).first().map_or(0, |(_, bytes)| *bytes)
+        let known = self.known(of);
+        let mut causers = known.iter().filter(|(name, _)| !name.ends_with(SUBMITTER));
+        causers.next().map_or(0, |(_, bytes)| *bytes)
     }
 
     /// `, 85 % by dd:17 for /film and 10 % by 3 processes called sh`; nothing where nobody is known.
@@ -45,6 +50,9 @@ impl Culprits<'_> {
             .iter()
             .map(|culprit| self.of_culprit(culprit, whole, of))
             .collect();
+        if let Some(first) = words.first_mut() {
+            *first += &self.operations_of(named.first(), of);
+        }
         if words.is_empty() && known.len() > 1 {
             words.push(format!(
                 "by {} processes, none with {LEAST} % of it",
@@ -60,6 +68,23 @@ impl Culprits<'_> {
         }
     }
 
+    /// Those that are named, as to what was written.
+    pub fn writers(&self, written: u64) -> Vec<Culprit<'_>> {
+        named(&self.known(|t| t.write_bytes), written)
+    }
+
+    /// What is said of that which the first of them did.
+    pub fn operations(&self, written: u64) -> String {
+        self.operations_of(self.writers(written).first(), |t| t.write_bytes)
+    }
+
+    fn operations_of(&self, culprit: Option<&Culprit<'_>>, of: Bytes) -> String {
+        let told = culprit.filter(|_| self.tells_operations);
+        told.map_or(String::new(), |culprit| {
+            operations::words(self.processes, culprit, of)
+        })
+    }
+
     fn of_culprit(&self, culprit: &Culprit<'_>, whole: u64, of: Bytes) -> String {
         let percent = percent(culprit.bytes, whole);
         let target = Targets::new(self.files, &culprit.processes, of).words(culprit.bytes);
@@ -68,11 +93,13 @@ impl Culprits<'_> {
 
     /// Processes that caused something, those who caused most first.
     fn known(&self, of: Bytes) -> Vec<(&str, u64)> {
-        let groups = self.processes.groups.iter();
-        let known = groups.filter_map(|(labels, totals)| match labels.first()? {
-            Label::Text(name) => Some((name.as_str(), of(totals))),
-            _ => None,
-        });
+        let mut by_process: HashMap<&str, u64> = HashMap::default();
+        for (labels, totals) in self.processes.groups.iter() {
+            if let Some(Label::Text(name)) = labels.first() {
+                by_process.entry(name).or_default().tally(of(totals));
+            }
+        }
+        let known = by_process.into_iter();
         let mut known: Vec<(&str, u64)> = known.filter(|(_, bytes)| *bytes > 0).collect();
         known.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
         known
@@ -84,7 +111,7 @@ fn named<'a>(known: &[(&'a str, u64)], whole: u64) -> Vec<Culprit<'a>> {
     let mut names: Vec<Vec<(&str, u64)>> = Vec::new();
     let mut places = HashMap::default();
     for &(process, bytes) in known {
-        let place = *places.entry(comm(process)).or_insert(names.len());
+        let place = *places.entry(program(process)).or_insert(names.len());
         if place == names.len() {
             names.push(Vec::new());
         }
@@ -120,12 +147,14 @@ fn told_apart<'a>(of_name: &[(&'a str, u64)], whole: u64) -> Vec<Culprit<'a>> {
     }
 }
 
-/// The name in `comm:tgid`.
-fn comm(process: &str) -> &str {
-    process.rsplit_once(':').map_or(process, |(comm, _)| comm)
-}
-
 impl Culprit<'_> {
+    /// The name that all of them have.
+    pub fn short_name(&self) -> &str {
+        self.processes
+            .first()
+            .map_or("", |process| program(process))
+    }
+
     fn name(&self) -> String {
         match self.processes[..] {
             [one] => one.to_owned(),
@@ -133,7 +162,7 @@ impl Culprit<'_> {
             [first, ..] => format!(
                 "{} processes called {}",
                 crate::text::grouped(self.processes.len() as u64),
-                comm(first)
+                program(first)
             ),
         }
     }
@@ -161,13 +190,16 @@ mod tests {
             "" => Label::Empty,
             word => Label::Text(word.to_owned()),
         };
-        let processes = sums(rows.iter().map(|(p, _, bytes)| (vec![label(p)], *bytes)));
+        let processes = rows.iter();
+        let processes = processes.map(|(p, _, bytes)| (vec![label(p), label("write")], *bytes));
+        let processes = sums(processes);
         let files = rows
             .iter()
             .map(|(p, f, bytes)| (vec![label(p), label(f), Label::Empty], *bytes));
         let culprits = Culprits {
             processes: &processes,
             files: &sums(files),
+            tells_operations: false,
         };
         let whole = rows.iter().map(|(.., bytes)| bytes).sum();
         culprits.words(whole, |t| t.write_bytes)

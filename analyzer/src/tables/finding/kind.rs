@@ -107,15 +107,26 @@ impl Kind {
     }
 }
 
+/// How much is said of the journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Opened {
+    /// That it is the journal.
+    No,
+    /// What it holds.
+    Kinds,
+    /// The same, and whose deed dirtied that.
+    Deeds,
+}
+
 /// ` of bitmaps and inode tables that the WAL's growth dirtied, and of descriptors and others`
-pub(super) fn of_kinds(all: &[Kind]) -> String {
+pub(super) fn of_kinds(all: &[Kind], opened: Opened) -> String {
     let kinds = large(all);
-    if kinds.is_empty() {
+    if kinds.is_empty() || opened == Opened::No {
         return String::new();
     }
     let is_all = is_part(bytes(&kinds), all.iter().map(|k| k.bytes).sum(), NEARLY_ALL);
     let rest = (!is_all).then_some("others");
-    let Some(dirtier) = Dirtier::of(&kinds) else {
+    let Some(dirtier) = Dirtier::of(&kinds).filter(|_| opened == Opened::Deeds) else {
         return format!(" of {}", names(&kinds, rest));
     };
     let (dirtied, others): (Vec<&Kind>, Vec<&Kind>) =

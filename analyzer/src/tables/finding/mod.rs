@@ -3,16 +3,19 @@
 //! was done [beside](beside) it.
 //!
 //! ```text
-//! subject ─┬─ asked              : part ── kind            ; beside
-//!          └─ culprits ── target
-//! 16.7 MB were written for 74.9 KB passed to write() (222 ×), 100 % by python3:17 for /app.log:
-//!     75 % ext4's journal of inode tables that files' writing dirtied, …, 25 % file contents; 1,001 flushes were asked for
+//! subject ─┬─ asked                                     : part ── kind      ; durable, beside
+//!          └─ culprits ─┬─ target
+//!                       └─ operations
+//! 16.7 MB were written for 74.9 KB passed to write() (222 ×), 100 % by python3:17 for /app.log (times 8.3 MB, write 8.3 MB):
+//!     75 % ext4's journal of inode tables, …, 25 % file contents; 1,000 calls for durability: 16.7 KB and 1 flush each
 //! ```
 
 mod asked;
 mod beside;
 mod culprits;
+mod durable;
 mod kind;
+mod operations;
 mod part;
 mod subject;
 mod target;
@@ -20,8 +23,10 @@ mod target;
 use mostrace_bundle::Manifest;
 
 use self::culprits::Culprits;
+use self::kind::Opened;
 use self::part::Parts;
 use self::subject::Subject;
+pub(super) use self::target::Targets;
 use super::layer;
 use super::{Grouping, Groups, Result};
 use crate::facts::Facts;
@@ -32,8 +37,11 @@ const MOST: usize = 4;
 /// What has a smaller part is not named, per cent.
 const LEAST: u64 = 1;
 
-/// The ways in which the rows are summed up for it: by layer, role and operation of who caused it; by the process that caused it;
-/// and by its file and database too.
+/// Characters, beyond which it is not said what the journal holds, unless transactions are what the trace is of.
+const LONG: usize = 300;
+
+/// The ways in which the rows are summed up for it: by layer, role and operation of who caused it; by the process that caused it,
+/// or else submitted it, and its operation; and by its file and database.
 pub(super) const GROUPINGS: [(&[&str], Option<usize>); 3] = [
     (
         &[
@@ -46,9 +54,9 @@ pub(super) const GROUPINGS: [(&[&str], Option<usize>); 3] = [
         ],
         None,
     ),
-    (&["cause_process"], None),
+    (&["cause_or_submitter", "cause_op"], None),
     (
-        &["cause_process", "cause_file", "cause_database"],
+        &["cause_or_submitter", "cause_or_file", "cause_database"],
         Some(MOST_FILES),
     ),
 ];
@@ -74,19 +82,29 @@ pub(super) fn of(groups: &[Groups], manifest: Option<&Manifest>, databases: &[Da
         return String::new();
     };
     let total = &layers.total;
-    let culprits = Culprits { processes, files };
+    let transactions = Transactions::new(manifest, databases);
+    let culprits = Culprits {
+        processes,
+        files,
+        tells_operations: !subject::are_transactions_much(&transactions, layers),
+    };
     match total.write_bytes {
         0 if total.requests == 0 => "No IO was seen: was this the device?".to_owned(),
-        0 => beside::nothing_written(total, &culprits) + &beside::words(total),
+        0 => beside::nothing_written(total, &culprits) + &beside::words(total, 0),
         written => {
-            let transactions = Transactions::new(manifest, databases);
             let payload = manifest.and_then(|m| m.payload.as_ref());
             let asked = asked::of(manifest, databases);
             let subject = Subject::new(&transactions, payload, asked, layers, &culprits);
             let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
             let filesystem = filesystem.map(|f| crate::text::escape(f.kind.as_bytes()));
             let parts = Parts::new(layers, filesystem.as_deref().unwrap_or("the filesystem"));
-            let (subject, parts) = (subject.words(written), parts.words(written));
+            // What was done is said once.
+            let opened = match culprits.operations(written).is_empty() {
+                true => Opened::Deeds,
+                false => Opened::Kinds,
+            };
+            let subject = subject.words(written);
+            let durable = durable::words(manifest, databases, &culprits, written);
             let (first, last) = match total.read_bytes {
                 read if read <= written => (String::new(), String::new()),
                 _ if beside::is_mostly_read(total) => {
@@ -97,7 +115,15 @@ pub(super) fn of(groups: &[Groups], manifest: Option<&Manifest>, databases: &[Da
                     "; ".to_owned() + &beside::reads(total, &culprits),
                 ),
             };
-            format!("{first}{subject}: {parts}{last}{}", beside::words(total))
+            let beside = beside::words(total, durable.flushes);
+            let all = |opened: Opened| {
+                let parts = parts.words(written, opened);
+                format!("{first}{subject}: {parts}{last}{}{beside}", durable.words)
+            };
+            match all(opened) {
+                long if culprits.tells_operations && long.chars().count() > LONG => all(Opened::No),
+                said => said,
+            }
         }
     }
 }
@@ -170,7 +196,7 @@ mod tests {
             sums.total = totals;
             sums
         };
-        [&layer[..], &[process], &[process, file, ""]].map(sums)
+        [&layer[..], &[process, "write"], &[process, file, ""]].map(sums)
     }
 
     #[test]

@@ -3,7 +3,9 @@
 
 use std::cmp::Reverse;
 
-use super::kind::{Deed, Kind, of_kinds};
+use mostrace_map::stores::called;
+
+use super::kind::{Deed, Kind, Opened, of_kinds};
 use super::subject::SQLITES;
 use super::{LEAST, MOST, found, is_part, percent};
 use crate::tables::layer::{self, Layer};
@@ -34,12 +36,12 @@ impl Parts {
             Some((layer, cause, totals.write_bytes))
         });
         let layers: Vec<(Layer, &[Label], u64)> = layers.collect();
-        let has_sqlites = layers.iter().any(|(layer, ..)| is_sqlites(layer));
+        let has_stores = layers.iter().any(|(layer, ..)| is_stores(layer));
         let mut parts = Parts(Vec::new());
         for (layer, cause, bytes) in &layers {
             let name = match layer {
                 // They are others only beside these.
-                Layer::File(role) if !has_sqlites && role != "unknown" => "file contents".into(),
+                Layer::File(role) if !has_stores && role != "unknown" => "file contents".into(),
                 layer => layer.name(filesystem),
             };
             parts.add(name, layer, cause, *bytes);
@@ -67,13 +69,13 @@ impl Parts {
     }
 
     /// The largest of them, and what is left over.
-    pub fn words(&self, written: u64) -> String {
+    pub fn words(&self, written: u64, opened: Opened) -> String {
         let is_named = |part: &&Part| is_part(part.bytes, written, LEAST);
         let named: Vec<&Part> = self.0.iter().filter(is_named).take(MOST).collect();
         let rest = written.saturating_sub(named.iter().map(|part| part.bytes).sum());
         let words = |part: &&Part| {
             let kinds = match is_part(part.bytes, written, LEAST_OPENED) {
-                true => of_kinds(&part.kinds),
+                true => of_kinds(&part.kinds, opened),
                 false => String::new(),
             };
             format!("{} % {}{kinds}", percent(part.bytes, written), part.name)
@@ -94,8 +96,10 @@ impl Part {
     }
 }
 
-fn is_sqlites(layer: &Layer) -> bool {
-    matches!(layer, Layer::File(role) if SQLITES.contains(&role.as_str()))
+/// Whether it is a file of a store, be it SQLite's or another one.
+fn is_stores(layer: &Layer) -> bool {
+    let is_role = |role: &str| SQLITES.contains(&role) || called(role).is_some();
+    matches!(layer, Layer::File(role) if is_role(role))
 }
 
 #[cfg(test)]
@@ -137,7 +141,7 @@ mod tests {
         ]);
         // The directories are another's; what is none of three is not named.
         assert_eq!(
-            parts.words(1698),
+            parts.words(1698, Opened::Deeds),
             "50 % ext4's journal of inode tables and bitmaps that mostly the rollback journal's deletion and creation dirtied, \
              and of directories and others, 50 % others"
         );
@@ -153,10 +157,23 @@ mod tests {
             (COPY, "block_bitmap", "db", "allocate", 9),
         ]);
         assert_eq!(
-            parts.words(1109),
+            parts.words(1109, Opened::Deeds),
             "100 % ext4's journal of inode tables that the rollback journal's times dirtied, and of descriptors and \
              commit blocks"
         );
+    }
+
+    #[test]
+    fn deeds_that_are_said_elsewhere_are_not_said() {
+        let parts = journal(&[
+            (COPY, "inode_table", "other", "rename", 60),
+            (COPY, "directory", "other", "unlink", 40),
+        ]);
+        assert_eq!(
+            parts.words(100, Opened::Kinds),
+            "100 % ext4's journal of inode tables and directories"
+        );
+        assert_eq!(parts.words(100, Opened::No), "100 % ext4's journal");
     }
 
     #[test]
@@ -166,10 +183,16 @@ mod tests {
             (COPY, "inode_table", "db", "allocate", 40),
             (COPY, "inode_table", "", "", 11),
         ]);
-        assert_eq!(parts.words(100), "100 % ext4's journal of inode tables");
+        assert_eq!(
+            parts.words(100, Opened::Deeds),
+            "100 % ext4's journal of inode tables"
+        );
         // A directory was changed, nobody knows by what.
         let parts = journal(&[(COPY, "directory", "", "create", 100)]);
-        assert_eq!(parts.words(100), "100 % ext4's journal of directories");
+        assert_eq!(
+            parts.words(100, Opened::Deeds),
+            "100 % ext4's journal of directories"
+        );
     }
 
     #[test]
@@ -180,12 +203,12 @@ mod tests {
             (COPY, "directory", "", "mkdir", 20),
         ]);
         assert_eq!(
-            parts.words(100),
+            parts.words(100, Opened::Deeds),
             "100 % ext4's journal of inode tables that files' creation and renaming dirtied, and of directories"
         );
         let parts = journal(&[(COPY, "directory", "", "mkdir", 100)]);
         assert_eq!(
-            parts.words(100),
+            parts.words(100, Opened::Deeds),
             "100 % ext4's journal of directories that directories' creation dirtied"
         );
     }
@@ -199,14 +222,20 @@ mod tests {
             ("descriptor", "", "", "", 11),
         ]);
         assert_eq!(
-            parts.words(100),
+            parts.words(100, Opened::Deeds),
             "100 % ext4's journal of inode tables and directories that the database's times and creation dirtied, and of \
              commit blocks and others"
         );
         let parts = journal(&[("commit", "", "", "", 91), ("descriptor", "", "", "", 9)]);
-        assert_eq!(parts.words(100), "100 % ext4's journal of commit blocks");
+        assert_eq!(
+            parts.words(100, Opened::Deeds),
+            "100 % ext4's journal of commit blocks"
+        );
         // Of a small part no more is said.
-        assert_eq!(parts.words(1001), "10 % ext4's journal, 90 % others");
+        assert_eq!(
+            parts.words(1001, Opened::Deeds),
+            "10 % ext4's journal, 90 % others"
+        );
     }
 
     #[test]
@@ -224,7 +253,7 @@ mod tests {
             };
             let mut groups = Groups::default();
             groups.groups = roles.iter().map(row).collect();
-            Parts::new(&groups, "ext4").words(50 * roles.len() as u64)
+            Parts::new(&groups, "ext4").words(50 * roles.len() as u64, Opened::Deeds)
         };
         assert_eq!(words(&["other", "temp"]), "100 % file contents");
         assert_eq!(
@@ -234,6 +263,10 @@ mod tests {
         assert_eq!(
             words(&["other", "db"]),
             "50 % other files, 50 % the database"
+        );
+        assert_eq!(
+            words(&["other", "rocksdb_wal"]),
+            "50 % other files, 50 % RocksDB's write-ahead log"
         );
     }
 }

@@ -13,6 +13,8 @@ use crate::transactions::{Asked, Count, Source, Transactions};
 const NEARLY_ALL: u64 = 95;
 /// A workload's set-up is none of its operations': nothing is divided by these if it wrote more than so much, per cent.
 const SETTING_UP: u64 = 5;
+/// SQLite's transactions are what a trace is of, too, from so much on, per cent.
+const MUCH: u64 = 10;
 /// Roles of the files of an SQLite database.
 pub(super) const SQLITES: [&str; 5] = ["db", "rollback_journal", "wal", "shm", "super_journal"];
 
@@ -133,6 +135,14 @@ fn many(count: Count, one: &str) -> String {
     }
 }
 
+/// Whether it is of transactions, if not of them alone: those of an application's own, or SQLite's if these caused so much that
+/// they are named.
+pub(super) fn are_transactions_much(transactions: &Transactions, layers: &Groups) -> bool {
+    let is_much = || is_part(of_sqlites_files(layers), layers.total.write_bytes, MUCH);
+    let is_its_own = transactions.source == Source::Application;
+    transactions.count.divisor().is_some() && (is_its_own || is_much())
+}
+
 /// What was written for the files of SQLite's databases, be it by the filesystem.
 fn of_sqlites_files(layers: &Groups) -> u64 {
     let theirs = layers.groups.iter().filter(|(labels, _)| {
@@ -207,7 +217,8 @@ mod tests {
             })
             .collect();
         let layers: Vec<(&[&str], u64)> = layers.iter().map(|(l, b)| (&l[..], *b)).collect();
-        let processes: Vec<([&str; 1], u64)> = by.iter().map(|(p, .., b)| ([*p], *b)).collect();
+        let processes: Vec<([&str; 2], u64)> =
+            by.iter().map(|(p, .., b)| ([*p, "write"], *b)).collect();
         let processes: Vec<(&[&str], u64)> = processes.iter().map(|(l, b)| (&l[..], *b)).collect();
         let files: Vec<([&str; 3], u64)> =
             by.iter().map(|(p, f, _, b)| ([*p, *f, ""], *b)).collect();
@@ -216,6 +227,7 @@ mod tests {
         let culprits = Culprits {
             processes: &processes,
             files: &files,
+            tells_operations: false,
         };
         let subject = Subject::new(transactions, payload, None, &layers, &culprits);
         subject.words(layers.total.write_bytes)

@@ -12,7 +12,7 @@ const NEARLY_ALL: u64 = 95;
 const MOST_OF_IT: u64 = 50;
 
 /// The files, and how much was done for each; an SQLite database with its journals.
-pub(super) struct Targets<'a>(HashMap<&'a str, u64>);
+pub(in crate::tables) struct Targets<'a>(HashMap<&'a str, u64>);
 
 impl<'a> Targets<'a> {
     /// Of some processes; the groups are by process, file and SQLite database.

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Loop devices whose backing files lie on a filesystem.
+
+use std::fs;
+use std::os::linux::fs::MetadataExt;
+use std::path::Path;
+
+use mostrace_bundle::manifest::Loop;
+use rustix::fs::{major, minor};
+
+/// Those on the filesystem of this `major:minor`. A backing file that is not to be found by its name from here is left out.
+pub(crate) fn on(dev: &str) -> Vec<Loop> {
+    let devices = fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let mut loops: Vec<Loop> = devices
+        .filter_map(|device| {
+            let name = device.file_name().into_string().ok()?;
+            let inode = inode_of(&device.path(), dev)?;
+            Some(Loop { name, inode })
+        })
+        .collect();
+    loops.sort_by(|a, b| a.name.cmp(&b.name));
+    loops
+}
+
+/// Of the backing file of a block device, if it has one that lies there.
+fn inode_of(device: &Path, dev: &str) -> Option<u64> {
+    let path = fs::read_to_string(device.join("loop/backing_file")).ok()?;
+    let file = fs::metadata(path.trim_end_matches('\n')).ok()?;
+    let lies_on = format!("{}:{}", major(file.st_dev()), minor(file.st_dev()));
+    (lies_on == dev).then(|| file.st_ino())
+}
