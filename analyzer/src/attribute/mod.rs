@@ -7,6 +7,7 @@
 //! dirtier.entries ─ Pending ┼─ Attributor ─ Row (a run of a completion with one answer)
 //! completions ──────────────┤
 //! freed.entries ─── Owners ──┤
+//! fork.entries ──── Family ──┤
 //! the map ──────────────────┘
 //! ```
 //!
@@ -25,6 +26,7 @@ mod attributor;
 mod cells;
 mod classify;
 mod empties;
+mod family;
 mod file;
 mod note;
 mod op;
@@ -39,6 +41,7 @@ mod sightings;
 pub(crate) mod tests;
 
 pub use attributor::Attributor;
+pub use family::Family;
 pub use file::{File, FileId};
 pub use op::Op;
 pub use process::{Process, ProcessId, Task};

@@ -77,7 +77,7 @@ impl BudgetArgs {
     /// The baseline cannot be read, is not whole, or its command failed.
     pub fn limits(&self) -> anyhow::Result<Limits> {
         let measured = |path: &PathBuf| {
-            let measured = measure(path, &read(path, None)?)?;
+            let measured = measure(path, &read(path, Some(Sharing::First))?)?;
             match measured.exit_status {
                 None | Some(0) => Ok(measured),
                 Some(status) => bail!(
@@ -133,7 +133,7 @@ impl BudgetArgs {
         let text = match self.format {
             Form::Text => report::text(&judgements),
             Form::Github => report::github(&judgements),
-        };
+        } + &report::counted(runs);
         Ok((text, judgements.iter().all(|j| j.is_kept())))
     }
 }
@@ -163,7 +163,8 @@ pub fn measure(path: &Path, analysis: &Analysis) -> anyhow::Result<Measured> {
         bail!("{shown}: no limit can be held against this trace: {warning}");
     }
     let databases = analysis.databases()?;
-    Ok(Measured::new(&analysis.facts, manifest, &databases)?)
+    let facts = &analysis.facts;
+    Ok(Measured::of_command(facts, manifest, &databases)?)
 }
 
 /// Hold a recording, or several runs of one command, against limits
@@ -196,7 +197,7 @@ impl Check {
             return Err(UsageError("no limit is given".into()).into());
         }
         let limits = self.budget.limits()?;
-        let measured = |path: &PathBuf| measure(path, &read(path, None)?);
+        let measured = |path: &PathBuf| measure(path, &read(path, Some(Sharing::First))?);
         let measured = self.bundles.iter().map(measured);
         let runs = Runs::new(measured.collect::<anyhow::Result<_>>()?);
         let (Some(runs), Some(name)) = (runs, self.bundles.first()) else {

@@ -55,6 +55,8 @@ pub struct Options {
     pub label: Option<String>,
     /// The command, possibly empty.
     pub argv: Vec<OsString>,
+    /// The filesystem was made for the command, and nobody else sees it.
+    pub alone: bool,
     /// `-u`: whom the command runs as, if not as this process.
     pub user: Option<User>,
     /// Record until what the command left running has ended, too.
@@ -84,6 +86,7 @@ impl Default for Options {
             snapshot: true,
             label: None,
             argv: Vec::new(),
+            alone: false,
             user: None,
             wait_for_descendants: true,
             progress: Progress::default(),
