@@ -5,6 +5,7 @@ use std::io;
 
 use quick_xml::Writer;
 use quick_xml::events::{BytesText, Event};
+use serde_json::{Value, json};
 
 use super::{Counted, From, Held, Judgement, Measured, Runs, Spread, Tolerance};
 use crate::tables::finding::size;
@@ -56,6 +57,25 @@ pub fn runs(runs: &Runs) -> String {
     figures.into_iter().filter_map(line).collect()
 }
 
+/// A value for each limit: `what`, whether it is `kept`, the same as `value` and `most` where these are numbers, and the `sentence` for people.
+#[must_use]
+pub fn json(judgements: &[Judgement]) -> Value {
+    let of = |judgement: &Judgement| {
+        let held = match judgement {
+            Judgement::Held(held) => Some(held),
+            Judgement::Failed { .. } | Judgement::Nothing { .. } => None,
+        };
+        json!({
+            "what": judgement.what(),
+            "kept": judgement.is_kept(),
+            "value": held.and_then(|held| Some(held.value?.median)),
+            "most": held.map(|held| held.most),
+            "sentence": sentence(judgement),
+        })
+    };
+    judgements.iter().map(of).collect()
+}
+
 /// What of the bytes that were written the figures leave out, or hold though it may be others'; nothing where they are all the
 /// command's. Of several runs, of the one in the middle.
 #[must_use]
@@ -79,6 +99,17 @@ pub fn counted(runs: &Runs) -> String {
                 mega(unknown)
             ),
         },
+    }
+}
+
+/// The same bytes for programs: null where all that was written counts.
+#[must_use]
+pub fn not_counted(runs: &Runs) -> Value {
+    match runs.typical().counted {
+        Counted::All | Counted::Undivided => Value::Null,
+        Counted::OfCommand { others, unknown } => {
+            json!({ "others_bytes": others, "unknown_bytes": unknown })
+        }
     }
 }
 

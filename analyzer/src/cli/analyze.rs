@@ -12,6 +12,7 @@ use mostrace_bundle::Bundle;
 use serde_json::{Map, Value, json};
 
 use super::UsageError;
+use super::brief;
 use super::out::{self, OutArgs};
 use super::source::{SourceArgs, WhereArgs};
 use super::{tree, tree_json};
@@ -21,7 +22,8 @@ const MOST_BY: usize = 4;
 
 /// Sum up what reached the storage: by class, kind, role, process, file …
 ///
-/// Without --by, all that there is to say, as text or as one JSON object. With it, one table:
+/// Without --by, the finding in one sentence, whether the trace is whole, and the largest programs, files and layers; with
+/// --full, or as JSON, all that there is to say. With --by, one table:
 ///
 ///   X, requests, bytes, writes, write_bytes, reads, read_bytes, flushes, discards, …
 ///
@@ -35,6 +37,7 @@ const MOST_BY: usize = 4;
 ///
 /// Examples:
 ///   mostrace analyze run.most
+///   mostrace analyze run.most --full
 ///   mostrace analyze run.most --by class
 ///   mostrace analyze run.most --by process,class --top 10
 ///   mostrace analyze run.most --by dirtier,file
@@ -51,6 +54,9 @@ pub struct Analyze {
     source: SourceArgs,
     #[command(flatten)]
     rows: WhereArgs,
+    /// All tables
+    #[arg(long, conflicts_with_all = ["by", "percentiles", "tree"])]
+    full: bool,
     /// Sum by these columns
     #[arg(long, value_name = "COLUMN", value_delimiter = ',', hide_possible_values = true,
           value_parser = PossibleValuesParser::new(groupable()))]
@@ -118,6 +124,11 @@ impl Analyze {
         if self.tree {
             return self.tree(filter, format, &mut out);
         }
+        if !self.full && format != Format::Json {
+            let analysis = self.source.read(false, true)?;
+            let text = brief::text(&analysis, filter, out.width(), &self.next())?;
+            return Ok(out.text(&text)?);
+        }
         let analysis = self.source.read(true, true)?;
         let trace = Trace {
             manifest: analysis.bundle.as_ref().map(Bundle::manifest),
@@ -132,6 +143,12 @@ impl Analyze {
             _ => out.text(&self.text(&summary, &analysis, out.width()))?,
         }
         Ok(())
+    }
+
+    /// What to type next.
+    fn next(&self) -> String {
+        let path = self.source.path().display();
+        format!("mostrace analyze {path} --full; mostrace report {path} -o report.html")
     }
 
     /// The tree, as text or JSON.

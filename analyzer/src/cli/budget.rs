@@ -5,16 +5,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use mostrace::analysis::{Analysis, Options};
-use mostrace::budget::{Baseline, Limits, Measured, Runs, judge, report};
+use mostrace::budget::{Baseline, Judgement, Limits, Measured, Runs, judge, report};
 use mostrace::causes::Sharing;
 use mostrace::export::Output;
 use mostrace_bundle::{Bundle, units};
+use serde_json::json;
 
 use super::UsageError;
 use super::bar::Bar;
 
 /// The exit status where a limit was passed.
-pub const OVER: u8 = 3;
+const OVER: u8 = 3;
 
 /// What may be written at most.
 #[derive(clap::Args)]
@@ -40,9 +41,12 @@ pub struct BudgetArgs {
     /// run of each
     #[arg(long, value_name = "PERCENT", requires = "baseline", value_parser = percent)]
     tolerance: Option<f64>,
-    /// How what came of the limits is printed
+    /// How what came of it is printed
     #[arg(long, value_enum, default_value_t = Form::Text)]
     format: Form,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
     /// Write what came of the limits to this file too, as JUnit's XML
     #[arg(long, value_name = "FILE.xml")]
     junit: Option<PathBuf>,
@@ -55,6 +59,8 @@ pub enum Form {
     Text,
     /// GitHub's annotations
     Github,
+    /// One JSON object
+    Json,
 }
 
 fn positive(text: &str) -> Result<f64, String> {
@@ -100,10 +106,12 @@ impl BudgetArgs {
         })
     }
 
-    /// Whether what else there is to say may stand above.
-    #[cfg(feature = "record")]
-    pub fn is_for_people(&self) -> bool {
-        self.format == Form::Text
+    /// For whom it is.
+    pub fn form(&self) -> Form {
+        match self.json {
+            true => Form::Json,
+            false => self.format,
+        }
     }
 
     /// Whether any is given.
@@ -115,7 +123,7 @@ impl BudgetArgs {
             || !self.baseline.is_empty()
     }
 
-    /// What came of the limits, and whether all are kept. In JUnit's XML the cases are of the class `name`.
+    /// What came of the limits. In JUnit's XML the cases are of the class `name`.
     ///
     /// # Errors
     /// The file for JUnit cannot be written.
@@ -124,17 +132,21 @@ impl BudgetArgs {
         name: &str,
         runs: &Runs,
         limits: &Limits,
-    ) -> anyhow::Result<(String, bool)> {
+    ) -> anyhow::Result<Vec<Judgement>> {
         let judgements = judge(runs, limits);
         if let Some(path) = &self.junit {
             let xml = report::junit(name, &judgements)?;
             Output::create(Some(path))?.text(&xml)?;
         }
-        let text = match self.format {
-            Form::Text => report::text(&judgements),
-            Form::Github => report::github(&judgements),
-        } + &report::counted(runs);
-        Ok((text, judgements.iter().all(|j| j.is_kept())))
+        Ok(judgements)
+    }
+}
+
+/// The status to end with.
+pub fn status(judgements: &[Judgement]) -> u8 {
+    match judgements.iter().all(Judgement::is_kept) {
+        true => 0,
+        false => OVER,
     }
 }
 
@@ -203,8 +215,16 @@ impl Check {
         let (Some(runs), Some(name)) = (runs, self.bundles.first()) else {
             return Err(UsageError("no recording is given".into()).into());
         };
-        let (text, kept) = self.budget.judge(&name.to_string_lossy(), &runs, &limits)?;
-        Output::create(None)?.text(&text)?;
-        Ok(if kept { 0 } else { OVER })
+        let judgements = self.budget.judge(&name.to_string_lossy(), &runs, &limits)?;
+        let mut out = Output::create(None)?;
+        match self.budget.form() {
+            Form::Text => out.text(&(report::text(&judgements) + &report::counted(&runs)))?,
+            Form::Github => out.text(&(report::github(&judgements) + &report::counted(&runs)))?,
+            Form::Json => out.json(&json!({
+                "limits": report::json(&judgements),
+                "not_counted": report::not_counted(&runs),
+            }))?,
+        }
+        Ok(status(&judgements))
     }
 }

@@ -8,20 +8,21 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use mostrace::analysis::Analysis;
-use mostrace::budget::{Limits, Runs, report};
+use mostrace::budget::{Judgement, Limits, Runs, report};
 use mostrace::causes::Sharing;
 use mostrace::export::Output;
 use mostrace::tables::finding;
-use mostrace_bundle::temporary::TempFolder;
+use mostrace::transactions::Transactions;
 use mostrace_bundle::{Bundle, Folder, units};
 use mostrace_capture::{
     FreshKind, FreshOptions, Options, Progress, Site, User, Workplace, prepare, record,
 };
+use serde_json::{Value, json};
 
-use super::budget::{self, BudgetArgs};
+use super::budget::{self, BudgetArgs, Form};
 use super::guest::{self, Job, OUT};
 use super::keep::keep;
-use super::{shell, tree};
+use super::{aside, brief, shell, tree, tree_json};
 
 /// Measure what CMD makes the storage write: on a fresh filesystem, traced, synced, analysed, cleaned up.
 ///
@@ -90,6 +91,12 @@ pub struct Measure {
     /// Run CMD as this user, by name or number, and not as who called sudo
     #[arg(short, long, value_name = "NAME")]
     user: Option<String>,
+    /// Where the bytes went by process, database and layer, with all that was asked of them
+    #[arg(long)]
+    full: bool,
+    /// Print nothing but the limits that are passed
+    #[arg(short, long, conflicts_with = "full")]
+    quiet: bool,
     #[command(flatten)]
     budget: BudgetArgs,
     /// The command to measure
@@ -122,7 +129,7 @@ pub fn run(args: &Measure) -> anyhow::Result<u8> {
         // CMD runs elsewhere.
         Some(output) => std::path::absolute(output)?,
         None => {
-            kept = TempFolder::new()?;
+            kept = aside::folder(args.within.as_deref())?;
             kept.path().join("measured.most")
         }
     };
@@ -147,9 +154,9 @@ pub fn run(args: &Measure) -> anyhow::Result<u8> {
             break;
         }
     }
-    let is_kept = print(args, &recorded, &limits)?;
+    let judged = print(args, &recorded, &limits)?;
     Ok(match u8::try_from(status).unwrap_or(1) {
-        0 if !is_kept => budget::OVER,
+        0 => judged,
         status => status,
     })
 }
@@ -166,61 +173,123 @@ fn outputs(output: &Path, runs: u64) -> Vec<PathBuf> {
     }
 }
 
-/// Prints what the runs came to; whether all limits are kept.
-fn print(args: &Measure, recorded: &[PathBuf], limits: &Limits) -> anyhow::Result<bool> {
-    let mut out = Output::create(None)?;
+/// Prints what the runs came to; returns the status to end with.
+fn print(args: &Measure, recorded: &[PathBuf], limits: &Limits) -> anyhow::Result<u8> {
+    let form = args.budget.form();
+    let mut told = Told::default();
     let mut figures = Vec::new();
     for path in recorded {
         let analysis = budget::read(path, Some(Sharing::First))?;
-        let is_single = recorded.len() == 1;
-        if args.budget.is_for_people() && is_single {
-            let found = found(&analysis, out.width())?;
-            out.text(&found)?;
-        }
         // Without limits, a recording that lacks something is shown as far as it goes.
-        if !is_single || args.budget.is_given() {
+        if recorded.len() > 1 || args.budget.is_given() {
             figures.push((budget::measure(path, &analysis)?, path));
+        }
+        match form {
+            Form::Json => told.json(args, path, &analysis)?,
+            Form::Text if recorded.len() == 1 => told.text(args, &analysis)?,
+            Form::Text | Form::Github => {}
         }
     }
     let measured = figures.iter().map(|(measured, _)| measured.clone());
-    let Some(runs) = Runs::new(measured.collect()) else {
-        return Ok(true);
-    };
-    if args.budget.is_for_people() && runs.count() > 1 {
-        out.text(&report::runs(&runs))?;
+    let runs = Runs::new(measured.collect());
+    if let Some(runs) = runs.as_ref().filter(|runs| runs.count() > 1)
+        && form == Form::Text
+    {
+        told.text += &report::runs(runs);
         let typical = figures.iter().find(|(run, _)| run == runs.typical());
         if let Some((_, path)) = typical {
-            let analysis = budget::read(path, Some(Sharing::First))?;
-            let found = found(&analysis, out.width())?;
-            out.text(&format!("The run in the middle:\n{found}"))?;
+            told.text += "The run in the middle:\n";
+            told.text(args, &budget::read(path, Some(Sharing::First))?)?;
         }
     }
-    if !args.budget.is_given() {
-        return Ok(true);
+    if let Some(runs) = &runs {
+        told.counted = report::counted(runs);
+        told.not_counted = report::not_counted(runs);
     }
-    let command: Vec<String> = args
-        .argv
-        .iter()
-        .map(|word| word.to_string_lossy().into())
-        .collect();
-    let (text, is_kept) = args.budget.judge(&command.join(" "), &runs, limits)?;
-    out.text(&text)?;
-    Ok(is_kept)
+    let judgements = match runs {
+        Some(runs) if args.budget.is_given() => {
+            let command = args.argv.iter().map(|word| word.to_string_lossy());
+            let command: Vec<_> = command.collect();
+            args.budget.judge(&command.join(" "), &runs, limits)?
+        }
+        _ => Vec::new(),
+    };
+    told.write(args, &judgements)?;
+    Ok(budget::status(&judgements))
 }
 
-/// The finding, and the tree below it.
-fn found(analysis: &Analysis, width: Option<usize>) -> anyhow::Result<String> {
+/// What is said of the runs, ahead of the limits.
+#[derive(Default)]
+struct Told {
+    text: String,
+    runs: Vec<Value>,
+    /// What the limits leave out.
+    counted: String,
+    not_counted: Value,
+}
+
+impl Told {
+    /// The finding, and where the bytes went.
+    fn text(&mut self, args: &Measure, analysis: &Analysis) -> anyhow::Result<()> {
+        let width = Output::create(None)?.width();
+        if !args.full {
+            self.text += &brief::text(analysis, None, width, &args.next())?;
+            return Ok(());
+        }
+        let warnings = analysis.warnings.iter().cloned();
+        let lines = warnings
+            .chain([sentence(analysis)?])
+            .map(|line| line + "\n");
+        self.text.extend(lines);
+        let tree = tree::of(analysis, None)?;
+        let shown = tree.notable(NOTABLE_PERCENT).min(tree::MOST_OWNERS);
+        self.text += "\n";
+        self.text += &tree::text(analysis, &tree, shown, width)?;
+        self.text += "\n";
+        Ok(())
+    }
+
+    fn json(&mut self, args: &Measure, path: &Path, analysis: &Analysis) -> anyhow::Result<()> {
+        let tree = tree::of(analysis, None)?;
+        let manifest = analysis.bundle.as_ref().map(Bundle::manifest);
+        let payload = manifest.and_then(|m| m.payload.as_ref());
+        let transactions = Transactions::new(manifest, &analysis.databases()?);
+        self.runs.push(json!({
+            "recording": args.output.as_ref().map(|_| path.to_string_lossy()),
+            "warnings": analysis.warnings,
+            "finding": sentence(analysis)?,
+            "exit_status": manifest.and_then(|m| m.command.as_ref()?.exit_status),
+            "tree": tree_json::value(&tree, payload, &transactions),
+        }));
+        Ok(())
+    }
+
+    fn write(&self, args: &Measure, judgements: &[Judgement]) -> anyhow::Result<()> {
+        let mut out = Output::create(None)?;
+        let judged = |judgement: &&Judgement| !args.quiet || !judgement.is_kept();
+        let shown: Vec<Judgement> = judgements.iter().filter(judged).cloned().collect();
+        match args.budget.form() {
+            Form::Json => {
+                out.json(&json!({
+                    "runs": self.runs,
+                    "limits": report::json(judgements),
+                    "not_counted": self.not_counted,
+                }))?;
+            }
+            Form::Github => out.text(&(report::github(&shown) + &self.counted))?,
+            Form::Text if args.quiet => out.text(&report::text(&shown))?,
+            Form::Text => {
+                out.text(&(self.text.clone() + &report::text(&shown) + &self.counted))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn sentence(analysis: &Analysis) -> anyhow::Result<String> {
     let manifest = analysis.bundle.as_ref().map(Bundle::manifest);
     let databases = analysis.databases()?;
-    let sentence = finding::sentence(&analysis.facts, manifest, &databases)?;
-    let warnings = analysis.warnings.iter().cloned().chain([sentence]);
-    let mut text: String = warnings.map(|line| line + "\n").collect();
-    let tree = tree::of(analysis, None)?;
-    text.push('\n');
-    let shown = tree.notable(NOTABLE_PERCENT).min(tree::MOST_OWNERS);
-    text.push_str(&tree::text(analysis, &tree, shown, width)?);
-    text.push('\n');
-    Ok(text)
+    Ok(finding::sentence(&analysis.facts, manifest, &databases)?)
 }
 
 /// Records CMD on the filesystem asked for; returns its exit status.
@@ -243,6 +312,7 @@ fn capture(args: &Measure, output: &Path) -> anyhow::Result<i32> {
         output,
         sync: true,
         argv: args.argv.clone(),
+        alone: args.within.is_none(),
         user,
         progress: Progress::Never,
         ..Options::default()
@@ -359,6 +429,18 @@ fn program(word: &OsStr) -> anyhow::Result<(String, Vec<PathBuf>)> {
 }
 
 impl Measure {
+    /// What to type next.
+    fn next(&self) -> String {
+        match &self.output {
+            Some(path) if self.runs == 1 => {
+                let path = path.display();
+                format!("mostrace analyze {path} --full; mostrace report {path} -o report.html")
+            }
+            Some(_) => "mostrace analyze, mostrace report or mostrace diff of these recordings".into(),
+            None => "--full for more; -o run.most keeps the recording for mostrace analyze and mostrace report".into(),
+        }
+    }
+
     /// The options that make the filesystem, and what is run ahead.
     fn of_the_filesystem(&self) -> Vec<String> {
         let mut options = vec![

@@ -3,8 +3,12 @@
 
 #[cfg(feature = "analyze")]
 mod analyze;
+#[cfg(all(feature = "record", feature = "analyze"))]
+mod aside;
 #[cfg(feature = "analyze")]
 mod bar;
+#[cfg(feature = "analyze")]
+mod brief;
 #[cfg(feature = "analyze")]
 mod budget;
 #[cfg(feature = "analyze")]

@@ -87,6 +87,8 @@ impl Output {
             .then(|| table.width())
             .flatten()
             .map(usize::from)
+            // A terminal without a size, as one that a program has made, has room for all.
+            .filter(|width| *width > 0)
     }
 
     /// Writes lines for people: what [deceives](text::is_deceptive) in them is escaped.

@@ -82,6 +82,17 @@ pub fn lines(
     lines
 }
 
+/// Whether anything is missing of a trace; None where its warnings say so.
+pub fn whole(manifest: Option<&Manifest>, warnings: &[String]) -> Option<&'static str> {
+    let counters = manifest.map(|m| m.counters.is_some());
+    let words = match counters {
+        Some(true) => "0 lost; the kernel's counters agree",
+        Some(false) => "0 lost; there are no counters of the kernel's to hold that against",
+        None => "no bundle: nobody knows what was lost",
+    };
+    warnings.is_empty().then_some(words)
+}
+
 fn of_manifest(m: &Manifest) -> Vec<(&'static str, String)> {
     let d = &m.device;
     let mut lines = Vec::new();

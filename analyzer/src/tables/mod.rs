@@ -5,6 +5,7 @@
 
 pub mod about;
 pub mod amplification;
+pub mod brief;
 pub mod diff;
 pub mod finding;
 pub mod groups;

@@ -136,7 +136,8 @@ fn is_part(part: u64, whole: u64, percent: u64) -> bool {
 }
 
 /// Bytes with a decimal unit.
-pub(crate) fn size(bytes: f64) -> String {
+#[must_use]
+pub fn size(bytes: f64) -> String {
     const UNITS: [(f64, &str); 4] = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "KB")];
     match UNITS.into_iter().find(|(unit, _)| bytes >= *unit) {
         Some((unit, name)) => format!("{:.1} {name}", bytes / unit),

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `analyze` and `measure` say unless they are asked for more: some ten lines that end with what to type next.
+
+use mostrace::analysis::Analysis;
+use mostrace::facts::Filter;
+use mostrace::tables::brief::{Brief, Part};
+use mostrace::tables::{about, finding, summary};
+use mostrace_bundle::Bundle;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// How many programs, files and layers are shown.
+const PARTS: usize = 6;
+/// How many of the notes.
+const NOTES: usize = 2;
+/// Where the output is no terminal, or one that does not tell its width.
+const WIDTH: usize = 100;
+/// A name is cut to no less than this.
+const SHORTEST: usize = 16;
+const BAR: usize = 20;
+
+/// The lines, as wide as the terminal. The analysis has to have causes.
+///
+/// # Errors
+/// A temporary file cannot be read, or the filter does not fit its columns.
+pub fn text(
+    analysis: &Analysis,
+    filter: Option<&Filter>,
+    width: Option<usize>,
+    next: &str,
+) -> anyhow::Result<String> {
+    let manifest = analysis.bundle.as_ref().map(Bundle::manifest);
+    let mut lines = analysis.warnings.clone();
+    if filter.is_none() {
+        let databases = analysis.databases()?;
+        lines.push(finding::sentence(&analysis.facts, manifest, &databases)?);
+    }
+    lines.extend(about::whole(manifest, &analysis.warnings).map(str::to_owned));
+    lines.extend(notes(analysis));
+    let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
+    let filesystem = filesystem.map_or("the filesystem", |f| f.kind.as_str());
+    let brief = Brief::new(&analysis.facts, filesystem, filter, PARTS)?;
+    if !brief.parts.is_empty() {
+        lines.push(String::new());
+    }
+    let mut is_last = Vec::new();
+    for part in &brief.parts {
+        is_last.truncate(part.depth);
+        is_last.push(part.is_last);
+        lines.push(line(part, &is_last, brief.total, width.unwrap_or(WIDTH)));
+    }
+    lines.push(String::new());
+    lines.push(format!("next: {next}"));
+    Ok(lines.into_iter().map(|line| line + "\n").collect())
+}
+
+/// The first notes, and how many more there are.
+fn notes(analysis: &Analysis) -> Vec<String> {
+    let trace = summary::Trace {
+        manifest: analysis.bundle.as_ref().map(Bundle::manifest),
+        warnings: analysis.warnings.clone(),
+        notices: analysis.notices.clone(),
+        mapped: analysis.mapped,
+        databases: Vec::new(),
+    };
+    let all = summary::notices(&analysis.facts, &trace);
+    let (shown, more) = all.split_at(all.len().min(NOTES));
+    let mut lines: Vec<String> = shown.iter().map(|note| format!("note: {note}")).collect();
+    if !more.is_empty() {
+        lines.push(format!("note: {} more, with --full", more.len()));
+    }
+    lines
+}
+
+/// `  2.9 MB  49 % ██████████           │  └─ ext4's journal`
+fn line(part: &Part, is_last: &[bool], total: u64, width: usize) -> String {
+    let (of, whole) = (u128::from(part.bytes), u128::from(total.max(1)));
+    let filled = usize::try_from((of * BAR as u128).div_ceil(whole)).unwrap_or(BAR);
+    let bar = "█".repeat(filled.min(BAR));
+    let size = finding::size(part.bytes as f64);
+    let percent = (of * 100 + whole / 2) / whole;
+    let before = format!("{size:>10} {percent:>3} % {bar:<BAR$} {}", branch(is_last));
+    let times = match part.processes {
+        many @ 2.. if part.depth == 0 => format!(" ×{many}"),
+        _ => String::new(),
+    };
+    let room = width.saturating_sub(before.width() + times.width());
+    format!("{before}{}{times}", cut(&part.name, room.max(SHORTEST)))
+}
+
+/// The branches in front of a part, of which it is known for each of those above it whether it is the last.
+fn branch(is_last: &[bool]) -> String {
+    let Some((own, above)) = is_last.split_last().filter(|(_, above)| !above.is_empty()) else {
+        return String::new();
+    };
+    let passing = above.iter().skip(1);
+    let passing = passing.map(|last| if *last { "   " } else { "│  " });
+    let own = if *own { "└─ " } else { "├─ " };
+    passing.chain([own]).collect()
+}
+
+/// At most so wide; of a longer name the end, which tells files of a folder apart.
+fn cut(name: &str, room: usize) -> String {
+    if name.width() <= room {
+        return name.to_owned();
+    }
+    let mut left = room.saturating_sub(1);
+    let fits = |c: &char| {
+        let width = c.width().unwrap_or(0);
+        let is_fitting = width <= left;
+        left = left.saturating_sub(width);
+        is_fitting
+    };
+    let end: Vec<char> = name.chars().rev().take_while(fits).collect();
+    std::iter::once('…').chain(end.into_iter().rev()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(depth: usize, name: &str, is_last: bool) -> Part {
+        Part {
+            depth,
+            name: name.into(),
+            processes: 3,
+            bytes: 500_000,
+            is_last,
+        }
+    }
+
+    #[test]
+    fn a_line_has_its_size_its_part_and_its_place() {
+        let of = |part: &Part, is_last: &[bool]| line(part, is_last, 1_000_000, 80);
+        assert_eq!(
+            of(&part(0, "app", false), &[false]),
+            "  500.0 KB  50 % ██████████           app ×3"
+        );
+        assert_eq!(
+            of(&part(2, "ext4's journal", true), &[false, false, true]),
+            "  500.0 KB  50 % ██████████           │  └─ ext4's journal"
+        );
+    }
+
+    #[test]
+    fn a_long_name_keeps_its_end_and_the_line_its_width() {
+        let path = "/a/folder/".repeat(20) + "app.db-journal";
+        let line = line(&part(1, &path, true), &[true, true], 1_000_000, 80);
+        assert_eq!(line.width(), 80);
+        assert!(line.contains("└─ …") && line.ends_with("/app.db-journal"));
+        // No narrower than this, whatever the terminal says.
+        assert_eq!(cut(&path, SHORTEST).width(), SHORTEST);
+        assert_eq!(cut("数据数据", 5), "…数据");
+    }
+}
