@@ -297,7 +297,10 @@ impl Reader<'_> {
 
     /// The command's processes, if they are needed.
     fn family(&self) -> Result<Option<Family>> {
-        let bundle = self.recording.bundle().filter(|_| self.options.causes.is_some());
+        let bundle = self
+            .recording
+            .bundle()
+            .filter(|_| self.options.causes.is_some());
         let Some(losses) = bundle.map(|bundle| &bundle.manifest().losses) else {
             return Ok(None);
         };

@@ -34,6 +34,7 @@ fn records() -> Vec<Vec<u8>> {
         common::call(),
         common::freed(40),
         common::f2fs(),
+        common::fork(),
     ]
 }
 

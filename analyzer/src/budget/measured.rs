@@ -175,7 +175,10 @@ fn is_of_command(facts: &Facts, tgid: u32) -> bool {
 /// Cache flushes of the device that something waited for that the command caused. Several can share one.
 fn flushes_of_command(facts: &Facts) -> Result<u64> {
     let columns = [Column::find(OF_COMMAND), Column::find("device_flush")];
-    let columns = columns.into_iter().flatten().map(|column| column.expr(facts));
+    let columns = columns
+        .into_iter()
+        .flatten()
+        .map(|column| column.expr(facts));
     let mut flushes = HashSet::new();
     for rows in facts.view(columns.collect(), Part::Any, None, Rows::Whole) {
         let waited = rows?.filter(col(OF_COMMAND)).collect()?;

@@ -15,14 +15,14 @@ use mostrace::tables::finding;
 use mostrace::transactions::Transactions;
 use mostrace_bundle::{Bundle, Folder, units};
 use mostrace_capture::{
-    FreshKind, FreshOptions, Options, Progress, Site, User, Workplace, prepare, record,
+    FreshKind, FreshOptions, Options, Progress, Site, User, Workplace, aside, prepare, record,
 };
 use serde_json::{Value, json};
 
 use super::budget::{self, BudgetArgs, Form};
 use super::guest::{self, Job, OUT};
 use super::keep::keep;
-use super::{aside, brief, shell, tree, tree_json};
+use super::{brief, shell, tree, tree_json};
 
 /// Measure what CMD makes the storage write: on a fresh filesystem, traced, synced, analysed, cleaned up.
 ///
@@ -68,7 +68,8 @@ pub struct Measure {
     /// The largest request of its queue, KiB, if not the kernel's own; 4 lets no blocks of 4 KiB be merged
     #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u32).range(4..))]
     max_sectors_kb: Option<u32>,
-    /// Measure on the filesystem that DIR is on, in DIR, and make none
+    /// Measure on the filesystem that DIR is on, in DIR, and make none. What CMD's processes caused counts, and what others write there
+    /// meanwhile is told apart
     #[arg(long = "in", value_name = "DIR", conflicts_with_all = ["fs", "mkfs", "mount_options", "size", "scheduler", "max_sectors_kb"])]
     within: Option<PathBuf>,
     /// Measure in an emulated machine with this kernel of Debian's, as 6.12: it has f2fs and FAT, and needs no root here. CMD is a
@@ -129,7 +130,7 @@ pub fn run(args: &Measure) -> anyhow::Result<u8> {
         // CMD runs elsewhere.
         Some(output) => std::path::absolute(output)?,
         None => {
-            kept = aside::folder(args.within.as_deref())?;
+            kept = aside(args.within.as_deref())?;
             kept.path().join("measured.most")
         }
     };
@@ -341,11 +342,13 @@ impl Ground {
     fn new(args: &Measure, user: Option<&User>) -> anyhow::Result<Ground> {
         if let Some(dir) = &args.within {
             fs::read_dir(dir).with_context(|| format!("--in {}", dir.display()))?;
+            // The recorder looks it up from within.
+            let dir = std::path::absolute(dir)?;
             return Ok(Ground {
                 _workplace: None,
                 _site: None,
                 folder: dir.clone(),
-                device: dir.clone(),
+                device: dir,
             });
         }
         let site = Site::new(&args.fresh(), user)?;

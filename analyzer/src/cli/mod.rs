@@ -3,8 +3,6 @@
 
 #[cfg(feature = "analyze")]
 mod analyze;
-#[cfg(all(feature = "record", feature = "analyze"))]
-mod aside;
 #[cfg(feature = "analyze")]
 mod bar;
 #[cfg(feature = "analyze")]

@@ -5,9 +5,10 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use mostrace_bundle::Error;
 use mostrace_bundle::temporary::TempFolder;
-use mostrace_capture::Device;
+
+use crate::device::Device;
+use crate::error::Result;
 
 /// What has to be free in memory for a recording: one of some minutes takes less.
 const ROOM: u64 = 1 << 30;
@@ -16,18 +17,16 @@ const ROOM: u64 = 1 << 30;
 ///
 /// # Errors
 /// There can be none.
-pub fn folder(within: Option<&Path>) -> Result<TempFolder, Error> {
-    let usual = TempFolder::new()?;
+pub fn aside(within: Option<&Path>) -> Result<TempFolder> {
     // What cannot be recorded is told later.
-    let Some(disk) = within.and_then(|within| Device::open(within).ok()) else {
-        return Ok(usual);
-    };
-    if !lies_on(usual.path(), &disk) {
-        return Ok(usual);
+    let disk = within.and_then(|within| Device::open(within).ok());
+    if let Some(disk) = disk.filter(|disk| lies_on(&std::env::temp_dir(), disk)) {
+        let other = TempFolder::in_memory()?;
+        if !lies_on(other.path(), &disk) && room(other.path()) >= ROOM {
+            return Ok(other);
+        }
     }
-    let other = TempFolder::in_memory()?;
-    let is_better = !lies_on(other.path(), &disk) && room(other.path()) >= ROOM;
-    Ok(if is_better { other } else { usual })
+    Ok(TempFolder::new()?)
 }
 
 fn lies_on(path: &Path, disk: &Device) -> bool {
