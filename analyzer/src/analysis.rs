@@ -304,8 +304,8 @@ impl Reader<'_> {
         let Some(losses) = bundle.map(|bundle| &bundle.manifest().losses) else {
             return Ok(None);
         };
-        let is_lost = |name: &&str| losses.get(*name).is_some_and(|&lost| lost > 0);
-        let is_whole = !FORKS_LOST.iter().any(|name| is_lost(&name));
+        // They are absent of a recorder that was killed.
+        let is_whole = FORKS_LOST.iter().all(|name| losses.get(*name) == Some(&0));
         let mut table = self.recording.table(layout::FORK)?;
         let family = table.as_mut().map(|table| Family::read(table, is_whole));
         Ok(family.transpose()?)

@@ -34,6 +34,7 @@ fn names() -> Names {
         role,
     };
     Names {
+        knows_family: false,
         processes: vec![
             process(None, None, None),
             process(Some(10), Some(10), Some("app")),
