@@ -4,6 +4,7 @@
  * Those of a filesystem are raw tracepoints, which are there once its module is.
  */
 #include "bio.bpf.h"
+#include "fork.bpf.h"
 #include "handle.bpf.h"
 #include "steps.bpf.h"
 #include "uring.bpf.h"
@@ -14,6 +15,14 @@ _Static_assert(sizeof(struct mostrace_handle) == 120, "handle");
 _Static_assert(sizeof(struct mostrace_dirtied) == 48, "dirtied");
 _Static_assert(sizeof(struct mostrace_call) == 120, "call");
 _Static_assert(sizeof(struct mostrace_f2fs) == 72, "f2fs");
+_Static_assert(sizeof(struct mostrace_fork) == 40, "fork");
+
+/* (parent, child) */
+SEC("tp_btf/sched_process_fork")
+int cause_fork(__u64 *ctx)
+{
+	return put_fork((struct task_struct *)ctx[0], (struct task_struct *)ctx[1]);
+}
 
 /* (regs, number) */
 SEC("tp_btf/sys_enter")

@@ -25,6 +25,7 @@ enum mostrace_type {
 	MOSTRACE_CALL = 7,
 	MOSTRACE_FREED = 8,
 	MOSTRACE_F2FS = 9,
+	MOSTRACE_FORK = 10,
 };
 
 /* Where in a bio's or request's life the entry was made. */
@@ -297,6 +298,21 @@ struct mostrace_call {
 	/* Of f2fs's fsync: enum cp_reason_type, why it took a checkpoint; 0: it took none. */
 	__u16 cp_reason;
 	char comm[MOSTRACE_COMM_LEN];
+};
+
+/* Flags of a fork's head. */
+enum mostrace_fork_flags {
+	MOSTRACE_FORK_OF_COMMAND = 1,	/* of the recorded command's tree; user space says so */
+};
+
+/*
+ * A process (a thread group) that was started at head.time_ns, and by whom. head.sector is MOSTRACE_NONE and
+ * head.bytes 0. 40 bytes.
+ */
+struct mostrace_fork {
+	struct mostrace_entry head;	/* flags: enum mostrace_fork_flags */
+	__u32 tgid;
+	__u32 parent;		/* the process that called fork, clone or vfork */
 };
 
 /*

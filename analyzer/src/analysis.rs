@@ -34,7 +34,7 @@ use mostrace_map::fs::{self, Image};
 use mostrace_map::{Map, Piece};
 use polars::prelude::PolarsError;
 
-use crate::attribute::{Attributor, Loops};
+use crate::attribute::{Attributor, Family, Loops};
 use crate::blktrace::{self, Completions};
 use crate::causes::{self, Causer, Sharing};
 use crate::facts::{self, Facts};
@@ -227,6 +227,9 @@ impl Reader<'_> {
         if let Some(table) = self.recording.table(layout::CALLED)?.as_mut() {
             attributor = attributor.with_called(table)?;
         }
+        if let Some(family) = self.family()? {
+            attributor = attributor.with_family(family);
+        }
         let [mut handles, mut dirtied, mut calls, mut f2fs] = self.tables_of_causes()?;
         let mut causer = self.options.causes.map(|sharing| {
             let tables = causes::Tables {
@@ -292,6 +295,22 @@ impl Reader<'_> {
         let clock = bundle.map(|bundle| &bundle.manifest().clock);
         let clock = clock.map(|clock| (clock.start_mono_ns, clock.start_unix_ns));
         Ok(facts.finish(names, clock.filter(|&(_, unix_ns)| unix_ns != 0).or(noted))?)
+    }
+
+    /// The command's processes, if they are needed.
+    fn family(&self) -> Result<Option<Family>> {
+        let bundle = self
+            .recording
+            .bundle()
+            .filter(|_| self.options.causes.is_some());
+        let Some(losses) = bundle.map(|bundle| &bundle.manifest().losses) else {
+            return Ok(None);
+        };
+        // They are absent of a recorder that was killed.
+        let is_whole = FORKS_LOST.iter().all(|name| losses.get(*name) == Some(&0));
+        let mut table = self.recording.table(layout::FORK)?;
+        let family = table.as_mut().map(|table| Family::read(table, is_whole));
+        Ok(family.transpose()?)
     }
 
     /// Those that the bundle has, if they are needed.
@@ -360,6 +379,9 @@ fn journal_of(image: &Path, start_sector: u64, map: &Map, notices: &mut Vec<Stri
         Journal::default()
     })
 }
+
+/// Losses among which there may be entries of the command's processes, by the manifest's names.
+const FORKS_LOST: [&str; 2] = ["causes_ring", "probe_misses"];
 
 /// Requests between two words on how far the reading is.
 const TELL: u64 = 1 << 14;

@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 use std::ffi::OsString;
+use std::fs;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,9 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use crate::descendants::{self, Descendants};
 use crate::error::{Error, Result};
 use crate::user::User;
+
+/// The namespace of processes that the kernel begins with: `PROC_PID_INIT_INO` of <linux/proc_ns.h>.
+const ALL_PROCESSES: &str = "pid:[4026531836]";
 
 /// How a command is started.
 #[derive(Clone, Copy, Debug)]
@@ -108,6 +112,12 @@ impl Command {
             told: false,
             is_apart: start.user.is_some_and(User::is_another),
         })
+    }
+
+    /// Its number among all processes of the machine; None if the recorder itself knows only those of a container.
+    pub fn pid(&self) -> Option<u32> {
+        let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
+        (namespace == Path::new(ALL_PROCESSES)).then(|| self.child.id())
     }
 
     /// The exit status as a shell gives it, if it has ended, and what it left running has.

@@ -2,6 +2,7 @@
 //! Capture for mostrace: block events from one of three sources, entries from one of two, and a
 //! snapshot of the filesystem's metadata, into one bundle.
 
+mod aside;
 mod causes;
 mod choice;
 mod clock;
@@ -48,6 +49,7 @@ mod workplace;
 /// How often a source is polled that cannot say when there is something to poll for.
 pub(crate) const TICK: std::time::Duration = std::time::Duration::from_millis(5);
 
+pub use aside::aside;
 pub use causes::Causes;
 pub use choice::{Choice, Events};
 pub use device::Device;

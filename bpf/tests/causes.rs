@@ -85,7 +85,11 @@ fn recording(device: &Path, causes: Causes, script: &str) -> Recording {
                 Entry::Handle(h) => got.handles.push(h),
                 Entry::Dirtied(d) => got.dirtied.push(d),
                 Entry::Call(c) => got.calls.push(c),
-                Entry::File(_) | Entry::Dirtier(_) | Entry::Freed(_) | Entry::F2fs(_) => {}
+                Entry::File(_)
+                | Entry::Dirtier(_)
+                | Entry::Freed(_)
+                | Entry::F2fs(_)
+                | Entry::Fork(_) => {}
             }
         }
     }

@@ -201,6 +201,8 @@ pub const TYPE_CALL: u16 = 7;
 pub const TYPE_FREED: u16 = 8;
 /// `MOSTRACE_F2FS`.
 pub const TYPE_F2FS: u16 = 9;
+/// `MOSTRACE_FORK`.
+pub const TYPE_FORK: u16 = 10;
 
 /// `struct mostrace_entry`: the head that every entry starts with.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -585,6 +587,26 @@ pub struct RawF2fs {
     pub comm: [u8; 16],
 }
 
+/// `enum mostrace_fork_flags`, in a fork's head.
+pub mod fork_flags {
+    use super::Flags;
+
+    /// The new process is of the recorded command's tree.
+    pub const OF_COMMAND: Flags = Flags(1);
+}
+
+/// `struct mostrace_fork`: a process that was started at `head.time_ns`, and by whom.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct RawFork {
+    /// Common head; its flags are [`fork_flags`].
+    pub head: RawHead,
+    /// The new process.
+    pub tgid: U32<LE>,
+    /// The process that called fork, clone or vfork.
+    pub parent: U32<LE>,
+}
+
 // Little-endian fields have no alignment, so entries are read where they lie. The C header asserts the
 // same sizes.
 const _: () = assert!(size_of::<RawHead>() == 32);
@@ -596,6 +618,7 @@ const _: () = assert!(size_of::<RawDirtied>() == 48);
 const _: () = assert!(size_of::<RawFreed>() == 56);
 const _: () = assert!(size_of::<RawCall>() == 120);
 const _: () = assert!(size_of::<RawF2fs>() == 72);
+const _: () = assert!(size_of::<RawFork>() == 40);
 
 /// A file entry with its name, where it lies in a buffer.
 #[derive(Clone, Copy, Debug)]
@@ -625,6 +648,8 @@ pub enum EntryRef<'a> {
     Freed(&'a RawFreed),
     /// A step of f2fs's.
     F2fs(&'a RawF2fs),
+    /// A process that was started.
+    Fork(&'a RawFork),
 }
 
 impl<'a> EntryRef<'a> {
@@ -639,6 +664,7 @@ impl<'a> EntryRef<'a> {
             EntryRef::Call(c) => &c.head,
             EntryRef::Freed(f) => &f.head,
             EntryRef::F2fs(f) => &f.head,
+            EntryRef::Fork(f) => &f.head,
         }
     }
 
@@ -671,6 +697,7 @@ impl<'a> EntryRef<'a> {
             TYPE_CALL => fixed(record, "call").map(EntryRef::Call),
             TYPE_FREED => fixed(record, "freed").map(EntryRef::Freed),
             TYPE_F2FS => fixed(record, "f2fs").map(EntryRef::F2fs),
+            TYPE_FORK => fixed(record, "fork").map(EntryRef::Fork),
             other => Err(format!("unknown entry type {other}")),
         }
     }
@@ -714,6 +741,8 @@ pub enum Entry {
     Freed(RawFreed),
     /// A step of f2fs's.
     F2fs(RawF2fs),
+    /// A process that was started.
+    Fork(RawFork),
 }
 
 impl Entry {
@@ -728,6 +757,7 @@ impl Entry {
             Entry::Call(c) => &c.head,
             Entry::Freed(f) => &f.head,
             Entry::F2fs(f) => &f.head,
+            Entry::Fork(f) => &f.head,
         }
     }
 
@@ -754,6 +784,7 @@ impl From<EntryRef<'_>> for Entry {
             EntryRef::Call(raw) => Entry::Call(*raw),
             EntryRef::Freed(raw) => Entry::Freed(*raw),
             EntryRef::F2fs(raw) => Entry::F2fs(*raw),
+            EntryRef::Fork(raw) => Entry::Fork(*raw),
         }
     }
 }

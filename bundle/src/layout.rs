@@ -33,6 +33,8 @@ pub const CALLED: &str = "called.entries";
 pub const F2FS: &str = "f2fs.entries";
 /// The tables of causes.
 pub const CAUSES: [&str; 4] = [HANDLE, DIRTIED, CALL, F2FS];
+/// The table of the processes that the command and its descendants started.
+pub const FORK: &str = "fork.entries";
 /// The apps of an Android device, by their user.
 pub const PACKAGES: &str = "packages.list";
 /// The filesystem's metadata.
@@ -54,7 +56,7 @@ pub fn is_known(name: &str) -> bool {
 }
 
 fn is_table(name: &str) -> bool {
-    TABLES.contains(&name) || CAUSES.contains(&name) || [FREED, NAMES, CALLED].contains(&name)
+    TABLES.contains(&name) || CAUSES.contains(&name) || [FREED, NAMES, CALLED, FORK].contains(&name)
 }
 
 /// The CPU of an event file's name.
@@ -105,6 +107,7 @@ mod tests {
             CALL,
             CALLED,
             F2FS,
+            FORK,
             NAMES,
             PACKAGES,
             SNAPSHOT,

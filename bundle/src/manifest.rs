@@ -291,6 +291,14 @@ pub struct Command {
     pub argv: Vec<String>,
     /// Exit status, or 128 + the signal that ended it.
     pub exit_status: Option<i32>,
+    /// Its process. None where the recorder did not know its number among all processes of the machine, and in bundles of
+    /// before this field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// Whether it had the filesystem to itself: one that was made for it, which nobody else saw. None in bundles of before this
+    /// field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone: Option<bool>,
 }
 
 /// What a workload stored; `record` passes the place to write it as `$MOSTRACE_PAYLOAD`. Several workloads write one after the other,

@@ -13,7 +13,7 @@ use zerocopy::LE;
 use crate::archive::Cut;
 use crate::blk_io_trace::BlkIoTrace;
 use crate::entry::{
-    RawCall, RawDirtied, RawDirtier, RawF2fs, RawFile, RawFreed, RawHandle, RawProcess,
+    RawCall, RawDirtied, RawDirtier, RawF2fs, RawFile, RawFork, RawFreed, RawHandle, RawProcess,
 };
 use crate::layout;
 use crate::length::as_u64;
@@ -132,7 +132,7 @@ fn by_counts<'a>(dir: &'a Path, manifest: &'a Manifest) -> impl Iterator<Item = 
     let tables = layout::TABLES
         .into_iter()
         .chain(layout::CAUSES)
-        .chain([layout::FREED])
+        .chain([layout::FREED, layout::FORK])
         .filter_map(move |name| entries(dir, name, count(&layout::count_of(name))));
     let snapshot = manifest.snapshot.is_some() && size(dir, layout::SNAPSHOT).is_none();
     let snapshot = snapshot.then(|| Shortfall::Missing {
@@ -180,6 +180,7 @@ fn entries(dir: &Path, name: &'static str, of: u64) -> Option<Shortfall> {
         layout::CALL => room_for::<RawCall>(records),
         layout::F2FS => room_for::<RawF2fs>(records),
         layout::FREED => room_for::<RawFreed>(records),
+        layout::FORK => room_for::<RawFork>(records),
         _ => room_for::<RawDirtier>(records),
     };
     (at_most < of).then_some(Shortfall::Entries { name, at_most, of })

@@ -34,6 +34,7 @@ fn records() -> Vec<Vec<u8>> {
         common::call(),
         common::freed(40),
         common::f2fs(),
+        common::fork(),
     ]
 }
 
@@ -96,13 +97,20 @@ fn records_come_back_as_they_were() {
                 assert_eq!((f.reason.get(), f.pid.get()), (cp::SYNC, 9));
                 None
             }
+            Entry::Fork(f) => {
+                assert_eq!((f.tgid.get(), f.parent.get()), (8, 7));
+                None
+            }
         })
         .collect();
-    let mut expected = vec![None; 11];
+    let mut expected = vec![None; 12];
     expected[1..4].copy_from_slice(&[Some(0), Some(8), Some(255)]);
     assert_eq!(names, expected);
     let sectors: Vec<u64> = entries.iter().map(|e| e.head().sector.get()).collect();
-    assert_eq!(sectors, [8, 8, 8, 16, 24, 24, NONE, 32, NONE, 40, NONE]);
+    assert_eq!(
+        sectors,
+        [8, 8, 8, 16, 24, 24, NONE, 32, NONE, 40, NONE, NONE]
+    );
 }
 
 #[test]

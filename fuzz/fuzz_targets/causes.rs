@@ -9,14 +9,14 @@ use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use libfuzzer_sys::fuzz_target;
-use mostrace::attribute::Attributor;
+use mostrace::attribute::{Attributor, Family};
 use mostrace::blktrace::{Completions, Partial, Trace};
 use mostrace::causes::{Causer, Sharing, Tables, databases};
 use mostrace_bundle::table::{TableReader, header};
 
-/// The events, and the kind and size of the entries of each table; the last one holds names of the tree.
+/// The events, and the kind and size of the entries of each table; the last but one holds names of the tree.
 const EVENTS: usize = 0;
-const TABLES: [(u16, usize); 10] = [
+const TABLES: [(u16, usize); 11] = [
     (0, 48),
     (1, 88),
     (2, 88),
@@ -27,6 +27,7 @@ const TABLES: [(u16, usize); 10] = [
     (8, 56),
     (9, 72),
     (2, 88),
+    (10, 40),
 ];
 const HEAD: usize = 32;
 
@@ -52,6 +53,7 @@ fuzz_target!(|data: &[u8]| {
         mut freed,
         mut f2fs,
         mut tree,
+        mut forks,
     ] = tables.map(reader);
     let of_bios = vec![&mut processes, &mut names, &mut dirtiers];
     let mut attributor = Attributor::new(of_bios, None).of_filesystem(0);
@@ -60,6 +62,10 @@ fuzz_target!(|data: &[u8]| {
     }
     if choice & 2 == 0 {
         attributor = attributor.with_freed(&mut freed).expect("whole entries");
+    }
+    if choice & 8 == 0 {
+        let family = Family::read(&mut forks, choice & 16 == 0).expect("whole entries");
+        attributor = attributor.with_family(family);
     }
     let tables = Tables {
         handles: Some(&mut handles),

@@ -178,7 +178,7 @@ impl Hidden<'_> {
     fn command(&self, of: &Command) -> Command {
         Command {
             argv: vec![self.text(&of.argv.join("\0"))],
-            exit_status: of.exit_status,
+            ..*of
         }
     }
 

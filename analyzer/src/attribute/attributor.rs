@@ -11,6 +11,7 @@ use mostrace_map::class::Provenance;
 use mostrace_map::fs::jbd2::Journal;
 
 use super::empties::Empties;
+use super::family::Family;
 use super::file::Files;
 use super::note::{Dirt, Note, Run};
 use super::owners::Owners;
@@ -94,6 +95,13 @@ impl<'a, R: Read> Attributor<'a, R> {
         self
     }
 
+    /// Which processes are of the command's tree.
+    #[must_use]
+    pub fn with_family(mut self, family: Family) -> Self {
+        self.processes.set_family(family);
+        self
+    }
+
     /// The names that the mounted tree had: the table of them. After [`of_filesystem`](Self::of_filesystem), and ahead of what
     /// asks for names.
     ///
@@ -164,9 +172,9 @@ impl<'a, R: Read> Attributor<'a, R> {
         self.rows.rows()
     }
 
-    /// The number of a thread that another table tells of.
-    pub fn thread(&mut self, task: Task) -> ProcessId {
-        self.processes.task(task)
+    /// The number of a thread that another table tells of, as it was at this time.
+    pub fn thread(&mut self, task: Task, time_ns: u64) -> ProcessId {
+        self.processes.task(task, time_ns)
     }
 
     /// The number of an inode that another table tells of; none for 0.
@@ -238,6 +246,7 @@ impl<'a, R: Read> Attributor<'a, R> {
         self.files.fill_in();
         let map = self.files.map();
         Ok(Names {
+            knows_family: self.processes.knows_family(),
             processes: self.processes.into_list(),
             files: role::assign(self.files.into_list(), map),
             leftovers: Leftovers {
@@ -282,7 +291,8 @@ impl<'a, R: Read> Attributor<'a, R> {
                     | EntryRef::Dirtied(_)
                     | EntryRef::Call(_)
                     | EntryRef::Freed(_)
-                    | EntryRef::F2fs(_) => {}
+                    | EntryRef::F2fs(_)
+                    | EntryRef::Fork(_) => {}
                 }
             }
         }

@@ -7,6 +7,7 @@
 //! dirtier.entries ─ Pending ┼─ Attributor ─ Row (a run of a completion with one answer)
 //! completions ──────────────┤
 //! freed.entries ─── Owners ──┤
+//! fork.entries ──── Family ──┤
 //! the map ──────────────────┘
 //! ```
 //!
@@ -25,6 +26,7 @@ mod attributor;
 mod cells;
 mod classify;
 mod empties;
+mod family;
 mod file;
 mod folders;
 mod note;
@@ -41,6 +43,7 @@ mod submitter;
 pub(crate) mod tests;
 
 pub use attributor::Attributor;
+pub use family::Family;
 pub use file::{File, FileId};
 pub use op::Op;
 pub use process::{Process, ProcessId, Task};

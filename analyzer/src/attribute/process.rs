@@ -5,6 +5,7 @@ use mostrace_bundle::entry::{
     Flags, RawCall, RawDirtier, RawF2fs, RawHandle, RawProcess, UNKNOWN_ID,
 };
 
+use super::family::Family;
 use super::{HashMap, HashSet};
 use crate::blktrace::{Names, Part};
 
@@ -28,6 +29,8 @@ pub struct Process {
     pub uid: Option<u32>,
     /// `task->comm`, raw bytes without NULs.
     pub comm: Option<Box<[u8]>>,
+    /// Whether it is of the tree of the command that was recorded.
+    pub of_command: Option<bool>,
 }
 
 /// A thread, as the entries of every table tell of one.
@@ -103,7 +106,7 @@ const NUMBERED_THREADS: [&str; 2] = ["loop", "md"];
 /// What the number of a thread stands for.
 struct Thread {
     /// None if no entry told of it.
-    task: Option<Task>,
+    task: Option<(Task, Option<bool>)>,
     id: ProcessId,
     /// When it was last told of.
     told_ns: u64,
@@ -112,7 +115,10 @@ struct Thread {
 /// All processes of a trace.
 pub(super) struct Processes {
     list: Vec<Process>,
-    by_entry: HashMap<Task, ProcessId>,
+    /// Of the command's tree.
+    family: Family,
+    /// With whether it is of the command's tree: its number may have been another's before.
+    by_entry: HashMap<(Task, Option<bool>), ProcessId>,
     /// The last that an entry told of a thread.
     by_pid: HashMap<u32, Thread>,
     /// The thread before, of numbers that were renamed since, and until when: it may have bios under way.
@@ -129,6 +135,7 @@ impl Default for Processes {
     fn default() -> Self {
         Processes {
             list: vec![Process::default()],
+            family: Family::default(),
             by_entry: HashMap::default(),
             by_pid: HashMap::default(),
             before: HashMap::default(),
@@ -140,6 +147,11 @@ impl Default for Processes {
 }
 
 impl Processes {
+    /// Which processes are of the command's tree; ahead of what tells of any.
+    pub fn set_family(&mut self, family: Family) {
+        self.family = family;
+    }
+
     /// The process of an entry; unknown where the probe did not see the submitter.
     pub fn submitter(&mut self, raw: &RawProcess) -> ProcessId {
         if raw.head.flags.has(Flags::NO_SUBMITTER) {
@@ -147,16 +159,17 @@ impl Processes {
         }
         let task = Task::from(raw);
         let told_ns = raw.head.time_ns.get();
+        let told = (task, self.of_command(task, told_ns));
         if let Some(thread) = self.by_pid.get_mut(&task.pid)
-            && thread.task == Some(task)
+            && thread.task == Some(told)
         {
             thread.told_ns = told_ns;
             return thread.id;
         }
-        let id = self.task(task);
+        let id = self.task(task, told_ns);
         self.note_kernels(raw.head.flags, id);
         let told = Thread {
-            task: Some(task),
+            task: Some(told),
             id,
             told_ns,
         };
@@ -189,7 +202,7 @@ impl Processes {
 
     /// Who dirtied, which was long before: by now the number may be another thread's.
     pub fn dirtier(&mut self, raw: &RawDirtier) -> ProcessId {
-        let id = self.task(Task::from(raw));
+        let id = self.task(Task::from(raw), raw.dirty_ns.get());
         self.note_kernels(raw.head.flags, id);
         id
     }
@@ -210,9 +223,10 @@ impl Processes {
         self.users.contains(&process)
     }
 
-    /// A thread that an entry tells of.
-    pub fn task(&mut self, task: Task) -> ProcessId {
-        if let Some(&id) = self.by_entry.get(&task) {
+    /// A thread that an entry tells of, as it was at this time.
+    pub fn task(&mut self, task: Task, time_ns: u64) -> ProcessId {
+        let of_command = self.of_command(task, time_ns);
+        if let Some(&id) = self.by_entry.get(&(task, of_command)) {
             return id;
         }
         let id = self.add(Process {
@@ -220,12 +234,25 @@ impl Processes {
             tgid: Some(task.tgid).filter(|&id| id != UNKNOWN_ID),
             uid: Some(task.uid).filter(|&id| id != UNKNOWN_ID),
             comm: task.comm.split(|&b| b == 0).next().map(Into::into),
+            of_command,
         });
-        self.by_entry.insert(task, id);
+        self.by_entry.insert((task, of_command), id);
         if !task.is_called_like_the_kernels() {
             self.users.insert(id);
         }
         id
+    }
+
+    fn of_command(&self, task: Task, time_ns: u64) -> Option<bool> {
+        match task.tgid {
+            UNKNOWN_ID => None,
+            tgid => self.family.has(tgid, time_ns),
+        }
+    }
+
+    /// Whether it is known which processes are of the command's tree.
+    pub fn knows_family(&self) -> bool {
+        self.family.is_known()
     }
 
     /// The thread that queued a bio of which there is no entry, completed at `time_ns`.

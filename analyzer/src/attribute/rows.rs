@@ -160,6 +160,8 @@ pub struct Names {
     pub files: Vec<File>,
     /// Entries without a completion.
     pub leftovers: Leftovers,
+    /// It is known which processes are of the command's tree.
+    pub knows_family: bool,
 }
 
 impl Names {

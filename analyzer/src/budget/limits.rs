@@ -277,11 +277,13 @@ fn named<'a>(parts: impl Iterator<Item = (&'a str, u64)>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::Counted;
     use crate::transactions::Count;
 
     fn measured(write_bytes: u64, transactions: Option<u64>) -> Measured {
         let parts = |parts: &[(&str, u64)]| parts.iter().map(|&(n, b)| (n.to_owned(), b)).collect();
         Measured {
+            counted: Counted::All,
             write_bytes,
             flushes: 20,
             transactions: Count::new(transactions.unwrap_or(0), transactions.is_some()),

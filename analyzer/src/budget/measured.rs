@@ -1,21 +1,41 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a trace comes to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use mostrace_bundle::Manifest;
+use polars::prelude::col;
 
-use crate::facts::{Column, Facts};
-use crate::tables::{Grouping, Groups, Result};
+use crate::facts::{Column, Facts, Part, Rows};
+use crate::tables::{Grouping, Groups, Label, Result, Totals};
 use crate::tally::{Tally, sum};
 use crate::transactions::{Count, Database, Transactions};
 
 /// Bytes written, by name.
 pub type Parts = BTreeMap<String, u64>;
 
+/// What of a trace counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Counted {
+    /// All that was written: nobody else saw the filesystem, or there was no command.
+    #[default]
+    All,
+    /// All that was written, be it by others, as it is not known what the command's processes caused.
+    Undivided,
+    /// What the command's processes caused.
+    OfCommand {
+        /// Bytes that others wrote.
+        others: u64,
+        /// Bytes of which it is not known whose they are.
+        unknown: u64,
+    },
+}
+
 /// What a trace comes to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Measured {
+    /// What of it counts.
+    pub counted: Counted,
     /// Bytes of completed writes.
     pub write_bytes: u64,
     /// Cache flushes that the device executed.
@@ -44,45 +64,148 @@ impl Measured {
         manifest: Option<&Manifest>,
         databases: &[Database],
     ) -> Result<Measured> {
-        let by = |names: &[&str]| Grouping {
-            by: names.iter().filter_map(|name| Column::find(name)).collect(),
-            top: None,
-        };
-        let groupings = [by(&["class", "role"]), by(&["class", "file"])];
+        let groupings = [["class", "role"], ["class", "file"]].map(|names| by(&names));
         let sums = Groups::several(facts, &groupings, None)?;
         let [layers, files] = &sums[..] else {
             return Ok(Measured::default());
         };
+        Ok(Measured {
+            write_bytes: layers.total.write_bytes,
+            flushes: layers.total.device_flushes,
+            layers: layers_of(&layers.groups),
+            files: files_of(&files.groups),
+            ..Measured::told(manifest, databases)
+        })
+    }
+
+    /// Of what the command caused, where others could write to its filesystem too; else of all rows.
+    ///
+    /// # Errors
+    /// A temporary file cannot be read.
+    pub fn of_command(
+        facts: &Facts,
+        manifest: Option<&Manifest>,
+        databases: &[Database],
+    ) -> Result<Measured> {
+        let command = manifest.and_then(|manifest| manifest.command.as_ref());
+        let is_shared = command.is_some_and(|command| command.alone == Some(false));
+        if !is_shared || !facts.names().knows_family {
+            let counted = match is_shared {
+                true => Counted::Undivided,
+                false => Counted::All,
+            };
+            let all = Measured::new(facts, manifest, databases)?;
+            return Ok(Measured { counted, ..all });
+        }
+        let groupings = [["class", "role"], ["class", "file"]];
+        let groupings = groupings.map(|[class, what]| by(&[OF_COMMAND, class, what]));
+        let sums = Groups::several(facts, &groupings, None)?;
+        let [layers, files] = &sums[..] else {
+            return Ok(Measured::default());
+        };
+        let bytes = |of| sum(those_of(layers, of).iter().map(|(_, t)| t.write_bytes));
+        let ours = those_of(layers, Some("yes"));
+        let databases: Vec<Database> = databases
+            .iter()
+            .filter(|database| is_of_command(facts, database.tgid))
+            .cloned()
+            .collect();
+        Ok(Measured {
+            counted: Counted::OfCommand {
+                others: bytes(Some("no")),
+                unknown: bytes(None),
+            },
+            write_bytes: bytes(Some("yes")),
+            flushes: flushes_of_command(facts)?,
+            layers: layers_of(&ours),
+            files: files_of(&those_of(files, Some("yes"))),
+            ..Measured::told(manifest, &databases)
+        })
+    }
+
+    /// What the application and its calls tell.
+    fn told(manifest: Option<&Manifest>, databases: &[Database]) -> Measured {
         let payload = manifest.and_then(|m| m.payload.as_ref());
         // A call is told of with any length.
         let called = sum(databases.iter().map(|d| d.total().bytes));
         let known = |n: u64| Some(n).filter(|&n| n > 0);
-        Ok(Measured {
-            write_bytes: layers.total.write_bytes,
-            flushes: layers.total.device_flushes,
+        Measured {
             transactions: Transactions::new(manifest, databases).count,
             payload_bytes: payload.and_then(|p| known(p.payload_bytes)),
             called_bytes: known(called),
             exit_status: manifest
                 .and_then(|m| m.command.as_ref())
                 .and_then(|command| command.exit_status),
-            layers: parts(layers, |class, role| match (class, role) {
-                ("data", Some(role)) => Some(format!("data: {}", role.replace('_', " "))),
-                ("journal", _) => Some("the filesystem's journal".into()),
-                ("metadata", _) => Some("the filesystem's metadata".into()),
-                (class, _) => Some(class.into()),
-            }),
-            files: parts(files, |class, file| {
-                file.filter(|_| class == "data").map(Into::into)
-            }),
-        })
+            ..Measured::default()
+        }
     }
 }
 
+/// The column that says whether the command caused it.
+const OF_COMMAND: &str = "cause_of_command";
+
+/// Labels, and what the rows come to that have them.
+type Group = (Vec<Label>, Totals);
+
+fn by(names: &[&str]) -> Grouping {
+    Grouping {
+        by: names.iter().filter_map(|name| Column::find(name)).collect(),
+        top: None,
+    }
+}
+
+/// The groups whose first label is this one, without it.
+fn those_of(groups: &Groups, first: Option<&str>) -> Vec<Group> {
+    let mut found = Vec::new();
+    for (labels, totals) in &groups.groups {
+        if let Some((label, rest)) = labels.split_first()
+            && label.text().as_deref() == first
+        {
+            found.push((rest.to_vec(), *totals));
+        }
+    }
+    found
+}
+
+fn is_of_command(facts: &Facts, tgid: u32) -> bool {
+    let mut processes = facts.names().processes.iter();
+    processes.any(|process| process.tgid == Some(tgid) && process.of_command == Some(true))
+}
+
+/// Cache flushes of the device that something waited for that the command caused. Several can share one.
+fn flushes_of_command(facts: &Facts) -> Result<u64> {
+    let columns = [Column::find(OF_COMMAND), Column::find("device_flush")];
+    let columns = columns
+        .into_iter()
+        .flatten()
+        .map(|column| column.expr(facts));
+    let mut flushes = HashSet::new();
+    for rows in facts.view(columns.collect(), Part::Any, None, Rows::Whole) {
+        let waited = rows?.filter(col(OF_COMMAND)).collect()?;
+        flushes.extend(waited.column("device_flush")?.i64()?.iter().flatten());
+    }
+    Ok(flushes.len() as u64)
+}
+
+fn layers_of(groups: &[Group]) -> Parts {
+    parts(groups, |class, role| match (class, role) {
+        ("data", Some(role)) => Some(format!("data: {}", role.replace('_', " "))),
+        ("journal", _) => Some("the filesystem's journal".into()),
+        ("metadata", _) => Some("the filesystem's metadata".into()),
+        (class, _) => Some(class.into()),
+    })
+}
+
+fn files_of(groups: &[Group]) -> Parts {
+    parts(groups, |class, file| {
+        file.filter(|_| class == "data").map(Into::into)
+    })
+}
+
 /// The bytes written of groups by class and something else, which `name` names, if they are wanted.
-fn parts(groups: &Groups, name: impl Fn(&str, Option<&str>) -> Option<String>) -> Parts {
+fn parts(groups: &[Group], name: impl Fn(&str, Option<&str>) -> Option<String>) -> Parts {
     let mut parts = Parts::new();
-    for (labels, totals) in groups.groups.iter().filter(|(_, t)| t.write_bytes > 0) {
+    for (labels, totals) in groups.iter().filter(|(_, t)| t.write_bytes > 0) {
         let text = |at: usize| labels.get(at).and_then(|label| label.text());
         let class = text(0).unwrap_or_else(|| "unknown".into());
         if let Some(name) = name(&class, text(1).as_deref()) {

@@ -102,7 +102,7 @@ impl<'a, R: Read> Causer<'a, R> {
         attributor: &mut Attributor<'_, S>,
     ) -> Result<(), Error> {
         while let Some(raw) = self.tables.call(time_ns)? {
-            let process = attributor.thread(raw.into());
+            let process = attributor.thread(raw.into(), raw.head.time_ns.get());
             let file = attributor.inode(raw.ino.get(), raw.generation.get());
             let call = Call::new(raw, process, file);
             if call.kind == CallKind::Unlink && raw.result.get() == 0 {
@@ -113,12 +113,12 @@ impl<'a, R: Read> Causer<'a, R> {
             self.found.calls.push(call, time_ns);
         }
         while let Some(raw) = self.tables.step(time_ns)? {
-            let process = attributor.thread(raw.into());
+            let process = attributor.thread(raw.into(), raw.head.time_ns.get());
             let Found { f2fs, calls, .. } = &mut self.found;
             f2fs.push(raw, process, calls);
         }
         while let Some(raw) = self.tables.handle(time_ns)? {
-            let process = attributor.thread(raw.into());
+            let process = attributor.thread(raw.into(), raw.head.time_ns.get());
             let call = self.found.calls.at(raw.pid.get(), raw.head.time_ns.get());
             // What removes a name begins for the directory.
             let removed = call.filter(|call| removes(call.kind) && call.file != FileId::NONE);

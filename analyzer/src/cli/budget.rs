@@ -83,7 +83,7 @@ impl BudgetArgs {
     /// The baseline cannot be read, is not whole, or its command failed.
     pub fn limits(&self) -> anyhow::Result<Limits> {
         let measured = |path: &PathBuf| {
-            let measured = measure(path, &read(path, None)?)?;
+            let measured = measure(path, &read(path, Some(Sharing::First))?)?;
             match measured.exit_status {
                 None | Some(0) => Ok(measured),
                 Some(status) => bail!(
@@ -175,7 +175,8 @@ pub fn measure(path: &Path, analysis: &Analysis) -> anyhow::Result<Measured> {
         bail!("{shown}: no limit can be held against this trace: {warning}");
     }
     let databases = analysis.databases()?;
-    Ok(Measured::new(&analysis.facts, manifest, &databases)?)
+    let facts = &analysis.facts;
+    Ok(Measured::of_command(facts, manifest, &databases)?)
 }
 
 /// Hold a recording, or several runs of one command, against limits
@@ -208,7 +209,7 @@ impl Check {
             return Err(UsageError("no limit is given".into()).into());
         }
         let limits = self.budget.limits()?;
-        let measured = |path: &PathBuf| measure(path, &read(path, None)?);
+        let measured = |path: &PathBuf| measure(path, &read(path, Some(Sharing::First))?);
         let measured = self.bundles.iter().map(measured);
         let runs = Runs::new(measured.collect::<anyhow::Result<_>>()?);
         let (Some(runs), Some(name)) = (runs, self.bundles.first()) else {
@@ -217,9 +218,12 @@ impl Check {
         let judgements = self.budget.judge(&name.to_string_lossy(), &runs, &limits)?;
         let mut out = Output::create(None)?;
         match self.budget.form() {
-            Form::Text => out.text(&report::text(&judgements))?,
-            Form::Github => out.text(&report::github(&judgements))?,
-            Form::Json => out.json(&json!({ "limits": report::json(&judgements) }))?,
+            Form::Text => out.text(&(report::text(&judgements) + &report::counted(&runs)))?,
+            Form::Github => out.text(&(report::github(&judgements) + &report::counted(&runs)))?,
+            Form::Json => out.json(&json!({
+                "limits": report::json(&judgements),
+                "not_counted": report::not_counted(&runs),
+            }))?,
         }
         Ok(status(&judgements))
     }

@@ -13,10 +13,9 @@ use mostrace::causes::Sharing;
 use mostrace::export::Output;
 use mostrace::tables::finding;
 use mostrace::transactions::Transactions;
-use mostrace_bundle::temporary::TempFolder;
 use mostrace_bundle::{Bundle, Folder, units};
 use mostrace_capture::{
-    FreshKind, FreshOptions, Options, Progress, Site, User, Workplace, prepare, record,
+    FreshKind, FreshOptions, Options, Progress, Site, User, Workplace, aside, prepare, record,
 };
 use serde_json::{Value, json};
 
@@ -69,7 +68,8 @@ pub struct Measure {
     /// The largest request of its queue, KiB, if not the kernel's own; 4 lets no blocks of 4 KiB be merged
     #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u32).range(4..))]
     max_sectors_kb: Option<u32>,
-    /// Measure on the filesystem that DIR is on, in DIR, and make none
+    /// Measure on the filesystem that DIR is on, in DIR, and make none. What CMD's processes caused counts, and what others write there
+    /// meanwhile is told apart
     #[arg(long = "in", value_name = "DIR", conflicts_with_all = ["fs", "mkfs", "mount_options", "size", "scheduler", "max_sectors_kb"])]
     within: Option<PathBuf>,
     /// Measure in an emulated machine with this kernel of Debian's, as 6.12: it has f2fs and FAT, and needs no root here. CMD is a
@@ -132,7 +132,7 @@ pub fn run(args: &Measure) -> anyhow::Result<u8> {
         // CMD runs elsewhere.
         Some(output) => std::path::absolute(output)?,
         None => {
-            kept = TempFolder::new()?;
+            kept = aside(args.within.as_deref())?;
             kept.path().join("measured.most")
         }
     };
@@ -205,6 +205,10 @@ fn print(args: &Measure, recorded: &[PathBuf], limits: &Limits) -> anyhow::Resul
             told.text(args, &budget::read(path, Some(Sharing::First))?)?;
         }
     }
+    if let Some(runs) = &runs {
+        told.counted = report::counted(runs);
+        told.not_counted = report::not_counted(runs);
+    }
     let judgements = match runs {
         Some(runs) if args.budget.is_given() => {
             let command = args.argv.iter().map(|word| word.to_string_lossy());
@@ -222,6 +226,9 @@ fn print(args: &Measure, recorded: &[PathBuf], limits: &Limits) -> anyhow::Resul
 struct Told {
     text: String,
     runs: Vec<Value>,
+    /// What the limits leave out.
+    counted: String,
+    not_counted: Value,
 }
 
 impl Told {
@@ -266,11 +273,17 @@ impl Told {
         let shown: Vec<Judgement> = judgements.iter().filter(judged).cloned().collect();
         match args.budget.form() {
             Form::Json => {
-                out.json(&json!({ "runs": self.runs, "limits": report::json(judgements) }))?;
+                out.json(&json!({
+                    "runs": self.runs,
+                    "limits": report::json(judgements),
+                    "not_counted": self.not_counted,
+                }))?;
             }
-            Form::Github => out.text(&report::github(&shown))?,
+            Form::Github => out.text(&(report::github(&shown) + &self.counted))?,
             Form::Text if args.quiet => out.text(&report::text(&shown))?,
-            Form::Text => out.text(&(self.text.clone() + &report::text(&shown)))?,
+            Form::Text => {
+                out.text(&(self.text.clone() + &report::text(&shown) + &self.counted))?;
+            }
         }
         Ok(())
     }
@@ -302,6 +315,7 @@ fn capture(args: &Measure, output: &Path) -> anyhow::Result<i32> {
         output,
         sync: true,
         argv: args.argv.clone(),
+        alone: args.within.is_none(),
         user,
         // On the standard output is one object.
         stdout_aside: args.budget.form() == Form::Json,
@@ -339,11 +353,13 @@ impl Ground {
     fn new(args: &Measure, user: Option<&User>) -> anyhow::Result<Ground> {
         if let Some(dir) = &args.within {
             fs::read_dir(dir).with_context(|| format!("--in {}", dir.display()))?;
+            // The recorder looks it up from within.
+            let dir = std::path::absolute(dir)?;
             return Ok(Ground {
                 _workplace: None,
                 _site: None,
                 folder: dir.clone(),
-                device: dir.clone(),
+                device: dir,
             });
         }
         let site = Site::new(&args.fresh(), user)?;

@@ -138,6 +138,7 @@ pub fn run(args: &Record) -> anyhow::Result<u8> {
         sync: args.sync,
         snapshot: !args.no_snapshot,
         label: args.label.clone(),
+        alone: false,
         argv: args.argv.clone(),
         user: user(args.user.as_deref())?,
         stdout_aside: false,

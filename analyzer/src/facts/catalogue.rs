@@ -243,6 +243,7 @@ pub static ALL: &[Column] = &[
     caused(text("checkpoint_reason", labels::checkpoint_reasons, "why f2fs wrote the checkpoint that the row is of: as the kernel says of an fsync that took one (non_regular, compressed, hardlink, sb_need_cp, wrong_pino, no_spc_roll, node_need_cp, fastboot_mode, spec_log_num, recover_dir, xattr_dir), else fsync, sync, ioctl, gc, discard, umount, recovery, pause, resize, background (a kernel thread asked for it), other")),
     caused(text("cause_process_known", labels::cause_process_known, "how well the process alone is known: exact too where all that have caused it, or may have, are of one process; else as cause_known")),
     caused(id("cause_generation", labels::cause_generation, "i_generation of the file that it did it to: inode numbers are used again")),
+    caused(yes("cause_of_command", labels::cause_of_command, "whether that process is of the tree of the command that was recorded: it, or what it or its descendants started; empty where no cause is known, and where the recording does not tell")),
     derived(text("process", |f| labels::processes(f, at::process), "comm:tgid of the process that submitted it")),
     derived(text("dirtier", |f| labels::processes(f, at::dirtier), "comm:tgid of the process that made the pages dirty")),
     derived(text("file", labels::files, "the path, or the inode of a file without a name")),
@@ -351,6 +352,7 @@ mod tests {
             tgid: pid,
             uid: pid,
             comm: pid.map(|_| b"app"[..].into()),
+            of_command: pid.map(|_| true),
         };
         let file = |inode: Option<u64>| File {
             inode,

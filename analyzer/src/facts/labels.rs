@@ -10,7 +10,7 @@ use polars::prelude::Expr;
 
 use super::Facts;
 use super::packages::package;
-use super::row::{Text, number};
+use super::row::{Text, flag_if_known, number};
 use super::stored::{LETTERS, bits, column as at, found_code, kind_code};
 use crate::attribute::{self, File, Process, SUBMITTER};
 use crate::blktrace;
@@ -114,6 +114,17 @@ fn package_of(facts: &Facts, process: &Process) -> Option<String> {
 fn of_cause(facts: &Facts, value: impl Fn(&Cause) -> Option<u64>) -> Expr {
     let of: Arc<[Option<u64>]> = facts.causes.iter().map(value).collect();
     number([at::cause], move |[id]| {
+        of.get(id as usize).copied().flatten()
+    })
+}
+
+/// Whether a cause is a process of the command's tree.
+pub(super) fn cause_of_command(facts: &Facts) -> Expr {
+    let causes = facts.causes.iter();
+    let of: Arc<[Option<bool>]> = causes
+        .map(|cause| facts.names.process(cause.process).of_command)
+        .collect();
+    flag_if_known([at::cause], move |[id]| {
         of.get(id as usize).copied().flatten()
     })
 }

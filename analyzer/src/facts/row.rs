@@ -90,6 +90,16 @@ pub(crate) fn flag<const N: usize>(
     })
 }
 
+/// Yes or no, or nothing.
+pub(crate) fn flag_if_known<const N: usize>(
+    from: [&'static str; N],
+    value: impl Fn([u64; N]) -> Option<bool> + Send + Sync + 'static,
+) -> Expr {
+    over(from, DataType::Boolean, value, |name, values| {
+        BooleanChunked::from_iter_options(name, values.into_iter()).into_column()
+    })
+}
+
 /// A code that every row has.
 pub(crate) fn code<const N: usize>(
     from: [&'static str; N],

@@ -22,6 +22,7 @@ fn names() -> Names {
         tgid,
         uid: pid.map(|_| 1000),
         comm: comm.map(|comm| comm.as_bytes().into()),
+        of_command: None,
     };
     let file = |inode, path: Option<&str>, kind, role| File {
         inode,
@@ -33,6 +34,7 @@ fn names() -> Names {
         role,
     };
     Names {
+        knows_family: false,
         processes: vec![
             process(None, None, None),
             process(Some(10), Some(10), Some("app")),

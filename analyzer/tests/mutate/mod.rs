@@ -4,6 +4,7 @@
 mod archive;
 mod bytes;
 mod drive;
+mod family;
 mod hostile;
 mod judge;
 mod limits;

@@ -9,7 +9,7 @@ use mostrace_bundle::{archive, layout};
 
 use super::random::Random;
 use super::records::{Records, Shape};
-use super::{archive as changed_archive, bytes, manifest, snapshot};
+use super::{archive as changed_archive, bytes, family, manifest, snapshot};
 
 /// A bundle that nobody has changed.
 pub struct Specimen {
@@ -37,7 +37,8 @@ impl Specimen {
         archives.iter().map(unpacked).collect()
     }
 
-    fn new(folder: PathBuf, files: BTreeMap<String, Vec<u8>>) -> Specimen {
+    fn new(folder: PathBuf, mut files: BTreeMap<String, Vec<u8>>) -> Specimen {
+        family::add(&mut files);
         fs::create_dir(&folder).unwrap();
         for (name, bytes) in &files {
             fs::write(folder.join(name), bytes).unwrap();

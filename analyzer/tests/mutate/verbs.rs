@@ -38,6 +38,7 @@ const VERBS: &[Verb] = verbs! {
     Text: "analyze" "B" "--by" "process,class,role" "--where" "sector > 100 OR file LIKE '%db%'";
     Text: "analyze" "B" "--by" "cause_process,cause_op" "--share" "equal";
     Text: "analyze" "B" "--by" "cause_file,cause_known" "--columns" "cause_file,bytes,writes";
+    Text: "analyze" "B" "--by" "cause_of_command,cause_process" "--where" "cause_of_command";
     Text: "analyze" "B" "--by" "cause_database,checkpoint_reason";
     Json: "analyze" "B" "--by" "class" "--percentiles" "--json";
     Text: "analyze" "B" "--by" "dirtier" "--percentiles" "--where" "d2c_ns > 1000";
@@ -80,6 +81,7 @@ const SUMS: &[Verb] = verbs! {
     Json: "analyze" "B" "--by" "file,role" "--json";
     Json: "analyze" "B" "--by" "cause_process" "--json";
     Json: "analyze" "B" "--by" "cause_op,cause_file" "--share" "equal" "--json";
+    Json: "analyze" "B" "--by" "cause_of_command" "--json";
     Json: "analyze" "B" "--by" "rwbs,pid" "--json";
     Json: "events" "B" "--json";
 };

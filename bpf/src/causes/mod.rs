@@ -18,6 +18,7 @@ use crate::probes::causes::CauseProbes;
 
 pub(crate) mod calls;
 mod check;
+mod family;
 mod tables;
 
 pub(crate) use check::compare;
@@ -70,6 +71,9 @@ pub(crate) trait CauseSource {
     fn bell(&self) -> Option<BorrowedFd<'_>> {
         None
     }
+
+    /// The command has been started, as this process. Until it is told nothing is moved into the tables of what it does.
+    fn begin(&mut self, _command: u32) {}
 
     /// Moves what has come since the last call into the tables.
     ///
@@ -126,6 +130,10 @@ impl CauseSource for BpfCauses {
 
     fn bell(&self) -> Option<BorrowedFd<'_>> {
         Some(self.stream.bell())
+    }
+
+    fn begin(&mut self, command: u32) {
+        self.stream.sink_mut().begin(command);
     }
 
     fn poll(&mut self) -> Result<()> {

@@ -6,10 +6,11 @@ use std::mem::offset_of;
 
 use mostrace_bundle::entry::{
     NONE, RawCall, RawDirtied, RawF2fs, RawFile, RawHandle, RawHead, TYPE_CALL, TYPE_DIRTIED,
-    TYPE_F2FS, TYPE_FILE, TYPE_HANDLE,
+    TYPE_F2FS, TYPE_FILE, TYPE_FORK, TYPE_HANDLE,
 };
 use mostrace_bundle::{Folder, layout};
 
+use super::family::{FORK, Family};
 use crate::cut::Recent;
 use crate::entries::{Counts, Cut, FileNames, Table};
 use crate::error::{At, Error, Result};
@@ -27,6 +28,7 @@ struct Files {
     call: Table,
     called: Table,
     f2fs: Table,
+    fork: Table,
 }
 
 impl Files {
@@ -37,16 +39,18 @@ impl Files {
             call: Table::create(folder, layout::CALL)?,
             called: Table::create(folder, layout::CALLED)?,
             f2fs: Table::create(folder, layout::F2FS)?,
+            fork: Table::create(folder, layout::FORK)?,
         })
     }
 
-    fn all(&mut self) -> [(&'static str, &mut Table); 5] {
+    fn all(&mut self) -> [(&'static str, &mut Table); 6] {
         [
             (layout::HANDLE, &mut self.handle),
             (layout::DIRTIED, &mut self.dirtied),
             (layout::CALL, &mut self.call),
             (layout::CALLED, &mut self.called),
             (layout::F2FS, &mut self.f2fs),
+            (layout::FORK, &mut self.fork),
         ]
     }
 
@@ -57,6 +61,7 @@ impl Files {
             ("call_entries", self.call.kept),
             ("called_entries", self.called.kept),
             ("f2fs_entries", self.f2fs.kept),
+            ("fork_entries", self.fork.kept),
         ]
     }
 }
@@ -79,6 +84,7 @@ pub(crate) struct Tables {
     recent: Recent,
     /// The latest steps of f2fs's, if the recording is cut.
     steps: VecDeque<[u8; F2FS]>,
+    family: Family,
     is_cut: bool,
     /// The newest transaction.
     tid: u32,
@@ -97,6 +103,7 @@ impl Tables {
             functions: Functions::default(),
             recent: Recent::new(if is_cut { RECENT } else { 0 }),
             steps: VecDeque::new(),
+            family: Family::default(),
             is_cut,
             tid: 0,
         })
@@ -130,8 +137,17 @@ impl Tables {
                 self.keep_step(entry);
                 self.files.f2fs.push(entry)
             }
+            (Some(TYPE_FORK), FORK) => match self.family.push(entry) {
+                Some(record) => self.files.fork.push(&record),
+                None => Ok(()),
+            },
             _ => Err(Error::malformed("entries of causes", "malformed entry")),
         }
+    }
+
+    /// The command has been started, as this process.
+    pub fn begin(&mut self, command: u32) {
+        self.family.begin(command);
     }
 
     /// Takes the name of a file that calls are about.
@@ -158,8 +174,8 @@ impl Tables {
         self.steps.extend(<[u8; F2FS]>::try_from(entry));
     }
 
-    /// Goes on in `folder`: with what the running and the committing transaction have, the names, and f2fs's latest steps, which
-    /// are in the tables before too.
+    /// Goes on in `folder`: with what the running and the committing transaction have, the names, f2fs's latest steps, and the
+    /// command's processes, which are in the tables before too.
     ///
     /// # Errors
     /// The bundle cannot be written.
@@ -184,6 +200,9 @@ impl Tables {
         }
         for step in &self.steps {
             self.files.f2fs.repeat(step)?;
+        }
+        for record in self.family.known() {
+            self.files.fork.repeat(record)?;
         }
         self.flush()?;
         let own_from = self.files.all();
@@ -346,11 +365,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let folder = Folder::open(dir.path()).unwrap();
         let mut tables = Tables::create(&folder, all(), false).unwrap();
+        tables.begin(0);
         for (kind, len) in [
             (TYPE_HANDLE, 120),
             (TYPE_DIRTIED, 48),
             (TYPE_CALL, 120),
             (TYPE_F2FS, 72),
+            (TYPE_FORK, 40),
         ] {
             tables.take(&entry(kind, len)).unwrap();
             assert!(tables.take(&entry(kind, len + 8)).is_err(), "{kind}");
@@ -359,6 +380,6 @@ mod tests {
         assert!(tables.take(&entry(TYPE_FILE, 64)).is_err());
         assert!(tables.take(&entry(1, 88)).is_err() && tables.take(&[]).is_err());
         let kept: Vec<u64> = tables.counts().iter().map(|(_, kept)| *kept).collect();
-        assert_eq!(kept, [1, 1, 1, 1, 1]);
+        assert_eq!(kept, [1, 1, 1, 1, 1, 1]);
     }
 }

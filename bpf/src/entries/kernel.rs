@@ -426,6 +426,7 @@ mod tests {
             ("call_entries", 1),
             ("called_entries", 0),
             ("f2fs_entries", 0),
+            ("fork_entries", 0),
         ];
         assert_eq!(causes.counts(), counts);
         match fake.entries(layout::HANDLE)[..] {

@@ -43,6 +43,7 @@ impl<'o> CauseProbes<'o> {
     pub(super) fn load(
         room: &'o mut MaybeUninit<OpenObject>,
         device: &Device,
+        has_command: bool,
         ring: RingSize,
     ) -> Result<CauseProbes<'o>> {
         let btf = kernel::btf()?;
@@ -67,7 +68,8 @@ impl<'o> CauseProbes<'o> {
                 .starts_with(b"cause_uring_");
             let wanted = !is_uring || uring.iter().any(|name| program.name() == *name);
             let is_refused = program.name() == "cause_modify_fentry" && !has_fentry();
-            program.set_autoload(wanted && !is_refused);
+            let is_idle = program.name() == "cause_fork" && !has_command;
+            program.set_autoload(wanted && !is_refused && !is_idle);
         }
         let skel = open.load().map_err(Error::bpf)?;
         memory::give_back();

@@ -108,14 +108,14 @@ impl<'o> Loader<'o> {
             .get(|room| EventProbes::load(room, device, wanted, btf, ring))
     }
 
-    /// Those of causes.
+    /// Those of causes, and of the command's processes if there is one.
     ///
     /// # Errors
     /// As of entries; or it has no bpf_loop.
-    pub fn causes(&mut self, device: &Device) -> Result<&CauseProbes<'o>> {
+    pub fn causes(&mut self, device: &Device, has_command: bool) -> Result<&CauseProbes<'o>> {
         let ring = self.ring_size;
         self.causes
-            .get(|room| CauseProbes::load(room, device, ring))
+            .get(|room| CauseProbes::load(room, device, has_command, ring))
     }
 
     /// What the probes lost, by the manifest's names; nothing if there are none.

@@ -174,6 +174,8 @@ fn first_manifest(options: &Options, subject: &Subject) -> Manifest {
         command: (!argv.is_empty()).then_some(manifest::Command {
             argv,
             exit_status: None,
+            pid: None,
+            alone: Some(options.alone),
         }),
         ..Manifest::default()
     }

@@ -59,9 +59,11 @@ pub(super) fn own_disk(subject: &Subject, bundle: &Writer, manifest: &mut Manife
         .device
         .shares_disk_with(fs::metadata(held).at(dir)?.dev())
     {
+        // Its folder may be held by a descriptor.
+        let shown = fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
         manifest.notes.push(format!(
             "the bundle is on the traced disk: its own writes ({}) are in the trace",
-            dir.display()
+            shown.display()
         ));
     }
     Ok(())

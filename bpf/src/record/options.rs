@@ -55,6 +55,8 @@ pub struct Options {
     pub label: Option<String>,
     /// The command, possibly empty.
     pub argv: Vec<OsString>,
+    /// The filesystem was made for the command, and nobody else sees it.
+    pub alone: bool,
     /// `-u`: whom the command runs as, if not as this process.
     pub user: Option<User>,
     /// What the command prints goes to this process's standard error, whose standard output is for something else.
@@ -86,6 +88,7 @@ impl Default for Options {
             snapshot: true,
             label: None,
             argv: Vec::new(),
+            alone: false,
             user: None,
             stdout_aside: false,
             wait_for_descendants: true,

@@ -49,6 +49,13 @@ pub(super) fn run(
     signals: &Signals,
 ) -> Result<Ended> {
     let mut command = command.map(Command::start).transpose()?;
+    let pid = command.as_ref().and_then(Command::pid);
+    if let Some(pid) = pid {
+        tracing.begin(pid);
+    }
+    if let Some(told) = &mut series.current.manifest.command {
+        told.pid = pid;
+    }
     let watched = watch(options, tracing, series, command.as_mut(), signals);
     let has_failed = !matches!(watched, Ok(Ended { early: None, .. }));
     if let Some(command) = &mut command

@@ -118,7 +118,7 @@ pub(super) fn explaining_sources(
     let is_recorders =
         wanted == Causes::Kernel || wanted == Causes::Auto && options.entries == Entries::Kernel;
     let by_probes = |probes: &mut Loader<'_>| -> Result<Box<dyn CauseSource>> {
-        let probes = probes.causes(&subject.device)?;
+        let probes = probes.causes(&subject.device, !options.argv.is_empty())?;
         let is_cut = options.segments.is_some();
         let names = subject.names.clone();
         Ok(Box::new(BpfCauses::start(probes, folder, names, is_cut)?))

@@ -114,6 +114,13 @@ impl<'o> Tracing<'o> {
             .fold(self.source.rhythm(), Duration::min)
     }
 
+    /// The command has been started, as this process. Called ahead of the first [`Tracing::poll`].
+    pub fn begin(&mut self, command: u32) {
+        if let Some(causes) = &mut self.causes {
+            causes.begin(command);
+        }
+    }
+
     /// Moves what has come since the last call into the bundle; called often.
     ///
     /// # Errors

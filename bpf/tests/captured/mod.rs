@@ -66,7 +66,8 @@ impl Captured {
                     | Entry::Dirtied(_)
                     | Entry::Call(_)
                     | Entry::Freed(_)
-                    | Entry::F2fs(_) => {
+                    | Entry::F2fs(_)
+                    | Entry::Fork(_) => {
                         unreachable!()
                     }
                 }

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use mostrace_bundle::entry::{
     CallKind, Contents, Flags, Home, Jbd2, NONE, Origin, RawCall, RawDirtied, RawDirtier, RawF2fs,
-    RawFile, RawFreed, RawHandle, RawHead, RawProcess, Stage, Step, TYPE_CALL, TYPE_DIRTIED,
-    TYPE_DIRTIER, TYPE_F2FS, TYPE_FILE, TYPE_FREED, TYPE_HANDLE, TYPE_PROCESS, What, cp,
+    RawFile, RawFork, RawFreed, RawHandle, RawHead, RawProcess, Stage, Step, TYPE_CALL,
+    TYPE_DIRTIED, TYPE_DIRTIER, TYPE_F2FS, TYPE_FILE, TYPE_FORK, TYPE_FREED, TYPE_HANDLE,
+    TYPE_PROCESS, What, cp, fork_flags,
 };
 use mostrace_bundle::manifest::{SCHEMA, State};
 use mostrace_bundle::sparse::SparseWriter;
@@ -173,6 +174,19 @@ pub fn f2fs() -> Vec<u8> {
     raw.as_bytes().to_vec()
 }
 
+/// A process of the command's tree.
+pub fn fork() -> Vec<u8> {
+    let raw = RawFork {
+        head: RawHead {
+            flags: fork_flags::OF_COMMAND,
+            ..head(TYPE_FORK, 40, NONE)
+        },
+        tgid: 8.into(),
+        parent: 7.into(),
+    };
+    raw.as_bytes().to_vec()
+}
+
 /// A table of these records.
 pub fn table(path: &Path, records: &[Vec<u8>]) {
     let mut table = TableWriter::create(path).unwrap();
@@ -210,6 +224,7 @@ pub fn bundle(dir: &Path) -> PathBuf {
     table(&writer.path(layout::DIRTIED), &[dirtied(8), dirtied(24)]);
     table(&writer.path(layout::CALL), &[call()]);
     table(&writer.path(layout::F2FS), &[f2fs()]);
+    table(&writer.path(layout::FORK), &[fork()]);
     let mut image = SparseWriter::new(Vec::new(), 1 << 20).unwrap();
     image.push(4096, &[7; 5000]).unwrap();
     std::fs::write(writer.path(layout::SNAPSHOT), image.finish().unwrap()).unwrap();

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Limits on a filesystem that others write to as well: what counts is what the command's processes caused.
+//! One at a time: the signal handlers are the process's.
+
+mod run;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use mostrace_bundle::entry::{Entry, fork_flags};
+use mostrace_bundle::{Bundle, layout};
+use run::{Said, mostrace, say};
+use serde_json::Value;
+use test_support::loopdev::{LoopExt4, LoopOptions};
+use test_support::{Need, run_one_by_one, tests};
+
+const LIVE: [Need; 2] = [Need::Loop, Need::Btf];
+const STRACE: [Need; 4] = [
+    Need::Loop,
+    Need::Btf,
+    Need::Ptrace,
+    Need::Tool("strace", "strace"),
+];
+const MIB: u64 = 1 << 20;
+
+fn main() -> ExitCode {
+    run_one_by_one(tests![
+        what_others_write_is_not_counted needs LIVE,
+        a_limit_per_byte_passed_to_write_is_of_the_command needs LIVE,
+        the_tree_is_what_strace_sees needs STRACE,
+        a_later_segment_knows_the_processes_of_before needs LIVE,
+        without_a_table_everything_counts_and_is_said needs LIVE,
+        alone_everything_counts needs LIVE,
+        the_recording_is_kept_off_the_measured_disk needs LIVE,
+    ])
+}
+
+fn disk() -> LoopExt4 {
+    LoopExt4::new(&LoopOptions {
+        size_mib: 256,
+        ..LoopOptions::default()
+    })
+    .unwrap()
+}
+
+fn program() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_mostrace"))
+}
+
+/// Forks, leaves a daemon behind that writes once its parents have ended, and writes itself: 2 MiB in all.
+const APP: &str =
+    "(setsid sh -c 'sleep 0.5; head -c 1048576 /dev/zero >daemon; sync daemon' >/dev/null 2>&1 &)
+    sh -c 'head -c 524288 /dev/zero >child; sync child'
+    head -c 524288 /dev/zero >own; sync own";
+
+/// Measured in the root of the disk's filesystem, with what is written beside it meanwhile.
+fn measured(disk: &LoopExt4, output: &Path, limits: &[&str], beside: bool) -> Said {
+    let noise = disk.mount_point().join("noise");
+    let writer = beside.then(|| {
+        let mut dd = Command::new("dd");
+        dd.arg("if=/dev/zero")
+            .arg(format!("of={}", noise.display()));
+        dd.args(["bs=1M", "count=20", "conv=fsync", "status=none"]);
+        let started = disk.mount_point().join("started");
+        // It begins once the recording has, and ends before it does.
+        let script = "while [ ! -e \"$0\" ]; do sleep 0.01; done; exec \"$@\"";
+        let mut waits = Command::new("sh");
+        waits
+            .arg("-c")
+            .arg(script)
+            .arg(started)
+            .arg(dd.get_program());
+        waits.args(dd.get_args());
+        waits.spawn().unwrap()
+    });
+    let script = format!("touch started; {APP}; sleep 2");
+    let mut measure = program();
+    measure.args(["measure", "-o"]).arg(output).args(limits);
+    measure.arg("--in").arg(disk.mount_point());
+    let said = say(measure.args(["--", "sh", "-c", &script]));
+    if let Some(mut writer) = writer {
+        assert!(writer.wait().unwrap().success());
+    }
+    said
+}
+
+/// Bytes written by whether the command caused them: `yes`, `no` and, where nobody is known, nothing.
+fn written(bundle: &Path) -> BTreeMap<Option<String>, u64> {
+    let bundle = bundle.to_str().unwrap();
+    let said = mostrace(&["analyze", bundle, "--by", "cause_of_command", "--json"]);
+    let rows: Vec<Value> = serde_json::from_str(&said).unwrap();
+    let written = rows.iter().map(|row| {
+        let of = row["cause_of_command"].as_str().map(str::to_owned);
+        (of, row["write_bytes"].as_u64().unwrap())
+    });
+    written.collect()
+}
+
+fn of(written: &BTreeMap<Option<String>, u64>, who: Option<&str>) -> u64 {
+    let who = who.map(str::to_owned);
+    written.get(&who).copied().unwrap_or(0)
+}
+
+/// The figure that a limit of so few bytes is passed by.
+fn judged(bundle: &Path) -> u64 {
+    let said = say(program()
+        .arg("check")
+        .arg(bundle)
+        .args(["--max-write-bytes", "1"]));
+    let figure = said.out.strip_prefix("OVER bytes written: ");
+    let figure = figure.unwrap_or_else(|| panic!("{}{}", said.out, said.err));
+    figure.split(',').next().unwrap().parse().unwrap()
+}
+
+fn what_others_write_is_not_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let [quiet, busy] = ["quiet.most", "busy.most"].map(|name| dir.path().join(name));
+    let limits = ["--max-write-bytes", "3500000"];
+    let alone = measured(&disk(), &quiet, &limits, false);
+    assert_eq!(alone.status, Some(0), "{}{}", alone.out, alone.err);
+    let disk = disk();
+    let kept = measured(&disk, &busy, &limits, true);
+    assert_eq!(kept.status, Some(0), "{}{}", kept.out, kept.err);
+    assert!(kept.out.contains("\nothers wrote "), "{}", kept.out);
+    assert!(kept.out.contains(": not counted\n"), "{}", kept.out);
+
+    let [before, beside] = [&quiet, &busy].map(|bundle| written(bundle));
+    let all: Vec<Value> = serde_json::from_str(&mostrace(&[
+        "analyze",
+        busy.to_str().unwrap(),
+        "--by",
+        "op",
+        "--json",
+    ]))
+    .unwrap();
+    let total: u64 = all
+        .iter()
+        .filter_map(|row| row["write_bytes"].as_u64())
+        .sum();
+    let parts = [Some("yes"), Some("no"), None].map(|who| of(&beside, who));
+    assert_eq!(parts.iter().sum::<u64>(), total, "{beside:?}");
+    assert_eq!(parts[0], judged(&busy), "{beside:?}");
+    assert!(parts[1] >= 20 * MIB, "{beside:?}");
+    // Its files, and what its handles changed: the share in a journal that it has in common with others is another one.
+    let ours = [of(&before, Some("yes")), parts[0]];
+    assert!(ours.iter().all(|&bytes| bytes >= 2 * MIB), "{ours:?}");
+    assert!(ours[0].abs_diff(ours[1]) < MIB / 4, "{ours:?}");
+    println!("alone {before:?}, beside a dd {beside:?}");
+}
+
+fn a_limit_per_byte_passed_to_write_is_of_the_command() {
+    let dir = tempfile::tempdir().unwrap();
+    let bundle = dir.path().join("o.most");
+    let said = measured(&disk(), &bundle, &["--max-amplification", "1.7"], true);
+    assert_eq!(said.status, Some(0), "{}{}", said.out, said.err);
+    let json = ["check", "--max-amplification", "1.7", "--format", "json"];
+    let told = say(program().args(json).arg(&bundle)).out;
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let value = told["limits"][0]["value"].as_f64().unwrap();
+    let bytes = judged(&bundle) as f64;
+    // 2 MiB and nothing of the 20 that dd passed to write().
+    assert!((value - bytes / (2 * MIB) as f64).abs() < 0.01, "{told}");
+    let others = told["not_counted"]["others_bytes"].as_u64().unwrap();
+    assert!(others >= 20 * MIB, "{told}");
+}
+
+/// The processes of the table, and the command's own.
+fn recorded(bundle: &Path) -> (BTreeSet<u32>, u32) {
+    let bundle = Bundle::open(bundle).unwrap();
+    let mut found = BTreeSet::new();
+    for entry in bundle.table(layout::FORK, false).unwrap().unwrap() {
+        let Entry::Fork(fork) = entry.unwrap() else {
+            panic!("no fork")
+        };
+        if fork.head.flags.has(fork_flags::OF_COMMAND) {
+            found.insert(fork.tgid.get());
+        }
+    }
+    let command = bundle.manifest().command.clone().unwrap();
+    (found, command.pid.unwrap())
+}
+
+/// Hundreds of short-lived ones, in parallel and in turn, threads, and one that outlives its parents.
+fn the_tree_is_what_strace_sees() {
+    let (disk, dir) = (disk(), tempfile::tempdir().unwrap());
+    let (bundle, traced) = (dir.path().join("o.most"), dir.path().join("strace"));
+    let makefile = disk.mount_point().join("Makefile");
+    let rule = "all: $(shell seq 200)\n%:\n\t@sh -c '/bin/true; (/bin/true) | /bin/cat'\n";
+    fs::write(makefile, rule).unwrap();
+    let script = "make -s -j4
+        i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i+1)); done
+        python3 -c 'import threading,subprocess
+for i in range(20):
+    t = threading.Thread(target=lambda: subprocess.run([\"/bin/true\"])); t.start(); t.join()'
+        (setsid sh -c 'sleep 0.3; /bin/true' &)";
+    let said = say(program()
+        .args(["record", "-q", "-d"])
+        .arg(disk.device())
+        .arg("-o")
+        .arg(&bundle)
+        .args(["--", "strace", "-f", "-q", "-e", "trace=none", "-o"])
+        .arg(&traced)
+        .args(["sh", "-c", script])
+        .current_dir(disk.mount_point()));
+    assert_eq!(said.status, Some(0), "{}", said.err);
+    let (found, command) = recorded(&bundle);
+    // A line for each thread's end. The threads are those of which the number is none of a process's.
+    let text = fs::read_to_string(&traced).unwrap();
+    let ended: BTreeSet<u32> = text
+        .lines()
+        .filter(|line| line.contains("+++ exited") || line.contains("+++ killed"))
+        .map(|line| line.split(' ').next().unwrap().parse().unwrap())
+        .collect();
+    assert!(found.len() > 800, "{}", found.len());
+    let unseen: Vec<&u32> = ended.difference(&found).collect();
+    // Python's threads, which are no processes.
+    assert_eq!(unseen.len(), 20, "{unseen:?}");
+    // strace itself, which is the command, and what it tries its kernel with.
+    let own: Vec<&u32> = found.difference(&ended).collect();
+    assert!(own.contains(&&command), "{own:?}");
+    println!("{} processes, of strace's own {own:?}", found.len());
+    assert!(own.len() <= 3, "{own:?}");
+}
+
+fn a_later_segment_knows_the_processes_of_before() {
+    let (disk, dir) = (disk(), tempfile::tempdir().unwrap());
+    let file = disk.mount_point().join("late");
+    let script = format!(
+        "sh -c 'sleep 2.5; head -c 1048576 /dev/zero >{0}; sync {0}'",
+        file.display()
+    );
+    let said = say(program()
+        .args(["record", "-q", "--segment", "1s", "-d"])
+        .arg(disk.device())
+        .arg("-o")
+        .arg(dir.path().join("o.most"))
+        .args(["--", "sh", "-c", &script]));
+    assert_eq!(said.status, Some(0), "{}", said.err);
+    let segments = (1..).map(|number| dir.path().join(format!("o.{number:04}.most")));
+    let segments: Vec<_> = segments.take_while(|path| path.exists()).collect();
+    assert!(segments.len() >= 3, "{segments:?}");
+    let trees: Vec<_> = segments.iter().map(|path| recorded(path)).collect();
+    // Both were started in the first.
+    assert!(
+        trees.iter().all(|tree| tree.0.contains(&tree.1)),
+        "{trees:?}"
+    );
+    assert!(trees.windows(2).all(|two| two[0].0.is_subset(&two[1].0)));
+    let ours: u64 = segments
+        .iter()
+        .map(|path| of(&written(path), Some("yes")))
+        .sum();
+    assert!((MIB..2 * MIB).contains(&ours), "{ours}");
+    for path in &segments {
+        let bundle = Bundle::open(path).unwrap();
+        assert!(bundle.shortfalls().is_empty());
+    }
+}
+
+fn without_a_table_everything_counts_and_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let bundle = dir.path().join("o.most");
+    let said = measured(&disk(), &bundle, &["--max-write-bytes", "5M"], true);
+    assert_eq!(said.status, Some(0), "{}{}", said.out, said.err);
+    let total: u64 = written(&bundle).values().sum();
+    // As a capture without our own probes of causes, or one of before, leaves it.
+    fs::remove_file(bundle.join(layout::FORK)).unwrap();
+    let manifest = bundle.join(layout::MANIFEST);
+    let mut value: Value = serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
+    value["files"].as_object_mut().unwrap().remove(layout::FORK);
+    fs::write(&manifest, value.to_string()).unwrap();
+    let check = |bundle: &Path| {
+        say(program()
+            .args(["check", "--max-write-bytes", "5M"])
+            .arg(bundle))
+    };
+    let over = check(&bundle);
+    assert_eq!(over.status, Some(3), "{}{}", over.out, over.err);
+    assert!(
+        over.out
+            .contains("the recording does not tell what the command's processes caused"),
+        "{}",
+        over.out
+    );
+    assert_eq!(written(&bundle), BTreeMap::from([(None, total)]));
+    // Of before, nothing says whose the filesystem was.
+    let command = value["command"].as_object_mut().unwrap();
+    command.retain(|name, _| ["argv", "exit_status"].contains(&name.as_str()));
+    fs::write(&manifest, value.to_string()).unwrap();
+    let before = check(&bundle);
+    assert_eq!(before.status, Some(3), "{}", before.err);
+    assert_eq!(before.out.lines().count(), 1, "{}", before.out);
+}
+
+/// On a fresh filesystem there is nobody else: the journal's own writes and the recorder's count too, as before.
+fn alone_everything_counts() {
+    let dir = tempfile::tempdir().unwrap();
+    let bundle = dir.path().join("o.most");
+    let said = say(program()
+        .args(["measure", "--empty", "--max-write-bytes", "5M", "-o"])
+        .arg(&bundle)
+        .args(["--", "sh", "-c", APP]));
+    assert_eq!(said.status, Some(0), "{}{}", said.out, said.err);
+    assert!(!said.out.contains("counted"), "{}", said.out);
+    let total: u64 = written(&bundle).values().sum();
+    assert_eq!(judged(&bundle), total);
+}
+
+fn the_recording_is_kept_off_the_measured_disk() {
+    let disk = disk();
+    let temporary = disk.mount_point().join("tmp");
+    fs::create_dir(&temporary).unwrap();
+    let look = "ls $TMPDIR; ls -d /dev/shm/mostrace-temporary-*/*.most";
+    let measure = |output: Option<&Path>| {
+        let mut measure = program();
+        measure.arg("measure");
+        if let Some(output) = output {
+            measure.arg("-o").arg(output);
+        }
+        // By a name that is relative.
+        measure.args(["--in", "."]).current_dir(disk.mount_point());
+        say(measure
+            .args(["--", "sh", "-c", look])
+            .env("TMPDIR", &temporary))
+    };
+    let aside = measure(None);
+    assert_eq!(aside.status, Some(0), "{}{}", aside.out, aside.err);
+    assert!(aside.out.contains("/measured.most"), "{}", aside.out);
+    assert!(!aside.err.contains("its own writes"), "{}", aside.err);
+    let asked = measure(Some(&temporary.join("o.most")));
+    assert!(
+        asked
+            .err
+            .contains("note: the bundle is on the traced disk: its own writes"),
+        "{}",
+        asked.err
+    );
+}
