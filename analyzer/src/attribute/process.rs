@@ -31,6 +31,8 @@ pub struct Process {
     pub comm: Option<Box<[u8]>>,
     /// Whether it is of the tree of the command that was recorded.
     pub of_command: Option<bool>,
+    /// When it was last seen to be called so, ns; 0 where that is not known.
+    pub told_ns: u64,
 }
 
 /// A thread, as the entries of every table tell of one.
@@ -227,6 +229,9 @@ impl Processes {
     pub fn task(&mut self, task: Task, time_ns: u64) -> ProcessId {
         let of_command = self.of_command(task, time_ns);
         if let Some(&id) = self.by_entry.get(&(task, of_command)) {
+            if let Some(process) = self.list.get_mut(id.0 as usize) {
+                process.told_ns = process.told_ns.max(time_ns);
+            }
             return id;
         }
         let id = self.add(Process {
@@ -235,6 +240,7 @@ impl Processes {
             uid: Some(task.uid).filter(|&id| id != UNKNOWN_ID),
             comm: task.comm.split(|&b| b == 0).next().map(Into::into),
             of_command,
+            told_ns: time_ns,
         });
         self.by_entry.insert((task, of_command), id);
         if !task.is_called_like_the_kernels() {

@@ -65,6 +65,7 @@ mod tests {
             tgid: Some(17),
             uid: Some(uid),
             comm: Some(comm.as_bytes().into()),
+            ..Process::default()
         };
         let loops = Loops::new(&[Loop {
             name: "loop\x1b0".into(),

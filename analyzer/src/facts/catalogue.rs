@@ -353,6 +353,7 @@ mod tests {
             uid: pid,
             comm: pid.map(|_| b"app"[..].into()),
             of_command: pid.map(|_| true),
+            told_ns: 0,
         };
         let file = |inode: Option<u64>| File {
             inode,

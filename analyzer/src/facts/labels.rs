@@ -298,20 +298,22 @@ pub(super) fn checkpoint_reasons(_: &Facts) -> Text {
     Text::new([at::bits], words, |[b]| bits::REASON.of(b))
 }
 
-/// A name for each process: the main thread's last, or else any thread's.
+/// A name for each process: the main thread's last, or else that of any thread. A program that a shell starts is called like the shell
+/// at first.
 fn names_of_groups(processes: &[Process]) -> HashMap<u32, &[u8]> {
     let mut names = HashMap::new();
-    for main in [false, true] {
-        for p in processes
-            .iter()
-            .filter(|p| (p.tgid.is_none() || p.tgid == p.pid) == main)
-        {
-            if let (Some(tgid), Some(comm)) = (p.tgid.or(p.pid), p.comm.as_deref()) {
-                names.insert(tgid, comm);
+    for process in processes {
+        let is_main = process.tgid.is_none() || process.tgid == process.pid;
+        let rank = (is_main, process.told_ns);
+        if let (Some(tgid), Some(comm)) = (process.tgid.or(process.pid), process.comm.as_deref()) {
+            let known = names.entry(tgid).or_insert((rank, comm));
+            if rank >= known.0 {
+                *known = (rank, comm);
             }
         }
     }
-    names
+    let names = names.into_iter();
+    names.map(|(tgid, (_, comm))| (tgid, comm)).collect()
 }
 
 pub(super) fn devices(facts: &Facts) -> Text {

@@ -22,7 +22,7 @@ fn names() -> Names {
         tgid,
         uid: pid.map(|_| 1000),
         comm: comm.map(|comm| comm.as_bytes().into()),
-        of_command: None,
+        ..Process::default()
     };
     let file = |inode, path: Option<&str>, kind, role| File {
         inode,
