@@ -320,7 +320,9 @@ fn the_recording_is_kept_off_the_measured_disk() {
             measure.arg("-o").arg(output);
         }
         // By a name that is relative.
-        measure.args(["--in", "."]).current_dir(disk.mount_point());
+        let mount = disk.mount_point();
+        measure.arg("--in").arg(mount.file_name().unwrap());
+        measure.current_dir(mount.parent().unwrap());
         say(measure
             .args(["--", "sh", "-c", look])
             .env("TMPDIR", &temporary))
