@@ -219,6 +219,9 @@ impl Reader<'_> {
         if let Some(s_dev) = bundle.and_then(|b| b.manifest().filesystem_dev()) {
             attributor = attributor.of_filesystem(s_dev);
         }
+        if let Some(filesystem) = bundle.and_then(|b| b.manifest().filesystem.as_ref()) {
+            attributor = attributor.of_kind(&filesystem.kind);
+        }
         if let Some(table) = self.recording.table(layout::NAMES)?.as_mut() {
             attributor = attributor.with_tree(table)?;
         }

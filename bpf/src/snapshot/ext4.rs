@@ -88,9 +88,9 @@ mod tests {
         by_walk(&Image::open(&disk).unwrap(), &folder).unwrap();
         let packed = dir.path().join(layout::SNAPSHOT);
         let back = dir.path().join("back");
-        let mut file = File::create_new(&back).unwrap();
+        let file = File::create_new(&back).unwrap();
         let limits = sparse::Limits::new(1 << 30, packed.metadata().unwrap().len());
-        sparse::restore(File::open(&packed).unwrap(), &packed, &mut file, limits).unwrap();
+        sparse::restore(File::open(&packed).unwrap(), &packed, &file, limits).unwrap();
         let map = |image| ext4::build(image, 0).unwrap();
         assert_eq!(map(&back).extents(), map(&disk).extents());
         assert!(packed.metadata().unwrap().len() < 1 << 20);
