@@ -13,7 +13,7 @@ use mostrace::causes::Sharing;
 use mostrace::export::Output;
 use mostrace::tables::finding;
 use mostrace_bundle::temporary::TempFolder;
-use mostrace_bundle::{Bundle, Folder, units};
+use mostrace_bundle::{Folder, units};
 use mostrace_capture::{
     FreshKind, FreshOptions, Options, Progress, Site, User, Workplace, prepare, record,
 };
@@ -210,7 +210,7 @@ fn print(args: &Measure, recorded: &[PathBuf], limits: &Limits) -> anyhow::Resul
 
 /// The finding, and the tree below it.
 fn found(analysis: &Analysis, width: Option<usize>) -> anyhow::Result<String> {
-    let manifest = analysis.bundle.as_ref().map(Bundle::manifest);
+    let manifest = analysis.manifest();
     let databases = analysis.databases()?;
     let sentence = finding::sentence(&analysis.facts, manifest, &databases)?;
     let warnings = analysis.warnings.iter().cloned().chain([sentence]);

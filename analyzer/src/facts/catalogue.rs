@@ -251,6 +251,7 @@ pub static ALL: &[Column] = &[
     derived(caused(text("cause_database", labels::cause_databases, "path of the SQLite database that this is, or is a temporary file of"))),
     derived(caused(text("cause_role", labels::cause_roles, "what that file is to SQLite"))),
     derived(id("size", |_| number([at::size], |[s]| Some(s)), "as size_bytes")),
+    derived(text("bundle", labels::bundles, "the recording that it is of, by its label or its file's name; numbers of processes, inodes and completions, and times, are to be compared only within one")),
 ];
 
 fn known(value: u64) -> Option<u64> {
@@ -267,9 +268,10 @@ fn letter(at: usize) -> Expr {
 
 /// By the wall clock of the capture, or of the trace's own TIMESTAMP note.
 fn utc(facts: &Facts) -> Expr {
-    let start = facts.clock();
-    number([at::time], move |[time_ns]| {
-        let (mono_ns, unix_ns) = start?;
+    let clocks = facts.origins.list.iter().map(|origin| origin.clock);
+    let clocks: Vec<Option<(u64, u64)>> = clocks.collect();
+    number([at::time, at::origin], move |[time_ns, origin]| {
+        let (mono_ns, unix_ns) = clocks.get(origin as usize).copied().flatten()?;
         Some(unix_ns.checked_add(time_ns)?.checked_sub(mono_ns)? / 1000)
     })
     .cast(DataType::Datetime(TimeUnit::Microseconds, None))
