@@ -14,6 +14,7 @@
 
 #include "checkpoint.bpf.h"
 #include "file.bpf.h"
+#include "filesystems.bpf.h"
 
 /*
  * What was made dirty: a folio, known by its head page, or a buffer where several blocks of a device share a page (FAT's
@@ -184,15 +185,24 @@ static __always_inline void dirty_again(struct dirty_page *known, __u32 pid)
 		known->doubt = 1;
 }
 
+/* Whether the filesystem of an inode is on the traced disk: by its disk, or, as btrfs tells none, by its own number. */
+static __noinline bool is_traced_inode(struct inode *inode)
+{
+	struct gendisk *disk = inode_disk(inode);
+	__u32 number;
+
+	if (!disk)
+		return is_traced_filesystem(LOAD(inode, i_sb, s_dev));
+	number = disk_number(disk);
+	return number == target.disk_dev || is_above(number);
+}
+
 /* Whether the current task is one that makes the inode's pages dirty for its own sake, on the traced disk. */
 static __always_inline bool is_dirtier(struct inode *inode)
 {
-	__u32 disk;
-
 	if (!inode || !(__u32)bpf_get_current_pid_tgid())
 		return false;
-	disk = disk_number(inode_disk(inode));
-	return (disk == target.disk_dev || is_above(disk)) && !is_writeback(inode);
+	return is_traced_inode(inode) && !is_writeback(inode);
 }
 
 /* What was clean is made dirty, by the current task. */

@@ -23,11 +23,10 @@
 //! ```
 
 mod anonymous;
+mod together;
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use mostrace_bundle::table::TableReader;
 use mostrace_bundle::{Bundle, Manifest, layout};
 use mostrace_map::fs::jbd2::Journal;
 use mostrace_map::fs::{self, Image};
@@ -38,8 +37,10 @@ use crate::attribute::{Attributor, Family, Loops};
 use crate::blktrace::{self, Completions};
 use crate::causes::{self, Causer, Sharing};
 use crate::facts::{self, Facts};
-use crate::recording::{self, Recording};
-use crate::tables::summary::Summary;
+use crate::recording::{self, Recording, Table};
+use crate::tables::about;
+use crate::tables::summary::{NO_MAP, Summary};
+use crate::text::escape;
 use crate::transactions::{self, Database};
 pub use anonymous::shown;
 
@@ -71,18 +72,18 @@ pub struct Options {
     pub causes: Option<Sharing>,
 }
 
-/// A trace, read to its end.
+/// One recording or several, read to their end.
 pub struct Analysis {
-    /// The rows.
+    /// The rows; of several recordings, those of one behind those of the other.
     pub facts: Facts,
-    /// None for a bare trace.
-    pub bundle: Option<Bundle>,
     /// What makes the figures incomplete.
     pub warnings: Vec<String>,
     /// What the reader should be told, beside what the manifest says.
     pub notices: Vec<String>,
-    /// Whether there was a map.
+    /// Whether there was a map of each.
     pub mapped: bool,
+    recordings: Vec<Recording>,
+    manifest: Option<Manifest>,
 }
 
 /// Why a trace cannot be analysed; one line that names the file and the place.
@@ -117,109 +118,230 @@ impl From<blktrace::Error> for Error {
 }
 
 impl Analysis {
-    /// Reads a bundle (a folder or a .tar.zst) or a bare blktrace (`x` for `x.blktrace.N`, or one
-    /// file), and attributes it.
+    /// Reads a bundle (a folder or a .tar.zst), the segments of a recording that would be called so, or a bare blktrace (`x`
+    /// for `x.blktrace.N`, or one file), and attributes it.
     ///
     /// # Errors
     /// It cannot be read, or is damaged.
     pub fn open(path: &Path, options: &Options) -> Result<Analysis> {
-        Analysis::open_with(path, options, &|_| {})
+        Analysis::open_with(&[path.to_owned()], options, &|_| {})
     }
 
-    /// [`Analysis::open`], which tells how far it is: a long trace takes seconds.
+    /// The same of several, which are added up: segments that follow one another are read as one recording, other recordings
+    /// each by itself. `watcher` is told how far it is, as a long trace takes seconds.
     ///
     /// # Errors
     /// As [`Analysis::open`].
     pub fn open_with(
-        path: &Path,
+        paths: &[PathBuf],
         options: &Options,
         watcher: &dyn Fn(Progress),
     ) -> Result<Analysis> {
-        let recording = Recording::open(path, options.partial)?;
-        let mut warnings = warnings(&recording);
-        let reader = Reader {
-            path,
-            options,
-            recording: &recording,
-            watcher,
-        };
-        let mut notices = Vec::new();
-        let map = reader.map(&mut notices)?;
-        if let Some((map, _)) = &map {
-            notices.extend(map.notices().iter().cloned());
+        let recordings = Recording::open_all(paths, options.partial)?;
+        Analysis::of(recordings, options, watcher)
+    }
+
+    /// The same of what was opened.
+    ///
+    /// # Errors
+    /// As [`Analysis::open`].
+    pub fn of(
+        recordings: Vec<Recording>,
+        options: &Options,
+        watcher: &dyn Fn(Progress),
+    ) -> Result<Analysis> {
+        recording::check_distinct(&recordings)?;
+        let names = names_of(&recordings);
+        let mut facts = facts::Builder::new(options.locality);
+        let (mut warnings, mut notices) = (Vec::new(), Vec::new());
+        let mut mapped = !recordings.is_empty();
+        for (recording, name) in recordings.iter().zip(&names) {
+            let mut of_one = Told::of(recording);
+            let reader = Reader {
+                options,
+                recording,
+                watcher,
+            };
+            let map = reader.map(&mut of_one.notices)?;
+            if let Some((map, _)) = &map {
+                of_one.notices.extend(map.notices().iter().cloned());
+            } else if recordings.len() > 1 {
+                of_one.notices.push(NO_MAP.into());
+            }
+            mapped &= map.is_some();
+            let (map, journal) = map.unzip();
+            facts.begin(name);
+            facts = reader.attribute(facts, map.as_ref(), journal.as_ref(), &mut of_one)?;
+            let ahead = match recordings.len() {
+                1 => String::new(),
+                _ => format!("{name}: "),
+            };
+            warnings.extend(of_one.warnings.iter().map(|line| format!("{ahead}{line}")));
+            notices.extend(of_one.notices.iter().map(|line| format!("{ahead}{line}")));
         }
-        let (map, journal) = map.unzip();
-        let facts =
-            reader.attribute(map.as_ref(), journal.as_ref(), &mut warnings, &mut notices)?;
         Ok(Analysis {
-            facts,
-            bundle: recording.into_bundle(),
+            facts: facts.build()?,
             warnings,
             notices,
-            mapped: map.is_some(),
+            mapped,
+            manifest: manifest_of(&recordings, &names),
+            recordings,
         })
     }
-}
 
-impl Analysis {
+    /// The manifest; of several recordings what is true of all, and what they come to. None where one is bare.
+    pub fn manifest(&self) -> Option<&Manifest> {
+        self.manifest.as_ref()
+    }
+
+    /// What was read.
+    pub fn recordings(&self) -> &[Recording] {
+        &self.recordings
+    }
+
+    /// Whether there are several, whose times, numbers of processes and numbers of inodes have nothing to do with one another.
+    pub fn is_of_several(&self) -> bool {
+        self.recordings.len() > 1
+    }
+
+    /// Whether files of one may end within a record.
+    pub fn is_cut(&self) -> bool {
+        self.recordings.iter().any(Recording::is_cut)
+    }
+
+    /// The table of calls of the only recording.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn calls(&self) -> std::result::Result<Option<Table>, recording::Error> {
+        match &self.recordings[..] {
+            [one] => one.calls(),
+            _ => Ok(None),
+        }
+    }
+
     /// What processes asked of their files, and of SQLite's databases the transactions; empty without a table of calls.
     ///
     /// # Errors
     /// The table cannot be read.
     pub fn databases(&self) -> Result<Vec<Database>> {
-        let Some(bundle) = &self.bundle else {
-            return Ok(Vec::new());
-        };
-        let calls = bundle.table(layout::CALL, true)?;
-        let Some(mut calls) = calls else {
-            return Ok(Vec::new());
-        };
-        let mut databases = transactions::databases(&mut calls, self.facts.names())?;
-        for database in &mut databases {
-            database.comm = self.facts.shown(&database.comm);
+        let mut all = Vec::new();
+        for (nth, recording) in self.recordings.iter().enumerate() {
+            let Some(mut calls) = recording.calls()? else {
+                continue;
+            };
+            for database in transactions::databases(&mut calls, &self.facts.names_of(nth))? {
+                all.push(Database {
+                    bundle: self.facts.name_of(nth).into(),
+                    comm: self.facts.shown(&database.comm),
+                    ..database
+                });
+            }
         }
-        Ok(databases)
+        if self.is_of_several() {
+            all.sort_by_key(|d| std::cmp::Reverse((d.commits.transactions(), d.total().bytes)));
+        }
+        Ok(all)
     }
 }
 
-/// What makes a trace's figures incomplete.
+/// What each is called: by its label or its file's name; where these are equal, by its path.
+fn names_of(recordings: &[Recording]) -> Vec<String> {
+    let name = |one: &Recording| about::name(one.path(), one.manifest());
+    let names: Vec<String> = recordings.iter().map(name).collect();
+    let is_one = |name: &String| names.iter().filter(|other| *other == name).count() == 1;
+    let path = |one: &Recording| escape(one.path().as_os_str().as_encoded_bytes());
+    let each = recordings.iter().zip(&names);
+    each.map(|(one, name)| match is_one(name) {
+        true => name.clone(),
+        false => path(one),
+    })
+    .collect()
+}
+
+/// The manifest of the only one, or what is true of several. None where one has none.
+fn manifest_of(recordings: &[Recording], names: &[String]) -> Option<Manifest> {
+    let all: Option<Vec<&Manifest>> = recordings.iter().map(Recording::manifest).collect();
+    match &all?[..] {
+        [one] => Some((*one).clone()),
+        several => together::of(several, names),
+    }
+}
+
+/// What there is to say of a recording.
+#[derive(Default)]
+struct Told {
+    warnings: Vec<String>,
+    notices: Vec<String>,
+}
+
+impl Told {
+    fn of(recording: &Recording) -> Told {
+        Told {
+            warnings: warnings(recording),
+            notices: Vec::new(),
+        }
+    }
+}
+
+/// What makes a trace's figures incomplete; of segments, what makes those of each so.
 pub fn warnings(recording: &Recording) -> Vec<String> {
-    let mut warnings = Summary::warnings(recording.manifest());
-    let shortfalls = recording.bundle().map(Bundle::shortfalls);
-    let shortfalls = shortfalls.iter().flatten();
-    warnings.extend(shortfalls.map(|shortfall| format!("INCOMPLETE: {shortfall}")));
-    warnings
+    let of_bundle = |bundle: &Bundle| {
+        let mut warnings = Summary::warnings(Some(bundle.manifest()));
+        let shortfalls = bundle.shortfalls();
+        let shortfalls = shortfalls.iter();
+        warnings.extend(shortfalls.map(|shortfall| format!("INCOMPLETE: {shortfall}")));
+        warnings
+    };
+    match recording.bundles() {
+        [one] => of_bundle(one),
+        segments => {
+            let named = segments.iter().flat_map(|segment| {
+                let name = segment.path().file_name().unwrap_or_default();
+                let name = escape(name.as_encoded_bytes());
+                let each = of_bundle(segment).into_iter();
+                each.map(move |line| format!("{name}: {line}"))
+            });
+            let gaps = recording.gaps().into_iter();
+            named
+                .chain(gaps.map(|gap| format!("INCOMPLETE: {gap}")))
+                .collect()
+        }
+    }
 }
 
 struct Reader<'a> {
-    path: &'a Path,
     options: &'a Options,
     recording: &'a Recording,
     watcher: &'a dyn Fn(Progress),
 }
 
 impl Reader<'_> {
+    /// Adds its rows to the facts.
     fn attribute(
         &self,
+        mut facts: facts::Builder,
         map: Option<&Map>,
         journal: Option<&Journal>,
-        warnings: &mut Vec<String>,
-        notices: &mut Vec<String>,
-    ) -> Result<Facts> {
-        let bundle = self.recording.bundle();
+        told: &mut Told,
+    ) -> Result<facts::Builder> {
+        let manifest = self.recording.manifest();
         let mut completions = Completions::new(self.recording.events()?);
         let mut tables = Vec::new();
         for name in layout::TABLES {
             tables.extend(self.recording.table(name)?.map(|table| (name, table)));
         }
-        let packages = bundle.map_or(Ok(None), Bundle::packages)?;
-        let mut facts = facts::Builder::new(self.options.locality).with_packages(packages);
-        let loops = bundle.map_or(&[][..], |bundle| &bundle.manifest().loops);
+        let packages = self.recording.last().map_or(Ok(None), Bundle::packages)?;
+        facts = facts.with_packages(packages);
+        let loops = manifest.map_or(&[][..], |manifest| &manifest.loops);
         facts = facts.with_loops(Loops::new(loops));
         let readers = tables.iter_mut().map(|(_, table)| table).collect();
         let mut attributor = Attributor::new(readers, map);
-        if let Some(s_dev) = bundle.and_then(|b| b.manifest().filesystem_dev()) {
+        if let Some(s_dev) = manifest.and_then(Manifest::filesystem_dev) {
             attributor = attributor.of_filesystem(s_dev);
+        }
+        if let Some(filesystem) = manifest.and_then(|manifest| manifest.filesystem.as_ref()) {
+            attributor = attributor.of_kind(&filesystem.kind);
         }
         if let Some(table) = self.recording.table(layout::NAMES)?.as_mut() {
             attributor = attributor.with_tree(table)?;
@@ -238,19 +360,19 @@ impl Reader<'_> {
                 calls: calls.as_mut(),
                 f2fs: f2fs.as_mut(),
             };
-            let functions = bundle.map_or(&[][..], |b| &b.manifest().functions);
+            let functions = manifest.map_or(&[][..], |manifest| &manifest.functions);
             Causer::new(tables, functions, sharing)
         });
         if let Some(journal) = journal {
             attributor = attributor.with_journal(journal);
         }
-        if let Some(clock) = bundle.map(|b| &b.manifest().clock)
+        if let Some(clock) = manifest.map(|manifest| &manifest.clock)
             && clock.start_unix_ns != 0
         {
             attributor = attributor.with_clock(clock.start_mono_ns, clock.start_unix_ns);
         }
         // Of other recorders the table is empty, whatever was given back.
-        let tells = bundle.is_some_and(|bundle| bundle.manifest().sources.entries == "bpf");
+        let tells = manifest.is_some_and(|manifest| manifest.sources.entries == "bpf");
         if tells && let Some(table) = self.recording.table(layout::FREED)?.as_mut() {
             attributor = attributor.with_freed(table)?;
         }
@@ -278,12 +400,12 @@ impl Reader<'_> {
             facts = facts.with_causes(causer.finish());
         }
         let names = attributor.finish(Some(completions.names()))?;
-        let [missing, told] = self.recording.told(completions.notices());
-        warnings.extend(missing);
-        notices.extend(told);
+        let [missing, others] = self.recording.told(completions.notices());
+        told.warnings.extend(missing);
+        told.notices.extend(others);
         for (name, table) in &tables {
             if let Some(at) = table.cut_at() {
-                notices.push(format!(
+                told.notices.push(format!(
                     "{name}: cut short at byte {at}; what follows is left out"
                 ));
             }
@@ -292,18 +414,17 @@ impl Reader<'_> {
             let unix_ns = u64::from(clock.seconds) * 1_000_000_000 + u64::from(clock.nanoseconds);
             (clock.time_ns, unix_ns)
         });
-        let clock = bundle.map(|bundle| &bundle.manifest().clock);
+        let clock = manifest.map(|manifest| manifest.clock);
         let clock = clock.map(|clock| (clock.start_mono_ns, clock.start_unix_ns));
-        Ok(facts.finish(names, clock.filter(|&(_, unix_ns)| unix_ns != 0).or(noted))?)
+        let clock = clock.filter(|&(_, unix_ns)| unix_ns != 0).or(noted);
+        Ok(facts.end(names, clock)?)
     }
 
     /// The command's processes, if they are needed.
     fn family(&self) -> Result<Option<Family>> {
-        let bundle = self
-            .recording
-            .bundle()
-            .filter(|_| self.options.causes.is_some());
-        let Some(losses) = bundle.map(|bundle| &bundle.manifest().losses) else {
+        let manifest = self.recording.manifest();
+        let manifest = manifest.filter(|_| self.options.causes.is_some());
+        let Some(losses) = manifest.map(|manifest| &manifest.losses) else {
             return Ok(None);
         };
         // They are absent of a recorder that was killed.
@@ -314,7 +435,7 @@ impl Reader<'_> {
     }
 
     /// Those that the bundle has, if they are needed.
-    fn tables_of_causes(&self) -> Result<[Option<TableReader<File>>; layout::CAUSES.len()]> {
+    fn tables_of_causes(&self) -> Result<[Option<Table>; layout::CAUSES.len()]> {
         let mut tables = [const { None }; layout::CAUSES.len()];
         if self.options.causes.is_some() {
             for (table, name) in tables.iter_mut().zip(layout::CAUSES) {
@@ -335,7 +456,7 @@ impl Reader<'_> {
             let journal = journal_of(image, start, &map, notices);
             return Ok(Some((map, journal)));
         }
-        let Some(bundle) = self.recording.bundle() else {
+        let Some(bundle) = self.recording.last() else {
             return Ok(None);
         };
         let image = match bundle.snapshot() {
@@ -358,7 +479,7 @@ impl Reader<'_> {
             }
             Err(error) => {
                 // The restored image is nothing the user knows of.
-                let snapshot = self.path.join(layout::SNAPSHOT).display().to_string();
+                let snapshot = bundle.path().join(layout::SNAPSHOT).display().to_string();
                 let temporary = image.path().display().to_string();
                 let text = error.to_string().replace(&temporary, &snapshot);
                 if matches!(error, fs::Error::Unsupported { .. }) {

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A trace as it lies on the disk: a bundle, or the bare files of blktrace.
+//! A trace as it lies on the disk: a bundle, the segments of one that was cut, or the bare files of blktrace.
 
-use std::fs::File;
+mod joined;
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use mostrace_bundle::table::TableReader;
-use mostrace_bundle::{Bundle, Manifest};
+use mostrace_bundle::table::{HEADER_LEN, TableReader};
+use mostrace_bundle::{Bundle, Manifest, layout, segments};
 
 use crate::blktrace::{self, Notice, Partial, Trace};
+pub use joined::Joined;
 
 /// Why a trace cannot be read; one line that names the file and the place.
 #[derive(Debug, thiserror::Error)]
@@ -26,22 +30,59 @@ pub enum Error {
         /// What else it lacks.
         missing: String,
     },
+    /// Two names of one recording, as of a bundle that is there packed too: its bytes would be counted twice.
+    #[error("{}: the same recording as {}", path.display(), other.display())]
+    Twice {
+        /// The one.
+        path: PathBuf,
+        /// The other one.
+        other: PathBuf,
+    },
 }
 
 /// A trace that was opened, of which nothing but the manifest was read yet.
 pub struct Recording {
     path: PathBuf,
-    bundle: Option<Bundle>,
+    /// One, or consecutive segments in their order; none of bare files.
+    bundles: Vec<Bundle>,
+    manifest: Option<Manifest>,
     cut: bool,
 }
 
+/// The table of entries, over all segments.
+pub type Table = TableReader<Joined>;
+
 impl Recording {
-    /// Opens a bundle (a folder or a .tar.zst) or a bare blktrace (`x` for `x.blktrace.N`, or one file). Bare files that end
+    /// Opens bundles (folders or .tar.zst) and bare blktraces (`x` for `x.blktrace.N`, or one file). Bare files that end
     /// within a record are read up to there; with `partial`, also what is damaged is read up to its last whole record.
     ///
+    /// A bundle that is not there stands for the segments of a recording that would be called so. Segments that follow one
+    /// another are one recording, in whatever order they are named; what is named twice is opened once.
+    ///
     /// # Errors
-    /// It is a bundle, and its manifest cannot be read.
-    pub fn open(path: &Path, partial: bool) -> Result<Recording, Error> {
+    /// One is a bundle, and its manifest cannot be read.
+    pub fn open_all(paths: &[PathBuf], partial: bool) -> Result<Vec<Recording>, Error> {
+        let mut all: Vec<Recording> = Vec::new();
+        let mut known: Vec<PathBuf> = Vec::new();
+        for path in paths {
+            for path in present(path) {
+                // What is not there has no other name.
+                let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+                if !known.contains(&real) {
+                    known.push(real);
+                    all.push(Recording::one(&path, partial)?);
+                }
+            }
+        }
+        Ok(united(all))
+    }
+
+    /// Whether there are segments of a recording that would be called so.
+    pub fn has_segments(path: &Path) -> bool {
+        segments::find(path).is_ok_and(|found| !found.is_empty())
+    }
+
+    fn one(path: &Path, partial: bool) -> Result<Recording, Error> {
         let bundle = match Bundle::is_bundle(path) {
             true => Some(Bundle::open(path)?),
             false => None,
@@ -49,23 +90,34 @@ impl Recording {
         Ok(Recording {
             path: path.to_owned(),
             cut: partial || bundle.as_ref().is_some_and(Bundle::is_cut),
-            bundle,
+            manifest: bundle.as_ref().map(|bundle| bundle.manifest().clone()),
+            bundles: bundle.into_iter().collect(),
         })
     }
 
-    /// None of a bare trace.
-    pub fn bundle(&self) -> Option<&Bundle> {
-        self.bundle.as_ref()
+    /// As it was named; of several segments, what the recording is called.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
-    /// The same, for keeps.
-    pub fn into_bundle(self) -> Option<Bundle> {
-        self.bundle
+    /// None of a bare trace; consecutive segments in their order.
+    pub fn bundles(&self) -> &[Bundle] {
+        &self.bundles
     }
 
-    /// None of a bare trace.
+    /// The last one, which has the snapshot; None of a bare trace.
+    pub fn last(&self) -> Option<&Bundle> {
+        self.bundles.last()
+    }
+
+    /// None of a bare trace; of segments, what all come to.
     pub fn manifest(&self) -> Option<&Manifest> {
-        self.bundle().map(Bundle::manifest)
+        self.manifest.as_ref()
+    }
+
+    /// Lets it say something else of itself, to be shown to strangers.
+    pub fn set_manifest(&mut self, manifest: Manifest) {
+        self.manifest = Some(manifest);
     }
 
     /// Whether files may end within a record.
@@ -73,12 +125,15 @@ impl Recording {
         self.cut
     }
 
-    /// The block events, from the first one.
+    /// The block events, from the first one; of segments each once.
     ///
     /// # Errors
     /// There are none, or a file cannot be opened.
     pub fn events(&self) -> Result<Trace, Error> {
-        let files = match &self.bundle {
+        if let [_, _, ..] = &self.bundles[..] {
+            return self.events_of_segments();
+        }
+        let files = match self.last() {
             Some(bundle) => bundle.event_files().to_vec(),
             None => blktrace::find(&self.path)?,
         };
@@ -86,7 +141,7 @@ impl Recording {
         let counted = |manifest: &Manifest| manifest.counts.get("events").copied();
         let nothing = self.manifest().and_then(counted) == Some(0);
         if files.is_empty() && !nothing {
-            let shortfalls = self.bundle().map(Bundle::shortfalls).unwrap_or_default();
+            let shortfalls = self.last().map(Bundle::shortfalls).unwrap_or_default();
             return Err(Error::NoEvents {
                 path: self.path.clone(),
                 missing: shortfalls
@@ -95,7 +150,7 @@ impl Recording {
                     .collect(),
             });
         }
-        let partial = match (self.cut, &self.bundle) {
+        let partial = match (self.cut, self.last()) {
             (true, _) => Partial::Allowed,
             // A bundle says whether its recorder came to its end, bare files do not.
             (false, None) => Partial::CutAtEnd,
@@ -104,19 +159,116 @@ impl Recording {
         Ok(Trace::open_with(&files, partial)?)
     }
 
-    /// A table of entries; None where the bundle has none of that name, or there is no bundle.
+    /// Each CPU's files, one segment's behind the other's.
+    fn events_of_segments(&self) -> Result<Trace, Error> {
+        let mut of_cpu: BTreeMap<u32, Vec<(PathBuf, u64)>> = BTreeMap::new();
+        for (nth, bundle) in self.bundles.iter().enumerate() {
+            for path in bundle.event_files() {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                if let (Some(cpu), Some((path, own))) = (layout::cpu_of(&name), bundle.place(&name))
+                {
+                    let from = if nth == 0 { 0 } else { own };
+                    of_cpu.entry(cpu).or_default().push((path, from));
+                }
+            }
+        }
+        let mut total: u64 = 0;
+        let mut sources: Vec<(PathBuf, Box<dyn Read + Send>)> = Vec::new();
+        for (cpu, files) in of_cpu {
+            for (path, from) in &files {
+                let length = path.metadata().map_or(0, |metadata| metadata.len());
+                total = total.saturating_add(length.saturating_sub(*from));
+            }
+            let shown = self.path.join(layout::trace_of_cpu(cpu));
+            let source = Joined::open(files).map_err(|e| blktrace::Error::io(&shown, e))?;
+            sources.push((shown, Box::new(source)));
+        }
+        let partial = match self.cut {
+            true => Partial::Allowed,
+            false => Partial::Refused,
+        };
+        Ok(Trace::from_sources(sources, partial).of_length(total))
+    }
+
+    /// A table of entries; of segments each entry once. None where the trace has none of that name.
     ///
     /// # Errors
     /// It cannot be opened.
-    pub fn table(&self, name: &str) -> Result<Option<TableReader<File>>, Error> {
-        let read = |bundle: &Bundle| bundle.table(name, self.cut);
-        Ok(self.bundle().map_or(Ok(None), read)?)
+    pub fn table(&self, name: &str) -> Result<Option<Table>, Error> {
+        self.table_with(name, self.cut)
+    }
+
+    /// The table of calls, be it cut off or not.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn calls(&self) -> Result<Option<Table>, Error> {
+        self.table_with(layout::CALL, true)
+    }
+
+    fn table_with(&self, name: &str, allow_cut: bool) -> Result<Option<Table>, Error> {
+        // Each segment has all names of the trees that the one before had.
+        let skipped = match name {
+            layout::NAMES => self.bundles.len().saturating_sub(1),
+            _ => 0,
+        };
+        let mut files: Vec<(PathBuf, u64)> = Vec::new();
+        let places = self.bundles.iter().skip(skipped);
+        for (path, own) in places.filter_map(|bundle| bundle.place(name)) {
+            let from = match files.is_empty() {
+                true => 0,
+                false => own.max(HEADER_LEN as u64),
+            };
+            files.push((path, from));
+        }
+        let Some((first, _)) = files.first() else {
+            return Ok(None);
+        };
+        let shown = match files.len() {
+            1 => first.clone(),
+            _ => self.path.join(name),
+        };
+        let failed = |source| mostrace_bundle::Error::Io {
+            path: shown.clone(),
+            source,
+        };
+        let joined = Joined::open(files).map_err(failed)?;
+        Ok(Some(TableReader::new(joined, &shown, allow_cut)?))
+    }
+
+    /// Whether the recorder was killed in its last segment.
+    fn is_unended(&self) -> bool {
+        self.last().is_some_and(Bundle::is_cut)
+    }
+
+    /// What is missing of the series of segments that this is of.
+    pub fn gaps(&self) -> Vec<String> {
+        let segment = |bundle: Option<&Bundle>| bundle.and_then(|b| b.manifest().segment.clone());
+        let (Some(first), Some(last)) = (segment(self.bundles.first()), segment(self.last()))
+        else {
+            return Vec::new();
+        };
+        if self.bundles.len() < 2 {
+            return Vec::new();
+        }
+        let mut gaps = Vec::new();
+        if first.number > 1 {
+            let number = first.number;
+            gaps.push(format!(
+                "the recording began earlier: segment {number} is the first of those that are read"
+            ));
+        }
+        if !last.last && !self.is_unended() {
+            let number = last.number;
+            gaps.push(format!("the recording did not end there: segment {number} is the last of those that are read"));
+        }
+        gaps
     }
 
     /// What the readers of its events had to say: what makes the figures incomplete, and what else there is. Of a bundle the
     /// manifest says the former.
     pub fn told(&self, notices: &[Notice]) -> [Vec<String>; 2] {
-        let is_bare = self.bundle.is_none();
+        let is_bare = self.bundles.is_empty();
         let (missing, others): (Vec<&Notice>, Vec<&Notice>) = notices
             .iter()
             .partition(|notice| is_bare && matches!(notice, Notice::LeftOut { .. }));
@@ -130,12 +282,108 @@ impl Recording {
     /// What was said of its files, with the name that the user gave: the folder that an archive is unpacked into is
     /// nothing that the user knows of.
     pub fn in_the_users_words(&self, text: &str) -> String {
-        let file = self
-            .bundle()
-            .and_then(|bundle| bundle.event_files().first());
-        match file.and_then(|file| file.parent()) {
-            Some(folder) => text.replace(&*folder.to_string_lossy(), &self.path.to_string_lossy()),
-            None => text.to_owned(),
+        let mut text = text.to_owned();
+        for bundle in &self.bundles {
+            let file = bundle.event_files().first();
+            if let Some(folder) = file.and_then(|file| file.parent()) {
+                let shown = bundle.path().to_string_lossy();
+                text = text.replace(&*folder.to_string_lossy(), &shown);
+            }
+        }
+        text
+    }
+}
+
+/// What there is of what the user named: itself, or the segments of a recording that would be called so. What neither is
+/// there is opened in vain, which says so.
+fn present(path: &Path) -> Vec<PathBuf> {
+    if path.exists() {
+        return vec![path.to_owned()];
+    }
+    match segments::find(path) {
+        Ok(found) if !found.is_empty() => found,
+        _ => vec![path.to_owned()],
+    }
+}
+
+/// That no two bundles are of the same moment of the same device: there is one recording of it by one recorder, whose bytes would
+/// be counted twice.
+///
+/// # Errors
+/// Two are.
+pub fn check_distinct(all: &[Recording]) -> Result<(), Error> {
+    let moment = |manifest: &Manifest| {
+        let clock = manifest.clock;
+        let moment = (clock.start_mono_ns, clock.start_unix_ns);
+        (clock.start_unix_ns != 0).then(|| (moment, manifest.device.dev.clone()))
+    };
+    let mut known = HashMap::new();
+    for bundle in all.iter().flat_map(Recording::bundles) {
+        let Some(moment) = moment(bundle.manifest()) else {
+            continue;
+        };
+        if let Some(other) = known.insert(moment, bundle.path()) {
+            return Err(Error::Twice {
+                path: bundle.path().to_owned(),
+                other: other.to_owned(),
+            });
         }
     }
+    Ok(())
+}
+
+/// Segments that follow one another become one recording, which stands where the first of them was named.
+fn united(mut all: Vec<Recording>) -> Vec<Recording> {
+    let mut numbered: Vec<usize> = (0..all.len()).collect();
+    let number = |one: &Recording| one.manifest()?.segment.as_ref().map(|s| s.number);
+    numbered.retain(|&at| number(&all[at]).is_some());
+    numbered.sort_by_key(|&at| number(&all[at]));
+    let mut series: Vec<Vec<usize>> = Vec::new();
+    for at in numbered {
+        let ahead = series.iter().position(|series| {
+            let last = series.last().and_then(|&last| all[last].last());
+            last.zip(all[at].last()).is_some_and(|(last, next)| {
+                // What is missing at a segment's end divides requests from their beginnings.
+                let is_whole = last.shortfalls().is_empty();
+                is_whole && segments::is_next(last.manifest(), next.manifest())
+            })
+        });
+        match ahead {
+            Some(ahead) => series[ahead].push(at),
+            None => series.push(vec![at]),
+        }
+    }
+    let mut places: Vec<Option<Recording>> = all.drain(..).map(Some).collect();
+    for series in series {
+        let first = series.iter().copied().min();
+        let members: Vec<Recording> = series
+            .into_iter()
+            .filter_map(|at| places[at].take())
+            .collect();
+        if let (Some(first), Some(one)) = (first, joined(members)) {
+            places[first] = Some(one);
+        }
+    }
+    places.into_iter().flatten().collect()
+}
+
+/// Consecutive segments as one recording.
+fn joined(mut members: Vec<Recording>) -> Option<Recording> {
+    if members.len() < 2 {
+        return members.pop();
+    }
+    let cut = members.iter().any(Recording::is_cut);
+    let manifests: Vec<&Manifest> = members.iter().filter_map(Recording::manifest).collect();
+    let manifest = segments::together(&manifests);
+    let path = members.first().map(|first| {
+        let number = first.manifest().and_then(|m| m.segment.as_ref());
+        let number = number.map_or(0, |segment| segment.number);
+        segments::recording(&first.path, number).unwrap_or_else(|| first.path.clone())
+    })?;
+    Some(Recording {
+        path,
+        manifest,
+        cut,
+        bundles: members.into_iter().flat_map(|one| one.bundles).collect(),
+    })
 }

@@ -583,6 +583,7 @@ fn made_up(dir: &Path) -> PathBuf {
     manifest.command = Some(Traced {
         argv: vec![word("program"), word("argument")],
         exit_status: Some(1),
+        ..Traced::default()
     });
     manifest.payload = Some(Payload {
         workload: word("workload"),

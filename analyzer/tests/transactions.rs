@@ -10,7 +10,6 @@ use std::process::{Command, ExitCode};
 use mostrace::analysis::{Analysis, Options};
 use mostrace::causes::Sharing;
 use mostrace::transactions::{Count, Transactions};
-use mostrace_bundle::Bundle;
 use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, run_one_by_one, tests};
 
@@ -111,7 +110,7 @@ fn recorded(options: &[&str], cases: &[&str]) -> Recorded {
 
 /// What is said of the transactions of some processes; None of a recording in which they called nothing.
 fn counted(analysis: &Analysis, pids: &[u32]) -> Option<Count> {
-    let manifest = analysis.bundle.as_ref().map(Bundle::manifest);
+    let manifest = analysis.manifest();
     let mut databases = analysis.databases().unwrap();
     databases.retain(|database| pids.contains(&database.tgid));
     (!databases.is_empty()).then(|| Transactions::shown(manifest, &databases))
@@ -129,7 +128,7 @@ fn every_kind_is_counted_as_sqlite_does() {
     let recorded = recorded(&[], &[]);
     let analysis = open(&recorded.folder.path().join("run.most"));
     // Of lost blocks nothing is counted here.
-    let losses = &analysis.bundle.as_ref().unwrap().manifest().losses;
+    let losses = &analysis.manifest().unwrap().losses;
     assert_eq!([losses["causes_ring"], losses["causes_tasks"]], [0, 0]);
     let mut wrong = Vec::new();
     println!("{:<45} {:>7} said", "case", "SQLite");

@@ -59,12 +59,32 @@ impl Device {
             });
         }
         if !sysfs_link(meta.dev()).exists() {
-            return Err(Error::NotOnDevice {
-                path: path.to_owned(),
-                filesystem: filesystem_of(meta.dev()).unwrap_or("a filesystem".into()),
-            });
+            return Device::of_mount(path);
         }
         Device::look_up(meta.dev(), None)
+    }
+
+    /// That of a folder or file whose filesystem has a number of its own: btrfs says which device is mounted, an overlay which
+    /// folder it writes to.
+    fn of_mount(path: &Path) -> Result<Device> {
+        let mounted = mountinfo::of(path);
+        if let Some(mounted) = &mounted {
+            let source = fs::metadata(&mounted.source).ok();
+            let source = source.filter(|meta| meta.file_type().is_block_device());
+            if let Some(source) = source.filter(|_| mounted.kind == "btrfs") {
+                return Device::look_up(source.rdev(), None);
+            }
+            // That one lies on no overlay itself: the kernel refuses to write to such a one.
+            if let Some(upper) = mounted.upper().filter(|upper| upper.exists())
+                && mountinfo::of(&upper).is_some_and(|upper| upper.kind != "overlay")
+            {
+                return Device::open(&upper);
+            }
+        }
+        Err(Error::NotOnDevice {
+            path: path.to_owned(),
+            filesystem: mounted.map_or("a filesystem".into(), |mounted| mounted.kind),
+        })
     }
 
     /// Looks a device up by sysfs' `major:minor`.
@@ -207,12 +227,19 @@ impl Device {
     }
 
     /// The kernel's numbers of all that a filesystem on the device can be on: itself, its partitions, and what lies on
-    /// them.
+    /// them; and of filesystems on these that have a number of their own.
     pub fn filesystems(&self) -> Vec<u32> {
         let partitions = partitions_of(&self.sysfs);
         let numbers = partitions.filter_map(|p| parse_dev(&read_line(p.join("dev")).ok()?));
         let mut all: Vec<u32> = [self.dev].into_iter().chain(numbers).collect();
         all.extend(self.above());
+        let own = mountinfo::all().into_iter().filter(|m| m.kind == "btrfs");
+        for mounted in own {
+            let source = fs::metadata(&mounted.source).map(|meta| dev_of_stat(meta.rdev()));
+            let number = parse_dev(&mounted.dev);
+            let is_here = source.is_ok_and(|source| all.contains(&source));
+            all.extend(number.filter(|number| is_here && !all.contains(number)));
+        }
         all
     }
 
@@ -273,13 +300,6 @@ fn node_of(sysfs: &Path, rdev: u64) -> Result<PathBuf> {
             source: std::io::ErrorKind::NotFound.into(),
         }),
     }
-}
-
-/// Type of the filesystem of this number.
-fn filesystem_of(dev: u64) -> Option<String> {
-    let dev = format!("{}:{}", rustix::fs::major(dev), rustix::fs::minor(dev));
-    let mut mounts = mountinfo::all().into_iter();
-    Some(mounts.find(|mounted| mounted.dev == dev)?.kind)
 }
 
 /// The folders in sysfs of the partitions of the device that has the folder `disk`.

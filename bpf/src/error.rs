@@ -45,17 +45,6 @@ pub enum Error {
         /// As the caller named it.
         path: PathBuf,
     },
-    /// A snapshot is asked for, but nothing that is known lies on the device.
-    #[error(
-        "{}: no filesystem recognised{}; --no-snapshot records the block IO alone",
-        device.display(), and_partitions(partitions)
-    )]
-    NoFilesystem {
-        /// The device.
-        device: PathBuf,
-        /// Its partitions, and what is on them.
-        partitions: Vec<String>,
-    },
     /// What was named is neither a device nor on one.
     #[error("{}: on {filesystem}, which has no block device of its own: name one", path.display())]
     NotOnDevice {
@@ -97,7 +86,7 @@ pub enum Error {
         kept: PathBuf,
     },
     /// There is no way to save this filesystem's metadata.
-    #[error("{kind} is not supported")]
+    #[error("{}", without_map(kind))]
     NoSnapshotOf {
         /// As the manifest names it.
         kind: String,
@@ -363,10 +352,12 @@ fn and_node(path: &Path) -> String {
     }
 }
 
-fn and_partitions(partitions: &[String]) -> String {
-    match partitions {
-        [] => String::new(),
-        some => format!(" on the whole disk (its partitions: {})", some.join(", ")),
+/// What is known of a filesystem that no map is made of.
+fn without_map(kind: &str) -> String {
+    match kind {
+        "xfs" => "the probes name the files of xfs's data; xfs's log and its metadata are not told apart".into(),
+        "btrfs" => "the probes name the files of btrfs's data and know the blocks of its trees, but not which tree one is of".into(),
+        _ => format!("the probes name the files of {kind}'s data; what is no file's is not told apart"),
     }
 }
 

@@ -2,6 +2,7 @@
 //! What is mounted: proc_pid_mountinfo(5).
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
 /// A mount as this process sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,6 +13,8 @@ pub(crate) struct Mounted {
     pub root: String,
     pub point: String,
     pub kind: String,
+    /// What is mounted: of many filesystems the node of a device.
+    pub source: String,
     /// Those of the mount, then those of the filesystem.
     pub options: String,
 }
@@ -20,6 +23,30 @@ pub(crate) struct Mounted {
 pub(crate) fn all() -> Vec<Mounted> {
     let text = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     text.lines().filter_map(parse).collect()
+}
+
+/// The mount that a path, resolved, is in: the deepest, and of several at one point the last.
+pub(crate) fn of(path: &Path) -> Option<Mounted> {
+    let resolved = fs::canonicalize(path).ok()?;
+    let mut mounts = all();
+    mounts.retain(|mounted| resolved.starts_with(&mounted.point));
+    mounts
+        .into_iter()
+        .max_by_key(|mounted| Path::new(&mounted.point).components().count())
+}
+
+impl Mounted {
+    /// Of an overlay, the folder that what is written goes into; None of one that cannot be written, and of any other filesystem.
+    pub fn upper(&self) -> Option<PathBuf> {
+        if self.kind != "overlay" {
+            return None;
+        }
+        let upper = self
+            .options
+            .split(',')
+            .find_map(|o| o.strip_prefix("upperdir="))?;
+        Some(unescape(upper).into())
+    }
 }
 
 /// `36 35 98:0 /root /mnt opts … - type source superopts`
@@ -32,6 +59,7 @@ fn parse(line: &str) -> Option<Mounted> {
         root: unescape(head.get(3)?),
         point: unescape(head.get(4)?),
         kind: (*tail.first()?).to_owned(),
+        source: unescape(tail.get(1)?),
         options: format!("{},{}", head.get(5)?, tail.get(2)?),
     })
 }
@@ -64,10 +92,26 @@ mod tests {
             root: "/".into(),
             point: "/mnt/a b\\c".into(),
             kind: "ext4".into(),
+            source: "/dev/sda1".into(),
             options: "rw,noatime,rw,discard".into(),
         };
         assert_eq!(parse(line), Some(expected));
         assert_eq!(parse("36 35 98:0 / /mnt"), None);
+    }
+
+    #[test]
+    fn an_overlay_names_the_folder_above() {
+        let line =
+            "36 35 0:41 / /m rw - overlay overlay rw,lowerdir=/a,upperdir=/b\\040c,workdir=/w";
+        let mounted = parse(line).unwrap();
+        assert_eq!(mounted.upper(), Some("/b c".into()));
+        assert_eq!(
+            parse("36 35 0:41 / /m rw - overlay o ro,lowerdir=/a")
+                .unwrap()
+                .upper(),
+            None
+        );
+        assert_eq!(of(Path::new("/proc/self")).unwrap().kind, "proc");
     }
 
     proptest! {

@@ -39,6 +39,18 @@ impl Counter {
         let done = self.traced.saturating_sub(self.failed);
         self.traced >= self.at_least && self.at_most.is_none_or(|most| done <= most)
     }
+
+    /// The sums of both.
+    #[must_use]
+    pub fn plus(&self, other: &Counter) -> Counter {
+        let most = self.at_most.zip(other.at_most);
+        Counter {
+            traced: self.traced.saturating_add(other.traced),
+            failed: self.failed.saturating_add(other.failed),
+            at_least: self.at_least.saturating_add(other.at_least),
+            at_most: most.map(|(a, b)| a.saturating_add(b)),
+        }
+    }
 }
 
 impl fmt::Display for Counter {

@@ -24,6 +24,7 @@ pub mod manifest;
 pub mod outfile;
 pub mod packages;
 mod reader;
+pub mod segments;
 mod shortfall;
 pub mod sparse;
 pub mod table;

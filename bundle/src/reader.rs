@@ -122,17 +122,23 @@ impl Bundle {
     /// # Errors
     /// It cannot be opened.
     pub fn own(&self, name: &str) -> Result<Option<(PathBuf, File)>, Error> {
+        let Some((path, own_from)) = self.place(name) else {
+            return Ok(None);
+        };
+        let mut file = File::open(&path).at(&path)?;
+        file.seek(SeekFrom::Start(own_from)).at(&path)?;
+        Ok(Some((path, file)))
+    }
+
+    /// Where one of its files is, and where in it the records of its own begin, bytes; see [`Bundle::own`].
+    pub fn place(&self, name: &str) -> Option<(PathBuf, u64)> {
         let path = self.dir.join(name);
         if !layout::is_known(name) || !path.is_file() {
-            return Ok(None);
+            return None;
         }
-        let mut file = File::open(&path).at(&path)?;
         let segment = self.manifest.segment.as_ref();
         let own_from = segment.and_then(|segment| segment.own_from.get(name));
-        if let Some(&own_from) = own_from {
-            file.seek(SeekFrom::Start(own_from)).at(&path)?;
-        }
-        Ok(Some((path, file)))
+        Some((path, own_from.copied().unwrap_or(0)))
     }
 
     /// The apps of the Android device that it is of; None of any other machine.

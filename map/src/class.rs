@@ -57,6 +57,8 @@ pub enum Kind {
     ColdNode,
     /// f2fs: node of which no more is known.
     Node,
+    /// btrfs: node or leaf of one of its trees.
+    Btree,
     /// FAT: boot record or its backup, and the other reserved sectors.
     BootRecord,
     /// FAT32: free-space hints.
@@ -130,7 +132,9 @@ impl Kind {
         match self {
             Superblock | GroupDesc | BlockBitmap | InodeBitmap | InodeTable | ExtentTree
             | Xattr | Mmp | Quota | OrphanFile | Checkpoint | Sit | Nat | Ssa | HotNode
-            | WarmNode | FsyncNode | ColdNode | Node | BootRecord | Fsinfo | Fat => Class::Metadata,
+            | WarmNode | FsyncNode | ColdNode | Node | Btree | BootRecord | Fsinfo | Fat => {
+                Class::Metadata
+            }
             Jbd2Superblock | Descriptor | MetadataCopy | DataCopy | Commit | Revoke
             | FastCommit | JournalBlock => Class::Journal,
             Regular | Directory | Symlink => Class::Data,

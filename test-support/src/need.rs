@@ -33,6 +33,8 @@ pub enum Need {
     Encryption,
     /// The kernel's count of the bytes that a process wrote.
     IoCounters,
+    /// That the kernel has this filesystem, as `xfs`, built in or loaded.
+    Filesystem(&'static str),
     /// A scheduler of block queues, as `bfq`.
     Scheduler(&'static str),
     /// Minutes, where others take seconds.
@@ -90,6 +92,7 @@ impl Need {
                 "/proc/self/io",
                 "this kernel does not count a process's bytes (CONFIG_TASK_IO_ACCOUNTING)",
             ),
+            Self::Filesystem(name) => filesystem(name),
             Self::Scheduler(name) => scheduler(name),
             Self::Minutes if is_set("MOSTRACE_LONG") => Ok(()),
             Self::Minutes => Err(Missing::Unasked(
@@ -127,6 +130,15 @@ fn loop_devices() -> Result<(), Missing> {
         kernel_has("/dev/loop-control", "this kernel has no loop devices")?;
     }
     loopdev::privileged().map_err(Missing::Here)
+}
+
+fn filesystem(name: &str) -> Result<(), Missing> {
+    let all = fs::read_to_string("/proc/filesystems").unwrap_or_default();
+    let mut names = all.lines().filter_map(|line| line.split('\t').next_back());
+    match names.any(|known| known == name) {
+        true => Ok(()),
+        false => Err(Missing::Kernel(format!("this kernel has no {name}"))),
+    }
 }
 
 fn scheduler(name: &str) -> Result<(), Missing> {

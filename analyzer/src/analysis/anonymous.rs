@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use mostrace_bundle::manifest::{
     Command, Device, Filesystem, Kernel, Payload, Segment, Snapshot, Sources,
 };
-use mostrace_bundle::{Bundle, Counters, Manifest};
+use mostrace_bundle::{Counters, Manifest};
 
 use super::Analysis;
 use crate::facts::{Key, hashed};
@@ -37,7 +37,7 @@ impl Analysis {
     /// what may hold some: notes, notices, settings.
     pub fn anonymize(&mut self, key: &Key) {
         self.facts.anonymize(key);
-        let manifest = self.bundle.as_ref().map(Bundle::manifest);
+        let manifest = self.manifest.as_ref();
         let left_out = self.notices.len() + manifest.map_or(0, |manifest| manifest.notes.len());
         let manifest = manifest.map(|manifest| Hidden { key }.manifest(manifest));
         let lacks = self.warnings.iter().any(|w| w.starts_with("INCOMPLETE"));
@@ -48,9 +48,7 @@ impl Analysis {
         }
         let notice = format!("{left_out} notices are left out, as they may hold names");
         self.notices = (left_out > 0).then_some(notice).into_iter().collect();
-        if let (Some(bundle), Some(manifest)) = (&mut self.bundle, manifest) {
-            bundle.set_manifest(manifest);
-        }
+        self.manifest = manifest;
     }
 }
 

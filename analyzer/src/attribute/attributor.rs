@@ -40,6 +40,7 @@ pub struct Attributor<'a, R> {
     /// One moment by CLOCK_MONOTONIC and since 1970, ns.
     pub(super) clock: Option<(u64, u64)>,
     pub(super) rows: rows::Builder,
+    is_btrfs: bool,
     // Kept between parts, so that none of them allocates.
     seen: Seen,
 }
@@ -68,6 +69,7 @@ impl<'a, R: Read> Attributor<'a, R> {
             owners: Owners::default(),
             clock: None,
             rows: rows::Builder::default(),
+            is_btrfs: false,
             seen: Seen::default(),
         }
     }
@@ -77,6 +79,13 @@ impl<'a, R: Read> Attributor<'a, R> {
     #[must_use]
     pub fn of_filesystem(mut self, s_dev: u32) -> Self {
         self.files.set_filesystem(s_dev);
+        self
+    }
+
+    /// The filesystem is of this type, as `/proc/mounts` says. Of btrfs, one of its inodes stands for the blocks of its trees.
+    #[must_use]
+    pub fn of_kind(mut self, filesystem: &str) -> Self {
+        self.is_btrfs = filesystem == "btrfs";
         self
     }
 
@@ -279,7 +288,11 @@ impl<'a, R: Read> Attributor<'a, R> {
                         if entry.raw.head.bytes.get() == 0 {
                             self.empties.tell(&entry.raw.head, file);
                         } else {
-                            self.runs.insert(&entry.raw.head, Run::new(entry.raw, file));
+                            let run = match self.is_btrfs {
+                                true => Run::of_btrfs(entry.raw, file),
+                                false => Run::new(entry.raw, file),
+                            };
+                            self.runs.insert(&entry.raw.head, run);
                         }
                     }
                     EntryRef::Dirtier(raw) => {

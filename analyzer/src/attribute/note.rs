@@ -77,13 +77,30 @@ pub(super) struct Run {
     pub file: FileId,
     /// Of the run's first byte.
     pub offset: Option<u64>,
-    /// Not the file's contents, but an f2fs node of it.
+    /// Not the file's contents, but an f2fs node of it, or a block of btrfs's trees.
     pub node: Option<Kind>,
     pub stage: Stage,
     pub origin: Origin,
 }
 
+/// `BTRFS_BTREE_INODE_OBJECTID`: the inode whose pages are the blocks of btrfs's trees.
+const BTREE_INODE: u64 = 1;
+
 impl Run {
+    /// Of a run of btrfs: of the blocks of its trees, which are no file's.
+    pub fn of_btrfs(raw: &RawFile, file: FileId) -> Run {
+        let run = Run::new(raw, file);
+        match raw.origin == Origin::FILE && raw.ino.get() == BTREE_INODE {
+            true => Run {
+                file: FileId::NONE,
+                offset: None,
+                node: Some(Kind::Btree),
+                ..run
+            },
+            false => run,
+        }
+    }
+
     pub fn new(raw: &RawFile, file: FileId) -> Run {
         let node = node_kind(raw);
         let offset = Some(raw.offset.get()).filter(|&o| o != NONE && node.is_none());

@@ -30,7 +30,7 @@ pub enum Error {
 }
 
 impl Error {
-    pub(super) fn io(path: &Path, source: std::io::Error) -> Self {
+    pub(crate) fn io(path: &Path, source: std::io::Error) -> Self {
         Self::Io {
             path: path.to_owned(),
             source,

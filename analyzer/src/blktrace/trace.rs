@@ -130,6 +130,15 @@ impl Trace {
         }
     }
 
+    /// Says how long the sources are together, bytes.
+    #[must_use]
+    pub fn of_length(self, bytes_total: u64) -> Self {
+        Self {
+            bytes_total,
+            ..self
+        }
+    }
+
     /// What there is to tell so far; complete when the iteration has ended.
     #[must_use]
     pub fn notices(&self) -> &[Notice] {

@@ -260,6 +260,7 @@ impl<'a, R: Read> Causer<'a, R> {
             Some(Kind::Checkpoint | Kind::Sit | Kind::Nat | Kind::Ssa) => {
                 self.checkpoint(row, attributor);
             }
+            Some(Kind::Btree) => self.one_of_several(dirtier, row),
             _ if self.tables.has_handles() && dirtier.is_none() => self.home(request, row),
             _ => {
                 self.one(dirtier, Operation::Other, row);
@@ -540,6 +541,20 @@ impl<'a, R: Read> Causer<'a, R> {
         let causer = self.found.list.intern(cause);
         self.verdicts.add(causer, Known::Exact, row.bytes);
         causer
+    }
+
+    /// A block that others may have changed too, after the one that is known made it dirty.
+    fn one_of_several(&mut self, dirtier: Option<ProcessId>, row: &Row) {
+        let Some(process) = dirtier else {
+            return self.unknown(row.bytes);
+        };
+        let cause = Cause {
+            process,
+            operation: Some(Operation::Other),
+            file: row.file,
+        };
+        let causer = self.found.list.intern(cause);
+        self.verdicts.add(causer, Known::Set, row.bytes);
     }
 
     fn unknown(&mut self, bytes: u32) {

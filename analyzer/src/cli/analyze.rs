@@ -5,10 +5,10 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use mostrace::analysis::Analysis;
 use mostrace::export::{Format, Output, to_text, to_value};
 use mostrace::facts::{Column, Filter, catalogue};
+use mostrace::recording::Recording;
 use mostrace::tables::summary::{Summary, Trace};
 use mostrace::tables::{Grouping, Groups, about, percentiles};
 use mostrace::transactions::Transactions;
-use mostrace_bundle::Bundle;
 use serde_json::{Map, Value, json};
 
 use super::UsageError;
@@ -44,6 +44,8 @@ const MOST_BY: usize = 4;
 ///   mostrace analyze run.most --by dirtier,file
 ///   mostrace analyze run.most --by cause_process,cause_op
 ///   mostrace analyze run.most --tree
+///   mostrace analyze monday.most tuesday.most --by bundle,process
+///   mostrace analyze 'day-*.most' --by file                        (equal paths are added up)
 ///   mostrace analyze run.most --by file --where "op = 'write'" --columns file,writes,write_bytes
 ///   mostrace analyze run.most --by class --percentiles
 ///   mostrace analyze run.most --by file --format csv -o files.csv
@@ -132,7 +134,7 @@ impl Analyze {
         }
         let analysis = self.source.read(true, true)?;
         let trace = Trace {
-            manifest: analysis.bundle.as_ref().map(Bundle::manifest),
+            manifest: analysis.manifest(),
             warnings: analysis.warnings.clone(),
             notices: analysis.notices.clone(),
             mapped: analysis.mapped,
@@ -163,7 +165,7 @@ impl Analyze {
         let tree = tree::of(&analysis, filter)?;
         match format {
             Format::Json => {
-                let manifest = analysis.bundle.as_ref().map(Bundle::manifest);
+                let manifest = analysis.manifest();
                 let payload = manifest.and_then(|m| m.payload.as_ref());
                 let transactions = Transactions::new(manifest, &analysis.databases()?);
                 out.json(&tree_json::value(&tree, payload, &transactions))?
@@ -187,13 +189,15 @@ impl Analyze {
         for first in summary.warnings.iter().chain(&summary.finding) {
             line(first);
         }
-        let manifest = analysis.bundle.as_ref().map(Bundle::manifest);
-        for (name, value) in about::lines(
-            self.source.path(),
-            manifest,
-            summary.duration_ns,
-            &summary.total,
-        ) {
+        let manifest = analysis.manifest();
+        let about = match analysis.recordings() {
+            [one] => about::lines(one.path(), manifest, summary.duration_ns, &summary.total),
+            several => {
+                let each = several.iter().map(|one| (one.path(), one.manifest()));
+                about::lines_of_several(each, summary.duration_ns, &summary.total)
+            }
+        };
+        for (name, value) in about {
             line(&format!("{name:<11} {value}"));
         }
         for notice in &summary.notices {
@@ -210,11 +214,16 @@ impl Analyze {
     }
 
     fn json(&self, summary: &Summary, analysis: &Analysis) -> Value {
-        let manifest = analysis.bundle.as_ref().map(Bundle::manifest);
+        let manifest = analysis.manifest();
         let mut object = Map::new();
         let mut put = |name: &str, value: Value| object.insert(name.to_owned(), value);
         put("schema", json!(catalogue::SCHEMA));
-        put("trace", json!(self.source.path().display().to_string()));
+        let shown = |one: &Recording| one.path().display().to_string();
+        let manifest = manifest.filter(|_| !analysis.is_of_several());
+        match analysis.recordings() {
+            [one] => put("trace", json!(shown(one))),
+            several => put("traces", several.iter().map(shown).collect()),
+        };
         put("warnings", json!(summary.warnings));
         put("finding", json!(summary.finding));
         put("notices", json!(summary.notices));

@@ -5,7 +5,6 @@ use mostrace::analysis::Analysis;
 use mostrace::facts::Filter;
 use mostrace::tables::brief::{Brief, Part};
 use mostrace::tables::{about, finding, summary};
-use mostrace_bundle::Bundle;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// How many programs, files and layers are shown.
@@ -28,7 +27,7 @@ pub fn text(
     width: Option<usize>,
     next: &str,
 ) -> anyhow::Result<String> {
-    let manifest = analysis.bundle.as_ref().map(Bundle::manifest);
+    let manifest = analysis.manifest();
     let mut lines = analysis.warnings.clone();
     if filter.is_none() {
         let databases = analysis.databases()?;
@@ -56,7 +55,7 @@ pub fn text(
 /// The first notes, and how many more there are.
 fn notes(analysis: &Analysis) -> Vec<String> {
     let trace = summary::Trace {
-        manifest: analysis.bundle.as_ref().map(Bundle::manifest),
+        manifest: analysis.manifest(),
         warnings: analysis.warnings.clone(),
         notices: analysis.notices.clone(),
         mapped: analysis.mapped,

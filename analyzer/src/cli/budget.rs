@@ -8,11 +8,12 @@ use mostrace::analysis::{Analysis, Options};
 use mostrace::budget::{Baseline, Judgement, Limits, Measured, Runs, judge, report};
 use mostrace::causes::Sharing;
 use mostrace::export::Output;
-use mostrace_bundle::{Bundle, units};
+use mostrace::recording::Recording;
+use mostrace_bundle::units;
 use serde_json::json;
 
-use super::UsageError;
 use super::bar::Bar;
+use super::{UsageError, names};
 
 /// The exit status where a limit was passed.
 const OVER: u8 = 3;
@@ -82,17 +83,14 @@ impl BudgetArgs {
     /// # Errors
     /// The baseline cannot be read, is not whole, or its command failed.
     pub fn limits(&self) -> anyhow::Result<Limits> {
-        let measured = |path: &PathBuf| {
-            let measured = measure(path, &read(path, Some(Sharing::First))?)?;
-            match measured.exit_status {
-                None | Some(0) => Ok(measured),
-                Some(status) => bail!(
-                    "{}: its command ended with {status}: it is no baseline",
-                    path.display()
-                ),
-            }
+        let sound = |(path, measured): (PathBuf, Measured)| match measured.exit_status {
+            None | Some(0) => Ok(measured),
+            Some(status) => bail!(
+                "{}: its command ended with {status}: it is no baseline",
+                path.display()
+            ),
         };
-        let baseline = self.baseline.iter().map(measured);
+        let baseline = measured(&self.baseline)?.into_iter().map(sound);
         let runs = Runs::new(baseline.collect::<anyhow::Result<_>>()?);
         Ok(Limits {
             write_bytes: self.max_write_bytes,
@@ -155,13 +153,31 @@ pub fn status(judgements: &[Judgement]) -> u8 {
 /// # Errors
 /// It cannot be read.
 pub fn read(path: &Path, causes: Option<Sharing>) -> anyhow::Result<Analysis> {
+    attribute(Recording::open_all(&[path.to_owned()], false)?, causes)
+}
+
+/// Each of those that are named, as the user would call it.
+///
+/// # Errors
+/// One cannot be read, or has lost records.
+fn measured(names: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, Measured)>> {
+    let measured = |recording: Recording| {
+        let path = recording.path().to_owned();
+        let measured = measure(&path, &attribute(vec![recording], Some(Sharing::First))?)?;
+        Ok((path, measured))
+    };
+    let recordings = names::open(names, false)?;
+    recordings.into_iter().map(measured).collect()
+}
+
+fn attribute(recordings: Vec<Recording>, causes: Option<Sharing>) -> anyhow::Result<Analysis> {
     let bar = Bar::new();
     let watcher = |progress| bar.at(progress);
     let options = Options {
         causes,
         ..Options::default()
     };
-    Ok(Analysis::open_with(path, &options, &watcher)?)
+    Ok(Analysis::of(recordings, &options, &watcher)?)
 }
 
 /// What it comes to.
@@ -169,7 +185,7 @@ pub fn read(path: &Path, causes: Option<Sharing>) -> anyhow::Result<Analysis> {
 /// # Errors
 /// Records are missing: then no limit can be held against it.
 pub fn measure(path: &Path, analysis: &Analysis) -> anyhow::Result<Measured> {
-    let manifest = analysis.bundle.as_ref().map(Bundle::manifest);
+    let manifest = analysis.manifest();
     if let Some(warning) = analysis.warnings.first() {
         let shown = path.display();
         bail!("{shown}: no limit can be held against this trace: {warning}");
@@ -192,7 +208,7 @@ pub fn measure(path: &Path, analysis: &Analysis) -> anyhow::Result<Measured> {
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Check {
-    /// Bundles of one command's runs: folders or .tar.zst
+    /// Bundles of one command's runs: folders or .tar.zst, globs, or names of recordings in segments, each of which is one run
     #[arg(required = true, value_name = "BUNDLE")]
     bundles: Vec<PathBuf>,
     #[command(flatten)]
@@ -209,9 +225,8 @@ impl Check {
             return Err(UsageError("no limit is given".into()).into());
         }
         let limits = self.budget.limits()?;
-        let measured = |path: &PathBuf| measure(path, &read(path, Some(Sharing::First))?);
-        let measured = self.bundles.iter().map(measured);
-        let runs = Runs::new(measured.collect::<anyhow::Result<_>>()?);
+        let measured = measured(&self.bundles)?.into_iter();
+        let runs = Runs::new(measured.map(|(_, measured)| measured).collect());
         let (Some(runs), Some(name)) = (runs, self.bundles.first()) else {
             return Err(UsageError("no recording is given".into()).into());
         };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `mostrace diff`: what is different between two traces.
+//! `mostrace diff`: what is different between traces.
 
 use std::path::{Path, PathBuf};
 
@@ -7,29 +7,31 @@ use mostrace::causes::Sharing;
 use mostrace::export::{Output, to_text, to_value};
 use mostrace::facts::catalogue;
 use mostrace::tables::about;
-use mostrace::tables::diff::{Diff as Differences, Side};
-use mostrace_bundle::Bundle;
+use mostrace::tables::diff::{Diff as Differences, Side, letter};
+use mostrace::text::escape;
 use serde_json::{Map, Value, json};
 
-use super::budget;
+use super::{budget, names};
 
-/// Say what changed from one recording to another: bytes, writes and flushes, by layer, class, role and cause
+/// Say what changed from one recording to others: bytes, writes and flushes, by layer, class, role and cause
 ///
-/// The first line says it in one sentence. Where it is known of both how many transactions were committed (by the workload, or by
+/// The first line says it in one sentence; of more than two recordings there is a line for each that is held against the first, and
+/// the tables have a column for each. Where it is known of all how many transactions were committed (by the workload, or by
 /// SQLite's calls), they are compared by the transaction.
 ///
 /// Examples:
 ///   mostrace diff delete.most wal.most
 ///   mostrace diff before.most.tar.zst after.most.tar.zst --json
+///   mostrace diff delete.most truncate.most persist.most wal.most
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Diff {
-    /// The one that the other is held against
+    /// The one that the others are held against
     #[arg(value_name = "A")]
     a: PathBuf,
-    /// The other one
-    #[arg(value_name = "B")]
-    b: PathBuf,
+    /// The others: bundles, globs, or names of recordings in segments, each of which is one
+    #[arg(value_name = "B", required = true)]
+    others: Vec<PathBuf>,
     /// One object of JSON
     #[arg(long)]
     json: bool,
@@ -40,6 +42,7 @@ pub struct Diff {
 
 /// A trace, with what makes it incomplete.
 struct Read {
+    path: PathBuf,
     side: Side,
     warnings: Vec<String>,
 }
@@ -48,48 +51,59 @@ impl Diff {
     /// Runs the command.
     pub fn run(self) -> anyhow::Result<()> {
         let mut out = Output::create(self.output.as_deref())?;
-        let (mut a, mut b) = (read(&self.a)?, read(&self.b)?);
-        if a.side.name == b.side.name {
-            for (read, path) in [(&mut a, &self.a), (&mut b, &self.b)] {
-                read.side.name = mostrace::text::escape(path.as_os_str().as_encoded_bytes());
-            }
-        }
-        let diff = Differences::new(&a.side, &b.side)?;
+        let paths = names::expand(&[vec![self.a], self.others].concat());
+        let mut sides: Vec<Read> = paths
+            .iter()
+            .map(|path| read(path))
+            .collect::<Result<_, _>>()?;
+        name_apart(&mut sides);
+        let of_all: Vec<&Side> = sides.iter().map(|read| &read.side).collect();
+        let diff = Differences::new(&of_all)?;
         match self.json {
-            true => out.json(&self.json(&a, &b, &diff))?,
-            false => out.text(&text(&a, &b, &diff, out.width()))?,
+            true => out.json(&json(&sides, &diff))?,
+            false => out.text(&text(&sides, &diff, out.width()))?,
         }
         Ok(())
     }
+}
 
-    fn json(&self, a: &Read, b: &Read, diff: &Differences) -> Value {
-        let side = |read: &Read, path: &Path| {
-            json!({
-                "trace": path.display().to_string(),
-                "name": read.side.name,
-                "warnings": read.warnings,
-                "transactions": read.side.transactions.divisor(),
-                "transactions_sure": read.side.transactions.sure,
-            })
-        };
-        let mut object = Map::new();
-        object.insert("schema".into(), json!(catalogue::SCHEMA));
-        object.insert("sentence".into(), json!(diff.sentence));
-        object.insert("a".into(), side(a, &self.a));
-        object.insert("b".into(), side(b, &self.b));
-        for section in &diff.sections {
-            object.insert(section.name.into(), to_value(&section.table));
+/// Those that are called alike are called by their paths.
+fn name_apart(sides: &mut [Read]) {
+    let names: Vec<String> = sides.iter().map(|read| read.side.name.clone()).collect();
+    for (read, name) in sides.iter_mut().zip(&names) {
+        if names.iter().filter(|other| *other == name).count() > 1 {
+            read.side.name = escape(read.path.as_os_str().as_encoded_bytes());
         }
-        Value::Object(object)
     }
+}
+
+fn json(sides: &[Read], diff: &Differences) -> Value {
+    let mut object = Map::new();
+    object.insert("schema".into(), json!(catalogue::SCHEMA));
+    object.insert("sentence".into(), json!(diff.sentence));
+    for (nth, read) in sides.iter().enumerate() {
+        let side = json!({
+            "trace": read.path.display().to_string(),
+            "name": read.side.name,
+            "warnings": read.warnings,
+            "transactions": read.side.transactions.divisor(),
+            "transactions_sure": read.side.transactions.sure,
+        });
+        object.insert(letter(nth), side);
+    }
+    for section in &diff.sections {
+        object.insert(section.name.into(), to_value(&section.table));
+    }
+    Value::Object(object)
 }
 
 fn read(path: &Path) -> anyhow::Result<Read> {
     let analysis = budget::read(path, Some(Sharing::First))?;
-    let manifest = analysis.bundle.as_ref().map(Bundle::manifest);
+    let manifest = analysis.manifest();
     let name = about::name(path, manifest);
     let databases = analysis.databases()?;
     Ok(Read {
+        path: path.to_owned(),
         side: Side::new(
             name,
             &analysis.facts,
@@ -101,15 +115,17 @@ fn read(path: &Path) -> anyhow::Result<Read> {
     })
 }
 
-fn text(a: &Read, b: &Read, diff: &Differences, width: Option<usize>) -> String {
+fn text(sides: &[Read], diff: &Differences, width: Option<usize>) -> String {
     let mut text = String::new();
-    for read in [a, b] {
+    for read in sides {
         for warning in &read.warnings {
             text += &format!("{}: {warning}\n", read.side.name);
         }
     }
-    text += &format!("{}\n", diff.sentence);
-    text += &format!("\na: {}\nb: {}\n", a.side.name, b.side.name);
+    text += &format!("{}\n\n", diff.sentence);
+    for (nth, read) in sides.iter().enumerate() {
+        text += &format!("{}: {}\n", letter(nth), read.side.name);
+    }
     for section in diff.sections.iter().filter(|s| s.table.says_something()) {
         text += &format!("\n{}\n{}", section.title, to_text(&section.table, width));
     }

@@ -20,6 +20,8 @@ use super::source::{SourceArgs, WhereArgs};
 /// dirty, and `dirty2q_ns` is how long before Q the row's first page became so, where that was
 /// seen. `mostrace schema` describes every column.
 ///
+/// Of several recordings, the rows of one follow those of the other, and `bundle` is the first column.
+///
 /// In names, bytes that are not UTF-8 or that could steer a terminal stand as \xNN, and a
 /// backslash as \\.
 ///
@@ -28,6 +30,7 @@ use super::source::{SourceArgs, WhereArgs};
 ///   mostrace events run.most --format csv | head
 ///   mostrace events run.most -o run.parquet
 ///   mostrace events run.most --where "role = 'wal' AND NOT sequential"
+///   mostrace events 'day-*.most' -o all.parquet
 ///   mostrace events run.most --columns time_utc,op,sector,bytes,home_path --json
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
@@ -58,6 +61,12 @@ impl Events {
         let columns: Vec<&'static Column> = names.into_iter().filter_map(Column::find).collect();
         let asked = filter.as_ref().map(Filter::columns).unwrap_or_default();
         let analysis = self.source.read_for(columns.iter().chain(asked))?;
+        let mut columns = columns;
+        // Of which recording a row is has to be told, where there are several.
+        let bundle = Column::find("bundle").filter(|_| analysis.is_of_several());
+        if let Some(bundle) = bundle.filter(|_| self.columns.is_empty()) {
+            columns.insert(0, bundle);
+        }
         let pieces = analysis.facts.frames(&columns, filter.as_ref());
         Ok(format.write_all(&mut out, pieces.map(|piece| piece.map(Table::from)))?)
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `mostrace export`: the trace in other tools' formats.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use clap::ValueEnum;
@@ -9,14 +9,16 @@ use clap::builder::PossibleValue;
 use mostrace::analysis::{Analysis, shown};
 use mostrace::export::{Dataset, Foreign, Output, blkparse};
 use mostrace::facts::Key;
+use mostrace::recording::Recording;
 
 use super::UsageError;
 use super::hide::HideArgs;
-use super::source::SourceArgs;
+use super::source::{SourceArgs, several};
 
 /// Write the trace in another tool's format: flame graphs, fio, cache simulators, blkparse's text, a Parquet data set
 ///
-/// What a format has no place for is counted on stderr.
+/// Of several recordings `folded` adds up, and `dataset` has a partition for each; the others are of one disk's time, and take one
+/// recording. What a format has no place for is counted on stderr.
 ///
 /// Examples:
 ///   mostrace export run.most --format folded | flamegraph.pl > run.svg
@@ -92,11 +94,22 @@ impl Export {
                     let what = "a data set is a folder: name it with -o";
                     return Err(UsageError(what.into()).into());
                 };
-                let bundle = shown(self.source.path(), key.as_ref());
-                let dataset = Dataset::create(folder, &bundle)?;
-                Ok(dataset.write(&self.read(true, true, key.as_ref())?.facts)?)
+                self.dataset(folder, key.as_ref())
             }
         }
+    }
+
+    /// Each recording is a partition of its own.
+    fn dataset(&self, folder: &Path, key: Option<&Key>) -> anyhow::Result<()> {
+        let recordings = self.source.open_all()?;
+        let name = |one: &Recording| shown(one.path(), key);
+        let create = |one: &Recording| Dataset::create(folder, &name(one));
+        let datasets: Vec<Dataset> = recordings.iter().map(create).collect::<Result<_, _>>()?;
+        for (recording, dataset) in recordings.into_iter().zip(datasets) {
+            let analysis = self.source.attribute(vec![recording], true, true)?;
+            dataset.write(&hidden(analysis, key).facts)?;
+        }
+        Ok(())
     }
 
     fn foreign(&self, format: Foreign, key: Option<&Key>) -> anyhow::Result<()> {
@@ -110,16 +123,15 @@ impl Export {
             return Err(UsageError(what.into()).into());
         }
         let analysis = self.read(false, format.has_causes(), key)?;
+        if analysis.is_of_several() && !format.adds_up() {
+            return Err(several().into());
+        }
         self.warn(&format.write(&analysis, &self.target, &mut out)?);
         Ok(())
     }
 
     fn read(&self, locality: bool, causes: bool, key: Option<&Key>) -> anyhow::Result<Analysis> {
-        let mut analysis = self.source.read(locality, causes)?;
-        if let Some(key) = key {
-            analysis.anonymize(key);
-        }
-        Ok(analysis)
+        Ok(hidden(self.source.read(locality, causes)?, key))
     }
 
     fn warn(&self, left_out: &[String]) {
@@ -127,4 +139,12 @@ impl Export {
             log::warn!("{}: {left_out}", self.source.path().display());
         }
     }
+}
+
+/// With its names hidden, if there is a key for that.
+fn hidden(mut analysis: Analysis, key: Option<&Key>) -> Analysis {
+    if let Some(key) = key {
+        analysis.anonymize(key);
+    }
+    analysis
 }

@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use mostrace::analysis::{map_of, on_the_disk};
 use mostrace::facts::Filter;
+use mostrace::recording::Recording;
 use mostrace::tables;
 use mostrace_bundle::Bundle;
 use mostrace_map::Extent;
 
-use super::UsageError;
 use super::bar::Bar;
 use super::out::OutArgs;
+use super::source::several;
+use super::{UsageError, names};
 
 /// Say which sectors belong to what: class, kind, inode, offset in the file, path
 ///
@@ -30,7 +32,7 @@ use super::out::OutArgs;
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Map {
-    /// An image file, a block device, or a bundle
+    /// An image file, a block device, or a bundle; of a recording in segments its last one has the snapshot
     image: PathBuf,
     /// Only this sector; may be given several times
     #[arg(long, value_name = "N")]
@@ -72,10 +74,17 @@ impl Map {
 
     fn build(&self, image: &Path, bar: &Bar) -> anyhow::Result<mostrace_map::Map> {
         let told = |progress| bar.at(progress);
-        if !Bundle::is_bundle(image) {
+        let is_there = image.exists() || !Recording::has_segments(image);
+        if is_there && !Bundle::is_bundle(image) {
             return Ok(map_of(image, self.start_sector.unwrap_or(0), &told)?);
         }
-        let bundle = Bundle::open(image)?;
+        let recordings = names::open(&[image.to_owned()], false)?;
+        let [recording] = &recordings[..] else {
+            return Err(several().into());
+        };
+        let Some(bundle) = recording.last() else {
+            bail!("{}: not a bundle", image.display());
+        };
         let Some(snapshot) = bundle.snapshot()? else {
             bail!("{}: no snapshot of the filesystem in it", image.display());
         };

@@ -13,7 +13,7 @@ use mostrace::causes::Sharing;
 use mostrace::export::Output;
 use mostrace::tables::finding;
 use mostrace::transactions::Transactions;
-use mostrace_bundle::{Bundle, Folder, units};
+use mostrace_bundle::{Folder, units};
 use mostrace_capture::{
     FreshKind, FreshOptions, Options, Progress, Site, User, Workplace, aside, prepare, record,
 };
@@ -254,7 +254,7 @@ impl Told {
 
     fn json(&mut self, args: &Measure, path: &Path, analysis: &Analysis) -> anyhow::Result<()> {
         let tree = tree::of(analysis, None)?;
-        let manifest = analysis.bundle.as_ref().map(Bundle::manifest);
+        let manifest = analysis.manifest();
         let payload = manifest.and_then(|m| m.payload.as_ref());
         let transactions = Transactions::new(manifest, &analysis.databases()?);
         self.runs.push(json!({
@@ -290,7 +290,7 @@ impl Told {
 }
 
 fn sentence(analysis: &Analysis) -> anyhow::Result<String> {
-    let manifest = analysis.bundle.as_ref().map(Bundle::manifest);
+    let manifest = analysis.manifest();
     let databases = analysis.databases()?;
     Ok(finding::sentence(&analysis.facts, manifest, &databases)?)
 }

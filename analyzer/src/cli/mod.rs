@@ -32,6 +32,8 @@ mod map;
 #[cfg(all(feature = "record", feature = "analyze"))]
 mod measure;
 #[cfg(feature = "analyze")]
+mod names;
+#[cfg(feature = "analyze")]
 mod out;
 #[cfg(feature = "analyze")]
 mod phone;
@@ -111,7 +113,7 @@ enum Command {
     #[cfg(feature = "workload")]
     Workload(workload::Workload),
     Doctor(doctor::Doctor),
-    /// Describe the columns of events, as Markdown
+    /// Describe the tables and their columns, as Markdown
     #[cfg(feature = "analyze")]
     Schema,
     /// Print a shell's completions
@@ -159,7 +161,7 @@ impl Command {
             #[cfg(feature = "analyze")]
             Command::Map(args) => args.run()?,
             #[cfg(feature = "analyze")]
-            Command::Schema => print(|out| out.write_all(mostrace::facts::markdown().as_bytes()))?,
+            Command::Schema => print(|out| out.write_all(mostrace::tables::markdown().as_bytes()))?,
             #[cfg(feature = "workload")]
             Command::Workload(args) => workload::run(&args)?,
             Command::Doctor(args) => doctor::run(&args)?,

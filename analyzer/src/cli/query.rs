@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `mostrace query`: SQL over the rows.
+//! `mostrace query`: SQL over the rows and over what they belong to.
 
-use mostrace::tables::{Table, query};
+use mostrace::tables::Table;
+use mostrace::tables::query::{self, Asked};
 
 use super::UsageError;
 use super::out::OutArgs;
 use super::source::SourceArgs;
 
-/// Ask in SQL: the table is called events, its columns are those of `mostrace schema`
+/// Ask in SQL: of events, requests, causes, processes and files
 ///
-/// The columns that are named are held in memory for all rows of the trace.
+/// `mostrace schema` describes the tables and their columns; `bundle` is the recording, where there are several. The columns of
+/// events that are named are held in memory for all rows, and so are the other tables that are named.
 ///
 /// Examples:
 ///   mostrace query run.most "SELECT role, sum(bytes) FROM events WHERE op = 'write' GROUP BY role"
+///   mostrace query run.most "SELECT path, write_bytes FROM files ORDER BY write_bytes DESC LIMIT 10"
+///   mostrace query 'day-*.most' "SELECT bundle, count(*) AS n FROM requests WHERE op = 'write' GROUP BY bundle"
 ///   mostrace query run.most "SELECT * FROM events ORDER BY d2c_ns DESC LIMIT 10" --json
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
@@ -33,9 +37,11 @@ impl Query {
             return Err(UsageError(format!("{}: {what}", self.sql)).into());
         }
         let mut out = self.out.create()?;
-        let columns = query::named(&self.sql);
-        let analysis = self.source.read_for(columns.iter())?;
-        let answer = query::run(&analysis.facts, &self.sql, &columns);
+        let asked = Asked::by(&self.sql);
+        let analysis = self
+            .source
+            .read(asked.needs_locality(), asked.needs_causes())?;
+        let answer = query::run(&analysis.facts, &self.sql, &asked);
         let answer = answer.map_err(|e| UsageError(format!("{}: {e}", self.sql)))?;
         let answer = Ok::<_, std::convert::Infallible>(Table::from(answer));
         Ok(self.out.format().write_all(&mut out, [answer])?)

@@ -66,7 +66,7 @@ pub struct Record {
     #[arg(short = 'w', long = "wait", value_name = "TIME", value_parser = units::time)]
     wait: Option<Duration>,
     /// Cut the recording: after so long (60s, 10m, 1h), or when a segment's files have so many bytes (256M, 1G), the next one
-    /// begins. Each is a bundle, NAME.0001.most and so on, that can be read as soon as it is ended
+    /// begins. Each is a bundle, NAME.0001.most and so on, that can be read as soon as it is ended; `analyze NAME.most` reads all of them as one
     #[arg(long, value_name = "TIME|SIZE")]
     segment: Option<Size>,
     /// Keep the last N segments, the one being written among them; the oldest is removed
@@ -169,11 +169,11 @@ pub(super) fn report(outcome: &Outcome) {
         ..
     } = &outcome.manifest;
     let count = |name: &str| counts.get(name).copied().unwrap_or(0);
-    let segments = segment.as_ref().map(|s| format!(", {} segments", s.number));
+    let pieces = segment.as_ref().map(|s| format!(", {} segments", s.number));
     super::say(&format!(
         "{}{}: {} events ({}), {} process, {} file, {} dirtier entries ({}), {} lost",
         outcome.output.display(),
-        segments.unwrap_or_default(),
+        pieces.unwrap_or_default(),
         count("events"),
         sources.events,
         count("process_entries"),
@@ -200,10 +200,14 @@ pub(super) fn report(outcome: &Outcome) {
     if let Some(counters) = counters {
         super::say(&counters.to_string());
     }
-    // What there is to be done with many is more than a line.
     #[cfg(feature = "analyze")]
-    if segment.is_none() {
-        let path = outcome.output.to_string_lossy();
+    {
+        // Segments are named by what their recording is called.
+        let output = &outcome.output;
+        let of_all = segment
+            .as_ref()
+            .and_then(|s| mostrace_bundle::segments::recording(output, s.number));
+        let path = of_all.as_ref().unwrap_or(output).to_string_lossy();
         super::say(&format!(
             "next: mostrace analyze {}",
             super::shell::plain(&path)

@@ -8,9 +8,9 @@ use mostrace::causes::Sharing;
 use mostrace::export::Output;
 use mostrace::report::{Sheet, page};
 
-use super::UsageError;
 use super::bar::Bar;
 use super::hide::HideArgs;
+use super::{UsageError, names};
 
 /// Make a page of one or more recordings, to look at in a browser
 ///
@@ -25,7 +25,8 @@ use super::hide::HideArgs;
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Report {
-    /// Bundles (folders or .tar.zst), or bare blktraces
+    /// Bundles (folders or .tar.zst), or bare blktraces; globs; or the name of a recording in segments: run.most for
+    /// run.0001.most and those after it. Segments that follow one another are one recording
     #[arg(required = true, value_name = "BUNDLE")]
     bundles: Vec<PathBuf>,
     /// Where to write; - is the standard output
@@ -50,9 +51,11 @@ impl Report {
         };
         let key = self.hide.key()?;
         let mut sheets = Vec::new();
-        for path in &self.bundles {
+        for recording in names::open(&self.bundles, false)? {
             let bar = Bar::new();
-            let mut analysis = Analysis::open_with(path, &options, &|progress| bar.at(progress))?;
+            let path = recording.path().to_owned();
+            let watcher = |progress| bar.at(progress);
+            let mut analysis = Analysis::of(vec![recording], &options, &watcher)?;
             drop(bar);
             for line in &analysis.warnings {
                 log::warn!("{}: {line}", path.display());
@@ -60,7 +63,7 @@ impl Report {
             if let Some(key) = &key {
                 analysis.anonymize(key);
             }
-            sheets.push(Sheet::new(&shown(path, key.as_ref()), &analysis)?);
+            sheets.push(Sheet::new(&shown(&path, key.as_ref()), &analysis)?);
         }
         Ok(out.page(&page(&sheets)?)?)
     }

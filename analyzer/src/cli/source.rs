@@ -5,17 +5,21 @@ use std::path::{Path, PathBuf};
 
 use mostrace::analysis::{self, Analysis, Options};
 
-use super::UsageError;
 use super::bar::Bar;
+use super::{UsageError, names};
 use mostrace::causes::Sharing;
 use mostrace::facts::{Column, Filter};
 use mostrace::recording::Recording;
 
-/// The trace, and how to read it.
+/// The traces, and how to read them.
 #[derive(clap::Args)]
 pub struct SourceArgs {
-    /// A bundle (a folder or a .tar.zst), or a bare blktrace: x for x.blktrace.N, or one file
-    bundle: PathBuf,
+    /// Bundles (folders or .tar.zst), or bare blktraces (x for x.blktrace.N, or one file); globs; or the name of a recording in
+    /// segments: run.most for run.0001.most and those after it. Segments that follow one another are read as one recording,
+    /// other recordings each by itself, and added up. The column `bundle` tells which one a row is of: without it, --by adds up
+    /// what is equal, such as the same path in two recordings
+    #[arg(required = true, value_name = "BUNDLE")]
+    bundles: Vec<PathBuf>,
     /// Map the blocks by this image or device instead of the bundle's snapshot
     #[arg(long, value_name = "FILE-OR-DEVICE", conflicts_with = "no_map")]
     image: Option<PathBuf>,
@@ -52,9 +56,9 @@ impl From<Share> for Sharing {
 }
 
 impl SourceArgs {
-    /// As the user named it.
+    /// As the user named the first.
     pub fn path(&self) -> &Path {
-        &self.bundle
+        self.bundles.first().map_or(Path::new(""), PathBuf::as_path)
     }
 
     /// Reads the trace and attributes it, and finds out what else these columns need.
@@ -73,9 +77,28 @@ impl SourceArgs {
     /// Reads the trace and attributes it. With `locality`, it is followed which blocks were written
     /// before; with `causes`, who caused each row.
     pub fn read(&self, locality: bool, causes: bool) -> anyhow::Result<Analysis> {
+        self.attribute(self.open_all()?, locality, causes)
+    }
+
+    /// Opens the recordings, each for itself.
+    pub fn open_all(&self) -> anyhow::Result<Vec<Recording>> {
+        names::open(&self.bundles, self.partial)
+    }
+
+    /// The same as [`read`](Self::read) of what was opened.
+    pub fn attribute(
+        &self,
+        recordings: Vec<Recording>,
+        locality: bool,
+        causes: bool,
+    ) -> anyhow::Result<Analysis> {
         let bar = Bar::new();
-        let analysis = Analysis::open_with(
-            &self.bundle,
+        if recordings.len() > 1 && self.image.is_some() {
+            let what = "--image is of one recording's filesystem: name one recording";
+            return Err(UsageError(what.into()).into());
+        }
+        let analysis = Analysis::of(
+            recordings,
             &Options {
                 image: self.image.clone(),
                 start_sector: self.start_sector,
@@ -88,24 +111,41 @@ impl SourceArgs {
         )?;
         drop(bar);
         // A table has no place for what makes it incomplete.
-        let cut = self.partial || analysis.bundle.as_ref().is_some_and(|b| b.is_cut());
+        let cut = self.partial || analysis.is_cut();
         let notices = analysis.notices.iter().filter(|_| cut);
-        self.warn(analysis.warnings.iter().chain(notices));
+        warn(
+            analysis.recordings(),
+            analysis.warnings.iter().chain(notices),
+        );
         Ok(analysis)
     }
 
-    /// Opens the trace, for what is made of its events alone.
+    /// Opens the only recording, for what is made of its events alone.
     pub fn open(&self) -> anyhow::Result<Recording> {
-        let recording = Recording::open(&self.bundle, self.partial)?;
-        self.warn(analysis::warnings(&recording).iter());
+        let mut recordings = names::open(&self.bundles, self.partial)?;
+        let (Some(recording), true) = (recordings.pop(), recordings.is_empty()) else {
+            return Err(several().into());
+        };
+        let warnings = analysis::warnings(&recording);
+        warn(std::slice::from_ref(&recording), warnings.iter());
         Ok(recording)
     }
+}
 
-    fn warn<'l>(&self, lines: impl Iterator<Item = &'l String>) {
-        for line in lines {
-            log::warn!("{}: {line}", self.bundle.display());
+/// Each line is of the only one, or says itself which one it is of.
+fn warn<'l>(recordings: &[Recording], lines: impl Iterator<Item = &'l String>) {
+    for line in lines {
+        match recordings {
+            [one] => log::warn!("{}: {line}", one.path().display()),
+            _ => log::warn!("{line}"),
         }
     }
+}
+
+/// Where there is no answer over several.
+pub fn several() -> UsageError {
+    let what = "this is made of one recording, as several have neither time nor place in common: name one, or the segments of one";
+    UsageError(what.into())
 }
 
 /// Which rows are looked at.

@@ -6,7 +6,6 @@ use mostrace::export::to_text;
 use mostrace::facts::Filter;
 use mostrace::tables::tree::Tree;
 use mostrace::transactions::{Source, Sure, Transactions};
-use mostrace_bundle::Bundle;
 
 /// The most processes and databases that are shown one by one.
 pub const MOST_OWNERS: usize = 20;
@@ -16,7 +15,7 @@ pub const MOST_OWNERS: usize = 20;
 /// # Errors
 /// A table cannot be read, or the filter does not fit its columns.
 pub fn of(analysis: &Analysis, filter: Option<&Filter>) -> anyhow::Result<Tree> {
-    let manifest = analysis.bundle.as_ref().map(Bundle::manifest);
+    let manifest = analysis.manifest();
     let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
     let filesystem = filesystem.map_or("the filesystem", |f| f.kind.as_str());
     let databases = analysis.databases()?;
@@ -33,7 +32,7 @@ pub fn text(
     shown: usize,
     width: Option<usize>,
 ) -> anyhow::Result<String> {
-    let manifest = analysis.bundle.as_ref().map(Bundle::manifest);
+    let manifest = analysis.manifest();
     let databases = analysis.databases()?;
     let of_calls = Transactions::shown(manifest, &databases);
     let used = Transactions::new(manifest, &databases);

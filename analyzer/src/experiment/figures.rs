@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What one measurement comes to.
 
-use mostrace_bundle::{Bundle, Manifest};
+use mostrace_bundle::Manifest;
 use serde::{Deserialize, Serialize};
 
 use crate::analysis::{Analysis, Error};
@@ -62,7 +62,7 @@ impl Figures {
     /// # Errors
     /// A temporary file, or the table of calls, cannot be read.
     pub fn of(analysis: &Analysis, recorder: u32, per: Per) -> Result<Figures, Error> {
-        let manifest: Option<&Manifest> = analysis.bundle.as_ref().map(Bundle::manifest);
+        let manifest: Option<&Manifest> = analysis.manifest();
         let payload = manifest.and_then(|m| m.payload.as_ref());
         let mut databases = analysis.databases()?;
         databases.retain(|database| database.tgid != recorder);

@@ -5,8 +5,8 @@
 //! FOLDER/events/bundle=NAME/0.parquet       a row of `events`, with every column of the catalogue
 //! FOLDER/requests/bundle=NAME/0.parquet     a row per completion
 //! FOLDER/causes/bundle=NAME/0.parquet       a row per share of an event; the bytes of an event's shares sum to its own
-//! FOLDER/processes/bundle=NAME/0.parquet    a row per thread
-//! FOLDER/files/bundle=NAME/0.parquet        a row per file
+//! FOLDER/processes/bundle=NAME/0.parquet    a row per thread, the first of them of nobody
+//! FOLDER/files/bundle=NAME/0.parquet        a row per file, the first of them of none
 //! ```
 //!
 //! `completion` joins events, requests and causes of a bundle.
@@ -14,13 +14,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use polars::prelude::{DataFrame, DataType, Expr, IntoLazy, PolarsError, col, len};
+use polars::prelude::PolarsError;
 
 use super::Format;
 use super::output::{Output, WriteError};
-use crate::facts::{Column, Facts, Part, Rows, catalogue};
-use crate::tables::{Table, about, numbers, texts};
-use crate::text::escape;
+use crate::facts::{Column, Facts, catalogue};
+use crate::tables::relations::Relation;
+use crate::tables::{Table, about};
 
 /// Why a data set could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -45,37 +45,6 @@ type Result<T> = std::result::Result<T, Error>;
 
 /// The tables, in the order of the page above.
 const TABLES: [&str; 5] = ["events", "requests", "causes", "processes", "files"];
-
-/// What is the same in all rows of a request, or its sum or first value, in that order.
-const SAME: [&str; 15] = [
-    "time_ns",
-    "rwbs",
-    "op",
-    "device",
-    "d2c_ns",
-    "sync",
-    "fua",
-    "flush",
-    "meta",
-    "error",
-    "size_bytes",
-    "sequential",
-    "device_flush",
-    "time_utc",
-    "stage",
-];
-const CAUSES: [&str; 10] = [
-    "cause_pid",
-    "cause_tgid",
-    "cause_uid",
-    "cause_comm",
-    "cause_op",
-    "cause_inode",
-    "cause_path",
-    "cause_role",
-    "cause_known",
-    "cause_package",
-];
 
 /// One bundle's files in a data set.
 pub struct Dataset {
@@ -116,12 +85,18 @@ impl Dataset {
         let all: Vec<&Column> = catalogue::ALL.iter().filter(|c| !c.derived).collect();
         let of_events = facts.frames(&all, None).map(|frame| frame.map(Table::from));
         Format::Parquet.write_all(events, of_events)?;
-        Format::Parquet.write_all(requests, requests_of(facts))?;
-        Format::Parquet.write_all(causes, causes_of(facts))?;
-        Format::Parquet.write_all(processes, [processes_of(facts)])?;
-        Format::Parquet.write_all(files, [files_of(facts)])?;
+        let outputs = [requests, causes, processes, files];
+        for (relation, output) in Relation::ALL.into_iter().zip(outputs) {
+            let pieces = relation.of(facts).map(|piece| piece.map(without_bundle));
+            Format::Parquet.write_all(output, pieces)?;
+        }
         Ok(())
     }
+}
+
+/// The folder says it.
+fn without_bundle(table: Table) -> Table {
+    table.frame.drop_many(["bundle"]).into()
 }
 
 /// A name that is a folder's and a value's.
@@ -134,78 +109,4 @@ fn partition(name: &str) -> String {
         }
     };
     name.chars().map(plain).collect()
-}
-
-fn find(names: &[&str]) -> Vec<&'static Column> {
-    names.iter().filter_map(|name| Column::find(name)).collect()
-}
-
-type Pieces<'f> = Box<dyn Iterator<Item = std::result::Result<Table, PolarsError>> + 'f>;
-
-/// The rows of a request are in one batch.
-fn requests_of(facts: &Facts) -> Pieces<'_> {
-    let columns = [&["completion", "sector", "bytes", "q2c_ns"], &SAME[..]].concat();
-    let group = |frame: DataFrame| {
-        let same: Vec<Expr> = SAME.iter().map(|name| col(*name).first()).collect();
-        let own = [
-            col("sector").min(),
-            col("bytes").sum(),
-            col("q2c_ns").max(),
-            len().cast(DataType::Int64).alias("events"),
-        ];
-        let aggregated: Vec<Expr> = own.into_iter().chain(same).collect();
-        let requests = frame
-            .lazy()
-            .group_by_stable([col("completion")])
-            .agg(aggregated);
-        Ok(Table::from(requests.collect()?))
-    };
-    let frames = facts.frames(&find(&columns), None);
-    Box::new(frames.map(move |frame| group(frame?)))
-}
-
-fn causes_of(facts: &Facts) -> Pieces<'_> {
-    let names = [
-        &["completion", "time_ns", "op", "sector", "bytes"],
-        &CAUSES[..],
-    ]
-    .concat();
-    let columns = find(&names)
-        .iter()
-        .map(|column| column.expr(facts))
-        .collect();
-    let shares = facts.view(columns, Part::Any, None, Rows::Shares);
-    Box::new(shares.map(|view| Ok(Table::from(view?.collect()?))))
-}
-
-fn processes_of(facts: &Facts) -> std::result::Result<Table, PolarsError> {
-    // The first one is nobody.
-    let all = || facts.names().processes.iter().skip(1);
-    let number = |name, value: fn(&crate::attribute::Process) -> Option<u32>| {
-        numbers(
-            name,
-            all().map(move |process| value(process).map(u64::from)),
-        )
-    };
-    Table::new(vec![
-        number("pid", |p| p.pid),
-        number("tgid", |p| p.tgid),
-        number("uid", |p| p.uid),
-        texts("comm", all().map(|p| p.comm.as_deref().map(escape))),
-    ])
-}
-
-fn files_of(facts: &Facts) -> std::result::Result<Table, PolarsError> {
-    // The first one is none.
-    let all = || facts.names().files.iter().skip(1);
-    let word = |word: &str| Some(word.to_owned());
-    Table::new(vec![
-        numbers("inode", all().map(|f| f.inode)),
-        numbers("generation", all().map(|f| f.generation.map(u64::from))),
-        texts("path", all().map(|f| f.path.as_deref().map(escape))),
-        texts("kind", all().map(|f| word(f.kind.as_str()))),
-        texts("role", all().map(|f| word(f.role?.as_str()))),
-        texts("provenance", all().map(|f| word(f.provenance.as_str()))),
-        texts("database", all().map(|f| f.database().map(escape))),
-    ])
 }

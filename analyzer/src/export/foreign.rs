@@ -84,6 +84,11 @@ impl Foreign {
         matches!(self, Foreign::Folded | Foreign::Perfetto)
     }
 
+    /// Whether it is made of sums, which several recordings have together; the others tell of one disk's time.
+    pub fn adds_up(self) -> bool {
+        self == Foreign::Folded
+    }
+
     /// Whether it is nothing to be shown on a terminal.
     pub fn is_binary(self) -> bool {
         matches!(self, Foreign::OracleGeneral | Foreign::Perfetto)

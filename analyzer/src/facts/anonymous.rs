@@ -24,14 +24,18 @@ impl Facts {
     /// a known extension, and what SQLite appends to a database's name, are kept. Who does not have the key cannot try names.
     pub fn anonymize(&mut self, key: &Key) {
         self.hidden = Some(*key);
-        for process in &mut self.names.processes {
+        for process in &mut self.origins.names.processes {
             process.comm = process.comm.as_deref().map(|comm| hashed(key, comm));
         }
-        for file in &mut self.names.files {
+        for file in &mut self.origins.names.files {
             file.path = file.path.as_deref().map(|path| path_of(key, path));
         }
-        let packages = self.packages.take();
-        self.packages = packages.map(|packages| packages.renamed(|name| hashed(key, name)));
+        for origin in &mut self.origins.list {
+            let packages = origin.packages.take();
+            origin.packages = packages.map(|packages| packages.renamed(|name| hashed(key, name)));
+            let name = hashed(key, origin.name.as_bytes());
+            origin.name = String::from_utf8_lossy(&name).into_owned();
+        }
     }
 }
 

@@ -5,7 +5,8 @@ use mostrace_bundle::Packages;
 use polars::prelude::PolarsResult;
 
 use super::batches::{Batches, ROOM};
-use super::rewrites::Rewrites;
+use super::origins::{Origin, Origins};
+use super::rewrites::{Locality, Rewrites};
 use super::{Facts, stored};
 use crate::attribute::{Loops, Names, Request, Row};
 use crate::causes::{Cause, Verdicts};
@@ -13,17 +14,19 @@ use crate::causes::{Cause, Verdicts};
 /// Rows of a batch: enough that what a batch costs beside its rows does not matter.
 const BATCH: usize = 1 << 18;
 
-/// Takes completions with their rows, in the order of time.
+/// Takes completions with their rows, of one recording after the other, each in the order of time.
 #[derive(Default)]
 pub struct Builder {
     rows: stored::Builder,
     batches: Batches,
-    span: Option<(u64, u64)>,
     /// Rows of a batch.
     batch: usize,
+    /// Those that came to their end.
+    origins: Origins,
+    locality: Option<Locality>,
+    /// The recording that the rows are of.
+    here: Origin,
     causes: Vec<Cause>,
-    packages: Option<Packages>,
-    loops: Loops,
 }
 
 impl Builder {
@@ -40,6 +43,11 @@ impl Builder {
             rows: stored::Builder::new(locality.then(Rewrites::default)),
             ..Builder::default()
         }
+    }
+
+    /// The rows to come are of the recording of this name.
+    pub fn begin(&mut self, name: &str) {
+        self.here.name = name.into();
     }
 
     /// Completions so far.
@@ -65,8 +73,9 @@ impl Builder {
         rows: &[Row],
         verdicts: Option<&Verdicts>,
     ) -> PolarsResult<()> {
-        let (first, last) = self.span.unwrap_or((request.time_ns, request.time_ns));
-        self.span = Some((first.min(request.time_ns), last.max(request.time_ns)));
+        let span = self.here.span.unwrap_or((request.time_ns, request.time_ns));
+        let (first, last) = span;
+        self.here.span = Some((first.min(request.time_ns), last.max(request.time_ns)));
         self.rows.push(request, rows, verdicts);
         if self.rows.len() >= self.batch {
             let (rows, shares) = self.rows.take()?;
@@ -85,37 +94,61 @@ impl Builder {
     /// The apps of the Android device that the trace is of.
     #[must_use]
     pub fn with_packages(mut self, packages: Option<Packages>) -> Builder {
-        self.packages = packages;
+        self.here.packages = packages;
         self
     }
 
     /// Loop devices whose backing files lie on the filesystem.
     #[must_use]
     pub fn with_loops(mut self, loops: Loops) -> Builder {
-        self.loops = loops;
+        self.here.loops = loops;
         self
     }
 
-    /// The facts. `clock` is a moment by the trace's clock and by the wall clock, ns.
+    /// Ends a recording, whose rows refer to these names. `clock` is a moment by the trace's clock and by the wall clock, ns.
     ///
     /// # Errors
     /// A temporary file cannot be written.
-    pub fn finish(mut self, names: Names, clock: Option<(u64, u64)>) -> PolarsResult<Facts> {
-        // The last batch, and the only one of an empty trace.
+    pub fn end(mut self, names: Names, clock: Option<(u64, u64)>) -> PolarsResult<Builder> {
+        // A batch has the rows of one recording. An empty one makes a batch too: there is one at least.
         let (rows, shares) = self.rows.take()?;
         self.batches.push(rows, shares)?;
+        if let Some(rewrites) = self.rows.rewrites.take() {
+            let locality = rewrites.finish().moved(self.here.base);
+            self.locality.get_or_insert_default().add(locality);
+            self.rows.rewrites = Some(Rewrites::default());
+        }
+        let ended = std::mem::take(&mut self.here);
+        let causes = std::mem::take(&mut self.causes);
+        self.origins.push(Origin { clock, ..ended }, names, causes);
+        self.here.base = self.origins.next(self.rows.requests());
+        self.rows.base = self.here.base;
+        Ok(self)
+    }
+
+    /// The facts of all recordings that have ended.
+    ///
+    /// # Errors
+    /// A temporary file cannot be written.
+    pub fn build(mut self) -> PolarsResult<Facts> {
+        if self.origins.list.is_empty() {
+            self = self.end(Names::default(), None)?;
+        }
         Ok(Facts {
-            causes: self.causes,
             batches: self.batches,
-            names,
+            origins: self.origins,
             requests: self.rows.requests().into(),
-            rewrites: self.rows.rewrites.take().map(Rewrites::finish),
+            rewrites: self.locality,
             devices: self.rows.devices,
-            packages: self.packages,
-            loops: self.loops,
-            clock,
-            span: self.span,
             hidden: None,
         })
+    }
+
+    /// The facts of the only recording: [`end`](Self::end) and [`build`](Self::build).
+    ///
+    /// # Errors
+    /// A temporary file cannot be written.
+    pub fn finish(self, names: Names, clock: Option<(u64, u64)>) -> PolarsResult<Facts> {
+        self.end(names, clock)?.build()
     }
 }

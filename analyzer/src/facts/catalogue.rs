@@ -254,6 +254,7 @@ pub static ALL: &[Column] = &[
     derived(caused(text("cause_or_submitter", labels::causes_or_submitters, "as cause_process; where that is not known, who submitted it, marked: app:17 (submitter), kworker/u8:1 (submitter), or for a loop device's backing file loop0 (submitter)"))),
     derived(caused(text("cause_or_file", labels::cause_or_files, "as cause_file; where no causing process is known, as file"))),
     derived(id("size", |_| number([at::size], |[s]| Some(s)), "as size_bytes")),
+    derived(text("bundle", labels::bundles, "the recording that it is of, by its label or its file's name; numbers of processes, inodes and completions, and times, are to be compared only within one")),
 ];
 
 fn known(value: u64) -> Option<u64> {
@@ -270,9 +271,10 @@ fn letter(at: usize) -> Expr {
 
 /// By the wall clock of the capture, or of the trace's own TIMESTAMP note.
 fn utc(facts: &Facts) -> Expr {
-    let start = facts.clock();
-    number([at::time], move |[time_ns]| {
-        let (mono_ns, unix_ns) = start?;
+    let clocks = facts.origins.list.iter().map(|origin| origin.clock);
+    let clocks: Vec<Option<(u64, u64)>> = clocks.collect();
+    number([at::time, at::origin], move |[time_ns, origin]| {
+        let (mono_ns, unix_ns) = clocks.get(origin as usize).copied().flatten()?;
         Some(unix_ns.checked_add(time_ns)?.checked_sub(mono_ns)? / 1000)
     })
     .cast(DataType::Datetime(TimeUnit::Microseconds, None))

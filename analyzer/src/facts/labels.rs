@@ -23,7 +23,7 @@ const UNKNOWN_ROLE: &str = "unknown";
 /// A number of each process.
 fn of_process(facts: &Facts, from: &'static str, value: fn(&Process) -> Option<u32>) -> Expr {
     let of: Arc<[Option<u64>]> = facts
-        .names
+        .names()
         .processes
         .iter()
         .map(|process| value(process).map(u64::from))
@@ -33,7 +33,7 @@ fn of_process(facts: &Facts, from: &'static str, value: fn(&Process) -> Option<u
 
 /// A number of each file.
 fn of_file(facts: &Facts, from: &'static str, value: fn(&File) -> Option<u64>) -> Expr {
-    let of: Arc<[Option<u64>]> = facts.names.files.iter().map(value).collect();
+    let of: Arc<[Option<u64>]> = facts.names().files.iter().map(value).collect();
     number([from], move |[id]| of.get(id as usize).copied().flatten())
 }
 
@@ -59,20 +59,28 @@ pub(super) fn generation(facts: &Facts, from: &'static str) -> Expr {
 
 pub(super) fn comms(facts: &Facts, from: &'static str) -> Text {
     let comm = |process: &Process| process.comm.as_deref().map(escape);
-    Text::new([from], facts.names.processes.iter().map(comm), |[id]| id)
+    Text::new([from], facts.names().processes.iter().map(comm), |[id]| id)
 }
 
 pub(super) fn paths(facts: &Facts, from: &'static str) -> Text {
     let path = |file: &File| file.path.as_deref().map(escape);
-    Text::new([from], facts.names.files.iter().map(path), |[id]| id)
+    Text::new([from], facts.names().files.iter().map(path), |[id]| id)
 }
 
 pub(super) fn files(facts: &Facts) -> Text {
-    Text::new(
-        [at::file],
-        facts.names.files.iter().map(file_label),
-        |[id]| id,
-    )
+    let files = facts.origins.names.files.iter().enumerate();
+    let label = |(at, file)| file_label_of(facts, at, file);
+    Text::new([at::file], files.map(label), |[id]| id)
+}
+
+/// The label of the file at this place. An inode's number is to be told with its recording, where there are several; a path is what
+/// people know a file by.
+fn file_label_of(facts: &Facts, at: usize, file: &File) -> Option<String> {
+    let label = file_label(file)?;
+    if file.path.is_some() {
+        return Some(label);
+    }
+    Some(label + &facts.origins.suffix(facts.origins.of_file(at)))
 }
 
 /// A file without a name is called by its inode, generation and all: the number alone may have
@@ -89,30 +97,45 @@ pub(crate) fn file_label(file: &File) -> Option<String> {
 
 /// `comm:tgid`, the name being that of the main thread if it was seen.
 pub(super) fn processes(facts: &Facts, from: &'static str) -> Text {
-    let names = names_of_groups(&facts.names.processes);
-    let label = |process: &Process| process_label(process, &names);
-    Text::new([from], facts.names.processes.iter().map(label), |[id]| id)
+    Text::new([from], process_labels(facts), |[id]| id)
 }
 
-fn process_label(process: &Process, names: &HashMap<u32, &[u8]>) -> Option<String> {
-    let tgid = process.tgid.or(process.pid)?;
-    let name = names.get(&tgid).map_or("?".into(), |comm| escape(comm));
-    Some(format!("{name}:{tgid}"))
+/// By number; where there are several recordings, with the name of the one that it is of.
+pub(crate) fn process_labels(facts: &Facts) -> Vec<Option<String>> {
+    let names = names_of_groups(facts);
+    let processes = facts.origins.names.processes.iter().enumerate();
+    let label = |(at, process): (usize, &Process)| {
+        let origin = facts.origins.of_process(at);
+        let tgid = process.tgid.or(process.pid)?;
+        let name = names.get(&(origin, tgid));
+        let name = name.map_or("?".into(), |comm| escape(comm));
+        Some(format!("{name}:{tgid}{}", facts.origins.suffix(origin)))
+    };
+    processes.map(label).collect()
 }
 
 /// Of each process, whose it is on an Android device; of another machine's, nobody's.
 pub(super) fn packages(facts: &Facts, from: &'static str) -> Text {
-    let label = |process: &Process| package_of(facts, process);
-    Text::new([from], facts.names.processes.iter().map(label), |[id]| id)
+    let all = 0..facts.origins.names.processes.len();
+    Text::new([from], all.map(|at| package_of(facts, at)), |[id]| id)
 }
 
-fn package_of(facts: &Facts, process: &Process) -> Option<String> {
-    package(facts.packages.as_ref()?, process.uid?)
+/// Of the process at this place.
+pub(crate) fn package_of(facts: &Facts, at: usize) -> Option<String> {
+    let origin = facts.origins.list.get(facts.origins.of_process(at))?;
+    let uid = facts.origins.names.processes.get(at)?.uid?;
+    package(origin.packages.as_ref()?, uid)
+}
+
+pub(super) fn bundles(facts: &Facts) -> Text {
+    let names = facts.origins.list.iter();
+    let names = names.map(|origin| Some(origin.name.clone()));
+    Text::new([at::origin], names, |[origin]| origin)
 }
 
 /// A number of each cause.
 fn of_cause(facts: &Facts, value: impl Fn(&Cause) -> Option<u64>) -> Expr {
-    let of: Arc<[Option<u64>]> = facts.causes.iter().map(value).collect();
+    let of: Arc<[Option<u64>]> = facts.origins.causes.iter().map(value).collect();
     number([at::cause], move |[id]| {
         of.get(id as usize).copied().flatten()
     })
@@ -120,9 +143,9 @@ fn of_cause(facts: &Facts, value: impl Fn(&Cause) -> Option<u64>) -> Expr {
 
 /// Whether a cause is a process of the command's tree.
 pub(super) fn cause_of_command(facts: &Facts) -> Expr {
-    let causes = facts.causes.iter();
+    let causes = facts.origins.causes.iter();
     let of: Arc<[Option<bool>]> = causes
-        .map(|cause| facts.names.process(cause.process).of_command)
+        .map(|cause| facts.names().process(cause.process).of_command)
         .collect();
     flag_if_known([at::cause], move |[id]| {
         of.get(id as usize).copied().flatten()
@@ -132,24 +155,24 @@ pub(super) fn cause_of_command(facts: &Facts) -> Expr {
 /// A word for each cause.
 fn text_of_cause(facts: &Facts, word: impl Fn(&Cause) -> Option<String>) -> Text {
     // Without causes, all rows are of the unknown one.
-    let unknown = facts.causes.is_empty().then_some(None);
-    let words = facts.causes.iter().map(word).chain(unknown);
+    let unknown = facts.origins.causes.is_empty().then_some(None);
+    let words = facts.origins.causes.iter().map(word).chain(unknown);
     Text::new([at::cause], words, |[id]| id)
 }
 
 pub(super) fn cause_number(facts: &Facts, value: fn(&Process) -> Option<u32>) -> Expr {
     of_cause(facts, |cause| {
-        value(facts.names.process(cause.process)).map(u64::from)
+        value(facts.names().process(cause.process)).map(u64::from)
     })
 }
 
 pub(super) fn cause_inode(facts: &Facts) -> Expr {
-    of_cause(facts, |cause| facts.names.file(cause.file)?.inode)
+    of_cause(facts, |cause| facts.names().file(cause.file)?.inode)
 }
 
 pub(super) fn cause_generation(facts: &Facts) -> Expr {
     of_cause(facts, |cause| {
-        let generation = facts.names.file(cause.file)?.generation;
+        let generation = facts.names().file(cause.file)?.generation;
         generation.map(u64::from)
     })
 }
@@ -157,7 +180,7 @@ pub(super) fn cause_generation(facts: &Facts) -> Expr {
 pub(super) fn cause_comms(facts: &Facts) -> Text {
     text_of_cause(facts, |cause| {
         facts
-            .names
+            .names()
             .process(cause.process)
             .comm
             .as_deref()
@@ -166,34 +189,35 @@ pub(super) fn cause_comms(facts: &Facts) -> Text {
 }
 
 pub(super) fn cause_packages(facts: &Facts) -> Text {
-    text_of_cause(facts, |cause| {
-        package_of(facts, facts.names.process(cause.process))
-    })
+    text_of_cause(facts, |cause| package_of(facts, cause.process.0 as usize))
 }
 
 pub(super) fn cause_processes(facts: &Facts) -> Text {
-    let names = names_of_groups(&facts.names.processes);
+    let labels = process_labels(facts);
     text_of_cause(facts, |cause| {
-        process_label(facts.names.process(cause.process), &names)
+        labels.get(cause.process.0 as usize).cloned().flatten()
     })
 }
 
 /// Who caused it, or else who submitted it, marked.
 pub(super) fn causes_or_submitters(facts: &Facts) -> Text {
-    let names = names_of_groups(&facts.names.processes);
-    let causers = causers(facts, &names);
-    let processes = &facts.names.processes;
-    let submitter = |process: &Process, device: Option<&str>| {
-        let name = || process_label(process, &names).unwrap_or_default();
-        attribute::submitter(process, device, name)
+    let labels = process_labels(facts);
+    let causers = causers(facts, &labels);
+    let processes = &facts.names().processes;
+    let submitter = |(process, label): (&Process, &Option<String>)| {
+        attribute::submitter(process, None, || label.clone().unwrap_or_default())
     };
-    let alone = processes.iter().map(|process| submitter(process, None));
+    let alone = processes.iter().zip(&labels).map(submitter);
     let is_kernels: Vec<bool> = processes
         .iter()
         .map(Process::is_called_like_the_kernels)
         .collect();
-    let device = |file: &File| facts.loops.of(file);
-    let devices: Vec<Option<&str>> = facts.names.files.iter().map(device).collect();
+    let device = |(at, file): (usize, &File)| {
+        let origin = facts.origins.list.get(facts.origins.of_file(at))?;
+        origin.loops.of(file)
+    };
+    let files = facts.names().files.iter().enumerate();
+    let devices: Vec<Option<&str>> = files.map(device).collect();
     let words = causers.iter().cloned().chain(alone);
     let first_submitter = causers.len();
     let first_device = first_submitter.saturating_add(processes.len());
@@ -221,12 +245,14 @@ pub(super) fn causes_or_submitters(facts: &Facts) -> Text {
 
 /// The file of a cause, or else the one that is written to or read.
 pub(super) fn cause_or_files(facts: &Facts) -> Text {
-    let names = names_of_groups(&facts.names.processes);
-    let causers = causers(facts, &names);
-    let of_cause = facts.causes.iter();
-    let of_cause = of_cause.map(|cause| file_label(facts.names.file(cause.file)?));
-    let unknown = facts.causes.is_empty().then_some(None);
-    let files = facts.names.files.iter().map(file_label);
+    let causers = causers(facts, &process_labels(facts));
+    let label = |id: usize, file: &File| file_label_of(facts, id, file);
+    let of_cause = facts.origins.causes.iter();
+    let of_cause =
+        of_cause.map(|cause| label(cause.file.0 as usize, facts.names().file(cause.file)?));
+    let unknown = facts.origins.causes.is_empty().then_some(None);
+    let files = facts.names().files.iter().enumerate();
+    let files = files.map(|(id, file)| label(id, file));
     let words: Vec<Option<String>> = of_cause.chain(unknown).chain(files).collect();
     let is_known: Vec<bool> = causers.iter().map(Option::is_some).collect();
     let first_file = causers.len() as u64;
@@ -241,31 +267,37 @@ pub(super) fn cause_or_files(facts: &Facts) -> Text {
 }
 
 /// The processes of the causes, of which there is one at least.
-fn causers(facts: &Facts, names: &HashMap<u32, &[u8]>) -> Vec<Option<String>> {
-    let unknown = facts.causes.is_empty().then_some(None);
-    let of_cause = facts.causes.iter();
-    let of_cause = of_cause.map(|cause| process_label(facts.names.process(cause.process), names));
-    of_cause.chain(unknown).collect()
+fn causers(facts: &Facts, labels: &[Option<String>]) -> Vec<Option<String>> {
+    let causes = &facts.origins.causes;
+    let unknown = causes.is_empty().then_some(None);
+    let label = |cause: &Cause| labels.get(cause.process.0 as usize)?.clone();
+    causes.iter().map(label).chain(unknown).collect()
 }
 
 pub(super) fn cause_paths(facts: &Facts) -> Text {
     text_of_cause(facts, |cause| {
-        facts.names.file(cause.file)?.path.as_deref().map(escape)
+        facts.names().file(cause.file)?.path.as_deref().map(escape)
     })
 }
 
 pub(super) fn cause_files(facts: &Facts) -> Text {
-    text_of_cause(facts, |cause| file_label(facts.names.file(cause.file)?))
+    text_of_cause(facts, |cause| {
+        file_label_of(
+            facts,
+            cause.file.0 as usize,
+            facts.names().file(cause.file)?,
+        )
+    })
 }
 
 pub(super) fn cause_databases(facts: &Facts) -> Text {
     text_of_cause(facts, |cause| {
-        facts.names.file(cause.file)?.database().map(escape)
+        facts.names().file(cause.file)?.database().map(escape)
     })
 }
 
 pub(super) fn cause_roles(facts: &Facts) -> Text {
-    let role = |cause: &Cause| Some(facts.names.file(cause.file)?.role?.as_str().to_owned());
+    let role = |cause: &Cause| Some(facts.names().file(cause.file)?.role?.as_str().to_owned());
     text_of_cause(facts, role)
 }
 
@@ -298,15 +330,17 @@ pub(super) fn checkpoint_reasons(_: &Facts) -> Text {
     Text::new([at::bits], words, |[b]| bits::REASON.of(b))
 }
 
-/// A name for each process: the main thread's last, or else that of any thread. A program that a shell starts is called like the shell
-/// at first.
-fn names_of_groups(processes: &[Process]) -> HashMap<u32, &[u8]> {
+/// A name for each process of each recording: the main thread's last, or else that of any thread. A program that a shell starts is
+/// called like the shell at first.
+fn names_of_groups(facts: &Facts) -> HashMap<(usize, u32), &[u8]> {
     let mut names = HashMap::new();
-    for process in processes {
+    for (at, process) in facts.origins.names.processes.iter().enumerate() {
         let is_main = process.tgid.is_none() || process.tgid == process.pid;
         let rank = (is_main, process.told_ns);
         if let (Some(tgid), Some(comm)) = (process.tgid.or(process.pid), process.comm.as_deref()) {
-            let known = names.entry(tgid).or_insert((rank, comm));
+            let known = names
+                .entry((facts.origins.of_process(at), tgid))
+                .or_insert((rank, comm));
             if rank >= known.0 {
                 *known = (rank, comm);
             }
@@ -339,7 +373,7 @@ pub(super) fn roles(facts: &Facts) -> Text {
         .chain([UNKNOWN_ROLE])
         .map(|word| Some(word.to_owned()));
     let role = |file: &File| file.role.map_or(unknown, |role| number(role.number()));
-    let roles: Arc<[u64]> = facts.names.files.iter().map(role).collect();
+    let roles: Arc<[u64]> = facts.names().files.iter().map(role).collect();
     Text::new(
         [at::bits, at::file],
         std::iter::once(None).chain(words),
@@ -360,7 +394,7 @@ pub(super) fn roles(facts: &Facts) -> Text {
 pub(super) fn provenances(facts: &Facts) -> Text {
     let words = Provenance::ALL.iter().map(|p| Some(p.as_str().to_owned()));
     let of_file = |file: &File| found_code(file.provenance);
-    let of_file: Arc<[u64]> = facts.names.files.iter().map(of_file).collect();
+    let of_file: Arc<[u64]> = facts.names().files.iter().map(of_file).collect();
     Text::new(
         [at::bits, at::file],
         std::iter::once(None).chain(words),

@@ -20,45 +20,37 @@ pub mod catalogue;
 mod field;
 mod filter;
 pub(crate) mod labels;
+mod origins;
 mod packages;
 mod rewrites;
 pub(crate) mod row;
-mod schema;
 mod shares;
 mod stored;
 mod values;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use mostrace_bundle::Packages;
 use polars::prelude::{DataFrame, Expr, IntoLazy, LazyFrame, PolarsError, PolarsResult, col};
 
-use crate::attribute::{Loops, Names};
-use crate::causes::Cause;
+use crate::attribute::Names;
+use crate::tally::sum;
 pub use anonymous::Key;
 pub(crate) use anonymous::hashed;
 use batches::Batches;
 pub use builder::Builder;
 pub use catalogue::Column;
 pub use filter::{Filter, FilterError};
+use origins::{Origin, Origins};
 pub use rewrites::Hot;
-pub use schema::markdown;
 pub(crate) use stored::{NONE, NONE_32, bits, column as stored_column};
 
 /// The rows of a trace.
 #[derive(Default)]
 pub struct Facts {
     batches: Batches,
-    names: Names,
-    causes: Vec<Cause>,
+    origins: Origins,
     devices: Vec<u32>,
-    /// The apps of the Android device that the trace is of.
-    packages: Option<Packages>,
-    /// Loop devices whose backing files lie on the filesystem.
-    loops: Loops,
-    /// A moment by the trace's clock and by the wall clock, ns.
-    clock: Option<(u64, u64)>,
-    span: Option<(u64, u64)>,
     requests: u64,
     rewrites: Option<rewrites::Locality>,
     /// What names are hidden with, if they are.
@@ -66,15 +58,52 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// From the first completion to the last, ns.
+    /// From the first completion to the last, ns; of several recordings the sum.
     pub fn duration_ns(&self) -> u64 {
-        self.span
-            .map_or(0, |(first, last)| last.saturating_sub(first))
+        let spans = self.origins.list.iter().filter_map(|origin| origin.span);
+        sum(spans.map(|(first, last)| last.saturating_sub(first)))
     }
 
-    /// The first completion and the last, ns in the trace's clock.
+    /// The first completion and the last, ns in the trace's clock. Of several recordings None: their clocks have nothing to do
+    /// with one another.
     pub fn span_ns(&self) -> Option<(u64, u64)> {
-        self.span
+        self.only().and_then(|origin| origin.span)
+    }
+
+    fn only(&self) -> Option<&Origin> {
+        match &self.origins.list[..] {
+            [one] => Some(one),
+            _ => None,
+        }
+    }
+
+    /// What the recording at this place is called.
+    pub fn name_of(&self, nth: usize) -> &str {
+        let origin = self.origins.list.get(nth);
+        origin.map_or("", |origin| &origin.name)
+    }
+
+    /// What the rows of the recording at this place refer to, by its own numbers.
+    pub(crate) fn names_of(&self, nth: usize) -> Cow<'_, Names> {
+        match self.only() {
+            Some(_) => Cow::Borrowed(&self.origins.names),
+            None => Cow::Owned(self.origins.names_of(nth)),
+        }
+    }
+
+    /// The recording of a process, by its number.
+    pub(crate) fn origin_of_process(&self, at: usize) -> usize {
+        self.origins.of_process(at)
+    }
+
+    /// The recording of a file, by its number.
+    pub(crate) fn origin_of_file(&self, at: usize) -> usize {
+        self.origins.of_file(at)
+    }
+
+    /// How many recordings there are.
+    pub(crate) fn recordings(&self) -> usize {
+        self.origins.list.len()
     }
 
     /// Completions.
@@ -84,12 +113,12 @@ impl Facts {
 
     /// What the rows refer to.
     pub fn names(&self) -> &Names {
-        &self.names
+        &self.origins.names
     }
 
-    /// A moment by the trace's clock and by the wall clock, ns.
+    /// A moment by the clock of the only recording and by the wall clock, ns.
     pub(crate) fn clock(&self) -> Option<(u64, u64)> {
-        self.clock
+        self.only().and_then(|origin| origin.clock)
     }
 
     /// Which blocks were written again and again, if that was followed.

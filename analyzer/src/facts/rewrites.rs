@@ -10,6 +10,7 @@ use std::ops::Range;
 
 use mostrace_map::class::Kind;
 
+use super::origins::Base;
 use crate::attribute::{FileId, Op, Request, Row};
 use crate::tally::Tally;
 
@@ -144,6 +145,24 @@ pub(crate) struct Locality {
     pub missed: u64,
     /// The most written ranges.
     pub hottest: Vec<Hot>,
+}
+
+impl Locality {
+    /// By the numbers that files have among those of all recordings.
+    pub(super) fn moved(mut self, base: Base) -> Locality {
+        for hot in &mut self.hottest {
+            hot.file = base.file(hot.file);
+        }
+        self
+    }
+
+    /// Adds what was written in another recording, on another disk or at another time.
+    pub(super) fn add(&mut self, other: Locality) {
+        self.missed.tally(other.missed);
+        self.hottest.extend(other.hottest);
+        self.hottest.sort_by_key(|hot| Reverse(hot.writes));
+        self.hottest.truncate(HOTTEST);
+    }
 }
 
 impl Hot {

@@ -5,6 +5,7 @@ use polars::prelude::{
     Column, DataFrame, IdxCa, IdxSize, IntoColumn, NamedFrom, PolarsResult, Series,
 };
 
+use super::origins::Base;
 use super::stored::{bits, column as at};
 use crate::causes::Share;
 
@@ -23,12 +24,13 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    pub fn push(&mut self, row: usize, shares: &[Share]) {
+    /// Of a row of the recording whose numbers begin there.
+    pub fn push(&mut self, row: usize, shares: &[Share], base: Base) {
         for (nth, share) in shares.iter().enumerate() {
             // A batch has fewer rows than fit.
             self.row.push(row as IdxSize);
             self.bytes.push(share.bytes);
-            self.cause.push(share.cause.0);
+            self.cause.push(base.cause(share.cause).0);
             let later = bits::LATER_SHARE.word((nth > 0).into());
             self.bits.push(bits::KNOWN.word(share.known as u64) | later);
         }

@@ -8,6 +8,7 @@ use polars::prelude::{Column, DataFrame, PolarsResult};
 use mostrace_map::class::{Kind, Provenance};
 
 use super::field::Field;
+use super::origins::Base;
 use super::rewrites::Rewrites;
 use super::shares::Shares;
 use super::values::Values;
@@ -145,6 +146,8 @@ stored! {
     causers: u32,
     /// From the call that forced it, ns, or NONE.
     forced: u64,
+    /// Of which recording it is.
+    origin: u32,
 }
 
 /// Collects rows.
@@ -154,6 +157,8 @@ pub(super) struct Builder {
     requests: u32,
     /// The device numbers met.
     pub devices: Vec<u32>,
+    /// Where the numbers of the recording begin that the rows are of.
+    pub base: Base,
     /// Which blocks were written when, if that is asked for.
     pub rewrites: Option<Rewrites>,
     /// Of rows that several have caused.
@@ -187,6 +192,9 @@ impl Builder {
     pub fn push(&mut self, request: &Request, rows: &[Row], verdicts: Option<&Verdicts>) {
         let mut verdicts = verdicts.into_iter().flat_map(Verdicts::iter);
         let device = self.device(request.device);
+        let base = self.base;
+        let flush = request.device_flush;
+        let flush = flush.map(|number| number.saturating_add(base.requests));
         let shared = bits::OP.word(request.op as u64)
             | bits::RWBS.word(letters(request))
             | bits::SEQUENTIAL.word(request.sequential.into())
@@ -205,8 +213,9 @@ impl Builder {
             let shares = shares.unwrap_or_default();
             let first = shares.first();
             if shares.len() > 1 {
-                self.shares.push(self.columns.rows, shares);
+                self.shares.push(self.columns.rows, shares, self.base);
             }
+            let cause = first.map_or(CauseId::UNKNOWN, |share| share.cause);
             let journal = row.journal;
             let home_kind = journal.and_then(|j| j.home_kind);
             let packed = shared
@@ -231,19 +240,20 @@ impl Builder {
                 bits: packed,
                 device,
                 error: request.error.into(),
-                process: row.process.0,
-                dirtier: row.dirtier.0,
-                file: row.file.0,
+                process: base.process(row.process).0,
+                dirtier: base.process(row.dirtier).0,
+                file: base.file(row.file).0,
                 offset: row.file_offset.unwrap_or(NONE),
                 tid: journal.and_then(|j| j.tid).unwrap_or(NONE_32),
                 home_sector: journal.and_then(|j| j.home_sector).unwrap_or(NONE),
-                home_file: journal.map_or(FileId::NONE, |j| j.home_file).0,
+                home_file: base.file(journal.map_or(FileId::NONE, |j| j.home_file)).0,
                 rewritten: rewritten.unwrap_or(NONE_32),
                 rewrite: rewrite.unwrap_or(NONE),
-                device_flush: request.device_flush.unwrap_or(NONE_32),
-                cause: first.map_or(CauseId::UNKNOWN, |share| share.cause).0,
+                device_flush: flush.unwrap_or(NONE_32),
+                cause: base.cause(cause).0,
                 causers: verdict.map_or(0, |verdict| verdict.causers),
                 forced: verdict.and_then(|v| v.latency_ns).unwrap_or(NONE),
+                origin: base.origin,
             });
         }
         self.requests.tally(1);

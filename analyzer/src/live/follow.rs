@@ -49,6 +49,9 @@ pub fn follow(
     if let Some(s_dev) = waiting.manifest.filesystem_dev() {
         attributor = attributor.of_filesystem(s_dev);
     }
+    if let Some(filesystem) = &waiting.manifest.filesystem {
+        attributor = attributor.of_kind(&filesystem.kind);
+    }
     let tables = Tables {
         handles: handles.as_mut(),
         dirtied: dirtied.as_mut(),

@@ -84,7 +84,7 @@ fn compared(sheets: &[Sheet]) -> Result<Vec<Compared>, Error> {
         return Ok(Vec::new());
     };
     let against = |other: &Sheet| {
-        let diff = Diff::new(&first.side, &other.side)?;
+        let diff = Diff::new(&[&first.side, &other.side])?;
         let grid = |section: Section| Grid::new(&section.title, None, section.table);
         Ok(Compared {
             sentence: glued(&diff.sentence),

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use mostrace_bundle::{Bundle, Counters, Manifest, layout};
+use mostrace_bundle::{Counters, Manifest};
 use serde::Serialize;
 
 use super::colour::Colour;
@@ -16,8 +16,9 @@ use super::scan::Scan;
 use super::syncs::Syncs;
 use super::timeline::Timeline;
 use super::waterfall::{self, Waterfall};
-use crate::analysis::Analysis;
+use crate::analysis::{self, Analysis};
 use crate::facts::Column;
+use crate::recording;
 use crate::tables::diff::Side;
 use crate::tables::finding::size;
 use crate::tables::sizes::{self, Sizes};
@@ -113,7 +114,7 @@ impl Sheet {
     /// A file cannot be read.
     pub fn new(path: &Path, analysis: &Analysis) -> Result<Sheet> {
         let facts = &analysis.facts;
-        let manifest = analysis.bundle.as_ref().map(Bundle::manifest);
+        let manifest = analysis.manifest();
         let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
         let filesystem = filesystem.map_or("the filesystem", |f| f.kind.as_str());
         let filesystem = crate::text::escape(filesystem.as_bytes());
@@ -196,13 +197,8 @@ fn columns(names: &[&str]) -> Vec<&'static Column> {
     names.iter().filter_map(|name| Column::find(name)).collect()
 }
 
-fn calls_of(
-    analysis: &Analysis,
-) -> Result<Option<mostrace_bundle::table::TableReader<std::fs::File>>> {
-    match &analysis.bundle {
-        Some(bundle) => Ok(bundle.table(layout::CALL, true)?),
-        None => Ok(None),
-    }
+fn calls_of(analysis: &Analysis) -> Result<Option<recording::Table>> {
+    Ok(analysis.calls().map_err(analysis::Error::from)?)
 }
 
 fn trust(analysis: &Analysis, manifest: Option<&Manifest>) -> (Trust, Vec<String>) {

@@ -2,7 +2,7 @@
 //! Calls for durability: who asked for which file, how often, and how long each waited.
 
 use std::collections::HashMap;
-use std::fs::File as Opened;
+use std::io::Read;
 
 use mostrace_bundle::Error;
 use mostrace_bundle::entry::{CallKind, EntryRef};
@@ -34,8 +34,8 @@ impl Syncs {
     ///
     /// # Errors
     /// It cannot be read.
-    pub fn read(
-        calls: &mut TableReader<Opened>,
+    pub fn read<R: Read>(
+        calls: &mut TableReader<R>,
         facts: &Facts,
     ) -> std::result::Result<Syncs, Error> {
         let files = facts.names().files.iter();

@@ -21,6 +21,30 @@ pub fn name(path: &Path, manifest: Option<&Manifest>) -> String {
     safe(label.unwrap_or(file))
 }
 
+/// Name and value of each line, of several recordings with their manifests: what each is of, and what all come to.
+pub fn lines_of_several<'m>(
+    each: impl Iterator<Item = (&'m Path, Option<&'m Manifest>)>,
+    duration_ns: u64,
+    total: &Totals,
+) -> Vec<(&'static str, String)> {
+    let line = |(path, manifest): (&Path, Option<&Manifest>)| {
+        let path = safe(&path.display().to_string());
+        let Some(m) = manifest else {
+            return ("trace", path);
+        };
+        let kind = m.filesystem.as_ref().map(|f| format!(", {}", f.kind));
+        let (device, kernel) = (&m.device.name, &m.kernel.release);
+        let of = safe(&format!("{device}{}, {kernel}", kind.unwrap_or_default()));
+        ("trace", format!("{path} ({of})"))
+    };
+    let mut lines: Vec<_> = each.map(line).collect();
+    lines.extend(totals(duration_ns, total));
+    if let Some((_, duration)) = lines.iter_mut().find(|(name, _)| *name == "duration") {
+        *duration += ", added up";
+    }
+    lines
+}
+
 /// Name and value of each line.
 pub fn lines(
     path: &Path,
@@ -32,6 +56,12 @@ pub fn lines(
     if let Some(manifest) = manifest {
         lines.extend(of_manifest(manifest));
     }
+    lines.extend(totals(duration_ns, total));
+    lines
+}
+
+fn totals(duration_ns: u64, total: &Totals) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
     lines.push((
         "duration",
         format!(

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is different between two traces.
+//! What is different between traces: the others are held against the first.
 //!
-//! Where it is known of both how many transactions were committed, they are compared by the transaction, where it is known of
-//! neither, as they are. Of others the tables tell what each wrote, and the first line why it says no more.
+//! Where it is known of all how many transactions were committed, they are compared by the transaction, where it is known of
+//! none, as they are. Of others the tables tell what each wrote, and the first line why it says no more.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mostrace_bundle::Manifest;
 use polars::prelude::{Column as Values, IntoColumn, NamedFrom, Series};
@@ -139,48 +139,88 @@ impl Side {
 /// The differences.
 #[derive(Debug)]
 pub struct Diff {
-    /// What a reader is told first.
+    /// What a reader is told first: a line for each of the others.
     pub sentence: String,
     /// The tables.
     pub sections: Vec<Section>,
 }
 
 /// How many transactions of each the figures are divided by.
-type Per = Option<[u64; 2]>;
+type Per<'p> = Option<&'p [u64]>;
 
 impl Diff {
-    /// Of the second trace against the first.
+    /// Of all others against the first.
     ///
     /// # Errors
     /// Never, as no two columns have one name.
-    pub fn new(a: &Side, b: &Side) -> Result<Diff> {
-        let per = exactly(a).zip(exactly(b)).map(|(a, b)| [a, b]);
-        let per = per.filter(|_| a.unit == b.unit);
-        let both = [a, b];
-        let filesystem = match &a.filesystem {
-            Some(name) if a.filesystem == b.filesystem => name,
-            _ => "the filesystem",
-        };
-        let layers = both.map(|side| {
-            let mut sums = Sums::new();
-            for (layer, totals) in &side.layers {
-                let sum = sums.entry(vec![Some(layer.name(filesystem))]).or_default();
-                sum.tally(*totals);
+    pub fn new(sides: &[&Side]) -> Result<Diff> {
+        let per = per(sides);
+        let per = per.as_deref();
+        let filesystem = match sides.split_first() {
+            Some((a, others)) if others.iter().all(|b| a.filesystem == b.filesystem) => {
+                a.filesystem.as_deref()
             }
-            sums
-        });
+            _ => None,
+        };
+        let filesystem = filesystem.unwrap_or("the filesystem");
+        let layers: Vec<Sums> = sides
+            .iter()
+            .map(|side| {
+                let mut sums = Sums::new();
+                for (layer, totals) in &side.layers {
+                    let sum = sums.entry(vec![Some(layer.name(filesystem))]).or_default();
+                    sum.tally(*totals);
+                }
+                sums
+            })
+            .collect();
         let mut sections = vec![
-            section("total", "Total", total(both, per)?),
+            section("total", "Total", total(sides, per)?),
             section("by_layer", "Layers", changes(&[LAYER], &layers, per)?),
         ];
         for (at, (name, title, columns)) in WAYS.iter().enumerate() {
-            let sums = both.map(|side| side.ways.get(at).map(sums).unwrap_or_default());
+            let of = |side: &&Side| side.ways.get(at).map(sums).unwrap_or_default();
+            let sums: Vec<Sums> = sides.iter().map(of).collect();
             sections.push(section(name, title, changes(columns, &sums, per)?));
         }
+        let others = sides.iter().zip(&layers).skip(1);
+        let lines = others.filter_map(|(side, sums)| {
+            let (a, of_a) = (sides.first()?, layers.first()?);
+            let pair = [*a, *side];
+            Some(sentence(pair, [of_a, sums], self::per(&pair).as_deref()))
+        });
         Ok(Diff {
-            sentence: sentence(both, &layers, per),
+            sentence: lines.collect::<Vec<_>>().join("\n"),
             sections,
         })
+    }
+}
+
+/// None where it is not known of all, or is not of the same.
+fn per(sides: &[&Side]) -> Option<Vec<u64>> {
+    let is_alike = sides.windows(2).all(|two| two[0].unit == two[1].unit);
+    let counts = sides.iter().map(|side| exactly(side));
+    counts.collect::<Option<Vec<u64>>>().filter(|_| is_alike)
+}
+
+/// From `a` to `z`.
+const LETTERS: usize = 26;
+
+/// What the columns of a side begin with: `a`, `b` … `z`, `aa`.
+pub fn letter(side: usize) -> String {
+    let mut letters = 'a'..='z';
+    let last = letters.nth(side % LETTERS).unwrap_or('z').to_string();
+    match side / LETTERS {
+        0 => last,
+        more => letter(more.saturating_sub(1)) + &last,
+    }
+}
+
+/// What a column of changes is called: of two sides there is one.
+fn changed(what: &str, side: usize, sides: usize) -> String {
+    match sides {
+        ..=2 => what.to_owned(),
+        _ => format!("{}_{what}", letter(side)),
     }
 }
 
@@ -250,72 +290,73 @@ fn change_percent(a: f64, b: f64) -> Option<f64> {
     (a != 0.0).then(|| (b - a) * 100.0 / a)
 }
 
-/// Bytes written and writes of each group in both, what changed most first.
-fn changes(columns: &[&str], [a, b]: &[Sums; 2], per: Per) -> Result<Table> {
-    let mut rows: Vec<(&Vec<Option<String>>, [Totals; 2])> = a
-        .keys()
-        .chain(b.keys().filter(|key| !a.contains_key(*key)))
-        .map(|key| {
-            (
-                key,
-                [a, b].map(|sums| sums.get(key).copied().unwrap_or_default()),
-            )
-        })
-        .filter(|(_, [a, b])| a.write_bytes > 0 || b.write_bytes > 0)
+/// Bytes written and writes of each group in all, what changed most first. Of more than two, changes are told in per cent alone.
+fn changes(columns: &[&str], all: &[Sums], per: Per) -> Result<Table> {
+    let sides = all.len();
+    let keys: BTreeSet<&Vec<Option<String>>> = all.iter().flat_map(BTreeMap::keys).collect();
+    let of_all = |key: &Vec<Option<String>>| -> Vec<Totals> {
+        let each = all.iter().map(|sums| sums.get(key).copied());
+        each.map(Option::unwrap_or_default).collect()
+    };
+    let mut rows: Vec<(&Vec<Option<String>>, Vec<Totals>)> = keys
+        .into_iter()
+        .map(|key| (key, of_all(key)))
+        .filter(|(_, all)| all.iter().any(|totals| totals.write_bytes > 0))
         .collect();
-    let each = |bytes: u64, side: usize| match per {
-        Some(per) => bytes as f64 / per[side] as f64,
-        None => bytes as f64,
+    let each = |all: &[Totals], side: usize| divided(all[side].write_bytes, side, per);
+    let moved = |all: &[Totals], side: usize| each(all, side) - each(all, 0);
+    let most = |all: &[Totals]| {
+        let moves = (1..sides).map(|side| moved(all, side).abs());
+        moves.fold(0.0, f64::max)
     };
-    let moved = |[a, b]: &[Totals; 2]| each(b.write_bytes, 1) - each(a.write_bytes, 0);
-    rows.sort_by(|x, y| {
-        let (x_moved, y_moved) = (moved(&x.1).abs(), moved(&y.1).abs());
-        y_moved.total_cmp(&x_moved).then_with(|| x.0.cmp(y.0))
-    });
-    let bytes = |side: usize| {
-        rows.iter()
-            .map(move |(_, both)| Some(both[side].write_bytes))
-    };
-    let writes = |side: usize| rows.iter().map(move |(_, both)| Some(both[side].writes));
+    rows.sort_by(|x, y| most(&y.1).total_cmp(&most(&x.1)).then_with(|| x.0.cmp(y.0)));
     let mut table: Vec<Values> = columns
         .iter()
         .enumerate()
         .map(|(at, name)| texts(name, rows.iter().map(|(key, _)| key[at].clone())))
         .collect();
-    table.extend([
-        numbers("a_write_bytes", bytes(0)),
-        numbers("b_write_bytes", bytes(1)),
-    ]);
-    table.push(signed(
-        "change_bytes",
-        rows.iter()
-            .map(|(_, [a, b])| (a.write_bytes, b.write_bytes)),
-    ));
-    if per.is_some() {
-        let by = |side: usize| {
-            rows.iter()
-                .map(move |(_, both)| Some(each(both[side].write_bytes, side)))
-        };
-        table.push(reals("a_bytes_per_transaction", by(0)));
-        table.push(reals("b_bytes_per_transaction", by(1)));
-        table.push(reals(
-            "change_per_transaction",
-            rows.iter().map(|(_, both)| Some(moved(both))),
-        ));
+    table.extend((0..sides).map(|side| {
+        let bytes = rows.iter().map(|(_, all)| Some(all[side].write_bytes));
+        numbers(&format!("{}_write_bytes", letter(side)), bytes)
+    }));
+    if sides == 2 {
+        let pairs = rows
+            .iter()
+            .map(|(_, all)| (all[0].write_bytes, all[1].write_bytes));
+        table.push(signed("change_bytes", pairs));
     }
-    table.push(reals(
-        "change_percent",
-        rows.iter()
-            .map(|(_, [a, b])| change_percent(each(a.write_bytes, 0), each(b.write_bytes, 1))),
-    ));
+    if per.is_some() {
+        table.extend((0..sides).map(|side| {
+            let bytes = rows.iter().map(|(_, all)| Some(each(all, side)));
+            reals(&format!("{}_bytes_per_transaction", letter(side)), bytes)
+        }));
+        if sides == 2 {
+            let moves = rows.iter().map(|(_, all)| Some(moved(all, 1)));
+            table.push(reals("change_per_transaction", moves));
+        }
+    }
+    table.extend((1..sides).map(|side| {
+        let percent = rows
+            .iter()
+            .map(|(_, all)| change_percent(each(all, 0), each(all, side)));
+        reals(&changed("change_percent", side, sides), percent)
+    }));
     // Of layers that are several groups, a request may be in each of them.
     if columns != [LAYER] {
-        table.extend([
-            numbers("a_writes", writes(0)),
-            numbers("b_writes", writes(1)),
-        ]);
+        table.extend((0..sides).map(|side| {
+            let writes = rows.iter().map(|(_, all)| Some(all[side].writes));
+            numbers(&format!("{}_writes", letter(side)), writes)
+        }));
     }
     Table::new(table)
+}
+
+/// For each of its side's transactions, where these are known.
+fn divided(value: u64, side: usize, per: Per) -> f64 {
+    match per {
+        Some(per) => value as f64 / per[side] as f64,
+        None => value as f64,
+    }
 }
 
 /// A figure, and its name.
@@ -336,41 +377,44 @@ const TOTALS: [Field; FIELDS] = [
 ];
 const FIELDS: usize = 10;
 
-fn total([a, b]: [&Side; 2], per: Per) -> Result<Table> {
-    let values = |side: &Side| TOTALS.map(|(_, field)| field(&side.total));
-    let (of_a, of_b) = (values(a), values(b));
-    let pairs = || of_a.into_iter().zip(of_b);
-    let divided = |values: [u64; FIELDS], side: usize| {
-        values.map(|value| per.and_then(|per| ratio(value, per[side])))
+fn total(sides: &[&Side], per: Per) -> Result<Table> {
+    let values: Vec<[u64; FIELDS]> = sides
+        .iter()
+        .map(|side| TOTALS.map(|(_, field)| field(&side.total)))
+        .collect();
+    let each = |side: usize| {
+        let by = |value: u64| match per {
+            Some(per) => ratio(value, per[side]),
+            None => Some(value as f64),
+        };
+        values[side].map(by)
     };
-    let mut table = vec![
-        texts("what", TOTALS.map(|(name, _)| Some(name.to_owned()))),
-        numbers("a", of_a.map(Some)),
-        numbers("b", of_b.map(Some)),
-        signed("change", pairs()),
-    ];
-    let percents = match per {
-        None => pairs()
-            .map(|(a, b)| change_percent(a as f64, b as f64))
-            .collect(),
-        Some(_) => {
-            let (a, b) = (divided(of_a, 0), divided(of_b, 1));
-            table.push(reals("a_per_transaction", a));
-            table.push(reals("b_per_transaction", b));
-            let change = |(a, b): (Option<f64>, Option<f64>)| change_percent(a?, b?);
-            a.into_iter().zip(b).map(change).collect::<Vec<_>>()
-        }
-    };
-    table.push(reals("change_percent", percents));
+    let mut table = vec![texts("what", TOTALS.map(|(name, _)| Some(name.to_owned())))];
+    let of_all = values.iter().enumerate();
+    table.extend(of_all.map(|(side, values)| numbers(&letter(side), values.map(Some))));
+    if let [a, b] = values[..] {
+        table.push(signed("change", a.into_iter().zip(b)));
+    }
+    if per.is_some() {
+        table.extend(
+            (0..sides.len())
+                .map(|side| reals(&format!("{}_per_transaction", letter(side)), each(side))),
+        );
+    }
+    table.extend((1..sides.len()).map(|side| {
+        let change = |(a, b): (Option<f64>, Option<f64>)| change_percent(a?, b?);
+        let percents = each(0).into_iter().zip(each(side)).map(change);
+        reals(
+            &changed("change_percent", side, sides.len()),
+            percents.collect::<Vec<_>>(),
+        )
+    }));
     Table::new(table)
 }
 
 /// What a researcher would write in an abstract.
-fn sentence([a, b]: [&Side; 2], layers: &[Sums; 2], per: Per) -> String {
-    let each = |value: u64, side: usize| match per {
-        Some(per) => value as f64 / per[side] as f64,
-        None => value as f64,
-    };
+fn sentence([a, b]: [&Side; 2], layers: [&Sums; 2], per: Per) -> String {
+    let each = |value: u64, side: usize| divided(value, side, per);
     let pair = |field: fn(&Totals) -> u64| (each(field(&a.total), 0), each(field(&b.total), 1));
     let (before, after) = pair(|t| t.write_bytes);
     if let Some(why) = apart([a, b]) {
@@ -445,7 +489,7 @@ fn more_or_less(before: f64, after: f64) -> String {
 }
 
 /// The layers that changed most, with their signs.
-fn named_changes([a, b]: &[Sums; 2], each: &dyn Fn(u64, usize) -> f64, before: f64) -> Vec<String> {
+fn named_changes([a, b]: [&Sums; 2], each: &dyn Fn(u64, usize) -> f64, before: f64) -> Vec<String> {
     let bytes = |sums: &Sums, key| sums.get(key).map_or(0, |totals| totals.write_bytes);
     let mut moved: Vec<(&str, f64)> = a
         .keys()
@@ -495,7 +539,7 @@ mod tests {
             side("wal", 20_000, 40, Some(20)),
         );
         assert_eq!(
-            Diff::new(&a, &b).unwrap().sentence,
+            Diff::new(&[&a, &b]).unwrap().sentence,
             "wal writes 1.0 KB per transaction, 75 % less than the 4.0 KB of rollback_journal: −4.0 KB SQLite's rollback journal, \
              +1.0 KB SQLite's WAL; 2.0 writes instead of 8.0, 1.0 device flushes instead of 4.0"
         );
@@ -504,7 +548,7 @@ mod tests {
             ..side
         });
         assert_eq!(
-            Diff::new(&a, &b).unwrap().sentence,
+            Diff::new(&[&a, &b]).unwrap().sentence,
             "wal writes 20.0 KB, 50 % less than the 40.0 KB of rollback_journal: −40.0 KB SQLite's rollback journal, +20.0 KB \
              SQLite's WAL; 40 writes instead of 80, 20 device flushes instead of 40"
         );
@@ -513,7 +557,7 @@ mod tests {
     /// A ratio of what is not alike would say something.
     #[test]
     fn what_is_not_alike_is_not_compared() {
-        let sentence = |a: &Side, b: &Side| Diff::new(a, b).unwrap().sentence;
+        let sentence = |a: &Side, b: &Side| Diff::new(&[a, b]).unwrap().sentence;
         let a = side("db", 40_000, 80, Some(10));
         let known = |transactions| side("wal", 20_000, 40, transactions);
         let begin = "wal wrote 20.0 KB, db 40.0 KB: not compared in a line, as ";
@@ -541,7 +585,7 @@ mod tests {
 
     #[test]
     fn nothing_is_nothing_and_what_was_read_is_said() {
-        let sentence = |a: &Side, b: &Side| Diff::new(a, b).unwrap().sentence;
+        let sentence = |a: &Side, b: &Side| Diff::new(&[a, b]).unwrap().sentence;
         let (some, none) = (side("db", 4_000, 4, None), side("wal", 0, 0, None));
         let other = Side {
             name: "shm".into(),
@@ -567,7 +611,7 @@ mod tests {
             ["50 % less than", "50 % more than", "3.1 ×", "as much as"]
         );
         let (a, b) = (side("db", 10, 1, None), side("wal", 4, 1, None));
-        let table = &Diff::new(&a, &b).unwrap().sections[0].table.frame;
+        let table = &Diff::new(&[&a, &b]).unwrap().sections[0].table.frame;
         let change = table.column("change").unwrap().i64().unwrap().get(0);
         assert_eq!(change, Some(-6));
     }

@@ -112,6 +112,7 @@ pub fn plural(kind: &str) -> &str {
         "hot_node" => "nodes of directories",
         "warm_node" => "nodes of files",
         "fsync_node" => "nodes of synced files",
+        "btree" => "trees",
         "cold_node" => "indirect nodes",
         "free" => "free blocks",
         "unmapped" => "unmapped blocks",

@@ -14,6 +14,8 @@ pub mod locality;
 pub mod map;
 pub mod percentiles;
 pub mod query;
+pub mod relations;
+mod schema;
 pub mod sizes;
 pub mod summary;
 mod totals;
@@ -23,6 +25,7 @@ pub mod tree;
 mod tests;
 
 pub use groups::{Grouping, Groups, Label};
+pub use schema::markdown;
 pub use totals::Totals;
 
 use polars::prelude::{

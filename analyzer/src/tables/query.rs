@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! SQL over the rows, by polars.
+//! SQL over the rows and over what they belong to, by polars.
 
 use polars::prelude::{
     DataFrame, IntoLazy, LazyFrame, PolarsError, PolarsResult, UnionArgs, concat,
 };
 use polars::sql::SQLContext;
 
+use super::relations::Relation;
 use crate::facts::{Column, Facts, catalogue, one_line};
 
 /// What the rows are called in a query.
@@ -15,11 +16,11 @@ pub const NAME: &str = "events";
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// It names a column that there is not.
-    #[error("no column {name}; the columns of events are {known}")]
+    #[error("no column {name}; {known}")]
     UnknownColumn {
         /// The name.
         name: String,
-        /// Those that there are.
+        /// The tables with those that there are.
         known: String,
     },
     /// It cannot be understood, or a temporary file cannot be read.
@@ -29,27 +30,17 @@ pub enum Error {
 
 impl From<PolarsError> for Error {
     fn from(error: PolarsError) -> Error {
-        match unknown_in(&error) {
-            Some(name) => Error::UnknownColumn {
-                name: name.to_owned(),
-                known: catalogue::ALL
-                    .iter()
-                    .map(|c| c.name)
-                    .collect::<Vec<_>>()
-                    .join(", "),
-            },
-            None => Error::Query(error),
-        }
+        Error::Query(error)
     }
 }
 
-/// The column that was looked for, if it is none of the catalogue's. What polars says beside its name is of the frame of the
-/// columns that were named.
-fn unknown_in(error: &PolarsError) -> Option<&str> {
+/// The column that was looked for, if there is none such in any of the tables. What polars says beside its name is of the frame of
+/// the columns that were named.
+fn unknown_in(error: &PolarsError, asked: &Asked) -> Option<String> {
     let text = match error {
         PolarsError::ColumnNotFound(text) | PolarsError::SQLInterface(text) => text,
         PolarsError::Context { error, .. } | PolarsError::ExprContext { error, .. } => {
-            return unknown_in(error);
+            return unknown_in(error, asked);
         }
         _ => return None,
     };
@@ -58,7 +49,10 @@ fn unknown_in(error: &PolarsError) -> Option<&str> {
         let (_, rest) = text.split_once(ahead)?;
         Some(rest.split_once(end)?.0)
     })?;
-    Column::find(name).is_none().then_some(name)
+    let of_events = !asked.columns.is_empty() && Column::find(name).is_some();
+    let mut others = asked.relations.iter().flat_map(|one| one.columns());
+    let is_known = of_events || others.any(|(known, ..)| known == name);
+    (!is_known).then(|| name.to_owned())
 }
 
 /// Whether it is a query, and no statement that is for changing tables, of which there are none to be changed.
@@ -70,28 +64,104 @@ pub fn asks(sql: &str) -> bool {
         .any(|asks| word.is_some_and(|word| word.eq_ignore_ascii_case(asks)))
 }
 
-/// Runs a query over the columns that it [names](named).
+/// What a query is made of.
+pub struct Asked {
+    /// Of `events`; none if the query is not of it.
+    pub columns: Vec<&'static Column>,
+    /// The tables beside it.
+    pub relations: Vec<Relation>,
+}
+
+impl Asked {
+    /// The tables and columns whose names occur in a query. It does no harm that a name may stand for something else: one more is
+    /// made.
+    pub fn by(sql: &str) -> Asked {
+        let relations = Relation::ALL.into_iter().filter(|one| has(sql, one.name()));
+        let relations: Vec<Relation> = relations.collect();
+        let is_of_events = relations.is_empty() || has(sql, NAME);
+        Asked {
+            columns: match is_of_events {
+                true => named(sql),
+                false => Vec::new(),
+            },
+            relations,
+        }
+    }
+
+    /// Whether it has to be found out who caused the rows.
+    pub fn needs_causes(&self) -> bool {
+        let mut columns = self.columns.iter();
+        self.relations.iter().any(|one| one.needs_causes())
+            || columns.any(|column| column.needs_causes())
+    }
+
+    /// Whether it has to be followed which blocks were written before.
+    pub fn needs_locality(&self) -> bool {
+        self.columns.iter().any(|column| column.needs_locality())
+    }
+
+    /// The tables with their columns, in words.
+    fn known(&self) -> String {
+        let of_events = catalogue::ALL.iter().map(|c| c.name).collect::<Vec<_>>();
+        let events = (!self.columns.is_empty()).then_some((NAME, of_events));
+        let others = self.relations.iter().map(|one| {
+            let columns = one.columns().into_iter().map(|(name, ..)| name);
+            (one.name(), columns.collect())
+        });
+        let tables = events.into_iter().chain(others);
+        let words = tables.map(|(name, columns): (&str, Vec<&str>)| {
+            format!("the columns of {name} are {}", columns.join(", "))
+        });
+        words.collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// Runs a query over what it asks for.
 ///
 /// # Errors
 /// The query cannot be understood, or a temporary file cannot be read.
-pub fn run(facts: &Facts, sql: &str, columns: &[&Column]) -> Result<DataFrame, Error> {
-    let rows: Vec<LazyFrame> = facts
-        .frames(columns, None)
-        .map(|frame| frame.map(DataFrame::lazy))
-        .collect::<PolarsResult<_>>()?;
-    // One frame: polars counts the rows of several in a type that is not built in.
-    let rows = concat(rows, UnionArgs::default())?.collect()?;
+pub fn run(facts: &Facts, sql: &str, asked: &Asked) -> Result<DataFrame, Error> {
     let mut context = SQLContext::new();
-    context.register(NAME, rows.lazy());
-    Ok(context.execute(sql)?.collect()?)
+    if !asked.columns.is_empty() {
+        let mut columns = asked.columns.clone();
+        let bundle = Column::find("bundle").filter(|_| facts.recordings() > 1);
+        columns.extend(bundle.filter(|_| sql.contains('*') && !has(sql, "bundle")));
+        let frames = facts.frames(&columns, None);
+        context.register(NAME, one(frames.map(|frame| frame.map(DataFrame::lazy)))?);
+    }
+    for relation in &asked.relations {
+        let pieces = relation.of(facts);
+        let pieces = pieces.map(|piece| piece.map(|table| table.frame.lazy()));
+        context.register(relation.name(), one(pieces)?);
+    }
+    let answer = context.execute(sql).and_then(LazyFrame::collect);
+    answer.map_err(|error| match unknown_in(&error, asked) {
+        Some(name) => Error::UnknownColumn {
+            name,
+            known: asked.known(),
+        },
+        None => Error::Query(error),
+    })
 }
 
-/// The columns whose names occur in a query; all that `events` prints, if it asks for all. It does
-/// no harm that a name may stand for something else: one column more is made.
-pub fn named(sql: &str) -> Vec<&'static Column> {
-    let words: Vec<&str> = sql
-        .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
-        .collect();
+/// One frame: polars counts the rows of several in a type that is not built in.
+fn one(pieces: impl Iterator<Item = PolarsResult<LazyFrame>>) -> PolarsResult<LazyFrame> {
+    let pieces: Vec<LazyFrame> = pieces.collect::<PolarsResult<_>>()?;
+    Ok(concat(pieces, UnionArgs::default())?.collect()?.lazy())
+}
+
+/// The words of a query.
+fn words(sql: &str) -> impl Iterator<Item = &str> {
+    sql.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+}
+
+fn has(sql: &str, name: &str) -> bool {
+    words(sql).any(|word| word.eq_ignore_ascii_case(name))
+}
+
+/// The columns whose names occur in a query; all that `events` prints, if it asks for all.
+fn named(sql: &str) -> Vec<&'static Column> {
+    let words: Vec<&str> = words(sql).collect();
     let all = sql.contains('*');
     let is_named = |column: &&Column| {
         let named = words

@@ -11,6 +11,8 @@ use crate::attribute::Leftovers;
 use crate::facts::{Column, Facts, Filter};
 use crate::transactions::{Database, Transactions};
 
+/// Said of what has no snapshot that a map could be made of.
+pub const NO_MAP: &str = "no map of the filesystem: what no probe saw is unmapped";
 /// How many processes and files are shown one by one.
 const TOP: usize = 20;
 
@@ -284,7 +286,7 @@ pub fn notices(facts: &Facts, trace: &Trace<'_>) -> Vec<String> {
         notices.extend(manifest.notes.iter().map(text));
     }
     if !trace.mapped {
-        notices.push("no map of the filesystem: what no probe saw is unmapped".into());
+        notices.push(NO_MAP.into());
     }
     // At either end of a whole trace requests are under way: their entries have no completion in it.
     let left = match trace.warnings.is_empty() {

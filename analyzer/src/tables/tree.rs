@@ -21,7 +21,12 @@ use crate::text::escape;
 use crate::transactions::{Asked, Count, Database};
 
 /// Who, and for which database.
-const OWNER: [&str; 3] = ["cause_tgid", "cause_or_submitter", "cause_database"];
+const OWNER: [&str; 4] = [
+    "cause_tgid",
+    "cause_or_submitter",
+    "cause_database",
+    "bundle",
+];
 /// The same with the files, by which a submitter's is found.
 const FILES: [&str; 3] = ["cause_or_submitter", "cause_or_file", "cause_database"];
 /// Pairs of a process and a file among which those are.
@@ -42,6 +47,8 @@ pub struct Node {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Owner {
     tgid: Option<u64>,
+    /// The recording that it is of.
+    bundle: String,
     /// `comm:tgid`, or who submitted what nobody is known to have caused, marked; None: that is not known either.
     pub process: Option<String>,
     /// Of one who submitted: ` for /file`, if it is of one mostly.
@@ -71,7 +78,8 @@ pub struct Tree {
 
 const DEVICE: &str = "device";
 
-type Key = (Option<String>, Option<String>);
+/// Process, database, recording.
+type Key = (Option<String>, Option<String>, String);
 
 impl Tree {
     /// Of the rows that pass the filter.
@@ -201,7 +209,7 @@ impl Tree {
 /// Of a group of [`OWNER`]: the process and the database.
 fn key(labels: &[Label]) -> Key {
     let text = |at: usize| labels.get(at).and_then(Label::text);
-    (text(1), text(2))
+    (text(1), text(2), text(3).unwrap_or_default())
 }
 
 /// One line of the table.
@@ -220,13 +228,14 @@ struct Line {
 
 impl Owner {
     fn new(labels: &[Label], totals: Totals, databases: &[Database]) -> Owner {
-        let (process, database) = key(labels);
+        let (process, database, bundle) = key(labels);
         let tgid = match labels.first() {
             Some(Label::Id(tgid)) => Some(*tgid),
             _ => None,
         };
         let mut owner = Owner {
             tgid,
+            bundle,
             process,
             database,
             totals,
@@ -246,6 +255,7 @@ impl Owner {
         let comm = escape(&database.comm);
         let mut owner = Owner {
             tgid: Some(database.tgid.into()),
+            bundle: database.bundle.as_ref().into(),
             process: Some(format!("{comm}:{}", database.tgid)),
             database: database.path.as_deref().map(escape),
             ..Owner::default()
@@ -270,7 +280,9 @@ impl Owner {
 
     fn is_of(&self, database: &Database) -> bool {
         let path = database.path.as_deref().map(escape);
-        self.tgid == Some(database.tgid.into()) && self.database == path
+        self.tgid == Some(database.tgid.into())
+            && self.database == path
+            && *self.bundle == *database.bundle
     }
 
     fn ask(&mut self, database: &Database) {

@@ -32,6 +32,8 @@ pub struct Asked {
 /// What one process asked of one database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Database {
+    /// The recording that it is of; empty where that is not told.
+    pub bundle: Box<str>,
     /// The process.
     pub tgid: u32,
     /// Of the thread that called first; raw bytes without NULs.

@@ -50,10 +50,15 @@ const VERBS: &[Verb] = verbs! {
     Other: "events" "B" "--format" "parquet" "-o" "F";
     Text: "query" "B" "SELECT role, sum(bytes) FROM events WHERE op = 'write' GROUP BY role";
     Json: "query" "B" "SELECT * FROM events ORDER BY d2c_ns DESC LIMIT 100" "--json";
+    Text: "query" "B" "SELECT path, write_bytes FROM files ORDER BY write_bytes DESC";
+    Json: "query" "B" "SELECT * FROM requests JOIN causes ON requests.completion = causes.completion LIMIT 100" "--json";
+    Text: "query" "B" "SELECT process, sum(write_bytes) FROM processes GROUP BY process";
+    Text: "analyze" "O" "B" "--by" "bundle,file" "--top" "5";
     Other: "report" "B" "-o" "F";
     Other: "report" "O" "B" "-o" "F";
     Text: "diff" "O" "B";
     Text: "diff" "B" "O";
+    Text: "diff" "O" "B" "O";
     Json: "diff" "B" "B" "--json";
     Text: "check" "B" "--max-write-bytes" "1" "--max-bytes-per-transaction" "1" "--max-amplification" "1" "--max-flushes-per-transaction" "1";
     Text: "check" "B" "--baseline" "O" "--tolerance" "5%" "--junit" "F";

@@ -73,7 +73,12 @@ fn fill_above<'o>(open: &mut impl Form<'o>, above: &[u32]) -> Result<Vec<String>
 
 fn fill_constants<'o>(open: &mut impl Form<'o>, device: &Device, btf: &Btf<'_>) -> Result<()> {
     let bio = |tracepoint: &str| kernel::argument_index(btf, tracepoint, "bio");
+    let filesystems = device.filesystems();
     let rodata = open.constants()?;
+    let room = &mut rodata.filesystems;
+    let kept = filesystems.len().min(room.devs.len());
+    room.devs[..kept].copy_from_slice(&filesystems[..kept]);
+    room.count = u32::try_from(kept).unwrap_or(0);
     rodata.target.disk_dev = device.disk_dev;
     rodata.target.dev = device.dev;
     rodata.target.start = device.info.start_sector;

@@ -99,6 +99,7 @@ forms!(
     OpenMostraceSkel,
     [
         target,
+        filesystems,
         symbols,
         args,
         complete_has_errno,

@@ -34,7 +34,7 @@ mod subject;
 mod tracing;
 
 use late::Late;
-pub use naming::segment;
+pub use mostrace_bundle::segments::segment;
 pub use options::{Options, Outcome, Segments, Size};
 pub use output::check_output;
 use series::{Open, Series};

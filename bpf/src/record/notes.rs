@@ -10,9 +10,6 @@ use super::subject::Subject;
 use crate::error::{At, Result};
 use crate::medium::Medium;
 
-/// Of every segment but the last.
-pub(super) const SNAPSHOT_IN_THE_LAST: &str = "no snapshot in this segment: the recording's one is taken at its end, and is in its last segment";
-
 /// Says so when the device has no requests of its own.
 pub(super) fn mapped(subject: &Subject, manifest: &mut Manifest) {
     let below = subject.device.below();
@@ -28,7 +25,9 @@ pub(super) fn mapped(subject: &Subject, manifest: &mut Manifest) {
 /// Says so when there is nothing in the trace.
 pub(super) fn nothing_seen(subject: &Subject, manifest: &mut Manifest) {
     let kept = |name: &str| manifest.counts.get(name).copied();
-    if kept("process_entries").or_else(|| kept("events")) == Some(0) {
+    // Of one of several segments it says nothing.
+    let is_later = manifest.segment.as_ref().is_some_and(|s| s.number > 1);
+    if !is_later && kept("process_entries").or_else(|| kept("events")) == Some(0) {
         let name = &subject.device.info.name;
         let note = format!("no IO of {name} was seen: was this the device?");
         manifest.notes.push(note);

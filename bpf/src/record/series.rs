@@ -7,14 +7,15 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use mostrace_bundle::manifest::{self, Manifest, State};
+use mostrace_bundle::segments::{self, SNAPSHOT_IN_THE_LAST};
 
 use super::counters::Readings;
 use super::finisher::{Ended, Finisher};
+use super::naming;
 use super::options::{Options, Size};
 use super::output::Output;
 use super::subject::Subject;
 use super::tracing::Tracing;
-use super::{naming, notes};
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::packages;
@@ -59,7 +60,7 @@ impl<'o> Series<'o> {
         let mut finisher = None;
         if let Some(segments) = &options.segments {
             naming::check_free(&path)?;
-            path = naming::segment(&path, 1);
+            path = segments::segment(&path, 1);
             manifest.segment = Some(manifest::Segment {
                 number: 1,
                 ..manifest::Segment::default()
@@ -123,7 +124,7 @@ impl<'o> Series<'o> {
     fn cut(&mut self, tracing: &mut Tracing<'_>) -> Result<()> {
         let ended = &mut self.current.manifest;
         let number = ended.segment.as_ref().map_or(1, |s| s.number) + 1;
-        let path = naming::segment(&self.options.output, number);
+        let path = segments::segment(&self.options.output, number);
         let output = place(&path, self.subject)?;
         trees::carry(
             self.current.output.writer().folder(),
@@ -145,7 +146,7 @@ impl<'o> Series<'o> {
             segment.own_from = own_from;
         }
         next.output.writer().put_manifest(&next.manifest)?;
-        ended.notes.push(notes::SNAPSHOT_IN_THE_LAST.into());
+        ended.notes.push(SNAPSHOT_IN_THE_LAST.into());
         let ended = std::mem::replace(&mut self.current, next);
         self.began = Instant::now();
         match &mut self.finisher {

@@ -68,7 +68,10 @@ impl Subject {
         let packages = packages::find(options.packages.as_deref(), &mut notes)?;
         let of_filesystem = mapped.as_ref().map_or(&device, |m| &m.device);
         let medium = Medium::of(&device, of_filesystem);
-        let subject = Subject {
+        if let Some(filesystem) = &filesystem {
+            notes.extend(on_others_too(of_filesystem, filesystem));
+        }
+        let mut subject = Subject {
             medium,
             device,
             filesystem,
@@ -78,8 +81,9 @@ impl Subject {
             notes,
         };
         subject.prepare();
-        if options.snapshot {
-            subject.check_snapshot(options)?;
+        if options.snapshot && subject.filesystem.is_none() {
+            let note = subject.without_filesystem(&options.device);
+            subject.notes.push(note);
         }
         Ok(subject)
     }
@@ -129,20 +133,32 @@ impl Subject {
         self.mapped.as_ref().map_or(&self.device, |m| &m.device)
     }
 
-    fn check_snapshot(&self, options: &Options) -> Result<()> {
-        if self.filesystem.is_some() {
-            return Ok(());
-        }
-        Err(Error::NoFilesystem {
-            device: options.device.clone(),
-            partitions: self
-                .device
-                .partitions()
-                .iter()
-                .map(|p| described(p))
-                .collect(),
-        })
+    /// Why there is no snapshot of a device on which nothing that is known lies.
+    fn without_filesystem(&self, named: &Path) -> String {
+        let partitions = self.device.partitions();
+        let partitions: Vec<String> = partitions.iter().map(|node| described(node)).collect();
+        let beside = match &partitions[..] {
+            [] => String::new(),
+            some => format!(" on the whole disk (its partitions: {})", some.join(", ")),
+        };
+        let named = named.display();
+        format!("no snapshot: {named}: no filesystem recognised{beside}")
     }
+}
+
+/// Of a btrfs that lies on several devices, of which one is traced.
+fn on_others_too(device: &Device, filesystem: &Filesystem) -> Option<String> {
+    let others = match filesystem.kind.as_str() {
+        "btrfs" => filesystem::other_devices(device),
+        _ => Vec::new(),
+    };
+    let (name, others) = (
+        &device.info.name,
+        (!others.is_empty()).then(|| others.join(", "))?,
+    );
+    Some(format!(
+        "btrfs lies on {others} too: what is traced is {name} alone"
+    ))
 }
 
 /// A partition, and what is on it, in a few words.

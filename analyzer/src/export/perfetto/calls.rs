@@ -2,7 +2,7 @@
 //! System calls, and which of them a request came of.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
+use std::io::Read;
 use std::ops::Range;
 
 use mostrace_bundle::Error;
@@ -60,7 +60,7 @@ impl Calls {
     ///
     /// # Errors
     /// It cannot be read.
-    pub fn read(table: &mut TableReader<File>) -> Result<Calls, Error> {
+    pub fn read(table: &mut TableReader<impl Read>) -> Result<Calls, Error> {
         let mut calls = Calls::default();
         while let Some(entry) = table.next_if(|_| true)? {
             let EntryRef::Call(raw) = entry else { continue };

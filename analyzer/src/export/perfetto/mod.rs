@@ -13,7 +13,6 @@ mod proto;
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 
-use mostrace_bundle::layout;
 use polars::prelude::DataFrame;
 use prost::Message;
 
@@ -134,11 +133,7 @@ impl Row {
 /// # Errors
 /// The output cannot be written, or a table of the bundle cannot be read.
 pub(super) fn write(analysis: &Analysis, out: &mut impl Write) -> Result<()> {
-    let table = match &analysis.bundle {
-        Some(bundle) => bundle.table(layout::CALL, true)?,
-        None => None,
-    };
-    let calls = match table {
+    let calls = match analysis.calls()? {
         Some(mut table) => Calls::read(&mut table)?,
         None => Calls::default(),
     };

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! docs/SCHEMA.md, made of the catalogue.
+//! docs/SCHEMA.md, made of the catalogue and of the tables beside `events`.
 
 use std::fmt::Write;
 
-use super::catalogue::{ALL, SCHEMA};
+use super::relations::Relation;
+use crate::facts::catalogue::{ALL, SCHEMA};
 
 /// The page.
 pub fn markdown() -> String {
     let mut page = format!(
         "<!-- SPDX-License-Identifier: MIT OR Apache-2.0 -->\n\
          <!-- Made by `mostrace schema`; a test compares. -->\n\
-         # Columns of `events`\n\n\
+         # Tables and their columns\n\n\
+         `query` and a data set (`export --format dataset`) have all of these tables; `events`, `--by` and `--where` are of the first. \
+         Of several recordings `bundle` tells which one a row is of; in a data set it is the name of the folder.\n\n\
+         ## `events`\n\n\
          Version {SCHEMA}, in the metadata of Parquet files as `mostrace.schema`. One row is a run of a completed \
          request's sectors with one answer; the bytes of a request's rows sum to its own. Numbers are signed; empty \
          (null) is what is not known or does not apply. Every column but `time_utc` can be summed by \
@@ -26,6 +30,17 @@ pub fn markdown() -> String {
         let (name, ty, doc) = (column.name, column.ty.name(), column.doc);
         // Writing to a String does not fail.
         let _ = writeln!(page, "| `{name}` | {ty} | {doc}{derived} |");
+    }
+    for relation in Relation::ALL {
+        let _ = write!(
+            page,
+            "\n## `{}`\n\n{}\n\n| column | type | what |\n| --- | --- | --- |\n",
+            relation.name(),
+            relation.doc()
+        );
+        for (name, ty, doc) in relation.columns() {
+            let _ = writeln!(page, "| `{name}` | {ty} | {doc} |");
+        }
     }
     page
 }

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The names of traces on the command line.
+
+use std::path::{Path, PathBuf};
+
+use mostrace::recording::Recording;
+
+/// What was named, with what a shell left to us: a name with `*`, `?` or `[…]` in it stands for the files that it matches, in the
+/// order of their names, if there is no file of that name itself. What matches nothing stays, and is missed where it is opened.
+pub fn expand(names: &[PathBuf]) -> Vec<PathBuf> {
+    names.iter().flat_map(|name| matches(name)).collect()
+}
+
+fn matches(name: &Path) -> Vec<PathBuf> {
+    let itself = || vec![name.to_owned()];
+    let Some(pattern) = name.to_str().filter(|name| name.contains(['*', '?', '['])) else {
+        return itself();
+    };
+    if name.exists() {
+        return itself();
+    }
+    let found: Vec<PathBuf> = match glob::glob(pattern) {
+        Ok(paths) => paths.flatten().collect(),
+        Err(_) => Vec::new(),
+    };
+    if found.is_empty() { itself() } else { found }
+}
+
+/// Opens what was named. Segments that follow one another are one recording.
+///
+/// # Errors
+/// One cannot be opened.
+pub fn open(names: &[PathBuf], partial: bool) -> anyhow::Result<Vec<Recording>> {
+    Ok(Recording::open_all(&expand(names), partial)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_glob_stands_for_what_it_matches_and_anything_else_for_itself() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        for name in ["b.most", "a.most", "odd[1].most"] {
+            std::fs::write(at(name), "").unwrap();
+        }
+        assert_eq!(
+            expand(&[at("?.most"), at("b.most")]),
+            [at("a.most"), at("b.most"), at("b.most")]
+        );
+        for itself in ["odd[1].most", "none*.most", "[.most", "none.most"] {
+            assert_eq!(expand(&[at(itself)]), [at(itself)]);
+        }
+    }
+}

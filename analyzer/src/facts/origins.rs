@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Of which recording a row is. The numbers of processes, files and causes are of all recordings together: each recording's
+//! follow those of the one before, and nobody, no file and the unknown cause are the same in all.
+
+use mostrace_bundle::Packages;
+
+use crate::attribute::{FileId, Loops, Names, ProcessId};
+use crate::causes::{Cause, CauseId};
+use crate::tally::Tally;
+
+/// What is of one recording.
+#[derive(Debug, Default)]
+pub(crate) struct Origin {
+    /// What it is called.
+    pub name: String,
+    /// The apps of the Android device that it is of.
+    pub packages: Option<Packages>,
+    /// Loop devices whose backing files lie on its filesystem.
+    pub loops: Loops,
+    /// A moment by its clock and by the wall clock, ns.
+    pub clock: Option<(u64, u64)>,
+    /// From its first completion to its last, ns.
+    pub span: Option<(u64, u64)>,
+    /// Where its own numbers begin.
+    pub base: Base,
+}
+
+/// Where a recording's numbers begin among those of all: so much is added to each but 0.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Base {
+    pub processes: u32,
+    pub files: u32,
+    pub causes: u32,
+    /// To which 0 is no exception.
+    pub requests: u32,
+    /// Its place among the recordings.
+    pub origin: u32,
+}
+
+/// 0 stands for none in every recording.
+fn moved(id: u32, base: u32) -> u32 {
+    match id {
+        0 => 0,
+        _ => id.saturating_add(base),
+    }
+}
+
+impl Base {
+    pub fn process(self, ProcessId(id): ProcessId) -> ProcessId {
+        ProcessId(moved(id, self.processes))
+    }
+
+    pub fn file(self, FileId(id): FileId) -> FileId {
+        FileId(moved(id, self.files))
+    }
+
+    pub fn cause(self, CauseId(id): CauseId) -> CauseId {
+        CauseId(moved(id, self.causes))
+    }
+}
+
+/// All recordings, and what their rows refer to.
+#[derive(Debug, Default)]
+pub(crate) struct Origins {
+    pub list: Vec<Origin>,
+    pub names: Names,
+    pub causes: Vec<Cause>,
+}
+
+impl Origins {
+    /// Where the numbers of the recording begin that comes next.
+    pub fn next(&self, requests: u32) -> Base {
+        let behind = |len: usize| u32::try_from(len.saturating_sub(1)).unwrap_or(u32::MAX);
+        Base {
+            processes: behind(self.names.processes.len()),
+            files: behind(self.names.files.len()),
+            causes: behind(self.causes.len()),
+            requests,
+            origin: u32::try_from(self.list.len()).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// Adds a recording with its names and causes.
+    pub fn push(&mut self, origin: Origin, names: Names, causes: Vec<Cause>) {
+        let base = origin.base;
+        // Of several, what is not known of one is not known of all.
+        self.names.knows_family =
+            names.knows_family && (self.list.is_empty() || self.names.knows_family);
+        append(&mut self.names.processes, names.processes);
+        append(&mut self.names.files, names.files);
+        let causes = causes.into_iter().map(|cause| Cause {
+            process: base.process(cause.process),
+            file: base.file(cause.file),
+            ..cause
+        });
+        append(&mut self.causes, causes.collect());
+        let left = &mut self.names.leftovers;
+        left.process_entries.tally(names.leftovers.process_entries);
+        left.file_entries.tally(names.leftovers.file_entries);
+        left.dirtier_entries.tally(names.leftovers.dirtier_entries);
+        self.list.push(origin);
+    }
+
+    /// What one of several recordings has for names, by its own numbers.
+    pub fn names_of(&self, nth: usize) -> Names {
+        fn part<T: Clone>(all: &[T], from: Option<u32>, to: Option<u32>) -> Vec<T> {
+            let place = |base: u32| (base as usize).saturating_add(1).min(all.len());
+            let from = from.map_or(all.len(), place);
+            let own = from..to.map_or(all.len(), place).max(from);
+            all.iter().take(1).chain(&all[own]).cloned().collect()
+        }
+        let base = |nth: usize| self.list.get(nth).map(|origin| origin.base);
+        let (here, next) = (base(nth), base(nth.saturating_add(1)));
+        Names {
+            processes: part(
+                &self.names.processes,
+                here.map(|b| b.processes),
+                next.map(|b| b.processes),
+            ),
+            files: part(
+                &self.names.files,
+                here.map(|b| b.files),
+                next.map(|b| b.files),
+            ),
+            ..Names::default()
+        }
+    }
+
+    /// The recording of a process by its number.
+    pub fn of_process(&self, at: usize) -> usize {
+        self.of(at, |base| base.processes)
+    }
+
+    /// The recording of a file by its number.
+    pub fn of_file(&self, at: usize) -> usize {
+        self.of(at, |base| base.files)
+    }
+
+    /// A recording's first number is one more than where it begins.
+    fn of(&self, at: usize, begins: fn(&Base) -> u32) -> usize {
+        let begun = self
+            .list
+            .partition_point(|origin| begins(&origin.base) as usize <= at.saturating_sub(1));
+        begun.saturating_sub(1)
+    }
+
+    /// Behind what tells something only within a recording (a number of a process, of an inode): its name, where there are several.
+    pub fn suffix(&self, origin: usize) -> String {
+        match (&self.list[..], self.list.get(origin)) {
+            ([_, _, ..], Some(origin)) => format!(" ({})", origin.name),
+            _ => String::new(),
+        }
+    }
+}
+
+/// The first one of each list is the same in all.
+fn append<T>(all: &mut Vec<T>, more: Vec<T>) {
+    let skipped = usize::from(!all.is_empty());
+    all.extend(more.into_iter().skip(skipped));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attribute::Process;
+
+    fn names(pids: &[u32]) -> Names {
+        let process = |pid: Option<u32>| Process {
+            pid,
+            ..Process::default()
+        };
+        let processes = std::iter::once(None).chain(pids.iter().copied().map(Some));
+        Names {
+            processes: processes.map(process).collect(),
+            ..Names::default()
+        }
+    }
+
+    #[test]
+    fn numbers_of_one_recording_follow_those_of_the_other() {
+        let mut all = Origins::default();
+        let mut pids = Vec::new();
+        for of_one in [&[7, 8][..], &[], &[7]] {
+            let base = all.next(0);
+            let origin = Origin {
+                base,
+                ..Origin::default()
+            };
+            all.push(origin, names(of_one), vec![Cause::default()]);
+            let here = (1..=of_one.len() as u32).map(|id| base.process(ProcessId(id)));
+            pids.extend(here.map(|id| (all.names.process(id).pid, all.of_process(id.0 as usize))));
+            assert_eq!(base.process(ProcessId(0)), ProcessId(0));
+        }
+        assert_eq!(pids, [(Some(7), 0), (Some(8), 0), (Some(7), 2)]);
+        assert_eq!((all.causes.len(), all.names.processes.len()), (1, 4));
+        for (nth, own) in [&[7, 8][..], &[], &[7]].into_iter().enumerate() {
+            assert_eq!(all.names_of(nth).processes, names(own).processes);
+        }
+    }
+}

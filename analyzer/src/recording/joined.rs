@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Files that follow one another, read as one.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::PathBuf;
+
+/// Files, and from which byte on each is read. One is opened when the one before has come to its end, so that it does not
+/// matter how many there are.
+#[derive(Debug, Default)]
+pub struct Joined {
+    waiting: VecDeque<(PathBuf, u64)>,
+    current: Option<File>,
+}
+
+impl Joined {
+    /// Of these files, in this order. The first is opened at once: that one is missing is found before anything is read.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn open(files: impl IntoIterator<Item = (PathBuf, u64)>) -> io::Result<Joined> {
+        let mut joined = Joined {
+            waiting: files.into_iter().collect(),
+            current: None,
+        };
+        joined.turn()?;
+        Ok(joined)
+    }
+
+    /// Goes on to the next file; whether there is one.
+    fn turn(&mut self) -> io::Result<bool> {
+        self.current = None;
+        let Some((path, from)) = self.waiting.pop_front() else {
+            return Ok(false);
+        };
+        let mut file = File::open(path)?;
+        file.seek(SeekFrom::Start(from))?;
+        self.current = Some(file);
+        Ok(true)
+    }
+}
+
+impl Read for Joined {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        while let Some(file) = &mut self.current {
+            match file.read(buf)? {
+                0 if !buf.is_empty() => {
+                    self.turn()?;
+                }
+                n => return Ok(n),
+            }
+        }
+        Ok(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_read_from_its_own_place_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str, from| {
+            let path = dir.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            (path, from)
+        };
+        let files = [
+            file("a", "one ", 0),
+            file("b", "", 0),
+            file("c", "one two ", 4),
+            file("d", "three", 0),
+            file("e", "gone", 9),
+        ];
+        let mut text = String::new();
+        let mut joined = Joined::open(files).unwrap();
+        joined.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "one two three");
+        assert_eq!(joined.read(&mut [0; 4]).unwrap(), 0);
+        assert!(Joined::open([(dir.path().join("none"), 0)]).is_err());
+    }
+}

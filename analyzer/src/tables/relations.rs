@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The tables beside `events` that `query` knows and a data set has: requests, causes, processes and files. Their bytes sum to
+//! those of `events`.
+
+use polars::prelude::{
+    Column as Values, DataFrame, DataType, Expr, IntoLazy, PolarsError, PolarsResult, col, len,
+};
+
+use super::{Table, numbers, texts};
+use crate::attribute::{File, Op, Process};
+use crate::facts::labels::{package_of, process_labels};
+use crate::facts::{Column, Facts, Part, Rows, bits, stored_column as at};
+use crate::tally::Tally;
+use crate::text::escape;
+
+/// One table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relation {
+    /// A row for each completion.
+    Requests,
+    /// A row for each share of an event.
+    Causes,
+    /// A row for each thread.
+    Processes,
+    /// A row for each file.
+    Files,
+}
+
+/// Name, type, and what it tells.
+type Doc = (&'static str, &'static str, &'static str);
+
+/// What is the same in all rows of a request, or its sum or first value, in that order.
+const SAME: [&str; 16] = [
+    "time_ns",
+    "rwbs",
+    "op",
+    "device",
+    "d2c_ns",
+    "sync",
+    "fua",
+    "flush",
+    "meta",
+    "error",
+    "size_bytes",
+    "sequential",
+    "device_flush",
+    "time_utc",
+    "stage",
+    "bundle",
+];
+const CAUSES: [&str; 16] = [
+    "completion",
+    "time_ns",
+    "op",
+    "sector",
+    "bytes",
+    "cause_pid",
+    "cause_tgid",
+    "cause_uid",
+    "cause_comm",
+    "cause_op",
+    "cause_inode",
+    "cause_path",
+    "cause_role",
+    "cause_known",
+    "cause_package",
+    "bundle",
+];
+const OF_REQUESTS: [Doc; 5] = [
+    (
+        "completion",
+        "int64",
+        "number of the completion, as in events",
+    ),
+    ("sector", "int64", "the first one"),
+    ("bytes", "int64", "of all its rows"),
+    ("q2c_ns", "int64", "of the row that waited longest"),
+    ("events", "int64", "how many rows of events it has"),
+];
+const SUMS: [Doc; 3] = [
+    (
+        "write_bytes",
+        "int64",
+        "bytes of its rows of events that were written",
+    ),
+    ("read_bytes", "int64", "and that were read"),
+    ("flushes", "int64", "how many of its rows are a flush"),
+];
+const BUNDLE: Doc = ("bundle", "string", "the recording that it is of");
+const PROCESSES: [Doc; 6] = [
+    (
+        "pid",
+        "int64",
+        "thread; empty in the row of what nobody is known to have submitted",
+    ),
+    ("tgid", "int64", "its process"),
+    ("uid", "int64", "user of that process"),
+    (
+        "comm",
+        "string",
+        "name of the thread; one that is renamed has a row for each name",
+    ),
+    ("process", "string", "comm:tgid, as in events"),
+    ("package", "string", "app of the user, on an Android device"),
+];
+const FILES: [Doc; 7] = [
+    (
+        "inode",
+        "int64",
+        "inode number; empty in the row of what is of no file",
+    ),
+    ("generation", "int64", "i_generation"),
+    ("path", "string", "from the filesystem's root"),
+    ("kind", "string", "what its blocks hold"),
+    ("role", "string", "what it is to SQLite"),
+    ("provenance", "string", "how its name is known"),
+    (
+        "database",
+        "string",
+        "path of the SQLite database that it is, or is a temporary file of",
+    ),
+];
+
+/// A table in pieces.
+pub type Pieces<'f> = Box<dyn Iterator<Item = Result<Table, PolarsError>> + 'f>;
+
+impl Relation {
+    /// All of them.
+    pub const ALL: [Relation; 4] = [
+        Relation::Requests,
+        Relation::Causes,
+        Relation::Processes,
+        Relation::Files,
+    ];
+
+    /// What it is called in a query, and as a folder of a data set.
+    pub fn name(self) -> &'static str {
+        match self {
+            Relation::Requests => "requests",
+            Relation::Causes => "causes",
+            Relation::Processes => "processes",
+            Relation::Files => "files",
+        }
+    }
+
+    /// What a row is, in a sentence.
+    pub fn doc(self) -> &'static str {
+        match self {
+            Relation::Requests => {
+                "A row for each completed request; `completion` (within a `bundle`) joins it with its events. `stage` is of its first row."
+            }
+            Relation::Causes => {
+                "A row for each share of an event: of what several have caused, each has a row, and their bytes sum to the event's. Columns of a cause are those of events."
+            }
+            Relation::Processes => {
+                "A row for each thread under one name that submitted something, made it dirty or caused it, with what it submitted."
+            }
+            Relation::Files => {
+                "A row for each file that something was written to, read from or done to."
+            }
+        }
+    }
+
+    /// Its columns, in their order.
+    pub fn columns(self) -> Vec<Doc> {
+        let known = |names: &[&str]| -> Vec<Doc> {
+            let columns = names.iter().filter_map(|name| Column::find(name));
+            columns.map(|c| (c.name, c.ty.name(), c.doc)).collect()
+        };
+        match self {
+            Relation::Requests => [&OF_REQUESTS[..], &known(&SAME)].concat(),
+            Relation::Causes => known(&CAUSES),
+            Relation::Processes => [&PROCESSES[..], &SUMS, &[BUNDLE]].concat(),
+            Relation::Files => [&FILES[..], &SUMS, &[BUNDLE]].concat(),
+        }
+    }
+
+    /// Whether it has to be found out for it who caused the rows.
+    pub fn needs_causes(self) -> bool {
+        self == Relation::Causes
+    }
+
+    /// Its rows. Those of a request are in one piece.
+    pub fn of(self, facts: &Facts) -> Pieces<'_> {
+        match self {
+            Relation::Requests => requests(facts),
+            Relation::Causes => causes(facts),
+            Relation::Processes => Box::new(std::iter::once_with(|| processes(facts))),
+            Relation::Files => Box::new(std::iter::once_with(|| files(facts))),
+        }
+    }
+}
+
+fn find(names: &[&str]) -> Vec<&'static Column> {
+    names.iter().filter_map(|name| Column::find(name)).collect()
+}
+
+fn requests(facts: &Facts) -> Pieces<'_> {
+    let columns = [&["completion", "sector", "bytes", "q2c_ns"], &SAME[..]].concat();
+    let group = |frame: DataFrame| {
+        let same: Vec<Expr> = SAME.iter().map(|name| col(*name).first()).collect();
+        let own = [
+            col("sector").min(),
+            col("bytes").sum(),
+            col("q2c_ns").max(),
+            len().cast(DataType::Int64).alias("events"),
+        ];
+        let aggregated: Vec<Expr> = own.into_iter().chain(same).collect();
+        let requests = frame
+            .lazy()
+            .group_by_stable([col("completion")])
+            .agg(aggregated);
+        Ok(Table::from(requests.collect()?))
+    };
+    let frames = facts.frames(&find(&columns), None);
+    Box::new(frames.map(move |frame| group(frame?)))
+}
+
+fn causes(facts: &Facts) -> Pieces<'_> {
+    let columns = find(&CAUSES);
+    let columns = columns.iter().map(|column| column.expr(facts)).collect();
+    let shares = facts.view(columns, Part::Any, None, Rows::Shares);
+    Box::new(shares.map(|view| Ok(Table::from(view?.collect()?))))
+}
+
+/// What the rows of one process or file come to.
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    written: u64,
+    read: u64,
+    flushes: u64,
+}
+
+/// What there is a row for: nobody, or no file, of each recording, and then each process or file.
+struct Listed {
+    sums: Vec<Sums>,
+    /// Those ahead of the others.
+    recordings: usize,
+}
+
+impl Listed {
+    /// By a stored number, of which there are so many.
+    fn by(facts: &Facts, number: &'static str, numbers: usize) -> PolarsResult<Listed> {
+        let recordings = facts.recordings();
+        let others = numbers.saturating_sub(1);
+        let mut sums = vec![Sums::default(); recordings.saturating_add(others)];
+        let columns = [number, at::origin, at::bytes, at::bits].map(col).to_vec();
+        for view in facts.view(columns, Part::Any, None, Rows::Whole) {
+            let frame = view?.collect()?;
+            let columns = frame.columns();
+            let short = |at: usize| columns[at].u32().map(|column| column.iter().flatten());
+            let words = columns[3].u64()?.iter().flatten();
+            let rows = short(0)?.zip(short(1)?).zip(short(2)?).zip(words);
+            for (((id, origin), bytes), word) in rows {
+                let place = match id as usize {
+                    0 => origin as usize,
+                    id => recordings.saturating_add(id.saturating_sub(1)),
+                };
+                if let Some(sums) = sums.get_mut(place) {
+                    sums.see(bytes.into(), word);
+                }
+            }
+        }
+        Ok(Listed { sums, recordings })
+    }
+
+    /// The numbers in the order of the rows.
+    fn numbers(&self) -> impl Iterator<Item = usize> {
+        let first = self.recordings;
+        (0..self.sums.len()).map(move |row| match row.checked_sub(first) {
+            Some(other) => other.saturating_add(1),
+            None => 0,
+        })
+    }
+
+    /// The columns of sums and of the recording.
+    fn columns(&self, facts: &Facts, origin: fn(&Facts, usize) -> usize) -> Vec<Values> {
+        let sums = || self.sums.iter();
+        let names = self
+            .numbers()
+            .enumerate()
+            .map(|(row, number)| match number {
+                0 => facts.name_of(row).to_owned(),
+                _ => facts.name_of(origin(facts, number)).to_owned(),
+            });
+        vec![
+            numbers("write_bytes", sums().map(|sums| Some(sums.written))),
+            numbers("read_bytes", sums().map(|sums| Some(sums.read))),
+            numbers("flushes", sums().map(|sums| Some(sums.flushes))),
+            texts("bundle", names.map(Some)),
+        ]
+    }
+}
+
+impl Sums {
+    fn see(&mut self, bytes: u64, word: u64) {
+        match Op::ALL.get(bits::OP.of(word) as usize) {
+            Some(Op::Write) => self.written.tally(bytes),
+            Some(Op::Read) => self.read.tally(bytes),
+            Some(Op::Flush) => self.flushes.tally(1),
+            _ => {}
+        }
+    }
+}
+
+fn processes(facts: &Facts) -> PolarsResult<Table> {
+    let all = &facts.names().processes;
+    let listed = Listed::by(facts, at::process, all.len())?;
+    let labels = process_labels(facts);
+    let each = || listed.numbers().map(|at| all.get(at));
+    let number = |name, value: fn(&Process) -> Option<u32>| {
+        numbers(
+            name,
+            each().map(move |process| value(process?).map(u64::from)),
+        )
+    };
+    let comms = each().map(|process| process?.comm.as_deref().map(escape));
+    let labels = listed.numbers().map(|at| labels.get(at).cloned().flatten());
+    let packages = listed.numbers().map(|at| package_of(facts, at));
+    let own = vec![
+        number("pid", |p| p.pid),
+        number("tgid", |p| p.tgid),
+        number("uid", |p| p.uid),
+        texts("comm", comms),
+        texts("process", labels),
+        texts("package", packages),
+    ];
+    Table::new([own, listed.columns(facts, Facts::origin_of_process)].concat())
+}
+
+fn files(facts: &Facts) -> PolarsResult<Table> {
+    let all = &facts.names().files;
+    let listed = Listed::by(facts, at::file, all.len())?;
+    let each = || {
+        let numbers = listed.numbers();
+        numbers.map(|at| all.get(at).filter(|_| at > 0))
+    };
+    let text = |name, value: fn(&File) -> Option<String>| {
+        texts(name, each().map(move |file| value(file?)))
+    };
+    let own = vec![
+        numbers("inode", each().map(|file| file?.inode)),
+        numbers(
+            "generation",
+            each().map(|file| file?.generation.map(u64::from)),
+        ),
+        text("path", |file| file.path.as_deref().map(escape)),
+        text("kind", |file| Some(file.kind.as_str().to_owned())),
+        text("role", |file| Some(file.role?.as_str().to_owned())),
+        text("provenance", |file| {
+            Some(file.provenance.as_str().to_owned())
+        }),
+        text("database", |file| file.database().map(escape)),
+    ];
+    Table::new([own, listed.columns(facts, Facts::origin_of_file)].concat())
+}

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The segments of a recording that was cut: what they are called, which one follows which, and what they come to.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::counters::{Counter, Counters};
+use crate::manifest::{Clock, Manifest, State};
+
+/// The endings of bundles, the longer one first.
+const ENDINGS: [&str; 2] = [".most.tar.zst", ".most"];
+/// The fewest digits of a segment's number.
+const DIGITS: usize = 4;
+
+/// Stands among the notes of every segment but the last.
+pub const SNAPSHOT_IN_THE_LAST: &str = "no snapshot in this segment: the recording's one is taken at its end, and is in its last segment";
+
+/// The name and the ending.
+fn parts(output: &Path) -> (&str, &'static str) {
+    let name = output.file_name().and_then(|name| name.to_str());
+    let name = name.unwrap_or_default();
+    let ending = ENDINGS.iter().find(|ending| name.ends_with(**ending));
+    let ending = ending.copied().unwrap_or_default();
+    (name.strip_suffix(ending).unwrap_or(name), ending)
+}
+
+/// The place of the segment `number`, from 1 on, of a recording to `output`: `run.0001.most` of `run.most`, so that they sort.
+#[must_use]
+pub fn segment(output: &Path, number: u32) -> PathBuf {
+    let (name, ending) = parts(output);
+    output.with_file_name(format!("{name}.{number:04}{ending}"))
+}
+
+/// The number of a file's name that is one of a segment of a recording to `output`, be it packed or not.
+#[must_use]
+pub fn number(output: &Path, file: &str) -> Option<u32> {
+    let (name, _) = parts(output);
+    let rest = file.strip_prefix(name)?.strip_prefix('.')?;
+    let number = ENDINGS
+        .iter()
+        .find_map(|ending| rest.strip_suffix(ending))?;
+    let is_number = number.len() >= DIGITS && number.bytes().all(|b| b.is_ascii_digit());
+    number.parse().ok().filter(|_| is_number)
+}
+
+/// What the recording is called that a segment of this number is of: `run.most` of `run.0001.most`. None where it is called
+/// otherwise.
+#[must_use]
+pub fn recording(segment: &Path, number: u32) -> Option<PathBuf> {
+    let (name, ending) = parts(segment);
+    let name = name.strip_suffix(&format!(".{number:04}"))?;
+    Some(segment.with_file_name(format!("{name}{ending}")))
+}
+
+/// The segments that there are of a recording to `output`, in their order. Of one that is there packed and not packed, it is
+/// the one with the ending of `output`.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn find(output: &Path) -> io::Result<Vec<PathBuf>> {
+    let folder = match output.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    let (_, ending) = parts(output);
+    let mut found: BTreeMap<u32, PathBuf> = BTreeMap::new();
+    for file in std::fs::read_dir(folder)? {
+        let file = file?.file_name();
+        let Some(file) = file.to_str() else { continue };
+        let Some(number) = number(output, file) else {
+            continue;
+        };
+        let path = output.with_file_name(file);
+        if parts(&path).1 == ending || !found.contains_key(&number) {
+            found.insert(number, path);
+        }
+    }
+    Ok(found.into_values().collect())
+}
+
+/// Whether `next` is the segment after `before` of one recording: it began at the moment at which the other ended. What was
+/// written by a recorder that was killed before it said when that was, began later.
+#[must_use]
+pub fn is_next(before: &Manifest, next: &Manifest) -> bool {
+    let (Some(first), Some(second)) = (&before.segment, &next.segment) else {
+        return false;
+    };
+    let is_at_once = match before.state {
+        State::Complete => before.clock.stop_mono_ns == next.clock.start_mono_ns,
+        State::Recording => before.clock.start_mono_ns < next.clock.start_mono_ns,
+    };
+    first.number.checked_add(1) == Some(second.number)
+        && is_at_once
+        && before.kernel == next.kernel
+        && before.device == next.device
+}
+
+/// The manifest of consecutive segments as of a recording in one piece: the last one's, with what all of them come to. None of
+/// none.
+#[must_use]
+pub fn together(segments: &[&Manifest]) -> Option<Manifest> {
+    let (first, last) = (segments.first()?, segments.last()?);
+    let sum = |of: fn(&Manifest) -> &BTreeMap<String, u64>| {
+        let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+        for (name, n) in segments.iter().flat_map(|segment| of(segment)) {
+            let sum = sums.entry(name.clone()).or_default();
+            *sum = sum.saturating_add(*n);
+        }
+        sums
+    };
+    let causes = segments.iter().filter_map(|segment| segment.causes);
+    let mut notes: Vec<String> = Vec::new();
+    for note in segments.iter().flat_map(|segment| &segment.notes) {
+        let is_said = notes.contains(note);
+        if !is_said && (note != SNAPSHOT_IN_THE_LAST || last.notes.contains(note)) {
+            notes.push(note.clone());
+        }
+    }
+    let interference = segments.iter().flat_map(|segment| &segment.interference);
+    let longest = segments
+        .iter()
+        .max_by_key(|segment| segment.functions.len());
+    Some(Manifest {
+        clock: Clock {
+            stop_mono_ns: last.clock.stop_mono_ns,
+            ..first.clock
+        },
+        counts: sum(|manifest| &manifest.counts),
+        losses: sum(|manifest| &manifest.losses),
+        causes: causes.reduce(|sum, more| sum.plus(more)),
+        counters: counters(segments),
+        functions: longest.map_or_else(Vec::new, |of| of.functions.clone()),
+        interference: interference.cloned().collect(),
+        notes,
+        ..(*last).clone()
+    })
+}
+
+/// The kernel's counters over all of them; of segments of which some are not compared, why not.
+fn counters(segments: &[&Manifest]) -> Option<Counters> {
+    let mut sums: BTreeMap<String, Counter> = BTreeMap::new();
+    for segment in segments {
+        match segment.counters.as_ref()? {
+            Counters::Compared(of_one) => {
+                for (name, counter) in of_one {
+                    let sum = sums.entry(name.clone());
+                    let sum = sum.or_insert(Counter {
+                        at_most: Some(0),
+                        ..Counter::default()
+                    });
+                    *sum = sum.plus(counter);
+                }
+            }
+            not_compared @ Counters::NotCompared(_) => return Some(not_compared.clone()),
+        }
+    }
+    Some(Counters::Compared(sums))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::Segment;
+
+    #[test]
+    fn segments_are_numbered_ahead_of_the_ending() {
+        for (output, second) in [
+            ("a/run.most", "a/run.0002.most"),
+            ("run.x.most.tar.zst", "run.x.0002.most.tar.zst"),
+        ] {
+            assert_eq!(segment(Path::new(output), 2), Path::new(second));
+            assert_eq!(recording(Path::new(second), 2), Some(output.into()));
+            assert_eq!(recording(Path::new(second), 1), None);
+        }
+        let far = segment(Path::new("r.most"), 12345);
+        assert_eq!(far, Path::new("r.12345.most"));
+        assert_eq!(number(Path::new("r.most"), "r.12345.most"), Some(12345));
+    }
+
+    #[test]
+    fn segments_are_found_by_the_recordings_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let names = [
+            "run.0002.most",
+            "run.0010.most",
+            "run.0003.most.tar.zst",
+            "run.0003.most",
+            "run.1.most",
+            "run.00x1.most",
+            "xrun.0001.most",
+            "run.0001.txt",
+        ];
+        for name in names {
+            std::fs::write(at(name), "").unwrap();
+        }
+        let found = |output: &str| -> Vec<String> {
+            let found = find(&at(output)).unwrap();
+            let names = found.iter().filter_map(|path| path.file_name()?.to_str());
+            names.map(str::to_owned).collect()
+        };
+        let plain = ["run.0002.most", "run.0003.most", "run.0010.most"];
+        assert_eq!(found("run.most"), plain);
+        let packed = ["run.0002.most", "run.0003.most.tar.zst", "run.0010.most"];
+        assert_eq!(found("run.most.tar.zst"), packed);
+        assert!(found("other.most").is_empty());
+    }
+
+    fn manifest(number: u32, start: u64, stop: u64) -> Manifest {
+        let mut manifest = Manifest {
+            state: State::Complete,
+            segment: Some(Segment {
+                number,
+                ..Segment::default()
+            }),
+            notes: vec![SNAPSHOT_IN_THE_LAST.into(), "a note".into()],
+            ..Manifest::default()
+        };
+        (manifest.clock.start_mono_ns, manifest.clock.stop_mono_ns) = (start, stop);
+        manifest.losses.insert("events_ring".into(), number.into());
+        let counter = Counter {
+            traced: 7,
+            failed: 1,
+            at_least: 6,
+            at_most: Some(8),
+        };
+        manifest.counters = Some(Counters::Compared([("writes".into(), counter)].into()));
+        manifest
+    }
+
+    #[test]
+    fn the_next_one_begins_where_the_one_before_ends() {
+        let (one, two, three) = (manifest(1, 5, 9), manifest(2, 9, 12), manifest(3, 12, 20));
+        assert!(is_next(&one, &two) && is_next(&two, &three));
+        // Not the next one; of another recording; of another disk; no segment.
+        assert!(!is_next(&one, &three) && !is_next(&two, &one));
+        assert!(!is_next(&one, &manifest(2, 10, 12)));
+        let mut other = two.clone();
+        other.device.dev = "8:0".into();
+        assert!(!is_next(&one, &other));
+        other = two.clone();
+        other.segment = None;
+        assert!(!is_next(&one, &other));
+        // Killed before it said when that one ended.
+        let mut killed = manifest(1, 5, 0);
+        killed.state = State::Recording;
+        assert!(is_next(&killed, &two));
+    }
+
+    #[test]
+    fn segments_come_to_what_one_piece_does() {
+        let (one, mut two) = (manifest(1, 5, 9), manifest(2, 9, 12));
+        two.notes.remove(0);
+        let all = together(&[&one, &two]).unwrap();
+        assert_eq!((all.clock.start_mono_ns, all.clock.stop_mono_ns), (5, 12));
+        assert_eq!(all.losses["events_ring"], 3);
+        assert_eq!(all.notes, ["a note"]);
+        let Some(Counters::Compared(counters)) = all.counters else {
+            panic!("no counters");
+        };
+        let sum = counters["writes"];
+        assert_eq!((sum.traced, sum.failed, sum.at_least), (14, 2, 12));
+        assert_eq!(sum.at_most, Some(16));
+        assert_eq!(together(&[&one]).unwrap(), one);
+        assert_eq!(together(&[]), None);
+    }
+}
