@@ -152,6 +152,15 @@ fn a_baseline_is_an_earlier_recording() {
         "{}",
         other.out
     );
+    // One of another program says nothing of it.
+    let copied = say(measure(&["--baseline"]).arg(&old).args(MIB));
+    assert_eq!(
+        (copied.status, copied.err.as_str()),
+        (
+            Some(1),
+            "mostrace: this is of sh, and the baseline of mostrace: it is no baseline of it\n"
+        )
+    );
     let options = ["--max-amplification", "20", "--format", "github"];
     let over = say(mostrace().arg("check").arg(&old).args(options));
     assert_eq!(over.status, Some(3));

@@ -31,9 +31,46 @@ pub enum Counted {
     },
 }
 
+/// What was run, and where: what two of different kinds come to says nothing of one another. What is not known is None.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kind {
+    /// The command's program, without its folder.
+    pub program: Option<String>,
+    /// The filesystem's type, as `ext4`.
+    pub filesystem: Option<String>,
+}
+
+impl Kind {
+    fn of(manifest: Option<&Manifest>) -> Kind {
+        let program = manifest.and_then(|m| m.command.as_ref()?.argv.first());
+        let name = |path: &String| path.rsplit('/').next().unwrap_or(path).to_owned();
+        let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
+        Kind {
+            program: program.map(name),
+            filesystem: filesystem.map(|filesystem| filesystem.kind.clone()),
+        }
+    }
+
+    /// In what they differ, as far as it is known: this one's, and the other's.
+    #[must_use]
+    pub fn difference<'k>(&'k self, other: &'k Kind) -> Option<(&'k str, &'k str)> {
+        let both = [
+            (&self.program, &other.program),
+            (&self.filesystem, &other.filesystem),
+        ];
+        let known = both
+            .into_iter()
+            .filter_map(|(one, other)| Some((one.as_deref()?, other.as_deref()?)));
+        let mut different = known.filter(|(one, other)| one != other);
+        different.next()
+    }
+}
+
 /// What a trace comes to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Measured {
+    /// What was run, and where.
+    pub kind: Kind,
     /// What of it counts.
     pub counted: Counted,
     /// Bytes of completed writes.
@@ -130,6 +167,7 @@ impl Measured {
         let called = sum(databases.iter().map(|d| d.total().bytes));
         let known = |n: u64| Some(n).filter(|&n| n > 0);
         Measured {
+            kind: Kind::of(manifest),
             transactions: Transactions::new(manifest, databases).count,
             payload_bytes: payload.and_then(|p| known(p.payload_bytes)),
             called_bytes: known(called),
@@ -213,4 +251,38 @@ fn parts(groups: &[Group], name: impl Fn(&str, Option<&str>) -> Option<String>) 
         }
     }
     parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mostrace_bundle::manifest::{Command, Filesystem};
+
+    #[test]
+    fn kinds_differ_by_what_is_known_of_both() {
+        let kind = |program: Option<&str>, filesystem: Option<&str>| {
+            Kind::of(Some(&Manifest {
+                command: program.map(|program| Command {
+                    argv: vec![program.into(), "x".into()],
+                    ..Command::default()
+                }),
+                filesystem: filesystem.map(|kind| Filesystem {
+                    kind: kind.into(),
+                    ..Filesystem::default()
+                }),
+                ..Manifest::default()
+            }))
+        };
+        let one = kind(Some("/a/test"), Some("ext4"));
+        assert_eq!(one.difference(&kind(Some("test"), Some("ext4"))), None);
+        assert_eq!(one.difference(&kind(None, None)), None);
+        assert_eq!(
+            one.difference(&kind(Some("./test"), Some("f2fs"))),
+            Some(("ext4", "f2fs"))
+        );
+        assert_eq!(
+            one.difference(&kind(Some("cp"), Some("f2fs"))),
+            Some(("test", "cp"))
+        );
+    }
 }

@@ -124,13 +124,14 @@ impl BudgetArgs {
     /// What came of the limits. In JUnit's XML the cases are of the class `name`.
     ///
     /// # Errors
-    /// The file for JUnit cannot be written.
+    /// The baseline is of another program or filesystem, or the file for JUnit cannot be written.
     pub fn judge(
         &self,
         name: &str,
         runs: &Runs,
         limits: &Limits,
     ) -> anyhow::Result<Vec<Judgement>> {
+        check_kinds(runs, limits)?;
         let judgements = judge(runs, limits);
         if let Some(path) = &self.junit {
             let xml = report::junit(name, &judgements)?;
@@ -138,6 +139,19 @@ impl BudgetArgs {
         }
         Ok(judgements)
     }
+}
+
+/// Whether the baseline is of the same kind as what is held against it.
+fn check_kinds(runs: &Runs, limits: &Limits) -> anyhow::Result<()> {
+    let before = limits.baseline.iter().flat_map(|b| b.runs.each());
+    for before in before {
+        for now in runs.each() {
+            if let Some((now, before)) = now.kind.difference(&before.kind) {
+                bail!("this is of {now}, and the baseline of {before}: it is no baseline of it");
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The status to end with.

@@ -213,7 +213,7 @@ mod tests {
             ]
         );
         assert_eq!(shown(&groups, 6)[4..], ["0 sh 10", "1 /c 10"]);
-        assert_eq!(shown(&groups, 100).len(), 11);
+        assert_eq!(shown(&groups, 100).len(), 12);
         let brief = Brief::of(&groups, "ext4", 4);
         assert_eq!((brief.total, brief.parts[0].processes), (100, 2));
         assert!(shown(&groups, 100).contains(&format!("0 {NOBODY} 5")));
