@@ -673,7 +673,7 @@ fn an_analysis_begins_with_what_it_found() {
             .as_str()
             .unwrap()
             .to_owned();
-        assert!(text.starts_with(&format!("{finding}\ntrace ")), "{text}");
+        assert!(text.starts_with(&format!("{finding}\n")), "{text}");
         finding
     };
     let mut s = two_databases();
