@@ -415,7 +415,8 @@ fn every_kind_is_somewhere() {
     let inside = [Descriptor, MetadataCopy, DataCopy, Commit, Revoke];
     let of_f2fs = [Checkpoint, Sit, Nat, Ssa];
     let of_fat = [BootRecord, Fsinfo, Fat];
-    let others = [&inside[..], &of_f2fs, &of_fat].concat();
+    let of_btrfs = [Btree];
+    let others = [&inside[..], &of_f2fs, &of_fat, &of_btrfs].concat();
     let all = Kind::ALL
         .iter()
         .copied()
