@@ -277,12 +277,13 @@ fn named<'a>(parts: impl Iterator<Item = (&'a str, u64)>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::budget::Counted;
+    use crate::budget::{Counted, Kind};
     use crate::transactions::Count;
 
     fn measured(write_bytes: u64, transactions: Option<u64>) -> Measured {
         let parts = |parts: &[(&str, u64)]| parts.iter().map(|&(n, b)| (n.to_owned(), b)).collect();
         Measured {
+            kind: Kind::default(),
             counted: Counted::All,
             write_bytes,
             flushes: 20,
