@@ -16,6 +16,7 @@ pub fn plain(word: &str) -> String {
 }
 
 /// Words, parted by spaces.
+#[cfg(feature = "record")]
 pub fn line<W: AsRef<str>>(words: impl IntoIterator<Item = W>) -> String {
     let quoted = words.into_iter().map(|word| quoted(word.as_ref()));
     quoted.collect::<Vec<_>>().join(" ")
