@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode, Stdio};
 use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, run_one_by_one, tests};
 
-const LIVE: [Need; 2] = [Need::Loop, Need::Btf];
+const LIVE: [Need; 3] = [Need::Loop, Need::Btf, Need::Tool("python3", "python3")];
 
 /// Not run: one measures for an hour; tests/experiment.rs runs a smaller one.
 const TOO_LONG: &[&str] = &["sudo mostrace experiment "];
