@@ -150,7 +150,11 @@ impl Analyze {
 
     /// What to type next.
     fn next(&self) -> String {
-        let path = shell::plain(&self.source.path().display().to_string());
+        let paths = self.source.paths().iter();
+        let paths: Vec<String> = paths
+            .map(|path| shell::plain(&path.display().to_string()))
+            .collect();
+        let path = paths.join(" ");
         format!("mostrace analyze {path} --full; mostrace report {path} -o report.html")
     }
 

@@ -33,7 +33,7 @@ pub fn text(
         let databases = analysis.databases()?;
         lines.push(finding::sentence(&analysis.facts, manifest, &databases)?);
     }
-    lines.extend(about::whole(manifest, &analysis.warnings));
+    lines.extend(about::whole(analysis.recordings(), &analysis.warnings));
     lines.extend(notes(analysis));
     let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
     let filesystem = filesystem.map_or("the filesystem", |f| f.kind.as_str());

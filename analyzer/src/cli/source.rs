@@ -61,6 +61,11 @@ impl SourceArgs {
         self.bundles.first().map_or(Path::new(""), PathBuf::as_path)
     }
 
+    /// All of them, as the user named them.
+    pub fn paths(&self) -> &[PathBuf] {
+        &self.bundles
+    }
+
     /// Reads the trace and attributes it, and finds out what else these columns need.
     pub fn read_for<'c>(
         &self,

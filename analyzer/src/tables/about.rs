@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The lines that say what was traced, where and how.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use indicatif::BinaryBytes;
 use mostrace_bundle::Manifest;
 
 use super::Totals;
+use crate::recording::Recording;
 use crate::text::escape;
 
 /// What a trace is called: its label, or its file's name without the ending.
@@ -112,14 +114,22 @@ fn totals(duration_ns: u64, total: &Totals) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// That nothing is missing of a trace, and by what that is known; None where its warnings say otherwise.
-pub fn whole(manifest: Option<&Manifest>, warnings: &[String]) -> Option<String> {
-    let words = match manifest.map(|m| &m.counters) {
-        Some(Some(counters)) => format!("0 lost; {counters}"),
-        Some(None) => "0 lost; there are no counters of the kernel to hold that against".into(),
-        None => "a bare trace: nobody knows what was lost".into(),
-    };
-    warnings.is_empty().then(|| safe(&words))
+/// That nothing is missing of recordings, and by what that is known; None where their warnings say otherwise.
+pub fn whole(recordings: &[Recording], warnings: &[String]) -> Option<String> {
+    if !warnings.is_empty() {
+        return None;
+    }
+    if recordings.iter().any(|one| one.bundles().is_empty()) {
+        return Some("a bare trace: nobody knows what was lost".into());
+    }
+    let bundles = recordings.iter().flat_map(Recording::bundles);
+    let told = bundles.map(|bundle| match &bundle.manifest().counters {
+        Some(counters) => counters.to_string(),
+        None => "there are no counters of the kernel to hold that against".into(),
+    });
+    let told: BTreeSet<String> = told.collect();
+    let told: Vec<String> = told.into_iter().collect();
+    Some(safe(&format!("0 lost; {}", told.join(", and of others "))))
 }
 
 fn of_manifest(m: &Manifest) -> Vec<(&'static str, String)> {
