@@ -141,10 +141,10 @@ impl Analysis {
         Analysis::of(recordings, options, watcher)
     }
 
-    /// The same of what was opened.
+    /// Attributes recordings that are open already, and adds them up.
     ///
     /// # Errors
-    /// As [`Analysis::open`].
+    /// It fails as [`Analysis::open`] does.
     pub fn of(
         recordings: Vec<Recording>,
         options: &Options,
@@ -194,7 +194,7 @@ impl Analysis {
         self.manifest.as_ref()
     }
 
-    /// What was read.
+    /// Returns the recordings that were read.
     pub fn recordings(&self) -> &[Recording] {
         &self.recordings
     }
@@ -245,7 +245,7 @@ impl Analysis {
     }
 }
 
-/// What each is called: by its label or its file's name; where these are equal, by its path.
+/// Each recording is called by its label or its file's name, and by its path where these are equal.
 fn names_of(recordings: &[Recording]) -> Vec<String> {
     let name = |one: &Recording| about::name(one.path(), one.manifest());
     let names: Vec<String> = recordings.iter().map(name).collect();
@@ -268,7 +268,7 @@ fn manifest_of(recordings: &[Recording], names: &[String]) -> Option<Manifest> {
     }
 }
 
-/// What there is to say of a recording.
+/// Collects what the user has to be told of a recording.
 #[derive(Default)]
 struct Told {
     warnings: Vec<String>,
@@ -284,7 +284,7 @@ impl Told {
     }
 }
 
-/// What makes a trace's figures incomplete; of segments, what makes those of each so.
+/// Says what makes a trace's figures incomplete; of segments, it says it of each with its name.
 pub fn warnings(recording: &Recording) -> Vec<String> {
     let of_bundle = |bundle: &Bundle| {
         let mut warnings = Summary::warnings(Some(bundle.manifest()));

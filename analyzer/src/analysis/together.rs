@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is said of several recordings as of one: what is true of all, and the sums of what was counted.
+//! Several recordings get one manifest: it says what is true of all, and has the sums of what was counted.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ pub(super) fn of(all: &[&Manifest], names: &[String]) -> Option<Manifest> {
     })
 }
 
-/// Of filesystems of one kind, that kind.
+/// The filesystem that all lie on has a kind, if that is the same, and nothing else.
 fn filesystem(all: &[&Manifest]) -> Option<Filesystem> {
     let kind = |one: &&Manifest| Some(one.filesystem.as_ref()?.kind.clone());
     let mut kinds = all.iter().map(kind);
@@ -52,7 +52,7 @@ fn filesystem(all: &[&Manifest]) -> Option<Filesystem> {
     })
 }
 
-/// What all have.
+/// The value is the one that all have, or else the empty one.
 fn same<T: Clone + Default + PartialEq>(all: &[&Manifest], of: fn(&Manifest) -> &T) -> T {
     let mut values = all.iter().map(|one| of(one));
     let first = values.next();
