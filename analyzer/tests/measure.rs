@@ -155,10 +155,13 @@ fn a_baseline_is_an_earlier_recording() {
     // One of another program says nothing of it.
     let copied = say(measure(&["--baseline"]).arg(&old).args(MIB));
     assert_eq!(
-        (copied.status, copied.err.as_str()),
+        (copied.status, copied.err),
         (
             Some(1),
-            "mostrace: this is of sh, and the baseline of mostrace: it is no baseline of it\n"
+            format!(
+                "mostrace: {}: this baseline is of mostrace, and what is held against it of sh\n",
+                old.display()
+            )
         )
     );
     let options = ["--max-amplification", "20", "--format", "github"];

@@ -283,6 +283,7 @@ mod tests {
     fn measured(write_bytes: u64, transactions: Option<u64>) -> Measured {
         let parts = |parts: &[(&str, u64)]| parts.iter().map(|&(n, b)| (n.to_owned(), b)).collect();
         Measured {
+            path: std::path::PathBuf::new(),
             kind: Kind::default(),
             counted: Counted::All,
             write_bytes,

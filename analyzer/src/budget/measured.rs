@@ -2,6 +2,7 @@
 //! What a trace comes to.
 
 use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
 
 use mostrace_bundle::Manifest;
 use polars::prelude::col;
@@ -69,6 +70,8 @@ impl Kind {
 /// What a trace comes to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Measured {
+    /// The bundle that it was read from; empty where it was read from none.
+    pub path: PathBuf,
     /// What was run, and where.
     pub kind: Kind,
     /// What of it counts.

@@ -143,11 +143,13 @@ impl BudgetArgs {
 
 /// Whether the baseline is of the same kind as what is held against it.
 fn check_kinds(runs: &Runs, limits: &Limits) -> anyhow::Result<()> {
-    let before = limits.baseline.iter().flat_map(|b| b.runs.each());
-    for before in before {
+    for baseline in limits.baseline.iter().flat_map(|b| b.runs.each()) {
         for now in runs.each() {
-            if let Some((now, before)) = now.kind.difference(&before.kind) {
-                bail!("this is of {now}, and the baseline of {before}: it is no baseline of it");
+            if let Some((now, before)) = now.kind.difference(&baseline.kind) {
+                let shown = baseline.path.display();
+                bail!(
+                    "{shown}: this baseline is of {before}, and what is held against it of {now}"
+                );
             }
         }
     }
@@ -206,7 +208,10 @@ pub fn measure(path: &Path, analysis: &Analysis) -> anyhow::Result<Measured> {
     }
     let databases = analysis.databases()?;
     let facts = &analysis.facts;
-    Ok(Measured::of_command(facts, manifest, &databases)?)
+    Ok(Measured {
+        path: path.to_owned(),
+        ..Measured::of_command(facts, manifest, &databases)?
+    })
 }
 
 /// Hold a recording, or several runs of one command, against limits
