@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From what the user named to facts: the library's front door.
+//! Opens the traces that the user named and turns them into facts: the library's entry point.
 //!
 //! ```
 //! use mostrace::analysis::{Analysis, Options};
@@ -44,14 +44,14 @@ use crate::text::escape;
 use crate::transactions::{self, Database};
 pub use anonymous::shown;
 
-/// How far the reading is.
+/// Reports how far the reading has come.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// What is being done.
+    /// The name of the current step.
     pub step: &'static str,
-    /// Of `total`.
+    /// Units done so far, out of `total`.
     pub done: u64,
-    /// 0 if it is not known.
+    /// Units to be done; 0 if unknown.
     pub total: u64,
 }
 
@@ -62,25 +62,25 @@ pub struct Options {
     pub image: Option<PathBuf>,
     /// First sector of the image's filesystem on the traced disk.
     pub start_sector: u64,
-    /// Do without a map of the filesystem.
+    /// Do not build a map of the filesystem.
     pub no_map: bool,
-    /// Read damaged files up to their last whole record; bare ones that end within a record are read so anyway.
+    /// Read damaged files up to their last whole record; a bare blktrace that ends within a record is always read that way.
     pub partial: bool,
-    /// Follow which blocks were written before.
+    /// Track which blocks were written before.
     pub locality: bool,
-    /// Find out who caused the rows; where several changed a block before it was written, who pays for it.
+    /// Find the causes of the rows; the value says how the bytes of a block that several tasks changed are shared.
     pub causes: Option<Sharing>,
 }
 
 /// One recording or several, read to their end.
 pub struct Analysis {
-    /// The rows; of several recordings, those of one behind those of the other.
+    /// The rows; those of several recordings follow one another.
     pub facts: Facts,
-    /// What makes the figures incomplete.
+    /// Lines that say what makes the figures incomplete.
     pub warnings: Vec<String>,
-    /// What the reader should be told, beside what the manifest says.
+    /// Lines for the reader that are not in the manifest.
     pub notices: Vec<String>,
-    /// Whether there was a map of each.
+    /// True if every recording had a map.
     pub mapped: bool,
     recordings: Vec<Recording>,
     manifest: Option<Manifest>,
@@ -118,20 +118,20 @@ impl From<blktrace::Error> for Error {
 }
 
 impl Analysis {
-    /// Reads a bundle (a folder or a .tar.zst), the segments of a recording that would be called so, or a bare blktrace (`x`
-    /// for `x.blktrace.N`, or one file), and attributes it.
+    /// Reads and attributes a bundle (a folder or a .tar.zst), the segments of a recording with this name, or a bare
+    /// blktrace (`x` for `x.blktrace.N`, or one file).
     ///
     /// # Errors
-    /// It cannot be read, or is damaged.
+    /// Returns an error if the trace cannot be read or is damaged.
     pub fn open(path: &Path, options: &Options) -> Result<Analysis> {
         Analysis::open_with(&[path.to_owned()], options, &|_| {})
     }
 
-    /// The same of several, which are added up: segments that follow one another are read as one recording, other recordings
-    /// each by itself. `watcher` is told how far it is, as a long trace takes seconds.
+    /// Reads several traces and adds them up: segments that follow one another are read as one recording, other recordings
+    /// each by itself. `watcher` is called with the progress, because a long trace takes seconds.
     ///
     /// # Errors
-    /// As [`Analysis::open`].
+    /// Fails as [`Analysis::open`] does.
     pub fn open_with(
         paths: &[PathBuf],
         options: &Options,
@@ -141,10 +141,10 @@ impl Analysis {
         Analysis::of(recordings, options, watcher)
     }
 
-    /// Attributes recordings that are open already, and adds them up.
+    /// Attributes recordings that are already open and adds them up.
     ///
     /// # Errors
-    /// It fails as [`Analysis::open`] does.
+    /// Fails as [`Analysis::open`] does.
     pub fn of(
         recordings: Vec<Recording>,
         options: &Options,
@@ -189,7 +189,8 @@ impl Analysis {
         })
     }
 
-    /// The manifest; of several recordings what is true of all, and what they come to. None where one is bare.
+    /// Returns the manifest; for several recordings, what all have in common and their sums. None if one of them has no
+    /// manifest.
     pub fn manifest(&self) -> Option<&Manifest> {
         self.manifest.as_ref()
     }
@@ -199,20 +200,20 @@ impl Analysis {
         &self.recordings
     }
 
-    /// Whether there are several, whose times, numbers of processes and numbers of inodes have nothing to do with one another.
+    /// Returns true if there are several recordings; their times, process numbers and inode numbers are unrelated.
     pub fn is_of_several(&self) -> bool {
         self.recordings.len() > 1
     }
 
-    /// Whether files of one may end within a record.
+    /// Returns true if files of a recording may end within a record.
     pub fn is_cut(&self) -> bool {
         self.recordings.iter().any(Recording::is_cut)
     }
 
-    /// The table of calls of the only recording.
+    /// Returns the table of calls if there is exactly one recording and it has one.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// Returns an error if the table cannot be opened.
     pub fn calls(&self) -> std::result::Result<Option<Table>, recording::Error> {
         match &self.recordings[..] {
             [one] => one.calls(),
@@ -220,10 +221,11 @@ impl Analysis {
         }
     }
 
-    /// What processes asked of their files, and of SQLite's databases the transactions; empty without a table of calls.
+    /// Returns what processes asked of their files, with the transactions of SQLite databases; empty without a table of
+    /// calls.
     ///
     /// # Errors
-    /// The table cannot be read.
+    /// Returns an error if a table of calls cannot be read.
     pub fn databases(&self) -> Result<Vec<Database>> {
         let mut all = Vec::new();
         for (nth, recording) in self.recordings.iter().enumerate() {
@@ -245,7 +247,7 @@ impl Analysis {
     }
 }
 
-/// Each recording is called by its label or its file's name, and by its path where these are equal.
+/// Returns a name for each recording: its label or its file's name, or its path where these are not unique.
 fn names_of(recordings: &[Recording]) -> Vec<String> {
     let name = |one: &Recording| about::name(one.path(), one.manifest());
     let names: Vec<String> = recordings.iter().map(name).collect();
@@ -259,7 +261,7 @@ fn names_of(recordings: &[Recording]) -> Vec<String> {
     .collect()
 }
 
-/// The manifest of the only one, or what is true of several. None where one has none.
+/// Returns the manifest of the only recording, or what several have in common. None if one of them has none.
 fn manifest_of(recordings: &[Recording], names: &[String]) -> Option<Manifest> {
     let all: Option<Vec<&Manifest>> = recordings.iter().map(Recording::manifest).collect();
     match &all?[..] {
@@ -268,7 +270,7 @@ fn manifest_of(recordings: &[Recording], names: &[String]) -> Option<Manifest> {
     }
 }
 
-/// Collects what the user has to be told of a recording.
+/// Collects the warnings and notices of one recording.
 #[derive(Default)]
 struct Told {
     warnings: Vec<String>,
@@ -284,7 +286,7 @@ impl Told {
     }
 }
 
-/// Says what makes a trace's figures incomplete; of segments, it says it of each with its name.
+/// Returns what makes a trace's figures incomplete; for segments, each line begins with the segment's name.
 pub fn warnings(recording: &Recording) -> Vec<String> {
     let of_bundle = |bundle: &Bundle| {
         let mut warnings = Summary::warnings(Some(bundle.manifest()));
@@ -317,7 +319,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Adds its rows to the facts.
+    /// Adds the recording's rows to the facts.
     fn attribute(
         &self,
         mut facts: facts::Builder,
@@ -371,7 +373,7 @@ impl Reader<'_> {
         {
             attributor = attributor.with_clock(clock.start_mono_ns, clock.start_unix_ns);
         }
-        // Of other recorders the table is empty, whatever was given back.
+        // Other recorders leave this table empty even if blocks were given back.
         let tells = manifest.is_some_and(|manifest| manifest.sources.entries == "bpf");
         if tells && let Some(table) = self.recording.table(layout::FREED)?.as_mut() {
             attributor = attributor.with_freed(table)?;
@@ -420,21 +422,21 @@ impl Reader<'_> {
         Ok(facts.end(names, clock)?)
     }
 
-    /// The command's processes, if they are needed.
+    /// Returns the command's process tree if causes are asked for and the recording has it.
     fn family(&self) -> Result<Option<Family>> {
         let manifest = self.recording.manifest();
         let manifest = manifest.filter(|_| self.options.causes.is_some());
         let Some(losses) = manifest.map(|manifest| &manifest.losses) else {
             return Ok(None);
         };
-        // They are absent of a recorder that was killed.
+        // A recorder that was killed leaves no counts of losses.
         let is_whole = FORKS_LOST.iter().all(|name| losses.get(*name) == Some(&0));
         let mut table = self.recording.table(layout::FORK)?;
         let family = table.as_mut().map(|table| Family::read(table, is_whole));
         Ok(family.transpose()?)
     }
 
-    /// Those that the bundle has, if they are needed.
+    /// Opens those tables of causes that the bundle has, if causes are asked for.
     fn tables_of_causes(&self) -> Result<[Option<Table>; layout::CAUSES.len()]> {
         let mut tables = [const { None }; layout::CAUSES.len()];
         if self.options.causes.is_some() {
@@ -445,7 +447,7 @@ impl Reader<'_> {
         Ok(tables)
     }
 
-    /// The map and the journal, of the image given, or of the bundle's snapshot.
+    /// Returns the map and the journal of the image given, or else of the bundle's snapshot.
     fn map(&self, notices: &mut Vec<String>) -> Result<Option<(Map, Journal)>> {
         if self.options.no_map {
             return Ok(None);
@@ -478,7 +480,7 @@ impl Reader<'_> {
                 Ok(Some((map, journal)))
             }
             Err(error) => {
-                // The restored image is nothing the user knows of.
+                // The user does not know the path of the restored image.
                 let snapshot = bundle.path().join(layout::SNAPSHOT).display().to_string();
                 let temporary = image.path().display().to_string();
                 let text = error.to_string().replace(&temporary, &snapshot);
@@ -492,7 +494,7 @@ impl Reader<'_> {
     }
 }
 
-/// What lies in the journal of an image with this map. Where it cannot be read a notice says so, and nothing does.
+/// Reads the journal of an image with this map. If it cannot be read, adds a notice and returns an empty journal.
 fn journal_of(image: &Path, start_sector: u64, map: &Map, notices: &mut Vec<String>) -> Journal {
     let journal = Image::open(image).and_then(|image| Journal::read(&image, map, start_sector));
     journal.unwrap_or_else(|error| {
@@ -501,14 +503,14 @@ fn journal_of(image: &Path, start_sector: u64, map: &Map, notices: &mut Vec<Stri
     })
 }
 
-/// Losses among which there may be entries of the command's processes, by the manifest's names.
+/// The manifest's names of the losses that may include entries of the command's processes.
 const FORKS_LOST: [&str; 2] = ["causes_ring", "probe_misses"];
 
-/// Requests between two words on how far the reading is.
+/// Requests between two reports of progress.
 const TELL: u64 = 1 << 14;
 
-/// The map of a bundle's snapshot in the sectors of the traced disk: the filesystem may lie on a mapped device
-/// above it.
+/// Moves the map of a bundle's snapshot to the sectors of the traced disk: the filesystem may lie on a mapped device above
+/// that disk.
 pub fn on_the_disk(map: Map, manifest: &Manifest) -> Map {
     let here = manifest
         .mapping
@@ -528,11 +530,11 @@ pub fn on_the_disk(map: Map, manifest: &Manifest) -> Map {
     }
 }
 
-/// The map of an image or a device that begins at `start_sector` of its disk; `watcher` is told how far
-/// it is.
+/// Builds the map of an image or a device that begins at sector `start_sector` of its disk; `watcher` is called with the
+/// progress.
 ///
 /// # Errors
-/// It cannot be read, or no filesystem is found there.
+/// Returns an error if the image cannot be read or holds no known filesystem.
 pub fn map_of(image: &Path, start_sector: u64, watcher: &dyn Fn(Progress)) -> fs::Result<Map> {
     let told = |progress: fs::Progress| {
         watcher(Progress {

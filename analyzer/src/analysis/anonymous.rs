@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! This hides the names in what an analysis says beside its rows: in the manifest, in what the readers say, and in the name of the trace's file.
+//! Hides the names in what an analysis reports beside its rows: the manifest, the readers' messages and the trace's file
+//! name.
 //!
-//! Numbers of a manifest stay, and so do words that are the kernel's or our own. Any other text is hidden, or left out where it has no
-//! use when it is hidden.
+//! A manifest's numbers stay, and so do words that are the kernel's or our own. Any other text is hashed, or left out if its
+//! hash would be useless.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use crate::facts::{Key, hashed};
 use crate::tables::about;
 use crate::tables::summary::Summary;
 
-/// Words of the kernel, of filesystems and of the recorder, which tell nothing of whose a recording is.
+/// Words of the kernel, of filesystems and of the recorder, which do not reveal whose recording it is.
 const WORDS: &str = "\
     x86_64 i686 aarch64 armv7l armv8l riscv64 ppc64le s390x loongarch64 \
     none mq-deadline bfq kyber \
@@ -29,12 +30,12 @@ const WORDS: &str = "\
     events_tracer events_tracefs entries_tracefs extents_forgotten completions \
     reads read_bytes writes write_bytes discards discard_bytes flushes \
     events process handle dirtied call freed";
-/// The same, of several words.
+/// Known phrases of several words.
 const PHRASES: [&str; 2] = ["write back", "write through"];
 
 impl Analysis {
     /// Replaces all names by their keyed hash, as [`Facts::anonymize`](crate::facts::Facts::anonymize) does, and leaves out
-    /// what may hold some: notes, notices, settings.
+    /// what may contain names: notes, notices, settings.
     pub fn anonymize(&mut self, key: &Key) {
         self.facts.anonymize(key);
         let manifest = self.manifest.as_ref();
@@ -52,7 +53,7 @@ impl Analysis {
     }
 }
 
-/// Returns the name that a trace has where names are hidden: the hash of its file's name.
+/// Returns the name to show for a trace: its path, or with a key the hash of its file's name.
 pub fn shown(path: &Path, key: Option<&Key>) -> PathBuf {
     match key {
         Some(key) => Hidden { key }.text(&about::name(path, None)).into(),
@@ -60,13 +61,13 @@ pub fn shown(path: &Path, key: Option<&Key>) -> PathBuf {
     }
 }
 
-/// Hides texts by a key.
+/// Hides texts by hashing them with a key.
 struct Hidden<'k> {
     key: &'k Key,
 }
 
 impl Hidden<'_> {
-    /// Any text; an empty one stays so.
+    /// Hashes a text; an empty one stays empty.
     fn text(&self, text: &str) -> String {
         match text {
             "" => String::new(),
@@ -78,7 +79,7 @@ impl Hidden<'_> {
         text.map(|text| self.text(text))
     }
 
-    /// A word that may be one of ours.
+    /// Keeps a known word and hashes any other.
     fn word(&self, word: &str) -> String {
         let is_known = WORDS.split_whitespace().chain(PHRASES).any(|w| w == word);
         match is_known {
@@ -87,7 +88,7 @@ impl Hidden<'_> {
         }
     }
 
-    /// major:minor.
+    /// Keeps a device number (major:minor) and hashes any other text.
     fn number(&self, dev: &str) -> String {
         let is_number = dev.bytes().all(|b| b.is_ascii_digit() || b == b':');
         match is_number {
@@ -189,7 +190,7 @@ impl Hidden<'_> {
     }
 }
 
-/// Keeps the numbers of the release.
+/// Keeps only the numbers of the kernel's release.
 fn kernel(of: &Kernel, hidden: &Hidden<'_>) -> Kernel {
     let is_number = |c: &char| c.is_ascii_digit() || *c == '.';
     Kernel {

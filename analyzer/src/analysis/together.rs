@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Several recordings get one manifest: it says what is true of all, and has the sums of what was counted.
+//! Makes one manifest for several recordings: what all have in common, and the sums of their counters.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use mostrace_bundle::manifest::{Command, Filesystem, State};
 
 use crate::tally::Tally;
 
-/// The manifest of several recordings with their names. What differs between them is empty: it is nobody's. None of none.
+/// Returns the manifest of several recordings. Fields that differ are left empty. None if there is no recording.
 pub(super) fn of(all: &[&Manifest], names: &[String]) -> Option<Manifest> {
     let first = all.first()?;
     let is_whole = all.iter().all(|one| one.state == State::Complete);
@@ -16,7 +16,7 @@ pub(super) fn of(all: &[&Manifest], names: &[String]) -> Option<Manifest> {
         let notes = one.notes.iter();
         notes.map(move |note| format!("{name}: {note}"))
     });
-    // Bytes that all wrote can be held only against what all have stored.
+    // The bytes of all recordings can be compared with a payload only if every recording has one.
     let payloads: Option<Vec<_>> = all.iter().map(|one| one.payload.clone()).collect();
     let payload = payloads.and_then(|all| all.into_iter().reduce(|sum, more| sum.and(&more)));
     Some(Manifest {
@@ -40,7 +40,7 @@ pub(super) fn of(all: &[&Manifest], names: &[String]) -> Option<Manifest> {
     })
 }
 
-/// The filesystem that all lie on has a kind, if that is the same, and nothing else.
+/// Returns the kind of filesystem if all recordings have the same one, and nothing else of it.
 fn filesystem(all: &[&Manifest]) -> Option<Filesystem> {
     let kind = |one: &&Manifest| Some(one.filesystem.as_ref()?.kind.clone());
     let mut kinds = all.iter().map(kind);
@@ -52,7 +52,7 @@ fn filesystem(all: &[&Manifest]) -> Option<Filesystem> {
     })
 }
 
-/// The value is the one that all have, or else the empty one.
+/// Returns the value that all manifests have, or else the default.
 fn same<T: Clone + Default + PartialEq>(all: &[&Manifest], of: fn(&Manifest) -> &T) -> T {
     let mut values = all.iter().map(|one| of(one));
     let first = values.next();
@@ -70,7 +70,7 @@ fn sums(all: &[&Manifest], of: fn(&Manifest) -> &BTreeMap<String, u64>) -> BTree
     sums
 }
 
-/// The command that all are of. It failed if one of them did.
+/// Returns the command if all recordings ran the same one; its exit status is a failed one if any run failed.
 fn command(all: &[&Manifest]) -> Option<Command> {
     let of_all: Option<Vec<&Command>> = all.iter().map(|one| one.command.as_ref()).collect();
     let of_all = of_all?;
