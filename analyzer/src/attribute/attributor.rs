@@ -21,11 +21,11 @@ use super::rows::{self, Leftovers, Names, Request, Row};
 use super::{File, FileId, Op, Process, ProcessId, role};
 use crate::blktrace::{self, Completion, Part};
 
-/// How far entries may stand out of the order of time in their table, ns: a probe takes the time
-/// and then reserves its place, and may be preempted in between.
+/// How far entries may deviate from time order in their table, ns: a probe takes the time and then reserves its place in the
+/// ring, and may be preempted in between.
 const DISORDER_NS: u64 = 20_000_000;
 
-/// Joins completions with entries, each table read just as far as the completions have come.
+/// Joins completions with entries. Each table is read only as far as the completions have come.
 pub struct Attributor<'a, R> {
     pub(super) map: Option<&'a Map>,
     pub(super) journal: Option<&'a Journal>,
@@ -37,15 +37,15 @@ pub struct Attributor<'a, R> {
     processes: Processes,
     pub(super) files: Files<'a>,
     pub(super) owners: Owners,
-    /// One moment by CLOCK_MONOTONIC and since 1970, ns.
+    /// One moment as CLOCK_MONOTONIC and as Unix time, ns each.
     pub(super) clock: Option<(u64, u64)>,
     pub(super) rows: rows::Builder,
     is_btrfs: bool,
-    // Kept between parts, so that none of them allocates.
+    // Reused for every part, so that no part allocates.
     seen: Seen,
 }
 
-/// What the entries tell of one part.
+/// The entries that match one part.
 #[derive(Default)]
 struct Seen {
     notes: Vec<Match<Note>>,
@@ -54,7 +54,7 @@ struct Seen {
 }
 
 impl<'a, R: Read> Attributor<'a, R> {
-    /// The tables, each in about the order of time; none for a bare trace.
+    /// Takes the entry tables, each roughly in time order (none for a bare trace), and the map.
     pub fn new(tables: Vec<&'a mut TableReader<R>>, map: Option<&'a Map>) -> Self {
         Attributor {
             map,
@@ -74,48 +74,50 @@ impl<'a, R: Read> Attributor<'a, R> {
         }
     }
 
-    /// The map is of the filesystem of this number, major << 20 | minor: a file of another one has no
-    /// inode number in it.
+    /// Sets the device number (major << 20 | minor) of the map's filesystem: inode numbers of files on other filesystems are
+    /// not looked up in the map.
     #[must_use]
     pub fn of_filesystem(mut self, s_dev: u32) -> Self {
         self.files.set_filesystem(s_dev);
         self
     }
 
-    /// The filesystem is of this type, as `/proc/mounts` says. Of btrfs, one of its inodes stands for the blocks of its trees.
+    /// Sets the type of the filesystem as `/proc/mounts` names it. On btrfs, pages of the B-tree inode are blocks of its
+    /// trees.
     #[must_use]
     pub fn of_kind(mut self, filesystem: &str) -> Self {
         self.is_btrfs = filesystem == "btrfs";
         self
     }
 
-    /// What lay in the journal when the map was made: it tells of a copy what no probe saw, and the map does not know any
-    /// more.
+    /// Sets the contents of the journal when the map was made: they identify a copy that no probe saw and that the map no
+    /// longer knows.
     #[must_use]
     pub fn with_journal(mut self, journal: &'a Journal) -> Self {
         self.journal = Some(journal);
         self
     }
 
-    /// One moment by CLOCK_MONOTONIC and by the calendar, ns: when the snapshot's inodes changed is told by the calendar.
+    /// Sets one moment as CLOCK_MONOTONIC and as Unix time, ns each: the snapshot's inodes have their change times in Unix
+    /// time.
     #[must_use]
     pub fn with_clock(mut self, mono_ns: u64, unix_ns: u64) -> Self {
         self.clock = Some((mono_ns, unix_ns));
         self
     }
 
-    /// Which processes are of the command's tree.
+    /// Sets which processes belong to the recorded command's tree.
     #[must_use]
     pub fn with_family(mut self, family: Family) -> Self {
         self.processes.set_family(family);
         self
     }
 
-    /// The names that the mounted tree had: the table of them. After [`of_filesystem`](Self::of_filesystem), and ahead of what
-    /// asks for names.
+    /// Reads the table of names of the mounted tree. Call it after [`of_filesystem`](Self::of_filesystem) and before
+    /// anything that asks for names.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// Returns an error if the table cannot be read.
     pub fn with_tree(mut self, table: &mut TableReader<R>) -> Result<Self, Error> {
         while let Some(entry) = table.next_if(|_| true)? {
             if let EntryRef::File(entry) = entry {
@@ -125,10 +127,10 @@ impl<'a, R: Read> Attributor<'a, R> {
         Ok(self)
     }
 
-    /// The names of the files that calls are about: the table of them. After [`of_filesystem`](Self::of_filesystem).
+    /// Reads the table of names of the files that calls are about. Call it after [`of_filesystem`](Self::of_filesystem).
     ///
     /// # Errors
-    /// It cannot be read.
+    /// Returns an error if the table cannot be read.
     pub fn with_called(mut self, table: &mut TableReader<R>) -> Result<Self, Error> {
         while let Some(entry) = table.next_if(|_| true)? {
             if let EntryRef::File(entry) = entry {
@@ -138,32 +140,31 @@ impl<'a, R: Read> Attributor<'a, R> {
         Ok(self)
     }
 
-    /// Whose blocks of metadata were: the table of those that were given back. After
+    /// Reads the table of metadata blocks that were freed, with the inodes that freed them. Call it after
     /// [`of_filesystem`](Self::of_filesystem).
     ///
     /// # Errors
-    /// It cannot be read.
+    /// Returns an error if the table cannot be read.
     pub fn with_freed(mut self, table: &mut TableReader<R>) -> Result<Self, Error> {
         self.owners = Owners::read(table, &mut self.files, self.map)?;
         Ok(self)
     }
 
-    /// The tables may have more now, behind their ends.
+    /// Makes the tables read on: they may have grown past the end that was reached.
     pub fn go_on(&mut self) {
         self.tables.iter_mut().for_each(|table| table.go_on());
     }
 
-    /// Takes in what the trace has noted by now of threads' names: the number of one that has ended may come back as
-    /// another's.
+    /// Takes the thread renamings that the trace has noted so far: the number of a thread that has ended may be reused by
+    /// another.
     pub fn hear(&mut self, names: &blktrace::Names) {
         self.processes.hear(names);
     }
 
-    /// Takes the next completion, in the order of time, and gives its rows, in the order of
-    /// sectors; at least one.
+    /// Takes the next completion, in time order, and returns its rows in the order of sectors; there is at least one.
     ///
     /// # Errors
-    /// A table cannot be read.
+    /// Returns an error if a table cannot be read.
     pub fn push(&mut self, completion: &Completion<'_>) -> Result<(Request, &[Row]), Error> {
         self.pull(completion.time_ns)?;
         let op = Op::of(completion.action, completion.bytes);
@@ -176,17 +177,17 @@ impl<'a, R: Read> Attributor<'a, R> {
         Ok(self.rows.end(completion, op))
     }
 
-    /// The rows of the completion that was taken last.
+    /// Returns the rows of the completion that was pushed last.
     pub fn rows(&self) -> &[Row] {
         self.rows.rows()
     }
 
-    /// The number of a thread that another table tells of, as it was at this time.
+    /// Returns the number of a thread that another table names, as the thread was at `time_ns`.
     pub fn thread(&mut self, task: Task, time_ns: u64) -> ProcessId {
         self.processes.task(task, time_ns)
     }
 
-    /// The number of an inode that another table tells of; none for 0.
+    /// Returns the number of an inode that another table names; `FileId::NONE` for inode 0.
     pub fn inode(&mut self, inode: u64, generation: u32) -> FileId {
         match inode {
             0 => FileId::NONE,
@@ -194,26 +195,26 @@ impl<'a, R: Read> Attributor<'a, R> {
         }
     }
 
-    /// What is known so far of a file.
+    /// Returns what is known so far of a file.
     pub fn file(&self, file: FileId) -> &File {
         self.files.get(file)
     }
 
-    /// What is known so far of a thread.
+    /// Returns what is known so far of a thread.
     pub fn process(&self, process: ProcessId) -> &Process {
         self.processes.get(process)
     }
 
-    /// Whether it is known that this is a thread of a user's program, and none of the kernel's own.
+    /// Returns true if the thread is known to belong to a user's program and not to the kernel.
     pub fn is_user(&self, process: ProcessId) -> bool {
         self.processes.is_user(process)
     }
 
-    /// Where a home block lies on the disk; None where that is not known.
+    /// Returns the disk sector of a home block; None if it is unknown.
     pub fn home_on_disk(&self, home: Home, sector: u64) -> Option<u64> {
         match (home, self.map) {
             (Home::FILESYSTEM, Some(map)) => map.down(sector),
-            // Where that device lies is not known.
+            // Without a map the device's place on the disk is unknown.
             (Home::FILESYSTEM, None) => None,
             _ => Some(sector),
         }
@@ -229,7 +230,7 @@ impl<'a, R: Read> Attributor<'a, R> {
             left = left.saturating_sub(part.bytes);
             self.part(completion, &part, op);
         }
-        // Parts cover their completion; were they ever not to, no byte may be lost here.
+        // Parts should cover their completion; if they do not, the remaining bytes still get rows.
         if left > 0 {
             let done = u64::from(completion.bytes.saturating_sub(left)).div_ceil(512);
             let sector = completion.sector.saturating_add(done);
@@ -242,11 +243,11 @@ impl<'a, R: Read> Attributor<'a, R> {
         }
     }
 
-    /// What the rows refer to, once the last completion was pushed. `names` are the process names
-    /// that the trace itself noted, for threads that no entry told of.
+    /// Returns what the rows refer to, once the last completion has been pushed. `names` are the process names that the
+    /// trace itself noted, for threads without an entry.
     ///
     /// # Errors
-    /// A table cannot be read to its end.
+    /// Returns an error if a table cannot be read to its end.
     pub fn finish(mut self, names: Option<&blktrace::Names>) -> Result<Names, Error> {
         self.pull(u64::MAX)?;
         if let Some(names) = names {
@@ -266,7 +267,7 @@ impl<'a, R: Read> Attributor<'a, R> {
         })
     }
 
-    /// Takes the entries of up to `time_ns` from the tables.
+    /// Reads the tables' entries up to `time_ns`.
     fn pull(&mut self, time_ns: u64) -> Result<(), Error> {
         let last = time_ns.saturating_add(DISORDER_NS);
         for table in &mut self.tables {
@@ -299,7 +300,7 @@ impl<'a, R: Read> Attributor<'a, R> {
                         let dirt = Dirt::new(raw, self.processes.dirtier(raw));
                         self.dirt.insert(&raw.head, dirt);
                     }
-                    // Of the tables of causes, which are read elsewhere.
+                    // These belong to the tables of causes, which are read elsewhere.
                     EntryRef::Handle(_)
                     | EntryRef::Dirtied(_)
                     | EntryRef::Call(_)
@@ -312,10 +313,10 @@ impl<'a, R: Read> Attributor<'a, R> {
         Ok(())
     }
 
-    /// A flush, or the end of a flush sequence: one row without bytes.
+    /// Adds one row without bytes for a flush or for the end of a flush sequence.
     fn empty(&mut self, completion: &Completion<'_>, op: Op) {
         let part = completion.parts.first();
-        // The end of a sequence with data, which was issued, has no entry of its own.
+        // A flush sequence with data was issued, and has no entry of its own.
         let is_empty_flush = op == Op::Flush && completion.d_ns.is_none();
         let entry = is_empty_flush
             .then(|| self.empties.take(completion))
@@ -345,7 +346,7 @@ impl<'a, R: Read> Attributor<'a, R> {
     /// Cuts one bio's share of a completion into rows.
     fn part(&mut self, completion: &Completion<'_>, part: &Part, op: Op) {
         let sectors = u64::from(part.bytes).div_ceil(512);
-        // A passthrough command's sectors mean nothing; nor do those beyond the last one.
+        // The sectors of a passthrough command mean nothing, and there are none past the last sector.
         let end = part.sector.checked_add(sectors);
         let Some(end) = end.filter(|_| op != Op::Other) else {
             let process = self.processes.by_part(part, completion.time_ns);
@@ -373,7 +374,7 @@ impl<'a, R: Read> Attributor<'a, R> {
         self.seen = seen;
     }
 
-    /// Walks a part up to its end in steps within which the note, the run and the dirt stay the same.
+    /// Walks a part up to `end` in steps within which the matching note, run and dirt stay the same.
     fn segments(
         &mut self,
         completion: &Completion<'_>,
@@ -389,7 +390,7 @@ impl<'a, R: Read> Attributor<'a, R> {
             let (run, run_to) = pending::at(&seen.runs, at, end);
             let (dirt, dirt_to) = pending::at(&seen.dirt, at, end);
             let to = note_to.min(run_to).min(dirt_to);
-            // Of twins that are of different files neither is known.
+            // If twins belong to different files, the file of neither is known.
             let run = run.filter(|run| run.file != FileId::NONE || run.node.is_some());
             let process = match note {
                 Some(note) if note.tells_submitter() => note.process,

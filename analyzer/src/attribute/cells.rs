@@ -1,29 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs of sectors, found by what they overlap.
+//! An index of runs of sectors that finds those that overlap a range.
 //!
-//! The disk is cut into cells, on each of a few levels for runs of about the same length. The cells of
-//! a level are as long as its runs may be: a run is kept by the cell that it begins in, and reaches
-//! into the next one at most. So a lookup need not reach back by the length of the longest discard,
-//! and what lies elsewhere on the disk costs nothing.
+//! The disk is divided into cells on several levels, one level for each range of run lengths. A level's cells are as long as
+//! its longest possible run: a run is kept in the cell where it begins, and reaches at most into the next one. So a lookup
+//! need not reach back by the length of the longest discard, and runs elsewhere on the disk cost nothing.
 
 use std::hash::BuildHasher;
 use std::ops::{Range, RangeInclusive};
 
 use crate::tally::Tally;
 
-/// Runs of less than 64 sectors, of less than 1024, and so on; 32 bits of bytes are 23 of sectors.
+/// Runs shorter than 64 sectors, shorter than 1024, and so on; a 32-bit count of bytes is at most 23 bits of sectors.
 const LEVELS: usize = 6;
 
 /// log2 of the length of each level's cells, in sectors.
 const CELL_BITS: [u32; LEVELS] = [6, 10, 14, 18, 22, 26];
 
-/// Where a piece is kept.
+/// The index of a run.
 pub(super) type Place = u32;
 
-/// No place.
+/// Marks the end of a chain.
 const NONE: Place = Place::MAX;
 
-/// A run of sectors, and the next one in the same chain. Small, as lookups go through many.
+/// A run of sectors and the next one in the same chain; small, because lookups go through many.
 #[derive(Clone, Copy)]
 struct Run {
     sector: u64,
@@ -43,24 +42,24 @@ impl Run {
         (self.sectors.max(1).ilog2() as usize).saturating_sub(2) / 4
     }
 
-    /// The number of its cell.
+    /// Returns the number of the run's cell.
     #[inline]
     fn number(&self) -> u64 {
         self.sector >> CELL_BITS[self.level()]
     }
 }
 
-/// Runs of sectors that may overlap, with something kept for each.
+/// An index of runs of sectors that may overlap; each run has an item.
 pub(super) struct Cells<T> {
     runs: Vec<Run>,
     items: Vec<T>,
     free: Vec<Place>,
-    /// The first of each chain. A cell's runs are all in one, with those of other cells; the chains
-    /// are several times as many as the runs, so that most hold nothing.
+    /// The first run of each chain. A cell's runs are all in one chain, along with those of other cells; there are several
+    /// times as many chains as runs, so that most are empty.
     chains: Vec<Place>,
-    /// Odd, and different each time: no trace can put all its cells into one chain.
+    /// A random odd number: no trace can be made to put all its cells into one chain.
     factor: u64,
-    /// The most sectors that a run of each level had.
+    /// The length of the longest run of each level, in sectors.
     longest: [u32; LEVELS],
 }
 
@@ -82,27 +81,27 @@ impl<T: Copy> Cells<T> {
         self.runs.len().saturating_sub(self.free.len())
     }
 
-    /// First sector, sectors, and what is kept.
+    /// Returns the first sector, the number of sectors and the item.
     pub fn get(&self, place: Place) -> (u64, u32, &T) {
         let run = &self.runs[place as usize];
         (run.sector, run.sectors, &self.items[place as usize])
     }
 
-    /// What is kept at a place.
+    /// Returns the item at a place.
     pub fn item_mut(&mut self, place: Place) -> &mut T {
         &mut self.items[place as usize]
     }
 
-    /// The chain of a cell.
+    /// Returns the chain of a cell.
     #[inline]
     fn chain(&self, level: usize, number: u64) -> usize {
         let hash = (number << 3 | level as u64).wrapping_mul(self.factor);
-        // Its highest bits: as many as there are chains, a power of two.
+        // Takes the hash's highest bits; the number of chains is a power of two.
         let last = (self.chains.len() as u64).wrapping_sub(1);
         (hash >> last.leading_zeros()) as usize
     }
 
-    /// Keeps `item` for a run of one sector at least.
+    /// Adds a run of at least one sector with its item.
     pub fn insert(&mut self, sector: u64, sectors: u32, item: T) {
         let next = NONE;
         let run = Run {
@@ -135,7 +134,7 @@ impl<T: Copy> Cells<T> {
         self.runs[place as usize].next = std::mem::replace(&mut self.chains[chain], place);
     }
 
-    /// Makes more chains.
+    /// Doubles the number of chains.
     fn lengthen(&mut self) {
         self.chains = vec![NONE; self.chains.len().saturating_mul(2)];
         for place in 0..self.runs.len() {
@@ -162,7 +161,7 @@ impl<T: Copy> Cells<T> {
         self.free.push(place);
     }
 
-    /// Shows the places of what overlaps a range, in any order. Returns how many runs it went through.
+    /// Calls `show` with the place of each run that overlaps a range, in any order. Returns how many runs were examined.
     pub fn overlapping(&self, range: &Range<u64>, mut show: impl FnMut(Place)) -> usize {
         let overlaps = |run: &Run| run.sector < range.end && run.end() > range.start;
         let mut seen = 0usize;
@@ -170,7 +169,7 @@ impl<T: Copy> Cells<T> {
             let Some(cells) = self.cells(level, range) else {
                 continue;
             };
-            // A long range has more cells than there are runs.
+            // A long range may have more cells than there are runs.
             if cells.end().saturating_sub(*cells.start()) > self.runs.len() as u64 {
                 (0..)
                     .zip(&self.runs)
@@ -192,7 +191,7 @@ impl<T: Copy> Cells<T> {
         seen
     }
 
-    /// The cells of a level in which runs that overlap a range may begin.
+    /// Returns the cells of a level in which runs that overlap the range may begin.
     fn cells(&self, level: usize, range: &Range<u64>) -> Option<RangeInclusive<u64>> {
         let reach = self.longest[level].checked_sub(1)?;
         let first = range.start.saturating_sub(reach.into()) >> CELL_BITS[level];
@@ -200,8 +199,8 @@ impl<T: Copy> Cells<T> {
         (!range.is_empty()).then_some(first..=last)
     }
 
-    /// Drops all but the `most` latest runs, by `order`, of each chain that [`overlapping`](Self::overlapping) goes through for a
-    /// range.
+    /// In each chain that [`overlapping`](Self::overlapping) would examine for a range, keeps only the `most` latest runs by
+    /// `order`.
     pub fn thin<K: Ord>(&mut self, range: &Range<u64>, most: usize, order: impl Fn(&T) -> K) {
         for level in 0..LEVELS {
             let numbers = self.cells(level, range);
@@ -216,7 +215,7 @@ impl<T: Copy> Cells<T> {
         let next = |place: &Place| Some(self.runs.get(*place as usize)?.next);
         let mut places: Vec<Place> =
             std::iter::successors(Some(self.chains[chain]), next).collect();
-        // Where the chain ends there is no place.
+        // The last one is the end mark of the chain.
         places.pop();
         let too_many = places.len().saturating_sub(most);
         places.sort_by_cached_key(|place| order(&self.items[*place as usize]));
@@ -231,7 +230,7 @@ impl<T: Copy> Cells<T> {
         }
     }
 
-    /// Keeps those that are `wanted`, and no more memory than they need.
+    /// Keeps the runs whose items are `wanted`, and frees the memory of the others.
     pub fn retain(&mut self, mut wanted: impl FnMut(&T) -> bool) {
         let Cells { runs, items, .. } = std::mem::take(self);
         for (run, item) in runs.into_iter().zip(items) {

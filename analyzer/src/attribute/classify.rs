@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a block is: what a probe saw goes before what the map says, and the map is not believed
-//! where it contradicts the probe, as a block may have changed hands before the snapshot.
+//! Decides what a block is. What a probe saw takes precedence over the map, and the map is not believed where it contradicts
+//! the probe, because a block may have changed owners before the snapshot.
 
 use std::io::Read;
 use std::ops::Range;
@@ -15,7 +15,7 @@ use mostrace_map::class::{Class, Kind, Provenance};
 use mostrace_map::fs::jbd2::Copy;
 use mostrace_map::{Extent, Map};
 
-/// What a block is by the map.
+/// The map's answer for a block.
 #[derive(Clone, Copy)]
 struct Told {
     kind: Kind,
@@ -25,7 +25,7 @@ struct Told {
 }
 
 impl Told {
-    /// Of no file that is known.
+    /// Makes an answer without a file.
     fn new(kind: Kind, found: Provenance) -> Told {
         Told {
             kind,
@@ -49,21 +49,21 @@ impl Told {
 /// How far the map is believed.
 #[derive(Clone, Copy)]
 enum Belief {
-    /// Nothing else is known.
+    /// Nothing else is known, so the map is believed.
     Whole,
-    /// It was in the device's page cache, so no contents of a regular file; by its own bytes it was this.
+    /// The block was in the device's page cache, so it held no contents of a regular file; its own bytes say what it held.
     Metadata(Contents, Moment),
-    /// It was a file's.
+    /// The block belonged to a file.
     AFile,
-    /// It was in the journal.
+    /// The block was in the journal.
     Journal,
-    /// It was a node of f2fs.
+    /// The block was a node of f2fs.
     Node,
 }
 
 impl<R: Read> Attributor<'_, R> {
-    /// Makes rows of `range`, over which the note and the run stay the same. `base` has what does
-    /// not depend on the block; `left` are the bytes still to be accounted for.
+    /// Makes rows of `range`, over which the note and the run stay the same. `base` has the fields that do not depend on the
+    /// block; `left` counts the bytes still to be accounted for.
     pub(super) fn classify(
         &mut self,
         range: Range<u64>,
@@ -111,8 +111,8 @@ impl<R: Read> Attributor<'_, R> {
         }
     }
 
-    /// Whether the probe saw a jbd2 block. Superblocks and revoke blocks it knows by their first
-    /// bytes alone, which another block may have: those must lie in the journal, as far as is known.
+    /// Returns true if the probe saw a jbd2 block. The probe recognises superblocks and revoke blocks only by their first
+    /// bytes, which another block may share: those count only if the map does not place them outside the journal.
     fn is_journal_block(&self, sector: u64, jbd2: Jbd2) -> bool {
         let by_header = [Jbd2::SUPERBLOCK, Jbd2::SUPERBLOCK_V1, Jbd2::REVOKE].contains(&jbd2);
         let elsewhere =
@@ -121,7 +121,7 @@ impl<R: Read> Attributor<'_, R> {
         jbd2 != Jbd2::NONE && !(by_header && piece().is_some_and(elsewhere))
     }
 
-    /// A block that the probe recognised as jbd2's.
+    /// Makes the row of a block that the probe recognised as jbd2's.
     fn journal_block(
         &mut self,
         sector: u64,
@@ -137,7 +137,8 @@ impl<R: Read> Attributor<'_, R> {
         let home_sector = home_sector.or(saved.map(|copy| copy.home_sector));
         let (home_kind, home_file) = match (run, home_sector) {
             (Some(run), _) => (Some(self.files.get(run.file).kind), run.file),
-            // Cut off the file since, or its entry was lost: whose it is at the end is not whose it was.
+            // The file's block was freed since, or its entry was lost: the owner at the end need not be the owner at the
+            // write.
             (None, _) if note.jbd2 == Jbd2::DATA_COPY => (Some(Kind::Regular), FileId::NONE),
             (None, Some(home)) => self.home(home, note),
             (None, None) => (None, FileId::NONE),
@@ -161,14 +162,14 @@ impl<R: Read> Attributor<'_, R> {
         }
     }
 
-    /// The copy as it lay in the journal when the map was made, if a later transaction had not taken its place.
+    /// Returns the copy as it lay in the journal when the map was made, unless a later transaction had overwritten it.
     fn saved(&self, sector: u64, note: &Note) -> Option<Copy> {
         let copy = self.journal?.copy(sector)?;
         let is_copy = [Jbd2::METADATA_COPY, Jbd2::DATA_COPY].contains(&note.jbd2);
         (is_copy && note.tid == Some(copy.tid)).then_some(*copy)
     }
 
-    /// What the map has at the home of a copy.
+    /// Returns the kind and the file that the map has at the home of a copy.
     fn home(&mut self, sector: u64, note: &Note) -> (Option<Kind>, FileId) {
         let Some(piece) = self.map.and_then(|map| map.pieces(sector, 1).next()) else {
             return (None, FileId::NONE);
@@ -177,7 +178,7 @@ impl<R: Read> Attributor<'_, R> {
         (Some(told.kind), told.file)
     }
 
-    /// Asks the map.
+    /// Makes rows by the map's answers for `range`.
     fn by_map(&mut self, range: Range<u64>, belief: Belief, base: Row, left: &mut u32) {
         let sectors = range.end.saturating_sub(range.start);
         let Some(map) = self.map else {
@@ -198,14 +199,14 @@ impl<R: Read> Attributor<'_, R> {
         }
     }
 
-    /// What a piece of the map tells of a block that was queued at `q_ns`.
+    /// Returns what a piece of the map says of a block that was queued at `q_ns`.
     fn believe(&mut self, piece: &Extent, belief: Belief, q_ns: Option<u64>) -> Told {
         let unknown = |kind| Told::new(kind, Provenance::Unknown);
         match (belief, piece.kind) {
             (Belief::Metadata(contents, moment), kind) if changes_hands(kind) => {
                 self.metadata(piece, contents, moment, q_ns)
             }
-            // Its entry was lost: whose it is at the end is not whose it was.
+            // The file's entry was lost: the owner at the end need not be the owner at the write.
             (Belief::AFile, _) => unknown(Kind::Regular),
             (Belief::Whole, kind) if changes_hands(kind) && self.has_changed(piece, q_ns) => {
                 unknown(Kind::Free)
@@ -217,8 +218,8 @@ impl<R: Read> Attributor<'_, R> {
         }
     }
 
-    /// A block of metadata that is not always one. It was the snapshot's owner's if nobody gave it back since, and if it
-    /// was what it is there; else whose who gave it back.
+    /// Answers for a block that held metadata but may change owners. It belonged to the snapshot's owner if nobody freed it
+    /// since and its kind is still the same; else to whoever freed it.
     fn metadata(
         &mut self,
         piece: &Extent,
@@ -232,7 +233,7 @@ impl<R: Read> Attributor<'_, R> {
             Contents::XATTR => Kind::Xattr,
             Contents::DIRECTORY => Kind::Directory,
             _ if before.is_some() => Kind::Free,
-            // It had the mark of none.
+            // Its bytes had the mark of no kind.
             Contents::OTHER if piece.kind == Kind::Xattr => Kind::Free,
             _ if piece.kind == Kind::Regular => Kind::Free,
             _ => piece.kind,
@@ -240,14 +241,14 @@ impl<R: Read> Attributor<'_, R> {
         let told = Told::new(kind, Provenance::Unknown);
         match before {
             Some(file) => Told { file, ..told },
-            // Where nobody tells who gave it back, the owner may have it since it changed.
+            // If the recorder does not report freed blocks, the owner may have got the block after its last change.
             None if !self.owners.is_told() && self.has_changed(piece, q_ns) => told,
             None if kind == piece.kind => self.owned(piece, told),
             None => told,
         }
     }
 
-    /// Whether the owner at the snapshot was changed after the block was written: it may have got the block then.
+    /// Returns true if the snapshot's owner was changed after the block was written: it may have got the block then.
     fn has_changed(&self, piece: &Extent, q_ns: Option<u64>) -> bool {
         let inode = self.map.and_then(|map| map.inode(piece.inode));
         let changed_ns = inode.and_then(|inode| inode.changed_ns);
@@ -260,10 +261,10 @@ impl<R: Read> Attributor<'_, R> {
         changed_ns > queued_ns
     }
 
-    /// With the file that owns the piece.
+    /// Adds the file that owns the piece.
     fn owned(&mut self, piece: &Extent, told: Told) -> Told {
         match (piece.kind, piece.inode) {
-            // Not its owner any more, if it is a deleted file's.
+            // A free piece's inode is a deleted file's, which no longer owns it.
             (Kind::Free, _) | (_, 0) => told,
             (_, inode) => Told {
                 file: self.files.snapshot(inode),
@@ -273,7 +274,7 @@ impl<R: Read> Attributor<'_, R> {
         }
     }
 
-    /// Adds a row over `range`, at most as many bytes as are left.
+    /// Adds a row over `range` with at most `left` bytes.
     fn emit(&mut self, range: Range<u64>, row: Row, left: &mut u32) {
         let sectors = range.end.saturating_sub(range.start);
         let bytes = u32::try_from(sectors.saturating_mul(512))
@@ -288,7 +289,7 @@ impl<R: Read> Attributor<'_, R> {
     }
 }
 
-/// Whether blocks of this kind are given back and become another's; the rest lies where it lies for good.
+/// Returns true if blocks of this kind can be freed and get another owner; blocks of other kinds stay in place for good.
 fn changes_hands(kind: Kind) -> bool {
     use Kind::*;
     matches!(
@@ -297,7 +298,7 @@ fn changes_hands(kind: Kind) -> bool {
     )
 }
 
-/// What a bio of metadata, or a copy of it, leaves of the map.
+/// Returns how far the map is believed for a bio of metadata or a journalled copy of it.
 fn metadata(note: &Note) -> Belief {
     let moment = match (note.jbd2, note.tid) {
         (Jbd2::METADATA_COPY, Some(tid)) => Moment::Copied(tid),
@@ -306,7 +307,7 @@ fn metadata(note: &Note) -> Belief {
     Belief::Metadata(note.contents, moment)
 }
 
-/// What the origin of a bio leaves of the map.
+/// Returns how far the map is believed, given the origin of a bio.
 fn belief(note: &Note) -> Belief {
     match note.origin {
         Origin::BDEV => metadata(note),
@@ -317,7 +318,7 @@ fn belief(note: &Note) -> Belief {
     }
 }
 
-/// The kind of a jbd2 block.
+/// Returns the kind of a jbd2 block.
 fn kind_of(jbd2: Jbd2) -> Kind {
     match jbd2 {
         Jbd2::DESCRIPTOR => Kind::Descriptor,

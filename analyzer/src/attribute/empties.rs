@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Entries of empty flushes, which have no sectors to be found by.
+//! Matches entries of empty flushes, which have no sectors to be found by.
 
 use std::collections::VecDeque;
 
@@ -10,21 +10,21 @@ use super::note::Note;
 use crate::blktrace::{Completion, Part};
 use crate::tally::Tally;
 
-/// How far the two records of one Q may lie apart, ns: the thread may be preempted in between, and it
-/// waits for each of its flushes.
+/// How far the entry and the event of one Q may lie apart, ns: the thread may be preempted in between, but it waits for each
+/// of its flushes.
 const SLACK_NS: u64 = 20_000_000;
-/// How long an entry made at C may lie before its C, ns: both are made in one interrupt.
+/// How far before its C an entry made at C may lie, ns: both are made in one interrupt.
 const SLACK_COMPLETE_NS: u64 = 20_000_000;
-/// More empty flushes than can be under way at a time.
+/// More empty flushes than can be in flight at a time.
 const LIMIT: usize = 4096;
 
-/// What an entry tells of an empty flush.
+/// The entry of an empty flush.
 #[derive(Clone, Copy)]
 pub(super) struct Empty {
-    /// At Q; the entry's own time where that is missing.
+    /// Time of Q, ns; the entry's own time if that is missing.
     pub submit_ns: u64,
     pub note: Note,
-    /// The file that was synced, if the flush comes of that.
+    /// The file that was synced, if the flush was caused by a sync.
     pub file: FileId,
 }
 
@@ -72,7 +72,7 @@ impl Empties {
         });
     }
 
-    /// The file that was synced: the probe makes its entry right after that of the flush.
+    /// Sets the file that was synced: the probe makes the file's entry right after that of the flush.
     pub fn tell(&mut self, head: &RawHead, file: FileId) {
         let (time_ns, cpu) = (head.time_ns.get(), head.cpu.get());
         let before = |w: &&mut Waiting| w.cpu == cpu && w.time_ns <= time_ns;
@@ -81,14 +81,14 @@ impl Empties {
         }
     }
 
-    /// The entry of a flush.
+    /// Removes and returns the entry of a flush.
     pub fn take(&mut self, completion: &Completion<'_>) -> Option<Empty> {
         self.take_completed(completion)
             .or_else(|| self.take_queued(completion.parts.first()?))
     }
 
-    /// Of entries made at C, the last one ahead of this C on its CPU: the probe runs before the
-    /// tracer. Older ones have lost their C.
+    /// Returns the last entry made at C before this C on its CPU, because the probe runs before the tracer. Older entries
+    /// have lost their C and are dropped.
     fn take_completed(&mut self, completion: &Completion<'_>) -> Option<Empty> {
         let mine =
             |w: &Waiting| u32::from(w.cpu) == completion.cpu && w.time_ns <= completion.time_ns;
@@ -103,7 +103,7 @@ impl Empties {
         empty
     }
 
-    /// Of entries made at Q, the one of the flush that the thread queued then.
+    /// Returns the entry made at Q by the same thread that lies nearest to the Q of `part`.
     fn take_queued(&mut self, part: &Part) -> Option<Empty> {
         let (q_ns, pid) = (part.q_ns?, part.pid?);
         let distance = |w: &Waiting| w.empty.submit_ns.abs_diff(q_ns);
@@ -116,7 +116,7 @@ impl Empties {
         self.queued.remove(at).map(|w| w.empty)
     }
 
-    /// Entries that no completion came for.
+    /// Returns how many entries no completion matched.
     pub fn left(&self) -> u64 {
         let waiting = [&self.queued, &self.completed].map(|list| list.len() as u64);
         waiting.into_iter().fold(self.dropped, u64::saturating_add)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which processes are of the tree of the command that was recorded.
+//! Tells which processes belong to the tree of the recorded command.
 
 use std::io::Read;
 
@@ -9,21 +9,22 @@ use mostrace_bundle::table::TableReader;
 
 use super::HashMap;
 
-/// The processes of the command's tree, by what the recorder told of them.
+/// The processes of the command's tree, as the recorder reported them.
 #[derive(Debug, Default)]
 pub struct Family {
-    /// By the number of a process: since when it is that of one of the tree, or of another, in the order of time.
+    /// For each process number, in time order: from when (ns) it belongs to a process of the tree (true) or to another
+    /// (false).
     numbers: HashMap<u32, Vec<(u64, bool)>>,
-    /// None of the tree is missing.
+    /// True if no process of the tree is missing.
     is_whole: bool,
 }
 
 impl Family {
-    /// By the table of them, which begins with the command; of a recording without one it is empty, and nothing is known. If
-    /// entries were lost it is not whole.
+    /// Reads the table of forks, which begins with the command; it is empty for a recording without a command, and then
+    /// nothing is known. `is_whole` is false if entries were lost.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// Returns an error if the table cannot be read.
     pub fn read<R: Read>(table: &mut TableReader<R>, is_whole: bool) -> Result<Family, Error> {
         let mut numbers: HashMap<u32, Vec<(u64, bool)>> = HashMap::default();
         while let Some(entry) = table.next_if(|_| true)? {
@@ -37,12 +38,12 @@ impl Family {
         Ok(Family { numbers, is_whole })
     }
 
-    /// Whether the recording tells of the command's tree.
+    /// Returns true if the recording has the command's tree.
     pub fn is_known(&self) -> bool {
         !self.numbers.is_empty()
     }
 
-    /// Whether a process is of the tree, by the number that it has at this time; None where that is not known.
+    /// Returns true if process `tgid` belonged to the tree at `time_ns`; None if that is unknown.
     pub fn has(&self, tgid: u32, time_ns: u64) -> Option<bool> {
         if !self.is_known() {
             return None;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which file: every inode under every name it was seen with, each kept once.
+//! The files of a trace: every inode under every name it was seen with, each kept once.
 
 use std::collections::HashSet;
 
@@ -17,27 +17,27 @@ use mostrace_map::{Map, Name};
 pub struct FileId(pub u32);
 
 impl FileId {
-    /// No file, or none that is known.
+    /// No file, or an unknown one.
     pub const NONE: FileId = FileId(0);
 }
 
-/// One file under one name. What is not known is None.
+/// One file under one name. Unknown fields are None.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct File {
     /// Inode number.
     pub inode: Option<u64>,
     /// `i_generation`.
     pub generation: Option<u32>,
-    /// What its contents are: regular, directory, symlink, or a file of the filesystem's own.
+    /// The kind of its contents: regular, directory, symlink, or a file of the filesystem's own.
     pub kind: Kind,
-    /// From the filesystem's root, with a leading `/`; without one where only the last component
-    /// is known. Raw bytes.
+    /// The path from the filesystem's root, with a leading `/`. A path without one is a bare file name; its directory is
+    /// unknown. Raw bytes.
     pub path: Option<Box<[u8]>>,
-    /// It had a name then that was not asked for: one of another time is not it.
+    /// True if the file had a name that the user did not ask to record: a name of another time does not replace it.
     pub name_withheld: bool,
     /// How the path was found.
     pub provenance: Provenance,
-    /// What a regular file is to SQLite, or to another store; None if it is not regular or has no name.
+    /// The role of a regular file in SQLite or another store; None if it is not regular or has no name.
     pub role: Option<Role>,
 }
 
@@ -52,14 +52,14 @@ impl File {
         role: None,
     };
 
-    /// Last component of the path.
+    /// Returns the last component of the path.
     pub fn name(&self) -> Option<&[u8]> {
         self.path
             .as_deref()
             .and_then(|path| path.rsplit(|&b| b == b'/').next())
     }
 
-    /// Path of SQLite's database that it is, or is a temporary file of.
+    /// Returns the path of the SQLite database that the file is or is a temporary file of.
     pub fn database(&self) -> Option<&[u8]> {
         match (self.path.as_deref()?, self.role?) {
             (path, Role::Db) => Some(path),
@@ -68,15 +68,15 @@ impl File {
     }
 }
 
-/// What a file entry says of its file.
+/// The contents of a file entry.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Live {
-    /// 0: not known.
+    /// Inode number; 0 if unknown.
     inode: u64,
     generation: Option<u32>,
-    /// The numbers are no map's: of inodes in memory, or of another filesystem.
+    /// True if the numbers cannot be looked up in a map: they are in-memory numbers or another filesystem's.
     passing: bool,
-    /// Of another filesystem than the map's: major << 20 | minor, else 0.
+    /// The filesystem's device number (major << 20 | minor) if it is not the map's, else 0.
     foreign: u32,
     parent: u64,
     name: Vec<u8>,
@@ -85,7 +85,7 @@ struct Live {
 }
 
 impl Live {
-    /// The name is put into `memory`, so that an entry does not allocate.
+    /// Decodes an entry. The name is put into `memory`, so that an entry does not allocate.
     fn new(entry: FileRef<'_>, filesystem: Option<u32>, mut memory: Vec<u8>) -> Live {
         let FileRef { raw, name } = entry;
         let flags = raw.head.flags;
@@ -104,7 +104,7 @@ impl Live {
             foreign,
             parent: raw.parent.get(),
             name: memory,
-            // An unlinked file has none any more, and a node is no dentry's.
+            // An unlinked file no longer has a name, and a node has no dentry.
             withheld: flags.has(Flags::NAME_WITHHELD)
                 && !flags.has(Flags::UNLINKED)
                 && raw.origin != Origin::NODE,
@@ -116,20 +116,20 @@ impl Live {
         }
     }
 
-    /// Where the inode is: filesystem and number.
+    /// Returns the inode's key: filesystem and number.
     fn place(&self) -> (u32, u64) {
         (self.foreign, self.inode)
     }
 
-    /// The number that tables show: another filesystem's means nothing here.
+    /// Returns the inode number that tables show; None for another filesystem's, which would mean nothing here.
     fn number(&self) -> Option<u64> {
         (self.inode != 0 && self.foreign == 0).then_some(self.inode)
     }
 }
 
-/// Whether the name of a dentry is one. Of a file opened by its handle (nfsd) it may be "/", the dentry
-/// being no part of the tree; `d_tmpfile` of <linux/dcache.h> calls a file that never had a name by
-/// its number.
+/// Returns true if a dentry's name is a real file name. A file opened by its handle (nfsd) may have the name "/", as its
+/// dentry is not connected to the tree; `d_tmpfile` of <linux/dcache.h> names a file that never had a name after its inode
+/// number.
 fn is_name(name: &[u8], raw: &RawFile) -> bool {
     if let None | Some(b'/') = name.last() {
         return raw.what == What::DIRECTORY;
@@ -140,34 +140,35 @@ fn is_name(name: &[u8], raw: &RawFile) -> bool {
     !(is_unlinked && matches!(last(), Some([b'#', digits @ ..]) if is_number(digits)))
 }
 
-/// Where a probe saw a piece of a file.
+/// A place where a probe saw a piece of a file.
 #[derive(Clone, Copy)]
 struct Place {
     sector: u64,
-    /// None for what is not contents.
+    /// Offset in the file, bytes; None if the piece is not contents.
     offset: Option<u64>,
 }
 
 /// All files of a trace.
 pub(super) struct Files<'m> {
     map: Option<&'m Map>,
-    /// The number of the map's filesystem, major << 20 | minor.
+    /// The device number of the map's filesystem, major << 20 | minor.
     filesystem: Option<u32>,
-    /// Of every inode with blocks of contents.
+    /// The kind of every inode that has blocks of contents.
     kinds: HashMap<u64, Kind>,
     list: Vec<File>,
     by_file: HashMap<File, FileId>,
-    /// What the last entry of each inode said, and which file that is.
+    /// The last entry of each inode and its file.
     last: HashMap<(u32, u64), (Live, FileId)>,
-    /// The same of what was said before that.
+    /// The files of the entries before the last.
     by_live: HashMap<Live, FileId>,
     by_inode: HashMap<u64, FileId>,
-    /// Numbers that are the snapshot's folders': a file was seen in them that is still there.
+    /// Inode numbers of directories that are known to be the snapshot's: a file seen in such a directory is still there at
+    /// the snapshot.
     folders: HashSet<u64>,
     sightings: Sightings,
     /// Paths of the mounted tree, by inode and generation.
     tree: HashMap<(u64, u32), Box<[u8]>>,
-    /// The last entry's name, kept for its memory.
+    /// The last entry's name, kept to reuse its memory.
     name: Vec<u8>,
 }
 
@@ -193,12 +194,12 @@ impl<'m> Files<'m> {
         }
     }
 
-    /// The map is of the filesystem of this number: files of another one are not looked up in it.
+    /// Sets the device number of the map's filesystem: files of other filesystems are not looked up in the map.
     pub fn set_filesystem(&mut self, s_dev: u32) {
         self.filesystem = Some(s_dev);
     }
 
-    /// Takes a name of the mounted tree; of several of one file the last counts.
+    /// Takes a name of the mounted tree; if a file has several names, the last one counts.
     pub fn see_tree(&mut self, entry: FileRef<'_>) {
         let FileRef { raw, name } = entry;
         let is_ours = self.filesystem.is_none_or(|known| known == raw.s_dev.get());
@@ -208,7 +209,8 @@ impl<'m> Files<'m> {
         }
     }
 
-    /// Takes the name of a file that calls are about. It is of no piece of the file, and settles nothing of others.
+    /// Takes the name of a file that calls are about. The entry has no piece of the file, so it decides nothing about other
+    /// entries.
     pub fn see_called(&mut self, entry: FileRef<'_>) {
         let live = Live::new(entry, self.filesystem, Vec::new());
         let place = Place {
@@ -222,16 +224,16 @@ impl<'m> Files<'m> {
         }
     }
 
-    /// A file by its number.
+    /// Returns a file by its number.
     pub fn get(&self, FileId(id): FileId) -> &File {
         self.list.get(id as usize).unwrap_or(&File::NONE)
     }
 
-    /// The file of an entry.
+    /// Returns the file of an entry.
     pub fn live(&mut self, entry: FileRef<'_>) -> FileId {
         let live = Live::new(entry, self.filesystem, std::mem::take(&mut self.name));
         let id = match self.last.get(&live.place()) {
-            // Another sighting of the same tells nothing new.
+            // Another sighting with the same answer adds nothing.
             Some((last, id)) if *last == live => *id,
             _ => self.changed(entry.raw, &live),
         };
@@ -239,7 +241,7 @@ impl<'m> Files<'m> {
         id
     }
 
-    /// The file of an entry that says something else than the one before of its inode.
+    /// Returns the file of an entry that differs from the inode's previous one.
     fn changed(&mut self, raw: &RawFile, live: &Live) -> FileId {
         if let Some((last, id)) = self.last.remove(&live.place()) {
             self.by_live.insert(last, id);
@@ -253,12 +255,12 @@ impl<'m> Files<'m> {
             self.last.insert(live.place(), (live.clone(), id));
             return id;
         }
-        // Another piece of the file may tell more.
+        // Another piece of the file may decide more.
         let file = self.identify(live, false);
         self.intern(file)
     }
 
-    /// The file of an entry, unless this piece of it does not decide it.
+    /// Returns the file of an entry; None if this piece cannot decide which file it is.
     fn settle(&mut self, raw: &RawFile, live: &Live) -> Option<FileId> {
         let is_node = raw.origin == Origin::NODE;
         let offset = Some(raw.offset.get()).filter(|&offset| offset != NONE && !is_node);
@@ -271,7 +273,7 @@ impl<'m> Files<'m> {
         Some(self.intern(file))
     }
 
-    /// Notes a sighting; the file, if only the sightings before and after can tell it.
+    /// Notes a sighting; returns the file if only earlier and later sightings can identify it.
     fn sighted(&mut self, live: &Live) -> Option<FileId> {
         if live.foreign != 0 {
             return None;
@@ -296,7 +298,7 @@ impl<'m> Files<'m> {
         None
     }
 
-    /// The snapshot is the last sighting.
+    /// Treats the snapshot as the last sighting of each inode.
     fn see_snapshot(&mut self) {
         for (inode, generation, FileId(id)) in self.sightings.open() {
             let now = self.map.and_then(|map| map.inode(inode)?.generation);
@@ -308,8 +310,8 @@ impl<'m> Files<'m> {
         }
     }
 
-    /// Whether the snapshot's inode of that number is the file that the probe saw: the generation
-    /// tells; without one, that the piece is where the snapshot has it. None: not by this piece.
+    /// Returns whether the snapshot's inode of that number is the file that the probe saw. The generation decides; without
+    /// one, the piece decides if the snapshot has it at the same place. None: this piece cannot decide it.
     fn is_at_snapshot(&self, live: &Live, place: Place) -> Option<bool> {
         let map = self.map.filter(|_| !live.passing && live.inode != 0);
         let Some((map, known)) = map.and_then(|map| Some((map, map.inode(live.inode)?))) else {
@@ -323,7 +325,7 @@ impl<'m> Files<'m> {
         (there && piece.kind != Kind::Free).then_some(true)
     }
 
-    /// The file that an inode was at the snapshot.
+    /// Returns the file that had this inode number at the snapshot.
     pub fn snapshot(&mut self, inode: u64) -> FileId {
         if let Some(&id) = self.by_inode.get(&inode) {
             return id;
@@ -337,8 +339,8 @@ impl<'m> Files<'m> {
         let id = self.intern(File {
             inode: Some(inode),
             generation,
-            // Without blocks it is taken for a regular file: directories have blocks, or their
-            // contents are in the inode and never seen here.
+            // An inode without blocks is taken for a regular file: directories have blocks, or have their contents in the
+            // inode, which is never seen here.
             kind: self.kind_of(inode).unwrap_or(Kind::Regular),
             provenance: provenance_of(&path, provenance),
             path,
@@ -349,12 +351,12 @@ impl<'m> Files<'m> {
         id
     }
 
-    /// The file of this number and generation, which is called as it is seen at any time of the trace.
+    /// Returns the file with this inode number and generation; its name is the one seen at any time of the trace.
     pub fn numbered(&mut self, inode: u64, generation: u32) -> FileId {
         let now = self.map.and_then(|map| map.inode(inode));
         let same = now.is_some_and(|now| now.generation == Some(generation));
         if same {
-            // In the list, where its name is looked for in the end.
+            // This adds the file to the list in which names are looked up at the end.
             self.snapshot(inode);
         }
         let kind = self.kind_of(inode).filter(|_| same);
@@ -366,7 +368,7 @@ impl<'m> Files<'m> {
         })
     }
 
-    /// The file that gave blocks of metadata back; None if it is of another filesystem than the map.
+    /// Returns the file that freed metadata blocks; None if it is on another filesystem than the map.
     pub fn freed(&mut self, raw: &RawFreed) -> Option<FileId> {
         let s_dev = raw.s_dev.get();
         if self.filesystem.is_some_and(|known| known != s_dev) {
@@ -376,12 +378,12 @@ impl<'m> Files<'m> {
         Some(self.numbered(inode, generation))
     }
 
-    /// The live name wins over the snapshot's, which may be of later; without one, the snapshot
-    /// speaks for the same file only: the number may have gone to another one.
+    /// Decides the file's name. A live name takes precedence over the snapshot's, which may be newer; without a live name,
+    /// the snapshot's name counts only for the same file, because the inode number may have been reused.
     fn identify(&mut self, live: &Live, same: bool) -> File {
         let known = self.map.filter(|_| same);
         if known.is_some_and(|map| stays(map, live)) && self.folders.insert(live.parent) {
-            // What was said of others in it can now be said better.
+            // Earlier answers about files in this directory can now be improved.
             self.last.clear();
             self.by_live.clear();
         }
@@ -410,9 +412,9 @@ impl<'m> Files<'m> {
         }
     }
 
-    /// A name of which an entry tells its folder's number alone. The root's is nobody else's ever. Another one is that of the
-    /// snapshot's folder if a file was seen in it before that is there at the snapshot, and still in it; else it may have
-    /// been another's then, and the name stands by itself.
+    /// Resolves a name whose entry has only the directory's inode number. The root's number never changes. Another number is
+    /// that of the snapshot's directory if a file that was seen in it is still in it at the snapshot; otherwise the number
+    /// may have been another directory's, and the name stays bare.
     fn alone(&self, live: &Live) -> (Option<Vec<u8>>, Provenance) {
         let parent = self.map.and_then(|map| map.inode(live.parent));
         let mut names = parent.into_iter().flat_map(|inode| &inode.names);
@@ -427,8 +429,8 @@ impl<'m> Files<'m> {
         }
     }
 
-    /// The path of the snapshot's inode of that number: by the mounted tree where the snapshot has none, or one that is
-    /// encrypted.
+    /// Returns the path of the snapshot's inode of that number; the mounted tree's path if the snapshot has none or an
+    /// encrypted one.
     fn path(&self, inode: u64) -> (Option<Vec<u8>>, Provenance) {
         let path = self.map.and_then(|map| map.path(inode));
         let provenance = match &path {
@@ -444,7 +446,7 @@ impl<'m> Files<'m> {
         }
     }
 
-    /// The name in the snapshot's folder of that number.
+    /// Returns the name below the path of its directory at the snapshot.
     fn in_folder(&self, live: &Live) -> (Option<Vec<u8>>, Provenance) {
         let (folder, provenance) = self.path(live.parent);
         let path = folder.map(|mut path| {
@@ -457,7 +459,7 @@ impl<'m> Files<'m> {
         (path, provenance)
     }
 
-    /// What the snapshot has as the contents of an inode; None if it has no blocks.
+    /// Returns the kind that the inode's contents have at the snapshot; None if it has no blocks.
     fn kind_of(&self, inode: u64) -> Option<Kind> {
         self.kinds.get(&inode).copied()
     }
@@ -472,8 +474,8 @@ impl<'m> Files<'m> {
         id
     }
 
-    /// Gives files without a name the one that the same inode and generation was seen with at
-    /// another time of the trace, live or at the snapshot, or before and after it in the mounted tree.
+    /// Gives each file without a name the name that the same inode and generation had at another time of the trace, live or
+    /// at the snapshot, or in the mounted tree before or after the trace.
     pub fn fill_in(&mut self) {
         self.see_snapshot();
         let key = |file: &File| (file.inode, file.generation);
@@ -512,7 +514,7 @@ impl<'m> Files<'m> {
         }
     }
 
-    /// The map that they are looked up in.
+    /// Returns the map that files are looked up in.
     pub fn map(&self) -> Option<&'m Map> {
         self.map
     }
@@ -522,23 +524,23 @@ impl<'m> Files<'m> {
     }
 }
 
-/// Of the file's names at the snapshot, those in the folder that it was seen in.
+/// Returns the file's names at the snapshot in the directory that the entry has.
 fn names_there<'m>(map: &'m Map, live: &Live) -> impl Iterator<Item = &'m Name> {
     let names = map.inode(live.inode).into_iter().flat_map(|i| &i.names);
     names.filter(move |name| name.parent == live.parent)
 }
 
-/// Whether the file is in that folder at the snapshot.
+/// Returns true if the file is in that directory at the snapshot.
 fn stays(map: &Map, live: &Live) -> bool {
     names_there(map, live).next().is_some()
 }
 
-/// Whether it is called so there.
+/// Returns true if the file has that name in that directory at the snapshot.
 fn is_there(map: &Map, live: &Live) -> bool {
     names_there(map, live).any(|name| *name.name == *live.name)
 }
 
-/// A path's provenance; without a path there is none.
+/// Returns the provenance of a path; `Unknown` without a path.
 fn provenance_of(path: &Option<Box<[u8]>>, provenance: Provenance) -> Provenance {
     path.as_ref().map_or(Provenance::Unknown, |_| provenance)
 }

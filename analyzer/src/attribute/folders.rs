@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which folders are a store's, by the [table](mostrace_map::stores) of stores: by a folder's own name, or by what lies in it,
-//! be it seen in the trace or at the snapshot.
+//! Finds the directories that belong to a store of the [table](mostrace_map::stores), by a directory's own name or by the
+//! files in it, seen in the trace or at the snapshot.
 
 use mostrace_map::Map;
 use mostrace_map::stores::{Mark, Name, STORES, Store, StoreFile, depth, is_name, may_end};
 
 use super::HashMap;
 
-/// The folders that what lies in them tells of, by their paths without a `/` at the end.
+/// Stores by the paths of directories whose contents identify them; paths have no `/` at the end.
 #[derive(Default)]
 pub(super) struct Folders(HashMap<Box<[u8]>, &'static Store>);
 
-/// Of a mark, which of its names were seen in a folder: bits, in the order of all that it has, and of all that it lacks.
+/// For a directory and a mark's index, a bit for each of the mark's names seen there: first the names it requires, then
+/// those it forbids.
 type Seen = HashMap<(Box<[u8]>, usize), u32>;
 
 impl Folders {
-    /// By the paths of the trace and the snapshot's.
+    /// Finds the stores' directories by the paths of the trace and of the snapshot.
     pub fn find<'p>(paths: impl Iterator<Item = &'p [u8]>, map: Option<&Map>) -> Folders {
         let mut seen = Seen::default();
         for path in paths.filter(|path| path.starts_with(b"/")) {
@@ -37,7 +38,7 @@ impl Folders {
             })
             .map(|((folder, at), _)| (at, folder))
             .collect();
-        // Of several stores in one folder, the table's first is said.
+        // If a directory has marks of several stores, the table's first store wins.
         folders.sort_by(|a, b| b.cmp(a));
         let store = |at: usize| marks().nth(at).map(|(store, _)| store);
         let folders = folders
@@ -46,7 +47,8 @@ impl Folders {
         Folders(folders.collect())
     }
 
-    /// What a file is to the store in whose folder it lies, be it some folders down: the deepest folder that says so.
+    /// Returns the role of a file in the store whose directory it lies in, at any depth; the deepest directory with an
+    /// answer counts.
     pub fn file(&self, path: &[u8]) -> Option<StoreFile> {
         let slashes = path.iter().enumerate().filter(|(_, b)| **b == b'/');
         let mut slashes = slashes.map(|(at, _)| at).rev();
@@ -60,13 +62,13 @@ impl Folders {
     }
 }
 
-/// Whether the folder's own name says that it is the store's.
+/// Returns true if the directory's own name identifies the store.
 fn is_called(store: &Store, folder: &[u8]) -> bool {
     let name = folder.rsplit(|&b| b == b'/').next().unwrap_or_default();
     store.folders.iter().any(|pieces| is_name(pieces, name))
 }
 
-/// All marks of the table.
+/// Returns all marks of the table.
 fn marks() -> impl Iterator<Item = (&'static Store, &'static Mark)> {
     STORES
         .iter()
@@ -77,7 +79,7 @@ fn names(mark: &'static Mark) -> impl Iterator<Item = Name> {
     mark.has.iter().chain(mark.lacks).copied()
 }
 
-/// Notes of which marks a path is a name.
+/// Notes which marks have a name that matches the path.
 fn see(path: &[u8], seen: &mut Seen) {
     for (at, (_, mark)) in marks().enumerate() {
         for (nth, pieces) in (0..u32::BITS).zip(names(mark)) {
@@ -90,7 +92,8 @@ fn see(path: &[u8], seen: &mut Seen) {
     }
 }
 
-/// Whether all of a mark was seen, and nothing of what must not be there, if that is known.
+/// Returns true if all required names of a mark were seen and none of its forbidden ones, whose absence only a snapshot
+/// proves.
 fn is_whole(mark: &Mark, seen: u32, are_all_known: bool) -> bool {
     let has = (0..u32::BITS)
         .zip(mark.has)
@@ -99,7 +102,7 @@ fn is_whole(mark: &Mark, seen: u32, are_all_known: bool) -> bool {
     has && (mark.lacks.is_empty() || lacks)
 }
 
-/// The folder so many folders above a path's own, and the name below it.
+/// Splits a path into the directory that lies `folders` levels above the path's own and the name below it.
 fn split(path: &[u8], folders: usize) -> Option<(&[u8], &[u8])> {
     let slashes = path.iter().enumerate().rev().filter(|(_, b)| **b == b'/');
     let (at, _) = slashes.into_iter().nth(folders)?;
@@ -114,7 +117,7 @@ mod tests {
 
     use super::*;
 
-    /// The roles of the first of these paths, which are in the trace; the others are at the snapshot, if there is one.
+    /// Returns the roles of the `traced` paths; the `snapshot`'s paths, if any, exist at the snapshot.
     fn roles(traced: &[&str], snapshot: Option<&[&str]>) -> Vec<&'static str> {
         let map = snapshot.map(map);
         let paths = traced.iter().map(|path| path.as_bytes());
@@ -123,7 +126,7 @@ mod tests {
         traced.iter().map(role).collect()
     }
 
-    /// Of these paths: a folder for each that another one has ahead of its name.
+    /// Makes a map of these paths, with an inode for each directory in them.
     fn map(paths: &[&str]) -> Map {
         let mut numbers = Inodes::from([(String::new(), 2)]);
         let mut inodes = Inodes::new();
@@ -181,7 +184,7 @@ mod tests {
     fn lmdb_is_data_beside_its_lock() {
         let both = ["/store/data.mdb", "/store/lock.mdb"];
         assert_eq!(roles(&both, None), ["lmdb_data", "lmdb_lock"]);
-        // In the root folder, and the lock known by the snapshot alone.
+        // The files lie in the root directory, and only the snapshot has the lock.
         assert_eq!(roles(&["/data.mdb"], Some(&["/lock.mdb"])), ["lmdb_data"]);
         assert_eq!(roles(&["/a/data.mdb"], Some(&["/b/lock.mdb"])), [""]);
     }
@@ -217,7 +220,7 @@ mod tests {
                 ""
             ]
         );
-        // Without a snapshot, that there are no options is not known.
+        // Without a snapshot, the absence of OPTIONS files is unknown.
         let traced = ["/r/000004.log", "/r/MANIFEST-000005", "/r/CURRENT"];
         assert_eq!(roles(&traced, None), [""; 3]);
         assert_eq!(
@@ -345,7 +348,7 @@ mod tests {
                 "",
             ]
         );
-        // A bare one of any name.
+        // A bare repository may have any name.
         let object = format!("/bare/objects/0a/{HEX}");
         let bare = [&object[..], "/bare/HEAD", "/bare/config"];
         assert_eq!(roles(&bare, None), ["git_object", "git_ref", "git_other"]);

@@ -11,14 +11,12 @@
 //! the map ──────────────────┘
 //! ```
 //!
-//! Entries wait until the completion that they belong to; memory is bounded by what is in
-//! flight, and by the processes and files that there are: the rows of a completion are handed out
-//! with it. For every completion the bytes of its rows sum to its own: rows are cut from it, never
-//! added up from entries.
+//! An entry waits for the completion that it belongs to. Memory is bounded by what is in flight and by the number of
+//! processes and files: the rows of a completion are handed out with it. The bytes of a completion's rows always sum to its
+//! own, because rows are cut from it and never added up from entries.
 //!
-//! Truth goes before coverage ([`Attributor`] asks in this order): what a probe saw of the jbd2
-//! block; what a probe saw of the file; the map, as far as it does not contradict the probe; and
-//! where nothing is known, `unknown`.
+//! Truth goes before coverage. [`Attributor`] asks in this order: what a probe saw of the jbd2 block; what a probe saw of
+//! the file; the map, as far as it does not contradict the probe. If nothing is known, the answer is `unknown`.
 // A recording may come from anybody: no number in it may make this panic.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
@@ -50,8 +48,8 @@ pub use process::{Process, ProcessId, Task};
 pub use rows::{JournalBlock, Leftovers, Names, Request, Row};
 pub use submitter::{Loops, SUBMITTER, program, submitter};
 
-/// Every entry is looked up in several of these: a faster hash than the default one, and seeded
-/// like it.
+/// Every entry is looked up in several of these maps, so the hash is faster than the default one; it is seeded at random
+/// too.
 pub(crate) type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
-/// The same of a set.
+/// A set with the same hash.
 pub(crate) type HashSet<K> = std::collections::HashSet<K, foldhash::fast::RandomState>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Entries as they wait: small, with processes and files replaced by their numbers.
+//! Entries in the compact form in which they wait, with processes and files replaced by their numbers.
 
 use mostrace_bundle::entry::{
     Contents, Flags, Home, Jbd2, NONE, Origin, RawDirtier, RawFile, RawProcess, Stage, What,
@@ -9,26 +9,26 @@ use super::pending::{Blur, Match};
 use super::{FileId, Op, ProcessId};
 use mostrace_map::class::Kind;
 
-/// What a process entry tells of a bio.
+/// The contents of a process entry.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Note {
     pub process: ProcessId,
-    /// The probe was there at Q, and saw that who queues the bio is not who submitted it.
+    /// True if the probe ran at Q and saw that the task that queued the bio is not its submitter.
     pub is_anothers: bool,
     pub stage: Stage,
     pub origin: Origin,
     pub jbd2: Jbd2,
-    /// jbd2 transaction.
+    /// Number of the jbd2 transaction.
     pub tid: Option<u32>,
-    /// Home of the first sector of a journalled copy.
+    /// Sector of the home of a journalled copy's first sector.
     pub home_sector: Option<u64>,
-    /// What that counts from.
+    /// What `home_sector` counts from.
     pub home: Home,
     /// What the block is by its own bytes.
     pub contents: Contents,
     /// When the entry was made, ns.
     pub time_ns: u64,
-    /// Where bi_opf knows better than the event: blktrace v7 has no word for write-zeroes.
+    /// The operation by bi_opf where the event cannot express it: blktrace v7 has none for write-zeroes.
     pub op: Option<Op>,
 }
 
@@ -50,7 +50,7 @@ impl Note {
         }
     }
 
-    /// Whether it goes before the thread that the tracer saw at Q.
+    /// Returns true if the entry's process replaces the thread that the tracer saw at Q.
     pub fn tells_submitter(&self) -> bool {
         self.process != ProcessId::UNKNOWN || self.is_anothers
     }
@@ -71,13 +71,13 @@ impl Blur for Note {
     }
 }
 
-/// What a file entry tells of a run of a bio.
+/// The contents of a file entry, which covers a run of a bio.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub file: FileId,
-    /// Of the run's first byte.
+    /// File offset of the run's first byte.
     pub offset: Option<u64>,
-    /// Not the file's contents, but an f2fs node of it, or a block of btrfs's trees.
+    /// The kind of an f2fs node or of a block of btrfs's trees; None for contents of the file.
     pub node: Option<Kind>,
     pub stage: Stage,
     pub origin: Origin,
@@ -87,7 +87,7 @@ pub(super) struct Run {
 const BTREE_INODE: u64 = 1;
 
 impl Run {
-    /// Of a run of btrfs: of the blocks of its trees, which are no file's.
+    /// Decodes an entry of btrfs: a block of its trees belongs to no file.
     pub fn of_btrfs(raw: &RawFile, file: FileId) -> Run {
         let run = Run::new(raw, file);
         match raw.origin == Origin::FILE && raw.ino.get() == BTREE_INODE {
@@ -127,13 +127,13 @@ impl Blur for Run {
     }
 }
 
-/// What a dirtier entry tells of a run of pages.
+/// The contents of a dirtier entry, which covers a run of pages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Dirt {
     pub process: ProcessId,
-    /// It moved them to collect garbage.
+    /// True if it moved the pages to collect garbage.
     pub collects: bool,
-    /// Of the run's first page.
+    /// When the run's first page became dirty, ns.
     dirty_ns: Option<u64>,
 }
 
@@ -163,13 +163,13 @@ impl Dirt {
 }
 
 impl Match<Dirt> {
-    /// When the page at `sector` was made dirty, if it is the run's first.
+    /// Returns when the page at `sector` became dirty, ns, if it is the run's first.
     pub fn dirty_at(&self, sector: u64) -> Option<u64> {
         self.dirty_ns.filter(|_| self.skipped_at(sector) == 0)
     }
 }
 
-/// The kind of the f2fs node that an entry tells of, if it does.
+/// Returns the kind of the f2fs node that an entry is for; None if it is for another block.
 fn node_kind(raw: &RawFile) -> Option<Kind> {
     (raw.origin == Origin::NODE).then_some(match raw.what {
         What::HOT_NODE => Kind::HotNode,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a request does.
+//! The operation of a request.
 
 use strum::{IntoStaticStr, VariantArray};
 
@@ -23,8 +23,8 @@ pub enum Op {
     Write,
     /// Read bytes.
     Read,
-    /// Ended a flush sequence: an empty flush, or a write that asked for one (or for FUA on a
-    /// device without), after its own bytes were completed.
+    /// Ended a flush sequence: an empty flush, or a write that asked for one (or for FUA on a device without it), after its
+    /// own bytes were completed.
     Flush,
     /// A cache flush that the device executed. Several flush sequences may share one.
     DeviceFlush,
@@ -46,7 +46,7 @@ impl Op {
         self.into()
     }
 
-    /// From the action of a C event and its bytes.
+    /// Decodes the operation from the action and the bytes of a C event.
     pub(super) fn of(action: u64, bytes: u32) -> Op {
         let has = |bit: u64| action & bit != 0;
         match bytes {
@@ -61,7 +61,7 @@ impl Op {
         }
     }
 
-    /// From bi_opf, for the operations that an event may not tell apart from a write.
+    /// Decodes from bi_opf those operations that an event may not distinguish from a write.
     pub(super) fn of_opf(opf: u32) -> Option<Op> {
         match opf & 0xff {
             REQ_OP_DISCARD | REQ_OP_SECURE_ERASE => Some(Op::Discard),
@@ -70,7 +70,7 @@ impl Op {
         }
     }
 
-    /// Whether the bytes of the request are bytes that went to or came from the storage.
+    /// Returns true if the request's bytes went to or came from the storage.
     pub const fn carries_data(self) -> bool {
         matches!(self, Op::Write | Op::Read)
     }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whose a block of metadata was: blocks change hands, and the snapshot knows the last owner alone.
+//! Finds who owned a block of metadata when it was written: blocks change owners, and the snapshot knows only the last one.
 //!
 //! ```text
 //!            given back by 12      given back by 20        snapshot
 //! ──── 12 ────────┤    ├───── 20 ─────────┤   ├──── 31 ────┤
 //! ```
-//! What writes a directory, extents or attributes knows of blocks alone; but who gives a block back had it until
-//! then, and if nobody did, it was all along whose it is at the end.
+//! The writer of a directory, extents or attributes does not name their inode. But whoever frees a block owned it until
+//! then, and a block that nobody freed belonged to the snapshot's owner all along.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -20,48 +20,48 @@ use super::FileId;
 use super::file::Files;
 use crate::tally::sum;
 
-/// Commits of so long ago are over for everything that is under way, ns.
+/// Everything in flight is later than a commit of this age, ns.
 const HORIZON_NS: u64 = 60_000_000_000;
 
-/// If more blocks were given back, nothing is kept and nothing is told of them: a few entries can stand for all blocks of a disk.
+/// If more blocks were freed, freed blocks are ignored altogether: a few entries can stand for all blocks of a disk.
 const MOST_BLOCKS: u64 = 1 << 22;
 
-/// When a block was written, as far as its life is concerned.
+/// When a block was written, as a transaction number or a time.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Moment {
-    /// Its copy went into the journal with this transaction.
+    /// Its copy was written to the journal in this transaction.
     Copied(u32),
-    /// It was queued then, ns.
+    /// It was queued at this time, ns.
     Queued(u64),
 }
 
-/// The end of a block's life with one owner.
+/// The end of a block's ownership by one inode.
 #[derive(Clone, Copy, Debug)]
 struct End {
     /// Number of the block, of `1 << shift` sectors.
     block: u64,
     time_ns: u64,
-    /// 0 without a journal.
+    /// Number of the transaction; 0 without a journal.
     tid: u32,
     owner: FileId,
 }
 
-/// All that was given back, by block and in the order of time.
+/// All freed blocks, sorted by block and then by time.
 #[derive(Default)]
 pub(super) struct Owners {
-    /// Whether the recorder tells of what is given back.
+    /// True if the recorder reports freed blocks.
     is_told: bool,
     shift: u32,
     ends: Vec<End>,
-    /// Of late: when its commit was queued, and the transaction.
+    /// The latest commits: when each was queued (ns), and its transaction.
     commits: VecDeque<(u64, u32)>,
 }
 
 impl Owners {
-    /// Reads the table to its end.
+    /// Reads the table of freed blocks to its end.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// Returns an error if the table cannot be read.
     pub fn read<R: Read>(
         table: &mut TableReader<R>,
         files: &mut Files<'_>,
@@ -77,9 +77,10 @@ impl Owners {
             }
         }
         let edges = freed.iter().flat_map(|((from, to), ..)| [*from, *to]);
-        // What divides all of them is a block, or blocks that were always one.
+        // The largest power of two that divides all edges is the block size, or several blocks that were always freed
+        // together.
         let shift = edges.map(u64::trailing_zeros).min();
-        // Where all begin and end at 0, none has a block.
+        // If every range begins and ends at 0, none contains a block.
         let shift = shift.filter(|shift| *shift < u64::BITS).unwrap_or(0);
         let lengths = freed
             .iter()
@@ -96,7 +97,7 @@ impl Owners {
                 owner,
             }));
         }
-        // Stable: those of a block stay as they came.
+        // The sort is stable: entries of one block stay in time order.
         ends.sort_by_key(|end| end.block);
         Ok(Owners {
             is_told: true,
@@ -106,15 +107,15 @@ impl Owners {
         })
     }
 
-    /// Whether the recorder tells of what is given back: else a block may have been another's all the same.
+    /// Returns true if the recorder reports freed blocks; otherwise a block may have had another owner unnoticed.
     pub fn is_told(&self) -> bool {
         self.is_told
     }
 
-    /// A commit was queued then.
+    /// Notes that the commit of transaction `tid` was queued at `time_ns`.
     pub fn commit(&mut self, time_ns: u64, tid: u32) {
         let oldest = time_ns.saturating_sub(HORIZON_NS);
-        // The last one of before tells that all before it are over.
+        // The last commit before the horizon is kept: it shows that all earlier ones are over.
         while self
             .commits
             .get(1)
@@ -125,7 +126,7 @@ impl Owners {
         self.commits.push_back((time_ns, tid));
     }
 
-    /// Who gave the block at `sector` back after it was written: whose it was then. None: nobody did.
+    /// Returns the owner of the block at `sector` at that moment, if somebody freed the block later; None if nobody did.
     pub fn at(&self, sector: u64, moment: Moment) -> Option<FileId> {
         let block = sector >> self.shift;
         let first = self.ends.partition_point(|end| end.block < block);
@@ -135,8 +136,8 @@ impl Owners {
         Some(end.owner)
     }
 
-    /// Whether the life had ended. A journal keeps a freed block from being used until the transaction is committed, and
-    /// may write it home till then.
+    /// Returns true if the ownership had ended at that moment. A journal keeps a freed block from being reused until the
+    /// transaction is committed, and may write it home until then.
     fn is_over(&self, end: &End, moment: Moment) -> bool {
         match moment {
             Moment::Copied(tid) => end.tid != 0 && is_before(end.tid, tid),
@@ -150,12 +151,12 @@ impl Owners {
     }
 }
 
-/// Transactions' numbers go round.
+/// Compares transaction numbers, which wrap around.
 fn is_before(one: u32, other: u32) -> bool {
     other.wrapping_sub(one).wrapping_sub(1) < u32::MAX / 2
 }
 
-/// The sectors on the disk; None if they lie on none that is known.
+/// Returns the first sector and the end of the range on the disk; None if its place on the disk is unknown.
 fn range_of(raw: &RawFreed, map: Option<&Map>) -> Option<(u64, u64)> {
     let sector = raw.head.sector.get();
     let from = match (raw.home, map) {

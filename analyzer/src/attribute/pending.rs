@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Entries that wait for their completion, found by sector.
+//! Entries that wait for their completion and are found by sector.
 //!
-//! The probe makes them at the same Q, I or D as the tracer its event, on the same CPU and right ahead of it: so of
-//! several requests of a place, which may be of different lengths, each finds its own. Where two of the same sectors are
-//! under way it is not known which of them a C ends: their entries keep only what they have in common.
+//! The probe makes an entry at the same Q, I or D as the tracer makes its event, on the same CPU and right before it. So
+//! among several requests for the same place, which may differ in length, each finds its own entry. If two requests for the
+//! same sectors are in flight, it is unknown which of them a C ends: their entries keep only what they have in common.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -14,37 +14,37 @@ use super::cells::{Cells, Place};
 use crate::blktrace::{Completion, Part};
 use crate::tally::Tally;
 
-/// How far an entry's time may lie before the Q of its bio, ns. Both are CLOCK_MONOTONIC, but the
-/// fast reading of it that tracers use may differ a little from the exact one.
+/// How far an entry may lie before the Q of its bio, ns. Both times are CLOCK_MONOTONIC, but the fast clock that tracers
+/// read may differ a little from the exact one.
 const SLACK_NS: u64 = 50_000;
-/// The same of an entry that was made at Q itself: the probe may run before the tracer, and be preempted, or its
-/// whole CPU where that is virtual (529 ms were seen).
+/// The same limit for an entry that was made at Q itself: the probe may run before the tracer and be preempted in between,
+/// as may its whole CPU if that is virtual (529 ms were seen).
 const SLACK_AT_Q_NS: u64 = 1_000_000_000;
-/// The same before I or D, where the trace has no Q (7.x drops that of FUA writes): the probe at the
-/// same event runs before the tracer, and under emulation takes its time.
+/// The same limit before I or D if the trace has no Q (7.x drops the Q of FUA writes): the probe at the same event runs
+/// before the tracer, and is slow under emulation.
 const SLACK_UNQUEUED_NS: u64 = 1_000_000_000;
-/// An entry without a completion for so long belongs to a request that the trace lost, ns. The
-/// kernel's own timeout for a request is 30 s.
+/// An entry that waits longer than this belongs to a request that the trace lost, ns. The kernel's own timeout for a request
+/// is 30 s.
 const HORIZON_NS: u64 = 60_000_000_000;
-/// More entries than can be in flight: only a trace that lost its completions comes here.
+/// More entries than can be in flight: only a trace that lost its completions gets here.
 const LIMIT: usize = 1 << 18;
-/// The most entries that are held against each other for one completion.
+/// The most entries that are compared with each other for one completion.
 const TWINS: usize = 256;
-/// The most entries that one lookup goes through, and so many more for each sector that it is for. A trace that has its
-/// completions has a few; one that lost them would have thousands of a place that is written over and over.
+/// The most entries that one lookup examines, and how many more for each sector that it covers. A complete trace has a few
+/// entries for a place; one that lost completions would have thousands for a place that is written over and over.
 const CROWD: usize = 1024;
 const CROWD_PER_SECTOR: usize = 4;
-/// Below this many there is nothing to gain by looking for old ones.
+/// With fewer entries than this, looking for old ones gains nothing.
 const FEW: usize = 4096;
 
-/// When and where the tracer saw an event; the CPU is None where that is not known.
+/// When and where the tracer saw an event; the CPU is None if unknown.
 #[derive(Clone, Copy, Debug)]
 struct Moment {
     ns: u64,
     cpu: Option<u32>,
 }
 
-/// The times between which an entry of a part was made, and the events it was made at.
+/// The time range in which an entry of a part can have been made, and the events that it can have been made at.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
     from_ns: u64,
@@ -52,11 +52,11 @@ pub(super) struct Window {
     q: Option<Moment>,
     i: Option<Moment>,
     d: Option<Moment>,
-    /// The sectors of the completion, if entries of its twin are among those found there.
+    /// The completion's sectors (first and end) if it has a twin, whose entries are then found there too.
     twin: Option<(u64, u64)>,
 }
 
-/// How far an entry lies from the event that it was made at: those ahead of it on its CPU are nearest.
+/// How far an entry lies from its event: entries before the event on the same CPU sort first, then by ns.
 type Distance = (bool, u64);
 
 impl Window {
@@ -65,7 +65,7 @@ impl Window {
         let q = moment(part.q_ns, part.q_cpu);
         let i = moment(completion.i_ns, completion.i_cpu);
         let d = moment(completion.d_ns, completion.d_cpu);
-        // Without Q the request's own first event has to do.
+        // Without Q, the request's own first event takes its place.
         let from_ns = match (q, i.or(d)) {
             (Some(q), _) => q.ns.saturating_sub(SLACK_NS),
             (None, Some(first)) => first.ns.saturating_sub(SLACK_UNQUEUED_NS),
@@ -83,7 +83,7 @@ impl Window {
         }
     }
 
-    /// None if the entry is another request's.
+    /// Returns the entry's distance; None if the entry belongs to another request.
     fn distance<T>(&self, entry: &Waiting<T>) -> Option<Distance> {
         let (event, from_ns) = match (entry.stage, self.q) {
             (Stage::QUEUE, Some(q)) => (Some(q), q.ns.saturating_sub(SLACK_AT_Q_NS)),
@@ -101,16 +101,16 @@ impl Window {
     }
 }
 
-/// What entries of twins have in common.
+/// An item whose twins can be reduced to what they have in common.
 pub(super) trait Blur: Copy {
-    /// Leaves both with that.
+    /// Sets what differs between the two to unknown in both.
     fn blur(&mut self, other: &mut Self);
 }
 
 /// An entry that waits, or a piece of it.
 #[derive(Clone, Copy, Debug)]
 struct Waiting<T> {
-    /// Keeps entries of the same time and place apart.
+    /// Distinguishes entries of the same time and place.
     serial: u64,
     /// Sectors of the entry that lay before this piece of it.
     skipped: u64,
@@ -131,7 +131,7 @@ pub(super) struct Match<T> {
 }
 
 impl<T> Match<T> {
-    /// Sectors of the entry that lie before `sector`.
+    /// Returns how many sectors of the entry lie before `sector`.
     pub fn skipped_at(&self, sector: u64) -> u64 {
         self.skipped
             .saturating_add(sector.saturating_sub(self.sector))
@@ -146,7 +146,7 @@ impl<T> std::ops::Deref for Match<T> {
     }
 }
 
-/// The match at `sector`, if any, and where it ends or the next one begins, at most `end`.
+/// Returns the match at `sector`, if any, and the sector where it ends or the next one begins, at most `end`.
 pub(super) fn at<T>(matches: &[Match<T>], sector: u64, end: u64) -> (Option<&Match<T>>, u64) {
     match matches.get(matches.partition_point(|m| m.end <= sector)) {
         Some(m) if m.sector <= sector => (Some(m), m.end.min(end)),
@@ -155,33 +155,33 @@ pub(super) fn at<T>(matches: &[Match<T>], sector: u64, end: u64) -> (Option<&Mat
     }
 }
 
-/// An entry that fits. The least is taken first: the nearest to its event, of equal ones the latest;
-/// the rest makes the order whole.
+/// An entry that fits. The least one is taken first: the nearest to its event, then the latest; the other fields make the
+/// order total.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Found {
     distance: Distance,
     time_ns: Reverse<u64>,
-    /// log16 of its sectors.
+    /// log16 of the entry's sectors.
     magnitude: u32,
     sector: u64,
     serial: u64,
     place: Place,
 }
 
-/// See [`CROWD`].
+/// Returns the most entries that a lookup of `range` examines; see [`CROWD`].
 fn crowd(range: &Range<u64>) -> usize {
     let sectors = range.end.saturating_sub(range.start) as usize;
     CROWD.saturating_add(sectors.saturating_mul(CROWD_PER_SECTOR))
 }
 
-/// The waiting entries.
+/// The entries that wait for their completion.
 pub(super) struct Pending<T> {
     waiting: Cells<Waiting<T>>,
     serial: u64,
     sweep_at: usize,
     dropped: u64,
     newest_ns: u64,
-    /// Kept between lookups for its memory.
+    /// Kept between lookups to reuse its memory.
     found: Vec<Found>,
 }
 
@@ -197,17 +197,17 @@ impl<T: Blur> Pending<T> {
         }
     }
 
-    /// Entries that wait.
+    /// Returns how many entries wait.
     pub fn len(&self) -> u64 {
         self.waiting.len() as u64
     }
 
-    /// Entries that wait no more, though no completion came for them.
+    /// Returns how many entries were dropped before a completion matched them.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// Entries that no completion came for.
+    /// Returns how many entries no completion matched.
     pub fn left(&self) -> u64 {
         self.dropped().saturating_add(self.len())
     }
@@ -236,8 +236,8 @@ impl<T: Blur> Pending<T> {
         }
     }
 
-    /// Moves what belongs to `sector..end` into `out`, in the order of sectors, disjoint. Where
-    /// several entries fit, the one nearest to its event is taken.
+    /// Moves the pieces that belong to `sector..end` into `out`, disjoint and in the order of sectors. If several entries
+    /// fit, the one nearest to its event is taken.
     pub fn take(&mut self, sector: u64, end: u64, window: &Window, out: &mut Vec<Match<T>>) {
         out.clear();
         let range = sector..end;
@@ -256,7 +256,7 @@ impl<T: Blur> Pending<T> {
         self.found = found;
     }
 
-    /// Finds what fits. Returns how many entries it went through.
+    /// Finds the entries that fit. Returns how many were examined.
     fn find(&self, range: &Range<u64>, window: &Window, found: &mut Vec<Found>) -> usize {
         found.clear();
         self.waiting.overlapping(range, |place| {
@@ -282,7 +282,7 @@ impl<T: Blur> Pending<T> {
         self.dropped.tally(dropped as u64);
     }
 
-    /// Blurs the entries of twins: those within their sectors that share some.
+    /// Blurs those of the found entries that lie within the twins' sectors and overlap.
     fn blur(&mut self, found: &[Found], (start, end): (u64, u64)) {
         let run = |found: &Found| {
             let (sector, sectors, _) = self.waiting.get(found.place);
@@ -292,7 +292,7 @@ impl<T: Blur> Pending<T> {
         let within: Vec<_> = runs
             .filter(|(from, to, _)| start <= *from && *to <= end)
             .collect();
-        // Twice, so that what the last one differs in is blurred in the first ones too.
+        // The second pass blurs the first entries by what the last one differs in.
         for _ in 0..2 {
             let mut rest = &within[..];
             while let [one, others @ ..] = rest {
@@ -308,8 +308,7 @@ impl<T: Blur> Pending<T> {
         }
     }
 
-    /// Takes of one entry what lies in `range` and was not taken from another before; what lies
-    /// outside goes on waiting.
+    /// Takes from one entry what lies in `range` and was not taken from another one before; the rest goes on waiting.
     fn claim(&mut self, place: Place, range: &Range<u64>, out: &mut Vec<Match<T>>) {
         let (start, sectors, &entry) = self.waiting.get(place);
         let end = start.saturating_add(sectors.into());
@@ -341,14 +340,14 @@ impl<T: Blur> Pending<T> {
             return;
         }
         self.waiting.remove(place);
-        // Pieces are no longer than the whole.
+        // The remaining pieces are no longer than the whole entry, so that their lengths fit.
         self.put(start, from.saturating_sub(start) as u32, entry);
         let skipped = whole.skipped_at(to);
         let behind = end.saturating_sub(to) as u32;
         self.put(to, behind, Waiting { skipped, ..entry });
     }
 
-    /// Drops what is too old, and all if that does not help.
+    /// Drops entries that are too old, and all entries if that is not enough.
     fn sweep(&mut self) {
         let before = self.waiting.len();
         let oldest = self.newest_ns.saturating_sub(HORIZON_NS);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who submitted, and who dirtied: threads, each kept once.
+//! The threads that submitted or dirtied, each kept once.
 
 use mostrace_bundle::entry::{
     Flags, RawCall, RawDirtier, RawF2fs, RawHandle, RawProcess, UNKNOWN_ID,
@@ -14,41 +14,41 @@ use crate::blktrace::{Names, Part};
 pub struct ProcessId(pub u32);
 
 impl ProcessId {
-    /// Nobody is known.
+    /// The submitter is unknown.
     pub const UNKNOWN: ProcessId = ProcessId(0);
 }
 
-/// One thread under one name. What is not known is None.
+/// One thread under one name. Unknown fields are None.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Process {
-    /// Thread.
+    /// Thread ID.
     pub pid: Option<u32>,
-    /// Process.
+    /// Process ID (the thread group's).
     pub tgid: Option<u32>,
-    /// User.
+    /// User ID.
     pub uid: Option<u32>,
     /// `task->comm`, raw bytes without NULs.
     pub comm: Option<Box<[u8]>>,
-    /// Whether it is of the tree of the command that was recorded.
+    /// True if it belongs to the tree of the recorded command; None if unknown.
     pub of_command: Option<bool>,
-    /// When it was last seen to be called so, ns; 0 where that is not known.
+    /// When it was last seen under this name, ns; 0 if unknown.
     pub told_ns: u64,
 }
 
-/// A thread, as the entries of every table tell of one.
+/// A thread as the entries of every table describe it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Task {
-    /// Thread.
+    /// Thread ID.
     pub pid: u32,
-    /// Process.
+    /// Process ID (the thread group's).
     pub tgid: u32,
-    /// User.
+    /// User ID.
     pub uid: u32,
     /// `task->comm`, NUL-padded.
     pub comm: [u8; 16],
 }
 
-/// Entries of every kind tell of their thread by the same fields.
+/// Every kind of entry describes its thread by the same fields.
 macro_rules! tell_of_a_task {
     ($($entry:ty),*) => {
         $(impl From<&$entry> for Task {
@@ -66,15 +66,15 @@ macro_rules! tell_of_a_task {
 tell_of_a_task!(RawProcess, RawDirtier, RawHandle, RawCall, RawF2fs);
 
 impl Task {
-    /// Whether it is called like one of the kernel's own threads that write for others: those are root's, and of one
-    /// thread each.
+    /// Returns true if the thread looks like one of the kernel's threads that write for others: owned by root,
+    /// single-threaded, and with such a name.
     fn is_called_like_the_kernels(&self) -> bool {
         self.uid == 0 && self.pid == self.tgid && is_kernels_name(&self.comm)
     }
 }
 
 impl Process {
-    /// The same of a thread of which not everything may be known.
+    /// Returns true if the thread looks like one of the kernel's; false if a field that decides it is unknown.
     pub(crate) fn is_called_like_the_kernels(&self) -> bool {
         let is_called = self.comm.as_deref().is_some_and(is_kernels_name);
         self.uid == Some(0) && self.pid == self.tgid && is_called
@@ -88,7 +88,7 @@ fn is_kernels_name(comm: &[u8]) -> bool {
     KERNEL_THREADS.iter().any(begins) || NUMBERED_THREADS.iter().any(is_numbered)
 }
 
-/// How the names of the kernel's threads begin.
+/// Prefixes of the names of the kernel's threads.
 const KERNEL_THREADS: [&str; 11] = [
     "kworker/",
     "jbd2/",
@@ -102,34 +102,34 @@ const KERNEL_THREADS: [&str; 11] = [
     "dmcrypt_write",
     "kcompactd",
 ];
-/// Of those whose number follows: a program may have a name that begins so.
+/// Prefixes that count only if a digit follows: a program's name may begin with them too.
 const NUMBERED_THREADS: [&str; 2] = ["loop", "md"];
 
-/// What the number of a thread stands for.
+/// The current owner of a thread number.
 struct Thread {
-    /// None if no entry told of it.
+    /// The thread as an entry described it, and whether it is of the command's tree; None without an entry.
     task: Option<(Task, Option<bool>)>,
     id: ProcessId,
-    /// When it was last told of.
+    /// When an entry or event last named it, ns.
     told_ns: u64,
 }
 
 /// All processes of a trace.
 pub(super) struct Processes {
     list: Vec<Process>,
-    /// Of the command's tree.
+    /// The processes of the command's tree.
     family: Family,
-    /// With whether it is of the command's tree: its number may have been another's before.
+    /// The key has whether the thread is of the command's tree, because its number may have had another owner before.
     by_entry: HashMap<(Task, Option<bool>), ProcessId>,
-    /// The last that an entry told of a thread.
+    /// The latest thread that an entry named for each thread number.
     by_pid: HashMap<u32, Thread>,
-    /// The thread before, of numbers that were renamed since, and until when: it may have bios under way.
+    /// The previous thread of each renamed number, and until when (ns): it may have bios in flight.
     before: HashMap<u32, (ProcessId, u64)>,
-    /// Of the names' renamings, those that are taken in.
+    /// How many of the trace's renamings have been taken in.
     heard: usize,
-    /// Threads that only the events tell of, and when one first did.
+    /// Threads that only events name, and when one first did (ns).
     bare: Vec<(ProcessId, u64)>,
-    /// Of the list, those that an entry told of, and that are none of the kernel's.
+    /// The threads in `list` that an entry named and that are not the kernel's.
     users: HashSet<ProcessId>,
 }
 
@@ -149,12 +149,12 @@ impl Default for Processes {
 }
 
 impl Processes {
-    /// Which processes are of the command's tree; ahead of what tells of any.
+    /// Sets which processes are of the command's tree; call it before any entry is read.
     pub fn set_family(&mut self, family: Family) {
         self.family = family;
     }
 
-    /// The process of an entry; unknown where the probe did not see the submitter.
+    /// Returns the process of an entry; unknown if the probe did not see the submitter.
     pub fn submitter(&mut self, raw: &RawProcess) -> ProcessId {
         if raw.head.flags.has(Flags::NO_SUBMITTER) {
             return ProcessId::UNKNOWN;
@@ -179,8 +179,8 @@ impl Processes {
         id
     }
 
-    /// What was told of a number before it was noted under another name is another thread's, or that of the same thread
-    /// before it ran another program.
+    /// Takes new renamings: what entries said of a number before it was renamed belongs to another thread, or to the same
+    /// thread before it ran another program.
     #[inline]
     pub fn hear(&mut self, names: &Names) {
         let renamed = names.renamed();
@@ -202,7 +202,7 @@ impl Processes {
         self.heard = renamed.len();
     }
 
-    /// Who dirtied, which was long before: by now the number may be another thread's.
+    /// Returns the thread that dirtied. That was long before, so the number may belong to another thread by now.
     pub fn dirtier(&mut self, raw: &RawDirtier) -> ProcessId {
         let id = self.task(Task::from(raw), raw.dirty_ns.get());
         self.note_kernels(raw.head.flags, id);
@@ -215,17 +215,17 @@ impl Processes {
         }
     }
 
-    /// A thread by its number.
+    /// Returns a thread by its number.
     pub fn get(&self, ProcessId(id): ProcessId) -> &Process {
         self.list.get(id as usize).unwrap_or(&self.list[0])
     }
 
-    /// Whether it is known to be a user's.
+    /// Returns true if the thread is known to belong to a user's program.
     pub fn is_user(&self, process: ProcessId) -> bool {
         self.users.contains(&process)
     }
 
-    /// A thread that an entry tells of, as it was at this time.
+    /// Returns the number of a thread that an entry names, as it was at `time_ns`.
     pub fn task(&mut self, task: Task, time_ns: u64) -> ProcessId {
         let of_command = self.of_command(task, time_ns);
         if let Some(&id) = self.by_entry.get(&(task, of_command)) {
@@ -256,12 +256,12 @@ impl Processes {
         }
     }
 
-    /// Whether it is known which processes are of the command's tree.
+    /// Returns true if it is known which processes are of the command's tree.
     pub fn knows_family(&self) -> bool {
         self.family.is_known()
     }
 
-    /// The thread that queued a bio of which there is no entry, completed at `time_ns`.
+    /// Returns the thread that queued a bio without an entry; `time_ns` is its completion's time, used if the Q is unknown.
     pub fn by_part(&mut self, part: &Part, time_ns: u64) -> ProcessId {
         let Some(pid) = part.pid else {
             return ProcessId::UNKNOWN;
@@ -295,7 +295,7 @@ impl Processes {
         id
     }
 
-    /// Names the threads that no entry told of.
+    /// Names the threads without an entry.
     pub fn fill_in(&mut self, names: &Names) {
         for &(ProcessId(id), time_ns) in &self.bare {
             if let Some(process) = self.list.get_mut(id as usize)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Roles of files, from their names and from those of the files beside them.
+//! Derives files' roles from their names and from the names of the files beside them.
 
 use std::collections::HashSet;
 
@@ -9,8 +9,8 @@ use mostrace_map::class::{Kind, Role};
 use super::File;
 use super::folders::Folders;
 
-/// Gives every regular file with a name its role. What lies in a store's folder is what its name says there. Else, a file whose
-/// `-journal`, `-wal`, `-shm` or `-mj…` was seen is a database of SQLite's, whatever its own ending.
+/// Gives every regular file with a name its role. In a store's directory, the store's names decide. Elsewhere, a file whose
+/// `-journal`, `-wal`, `-shm` or `-mj…` was seen is an SQLite database, whatever its own suffix.
 pub(super) fn assign(mut files: Vec<File>, map: Option<&Map>) -> Vec<File> {
     let paths = || files.iter().filter_map(|file| file.path.as_deref());
     let folders = Folders::find(paths(), map);
@@ -31,7 +31,7 @@ pub(super) fn assign(mut files: Vec<File>, map: Option<&Map>) -> Vec<File> {
     files
 }
 
-/// The database that a temporary file of SQLite's belongs to, by its path.
+/// Returns the path of the database that a temporary file of SQLite belongs to.
 pub fn database_of(path: &[u8]) -> Option<&[u8]> {
     let cut = match Role::of_name(path) {
         Role::RollbackJournal => path.len().checked_sub("-journal".len()),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The rows of a completion, and what they refer to by number.
+//! The rows of a completion, and the lists that their numbers refer to.
 
 use mostrace_bundle::entry::{Jbd2, Origin, Stage};
 use mostrace_map::class::{Class, Kind, Provenance};
@@ -10,62 +10,62 @@ use crate::blktrace::Completion;
 /// One completion, without its parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// Time of C, ns in the trace's clock.
+    /// Time of C, in ns of the trace's clock.
     pub time_ns: u64,
-    /// Time of the last D.
+    /// Time of the last D, in ns.
     pub d_ns: Option<u64>,
-    /// Categories and action of the C event.
+    /// The C event's action word: categories and action.
     pub action: u64,
-    /// First sector, whole disk.
+    /// First sector on the whole disk.
     pub sector: u64,
-    /// Bytes completed; the bytes of its rows sum to this.
+    /// Bytes completed; its rows' bytes sum to this.
     pub bytes: u32,
-    /// major << 20 | minor.
+    /// Device number, major << 20 | minor.
     pub device: u32,
-    /// errno, 0 for success.
+    /// errno; 0 for success.
     pub error: u16,
     /// What was done with the bytes.
     pub op: Op,
-    /// Number of the completion of the device flush that it waited for, if it is known which one that was.
+    /// Number of the completion of the device flush that it waited for, if that is known.
     pub device_flush: Option<u32>,
-    /// Whether it began where the request of the same direction issued before it on the device ended.
+    /// True if it began where the request of the same direction issued before it on the device ended.
     pub sequential: bool,
 }
 
-/// What a jbd2 block is, beside its kind.
+/// The details of a jbd2 block beside its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JournalBlock {
     /// The block's type.
     pub jbd2: Jbd2,
-    /// jbd2 transaction.
+    /// Number of the jbd2 transaction.
     pub tid: Option<u32>,
-    /// Where a copy goes at the checkpoint.
+    /// Sector on the disk to which a copy is written at the checkpoint.
     pub home_sector: Option<u64>,
-    /// What is there.
+    /// The kind of the block at that home.
     pub home_kind: Option<Kind>,
-    /// The file there, or that the metadata there belongs to.
+    /// The file at that home, or the one that the metadata there belongs to.
     pub home_file: FileId,
 }
 
-/// A run of a completion's sectors with one answer: same process, dirtier, kind, file and
-/// provenance, consecutive in the file.
+/// A run of a completion's sectors with one answer: same process, dirtier, kind, file and provenance, and consecutive in the
+/// file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Row {
-    /// Who submitted it.
+    /// The thread that submitted it.
     pub process: ProcessId,
-    /// Who dirtied its pages.
+    /// The thread that dirtied its pages.
     pub dirtier: ProcessId,
-    /// That moved them to collect f2fs's garbage.
+    /// True if the dirtier moved the pages to collect f2fs's garbage.
     pub collects: bool,
-    /// Which file.
+    /// The file that the blocks belong to.
     pub file: FileId,
-    /// What the journal block is, if it is one and a probe saw it.
+    /// The details of a journal block that a probe saw.
     pub journal: Option<JournalBlock>,
-    /// First sector, whole disk.
+    /// First sector on the whole disk.
     pub sector: u64,
     /// Bytes; 0 for flushes.
     pub bytes: u32,
-    /// What was done with the bytes: as the request's, where the events tell it.
+    /// The operation; it differs from the request's only where an entry knows it better than the events.
     pub op: Op,
     /// What the blocks hold; None for rows that carry no data.
     pub kind: Option<Kind>,
@@ -73,18 +73,18 @@ pub struct Row {
     pub stage: Option<Stage>,
     /// What the pages belonged to; None without an entry.
     pub origin: Option<Origin>,
-    /// Of the first byte, in the file.
+    /// File offset of the first byte.
     pub file_offset: Option<u64>,
-    /// The earliest Q of the bios in it.
+    /// The earliest Q of its bios, ns.
     pub q_ns: Option<u64>,
-    /// When its first page was made dirty.
+    /// When its first page became dirty, ns.
     pub dirty_ns: Option<u64>,
-    /// How the owner is known where there is no file; see [`Names::provenance`].
+    /// How the owner is known if there is no file; see [`Names::provenance`].
     pub found: Option<Provenance>,
 }
 
 impl Row {
-    /// A row that nothing is known of.
+    /// Returns a row of which nothing is known.
     pub(super) fn unmapped() -> Row {
         Row {
             kind: Some(Kind::Unmapped),
@@ -93,12 +93,12 @@ impl Row {
         }
     }
 
-    /// The class of its kind.
+    /// Returns the class of its kind.
     pub fn class(&self) -> Option<Class> {
         self.kind.map(Kind::class)
     }
 
-    /// The same without what only rows that carry data have.
+    /// Returns the row with operation `op` and without the fields that only rows with data have.
     fn without_data(&self, op: Op) -> Row {
         Row {
             op,
@@ -111,7 +111,7 @@ impl Row {
         }
     }
 
-    /// Takes `next` in, if it goes on where this row ends.
+    /// Appends `next` if it continues this row; returns true if it did.
     fn join(&mut self, next: &Row) -> bool {
         let answer = |r: &Row| {
             (
@@ -143,67 +143,67 @@ impl Row {
 /// Entries that found no completion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Leftovers {
-    /// Of the process table.
+    /// Entries of the process table.
     pub process_entries: u64,
-    /// Of the file table.
+    /// Entries of the file table.
     pub file_entries: u64,
-    /// Of the dirtier table.
+    /// Entries of the dirtier table.
     pub dirtier_entries: u64,
 }
 
-/// What the rows refer to by number, complete once the trace was read to its end.
+/// The processes and files that rows refer to by number, complete once the trace was read to its end.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    /// By [`ProcessId`].
+    /// Processes, indexed by [`ProcessId`].
     pub processes: Vec<Process>,
-    /// By [`FileId`].
+    /// Files, indexed by [`FileId`].
     pub files: Vec<File>,
     /// Entries without a completion.
     pub leftovers: Leftovers,
-    /// It is known which processes are of the command's tree.
+    /// True if it is known which processes are of the command's tree.
     pub knows_family: bool,
 }
 
 impl Names {
-    /// A process by its number.
+    /// Returns a process by its number.
     pub fn process(&self, ProcessId(id): ProcessId) -> &Process {
         &self.processes[id as usize]
     }
 
-    /// A file by its number; None for no file.
+    /// Returns a file by its number; None for no file.
     pub fn file(&self, FileId(id): FileId) -> Option<&File> {
         (id != FileId::NONE.0).then(|| &self.files[id as usize])
     }
 
-    /// How a row's owner is known; None for rows that carry no data, but flushes of a file.
+    /// Returns how a row's owner is known; None for rows without data, except flushes of a file.
     pub fn provenance(&self, row: &Row) -> Option<Provenance> {
         row.found
             .map(|found| self.file(row.file).map_or(found, |file| file.provenance))
     }
 }
 
-/// The rows of one completion, joined where one continues the other.
+/// The rows of one completion; a row that continues the one before is joined to it.
 #[derive(Default)]
 pub(super) struct Builder {
     rows: Vec<Row>,
-    /// What an entry knows of the operation that the events do not tell.
+    /// The operation by an entry, if the events cannot distinguish it.
     told: Option<Op>,
 }
 
 impl Builder {
-    /// Forgets the rows of the completion before.
+    /// Forgets the rows of the previous completion.
     pub fn begin(&mut self) {
         self.rows.clear();
         self.told = None;
     }
 
-    /// The whole request is what an entry says of one of its bios: bios of several operations are
+    /// Sets the operation of the whole request to what an entry says of one of its bios: bios with different operations are
     /// never merged.
     pub fn tell(&mut self, op: Op) {
         self.told = Some(op);
     }
 
-    /// Those of the completion so far.
+    /// Returns the completion's rows so far.
     pub fn rows(&self) -> &[Row] {
         &self.rows
     }
@@ -214,7 +214,7 @@ impl Builder {
         }
     }
 
-    /// The completion and its rows.
+    /// Returns the completion and its rows.
     pub fn end(&mut self, completion: &Completion<'_>, op: Op) -> (Request, &[Row]) {
         if let Some(told) = self.told {
             for row in self.rows.iter_mut().filter(|row| row.op != told) {

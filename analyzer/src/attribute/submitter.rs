@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who stands in for a cause that is not known: the one that handed the bytes to the block layer, marked as such. A loop device's
-//! worker writes for the device's backing file, and is called as the device is.
+//! Names the submitter in place of an unknown cause, marked as such. A loop device's worker thread writes to the device's
+//! backing file, and is shown under the device's name.
 
 use mostrace_bundle::manifest::Loop;
 
 use super::{File, HashMap, Process};
 use crate::text::escape;
 
-/// Marks who submitted what nobody is known to have caused.
+/// Marks a submitter that stands in for an unknown cause.
 pub const SUBMITTER: &str = " (submitter)";
 
-/// Loop devices by the inodes of their backing files, under names that harm no terminal.
+/// Loop devices by the inodes of their backing files; the names are escaped for a terminal.
 #[derive(Clone, Debug, Default)]
 pub struct Loops(HashMap<u64, String>);
 
 impl Loops {
-    /// As a manifest names them.
+    /// Takes the loop devices of a manifest.
     pub fn new(loops: &[Loop]) -> Loops {
         let name = |device: &Loop| (device.inode, escape(device.name.as_bytes()));
         Loops(loops.iter().map(name).collect())
     }
 
-    /// The device that a file is the backing file of.
+    /// Returns the loop device whose backing file this is.
     pub fn of(&self, file: &File) -> Option<&str> {
         self.0.get(&file.inode?).map(String::as_str)
     }
 }
 
-/// Who submitted it, marked; `name` is what processes are called there. None: nobody is known. Of the kernel's threads the name
-/// is enough.
+/// Returns the marked name of the submitter; None if it is unknown. `name` makes the name that processes have in this table;
+/// a kernel thread is shown by its comm, or as the loop `device` that it serves.
 pub fn submitter(
     process: &Process,
     device: Option<&str>,
@@ -44,7 +44,7 @@ pub fn submitter(
     Some(name + SUBMITTER)
 }
 
-/// Of `comm:tgid`, the name; a submitter stands for itself.
+/// Returns the name in `comm:tgid`; a submitter is returned whole.
 pub fn program(process: &str) -> &str {
     match process.ends_with(SUBMITTER) {
         true => process,
@@ -90,7 +90,7 @@ mod tests {
         let worker = process("kworker/u8:1", 0);
         assert_eq!(said(&worker, 12).unwrap(), "loop\\x1b0 (submitter)");
         assert_eq!(said(&worker, 13).unwrap(), "kworker/u8:1 (submitter)");
-        // Whoever else writes the backing file does so for itself.
+        // Other tasks that write the backing file do so for themselves.
         assert_eq!(
             said(&process("app", 1000), 12).unwrap(),
             "app:17 (submitter)"

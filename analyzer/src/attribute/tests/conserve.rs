@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whatever the completions, the entries and the map: no byte is lost and none made up.
+//! Whatever the completions, entries and map are, no byte is lost and none is made up.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Small numbers, so that things meet.
+/// The numbers are small, so that requests and entries overlap.
 fn completions() -> impl Strategy<Value = Vec<Completion<'static>>> {
     let part = (1u32..6, any::<bool>());
     let one = (
@@ -93,7 +93,7 @@ fn files() -> impl Strategy<Value = Vec<FileEntry>> {
 fn dirtiers() -> impl Strategy<Value = Vec<RawDirtier>> {
     let far = prop_oneof![4 => Just(0), 1 => Just(u64::MAX - 90)];
     let one = (0u64..400, 0u64..90, far, 0u32..20, 10u32..13, any::<u8>());
-    // Not even in the order of time.
+    // The times are not even in order.
     prop::collection::vec(one, 0..40).prop_map(|all| {
         all.into_iter()
             .map(|(t, sector, far, sectors, pid, odd)| {
@@ -123,7 +123,7 @@ proptest! {
         let map = mapped.then_some(&map);
         let a = attribute_with(&completions, processes, files, dirtiers, map);
         for (request, _, rows) in a.by_request() {
-            // In the order of sectors, without holes.
+            // The rows are in the order of sectors, without holes.
             let mut at = request.sector;
             for row in rows {
                 prop_assert!(row.sector >= at || at == u64::MAX);
@@ -132,7 +132,7 @@ proptest! {
         }
     }
 
-    /// But for journal blocks, which are what their first sector is.
+    /// Journal blocks are excepted: such a row's answers are those of its first sector.
     #[test]
     fn who_dirtied_cuts_rows_and_changes_no_other_answer(
         completions in completions(),
@@ -148,7 +148,7 @@ proptest! {
     }
 }
 
-/// What each sector of each request came out as, but for who dirtied it.
+/// Returns each sector's answers in each request, without the dirtier.
 fn sectors(a: &Attributed) -> Vec<String> {
     let mut sectors = Vec::new();
     let all = a.by_request().enumerate();

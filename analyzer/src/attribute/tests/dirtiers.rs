@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who dirtied the pages that another one submitted.
+//! Who dirtied pages that another task submitted.
 
 use super::*;
 
 const BLOCK: u32 = 4096;
 
-/// Sector, bytes, who submitted, who dirtied, and when.
+/// Sector, bytes, submitter's pid, dirtier's pid, and when the page became dirty (ns).
 type Brief = (u64, u32, Option<u32>, Option<u32>, Option<u64>);
 
 fn rows(a: &Attributed) -> Vec<Brief> {
@@ -53,7 +53,7 @@ fn rows_split_where_the_dirtier_changes() {
             (48, BLOCK, Some(7), None, None),
         ]
     );
-    // Still one file, byte after byte.
+    // The file is still one, byte after byte.
     let offsets: Vec<_> = a.rows.iter().map(|r| r.file_offset).collect();
     assert_eq!(offsets, [Some(0), Some(4096), Some(12288)]);
     assert_eq!(a.names.leftovers.dirtier_entries, 0);
@@ -66,7 +66,7 @@ fn runs_of_the_same_dirtier_are_one_row() {
         at(1, dirtier(0, 32, BLOCK, 31)),
     ];
     let a = of_one_write(2 * BLOCK, dirtiers);
-    // The time is that of the first page, not of the oldest.
+    // The time is the first page's, not the oldest one's.
     assert_eq!(rows(&a), [(24, 2 * BLOCK, Some(7), Some(31), Some(3))]);
 }
 
@@ -97,7 +97,7 @@ fn each_write_of_a_sector_has_its_own_dirtier() {
         write(1000, 24, BLOCK),
         write(2000, 24, BLOCK),
     ];
-    // The second was not seen to be dirtied; the entry of another time does not stand in.
+    // Nobody was seen to dirty the second write; the entry of another time does not take its place.
     let dirtiers = vec![dirtier(0, 24, BLOCK, 31), dirtier(2000, 24, BLOCK, 32)];
     let a = attribute_with(&writes, vec![], vec![], dirtiers, None);
     let pids: Vec<_> = a.rows.iter().map(|r| a.dirtier(r).pid).collect();
@@ -113,7 +113,7 @@ fn an_entry_of_no_completion_is_left_over() {
 
 #[test]
 fn a_dirtier_does_not_stand_in_for_a_submitter() {
-    // Thread 7 queued the bio, without an entry; who was 7 when the page was dirtied need not be.
+    // Thread 7 queued the bio without an entry; the thread that was 7 when the page was dirtied may be another.
     let a = attribute_with(
         &[write(0, 24, BLOCK)],
         vec![],

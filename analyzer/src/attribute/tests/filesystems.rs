@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What f2fs and FAT tell differently from ext4.
+//! Where f2fs and FAT differ from ext4.
 
 use super::*;
 use mostrace_map::class::Provenance;
 
 const BLOCK: u32 = 4096;
 
-/// 4 KiB blocks at 8 sectors each: a checkpoint; `/a.db` (inode 12, generation `generation`) with
-/// a node and a block; a block that was a deleted file's (inode 15, `/gone`).
+/// A map of 4 KiB blocks, 8 sectors each: a checkpoint; `/a.db` (inode 12, generation `generation`) with a node and a block;
+/// a block of a deleted file (inode 15, `/gone`).
 fn map(generation: Option<u32>) -> Map {
     let extent = |block: u64, kind, inode, file_offset| Extent {
         sector: block * 8,
@@ -48,7 +48,7 @@ fn node(sector: u64, what: What, change: impl FnOnce(&mut RawFile)) -> FileEntry
     entry
 }
 
-/// What one block at `sector` comes out as.
+/// Returns kind, path and provenance of one block at `sector`.
 fn one(
     sector: u64,
     origin: Origin,
@@ -73,7 +73,7 @@ fn one(
 fn a_node_is_what_its_footer_says() {
     let map = map(Some(1));
     let named = |kind| (kind, Some("/a.db".to_owned()), Provenance::Snapshot);
-    // Written where the snapshot has a file's block: nodes move at every write.
+    // The node is written where the snapshot has a file's block: nodes move at every write.
     for (what, kind) in [
         (What::HOT_NODE, Kind::HotNode),
         (What::WARM_NODE, Kind::WarmNode),
@@ -83,7 +83,7 @@ fn a_node_is_what_its_footer_says() {
         let entry = node(16, what, |_| {});
         assert_eq!(one(16, Origin::NODE, Some(entry), &map), named(kind));
     }
-    // Another file had that number.
+    // Another file had that inode number.
     let entry = node(16, What::FSYNC_NODE, |raw| raw.generation = 9.into());
     assert_eq!(
         one(16, Origin::NODE, Some(entry), &map),
@@ -125,7 +125,7 @@ fn meta_pages_are_what_the_layout_says() {
         one(0, Origin::META, None, &map),
         (Kind::Checkpoint, None, Provenance::Layout)
     );
-    // GC moved a file's block unread.
+    // GC moved a file's block without reading it.
     assert_eq!(
         one(16, Origin::META, None, &map),
         (Kind::Regular, Some("/a.db".into()), Provenance::Snapshot)
@@ -145,7 +145,7 @@ fn without_generations_the_place_decides() {
         one(16, Origin::FILE, Some(entry(8192)), &map),
         (Kind::Regular, Some("/a.db".into()), Provenance::Snapshot)
     );
-    // The same number at another place: the file may be an earlier one.
+    // The same number occurs at another place: the file may be an earlier one.
     assert_eq!(
         one(16, Origin::FILE, Some(entry(0)), &map),
         (Kind::Regular, None, Provenance::Unknown)
@@ -205,7 +205,7 @@ fn a_directory_is_known_live() {
     );
 }
 
-/// A direct node of inode 12 between two sightings of it; the names of the three rows.
+/// Attributes a direct node of inode 12 between two sightings of it; returns the names of the three rows.
 fn between(before: u32, after: Option<u32>, map: Option<&Map>) -> [Option<String>; 3] {
     let data = |t, sector, generation: u32, name| {
         let mut entry = file(t, sector, BLOCK, name);
@@ -231,7 +231,7 @@ fn between(before: u32, after: Option<u32>, map: Option<&Map>) -> [Option<String
 fn a_node_between_two_sightings_of_a_file_is_its_own() {
     let name = || Some("x-wal".to_owned());
     assert_eq!(between(7, Some(7), None), [name(), name(), name()]);
-    // In between the number may have gone over already.
+    // The number may have been reused in between.
     assert_eq!(between(7, Some(8), None), [name(), None, None]);
     assert_eq!(between(7, None, None), [name(), None, None]);
     // The snapshot is a sighting too.

@@ -52,7 +52,7 @@ fn a_lost_completion_does_not_shift_the_next() {
 
 #[test]
 fn the_entry_nearest_to_its_event_is_taken() {
-    // Both were made while the request was under way; one of them at I.
+    // Both entries were made while the request was in flight, one of them at I.
     let early = RawProcess {
         head: RawHead {
             time_ns: 2000.into(),
@@ -69,8 +69,8 @@ fn the_entry_nearest_to_its_event_is_taken() {
     assert_eq!(pids(&a), [Some(31)]);
 }
 
-/// Of two bios of a sector that are under way at once, each has the entry that was made at its own Q: the other one's lies
-/// nearer to its D.
+/// Two bios for one sector are in flight at once, and each has the entry that was made at its own Q, though the other entry
+/// lies nearer to its D.
 #[test]
 fn an_entry_made_at_q_belongs_to_the_bio_of_that_q() {
     let at_q = |pid: u32, us: u64| {
@@ -106,7 +106,7 @@ fn parts_of_a_merged_request_keep_their_processes() {
         .leak();
     let entries = vec![by(30, process(0, 24, BLOCK)), by(31, process(0, 32, BLOCK))];
     let a = attribute(&[merged], entries, vec![], None);
-    // Of the third bio no entry is left: its Q knows the thread.
+    // The third bio has no entry left, but its Q has the thread.
     assert_eq!(pids(&a), [Some(30), Some(31), Some(40)]);
     assert_eq!(
         a.rows.iter().map(|r| r.sector).collect::<Vec<_>>(),
@@ -218,7 +218,7 @@ fn an_unseen_submitter_falls_back_to_q() {
     assert_eq!(pids(&a), [None]);
 }
 
-/// A probe that was there at Q, and says that the task there is not who submitted, knows more than the tracer.
+/// A probe that ran at Q and reports that the task there is not the submitter is more reliable than the tracer.
 #[test]
 fn an_unknown_submitter_at_q_stays_unknown() {
     let mut entry = by(0, process(0, 24, BLOCK));
@@ -228,7 +228,7 @@ fn an_unknown_submitter_at_q_stays_unknown() {
     assert_eq!(pids(&a), [None]);
 }
 
-/// Two threads flush at once: which of them a completion ends, its own entry says.
+/// Two threads flush at once; each completion is matched by its own entry.
 #[test]
 fn a_flush_finds_the_entry_made_at_its_completion() {
     let ended = |pid: u32, time_ns: u64, cpu: u16| {
@@ -329,8 +329,8 @@ fn a_trace_without_completions_stays_bounded() {
     assert_eq!(a.names.leftovers.process_entries, 600_000);
 }
 
-/// Four readers of one place at once, each with a request of its own length: the entry of another one may be nearer
-/// to the D, after it or on another CPU.
+/// Four readers of one place have requests of different lengths in flight: another one's entry may be nearer to the D, after
+/// it or on another CPU.
 #[test]
 fn requests_of_one_place_find_their_own_entries() {
     let lengths = [8 * BLOCK, 4 * BLOCK, 2 * BLOCK, BLOCK];
@@ -361,7 +361,7 @@ fn requests_of_one_place_find_their_own_entries() {
     assert_eq!(found, expected);
 }
 
-/// Two requests of the same sectors at once: which is which is not known.
+/// Two requests for the same sectors are in flight: it is unknown which is which.
 #[test]
 fn twins_have_what_they_have_in_common() {
     let twin = |time_ns| Completion {

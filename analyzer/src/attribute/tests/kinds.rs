@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a block is: truth before coverage.
+//! What a block is: truth goes before coverage.
 
 use super::*;
 use crate::attribute::Op;
@@ -9,7 +9,7 @@ use mostrace_map::fs::jbd2::{Copy, Journal};
 
 const BLOCK: u32 = 4096;
 
-/// One block, with an entry of this origin and no file entry.
+/// Returns kind, inode and provenance of one block that has an entry of this origin and no file entry.
 fn of_origin(origin: Origin, block: u64, map: Option<&Map>) -> (Kind, Option<u64>, Provenance) {
     let entry = RawProcess {
         origin,
@@ -35,21 +35,21 @@ fn the_map_answers_as_far_as_the_origin_allows() {
         (Origin::BDEV, 1, (InodeTable, None, P::Layout)),
         (Origin::BDEV, 2, (Directory, Some(2), P::Snapshot)),
         (Origin::BDEV, 8, (ExtentTree, Some(12), P::Snapshot)),
-        // Metadata at the time; the snapshot has a file there, or nothing, or no such place.
+        // It was metadata then; the snapshot has a file there, or nothing, or no such place.
         (Origin::BDEV, 3, (Free, None, P::Unknown)),
         (Origin::BDEV, 4, (Free, None, P::Unknown)),
         (Origin::BDEV, 20, (Unmapped, None, P::Unknown)),
-        // A fast commit has no header that the probe could know it by.
+        // A fast commit has no header by which the probe could recognise it.
         (Origin::BDEV, 6, (JournalBlock, None, P::Layout)),
         (Origin::UNKNOWN, 6, (JournalBlock, None, P::Layout)),
         (Origin::JOURNAL, 6, (JournalBlock, None, P::Layout)),
         (Origin::JOURNAL, 4, (JournalBlock, None, P::Unknown)),
-        // The file entry was lost: it may have been another's block then.
+        // The file entry was lost: the block may have been another file's then.
         (Origin::FILE, 3, (Regular, None, P::Unknown)),
         (Origin::DIRECT, 5, (Regular, None, P::Unknown)),
         (Origin::FILE, 4, (Regular, None, P::Unknown)),
         (Origin::FILE, 2, (Regular, None, P::Unknown)),
-        // Direct IO on the device.
+        // These are direct IO on the device.
         (Origin::RAW, 3, (Regular, Some(12), P::Snapshot)),
         (Origin::RAW, 0, (Superblock, None, P::Layout)),
     ] {
@@ -73,7 +73,7 @@ fn the_map_answers_as_far_as_the_origin_allows() {
     }
 }
 
-/// Without entries a block is the snapshot's owner's if that was not changed after it was written.
+/// Without entries, a block belongs to the snapshot's owner unless that was changed after the block was written.
 #[test]
 fn what_changed_since_may_have_got_the_block_since() {
     let mut inodes = HashMap::new();
@@ -102,11 +102,11 @@ fn what_changed_since_may_have_got_the_block_since() {
     };
     assert_eq!(owner(599, 0), (Some(Kind::Free), None));
     assert_eq!(owner(600, 0), (Some(Kind::Regular), Some(12)));
-    // When that one changed is not known.
+    // It is unknown when that inode was changed.
     assert_eq!(owner(599, 8), (Some(Kind::Regular), Some(13)));
 }
 
-/// The same of a directory's block, where the recorder does not tell who gives blocks back.
+/// A directory's block is judged alike if the recorder does not report freed blocks.
 #[test]
 fn a_directory_that_changed_since_may_have_got_the_block_since() {
     let inode = mostrace_map::Inode {
@@ -151,7 +151,7 @@ fn jbd2_blocks_go_before_the_map() {
         tid: 9.into(),
         ..process(0, block * 8, BLOCK)
     };
-    // Where the map has a file: the journal may have been somewhere else.
+    // The map has a file there: the journal may have been elsewhere.
     for (jbd2, home, kind, home_kind) in [
         (Jbd2::DESCRIPTOR, NONE, Kind::Descriptor, None),
         (Jbd2::COMMIT, NONE, Kind::Commit, None),
@@ -204,9 +204,9 @@ fn a_header_alone_makes_no_journal_block_outside_the_journal() {
     for (jbd2, block, kind) in [
         (Jbd2::REVOKE, 6, Revoke),
         (Jbd2::SUPERBLOCK, 6, Jbd2Superblock),
-        // An external journal.
+        // The journal is external.
         (Jbd2::SUPERBLOCK, 20, Jbd2Superblock),
-        // A directory's block that begins with the same bytes, and a block that was something else.
+        // A directory's block begins with the same bytes; the other block was something else.
         (Jbd2::REVOKE, 2, Directory),
         (Jbd2::SUPERBLOCK, 3, Free),
     ] {
@@ -225,7 +225,7 @@ fn a_header_alone_makes_no_journal_block_outside_the_journal() {
     }
 }
 
-/// Cut off its file while it was on its way: whose block its home became is not whose it was.
+/// The block was cut off its file while it was in flight: its home's owner need not be its own.
 #[test]
 fn a_data_copy_without_its_entry_is_of_no_file_that_is_known() {
     let map = map();
@@ -266,7 +266,7 @@ fn a_data_copy_knows_its_file_by_its_entry() {
     );
 }
 
-/// Of a filesystem on a mapped device the probe knows no other place than the one there.
+/// On a mapped device, the probe knows only the place on that device.
 #[test]
 fn homes_on_a_mapped_device_are_brought_down() {
     let piece = |upper, sectors, lower| Piece {
@@ -290,14 +290,15 @@ fn homes_on_a_mapped_device_are_brought_down() {
     };
     let inode_table = Some(Kind::InodeTable);
     assert_eq!(home_of(8, Some(&below)), (Some(2008), inode_table));
-    // Not a part of this disk; nor is it known without a map.
+    // The place is on no part of this disk, and is unknown without a map.
     assert_eq!(home_of(9000, Some(&below)), (None, None));
     assert_eq!(home_of(8, None), (None, None));
-    // Beside the disk of an external journal there is nothing between.
+    // An external journal's copies have their homes on this disk without a mapping.
     assert_eq!(home_of(8, Some(&map())), (Some(8), inode_table));
 }
 
-/// What the snapshot's journal has of the same transaction goes beyond the map, which is of later, and beyond the probe.
+/// A copy of the same transaction in the snapshot's journal takes precedence over the map, which is newer, and over the
+/// probe.
 #[test]
 fn a_copy_that_is_still_in_the_journal_tells_what_its_home_was() {
     let (map, freed) = (map(), 32);
@@ -330,7 +331,7 @@ fn a_copy_that_is_still_in_the_journal_tells_what_its_home_was() {
     let extents = Some(Kind::ExtentTree);
     assert_eq!(home_of(9, freed), (Some(freed), extents));
     assert_eq!(home_of(9, NONE), (Some(freed), extents));
-    // Another transaction's copy of another block; or of this one, when it was something else.
+    // The copy is another transaction's, or this transaction's with another answer.
     assert_eq!(home_of(8, 8), (Some(8), Some(Kind::InodeTable)));
     assert_eq!(home_of(8, freed), (Some(freed), Some(Kind::Free)));
     assert_eq!(home_of(8, NONE), (None, None));
@@ -417,7 +418,7 @@ fn operations_without_data_are_apart() {
         ..write(1000, 0, 0)
     };
     let end = write(2000, 24, 0);
-    // blktrace v7 has no word for it: only bi_opf knows.
+    // blktrace v7 has no word for it, only bi_opf has.
     let zeroes = write(3000, 24, BLOCK);
     let opf = RawProcess {
         opf: 9.into(),

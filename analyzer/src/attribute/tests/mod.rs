@@ -31,7 +31,7 @@ use mostrace_map::{Extent, Inode, Map, Name};
 pub const WRITE: u64 = BLK_TC_WRITE | BLK_TC_SYNC | ta::COMPLETE;
 pub const DEVICE_FLUSH: u64 = BLK_TC_FLUSH | ta::COMPLETE;
 
-/// Q at `t`, I at `t + 10`, D at `t + 20`, C at `t + 100`, all µs; one bio by thread 7.
+/// Makes a write by thread 7 in one bio: Q at `t`, I at `t + 10`, D at `t + 20`, C at `t + 100`, all in µs.
 pub fn write(t: u64, sector: u64, bytes: u32) -> Completion<'static> {
     let us = |offset: u64| (t + offset) * 1000;
     let part = Part {
@@ -61,7 +61,7 @@ pub fn write(t: u64, sector: u64, bytes: u32) -> Completion<'static> {
     }
 }
 
-/// An empty flush, which is not issued as itself: Q at `t`, C at `t + 100`.
+/// Makes an empty flush, which is not issued itself: Q at `t`, C at `t + 100`, in µs.
 pub fn flush(t: u64) -> Completion<'static> {
     Completion {
         d_ns: None,
@@ -84,7 +84,7 @@ fn head(kind: u16, t: u64, sector: u64, bytes: u32) -> RawHead {
     }
 }
 
-/// The process entry of [`write`], made right ahead of I.
+/// Makes the process entry of [`write`], right before I.
 pub fn process(t: u64, sector: u64, bytes: u32) -> RawProcess {
     let mut comm = [0; 16];
     comm[..3].copy_from_slice(b"app");
@@ -105,7 +105,7 @@ pub fn process(t: u64, sector: u64, bytes: u32) -> RawProcess {
     }
 }
 
-/// The dirtier entry of [`write`]: thread `pid` of itself, 5 ms before Q.
+/// Makes the dirtier entry of [`write`]: thread `pid` dirtied it 5 ms before Q.
 pub fn dirtier(t: u64, sector: u64, bytes: u32, pid: u32) -> RawDirtier {
     let mut comm = [0; 16];
     comm[..6].copy_from_slice(b"writer");
@@ -120,7 +120,7 @@ pub fn dirtier(t: u64, sector: u64, bytes: u32, pid: u32) -> RawDirtier {
     }
 }
 
-/// The file entry of [`write`]: inode 12, generation 1, offset 0, in the root folder.
+/// Makes the file entry of [`write`]: inode 12, generation 1, offset 0, in the root directory.
 pub fn file(t: u64, sector: u64, bytes: u32, name: &str) -> FileEntry {
     FileEntry {
         raw: RawFile {
@@ -139,9 +139,9 @@ pub fn file(t: u64, sector: u64, bytes: u32, name: &str) -> FileEntry {
     }
 }
 
-/// 4 KiB blocks at 8 sectors each: superblock, inode table, directory of inode 2, `/a.db` (inode
-/// 12, generation 1) in two pieces with a free block between, the journal, an extent block of
-/// `/a.db`. Sectors 0 to 79; inode 13 is `/sub`, inode 14 an empty `/sub/x`.
+/// Makes a map of 4 KiB blocks, 8 sectors each: superblock, inode table, directory of inode 2, `/a.db` (inode 12, generation
+/// 1) in two pieces with a free block between them, the journal, an extent block of `/a.db`. It covers sectors 0 to 79;
+/// inode 13 is `/sub`, inode 14 an empty `/sub/x`.
 pub fn map() -> Map {
     let extent = |block: u64, blocks: u64, kind, inode, file_offset| Extent {
         sector: block * 8,
@@ -178,7 +178,7 @@ pub fn map() -> Map {
     Map::new(0, 80, extents, inodes)
 }
 
-/// Attributes, and sees to it that every byte comes out.
+/// Attributes the completions and checks that every byte comes out.
 pub fn attribute(
     completions: &[Completion<'_>],
     processes: Vec<RawProcess>,
@@ -188,7 +188,7 @@ pub fn attribute(
     attribute_with(completions, processes, files, vec![], map)
 }
 
-/// The same, where it was seen who dirtied.
+/// Attributes with dirtier entries too.
 pub fn attribute_with(
     completions: &[Completion<'_>],
     processes: Vec<RawProcess>,
@@ -218,7 +218,7 @@ pub fn attribute_with(
     attributed
 }
 
-/// A table as it stands in a bundle.
+/// Returns the bytes of a table as a bundle stores it.
 fn table(records: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
     header().into_iter().chain(records.flatten()).collect()
 }
@@ -232,7 +232,7 @@ fn file_record(entry: &FileEntry) -> Vec<u8> {
     record(raw.as_bytes(), &entry.name)
 }
 
-/// An entry's bytes, with the size in its head.
+/// Returns an entry's bytes, with the size in its head.
 fn record(fixed: &[u8], name: &[u8]) -> Vec<u8> {
     let mut record = [fixed, name].concat();
     record.resize(record.len().next_multiple_of(8), 0);
@@ -241,12 +241,12 @@ fn record(fixed: &[u8], name: &[u8]) -> Vec<u8> {
     record
 }
 
-/// A whole trace in memory: what the tables are held against.
+/// A whole attributed trace in memory, against which tables are checked.
 #[derive(Clone, Debug, Default)]
 pub struct Attributed {
     pub requests: Vec<Request>,
     pub rows: Vec<Row>,
-    /// Where the rows of each request end.
+    /// For each request, the index in `rows` where its rows end.
     pub ends: Vec<usize>,
     pub names: Names,
 }
@@ -259,7 +259,7 @@ impl Attributed {
         self.ends.push(self.rows.len());
     }
 
-    /// Every completion with what it did and its rows.
+    /// Returns every completion with its operation and its rows.
     pub fn by_request(&self) -> impl Iterator<Item = (&Request, Op, &[Row])> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         std::iter::zip(&self.requests, starts.zip(&self.ends))
@@ -291,7 +291,7 @@ impl Attributed {
     }
 }
 
-/// The path of a row, as text.
+/// Returns the path of a row's file as text.
 pub fn path(attributed: &Attributed, row: &Row) -> Option<String> {
     attributed
         .file(row)?

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whose name a block gets, and whose it must not get.
+//! Which name a block gets, and which it must not get.
 
 use super::*;
 use mostrace_map::class::{Provenance, Role};
 
 const BLOCK: u32 = 4096;
 
-/// One block at sector 24 with this file entry.
+/// Returns the answers for one block at sector 24 with this file entry.
 fn named(entry: FileEntry, map: Option<&Map>) -> (Option<String>, Provenance, Option<u64>, Kind) {
     let a = attribute(
         &[write(0, 24, BLOCK)],
@@ -42,7 +42,7 @@ fn the_live_name_wins_over_the_snapshot() {
         live("/old-name", 12, Kind::Regular)
     );
     assert_eq!(named(entry(), None), live("old-name", 12, Kind::Regular));
-    // That number may have been another folder's then.
+    // That number may have been another directory's then.
     let in_sub = with(entry(), |raw| raw.parent = 13.into());
     assert_eq!(
         named(in_sub, Some(&map)),
@@ -55,7 +55,7 @@ fn the_live_name_wins_over_the_snapshot() {
         named(whole, Some(&map)),
         live("/gone/old-name", 12, Kind::Regular)
     );
-    // But the same file is called so there at the snapshot.
+    // The same file has this name there at the snapshot.
     let x = |generation: u32| {
         with(file(0, 24, BLOCK, "x"), |raw| {
             raw.ino = 14.into();
@@ -76,7 +76,7 @@ fn the_live_name_wins_over_the_snapshot() {
         named(no_parent, Some(&map)),
         live("old-name", 12, Kind::Regular)
     );
-    // The folder is gone, and its number went to a regular file.
+    // The directory is gone, and its number was given to a regular file.
     let reused = with(entry(), |raw| raw.parent = 12.into());
     assert_eq!(
         named(reused, Some(&map)),
@@ -84,7 +84,7 @@ fn the_live_name_wins_over_the_snapshot() {
     );
 }
 
-/// A folder's number that a file tells which is there at the snapshot: from then on it is that folder's.
+/// A directory's number is the snapshot's from the first file on that is still in it at the snapshot.
 #[test]
 fn a_folders_number_is_known_by_a_file_that_stayed_in_it() {
     let map = map();
@@ -129,7 +129,7 @@ fn without_a_name_the_snapshot_speaks_for_the_same_generation_only() {
         Kind::Regular,
     );
     assert_eq!(named(same, Some(&map)), found);
-    // The block and the inode number were given to another file since: it must not be named.
+    // The block and the inode number were given to another file since, which must not be named.
     let gone = with(file(0, 24, BLOCK, ""), |raw| raw.generation = 99.into());
     assert_eq!(
         named(gone, Some(&map)),
@@ -230,7 +230,7 @@ fn a_companion_makes_a_database() {
     );
 }
 
-/// A file of another filesystem, whose inode numbers are its own.
+/// A file of another filesystem has inode numbers of its own.
 #[test]
 fn another_filesystem_lends_no_inode_number() {
     let map = map();
@@ -253,7 +253,7 @@ fn another_filesystem_lends_no_inode_number() {
     assert_eq!(read(other), (None, Some(b"x.db".to_vec())));
 }
 
-/// A temporary file that was renamed to a name that was not asked for keeps its own for what it wrote before.
+/// A temporary file is renamed to a name that the user did not ask for, and keeps its old name for what it wrote before.
 #[test]
 fn a_withheld_name_is_not_that_of_another_time() {
     let before = file(0, 24, BLOCK, "x.tmp");
@@ -274,7 +274,7 @@ fn a_withheld_name_is_not_that_of_another_time() {
     assert_eq!(found, [name.clone(), None, name]);
 }
 
-/// Dentries have names that no directory has.
+/// Dentries may have names that no directory has.
 #[test]
 fn what_a_dentry_is_called_need_not_be_a_name() {
     let path = |name: &str, change: fn(&mut RawFile)| {
@@ -289,7 +289,8 @@ fn what_a_dentry_is_called_need_not_be_a_name() {
     );
 }
 
-/// The map's `/sub` is an encrypted folder, whose names are ciphertext: 13 is `/sub`, 15 a folder in it, 12 a file in that.
+/// Makes a map whose `/sub` is an encrypted directory with ciphertext names: 13 is `/sub`, 15 a directory in it, 12 a file
+/// in that.
 fn encrypted_map() -> Map {
     let inode = |generation, parent, name: &str| Inode {
         generation: Some(generation),
@@ -309,7 +310,7 @@ fn encrypted_map() -> Map {
     Map::new(0, 80, extents, inodes)
 }
 
-/// Rows of one write for each of `files`, where the mounted tree had these names.
+/// Returns the rows' names for one write of each of `files`, where the mounted tree had the names in `tree`.
 fn by_tree(files: Vec<FileEntry>, tree: &[FileEntry]) -> Vec<(Option<String>, Provenance)> {
     let map = encrypted_map();
     let writes: Vec<_> = (0..files.len() as u64)
@@ -337,7 +338,7 @@ fn by_tree(files: Vec<FileEntry>, tree: &[FileEntry]) -> Vec<(Option<String>, Pr
         .collect()
 }
 
-/// What the mounted tree calls an inode of this number and generation.
+/// Makes the entry of the mounted tree's path for this inode number and generation.
 fn tree(ino: u64, generation: u32, path: &str) -> FileEntry {
     with(file(0, 0, 0, path), |raw| {
         raw.ino = ino.into();
@@ -363,7 +364,7 @@ fn the_mounted_tree_names_what_is_encrypted_on_the_disk() {
         by_tree(vec![nameless()], &[other]),
         std::slice::from_ref(&ciphertext)
     );
-    // Of another filesystem.
+    // The name is of another filesystem.
     let foreign = with(tree(12, 1, "/sub/dir/a.db"), |raw| raw.s_dev = 9.into());
     assert_eq!(by_tree(vec![nameless()], &[foreign]), [ciphertext]);
     let known = [tree(12, 1, "/sub/old"), tree(12, 1, "/sub/dir/a.db")];
@@ -371,7 +372,7 @@ fn the_mounted_tree_names_what_is_encrypted_on_the_disk() {
         by_tree(vec![nameless()], &known),
         [of("/sub/dir/a.db", Provenance::Tree)]
     );
-    // A live name is its own; that of its folder is the tree's.
+    // The file has its own live name, and its directory the tree's.
     let journal = |at: u64| {
         with(file(at, 24, BLOCK, "a.db-journal"), |raw| {
             raw.ino = 40.into();
@@ -387,7 +388,7 @@ fn the_mounted_tree_names_what_is_encrypted_on_the_disk() {
             of("/sub/dir/a.db-journal", Provenance::Tree)
         ]
     );
-    // A file that was gone at the snapshot, and had its name in the tree before.
+    // The file was gone at the snapshot, and had its name in the tree before.
     let gone = with(nameless(), |raw| raw.ino = 77.into());
     let known = [tree(77, 1, "/sub/dir/gone")];
     assert_eq!(

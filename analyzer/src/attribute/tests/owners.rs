@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Blocks of metadata that change hands.
+//! Blocks of metadata that change owners.
 
 use mostrace_bundle::entry::{RawFreed, TYPE_FREED};
 
@@ -7,7 +7,7 @@ use super::*;
 
 const BLOCK: u32 = 4096;
 
-/// The block of this number, given back at `t` µs by an inode of generation 1.
+/// Makes the entry of block `block`, freed at `t` µs by inode `ino` of generation 1.
 fn freed(t: u64, block: u64, tid: u32, ino: u64) -> RawFreed {
     let head = RawHead {
         time_ns: (t * 1000).into(),
@@ -24,7 +24,7 @@ fn freed(t: u64, block: u64, tid: u32, ino: u64) -> RawFreed {
     }
 }
 
-/// Kind, inode, place in it and path of each write.
+/// Kind, inode, file offset and path of each write.
 type Answer = (Option<Kind>, Option<u64>, Option<u64>, Option<String>);
 
 fn answers(
@@ -66,7 +66,7 @@ fn home(t: u64, block: u64, contents: Contents) -> RawProcess {
     }
 }
 
-/// Into the journal's second block.
+/// Makes the entry of a copy in the journal's second block.
 fn copy(t: u64, block: u64, contents: Contents, tid: u32) -> RawProcess {
     RawProcess {
         origin: Origin::JOURNAL,
@@ -87,7 +87,7 @@ fn commit(t: u64, tid: u32) -> RawProcess {
     }
 }
 
-/// What a block says of itself goes before the snapshot, which says whose it is as long as it says the same.
+/// A block's own bytes take precedence over the snapshot, which names the owner as long as both agree.
 #[test]
 fn a_block_is_what_its_bytes_say() {
     let at = |block, contents| {
@@ -97,7 +97,7 @@ fn a_block_is_what_its_bytes_say() {
     let root = || Some("/".to_owned());
     let directory = (Some(Kind::Directory), Some(2), Some(0), root());
     assert_eq!(at(2, Contents::DIRECTORY), directory);
-    // Without a mark, as of a recorder that does not look, or of entries without checksums.
+    // The block has no mark: the recorder does not look, or the entries have no checksums.
     assert_eq!(at(2, Contents::UNKNOWN), directory);
     assert_eq!(at(2, Contents::OTHER), directory);
     let unknown = |kind| (Some(kind), None, None, None);
@@ -108,7 +108,7 @@ fn a_block_is_what_its_bytes_say() {
     assert_eq!(at(3, Contents::DIRECTORY), unknown(Kind::Directory));
     assert_eq!(at(4, Contents::EXTENTS), unknown(Kind::ExtentTree));
     assert_eq!(at(3, Contents::OTHER), unknown(Kind::Free));
-    // What lies where it lies for good is not asked.
+    // Blocks that never move are not judged by their bytes.
     assert_eq!(at(1, Contents::XATTR), unknown(Kind::InodeTable));
 }
 
@@ -120,12 +120,12 @@ fn a_block_that_was_given_back_was_its_givers() {
         write(3000, 56, BLOCK),
     ];
     let of = |tid| copy(1000 * u64::from(tid - 4), 9, Contents::DIRECTORY, tid);
-    // The copies of 5 and 6 are of what inode 12 gave back in transaction 6; that of 7 is the snapshot's.
+    // The copies of transactions 5 and 6 are what inode 12 freed in 6; that of 7 is the snapshot's.
     let found = answers(&writes, vec![of(5), of(6), of(7)], &[freed(1500, 9, 6, 12)]);
     let a_db = (Some(Kind::Directory), Some(12), None, Some("/a.db".into()));
     let sub = (Some(Kind::Directory), Some(13), None, Some("/sub".into()));
     assert_eq!(found, [a_db.clone(), a_db, sub]);
-    // Of several lives each has its own; one who is gone has no name.
+    // If a block had several owners, each write has its own; an inode that is gone has no name.
     let lives = [freed(1100, 9, 5, 12), freed(2100, 9, 6, 77)];
     let found = answers(&writes, vec![of(5), of(6), of(7)], &lives);
     let inodes: Vec<_> = found.iter().map(|answer| answer.1).collect();
@@ -133,8 +133,8 @@ fn a_block_that_was_given_back_was_its_givers() {
     assert_eq!(found[1].3, None);
 }
 
-/// Until its transaction is committed a freed block is nobody else's, and may be written home; without a journal
-/// it is free at once.
+/// Until its transaction is committed, a freed block has no other owner and may be written home; without a journal it is
+/// free at once.
 #[test]
 fn a_block_is_given_back_with_the_commit() {
     let block = 9;
@@ -160,7 +160,7 @@ fn a_block_is_given_back_with_the_commit() {
     assert_eq!(owners(0), [Some(13), Some(13)]);
 }
 
-/// One of them is the journal's, which lies where it lies.
+/// One of the blocks is the journal's, whose place is fixed.
 #[test]
 fn what_is_given_back_in_one_is_found_block_by_block() {
     let mut run = freed(5000, 2, 0, 12);

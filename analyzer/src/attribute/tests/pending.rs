@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Waiting entries held against a list that is gone through from end to end.
+//! Checks waiting entries against a plain list that is searched from end to end.
 
 use std::cmp::Reverse;
 
@@ -64,7 +64,7 @@ impl Model {
         }
     }
 
-    /// First sector, end, entry and what is skipped of it.
+    /// Returns first sector, end, entry and skipped sectors of each match.
     fn take(
         &mut self,
         range: (u64, u64),
@@ -128,7 +128,7 @@ impl Model {
     }
 }
 
-/// What of a range is not taken.
+/// Returns the ranges between `from` and `to` that are not taken.
 fn gaps(from: u64, to: u64, taken: &[(u64, u64, u64, u64)]) -> Vec<(u64, u64)> {
     let mut taken: Vec<_> = taken.iter().filter(|t| t.1 > from && t.0 < to).collect();
     taken.sort_unstable();
@@ -140,12 +140,12 @@ fn gaps(from: u64, to: u64, taken: &[(u64, u64, u64, u64)]) -> Vec<(u64, u64)> {
 #[derive(Clone, Debug)]
 enum Step {
     Insert(RawHead),
-    /// So many entries, so far apart in time.
+    /// Inserts this many entries, this far apart in time.
     Burst(RawHead, u64, u64),
     Take(u64, u64, Completion<'static>),
 }
 
-/// Small numbers, so that things meet, and all lengths that there are.
+/// The numbers are mostly small, so that entries meet, with some of every length.
 fn sectors() -> impl Strategy<Value = u64> {
     prop_oneof![
         6 => 0u64..24,
@@ -202,7 +202,7 @@ proptest! {
                 Step::Burst(mut head, count, gap_ns) => {
                     for n in 0..count {
                         head.time_ns += gap_ns;
-                        // A few of them where others are: not so many that they would crowd.
+                        // A few of them lie where others are, but too few to crowd.
                         if n % 64 == 0 {
                             head.sector.set(n % 7);
                         } else {
@@ -232,7 +232,7 @@ proptest! {
     }
 }
 
-/// As of a trace that has lost its completions: what is found is the latest, and no lookup goes through all.
+/// The trace has lost its completions: the latest entries are found, and no lookup examines all.
 #[test]
 fn where_entries_crowd_the_oldest_are_dropped() {
     let mut pending = Pending::new();
