@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The whole way from files to completions.
+//! Reads the files of a trace and yields its completions.
 
 use super::completion::Completion;
 use super::counts::Counts;
@@ -8,8 +8,8 @@ use super::lifecycle::LifeCycles;
 use super::names::{Names, WallClock};
 use super::trace::{Notice, Trace};
 
-/// The completions of a trace, in time order, each lent until the next one is asked for. What else
-/// the trace tells gathers meanwhile, and is complete when there is no further completion.
+/// The completions of a trace in time order; each borrows from the iterator until the next call. Names, counts and notices
+/// accumulate meanwhile, and are complete after the last completion.
 pub struct Completions {
     trace: Trace,
     cycles: LifeCycles,
@@ -19,7 +19,7 @@ pub struct Completions {
 }
 
 impl Completions {
-    /// The completions of an opened trace.
+    /// Reads the completions of an opened trace.
     #[must_use]
     pub fn new(trace: Trace) -> Self {
         Self {
@@ -31,60 +31,60 @@ impl Completions {
         }
     }
 
-    /// Goes on with a trace of what came after this one. Requests may have begun in one and end in the next.
+    /// Continues with a trace of what came after this one. Requests may begin in one and end in the next.
     pub fn go_on(&mut self, trace: Trace) {
         self.trace = trace;
     }
 
-    /// Process names so far.
+    /// Returns the process names seen so far.
     #[must_use]
     pub fn names(&self) -> &Names {
         &self.names
     }
 
-    /// Numbers of events so far.
+    /// Returns the counts of events so far.
     #[must_use]
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// The first TIMESTAMP note so far.
+    /// Returns the first TIMESTAMP note so far.
     #[must_use]
     pub fn wall_clock(&self) -> Option<WallClock> {
         self.wall_clock
     }
 
-    /// What there is to tell about the files so far.
+    /// Returns the notices about the files so far.
     #[must_use]
     pub fn notices(&self) -> &[Notice] {
         self.trace.notices()
     }
 
-    /// Bytes read so far, of all files: how far the reading is.
+    /// Returns the bytes read so far from all files, as a measure of progress.
     #[must_use]
     pub fn bytes_read(&self) -> u64 {
         self.trace.bytes_read()
     }
 
-    /// Bytes of all files; 0 if that is not known.
+    /// Returns the bytes of all files; 0 if unknown.
     #[must_use]
     pub fn bytes_total(&self) -> u64 {
         self.trace.bytes_total()
     }
 
-    /// The next completion.
+    /// Returns the next completion; None at the end.
     ///
     /// # Errors
-    /// A file cannot be read (further). After that there is none.
+    /// Returns an error if a file cannot be read further; after that there are no more completions.
     #[allow(clippy::should_implement_trait)] // an Iterator cannot lend
     pub fn next(&mut self) -> Result<Option<Completion<'_>>, Error> {
         Ok(self.step()?.then(|| self.completion()))
     }
 
-    /// Goes on to the next completion; whether there is one.
+    /// Advances to the next completion; returns false at the end.
     ///
     /// # Errors
-    /// As [`Completions::next`].
+    /// Fails as [`Completions::next`] does.
     pub fn step(&mut self) -> Result<bool, Error> {
         while let Some(event) = self.trace.next()? {
             self.counts.push(event.action);
@@ -98,7 +98,7 @@ impl Completions {
         Ok(false)
     }
 
-    /// The completion that the last [`Completions::step`] came to.
+    /// Returns the completion that the last [`Completions::step`] reached.
     #[must_use]
     pub fn completion(&self) -> Completion<'_> {
         self.cycles.completion()

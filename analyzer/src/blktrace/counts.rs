@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How many events of each action a trace has: what two captures of the same IO are compared by.
+//! Counts the events of each action; two captures of the same IO are compared by these counts.
 
 use mostrace_bundle::blk_io_trace::action::{act, is_note, letter, tn};
 
-/// The letters counted, in the order they are given, each with its place in the counts: the number
-/// of its action, or 0 for messages.
+/// The letters in output order, each with its index in the counts: the number of its action, or 0 for messages.
 const LETTERS: [(&str, usize); 16] = [
     ("Q", 1),
     ("M", 2),
@@ -24,7 +23,7 @@ const LETTERS: [(&str, usize); 16] = [
     ("m", 0),
 ];
 
-/// Events by the letter of their action ([`letter`]).
+/// Counts of events by the letter of their action ([`letter`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     counts: [u64; LETTERS.len()],
@@ -46,7 +45,7 @@ impl Counts {
         debug_assert_eq!(letter(action).is_some(), place < self.counts.len());
     }
 
-    /// The number for a letter, 0 for one that does not exist.
+    /// Returns the count of a letter; 0 for an unknown one.
     #[must_use]
     pub fn get(&self, letter: &str) -> u64 {
         self.iter()
@@ -54,7 +53,7 @@ impl Counts {
             .map_or(0, |(_, count)| count)
     }
 
-    /// Every letter with its number: Q M F G S R D C P U UT I X B A m.
+    /// Returns every letter with its count, in the order Q M F G S R D C P U UT I X B A m.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         LETTERS
             .iter()

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One CPU's file: its records one by one, in time order, decoded where they lie in the buffer.
+//! One CPU's file: its records one by one in time order, decoded in place in the buffer.
 
 use super::error::{Error, Problem};
 use mostrace_bundle::blk_io_trace::{Decoded, Event, MAX_RECORD, decode};
 use std::io::{ErrorKind, Read};
 use std::path::PathBuf;
 
-/// Bytes read at once. The buffers of a few CPUs should fit into a core's cache together.
+/// Bytes read at once. The buffers of a few CPUs should fit into one core's cache.
 const BUFFER: usize = 1 << 17;
 
-/// How many records an event may come late by in its own file and still be put in order. An
-/// interrupt that traces between a record's time and its place in the buffer displaces it by one
-/// or two.
+/// By how many records an event may come late in its own file and still be put in order. An interrupt that traces between
+/// the moment when a record gets its time and the moment when it gets its place displaces it by one or two.
 const WINDOW: usize = 64;
 
 /// A file, or any other source of records.
@@ -19,26 +18,25 @@ pub(super) struct CpuFile {
     pub path: PathBuf,
     source: Box<dyn Read + Send>,
     buffer: Vec<u8>,
-    /// Where the bytes read so far end.
+    /// The end of the bytes read so far.
     end: usize,
-    /// Where the bytes begin that are not in `order` yet, and where that is in the file.
+    /// The start, in the buffer, of the bytes that are not yet in `order`; `offset` is the same place in the file.
     start: usize,
     offset: u64,
     at_end: bool,
-    /// The whole records in the buffer, sorted by time; of equal times the earlier in the file is
-    /// first.
+    /// The whole records in the buffer, sorted by time; records of equal time keep the file's order.
     order: Vec<Place>,
-    /// The first of them that was not handed out.
+    /// Index of the first of them that was not returned yet.
     next: usize,
-    /// The first of them that records still to be read may come before.
+    /// Index of the first of them that an unread record may still precede.
     unsettled: usize,
-    /// Time of the last event handed out.
+    /// Time of the last event returned.
     last_ns: u64,
-    /// Events handed out after a later one, being further out of order than the window.
+    /// Events returned after a later one, because they were out of order by more than the window.
     pub late: u64,
-    /// Set when the reading stopped ahead of the end.
+    /// Set if reading stopped before the end.
     pub problem: Option<Problem>,
-    /// Kept for its memory.
+    /// Kept to reuse its memory.
     kept: Vec<u8>,
 }
 
@@ -70,7 +68,7 @@ impl CpuFile {
         }
     }
 
-    /// Time of the next event, if it is in the buffer.
+    /// Returns the time of the next event, if it is in the buffer.
     #[inline]
     pub fn ready(&self) -> Option<u64> {
         if self.next >= self.unsettled {
@@ -79,7 +77,7 @@ impl CpuFile {
         self.order.get(self.next).map(|place| place.time_ns)
     }
 
-    /// Time of the next event; None at the end, or at a problem (then `problem` is set).
+    /// Returns the time of the next event; None at the end or at a problem (then `problem` is set).
     pub fn peek(&mut self) -> Result<Option<u64>, Error> {
         while self.ready().is_none() && !self.is_over() {
             self.fill()?;
@@ -88,7 +86,7 @@ impl CpuFile {
         Ok(self.ready())
     }
 
-    /// The next event, which [`Self::peek`] has seen.
+    /// Returns the next event, whose time [`Self::peek`] returned.
     #[inline(always)]
     pub fn pop(&mut self) -> Option<Event<'_>> {
         let Place { time_ns, start, .. } = *self.order.get(self.next)?;
@@ -104,17 +102,17 @@ impl CpuFile {
         }
     }
 
-    /// Bytes of records so far.
+    /// Returns the bytes of records read so far.
     pub fn bytes_read(&self) -> u64 {
         self.offset
     }
 
-    /// Whether all there is to read is in `order`.
+    /// Returns true if everything readable is in `order`.
     fn is_over(&self) -> bool {
         self.problem.is_some() || self.at_end && self.start == self.end
     }
 
-    /// Sorts the records that were read into `order`.
+    /// Sorts newly read records into `order`.
     fn sort(&mut self) {
         while self.problem.is_none() {
             let unread = self.buffer.get(self.start..self.end).unwrap_or_default();
@@ -146,7 +144,7 @@ impl CpuFile {
         self.unsettled = self.order.len().saturating_sub(open);
     }
 
-    /// Reads the buffer full, behind what of it was not handed out.
+    /// Fills the buffer behind the records that were not returned yet.
     fn fill(&mut self) -> Result<(), Error> {
         self.keep_the_rest();
         if self.buffer.len().saturating_sub(self.end) < MAX_RECORD {
@@ -167,7 +165,7 @@ impl CpuFile {
         Ok(())
     }
 
-    /// Moves the records that wait, and the bytes that are none yet, to the front of the buffer.
+    /// Moves the waiting records and the bytes of an incomplete record to the front of the buffer.
     fn keep_the_rest(&mut self) {
         self.kept.clear();
         self.order.drain(..self.next.min(self.order.len()));
@@ -182,14 +180,14 @@ impl CpuFile {
         let start = self.kept.len();
         let unread = self.buffer.get(self.start..self.end).unwrap_or_default();
         self.kept.extend_from_slice(unread);
-        // They lay in the buffer side by side, so there is room.
+        // They were in the buffer before, so they fit.
         if let Some(front) = self.buffer.get_mut(..self.kept.len()) {
             front.copy_from_slice(&self.kept);
         }
         (self.start, self.end) = (start, self.kept.len());
     }
 
-    /// Bytes from the problem to the end of the file.
+    /// Returns the number of bytes from the problem to the end of the file.
     pub fn left_out(&mut self) -> Result<u64, Error> {
         let rest = std::io::copy(&mut self.source, &mut std::io::sink())
             .map_err(|e| Error::io(&self.path, e))?;
@@ -198,7 +196,7 @@ impl CpuFile {
     }
 }
 
-/// Puts the file's next record to its place among the last [`WINDOW`] ones.
+/// Puts the file's next record in its place among the last [`WINDOW`] records.
 #[inline]
 fn sort_in(order: &mut Vec<Place>, place: Place) {
     if order

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can be wrong with a trace's files.
+//! Errors in a trace's files.
 
 use mostrace_bundle::blk_io_trace::BLK_IO_TRACE_MAGIC;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// A trace that cannot be read, one line naming the file and the place.
+/// A trace cannot be read; the message is one line with the file and the place.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nothing there by that name.
+    /// No file has that name.
     #[error("{}: no such trace (looked for it and for {}.blktrace.N)", .0.display(), .0.display())]
     NotFound(PathBuf),
     /// The file cannot be opened or read.
@@ -16,15 +16,15 @@ pub enum Error {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The file cannot be read from some place on.
+    /// The file cannot be read beyond some place.
     #[error("{}: {problem}", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// The problem and its place.
         problem: Problem,
     },
 }
@@ -38,12 +38,12 @@ impl Error {
     }
 }
 
-/// What is wrong with the bytes of a file.
+/// A problem in the bytes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// Where a record should begin stands another number.
+    /// A record should begin here, but the magic number is another one.
     BadMagic {
-        /// That number, read little-endian.
+        /// The number found, read as little-endian.
         magic: u32,
         /// Byte offset in the file.
         offset: u64,
@@ -52,15 +52,15 @@ pub enum Problem {
     Truncated {
         /// Byte offset of the record.
         offset: u64,
-        /// The record's length as far as its beginning tells.
+        /// The record's minimum length, by its beginning.
         needed: usize,
-        /// Bytes that are there.
+        /// Bytes that are present.
         left: usize,
     },
 }
 
 impl Problem {
-    /// Where in the file.
+    /// Returns the byte offset of the problem in the file.
     #[must_use]
     pub fn offset(&self) -> u64 {
         match *self {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From what the user named to the files of a trace.
+//! Finds the files of a trace by the name that the user gave.
 
 use super::error::Error;
 use std::path::{Path, PathBuf};
 
-/// The files of a trace, by its basename or by one of them.
+/// Finds the files of a trace by its basename or by one of them.
 ///
-/// `x` stands for every `x.blktrace.N` beside it, in the order of N; gaps are allowed, since CPUs
-/// can be offline. `x.blktrace.3` stands for `x`: one CPU's file alone lacks what happened to its
-/// requests on the others. Any other name of a file is that file alone (`blkparse -d` writes such
-/// ones). To read less than all CPUs, give the paths to [`super::Trace::open`].
+/// `x` stands for every `x.blktrace.N` beside it, in the order of N; numbers may be missing, because CPUs can be offline.
+/// `x.blktrace.3` stands for `x`: one CPU's file alone lacks what happened to its requests on other CPUs. Any other file
+/// name is that file alone (`blkparse -d` writes such files). To read only some CPUs, give the paths to
+/// [`super::Trace::open`].
 ///
 /// # Errors
-/// If there is no such file, or its folder cannot be read.
+/// Returns an error if there is no such file or its directory cannot be read.
 pub fn find(basename: &Path) -> Result<Vec<PathBuf>, Error> {
     let not_found = || Error::NotFound(basename.to_owned());
     let name = basename
@@ -41,7 +41,7 @@ pub fn find(basename: &Path) -> Result<Vec<PathBuf>, Error> {
     }
 }
 
-/// `x.blktrace.3` as (`x`, 3).
+/// Splits `x.blktrace.3` into (`x`, 3).
 fn cpu_of(name: &str) -> Option<(&str, u32)> {
     let (stem, cpu) = name.rsplit_once(".blktrace.")?;
     Some((stem, cpu.parse().ok()?))

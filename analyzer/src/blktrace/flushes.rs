@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which device flush a flush sequence waited for.
+//! Finds the device flush that a flush sequence waited for.
 //!
-//! The block layer lets all flush sequences that wait share one cache flush of the device
-//! (block/blk-flush.c). When that completes, `flush_end_io` ends those without data at once: their C
-//! events follow that of the device flush on the same CPU, with nothing between them. Those with
-//! data issue it afterwards.
+//! The block layer lets all waiting flush sequences share one cache flush of the device (block/blk-flush.c). When that
+//! completes, `flush_end_io` ends the sequences without data at once: their C events follow that of the device flush on the
+//! same CPU, with nothing between them. Sequences with data issue their data after it.
 
 use std::collections::VecDeque;
 
 use mostrace_bundle::blk_io_trace::Event;
 use mostrace_bundle::blk_io_trace::action::{BLK_TC_FLUSH, BLK_TC_WRITE, ta};
 
-/// The device flushes that data may have waited for; few are under way at a time.
+/// How many device flushes are kept that data may have waited for; few are in flight at a time.
 const RECENT: usize = 64;
 
-/// The most CPUs on which sequences are ended at once: a damaged trace may name any number.
+/// The most CPUs that may be ending sequences at once: a damaged trace may name any number of CPUs.
 const ENDING: usize = 256;
 
 /// A cache flush that a device executed.
@@ -32,10 +31,10 @@ struct Ending {
     number: u32,
 }
 
-/// The device flushes of a trace, as far as somebody may have waited for them.
+/// The device flushes of a trace that a sequence may still refer to.
 #[derive(Default)]
 pub(super) struct Flushes {
-    /// Number of the next completion.
+    /// Index of the next completion.
     next: u32,
     /// At most one for each CPU, oldest first.
     ending: VecDeque<Ending>,
@@ -43,7 +42,7 @@ pub(super) struct Flushes {
 }
 
 impl Flushes {
-    /// Takes any event, ahead of [`complete`](Self::complete).
+    /// Takes every event, before [`complete`](Self::complete).
     #[inline]
     pub fn see(&mut self, event: &Event<'_>) {
         if !self.ending.is_empty() && !ends_sequence(event) {
@@ -51,7 +50,7 @@ impl Flushes {
         }
     }
 
-    /// Takes a C, with the D of its request: the device flush that it comes right after.
+    /// Takes a C and the time of its request's D; returns the device flush right before it on its CPU.
     pub fn complete(&mut self, event: &Event<'_>, d_ns: Option<u64>) -> Option<u32> {
         let number = self.next;
         self.next = number.saturating_add(1);
@@ -80,8 +79,8 @@ impl Flushes {
         ends_sequence(event).then_some(ending.number)
     }
 
-    /// The one device flush that was issued after `queued_ns` and completed before `issued_ns`, when
-    /// the data behind it was issued.
+    /// Returns the only device flush that was issued after `queued_ns` and completed before `issued_ns`, when the data
+    /// behind it was issued.
     pub fn between(&self, device: u32, queued_ns: Option<u64>, issued_ns: u64) -> Option<u32> {
         let queued_ns = queued_ns?;
         let mut within = self.recent.iter().filter(|flush| {
@@ -92,13 +91,13 @@ impl Flushes {
     }
 }
 
-/// A C of 0 bytes of the flush machinery's own request, which neither reads nor writes.
+/// Returns true for a C of 0 bytes of the flush machinery's own request, which neither reads nor writes.
 fn is_device_flush(event: &Event<'_>) -> bool {
     let direction = event.action & (BLK_TC_FLUSH | BLK_TC_WRITE);
     event.act() == ta::COMPLETE && event.bytes == 0 && direction == BLK_TC_FLUSH
 }
 
-/// A C of 0 bytes of what asked for a flush.
+/// Returns true for a C of 0 bytes of a request that asked for a flush.
 fn ends_sequence(event: &Event<'_>) -> bool {
     event.act() == ta::COMPLETE && event.bytes == 0 && event.action & BLK_TC_WRITE != 0
 }

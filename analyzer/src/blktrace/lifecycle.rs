@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Request life cycles: which bios a completion finished.
+//! Request life cycles: finds the bios that a completion finished.
 //!
-//! A bio *waits* from its Q on. A D gathers the waiting bios that tile its sectors into a
-//! *request*; a C takes the request, or the front of it. Nothing is needed from merges (M, F)
-//! then: whatever they joined, the D covers. An X cuts a waiting bio in two, since the front gets
-//! a request of its own; an R lets the bios of a request wait again.
+//! A bio *waits* from its Q on. A D gathers the waiting bios that tile its sectors into a *request*; a C takes the request,
+//! or the front of it. Merges (M, F) are not needed: the D covers whatever they joined. An X cuts a waiting bio in two,
+//! because its front gets a request of its own; an R makes the bios of a request wait again.
 //!
-//! Flushes are bios of 0 bytes. A write that asks for a flush (`REQ_PREFLUSH`), or for FUA on a
-//! device that has none, is completed twice: with its bytes, then with 0 bytes at the same sector
-//! when the whole sequence is over. So the first completion leaves a bio of 0 bytes waiting there.
+//! Flushes are bios of 0 bytes. A write that asks for a flush (`REQ_PREFLUSH`), or for FUA on a device without it, is
+//! completed twice: with its bytes, then with 0 bytes at the same sector when the whole sequence has ended. So its first
+//! completion leaves a bio of 0 bytes waiting there.
 //!
-//! What fits an event is looked for by device, direction and sectors. Where several fit, which happens
-//! if the same sectors are under way twice at a time, the one that was queued by the thread of the D on
-//! its CPU is it, as long as no scheduler had it; else they keep only what they have in common: an
-//! unknown thread or time is None, never a guess. What was lost (Q, D or C) is None in the same way,
-//! and every completed byte comes out all the same.
+//! Items that match an event are looked up by device, direction and sectors. Several match if the same sectors are in flight
+//! more than once. Then the one that was queued by the thread of the D on its CPU is chosen, provided that no scheduler held
+//! it; otherwise all keep only what they have in common: an unknown thread or time is None, never a guess. If an event was
+//! lost (Q, D or C), its fields are None too, and every completed byte is still reported.
 
 use super::completion::{Completion, Part};
 use super::flushes::Flushes;
@@ -25,17 +23,17 @@ use super::streams::{Streams, carries_data};
 use mostrace_bundle::blk_io_trace::Event;
 use mostrace_bundle::blk_io_trace::action::{BLK_TC_DISCARD, BLK_TC_PC, BLK_TC_WRITE, ta};
 
-/// The state between events; bounded, whatever the trace lacks: what has waited for longer than a
-/// request may take (30 s) is dropped when 16,384 or more wait, the oldest beyond 262,144.
+/// The state between events. It is bounded, whatever the trace lacks: with 16,384 or more waiting items, those that have
+/// waited longer than a request may take (30 s) are dropped, and the oldest beyond 262,144.
 pub struct LifeCycles {
     waiting: Spans<Bio>,
     issued: Spans<Request>,
     streams: Streams,
     flushes: Flushes,
-    /// The last completion, without its parts, and those.
+    /// The last completion without its parts; `done_parts` has the parts.
     done: Completion<'static>,
     done_parts: Vec<Part>,
-    /// Lists that no request needs now, kept for their memory.
+    /// Unused lists, kept to reuse their memory.
     spare: Vec<Vec<Part>>,
 }
 
@@ -46,7 +44,7 @@ impl Default for LifeCycles {
 }
 
 impl LifeCycles {
-    /// Nothing under way.
+    /// Starts with nothing in flight.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -60,12 +58,12 @@ impl LifeCycles {
         }
     }
 
-    /// Takes the next event in time order. Every C gives a completion, no other event does.
+    /// Takes the next event in time order. Every C yields a completion, no other event does.
     pub fn push<'a>(&'a mut self, event: &Event<'_>) -> Option<Completion<'a>> {
         self.step(event).then(|| self.completion())
     }
 
-    /// The completion that the last C gave.
+    /// Returns the completion that the last C yielded.
     pub(super) fn completion(&self) -> Completion<'_> {
         Completion {
             parts: &self.done_parts,
@@ -73,7 +71,7 @@ impl LifeCycles {
         }
     }
 
-    /// Takes the next event; whether it gives a completion.
+    /// Takes the next event; returns true if it yields a completion.
     #[inline]
     pub(super) fn step(&mut self, event: &Event<'_>) -> bool {
         if event.is_note() {
@@ -118,7 +116,7 @@ impl LifeCycles {
         self.waiting.insert(lane(event), event.sector, item);
     }
 
-    /// G has the bio's sectors. Which of several it is does not matter: D will blur them.
+    /// A G has the bio's sectors. If several bios match, any will do: the D makes them alike.
     fn get_request(&mut self, event: &Event<'_>) {
         let same = |item: &Item<Bio>| item.bytes == event.bytes && item.value.g_ns.is_none();
         match self.waiting.first_at(lane(event), event.sector, same) {
@@ -127,7 +125,7 @@ impl LifeCycles {
         }
     }
 
-    /// I covers all bios merged by then; the first of them carries the time.
+    /// An I covers all bios merged by then; the last matching bio gets the time.
     fn insert(&mut self, event: &Event<'_>) {
         let covered =
             |item: &Item<Bio>| item.bytes <= event.bytes && (item.bytes > 0 || event.bytes == 0);
@@ -137,7 +135,7 @@ impl LifeCycles {
         }
     }
 
-    /// Keeps what an event tells of bios whose Q was not seen, unless others would be hidden.
+    /// Keeps what an event says of bios whose Q was not seen, unless that would hide other bios.
     fn wait_unqueued(&mut self, event: &Event<'_>, tell: impl FnOnce(&mut Bio)) {
         if !self
             .waiting
@@ -149,7 +147,7 @@ impl LifeCycles {
         }
     }
 
-    /// X runs in the thread of Q, names the front's sectors, and carries the cut.
+    /// An X runs in the thread of the Q; it has the front's sectors and the place of the cut.
     fn split(&mut self, event: &Event<'_>) {
         let lane = lane(event);
         let cut = event.split_at().unwrap_or(end(event.sector, event.bytes));
@@ -178,7 +176,7 @@ impl LifeCycles {
         }
     }
 
-    /// Puts back what is behind the first `bytes` of a bio.
+    /// Puts back the rest of a bio after its first `bytes`.
     fn put_back_rest(&mut self, lane: Lane, sector: u64, bio: &Item<Bio>, bytes: u32) {
         let left = bio.bytes.saturating_sub(bytes);
         self.put_back(lane, end(sector, bytes), bio, left);
@@ -232,8 +230,8 @@ impl LifeCycles {
         request
     }
 
-    /// Takes the one bio that is as long as the request, if other bios start there too: they may be shorter,
-    /// of other requests. If those could make up the request as well, it is not known which it was.
+    /// Takes the bio that is as long as the request, if other bios start there too: these may be shorter and belong to other
+    /// requests. If they could make up the request as well, it is unknown which it was, and the bio is blurred.
     fn take_whole(&mut self, event: &Event<'_>) -> Option<Bio> {
         let (lane, sector, now) = (lane(event), event.sector, event.time_ns);
         if self.waiting.count_at(lane, sector, |_| true) < 2 {
@@ -241,13 +239,13 @@ impl LifeCycles {
         }
         let shorter = |item: &Item<Bio>| (1..event.bytes).contains(&item.bytes);
         let same = |item: &Item<Bio>| item.bytes == event.bytes;
-        // A thread that issues its own bio does so where it queued it.
+        // A thread that issues its own bio does so on the CPU where it queued it.
         let own = |item: &Item<Bio>| {
             let bio = &item.value;
             let from = (bio.pid, bio.q_cpu);
             same(item) && bio.i_ns.is_none() && from == (Some(event.pid), Some(event.cpu))
         };
-        // One that a scheduler has may be issued by any thread, this one too.
+        // A bio that a scheduler holds may be issued by any thread, including this one.
         let inserted = |item: &Item<Bio>| same(item) && item.value.i_ns.is_some();
         if self.waiting.count_at(lane, sector, own) == 1
             && self.waiting.count_at(lane, sector, inserted) == 0
@@ -267,8 +265,8 @@ impl LifeCycles {
         Some(bio)
     }
 
-    /// Takes the bio that starts at the sector, or failing that the only one that reaches over it;
-    /// what of it lies outside of `sector` and `left` goes on waiting.
+    /// Takes the bio that starts at the sector, or else the only one that reaches over it; its parts outside of the `left`
+    /// bytes from `sector` on go on waiting.
     fn take_waiting(&mut self, lane: Lane, sector: u64, left: u32, now: u64) -> Option<Item<Bio>> {
         let whole = |item: &Item<Bio>| (1..=left).contains(&item.bytes);
         if let Some(bio) = self.waiting.take(lane, sector, now, whole, Bio::blur) {
@@ -288,7 +286,7 @@ impl LifeCycles {
         (bio.bytes > 0).then_some(bio)
     }
 
-    /// Bytes from the sector to the next waiting bio, at most `left`.
+    /// Returns the bytes from the sector to the next waiting bio, at most `left`.
     fn gap(&mut self, lane: Lane, sector: u64, left: u32) -> u32 {
         let next = self.waiting.next_start(lane, sector, end(sector, left));
         next.and_then(|next| bytes_of(next.saturating_sub(sector)))
@@ -337,7 +335,7 @@ impl LifeCycles {
     fn complete(&mut self, event: &Event<'_>) {
         let mut request = match self.take_issued(event) {
             Some(request) => request,
-            // D was lost, the bio went to a driver without requests, or a flush sequence ended.
+            // The D was lost, the bio went to a driver without requests, or a flush sequence ended.
             None => Request {
                 sequential: self.streams.follows(event),
                 ..self.gather(event)
@@ -367,7 +365,7 @@ impl LifeCycles {
         self.spare(parts);
     }
 
-    /// The request that a C completes, or the part of it, the rest staying issued.
+    /// Takes the request that a C completes, or the completed front of it; the rest stays issued.
     fn take_issued(&mut self, event: &Event<'_>) -> Option<Request> {
         let (lane, sector, now) = (lane(event), event.sector, event.time_ns);
         let same = |item: &Item<Request>| item.bytes == event.bytes;
@@ -389,13 +387,13 @@ impl LifeCycles {
         Some(front)
     }
 
-    /// After the data of a flush sequence: lets its end wait for the C of 0 bytes.
+    /// After the data of a flush sequence, adds a waiting bio for its end, the C of 0 bytes.
     fn expect_end(&mut self, event: &Event<'_>, request: &Request) {
         if request.sequence == Sequence::No || event.bytes == 0 {
             return;
         }
         let lane = lane(event);
-        // What FUA left here before was never ended, or it would be gone.
+        // A bio that an earlier FUA write left here was never ended, or it would be gone.
         let leftover = |item: &Item<Bio>| item.bytes == 0 && item.value.sequence == Sequence::Maybe;
         while self
             .waiting
@@ -424,7 +422,8 @@ impl LifeCycles {
     }
 }
 
-/// Device and direction. Whether a request is FS or PC matters too: Q and G do not say FS.
+/// Returns the lane: device and direction. Passthrough (PC) is a direction of its own; FS is not used, because Q and G do
+/// not have it.
 fn lane(event: &Event<'_>) -> Lane {
     let mut direction = 0;
     for (i, flag) in [BLK_TC_WRITE, BLK_TC_DISCARD, BLK_TC_PC].iter().enumerate() {
@@ -437,7 +436,7 @@ fn bytes_of(sectors: u64) -> Option<u32> {
     u32::try_from(sectors.checked_mul(512)?).ok()
 }
 
-/// The kernel's tracers write the negative errno that the block layer passes on into a field without a sign.
+/// Decodes an errno: the kernel's tracers write the block layer's negative errno into an unsigned field.
 fn errno(error: u16) -> u16 {
     error.cast_signed().unsigned_abs()
 }
@@ -446,8 +445,8 @@ fn errno(error: u16) -> u16 {
 mod tests {
     use super::*;
 
-    /// Half a million bios and as many requests that never end leave no more than the promised numbers, and
-    /// a trace that goes on for long has only the recent ones.
+    /// Half a million bios and as many requests that never end leave no more than the documented numbers, and a long trace
+    /// keeps only its recent ones.
     #[test]
     fn what_is_kept_is_bounded() {
         let mut cycles = LifeCycles::new();

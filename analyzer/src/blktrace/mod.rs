@@ -7,9 +7,8 @@
 //! x.blktrace.2 ─ CpuFile ┘         └─ Names, Counts, WallClock
 //! ```
 //!
-//! [`find::find`] turns a basename into the files, [`Trace::open`] merges them, and [`Completions`]
-//! does the whole way. Memory is bounded by the number of files and of requests in flight, never
-//! by the length of the trace.
+//! [`find::find`] returns the files of a basename, [`Trace::open`] merges them, and [`Completions`] does all steps. Memory
+//! is bounded by the number of files and of requests in flight, never by the length of the trace.
 #![deny(
     clippy::arithmetic_side_effects,
     clippy::as_conversions,

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the notes of a trace tell: process names, and the wall clock.
+//! What a trace's notes contain: process names and the wall clock.
 
 use mostrace_bundle::blk_io_trace::Event;
 use mostrace_bundle::blk_io_trace::action::tn;
 use std::collections::HashMap;
 
-/// The names of processes (`comm`), as the PROCESS notes gave them over time.
+/// The names of threads (`comm`) over time, by the PROCESS notes.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     by_pid: HashMap<u32, Vec<(u64, Box<str>)>>,
     renamed: Vec<(u32, u64)>,
 }
 
-/// How long after an event the note that it called for may be written, ns.
+/// How long after the event that caused it a note may be written, ns.
 const NOTE_NS: u64 = 1_000_000_000;
 
 impl Names {
-    /// Takes note of an event; any but a PROCESS note is ignored.
+    /// Takes an event; anything but a PROCESS note is ignored.
     pub fn push(&mut self, event: &Event<'_>) {
         if !event.is_note() || event.act() != tn::PROCESS {
             return;
@@ -34,15 +34,15 @@ impl Names {
         names.push((event.time_ns, comm.into()));
     }
 
-    /// The numbers of threads that got another name, and since when, in the order of their notes: by then such a number may
-    /// be another thread's.
+    /// Returns the numbers of threads that got another name, and when (ns), in the order of their notes: such a number may
+    /// belong to another thread from then on.
     #[must_use]
     pub fn renamed(&self) -> &[(u32, u64)] {
         &self.renamed
     }
 
-    /// The name that `pid` had at a time: the last one noted by then, or else the first one noted
-    /// at all, if that was a moment later: the note may be written after the event that called for it.
+    /// Returns the name that `pid` had at `time_ns`: the last one noted by then, or else the first one noted at most a
+    /// second later, because a note may be written after the event that caused it.
     #[must_use]
     pub fn at(&self, pid: u32, time_ns: u64) -> Option<&str> {
         let names = self.by_pid.get(&pid)?;
@@ -51,7 +51,7 @@ impl Names {
         (since.saturating_sub(time_ns) <= NOTE_NS).then_some(name)
     }
 
-    /// Every pid with its names and since when each; in no order.
+    /// Returns every pid with its names and the time (ns) from which each was valid; the pids are in no order.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &[(u64, Box<str>)])> {
         self.by_pid.iter().map(|(pid, names)| (*pid, &names[..]))
     }
@@ -60,16 +60,16 @@ impl Names {
 /// One moment in the trace's clock and in the wall clock, from a TIMESTAMP note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WallClock {
-    /// In the trace's clock.
+    /// Nanoseconds of the trace's clock.
     pub time_ns: u64,
     /// Seconds since 1970.
     pub seconds: u32,
-    /// And nanoseconds.
+    /// Nanoseconds within that second.
     pub nanoseconds: u32,
 }
 
 impl WallClock {
-    /// What a TIMESTAMP note says; None for any other event.
+    /// Decodes a TIMESTAMP note; None for any other event.
     #[must_use]
     pub fn of(event: &Event<'_>) -> Option<Self> {
         let [seconds, nanoseconds] = event.timestamp()?;

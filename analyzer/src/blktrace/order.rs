@@ -1,29 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The order of items by sector, put together only as far as it is asked for: most items are gone
-//! by the next time.
+//! An index of items by sector that is sorted only when it is asked: most items are gone by then.
 
 use super::lane::Lane;
 use std::collections::BTreeMap;
 
-/// Lane, first sector, and the serial number that tells items of the same start apart.
+/// Lane, first sector, and a serial number that distinguishes items with the same start.
 pub(super) type Key = (Lane, u64, u64);
 
-/// When at least so many are new, those gone are looked for.
+/// With this many new items, those that are gone are removed.
 const MANY: usize = 1 << 10;
 
 #[derive(Default)]
 pub(super) struct Order {
-    /// Slots by key.
+    /// Indices into the slots, by key.
     sorted: BTreeMap<Key, usize>,
-    /// Serial number of the newest item of which `sorted` knows.
+    /// Serial number of the newest item in `sorted`.
     newest_sorted: u64,
-    /// Slots and serial numbers of those that came after it, some of them gone.
+    /// Indices and serial numbers of newer items, some of which are gone.
     new: Vec<(usize, u64)>,
     prune_at: usize,
 }
 
 impl Order {
-    /// Takes the newest item; `lives` says whether one is still there.
+    /// Adds the newest item; `lives` returns whether an item still exists.
     #[inline]
     pub fn insert(&mut self, index: usize, serial: u64, lives: impl Fn(usize, u64) -> bool) {
         if self.new.len() >= self.prune_at {
@@ -41,7 +40,7 @@ impl Order {
         }
     }
 
-    /// Sorts in what is new; `key` gives None for what is gone.
+    /// Sorts the new items in; `key` returns None for an item that is gone.
     pub fn settle(&mut self, key: impl Fn(usize, u64) -> Option<Key>) {
         if let Some(&(_, newest)) = self.new.last() {
             self.newest_sorted = newest;
@@ -53,7 +52,7 @@ impl Order {
         }
     }
 
-    /// The slots of a lane's items that start in `from..to`, by start and age.
+    /// Returns the indices of a lane's items that start in `from..to`, by start and then by age.
     pub fn between(
         &self,
         lane: Lane,

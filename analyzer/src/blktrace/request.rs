@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is known of a bio that waits and of a request that is issued.
+//! The state of a bio that waits and of a request that was issued.
 
 use super::completion::Part;
 use super::spans::end;
 use mostrace_bundle::blk_io_trace::Event;
 use mostrace_bundle::blk_io_trace::action::{BLK_TC_FLUSH, BLK_TC_FUA};
 
-/// What is known of a bio before it is issued.
+/// The state of a bio before it is issued.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bio {
     pub q_ns: Option<u64>,
@@ -15,7 +15,7 @@ pub(super) struct Bio {
     pub g_ns: Option<u64>,
     pub i_ns: Option<u64>,
     pub i_cpu: Option<u32>,
-    /// Set for a bio of 0 bytes that ends a flush sequence.
+    /// Set only for a bio of 0 bytes that ends a flush sequence.
     pub d_ns: Option<u64>,
     pub d_cpu: Option<u32>,
     pub sequence: Sequence,
@@ -23,14 +23,14 @@ pub(super) struct Bio {
     pub device_flush: Option<u32>,
 }
 
-/// Whether a completion of 0 bytes follows that of the data.
+/// Whether a completion of 0 bytes follows the one with the data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Sequence {
     #[default]
     No,
-    /// FUA: only if the device lacks it.
+    /// FUA: a completion follows only if the device lacks FUA.
     Maybe,
-    /// A flush ahead of the data.
+    /// The data has a preflush.
     Yes,
 }
 
@@ -41,11 +41,11 @@ pub(super) struct Request {
     pub i_ns: Option<u64>,
     pub i_cpu: Option<u32>,
     pub g_ns: Option<u64>,
-    /// There was another one of the same sectors.
+    /// True if another request for the same sectors was in flight.
     pub twin: bool,
     pub sequence: Sequence,
     pub device_flush: Option<u32>,
-    /// Told when it was issued, once for each request: a blur leaves it.
+    /// Decided when the request is issued, once for each; `blur` does not change it.
     pub sequential: bool,
     pub parts: Vec<Part>,
 }
@@ -61,13 +61,13 @@ impl Sequence {
 }
 
 impl Bio {
-    /// I was seen.
+    /// Notes the bio's I.
     pub fn insert(&mut self, event: &Event<'_>) {
         self.i_ns = Some(event.time_ns);
         self.i_cpu = Some(event.cpu);
     }
 
-    /// Leaves both with what they have in common.
+    /// Sets the fields in which the two differ to None in both.
     pub fn blur(&mut self, other: &mut Self) {
         agree(&mut self.q_ns, &mut other.q_ns);
         agree(&mut self.q_cpu, &mut other.q_cpu);
@@ -102,8 +102,8 @@ impl Request {
         self.device_flush = self.device_flush.or(bio.device_flush);
     }
 
-    /// Leaves both with what they have in common; their bios only if they are the same in number
-    /// and length.
+    /// Sets the fields in which the two differ to None in both; their parts survive only if they are the same in number and
+    /// length.
     pub fn blur(&mut self, other: &mut Self) {
         (self.twin, other.twin) = (true, true);
         agree(&mut self.d_ns, &mut other.d_ns);
@@ -126,8 +126,8 @@ impl Request {
         }
     }
 
-    /// Lets the parts follow one another from the sector on. They do already, unless damaged
-    /// records had lengths that are no whole sectors.
+    /// Makes the parts follow one another from the sector on. They already do, unless damaged records had lengths that are
+    /// not whole sectors.
     pub fn lay_out(&mut self, sector: u64) {
         let mut bytes: u32 = 0;
         for part in &mut self.parts {
@@ -136,7 +136,7 @@ impl Request {
         }
     }
 
-    /// Replaces the parts by one of which nothing is known.
+    /// Replaces the parts by a single unknown one.
     pub fn forget_parts(&mut self) {
         let bytes = self.parts.iter().map(|part| part.bytes).sum();
         self.parts.truncate(1);
@@ -148,7 +148,7 @@ impl Request {
         }
     }
 
-    /// Cuts the first `bytes` off, whose parts go into `front`.
+    /// Cuts off the first `bytes` and puts their parts into `front`.
     pub fn cut(&mut self, bytes: u32, front: &mut Vec<Part>) {
         let mut left = bytes;
         let whole = self.parts.iter().take_while(|part| {
@@ -171,7 +171,7 @@ impl Request {
     }
 }
 
-/// Makes both None unless they are equal.
+/// Sets both to None unless they are equal.
 fn agree<T: PartialEq>(a: &mut Option<T>, b: &mut Option<T>) {
     if a != b {
         *a = None;

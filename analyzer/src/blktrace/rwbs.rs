@@ -40,10 +40,10 @@ const FLAGS: [u64; 5] = [
     BLK_TC_META,
 ];
 
-/// All 128 strings, by kind and flags.
+/// All 128 strings, indexed by kind and flags.
 static TABLE: [[u8; 6]; 128] = table();
 
-// While compiling a wrong index or sum is an error.
+// At compile time a wrong index or an overflow is an error.
 #[allow(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 const fn table() -> [[u8; 6]; 128] {
     let mut table = [[0; 6]; 128];

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is under way, by the sectors it covers.
+//! An index of what is in flight, by the sectors that it covers.
 //!
-//! Nearly all that is asked for begins at the very sector of an event, so items are found by a hash
-//! of it. What lies around a sector matters only where something was lost or cut: for that, and
-//! only once it is asked for, the items are put in [`Order`].
+//! Nearly every lookup is for an item that begins at the very sector of an event, so items are found by a hash of it.
+//! Neighbouring sectors matter only if something was lost or cut: for that, and only then, the items are put into an
+//! [`Order`].
 
 use super::lane::Lane;
 use super::order::Order;
 
-/// After this long something under way is not believed in if there is another explanation, and is
-/// dropped when room is needed: the kernel's request timeout.
+/// An item older than this (the kernel's request timeout, ns) is not used if there is another explanation, and is dropped
+/// when room is needed.
 pub(super) const STALE_NS: u64 = 30_000_000_000;
 
-/// The most that is kept; far beyond what queues hold.
+/// The most items that are kept; far more than queues hold.
 const CAPACITY: usize = 1 << 18;
-/// How many of the newest are left where that is too much.
+/// How many of the newest items stay when there are too many.
 const NEWEST: u64 = 1 << 17;
-/// From here on stale items are looked for.
+/// With this many items, stale ones are dropped.
 const SWEEP: usize = 1 << 14;
-/// The most candidates looked at for one event.
+/// The most candidates that are examined for one event.
 const TWINS: usize = 256;
-/// The most predecessors looked at for one that reaches over a sector.
+/// The most predecessors that are examined for one that reaches over a sector.
 const LOOK_BACK: usize = 8;
-/// Buckets to begin with, a power of two.
+/// The initial number of buckets, a power of two.
 const BUCKETS: usize = 1 << 9;
 
-/// No slot.
+/// Marks the end of a chain.
 const NONE: usize = usize::MAX;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -51,9 +51,9 @@ pub(super) struct Spans<T> {
 struct Slot<T> {
     lane: Lane,
     sector: u64,
-    /// Tells the age of items; 0 of a free slot.
+    /// Orders items by age; 0 in a free slot.
     serial: u64,
-    /// The next one of the chain.
+    /// Index of the next slot in the chain.
     next: usize,
     item: Item<T>,
 }
@@ -69,7 +69,7 @@ const EMPTY: Bucket = Bucket {
     last: NONE,
 };
 
-/// The first sector after `bytes` from `sector` on.
+/// Returns the first sector after `bytes` bytes from `sector` on.
 pub(super) fn end(sector: u64, bytes: u32) -> u64 {
     sector.saturating_add(u64::from(bytes / 512))
 }
@@ -120,7 +120,7 @@ impl<T: Default> Spans<T> {
         self.order.insert(index, self.serial, lives);
     }
 
-    /// Puts a slot at the end of its chain.
+    /// Appends a slot to its chain.
     fn append(&mut self, index: usize) {
         let Some(slot) = self.slots.get(index) else {
             return;
@@ -144,7 +144,7 @@ impl<T: Default> Spans<T> {
         usize::try_from(hash >> 32).map_or(0, |hash| hash & mask)
     }
 
-    /// Drops what is stale, and the oldest half if that leaves too much.
+    /// Drops stale items, and the oldest ones if too many remain.
     fn sweep(&mut self, now_ns: u64) {
         self.slots
             .retain(|s| s.serial > 0 && now_ns.saturating_sub(s.item.since_ns) < STALE_NS);
@@ -156,7 +156,7 @@ impl<T: Default> Spans<T> {
         self.sweep_at = self.len.saturating_mul(2).clamp(SWEEP, CAPACITY);
     }
 
-    /// Chains all slots anew.
+    /// Rebuilds all chains.
     fn rebuild(&mut self, buckets: usize) {
         self.slots.retain(|slot| slot.serial > 0);
         self.slots.sort_unstable_by_key(|slot| slot.serial);
@@ -174,7 +174,7 @@ impl<T: Default> Spans<T> {
         }
     }
 
-    /// Every item that starts at the sector, oldest first.
+    /// Returns the items that start at the sector, oldest first.
     #[inline]
     fn at(&self, lane: Lane, sector: u64) -> impl Iterator<Item = (usize, &Item<T>)> {
         let bucket = self.buckets.get(self.bucket_of(lane, sector));
@@ -189,13 +189,13 @@ impl<T: Default> Spans<T> {
         .map(|(index, slot)| (index, &slot.item))
     }
 
-    /// How many items start at the sector and fit.
+    /// Returns how many items that start at the sector fit.
     pub fn count_at(&self, lane: Lane, sector: u64, fits: impl Fn(&Item<T>) -> bool) -> usize {
         let twins = self.at(lane, sector).take(TWINS);
         twins.filter(|(_, item)| fits(item)).count()
     }
 
-    /// The oldest item that starts at the sector and fits.
+    /// Returns the oldest item that starts at the sector and fits.
     pub fn first_at(
         &mut self,
         lane: Lane,
@@ -208,7 +208,7 @@ impl<T: Default> Spans<T> {
         self.slots.get_mut(index).map(|slot| &mut slot.item)
     }
 
-    /// The newest item that starts at the sector and fits.
+    /// Returns the newest item that starts at the sector and fits.
     pub fn last_at(
         &mut self,
         lane: Lane,
@@ -220,9 +220,8 @@ impl<T: Default> Spans<T> {
         self.slots.get_mut(index).map(|slot| &mut slot.item)
     }
 
-    /// Takes the one item that starts at the sector and fits. If several do, the oldest is taken,
-    /// and `blur` makes all of them alike, so that none claims to be the one; stale ones are
-    /// dropped first, but the last.
+    /// Takes the item that starts at the sector and fits. Stale items are dropped first, except the last one. If several
+    /// fit, the oldest is taken, and `blur` makes all of them alike, so that none claims to be the right one.
     #[inline]
     pub fn take(
         &mut self,
@@ -267,7 +266,7 @@ impl<T: Default> Spans<T> {
         });
         let (&(first, _), others) = twins.split_first()?;
         let mut taken = self.remove(first)?;
-        // Twice, so that what the last one differs in is blurred in the first ones too.
+        // The second pass blurs the first items by what the last one differs in.
         for _ in 0..2 {
             for &(index, _) in others {
                 if let Some(other) = self.slots.get_mut(index) {
@@ -313,7 +312,7 @@ impl<T: Default> Spans<T> {
         }
     }
 
-    /// Puts what is new into the order, so that it can be asked.
+    /// Sorts new items into the order, so that it can be searched.
     fn settle(&mut self) {
         let slots = &self.slots;
         self.order.settle(|index, serial| {
@@ -322,14 +321,14 @@ impl<T: Default> Spans<T> {
         });
     }
 
-    /// Whether an item reaches over some of the sectors.
+    /// Returns true if an item covers some of the sectors.
     pub fn overlaps(&mut self, lane: Lane, sector: u64, bytes: u32) -> bool {
         self.at(lane, sector).next().is_some()
             || self.next_start(lane, sector, end(sector, bytes)).is_some()
             || self.over(lane, sector).next().is_some()
     }
 
-    /// The first start of an item of more than 0 bytes behind `sector` and ahead of `end`.
+    /// Returns the first start of an item of more than 0 bytes after `sector` and before `end`.
     pub fn next_start(&mut self, lane: Lane, sector: u64, end: u64) -> Option<u64> {
         let from = sector.saturating_add(1);
         if from >= end {
@@ -343,7 +342,7 @@ impl<T: Default> Spans<T> {
             .map(|((_, start, _), _)| start)
     }
 
-    /// Items that start before the sector and reach over it.
+    /// Returns the items that start before the sector and reach over it.
     fn over(&mut self, lane: Lane, sector: u64) -> impl Iterator<Item = (usize, &Slot<T>)> {
         self.settle();
         self.order
@@ -354,8 +353,8 @@ impl<T: Default> Spans<T> {
             .filter(move |(_, slot)| end(slot.sector, slot.item.bytes) > sector)
     }
 
-    /// Takes the item that starts before the sector and reaches over it, if it is the only one and
-    /// not stale; with its first sector.
+    /// Takes the item that starts before the sector and reaches over it, and returns it with its first sector; None unless
+    /// it is the only one and not stale.
     pub fn take_over(&mut self, lane: Lane, sector: u64, now_ns: u64) -> Option<(u64, Item<T>)> {
         let mut over = self.over(lane, sector);
         let (index, slot) = over.next()?;
@@ -374,7 +373,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// All items in a list by lane, sector and age.
+    /// All items in a list sorted by lane, sector and age.
     #[derive(Default)]
     struct Naive {
         items: Vec<(Lane, u64, Item<u32>)>,
@@ -383,7 +382,7 @@ mod tests {
     impl Naive {
         fn insert(&mut self, lane: Lane, sector: u64, item: Item<u32>) {
             self.items.push((lane, sector, item));
-            // Stable: twins stay in the order of age.
+            // The sort is stable: twins stay in the order of age.
             self.items.sort_by_key(|&(lane, sector, _)| (lane, sector));
         }
 
@@ -423,7 +422,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is put in and asked for, in whatever order: as of a plain list.
+        /// Whatever is inserted and asked in whatever order, the answers are those of a plain list.
         #[test]
         fn spans_are_a_list_that_is_fast(
             steps in prop::collection::vec(
@@ -432,7 +431,7 @@ mod tests {
             let (mut spans, mut naive) = (Spans::new(), Naive::default());
             let mut now = 0;
             for (what, lane, sector, blocks, value, wait) in steps {
-                // Now and then so long that all is stale.
+                // The step is sometimes so long that everything is stale.
                 now += if wait == 11 { STALE_NS } else { wait };
                 let (lane, bytes) = (Lane(lane), blocks * 512);
                 match what {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which requests go on where the one before them ended.
+//! Finds requests that begin where the one before them ended.
 
 use super::spans::end;
 use mostrace_bundle::blk_io_trace::Event;
@@ -7,21 +7,21 @@ use mostrace_bundle::blk_io_trace::action::{
     BLK_TC_DISCARD, BLK_TC_PC, BLK_TC_WRITE, BLK_TC_WRITE_ZEROES, BLK_TC_ZONE_MANAGEMENT,
 };
 
-/// Whether an event's request reads or writes, so that it is one of a stream.
+/// Returns true if an event's request reads or writes data, and so belongs to a stream.
 pub(super) fn carries_data(event: &Event<'_>) -> bool {
     const NO_DATA: u64 = BLK_TC_PC | BLK_TC_DISCARD | BLK_TC_WRITE_ZEROES | BLK_TC_ZONE_MANAGEMENT;
     event.action & NO_DATA == 0 && event.bytes > 0
 }
 
-/// Where the last request of each device and direction ended.
+/// The end sector of the last request of each device and direction.
 #[derive(Default)]
 pub(super) struct Streams {
-    /// They are few.
+    /// A list is enough, because there are few.
     ends: Vec<((u32, bool), u64)>,
 }
 
 impl Streams {
-    /// Takes the next request as it is issued. Whether it begins where the one before it ended.
+    /// Takes the next request as it is issued; returns true if it begins where the one before it ended.
     pub fn follows(&mut self, event: &Event<'_>) -> bool {
         if !carries_data(event) {
             return false;

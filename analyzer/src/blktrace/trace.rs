@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All per-CPU files of a trace as one stream in time order.
+//! All per-CPU files of a trace as one stream of events in time order.
 
 use super::cpu_file::CpuFile;
 use super::error::{Error, Problem};
@@ -11,40 +11,40 @@ use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
 
-/// Bytes by which a record is known.
+/// Length of the magic number by which a record is recognised, bytes.
 const MAGIC: usize = 4;
 
 /// Whether a file that cannot be read to its end is an error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Partial {
-    /// It is.
+    /// It is an error.
     #[default]
     Refused,
-    /// It is, unless the file ends within a record, as one does whose writer was stopped or whose copy was cut: it is
-    /// read up to its last whole record, and a [`Notice`] says what was left out.
+    /// It is an error unless the file ends within a record, because its writer was stopped or its copy was cut off: then it
+    /// is read up to its last whole record, and a [`Notice`] says what was left out.
     CutAtEnd,
-    /// It is read up to its last whole record, and a [`Notice`] says what was left out. A file
-    /// that does not even begin with a record is an error all the same.
+    /// The file is read up to its last whole record, and a [`Notice`] says what was left out. A file that does not even
+    /// begin with a record is still an error.
     Allowed,
 }
 
-/// Something about the trace that its reader should be told.
+/// A message about the trace for its reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// The end of a file was left out ([`Partial::CutAtEnd`], [`Partial::Allowed`]).
     LeftOut {
         /// The file.
         path: PathBuf,
-        /// Why, and from where.
+        /// The problem and its place.
         problem: Problem,
-        /// How many bytes.
+        /// Bytes left out.
         bytes: u64,
     },
-    /// Events stood further out of order in a file than could be mended.
+    /// Events in a file were so far out of order that they could not be sorted.
     Disorder {
         /// The file.
         path: PathBuf,
-        /// How many.
+        /// Number of those events.
         events: u64,
     },
 }
@@ -64,39 +64,38 @@ impl fmt::Display for Notice {
     }
 }
 
-/// The events of a trace, in time order, each lent until the next one is asked for.
+/// The events of a trace in time order; each borrows from the stream until the next call.
 ///
-/// Events of equal time come in the order of the files given, and within a file in its order. An
-/// event that stands up to 64 records late in its file is put back in order; one that is later
-/// still comes where it stands, and is counted in a [`Notice`]. After an error the stream ends.
+/// Events of equal time come in the order of the files given, and within a file in its order. An event that stands up to 64
+/// records late in its file is put back in order; one that is later still is returned where it stands, and is counted in a
+/// [`Notice`]. After an error the stream ends.
 pub struct Trace {
     files: Vec<CpuFile>,
     /// The file that the last event came from.
     current: Option<usize>,
-    /// Time of the next event and the file that has it, earliest first; without the current one.
+    /// Time of each other file's next event and the file's index, earliest first.
     others: BinaryHeap<Reverse<(u64, usize)>>,
     partial: Partial,
     notices: Vec<Notice>,
-    /// Length of the files together, as far as it is known.
+    /// Total length of the files in bytes, as far as it is known.
     bytes_total: u64,
-    /// Files whose first event was not asked for yet.
+    /// True until the files' first events have been read.
     unstarted: bool,
 }
 
 impl Trace {
-    /// Opens exactly these files (see [`super::find()`] for a basename); a file that cannot be
-    /// read to its end is an error.
+    /// Opens exactly these files (see [`super::find()`] for a basename); a file that cannot be read to its end is an error.
     ///
     /// # Errors
-    /// If one cannot be opened; what is in them is looked at while iterating.
+    /// Returns an error if a file cannot be opened; the contents are checked while iterating.
     pub fn open(paths: &[PathBuf]) -> Result<Self, Error> {
         Self::open_with(paths, Partial::Refused)
     }
 
-    /// The same, with a choice about incomplete files.
+    /// Opens the files with a choice about incomplete ones.
     ///
     /// # Errors
-    /// If one cannot be opened.
+    /// Returns an error if a file cannot be opened.
     pub fn open_with(paths: &[PathBuf], partial: Partial) -> Result<Self, Error> {
         let mut sources: Vec<(PathBuf, Box<dyn Read + Send>)> = Vec::new();
         let mut bytes_total: u64 = 0;
@@ -112,8 +111,8 @@ impl Trace {
         })
     }
 
-    /// Reads from anything, each source with the name that messages are to give it. Sources are
-    /// read in large pieces and need no buffer of their own.
+    /// Reads from any sources, each with the name for messages. Sources are read in large pieces and need no buffer of their
+    /// own.
     #[must_use]
     pub fn from_sources(sources: Vec<(PathBuf, Box<dyn Read + Send>)>, partial: Partial) -> Self {
         Self {
@@ -130,7 +129,7 @@ impl Trace {
         }
     }
 
-    /// Says how long the sources are together, bytes.
+    /// Sets the total length of the sources, in bytes.
     #[must_use]
     pub fn of_length(self, bytes_total: u64) -> Self {
         Self {
@@ -139,28 +138,28 @@ impl Trace {
         }
     }
 
-    /// What there is to tell so far; complete when the iteration has ended.
+    /// Returns the notices so far; they are complete when the iteration has ended.
     #[must_use]
     pub fn notices(&self) -> &[Notice] {
         &self.notices
     }
 
-    /// Bytes of records so far, of all files.
+    /// Returns the bytes of records read so far from all files.
     #[must_use]
     pub fn bytes_read(&self) -> u64 {
         self.files.iter().map(CpuFile::bytes_read).sum()
     }
 
-    /// Bytes of all files; 0 if they are not files ([`Self::from_sources`]).
+    /// Returns the bytes of all files; 0 if unknown, as for [`Self::from_sources`].
     #[must_use]
     pub fn bytes_total(&self) -> u64 {
         self.bytes_total
     }
 
-    /// The next event.
+    /// Returns the next event; None at the end.
     ///
     /// # Errors
-    /// A file cannot be read (further).
+    /// Returns an error if a file cannot be read further.
     #[allow(clippy::should_implement_trait)] // an Iterator cannot lend
     #[inline(always)] // with what it calls: having several callers it would not be, a seventh of the work of reading a bare trace
     pub fn next(&mut self) -> Result<Option<Event<'_>>, Error> {
@@ -173,7 +172,7 @@ impl Trace {
         Ok(file.and_then(CpuFile::pop))
     }
 
-    /// Lets the file with the earliest event be the current one.
+    /// Makes the file with the earliest event the current one.
     #[inline(always)]
     fn turn(&mut self) -> Result<(), Error> {
         if self.unstarted {
@@ -186,7 +185,7 @@ impl Trace {
             self.current = self.others.pop().map(|Reverse((_, other))| other);
             return Ok(());
         };
-        // The heap is touched only if another file's event is earlier now.
+        // The heap is touched only if another file's event is earlier.
         let head = Reverse((time_ns, index));
         if let Some(mut earliest) = self.others.peek_mut()
             && *earliest > head
@@ -208,7 +207,7 @@ impl Trace {
         Ok(())
     }
 
-    /// Time of the next event of a file.
+    /// Returns the time of the next event of a file.
     #[inline]
     fn head(&mut self, index: usize) -> Result<Option<u64>, Error> {
         match self.files.get(index).and_then(CpuFile::ready) {
@@ -217,7 +216,7 @@ impl Trace {
         }
     }
 
-    /// Reads on in a file; at its end, says what there is to say about it.
+    /// Reads on in a file; at its end, adds the notices about it.
     fn read(&mut self, index: usize) -> Result<Option<u64>, Error> {
         let Some(file) = self.files.get_mut(index) else {
             return Ok(None);
@@ -255,11 +254,11 @@ impl Partial {
         match (self, problem) {
             (Partial::Refused, _) => true,
             (Partial::CutAtEnd, Problem::BadMagic { .. }) => true,
-            // Too short to tell whether it would be a record.
+            // The rest is too short to decide whether it is a record.
             (Partial::CutAtEnd, Problem::Truncated { offset, left, .. }) => {
                 offset == 0 && left < MAGIC
             }
-            // Foreign from its first byte on, rather than cut off.
+            // A file with a wrong first byte is of another kind, rather than cut off.
             (Partial::Allowed, problem) => matches!(problem, Problem::BadMagic { offset: 0, .. }),
         }
     }
