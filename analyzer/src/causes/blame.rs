@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The causers of one block.
+//! The causers of one block, and the division of bytes among causers.
 
 use std::rc::Rc;
 
@@ -7,23 +7,23 @@ use super::share::in_proportion;
 use super::{CauseId, Known, Sharing, share::Verdicts};
 use crate::tally::Tally;
 
-/// More causers of one block than this say nothing any more.
+/// A block with more causers than this counts as unknown.
 const MOST: usize = 1 << 12;
 
-/// Whose doing a block is.
+/// The causer or causers of a block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Blame {
-    /// Not known.
+    /// The causer is unknown.
     #[default]
     Unknown,
-    /// This one's.
+    /// This causer, for certain.
     Exact(CauseId),
-    /// One of these, the likeliest first.
+    /// One of these or several of them, the likeliest first.
     Set(Rc<[CauseId]>),
 }
 
 impl Blame {
-    /// Of those that may have been it; exact if all are one.
+    /// Combines all possible causers; the result is exact if they are all the same, and unknown if one is unknown.
     pub fn of(causers: impl IntoIterator<Item = CauseId>) -> Blame {
         let mut distinct: Vec<CauseId> = Vec::new();
         for causer in causers {
@@ -50,7 +50,7 @@ impl Blame {
         }
     }
 
-    /// The causers; the unknown one, if none is known.
+    /// Returns the causers; `CauseId::UNKNOWN` if none is known.
     pub fn causers(&self) -> &[CauseId] {
         match self {
             Blame::Unknown => &[CauseId::UNKNOWN],
@@ -59,7 +59,7 @@ impl Blame {
         }
     }
 
-    /// Shares a number out among them.
+    /// Divides `whole` among the causers.
     pub fn parts(&self, whole: u32, sharing: Sharing) -> impl Iterator<Item = (CauseId, u32)> {
         let causers = self.causers();
         let weights = match sharing {
@@ -73,12 +73,12 @@ impl Blame {
     }
 }
 
-/// Blocks that causers have to answer for.
+/// How many blocks each causer must answer for.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Weights {
     causers: Vec<(CauseId, u64)>,
     places: crate::attribute::HashMap<CauseId, usize>,
-    /// They are all that there are, and each block is known to be its causer's.
+    /// True if there are no other causers and each block's causer is certain.
     are_all: bool,
 }
 
@@ -99,8 +99,8 @@ impl Weights {
         }
     }
 
-    /// There are no other blocks than those, and of each the causer is exact: what has a single causer is that one's then, not
-    /// its part.
+    /// Declares that there are no other blocks and that the causer of each is certain: if there is a single causer, its
+    /// share is then exact rather than proportional.
     pub fn are_all(&mut self) {
         self.are_all = true;
     }
@@ -109,7 +109,7 @@ impl Weights {
         self.causers.iter().map(|&(causer, _)| causer)
     }
 
-    /// Shares the bytes of a row out by them, to the unknown one if there are none.
+    /// Divides the bytes of a row by the weights; they go to `CauseId::UNKNOWN` if there are none.
     pub fn share(&self, bytes: u32, verdicts: &mut Verdicts) {
         let weights: Vec<u64> = self.causers.iter().map(|&(_, blocks)| blocks).collect();
         let parts = in_proportion(bytes, &weights);
@@ -121,7 +121,7 @@ impl Weights {
             };
             verdicts.add_another(causer, known, part);
         }
-        // Ended without a share, a row is the unknown one's: only of its bytes, if it has none.
+        // A row that ended without a share would count as unknown only if it had no bytes.
         if self.causers.is_empty() {
             verdicts.add_another(CauseId::UNKNOWN, Known::Unknown, bytes);
         }

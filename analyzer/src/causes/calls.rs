@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! System calls by which something is made durable or removed: which one a thread was in at a moment.
+//! System calls that make something durable or remove it; finds the call that a thread was in at a moment.
 
 use std::collections::VecDeque;
 
@@ -10,11 +10,11 @@ use super::operation::is_sync;
 use crate::attribute::{FileId, HashMap, ProcessId};
 use crate::tally::Tally;
 
-/// Calls that ended so long ago are asked for by nothing that is still to come, ns.
+/// Calls that ended this long ago cannot be asked for any more, ns.
 const KEPT_NS: u64 = 10_000_000_000;
-/// More calls than there are in that time: all are forgotten.
+/// More calls than are made in that time; beyond it, all are forgotten.
 const LIMIT: usize = 1 << 19;
-/// Below this many there is nothing to gain by looking for old ones.
+/// With fewer calls than this, looking for old ones gains nothing.
 const FEW: usize = 4096;
 
 /// One call.
@@ -27,9 +27,9 @@ pub(super) struct Call {
     pub tgid: u32,
     pub process: ProcessId,
     pub file: FileId,
-    /// Inode and generation, as the entry tells them.
+    /// Inode and generation, as the entry has them.
     pub inode: (u64, u32),
-    /// Why f2fs's fsync took a checkpoint, or 0.
+    /// Why f2fs's fsync needed a checkpoint (`cp_reason`); 0 if it did not.
     pub cp_reason: u16,
 }
 
@@ -48,30 +48,31 @@ impl Call {
         }
     }
 
-    /// Whether it was under way then.
+    /// Returns true if the call was in progress at `time_ns`.
     pub fn is_at(&self, time_ns: u64) -> bool {
         (self.start_ns..=self.end_ns).contains(&time_ns)
     }
 }
 
-/// Calls, in the order of their returns.
+/// Calls in the order of their returns.
 #[derive(Default)]
 pub(super) struct Calls {
     by_pid: HashMap<u32, VecDeque<Call>>,
-    /// Those that ask for something to be durable, of all threads.
+    /// The calls for durability of all threads.
     syncs: VecDeque<Call>,
     count: usize,
     sweep_at: usize,
 }
 
 impl Calls {
-    /// Keeps a call of these kinds. `now_ns` is how far the trace has come; calls are read ahead of it.
+    /// Keeps a call for durability or one that removes a name. `now_ns` is the trace's current time; calls are read ahead of
+    /// it.
     pub fn push(&mut self, call: Call, now_ns: u64) {
         if !is_sync(call.kind) && !removes(call.kind) {
             return;
         }
         if is_sync(call.kind) {
-            // The table is in the order of time but for a little.
+            // The table is almost in time order.
             let after = self.syncs.partition_point(|c| c.end_ns <= call.end_ns);
             self.syncs.insert(after, call);
         }
@@ -82,7 +83,7 @@ impl Calls {
         }
     }
 
-    /// The call that a thread was in at a moment.
+    /// Returns the call that a thread was in at `time_ns`.
     pub fn at(&self, pid: u32, time_ns: u64) -> Option<&Call> {
         let calls = self.by_pid.get(&pid)?;
         let first = calls.partition_point(|call| call.end_ns < time_ns);
@@ -90,7 +91,8 @@ impl Calls {
         calls.get(first).filter(|call| call.is_at(time_ns))
     }
 
-    /// Of the calls for durability that were under way all the time from `from_ns` to `to_ns`, the one that began first.
+    /// Among the calls for durability that lasted from `from_ns` to `to_ns` or longer and are `wanted`, returns the one that
+    /// began first.
     pub fn first_sync(
         &self,
         from_ns: u64,
@@ -104,7 +106,7 @@ impl Calls {
             .min_by_key(|call| call.start_ns)
     }
 
-    /// Drops what is too old, and all if that does not help.
+    /// Drops calls that are too old, and all calls if that is not enough.
     fn sweep(&mut self, now_ns: u64) {
         let oldest = now_ns.saturating_sub(KEPT_NS);
         for calls in self.by_pid.values_mut() {

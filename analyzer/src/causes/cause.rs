@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A cause: who did what to which file.
+//! A cause: which task did what to which file.
 
 use strum::{FromRepr, IntoStaticStr, VariantArray};
 
@@ -11,22 +11,22 @@ use crate::attribute::{FileId, HashMap, ProcessId};
 pub struct CauseId(pub u32);
 
 impl CauseId {
-    /// Not known.
+    /// The cause is unknown.
     pub const UNKNOWN: CauseId = CauseId(0);
 }
 
-/// A task of a user's, an operation and the file that it was done to. Each of them may be unknown.
+/// A user's task, an operation and the file that it was done to. Each of them may be unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Cause {
-    /// Who.
+    /// The thread of the task.
     pub process: ProcessId,
-    /// What.
+    /// The operation.
     pub operation: Option<Operation>,
-    /// To which file.
+    /// The file.
     pub file: FileId,
 }
 
-/// How well it is known that a cause is the one.
+/// How certain a cause is.
 #[derive(
     Clone,
     Copy,
@@ -44,14 +44,14 @@ pub struct Cause {
 #[strum(serialize_all = "snake_case")]
 #[repr(u8)]
 pub enum Known {
-    /// Not at all.
+    /// The cause is unknown.
     #[default]
     Unknown,
-    /// It has its part in what a whole transaction or checkpoint cost.
+    /// The cause contributed to a whole transaction or checkpoint, and has its proportion of the cost.
     Proportional,
-    /// It is one of several that may have been it.
+    /// The cause is one of several possible ones.
     Set,
-    /// It was seen.
+    /// The cause was seen.
     Exact,
 }
 
@@ -69,7 +69,7 @@ impl Known {
 pub(super) struct List {
     list: Vec<Cause>,
     by_cause: HashMap<Cause, CauseId>,
-    /// The one that was asked for last: what one task does to one file comes in many rows.
+    /// The cause that was asked for last: what one task does to one file occurs in many rows.
     last: (Cause, CauseId),
 }
 
@@ -84,7 +84,7 @@ impl Default for List {
 }
 
 impl List {
-    /// The number of a cause.
+    /// Returns the number of a cause, adding it if it is new.
     pub fn intern(&mut self, cause: Cause) -> CauseId {
         if self.last.0 != cause {
             let id = *self.by_cause.entry(cause).or_insert_with(|| {
@@ -97,12 +97,12 @@ impl List {
         self.last.1
     }
 
-    /// A cause by its number.
+    /// Returns a cause by its number.
     pub fn get(&self, CauseId(id): CauseId) -> Cause {
         self.list.get(id as usize).copied().unwrap_or_default()
     }
 
-    /// The causes, by number.
+    /// Returns the causes, indexed by number.
     pub fn into_list(self) -> Vec<Cause> {
         self.list
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who caused each row.
+//! Finds the causers of each row.
 
 use std::io::Read;
 
@@ -22,9 +22,9 @@ use super::unlinked::Unlinked;
 use super::{Cause, CauseId, Known, Operation};
 use crate::attribute::{Attributor, FileId, HashMap, JournalBlock, Op, ProcessId, Request, Row};
 
-/// A filesystem's block, as long as none is known to be of another size, bytes.
+/// A filesystem's block size until another one is known, bytes.
 const BLOCK: u32 = 4096;
-/// Commits whose flush has not ended yet: there is one at a time.
+/// More commits than can wait for their flush; there is one at a time.
 const COMMITS: usize = 64;
 
 /// Finds the causers of rows.
@@ -35,17 +35,17 @@ pub struct Causer<'a, R> {
     found: Found,
     transactions: Transactions,
     homes: Homes,
-    /// Of the transactions committed since jbd2's superblock was written.
+    /// Weights of the transactions committed since jbd2's superblock was written.
     since_superblock: Weights,
     /// By the sector of a commit block, the call that forced it.
     commits: HashMap<u64, Option<Call>>,
     nodes: Nodes,
-    /// Of the filesystem's, bytes.
+    /// The filesystem's block size, bytes.
     block: u32,
     verdicts: Verdicts,
 }
 
-/// What leads from a handle to its causers.
+/// The indexes by which the causers of a handle are found.
 #[derive(Default)]
 struct Found {
     list: List,
@@ -55,16 +55,16 @@ struct Found {
     unlinked: Unlinked,
 }
 
-/// f2fs's nodes since its last checkpoint.
+/// Weights of the f2fs nodes written since the last checkpoint.
 #[derive(Default)]
 struct Nodes {
     weights: Weights,
-    /// A checkpoint was seen since the last of them.
+    /// True if a checkpoint was seen since the last of these nodes.
     is_over: bool,
 }
 
 impl<'a, R: Read> Causer<'a, R> {
-    /// By the tables of a bundle, and the functions that its manifest names.
+    /// Takes the tables of a bundle and the functions that its manifest names.
     pub fn new(tables: Tables<'a, R>, functions: &[String], sharing: Sharing) -> Self {
         Causer {
             tables,
@@ -81,21 +81,22 @@ impl<'a, R: Read> Causer<'a, R> {
         }
     }
 
-    /// The tables may have more now, behind their ends, and name more functions.
+    /// Makes the tables read on: they may have grown past the end that was reached, and the manifest may name more
+    /// functions.
     pub fn go_on(&mut self, functions: &[String]) {
         self.tables.go_on();
         functions.clone_into(&mut self.functions);
     }
 
-    /// A cause by its number.
+    /// Returns a cause by its number.
     pub fn cause(&self, id: CauseId) -> Cause {
         self.found.list.get(id)
     }
 
-    /// Takes in the tables as far as a completion of this time needs them.
+    /// Reads the tables as far as a completion at `time_ns` needs them.
     ///
     /// # Errors
-    /// A table cannot be read.
+    /// Returns an error if a table cannot be read.
     pub fn pull<S: Read>(
         &mut self,
         time_ns: u64,
@@ -120,7 +121,7 @@ impl<'a, R: Read> Causer<'a, R> {
         while let Some(raw) = self.tables.handle(time_ns)? {
             let process = attributor.thread(raw.into(), raw.head.time_ns.get());
             let call = self.found.calls.at(raw.pid.get(), raw.head.time_ns.get());
-            // What removes a name begins for the directory.
+            // A call that removes a name begins its handle for the directory; the removed file is the call's.
             let removed = call.filter(|call| removes(call.kind) && call.file != FileId::NONE);
             let file = match removed {
                 Some(call) => call.file,
@@ -144,7 +145,7 @@ impl<'a, R: Read> Causer<'a, R> {
         Ok(())
     }
 
-    /// Judges the rows of the next completion, in the order of time.
+    /// Judges the rows of the next completion; completions come in time order.
     pub fn push<S: Read>(
         &mut self,
         request: &Request,
@@ -171,7 +172,7 @@ impl<'a, R: Read> Causer<'a, R> {
         &self.verdicts
     }
 
-    /// Whether all causers of the row that is being judged are of one process.
+    /// Returns true if all causers of the row that is being judged belong to one process.
     fn is_one_process<S: Read>(&self, attributor: &Attributor<'_, S>) -> bool {
         let mut causers = self.verdicts.causers();
         let process_of = |causer| attributor.process(self.found.list.get(causer).process).tgid;
@@ -179,12 +180,12 @@ impl<'a, R: Read> Causer<'a, R> {
         first.is_some() && causers.all(|causer| process_of(causer) == first)
     }
 
-    /// The causes, by number.
+    /// Returns the causes, indexed by number.
     pub fn finish(self) -> Vec<Cause> {
         self.found.list.into_list()
     }
 
-    /// Judges a row of written bytes; returns how long after the call that forced it the device answered.
+    /// Judges a row of written bytes; returns the time from the start of the call that forced it to the completion, ns.
     fn write<S: Read>(
         &mut self,
         request: &Request,
@@ -207,7 +208,7 @@ impl<'a, R: Read> Causer<'a, R> {
         None
     }
 
-    /// Contents of a file: who made the pages dirty, or whose own direct IO it is.
+    /// Judges contents of a file: the causer is the task that dirtied the pages, or the submitter of direct IO.
     fn contents<S: Read>(&mut self, row: &Row, attributor: &Attributor<'_, S>) {
         if let Some(collector) = self.collector(row, attributor) {
             self.one(Some(collector), Operation::Gc, row);
@@ -229,7 +230,7 @@ impl<'a, R: Read> Causer<'a, R> {
             _ => Operation::Write,
         };
         self.one(process, operation, row);
-        // It is handles that are led to them.
+        // Only handles are traced back to these pages.
         if !self.tables.has_handles() {
             return;
         }
@@ -238,8 +239,8 @@ impl<'a, R: Read> Causer<'a, R> {
         }
     }
 
-    /// The task that moved the blocks to collect garbage: it made their pages dirty meanwhile, or wrote what it could not
-    /// read (encrypted, compressed) as it lay. f2fs's own thread does so for nobody else.
+    /// Returns the task that moved the blocks to collect garbage: it dirtied their pages meanwhile, or wrote blocks that it
+    /// could not decode (encrypted, compressed) unchanged. f2fs's own thread is a causer only here.
     fn collector<S: Read>(&self, row: &Row, attributor: &Attributor<'_, S>) -> Option<ProcessId> {
         if row.collects {
             return Some(row.dirtier);
@@ -252,7 +253,7 @@ impl<'a, R: Read> Causer<'a, R> {
         self.found.f2fs.collects(pid, time_ns).then_some(process)
     }
 
-    /// Metadata written home.
+    /// Judges metadata that is written home.
     fn metadata<S: Read>(&mut self, request: &Request, row: &Row, attributor: &Attributor<'_, S>) {
         let dirtier = user(row.dirtier, attributor);
         match row.kind {
@@ -268,7 +269,7 @@ impl<'a, R: Read> Causer<'a, R> {
         }
     }
 
-    /// A node of f2fs's, which the next checkpoint makes valid.
+    /// Judges a node of f2fs, which the next checkpoint makes valid.
     fn node<S: Read>(
         &mut self,
         kind: Kind,
@@ -294,7 +295,7 @@ impl<'a, R: Read> Causer<'a, R> {
         self.nodes.push(causer, row.bytes);
     }
 
-    /// Blocks of which the journal has copies.
+    /// Judges blocks that have copies in the journal.
     fn home(&mut self, request: &Request, row: &Row) {
         let time_ns = row.q_ns.or(request.d_ns).unwrap_or(request.time_ns);
         let mut left = row.bytes;
@@ -321,7 +322,8 @@ impl<'a, R: Read> Causer<'a, R> {
         }
     }
 
-    /// f2fs's checkpoint: who asked for it, or those whose nodes it makes valid.
+    /// Judges a block of f2fs's checkpoint: its causers are those who requested it, or else those whose nodes it makes
+    /// valid.
     fn checkpoint<S: Read>(&mut self, row: &Row, attributor: &Attributor<'_, S>) {
         let Found { list, f2fs, .. } = &mut self.found;
         let seen = row.q_ns.and_then(|q_ns| f2fs.checkpoint(q_ns));
@@ -340,7 +342,7 @@ impl<'a, R: Read> Causer<'a, R> {
         self.nodes.is_over = true;
     }
 
-    /// A block of a checkpoint that was not seen: whoever writes it itself asked for it.
+    /// Blames a block of an unseen checkpoint on its submitter: a task that writes a checkpoint itself requested it.
     fn by_submitter<S: Read>(&mut self, row: &Row, attributor: &Attributor<'_, S>) -> Blame {
         let Some(process) = user(row.process, attributor) else {
             return Blame::Unknown;
@@ -355,7 +357,7 @@ impl<'a, R: Read> Causer<'a, R> {
         }))
     }
 
-    /// A block of jbd2's.
+    /// Judges a block of jbd2's journal.
     fn journal<S: Read>(
         &mut self,
         request: &Request,
@@ -410,7 +412,7 @@ impl<'a, R: Read> Causer<'a, R> {
         }
     }
 
-    /// A transaction is over. Returns how long after the call that forced it this is.
+    /// Ends a transaction. Returns the time from the start of the call that forced it to the completion, ns.
     fn commit<S: Read>(
         &mut self,
         request: &Request,
@@ -440,8 +442,8 @@ impl<'a, R: Read> Causer<'a, R> {
         forced.map(|call| request.time_ns.saturating_sub(call.start_ns))
     }
 
-    /// The call that a commit was made for: the first one that waited for it all along, of a process that took part in
-    /// the transaction, or for which a kernel thread did. None: the timer's, or for room.
+    /// Returns the call that a commit was made for: the first one that waited for it all along, of a process that took part
+    /// in the transaction or that a kernel thread did work for. None if the timer or a lack of room caused the commit.
     fn forced_by<S: Read>(
         &mut self,
         row: &Row,
@@ -465,7 +467,7 @@ impl<'a, R: Read> Causer<'a, R> {
         calls.first_sync(from_ns, row.q_ns?, took_part)
     }
 
-    /// A block of the fast commit's area, which the caller of fsync writes itself.
+    /// Judges a block of the fast-commit area, which the caller of fsync writes itself.
     fn fast_commit<S: Read>(
         &mut self,
         request: &Request,
@@ -477,7 +479,7 @@ impl<'a, R: Read> Causer<'a, R> {
         self.fsync(request, row, process, call)
     }
 
-    /// The end of a flush sequence, or of an empty flush.
+    /// Judges the end of a flush sequence or of an empty flush.
     fn flush<S: Read>(
         &mut self,
         request: &Request,
@@ -490,14 +492,14 @@ impl<'a, R: Read> Causer<'a, R> {
         let process = user(row.process, attributor);
         let call = process.and_then(|p| self.call(p, row.q_ns?, attributor));
         if call.is_none() && self.tables.has_calls() {
-            // A file that was opened to be written through, or whatever else asks for it.
+            // The flush is for a file that was opened with O_SYNC, or for something else that asks for it.
             self.one(process, Operation::Other, row);
             return None;
         }
         self.fsync(request, row, process, call)
     }
 
-    /// A row that a call for durability waits for.
+    /// Judges a row that a call for durability waits for.
     fn fsync(
         &mut self,
         request: &Request,
@@ -515,7 +517,7 @@ impl<'a, R: Read> Causer<'a, R> {
         call.map(|call| request.time_ns.saturating_sub(call.start_ns))
     }
 
-    /// The call for durability that a thread was in.
+    /// Returns the call for durability that a thread was in.
     fn call<S: Read>(
         &self,
         process: ProcessId,
@@ -527,7 +529,7 @@ impl<'a, R: Read> Causer<'a, R> {
         call.filter(|call| is_sync(call.kind)).copied()
     }
 
-    /// All bytes of a row are this one's, or nobody's that is known.
+    /// Gives all bytes of a row to one causer, or to the unknown one.
     fn one(&mut self, process: Option<ProcessId>, operation: Operation, row: &Row) -> CauseId {
         let Some(process) = process else {
             self.unknown(row.bytes);
@@ -543,7 +545,7 @@ impl<'a, R: Read> Causer<'a, R> {
         causer
     }
 
-    /// A block that others may have changed too, after the one that is known made it dirty.
+    /// Judges a block that other tasks may also have changed after the known one dirtied it.
     fn one_of_several(&mut self, dirtier: Option<ProcessId>, row: &Row) {
         let Some(process) = dirtier else {
             return self.unknown(row.bytes);
@@ -580,13 +582,13 @@ fn of_requester(requester: &Requester) -> Cause {
     }
 }
 
-/// Only a user's thread is a cause; and f2fs's that collects garbage.
+/// Returns the process if it is a user's thread; kernel threads are not causes, except f2fs's when it collects garbage.
 fn user<S: Read>(process: ProcessId, attributor: &Attributor<'_, S>) -> Option<ProcessId> {
     attributor.is_user(process).then_some(process)
 }
 
 impl Found {
-    /// The causers of a handle, by what leads to them.
+    /// Returns the causers of a handle, found by its `lead`.
     fn causers(&mut self, handle: &Handle) -> Blame {
         let Found {
             list,
@@ -614,7 +616,7 @@ impl Found {
         }
     }
 
-    /// The same causers, who wrote contents.
+    /// Returns the same causers with the operation `Write`.
     fn as_written(&mut self, blame: &Blame) -> Blame {
         let causers = blame.causers().iter().map(|&causer| {
             let cause = self.list.get(causer);

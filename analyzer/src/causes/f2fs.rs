@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! f2fs's checkpoints and who asked for them, when garbage was collected, and what was committed at once.
+//! f2fs's checkpoints and who requested them, its garbage collections, and its atomic commits.
 
 use std::collections::VecDeque;
 
@@ -9,18 +9,18 @@ use super::Reason;
 use super::calls::{Call, Calls};
 use crate::attribute::{FileId, HashMap, ProcessId};
 
-/// Checkpoints, collections of one thread, and commits of one file, that are remembered: rows come soon after them.
+/// How many checkpoints, collections per thread and commits per file are remembered: rows come soon after them.
 const LATEST: usize = 64;
-/// Inodes whose commits are remembered; of more, all are forgotten.
+/// How many inodes' commits are remembered; beyond it, all are forgotten.
 const INODES: usize = 1 << 12;
 
-/// Who wanted a checkpoint.
+/// A task that requested a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Requester {
     pub process: ProcessId,
-    /// That it was to make durable.
+    /// The file that the checkpoint was to make durable.
     pub file: FileId,
-    /// It came to it while it collected garbage.
+    /// True if the task requested it while collecting garbage.
     pub collects: bool,
 }
 
@@ -29,19 +29,19 @@ pub(super) struct Requester {
 pub(super) struct Checkpoint {
     s_dev: u32,
     span: Span,
-    /// Who wanted it, the first one first; none: that is not known, or f2fs itself.
+    /// Tasks that requested it, the first one first; empty if they are unknown or if f2fs itself wanted it.
     pub requesters: Vec<Requester>,
     pub reason: Reason,
 }
 
-/// From when to when, ns; `u64::MAX` while it has not ended.
+/// A time span, ns; `to_ns` is `u64::MAX` while it has not ended.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     from_ns: u64,
     to_ns: u64,
 }
 
-/// One that waits for a checkpoint.
+/// A task that waits for a checkpoint.
 #[derive(Clone, Copy)]
 struct Asker {
     s_dev: u32,
@@ -52,24 +52,24 @@ struct Asker {
     call: CallKind,
 }
 
-/// What is known of f2fs's doings lately.
+/// The recent checkpoints, collections and commits of f2fs.
 #[derive(Default)]
 pub(super) struct F2fs {
     askers: Vec<Asker>,
     checkpoints: VecDeque<Checkpoint>,
-    /// By thread.
+    /// Garbage collections, by thread.
     collections: HashMap<u32, VecDeque<Span>>,
     commits: Commits,
 }
 
 impl F2fs {
-    /// Takes in the next step. `calls` are known for some seconds further.
+    /// Takes the next step. `calls` are known some seconds further ahead.
     pub fn push(&mut self, raw: &RawF2fs, process: ProcessId, calls: &Calls) {
         let time_ns = raw.head.time_ns.get();
         let (s_dev, pid) = (raw.s_dev.get(), raw.pid.get());
         match Step::from_repr(raw.step.get()) {
             Some(Step::Asked) => {
-                // It waits for one at a time.
+                // A task waits for one checkpoint at a time.
                 self.askers.retain(|asker| asker.pid != pid);
                 self.askers.push(Asker {
                     s_dev,
@@ -99,25 +99,25 @@ impl F2fs {
         }
     }
 
-    /// The checkpoint that was written at this time.
+    /// Returns the checkpoint that was being written at `time_ns`; None if that is ambiguous.
     pub fn checkpoint(&self, time_ns: u64) -> Option<&Checkpoint> {
         let mut at = self.checkpoints.iter().filter(|c| c.span.has(time_ns));
-        // Of two filesystems on the disk, either may have written it.
+        // If the disk has two filesystems, either may have written it.
         at.next().filter(|_| at.next().is_none())
     }
 
-    /// Whether a thread collected garbage then.
+    /// Returns true if a thread was collecting garbage at `time_ns`.
     pub fn collects(&self, pid: u32, time_ns: u64) -> bool {
         let spans = self.collections.get(&pid);
         spans.is_some_and(|spans| spans.iter().any(|span| span.has(time_ns)))
     }
 
-    /// A call began, made good or gave up what a file is to have at once.
+    /// Takes a call that began, committed or aborted an atomic write.
     pub fn call(&mut self, call: &Call, succeeded: bool) {
         self.commits.call(call, succeeded);
     }
 
-    /// Whether what a file's pages held then was committed at once.
+    /// Returns true if the file's pages at `time_ns` belonged to a commit that succeeded.
     pub fn commits(&self, inode: (u64, u32), time_ns: u64) -> bool {
         let spans = self.commits.committed.get(&inode);
         spans.is_some_and(|spans| spans.iter().any(|span| span.has(time_ns)))
@@ -125,7 +125,7 @@ impl F2fs {
 
     fn begin(&mut self, raw: &RawF2fs, process: ProcessId, calls: &Calls) {
         let (s_dev, from_ns) = (raw.s_dev.get(), raw.head.time_ns.get());
-        // Who does not wait any more had no need of one.
+        // A task whose call has returned did not need this checkpoint.
         self.askers.retain(|asker| {
             let call = calls.at(asker.pid, asker.time_ns);
             asker.s_dev != s_dev || call.is_none_or(|call| call.end_ns >= from_ns)
@@ -140,7 +140,8 @@ impl F2fs {
         };
         let collects = self.collects(own.pid, from_ns);
         let asked = |asker: &&Asker| asker.s_dev == s_dev && asker.time_ns <= from_ns;
-        // Who writes it itself wants it; the thread of checkpoints does so for who asked first.
+        // A task that writes the checkpoint itself requested it; the checkpoint thread writes it for the tasks that asked
+        // before.
         let askers: Vec<Asker> = match collects || !own.is_kernels {
             true => vec![own],
             false => self.askers.iter().filter(asked).copied().collect(),
@@ -180,7 +181,8 @@ impl F2fs {
         };
         last.span.end(time_ns);
         let from_ns = last.span.from_ns;
-        // Who asked before it began has it; of those whose call is known, that tells.
+        // The checkpoint served whoever asked before it began; tasks whose call is known are dropped when that call has
+        // ended.
         self.askers.retain(|asker| {
             let is_its = asker.s_dev == s_dev && asker.time_ns <= from_ns;
             !is_its || calls.at(asker.pid, asker.time_ns).is_some()
@@ -205,10 +207,10 @@ impl Span {
     }
 }
 
-/// When which inode's pages were those of a commit.
+/// The time spans in which an inode's pages belonged to an atomic commit.
 #[derive(Default)]
 struct Commits {
-    /// That were begun, and since when.
+    /// Start times (ns) of commits that have begun.
     begun: HashMap<(u64, u32), u64>,
     committed: HashMap<(u64, u32), VecDeque<Span>>,
 }
@@ -219,7 +221,7 @@ impl Commits {
             *self = Commits::default();
         }
         match call.kind {
-            // What was dirty is written before the call returns.
+            // Pages that were dirty before are written before the call returns.
             CallKind::AtomicStart if succeeded => {
                 self.begun.insert(call.inode, call.end_ns);
             }
@@ -282,7 +284,7 @@ mod tests {
         }
     }
 
-    /// A thread's number is its process's here.
+    /// Thread numbers are process numbers here.
     fn push(f2fs: &mut F2fs, calls: &Calls, raw: RawF2fs) {
         f2fs.push(&raw, ProcessId(raw.pid.get()), calls);
     }
@@ -301,7 +303,7 @@ mod tests {
         }
     }
 
-    /// Steps in the order of time, with these calls; who wanted the checkpoint of this time, and why it was written.
+    /// Takes steps in time order and these calls; returns who requested the checkpoint at `at_ns`, and its reason.
     fn wanted(steps: &[(Step, u32, u64)], of: &[Call], at_ns: u64) -> Option<(Vec<u32>, Reason)> {
         let mut calls = Calls::default();
         of.iter().for_each(|call| calls.push(*call, 0));
@@ -319,7 +321,7 @@ mod tests {
         let steps = [
             (Step::Asked, 101, 10),
             (Step::Checkpoint, KERNELS, 20),
-            // This one is for the next.
+            // This request is for the next checkpoint.
             (Step::Asked, 102, 25),
             (Step::Written, KERNELS, 30),
             (Step::Checkpoint, KERNELS, 35),
@@ -338,7 +340,7 @@ mod tests {
             Some((vec![102], Reason::NodeNeedCp))
         );
         assert_eq!(wanted(&steps, &calls, 33), None);
-        // Of calls that are not known, whoever asked has had it.
+        // If the call is unknown, the checkpoint is taken to have served whoever asked.
         assert_eq!(wanted(&steps, &[], 38), Some((vec![102], Reason::Other)));
     }
 
@@ -355,7 +357,7 @@ mod tests {
         ];
         let (requesters, _) = wanted(&steps, &calls, 25).unwrap();
         assert_eq!(requesters, [101, 102]);
-        // One whose call returned before had no need of any.
+        // A task whose call returned before did not need the checkpoint.
         let returned = [call(101, CallKind::Sync, 5, 15), calls[1]];
         assert_eq!(wanted(&steps, &returned, 25).unwrap().0, [102]);
     }

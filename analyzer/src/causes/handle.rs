@@ -7,21 +7,21 @@ use super::Operation;
 use super::operation::is_sync;
 use crate::attribute::{FileId, ProcessId};
 
-/// `h_type` of what marks blocks as written at the end of IO.
+/// The `h_type` of a handle that marks blocks as written at the end of IO.
 pub(super) const EXT4_HT_EXT_CONVERT: u16 = 11;
 
-/// By what the causer of a handle is found.
+/// How the causer of a handle is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lead {
-    /// It is the task that began it.
+    /// The causer is the task that began the handle.
     Task,
-    /// It allocated for pages that were written before: who wrote them.
+    /// The handle allocated blocks for pages; the causers are those who wrote the pages before.
     Pages,
-    /// The same once they had been written out.
+    /// As `Pages`, after the pages were written out.
     WrittenPages,
-    /// It freed an inode: who had unlinked it.
+    /// The handle freed an inode; the causer is whoever unlinked it.
     Eviction,
-    /// None leads anywhere.
+    /// The causer cannot be found.
     Nothing,
 }
 
@@ -32,20 +32,20 @@ pub(super) struct Handle {
     pub start_ns: u64,
     pub end_ns: u64,
     pub tgid: u32,
-    /// The task that began it.
+    /// The task that began the handle.
     pub process: ProcessId,
-    /// It is one of the kernel's own.
+    /// True if that task is a kernel thread.
     pub is_kernels: bool,
     pub operation: Operation,
     pub file: FileId,
     /// Inode and generation.
     pub inode: (u64, u32),
     pub lead: Lead,
-    /// Blocks that it was the first to modify.
+    /// Number of blocks that the handle was the first to modify.
     pub dirtied: u32,
-    /// Another one was open meanwhile.
+    /// True if another handle was open meanwhile.
     pub overlaps: bool,
-    /// It goes on in another transaction: what it dirtied in this one is not told.
+    /// True if the handle went on in another transaction: which blocks it dirtied in this one is then unknown.
     pub goes_on: bool,
 }
 
@@ -73,7 +73,7 @@ impl Handle {
         let end_ns = raw.head.time_ns.get();
         Handle {
             id: raw.id.get(),
-            // 0: not known.
+            // 0 means unknown.
             start_ns: match raw.start_ns.get() {
                 0 => end_ns,
                 start_ns => start_ns,
@@ -92,14 +92,14 @@ impl Handle {
         }
     }
 
-    /// Whether it may have dirtied what the other one is said to: it was open at the same time, and was the first to modify
-    /// a block.
+    /// Returns true if this handle may have dirtied what `other` is said to have dirtied: both were open at the same time,
+    /// and this one was the first to modify a block.
     pub fn may_be_meant_for(&self, other: &Handle) -> bool {
         self.dirtied > 0 && self.start_ns <= other.end_ns && other.start_ns <= self.end_ns
     }
 }
 
-/// Whether a call removes a name.
+/// Returns true if a call removes a name.
 pub(super) fn removes(call: CallKind) -> bool {
     matches!(call, CallKind::Unlink | CallKind::Rename)
 }

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Blocks that were dirtied since they were last written home.
+//! The blocks that were dirtied since they were last written home.
 
 use super::blame::Blame;
 use crate::attribute::HashMap;
 use crate::tally::Tally;
 
-/// More changes than a journal has room for before it must write them home; beyond that, all are forgotten.
+/// More changes than a journal has room for before it must write them home; beyond it, all are forgotten.
 const LIMIT: usize = 1 << 21;
 
-/// What one causer did to a block since then.
+/// The changes that one causer made to a block since then.
 struct Change {
     blame: Blame,
-    /// When it was dirtied first and last by it, ns.
+    /// When the causer first and last dirtied the block, ns.
     first_ns: u64,
     last_ns: u64,
 }
 
-/// The changes of each block, by its home's first sector.
+/// The changes of each block, by the sector of its home.
 #[derive(Default)]
 pub(super) struct Homes {
     changes: HashMap<u64, Vec<Change>>,
@@ -24,13 +24,13 @@ pub(super) struct Homes {
 }
 
 impl Homes {
-    /// A block was dirtied at this time, in a transaction that is committed by now.
+    /// Notes that a block was dirtied at `time_ns`, in a transaction that is committed by now.
     pub fn dirtied(&mut self, home: u64, time_ns: u64, blame: Blame) {
         if self.count >= LIMIT {
             *self = Homes::default();
         }
         let changes = self.changes.entry(home).or_default();
-        // Who changes a block again and again does so in a row.
+        // A causer that changes a block repeatedly usually does so consecutively.
         if let Some(last) = changes.last_mut().filter(|last| last.blame == blame) {
             last.last_ns = last.last_ns.max(time_ns);
             return;
@@ -43,7 +43,7 @@ impl Homes {
         });
     }
 
-    /// Takes the changes of a block that is written home, as it was at this time; the first one first.
+    /// Removes and returns the changes up to `time_ns` of a block that is written home; the first one comes first.
     pub fn written(&mut self, home: u64, time_ns: u64) -> Vec<Blame> {
         let Some(changes) = self.changes.get_mut(&home) else {
             return Vec::new();

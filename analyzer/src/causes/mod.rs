@@ -11,9 +11,9 @@
 //! rows ── dirtiers, submitters ── Pages ─────────────────────────────────────┘
 //! ```
 //!
-//! A kernel thread is never a cause: what it writes leads back to a task, or is of an unknown one. The shares of a row's
-//! causers sum to its bytes. Handles are kept until their transaction is committed, what they dirtied until it is written home, calls
-//! for some seconds.
+//! A kernel thread is never a cause: what it writes is traced back to a task, or its cause is unknown. The shares of a row's
+//! causers sum to its bytes. Handles are kept until their transaction is committed, the blocks that they dirtied until these
+//! are written home, and calls for some seconds.
 // A recording may come from anybody: no number in it may make this panic.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 

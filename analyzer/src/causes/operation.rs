@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What was done: from the filesystem's function, the handle's type and the system call.
+//! Operations, derived from the filesystem's function, the handle's type and the system call.
 
 use mostrace_bundle::entry::CallKind;
 use strum::{IntoStaticStr, VariantArray};
 
 use super::handle::EXT4_HT_EXT_CONVERT;
 
-/// What was done.
+/// What a task did to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum Operation {
@@ -24,7 +24,7 @@ pub enum Operation {
     Rename,
     /// The length was changed.
     Truncate,
-    /// It was asked for to be durable.
+    /// A task asked for the file to be durable.
     Fsync,
     /// The inode was marked dirty: times, or the length after a write.
     Time,
@@ -32,11 +32,11 @@ pub enum Operation {
     Xattr,
     /// A directory was made.
     Mkdir,
-    /// The filesystem's checkpoint.
+    /// The filesystem wrote a checkpoint.
     Checkpoint,
-    /// The filesystem moved blocks to have room.
+    /// The filesystem moved blocks to make room.
     Gc,
-    /// It was mounted or unmounted.
+    /// The filesystem was mounted or unmounted.
     Mount,
     /// Something else.
     Other,
@@ -53,7 +53,7 @@ mod handle_type {
     pub const XATTR: u16 = 10;
 }
 
-/// The functions of ext4 that do one thing only.
+/// The functions of ext4 that do only one thing.
 const FUNCTIONS: &[(&str, Operation)] = &[
     ("ext4_mkdir", Operation::Mkdir),
     ("ext4_unlink", Operation::Unlink),
@@ -73,7 +73,7 @@ const FUNCTIONS: &[(&str, Operation)] = &[
     ("ext4_dirty_inode", Operation::Time),
 ];
 
-/// How the names of functions begin that allocate, whatever the call.
+/// Prefixes of the names of functions that allocate, whatever the call.
 const ALLOCATE: &[&str] = &[
     "ext4_map_blocks",
     "ext4_do_writepages",
@@ -100,7 +100,8 @@ impl Operation {
         self.into()
     }
 
-    /// Of a handle: the function that began it, its `h_type`, and the system call that it was part of.
+    /// Derives the operation of a handle from the function that began it, its `h_type`, and the system call that it was part
+    /// of.
     pub(super) fn of_handle(function: Option<&str>, kind: u16, call: CallKind) -> Operation {
         let of_function = function.and_then(|name| Operation::of_function(name, call));
         of_function
@@ -110,20 +111,20 @@ impl Operation {
     }
 
     fn of_function(name: &str, call: CallKind) -> Option<Operation> {
-        // Compilers make parts and clones: ext4_evict_inode.part.0
+        // Compilers make parts and clones, such as ext4_evict_inode.part.0.
         let name = name.split('.').next().unwrap_or(name);
         if let Some((_, operation)) = FUNCTIONS.iter().find(|(known, _)| *known == name) {
             return Some(*operation);
         }
         match (name, call) {
             _ if name.contains("xattr") || name.contains("set_acl") => Some(Operation::Xattr),
-            // The handle is begun within the making of the inode.
+            // The handle is begun while the inode is made.
             ("ext4_create" | "__ext4_new_inode", CallKind::Mkdir) => Some(Operation::Mkdir),
             ("ext4_create" | "__ext4_new_inode", _) => Some(Operation::Create),
             ("ext4_truncate" | "ext4_ext_truncate", CallKind::Unlink) => Some(Operation::Unlink),
             ("ext4_truncate" | "ext4_ext_truncate", _) => Some(Operation::Truncate),
             ("ext4_setattr", CallKind::Truncate | CallKind::Open) => Some(Operation::Truncate),
-            // ext4_file_open notes in the superblock where it was last mounted.
+            // ext4_file_open notes the last mount point in the superblock.
             ("ext4_setattr" | "ext4_file_open", _) => Some(Operation::Other),
             _ if ALLOCATE.iter().any(|begins| name.starts_with(begins)) => {
                 Some(Operation::Allocate)
@@ -175,7 +176,7 @@ impl Operation {
     }
 }
 
-/// Whether a call asks for something to be durable.
+/// Returns true if a call asks for something to be durable.
 pub(crate) fn is_sync(call: CallKind) -> bool {
     matches!(
         Operation::of_call(call),

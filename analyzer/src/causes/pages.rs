@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who wrote the pages of an inode lately: the flusher allocates their blocks.
+//! The latest writers of each inode's pages, whose blocks the flusher allocates.
 
 use crate::attribute::{HashMap, ProcessId};
 
-/// Inodes that are remembered; of more, those that were written longest ago go.
+/// How many inodes are remembered; beyond it, the half that was written longest ago is forgotten.
 const LIMIT: usize = 1 << 16;
-/// Writers of one inode that are remembered, the latest of them.
+/// How many writers of one inode are remembered: the latest ones.
 const WRITERS: usize = 64;
 
-/// A thread that wrote pages, and when such pages were last submitted.
+/// A thread that wrote pages, and the Q of the last such pages, ns.
 #[derive(Clone, Copy, Debug)]
 struct Writer {
     process: ProcessId,
@@ -22,7 +22,7 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// Pages of an inode were submitted at `q_ns` that this thread had written.
+    /// Notes that pages of an inode that this thread had written were submitted at `q_ns`.
     pub fn written(&mut self, inode: (u64, u32), process: ProcessId, q_ns: u64) {
         if self.writers.len() >= LIMIT && !self.writers.contains_key(&inode) {
             self.forget_half();
@@ -37,14 +37,14 @@ impl Pages {
         writers.push(Writer { process, q_ns });
     }
 
-    /// Who wrote the pages that were submitted since.
+    /// Returns the writers of pages that were submitted at `from_ns` or later.
     pub fn since(&self, inode: (u64, u32), from_ns: u64) -> impl Iterator<Item = ProcessId> {
         let writers = self.writers.get(&inode).map_or(&[][..], Vec::as_slice);
         let later = writers.iter().filter(move |w| w.q_ns >= from_ns);
         later.map(|w| w.process)
     }
 
-    /// Who wrote the pages that were submitted last.
+    /// Returns the writer of the pages that were submitted last.
     pub fn last(&self, inode: (u64, u32)) -> Option<ProcessId> {
         self.writers.get(&inode)?.last().map(|w| w.process)
     }

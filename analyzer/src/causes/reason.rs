@@ -4,52 +4,53 @@
 use mostrace_bundle::entry::{CallKind, cp};
 use strum::{FromRepr, IntoStaticStr, VariantArray};
 
-/// Why f2fs wrote a checkpoint. The first are `enum cp_reason_type` of fs/f2fs/f2fs.h: why an fsync took one.
+/// Why f2fs wrote a checkpoint. The first values are those of `enum cp_reason_type` in fs/f2fs/f2fs.h: why an fsync needed
+/// one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRepr, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[repr(u16)]
 pub enum Reason {
-    /// What was synced is no regular file.
+    /// The synced inode is not a regular file.
     NonRegular = 1,
     /// The file is compressed.
     Compressed = 2,
-    /// It has several names.
+    /// The file has several names.
     Hardlink = 3,
     /// Something was done that only a checkpoint makes durable.
     SbNeedCp = 4,
-    /// Its directory is not known.
+    /// The file's directory is unknown.
     WrongPino = 5,
-    /// There is no room for what recovery would read.
+    /// There is no room for the nodes that recovery would read.
     NoSpcRoll = 6,
-    /// Its directory was made since the last checkpoint.
+    /// The file's directory was made since the last checkpoint.
     NodeNeedCp = 7,
-    /// Mounted with `fastboot`.
+    /// The filesystem is mounted with `fastboot`.
     FastbootMode = 8,
-    /// Mounted with two logs.
+    /// The filesystem is mounted with two logs.
     SpecLogNum = 9,
     /// A name in its directory was changed (`fsync_mode=strict`).
     RecoverDir = 10,
     /// Attributes of its directory were changed.
     XattrDir = 11,
-    /// An fsync, of which the kernel did not tell why, or another call for durability.
+    /// A task called fsync, and the kernel did not say why it needed a checkpoint, or made another call for durability.
     Fsync = 12,
-    /// sync or syncfs.
+    /// A task called sync or syncfs.
     Sync = 13,
-    /// f2fs's ioctl for it.
+    /// A task used f2fs's ioctl for it.
     Ioctl = 14,
     /// Garbage was collected.
     Gc = 15,
     /// Free blocks were discarded.
     Discard = 16,
-    /// It was unmounted.
+    /// The filesystem was unmounted.
     Umount = 17,
     /// Files were recovered.
     Recovery = 18,
     /// Checkpoints were switched off.
     Pause = 19,
-    /// It was made smaller or larger.
+    /// The filesystem was resized.
     Resize = 20,
-    /// A kernel thread asked for it: enough had gathered, or enough time gone by.
+    /// A kernel thread asked for it: enough changes or enough time had accumulated.
     Background = 21,
     /// A task asked for it in another call.
     Other = 22,
@@ -64,7 +65,7 @@ impl Reason {
         self.into()
     }
 
-    /// By what f2fs says of a checkpoint; None where somebody asked for it.
+    /// Decodes f2fs's flags of a checkpoint; None if a task asked for it.
     pub(super) fn of_bits(bits: u16) -> Option<Reason> {
         let by_bit = [
             (cp::UMOUNT | cp::FASTBOOT, Reason::Umount),
@@ -77,7 +78,7 @@ impl Reason {
         found.map(|(_, reason)| *reason)
     }
 
-    /// By the call of who asked for it, and what f2fs says of that.
+    /// Derives the reason from the call of the task that asked for it and from f2fs's `cp_reason`.
     pub(super) fn of_call(call: CallKind, cp_reason: u16) -> Reason {
         let told =
             Reason::from_repr(cp_reason).filter(|&reason| (reason as u16) < Reason::Fsync as u16);
@@ -110,7 +111,7 @@ mod tests {
         for (call, cp_reason, reason) in [
             (CallKind::Fsync, 7, Reason::NodeNeedCp),
             (CallKind::Fsync, 0, Reason::Fsync),
-            // A newer kernel's.
+            // The reason is a newer kernel's.
             (CallKind::Fsync, 12, Reason::Fsync),
             (CallKind::Sync, 0, Reason::Sync),
             (CallKind::Write, 0, Reason::Other),

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bytes shared out among causers, in whole bytes that sum to what is shared.
+//! Divides bytes among causers, in whole bytes that sum to the total.
 
 use std::num::NonZero;
 
 use super::{CauseId, Known, Reason};
 use crate::tally::Tally;
 
-/// Who pays for a block that several had changed by the time it was written.
+/// How the bytes of a block are shared if several causers had changed it by the time it was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sharing {
-    /// Who changed it first.
+    /// All bytes go to the causer that changed it first.
     #[default]
     First,
-    /// All of them, equally.
+    /// All causers get equal shares.
     Equal,
 }
 
-/// So many bytes of a row.
+/// A causer's share of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// Whose.
+    /// The causer.
     pub cause: CauseId,
-    /// How well that is known.
+    /// How certain that is.
     pub known: Known,
-    /// 0 where the row has none.
+    /// Bytes; 0 if the row has none.
     pub bytes: u32,
 }
 
@@ -32,31 +32,31 @@ pub struct Share {
 pub struct Verdicts {
     shares: Vec<Share>,
     rows: Vec<Verdict>,
-    /// Where the shares of the row begin that is being judged.
+    /// Where the shares of the row that is being judged begin.
     begun: usize,
-    /// Of that row.
+    /// The reason for that row.
     reason: Option<Reason>,
-    /// Of that row.
+    /// True if that row's causers are of one process.
     is_one_process: bool,
 }
 
-/// What is known of the causers of one row.
+/// The result for one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
     from: usize,
     to: usize,
-    /// How many causers are known, also those whose share is nothing.
+    /// Number of known causers, including those whose share is 0.
     pub causers: u32,
-    /// From the call that forced it to the device's answer, ns.
+    /// From the start of the call that forced the row to the device's completion, ns.
     pub latency_ns: Option<u64>,
-    /// Why f2fs wrote the checkpoint that it is of.
+    /// Why f2fs wrote the checkpoint that the row belongs to.
     pub reason: Option<Reason>,
-    /// All that have caused it, or may have, are known, and of one process.
+    /// True if all certain or possible causers are known and belong to one process.
     pub is_one_process: bool,
 }
 
 impl Verdicts {
-    /// Forgets all.
+    /// Forgets all rows.
     pub fn clear(&mut self) {
         self.shares.clear();
         self.rows.clear();
@@ -65,7 +65,7 @@ impl Verdicts {
         self.is_one_process = false;
     }
 
-    /// Each row's verdict with its shares; the largest one comes first.
+    /// Returns each row's verdict with its shares, the largest share first.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Verdict, &[Share])> {
         let shares = |v: &Verdict| self.shares.get(v.from..v.to).unwrap_or_default();
         self.rows
@@ -73,7 +73,7 @@ impl Verdicts {
             .map(move |verdict| (verdict, shares(verdict)))
     }
 
-    /// Adds bytes of the row that is being judged, which has no more than a share can.
+    /// Adds bytes to a share of the row that is being judged.
     pub(super) fn add(&mut self, cause: CauseId, known: Known, bytes: u32) {
         let mine = self.shares.get_mut(self.begun..).unwrap_or_default();
         let same = |share: &&mut Share| (share.cause, share.known) == (cause, known);
@@ -83,7 +83,7 @@ impl Verdicts {
         }
     }
 
-    /// The same of a cause that the row has no share of yet.
+    /// Adds a share for a cause that the row has no share of yet.
     pub(super) fn add_another(&mut self, cause: CauseId, known: Known, bytes: u32) {
         self.shares.push(Share {
             cause,
@@ -92,24 +92,23 @@ impl Verdicts {
         });
     }
 
-    /// The row that is being judged is of a checkpoint that was written for this reason.
+    /// Sets the reason of the checkpoint that the row being judged belongs to.
     pub(super) fn checkpoint(&mut self, reason: Reason) {
         self.reason = Some(reason);
     }
 
-    /// The causers of the row that is being judged, also those whose share is nothing.
+    /// Returns the causers of the row that is being judged, including those whose share is 0.
     pub(super) fn causers(&self) -> impl Iterator<Item = CauseId> {
         let mine = self.shares.get(self.begun..).unwrap_or_default();
         mine.iter().map(|share| share.cause)
     }
 
-    /// They are of one process.
+    /// Notes that the row's causers belong to one process.
     pub(super) fn one_process(&mut self) {
         self.is_one_process = true;
     }
 
-    /// Ends the row. Its largest share comes first, of equal ones the first; one of no bytes is kept only where the row
-    /// has none.
+    /// Ends the row. Its largest share comes first (the first of equal ones); other shares of 0 bytes are dropped.
     pub(super) fn end(&mut self, latency_ns: Option<u64>) {
         let begun = self.begun;
         let mine = self.shares.get(begun..).unwrap_or_default();
@@ -133,7 +132,7 @@ impl Verdicts {
         self.begun = kept;
     }
 
-    /// The verdict on one row of a checkpoint, whose one cause is not known.
+    /// Makes the verdict on one row of a checkpoint that has one exact cause.
     #[cfg(all(test, feature = "analyze"))]
     pub(crate) fn for_tests(reason: Reason, latency_ns: u64) -> Verdicts {
         let mut verdicts = Verdicts::default();
@@ -144,7 +143,7 @@ impl Verdicts {
         verdicts
     }
 
-    /// Drops shares of no bytes from a place on; returns where the others end.
+    /// Drops shares of 0 bytes from index `from` on; returns where the others end.
     fn keep_with_bytes(&mut self, from: usize) -> usize {
         let mut kept = from;
         for at in from..self.shares.len() {
@@ -158,22 +157,22 @@ impl Verdicts {
     }
 }
 
-/// `whole` in parts that are to one another as the weights: by largest remainder, of equal ones the first, so that
-/// the parts sum to the whole. All go to the first where all weights are 0.
+/// Divides `whole` in proportion to the weights by the largest-remainder method, so that the parts sum to it; of equal
+/// remainders the first wins. If all weights are 0, the first part gets everything.
 pub(super) fn in_proportion(whole: u32, weights: &[u64]) -> Vec<u32> {
     let Some(sum) = NonZero::new(weights.iter().copied().map(u128::from).sum::<u128>()) else {
         let mut parts = vec![0; weights.len()];
         parts.iter_mut().take(1).for_each(|first| *first = whole);
         return parts;
     };
-    // 32 bits times 64: it does not wrap.
+    // 32 bits times 64 bits fit into 128.
     let exact = |weight: u64| u128::from(whole).wrapping_mul(weight.into());
     // No part is larger than the whole.
     let mut parts: Vec<u32> = weights.iter().map(|&w| (exact(w) / sum) as u32).collect();
     let given: u32 = parts.iter().sum();
     let mut by_remainder: Vec<usize> = (0..weights.len()).collect();
     by_remainder.sort_by_key(|&at| std::cmp::Reverse(exact(weights[at]) % sum));
-    // What is left is less than one for each of them.
+    // The rest is less than one for each part.
     let left = whole.saturating_sub(given) as usize;
     for at in by_remainder.into_iter().take(left) {
         parts[at].tally(1);

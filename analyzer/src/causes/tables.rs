@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tables of causes, each read just as far as is needed.
+//! The tables of causes, each read only as far as is needed.
 
 use std::io::Read;
 
@@ -7,9 +7,9 @@ use mostrace_bundle::Error;
 use mostrace_bundle::entry::{EntryRef, RawCall, RawDirtied, RawF2fs, RawHandle};
 use mostrace_bundle::table::TableReader;
 
-/// How far entries may stand out of the order of time in their table, ns.
+/// How far entries may deviate from time order in their table, ns.
 const DISORDER_NS: u64 = 20_000_000;
-/// A call's entry is made at its return: so long a call is still found for what is written while it lasts, ns.
+/// A call's entry is made at its return. Calls up to this length are found for what is written while they last, ns.
 const LONGEST_CALL_NS: u64 = 10_000_000_000;
 
 /// The tables that a bundle has.
@@ -25,12 +25,12 @@ pub struct Tables<'a, R> {
 }
 
 impl<R: Read> Tables<'_, R> {
-    /// Whether nothing is known of the journal's handles.
+    /// Returns true if the trace has a table of the journal's handles.
     pub(super) fn has_handles(&self) -> bool {
         self.handles.is_some()
     }
 
-    /// They may have more now, behind their ends.
+    /// Makes the tables read on: they may have grown past the end that was reached.
     pub(super) fn go_on(&mut self) {
         let all = [
             &mut self.handles,
@@ -45,7 +45,7 @@ impl<R: Read> Tables<'_, R> {
         self.calls.is_some()
     }
 
-    /// The next handle that ended by this time.
+    /// Returns the next handle that ended by `time_ns`.
     pub(super) fn handle(&mut self, time_ns: u64) -> Result<Option<&RawHandle>, Error> {
         let entry = next(&mut self.handles, time_ns.saturating_add(DISORDER_NS))?;
         Ok(entry.and_then(|entry| match entry {
@@ -54,7 +54,7 @@ impl<R: Read> Tables<'_, R> {
         }))
     }
 
-    /// The next block that was dirtied by this time.
+    /// Returns the next block that was dirtied by `time_ns`.
     pub(super) fn dirtied(&mut self, time_ns: u64) -> Result<Option<&RawDirtied>, Error> {
         let entry = next(&mut self.dirtied, time_ns.saturating_add(DISORDER_NS))?;
         Ok(entry.and_then(|entry| match entry {
@@ -63,7 +63,7 @@ impl<R: Read> Tables<'_, R> {
         }))
     }
 
-    /// The next step of f2fs's by this time.
+    /// Returns the next step of f2fs by `time_ns`.
     pub(super) fn step(&mut self, time_ns: u64) -> Result<Option<&RawF2fs>, Error> {
         let entry = next(&mut self.f2fs, time_ns.saturating_add(DISORDER_NS))?;
         Ok(entry.and_then(|entry| match entry {
@@ -72,7 +72,7 @@ impl<R: Read> Tables<'_, R> {
         }))
     }
 
-    /// The next call that may have been under way at this time.
+    /// Returns the next call that may have been in progress at `time_ns`.
     pub(super) fn call(&mut self, time_ns: u64) -> Result<Option<&RawCall>, Error> {
         let entry = next(&mut self.calls, time_ns.saturating_add(LONGEST_CALL_NS))?;
         Ok(entry.and_then(|entry| match entry {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The journal's transactions that are under way: their handles, and the blocks that these dirtied.
+//! The journal's open transactions: their handles, and the blocks that these dirtied.
 
 use std::collections::BTreeMap;
 
@@ -8,25 +8,25 @@ use super::handle::Handle;
 use super::{CauseId, Known, Sharing};
 use crate::attribute::HashMap;
 
-/// Transactions that are kept although no commit of theirs was seen: jbd2 has two at a time.
+/// How many transactions are kept without a commit that was seen: jbd2 has two at a time.
 const MOST: usize = 64;
-/// Handles that are looked through for those which were open at the same time.
+/// How many handles are searched, in either direction, for those that were open at the same time.
 const MEETING: usize = 1 << 10;
 
 /// One transaction.
 #[derive(Default)]
 pub(super) struct Transaction {
-    /// In the order of their ends, but for a little.
+    /// Handles, almost in the order of their ends.
     handles: Vec<Handle>,
     by_id: HashMap<u64, u32>,
-    /// Of each home block, the handle that dirtied it first, by its id: its own entry may come after.
+    /// For each home sector, the id of the handle that dirtied the block first; the handle's entry may come later.
     blocks: HashMap<u64, u64>,
-    /// Of each handle, once it was asked for.
+    /// The causers of each handle that was asked for.
     blames: HashMap<u32, Blame>,
     weights: Option<Weights>,
-    /// The first Q of its blocks.
+    /// The first Q of its blocks, ns.
     pub first_q_ns: Option<u64>,
-    /// The recording may have begun within it.
+    /// True if the recording may have begun within it.
     is_cut: bool,
 }
 
@@ -37,12 +37,12 @@ impl Transaction {
         self.handles.push(handle);
     }
 
-    /// Whether a process had a handle in it.
+    /// Returns true if a process had a handle in it.
     pub fn has(&self, tgid: u32) -> bool {
         self.handles.iter().any(|handle| handle.tgid == tgid)
     }
 
-    /// Whose doing a block is. `causers` finds those of a handle.
+    /// Returns the causers of a block. `causers` finds those of a handle.
     pub fn blame(&mut self, home: u64, causers: &mut impl FnMut(&Handle) -> Blame) -> Blame {
         let at = self.blocks.get(&home).and_then(|id| self.by_id.get(id));
         match at {
@@ -51,7 +51,7 @@ impl Transaction {
         }
     }
 
-    /// Every block with its blame, and when it was dirtied.
+    /// Removes all blocks and returns each one's home sector, the time when it was dirtied (ns) and its causers.
     pub fn blocks(&mut self, causers: &mut impl FnMut(&Handle) -> Blame) -> Vec<(u64, u64, Blame)> {
         let blocks = std::mem::take(&mut self.blocks);
         let told = |(home, id): (u64, u64)| {
@@ -62,7 +62,7 @@ impl Transaction {
         blocks.into_iter().filter_map(told).collect()
     }
 
-    /// What each causer dirtied of it.
+    /// Returns how many blocks each causer dirtied in the transaction.
     pub fn weights(
         &mut self,
         sharing: Sharing,
@@ -77,7 +77,7 @@ impl Transaction {
                 for at in 0..self.handles.len() {
                     let dirtied = self.handles[at].dirtied;
                     if dirtied > 0 {
-                        // No more handles than fit.
+                        // There are no more handles than fit into 32 bits.
                         let blame = self.blame_of(at as u32, causers);
                         for (causer, part) in blame.parts(dirtied, sharing) {
                             weights.add(causer, part.into());
@@ -94,12 +94,12 @@ impl Transaction {
         self.weights.get_or_insert_default()
     }
 
-    /// Those that dirtied blocks of it, as far as [`Self::weights`] has found them.
+    /// Returns the causers of the transaction; none before [`Self::weights`] was called.
     pub fn causers(&self) -> impl Iterator<Item = CauseId> {
         self.weights.iter().flat_map(Weights::causers)
     }
 
-    /// The causers of a handle, and of those that it cannot be told apart from.
+    /// Returns the causers of a handle and of the handles that cannot be distinguished from it.
     fn blame_of(&mut self, at: u32, causers: &mut impl FnMut(&Handle) -> Blame) -> Blame {
         if let Some(blame) = self.blames.get(&at) {
             return blame.clone();
@@ -122,7 +122,7 @@ impl Transaction {
         blame
     }
 
-    /// Other handles that may have dirtied what this one is said to.
+    /// Returns the other handles that may have dirtied what this one is said to have dirtied.
     fn meeting(&self, at: usize) -> impl Iterator<Item = &Handle> {
         let handle = &self.handles[at];
         let before = self.handles[..at].iter().rev().take(MEETING);
@@ -133,27 +133,27 @@ impl Transaction {
     }
 }
 
-/// Those that are not committed yet, as far as the trace has come.
+/// The transactions that are not committed yet at the trace's current time.
 #[derive(Default)]
 pub(super) struct Transactions {
     under_way: BTreeMap<u32, Transaction>,
-    /// The first that a handle was seen of.
+    /// The first transaction that a handle was seen of.
     first: Option<u32>,
-    /// The filesystem that they are of, by its device.
+    /// Device number of the filesystem that they belong to.
     s_dev: Option<u32>,
-    /// There are several journals on the disk. Each counts its own transactions, and a journal's block does not say which
-    /// journal it is of: whose it is is not known then.
+    /// True if the disk has several journals. Each numbers its own transactions, and a journal block does not name its
+    /// journal, so its transaction is unknown then.
     are_mixed: bool,
 }
 
 impl Transactions {
-    /// A handle of the filesystem on this device.
+    /// Adds a handle of the filesystem on this device.
     pub fn add(&mut self, s_dev: u32, tid: u32, handle: Handle) {
         self.are_mixed |= *self.s_dev.get_or_insert(s_dev) != s_dev;
         self.open(tid).add(handle);
     }
 
-    /// A handle dirtied a block.
+    /// Notes that a handle dirtied a block.
     pub fn dirtied(&mut self, tid: u32, handle: u64, home: u64) {
         self.open(tid).blocks.entry(home).or_insert(handle);
     }
@@ -169,13 +169,13 @@ impl Transactions {
         })
     }
 
-    /// One that is under way; None too where there are several journals.
+    /// Returns an open transaction; None if there are several journals.
     pub fn get(&mut self, tid: u32) -> Option<&mut Transaction> {
         let transaction = self.under_way.get_mut(&tid);
         transaction.filter(|_| !self.are_mixed)
     }
 
-    /// Takes those up to this one, which is committed: the ones before it are so too.
+    /// Removes and returns the transactions up to `tid`, which is committed: earlier ones are committed too.
     pub fn committed(&mut self, tid: u32) -> Vec<Transaction> {
         let mut taken = Vec::new();
         while let Some(first) = self.under_way.first_entry()

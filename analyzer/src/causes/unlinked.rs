@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who removed the last name of an inode that may go on living, as it is open.
+//! Remembers who removed the last name of an inode, which may live on while it is open.
 
 use std::collections::VecDeque;
 
 use crate::attribute::{HashMap, ProcessId};
 
-/// Inodes that are remembered; the oldest go first.
+/// How many inodes are remembered; the oldest are forgotten first.
 const LIMIT: usize = 1 << 16;
 
-/// By inode and generation.
+/// The threads that removed the last names, by inode and generation.
 #[derive(Default)]
 pub(super) struct Unlinked {
     by: HashMap<(u64, u32), ProcessId>,
