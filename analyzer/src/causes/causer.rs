@@ -37,7 +37,7 @@ pub struct Causer<'a, R> {
     homes: Homes,
     /// Weights of the transactions committed since jbd2's superblock was written.
     since_superblock: Weights,
-    /// By the sector of a commit block, the call that forced it.
+    /// The call that forced each commit, by the sector of the commit block.
     commits: HashMap<u64, Option<Call>>,
     nodes: Nodes,
     /// The filesystem's block size, bytes.

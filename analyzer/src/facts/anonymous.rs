@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names that tell nothing: what is equal stays equal, and what a file is to SQLite can still be seen.
+//! Anonymous names: equal names stay equal, and a file's role in SQLite stays visible.
 
 use super::Facts;
 
 /// Hexadecimal digits of a name.
 const DIGITS: usize = 12;
-/// What SQLite appends to a database's name.
+/// The suffixes that SQLite appends to a database's name.
 const APPENDED: [&[u8]; 3] = [b"-journal", b"-wal", b"-shm"];
-/// The extensions that are kept, in lower case: those that say what a file holds, and nothing of whose it is.
+/// The file extensions that are kept, in lower case: they say what a file holds but not whose it is.
 const EXTENSIONS: &str = "\
     7z a aac apex apk art avi bak bash bin bmp bz2 c cache cc cfg class conf cpp css csv dat db \
     db3 deb dex dmp doc docx dump epub exe flac flv gif gz h heic heif hpp htm html idx img ini \
@@ -16,12 +16,13 @@ const EXTENSIONS: &str = "\
     rs rtf sh so sock sql sqlite sqlite3 sst svg swp tar tgz tif tiff tmp toml ts tsv txt vdex \
     wav webm webp xml xz zip";
 
-/// What names are hashed with.
+/// The key that names are hashed with.
 pub type Key = [u8; 32];
 
 impl Facts {
-    /// Replaces the names of processes, apps and the components of paths by their keyed hash (BLAKE3); of the last component
-    /// a known extension, and what SQLite appends to a database's name, are kept. Who does not have the key cannot try names.
+    /// Replaces the names of processes, apps and path components by their keyed hash (BLAKE3). The last component keeps a
+    /// known extension and a suffix that SQLite appends to a database's name. Without the key, nobody can test guesses of
+    /// names.
     pub fn anonymize(&mut self, key: &Key) {
         self.hidden = Some(*key);
         for process in &mut self.origins.names.processes {
@@ -40,7 +41,7 @@ impl Facts {
 }
 
 impl Facts {
-    /// A process's name as it may be shown: its hash, once names are [hidden](Self::anonymize).
+    /// Returns the name of a process that may be shown: its hash if names are [hidden](Self::anonymize).
     pub(crate) fn shown(&self, comm: &[u8]) -> Box<[u8]> {
         match &self.hidden {
             Some(key) => hashed(key, comm),
@@ -61,7 +62,7 @@ fn path_of(key: &Key, path: &[u8]) -> Box<[u8]> {
     hidden.join(&b'/').into()
 }
 
-/// Of the last component.
+/// Hashes the last component of a path.
 fn name_of(key: &Key, name: &[u8]) -> Box<[u8]> {
     if name.is_empty() {
         return name.into();
@@ -75,7 +76,7 @@ fn name_of(key: &Key, name: &[u8]) -> Box<[u8]> {
     [&hashed(key, stem), extension, appended].concat().into()
 }
 
-/// At the last dot, if what follows is known, and something is ahead of it.
+/// Splits a name at its last dot if a known extension follows and something precedes it.
 fn split_extension(name: &[u8]) -> (&[u8], &[u8]) {
     let Some(dot) = name.iter().rposition(|&b| b == b'.').filter(|&at| at > 0) else {
         return (name, &[]);
@@ -88,7 +89,7 @@ fn split_extension(name: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// Of a whole name, as of a process.
+/// Hashes a whole name, such as a process's.
 pub(crate) fn hashed(key: &Key, name: &[u8]) -> Box<[u8]> {
     let hash = blake3::keyed_hash(key, name).to_hex();
     hash.as_bytes()[..DIGITS].into()
@@ -117,7 +118,7 @@ mod tests {
             "{database}"
         );
         assert_eq!(database.split('/').count(), 3);
-        // Another key, another name; a long extension may tell something.
+        // Another key yields another name; a long extension may reveal something.
         assert_ne!(
             path_of(&[8; 32], b"/data/secret.db"),
             database.as_bytes().into()

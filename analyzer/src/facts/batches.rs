@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rows in batches: in memory as far as there is room, beyond that in temporary files.
+//! Rows in batches: in memory up to a limit, beyond it in temporary files.
 
 use std::fs::File;
 use std::io;
@@ -14,17 +14,17 @@ use polars_io::parquet::write::{ParquetCompression, ParquetWriter};
 use super::shares;
 use crate::tally::Tally;
 
-/// Bytes of rows that stay in memory: those of some ten million events.
+/// Bytes of rows that stay in memory, enough for about ten million events.
 pub(super) const ROOM: usize = 256 << 20;
 
-/// A frame, wherever it is.
+/// A frame in memory or in a file.
 enum Frame {
     Here(DataFrame),
     There(PathBuf),
 }
 
 impl Frame {
-    /// With these columns at least; all of them if none are named.
+    /// Reads at least these columns; all of them if `columns` is None.
     fn read(&self, columns: Option<&Vec<String>>) -> PolarsResult<DataFrame> {
         match self {
             Frame::Here(frame) => Ok(frame.clone()),
@@ -35,13 +35,13 @@ impl Frame {
     }
 }
 
-/// Bytes of memory. A column of one value takes none, until it is asked for its size itself.
+/// Returns the memory of a frame in bytes. A column with a single value takes none until its own size is asked for.
 fn size_of(frame: &DataFrame) -> usize {
     let columns = frame.columns().iter().filter_map(Column::as_series);
     columns.map(Series::estimated_size).sum()
 }
 
-/// Rows, and the shares of those that several have caused.
+/// Rows, and the shares of those with several causers.
 struct Batch {
     rows: Frame,
     shares: Option<Frame>,
@@ -52,14 +52,14 @@ struct Batch {
 pub(super) struct Batches {
     batches: Vec<Batch>,
     room: usize,
-    /// Written so far.
+    /// Number of files written so far.
     files: usize,
-    /// Created when the first batch has to leave; gone with this value.
+    /// Created for the first batch that does not fit into memory; removed when this value is dropped.
     folder: Option<TempFolder>,
 }
 
 impl Batches {
-    /// With so many bytes in memory.
+    /// Keeps up to `room` bytes in memory.
     pub fn with_room(room: usize) -> Batches {
         Batches {
             room,
@@ -67,10 +67,10 @@ impl Batches {
         }
     }
 
-    /// Adds a batch: rows, and the shares of those that several have caused.
+    /// Adds a batch: rows, and the shares of those with several causers.
     ///
     /// # Errors
-    /// A temporary file cannot be written.
+    /// Returns an error if a temporary file cannot be written.
     pub fn push(&mut self, rows: DataFrame, shares: Option<DataFrame>) -> PolarsResult<()> {
         let rows = self.keep(rows)?;
         let shares = shares.map(|shares| self.keep(shares)).transpose()?;
@@ -97,7 +97,7 @@ impl Batches {
         Ok(Frame::There(path))
     }
 
-    /// The rows of each batch, with these columns at least, and what these expressions make of them.
+    /// Returns the rows of each batch with at least these columns, and with what the expressions `made` compute.
     pub fn iter(
         &self,
         columns: Vec<String>,
@@ -107,8 +107,7 @@ impl Batches {
         batches.map(move |batch| with(batch.rows.read(Some(&columns))?, &made))
     }
 
-    /// The same, each row that several have caused cut into their shares: what is made of it is made
-    /// before.
+    /// Returns the same rows, with each row of several causers cut into its shares; `made` is computed before the cut.
     pub fn cut(
         &self,
         columns: Vec<String>,
@@ -127,7 +126,7 @@ impl Batches {
     }
 }
 
-/// Rows, and what these expressions make of them.
+/// Adds what the expressions compute to the rows.
 fn with(rows: DataFrame, made: &[Expr]) -> PolarsResult<DataFrame> {
     match made {
         [] => Ok(rows),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From completions to facts.
+//! Builds facts from completions.
 
 use mostrace_bundle::Packages;
 use polars::prelude::PolarsResult;
@@ -11,31 +11,31 @@ use super::{Facts, stored};
 use crate::attribute::{Loops, Names, Request, Row};
 use crate::causes::{Cause, Verdicts};
 
-/// Rows of a batch: enough that what a batch costs beside its rows does not matter.
+/// Rows of a batch: so many that a batch's fixed cost does not matter.
 const BATCH: usize = 1 << 18;
 
-/// Takes completions with their rows, of one recording after the other, each in the order of time.
+/// Takes completions with their rows, one recording after the other, each in time order.
 #[derive(Default)]
 pub struct Builder {
     rows: stored::Builder,
     batches: Batches,
-    /// Rows of a batch.
+    /// Number of rows in a batch.
     batch: usize,
-    /// Those that came to their end.
+    /// The recordings that have ended.
     origins: Origins,
     locality: Option<Locality>,
-    /// The recording that the rows are of.
+    /// The recording that the rows belong to.
     here: Origin,
     causes: Vec<Cause>,
 }
 
 impl Builder {
-    /// With `locality`, it is followed which blocks were written before.
+    /// Makes an empty builder; with `locality`, it tracks which blocks were written before.
     pub fn new(locality: bool) -> Builder {
         Builder::with_batch(locality, BATCH, ROOM)
     }
 
-    /// With so many rows in a batch, and so many bytes of batches in memory.
+    /// Makes a builder with `batch` rows in a batch and up to `room` bytes of batches in memory.
     pub(crate) fn with_batch(locality: bool, batch: usize, room: usize) -> Builder {
         Builder {
             batches: Batches::with_room(room),
@@ -45,12 +45,12 @@ impl Builder {
         }
     }
 
-    /// The rows to come are of the recording of this name.
+    /// Starts a recording with this name, to which the following rows belong.
     pub fn begin(&mut self, name: &str) {
         self.here.name = name.into();
     }
 
-    /// Completions so far.
+    /// Returns the number of completions so far.
     pub fn requests(&self) -> u64 {
         self.rows.requests().into()
     }
@@ -58,15 +58,15 @@ impl Builder {
     /// Adds a completion.
     ///
     /// # Errors
-    /// A temporary file cannot be written.
+    /// Returns an error if a temporary file cannot be written.
     pub fn push(&mut self, request: &Request, rows: &[Row]) -> PolarsResult<()> {
         self.push_caused(request, rows, None)
     }
 
-    /// Adds a completion, and who caused each of its rows if that was asked for.
+    /// Adds a completion, and the causers of each of its rows if causes were asked for.
     ///
     /// # Errors
-    /// A temporary file cannot be written.
+    /// Returns an error if a temporary file cannot be written.
     pub fn push_caused(
         &mut self,
         request: &Request,
@@ -84,33 +84,33 @@ impl Builder {
         Ok(())
     }
 
-    /// What the shares of the rows refer to.
+    /// Sets the causes that the shares of the rows refer to.
     #[must_use]
     pub fn with_causes(mut self, causes: Vec<Cause>) -> Builder {
         self.causes = causes;
         self
     }
 
-    /// The apps of the Android device that the trace is of.
+    /// Sets the apps of the Android device that was traced.
     #[must_use]
     pub fn with_packages(mut self, packages: Option<Packages>) -> Builder {
         self.here.packages = packages;
         self
     }
 
-    /// Loop devices whose backing files lie on the filesystem.
+    /// Sets the loop devices whose backing files lie on the filesystem.
     #[must_use]
     pub fn with_loops(mut self, loops: Loops) -> Builder {
         self.here.loops = loops;
         self
     }
 
-    /// Ends a recording, whose rows refer to these names. `clock` is a moment by the trace's clock and by the wall clock, ns.
+    /// Ends a recording, whose rows refer to `names`. `clock` is one moment in the trace's clock and as Unix time, ns each.
     ///
     /// # Errors
-    /// A temporary file cannot be written.
+    /// Returns an error if a temporary file cannot be written.
     pub fn end(mut self, names: Names, clock: Option<(u64, u64)>) -> PolarsResult<Builder> {
-        // A batch has the rows of one recording. An empty one makes a batch too: there is one at least.
+        // A batch has rows of one recording only. An empty recording makes a batch too, so that there is at least one.
         let (rows, shares) = self.rows.take()?;
         self.batches.push(rows, shares)?;
         if let Some(rewrites) = self.rows.rewrites.take() {
@@ -126,10 +126,10 @@ impl Builder {
         Ok(self)
     }
 
-    /// The facts of all recordings that have ended.
+    /// Returns the facts of all recordings that have ended.
     ///
     /// # Errors
-    /// A temporary file cannot be written.
+    /// Returns an error if a temporary file cannot be written.
     pub fn build(mut self) -> PolarsResult<Facts> {
         if self.origins.list.is_empty() {
             self = self.end(Names::default(), None)?;
@@ -144,10 +144,10 @@ impl Builder {
         })
     }
 
-    /// The facts of the only recording: [`end`](Self::end) and [`build`](Self::build).
+    /// Returns the facts of the only recording: [`end`](Self::end) and then [`build`](Self::build).
     ///
     /// # Errors
-    /// A temporary file cannot be written.
+    /// Returns an error if a temporary file cannot be written.
     pub fn finish(self, names: Names, clock: Option<(u64, u64)>) -> PolarsResult<Facts> {
         self.end(names, clock)?.build()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one list of columns: what `events` prints, what `--by`, `--where` and `query` know, and what
+//! The single list of columns: those that `events` prints, that `--by`, `--where` and `query` accept, and that
 //! docs/SCHEMA.md describes.
 
 use polars::prelude::{DataType, Expr, TimeUnit};
@@ -11,10 +11,10 @@ use super::stored::{NONE, NONE_32, bits, column as at};
 use crate::attribute::Op;
 use mostrace_map::class::Kind;
 
-/// Version of the columns; grows when one changes its meaning or goes.
+/// Version of the columns; it grows when a column changes its meaning or is removed.
 pub const SCHEMA: u32 = 2;
 
-/// What the values of a column are.
+/// The type of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
     /// A number that names something: a pid, a sector. Signed, 64 bits.
@@ -25,12 +25,12 @@ pub enum Type {
     Flag,
     /// Text.
     Text,
-    /// A moment, UTC, µs.
+    /// A moment in UTC, in µs.
     Time,
 }
 
 impl Type {
-    /// For the schema page.
+    /// Returns the type's name for the schema page.
     pub fn name(self) -> &'static str {
         match self {
             Type::Id | Type::Amount => "int64",
@@ -41,7 +41,7 @@ impl Type {
     }
 }
 
-/// How a column is made of the stored ones.
+/// How a column is computed from the stored ones.
 enum Values {
     Number(fn(&Facts) -> Expr),
     Flag(fn(&Facts) -> Expr),
@@ -51,15 +51,15 @@ enum Values {
 
 /// One column.
 pub struct Column {
-    /// snake_case, with its unit.
+    /// The name in snake_case, with its unit.
     pub name: &'static str,
-    /// What its values are.
+    /// The type of its values.
     pub ty: Type,
-    /// What it tells, and when it is empty.
+    /// What it contains, and when it is empty.
     pub doc: &'static str,
-    /// Not printed by `events` unless it is asked for: made of others, to sum by.
+    /// True if `events` prints it only on request: it is computed from others, for grouping.
     pub derived: bool,
-    /// What has to be found out for it while the trace is read; without that it is empty.
+    /// What must be determined for it while the trace is read; otherwise it is empty.
     pub needs: Needs,
     values: Values,
 }
@@ -67,39 +67,39 @@ pub struct Column {
 /// What a column needs beside the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
-    /// Nothing.
+    /// It needs nothing else.
     Nothing,
-    /// Which blocks were written before.
+    /// It needs to know which blocks were written before.
     Locality,
-    /// Who caused the rows.
+    /// It needs the causes of the rows.
     Causes,
 }
 
 /// The value of a row to group by.
 pub(crate) enum Key {
-    /// Of a few words.
+    /// One of a few words.
     Text(Text),
     /// A number, or null.
     Number(Expr),
 }
 
 impl Column {
-    /// A column by its name.
+    /// Returns a column by its name.
     pub fn find(name: &str) -> Option<&'static Column> {
         ALL.iter().find(|column| column.name == name)
     }
 
-    /// Whether it is known only where it was followed which blocks were written before.
+    /// Returns true if it is filled only when blocks that were written before are tracked.
     pub fn needs_locality(&self) -> bool {
         self.needs == Needs::Locality
     }
 
-    /// Whether it is known only where it was asked who caused the rows.
+    /// Returns true if it is filled only when causes are asked for.
     pub fn needs_causes(&self) -> bool {
         self.needs == Needs::Causes
     }
 
-    /// The values of the rows, under the column's name.
+    /// Returns an expression for the rows' values, under the column's name.
     pub(crate) fn expr(&self, facts: &Facts) -> Expr {
         match self.values {
             Values::Number(make) | Values::Flag(make) | Values::Time(make) => make(facts),
@@ -108,7 +108,7 @@ impl Column {
         .alias(self.name)
     }
 
-    /// What rows are grouped by; None for what makes no groups.
+    /// Returns the key to group rows by; None if rows cannot be grouped by this column.
     pub(crate) fn key(&self, facts: &Facts) -> Option<Key> {
         match self.values {
             Values::Number(make) => Some(Key::Number(make(facts))),
@@ -122,12 +122,12 @@ impl Column {
     }
 }
 
-/// What people see of `events` unless they ask for more.
+/// The columns that `events` shows to people unless they ask for more.
 pub const SHORT: &[&str] = &[
     "time_ns", "rwbs", "sector", "bytes", "pid", "comm", "class", "path", "kind", "role",
 ];
 
-/// The names of the columns that `events` prints.
+/// Returns the names of the columns that `events` prints.
 pub fn events() -> impl Iterator<Item = &'static str> {
     ALL.iter().filter(|c| !c.derived).map(|c| c.name)
 }
@@ -180,7 +180,7 @@ const fn followed(column: Column) -> Column {
     }
 }
 
-/// Every column, in the order in which `events` prints them. New ones are added at the end.
+/// Every column, in the order in which `events` prints them. New columns are added at the end.
 #[rustfmt::skip] // a line each
 pub static ALL: &[Column] = &[
     id("time_ns", |_| number([at::time], |[t]| Some(t)), "when the request was completed, ns in the trace's clock"),
@@ -269,7 +269,7 @@ fn letter(at: usize) -> Expr {
     flag([at::bits], move |[b]| bits::RWBS.of(b) >> at & 1 != 0)
 }
 
-/// By the wall clock of the capture, or of the trace's own TIMESTAMP note.
+/// Converts the completion's time to Unix time, by the clock of the capture or of the trace's own TIMESTAMP note.
 fn utc(facts: &Facts) -> Expr {
     let clocks = facts.origins.list.iter().map(|origin| origin.clock);
     let clocks: Vec<Option<(u64, u64)>> = clocks.collect();
@@ -313,7 +313,7 @@ mod tests {
     use mostrace_map::class::{Provenance, Role};
     use polars::prelude::DataFrame;
 
-    /// A row that is a rewrite, and of which all is known that causes tell, if they are asked for.
+    /// Makes the facts of one row that is a rewrite and has every field that causes fill, if they are asked for.
     fn facts(locality: bool, causes: bool) -> Facts {
         let mut builder = Builder::new(locality);
         let verdicts = Verdicts::for_tests(Reason::SbNeedCp, 7);
@@ -347,7 +347,7 @@ mod tests {
         }
     }
 
-    /// Nobody and no file, then one of each.
+    /// Makes names with an unknown process and no file first, then one of each.
     fn names() -> Names {
         let process = |pid: Option<u32>| Process {
             pid,
@@ -373,7 +373,7 @@ mod tests {
         }
     }
 
-    /// What a column says changes with what is found out only where it says that it needs that.
+    /// A column's values depend on what was determined only if the column declares that it needs it.
     #[test]
     fn a_column_says_what_it_needs() {
         let values = |facts: &Facts, column: &Column| -> DataFrame {

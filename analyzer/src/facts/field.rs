@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Small codes packed into one number, so that a row is short.
+//! Small codes packed into one number, so that a row takes little room.
 
 /// Some bits of a word.
 #[derive(Clone, Copy, Debug)]
@@ -9,12 +9,12 @@ pub(crate) struct Field {
 }
 
 impl Field {
-    /// The lowest bits.
+    /// Makes a field of the lowest bits.
     pub const fn first(width: u32) -> Field {
         Field { shift: 0, width }
     }
 
-    /// The bits above this field.
+    /// Makes a field of the bits above this one.
     pub const fn then(self, width: u32) -> Field {
         Field {
             shift: self.shift.saturating_add(self.width),
@@ -22,17 +22,17 @@ impl Field {
         }
     }
 
-    /// The largest value that fits.
+    /// Returns the largest value that fits.
     pub const fn max(self) -> u64 {
         !(u64::MAX << self.width)
     }
 
-    /// The field's value in a word.
+    /// Returns the field's value in a word.
     pub const fn of(self, word: u64) -> u64 {
         word >> self.shift & self.max()
     }
 
-    /// A word with this value in the field, and zeros elsewhere. What does not fit is the largest.
+    /// Returns a word with this value in the field and zeros elsewhere. A value that does not fit becomes the largest.
     pub const fn word(self, value: u64) -> u64 {
         (if value > self.max() {
             self.max()

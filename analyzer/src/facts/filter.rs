@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `--where`: which rows are looked at.
+//! `--where`: a condition that selects rows.
 
 use std::collections::BTreeSet;
 
@@ -15,30 +15,30 @@ pub struct Filter {
     columns: Vec<&'static Column>,
 }
 
-/// Why a condition is none.
+/// Why a text is not a valid condition.
 #[derive(Debug, thiserror::Error)]
 pub enum FilterError {
-    /// It is no SQL expression.
+    /// It is not an SQL expression.
     #[error("`{text}` is no condition: {what}")]
     Syntax {
-        /// As it was given.
+        /// The text as the user gave it.
         text: String,
-        /// What the parser says.
+        /// The parser's message.
         what: String,
     },
-    /// It names a column that there is not.
+    /// It names an unknown column.
     #[error("`{text}`: no column {name}; the columns are {known}")]
     UnknownColumn {
-        /// As it was given.
+        /// The text as the user gave it.
         text: String,
-        /// The name.
+        /// The unknown name.
         name: String,
-        /// Those that there are.
+        /// The known names.
         known: String,
     },
 }
 
-/// An expression of SQL that is true or false, over some columns; and those that it names.
+/// Parses an SQL expression that is true or false; returns it with the columns that it names.
 fn parse(text: &str, known: &[&str]) -> Result<(Expr, BTreeSet<String>), FilterError> {
     let condition = sql_expr(text).map_err(|error| FilterError::Syntax {
         text: text.to_owned(),
@@ -61,10 +61,10 @@ fn parse(text: &str, known: &[&str]) -> Result<(Expr, BTreeSet<String>), FilterE
 }
 
 impl Filter {
-    /// From an expression of SQL that is true or false: `role = 'wal' AND bytes > 4096`.
+    /// Parses an SQL expression that is true or false: `role = 'wal' AND bytes > 4096`.
     ///
     /// # Errors
-    /// It cannot be parsed, or names an unknown column.
+    /// Returns an error if the text cannot be parsed or names an unknown column.
     pub fn parse(text: &str) -> Result<Filter, FilterError> {
         let known: Vec<&str> = catalogue::ALL.iter().map(|c| c.name).collect();
         let (condition, names) = parse(text, &known)?;
@@ -75,10 +75,10 @@ impl Filter {
         })
     }
 
-    /// The rows of a frame for which an expression over its own columns holds.
+    /// Returns the rows of a frame for which an expression over the frame's own columns holds.
     ///
     /// # Errors
-    /// It cannot be parsed, names an unknown column, or does not fit the columns.
+    /// Returns an error if the expression cannot be parsed, names an unknown column, or does not fit the columns' types.
     pub fn rows_of(frame: DataFrame, text: &str) -> Result<DataFrame, FilterError> {
         let known = frame
             .get_column_names()
@@ -93,12 +93,12 @@ impl Filter {
         })
     }
 
-    /// What is asked of each row.
+    /// Returns the condition as an expression.
     pub(super) fn condition(&self) -> Expr {
         self.condition.clone()
     }
 
-    /// What the condition needs.
+    /// Returns the columns that the condition names.
     pub fn columns(&self) -> &[&'static Column] {
         &self.columns
     }

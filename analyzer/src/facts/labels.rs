@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names of processes and files, and the words for the kernel's and the bundle's numbers.
+//! Labels of processes and files, and words for the kernel's and the bundle's codes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::blktrace;
 use crate::causes::{Cause, Known, Reason};
 use crate::text::escape;
 
-/// The role of a regular file whose name is not known.
+/// The role of a regular file whose name is unknown.
 const UNKNOWN_ROLE: &str = "unknown";
 
-/// A number of each process.
+/// Looks up a number of each row's process.
 fn of_process(facts: &Facts, from: &'static str, value: fn(&Process) -> Option<u32>) -> Expr {
     let of: Arc<[Option<u64>]> = facts
         .names()
@@ -31,7 +31,7 @@ fn of_process(facts: &Facts, from: &'static str, value: fn(&Process) -> Option<u
     number([from], move |[id]| of.get(id as usize).copied().flatten())
 }
 
-/// A number of each file.
+/// Looks up a number of each row's file.
 fn of_file(facts: &Facts, from: &'static str, value: fn(&File) -> Option<u64>) -> Expr {
     let of: Arc<[Option<u64>]> = facts.names().files.iter().map(value).collect();
     number([from], move |[id]| of.get(id as usize).copied().flatten())
@@ -73,8 +73,8 @@ pub(super) fn files(facts: &Facts) -> Text {
     Text::new([at::file], files.map(label), |[id]| id)
 }
 
-/// The label of the file at this place. An inode's number is to be told with its recording, where there are several; a path is what
-/// people know a file by.
+/// Returns the label of the file at index `at`. If there are several recordings, an inode number gets its recording's name;
+/// a path does not need it.
 fn file_label_of(facts: &Facts, at: usize, file: &File) -> Option<String> {
     let label = file_label(file)?;
     if file.path.is_some() {
@@ -83,8 +83,8 @@ fn file_label_of(facts: &Facts, at: usize, file: &File) -> Option<String> {
     Some(label + &facts.origins.suffix(facts.origins.of_file(at)))
 }
 
-/// A file without a name is called by its inode, generation and all: the number alone may have
-/// gone from one file to the next.
+/// Returns a file's label: its path, or else its inode with the generation, because an inode number alone may have been
+/// reused.
 pub(crate) fn file_label(file: &File) -> Option<String> {
     match (&file.path, file.inode?, file.generation) {
         (Some(path), ..) => Some(escape(path)),
@@ -95,12 +95,12 @@ pub(crate) fn file_label(file: &File) -> Option<String> {
     }
 }
 
-/// `comm:tgid`, the name being that of the main thread if it was seen.
+/// Returns the labels `comm:tgid`; the name is the main thread's if that was seen.
 pub(super) fn processes(facts: &Facts, from: &'static str) -> Text {
     Text::new([from], process_labels(facts), |[id]| id)
 }
 
-/// By number; where there are several recordings, with the name of the one that it is of.
+/// Returns the label of each process by its number; if there are several recordings, with the recording's name.
 pub(crate) fn process_labels(facts: &Facts) -> Vec<Option<String>> {
     let names = names_of_groups(facts);
     let processes = facts.origins.names.processes.iter().enumerate();
@@ -114,13 +114,13 @@ pub(crate) fn process_labels(facts: &Facts) -> Vec<Option<String>> {
     processes.map(label).collect()
 }
 
-/// Of each process, whose it is on an Android device; of another machine's, nobody's.
+/// Returns the Android package of each process; empty on other machines.
 pub(super) fn packages(facts: &Facts, from: &'static str) -> Text {
     let all = 0..facts.origins.names.processes.len();
     Text::new([from], all.map(|at| package_of(facts, at)), |[id]| id)
 }
 
-/// Of the process at this place.
+/// Returns the package of the process at index `at`.
 pub(crate) fn package_of(facts: &Facts, at: usize) -> Option<String> {
     let origin = facts.origins.list.get(facts.origins.of_process(at))?;
     let uid = facts.origins.names.processes.get(at)?.uid?;
@@ -133,7 +133,7 @@ pub(super) fn bundles(facts: &Facts) -> Text {
     Text::new([at::origin], names, |[origin]| origin)
 }
 
-/// A number of each cause.
+/// Looks up a number of each row's cause.
 fn of_cause(facts: &Facts, value: impl Fn(&Cause) -> Option<u64>) -> Expr {
     let of: Arc<[Option<u64>]> = facts.origins.causes.iter().map(value).collect();
     number([at::cause], move |[id]| {
@@ -141,7 +141,7 @@ fn of_cause(facts: &Facts, value: impl Fn(&Cause) -> Option<u64>) -> Expr {
     })
 }
 
-/// Whether a cause is a process of the command's tree.
+/// Returns whether the cause's process belongs to the command's tree.
 pub(super) fn cause_of_command(facts: &Facts) -> Expr {
     let causes = facts.origins.causes.iter();
     let of: Arc<[Option<bool>]> = causes
@@ -152,9 +152,9 @@ pub(super) fn cause_of_command(facts: &Facts) -> Expr {
     })
 }
 
-/// A word for each cause.
+/// Looks up a word of each row's cause.
 fn text_of_cause(facts: &Facts, word: impl Fn(&Cause) -> Option<String>) -> Text {
-    // Without causes, all rows are of the unknown one.
+    // If causes were not asked for, all rows have the unknown one.
     let unknown = facts.origins.causes.is_empty().then_some(None);
     let words = facts.origins.causes.iter().map(word).chain(unknown);
     Text::new([at::cause], words, |[id]| id)
@@ -199,7 +199,7 @@ pub(super) fn cause_processes(facts: &Facts) -> Text {
     })
 }
 
-/// Who caused it, or else who submitted it, marked.
+/// Returns the process that caused the row, or else its submitter, marked as such.
 pub(super) fn causes_or_submitters(facts: &Facts) -> Text {
     let labels = process_labels(facts);
     let causers = causers(facts, &labels);
@@ -243,7 +243,7 @@ pub(super) fn causes_or_submitters(facts: &Facts) -> Text {
     )
 }
 
-/// The file of a cause, or else the one that is written to or read.
+/// Returns the file of the cause, or else the file that is written or read.
 pub(super) fn cause_or_files(facts: &Facts) -> Text {
     let causers = causers(facts, &process_labels(facts));
     let label = |id: usize, file: &File| file_label_of(facts, id, file);
@@ -266,7 +266,7 @@ pub(super) fn cause_or_files(facts: &Facts) -> Text {
     )
 }
 
-/// The processes of the causes, of which there is one at least.
+/// Returns the process label of each cause; there is at least one cause.
 fn causers(facts: &Facts, labels: &[Option<String>]) -> Vec<Option<String>> {
     let causes = &facts.origins.causes;
     let unknown = causes.is_empty().then_some(None);
@@ -330,8 +330,8 @@ pub(super) fn checkpoint_reasons(_: &Facts) -> Text {
     Text::new([at::bits], words, |[b]| bits::REASON.of(b))
 }
 
-/// A name for each process of each recording: the main thread's last, or else that of any thread. A program that a shell starts is
-/// called like the shell at first.
+/// Returns a name for each process of each recording: the main thread's latest one, or else any thread's. A program that a
+/// shell starts has the shell's name at first.
 fn names_of_groups(facts: &Facts) -> HashMap<(usize, u32), &[u8]> {
     let mut names = HashMap::new();
     for (at, process) in facts.origins.names.processes.iter().enumerate() {
@@ -358,14 +358,14 @@ pub(super) fn devices(facts: &Facts) -> Text {
     Text::new([at::device], devices, |[code]| code)
 }
 
-/// A device number as `major:minor`.
+/// Formats a device number as `major:minor`.
 pub(crate) fn device_name(device: u32) -> String {
     format!("{}:{}", device >> 20, device & 0xf_ffff)
 }
 
-/// Of regular files and their flushes alone.
+/// Returns roles, which only regular files and their flushes have.
 pub(super) fn roles(facts: &Facts) -> Text {
-    // The first word is none.
+    // The first word is the empty one.
     let number = |at: usize| at.saturating_add(1) as u64;
     let unknown = number(Role::all().count());
     let words = Role::all().map(Role::as_str);
@@ -390,7 +390,7 @@ pub(super) fn roles(facts: &Facts) -> Text {
     )
 }
 
-/// A file knows how it was named; blocks of no file know it themselves.
+/// Returns how names are known: by the file, or by the row itself if its blocks belong to no file.
 pub(super) fn provenances(facts: &Facts) -> Text {
     let words = Provenance::ALL.iter().map(|p| Some(p.as_str().to_owned()));
     let of_file = |file: &File| found_code(file.provenance);
@@ -427,7 +427,7 @@ pub(super) fn origins(_: &Facts) -> Text {
     })
 }
 
-/// What a bio's pages belonged to.
+/// Returns the word for what a bio's pages belonged to.
 fn origin(origin: Origin) -> &'static str {
     match origin {
         Origin::FILE => "file",
@@ -442,7 +442,7 @@ fn origin(origin: Origin) -> &'static str {
     }
 }
 
-/// blkparse's letters of a code of [`bits::RWBS`].
+/// Returns blkparse's letters for a code of [`bits::RWBS`].
 pub(super) fn rwbs(code: u64) -> &'static str {
     let mut action = 0;
     for (at, letter) in LETTERS.iter().enumerate() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Facts: the rows of a trace as polars frames, in batches. Every table is made of them.
+//! Facts: the rows of a trace as polars frames, in batches. Every table is computed from them.
 //!
 //! ```text
 //! completion and rows ─ Builder ─ batches of stored columns (memory, then temporary files)
@@ -9,7 +9,7 @@
 //! --where ────────────────────────────┴─ Facts::view: one lazy frame for each batch
 //! ```
 //!
-//! A batch holds whole requests, so that whatever is counted by request adds up over batches.
+//! A batch holds whole requests, so that counts of requests can be summed over batches.
 // A recording may come from anybody: no number in it may make this panic.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
@@ -53,19 +53,19 @@ pub struct Facts {
     devices: Vec<u32>,
     requests: u64,
     rewrites: Option<rewrites::Locality>,
-    /// What names are hidden with, if they are.
+    /// The key that names are hashed with, if they are hidden.
     hidden: Option<Key>,
 }
 
 impl Facts {
-    /// From the first completion to the last, ns; of several recordings the sum.
+    /// Returns the time from the first completion to the last, ns; for several recordings, the sum.
     pub fn duration_ns(&self) -> u64 {
         let spans = self.origins.list.iter().filter_map(|origin| origin.span);
         sum(spans.map(|(first, last)| last.saturating_sub(first)))
     }
 
-    /// The first completion and the last, ns in the trace's clock. Of several recordings None: their clocks have nothing to do
-    /// with one another.
+    /// Returns the times of the first and the last completion, in ns of the trace's clock. None for several recordings,
+    /// whose clocks are unrelated.
     pub fn span_ns(&self) -> Option<(u64, u64)> {
         self.only().and_then(|origin| origin.span)
     }
@@ -77,13 +77,13 @@ impl Facts {
         }
     }
 
-    /// What the recording at this place is called.
+    /// Returns the name of the recording at index `nth`.
     pub fn name_of(&self, nth: usize) -> &str {
         let origin = self.origins.list.get(nth);
         origin.map_or("", |origin| &origin.name)
     }
 
-    /// What the rows of the recording at this place refer to, by its own numbers.
+    /// Returns the names that the rows of the recording at index `nth` refer to, by its own numbers.
     pub(crate) fn names_of(&self, nth: usize) -> Cow<'_, Names> {
         match self.only() {
             Some(_) => Cow::Borrowed(&self.origins.names),
@@ -91,44 +91,44 @@ impl Facts {
         }
     }
 
-    /// The recording of a process, by its number.
+    /// Returns the index of the recording that a process belongs to.
     pub(crate) fn origin_of_process(&self, at: usize) -> usize {
         self.origins.of_process(at)
     }
 
-    /// The recording of a file, by its number.
+    /// Returns the index of the recording that a file belongs to.
     pub(crate) fn origin_of_file(&self, at: usize) -> usize {
         self.origins.of_file(at)
     }
 
-    /// How many recordings there are.
+    /// Returns the number of recordings.
     pub(crate) fn recordings(&self) -> usize {
         self.origins.list.len()
     }
 
-    /// Completions.
+    /// Returns the number of completions.
     pub fn requests(&self) -> u64 {
         self.requests
     }
 
-    /// What the rows refer to.
+    /// Returns the names that the rows refer to.
     pub fn names(&self) -> &Names {
         &self.origins.names
     }
 
-    /// A moment by the clock of the only recording and by the wall clock, ns.
+    /// Returns one moment in the clock of the only recording and as Unix time, ns each.
     pub(crate) fn clock(&self) -> Option<(u64, u64)> {
         self.only().and_then(|origin| origin.clock)
     }
 
-    /// Which blocks were written again and again, if that was followed.
+    /// Returns which blocks were written repeatedly, if that was tracked.
     pub(crate) fn locality(&self) -> Option<&rewrites::Locality> {
         self.rewrites.as_ref()
     }
 
-    /// A lazy frame for each batch, of these expressions over the stored columns, and of the rows
-    /// that pass the filter. A condition on a row is on the whole of it, also where it is cut into
-    /// shares: only who caused it is asked of each share.
+    /// Returns a lazy frame for each batch, with these expressions over the stored columns, for the rows that pass the
+    /// filter. A condition applies to the whole row, even if the row is cut into shares; only conditions on causes apply to
+    /// each share.
     pub(crate) fn view<'f>(
         &'f self,
         columns: Vec<Expr>,
@@ -163,11 +163,11 @@ impl Facts {
         })
     }
 
-    /// The columns of the catalogue that are named, a frame for each batch; at least one frame, so
-    /// that an empty trace has its header.
+    /// Returns these columns of the catalogue, a frame for each batch. There is at least one frame, so that an empty trace
+    /// has its header.
     ///
     /// # Errors
-    /// A temporary file cannot be read, or the filter does not fit its columns.
+    /// Returns an error if a temporary file cannot be read or the filter does not fit its columns.
     pub fn frames<'f>(
         &'f self,
         columns: &[&Column],
@@ -179,21 +179,21 @@ impl Facts {
     }
 }
 
-/// What is looked at as one.
+/// Whether rows are taken whole or by shares.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rows {
-    /// A row, with the cause of its largest share.
+    /// A whole row, with the cause of its largest share.
     Whole,
-    /// Each share of a row that several have caused.
+    /// Each share of a row with several causers.
     Shares,
 }
 
-/// Of which requests the rows are looked at.
+/// Which requests' rows are taken.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// All.
+    /// The rows of all requests.
     Any,
-    /// Those that have several rows.
+    /// The rows of requests that have several rows.
     Spanning,
 }
 
@@ -208,7 +208,7 @@ impl Part {
     }
 }
 
-/// The stored columns that expressions need.
+/// Returns the names of the stored columns that the expressions need.
 fn stored_in<'e>(expressions: impl Iterator<Item = &'e Expr>) -> Vec<String> {
     let names = expressions.flatten().filter_map(|part| match part {
         Expr::Column(name) => Some(name.to_string()),
@@ -218,7 +218,7 @@ fn stored_in<'e>(expressions: impl Iterator<Item = &'e Expr>) -> Vec<String> {
     distinct.into_iter().collect()
 }
 
-/// What polars says, without what it adds for its own users.
+/// Returns the first line of a polars error; the rest is for users of polars.
 pub fn one_line(error: &PolarsError) -> String {
     let text = error.to_string();
     text.lines().next().unwrap_or_default().to_owned()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Of which recording a row is. The numbers of processes, files and causes are of all recordings together: each recording's
-//! follow those of the one before, and nobody, no file and the unknown cause are the same in all.
+//! The recordings that rows come from. Processes, files and causes of all recordings are numbered together: each recording's
+//! numbers follow those of the one before. The unknown process, no file and the unknown cause are shared by all.
 
 use mostrace_bundle::Packages;
 
@@ -8,36 +8,36 @@ use crate::attribute::{FileId, Loops, Names, ProcessId};
 use crate::causes::{Cause, CauseId};
 use crate::tally::Tally;
 
-/// What is of one recording.
+/// The properties of one recording.
 #[derive(Debug, Default)]
 pub(crate) struct Origin {
-    /// What it is called.
+    /// The recording's name.
     pub name: String,
-    /// The apps of the Android device that it is of.
+    /// The apps of the Android device that was traced.
     pub packages: Option<Packages>,
     /// Loop devices whose backing files lie on its filesystem.
     pub loops: Loops,
-    /// A moment by its clock and by the wall clock, ns.
+    /// One moment in the trace's clock and as Unix time, ns each.
     pub clock: Option<(u64, u64)>,
-    /// From its first completion to its last, ns.
+    /// The times of the first and last completion, ns.
     pub span: Option<(u64, u64)>,
     /// Where its own numbers begin.
     pub base: Base,
 }
 
-/// Where a recording's numbers begin among those of all: so much is added to each but 0.
+/// Where a recording's numbers begin among those of all: this is added to each number except 0.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Base {
     pub processes: u32,
     pub files: u32,
     pub causes: u32,
-    /// To which 0 is no exception.
+    /// Added to every request number, including 0.
     pub requests: u32,
-    /// Its place among the recordings.
+    /// Index of the recording.
     pub origin: u32,
 }
 
-/// 0 stands for none in every recording.
+/// 0 means none in every recording.
 fn moved(id: u32, base: u32) -> u32 {
     match id {
         0 => 0,
@@ -59,7 +59,7 @@ impl Base {
     }
 }
 
-/// All recordings, and what their rows refer to.
+/// All recordings, and the names and causes that their rows refer to.
 #[derive(Debug, Default)]
 pub(crate) struct Origins {
     pub list: Vec<Origin>,
@@ -68,7 +68,7 @@ pub(crate) struct Origins {
 }
 
 impl Origins {
-    /// Where the numbers of the recording begin that comes next.
+    /// Returns where the numbers of the next recording begin.
     pub fn next(&self, requests: u32) -> Base {
         let behind = |len: usize| u32::try_from(len.saturating_sub(1)).unwrap_or(u32::MAX);
         Base {
@@ -83,7 +83,7 @@ impl Origins {
     /// Adds a recording with its names and causes.
     pub fn push(&mut self, origin: Origin, names: Names, causes: Vec<Cause>) {
         let base = origin.base;
-        // Of several, what is not known of one is not known of all.
+        // If the command's processes are unknown in one recording, they are unknown for all.
         self.names.knows_family =
             names.knows_family && (self.list.is_empty() || self.names.knows_family);
         append(&mut self.names.processes, names.processes);
@@ -101,7 +101,7 @@ impl Origins {
         self.list.push(origin);
     }
 
-    /// What one of several recordings has for names, by its own numbers.
+    /// Returns the names of one of several recordings, by its own numbers.
     pub fn names_of(&self, nth: usize) -> Names {
         fn part<T: Clone>(all: &[T], from: Option<u32>, to: Option<u32>) -> Vec<T> {
             let place = |base: u32| (base as usize).saturating_add(1).min(all.len());
@@ -126,17 +126,17 @@ impl Origins {
         }
     }
 
-    /// The recording of a process by its number.
+    /// Returns the index of the recording that a process belongs to.
     pub fn of_process(&self, at: usize) -> usize {
         self.of(at, |base| base.processes)
     }
 
-    /// The recording of a file by its number.
+    /// Returns the index of the recording that a file belongs to.
     pub fn of_file(&self, at: usize) -> usize {
         self.of(at, |base| base.files)
     }
 
-    /// A recording's first number is one more than where it begins.
+    /// Finds the recording; its first number is one more than its base.
     fn of(&self, at: usize, begins: fn(&Base) -> u32) -> usize {
         let begun = self
             .list
@@ -144,7 +144,8 @@ impl Origins {
         begun.saturating_sub(1)
     }
 
-    /// Behind what tells something only within a recording (a number of a process, of an inode): its name, where there are several.
+    /// Returns the text to append to a number that is valid only within a recording (of a process or an inode): the
+    /// recording's name if there are several.
     pub fn suffix(&self, origin: usize) -> String {
         match (&self.list[..], self.list.get(origin)) {
             ([_, _, ..], Some(origin)) => format!(" ({})", origin.name),
@@ -153,7 +154,7 @@ impl Origins {
     }
 }
 
-/// The first one of each list is the same in all.
+/// Appends a list; its first element is the same in all lists.
 fn append<T>(all: &mut Vec<T>, more: Vec<T>) {
     let skipped = usize::from(!all.is_empty());
     all.extend(more.into_iter().skip(skipped));

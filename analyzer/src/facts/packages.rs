@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whose a process is on an Android device: the app's package, by the user that it runs as.
+//! The Android package of a process, by the user that it runs as.
 
 use mostrace_bundle::Packages;
 
 use crate::text::escape;
 
-/// `AID_USER_OFFSET` of Android's android_filesystem_config.h: an app has the same number with every person that uses the
-/// device, ahead of which stands the person's.
+/// `AID_USER_OFFSET` in Android's android_filesystem_config.h: an app's uid is the person's number times this, plus the
+/// app's number.
 const USER_OFFSET: u32 = 100_000;
-/// Of apps that share a user so many are named.
+/// How many of the packages that share a user are named.
 const NAMED: usize = 3;
 
-/// The package of a user, or the packages that share it; of the system's own users that have none, what Android calls
-/// them. None where neither is known.
+/// Returns the package of a user, or the packages that share it; for a system user without one, Android's name of that user.
+/// None if neither is known.
 pub(super) fn package(packages: &Packages, uid: u32) -> Option<String> {
     let app = uid % USER_OFFSET;
     let Some(names) = packages.of_user(app) else {
@@ -25,7 +25,7 @@ pub(super) fn package(packages: &Packages, uid: u32) -> Option<String> {
     Some(named.join(","))
 }
 
-/// By android_filesystem_config.h, as far as its numbers are of processes.
+/// Returns the user's name in android_filesystem_config.h, for users that processes run as.
 fn system_user(uid: u32) -> Option<&'static str> {
     Some(match uid {
         0 => "root",
@@ -110,16 +110,16 @@ mod tests {
         );
         for (uid, name) in [
             (10001, Some("com.example.a")),
-            // The same app with another person.
+            // It is the same app with another person.
             (11 * 100_000 + 10001, Some("com.example.a")),
             (10002, Some("com.example.b,com.example.c,com.example.d,+1")),
-            // The list goes before the number's own name.
+            // The list takes precedence over the number's own name.
             (1000, Some("android")),
             (1013, Some("media")),
             (10 * 100_000 + 2000, Some("shell")),
             (0, Some("root")),
             (10003, Some("com.\\xff\\x1b[31m\\xe2\\x80\\xae")),
-            // Neither in the list nor the system's: of an isolated process, say.
+            // The uid is neither in the list nor the system's, like that of an isolated process.
             (10004, None),
             (99_001, None),
             (u32::MAX, None),

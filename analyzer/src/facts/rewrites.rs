@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Temporal locality: which writes go to sectors that were written before in the trace.
+//! Temporal locality: finds writes to sectors that were written before in the trace.
 //!
-//! Most writes are of whole blocks, so that one note stands for the sectors of each; of a block that
-//! is written in part each sector has a note of its own.
+//! Most writes are of whole blocks, so one note stands for all sectors of a block; a block that is written in part has a
+//! note for each sector.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -14,33 +14,33 @@ use super::origins::Base;
 use crate::attribute::{FileId, Op, Request, Row};
 use crate::tally::Tally;
 
-/// Sectors of a block: a page, the unit that SQLite and the filesystems write in.
+/// Sectors of a block, which is a page: the unit that SQLite and the filesystems write.
 const BLOCK: u64 = 8;
-/// Blocks of a chunk, which stand side by side: neighbours are written together.
+/// Blocks of a chunk; its notes are adjacent in memory, because neighbours are written together.
 const CHUNK: u64 = 8;
-/// The ranges that are kept of what was written again and again.
+/// How many of the most written ranges are kept.
 const HOTTEST: usize = 10;
-/// Chunks that are followed, 64 GiB of blocks: a trace may come from a stranger.
+/// The most chunks that are tracked, 64 GiB of blocks: a trace may come from a stranger.
 const MOST_CHUNKS: usize = 1 << 21;
-/// Blocks whose sectors are followed one by one, 4 GiB of them.
+/// The most blocks that are tracked sector by sector, 4 GiB of them.
 const MOST_SPLIT: usize = 1 << 20;
-/// Bytes of a write that is followed. The kernel's requests are far smaller.
+/// The longest write that is tracked, bytes. The kernel's requests are far smaller.
 const MOST_BYTES: u32 = 1 << 28;
 
-/// The writes to a sector, or to all sectors of a block alike.
+/// The writes to a sector, or to each sector of a block.
 #[derive(Clone, Copy, Default)]
 struct Written {
-    /// The last one, ns.
+    /// Time of the last write, ns.
     last_ns: u64,
-    /// How many there were.
+    /// Number of writes.
     writes: u32,
-    /// What the last one was of.
+    /// The file of the last write.
     file: FileId,
     kind: Option<Kind>,
 }
 
 impl Written {
-    /// Notes a write; how long ago the one before was, ns.
+    /// Notes a write; returns the time since the one before, ns.
     fn again(&mut self, time_ns: u64, row: &Row) -> Option<u64> {
         let since = (self.writes > 0).then(|| time_ns.saturating_sub(self.last_ns));
         *self = Written {
@@ -53,14 +53,14 @@ impl Written {
     }
 }
 
-/// What is known of a chunk's blocks; field by field, as that takes less room.
+/// The notes of a chunk's blocks, stored field by field to save memory.
 #[derive(Clone, Copy, Default)]
 struct Chunk {
     last_ns: [u64; CHUNK as usize],
     writes: [u32; CHUNK as usize],
     file: [FileId; CHUNK as usize],
     kind: [Option<Kind>; CHUNK as usize],
-    /// A bit for each block whose sectors have notes of their own.
+    /// A bit for each block whose sectors have their own notes.
     split: u8,
 }
 
@@ -84,7 +84,7 @@ impl Chunk {
         self.split >> at & 1 != 0
     }
 
-    /// Whether some of it may have been written more than once.
+    /// Returns true if a part of it may have been written more than once.
     fn may_be_hot(&self) -> bool {
         self.split != 0 || self.writes.iter().any(|&writes| writes > 1)
     }
@@ -93,10 +93,10 @@ impl Chunk {
 type Places<T> = HashMap<(u32, u64), T, foldhash::fast::RandomState>;
 type Sectors = [Written; BLOCK as usize];
 
-/// Everything that was written. Memory grows with the blocks, not with the writes.
+/// All sectors that were written. Memory grows with the blocks, not with the writes.
 #[derive(Default)]
 pub(crate) struct Rewrites {
-    /// By device and number of the chunk.
+    /// Indices of chunks, by device and number of the chunk.
     places: Places<u32>,
     chunks: Vec<Chunk>,
     /// The sectors of blocks that were written in part, by device and number of the block.
@@ -104,11 +104,11 @@ pub(crate) struct Rewrites {
     missed: u64,
 }
 
-/// How much of a write was written before.
+/// The part of a write that was written before.
 #[derive(Clone, Copy, Default)]
 struct Before {
     sectors: u64,
-    /// How long ago the first of them was, ns.
+    /// Time since the first of these sectors was written, ns.
     since_ns: Option<u64>,
 }
 
@@ -121,34 +121,34 @@ impl Before {
     }
 }
 
-/// A range of sectors that were written equally often and followed one another.
+/// A range of adjacent sectors that were written equally often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hot {
-    /// major << 20 | minor.
+    /// Device number, major << 20 | minor.
     pub device: u32,
-    /// First sector, whole disk.
+    /// First sector on the whole disk.
     pub sector: u64,
     /// Length in sectors.
     pub sectors: u64,
-    /// How often each of them was written.
+    /// How often each of the sectors was written.
     pub writes: u32,
-    /// The file that they were written for last.
+    /// The file of their last write.
     pub file: FileId,
     /// What they held then.
     pub kind: Option<Kind>,
 }
 
-/// What was written again and again.
+/// The sectors that were written repeatedly.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Locality {
-    /// Rows that were not followed.
+    /// Number of rows that were not tracked.
     pub missed: u64,
     /// The most written ranges.
     pub hottest: Vec<Hot>,
 }
 
 impl Locality {
-    /// By the numbers that files have among those of all recordings.
+    /// Renumbers files to the numbers that they have among all recordings.
     pub(super) fn moved(mut self, base: Base) -> Locality {
         for hot in &mut self.hottest {
             hot.file = base.file(hot.file);
@@ -156,7 +156,7 @@ impl Locality {
         self
     }
 
-    /// Adds what was written in another recording, on another disk or at another time.
+    /// Adds the ranges of another recording, which is of another disk or another time.
     pub(super) fn add(&mut self, other: Locality) {
         self.missed.tally(other.missed);
         self.hottest.extend(other.hottest);
@@ -185,8 +185,8 @@ impl Hot {
 }
 
 impl Rewrites {
-    /// Notes a row; how many of its bytes were written before, None if it is not followed, and how
-    /// long ago the first of them was, ns.
+    /// Notes a row. Returns how many of its bytes were written before (None if the row is not tracked) and the time since
+    /// the first of them was written, ns.
     pub fn see(&mut self, request: &Request, row: &Row) -> (Option<u32>, Option<u64>) {
         if request.op != Op::Write || row.bytes == 0 {
             return (Some(0), None);
@@ -245,7 +245,7 @@ impl Rewrites {
         }
     }
 
-    /// The place of a chunk.
+    /// Returns the index of a chunk.
     fn chunk(&mut self, device: u32, number: u64) -> u32 {
         *self.places.entry((device, number)).or_insert_with(|| {
             let place = self.chunks.len() as u32;
@@ -254,7 +254,7 @@ impl Rewrites {
         })
     }
 
-    /// What there is to tell in the end.
+    /// Returns the result.
     pub fn finish(self) -> Locality {
         Locality {
             missed: self.missed,
@@ -262,7 +262,7 @@ impl Rewrites {
         }
     }
 
-    /// The ranges that were written most often, at most `most` of them.
+    /// Returns the ranges that were written most often, at most `most` of them.
     fn hottest(&self, most: usize) -> Vec<Hot> {
         let mut places: Vec<((u32, u64), u32)> = self
             .places
@@ -288,7 +288,7 @@ impl Rewrites {
         ranges
     }
 
-    /// What of a block was written more than once.
+    /// Calls `see` for each part of a block that was written more than once.
     fn hot_of(&self, chunk: &Chunk, at: usize, device: u32, block: u64, mut see: impl FnMut(Hot)) {
         let mut hot = |sector: u64, sectors: u64, written: Written| {
             if written.writes > 1 {
@@ -350,7 +350,7 @@ mod tests {
         assert_eq!(hottest, [hot(16, 1, 3), hot(0, 16, 2), hot(17, 7, 2)]);
     }
 
-    /// Sectors side by side are none of each other's rewrites, and each has its own time.
+    /// Adjacent sectors are not each other's rewrites, and each has its own time.
     #[test]
     fn a_neighbour_in_the_same_block_is_no_rewrite() {
         let mut rewrites = Rewrites::default();
@@ -359,15 +359,15 @@ mod tests {
             assert_eq!(write(10 + sector, sector, 512), (Some(0), None), "{sector}");
         }
         assert_eq!(write(200, 3, 512), (Some(512), Some(187)));
-        // Of a block that begins within another: five sectors are new.
+        // The write begins within a block of which three sectors were written: five sectors are new.
         assert_eq!(write(300, 97, 4096), (Some(3 * 512), Some(193)));
-        // The whole of a block of which one sector was written since.
+        // The whole block is written; one of its sectors was written since.
         assert_eq!(write(400, 0, 4096), (Some(4096), Some(390)));
         assert_eq!(write(450, 3, 512), (Some(512), Some(50)));
         assert_eq!(rewrites.hottest(2), [hot(3, 1, 4), hot(4, 4, 2)]);
     }
 
-    /// A recording tells of any sector.
+    /// A recording may name any sector.
     #[test]
     fn the_last_sectors_that_there_can_be_are_told() {
         let mut rewrites = Rewrites::default();

@@ -32,7 +32,7 @@ impl Values<'_> {
     }
 }
 
-/// One value for each row.
+/// Computes one value for each row.
 fn each<T, const N: usize>(
     columns: &[Column],
     value: impl Fn([u64; N]) -> T,
@@ -48,7 +48,7 @@ fn each<T, const N: usize>(
     })
 }
 
-/// An expression over stored columns.
+/// Makes an expression over stored columns.
 fn over<T: 'static, const N: usize>(
     from: [&'static str; N],
     output: DataType,
@@ -69,7 +69,7 @@ fn over<T: 'static, const N: usize>(
     )
 }
 
-/// A number, or nothing. What does not fit into 63 bits is nothing.
+/// Makes a column of numbers or nulls. A number that does not fit into 63 bits becomes null.
 pub(crate) fn number<const N: usize>(
     from: [&'static str; N],
     value: impl Fn([u64; N]) -> Option<u64> + Send + Sync + 'static,
@@ -80,7 +80,7 @@ pub(crate) fn number<const N: usize>(
     })
 }
 
-/// Yes or no.
+/// Makes a column of booleans.
 pub(crate) fn flag<const N: usize>(
     from: [&'static str; N],
     value: impl Fn([u64; N]) -> bool + Send + Sync + 'static,
@@ -90,7 +90,7 @@ pub(crate) fn flag<const N: usize>(
     })
 }
 
-/// Yes or no, or nothing.
+/// Makes a column of booleans or nulls.
 pub(crate) fn flag_if_known<const N: usize>(
     from: [&'static str; N],
     value: impl Fn([u64; N]) -> Option<bool> + Send + Sync + 'static,
@@ -100,7 +100,7 @@ pub(crate) fn flag_if_known<const N: usize>(
     })
 }
 
-/// A code that every row has.
+/// Makes a column of codes, of which every row has one.
 pub(crate) fn code<const N: usize>(
     from: [&'static str; N],
     value: impl Fn([u64; N]) -> u32 + Send + Sync + 'static,
@@ -110,19 +110,19 @@ pub(crate) fn code<const N: usize>(
     })
 }
 
-/// The words of a column; None is the empty one. No two are equal.
+/// The words of a column, all different; None is the empty one.
 pub(crate) type Words = Arc<[Option<String>]>;
 
-/// A column of text: the words, each kept once, and which of them a row has.
+/// A column of text: each word once, and a code for each row's word.
 pub(crate) struct Text {
-    /// The number of a row's word.
+    /// The index of a row's word.
     pub code: Expr,
-    /// By number.
+    /// The words by index.
     pub words: Words,
 }
 
 impl Text {
-    /// `words[number(row)]`; numbers with equal words get one code.
+    /// Makes a column with `words[number(row)]`; numbers with equal words get one code.
     pub fn new<const N: usize>(
         from: [&'static str; N],
         words: impl IntoIterator<Item = Option<String>>,
@@ -146,7 +146,7 @@ impl Text {
         }
     }
 
-    /// The words of the rows.
+    /// Returns the rows' words as a column of text.
     pub fn text(self) -> Expr {
         let words = self.words;
         let text = move |codes: Column| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The shares of rows that several have caused, and rows cut into them.
+//! The shares of rows with several causers; cuts rows into them.
 
 use polars::prelude::{
     Column, DataFrame, IdxCa, IdxSize, IntoColumn, NamedFrom, PolarsResult, Series,
@@ -12,19 +12,19 @@ use crate::causes::Share;
 const ROW: &str = "_row";
 const BITS: &str = "_share_bits";
 
-/// Shares as they are collected: of each row the first one first.
+/// The collected shares, grouped by row, the first share of each row first.
 #[derive(Default)]
 pub(super) struct Shares {
-    /// The row's place in its batch.
+    /// The row's index in its batch.
     row: Vec<IdxSize>,
     bytes: Vec<u32>,
     cause: Vec<u32>,
-    /// Of [`bits`], what a share has of its own.
+    /// The fields of [`bits`] in which a share differs from its row.
     bits: Vec<u64>,
 }
 
 impl Shares {
-    /// Of a row of the recording whose numbers begin there.
+    /// Adds the shares of a row; `base` is where its recording's numbers begin.
     pub fn push(&mut self, row: usize, shares: &[Share], base: Base) {
         for (nth, share) in shares.iter().enumerate() {
             // A batch has fewer rows than fit.
@@ -36,7 +36,7 @@ impl Shares {
         }
     }
 
-    /// As a frame; none are left. None where there are none.
+    /// Removes all shares and returns them as a frame; None if there are none.
     pub fn take(&mut self) -> PolarsResult<Option<DataFrame>> {
         let Shares {
             row,
@@ -57,13 +57,13 @@ impl Shares {
     }
 }
 
-/// The rows, each cut into its shares, which have its bytes, cause and how it is known for their own.
+/// Cuts each row into its shares, which have bytes, cause and certainty of their own.
 pub(super) fn cut(mut rows: DataFrame, shares: &DataFrame) -> PolarsResult<DataFrame> {
     let of_row = shares.column(ROW)?.idx()?;
     let [share_bytes, share_cause] = [at::bytes, at::cause].map(|name| shares.column(name));
     let (share_bytes, share_cause) = (share_bytes?.u32()?, share_cause?.u32()?);
     let share_bits = shares.column(BITS)?.u64()?;
-    // The place of each share in the rows, and its number among the shares, if it is one.
+    // The row of each share, and the share's index if the row was cut.
     let mut places: Vec<IdxSize> = Vec::with_capacity(rows.height().saturating_add(of_row.len()));
     let mut share_of: Vec<Option<usize>> = Vec::with_capacity(places.capacity());
     let mut of_row = of_row.into_no_null_iter().enumerate().peekable();

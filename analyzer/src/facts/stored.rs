@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The columns that are kept of a row: numbers, and the numbers of names. What people see is made of
-//! them by the [catalogue](super::catalogue). Their names begin with `_`, which no column of the
-//! catalogue does.
+//! The stored columns of a row: numbers, and numbers of names. The [catalogue](super::catalogue) computes the visible
+//! columns from them. Their names begin with `_`, unlike those of the catalogue.
 
 use polars::prelude::{Column, DataFrame, PolarsResult};
 
@@ -17,16 +16,16 @@ use crate::blktrace::action;
 use crate::causes::{CauseId, Known, Verdicts};
 use crate::tally::Tally;
 
-/// Stands for what is not known, in columns of 64 bits.
+/// Stands for an unknown value in columns of 64 bits.
 pub(crate) const NONE: u64 = u64::MAX;
-/// The same in columns of 32 bits.
+/// Stands for an unknown value in columns of 32 bits.
 pub(crate) const NONE_32: u32 = u32::MAX;
 
-/// The fields of `_bits`. Codes of 0 stand for None, others are one more than the value's own.
+/// The fields of `_bits`. A code of 0 stands for None; others are the value's own code plus one.
 pub(crate) mod bits {
     use super::Field;
 
-    /// [`Op`](crate::attribute::Op), as it is.
+    /// [`Op`](crate::attribute::Op), not shifted.
     pub const OP: Field = Field::first(3);
     /// [`Part`](super::Part).
     pub const PART: Field = OP.then(2);
@@ -35,22 +34,22 @@ pub(crate) mod bits {
     pub const ORIGIN: Field = STAGE.then(5);
     pub const FOUND: Field = ORIGIN.then(3);
     pub const HOME_KIND: Field = FOUND.then(6);
-    /// [`LETTERS`](super::LETTERS), and whether there are bytes, as blkparse's letters need them.
+    /// [`LETTERS`](super::LETTERS) and whether the request has bytes, as blkparse's letters need them.
     pub const RWBS: Field = HOME_KIND.then(8);
     pub const SEQUENTIAL: Field = RWBS.then(1);
     pub const FAILED: Field = SEQUENTIAL.then(1);
-    /// [`Known`](crate::causes::Known); 0 also where causes were not asked for.
+    /// [`Known`](crate::causes::Known), not shifted; 0 also if causes were not asked for.
     pub const KNOWN: Field = FAILED.then(3);
-    /// Whether it is another share of a row than its first.
+    /// 1 for every share of a row but its first.
     pub const LATER_SHARE: Field = KNOWN.then(1);
-    /// [`Reason`](crate::causes::Reason), as it is.
+    /// [`Reason`](crate::causes::Reason), not shifted; 0 is none.
     pub const REASON: Field = LATER_SHARE.then(5);
-    /// Whether all its causers are of one process.
+    /// 1 if all its causers belong to one process.
     pub const ONE_PROCESS: Field = REASON.then(1);
 }
 
-/// The categories that blkparse has letters for, lowest bit of [`bits::RWBS`] first; the highest
-/// is whether the request has bytes.
+/// The categories that blkparse has letters for, in [`bits::RWBS`] from the lowest bit on; the highest bit says whether the
+/// request has bytes.
 pub(super) const LETTERS: [u64; 7] = [
     action::BLK_TC_SYNC,
     action::BLK_TC_FUA,
@@ -61,14 +60,14 @@ pub(super) const LETTERS: [u64; 7] = [
     action::BLK_TC_AHEAD,
 ];
 
-/// Which of its request's rows a row is, so that a request is counted once.
+/// The position of a row among its request's rows, by which a request is counted once.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
-    /// The only one.
+    /// The only row.
     Whole,
-    /// The first of several.
+    /// The first of several rows.
     First,
-    /// Another one.
+    /// A later row.
     Later,
 }
 
@@ -80,7 +79,7 @@ macro_rules! stored {
             $($name: Values<$type>,)+
         }
 
-        /// One row, as it is stored.
+        /// One stored row.
         struct Stored { $($name: $type,)+ }
 
         /// The names of the columns.
@@ -94,7 +93,7 @@ macro_rules! stored {
                 self.rows.tally(1);
             }
 
-            /// The rows as a frame; none are left.
+            /// Removes all rows and returns them as a frame.
             fn take(&mut self) -> PolarsResult<DataFrame> {
                 let rows = std::mem::take(&mut self.rows);
                 let columns: Vec<Column> = vec![
@@ -109,13 +108,13 @@ macro_rules! stored {
 stored! {
     /// Number of the completion.
     request: u32,
-    /// C, ns in the trace's clock.
+    /// Time of C, ns in the trace's clock.
     time: u64,
-    /// D, or NONE.
+    /// Time of D, or NONE.
     d: u64,
-    /// Q, or NONE.
+    /// Time of Q, or NONE.
     q: u64,
-    /// When the first page was made dirty, or NONE.
+    /// Time when the first page became dirty, or NONE.
     dirty: u64,
     sector: u64,
     bytes: u32,
@@ -130,23 +129,23 @@ stored! {
     dirtier: u32,
     file: u32,
     offset: u64,
-    /// jbd2's transaction, or NONE_32.
+    /// Number of the jbd2 transaction, or NONE_32.
     tid: u32,
     home_sector: u64,
     home_file: u32,
     /// Bytes that were written before in the trace, or NONE_32.
     rewritten: u32,
-    /// Since when, ns, or NONE.
+    /// Time since that write, ns, or NONE.
     rewrite: u64,
     /// Number of the completion of the device flush that was waited for, or NONE_32.
     device_flush: u32,
-    /// Of the largest share.
+    /// The cause of the largest share.
     cause: u32,
-    /// How many causers there are.
+    /// Number of causers.
     causers: u32,
-    /// From the call that forced it, ns, or NONE.
+    /// Time since the call that forced it, ns, or NONE.
     forced: u64,
-    /// Of which recording it is.
+    /// Index of the recording.
     origin: u32,
 }
 
@@ -155,13 +154,13 @@ stored! {
 pub(super) struct Builder {
     columns: Columns,
     requests: u32,
-    /// The device numbers met.
+    /// The device numbers seen so far.
     pub devices: Vec<u32>,
-    /// Where the numbers of the recording begin that the rows are of.
+    /// Where the numbers of the current recording begin.
     pub base: Base,
-    /// Which blocks were written when, if that is asked for.
+    /// The blocks that were written before, if that is tracked.
     pub rewrites: Option<Rewrites>,
-    /// Of rows that several have caused.
+    /// The shares of rows with several causers.
     shares: Shares,
 }
 
@@ -173,22 +172,22 @@ impl Builder {
         }
     }
 
-    /// Rows that wait to be [taken](Self::take).
+    /// Returns the number of rows that wait to be [taken](Self::take).
     pub fn len(&self) -> usize {
         self.columns.rows
     }
 
-    /// Requests so far.
+    /// Returns the number of requests so far.
     pub fn requests(&self) -> u32 {
         self.requests
     }
 
-    /// The rows as a frame, and the shares of those that several have caused; none are left.
+    /// Removes all rows and returns them as a frame, with the shares of those with several causers.
     pub fn take(&mut self) -> PolarsResult<(DataFrame, Option<DataFrame>)> {
         Ok((self.columns.take()?, self.shares.take()?))
     }
 
-    /// Adds a request with its rows, and who caused each of them if that was asked for.
+    /// Adds a request with its rows, and their causers if causes were asked for.
     pub fn push(&mut self, request: &Request, rows: &[Row], verdicts: Option<&Verdicts>) {
         let mut verdicts = verdicts.into_iter().flat_map(Verdicts::iter);
         let device = self.device(request.device);
@@ -259,7 +258,7 @@ impl Builder {
         self.requests.tally(1);
     }
 
-    /// A trace has few devices.
+    /// Returns the index of a device; a trace has few.
     fn device(&mut self, device: u32) -> u32 {
         let at = self.devices.iter().position(|&d| d == device);
         let at = at.unwrap_or_else(|| {
@@ -271,12 +270,12 @@ impl Builder {
     }
 }
 
-/// The code of a kind in [`bits::KIND`].
+/// Returns the code of a kind in [`bits::KIND`].
 pub(super) const fn kind_code(kind: Kind) -> u64 {
     (kind as u64).saturating_add(1)
 }
 
-/// The code of a provenance in [`bits::FOUND`].
+/// Returns the code of a provenance in [`bits::FOUND`].
 pub(super) const fn found_code(found: Provenance) -> u64 {
     (found as u64).saturating_add(1)
 }

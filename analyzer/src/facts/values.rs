@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The values of a column, one row after the other. Of most traces many columns have one value throughout: nothing was
-//! journalled, or nobody asked for causes. Such a column takes no room.
+//! The values of a column, row by row. In most traces many columns have a single value: nothing was journalled, or nobody
+//! asked for causes. Such a column takes no room.
 
 use polars::prelude::{Column, NamedFrom, Scalar, Series};
 
 /// A column that grows.
 pub(super) enum Values<T> {
-    /// All rows so far have this one.
+    /// All rows so far have this value.
     Same(T),
-    /// One for each row.
+    /// A value for each row.
     Each(Vec<T>),
 }
 
@@ -19,7 +19,7 @@ impl<T: Default> Default for Values<T> {
 }
 
 impl<T: Copy + PartialEq> Values<T> {
-    /// Adds the value of the row behind so many others.
+    /// Appends a value; `rows` is the number of rows before it.
     #[inline]
     pub fn push(&mut self, value: T, rows: usize) {
         match self {
@@ -41,7 +41,7 @@ impl<T: Copy + PartialEq> Values<T> {
         }
     }
 
-    /// The column of so many rows; none are left. What differed once is expected to differ again.
+    /// Removes and returns the column of `rows` rows. A column whose values once differed is expected to differ again.
     pub fn take(&mut self, name: &str, rows: usize) -> Column
     where
         Scalar: From<T>,
