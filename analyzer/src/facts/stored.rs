@@ -21,13 +21,13 @@ pub(crate) const NONE: u64 = u64::MAX;
 /// Stands for an unknown value in columns of 32 bits.
 pub(crate) const NONE_32: u32 = u32::MAX;
 
-/// The fields of `_bits`. A code of 0 stands for None; others are the value's own code plus one.
+/// The fields of `_bits`. Where not said otherwise, 0 stands for None, and other values are the enum's own code plus one.
 pub(crate) mod bits {
     use super::Field;
 
-    /// [`Op`](crate::attribute::Op), not shifted.
+    /// [`Op`](crate::attribute::Op)'s own code.
     pub const OP: Field = Field::first(3);
-    /// [`Part`](super::Part).
+    /// [`Part`](super::Part)'s own code.
     pub const PART: Field = OP.then(2);
     pub const KIND: Field = PART.then(6);
     pub const STAGE: Field = KIND.then(3);
@@ -38,11 +38,11 @@ pub(crate) mod bits {
     pub const RWBS: Field = HOME_KIND.then(8);
     pub const SEQUENTIAL: Field = RWBS.then(1);
     pub const FAILED: Field = SEQUENTIAL.then(1);
-    /// [`Known`](crate::causes::Known), not shifted; 0 also if causes were not asked for.
+    /// [`Known`](crate::causes::Known)'s own code; 0 also if causes were not asked for.
     pub const KNOWN: Field = FAILED.then(3);
     /// 1 for every share of a row but its first.
     pub const LATER_SHARE: Field = KNOWN.then(1);
-    /// [`Reason`](crate::causes::Reason), not shifted; 0 is none.
+    /// [`Reason`](crate::causes::Reason)'s own code; 0 is none.
     pub const REASON: Field = LATER_SHARE.then(5);
     /// 1 if all its causers belong to one process.
     pub const ONE_PROCESS: Field = REASON.then(1);

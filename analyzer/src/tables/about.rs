@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The lines that say what was traced, where and how.
+//! The lines that describe a trace: what was traced, where and how.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::Totals;
 use crate::recording::Recording;
 use crate::text::escape;
 
-/// What a trace is called: its label, or its file's name without the ending.
+/// Returns a trace's name: its label, or its file's name without the extension.
 pub fn name(path: &Path, manifest: Option<&Manifest>) -> String {
     let label = manifest.and_then(|m| m.label.as_deref());
     let file = path
@@ -23,7 +23,8 @@ pub fn name(path: &Path, manifest: Option<&Manifest>) -> String {
     safe(label.unwrap_or(file))
 }
 
-/// Name and value of each line, of several recordings with their manifests: what each is of, and what all come to.
+/// Returns name and value of each line for several recordings with their manifests: a line for each recording, and the
+/// totals of all.
 pub fn lines_of_several<'m>(
     each: impl Iterator<Item = (&'m Path, Option<&'m Manifest>)>,
     duration_ns: u64,
@@ -47,7 +48,7 @@ pub fn lines_of_several<'m>(
     lines
 }
 
-/// Name and value of each line.
+/// Returns name and value of each line for one recording.
 pub fn lines(
     path: &Path,
     manifest: Option<&Manifest>,
@@ -114,7 +115,7 @@ fn totals(duration_ns: u64, total: &Totals) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// That nothing is missing of recordings, and by what that is known; None where their warnings say otherwise.
+/// Returns a line that says that nothing is missing and how that is known; None if there are warnings.
 pub fn whole(recordings: &[Recording], warnings: &[String]) -> Option<String> {
     if !warnings.is_empty() {
         return None;
@@ -202,7 +203,7 @@ fn of_manifest(m: &Manifest) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// A manifest may come from a stranger.
+/// Escapes text of a manifest, which may come from a stranger.
 fn safe(text: &str) -> String {
     escape(text.as_bytes())
 }
@@ -211,7 +212,7 @@ fn seconds(ns: u64) -> String {
     format!("{}.{:03} s", ns / 1_000_000_000, ns / 1_000_000 % 1000)
 }
 
-/// Bytes with a binary unit, and exactly.
+/// Formats bytes with a binary unit, followed by the exact number.
 fn size(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} bytes"),

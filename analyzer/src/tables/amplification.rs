@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How many bytes reached the device for each that the application stored.
+//! Amplification: how many bytes reached the device for each byte that the application stored.
 
 use mostrace_bundle::manifest::Payload;
 
 use super::{Groups, Result, Table, Totals, numbers, percent, ratio, reals, texts};
 use crate::transactions::Count;
 
-/// Bytes at each level, and how often the smaller goes into the larger; for each transaction at most, if there are at least so
-/// many.
+/// Returns the bytes at each level, their ratios, and the bytes per transaction. If the number of transactions is a lower
+/// bound, the latter are upper bounds.
 ///
 /// # Errors
-/// Never, as no two columns have one name.
+/// Never fails, because all columns have different names.
 pub fn levels(payload: &Payload, transactions: Count, total: &Totals) -> Result<Table> {
     let levels = [
         ("payload", payload.payload_bytes),
@@ -27,10 +27,10 @@ pub fn levels(payload: &Payload, transactions: Count, total: &Totals) -> Result<
     ])
 }
 
-/// What each group contributes to the writes; the shares sum to the whole.
+/// Returns what each group contributes to the writes; the shares sum to the whole.
 ///
 /// # Errors
-/// Never, as no two columns have one name.
+/// Never fails, because all columns have different names.
 pub fn shares(payload: &Payload, transactions: Count, groups: &Groups) -> Result<Table> {
     let whole = groups.total.write_bytes;
     let real = |name, f: fn(&Totals) -> u64, whole: u64| {

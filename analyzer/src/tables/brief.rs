@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where most of the written bytes went: program → file → layer, of which the largest few are shown, as
-//! [dust](https://github.com/bootandy/dust) shows the largest folders of a tree.
+//! Where most of the written bytes went, as a tree of program, file and layer. Only the largest parts are shown, as
+//! [dust](https://github.com/bootandy/dust) shows the largest directories of a tree.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -11,45 +11,45 @@ use crate::attribute::program;
 use crate::facts::{Facts, Filter};
 use crate::tally::Tally;
 
-/// Who caused it, by doing something to which file; where nobody is known, who submitted it, and of which file it is.
+/// The process and file of the cause; if it is unknown, the submitter and the file that was written.
 const WHO: [&str; 2] = ["cause_or_submitter", "cause_or_file"];
-/// Groups by process, file and layer that are told apart.
+/// The most groups by process, file and layer that are kept apart.
 const MOST_GROUPS: usize = 1 << 16;
-/// Stands for who, or which file, is not known.
+/// The name of an unknown process.
 const NOBODY: &str = "(nobody known)";
 const NO_FILE: &str = "(no file known)";
-/// Stands for the groups beyond those that are told apart.
+/// The name of all groups beyond [`MOST_GROUPS`].
 const OTHERS: &str = "(others)";
 
-/// A program, one of its files, or a layer that was written for that.
+/// A program, one of its files, or a layer that was written for such a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// How far down the tree it is: 0 for programs.
+    /// Depth in the tree; 0 for programs.
     pub depth: usize,
-    /// Name of the program, path of the file, or the layer.
+    /// The name of the program, the path of the file, or the name of the layer.
     pub name: String,
-    /// Of a program: how many processes of that name there were.
+    /// The number of different processes that wrote it.
     pub processes: usize,
     /// Bytes that were written for it.
     pub bytes: u64,
-    /// Whether it is the last that is shown of what it is a part of.
+    /// True if it is the last one shown of its parent.
     pub is_last: bool,
 }
 
-/// The largest parts.
+/// The largest parts of the tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Brief {
-    /// Each behind what it is a part of.
+    /// The parts; each follows its parent.
     pub parts: Vec<Part>,
-    /// Bytes of all.
+    /// Bytes of all parts.
     pub total: u64,
 }
 
 impl Brief {
-    /// The `most` largest parts of the rows that pass the filter; they have to have causes.
+    /// Returns the `most` largest parts of the rows that pass the filter; the facts must have causes.
     ///
     /// # Errors
-    /// A temporary file cannot be read, or the filter does not fit its columns.
+    /// Returns an error if a temporary file cannot be read or the filter does not fit its columns.
     pub fn new(
         facts: &Facts,
         filesystem: &str,
@@ -82,7 +82,7 @@ impl Brief {
     }
 }
 
-/// Program, file and layer of a group.
+/// Returns program, file and layer of a group.
 fn path(labels: &[Label], filesystem: &str) -> Vec<String> {
     let (who, layer) = labels.split_at(WHO.len().min(labels.len()));
     if labels.iter().any(|label| matches!(label, Label::Rest(_))) {
@@ -131,11 +131,11 @@ impl Node {
         self.parts.sort_by_key(|part| Reverse(part.bytes));
     }
 
-    /// Chooses the largest nodes: a part is never larger than what it is a part of, which comes first where they are equal.
+    /// Chooses the largest nodes. A part is never larger than its parent, which comes first if they are equal.
     fn choose(&mut self, most: usize) {
         let mut open: Vec<&mut Node> = self.parts.iter_mut().collect();
         for _ in 0..most {
-            // The first of the largest.
+            // The first one of the largest is taken.
             let largest = (0..open.len()).rev().max_by_key(|&at| open[at].bytes);
             let Some(at) = largest else {
                 return;

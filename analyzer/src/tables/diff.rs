@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is different between traces: the others are held against the first.
+//! Differences between traces: each other trace is compared with the first.
 //!
-//! Where it is known of all how many transactions were committed, they are compared by the transaction, where it is known of
-//! none, as they are. Of others the tables tell what each wrote, and the first line why it says no more.
+//! If the number of transactions is known for all traces, figures are compared per transaction; if it is known for none, as
+//! totals. Otherwise the tables show what each wrote, and the first line says why it compares nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,14 +18,14 @@ use crate::tally::Tally;
 use crate::text::grouped;
 use crate::transactions::{Count, Database, Source, Transactions};
 
-/// Layers that the sentence names.
+/// How many layers the sentence names.
 const MOST: usize = 3;
-/// What changed by less is not named: per cent of what the first trace wrote.
+/// Smaller changes of a layer are not named: per cent of what the first trace wrote.
 const LEAST: f64 = 1.0;
-/// The same of reads and discards, of what the larger wrote.
+/// Smaller changes of reads and discards are not named: per cent of what the trace that wrote more wrote.
 const CHANGED: f64 = 10.0;
 
-/// The ways in which bytes are told apart, beside the layers: the name in JSON, the title, the columns.
+/// The groupings of bytes beside layers: the name in JSON, the title, the columns.
 const WAYS: [(&str, &str, &[&str]); 4] = [
     ("by_class", "Classes", &["class", "kind"]),
     ("by_role", "Roles of regular files", &["role"]),
@@ -41,28 +41,28 @@ const WAYS: [(&str, &str, &[&str]); 4] = [
     ),
 ];
 
-/// The column of layers, which are summed up of groups.
+/// The column of layers, which are sums over groups.
 const LAYER: &str = "layer";
 
-/// One trace, as far as it is compared.
+/// The figures of one trace that are compared.
 #[derive(Clone, Debug, Default)]
 pub struct Side {
-    /// What it is called.
+    /// The trace's name.
     pub name: String,
-    /// All rows.
+    /// The sums of all rows.
     pub total: Totals,
-    /// Its transactions.
+    /// The number of its transactions.
     pub transactions: Count,
-    /// What these are.
+    /// What that number counts.
     unit: Unit,
-    /// Why its figures are not those of what was to be measured: something is missing, or the command failed.
+    /// Why its figures may not be those of the intended measurement: something is missing, or the command failed.
     fault: Option<String>,
     filesystem: Option<String>,
     layers: Vec<(Layer, Totals)>,
     ways: Vec<Groups>,
 }
 
-/// What a trace's count is of.
+/// What a trace's number of transactions counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Unit {
     #[default]
@@ -87,7 +87,7 @@ impl Unit {
     }
 }
 
-/// Why a trace's figures are not those of what was to be measured.
+/// Returns why a trace's figures may not be those of the intended measurement.
 fn fault(manifest: Option<&Manifest>, warnings: &[String]) -> Option<String> {
     let status = manifest
         .and_then(|m| m.command.as_ref())
@@ -99,10 +99,10 @@ fn fault(manifest: Option<&Manifest>, warnings: &[String]) -> Option<String> {
 }
 
 impl Side {
-    /// Of a trace that was read with its causes. `warnings` are what makes its figures incomplete.
+    /// Sums up a trace that was read with causes. `warnings` say what makes its figures incomplete.
     ///
     /// # Errors
-    /// A temporary file cannot be read.
+    /// Returns an error if a temporary file cannot be read.
     pub fn new(
         name: String,
         facts: &Facts,
@@ -139,20 +139,20 @@ impl Side {
 /// The differences.
 #[derive(Debug)]
 pub struct Diff {
-    /// What a reader is told first: a line for each of the others.
+    /// The sentence that comes first: a line for each other trace.
     pub sentence: String,
     /// The tables.
     pub sections: Vec<Section>,
 }
 
-/// How many transactions of each the figures are divided by.
+/// The number of transactions of each side, by which its figures are divided; None if they are not divided.
 type Per<'p> = Option<&'p [u64]>;
 
 impl Diff {
-    /// Of all others against the first.
+    /// Compares all other sides with the first.
     ///
     /// # Errors
-    /// Never, as no two columns have one name.
+    /// Never fails, because all columns have different names.
     pub fn new(sides: &[&Side]) -> Result<Diff> {
         let per = per(sides);
         let per = per.as_deref();
@@ -196,17 +196,17 @@ impl Diff {
     }
 }
 
-/// None where it is not known of all, or is not of the same.
+/// Returns each side's number of transactions; None if one is unknown or they count different things.
 fn per(sides: &[&Side]) -> Option<Vec<u64>> {
     let is_alike = sides.windows(2).all(|two| two[0].unit == two[1].unit);
     let counts = sides.iter().map(|side| exactly(side));
     counts.collect::<Option<Vec<u64>>>().filter(|_| is_alike)
 }
 
-/// From `a` to `z`.
+/// The letters from `a` to `z`.
 const LETTERS: usize = 26;
 
-/// What the columns of a side begin with: `a`, `b` … `z`, `aa`.
+/// Returns the prefix of a side's columns: `a`, `b` … `z`, `aa`.
 pub fn letter(side: usize) -> String {
     let mut letters = 'a'..='z';
     let last = letters.nth(side % LETTERS).unwrap_or('z').to_string();
@@ -216,7 +216,7 @@ pub fn letter(side: usize) -> String {
     }
 }
 
-/// What a column of changes is called: of two sides there is one.
+/// Returns the name of a column of changes; with two sides there is only one.
 fn changed(what: &str, side: usize, sides: usize) -> String {
     match sides {
         ..=2 => what.to_owned(),
@@ -224,7 +224,7 @@ fn changed(what: &str, side: usize, sides: usize) -> String {
     }
 }
 
-/// Why nothing is said of how much more the one is than the other.
+/// Returns why the two sides are not compared in the sentence; None if they are.
 fn apart([a, b]: [&Side; 2]) -> Option<String> {
     let faulty = [a, b].into_iter().find_map(|side| {
         let fault = side.fault.as_ref()?;
@@ -253,7 +253,7 @@ fn apart([a, b]: [&Side; 2]) -> Option<String> {
     faulty.or_else(unlike)
 }
 
-/// What figures are divided by: how many transactions there were, if that is known.
+/// Returns the exact number of transactions, by which figures are divided; None if it is not known exactly.
 fn exactly(side: &Side) -> Option<u64> {
     let count = side.transactions;
     count.divisor().filter(|_| count.is_exact())
@@ -278,19 +278,20 @@ fn sums(groups: &Groups) -> Sums {
     groups.groups.iter().map(named).collect()
 }
 
-/// Numbers that may be negative.
+/// Makes a column of differences, which may be negative.
 fn signed(name: &str, values: impl Iterator<Item = (u64, u64)>) -> Values {
     let change = |(a, b): (u64, u64)| i64::try_from(i128::from(b).saturating_sub(a.into())).ok();
     let values: Vec<Option<i64>> = values.map(change).collect();
     Series::new(name.into(), values).into_column()
 }
 
-/// By how much the second is more than the first, in per cent of it.
+/// Returns by how much `b` exceeds `a`, in per cent of `a`; None if `a` is 0.
 fn change_percent(a: f64, b: f64) -> Option<f64> {
     (a != 0.0).then(|| (b - a) * 100.0 / a)
 }
 
-/// Bytes written and writes of each group in all, what changed most first. Of more than two, changes are told in per cent alone.
+/// Returns bytes written and writes of each group, the largest change first. With more than two sides, changes are shown
+/// only in per cent.
 fn changes(columns: &[&str], all: &[Sums], per: Per) -> Result<Table> {
     let sides = all.len();
     let keys: BTreeSet<&Vec<Option<String>>> = all.iter().flat_map(BTreeMap::keys).collect();
@@ -341,7 +342,7 @@ fn changes(columns: &[&str], all: &[Sums], per: Per) -> Result<Table> {
             .map(|(_, all)| change_percent(each(all, 0), each(all, side)));
         reals(&changed("change_percent", side, sides), percent)
     }));
-    // Of layers that are several groups, a request may be in each of them.
+    // A layer may be several groups, and a request may be in each of them.
     if columns != [LAYER] {
         table.extend((0..sides).map(|side| {
             let writes = rows.iter().map(|(_, all)| Some(all[side].writes));
@@ -351,7 +352,7 @@ fn changes(columns: &[&str], all: &[Sums], per: Per) -> Result<Table> {
     Table::new(table)
 }
 
-/// For each of its side's transactions, where these are known.
+/// Divides by the side's number of transactions, if these are known.
 fn divided(value: u64, side: usize, per: Per) -> f64 {
     match per {
         Some(per) => value as f64 / per[side] as f64,
@@ -359,10 +360,10 @@ fn divided(value: u64, side: usize, per: Per) -> f64 {
     }
 }
 
-/// A figure, and its name.
+/// A figure's name and how to get it from totals.
 type Field = (&'static str, fn(&Totals) -> u64);
 
-/// What is compared of all rows.
+/// The totals that are compared.
 const TOTALS: [Field; FIELDS] = [
     ("bytes written", |t| t.write_bytes),
     ("writes", |t| t.writes),
@@ -412,7 +413,7 @@ fn total(sides: &[&Side], per: Per) -> Result<Table> {
     Table::new(table)
 }
 
-/// What a researcher would write in an abstract.
+/// Returns the sentence that compares two sides.
 fn sentence([a, b]: [&Side; 2], layers: [&Sums; 2], per: Per) -> String {
     let each = |value: u64, side: usize| divided(value, side, per);
     let pair = |field: fn(&Totals) -> u64| (each(field(&a.total), 0), each(field(&b.total), 1));
@@ -477,7 +478,7 @@ fn sentence([a, b]: [&Side; 2], layers: [&Sums; 2], per: Per) -> String {
     format!("{text}; {writes}, {flushes}{beside}")
 }
 
-/// `52 % less than`, `3.1 ×`, `as much as`.
+/// Formats a ratio: `52 % less than`, `3.1 ×`, `as much as`.
 fn more_or_less(before: f64, after: f64) -> String {
     let percent = (after / before - 1.0) * 100.0;
     match percent.round() {
@@ -488,7 +489,7 @@ fn more_or_less(before: f64, after: f64) -> String {
     }
 }
 
-/// The layers that changed most, with their signs.
+/// Returns the layers that changed most, each with the sign of its change.
 fn named_changes([a, b]: [&Sums; 2], each: &dyn Fn(u64, usize) -> f64, before: f64) -> Vec<String> {
     let bytes = |sums: &Sums, key| sums.get(key).map_or(0, |totals| totals.write_bytes);
     let mut moved: Vec<(&str, f64)> = a
@@ -554,7 +555,7 @@ mod tests {
         );
     }
 
-    /// A ratio of what is not alike would say something.
+    /// A ratio of figures that are not comparable would be misleading.
     #[test]
     fn what_is_not_alike_is_not_compared() {
         let sentence = |a: &Side, b: &Side| Diff::new(&[a, b]).unwrap().sentence;

@@ -17,21 +17,21 @@ use crate::facts::row::{Words, code, flag};
 use crate::facts::{Column, Facts, Filter, Part, Rows, bits, stored_column};
 use crate::tally::{Tally, sum};
 
-/// A group's name in one column.
+/// The label of a group in one column.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Label {
     /// A number.
     Id(u64),
     /// A word.
     Text(String),
-    /// Not known, or does not apply.
+    /// The value is unknown or does not apply.
     Empty,
-    /// So many groups that are not shown one by one.
+    /// All remaining groups, of which there are this many.
     Rest(usize),
 }
 
 impl Label {
-    /// As text; None for an empty cell.
+    /// Returns the label as text; None for an empty cell.
     pub fn text(&self) -> Option<String> {
         match self {
             Label::Id(id) => Some(id.to_string()),
@@ -42,27 +42,27 @@ impl Label {
     }
 }
 
-/// Rows summed by one or more columns, the group with the most bytes first.
+/// Rows summed by one or more columns; the group with the most bytes comes first.
 #[derive(Clone, Debug, Default)]
 pub struct Groups {
     by: Vec<&'static str>,
-    /// A label for each of `by`, and the sums.
+    /// A label for each column of `by`, and the sums.
     pub groups: Vec<(Vec<Label>, Totals)>,
     /// The sums of all rows.
     pub total: Totals,
 }
 
-/// What rows are summed by.
+/// How rows are grouped.
 #[derive(Clone)]
 pub struct Grouping {
     /// The columns.
     pub by: Vec<&'static Column>,
-    /// All but so many groups become one, labelled as the rest.
+    /// If set, all groups but this many become one, with the label [`Label::Rest`].
     pub top: Option<usize>,
 }
 
 impl Grouping {
-    /// By columns of these names.
+    /// Groups by columns of these names.
     pub(super) fn of((names, top): (&[&str], Option<usize>)) -> Grouping {
         let by = names.iter().filter_map(|name| Column::find(name)).collect();
         Grouping { by, top }
@@ -73,16 +73,16 @@ impl Groups {
     /// Sums the rows that pass the filter.
     ///
     /// # Errors
-    /// A temporary file cannot be read, or the filter does not fit its columns.
+    /// Returns an error if a temporary file cannot be read or the filter does not fit its columns.
     pub fn new(facts: &Facts, grouping: Grouping, filter: Option<&Filter>) -> Result<Groups> {
         let mut all = Groups::several(facts, &[grouping], filter)?;
         Ok(all.pop().unwrap_or_default())
     }
 
-    /// Sums the rows in several ways in one pass.
+    /// Sums the rows by several groupings in one pass.
     ///
     /// # Errors
-    /// As [`Groups::new`].
+    /// Fails as [`Groups::new`] does.
     pub fn several(
         facts: &Facts,
         groupings: &[Grouping],
@@ -96,7 +96,7 @@ impl Groups {
         for view in facts.view(keys.columns(), Part::Any, filter, rows) {
             let batch = view?.collect()?.lazy();
             let whole = batch.clone().filter(col(WHOLE));
-            // Requests of one row add up whatever they are grouped by.
+            // Requests with a single row can be summed for any grouping.
             let whole = counted(whole, &keys.all(), rows).collect()?;
             let spanning = batch.filter(col(WHOLE).not()).collect()?;
             for sums in sums.iter_mut().chain([&mut total]) {
@@ -114,10 +114,10 @@ impl Groups {
             .collect()
     }
 
-    /// As a table, its last row the total.
+    /// Returns the groups as a table, whose last row is the total.
     ///
     /// # Errors
-    /// Never, as two columns of one name are not asked for.
+    /// Never fails, because no column occurs twice in a grouping.
     pub fn table(&self) -> Result<Table> {
         let mut columns = self.labels();
         for (name, field) in FIELDS {
@@ -126,7 +126,7 @@ impl Groups {
         Table::with_total(columns)
     }
 
-    /// The columns that name the groups, the first of them saying `total` in the end.
+    /// Returns the columns of labels; the first column ends with `total`.
     pub(super) fn labels(&self) -> Vec<Values> {
         let column = |(at, name): (usize, &&'static str)| {
             let total = (at == 0).then(|| "total".to_owned());
@@ -136,7 +136,7 @@ impl Groups {
         self.by.iter().enumerate().map(column).collect()
     }
 
-    /// The sums of the groups, then the total.
+    /// Returns the sums of the groups, then the total.
     pub fn sums(&self) -> impl Iterator<Item = &Totals> {
         self.groups
             .iter()
@@ -145,7 +145,7 @@ impl Groups {
     }
 }
 
-/// Where it is asked who caused them, rows are cut into the shares of their causers.
+/// Returns `Shares` if a column or the filter needs causes: then rows are cut into their causers' shares.
 fn rows_of<'c>(by: impl Iterator<Item = &'c Column>, filter: Option<&Filter>) -> Rows {
     let asked = filter.map(Filter::columns).unwrap_or_default();
     match by.chain(asked.iter().copied()).any(Column::needs_causes) {
@@ -159,10 +159,10 @@ const SORT: &str = "_sort";
 pub(super) const REQUEST: &str = stored_column::request;
 const BYTES: &str = stored_column::bytes;
 const COUNT: &str = "_count";
-/// 1 for a row, or the first share of one, with which it is counted; 0 for another share.
+/// 1 for a row or its first share, with which the row is counted; 0 for a later share.
 const FIRST: &str = "_first";
 
-/// The codes or numbers of a group, one for each column; NOTHING for null.
+/// The codes or numbers of a group, one for each column; `NOTHING` for null.
 type Codes = Vec<u64>;
 const NOTHING: u64 = u64::MAX;
 
@@ -170,7 +170,7 @@ fn names(by: &[&Column]) -> Vec<String> {
     by.iter().map(|column| column.name.to_owned()).collect()
 }
 
-/// What rows are grouped by, and how the groups are called.
+/// The expressions to group by, and the words of their codes.
 pub(super) struct Keys {
     keys: Vec<(&'static str, Key)>,
 }
@@ -186,7 +186,7 @@ impl Keys {
         Keys { keys }
     }
 
-    /// All keys, and what is summed.
+    /// Returns the expressions of all keys and of what is summed.
     pub fn columns(&self) -> Vec<Expr> {
         let keys = self.keys.iter().map(|(name, key)| {
             let expr = match key {
@@ -215,7 +215,7 @@ impl Keys {
             .collect()
     }
 
-    /// The words of each column of a set; None for numbers.
+    /// Returns the words of each of these columns; None for columns of numbers.
     pub fn of(&self, set: &[&Column]) -> Vec<Option<Words>> {
         let words = |column: &&Column| {
             let key = self.keys.iter().find(|(name, _)| *name == column.name);
@@ -228,7 +228,7 @@ impl Keys {
     }
 }
 
-/// [`Sort`] as a number: the operation, and three flags above it.
+/// Encodes [`Sort`] as a number: the operation in the low bits, and three flags above it.
 fn sort_code(word: u64) -> u32 {
     let letters = bits::RWBS.of(word);
     let (sync, fua) = (letters & 1, letters >> 1 & 1);
@@ -254,7 +254,7 @@ pub(super) fn columns(names: &[String], more: &[&str]) -> Vec<Expr> {
     names.chain(more.iter().copied()).map(col).collect()
 }
 
-/// Requests and bytes by keys and sort, of rows of which each is a request, or the shares of one.
+/// Counts requests and bytes by keys and sort; each row must be a whole request, or a share of one.
 fn counted(rows: LazyFrame, keys: &[String], cut: Rows) -> LazyFrame {
     let requests = match cut {
         Rows::Whole => len(),
@@ -266,11 +266,11 @@ fn counted(rows: LazyFrame, keys: &[String], cut: Rows) -> LazyFrame {
     ])
 }
 
-/// Rows of a request that are compared with one another; of more, a set is made.
+/// Requests with more rows than this use a set to find repeated keys.
 const FEW: usize = 32;
 
-/// For each row whether it is the first of its request with its keys: 1 or 0; the later shares of a row are none. The
-/// rows of a request follow one another.
+/// Returns for each row 1 if it is the first of its request with its keys, else 0; later shares of a row are 0. The rows of
+/// a request must be adjacent.
 fn firsts(rows: &DataFrame, keys: &[String]) -> Result<Vec<Option<u64>>> {
     let requests = codes(rows.column(REQUEST)?)?;
     let counts = codes(rows.column(FIRST)?)?;
@@ -299,14 +299,14 @@ fn firsts(rows: &DataFrame, keys: &[String]) -> Result<Vec<Option<u64>>> {
     Ok(firsts)
 }
 
-/// Sums by one set of columns, over batches.
+/// Sums by one grouping, over batches.
 struct Sums {
     keys: Vec<String>,
-    /// Of requests of one row, and of the others.
+    /// Partial sums of requests with a single row, and of the others.
     parts: [Vec<DataFrame>; 2],
 }
 
-/// Partial sums that are kept before they are added up.
+/// The number of partial sums that are kept before they are merged.
 const PARTIAL: usize = 16;
 
 impl Sums {
@@ -317,7 +317,7 @@ impl Sums {
         }
     }
 
-    /// Adds a batch: requests of one row, which are counted, and the rows of the others.
+    /// Adds a batch: the counts of requests with a single row, and the rows of the others.
     fn add(&mut self, whole: &DataFrame, spanning: &DataFrame) -> Result<()> {
         self.push(0, whole.clone().lazy())?;
         self.add_spanning(spanning)
@@ -349,7 +349,7 @@ impl Sums {
             .collect()
     }
 
-    /// All that was added, each group once.
+    /// Merges the partial sums, so that each group occurs once.
     fn whole(&self, part: usize) -> Result<DataFrame> {
         let frames = self.parts[part].iter();
         let parts: Vec<LazyFrame> = frames.map(|sums| sums.clone().lazy()).collect();
@@ -383,7 +383,7 @@ impl Sums {
     }
 }
 
-/// The sums of each group: of requests that have one row, and of those that have several.
+/// The sums of each group, for requests with a single row and for those with several.
 struct Sorted {
     groups: Vec<(Codes, [Totals; 2])>,
 }
@@ -394,7 +394,7 @@ impl Sorted {
         sum(parts.copied())
     }
 
-    /// The first groups under their names, and the others as one.
+    /// Returns the first groups with their labels, and the others as one.
     fn labelled(
         mut self,
         facts: &Facts,
@@ -436,7 +436,7 @@ impl Sorted {
         })
     }
 
-    /// The requests of several rows in the groups that are not shown. They are counted anew: one with
+    /// Sums the requests with several rows in the groups that are not shown. They are counted anew, because a request with
     /// rows in two of these groups is one request.
     fn spanning_rest(
         &self,
@@ -468,7 +468,7 @@ impl Sorted {
     }
 }
 
-/// A group's name in one column, without a copy of its text.
+/// The label of a group in one column, without a copy of its text.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Name<'w> {
     Id(u64),
@@ -498,7 +498,7 @@ fn named<'w>(codes: &[u64], words: &'w [Option<Words>]) -> impl Iterator<Item = 
     codes.iter().zip(words).map(name)
 }
 
-/// The keys of a column.
+/// Returns the keys of a column.
 fn codes(keys: &Values) -> Result<Codes> {
     Ok(match keys.dtype() {
         DataType::UInt32 => keys
@@ -516,7 +516,7 @@ fn codes(keys: &Values) -> Result<Codes> {
     })
 }
 
-/// The labels of a column's keys.
+/// Returns the labels of a column's keys.
 pub(super) fn labels(keys: &Values, words: Option<&Words>) -> Result<Vec<Label>> {
     let words = [words.cloned()];
     let label = |code: &u64| {

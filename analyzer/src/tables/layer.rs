@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What written bytes are, in people's words: which layer wrote them, and what of it.
+//! Layers: readable names for what the written bytes are.
 
 use mostrace_map::stores;
 
 use super::Label;
 
-/// Columns that say it, in this order.
+/// The columns that determine the layer, in this order.
 pub const COLUMNS: [&str; 4] = ["class", "kind", "role", "home_kind"];
 
-/// A layer, and what it wrote.
+/// A layer, with the kind of its blocks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Layer {
     /// Contents of a regular file, by its role.
@@ -19,19 +19,19 @@ pub enum Layer {
     Links,
     /// The filesystem's metadata, by kind.
     Metadata(String),
-    /// The filesystem's journal: copies by what is at their home, its own blocks by kind.
+    /// The filesystem's journal: copies by the kind at their home, other blocks by their own kind.
     Journal {
-        /// What the block is.
+        /// The kind of the block.
         kind: String,
-        /// What it is a copy of.
+        /// The kind of the block that it is a copy of.
         home: Option<String>,
     },
-    /// Nothing that is known, by kind.
+    /// Blocks of an unknown owner, by kind.
     Unknown(String),
 }
 
 impl Layer {
-    /// By the labels of [`COLUMNS`]; None of what carries no data.
+    /// Determines the layer from the labels of [`COLUMNS`]; None for rows without data.
     pub fn of(labels: &[Label]) -> Option<Layer> {
         let [class, kind, role, home] = [0, 1, 2, 3].map(|at| labels.get(at).and_then(Label::text));
         let kind = kind?;
@@ -45,7 +45,7 @@ impl Layer {
         })
     }
 
-    /// The layer's name. `filesystem` is the kernel's name of it.
+    /// Returns the layer's name. `filesystem` is the kernel's name of the filesystem.
     pub fn name(&self, filesystem: &str) -> String {
         match self {
             Layer::File(role) => match role.as_str() {
@@ -65,7 +65,7 @@ impl Layer {
         }
     }
 
-    /// What of the layer it is; None where there is no more to say.
+    /// Returns the part of the layer that the blocks are; None if the name says all.
     pub fn part(&self) -> Option<String> {
         match self {
             Layer::File(_) | Layer::Directories | Layer::Links => None,
@@ -81,7 +81,7 @@ impl Layer {
     }
 }
 
-/// Many of a kind.
+/// Returns the plural of a kind's name.
 pub fn plural(kind: &str) -> &str {
     match kind {
         "superblock" => "the superblock",

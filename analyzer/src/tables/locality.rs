@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Temporal locality: how much of what is written goes where the trace wrote before.
+//! Temporal locality: how much of what is written goes to sectors that the trace wrote before.
 
 use polars::prelude::{DataType, IntoLazy, UnionArgs, col, concat, lit};
 
@@ -13,13 +13,13 @@ use crate::facts::{
     stored_column as at,
 };
 
-/// What the words mean, to stand beside the table.
+/// The definition of the columns, printed beside the table.
 pub const DEFINITION: &str = "rewritten: in sectors that the trace had written before; after: since the last time, on average over rows";
 
-/// Bytes written and rewritten by some columns, the most written first; the last row is the total.
+/// Returns the bytes written and rewritten by some columns, the most written first; the last row is the total.
 ///
 /// # Errors
-/// A temporary file cannot be read, or the filter does not fit its columns.
+/// Returns an error if a temporary file cannot be read or the filter does not fit its columns.
 pub fn table(facts: &Facts, by: &[&'static Column], filter: Option<&Filter>) -> Result<Table> {
     let keys = Keys::new(facts, by.iter().copied());
     let names = keys.all();
@@ -37,7 +37,7 @@ pub fn table(facts: &Facts, by: &[&'static Column], filter: Option<&Filter>) -> 
     let mut sums = Vec::new();
     for view in facts.view(expressions, Part::Any, filter, Rows::Whole) {
         let written = view?.filter(col("_written"));
-        // Of floats, which do not overflow.
+        // These are floats, which do not overflow.
         #[allow(clippy::arithmetic_side_effects)]
         let after_ms = col("_after").cast(DataType::Float64) / lit(1e6);
         sums.push(
@@ -122,10 +122,10 @@ pub fn table(facts: &Facts, by: &[&'static Column], filter: Option<&Filter>) -> 
     Table::with_total(table)
 }
 
-/// The ranges that were written most often.
+/// Returns the ranges that were written most often.
 ///
 /// # Errors
-/// Never, as no two columns have one name.
+/// Never fails, because all columns have different names.
 pub fn hottest(facts: &Facts) -> Result<Table> {
     let hottest = facts
         .locality()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The map as a table: sector → class, kind, inode, offset, path.
+//! The map as a table: sector, class, kind, inode, offset and path of each extent.
 
 use std::collections::HashMap;
 
@@ -9,10 +9,10 @@ use polars::prelude::{Column, IntoColumn, NamedFrom, Series};
 use super::{Result, Table, numbers};
 use crate::text::escape;
 
-/// One row per extent, in the order given.
+/// Returns one row per extent, in the order given.
 ///
 /// # Errors
-/// Never, as no two columns have one name.
+/// Never fails, because all columns have different names.
 pub fn table(map: &Map, extents: &[Extent]) -> Result<Table> {
     let mut paths: HashMap<u64, Option<String>> = HashMap::new();
     for extent in extents.iter().filter(|e| e.inode != 0) {

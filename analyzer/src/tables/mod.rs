@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tables: groupings and summaries over facts.
+//! Tables: groupings and summaries of facts.
 // A recording may come from anybody: no number in it may make this panic.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
@@ -35,20 +35,20 @@ use polars::prelude::{
 use crate::facts::Column as Known;
 use crate::facts::catalogue::Type;
 
-/// Columns of one length.
+/// Columns of equal length.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    /// In the order they are printed.
+    /// The columns in the order in which they are printed.
     pub frame: DataFrame,
-    /// The last row is the sum of the others; people only get to see it.
+    /// True if the last row is the sum of the others; only output for people shows it.
     pub has_total: bool,
 }
 
 impl Table {
-    /// Of these columns.
+    /// Makes a table of these columns.
     ///
     /// # Errors
-    /// They differ in length, or two have one name.
+    /// Returns an error if the columns differ in length or two have the same name.
     pub fn new(columns: Vec<Column>) -> PolarsResult<Table> {
         Ok(Table {
             frame: DataFrame::new_infer_height(columns)?,
@@ -56,10 +56,10 @@ impl Table {
         })
     }
 
-    /// Of these columns, whose last row is the total.
+    /// Makes a table of these columns, whose last row is the total.
     ///
     /// # Errors
-    /// As [`Table::new`].
+    /// Fails as [`Table::new`] does.
     pub fn with_total(columns: Vec<Column>) -> PolarsResult<Table> {
         Ok(Table {
             has_total: true,
@@ -67,27 +67,27 @@ impl Table {
         })
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.frame.height()
     }
 
-    /// Number of rows beside the total.
+    /// Returns the number of rows without the total.
     pub fn len_without_total(&self) -> usize {
         self.len().saturating_sub(self.has_total.into())
     }
 
-    /// Whether there is no row.
+    /// Returns true if there is no row.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether there is a row beside the total.
+    /// Returns true if there is a row beside the total.
     pub fn says_something(&self) -> bool {
         self.len_without_total() > 0
     }
 
-    /// Without the total, if there is one.
+    /// Returns the table without its total.
     #[must_use]
     pub fn without_total(self) -> Table {
         Table {
@@ -96,10 +96,10 @@ impl Table {
         }
     }
 
-    /// Only these columns, in this order.
+    /// Returns the table with only these columns, in this order.
     ///
     /// # Errors
-    /// There is no column of such a name.
+    /// Returns an error if there is no column of such a name.
     pub fn select(self, names: &[String]) -> PolarsResult<Table> {
         Ok(Table {
             frame: self.frame.select(names)?,
@@ -117,7 +117,7 @@ impl From<DataFrame> for Table {
     }
 }
 
-/// What the values of a column are, by its name and its type.
+/// Derives a column's type from its name and its polars type.
 pub(crate) fn type_of(column: &Column) -> Type {
     match column.dtype() {
         DataType::String => Type::Text,
@@ -127,34 +127,34 @@ pub(crate) fn type_of(column: &Column) -> Type {
     }
 }
 
-/// A column of numbers; signed, as databases and pandas subtract them.
+/// Makes a column of numbers; they are signed because databases and pandas subtract them.
 pub(crate) fn numbers(name: &str, values: impl IntoIterator<Item = Option<u64>>) -> Column {
     let signed = |value: Option<u64>| value.and_then(|v| i64::try_from(v).ok());
     let values: Vec<Option<i64>> = values.into_iter().map(signed).collect();
     Series::new(name.into(), values).into_column()
 }
 
-/// A column of fractions or percentages.
+/// Makes a column of fractions or percentages.
 pub(crate) fn reals(name: &str, values: impl IntoIterator<Item = Option<f64>>) -> Column {
     let values: Vec<Option<f64>> = values.into_iter().collect();
     Series::new(name.into(), values).into_column()
 }
 
-/// A column of text.
+/// Makes a column of text.
 pub(crate) fn texts(name: &str, values: impl IntoIterator<Item = Option<String>>) -> Column {
     let values: Vec<Option<String>> = values.into_iter().collect();
     Series::new(name.into(), values).into_column()
 }
 
-/// A part in per cent of the whole; None of nothing.
+/// Returns `part` in per cent of `whole`; None if `whole` is 0.
 fn percent(part: u64, whole: u64) -> Option<f64> {
     ratio(part, whole).map(|ratio| ratio * 100.0)
 }
 
-/// How often `whole` goes into `part`; None if it is 0.
+/// Returns `part / whole`; None if `whole` is 0.
 pub(crate) fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole != 0).then(|| part as f64 / whole as f64)
 }
 
-/// What tables can fail with: a temporary file that cannot be read, a filter that does not fit.
+/// A table fails if a temporary file cannot be read or a filter does not fit its columns.
 pub type Result<T> = std::result::Result<T, PolarsError>;

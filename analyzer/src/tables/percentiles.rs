@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Percentiles of times and sizes, by groups: histograms, which add up over batches. Those of times
-//! have the buckets of an HDR histogram; sizes are few, so that each has a bucket of its own.
+//! Percentiles of times and sizes by groups, computed from histograms that can be summed over batches. Times are in the
+//! buckets of an HDR histogram; each size has its own bucket, because there are few.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,27 +19,27 @@ use crate::tally::{Tally, sum};
 /// Significant digits of a time's percentile.
 const DIGITS: u8 = 2;
 
-/// What is measured, once for each request of a group: where rows differ, the most.
+/// What is measured, once for each request of a group; if its rows differ, the largest value counts.
 pub const MEASURES: [&str; 3] = ["q2d_ns", "d2c_ns", "size_bytes"];
 
-/// The percentiles that are printed, beside the largest value.
+/// The percentiles that are printed before the largest value.
 const PERCENTILES: [(&str, f64); 3] = [("p50", 0.50), ("p90", 0.90), ("p99", 0.99)];
 
 const BUCKET: &str = "_bucket";
 const COUNT: &str = "_count";
 const MOST: &str = "_most";
 
-/// Of [`MEASURES`], the one that is counted value by value.
+/// The one of [`MEASURES`] that is counted value by value.
 const SIZE: &str = MEASURES[2];
 
-/// The requests of a group in each bucket, and the largest value there.
+/// For each bucket the number of requests and the largest value in it.
 type Distribution = BTreeMap<u64, (u64, u64)>;
 
-/// p50, p90, p99 and max of q2d, d2c and sizes, by some columns; the groups with the most requests
-/// first, the last row of all. Percentiles are values that occur: of times exact to two digits, of sizes exact.
+/// Returns p50, p90, p99 and max of q2d, d2c and sizes by some columns; the groups with the most requests come first, and
+/// the last row is for all. A percentile is a value that occurs: exact for sizes, to two digits for times.
 ///
 /// # Errors
-/// A temporary file cannot be read, or the filter does not fit its columns.
+/// Returns an error if a temporary file cannot be read or the filter does not fit its columns.
 pub fn table(
     facts: &Facts,
     by: &[&'static Column],
@@ -86,7 +86,7 @@ fn requests(distribution: &Distribution) -> u64 {
     sum(distribution.values().map(|(count, _)| *count))
 }
 
-/// The value that so much of a distribution does not exceed: the largest that occurs in its bucket.
+/// Returns the value that the given part of a distribution does not exceed: the largest one in its bucket.
 fn percentile(distribution: &Distribution, part: f64) -> Option<u64> {
     let rank = (requests(distribution) as f64 * part).ceil() as u64;
     let mut passed = 0_u64;
@@ -98,7 +98,7 @@ fn percentile(distribution: &Distribution, part: f64) -> Option<u64> {
     reached.map(|&(_, most)| most)
 }
 
-/// The distributions of each group.
+/// Returns the distributions of each group.
 fn count(
     facts: &Facts,
     by: &[&'static Column],
@@ -154,7 +154,7 @@ fn count(
     Ok(groups)
 }
 
-/// Each request of a group once.
+/// Returns each request of a group once.
 fn once(batch: DataFrame, keys: &[String]) -> Result<DataFrame> {
     let wanted = columns(keys, &MEASURES);
     let batch = batch.lazy();
@@ -167,9 +167,9 @@ fn once(batch: DataFrame, keys: &[String]) -> Result<DataFrame> {
     concat([whole, spanning], UnionArgs::default())?.collect()
 }
 
-/// The upper end of a value's bucket.
+/// Returns a function that computes the upper end of each value's bucket.
 fn bucketing() -> impl Fn(Expr) -> Expr {
-    // Only its buckets are used. The bounds are sound, whatever the digits.
+    // The histogram is used only for its buckets; its bounds are valid for any number of digits.
     let scale = Histogram::<u64>::new_with_bounds(1, i64::MAX as u64, DIGITS).map(Arc::new);
     move |values| {
         let Ok(scale) = scale.clone() else {

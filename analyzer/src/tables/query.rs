@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! SQL over the rows and over what they belong to, by polars.
+//! SQL queries over the rows and over the tables beside them, run by polars.
 
 use polars::prelude::{
     DataFrame, IntoLazy, LazyFrame, PolarsError, PolarsResult, UnionArgs, concat,
@@ -9,21 +9,21 @@ use polars::sql::SQLContext;
 use super::relations::Relation;
 use crate::facts::{Column, Facts, catalogue, one_line};
 
-/// What the rows are called in a query.
+/// The name of the table of rows in a query.
 pub const NAME: &str = "events";
 
-/// Why a query has no answer.
+/// Why a query failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It names a column that there is not.
+    /// The query names an unknown column.
     #[error("no column {name}; {known}")]
     UnknownColumn {
         /// The name.
         name: String,
-        /// The tables with those that there are.
+        /// The tables with their columns.
         known: String,
     },
-    /// It cannot be understood, or a temporary file cannot be read.
+    /// The query cannot be understood, or a temporary file cannot be read.
     #[error("{}", one_line(.0))]
     Query(PolarsError),
 }
@@ -34,8 +34,8 @@ impl From<PolarsError> for Error {
     }
 }
 
-/// The column that was looked for, if there is none such in any of the tables. What polars says beside its name is of the frame of
-/// the columns that were named.
+/// Returns the column that was not found, if none of the tables has it. The rest of polars' message would list only the
+/// columns that were loaded.
 fn unknown_in(error: &PolarsError, asked: &Asked) -> Option<String> {
     let text = match error {
         PolarsError::ColumnNotFound(text) | PolarsError::SQLInterface(text) => text,
@@ -55,7 +55,7 @@ fn unknown_in(error: &PolarsError, asked: &Asked) -> Option<String> {
     (!is_known).then(|| name.to_owned())
 }
 
-/// Whether it is a query, and no statement that is for changing tables, of which there are none to be changed.
+/// Returns true if the text is a query, rather than a statement that changes tables.
 pub fn asks(sql: &str) -> bool {
     let begin = sql.trim_start_matches(|c: char| c.is_whitespace() || c == '(');
     let word = begin.split(|c: char| !c.is_ascii_alphabetic()).next();
@@ -64,17 +64,17 @@ pub fn asks(sql: &str) -> bool {
         .any(|asks| word.is_some_and(|word| word.eq_ignore_ascii_case(asks)))
 }
 
-/// What a query is made of.
+/// The tables and columns that a query needs.
 pub struct Asked {
-    /// Of `events`; none if the query is not of it.
+    /// The columns of `events`; none if the query does not use it.
     pub columns: Vec<&'static Column>,
-    /// The tables beside it.
+    /// The other tables.
     pub relations: Vec<Relation>,
 }
 
 impl Asked {
-    /// The tables and columns whose names occur in a query. It does no harm that a name may stand for something else: one more is
-    /// made.
+    /// Finds the tables and columns whose names occur in a query. A name may stand for something else; then one more is
+    /// loaded, which does no harm.
     pub fn by(sql: &str) -> Asked {
         let relations = Relation::ALL.into_iter().filter(|one| has(sql, one.name()));
         let relations: Vec<Relation> = relations.collect();
@@ -88,19 +88,19 @@ impl Asked {
         }
     }
 
-    /// Whether it has to be found out who caused the rows.
+    /// Returns true if causes must be found.
     pub fn needs_causes(&self) -> bool {
         let mut columns = self.columns.iter();
         self.relations.iter().any(|one| one.needs_causes())
             || columns.any(|column| column.needs_causes())
     }
 
-    /// Whether it has to be followed which blocks were written before.
+    /// Returns true if blocks that were written before must be tracked.
     pub fn needs_locality(&self) -> bool {
         self.columns.iter().any(|column| column.needs_locality())
     }
 
-    /// The tables with their columns, in words.
+    /// Describes the tables with their columns in words.
     fn known(&self) -> String {
         let of_events = catalogue::ALL.iter().map(|c| c.name).collect::<Vec<_>>();
         let events = (!self.columns.is_empty()).then_some((NAME, of_events));
@@ -116,10 +116,10 @@ impl Asked {
     }
 }
 
-/// Runs a query over what it asks for.
+/// Runs a query over the tables that it needs.
 ///
 /// # Errors
-/// The query cannot be understood, or a temporary file cannot be read.
+/// Returns an error if the query cannot be understood or a temporary file cannot be read.
 pub fn run(facts: &Facts, sql: &str, asked: &Asked) -> Result<DataFrame, Error> {
     let mut context = SQLContext::new();
     if !asked.columns.is_empty() {
@@ -144,13 +144,13 @@ pub fn run(facts: &Facts, sql: &str, asked: &Asked) -> Result<DataFrame, Error> 
     })
 }
 
-/// One frame: polars counts the rows of several in a type that is not built in.
+/// Concatenates the pieces to one frame: for several, polars would count rows in a type that is not compiled in.
 fn one(pieces: impl Iterator<Item = PolarsResult<LazyFrame>>) -> PolarsResult<LazyFrame> {
     let pieces: Vec<LazyFrame> = pieces.collect::<PolarsResult<_>>()?;
     Ok(concat(pieces, UnionArgs::default())?.collect()?.lazy())
 }
 
-/// The words of a query.
+/// Returns the words of a query.
 fn words(sql: &str) -> impl Iterator<Item = &str> {
     sql.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
 }
@@ -159,7 +159,7 @@ fn has(sql: &str, name: &str) -> bool {
     words(sql).any(|word| word.eq_ignore_ascii_case(name))
 }
 
-/// The columns whose names occur in a query; all that `events` prints, if it asks for all.
+/// Returns the columns whose names occur in a query, and those that `events` prints if it contains `*`.
 fn named(sql: &str) -> Vec<&'static Column> {
     let words: Vec<&str> = words(sql).collect();
     let all = sql.contains('*');
@@ -170,7 +170,7 @@ fn named(sql: &str) -> Vec<&'static Column> {
         named || all && !column.derived
     };
     let mut columns: Vec<&Column> = catalogue::ALL.iter().filter(is_named).collect();
-    // `count(1)` names none.
+    // `count(1)` names no column, so any one is loaded.
     if columns.is_empty() {
         columns.extend(Column::find("completion"));
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tables beside `events` that `query` knows and a data set has: requests, causes, processes and files. Their bytes sum to
-//! those of `events`.
+//! The tables beside `events` in `query` and in a data set: requests, causes, processes and files. Their bytes sum to those
+//! of `events`.
 
 use polars::prelude::{
     Column as Values, DataFrame, DataType, Expr, IntoLazy, PolarsError, PolarsResult, col, len,
@@ -13,7 +13,7 @@ use crate::facts::{Column, Facts, Part, Rows, bits, stored_column as at};
 use crate::tally::Tally;
 use crate::text::escape;
 
-/// One table.
+/// One of these tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
     /// A row for each completion.
@@ -26,10 +26,10 @@ pub enum Relation {
     Files,
 }
 
-/// Name, type, and what it tells.
+/// Name, type and description of a column.
 type Doc = (&'static str, &'static str, &'static str);
 
-/// What is the same in all rows of a request, or its sum or first value, in that order.
+/// Columns that are equal in all rows of a request, or that are taken from its first row.
 const SAME: [&str; 16] = [
     "time_ns",
     "rwbs",
@@ -125,7 +125,7 @@ const FILES: [Doc; 7] = [
 pub type Pieces<'f> = Box<dyn Iterator<Item = Result<Table, PolarsError>> + 'f>;
 
 impl Relation {
-    /// All of them.
+    /// All tables.
     pub const ALL: [Relation; 4] = [
         Relation::Requests,
         Relation::Causes,
@@ -133,7 +133,7 @@ impl Relation {
         Relation::Files,
     ];
 
-    /// What it is called in a query, and as a folder of a data set.
+    /// Returns the table's name in a query, which is also its directory in a data set.
     pub fn name(self) -> &'static str {
         match self {
             Relation::Requests => "requests",
@@ -143,7 +143,7 @@ impl Relation {
         }
     }
 
-    /// What a row is, in a sentence.
+    /// Returns a sentence that describes a row.
     pub fn doc(self) -> &'static str {
         match self {
             Relation::Requests => {
@@ -161,7 +161,7 @@ impl Relation {
         }
     }
 
-    /// Its columns, in their order.
+    /// Returns its columns in their order.
     pub fn columns(self) -> Vec<Doc> {
         let known = |names: &[&str]| -> Vec<Doc> {
             let columns = names.iter().filter_map(|name| Column::find(name));
@@ -175,12 +175,12 @@ impl Relation {
         }
     }
 
-    /// Whether it has to be found out for it who caused the rows.
+    /// Returns true if the table needs causes.
     pub fn needs_causes(self) -> bool {
         self == Relation::Causes
     }
 
-    /// Its rows. Those of a request are in one piece.
+    /// Returns its rows in pieces; the rows of a request are in one piece.
     pub fn of(self, facts: &Facts) -> Pieces<'_> {
         match self {
             Relation::Requests => requests(facts),
@@ -223,7 +223,7 @@ fn causes(facts: &Facts) -> Pieces<'_> {
     Box::new(shares.map(|view| Ok(Table::from(view?.collect()?))))
 }
 
-/// What the rows of one process or file come to.
+/// The sums over the rows of one process or file.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     written: u64,
@@ -231,15 +231,15 @@ struct Sums {
     flushes: u64,
 }
 
-/// What there is a row for: nobody, or no file, of each recording, and then each process or file.
+/// The rows of a table of processes or files: first a row of the unknown one for each recording, then each process or file.
 struct Listed {
     sums: Vec<Sums>,
-    /// Those ahead of the others.
+    /// The number of recordings, whose rows come first.
     recordings: usize,
 }
 
 impl Listed {
-    /// By a stored number, of which there are so many.
+    /// Sums up by a stored number; `numbers` is the number of its values.
     fn by(facts: &Facts, number: &'static str, numbers: usize) -> PolarsResult<Listed> {
         let recordings = facts.recordings();
         let others = numbers.saturating_sub(1);
@@ -264,7 +264,7 @@ impl Listed {
         Ok(Listed { sums, recordings })
     }
 
-    /// The numbers in the order of the rows.
+    /// Returns the number of each row's process or file; 0 is the unknown one.
     fn numbers(&self) -> impl Iterator<Item = usize> {
         let first = self.recordings;
         (0..self.sums.len()).map(move |row| match row.checked_sub(first) {
@@ -273,7 +273,7 @@ impl Listed {
         })
     }
 
-    /// The columns of sums and of the recording.
+    /// Returns the columns of sums and of the recording.
     fn columns(&self, facts: &Facts, origin: fn(&Facts, usize) -> usize) -> Vec<Values> {
         let sums = || self.sums.iter();
         let names = self

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! docs/SCHEMA.md, made of the catalogue and of the tables beside `events`.
+//! Generates docs/SCHEMA.md from the catalogue and from the tables beside `events`.
 
 use std::fmt::Write;
 
 use super::relations::Relation;
 use crate::facts::catalogue::{ALL, SCHEMA};
 
-/// The page.
+/// Returns the page.
 pub fn markdown() -> String {
     let mut page = format!(
         "<!-- SPDX-License-Identifier: MIT OR Apache-2.0 -->\n\

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Requests by size, and sequential or random: what is counted once for each request.
+//! Requests by size and by order (sequential or random); each request is counted once.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use crate::facts::row::code;
 use crate::facts::{Facts, Filter, Part, Rows, bits, stored_column as at};
 use crate::tally::Tally;
 
-/// The size that the paper singles out.
+/// The size of a page, which has a row of its own, as in the paper.
 const PAGE: u32 = 4096;
 
-/// What sequential and random mean, to stand beside the table.
+/// The definition of sequential and random, printed beside the table.
 pub const ORDER: &str = "a request is sequential if it begins at the sector where the request \
     of the same direction issued before it on the device ended; the first one is random";
 
-/// How many requests of a kind, and their bytes.
+/// The number of requests of a kind, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Share {
     requests: u64,
@@ -28,10 +28,10 @@ struct Share {
 /// Writes and reads.
 type Shares = [Share; 2];
 
-/// Writes and reads by size, and by order.
+/// Counts of writes and reads by size and order.
 #[derive(Clone, Debug, Default)]
 pub struct Sizes {
-    /// By size and whether they are sequential.
+    /// The counts, by size in bytes and whether the requests are sequential.
     shares: BTreeMap<(u32, bool), Shares>,
 }
 
@@ -44,10 +44,10 @@ impl Sizes {
     /// Counts the requests that wrote or read bytes.
     ///
     /// # Errors
-    /// A temporary file cannot be read, or the filter does not fit its columns.
+    /// Returns an error if a temporary file cannot be read or the filter does not fit its columns.
     pub fn new(facts: &Facts, filter: Option<&Filter>) -> Result<Sizes> {
         let mut sizes = Sizes::default();
-        // Of a request with several rows the first stands for it: a filter may leave any of them.
+        // Without a filter, the first row of a request stands for it; a filter may leave any of its rows.
         let once = |b| u32::from(bits::PART.of(b) < 2);
         let first = code([at::bits], move |[b]| once(b)).alias("first");
         let columns: Vec<Expr> = vec![
@@ -105,11 +105,11 @@ impl Sizes {
         sum
     }
 
-    /// Counts of writes and reads by size: below 4 KiB, exactly 4 KiB, then in doubling steps. The
-    /// last row is the total.
+    /// Returns counts of writes and reads by size: below 4 KiB, exactly 4 KiB, then in doubling steps. The last row is the
+    /// total.
     ///
     /// # Errors
-    /// Never, as no two columns have one name.
+    /// Never fails, because all columns have different names.
     pub fn by_size(&self) -> Result<Table> {
         let mut ranges: Vec<(u32, u32)> =
             self.shares.keys().map(|&(bytes, _)| range(bytes)).collect();
@@ -129,10 +129,10 @@ impl Sizes {
         Table::with_total(columns)
     }
 
-    /// Writes and reads, sequential and random; the last row is the total.
+    /// Returns counts of writes and reads, sequential and random; the last row is the total.
     ///
     /// # Errors
-    /// Never, as no two columns have one name.
+    /// Never fails, because all columns have different names.
     pub fn by_order(&self) -> Result<Table> {
         let names = ["sequential", "random", "total"];
         let shares = [
@@ -146,7 +146,7 @@ impl Sizes {
     }
 }
 
-/// The columns of shares, of which the last are of all.
+/// Returns the columns of shares; the last share must be the total.
 fn lay_out(shares: Vec<Shares>) -> Vec<polars::prelude::Column> {
     let all = shares.last().copied().unwrap_or_default();
     let names = [
@@ -168,7 +168,7 @@ fn lay_out(shares: Vec<Shares>) -> Vec<polars::prelude::Column> {
     [column(0), column(1)].into_iter().flatten().collect()
 }
 
-/// The range that a size falls into.
+/// Returns the range that a size falls into, in bytes; both ends are included.
 fn range(bytes: u32) -> (u32, u32) {
     match bytes {
         0..PAGE => (1, PAGE - 1),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All that `analyze` says of a trace when it is not asked for one table.
+//! The summary that `analyze` prints when it is not asked for a single table.
 
 use mostrace_bundle::Manifest;
 use mostrace_bundle::manifest::State;
@@ -11,7 +11,7 @@ use crate::attribute::Leftovers;
 use crate::facts::{Column, Facts, Filter};
 use crate::transactions::{Database, Transactions};
 
-/// Said of what has no snapshot that a map could be made of.
+/// The notice for a trace without a snapshot that could be mapped.
 pub const NO_MAP: &str = "no map of the filesystem: what no probe saw is unmapped";
 /// How many processes and files are shown one by one.
 const TOP: usize = 20;
@@ -30,7 +30,7 @@ pub struct Section {
     pub name: &'static str,
     /// Its heading.
     pub title: String,
-    /// What has to be known to read it.
+    /// A note that is needed to read the table.
     pub note: Option<&'static str>,
     /// The figures.
     pub table: Table,
@@ -41,28 +41,28 @@ pub struct Section {
 pub struct Trace<'a> {
     /// None for a bare trace.
     pub manifest: Option<&'a Manifest>,
-    /// What makes the figures incomplete.
+    /// Lines that say what makes the figures incomplete.
     pub warnings: Vec<String>,
-    /// What the readers had to say.
+    /// The readers' notices.
     pub notices: Vec<String>,
-    /// Whether there was a map of the filesystem.
+    /// True if there was a map of the filesystem.
     pub mapped: bool,
-    /// What processes asked of their files.
+    /// The calls of processes on their files.
     pub databases: Vec<Database>,
 }
 
-/// The whole.
+/// The whole summary.
 #[derive(Debug)]
 pub struct Summary {
-    /// What makes the figures incomplete; comes first.
+    /// Lines that say what makes the figures incomplete; they come first.
     pub warnings: Vec<String>,
-    /// What all the figures come to, in one sentence; None where not all rows are looked at.
+    /// The finding in one sentence; None if a filter leaves out rows.
     pub finding: Option<String>,
-    /// What else there is to know.
+    /// Further notices.
     pub notices: Vec<String>,
-    /// From the first completion to the last, ns.
+    /// Time from the first completion to the last, ns.
     pub duration_ns: u64,
-    /// Of all rows.
+    /// The sums of all rows.
     pub total: Totals,
     /// The tables.
     pub sections: Vec<Section>,
@@ -72,7 +72,7 @@ impl Summary {
     /// Sums up the rows that pass the filter.
     ///
     /// # Errors
-    /// A temporary file cannot be read, or the filter does not fit its columns.
+    /// Returns an error if a temporary file cannot be read or the filter does not fit its columns.
     pub fn new(facts: &Facts, filter: Option<&Filter>, trace: Trace<'_>) -> Result<Summary> {
         let groupings = GROUPINGS.into_iter().chain(finding::GROUPINGS);
         let groupings: Vec<Grouping> = groupings.map(Grouping::of).collect();
@@ -163,8 +163,8 @@ impl Summary {
         })
     }
 
-    /// What makes the figures of a bundle incomplete: losses, a capture without an end, others who changed the tracing,
-    /// and what the kernel counted and the trace has not.
+    /// Returns what makes the figures of a bundle incomplete: losses, a capture without an end, interference of others, and
+    /// differences from the kernel's counters.
     pub fn warnings(manifest: Option<&Manifest>) -> Vec<String> {
         let Some(manifest) = manifest else {
             return Vec::new();
@@ -204,7 +204,7 @@ impl Summary {
     }
 }
 
-/// The groupings of a summary, and the place of each; those of the finding come behind them.
+/// The groupings of a summary; the constants below are their indices. The finding's groupings follow them.
 const GROUPINGS: [(&[&str], Option<usize>); 8] = [
     (&["class"], None),
     (&["class", "kind"], None),
@@ -237,7 +237,7 @@ fn section(name: &'static str, title: &str, note: Option<&'static str>, table: T
     }
 }
 
-/// What is left out of the sections' tables: `--by` has it.
+/// Totals that the sections' tables leave out; `--by` has them.
 const APART: [&str; 7] = [
     "bytes",
     "sync_writes",
@@ -248,7 +248,7 @@ const APART: [&str; 7] = [
     "failed",
 ];
 
-/// The columns of the sections, the last row being the total.
+/// Returns the columns of a section; the last row is the total.
 fn traffic(groups: &Groups) -> Result<Table> {
     let total = &groups.total;
     let share = |name: &str, f: fn(&Totals) -> u64| {
@@ -270,7 +270,7 @@ fn traffic(groups: &Groups) -> Result<Table> {
     Table::with_total(columns)
 }
 
-/// Of the groups by kind and home, those with a home.
+/// Returns those groups by kind and home that have a home.
 fn homes(groups: &Groups) -> Result<Table> {
     let all = groups.table()?.without_total().frame;
     let with_home = all.column("home_kind")?.is_not_null();
@@ -278,7 +278,7 @@ fn homes(groups: &Groups) -> Result<Table> {
     Ok(homes.select(["kind", "home_kind", "write_bytes"])?.into())
 }
 
-/// What else there is to know of a trace: what its readers and its recorder said, and what found no place.
+/// Returns further notices: those of the readers and the recorder, and of entries without a completion.
 pub fn notices(facts: &Facts, trace: &Trace<'_>) -> Vec<String> {
     let mut notices = trace.notices.clone();
     if let Some(manifest) = trace.manifest {
@@ -288,7 +288,7 @@ pub fn notices(facts: &Facts, trace: &Trace<'_>) -> Vec<String> {
     if !trace.mapped {
         notices.push(NO_MAP.into());
     }
-    // At either end of a whole trace requests are under way: their entries have no completion in it.
+    // At the ends of a complete trace some requests are in flight, whose entries have no completion in it.
     let left = match trace.warnings.is_empty() {
         true => Leftovers::default(),
         false => facts.names().leftovers,

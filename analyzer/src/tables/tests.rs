@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Groupings against a naive fold over the rows.
+//! Compares groupings with a naive fold over the rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::attribute::{
 };
 use crate::facts::{Builder, Column, Facts, Filter};
 
-/// Three threads of two processes, and one without a name; two files of one path.
+/// Makes three threads of two processes, one thread without a name, and two files with one path.
 fn names() -> Names {
     let process = |pid, tgid, comm: Option<&str>| Process {
         pid,
@@ -153,7 +153,7 @@ fn id(id: Option<impl Into<u64>>) -> Label {
     id.map_or(Label::Empty, |id| Label::Id(id.into()))
 }
 
-/// What a row is called in a column, by its plain definition.
+/// Returns a row's label in a column, by its plain definition.
 fn label(trace: &Attributed, request: &Request, row: &Row, column: &str) -> Label {
     let file = trace.names.file(row.file);
     let process = |at: ProcessId| match at.0 {
@@ -189,7 +189,7 @@ fn label(trace: &Attributed, request: &Request, row: &Row, column: &str) -> Labe
     }
 }
 
-/// Each group with the requests that have rows in it and their bytes there.
+/// Returns each group with the number of requests that have rows in it and their bytes there.
 fn naive(
     trace: &Attributed,
     by: &[&str],
@@ -272,7 +272,7 @@ proptest! {
         }
     }
 
-    /// Requests that have rows in several of the groups that are not shown count once.
+    /// Requests with rows in several of the groups that are not shown count once.
     #[test]
     fn the_rest_is_one_group(trace in trace(), batch in 1usize..40, top in 0usize..4) {
         let facts = facts(&trace, batch);
@@ -300,7 +300,8 @@ proptest! {
         }
     }
 
-    /// The smallest value that so many do not exceed: of sizes exactly, of times one that occurs, to two digits.
+    /// A percentile is the smallest value that the given part does not exceed: exact for sizes, and to two digits a value
+    /// that occurs for times.
     #[test]
     fn percentiles_are_those_of_the_sorted_values(trace in trace(), batch in 1usize..40) {
         let facts = facts(&trace, batch);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a group of rows sums to.
+//! The sums of a group of rows.
 
 use crate::attribute::{Op, Request};
 use crate::blktrace::action::{BLK_TC_FUA, BLK_TC_SYNC};
 use crate::tally::Tally;
 
-/// What a group of rows sums to. A request counts once in each group that it has rows in.
+/// The sums of a group of rows. A request counts once in each group that it has rows in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Completed requests (strictly: completions; one that was completed in two steps counts twice).
@@ -14,9 +14,9 @@ pub struct Totals {
     pub writes: u64,
     /// Bytes written.
     pub write_bytes: u64,
-    /// Of `writes`, those marked synchronous.
+    /// Those of `writes` that are marked synchronous.
     pub sync_writes: u64,
-    /// Of `writes`, those that the device was asked to do with forced unit access.
+    /// Those of `writes` with forced unit access (FUA).
     pub fua_writes: u64,
     /// Requests that read bytes.
     pub reads: u64,
@@ -36,25 +36,25 @@ pub struct Totals {
     pub write_zeroes_bytes: u64,
     /// Passthrough and zone requests.
     pub others: u64,
-    /// Of `requests`, those that ended with an error; their bytes are counted all the same.
+    /// Those of `requests` that ended with an error; their bytes are counted like the others.
     pub failed: u64,
 }
 
-/// What decides where a request is counted.
+/// The properties that decide where a request is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sort {
-    /// What it did.
+    /// What the request did.
     pub op: Op,
-    /// Marked synchronous.
+    /// True if it is marked synchronous.
     pub sync: bool,
-    /// With forced unit access.
+    /// True if it has forced unit access (FUA).
     pub fua: bool,
-    /// Ended with an error.
+    /// True if it ended with an error.
     pub failed: bool,
 }
 
 impl Sort {
-    /// Of a request.
+    /// Determines the sort of a request.
     pub fn of(request: &Request) -> Sort {
         Sort {
             op: request.op,
@@ -66,17 +66,17 @@ impl Sort {
 }
 
 impl Totals {
-    /// Bytes written and read.
+    /// Returns the bytes written and read.
     pub fn bytes(&self) -> u64 {
         self.write_bytes.saturating_add(self.read_bytes)
     }
 
-    /// Every sum with its name, in the order they are printed.
+    /// Returns every sum with its name, in the order in which they are printed.
     pub fn fields(&self) -> impl Iterator<Item = (&'static str, u64)> {
         FIELDS.iter().map(|(name, field)| (*name, field(self)))
     }
 
-    /// Adds requests of one sort, and the bytes that their rows have in this group.
+    /// Adds `requests` requests of one sort, and the bytes that their rows have in this group.
     pub fn count(&mut self, sort: Sort, requests: u64, bytes: u64) {
         self.requests.tally(requests);
         if sort.failed {
@@ -132,10 +132,10 @@ impl Tally for Totals {
     }
 }
 
-/// A column of the totals.
+/// A column's name and how to get it from totals.
 type Field = (&'static str, fn(&Totals) -> u64);
 
-/// The columns, in the order they are printed.
+/// The columns in the order in which they are printed.
 pub const FIELDS: &[Field] = &[
     ("requests", |t| t.requests),
     ("bytes", |t| t.bytes()),

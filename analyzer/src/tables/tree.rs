@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From what was stored to what reached the device: by process and database, and by the layers between.
+//! A tree of the bytes from the application to the device: by process and database, and by the layers between.
 //!
 //! ```text
 //! payload ─ write() ─┬─ rollback journal or WAL, database ──────────┬─ device
@@ -20,59 +20,59 @@ use crate::tally::{Tally, sum};
 use crate::text::escape;
 use crate::transactions::{Asked, Count, Database};
 
-/// Who, and for which database.
+/// The columns that determine an owner: process and database.
 const OWNER: [&str; 4] = [
     "cause_tgid",
     "cause_or_submitter",
     "cause_database",
     "bundle",
 ];
-/// The same with the files, by which a submitter's is found.
+/// The columns by which a submitter's files are found.
 const FILES: [&str; 3] = ["cause_or_submitter", "cause_or_file", "cause_database"];
-/// Pairs of a process and a file among which those are.
+/// The most pairs of a process and a file.
 const MOST_FILES: usize = 1 << 16;
 
-/// A part of what reached the device, and its parts.
+/// A part of what reached the device, with its own parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Node {
-    /// What it is.
+    /// The part's name.
     pub name: String,
-    /// Bytes written; of a node with parts, the sum of theirs.
+    /// Bytes written; for a node with parts, their sum.
     pub bytes: u64,
     /// Its parts, the largest first.
     pub parts: Vec<Node>,
 }
 
-/// One process and one database, or a process and its other files, or what nobody is known for.
+/// A process and a database, a process and its other files, or an unknown process.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Owner {
     tgid: Option<u64>,
-    /// The recording that it is of.
+    /// The recording's name.
     bundle: String,
-    /// `comm:tgid`, or who submitted what nobody is known to have caused, marked; None: that is not known either.
+    /// `comm:tgid` of the cause, or of the submitter (marked as such) if the cause is unknown; None if both are.
     pub process: Option<String>,
-    /// Of one who submitted: ` for /file`, if it is of one mostly.
+    /// For a submitter, ` for /file` if most is for one file; else empty.
     target: String,
-    /// Path of the database.
+    /// The path of the database.
     pub database: Option<String>,
-    /// That were found in its calls.
+    /// The number of transactions found in its calls.
     pub transactions: Count,
-    /// Asked by calls, by role.
+    /// What its calls asked for, by role.
     pub asked: Vec<(String, Asked)>,
-    /// What reached the device for it.
+    /// The bytes that reached the device for it.
     pub device: Node,
     /// The same with its requests and flushes.
     pub totals: Totals,
 }
 
-/// The whole.
+/// The whole tree.
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
-    /// Those that most was written for first.
+    /// The owners; the one with the most bytes comes first.
     pub owners: Vec<Owner>,
-    /// All that the device completed, or of it the rows that pass the filter.
+    /// The sums of all rows, or of those that pass the filter.
     pub total: Totals,
-    /// Whether it is of some rows only. Calls are no rows, so that it tells no calls then, and no transactions.
+    /// True if a filter selects rows. The tree then has no calls and no transactions, because calls are not rows.
     pub is_filtered: bool,
 }
 
@@ -82,10 +82,10 @@ const DEVICE: &str = "device";
 type Key = (Option<String>, Option<String>, String);
 
 impl Tree {
-    /// Of the rows that pass the filter.
+    /// Builds the tree of the rows that pass the filter.
     ///
     /// # Errors
-    /// A temporary file cannot be read, or the filter does not fit its columns.
+    /// Returns an error if a temporary file cannot be read or the filter does not fit its columns.
     pub fn new(
         facts: &Facts,
         databases: &[Database],
@@ -123,10 +123,10 @@ impl Tree {
             owner.device.sort();
             owner.target = owner.target_in(files);
         }
-        // Requests without bytes, as the device's own flushes, are nobody's and no line.
+        // Requests without bytes, such as the device's own flushes, have no owner and get no line.
         tree.owners
             .retain(|owner| owner.process.is_some() || owner.wrote());
-        // Of some nothing has reached the device yet.
+        // Nothing has reached the device yet for some databases.
         let is_known = |database: &&Database| !tree.owners.iter().any(|o| o.is_of(database));
         let silent: Vec<&Database> = databases.iter().filter(is_known).collect();
         tree.owners.extend(silent.into_iter().map(Owner::silent));
@@ -135,26 +135,26 @@ impl Tree {
         Ok(tree)
     }
 
-    /// How many of the owners have so much of all bytes, in per cent, or committed transactions.
+    /// Returns how many owners have at least `percent` per cent of all bytes, or have committed transactions.
     pub fn notable(&self, percent: u64) -> usize {
         let least = u128::from(self.total.write_bytes).saturating_mul(percent.into());
         let is_notable = |owner: &&Owner| {
             let bytes = u128::from(owner.device.bytes) * 100;
             bytes > 0 && bytes >= least || owner.transactions.least > 0
         };
-        // The largest come first.
+        // The largest owners come first.
         self.owners.iter().take_while(is_notable).count()
     }
 
-    /// Bytes of all leaves: those that the device completed.
+    /// Returns the bytes of all leaves: those that the device completed.
     pub fn leaves(&self) -> u64 {
         sum(self.owners.iter().map(|owner| owner.device.leaves()))
     }
 
-    /// As a table, a line for each node; all owners but the first `top` become one.
+    /// Returns the tree as a table with a line for each node; all owners but the first `top` become one.
     ///
     /// # Errors
-    /// Never, as no two columns have one name.
+    /// Never fails, because all columns have different names.
     pub fn table(&self, top: usize) -> Result<Table> {
         let mut lines = Vec::new();
         let (shown, others) = self.owners.split_at(top.min(self.owners.len()));
@@ -195,7 +195,7 @@ impl Tree {
             column("flushes", |line| line.flushes),
             column("fua_writes", |line| line.fua_writes),
         ];
-        // Of a figure that is exact nothing has to be said.
+        // The column is left out if all figures are exact.
         let is_all_exact = self.owners.iter().all(|o| o.transactions.is_exact());
         if !self.is_filtered && !is_all_exact {
             let sure = |line: &Line| Some(line.transactions.sure.as_str().to_owned());
@@ -206,7 +206,7 @@ impl Tree {
     }
 }
 
-/// Of a group of [`OWNER`]: the process and the database.
+/// Returns process, database and recording of a group of [`OWNER`].
 fn key(labels: &[Label]) -> Key {
     let text = |at: usize| labels.get(at).and_then(Label::text);
     (text(1), text(2), text(3).unwrap_or_default())
@@ -239,7 +239,7 @@ impl Owner {
             process,
             database,
             totals,
-            // Without calls nothing is known of any.
+            // Without calls, the number of transactions is unknown.
             transactions: Count::new(0, !databases.is_empty()),
             ..Owner::default()
         };
@@ -250,7 +250,7 @@ impl Owner {
         owner
     }
 
-    /// One that nothing was written to the device for.
+    /// Makes an owner for whom nothing was written to the device.
     fn silent(database: &Database) -> Owner {
         let comm = escape(&database.comm);
         let mut owner = Owner {
@@ -269,7 +269,7 @@ impl Owner {
         self.device.bytes > 0 || self.totals.flushes > 0 || self.totals.fua_writes > 0
     }
 
-    /// What a submitter wrote for; what somebody caused is told by database.
+    /// Returns what a submitter wrote for; a cause's line names the database instead.
     fn target_in(&self, files: &Groups) -> String {
         let process = self.process.as_deref();
         let process = process.filter(|name| name.ends_with(SUBMITTER));
@@ -293,7 +293,7 @@ impl Owner {
         self.transactions = database.transactions();
     }
 
-    /// Who and what, in a word.
+    /// Returns the name of the owner and of what it wrote.
     pub fn name(&self) -> String {
         match (&self.process, &self.database) {
             (Some(process), Some(database)) => format!("{process} {database}"),
@@ -306,7 +306,7 @@ impl Owner {
         }
     }
 
-    /// Several as one, without what their calls asked.
+    /// Merges several owners into one, without their calls.
     fn together(owners: &[Owner]) -> Owner {
         let mut all = Owner::default();
         for owner in owners {
@@ -376,7 +376,7 @@ impl Node {
         }
     }
 
-    /// Adds another node of the same name, and its parts.
+    /// Merges another node of the same name, with its parts.
     fn take_in(&mut self, other: &Node) {
         self.bytes.tally(other.bytes);
         for part in &other.parts {
@@ -392,7 +392,7 @@ impl Node {
         self.parts.sort_by_key(|part| std::cmp::Reverse(part.bytes));
     }
 
-    /// Bytes of its leaves.
+    /// Returns the bytes of its leaves.
     pub fn leaves(&self) -> u64 {
         match &self.parts[..] {
             [] => self.bytes,
@@ -440,7 +440,7 @@ mod tests {
         };
         tree.total.write_bytes = 1000;
         assert_eq!((tree.notable(1), tree.notable(2)), (3, 1));
-        // Of nothing, nobody wrote a part.
+        // If nothing was written, nobody wrote a part of it.
         tree.total.write_bytes = 0;
         tree.owners = vec![owner(0, 0)];
         assert_eq!(tree.notable(1), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the applications passed to write(), where the bytes that were written are many more, or many less.
+//! The bytes that applications passed to write(), reported if many more or far fewer bytes were written.
 
 use mostrace_bundle::Manifest;
 
@@ -9,20 +9,21 @@ use crate::tables::{Groups, ratio};
 use crate::tally::sum;
 use crate::transactions::{self, Asked, Database};
 
-/// So many times as much is said, and as little as a part of it.
+/// The ratio of written to passed bytes from which on, or up to which, the passed bytes are reported.
 const TIMES: f64 = 1.5;
 const PART: f64 = 0.5;
-/// A call that writes so many bytes, or a part of them, dirties a block at either end.
+/// The bytes by which a call may dirty more than it writes: a block at either end.
 const BLOCKS_BYTES: u64 = 2 * 4096;
 
-/// What all calls of a trace have passed; None where some are not known.
+/// Returns what all calls of a trace passed; None if some calls are unknown.
 pub(super) fn of(manifest: Option<&Manifest>, databases: &[Database]) -> Option<Asked> {
     let is_known = transactions::are_calls_whole(manifest, databases);
     let all = || databases.iter().map(Database::total);
     is_known.then(|| sum(all()))
 }
 
-/// ` for 74.9 KB passed to write() (222 ×)`; nothing where that is about as much, or others than calls have changed files.
+/// Returns ` for 74.9 KB passed to write() (222 ×)`; nothing if about as much was written, or if something other than calls
+/// changed files.
 pub(super) fn words(asked: Option<Asked>, layers: &Groups) -> String {
     let written = layers.total.write_bytes;
     let Some(asked) = asked.filter(|asked| may_be_all(asked, layers)) else {
@@ -37,8 +38,8 @@ pub(super) fn words(asked: Option<Asked>, layers: &Groups) -> String {
     }
 }
 
-/// Whether the calls may have changed all contents of files that were written. A mapped file changes without a call, and direct
-/// IO may be asked for by others.
+/// Returns true if the calls may have changed all contents of files that were written. A mapped file changes without a call,
+/// and direct IO may come from tasks whose calls are unknown.
 fn may_be_all(asked: &Asked, layers: &Groups) -> bool {
     let contents = layers.groups.iter().filter(|(labels, _)| {
         let layer = labels.get(..crate::tables::layer::COLUMNS.len());
@@ -90,7 +91,7 @@ mod tests {
 
     #[test]
     fn contents_that_no_call_can_have_changed_are_not_held_against_calls() {
-        // A call of a byte dirties a block, of two bytes perhaps two.
+        // A call of one byte dirties a block, one of two bytes perhaps two blocks.
         assert_eq!(
             passed(2, 1, 8_194, 0),
             " for 2 bytes passed to write() (4097 ×)"

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What was done beside writing: reads, discards, zeroes, flushes; and what failed.
+//! The words for what was done beside writing: reads, discards, zeroes, flushes, and failed requests.
 
 use super::culprits::Culprits;
 use super::{is_part, size};
 use crate::tables::Totals;
 use crate::text::grouped;
 
-/// Flushes are told from so many on, where less than so much was written for each.
+/// Flushes are reported from this number on, if fewer bytes than `FEW_BYTES` were written for each.
 pub(super) const MANY_FLUSHES: u64 = 10;
 pub(super) const FEW_BYTES: u64 = 1_000_000;
-/// Of the flushes, so many are taken for all, per cent.
+/// If this part of the flushes was reported already, the rest is not, per cent.
 const NEARLY_ALL: u64 = 90;
-/// Reads come first where so many times as much was read as written.
+/// Reads come first if this many times as much was read as written.
 const MOSTLY_READ: u64 = 10;
 
-/// How much was read, and by whom.
+/// Returns how much was read, and by whom.
 pub(super) fn reads(total: &Totals, culprits: &Culprits<'_>) -> String {
     let by = culprits.words(total.read_bytes, |t| t.read_bytes);
     format!("{} were read{by}", size(total.read_bytes as f64))
 }
 
-/// Of a trace in which nothing was written.
+/// Returns the words for a trace in which nothing was written.
 pub(super) fn nothing_written(total: &Totals, culprits: &Culprits<'_>) -> String {
     match total.read_bytes {
         0 => "Nothing was written, and nothing read".to_owned(),
@@ -28,12 +28,12 @@ pub(super) fn nothing_written(total: &Totals, culprits: &Culprits<'_>) -> String
     }
 }
 
-/// Whether reading is what the trace is of.
+/// Returns true if the trace is mostly of reads.
 pub(super) fn is_mostly_read(total: &Totals) -> bool {
     total.read_bytes >= total.write_bytes.saturating_mul(MOSTLY_READ)
 }
 
-/// Each behind a semicolon. So many flushes were told of already.
+/// Returns the words, each preceded by a semicolon. `told` flushes were reported already.
 pub(super) fn words(total: &Totals, told: u64) -> String {
     let bytes = |bytes: u64, what: &str| {
         (bytes > 0).then(|| format!("; {} were {what}", size(bytes as f64)))

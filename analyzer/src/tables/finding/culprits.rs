@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who caused most: processes, or several processes of one name.
+//! The processes, or several processes of one name, that caused most.
 
 use super::target::Targets;
 use super::{is_part, listed, operations, percent};
@@ -7,26 +7,27 @@ use crate::attribute::{HashMap, SUBMITTER, program};
 use crate::tables::{Groups, Label, Totals};
 use crate::tally::Tally;
 
-/// So many are named, each with so much at least, per cent.
+/// How many are named, and the least share of each, per cent.
 const MOST: usize = 3;
 const LEAST: u64 = 10;
-/// Processes of one name are told apart where those that are large enough did so much of what all of the name did, per cent.
+/// Processes of one name are named one by one if the large ones caused at least this share of what all of that name caused,
+/// per cent.
 const NEARLY_ALL: u64 = 95;
 
-/// What a sum is taken of.
+/// The figure that is summed.
 pub(super) type Bytes = fn(&Totals) -> u64;
 
-/// Who caused what.
+/// The sums by which the culprits are found.
 pub(super) struct Culprits<'a> {
-    /// By process and operation.
+    /// Sums by process and operation.
     pub processes: &'a Groups,
-    /// By process, file and SQLite database, the largest alone.
+    /// Sums by process, file and SQLite database, of the largest only.
     pub files: &'a Groups,
-    /// Whether it is said what the first of them did.
+    /// True if the operations of the first culprit are reported.
     pub tells_operations: bool,
 }
 
-/// A process, or all of one name.
+/// A process, or all processes of one name.
 pub(super) struct Culprit<'a> {
     /// Their labels, `comm:tgid`.
     pub processes: Vec<&'a str>,
@@ -34,14 +35,14 @@ pub(super) struct Culprit<'a> {
 }
 
 impl Culprits<'_> {
-    /// What the process caused that caused most; 0 if none is known. A submitter is no causer.
+    /// Returns the figure of the process that caused most; 0 if none is known. Submitters are not causers.
     pub fn most(&self, of: Bytes) -> u64 {
         let known = self.known(of);
         let mut causers = known.iter().filter(|(name, _)| !name.ends_with(SUBMITTER));
         causers.next().map_or(0, |(_, bytes)| *bytes)
     }
 
-    /// `, 85 % by dd:17 for /film and 10 % by 3 processes called sh`; nothing where nobody is known.
+    /// Returns `, 85 % by dd:17 for /film and 10 % by 3 processes called sh`; nothing if no process is known.
     pub fn words(&self, whole: u64, of: Bytes) -> String {
         let known = self.known(of);
         let named = named(&known, whole);
@@ -68,12 +69,12 @@ impl Culprits<'_> {
         }
     }
 
-    /// Those that are named, as to what was written.
+    /// Returns the culprits that are named for what was written.
     pub fn writers(&self, written: u64) -> Vec<Culprit<'_>> {
         named(&self.known(|t| t.write_bytes), written)
     }
 
-    /// What is said of that which the first of them did.
+    /// Returns the words for the first writer's operations.
     pub fn operations(&self, written: u64) -> String {
         self.operations_of(self.writers(written).first(), |t| t.write_bytes)
     }
@@ -91,7 +92,7 @@ impl Culprits<'_> {
         format!("{percent} % by {}{target}", culprit.name())
     }
 
-    /// Processes that caused something, those who caused most first.
+    /// Returns the processes with their figures, the largest first.
     fn known(&self, of: Bytes) -> Vec<(&str, u64)> {
         let mut by_process: HashMap<&str, u64> = HashMap::default();
         for (labels, totals) in self.processes.groups.iter() {
@@ -106,7 +107,7 @@ impl Culprits<'_> {
     }
 }
 
-/// Those that are large enough to be named, of processes in the order of their bytes.
+/// Returns the culprits that are large enough to be named; `known` is sorted by bytes.
 fn named<'a>(known: &[(&'a str, u64)], whole: u64) -> Vec<Culprit<'a>> {
     let mut names: Vec<Vec<(&str, u64)>> = Vec::new();
     let mut places = HashMap::default();
@@ -126,7 +127,7 @@ fn named<'a>(known: &[(&'a str, u64)], whole: u64) -> Vec<Culprit<'a>> {
     culprits
 }
 
-/// Processes of one name, each for itself or all as one.
+/// Returns the processes of one name, one by one or all as one.
 fn told_apart<'a>(of_name: &[(&'a str, u64)], whole: u64) -> Vec<Culprit<'a>> {
     let sum = |of: &[(&str, u64)]| of.iter().map(|(_, bytes)| bytes).sum();
     let large = of_name.partition_point(|(_, bytes)| is_part(*bytes, whole, LEAST));
@@ -148,7 +149,7 @@ fn told_apart<'a>(of_name: &[(&'a str, u64)], whole: u64) -> Vec<Culprit<'a>> {
 }
 
 impl Culprit<'_> {
-    /// The name that all of them have.
+    /// Returns the name that all of them share.
     pub fn short_name(&self) -> &str {
         self.processes
             .first()
@@ -184,7 +185,7 @@ mod tests {
         sums
     }
 
-    /// Who wrote what for which file, and what is said of it.
+    /// Returns the words for rows of process, file and bytes written.
     fn by(rows: &[(&str, &str, u64)]) -> String {
         let label = |word: &str| match word {
             "" => Label::Empty,
@@ -217,7 +218,7 @@ mod tests {
             by(&rows),
             ", 80 % by 20 processes called sh for /x/f and 20 % by cp:30 for /y"
         );
-        // Two that are large are told apart, unless there is much by others of the name.
+        // Two large processes are named one by one, unless others of that name wrote much.
         let two = [("sh:1", "/a", 600), ("sh:2", "/b", 380), ("sh:3", "/c", 20)];
         assert_eq!(by(&two), ", 60 % by sh:1 for /a and 38 % by sh:2 for /b");
         let three = [("sh:1", "/a", 600), ("sh:2", "/b", 340), ("sh:3", "/c", 60)];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What each call cost by which the first culprit made something durable, where it has no transactions.
+//! The cost of each call by which the first culprit made something durable, if it has no transactions.
 
 use mostrace_bundle::Manifest;
 
@@ -12,14 +12,15 @@ use crate::tally::sum;
 use crate::text::grouped;
 use crate::transactions::{Database, are_calls_whole};
 
-/// What is said, and how many flushes that tells of.
+/// The words, and how many flushes they report.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Durable {
     pub words: String,
     pub flushes: u64,
 }
 
-/// `; 200 calls for durability: 36.9 KB and 1 flush each`; nothing where calls are not known, are few, or cost much else.
+/// Returns `; 200 calls for durability: 36.9 KB and 1 flush each`; nothing if calls are unknown, few, or small compared with
+/// the bytes written.
 pub(super) fn words(
     manifest: Option<&Manifest>,
     databases: &[Database],
@@ -54,7 +55,7 @@ pub(super) fn words(
     }
 }
 
-/// Calls of these processes, on whatever files.
+/// Returns the number of these processes' calls for durability on any file.
 fn calls_of(culprit: &Culprit<'_>, databases: &[Database]) -> u64 {
     let tgid = |label: &&str| label.rsplit_once(':')?.1.parse().ok();
     let tgids: HashSet<u32> = culprit.processes.iter().filter_map(tgid).collect();
@@ -69,7 +70,7 @@ fn flushes_of(culprit: &Culprit<'_>, processes: &Groups) -> u64 {
     sum(its.map(|(_, totals)| totals.flushes))
 }
 
-/// `1 flush`, `1.9 flushes`.
+/// Formats a number of flushes: `1 flush`, `1.9 flushes`.
 fn many_flushes(each: f64) -> String {
     let number = format!("{each:.1}");
     match number.strip_suffix(".0").unwrap_or(&number) {

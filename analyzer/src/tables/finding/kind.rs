@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the filesystem's journal holds copies of, and whose deed dirtied those blocks.
+//! What the filesystem's journal holds copies of, and the deeds that dirtied those blocks.
 
 use std::cmp::Reverse;
 
@@ -7,18 +7,18 @@ use super::{found, is_part, listed};
 use crate::tables::layer::plural;
 use crate::tally::Tally;
 
-/// Kinds of the journal's blocks that are named, each with so much of it at least, per cent.
+/// How many kinds of the journal's blocks are named, and the least share of each, per cent.
 const MOST_KINDS: usize = 3;
 const LEAST_OF_KIND: u64 = 10;
-/// So much is taken for all: of what is named, and of what those dirtied who are, per cent.
+/// A share from which on the words speak of all: of the named kinds, and of what the named deeds dirtied, per cent.
 const NEARLY_ALL: u64 = 90;
-/// Who is named has dirtied so much of each kind, per cent.
+/// The least share of each kind that the named deeds must have dirtied, per cent.
 const MOST_OF_IT: u64 = 50;
-/// So many deeds are named, each of which did so much of what all did, per cent.
+/// How many deeds are named, and the least share of each, per cent.
 const MOST_DEEDS: usize = 3;
 const LEAST_OF_DEEDS: u64 = 10;
 
-/// What was done, and to what, in words: `the WAL's`, `growth`.
+/// What was done to which file, in words: `the WAL's`, `growth`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Deed {
     whose: &'static str,
@@ -26,7 +26,7 @@ pub(super) struct Deed {
 }
 
 impl Deed {
-    /// By the role of the file that it was done to, and the operation. None where it is not known to what it was done.
+    /// Makes a deed from the role of the file and the operation; None if the file is unknown.
     pub fn of(role: Option<&str>, operation: Option<&str>) -> Option<Deed> {
         let operation = operation?;
         let whose = match (role, operation) {
@@ -53,18 +53,18 @@ impl Deed {
     }
 }
 
-/// Blocks of one kind in the journal.
+/// The blocks of one kind in the journal.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Kind {
     name: String,
-    /// Whether they are copies of blocks that somebody has dirtied.
+    /// True if they are copies of blocks that somebody dirtied.
     is_copy: bool,
     bytes: u64,
     deeds: Vec<(Option<Deed>, u64)>,
 }
 
 impl Kind {
-    /// What a block of the journal is called by its kind, and by what it is a copy of. Bitmaps are one thing in a sentence.
+    /// Returns the name of a journal block by its kind and by what it is a copy of. All bitmaps share one name.
     pub fn name<'a>(kind: &'a str, home: Option<&'a str>) -> &'a str {
         match home {
             Some("block_bitmap" | "inode_bitmap") => "bitmaps",
@@ -95,7 +95,7 @@ impl Kind {
             .tally(bytes);
     }
 
-    /// What deeds of some sort dirtied of it.
+    /// Returns the bytes of this kind that matching deeds dirtied.
     fn bytes_of(&self, is_it: impl Fn(&Deed) -> bool) -> u64 {
         let known = self.known().filter(|(deed, _)| is_it(deed));
         known.map(|(_, bytes)| bytes).sum()
@@ -110,15 +110,15 @@ impl Kind {
 /// How much is said of the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Opened {
-    /// That it is the journal.
+    /// Only that it is the journal.
     No,
-    /// What it holds.
+    /// The kinds of blocks that it holds.
     Kinds,
-    /// The same, and whose deed dirtied that.
+    /// The kinds, and the deeds that dirtied them.
     Deeds,
 }
 
-/// ` of bitmaps and inode tables that the WAL's growth dirtied, and of descriptors and others`
+/// Returns ` of bitmaps and inode tables that the WAL's growth dirtied, and of descriptors and others`.
 pub(super) fn of_kinds(all: &[Kind], opened: Opened) -> String {
     let kinds = large(all);
     if kinds.is_empty() || opened == Opened::No {
@@ -139,7 +139,7 @@ pub(super) fn of_kinds(all: &[Kind], opened: Opened) -> String {
     format!(" of {} that {by} dirtied{others}", names(&dirtied, None))
 }
 
-/// Those that are named, the largest first.
+/// Returns the kinds that are named, the largest first.
 fn large(all: &[Kind]) -> Vec<&Kind> {
     let whole = all.iter().map(|kind| kind.bytes).sum();
     let large = |kind: &&Kind| is_part(kind.bytes, whole, LEAST_OF_KIND);
@@ -158,15 +158,15 @@ fn names(kinds: &[&Kind], rest: Option<&str>) -> String {
     listed(&names.chain(rest).collect::<Vec<_>>())
 }
 
-/// Whose deeds dirtied most of each of some kinds of blocks.
+/// The files whose deeds dirtied most of each of some kinds of blocks.
 struct Dirtier {
     whose: &'static str,
-    /// What was done, that which dirtied most first.
+    /// The deeds, the one that dirtied most first.
     acts: Vec<&'static str>,
 }
 
 impl Dirtier {
-    /// None where no kind's copies are mostly one's.
+    /// Finds the deeds; None if no kind's copies are mostly by one file's deeds.
     fn of(kinds: &[&Kind]) -> Option<Dirtier> {
         let copies = || kinds.iter().copied().filter(|kind| kind.is_copy);
         let whose = summed(copies().flat_map(Kind::known).map(|(d, b)| (d.whose, b)));
@@ -189,17 +189,17 @@ impl Dirtier {
         copies().any(|kind| dirtier.did(kind)).then_some(dirtier)
     }
 
-    /// Whether the deeds that are named dirtied most of it.
+    /// Returns true if the named deeds dirtied most of a kind.
     fn did(&self, kind: &Kind) -> bool {
         kind.is_copy && is_part(self.bytes(kind), kind.bytes, MOST_OF_IT)
     }
 
-    /// What they dirtied of it.
+    /// Returns the bytes of a kind that the named deeds dirtied.
     fn bytes(&self, kind: &Kind) -> u64 {
         kind.bytes_of(|deed| deed.whose == self.whose && self.acts.contains(&deed.act))
     }
 
-    /// Its deeds, by which these were dirtied, or mostly by these.
+    /// Returns the words for the deeds, with `mostly` if they did not dirty nearly all.
     fn words(&self, dirtied: &[&Kind]) -> String {
         let its = dirtied.iter().map(|kind| self.bytes(kind)).sum();
         let mostly = match is_part(its, bytes(dirtied), NEARLY_ALL) {
@@ -210,7 +210,7 @@ impl Dirtier {
     }
 }
 
-/// The sum of each, the largest first.
+/// Sums by name, the largest first.
 fn summed(all: impl Iterator<Item = (&'static str, u64)>) -> Vec<(&'static str, u64)> {
     let mut sums: Vec<(&'static str, u64)> = Vec::new();
     for (name, bytes) in all {

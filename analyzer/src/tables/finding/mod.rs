@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a trace shows, in one sentence: how much was written and [for whom](subject), of which [parts](part) it is, and what else
+//! What a trace shows, in one sentence: how much was written and [for whom](subject), the [parts](part) of it, and what else
 //! was done [beside](beside) it.
 //!
 //! ```text
@@ -32,16 +32,16 @@ use super::{Grouping, Groups, Result};
 use crate::facts::Facts;
 use crate::transactions::{Database, Transactions};
 
-/// Layers that are named.
+/// How many layers are named.
 const MOST: usize = 4;
-/// What has a smaller part is not named, per cent.
+/// The least share of a named layer, per cent.
 const LEAST: u64 = 1;
 
-/// Characters, beyond which it is not said what the journal holds, unless transactions are what the trace is of.
+/// Beyond this many characters, the contents of the journal are left out, unless the trace is mostly of transactions.
 const LONG: usize = 300;
 
-/// The ways in which the rows are summed up for it: by layer, role and operation of who caused it; by the process that caused it,
-/// or else submitted it, and its operation; and by its file and database.
+/// The groupings that the sentence needs: by layer, and role and operation of the cause; by the process of the cause, or
+/// else of the submitter, and its operation; by that process, its file and its database.
 pub(super) const GROUPINGS: [(&[&str], Option<usize>); 3] = [
     (
         &[
@@ -60,13 +60,13 @@ pub(super) const GROUPINGS: [(&[&str], Option<usize>); 3] = [
         Some(MOST_FILES),
     ),
 ];
-/// Pairs of a process and a file among which those are that are named, or their folders.
+/// The most pairs of a process and a file among which named files and directories are sought.
 const MOST_FILES: usize = 1 << 16;
 
-/// The sentence, of all rows.
+/// Returns the sentence for all rows.
 ///
 /// # Errors
-/// A temporary file cannot be read.
+/// Returns an error if a temporary file cannot be read.
 pub fn sentence(
     facts: &Facts,
     manifest: Option<&Manifest>,
@@ -76,7 +76,7 @@ pub fn sentence(
     Ok(of(&groups, manifest, databases))
 }
 
-/// The same of the sums by [`GROUPINGS`].
+/// Returns the sentence, given the sums by [`GROUPINGS`].
 pub(super) fn of(groups: &[Groups], manifest: Option<&Manifest>, databases: &[Database]) -> String {
     let [layers, processes, files] = groups else {
         return String::new();
@@ -98,7 +98,7 @@ pub(super) fn of(groups: &[Groups], manifest: Option<&Manifest>, databases: &[Da
             let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
             let filesystem = filesystem.map(|f| crate::text::escape(f.kind.as_bytes()));
             let parts = Parts::new(layers, filesystem.as_deref().unwrap_or("the filesystem"));
-            // What was done is said once.
+            // Operations are reported only once.
             let opened = match culprits.operations(written).is_empty() {
                 true => Opened::Deeds,
                 false => Opened::Kinds,
@@ -128,7 +128,7 @@ pub(super) fn of(groups: &[Groups], manifest: Option<&Manifest>, databases: &[Da
     }
 }
 
-/// The item that is meant; a new one, at the end, if there is none.
+/// Returns the item for which `is_it` holds, or else a new one at the end.
 fn found<T>(items: &mut Vec<T>, is_it: impl Fn(&T) -> bool, new: impl FnOnce() -> T) -> &mut T {
     let at = items.iter().position(is_it).unwrap_or_else(|| {
         let at = items.len();
@@ -138,7 +138,7 @@ fn found<T>(items: &mut Vec<T>, is_it: impl Fn(&T) -> bool, new: impl FnOnce() -
     &mut items[at]
 }
 
-/// `a, b and c`.
+/// Joins words: `a, b and c`.
 fn listed<S: AsRef<str>>(words: &[S]) -> String {
     match words {
         [] => String::new(),
@@ -150,18 +150,18 @@ fn listed<S: AsRef<str>>(words: &[S]) -> String {
     }
 }
 
-/// How much of it something is, rounded.
+/// Returns `part` in per cent of `whole`, rounded.
 fn percent(part: u64, whole: u64) -> u64 {
     (part as f64 * 100.0 / whole as f64).round() as u64
 }
 
-/// Whether it is so many per cent of it at least.
+/// Returns true if `part` is at least `percent` per cent of `whole`.
 fn is_part(part: u64, whole: u64, percent: u64) -> bool {
     let times = |bytes: u64, by: u64| u128::from(bytes).saturating_mul(by.into());
     times(part, 100) >= times(whole, percent)
 }
 
-/// Bytes with a decimal unit.
+/// Formats bytes with a decimal unit.
 #[must_use]
 pub fn size(bytes: f64) -> String {
     const UNITS: [(f64, &str); 4] = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "KB")];
@@ -177,7 +177,7 @@ mod tests {
     use crate::tables::{Label, Totals};
     use crate::text::grouped;
 
-    /// A process and its file, with what it wrote and read.
+    /// Makes the groups of one process and its file, with the bytes that it wrote and read.
     fn one(process: &str, file: &str, write_bytes: u64, read_bytes: u64) -> [Groups; 3] {
         let totals = Totals {
             requests: 2,
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_name_is_what_it_is_in_the_tables() {
-        // As the columns have it.
+        // The columns have the name escaped.
         let name = crate::text::escape(b"/q\\z\x1b");
         assert_eq!(name, r"/q\\z\x1b");
         assert_eq!(

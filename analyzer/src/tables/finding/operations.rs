@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! By which operations somebody caused what was written.
+//! The operations by which a culprit caused what was written.
 
 use std::cmp::Reverse;
 
@@ -8,12 +8,12 @@ use super::{found, is_part, size};
 use crate::tables::{Groups, Label};
 use crate::tally::Tally;
 
-/// So many are named, each with so much of it at least, per cent.
+/// How many operations are named, and the least share of each, per cent.
 const MOST: usize = 3;
 const LEAST: u64 = 10;
 
-/// ` (rename 3.3 MB, unlink 3.3 MB, write 819.2 KB)`; nothing where contents alone were written, or read. The groups are by
-/// process and operation.
+/// Returns ` (rename 3.3 MB, unlink 3.3 MB, write 819.2 KB)`; nothing if the only operation is writing or reading contents.
+/// The groups are by process and operation.
 pub(super) fn words(groups: &Groups, culprit: &Culprit<'_>, of: Bytes) -> String {
     let mut sums: Vec<(&str, u64)> = Vec::new();
     for (labels, totals) in &groups.groups {
@@ -40,7 +40,7 @@ pub(super) fn words(groups: &Groups, culprit: &Culprit<'_>, of: Bytes) -> String
     }
 }
 
-/// As in the tables, but for those that are no call's name.
+/// Returns the tables' word for an operation, or a plainer one where that is not a call's name.
 fn called(operation: &str) -> &str {
     match operation {
         "allocate" => "growth",

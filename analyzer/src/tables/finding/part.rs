@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The layers that the bytes are of; of the filesystem's journal [what it holds](super::kind) copies of.
+//! The layers that the bytes belong to, with [the contents](super::kind) of the filesystem's journal.
 
 use std::cmp::Reverse;
 
@@ -12,15 +12,15 @@ use crate::tables::layer::{self, Layer};
 use crate::tables::{Groups, Label};
 use crate::tally::Tally;
 
-/// Of the filesystem's journal it is said what it holds where it is so much of all, per cent.
+/// The least share of a journal whose contents are reported, per cent.
 const LEAST_OPENED: u64 = 10;
 
-/// A layer.
+/// A layer and its bytes.
 #[derive(Debug)]
 struct Part {
     name: String,
     bytes: u64,
-    /// Of the journal.
+    /// The kinds of the journal's blocks; empty for other layers.
     kinds: Vec<Kind>,
 }
 
@@ -28,7 +28,7 @@ struct Part {
 pub(super) struct Parts(Vec<Part>);
 
 impl Parts {
-    /// Of the first of the finding's sums.
+    /// Takes the first of the finding's sums.
     pub fn new(groups: &Groups, filesystem: &str) -> Parts {
         let layers = groups.groups.iter().filter_map(|(labels, totals)| {
             let (layer, cause) = labels.split_at(layer::COLUMNS.len());
@@ -40,7 +40,7 @@ impl Parts {
         let mut parts = Parts(Vec::new());
         for (layer, cause, bytes) in &layers {
             let name = match layer {
-                // They are others only beside these.
+                // Files are `other files` only beside a store's files.
                 Layer::File(role) if !has_stores && role != "unknown" => "file contents".into(),
                 layer => layer.name(filesystem),
             };
@@ -68,7 +68,7 @@ impl Parts {
         }
     }
 
-    /// The largest of them, and what is left over.
+    /// Returns the words for the largest layers and for the rest.
     pub fn words(&self, written: u64, opened: Opened) -> String {
         let is_named = |part: &&Part| is_part(part.bytes, written, LEAST);
         let named: Vec<&Part> = self.0.iter().filter(is_named).take(MOST).collect();
@@ -96,7 +96,7 @@ impl Part {
     }
 }
 
-/// Whether it is a file of a store, be it SQLite's or another one.
+/// Returns true if the layer is a file of SQLite or another store.
 fn is_stores(layer: &Layer) -> bool {
     let is_role = |role: &str| SQLITES.contains(&role) || called(role).is_some();
     matches!(layer, Layer::File(role) if is_role(role))
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use crate::tables::Totals;
 
-    /// One in the journal: what it is, what it is a copy of, whose, by what, bytes.
+    /// A row of the journal: kind, kind at home, role, operation, bytes.
     type Row<'a> = (&'a str, &'a str, &'a str, &'a str, u64);
 
     fn journal(rows: &[Row<'_>]) -> Parts {
@@ -139,7 +139,7 @@ mod tests {
             (COPY, "directory", "db", "time", 200),
             ("descriptor", "", JOURNAL, "unlink", 99),
         ]);
-        // The directories are another's; what is none of three is not named.
+        // The directories are somebody else's; kinds beyond the third are not named.
         assert_eq!(
             parts.words(1698, Opened::Deeds),
             "50 % ext4's journal of inode tables and bitmaps that mostly the rollback journal's deletion and creation dirtied, \
@@ -147,7 +147,7 @@ mod tests {
         );
     }
 
-    /// As in PERSIST: the copies are the fewest, and their deed is not that of the other blocks.
+    /// As in mode PERSIST, copies are the smallest part, and their deed is not that of the other blocks.
     #[test]
     fn blocks_that_are_no_copies_are_nobodys_deed() {
         let parts = journal(&[
@@ -187,7 +187,7 @@ mod tests {
             parts.words(100, Opened::Deeds),
             "100 % ext4's journal of inode tables"
         );
-        // A directory was changed, nobody knows by what.
+        // A directory was changed by an unknown task.
         let parts = journal(&[(COPY, "directory", "", "create", 100)]);
         assert_eq!(
             parts.words(100, Opened::Deeds),
@@ -231,7 +231,7 @@ mod tests {
             parts.words(100, Opened::Deeds),
             "100 % ext4's journal of commit blocks"
         );
-        // Of a small part no more is said.
+        // The contents of a small journal are not reported.
         assert_eq!(
             parts.words(1001, Opened::Deeds),
             "10 % ext4's journal, 90 % others"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much was written, and for whom: for the transactions that were committed if nearly all of it is theirs, else by whom most
-//! was caused.
+//! How much was written and for whom: for the committed transactions if they caused nearly all of it, else for the processes
+//! that caused most.
 
 use mostrace_bundle::manifest::Payload;
 
@@ -9,24 +9,25 @@ use super::{asked, is_part, size};
 use crate::tables::{Groups, Label, ratio};
 use crate::transactions::{Asked, Count, Source, Transactions};
 
-/// Transactions are what a trace is of if they caused so much of its bytes, per cent.
+/// Transactions are the subject if they caused at least this share of the bytes, per cent.
 const NEARLY_ALL: u64 = 95;
-/// A workload's set-up is none of its operations': nothing is divided by these if it wrote more than so much, per cent.
+/// A workload's set-up does not belong to its operations: bytes are not divided by their number if the set-up wrote more
+/// than this, per cent.
 const SETTING_UP: u64 = 5;
-/// SQLite's transactions are what a trace is of, too, from so much on, per cent.
+/// SQLite's transactions count as much from this share of the bytes on, per cent.
 const MUCH: u64 = 10;
 /// Roles of the files of an SQLite database.
 pub(super) const SQLITES: [&str; 5] = ["db", "rollback_journal", "wal", "shm", "super_journal"];
 
-/// What the sentence begins with.
+/// The beginning of the sentence.
 pub(super) struct Subject<'a> {
     transactions: &'a Transactions,
-    /// What is counted, and whether all that they wrote may be divided by their number.
+    /// The word for what is counted, and whether all bytes may be divided by the count.
     unit: &'static str,
     is_divided: bool,
-    /// Whether nearly all is theirs.
+    /// True if the transactions caused nearly all bytes.
     is_theirs: bool,
-    /// What was passed to write(), where that is told.
+    /// The words for what was passed to write(), if that is reported.
     asked: String,
     culprits: &'a Culprits<'a>,
 }
@@ -55,7 +56,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// `written` is not 0.
+    /// Returns the words; `written` must not be 0.
     pub fn words(&self, written: u64) -> String {
         let Transactions {
             count,
@@ -87,7 +88,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Whose the transactions are, where it is not one process alone.
+    /// Returns the words for the processes, unless one process caused nearly all.
     fn by_several(&self, written: u64) -> String {
         let is_one = is_part(self.culprits.most(|t| t.write_bytes), written, NEARLY_ALL);
         let by = self.culprits.words(written, |t| t.write_bytes);
@@ -97,7 +98,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// What each of SQLite's transactions wrote, of which an application says nothing.
+    /// Returns what each of SQLite's transactions wrote; nothing for an application's own transactions.
     fn each(&self, written: u64, count: Count) -> String {
         let is_told = self.transactions.source == Source::Calls && count.least > 1;
         let divisor = count.divisor().filter(|_| is_told);
@@ -107,7 +108,7 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// `12 transactions were committed`.
+    /// Returns `12 transactions were committed`.
     fn committed(&self, count: Count) -> String {
         let were = match is_one(count) {
             true => "was",
@@ -127,7 +128,7 @@ fn is_one(count: Count) -> bool {
     count.is_exact() && count.least == 1
 }
 
-/// A word for so many.
+/// Returns the singular or plural of a word.
 fn many(count: Count, one: &str) -> String {
     match is_one(count) {
         true => one.to_owned(),
@@ -135,15 +136,15 @@ fn many(count: Count, one: &str) -> String {
     }
 }
 
-/// Whether it is of transactions, if not of them alone: those of an application's own, or SQLite's if these caused so much that
-/// they are named.
+/// Returns true if the trace is largely of transactions: an application's own, or SQLite's if they caused enough to be
+/// named.
 pub(super) fn are_transactions_much(transactions: &Transactions, layers: &Groups) -> bool {
     let is_much = || is_part(of_sqlites_files(layers), layers.total.write_bytes, MUCH);
     let is_its_own = transactions.source == Source::Application;
     transactions.count.divisor().is_some() && (is_its_own || is_much())
 }
 
-/// What was written for the files of SQLite's databases, be it by the filesystem.
+/// Returns the bytes written for the files of SQLite databases, including those that the filesystem wrote for them.
 fn of_sqlites_files(layers: &Groups) -> u64 {
     let theirs = layers.groups.iter().filter(|(labels, _)| {
         let role = labels.get(crate::tables::layer::COLUMNS.len());
@@ -153,7 +154,7 @@ fn of_sqlites_files(layers: &Groups) -> u64 {
     theirs.map(|(_, totals)| totals.write_bytes).sum()
 }
 
-/// What a workload's count is of.
+/// Returns the word for what a workload counts.
 fn unit(payload: &Payload) -> &'static str {
     match payload.counts_operations() {
         true => "operation",
@@ -161,7 +162,7 @@ fn unit(payload: &Payload) -> &'static str {
     }
 }
 
-/// Whether a workload tells that much was written before its operations, or after.
+/// Returns true if a workload reports that much was written before or after its operations.
 fn sets_up_much(payload: &Payload) -> bool {
     let phase = |name: &str| payload.settings.get(name)?.parse::<u64>().ok();
     let own = phase("transactions_file_bytes");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What somebody did it for: a file, an SQLite database, or the files of a folder.
+//! What a process did it for: a file, an SQLite database, or the files of a directory.
 
 use super::culprits::Bytes;
 use super::is_part;
@@ -7,15 +7,15 @@ use crate::attribute::{HashMap, HashSet};
 use crate::tables::{Groups, Label};
 use crate::tally::Tally;
 
-/// It is for that of which it is so much, per cent; and mostly for it from so much on.
+/// A file or directory is named from the second share on, with `mostly` below the first, per cent.
 const NEARLY_ALL: u64 = 95;
 const MOST_OF_IT: u64 = 50;
 
-/// The files, and how much was done for each; an SQLite database with its journals.
+/// Bytes by file; an SQLite database includes its journals.
 pub(in crate::tables) struct Targets<'a>(HashMap<&'a str, u64>);
 
 impl<'a> Targets<'a> {
-    /// Of some processes; the groups are by process, file and SQLite database.
+    /// Sums up the files of some processes; the groups are by process, file and SQLite database.
     pub fn new(files: &'a Groups, processes: &[&str], of: Bytes) -> Targets<'a> {
         let processes: HashSet<&str> = processes.iter().copied().collect();
         let its = files.groups.iter().filter_map(|(labels, totals)| {
@@ -29,7 +29,7 @@ impl<'a> Targets<'a> {
         let all: HashSet<&str> = its.iter().map(|(file, ..)| *file).collect();
         let mut targets: HashMap<_, u64> = HashMap::default();
         for (file, database, bytes) in its {
-            // What only looks like a journal has no database beside it.
+            // A file that only looks like a journal has no database beside it.
             let target = match database {
                 Label::Text(database) if all.contains(database.as_str()) => database.as_str(),
                 _ => file,
@@ -39,14 +39,14 @@ impl<'a> Targets<'a> {
         Targets(targets)
     }
 
-    /// ` for /film`, ` mostly for files in /src`; nothing where most is for nothing that has a name.
+    /// Returns ` for /film` or ` mostly for files in /src`; nothing if no named file or directory has most bytes.
     pub fn words(&self, whole: u64) -> String {
         let file = self.0.iter().map(|(file, bytes)| (*file, *bytes));
         let file = largest(file);
         let folders = self.folders();
         let in_folder = |least: u64| {
             let large = folders.iter().filter(|(_, b)| is_part(**b, whole, least));
-            // The deepest has the longest name, as each lies in all that are shorter, or the two are alike.
+            // The deepest directory has the longest name, because each lies in all shorter ones.
             let deepest = large.max_by_key(|(folder, bytes)| (folder.len(), **bytes, **folder));
             deepest.map(|(folder, _)| *folder)
         };
@@ -64,7 +64,7 @@ impl<'a> Targets<'a> {
         }
     }
 
-    /// What was done for the files in each folder, and in those below it; all are in the root folder.
+    /// Returns the bytes of the files in each directory and below it; the root directory is left out, because it has all.
     fn folders(&self) -> HashMap<&'a str, u64> {
         let mut folders: HashMap<_, u64> = HashMap::default();
         for (file, bytes) in self.0.iter().filter(|(file, _)| file.starts_with('/')) {
@@ -78,7 +78,7 @@ impl<'a> Targets<'a> {
     }
 }
 
-/// The one with the most bytes; of several, the first by name.
+/// Returns the file with the most bytes; of several, the first by name.
 fn largest<'a>(all: impl Iterator<Item = (&'a str, u64)>) -> Option<(&'a str, u64)> {
     all.max_by(|a, b| a.1.cmp(&b.1).then_with(|| b.0.cmp(a.0)))
 }
@@ -120,7 +120,7 @@ mod tests {
     fn a_database_is_one_with_its_journals() {
         let journal = ("/a.db-journal", "/a.db", 60);
         assert_eq!(words(&[journal, ("/a.db", "/a.db", 40)], 100), " for /a.db");
-        // Nothing says that there is such a database.
+        // There is no sign of such a database.
         assert_eq!(words(&[journal], 100), " mostly for /a.db-journal");
     }
 
@@ -132,9 +132,9 @@ mod tests {
         };
         assert_eq!(of(&["/r/a/1", "/r/a/2", "/r/b/3"]), " for files in /r");
         assert_eq!(of(&["/r/a/1", "/r/a/2", "/3"]), " mostly for files in /r/a");
-        // All are in the root folder, which says nothing.
+        // All files are in the root directory, which says nothing.
         assert_eq!(of(&["/1", "/2", "/3"]), "");
-        // A last component's folder is not known.
+        // The directory of a bare file name is unknown.
         assert_eq!(of(&["r/1", "r/2", "(inode 3)"]), "");
     }
 }
