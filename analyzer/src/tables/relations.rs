@@ -72,33 +72,33 @@ const OF_REQUESTS: [Doc; 5] = [
         "int64",
         "number of the completion, as in events",
     ),
-    ("sector", "int64", "the first one"),
-    ("bytes", "int64", "of all its rows"),
-    ("q2c_ns", "int64", "of the row that waited longest"),
-    ("events", "int64", "how many rows of events it has"),
+    ("sector", "int64", "first sector"),
+    ("bytes", "int64", "bytes of all its rows"),
+    ("q2c_ns", "int64", "q2c_ns of the row that waited longest"),
+    ("events", "int64", "number of its rows in events"),
 ];
 const SUMS: [Doc; 3] = [
     (
         "write_bytes",
         "int64",
-        "bytes of its rows of events that were written",
+        "bytes written by its rows of events",
     ),
-    ("read_bytes", "int64", "and that were read"),
-    ("flushes", "int64", "how many of its rows are a flush"),
+    ("read_bytes", "int64", "bytes read by its rows of events"),
+    ("flushes", "int64", "number of its rows that are flushes"),
 ];
-const BUNDLE: Doc = ("bundle", "string", "the recording that it is of");
+const BUNDLE: Doc = ("bundle", "string", "the recording that the row comes from");
 const PROCESSES: [Doc; 6] = [
     (
         "pid",
         "int64",
-        "thread; empty in the row of what nobody is known to have submitted",
+        "thread; empty in the row for requests of unknown submitters",
     ),
     ("tgid", "int64", "its process"),
     ("uid", "int64", "user of that process"),
     (
         "comm",
         "string",
-        "name of the thread; one that is renamed has a row for each name",
+        "name of the thread; a thread that was renamed has a row for each name",
     ),
     ("process", "string", "comm:tgid, as in events"),
     ("package", "string", "app of the user, on an Android device"),
@@ -107,17 +107,17 @@ const FILES: [Doc; 7] = [
     (
         "inode",
         "int64",
-        "inode number; empty in the row of what is of no file",
+        "inode number; empty in the row for blocks of no file",
     ),
     ("generation", "int64", "i_generation"),
-    ("path", "string", "from the filesystem's root"),
+    ("path", "string", "path from the filesystem's root"),
     ("kind", "string", "what its blocks hold"),
-    ("role", "string", "what it is to SQLite"),
-    ("provenance", "string", "how its name is known"),
+    ("role", "string", "role in SQLite or another store"),
+    ("provenance", "string", "how the name is known"),
     (
         "database",
         "string",
-        "path of the SQLite database that it is, or is a temporary file of",
+        "path of the SQLite database that the file is or is a temporary file of",
     ),
 ];
 
@@ -147,16 +147,16 @@ impl Relation {
     pub fn doc(self) -> &'static str {
         match self {
             Relation::Requests => {
-                "A row for each completed request; `completion` (within a `bundle`) joins it with its events. `stage` is of its first row."
+                "A row for each completed request; `completion` (within a `bundle`) joins it with its events. `stage` is that of its first row."
             }
             Relation::Causes => {
-                "A row for each share of an event: of what several have caused, each has a row, and their bytes sum to the event's. Columns of a cause are those of events."
+                "A row for each share of an event: if an event has several causers, each has a row, and their bytes sum to the event's. The cause_ columns mean the same as in events, for each causer."
             }
             Relation::Processes => {
-                "A row for each thread under one name that submitted something, made it dirty or caused it, with what it submitted."
+                "A row for each name of a thread that submitted, dirtied or caused something, with the bytes that it submitted."
             }
             Relation::Files => {
-                "A row for each file that something was written to, read from or done to."
+                "A row for each file that was written, read or changed in another way."
             }
         }
     }

@@ -12,13 +12,13 @@ pub fn markdown() -> String {
         "<!-- SPDX-License-Identifier: MIT OR Apache-2.0 -->\n\
          <!-- Made by `mostrace schema`; a test compares. -->\n\
          # Tables and their columns\n\n\
-         `query` and a data set (`export --format dataset`) have all of these tables; `events`, `--by` and `--where` are of the first. \
-         Of several recordings `bundle` tells which one a row is of; in a data set it is the name of the folder.\n\n\
+         `query` and a data set (`export --format dataset`) have all of these tables; `events`, `--by` and `--where` use the first. \
+         If there are several recordings, `bundle` says which one a row comes from; in a data set it is the name of the folder.\n\n\
          ## `events`\n\n\
          Version {SCHEMA}, in the metadata of Parquet files as `mostrace.schema`. One row is a run of a completed \
-         request's sectors with one answer; the bytes of a request's rows sum to its own. Numbers are signed; empty \
-         (null) is what is not known or does not apply. Every column but `time_utc` can be summed by \
-         (`--by`), and every one asked about (`--where`, `query`).\n\n\
+         request's sectors with one answer; the bytes of a request's rows sum to its own. Numbers are signed; a value \
+         that is unknown or does not apply is empty (null). Rows can be grouped by every column but `time_utc` \
+         (`--by`), and selected by every column (`--where`, `query`).\n\n\
          | column | type | what |\n| --- | --- | --- |\n"
     );
     for column in ALL {
