@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A call, as far as it tells of a database's files.
+//! A system call, reduced to what it reveals of a database's files.
 
 use mostrace_bundle::entry::{CallKind, RawCall, call_flags};
 
-/// `aJournalMagic`, with which a rollback journal's header begins.
+/// `aJournalMagic`, the first bytes of a rollback journal's header.
 const JOURNAL: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
-/// Bytes of a journal's header that are zeroed.
+/// Bytes of a journal's header that are zeroed at a commit.
 const ZEROED: u64 = 28;
-/// With which a WAL's header begins; the last bit says how its checksums are made.
+/// The first bytes of a WAL's header; the lowest bit is the byte order of its checksums.
 const WAL: [u8; 4] = [0x37, 0x7f, 0x06, 0x82];
 
-/// Who called.
+/// The process and thread that called.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Who {
     pub tgid: u32,
     pub pid: u32,
 }
 
-/// What is told of the bytes that a call wrote.
+/// What the trace has of the bytes that a call wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
     Nothing,
-    /// The first ones.
+    /// The first eight bytes.
     First([u8; 8]),
-    /// They are a database's first page.
+    /// The bytes begin with a database's first page.
     FirstPage {
-        /// Raised with every transaction, in the normal locking mode.
+        /// The change counter; each transaction increments it in the normal locking mode.
         counter: u32,
-        /// Of a page, bytes.
+        /// The page size, bytes.
         size: u64,
-        /// The database says that it has a WAL.
+        /// True if the database is in WAL mode.
         has_wal: bool,
     },
 }
 
-/// What a call did.
+/// A call and what it did.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Act {
     pub kind: CallKind,
@@ -60,7 +60,7 @@ impl Told {
         let [a, b, c, d, high, low, write, read] = raw.first_bytes;
         Told::FirstPage {
             counter: u32::from_be_bytes([a, b, c, d]),
-            // 65536 does not go into two bytes.
+            // Two bytes cannot hold 65536.
             size: match u16::from_be_bytes([high, low]) {
                 1 => 65536,
                 size => size.into(),
@@ -69,12 +69,12 @@ impl Told {
         }
     }
 
-    /// Whether it is a header of a rollback journal's.
+    /// Returns true for a rollback journal's header.
     pub fn is_journal(self) -> bool {
         self == Told::First(JOURNAL)
     }
 
-    /// Whether it is a WAL's header.
+    /// Returns true for a WAL's header.
     pub fn is_wal(self) -> bool {
         let Told::First([a, b, c, d, ..]) = self else {
             return false;
@@ -82,7 +82,7 @@ impl Told {
         [a, b, c, d & !1] == WAL
     }
 
-    /// Whether it is nothing: a journal's header, before and after a transaction.
+    /// Returns true for zeros: a journal's header before and after a transaction.
     pub fn is_zero(self) -> bool {
         self == Told::First([0; 8])
     }
@@ -105,12 +105,13 @@ impl Act {
         }
     }
 
-    /// Whether it zeroes a journal's header.
+    /// Returns true if the call zeroes a journal's header.
     pub fn is_zeroing(&self) -> bool {
         self.offset == 0 && self.bytes == ZEROED && self.told.is_zero()
     }
 
-    /// Of a database's first page, as SQLite writes it: the page alone. A copy of a whole database is not.
+    /// Returns change counter and WAL mode if the call writes a database's first page as SQLite does, by itself. A copy of a
+    /// whole database does not count.
     pub fn first_page(&self) -> Option<(u32, bool)> {
         match self.told {
             Told::FirstPage {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ways in which a transaction is committed, and how many were.
+//! The ways in which a transaction is committed, and the counts of each.
 
 use super::act::{Act, Who};
 use crate::tally::{Tally, sum};
@@ -9,24 +9,24 @@ use crate::tally::{Tally, sum};
 pub(super) enum Way {
     /// The rollback journal was deleted.
     Deleted,
-    /// It was cut to nothing.
+    /// The rollback journal was truncated to 0 bytes.
     Truncated,
-    /// Its header was zeroed.
+    /// The rollback journal's header was zeroed.
     Zeroed,
-    /// Its last frame was written to the WAL.
+    /// The transaction's last frame was written to the WAL.
     Wal,
-    /// The database was written at once, by f2fs's atomic writes.
+    /// The database was written atomically by f2fs.
     Atomic,
-    /// The database was written without a journal, and counted it.
+    /// The database was written without a journal, and its change counter was incremented.
     Unjournalled,
 }
 
-/// A transaction that was committed.
+/// A committed transaction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Commit {
     pub way: Way,
     pub who: Who,
-    /// Of the call that committed it.
+    /// Inode and generation of the file of the call that committed it.
     pub file: (u64, u32),
     pub start_ns: u64,
     pub end_ns: u64,
@@ -44,29 +44,29 @@ impl Commit {
     }
 }
 
-/// What was counted of one database in one process.
+/// The commits of one process in one database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Commits {
     /// The rollback journal was deleted.
     pub deleted: u64,
-    /// It was cut to nothing.
+    /// The rollback journal was truncated to 0 bytes.
     pub truncated: u64,
-    /// Its header was zeroed.
+    /// The rollback journal's header was zeroed.
     pub zeroed: u64,
     /// A transaction's last frame was written to the WAL.
     pub wal: u64,
-    /// The database was written at once, by f2fs's atomic writes.
+    /// The database was written atomically by f2fs.
     pub atomic: u64,
-    /// The database was written without a journal, and counted it.
+    /// The database was written without a journal, and its change counter was incremented.
     pub unjournalled: u64,
-    /// Of all these, those that are parts of a transaction which is counted with another database.
+    /// Those of all these commits that belong to a transaction counted with another database.
     pub united: u64,
-    /// Those that may be such parts.
+    /// Those that may belong to such a transaction.
     pub perhaps_united: u64,
 }
 
 impl Commits {
-    /// Transactions in this database.
+    /// Returns the number of transactions in this database.
     pub fn transactions(&self) -> u64 {
         let journalled = [self.deleted, self.truncated, self.zeroed];
         let others = [self.wal, self.atomic, self.unjournalled];

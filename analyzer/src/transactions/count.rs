@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How many, and how sure that is.
+//! A number of transactions, and how certain it is.
 
 use std::fmt;
 
@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::text::grouped;
 
-/// How sure a count is.
+/// How certain a count is.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Sure {
-    /// Neither more nor less.
+    /// The count is exact.
     #[default]
     Exact,
     /// There may be more.
@@ -25,14 +25,14 @@ pub enum Sure {
 /// A number of transactions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Count {
-    /// Those that were counted.
+    /// The number that was counted.
     pub least: u64,
     /// Whether these are all.
     pub sure: Sure,
 }
 
 impl Count {
-    /// So many were counted, and these are all, or not.
+    /// Makes a count; `is_exact` says whether all were counted.
     pub fn new(least: u64, is_exact: bool) -> Count {
         let sure = match (is_exact, least) {
             (true, _) => Sure::Exact,
@@ -42,17 +42,17 @@ impl Count {
         Count { least, sure }
     }
 
-    /// Whether these are all.
+    /// Returns true if all were counted.
     pub fn is_exact(self) -> bool {
         self.sure == Sure::Exact
     }
 
-    /// What figures for each transaction are divided by; None if none was counted.
+    /// Returns the number by which figures per transaction are divided; None if none was counted.
     pub fn divisor(self) -> Option<u64> {
         Some(self.least).filter(|&least| least > 0)
     }
 
-    /// `at least ` ahead of the number, and `at most ` ahead of what is divided by it, where there may be more.
+    /// Returns `at least `, to precede the number if there may be more; else nothing.
     pub fn at_least(self) -> &'static str {
         match self.sure {
             Sure::AtLeast => "at least ",
@@ -60,7 +60,7 @@ impl Count {
         }
     }
 
-    /// See [`Count::at_least`].
+    /// Returns `at most `, to precede a quotient by the number if there may be more; else nothing.
     pub fn at_most(self) -> &'static str {
         match self.sure {
             Sure::AtLeast => "at most ",
@@ -80,7 +80,7 @@ impl Sure {
     }
 }
 
-/// `12,345`, `at least 12,345`.
+/// Formats as `12,345` or `at least 12,345`.
 impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.at_least(), grouped(self.least))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What processes asked of their files: bytes written, syncs, and of SQLite's databases the transactions.
+//! What processes asked of their files: bytes written, syncs, and the transactions of SQLite databases.
 
 use std::io::Read;
 
@@ -16,42 +16,42 @@ use crate::attribute::{HashMap, HashSet, Names};
 use crate::causes::is_sync;
 use crate::tally::{Tally, sum};
 
-/// Calls of one process on the files of one role of one database, or on its other files.
+/// The calls of one process on the files of one role of one database, or on its other files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
-    /// Calls that wrote.
+    /// Number of calls that wrote.
     pub writes: u64,
-    /// Bytes that they wrote.
+    /// Bytes that these calls wrote.
     pub bytes: u64,
-    /// Calls for durability.
+    /// Number of calls for durability.
     pub syncs: u64,
-    /// Of the calls that wrote, those to files that were opened to be written through.
+    /// Number of calls that wrote to files opened with O_SYNC or O_DSYNC.
     pub through: u64,
 }
 
-/// What one process asked of one database.
+/// The calls of one process on the files of one database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Database {
-    /// The recording that it is of; empty where that is not told.
+    /// The recording's name; empty if there is only one.
     pub bundle: Box<str>,
-    /// The process.
+    /// Process ID.
     pub tgid: u32,
-    /// Of the thread that called first; raw bytes without NULs.
+    /// Name of the thread that called first; raw bytes without NULs.
     pub comm: Box<[u8]>,
-    /// Of the database; None for all files that belong to none.
+    /// Path of the database; None for all files that belong to no database.
     pub path: Option<Box<[u8]>>,
-    /// Its transactions.
+    /// Its transactions, by way of commit.
     pub commits: Commits,
-    /// There may be more of them.
+    /// True if there may be more transactions.
     pub has_doubt: bool,
-    /// By role; of other files by `other`, whatever they are.
+    /// The calls by role; files that belong to no database are `other`, whatever they are.
     pub asked: Vec<(Role, Asked)>,
 }
 
 impl Tally for Asked {
     fn tally(&mut self, more: Asked) {
         self.writes.tally(more.writes);
-        // A call is told of with any length: what does not fit is the most that there can be.
+        // A trace may claim any length for a call: a sum that overflows stays at the maximum.
         self.bytes.tally(more.bytes);
         self.syncs.tally(more.syncs);
         self.through.tally(more.through);
@@ -59,25 +59,25 @@ impl Tally for Asked {
 }
 
 impl Asked {
-    /// Calls that returned when something was durable.
+    /// Returns the number of calls that returned only when something was durable.
     pub fn durable(&self) -> u64 {
         self.syncs.saturating_add(self.through)
     }
 }
 
 impl Database {
-    /// All roles together.
+    /// Returns the sum over all roles.
     pub fn total(&self) -> Asked {
         sum(self.asked.iter().map(|(_, asked)| *asked))
     }
 
-    /// The transactions that changed this database, be they of others too.
+    /// Returns the number of transactions that changed this database, including those that changed others too.
     pub fn transactions(&self) -> Count {
         Count::new(self.commits.transactions(), !self.has_doubt)
     }
 }
 
-/// The transactions of all of these; one of several databases is one.
+/// Returns the number of transactions in all of these; a transaction in several databases counts once.
 pub(super) fn together(databases: &[Database]) -> Count {
     let each = databases.iter().map(|database| {
         let commits = &database.commits;
@@ -89,11 +89,11 @@ pub(super) fn together(databases: &[Database]) -> Count {
     Count::new(sum(each), databases.iter().all(is_exact))
 }
 
-/// Reads the calls from their first to their last. Files are called as all of the trace names them, so it comes after the
-/// rows. Those with the most transactions first, then those with the most bytes.
+/// Reads the calls from first to last. Files have their final names, so call it after the rows were read. Those with the
+/// most transactions come first, then those with the most bytes.
 ///
 /// # Errors
-/// The table cannot be read.
+/// Returns an error if the table cannot be read.
 pub fn read<R: Read>(calls: &mut TableReader<R>, names: &Names) -> Result<Vec<Database>, Error> {
     let mut reader = Reader::new(&names.files);
     let mut list = List::default();
@@ -119,7 +119,7 @@ pub fn read<R: Read>(calls: &mut TableReader<R>, names: &Names) -> Result<Vec<Da
 /// Each process with each of its databases.
 #[derive(Default)]
 struct List {
-    /// With the database's number.
+    /// The databases, each with its number in the reader; None for other files.
     found: Vec<(Option<usize>, Database)>,
     by: HashMap<(u32, Option<usize>), usize>,
 }
@@ -141,7 +141,7 @@ impl List {
         })
     }
 
-    /// Whoever commits has called before.
+    /// Counts a commit; the committing process has made a call before.
     fn commit(&mut self, of: &Found) {
         let Some(&at) = self.by.get(&(of.commit.who.tgid, Some(of.database))) else {
             return;
@@ -164,7 +164,7 @@ impl List {
                 let counted = std::mem::take(&mut of.commits).transactions() > 0;
                 of.has_doubt = (of.has_doubt || counted) && !reader.is_anothers(at);
             } else if !written.contains(&at) {
-                // The database has no name that is known: whether it was written is not seen.
+                // The database's own name is unknown: whether it was written cannot be seen.
                 of.has_doubt = true;
             }
             of
@@ -175,7 +175,7 @@ impl List {
     }
 }
 
-/// The number of a database that was written itself, or has a WAL that was.
+/// Returns the number of a database that was written itself or has a WAL that was.
 fn with_contents((at, database): &(Option<usize>, Database)) -> Option<usize> {
     let has =
         |(role, asked): &(Role, Asked)| matches!(role, Role::Db | Role::Wal) && asked.writes > 0;

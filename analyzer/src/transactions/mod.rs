@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Transactions: what one is, how many there were, whose they are, and how sure that is. Nothing else decides it.
+//! Transactions: what one is, how many there were, whose they are, and how certain that is. This is the only place that
+//! decides it.
 //!
 //! ```text
 //! call.entries ── Act ── Reader ─┬─ Store (a database) ─┬─ Wal ──────┐
@@ -9,8 +10,8 @@
 //! manifest.payload (what the application says of itself) ────────────────────────────────────┘
 //! ```
 //!
-//! What is counted are SQLite's transactions that changed a database, as its own commit hook counts them. What the calls do not
-//! show is not guessed: then the figure is "at least", or there is none.
+//! It counts SQLite's transactions that changed a database, as its own commit hook counts them. What the calls do not show
+//! is not guessed: then the figure is "at least", or there is none.
 // A recording may come from anybody: no number in it may make this panic.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
@@ -39,10 +40,10 @@ pub use databases::read as databases;
 
 use commits::Commit;
 
-/// What a call came to.
+/// The result of a call.
 #[derive(Debug, Default)]
 struct Outcome {
     commits: Vec<Commit>,
-    /// There may be transactions that are not among these, or in another call's.
+    /// True if there may be transactions that are in neither this list nor another call's.
     doubt: bool,
 }

@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether files are SQLite's: their names alone do not say so.
+//! Evidence whether files are SQLite's, which their names alone do not give.
 
-/// What the bytes of a database's files have said.
+/// What the beginnings of a database's files have shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Proof {
-    /// One of them begins as SQLite's do.
+    /// True if one of them begins as SQLite's files do.
     has: bool,
-    /// One begins otherwise.
+    /// True if one begins otherwise.
     lacks: bool,
 }
 
 impl Proof {
-    /// A file's beginning was told.
+    /// Notes a file's beginning.
     pub fn see(&mut self, is_sqlites: bool) {
         self.has |= is_sqlites;
         self.lacks |= !is_sqlites;
     }
 
-    /// The files are SQLite's. An encrypted database has a journal that is told by its beginning all the same.
+    /// Returns true if the files are SQLite's. An encrypted database counts too, because the beginning of its journal is not
+    /// encrypted.
     pub fn is_given(self) -> bool {
         self.has
     }
 
-    /// They are another program's.
+    /// Returns true if the files are another program's.
     pub fn is_refuted(self) -> bool {
         self.lacks && !self.has
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Calls in their order → commits, each of a database.
+//! Reads calls in their order and finds the commits in each database.
 
 use mostrace_bundle::entry::{CallKind, RawCall};
 use mostrace_map::class::{Kind, Role};
@@ -11,7 +11,7 @@ use super::store::Store;
 use super::threads::{Thread, Tie};
 use crate::attribute::{File, HashMap};
 
-/// A file's place: the number of its database, and what it is to it.
+/// The number of a file's database, and the file's role in it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub database: usize,
@@ -26,29 +26,29 @@ pub(super) struct Found {
     pub tie: Tie,
 }
 
-/// What a call came to.
+/// The result of a call.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub place: Option<Place>,
     pub found: Vec<Found>,
-    /// Its process may have committed more, to this database or to one that is not known.
+    /// True if its process may have committed more, in this database or in an unknown one.
     pub doubt: bool,
 }
 
 /// All databases of a trace.
 pub(super) struct Reader<'n> {
-    /// By inode and generation.
+    /// Places of databases' files, by inode and generation.
     places: HashMap<(u64, u32), Place>,
-    /// Files that are none of a database's by their names.
+    /// Files that belong to no database by their names.
     others: HashMap<(u64, u32), &'n File>,
     by_path: HashMap<&'n [u8], usize>,
     databases: Vec<(&'n [u8], Store)>,
-    /// By their ids.
+    /// The threads, by their IDs.
     threads: HashMap<u32, Thread>,
 }
 
 impl<'n> Reader<'n> {
-    /// Files are called as all of the trace names them.
+    /// Takes the files with their final names.
     pub fn new(files: &'n [File]) -> Reader<'n> {
         let mut reader = Reader {
             places: HashMap::default(),
@@ -85,27 +85,27 @@ impl<'n> Reader<'n> {
         })
     }
 
-    /// Path of a database.
+    /// Returns the path of a database.
     pub fn path(&self, database: usize) -> &'n [u8] {
         self.databases[database].0
     }
 
-    /// Whether what was counted of a database are SQLite's transactions.
+    /// Returns true if a database is SQLite's, so that what was counted are transactions.
     pub fn is_sqlites(&self, database: usize) -> bool {
         self.databases[database].1.proof.is_given()
     }
 
-    /// Whether it is certain that a database is none of SQLite's.
+    /// Returns true if a database certainly is not SQLite's.
     pub fn is_anothers(&self, database: usize) -> bool {
         self.databases[database].1.proof.is_refuted()
     }
 
-    /// What a file is to a database.
+    /// Returns a file's role in its database.
     pub fn role(&self, file: (u64, u32)) -> Option<Role> {
         self.places.get(&file).map(|place| place.role)
     }
 
-    /// Takes the next call that succeeded.
+    /// Takes the next successful call.
     pub fn see(&mut self, raw: &RawCall) -> Seen {
         let act = Act::of(raw);
         let Some(place) = self.find(&act) else {
@@ -125,7 +125,7 @@ impl<'n> Reader<'n> {
         match (place.role, act.kind) {
             (Role::RollbackJournal, _) if begins => thread.begin(place.database),
             (Role::SuperJournal, CallKind::Unlink) => thread.super_journal(),
-            // A checkpoint.
+            // This write is a checkpoint.
             (Role::Db, CallKind::Write) if has_wal => thread.turn(),
             _ => {}
         }
@@ -136,7 +136,7 @@ impl<'n> Reader<'n> {
         }
     }
 
-    /// The calls are at their end: what was waiting for more of them.
+    /// Returns the commits that were waiting for more calls; call it after the last call.
     pub fn finish(&mut self) -> Vec<Found> {
         let mut found = Vec::new();
         for database in 0..self.databases.len() {
@@ -147,8 +147,8 @@ impl<'n> Reader<'n> {
         found
     }
 
-    /// The place of a call's file, by its name, or else by what is written to it. SQLite's temporary databases are kept
-    /// by nobody.
+    /// Finds the place of a call's file by its name, or else by what is written to it. SQLite's temporary databases do not
+    /// count.
     fn find(&mut self, act: &Act) -> Option<Place> {
         if let Some(place) = self.places.get(&act.file) {
             return Some(*place);
@@ -201,7 +201,7 @@ impl<'n> Reader<'n> {
     }
 }
 
-/// Whether it wrote the beginning of one of SQLite's files.
+/// Returns true if the call wrote the beginning of one of SQLite's files.
 fn is_sqlites(act: &Act) -> bool {
     let is_first_page = matches!(act.told, Told::FirstPage { .. });
     is_first_page || act.told.is_journal() || act.told.is_wal()

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Transactions with a rollback journal, and without any.
+//! Transactions with a rollback journal, and without any journal.
 //!
-//! The journal's pages are written, then the database, and the journal is deleted, cut to nothing, or its header zeroed: that is
-//! the commit. (<https://www.sqlite.org/fileformat2.html>, 3) It is as well the end of what was rolled back. Mostly the database was
-//! not written then. Where it was, as the cache was too small, it is written back: a page is written twice, or the file is
-//! cut. The change counter in the first page tells the two apart, as it is raised by a commit alone; not in the exclusive locking
-//! mode, where the first commit alone raises it.
+//! SQLite writes pages to the journal, then to the database, and then deletes the journal, truncates it to 0 bytes or zeroes
+//! its header: that is the commit. (<https://www.sqlite.org/fileformat2.html>, 3) A rollback ends the journal in the same
+//! way. Usually the database was not written then. If it was, because the cache was too small, the old pages are written
+//! back: a page is written twice, or the file is truncated. The change counter in the first page distinguishes the two,
+//! because only a commit increments it; in the exclusive locking mode, however, only the first commit does.
 //!
-//! Without a journal (journal_mode MEMORY and OFF) a raised counter is all that shows.
+//! Without a journal (journal_mode MEMORY and OFF), an incremented counter is the only sign.
 
 use mostrace_bundle::entry::CallKind;
 
@@ -17,33 +17,34 @@ use super::commits::{Commit, Way};
 use super::proof::Proof;
 use crate::attribute::HashSet;
 
-/// What was seen of a transaction that is under way.
+/// The calls so far of an open transaction.
 #[derive(Debug, Default)]
 struct Open {
     who: Who,
     /// Inode and generation of the journal.
     file: (u64, u32),
-    /// The database's change counter before it.
+    /// The database's change counter before the transaction.
     counter: Option<u32>,
-    /// Where the database was written.
+    /// Offsets at which the database was written.
     places: HashSet<u64>,
-    /// It was written back, perhaps: a page was written twice, the file was cut, or journalling went on behind it.
+    /// True if it may have been rolled back: a page was written twice, the file was truncated, or the journal was written
+    /// again.
     is_suspect: bool,
     first_page: FirstPage,
 }
 
-/// The database's first page in a transaction.
+/// What the transaction wrote to the database's first page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum FirstPage {
     #[default]
     Unwritten,
-    /// What was written is not told.
+    /// The page was written, but the trace does not have its bytes.
     Untold,
-    /// Its counter when it was written first, and last.
+    /// The change counter in the first and in the last write of the page.
     Counts { first: u32, last: u32 },
 }
 
-/// How a journal's end is to be read.
+/// The meaning of a journal's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Committed,
@@ -51,26 +52,26 @@ enum End {
     Unknown,
 }
 
-/// One database's.
+/// The state of one database.
 #[derive(Debug, Default)]
 pub(super) struct Rollback {
     open: Option<Open>,
-    /// The change counter as it was seen last.
+    /// The change counter when it was last seen.
     counter: Option<u32>,
     /// How the last journal ended.
     ended: Option<Way>,
-    /// Anything was done to the journal or the database.
+    /// True if the journal or the database was used at all.
     is_seen: bool,
-    /// By its first page, as it was seen last.
+    /// WAL mode, by the first page when it was last seen.
     has_wal: Option<bool>,
-    /// f2fs's atomic writes: one is under way, and has written anything.
+    /// Some during an f2fs atomic write; true if it has written anything.
     atomic: Option<bool>,
     /// The thread that copies the whole file.
     copier: Option<u32>,
 }
 
 impl Rollback {
-    /// Whether this thread has begun to write the database in a transaction that is under way.
+    /// Returns true if this thread has begun to write the database in an open transaction.
     pub fn is_writing(&self, pid: u32) -> bool {
         self.is_open(pid)
             && self
@@ -79,7 +80,7 @@ impl Rollback {
                 .is_some_and(|open| !open.places.is_empty())
     }
 
-    /// Whether a transaction of this thread is under way.
+    /// Returns true if this thread has an open transaction.
     pub fn is_open(&self, pid: u32) -> bool {
         self.open.as_ref().is_some_and(|open| open.who.pid == pid)
     }
@@ -112,7 +113,7 @@ impl Rollback {
         open.is_suspect |= !open.places.is_empty();
     }
 
-    /// Another journal is written: that of before has ended, and the call that ended it was not recorded.
+    /// Handles the start of another journal: the previous one has ended in a call that was not recorded.
     fn end_unseen(&mut self, act: &Act, outcome: &mut Outcome) {
         let is_before = |open: &mut Open| (open.who.tgid, open.file) != (act.who.tgid, act.file);
         let Some(open) = self.open.take_if(is_before) else {
@@ -128,10 +129,10 @@ impl Rollback {
         outcome.doubt = true;
     }
 
-    /// The journal is void.
+    /// Handles the end of a journal.
     fn end(&mut self, way: Way, act: &Act, outcome: &mut Outcome) {
         let Some(open) = self.open.take() else {
-            // It began ahead of the recording, or was left over.
+            // The journal began before the recording, or was left over.
             outcome.doubt = !self.is_seen;
             return;
         };
@@ -144,7 +145,7 @@ impl Rollback {
     }
 
     fn judge(&self, open: &Open, way: Way, act: &Act) -> End {
-        // Whoever finds another's journal rolls back; who has not written the database has nothing to commit.
+        // A process that finds another's journal rolls back; one that has not written the database has nothing to commit.
         if open.places.is_empty() || open.who.tgid != act.who.tgid {
             return End::RolledBack;
         }
@@ -155,7 +156,7 @@ impl Rollback {
                 match (before != last, open.is_suspect) {
                     (true, _) => End::Committed,
                     (false, false) if open.counter.is_none() || !deletes => End::Committed,
-                    // A deleted journal is none of the exclusive locking mode's.
+                    // In the exclusive locking mode, journals are not deleted.
                     (false, true) if open.counter.is_some() && deletes => End::RolledBack,
                     _ => End::Unknown,
                 }
@@ -166,12 +167,12 @@ impl Rollback {
         }
     }
 
-    /// `has_wal`: one was seen, into which transactions go.
+    /// Handles a call on the database file. `has_wal` is true if a WAL was seen, which then takes the transactions.
     pub fn database(&mut self, act: &Act, has_wal: bool, proof: &mut Proof, outcome: &mut Outcome) {
         match act.kind {
             CallKind::Write if act.bytes > 0 => self.written(act, has_wal, proof, outcome),
             CallKind::Truncate => {
-                // Of a mapped database the file is made longer ahead of its pages.
+                // For a mapped database, the file is extended before its pages are written.
                 if let Some(open) = &mut self.open {
                     open.is_suspect |= open.places.iter().any(|&at| at >= act.offset);
                 }
@@ -218,8 +219,8 @@ impl Rollback {
         self.has_wal = first_page.map(|(_, has_wal)| has_wal).or(self.has_wal);
     }
 
-    /// The database was written while there was no journal. With a WAL that is a checkpoint; else a commit, of which the
-    /// counter tells only some, or a part of one.
+    /// Handles a write to the database without an open journal. In WAL mode it is a checkpoint, otherwise a commit or a part
+    /// of one; the counter reveals only some of these.
     fn unjournalled(
         &mut self,
         act: &Act,

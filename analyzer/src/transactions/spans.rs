@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! When SQLite's transactions began and ended, and what their processes called meanwhile.
 //!
-//! A transaction begins with the first call on its journal, or on a database without a WAL, after the one before. It ends when
-//! the calls for durability return that follow its commit, and with a checkpoint that they bring.
+//! A transaction begins with the first call, after the previous one, on its journal or on a database without a WAL. It ends
+//! when the calls for durability that follow its commit have returned, and a checkpoint that it triggers.
 
 use std::io::Read;
 
@@ -17,21 +17,21 @@ use crate::attribute::{File, HashMap};
 use crate::causes::is_sync;
 use crate::tally::Tally;
 
-/// A transaction.
+/// A transaction and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The process.
+    /// Process ID.
     pub tgid: u32,
     /// Inode and generation of the file whose call committed it.
     pub file: (u64, u32),
-    /// CLOCK_MONOTONIC, ns.
+    /// Its start, CLOCK_MONOTONIC in ns.
     pub start_ns: u64,
-    /// The same.
+    /// Its end, CLOCK_MONOTONIC in ns.
     pub end_ns: u64,
 }
 
 impl Span {
-    /// How long it took.
+    /// Returns its duration, ns.
     pub fn ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.start_ns)
     }
@@ -42,36 +42,36 @@ impl Span {
 pub struct Called {
     /// What was called.
     pub kind: CallKind,
-    /// The role of its file; None if that is none of a database's.
+    /// The role of its file; None if the file belongs to no database.
     pub role: Option<Role>,
     /// Inode and generation of its file.
     pub file: (u64, u32),
-    /// CLOCK_MONOTONIC, ns.
+    /// Start of the call, CLOCK_MONOTONIC in ns.
     pub start_ns: u64,
-    /// When it returned.
+    /// Return of the call, CLOCK_MONOTONIC in ns.
     pub end_ns: u64,
     /// Bytes written.
     pub bytes: u64,
 }
 
-/// One process and one database, as far as the calls have come.
+/// The state of one process and one database.
 #[derive(Default)]
 struct State {
     began_ns: Option<u64>,
-    /// Its last transaction's place in the list.
+    /// The index of its last transaction.
     last: Option<usize>,
     has_wal: bool,
 }
 
-/// All transactions, in the order of their commits.
+/// Returns all transactions in the order of their commits.
 ///
 /// # Errors
-/// The table cannot be read.
+/// Returns an error if the table cannot be read.
 pub fn spans<R: Read>(calls: &mut TableReader<R>, files: &[File]) -> Result<Vec<Span>, Error> {
     let mut reader = Reader::new(files);
     let mut spans: Vec<(usize, Span)> = Vec::new();
     let mut states: HashMap<(u32, usize), State> = HashMap::default();
-    // Of each process the database that committed last: a directory's fsync follows a deletion.
+    // The database in which each process committed last: a directory's fsync follows the deletion of a journal.
     let mut latest: HashMap<u32, usize> = HashMap::default();
     while let Some(entry) = calls.next_if(|_| true)? {
         let EntryRef::Call(raw) = entry else { continue };
@@ -94,7 +94,7 @@ pub fn spans<R: Read>(calls: &mut TableReader<R>, files: &[File]) -> Result<Vec<
             state.has_wal |= place.role == Role::Wal;
         }
         if seen.found.is_empty() {
-            // What makes the commit durable, and a checkpoint.
+            // This call makes the commit durable, or belongs to a checkpoint.
             if let (None, Some(last)) = (state.began_ns, state.last)
                 && (seen.place.is_some() || is_sync(kind))
             {
@@ -115,7 +115,7 @@ pub fn spans<R: Read>(calls: &mut TableReader<R>, files: &[File]) -> Result<Vec<
     Ok(spans.into_iter().map(|(_, span)| span).collect())
 }
 
-/// A part of one that is there already makes that one longer.
+/// Adds a commit; a part of an existing transaction extends that one.
 fn add(found: &Found, state: &mut State, spans: &mut Vec<(usize, Span)>) {
     let commit = &found.commit;
     let began_ns = state.began_ns.take().unwrap_or(commit.start_ns);
@@ -137,7 +137,7 @@ fn add(found: &Found, state: &mut State, spans: &mut Vec<(usize, Span)>) {
     spans.push((found.database, span));
 }
 
-/// Whether a call may be a transaction's first.
+/// Returns true if a call may be the first of a transaction.
 fn begins(role: Role, kind: CallKind, state: &State) -> bool {
     match role {
         Role::RollbackJournal => !is_sync(kind) && !matches!(kind, CallKind::Unlink),
@@ -147,11 +147,10 @@ fn begins(role: Role, kind: CallKind, state: &State) -> bool {
     }
 }
 
-/// What the processes of these transactions called while they ran, for each of them; at most so many of each, and how many there
-/// were.
+/// Returns for each transaction what its process called meanwhile, at most `most` calls, and the number of all its calls.
 ///
 /// # Errors
-/// The table cannot be read.
+/// Returns an error if the table cannot be read.
 pub fn called<R: Read>(
     calls: &mut TableReader<R>,
     files: &[File],

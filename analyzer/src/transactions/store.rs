@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One database with its journal and its WAL, whoever writes them.
+//! One database with its journal and its WAL, whichever process writes them.
 
 use mostrace_map::class::Role;
 
@@ -9,7 +9,7 @@ use super::proof::Proof;
 use super::rollback::Rollback;
 use super::wal::Wal;
 
-/// A database, as far as the calls have come.
+/// The state of a database.
 #[derive(Debug, Default)]
 pub(super) struct Store {
     pub rollback: Rollback,
@@ -18,7 +18,7 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// A call on its file of this role.
+    /// Takes a call on the database's file of this role.
     pub fn see(&mut self, role: Role, act: &Act, outcome: &mut Outcome) {
         let Store {
             rollback,

@@ -51,7 +51,7 @@ fn first_page(counter: u32) -> Act {
     write(0, PAGE, told)
 }
 
-/// What came of calls on the files of one database: how many commits, and whether there may be more.
+/// Returns what calls on the files of one database yield: the number of commits, and whether there may be more.
 fn seen(acts: &[(Role, Act)]) -> (u64, bool) {
     let mut store = Store::default();
     let mut outcome = Outcome::default();
@@ -67,13 +67,13 @@ fn seen(acts: &[(Role, Act)]) -> (u64, bool) {
     (commits.transactions(), doubt)
 }
 
-/// The ways in which a journal ends.
+/// Returns the ways in which a journal ends.
 fn ends() -> [Act; 3] {
     let zeroing = write(0, 28, Told::First([0; 8]));
     [call(CallKind::Unlink), call(CallKind::Truncate), zeroing]
 }
 
-/// Of a transaction: what is journalled, what is written to the database, the journal's end.
+/// Makes the calls of a transaction: writes to the journal, the writes to the database, the journal's end.
 fn journalled(database: &[Act], end: Act) -> Vec<(Role, Act)> {
     let sync = call(CallKind::Fdatasync);
     let journal = [
@@ -108,7 +108,7 @@ fn what_did_not_reach_the_database_was_rolled_back() {
     }
 }
 
-/// A database that was given pages of another size has a WAL of such frames.
+/// A database that was given another page size has a WAL with frames of that size.
 #[test]
 fn a_wal_of_other_pages_is_read_by_their_size() {
     let wal = |page: u64| {
@@ -129,7 +129,7 @@ fn a_wal_of_other_pages_is_read_by_their_size() {
     assert_eq!(seen(&acts).0, 9);
 }
 
-/// A recording tells of calls of any length, and a frame that is full has nothing behind it.
+/// A recording may claim any length for a call, and nothing follows a full frame.
 #[test]
 fn a_frame_may_be_said_to_be_of_any_length() {
     let header = write(32, 24, Told::First([0, 0, 0, 1, 0, 0, 0, 9]));
@@ -138,7 +138,7 @@ fn a_frame_may_be_said_to_be_of_any_length() {
     assert_eq!(seen(&acts.map(|act| (Role::Wal, act))), (1, false));
 }
 
-/// The pages that were written too early are written back, with the counter that they had.
+/// Pages that were written too early are written back with the counter that they had.
 #[test]
 fn what_was_written_back_was_rolled_back() {
     let [unlink, truncate, _] = ends();
@@ -149,9 +149,9 @@ fn what_was_written_back_was_rolled_back() {
     };
     let both = |end| [commit(7, end), spilled(7, end), commit(8, end)].concat();
     assert_eq!(seen(&both(unlink)), (2, false));
-    // In the exclusive locking mode a commit would look alike.
+    // In the exclusive locking mode a commit would look the same.
     assert_eq!(seen(&both(truncate)), (2, true));
-    // A commit whose pages were written early raises the counter.
+    // A commit whose pages were written early increments the counter.
     let early = journalled(&[page(3), first_page(8), page(3)], unlink);
     assert_eq!(seen(&[commit(7, unlink), early].concat()), (2, false));
 }
@@ -178,7 +178,7 @@ fn whoever_finds_anothers_journal_rolls_back() {
     );
 }
 
-/// Of a mapped database, ahead of its pages; a rollback cuts off what was written behind the end.
+/// A mapped database's file is extended before its pages are written; a rollback truncates what was written past the end.
 #[test]
 fn a_file_that_is_made_longer_is_no_sign_of_a_rollback() {
     let [unlink, ..] = ends();
@@ -192,7 +192,7 @@ fn a_file_that_is_made_longer_is_no_sign_of_a_rollback() {
     assert_eq!(seen(&shorter), (0, true));
 }
 
-/// As a segment of a recording begins.
+/// A segment of a recording may begin like this.
 #[test]
 fn an_end_without_a_beginning_leaves_a_doubt() {
     let [unlink, ..] = ends();
@@ -218,7 +218,7 @@ fn in_the_exclusive_mode_the_counter_stands() {
 fn without_a_journal_there_are_at_least_those_that_raised_the_counter() {
     let one = |counter| [(Role::Db, first_page(counter)), (Role::Db, page(2))];
     assert_eq!(seen(&[one(4), one(5), one(6)].concat()), (2, true));
-    // A copy of a whole database is no commit.
+    // A copy of a whole database is not a commit.
     let copy = Act {
         bytes: 3 * PAGE,
         ..first_page(5)
@@ -278,7 +278,7 @@ impl Written {
         self.push(call(CallKind::Fdatasync));
     }
 
-    /// The last frame once more, with a sync where the sector ends, within it.
+    /// Repeats the last frame, with a sync within it at the end of a sector.
     fn filling(&mut self, page: u8, size: u8) {
         let at = self.1;
         self.header(at, page, size);
@@ -297,7 +297,7 @@ fn a_wals_transactions_end_with_a_frame_that_says_so() {
     wal.frame(3, 3);
     wal.frame(3, 3);
     assert_eq!(seen(&wal.0), (2, false));
-    // Begun anew: the same place is another transaction's.
+    // The WAL was restarted: the same offset belongs to another transaction.
     wal.begin();
     wal.frame(3, 3);
     assert_eq!(seen(&wal.0), (3, false));
@@ -327,7 +327,7 @@ fn frames_that_fill_a_sector_are_no_transactions() {
         wal.filling(3, 3);
     }
     assert_eq!(seen(&wal.0), (5, false));
-    // What is alike without a sync within a frame are transactions of one page.
+    // Equal frames without a sync inside one are transactions of one page.
     let mut wal = Written::new();
     for _ in 0..5 {
         wal.frame(3, 3);
@@ -379,13 +379,13 @@ fn commits_of_one_transaction_are_tied() {
     let second = thread.tie(1, &commit(Deleted), none(), none());
     let later = thread.tie(1, &commit(Deleted), none(), none());
     assert_eq!([first, second, later], [Tie::Alone, Tie::Part, Tie::Alone]);
-    // Without a super-journal they may be two connections'.
+    // Without a super-journal, they may be the commits of two connections.
     thread.tie(0, &commit(Deleted), [1].into_iter(), none());
     assert_eq!(
         thread.tie(1, &commit(Deleted), none(), none()),
         Tie::Perhaps
     );
-    // Of WALs nothing tells, but what a thread does in between.
+    // For WALs, only what a thread does in between distinguishes transactions.
     let mut wal = |at: usize| thread.tie(at, &commit(Wal), none(), none());
     let ties = [wal(0), wal(1), wal(0), wal(0)];
     assert_eq!(ties, [Tie::Alone, Tie::Perhaps, Tie::Alone, Tie::Alone]);
@@ -420,7 +420,7 @@ fn a_count_says_how_sure_it_is() {
 }
 
 proptest! {
-    /// However calls follow one another, nothing is counted that no call committed.
+    /// Whatever the order of calls, nothing is counted that no call committed.
     #[test]
     fn no_more_is_counted_than_was_ended(
         acts in prop::collection::vec((0..3_usize, 0..7_u8, 0..4_u64, 0..6_u8), 0..60)
@@ -470,7 +470,7 @@ fn files_that_are_no_databases_by_their_names_are_so_by_what_is_written() {
     raw.first_bytes = [0, 0, 0, 9, 0x10, 0, 1, 1];
     let seen = reader.see(&raw);
     assert!(seen.place.is_some_and(|place| place.role == Role::Db));
-    // Of a file without a name it is not known whose it is.
+    // The owner of a file without a name is unknown.
     raw.ino = 8.into();
     let seen = reader.see(&raw);
     assert!(seen.place.is_none() && seen.doubt);

@@ -1,56 +1,56 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One transaction of several databases: a thread ends what it has begun in each of them, one after the other.
+//! Transactions of several databases, in each of which one thread ends its part, one after the other.
 //!
-//! With rollback journals all databases are written before the first journal ends; and a super-journal that was deleted ahead of
-//! that says that it is one transaction. Of WALs, and without journals, nothing tells one transaction of two databases from two
-//! that follow one another, unless the thread did something in between.
+//! With rollback journals, all databases are written before the first journal ends; a super-journal that was deleted before
+//! that proves that it is one transaction. For WALs and without journals, one transaction of two databases looks like two
+//! transactions in succession, unless the thread did something in between.
 
 use super::commits::{Commit, Way};
 use crate::attribute::HashSet;
 
-/// Whether a commit is counted with another database's.
+/// Whether a commit belongs to a transaction counted with another database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tie {
-    /// It is a transaction of its own.
+    /// The commit is a transaction of its own.
     Alone,
-    /// It is a part of one that is counted already.
+    /// The commit is part of a transaction that was already counted.
     Part,
-    /// It may be.
+    /// The commit may be part of such a transaction.
     Perhaps,
 }
 
-/// What a thread has under way, by the numbers of databases.
+/// The open journals and recent commits of a thread, by the numbers of databases.
 #[derive(Debug, Default)]
 pub(super) struct Thread {
-    /// A super-journal was deleted.
+    /// True if a super-journal was deleted.
     has_super: bool,
-    /// The journals that end together with one that has ended, and how sure that is.
+    /// The journals that end together with one that has ended; `tie` says how certain that is.
     ending: HashSet<usize>,
     tie: Option<Tie>,
-    /// Those that were committed right before.
+    /// Databases of the commits right before.
     before: HashSet<usize>,
 }
 
 impl Thread {
-    /// A super-journal is deleted: what it names is committed.
+    /// Notes that a super-journal was deleted: the transaction that it lists is committed.
     pub fn super_journal(&mut self) {
         self.has_super = true;
     }
 
-    /// A journal is begun: it is another transaction's than those that are ending.
+    /// Notes that a journal was begun: it belongs to another transaction than those that are ending.
     pub fn begin(&mut self, database: usize) {
         self.has_super = false;
         self.ending.remove(&database);
         self.turn();
     }
 
-    /// The thread does what no commit does that goes on in another database.
+    /// Notes a call that does not occur within the commit of one transaction in several databases.
     pub fn turn(&mut self) {
         self.before.clear();
     }
 
-    /// A commit in a database. `writing`: others that this thread has written in transactions of their journals; `open`:
-    /// others of which it has begun the journals.
+    /// Classifies a commit in a database. `writing` are other databases that this thread has written in open transactions;
+    /// `open` are others whose journals it has begun.
     pub fn tie(
         &mut self,
         database: usize,
@@ -76,7 +76,7 @@ impl Thread {
         }
     }
 
-    /// Behind those that were committed right before.
+    /// Classifies a commit that follows others directly.
     fn follow(&mut self, database: usize) -> Tie {
         if self.before.is_empty() || self.before.contains(&database) {
             self.before = HashSet::from_iter([database]);

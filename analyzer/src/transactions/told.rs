@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one count of a trace's transactions.
+//! The final number of a trace's transactions.
 //!
-//! An application may say of itself how many it committed, and how many bytes it stored (`manifest.payload`). That goes for the
-//! trace if the calls show no more than these, and those that make a workload's tables. Where they show more, others have
-//! committed too, and what was written is theirs as well: then it is all of SQLite's transactions that the calls show.
+//! An application may report how many transactions it committed and how many bytes it stored (`manifest.payload`). That
+//! number is used if the calls show no more than these and those that set up a workload's tables. If they show more, others
+//! have committed too and have written a part of the bytes: then the number is that of all of SQLite's transactions that the
+//! calls show.
 
 use mostrace_bundle::Manifest;
 use mostrace_bundle::manifest::Payload;
@@ -12,26 +13,26 @@ use serde::Serialize;
 use super::count::Count;
 use super::databases::{Database, together};
 
-/// Transactions of a workload that it does not count: those that make its tables.
+/// Transactions that a workload does not count: those that set up its tables.
 const SETTING_UP: u64 = 8;
-/// Losses of calls, by the manifest's names.
+/// The manifest's names of losses of calls.
 const LOSSES: [&str; 2] = ["causes_ring", "causes_tasks"];
 
-/// Whose word a count is.
+/// Where a number of transactions comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// What the calls show of SQLite's databases.
+    /// The calls on SQLite's databases.
     #[default]
     Calls,
-    /// The application's, of itself.
+    /// The application's own report.
     Application,
 }
 
-/// The transactions that all of a trace's bytes are held against.
+/// The transactions to which all bytes of a trace are related.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Transactions {
-    /// How many.
+    /// Their number.
     #[serde(flatten)]
     pub count: Count,
     /// Whose word that is.
@@ -41,7 +42,7 @@ pub struct Transactions {
 }
 
 impl Transactions {
-    /// By what the application told, and by what the calls show.
+    /// Combines the application's report with what the calls show.
     pub fn new(manifest: Option<&Manifest>, databases: &[Database]) -> Transactions {
         let shown = Transactions::shown(manifest, databases);
         let payload = manifest.and_then(|manifest| manifest.payload.as_ref());
@@ -58,7 +59,8 @@ impl Transactions {
         }
     }
 
-    /// What the calls show, whatever the application says. Where some were lost, or none were recorded, there may be more.
+    /// Returns what the calls show, whatever the application reports. If calls were lost or none were recorded, there may be
+    /// more.
     pub fn shown(manifest: Option<&Manifest>, databases: &[Database]) -> Count {
         let count = together(databases);
         let is_whole = are_calls_whole(manifest, databases);
@@ -66,7 +68,7 @@ impl Transactions {
     }
 }
 
-/// Whether calls were recorded, and none was lost.
+/// Returns true if calls were recorded and none was lost.
 pub fn are_calls_whole(manifest: Option<&Manifest>, databases: &[Database]) -> bool {
     let lost = |manifest: &Manifest| {
         let mut losses = LOSSES.iter().filter_map(|name| manifest.losses.get(*name));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Transactions of a WAL: frames, each a header of 24 bytes and a page. The header of a transaction's last frame says how long
-//! the database is then. (<https://www.sqlite.org/fileformat2.html>, 4)
+//! Transactions of a WAL, which consists of frames: a header of 24 bytes and a page each. The header of a transaction's last
+//! frame has the new size of the database. (<https://www.sqlite.org/fileformat2.html>, 4)
 //!
-//! Such a header is written more than once where pages of the transaction were written before its end, as all checksums
-//! behind them are made anew; and with synchronous=FULL on a device whose sectors may be torn the last frame is repeated up to the
-//! end of the sector, where the sync comes, mostly in the middle of a frame.
+//! A frame's header is written more than once if pages of the transaction were written before its end, because all later
+//! checksums change. With synchronous=FULL on a device that may tear sectors, the last frame is repeated up to the end of
+//! the sector; the sync then usually comes in the middle of a frame.
 
 use mostrace_bundle::entry::CallKind;
 
@@ -21,11 +21,11 @@ const FRAME: u64 = 24;
 /// Bytes of the smallest page.
 const LEAST_PAGE: u64 = 512;
 
-/// A frame of which the header was seen.
+/// A frame whose header was seen.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     offset: u64,
-    /// Its page, and the pages of the database if it is a transaction's last.
+    /// The number of its page, and the size of the database in pages if it is a transaction's last frame.
     words: [u8; 8],
     pid: u32,
     /// Bytes of the page written so far.
@@ -33,28 +33,28 @@ struct Frame {
 }
 
 impl Frame {
-    /// Where so many bytes of its page end; None if that is nowhere.
+    /// Returns the offset at which `page` bytes of its page end; None if it overflows.
     fn end(&self, page: u64) -> Option<u64> {
         self.offset.checked_add(FRAME)?.checked_add(page)
     }
 }
 
-/// One database's.
+/// The state of one database's WAL.
 #[derive(Debug, Default)]
 pub(super) struct Wal {
-    /// Anything was done to it.
+    /// True if the WAL was used at all.
     pub is_seen: bool,
     page: u64,
     frame: Option<Frame>,
-    /// The last of a transaction's, since the WAL was begun anew.
+    /// The last frame of the last transaction since the WAL was restarted.
     last: Option<Frame>,
-    /// Nothing was made durable since.
+    /// True if nothing was synced since that frame.
     is_unsynced: bool,
-    /// Followed by the same once more, right behind it: transactions, or what fills a sector.
+    /// Commits of frames that repeat the one before: they are transactions, or fill a sector.
     held: Vec<Commit>,
-    /// Sectors are filled.
+    /// True if sectors are filled.
     fills: bool,
-    /// Headers of which the bytes are not told.
+    /// True if headers were written whose bytes the trace does not have.
     untold: bool,
 }
 
@@ -69,7 +69,7 @@ impl Wal {
         }
     }
 
-    /// It is begun anew: frames that follow are new ones, and may be of pages of another size.
+    /// Handles a restart of the WAL: the following frames are new, and may have another page size.
     fn begin(&mut self, act: &Act, proof: &mut Proof, outcome: &mut Outcome) {
         if let Told::First(_) = act.told {
             proof.see(act.told.is_wal());
@@ -122,7 +122,7 @@ impl Wal {
         }
     }
 
-    /// Whether a transaction's last frame is the one before once more.
+    /// Returns true if a transaction's last frame repeats the frame before it.
     fn repeats(&self, frame: &Frame) -> bool {
         self.is_unsynced
             && self.last.is_some_and(|last| {
@@ -137,7 +137,7 @@ impl Wal {
             return;
         }
         if self.page > 0 && frame.filled >= self.page {
-            // A part of the next header: the sector's end, and a sync, lie within it.
+            // The write is part of the next header: the sector's end, and a sync, lie within that header.
             (frame.offset, frame.filled, frame.pid) = (act.offset, 0, act.who.pid);
             return;
         }
@@ -154,7 +154,7 @@ impl Wal {
             outcome.commits.push(Commit::of(Way::Wal, act));
             outcome.doubt = true;
         }
-        // Another's is a checkpoint's, and says nothing of a transaction that is being written.
+        // Another thread's sync belongs to a checkpoint, and says nothing about the transaction being written.
         let Some(frame) = self.frame.filter(|frame| frame.pid == act.who.pid) else {
             return;
         };
@@ -171,7 +171,7 @@ impl Wal {
         }
     }
 
-    /// What was held are transactions: no sync came.
+    /// Counts the held commits as transactions, because no sync came within a frame.
     pub fn settle(&mut self, outcome: &mut Outcome) {
         outcome.commits.append(&mut self.held);
     }
