@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files that come one after the other, read as one.
+//! Files that follow one another, read as one.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -7,12 +7,13 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::rc::Rc;
 
-/// The files that are not read to their end yet; copies of it are the same chain. Nothing more to read means: for now.
+/// The files that are not read to their end yet; a clone is the same chain. Reading 0 bytes means that there is nothing more
+/// for now.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Chain(Rc<RefCell<VecDeque<File>>>);
 
 impl Chain {
-    /// Adds a file, to be read from where it stands.
+    /// Adds a file, to be read from its current position.
     pub fn push(&self, file: File) {
         self.0.borrow_mut().push_back(file);
     }

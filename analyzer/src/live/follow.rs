@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From segments to views.
+//! Reads segments and reports a view of each.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -18,11 +18,11 @@ use crate::recording::Error;
 
 type Result<T> = std::result::Result<T, Error>;
 
-/// Reads segments in their order, and tells what they come to: once for each, when the one after it is there, and of the last
-/// one in the end. A segment's files are opened before the next one is asked for; then its folder may go.
+/// Reads segments in their order and calls `tell` with a view of each: when the next one is available, and for the last one
+/// at the end. A segment's files are opened before the next one is asked for; its directory may be removed then.
 ///
 /// # Errors
-/// A segment cannot be read, or is none.
+/// Returns an error if a segment cannot be read or is not a bundle.
 pub fn follow(
     segments: impl IntoIterator<Item = Result<Bundle>>,
     mut tell: impl FnMut(View),
@@ -90,13 +90,13 @@ pub fn follow(
     }
 }
 
-/// A segment of which only the events are to be read yet.
+/// A segment whose tables are with the readers and whose events are still to be read.
 struct Waiting {
     trace: Trace,
     manifest: Manifest,
 }
 
-/// The tables that are read. The calls twice: ahead of the events, for causes, and for what was asked for.
+/// The tables that are read. Calls are read twice: ahead of the events for causes, and for what was asked.
 const READ: [&str; 8] = [
     layout::PROCESS,
     layout::FILE,
@@ -108,19 +108,19 @@ const READ: [&str; 8] = [
     layout::CALL,
 ];
 
-/// Those tables of all segments, each record once.
+/// These tables of all segments, each record once.
 #[derive(Default)]
 struct Files([Table; READ.len()]);
 
 #[derive(Default)]
 struct Table {
-    /// In the first segment that has it, for messages.
+    /// The table's path in the first segment that has it, for messages.
     path: Option<PathBuf>,
     chain: Chain,
 }
 
 impl Files {
-    /// Opens a segment's files, of which the tables go to the readers.
+    /// Opens a segment's files and hands its tables to the readers.
     fn take(&mut self, segment: &Bundle) -> Result<Waiting> {
         for (table, name) in self.0.iter_mut().zip(READ) {
             if let Some((path, file)) = segment.own(name)? {
@@ -141,7 +141,7 @@ impl Files {
         })
     }
 
-    /// Of those that the first segment has.
+    /// Returns readers of those tables that the first segment has.
     fn readers(&self) -> Result<[Option<TableReader<Chain>>; READ.len()]> {
         let mut readers = [const { None }; READ.len()];
         for (reader, table) in readers.iter_mut().zip(&self.0) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the segments come to, by cause. Grows with the causes, processes and paths, not with time.
+//! The sums over the segments by cause. They grow with the causes, processes and paths, not with time.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -22,16 +22,16 @@ use crate::causes::{Cause, CauseId, Causer, Verdicts};
 use crate::tally::Tally;
 use crate::text::escape;
 
-/// The sums.
+/// The sums of the current segment and of all.
 #[derive(Default)]
 pub(super) struct Sums {
-    /// Of the segment.
+    /// What the device completed in this segment.
     now: Device,
     write_latency: Latency,
     read_latency: Latency,
-    /// Of the segment.
+    /// The shares of this segment.
     by_cause: HashMap<Whose, Amount>,
-    /// Of the segment, by process: bytes that calls wrote, and the caller's name.
+    /// For each process of this segment, the bytes that its calls wrote and its name.
     asked: HashMap<u32, (u64, [u8; 16])>,
     has_calls: bool,
     since: Duration,
@@ -39,24 +39,24 @@ pub(super) struct Sums {
     classes: [u64; Class::ALL.len()],
     asked_in_all: u64,
     lost: u64,
-    /// By process, called by its command.
+    /// The lines by process; a process is named after its command.
     processes: HashMap<Who, Line>,
-    /// By path or, as long as none is known, by inode; None: neither is.
+    /// The lines by path, or by inode as long as no path is known; None if neither is.
     files: HashMap<Option<Which>, Line>,
-    /// Of inodes, of the last generation that one was learnt of.
+    /// For each inode the last generation with a known path, and that path.
     paths: HashMap<u64, (u32, Box<[u8]>)>,
-    /// The same of every generation, of this segment and of the one before: a journal may be made anew for each transaction.
+    /// Paths of every generation, of this segment and of the one before: a journal may be created anew for each transaction.
     recent: [Paths; 2],
-    /// Files of which the path was looked at.
+    /// Files whose paths were already taken.
     seen: HashSet<FileId>,
     loops: Loops,
 }
 
-/// Whose a share of a row is.
+/// The owner of a share of a row.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Whose {
     Cause(CauseId),
-    /// The cause is not known: who submitted it, and of which file it is.
+    /// The submitter and the file, if the cause is unknown.
     Submitter(ProcessId, FileId),
 }
 
@@ -69,31 +69,31 @@ impl Whose {
     }
 }
 
-/// A process, of which there is a line.
+/// A process that has a line.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Who {
     Process(u32),
-    /// By its name, marked.
+    /// A submitter, by its marked name.
     Submitter(String),
     Nobody,
 }
 
-/// By inode and generation.
+/// Paths by inode and generation.
 type Paths = HashMap<(u64, u32), Box<[u8]>>;
 
-/// Which file.
+/// The key of a file's line.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Which {
     Path(Box<[u8]>),
-    /// Its generation, as long as a path may be learnt.
+    /// Inode and generation; the latter is kept only as long as a path may become known.
     Inode(u64, Option<u32>),
 }
 
 impl Sums {
-    /// Takes in the calls that had returned by a time.
+    /// Adds the calls that had returned by `by_ns`.
     ///
     /// # Errors
-    /// The table cannot be read.
+    /// Returns an error if the table cannot be read.
     pub fn asked<R: Read>(&mut self, calls: &mut TableReader<R>, by_ns: u64) -> Result<(), Error> {
         self.has_calls = true;
         while let Some(entry) = calls.next_if(|head| head.time_ns.get() <= by_ns)? {
@@ -110,7 +110,7 @@ impl Sums {
         Ok(())
     }
 
-    /// Takes in a completion.
+    /// Adds a completion.
     pub fn push<R: Read>(
         &mut self,
         request: &Request,
@@ -162,7 +162,7 @@ impl Sums {
         }
     }
 
-    /// Who stands in for a cause that is not known, and its name.
+    /// Returns the submitter that stands in for an unknown cause, and its name.
     fn submitter<R: Read>(
         &self,
         id: ProcessId,
@@ -183,7 +183,7 @@ impl Sums {
         path.or_else(|| Some(self.named(file.inode?, file.generation)))
     }
 
-    /// By its path, if one was learnt.
+    /// Returns the file's key: its path if one is known.
     fn named(&self, inode: u64, generation: Option<u32>) -> Which {
         let last = self.paths.get(&inode);
         let last = last.filter(|(of, _)| Some(*of) == generation);
@@ -198,7 +198,8 @@ impl Sums {
         })
     }
 
-    /// Gives files their paths that were learnt since; what had none, and caused nothing now, is told by its number alone.
+    /// Moves lines to paths that have become known since; a file that still has none and caused nothing in this segment
+    /// loses its generation.
     fn name_files(&mut self) {
         let of_inodes = self.files.iter().filter_map(|(which, line)| match which {
             &Some(Which::Inode(inode, Some(generation))) => {
@@ -225,7 +226,7 @@ impl Sums {
         }
     }
 
-    /// Ends the segment of this manifest; what there is to be shown.
+    /// Ends the segment of this manifest and returns its view.
     pub fn end_segment<R: Read, S: Read>(
         &mut self,
         manifest: &Manifest,
@@ -318,10 +319,10 @@ fn add<K: Eq + Hash>(
 
 const UNKNOWN: &str = "unknown";
 
-/// So many lines by what they caused now, and as many by what they did in all.
+/// How many lines are shown for the current segment, and how many more for the total.
 const SHOWN: usize = 100;
 
-/// Those that caused most, now or in all, the most in all first.
+/// Returns the lines that caused most in this segment or in total, sorted by the total.
 fn first(mut all: Vec<Line>) -> Vec<Line> {
     let key = |amount: &Amount| (amount.bytes(), amount.read, amount.flushes, amount.asked);
     all.sort_by_key(|line| Reverse(key(&line.now)));
@@ -335,7 +336,7 @@ fn first(mut all: Vec<Line>) -> Vec<Line> {
     all
 }
 
-/// Those of one name as one.
+/// Merges lines of the same name.
 fn by_name<'l>(lines: impl Iterator<Item = &'l Line>) -> Vec<Line> {
     let mut by_name: HashMap<&str, Line> = HashMap::default();
     for line in lines {
@@ -347,7 +348,7 @@ fn by_name<'l>(lines: impl Iterator<Item = &'l Line>) -> Vec<Line> {
     by_name.into_values().collect()
 }
 
-/// Those of one command as one, which says how many they are; of one alone, which.
+/// Merges processes of the same command and appends their number, or the process ID if there is only one.
 fn by_command(processes: &HashMap<Who, Line>) -> Vec<Line> {
     let mut tgids: HashMap<&str, (u32, usize)> = HashMap::default();
     for (who, line) in processes {
@@ -380,7 +381,7 @@ fn name_of_process<R: Read>(id: ProcessId, attributor: &Attributor<'_, R>) -> St
     }
 }
 
-/// As text that harms no terminal.
+/// Returns a name that is escaped for a terminal.
 fn command(comm: &[u8]) -> String {
     match comm {
         [] => "?".into(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What there is to be shown after a segment.
+//! The view after a segment.
 
 use std::time::Duration;
 
@@ -8,88 +8,88 @@ use mostrace_map::class::Class;
 use crate::attribute::{Op, Request};
 use crate::tally::{Tally, sum};
 
-/// What a segment told, and all of them until then.
+/// The figures of a segment and of all segments so far.
 #[derive(Clone, Debug, Default)]
 pub struct View {
-    /// How long the segment lasted.
+    /// Duration of the segment.
     pub lasted: Duration,
-    /// How long all of them did.
+    /// Duration of all segments.
     pub since: Duration,
     /// What the device completed in the segment.
     pub now: Device,
-    /// The same of all.
+    /// What the device completed in all segments.
     pub device: Device,
-    /// Bytes written in the segment and in all, by class, as in [`Class::ALL`].
+    /// Bytes written in the segment and in total, by class in the order of [`Class::ALL`].
     pub classes: [(u64, u64); Class::ALL.len()],
-    /// Bytes that system calls wrote in the segment and in all; None where no calls are recorded.
+    /// Bytes that system calls wrote in the segment and in total; None if calls are not recorded.
     pub asked: Option<(u64, u64)>,
-    /// How long the writes of the segment took.
+    /// Latency of the segment's writes.
     pub write_latency: Latency,
-    /// How long its reads did.
+    /// Latency of the segment's reads.
     pub read_latency: Latency,
-    /// By process that caused it: those of one command as one, as `sh ×3`; what nobody is known to have caused, by who submitted
-    /// it, marked.
+    /// Lines by the process that caused it: processes of one command are merged, as `sh ×3`; if the cause is unknown, the
+    /// line is the submitter's, marked as such.
     pub processes: Vec<Line>,
-    /// By file for which it was caused.
+    /// Lines by the file for which it was caused.
     pub files: Vec<Line>,
-    /// Records lost so far.
+    /// Number of records lost so far.
     pub lost: u64,
-    /// What others did to the trace in this segment.
+    /// What others did to the tracing in this segment.
     pub interference: Vec<String>,
 }
 
 /// What the device completed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Device {
-    /// Requests that wrote.
+    /// Number of requests that wrote.
     pub writes: u64,
     /// Bytes written.
     pub write_bytes: u64,
-    /// Requests that read.
+    /// Number of requests that read.
     pub reads: u64,
     /// Bytes read.
     pub read_bytes: u64,
-    /// Requests that asked for a cache flush.
+    /// Number of requests that asked for a cache flush.
     pub flushes: u64,
 }
 
-/// How long requests took, from their issue to their completion.
+/// The time of requests from issue to completion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Latency {
-    /// Those of which it is known.
+    /// Number of requests with a known time.
     pub requests: u32,
-    /// Of all of them together.
+    /// The sum of their times.
     pub sum: Duration,
-    /// Of the slowest.
+    /// The time of the slowest one.
     pub most: Duration,
 }
 
 /// What one process or file caused.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Line {
-    /// Who or which, as text that harms no terminal.
+    /// Name of the process or file, escaped for a terminal.
     pub name: String,
-    /// In the last segment.
+    /// What it caused in the last segment.
     pub now: Amount,
-    /// In all.
+    /// What it caused in total.
     pub all: Amount,
 }
 
-/// What was caused, and what was asked for.
+/// Bytes and flushes that were caused, and bytes that were asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
-    /// Bytes written, by class, as in [`Class::ALL`].
+    /// Bytes written, by class in the order of [`Class::ALL`].
     pub classes: [u64; Class::ALL.len()],
     /// Bytes read.
     pub read: u64,
-    /// Flushes that were forced.
+    /// Number of flushes that it forced.
     pub flushes: u64,
-    /// Of a process: bytes that its system calls wrote.
+    /// Bytes that a process's system calls wrote.
     pub asked: u64,
 }
 
 impl Device {
-    /// Takes in a request.
+    /// Adds a request.
     pub(super) fn count(&mut self, request: &Request) {
         let bytes = u64::from(request.bytes);
         match request.op {
@@ -108,7 +108,7 @@ impl Device {
 }
 
 impl Latency {
-    /// Takes in a request.
+    /// Adds a request.
     pub(super) fn count(&mut self, request: &Request) {
         let Some(issued) = request.d_ns else { return };
         let took = Duration::from_nanos(request.time_ns.saturating_sub(issued));
@@ -117,7 +117,7 @@ impl Latency {
         self.most = self.most.max(took);
     }
 
-    /// None of no request.
+    /// Returns the mean time; None without requests.
     pub fn mean(&self) -> Option<Duration> {
         self.sum.checked_div(self.requests)
     }
@@ -134,12 +134,12 @@ impl Tally for Device {
 }
 
 impl Amount {
-    /// Bytes written, of all classes.
+    /// Returns the bytes written in all classes.
     pub fn bytes(&self) -> u64 {
         sum(self.classes)
     }
 
-    /// Bytes that reached the device for each that was asked for; None where too few were.
+    /// Returns the bytes that reached the device for each byte that was asked for; None if too few were.
     pub fn amplification(&self) -> Option<f64> {
         ratio(self.bytes(), self.asked)
     }
@@ -150,23 +150,23 @@ impl Tally for Amount {
         self.classes.tally(more.classes);
         self.read.tally(more.read);
         self.flushes.tally(more.flushes);
-        // A call is told of with any length.
+        // A trace may claim any length for a call.
         self.asked.tally(more.asked);
     }
 }
 
 impl View {
-    /// Bytes that the device wrote for each that a system call wrote, of all segments.
+    /// Returns the bytes that the device wrote for each byte that a system call wrote, over all segments.
     pub fn amplification(&self) -> Option<f64> {
         let (_, asked) = self.asked?;
         ratio(self.device.write_bytes, asked)
     }
 }
 
-/// Of less, a ratio says more of what else happened to be written.
+/// With fewer bytes asked for than this, a ratio is dominated by what else was written.
 const ENOUGH: u64 = 1 << 20;
 
 fn ratio(bytes: u64, of: u64) -> Option<f64> {
-    // What is shown has three digits.
+    // The view shows three digits.
     (of >= ENOUGH).then(|| bytes as f64 / of as f64)
 }
