@@ -18,7 +18,7 @@ pub enum Sure {
     Exact,
     /// There may be more.
     AtLeast,
-    /// Nothing was counted, and there may be some.
+    /// None was counted, but there may be some.
     Unknown,
 }
 

@@ -35,9 +35,9 @@ pub struct Transactions {
     /// Their number.
     #[serde(flatten)]
     pub count: Count,
-    /// Whose word that is.
+    /// Where the number comes from.
     pub source: Source,
-    /// Bytes that they stored; None where that is not known of all of them.
+    /// Bytes that they stored; None if it is not known for all of them.
     pub payload_bytes: Option<u64>,
 }
 
