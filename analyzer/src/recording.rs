@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A trace as it lies on the disk: a bundle, the segments of one that was cut, or the bare files of blktrace.
+//! A trace as it is stored: a bundle, the segments of a recording, or the bare files of blktrace.
 
 mod joined;
 
@@ -13,16 +13,16 @@ use mostrace_bundle::{Bundle, Manifest, layout, segments};
 use crate::blktrace::{self, Notice, Partial, Trace};
 pub use joined::Joined;
 
-/// Why a trace cannot be read; one line that names the file and the place.
+/// A trace cannot be read; the message is one line with the file and the place.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The bundle's manifest, its tables or its snapshot.
+    /// The bundle's manifest, tables or snapshot cannot be read.
     #[error(transparent)]
     Bundle(#[from] mostrace_bundle::Error),
-    /// The event files.
+    /// The event files cannot be read.
     #[error(transparent)]
     Events(#[from] blktrace::Error),
-    /// A bundle without event files.
+    /// A bundle has no event files.
     #[error("{}: no block events in it (trace.blktrace.N){missing}", path.display())]
     NoEvents {
         /// The bundle.
@@ -30,43 +30,43 @@ pub enum Error {
         /// What else it lacks.
         missing: String,
     },
-    /// Two names of one recording, as of a bundle that is there packed too: its bytes would be counted twice.
+    /// The same recording was named twice, for example as a folder and as an archive: its bytes would be counted twice.
     #[error("{}: the same recording as {}", path.display(), other.display())]
     Twice {
-        /// The one.
+        /// The one path.
         path: PathBuf,
-        /// The other one.
+        /// The other path.
         other: PathBuf,
     },
 }
 
-/// A trace that was opened, of which nothing but the manifest was read yet.
+/// An opened trace, of which only the manifest was read.
 pub struct Recording {
     path: PathBuf,
-    /// One, or consecutive segments in their order; none of bare files.
+    /// One bundle, or consecutive segments in their order; empty for bare files.
     bundles: Vec<Bundle>,
     manifest: Option<Manifest>,
     cut: bool,
 }
 
-/// The table of entries, over all segments.
+/// A table of entries over all segments.
 pub type Table = TableReader<Joined>;
 
 impl Recording {
     /// Opens bundles (folders or .tar.zst) and bare blktraces (`x` for `x.blktrace.N`, or one file). Bare files that end
-    /// within a record are read up to there; with `partial`, also what is damaged is read up to its last whole record.
+    /// within a record are read up to there; with `partial`, damaged files too are read up to their last whole record.
     ///
-    /// A bundle that is not there stands for the segments of a recording that would be called so. Segments that follow one
-    /// another are one recording, in whatever order they are named; what is named twice is opened once.
+    /// A path that does not exist stands for the segments of a recording with that name. Segments that follow one another
+    /// become one recording, in whatever order they are named; a path that is named twice is opened once.
     ///
     /// # Errors
-    /// One is a bundle, and its manifest cannot be read.
+    /// Returns an error if a path is a bundle whose manifest cannot be read.
     pub fn open_all(paths: &[PathBuf], partial: bool) -> Result<Vec<Recording>, Error> {
         let mut all: Vec<Recording> = Vec::new();
         let mut known: Vec<PathBuf> = Vec::new();
         for path in paths {
             for path in present(path) {
-                // What is not there has no other name.
+                // A path that does not exist cannot be canonicalised.
                 let real = path.canonicalize().unwrap_or_else(|_| path.clone());
                 if !known.contains(&real) {
                     known.push(real);
@@ -77,7 +77,7 @@ impl Recording {
         Ok(united(all))
     }
 
-    /// Whether there are segments of a recording that would be called so.
+    /// Returns true if there are segments of a recording with this name.
     pub fn has_segments(path: &Path) -> bool {
         segments::find(path).is_ok_and(|found| !found.is_empty())
     }
@@ -95,40 +95,40 @@ impl Recording {
         })
     }
 
-    /// As it was named; of several segments, what the recording is called.
+    /// Returns the path as it was named; for several segments, the recording's name.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// None of a bare trace; consecutive segments in their order.
+    /// Returns the bundles: none for a bare trace, consecutive segments in their order.
     pub fn bundles(&self) -> &[Bundle] {
         &self.bundles
     }
 
-    /// The last one, which has the snapshot; None of a bare trace.
+    /// Returns the last bundle, which has the snapshot; None for a bare trace.
     pub fn last(&self) -> Option<&Bundle> {
         self.bundles.last()
     }
 
-    /// None of a bare trace; of segments, what all come to.
+    /// Returns the manifest: None for a bare trace, a combined one for several segments.
     pub fn manifest(&self) -> Option<&Manifest> {
         self.manifest.as_ref()
     }
 
-    /// Lets it say something else of itself, to be shown to strangers.
+    /// Replaces the manifest, for example by one that hides names.
     pub fn set_manifest(&mut self, manifest: Manifest) {
         self.manifest = Some(manifest);
     }
 
-    /// Whether files may end within a record.
+    /// Returns true if files may end within a record.
     pub fn is_cut(&self) -> bool {
         self.cut
     }
 
-    /// The block events, from the first one; of segments each once.
+    /// Returns the block events from the first one on, each once even over several segments.
     ///
     /// # Errors
-    /// There are none, or a file cannot be opened.
+    /// Returns an error if there are no event files or one cannot be opened.
     pub fn events(&self) -> Result<Trace, Error> {
         if let [_, _, ..] = &self.bundles[..] {
             return self.events_of_segments();
@@ -137,7 +137,7 @@ impl Recording {
             Some(bundle) => bundle.event_files().to_vec(),
             None => blktrace::find(&self.path)?,
         };
-        // Nothing may have been written: then there is no file either.
+        // A recording without events has no event file.
         let counted = |manifest: &Manifest| manifest.counts.get("events").copied();
         let nothing = self.manifest().and_then(counted) == Some(0);
         if files.is_empty() && !nothing {
@@ -152,14 +152,14 @@ impl Recording {
         }
         let partial = match (self.cut, self.last()) {
             (true, _) => Partial::Allowed,
-            // A bundle says whether its recorder came to its end, bare files do not.
+            // A bundle records whether its recorder ended properly; bare files do not.
             (false, None) => Partial::CutAtEnd,
             (false, Some(_)) => Partial::Refused,
         };
         Ok(Trace::open_with(&files, partial)?)
     }
 
-    /// Each CPU's files, one segment's behind the other's.
+    /// Joins each CPU's files of all segments.
     fn events_of_segments(&self) -> Result<Trace, Error> {
         let mut of_cpu: BTreeMap<u32, Vec<(PathBuf, u64)>> = BTreeMap::new();
         for (nth, bundle) in self.bundles.iter().enumerate() {
@@ -190,24 +190,24 @@ impl Recording {
         Ok(Trace::from_sources(sources, partial).of_length(total))
     }
 
-    /// A table of entries; of segments each entry once. None where the trace has none of that name.
+    /// Returns a table of entries, each entry once even over several segments. None if the trace has no table of that name.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// Returns an error if the table cannot be opened.
     pub fn table(&self, name: &str) -> Result<Option<Table>, Error> {
         self.table_with(name, self.cut)
     }
 
-    /// The table of calls, be it cut off or not.
+    /// Returns the table of calls, even if it is cut off.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// Returns an error if the table cannot be opened.
     pub fn calls(&self) -> Result<Option<Table>, Error> {
         self.table_with(layout::CALL, true)
     }
 
     fn table_with(&self, name: &str, allow_cut: bool) -> Result<Option<Table>, Error> {
-        // Each segment has all names of the trees that the one before had.
+        // Each segment's table of names includes those of the segment before.
         let skipped = match name {
             layout::NAMES => self.bundles.len().saturating_sub(1),
             _ => 0,
@@ -236,12 +236,12 @@ impl Recording {
         Ok(Some(TableReader::new(joined, &shown, allow_cut)?))
     }
 
-    /// Whether the recorder was killed in its last segment.
+    /// Returns true if the recorder was killed in its last segment.
     fn is_unended(&self) -> bool {
         self.last().is_some_and(Bundle::is_cut)
     }
 
-    /// What is missing of the series of segments that this is of.
+    /// Returns a line for each end at which the series of segments is incomplete.
     pub fn gaps(&self) -> Vec<String> {
         let segment = |bundle: Option<&Bundle>| bundle.and_then(|b| b.manifest().segment.clone());
         let (Some(first), Some(last)) = (segment(self.bundles.first()), segment(self.last()))
@@ -265,8 +265,8 @@ impl Recording {
         gaps
     }
 
-    /// What the readers of its events had to say: what makes the figures incomplete, and what else there is. Of a bundle the
-    /// manifest says the former.
+    /// Sorts the readers' notices about its event files into lines that say what makes the figures incomplete, and other
+    /// lines. A bundle's manifest has the former.
     pub fn told(&self, notices: &[Notice]) -> [Vec<String>; 2] {
         let is_bare = self.bundles.is_empty();
         let (missing, others): (Vec<&Notice>, Vec<&Notice>) = notices
@@ -279,8 +279,8 @@ impl Recording {
         [missing.collect(), others.collect()]
     }
 
-    /// What was said of its files, with the name that the user gave: the folder that an archive is unpacked into is
-    /// nothing that the user knows of.
+    /// Replaces paths in a message by the path that the user gave: the user does not know the folder that an archive is
+    /// unpacked into.
     pub fn in_the_users_words(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for bundle in &self.bundles {
@@ -294,8 +294,8 @@ impl Recording {
     }
 }
 
-/// What there is of what the user named: itself, or the segments of a recording that would be called so. What neither is
-/// there is opened in vain, which says so.
+/// Returns the paths that a named path stands for: itself, or the segments of a recording with that name. If neither exists,
+/// it returns the path, and opening it reports the error.
 fn present(path: &Path) -> Vec<PathBuf> {
     if path.exists() {
         return vec![path.to_owned()];
@@ -306,11 +306,11 @@ fn present(path: &Path) -> Vec<PathBuf> {
     }
 }
 
-/// That no two bundles are of the same moment of the same device: there is one recording of it by one recorder, whose bytes would
-/// be counted twice.
+/// Checks that no two bundles began at the same moment on the same device: they would be the same recording, whose bytes
+/// would be counted twice.
 ///
 /// # Errors
-/// Two are.
+/// Returns an error if two bundles did.
 pub fn check_distinct(all: &[Recording]) -> Result<(), Error> {
     let moment = |manifest: &Manifest| {
         let clock = manifest.clock;
@@ -332,7 +332,7 @@ pub fn check_distinct(all: &[Recording]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Segments that follow one another become one recording, which stands where the first of them was named.
+/// Joins segments that follow one another into one recording, in the place of the one that was named first.
 fn united(mut all: Vec<Recording>) -> Vec<Recording> {
     let mut numbered: Vec<usize> = (0..all.len()).collect();
     let number = |one: &Recording| one.manifest()?.segment.as_ref().map(|s| s.number);
@@ -343,7 +343,7 @@ fn united(mut all: Vec<Recording>) -> Vec<Recording> {
         let ahead = series.iter().position(|series| {
             let last = series.last().and_then(|&last| all[last].last());
             last.zip(all[at].last()).is_some_and(|(last, next)| {
-                // What is missing at a segment's end divides requests from their beginnings.
+                // A segment with missing files would separate requests from their beginnings.
                 let is_whole = last.shortfalls().is_empty();
                 is_whole && segments::is_next(last.manifest(), next.manifest())
             })
@@ -367,7 +367,7 @@ fn united(mut all: Vec<Recording>) -> Vec<Recording> {
     places.into_iter().flatten().collect()
 }
 
-/// Consecutive segments as one recording.
+/// Joins consecutive segments into one recording.
 fn joined(mut members: Vec<Recording>) -> Option<Recording> {
     if members.len() < 2 {
         return members.pop();

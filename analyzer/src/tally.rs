@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counting and adding up what a recording tells. It may come from anybody, and tell of any numbers.
+//! Saturating counters and sums for the numbers in a recording, which may come from anybody and contain any number.
 //!
-//! A row has fewer than 2^32 bytes, so that no recording has enough of them to reach the most of a sum of rows: it
-//! conserves their bytes. What a call tells of itself has 64 bits, and does reach it.
+//! A row has fewer than 2^32 bytes, so no recording has enough rows for a sum of them to saturate: bytes of rows are
+//! conserved. The length in a system call's entry has 64 bits, and a sum of these can saturate.
 
-/// A number that is counted up: where it would overflow, it stays at its most.
+/// A number that saturates at its maximum instead of overflowing.
 pub(crate) trait Tally {
-    /// Adds so many.
+    /// Adds `more`.
     fn tally(&mut self, more: Self);
 }
 
-/// All of them together.
+/// Returns the sum of all items.
 pub(crate) fn sum<T: Tally + Default>(all: impl IntoIterator<Item = T>) -> T {
     let mut sum = T::default();
     all.into_iter().for_each(|more| sum.tally(more));
@@ -30,7 +30,7 @@ macro_rules! tallied {
 
 tallied!(u32, u64, usize, i64);
 
-/// Item by item.
+/// Arrays are added element by element.
 impl<T: Tally, const N: usize> Tally for [T; N] {
     fn tally(&mut self, more: [T; N]) {
         for (sum, more) in self.iter_mut().zip(more) {

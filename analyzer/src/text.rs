@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names that may hold anything, as text that cannot harm a terminal or a file.
+//! Escapes names that may hold any bytes, so that they cannot harm a terminal or a file.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Writes raw bytes as text, without loss: `\\` for a backslash, and `\xNN` for each byte of what
-/// is not UTF-8, and of characters that [deceive](is_deceptive).
+/// Writes raw bytes as text without loss: `\\` for a backslash, and `\xNN` for each byte that is not UTF-8 or belongs to a
+/// [deceptive](is_deceptive) character.
 pub fn escape(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -20,7 +20,7 @@ pub fn escape(bytes: &[u8]) -> String {
     text
 }
 
-/// The same of what is put together of text that may have been escaped: backslashes stay as they are.
+/// Escapes deceptive characters in text that may contain escaped names already: backslashes stay as they are.
 pub fn harmless(text: &str) -> Cow<'_, str> {
     if !text.contains(is_deceptive) {
         return Cow::Borrowed(text);
@@ -30,15 +30,15 @@ pub fn harmless(text: &str) -> Cow<'_, str> {
     Cow::Owned(harmless)
 }
 
-/// The same of several lines, which stay lines.
+/// Escapes deceptive characters in several lines; line breaks stay.
 pub fn harmless_lines(text: &str) -> String {
     let lines = text.split('\n').map(harmless);
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// As `harmless`, but as JSON has it: the text of a JSON document still says the same, to the character.
+/// Escapes deceptive characters in a JSON document in JSON's own way, so that its strings keep their values.
 pub fn harmless_json(json: &str) -> Cow<'_, str> {
-    // Between the strings there are no others than these; within, JSON itself has no blank but the ordinary one.
+    // Outside strings only these three occur; inside, JSON has no unescaped blank but the ordinary one.
     let is_other = |c: char| is_deceptive(c) && !matches!(c, '\n' | '\r' | '\t');
     if !json.contains(is_other) {
         return Cow::Borrowed(json);
@@ -73,8 +73,8 @@ fn escape_units(text: &mut String, c: char) {
     }
 }
 
-/// Whether a character steers a terminal, turns the direction of writing, is not seen, or looks like a blank without being the
-/// ordinary one: with such a name one file can pass for another.
+/// Returns true if a character controls a terminal, changes the direction of writing, is invisible, or looks like a blank
+/// without being the ordinary one: such a name can make one file look like another.
 pub fn is_deceptive(c: char) -> bool {
     match c {
         ' '..='~' => false,
@@ -82,19 +82,19 @@ pub fn is_deceptive(c: char) -> bool {
     }
 }
 
-/// What takes no room, or nothing but room: `Default_Ignorable_Code_Point` of Unicode 17, which has the marks of direction and the
-/// selectors of variants too, and what is not seen beside it.
+/// Returns true for invisible characters: `Default_Ignorable_Code_Point` of Unicode 17, which includes direction marks and
+/// variation selectors, and some others.
 fn is_unseen(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
         | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
         | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
         | '\u{e0000}'..='\u{e0fff}'
-        // Notes between lines, the empty Braille pattern, an empty note head, controls of hieroglyphs.
+        // Interlinear annotation marks, the empty Braille pattern, an empty note head, hieroglyph controls.
         | '\u{fff9}'..='\u{fffb}' | '\u{2800}' | '\u{1d159}' | '\u{13430}'..='\u{1343f}')
 }
 
-/// A number with its thousands apart: `12,345`.
+/// Formats a number with thousands separators: `12,345`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -112,7 +112,7 @@ mod tests {
     use super::{escape, harmless, harmless_json, harmless_lines, is_deceptive};
     use proptest::prelude::*;
 
-    /// The way back, to see that nothing is lost.
+    /// Reverses `escape`, to check that nothing is lost.
     fn unescape(text: &str) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut rest = text.as_bytes();
@@ -146,7 +146,7 @@ mod tests {
         }
     }
 
-    /// Of each kind that a name can deceive with.
+    /// At least one character of each deceptive kind.
     const DECEPTIVE: [char; 31] = [
         '\0',
         '\t',

@@ -6,8 +6,8 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
-/// Files, and from which byte on each is read. One is opened when the one before has come to its end, so that it does not
-/// matter how many there are.
+/// Files, each with the byte offset from which it is read. A file is opened when the one before has ended, so that any
+/// number of files needs one descriptor.
 #[derive(Debug, Default)]
 pub struct Joined {
     waiting: VecDeque<(PathBuf, u64)>,
@@ -15,10 +15,11 @@ pub struct Joined {
 }
 
 impl Joined {
-    /// Of these files, in this order. The first is opened at once: that one is missing is found before anything is read.
+    /// Joins these files in this order. The first one is opened at once, so that a missing file is noticed before anything
+    /// is read.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// Returns an error if the first file cannot be opened.
     pub fn open(files: impl IntoIterator<Item = (PathBuf, u64)>) -> io::Result<Joined> {
         let mut joined = Joined {
             waiting: files.into_iter().collect(),
@@ -28,7 +29,7 @@ impl Joined {
         Ok(joined)
     }
 
-    /// Goes on to the next file; whether there is one.
+    /// Opens the next file; returns false if there is none.
     fn turn(&mut self) -> io::Result<bool> {
         self.current = None;
         let Some((path, from)) = self.waiting.pop_front() else {
