@@ -4,14 +4,14 @@
 use super::{Measured, Parts, Runs, Spread};
 use crate::transactions::Sure;
 
-/// What a trace may come to at most.
+/// The most that a trace may come to.
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
     /// Bytes written to the device.
     pub write_bytes: Option<u64>,
     /// Bytes written for each transaction.
     pub bytes_per_transaction: Option<f64>,
-    /// Bytes written for each byte stored, or, where that is not told, for each passed to write().
+    /// Bytes written for each byte stored, or, if that is unknown, for each byte passed to write().
     pub amplification: Option<f64>,
     /// Cache flushes of the device for each transaction.
     pub flushes_per_transaction: Option<f64>,
@@ -19,72 +19,72 @@ pub struct Limits {
     pub baseline: Option<Baseline>,
 }
 
-/// Says what was measured before, and by how much it may be exceeded.
+/// Earlier runs, and by how much they may be exceeded.
 #[derive(Clone, Debug)]
 pub struct Baseline {
-    /// They are what it came to.
+    /// The earlier runs.
     pub runs: Runs,
-    /// 0.05 is 5 %. None for as much as runs of the same command differ by.
+    /// 0.05 is 5 %. If None, it is the spread between runs of one command.
     pub tolerance: Option<f64>,
 }
 
-/// Says what came of one limit.
+/// The result for one limit.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Judgement {
-    /// A figure was held against its limit.
+    /// A figure was compared with its limit.
     Held(Held),
-    /// The command did not do what was to be measured.
+    /// The command failed, so that it did not do what was to be measured.
     Failed {
-        /// So many runs failed.
+        /// Number of runs that failed.
         runs: usize,
-        /// So many runs there are.
+        /// Number of runs.
         of: usize,
-        /// The exit status of one of these.
+        /// Exit status of the first failed run.
         status: i32,
     },
-    /// Nothing was written, and the baseline has so many bytes.
+    /// Nothing was written, though the baseline wrote something.
     Nothing {
-        /// The median of its runs.
+        /// The median of the baseline's bytes written.
         baseline: f64,
     },
 }
 
-/// A figure, held against its limit.
+/// A figure and its limit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Held {
-    /// What is limited.
+    /// The name of the figure.
     pub what: &'static str,
-    /// The runs come to this, and its median counts; None if one of them does not tell.
+    /// The figure of the runs, whose median is compared; None if one of the runs lacks it.
     pub value: Option<Spread>,
-    /// The most it may be.
+    /// The limit.
     pub most: f64,
-    /// That is reckoned from this, if it is no number that was given.
+    /// What the limit was computed from; None if the user gave a number.
     pub from: Option<From>,
-    /// How sure the number of transactions is that the value is for each of: with more of them it is less.
+    /// How certain the number of transactions is by which the value was divided: with more of them the value is smaller.
     pub sure: Sure,
-    /// Where the bytes went, or which parts grew: the largest first.
+    /// The names and bytes of the largest parts, or of those that grew most.
     pub parts: Vec<String>,
 }
 
-/// A limit can be reckoned from these.
+/// The baseline from which a limit is computed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct From {
-    /// The baseline's median.
+    /// The median of the baseline's runs.
     pub baseline: f64,
-    /// How many runs that is of.
+    /// The number of the baseline's runs.
     pub runs: usize,
-    /// It may be exceeded by so much.
+    /// By how much it may be exceeded.
     pub tolerance: Tolerance,
 }
 
-/// It says by how much a baseline may be exceeded: 0.05 is 5 %.
+/// By how much a baseline may be exceeded; 0.05 is 5 %.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Tolerance {
-    /// As was asked for.
+    /// The user gave it.
     Given(f64),
-    /// By as much as runs of one command differ: on the side where they differ more.
+    /// It is the spread between runs of one command, the larger one of both sides.
     Spread(f64),
-    /// By nothing, as nobody knows how much runs differ: there is one of each.
+    /// It is 0, because a single run on each side says nothing about the spread.
     Unknown,
 }
 
@@ -107,7 +107,7 @@ impl Tolerance {
 }
 
 impl Judgement {
-    /// What is limited.
+    /// Returns the name of what is limited.
     #[must_use]
     pub fn what(&self) -> &'static str {
         match self {
@@ -117,7 +117,7 @@ impl Judgement {
         }
     }
 
-    /// Whether the limit is kept. One that a trace does not tell of is not kept.
+    /// Returns true if the limit is kept. A limit on a figure that the trace lacks is not kept.
     #[must_use]
     pub fn is_kept(&self) -> bool {
         match self {
@@ -127,10 +127,10 @@ impl Judgement {
     }
 }
 
-/// So many layers, and so many files, are named.
+/// How many layers, and how many files, are named.
 const NAMED: usize = 3;
 
-/// Holds every limit against runs of one command.
+/// Compares the runs of one command with every limit.
 #[must_use]
 pub fn judge(runs: &Runs, limits: &Limits) -> Vec<Judgement> {
     let mut all: Vec<Judgement> = failed(runs).into_iter().collect();
@@ -149,7 +149,7 @@ fn failed(runs: &Runs) -> Option<Judgement> {
     })
 }
 
-/// Those that are numbers.
+/// Returns the limits that are given as numbers.
 fn absolute(runs: &Runs, limits: &Limits) -> impl Iterator<Item = Held> {
     type Of = fn(&Measured) -> Option<f64>;
     let ratio = match runs.each().all(|run| run.payload_bytes.is_some()) {
@@ -203,7 +203,7 @@ fn each(n: u64, of: Option<u64>) -> Option<f64> {
     of.map(|of| n as f64 / of as f64)
 }
 
-/// Against earlier runs: for each transaction where it is known of all how many there were, else as a whole.
+/// Compares with earlier runs: per transaction if the number of transactions is exact for all runs, else in total.
 fn against(now: &Runs, baseline: &Baseline) -> Vec<Judgement> {
     let before = &baseline.runs;
     let is_known =
@@ -258,7 +258,7 @@ fn against(now: &Runs, baseline: &Baseline) -> Vec<Judgement> {
     all.into_iter().flatten().collect()
 }
 
-/// It would keep every limit, and says nothing.
+/// Returns a judgement if nothing was written: that would keep every limit but proves nothing.
 fn nothing(now: &Runs, before: &Runs) -> Option<Judgement> {
     let bytes = |runs: &Runs| runs.figure(|run| Some(run.write_bytes as f64));
     let (now, before) = (bytes(now)?, bytes(before)?);
@@ -315,7 +315,7 @@ mod tests {
         }
     }
 
-    /// Those of figures.
+    /// Returns the judgements that compare figures.
     fn held(runs: &Runs, limits: &Limits) -> Vec<Held> {
         let held = |judgement| match judgement {
             Judgement::Held(held) => held,
@@ -376,7 +376,7 @@ mod tests {
         let told = held(&Runs::new(vec![now]).unwrap(), &limits);
         let sure: Vec<Sure> = told.iter().map(|judgement| judgement.sure).collect();
         assert_eq!(sure, [Sure::Exact, Sure::AtLeast, Sure::Exact, Sure::Exact]);
-        // Who does not know how many there were is compared as a whole.
+        // Runs without a known number of transactions are compared in total.
         assert_eq!(told[2].what, "bytes written, to the baseline");
     }
 
@@ -401,7 +401,7 @@ mod tests {
             held(&runs(now, None), &limits)[0].clone()
         };
         let tolerance = |held: Held| held.from.unwrap().tolerance;
-        // The larger spread of the two sides.
+        // The limit allows the larger spread of the two sides.
         let noisy = told(&[4000, 4100, 4200], &[3800, 4000, 4200]);
         assert_eq!((median(&noisy), noisy.most), (Some(4100.0), 4400.0));
         assert_eq!(tolerance(noisy), Tolerance::Spread(0.1));

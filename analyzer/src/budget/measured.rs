@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a trace comes to.
+//! The figures of a trace.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
@@ -15,29 +15,29 @@ use crate::transactions::{Count, Database, Transactions};
 /// Bytes written, by name.
 pub type Parts = BTreeMap<String, u64>;
 
-/// What of a trace counts.
+/// Which bytes of a trace count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Counted {
-    /// All that was written: nobody else saw the filesystem, or there was no command.
+    /// All bytes: nobody else used the filesystem, or there was no command.
     #[default]
     All,
-    /// All that was written, be it by others, as it is not known what the command's processes caused.
+    /// All bytes, including others', because it is unknown what the command's processes caused.
     Undivided,
-    /// What the command's processes caused.
+    /// The bytes that the command's processes caused.
     OfCommand {
         /// Bytes that others wrote.
         others: u64,
-        /// Bytes of which it is not known whose they are.
+        /// Bytes whose owner is unknown.
         unknown: u64,
     },
 }
 
-/// What was run, and where: what two of different kinds come to says nothing of one another. What is not known is None.
+/// What was run, and where: runs of different kinds cannot be compared. Unknown fields are None.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kind {
-    /// The command's program, without its folder.
+    /// The command's program, without its directory.
     pub program: Option<String>,
-    /// The filesystem's type, as `ext4`.
+    /// The filesystem's type, such as `ext4`.
     pub filesystem: Option<String>,
 }
 
@@ -52,7 +52,7 @@ impl Kind {
         }
     }
 
-    /// In what they differ, as far as it is known: this one's, and the other's.
+    /// Returns the first known field in which the two differ, as this one's and the other's value.
     #[must_use]
     pub fn difference<'k>(&'k self, other: &'k Kind) -> Option<(&'k str, &'k str)> {
         let both = [
@@ -67,14 +67,14 @@ impl Kind {
     }
 }
 
-/// What a trace comes to.
+/// The figures of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Measured {
-    /// The bundle that it was read from; empty where it was read from none.
+    /// The bundle that it was read from; empty if there is none.
     pub path: PathBuf,
     /// What was run, and where.
     pub kind: Kind,
-    /// What of it counts.
+    /// Which bytes count.
     pub counted: Counted,
     /// Bytes of completed writes.
     pub write_bytes: u64,
@@ -82,23 +82,23 @@ pub struct Measured {
     pub flushes: u64,
     /// Transactions that were committed.
     pub transactions: Count,
-    /// Bytes that the application stored, if it told.
+    /// Bytes that the application stored, if it reported them.
     pub payload_bytes: Option<u64>,
-    /// Bytes passed to write() and the like, where calls were recorded.
+    /// Bytes passed to write() and similar calls, if calls were recorded.
     pub called_bytes: Option<u64>,
-    /// What the command ended with, if there was one, and it did.
+    /// The command's exit status, if there was a command and it ended.
     pub exit_status: Option<i32>,
-    /// `write_bytes` by what wrote them: the filesystem's journal, its metadata, or a role of data.
+    /// `write_bytes` by what they are: the filesystem's journal, its metadata, or data by role.
     pub layers: Parts,
-    /// `write_bytes` of files' contents, by their paths.
+    /// `write_bytes` of files' contents, by path.
     pub files: Parts,
 }
 
 impl Measured {
-    /// Of all rows.
+    /// Sums up all rows.
     ///
     /// # Errors
-    /// A temporary file cannot be read.
+    /// Returns an error if a temporary file cannot be read.
     pub fn new(
         facts: &Facts,
         manifest: Option<&Manifest>,
@@ -118,10 +118,10 @@ impl Measured {
         })
     }
 
-    /// Of what the command caused, where others could write to its filesystem too; else of all rows.
+    /// Sums up what the command caused if others could write to its filesystem too, else all rows.
     ///
     /// # Errors
-    /// A temporary file cannot be read.
+    /// Returns an error if a temporary file cannot be read.
     pub fn of_command(
         facts: &Facts,
         manifest: Option<&Manifest>,
@@ -163,10 +163,10 @@ impl Measured {
         })
     }
 
-    /// What the application and its calls tell.
+    /// Fills in the figures that come from the application and its calls.
     fn told(manifest: Option<&Manifest>, databases: &[Database]) -> Measured {
         let payload = manifest.and_then(|m| m.payload.as_ref());
-        // A call is told of with any length.
+        // A trace may claim any length for a call.
         let called = sum(databases.iter().map(|d| d.total().bytes));
         let known = |n: u64| Some(n).filter(|&n| n > 0);
         Measured {
@@ -185,7 +185,7 @@ impl Measured {
 /// The column that says whether the command caused it.
 const OF_COMMAND: &str = "cause_of_command";
 
-/// Labels, and what the rows come to that have them.
+/// The labels of a group, and the sums of its rows.
 type Group = (Vec<Label>, Totals);
 
 fn by(names: &[&str]) -> Grouping {
@@ -195,7 +195,7 @@ fn by(names: &[&str]) -> Grouping {
     }
 }
 
-/// The groups whose first label is this one, without it.
+/// Returns the groups whose first label is `first`, without that label.
 fn those_of(groups: &Groups, first: Option<&str>) -> Vec<Group> {
     let mut found = Vec::new();
     for (labels, totals) in &groups.groups {
@@ -213,7 +213,7 @@ fn is_of_command(facts: &Facts, tgid: u32) -> bool {
     processes.any(|process| process.tgid == Some(tgid) && process.of_command == Some(true))
 }
 
-/// Cache flushes of the device that something waited for that the command caused. Several can share one.
+/// Counts the device's cache flushes that the command caused something to wait for; several waiters can share one.
 fn flushes_of_command(facts: &Facts) -> Result<u64> {
     let columns = [Column::find(OF_COMMAND), Column::find("device_flush")];
     let columns = columns
@@ -243,7 +243,8 @@ fn files_of(groups: &[Group]) -> Parts {
     })
 }
 
-/// The bytes written of groups by class and something else, which `name` names, if they are wanted.
+/// Sums up the bytes written of groups by class and a second label; `name` names each group, or returns None to leave it
+/// out.
 fn parts(groups: &[Group], name: impl Fn(&str, Option<&str>) -> Option<String>) -> Parts {
     let mut parts = Parts::new();
     for (labels, totals) in groups.iter().filter(|(_, t)| t.write_bytes > 0) {

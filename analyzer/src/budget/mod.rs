@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Budgets: what a trace may come to at most, for tests that bound an application's writes.
+//! Budgets: limits on what a trace may come to, for tests that bound an application's writes.
 // A recording may come from anybody: no number in it may make this panic.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 

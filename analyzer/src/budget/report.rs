@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What came of limits, for people and for the programs that run tests.
+//! Formats judgements for people and for programs that run tests.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use super::{Counted, From, Held, Judgement, Measured, Runs, Spread, Tolerance};
 use crate::tables::finding::size;
 use crate::transactions::Sure;
 
-/// A line for each limit.
+/// Returns a line for each limit.
 #[must_use]
 pub fn text(judgements: &[Judgement]) -> String {
     let line = |j: &Judgement| {
@@ -25,7 +25,7 @@ pub fn text(judgements: &[Judgement]) -> String {
     judgements.iter().map(line).collect()
 }
 
-/// What several runs came to, a line for each figure: the median, the smallest and the largest.
+/// Returns a line for each figure of several runs: the median, the smallest and the largest value.
 #[must_use]
 pub fn runs(runs: &Runs) -> String {
     let per_transaction = |n: u64, run: &Measured| {
@@ -57,7 +57,8 @@ pub fn runs(runs: &Runs) -> String {
     figures.into_iter().filter_map(line).collect()
 }
 
-/// A value for each limit: `what`, whether it is `kept`, the same as `value` and `most` where these are numbers, and the `sentence` for people.
+/// Returns a JSON object for each limit: `what`, whether it is `kept`, the figures `value` and `most` if there are any, and
+/// the `sentence` for people.
 #[must_use]
 pub fn json(judgements: &[Judgement]) -> Value {
     let of = |judgement: &Judgement| {
@@ -76,8 +77,8 @@ pub fn json(judgements: &[Judgement]) -> Value {
     judgements.iter().map(of).collect()
 }
 
-/// What of the bytes that were written the figures leave out, or hold though it may be others'; nothing where they are all the
-/// command's. Of several runs, of the one in the middle.
+/// Returns a line about bytes that the figures leave out, or that they include though they may be others'; nothing if all
+/// are the command's. Of several runs, it describes the median one.
 #[must_use]
 pub fn counted(runs: &Runs) -> String {
     let mega = |bytes: u64| size(bytes as f64);
@@ -102,7 +103,7 @@ pub fn counted(runs: &Runs) -> String {
     }
 }
 
-/// The same bytes for programs: null where all that was written counts.
+/// Returns the same bytes for programs; null if all bytes count.
 #[must_use]
 pub fn not_counted(runs: &Runs) -> Value {
     match runs.typical().counted {
@@ -113,11 +114,11 @@ pub fn not_counted(runs: &Runs) -> Value {
     }
 }
 
-/// GitHub's workflow commands: an annotation for each limit that is passed
+/// Returns GitHub's workflow commands: an annotation for each limit that is exceeded
 /// (<https://docs.github.com/actions/reference/workflow-commands-for-github-actions>).
 #[must_use]
 pub fn github(judgements: &[Judgement]) -> String {
-    // A name in a trace may be anything: it must not begin a command of its own.
+    // A name in a trace may be any text: it must not start a command.
     let escaped = |text: &str| {
         let text = text.replace('%', "%25").replace('\r', "%0D");
         text.replace('\n', "%0A")
@@ -129,10 +130,10 @@ pub fn github(judgements: &[Judgement]) -> String {
     judgements.iter().map(line).collect()
 }
 
-/// JUnit's XML: a test case for each limit.
+/// Returns JUnit's XML, with a test case for each limit.
 ///
 /// # Errors
-/// Never, as it is written to memory.
+/// Never fails, because it is written to memory.
 pub fn junit(trace: &str, judgements: &[Judgement]) -> io::Result<String> {
     let failures = judgements.iter().filter(|j| !j.is_kept()).count();
     let mut out = Writer::new_with_indent(Vec::new(), b' ', 1);
@@ -181,7 +182,7 @@ fn sentence(judgement: &Judgement) -> String {
     }
 }
 
-/// What is limited, what it comes to, the limit, and where that went.
+/// Describes a comparison: the figure, its value, the limit, and the largest parts.
 fn held_sentence(held: &Held, is_kept: bool) -> String {
     let Held { what, parts, .. } = held;
     let mut most = number(held.most);
@@ -213,7 +214,7 @@ fn value_words(value: &Spread) -> String {
     }
 }
 
-/// Where the most that is allowed is from.
+/// Describes how the limit was computed.
 fn reckoned(from: &From) -> String {
     let baseline = number(from.baseline);
     let runs = match from.runs {

@@ -1,52 +1,52 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Several runs of one command: what is typical of them, and by how much they differ.
+//! Several runs of one command: the typical one, and by how much they differ.
 
 use super::Measured;
 use crate::transactions::Sure;
 
-/// What each of several runs came to; there is one at least.
+/// The figures of several runs, at least one, sorted by the bytes written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Runs(Vec<Measured>);
 
 impl Runs {
-    /// None of no run.
+    /// Takes the runs; None if there is no run.
     #[must_use]
     pub fn new(mut runs: Vec<Measured>) -> Option<Runs> {
         runs.sort_by_key(|run| run.write_bytes);
         (!runs.is_empty()).then_some(Runs(runs))
     }
 
-    /// How many.
+    /// Returns the number of runs.
     #[must_use]
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// The run that wrote the median of bytes; of an even number, the lower of the two in the middle.
+    /// Returns the run with the median of bytes written; of an even number, the lower one of the two in the middle.
     #[must_use]
     pub fn typical(&self) -> &Measured {
         &self.0[self.0.len().saturating_sub(1) / 2]
     }
 
-    /// How sure the numbers of transactions are: as the least sure of them.
+    /// Returns how certain the numbers of transactions are: as certain as the least certain one.
     #[must_use]
     pub fn sure(&self) -> Sure {
         let each = self.0.iter().map(|run| run.transactions.sure);
         each.max().unwrap_or_default()
     }
 
-    /// From the one that wrote least to the one that wrote most.
+    /// Returns the runs, from the one that wrote least to the one that wrote most.
     pub fn each(&self) -> impl Iterator<Item = &Measured> {
         self.0.iter()
     }
 
-    /// A figure of theirs; None if one of them does not tell it.
+    /// Returns the median, least and most of a figure; None if a run lacks the figure.
     #[must_use]
     pub fn figure(&self, of: impl Fn(&Measured) -> Option<f64>) -> Option<Spread> {
         let mut values: Vec<f64> = self.0.iter().map(of).collect::<Option<_>>()?;
         values.sort_by(f64::total_cmp);
         let (least, most) = (*values.first()?, *values.last()?);
-        // One and the same of an odd number.
+        // For an odd number, both are the same.
         let (lower, upper) = (values.len().saturating_sub(1) / 2, values.len() / 2);
         let median = f64::midpoint(values[lower], values[upper]);
         Some(Spread {
@@ -61,9 +61,9 @@ impl Runs {
 /// A figure over several runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// How many there are.
+    /// The number of runs.
     pub runs: usize,
-    /// Of an even number, the mean of the two in the middle.
+    /// The median; of an even number, the mean of the two values in the middle.
     pub median: f64,
     /// The smallest.
     pub least: f64,
@@ -72,8 +72,8 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// The largest less the smallest, as a part of the median: 0.05 is 5 %. None of a single run, which says nothing of it, and
-    /// where the median is 0 and others are not.
+    /// Returns the range (largest minus smallest) as a part of the median: 0.05 is 5 %. None for a single run, and if the
+    /// median is 0 and other values are not.
     #[must_use]
     pub fn part(&self) -> Option<f64> {
         let range = self.most - self.least;
