@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// A command: words, or a text that spaces part into words once it is filled. `{name}` stands for a parameter's value; a
-/// word of which nothing is left is none.
+/// A command: a list of words, or a text that is split at spaces after it was filled in. `{name}` stands for a parameter's
+/// value; a word that becomes empty is dropped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Words {
-    /// Words.
+    /// A list of words.
     List(Vec<String>),
     /// A text.
     Text(String),
@@ -24,7 +24,7 @@ impl Words {
         }
     }
 
-    /// The parameters that it names.
+    /// Returns the parameters that it names.
     pub(super) fn parameters(&self) -> Vec<String> {
         let mut names = Vec::new();
         for word in self.words() {
@@ -40,7 +40,7 @@ impl Words {
         names
     }
 
-    /// With the parameters' values.
+    /// Returns the words with the parameters' values filled in.
     fn filled(&self, values: &BTreeMap<String, String>) -> Vec<String> {
         let fill = |text: &String| {
             let replace = |text: String, (name, value): (&String, &String)| {
@@ -61,45 +61,46 @@ impl Words {
     }
 }
 
-/// One combination of values.
+/// One combination of the parameters' values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cell {
-    /// The parameters of the matrix, in its order.
+    /// The parameters of the matrix and their values, in the matrix's order.
     pub parameters: Vec<(String, String)>,
-    /// What is fixed in the matrix and has another value here; of a control cell alone.
+    /// The values in which a control cell differs from `[fixed]`; empty for other cells.
     pub control: Vec<(String, String)>,
-    /// Of the filesystem, as `measure` has them: `filesystem`, `mkfs`, `mount_options`, `size`, `scheduler`,
-    /// `max_sectors_kb`.
+    /// The filesystem's settings under the names of `measure`'s options: `filesystem`, `mkfs`, `mount_options`, `size`,
+    /// `scheduler`, `max_sectors_kb`.
     pub filesystem: BTreeMap<String, String>,
-    /// What is run ahead.
+    /// The command that is run before.
     pub before: Option<Vec<String>>,
-    /// What is measured.
+    /// The command that is measured.
     pub command: Vec<String>,
 }
 
 impl Cell {
-    /// Its parameters in one line: no two cells have the same.
+    /// Returns its parameters in one line, which is unique among cells.
     pub fn key(&self) -> String {
         key(self.parameters.iter().chain(&self.control))
     }
 
-    /// What a control cell has other than the cell of the matrix beside it.
+    /// Returns the values in which a control cell differs from the cell of the matrix beside it.
     pub fn control_key(&self) -> String {
         key(&self.control)
     }
 
-    /// Whether it is none of the matrix, but shows why one of it differs from what was claimed.
+    /// Returns true for a control cell: it is not part of the matrix, but shows why a cell of the matrix differs from a
+    /// claim.
     pub fn is_control(&self) -> bool {
         !self.control.is_empty()
     }
 
-    /// The value of a parameter of the matrix.
+    /// Returns the value of a parameter of the matrix.
     pub fn value(&self, parameter: &str) -> Option<&str> {
         let mut parameters = self.parameters.iter();
         parameters.find_map(|(name, value)| (name == parameter).then_some(value.as_str()))
     }
 
-    /// Whether it has all of these values.
+    /// Returns true if it has all of these values.
     pub fn is(&self, values: &BTreeMap<String, String>) -> bool {
         values
             .iter()
@@ -113,7 +114,7 @@ fn key<'w>(words: impl IntoIterator<Item = &'w (String, String)>) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// What all cells are made from.
+/// The parts from which all cells are made.
 pub(super) struct Template {
     pub(super) fixed: BTreeMap<String, String>,
     pub(super) command: Words,
@@ -121,7 +122,7 @@ pub(super) struct Template {
 }
 
 impl Template {
-    /// All combinations but those excepted.
+    /// Returns all combinations except the given ones.
     pub(super) fn cells(
         &self,
         matrix: &[(String, Vec<String>)],
@@ -145,7 +146,7 @@ impl Template {
             .collect()
     }
 
-    /// The same cell with other values of what is fixed.
+    /// Returns the control cell of `cell` with other fixed values.
     pub(super) fn control(&self, cell: &Cell, control: &BTreeMap<String, String>) -> Cell {
         let control = control.iter().map(|(n, v)| (n.clone(), v.clone()));
         self.cell(cell.parameters.clone(), control.collect())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What others have found, and what is expected here.
+//! Claims: figures that others have published, or that are expected here.
 
 use std::collections::BTreeMap;
 
@@ -11,36 +11,36 @@ use strum::{Display, EnumString};
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Figure {
-    /// Calls for durability for each transaction.
+    /// Calls for durability per transaction.
     Syncs,
-    /// Requests that wrote, for each transaction.
+    /// Write requests per transaction.
     Writes,
-    /// Bytes written for each transaction.
+    /// Bytes written per transaction.
     WriteBytes,
-    /// Bytes passed to write() for each transaction.
+    /// Bytes passed to write() per transaction.
     CalledBytes,
-    /// Cache flushes for each transaction.
+    /// Cache flushes per transaction.
     Flushes,
-    /// Bytes written for each byte stored.
+    /// Bytes written per byte stored.
     Amplification,
-    /// The journal's part of the bytes written, per cent.
+    /// The journal's share of the bytes written, per cent.
     JournalPercent,
-    /// The part of the requests that wrote to the journal, per cent.
+    /// The share of write requests that go to the journal, per cent.
     JournalWritesPercent,
-    /// The metadata's part of the bytes written.
+    /// The metadata's share of the bytes written, per cent.
     MetadataPercent,
-    /// That of data, of whatever role.
+    /// The share of data of any role, per cent.
     DataPercent,
-    /// The database's.
+    /// The database's share, per cent.
     DbPercent,
-    /// That of all journaling: the filesystem's, and SQLite's.
+    /// The share of all journalling, the filesystem's and SQLite's, per cent.
     JournalingPercent,
-    /// Transactions, or operations, in a second.
+    /// Transactions, or operations, per second.
     PerSecond,
 }
 
 impl Figure {
-    /// What it is counted in.
+    /// Returns the figure's unit.
     pub fn unit(self) -> &'static str {
         match self {
             Figure::Syncs => "calls for durability a transaction",
@@ -67,51 +67,51 @@ pub enum Kind {
     /// Others have published it.
     #[default]
     Published,
-    /// It is expected here: seen by another tool, or said without a figure.
+    /// It is expected here: another tool showed it, or a text says it without a figure.
     Ours,
 }
 
-/// What somebody has found.
+/// A claim about some cells.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// Whose it is: that of `[[published]]` or of `[[ours]]`.
+    /// Whose claim it is: a claim of `[[published]]` or of `[[ours]]`.
     #[serde(skip)]
     pub kind: Kind,
-    /// Of the cells with these values.
+    /// The values of the cells that it is about.
     #[serde(rename = "where", default)]
     pub at: BTreeMap<String, String>,
-    /// What.
+    /// The figure.
     pub figure: Figure,
-    /// How much of it; for each transaction, where the figure is.
+    /// The claimed value; per transaction if the figure is.
     #[serde(default)]
     pub value: Option<f64>,
-    /// Or at least that much.
+    /// The claimed lower bound.
     #[serde(default)]
     pub at_least: Option<f64>,
-    /// Or at most.
+    /// The claimed upper bound.
     #[serde(default)]
     pub at_most: Option<f64>,
-    /// Of a figure for each transaction: what comes once in a run, beside. Ours is told without it.
+    /// For a figure per transaction: what occurs once in a run in addition; it is subtracted from our figure.
     #[serde(default)]
     pub besides: f64,
-    /// By how much ours may differ and yet agree, per cent of it.
+    /// By how much our figure may differ and still agree, per cent of the claimed value.
     #[serde(default)]
     pub tolerance_percent: f64,
-    /// Divided by the same figure of the cells with these other values: a claim on a ratio.
+    /// If set, the figure is divided by that of the cells with these other values: a claim about a ratio.
     #[serde(default)]
     pub to: Option<BTreeMap<String, String>>,
-    /// Who says so, and where.
+    /// Who claims it, and where.
     pub source: String,
-    /// Other values of `[fixed]`: the cell is measured with these too, and shows whether what they change is why ours differs.
+    /// Other values of `[fixed]`: the control cell with these values shows whether they explain why our figure differs.
     #[serde(default)]
     pub control: BTreeMap<String, String>,
-    /// What the control cell shows, if its figure agrees.
+    /// The explanation if the control cell's figure agrees.
     #[serde(default)]
     pub why: String,
 }
 
-/// Figures are quotients of whole numbers: what differs by less than this is the same.
+/// Figures are quotients of whole numbers; smaller relative differences than this are rounding.
 const ROUNDING: f64 = 1e-9;
 
 impl Claim {
@@ -129,7 +129,7 @@ impl Claim {
         is && least && most
     }
 
-    /// What is wrong with it, if anything is. `fixed` are the values that a control cell can have others of.
+    /// Returns an error if the claim is invalid. `fixed` are the values that a control cell can change.
     pub(super) fn check(
         &self,
         parameters: &[String],
@@ -153,7 +153,7 @@ impl Claim {
         }
     }
 
-    /// In words, as `4`, `at least 11`, `1 and 7 in each run`.
+    /// Returns the claim in words, such as `4`, `at least 11`, `1 and 7 in each run`.
     pub fn words(&self) -> String {
         let number = |n: f64| match n.fract() == 0.0 {
             true => format!("{n:.0}"),

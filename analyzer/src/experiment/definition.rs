@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an experiment is, as its file says.
+//! The definition of an experiment, read from a file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::cells::{Cell, Template, Words};
 use super::{Claim, Kind, Per, Repeat};
 
-/// What decides how the filesystem is made and mounted, in place of words of the command.
+/// The parameters that decide how the filesystem is made and mounted, rather than words of the command.
 pub(super) const OF_THE_FILESYSTEM: [&str; 6] = [
     "filesystem",
     "mkfs",
@@ -20,7 +20,7 @@ pub(super) const OF_THE_FILESYSTEM: [&str; 6] = [
     "max_sectors_kb",
 ];
 
-/// A value of a parameter; a number is its digits.
+/// A value of a parameter; a number is converted to its digits.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 enum Value {
@@ -65,26 +65,26 @@ struct Written {
 /// An experiment.
 #[derive(Clone, Debug)]
 pub struct Definition {
-    /// What it is called.
+    /// The experiment's name.
     pub name: String,
-    /// What it asks.
+    /// The question that it asks.
     pub about: String,
-    /// What figures are held against.
+    /// What figures are divided by.
     pub per: Per,
-    /// When a cell has been measured often enough.
+    /// How often a cell is measured.
     pub repeat: Repeat,
-    /// The cells, in the order of the file: the last parameter changes first. After those of the matrix, the control cells of
-    /// claims.
+    /// The cells in the order of the file: the last parameter changes first. The claims' control cells follow those of the
+    /// matrix.
     pub cells: Vec<Cell>,
-    /// The parameters that differ between cells, in the order of the file.
+    /// The parameters of the matrix, in the order of the file.
     pub parameters: Vec<String>,
-    /// What others have found, and then what is expected here.
+    /// The published claims, and then our own.
     pub claims: Vec<Claim>,
-    /// What decides what is measured: results of another are none of this one's.
+    /// A text of everything that decides what is measured: results with another identity do not belong to this experiment.
     pub identity: String,
 }
 
-/// Why there is no experiment, or no result; one line that names the file.
+/// An experiment or its results cannot be used; the message is one line with the file.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file cannot be read or written.
@@ -92,15 +92,15 @@ pub enum Error {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// A file is not what it should be.
+    /// A file has invalid contents.
     #[error("{}: {why}", path.display())]
     Wrong {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         why: String,
     },
 }
@@ -122,10 +122,10 @@ impl Error {
 }
 
 impl Definition {
-    /// Reads a file.
+    /// Reads a definition from a file.
     ///
     /// # Errors
-    /// It cannot be read, or does not say what it should.
+    /// Returns an error if the file cannot be read or is not a valid definition.
     pub fn read(path: &Path) -> Result<Definition, Error> {
         let text = fs::read_to_string(path).map_err(|source| Error::io(path, source))?;
         Definition::parse(&text).map_err(|why| Error::wrong(path, &why))
@@ -181,12 +181,12 @@ impl Definition {
         Ok(definition)
     }
 
-    /// The control cells of all claims, each once.
+    /// Adds the control cells of all claims, each once.
     fn add_controls(&mut self, template: &Template) {
         let mut controls: Vec<Cell> = Vec::new();
         for claim in self.claims.iter().filter(|c| !c.control.is_empty()) {
             for cell in self.cells.iter().filter(|cell| cell.is(&claim.at)) {
-                // Of a ratio both sides.
+                // A claim about a ratio needs control cells on both sides.
                 let other = claim.to.as_ref().and_then(|to| self.beside(cell, to));
                 for cell in std::iter::once(cell).chain(other) {
                     let control = template.control(cell, &claim.control);
@@ -199,7 +199,7 @@ impl Definition {
         self.cells.extend(controls);
     }
 
-    /// The cell that differs from this one in those values of parameters alone.
+    /// Returns the cell that differs from `cell` only in these values.
     pub(super) fn beside(&self, cell: &Cell, values: &BTreeMap<String, String>) -> Option<&Cell> {
         let mut all: BTreeMap<String, String> = cell.parameters.iter().cloned().collect();
         all.extend(values.clone());
@@ -207,7 +207,7 @@ impl Definition {
         cells.find(|other| other.control == cell.control && other.is(&all))
     }
 
-    /// The control cell of a claim on this cell, if it has one.
+    /// Returns the control cell for a claim about this cell, if it has one.
     pub(super) fn control_of(&self, claim: &Claim, cell: &Cell) -> Option<&Cell> {
         let mut controls = self.cells.iter().filter(|other| other.is_control());
         controls.find(|other| {
@@ -217,7 +217,7 @@ impl Definition {
     }
 }
 
-/// The values of each parameter. They are kept in the order of the file.
+/// Returns the values of each parameter, in the order of the file.
 fn matrix(table: &toml::Table) -> Result<Vec<(String, Vec<String>)>, String> {
     let parameter = |(name, values): (&String, &toml::Value)| {
         let values: Vec<Value> = values
@@ -229,7 +229,7 @@ fn matrix(table: &toml::Table) -> Result<Vec<(String, Vec<String>)>, String> {
     table.iter().map(parameter).collect()
 }
 
-/// Every parameter is used, and every word in braces is one.
+/// Checks that every parameter is used and that every word in braces is a parameter.
 fn check(
     fixed: &BTreeMap<String, String>,
     matrix: &[(String, Vec<String>)],
@@ -251,7 +251,7 @@ fn check(
     Ok(())
 }
 
-/// TOML's own messages are drawn over several lines.
+/// Shortens TOML's error messages, which span several lines.
 fn one_line(error: &toml::de::Error, text: &str) -> String {
     let place = error.span().map_or(0, |span| span.start);
     let line = text.get(..place).unwrap_or_default().lines().count().max(1);
@@ -287,7 +287,7 @@ mod tests {
         let definition = Definition::parse(&(GOOD.to_owned() + CLAIM)).unwrap();
         let controls: Vec<&Cell> = definition.cells.iter().filter(|c| c.is_control()).collect();
         let keys: Vec<String> = controls.iter().map(|cell| cell.key()).collect();
-        // Both sides of the ratio; the one that is compared with itself adds none.
+        // The claim is about a ratio; the cell that is compared with itself adds no control cell.
         assert_eq!(
             keys,
             [
@@ -302,7 +302,7 @@ mod tests {
         assert_eq!(of(1), None, "no claim is on it");
         let to = claim.to.as_ref().unwrap();
         assert_eq!(definition.beside(controls[0], to), Some(controls[1]));
-        // What is measured of the matrix is the same with them and without.
+        // Claims do not change what is measured of the matrix.
         assert_eq!(
             definition.identity,
             Definition::parse(GOOD).unwrap().identity

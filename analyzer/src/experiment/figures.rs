@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What one measurement comes to.
+//! The figures of one measurement.
 
 use mostrace_bundle::Manifest;
 use serde::{Deserialize, Serialize};
@@ -10,57 +10,57 @@ use crate::facts::Column;
 use crate::tables::{Grouping, Groups, Label};
 use crate::transactions::{Sure, Transactions};
 
-/// What figures are held against.
+/// What figures are divided by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Per {
-    /// The transactions, or operations, that the command tells; else SQLite's.
+    /// The transactions, or operations, that the command reports; else SQLite's.
     #[default]
     Transaction,
-    /// SQLite's transactions that changed a database, as the calls of the trace show them, whatever the command tells: it makes
-    /// tables too, and its transactions may change nothing.
+    /// SQLite's transactions that changed a database, as the calls of the trace show them, whatever the command reports: a
+    /// command also makes tables, and its transactions may change nothing.
     Commit,
 }
 
-/// What one measurement comes to. All are sums over the recording.
+/// The figures of one measurement; all are sums over the recording.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
-    /// Transactions, or operations, that the command told; else those of SQLite that its calls show, or always these ([`Per`]); 0 if
-    /// there is neither.
+    /// The transactions, or operations, that the command reported; otherwise, or always with [`Per::Commit`], those of
+    /// SQLite that its calls show. 0 if there is neither.
     pub transactions: u64,
-    /// How sure that is.
+    /// How certain that number is.
     #[serde(default)]
     pub transactions_sure: Sure,
-    /// Bytes that the command stored, if it told.
+    /// Bytes that the command stored, if it reported them.
     pub payload_bytes: u64,
-    /// Bytes passed to write() and the like.
+    /// Bytes passed to write() and similar calls.
     pub called_bytes: u64,
-    /// Calls for durability by the command.
+    /// Number of the command's calls for durability.
     pub syncs: u64,
-    /// Requests that wrote.
+    /// Number of write requests.
     pub writes: u64,
-    /// Of those, the ones that wrote to the filesystem's journal; None in results of before it was counted.
+    /// Number of write requests that went to the filesystem's journal; None in older results, which lack it.
     #[serde(default)]
     pub journal_writes: Option<u64>,
     /// Bytes written to the device.
     pub write_bytes: u64,
-    /// Bytes read from it.
+    /// Bytes read from the device.
     pub read_bytes: u64,
-    /// Cache flushes that it executed.
+    /// Cache flushes that the device executed.
     pub flushes: u64,
-    /// Wall time of the command's measured part, ns, if it told.
+    /// Wall time of the command's measured part, ns, if it reported it.
     pub elapsed_ns: u64,
-    /// `write_bytes` by class, and of data by role.
+    /// `write_bytes` by class, and for data by role.
     pub layers: Parts,
-    /// `write_bytes` by what caused them: operation and role of its file.
+    /// `write_bytes` by cause: the operation and the role of its file.
     pub causes: Parts,
 }
 
 impl Figures {
-    /// Of a recording; `recorder` is the process that made it, whose own calls do not count.
+    /// Computes the figures of a recording. `recorder` is the process that made the recording, whose own calls do not count.
     ///
     /// # Errors
-    /// A temporary file, or the table of calls, cannot be read.
+    /// Returns an error if a temporary file or the table of calls cannot be read.
     pub fn of(analysis: &Analysis, recorder: u32, per: Per) -> Result<Figures, Error> {
         let manifest: Option<&Manifest> = analysis.manifest();
         let payload = manifest.and_then(|m| m.payload.as_ref());
@@ -111,30 +111,31 @@ impl Figures {
         })
     }
 
-    /// Bytes written for each transaction; of none, all of them.
+    /// Returns the bytes written per transaction; without transactions, all bytes.
     pub fn bytes_per_transaction(&self) -> f64 {
         self.write_bytes as f64 / self.transactions.max(1) as f64
     }
 
-    /// The part of all bytes written that these layers have, per cent: `journal`, `metadata`, or a role as `wal`.
+    /// Returns the share of all bytes written that these layers have, per cent. A layer is `journal`, `metadata`, or a role
+    /// such as `wal`.
     pub(super) fn percent(&self, layers: &[&str]) -> f64 {
         let bytes: u64 = layers.iter().map(|layer| self.layer(layer)).sum();
         bytes as f64 * 100.0 / self.write_bytes.max(1) as f64
     }
 
-    /// The bytes of a layer, as [`Figures::percent`] names it.
+    /// Returns the bytes of a layer, named as in [`Figures::percent`].
     pub(super) fn layer(&self, layer: &str) -> u64 {
         self.layers.get(&name_of(layer)).copied().unwrap_or(0)
     }
 
-    /// The bytes of all layers but these.
+    /// Returns the bytes of all other layers.
     pub(super) fn rest(&self, layers: &[&str]) -> u64 {
         let named: Vec<String> = layers.iter().map(|layer| name_of(layer)).collect();
         let others = self.layers.iter().filter(|(name, _)| !named.contains(name));
         others.map(|(_, bytes)| bytes).sum()
     }
 
-    /// What most bytes were caused by, with its part of them in per cent.
+    /// Returns the cause of most bytes, with its share in per cent.
     pub(super) fn main_cause(&self) -> Option<(&str, f64)> {
         let largest = self.causes.iter().max_by_key(|(_, bytes)| **bytes);
         let percent = |bytes: u64| bytes as f64 * 100.0 / self.write_bytes.max(1) as f64;
@@ -142,7 +143,7 @@ impl Figures {
     }
 }
 
-/// What a layer is called among [`Figures::layers`].
+/// Returns the name of a layer in [`Figures::layers`].
 fn name_of(layer: &str) -> String {
     match layer {
         "journal" => "the filesystem's journal".to_owned(),

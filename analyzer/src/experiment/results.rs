@@ -5,8 +5,8 @@
 //! {"experiment":NAME,"identity":TEXT}          which experiment's; see Definition
 //! {"cell":KEY,"run":0,"figures":{…}}           one measurement, synced before the next begins
 //! ```
-//! What a killed process left of a line is cut off, once it is known that the lines before are an experiment's. One process at a time
-//! has the file.
+//! An incomplete last line, left by a killed process, is removed once the lines before it prove to belong to the experiment.
+//! Only one process at a time can write the file.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
@@ -35,28 +35,29 @@ impl Header {
 /// One measurement of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// [`Cell::key`].
+    /// The cell's [`Cell::key`].
     pub cell: String,
-    /// From 0, in each cell.
+    /// Number of the run in its cell, from 0.
     pub run: usize,
-    /// What it came to.
+    /// The measured figures.
     pub figures: Figures,
 }
 
-/// The file, and what is in it.
+/// A file of results and its contents.
 #[derive(Debug)]
 pub struct Results {
     path: PathBuf,
-    /// Locked; None if they are only read.
+    /// The locked file; None if the results are only read.
     file: Option<File>,
     runs: Vec<Run>,
 }
 
 impl Results {
-    /// Opens it to add to it, and makes it if it is not there.
+    /// Opens the file to append to it, creating it if it does not exist.
     ///
     /// # Errors
-    /// It cannot be read or written, somebody else has it, or it is another experiment's.
+    /// Returns an error if the file cannot be read or written, another process has locked it, or it belongs to another
+    /// experiment.
     pub fn open(path: &Path, definition: &Definition) -> Result<Results, Error> {
         let io = |source| Error::io(path, source);
         let mut file = outfile::extend(path).map_err(io)?;
@@ -82,10 +83,10 @@ impl Results {
         Ok(results)
     }
 
-    /// Reads it; nothing if it is not there.
+    /// Reads the file; without a file, the results are empty.
     ///
     /// # Errors
-    /// It cannot be read, or is another experiment's.
+    /// Returns an error if the file cannot be read or belongs to another experiment.
     pub fn read(path: &Path, definition: &Definition) -> Result<Results, Error> {
         let bytes = match fs::read(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
@@ -99,13 +100,13 @@ impl Results {
         })
     }
 
-    /// Those of a cell.
+    /// Returns the runs of a cell.
     pub fn of<'s>(&'s self, cell: &Cell) -> impl Iterator<Item = &'s Run> + use<'s> {
         let key = cell.key();
         self.runs.iter().filter(move |run| run.cell == key)
     }
 
-    /// Whether a cell has been measured often enough.
+    /// Returns true if a cell has been measured often enough.
     pub fn is_done(&self, cell: &Cell, repeat: &Repeat) -> bool {
         let bytes: Vec<f64> = self
             .of(cell)
@@ -114,10 +115,10 @@ impl Results {
         repeat.is_enough(&bytes)
     }
 
-    /// Adds a measurement; it is on the disk then.
+    /// Appends a measurement and syncs it to the disk.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn add(&mut self, cell: &Cell, figures: Figures) -> Result<(), Error> {
         let run = Run {
             cell: cell.key(),
@@ -129,10 +130,10 @@ impl Results {
         Ok(())
     }
 
-    /// Adds what others measured of some cells, beyond what is known here: they went on from these results.
+    /// Appends what others measured of some cells beyond the runs in this file; they continued these results.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn extend(&mut self, others: &Results, cells: &[&Cell]) -> Result<(), Error> {
         for cell in cells {
             for run in others.of(cell).skip(self.of(cell).count()) {
@@ -157,7 +158,7 @@ impl Results {
     }
 }
 
-/// The runs, and the length of the lines that are whole: what a killed process left of one is none.
+/// Returns the runs, and the length in bytes of the whole lines: an incomplete last line is ignored.
 fn parse(path: &Path, bytes: &[u8], definition: &Definition) -> Result<(Vec<Run>, usize), Error> {
     let wrong = |why: &str| Error::wrong(path, why);
     let foreign = || wrong("is no file of an experiment's results");
@@ -165,7 +166,7 @@ fn parse(path: &Path, bytes: &[u8], definition: &Definition) -> Result<(Vec<Run>
     let (whole, rest) = bytes.split_at(end.map_or(0, |end| end + 1));
     let header = Header::of(definition);
     if whole.is_empty() {
-        // Of no other file a killed process left this.
+        // A killed process may have left a part of this experiment's header, but nothing else.
         let line = serde_json::to_vec(&header).map_err(|e| wrong(&e.to_string()))?;
         return match line.starts_with(rest) {
             true => Ok((Vec::new(), 0)),

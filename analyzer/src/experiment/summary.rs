@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A cell's runs together.
+//! The runs of a cell, summed up.
 
 use super::repeat::half_width_percent;
 use super::{Cell, Figure, Figures, Results};
 
-/// A cell's runs together.
+/// The runs of a cell, summed up.
 pub(super) struct Summary {
-    /// Added up.
+    /// The sums over all runs.
     pub(super) sum: Figures,
     pub(super) runs: u64,
-    /// Of the bytes of a transaction: half the width of the mean's 95 % confidence interval, per cent of it. None of a single run.
+    /// Half the width of the 95 % confidence interval of the mean bytes per transaction, per cent of that mean. None for a
+    /// single run.
     pub(super) interval_percent: Option<f64>,
 }
 
 impl Summary {
-    /// None of a cell that was not measured yet.
+    /// Sums up a cell; None if it was not measured yet.
     pub(super) fn of(cell: &Cell, results: &Results) -> Option<Summary> {
         let all: Vec<&Figures> = results.of(cell).map(|run| &run.figures).collect();
         let (first, others) = all.split_first()?;
@@ -26,24 +27,24 @@ impl Summary {
         })
     }
 
-    /// For each transaction.
+    /// Divides by the number of transactions.
     pub(super) fn each(&self, of: u64) -> f64 {
         of as f64 / self.sum.transactions.max(1) as f64
     }
 
-    /// None where the command did not tell its time.
+    /// Returns transactions per second; None if the command did not report its time.
     pub(super) fn per_second(&self) -> Option<f64> {
         let seconds = self.sum.elapsed_ns as f64 / 1e9;
         (seconds > 0.0).then(|| self.sum.transactions as f64 / seconds)
     }
 
-    /// Bytes written for each byte stored.
+    /// Returns the bytes written per byte stored.
     pub(super) fn amplification(&self) -> Option<f64> {
         let payload = self.sum.payload_bytes;
         (payload > 0).then(|| self.sum.write_bytes as f64 / payload as f64)
     }
 
-    /// A figure as it is claimed: without what comes `besides` in each run. None where it is not known.
+    /// Returns a figure in the terms of a claim, without what occurs `besides` once in each run; None if it is unknown.
     pub(super) fn figure(&self, figure: Figure, besides: f64) -> Option<f64> {
         let sum = &self.sum;
         let each =
@@ -88,7 +89,7 @@ fn add(mut sum: Figures, more: &&Figures) -> Figures {
     for (sum, more) in pairs {
         *sum += more;
     }
-    // Unknown of one is unknown of all.
+    // If it is unknown for one run, it is unknown for all.
     let both = sum.journal_writes.zip(more.journal_writes);
     sum.journal_writes = both.map(|(sum, more)| sum + more);
     sum.transactions_sure = sum.transactions_sure.max(more.transactions_sure);

@@ -7,7 +7,7 @@ use super::summary::Summary;
 use super::{Cell, Definition, Figures, Results, Verdict};
 use crate::tables::{Result, Table, numbers, reals, texts};
 
-/// Layers that have a column; of data these are roles.
+/// The layers that have a column of their own; those of data are roles.
 const LAYERS: [&str; 7] = [
     "journal",
     "metadata",
@@ -18,12 +18,12 @@ const LAYERS: [&str; 7] = [
     "unknown",
 ];
 
-/// A row for each cell that was measured: its parameters; sums for each transaction, over all of its runs. Of the bytes written the
-/// layers' columns and `rest_bytes` are all: the rest are data of roles that have no column, as directories, super-journals,
-/// temporary files.
+/// Returns a row for each cell that was measured, with its parameters and, over all of its runs, sums per transaction. The
+/// layers' columns and `rest_bytes` add up to the bytes written: the rest is data of roles without a column, such as
+/// directories, super-journals and temporary files.
 ///
 /// # Errors
-/// A parameter is called as one of the columns.
+/// Returns an error if a parameter has the name of a column.
 pub fn table(definition: &Definition, results: &Results) -> Result<Table> {
     let cells = definition.cells.iter();
     let rows: Vec<(&Cell, Summary)> = cells
@@ -83,11 +83,11 @@ pub fn table(definition: &Definition, results: &Results) -> Result<Table> {
     Table::new(columns)
 }
 
-/// A row for each claim and cell: what was claimed and by whom, what was measured, whether they agree, and what a control cell
-/// came to.
+/// Returns a row for each claim and cell: the claim and its source, the measured figure, whether they agree, and the control
+/// cell's figure.
 ///
 /// # Errors
-/// Never, as no two columns have one name.
+/// Never fails, because all columns have different names.
 pub fn claims(verdicts: &[Verdict<'_>]) -> Result<Table> {
     let text = |of: &dyn Fn(&Verdict<'_>) -> String| {
         verdicts.iter().map(|v| Some(of(v))).collect::<Vec<_>>()
@@ -149,7 +149,7 @@ mod tests {
             ("data: wal", 16),
             ("data: other", 32),
             ("unknown", 64),
-            // Those that have no column of their own.
+            // These roles have no column of their own.
             ("data", 128),
             ("data: shm", 256),
             ("data: super journal", 512),

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Claims, held against what was measured.
+//! Compares claims with measurements.
 
 use super::summary::Summary;
 use super::{Cell, Claim, Definition, Kind, Results};
 
-/// A claim on one cell, and what was measured.
+/// A claim about one cell, and the measured figure.
 #[derive(Clone, Debug)]
 pub struct Verdict<'d> {
     /// The claim.
     pub claim: &'d Claim,
     /// The cell.
     pub cell: &'d Cell,
-    /// What was measured, in the claim's own terms.
+    /// The measured figure, in the claim's own unit.
     pub ours: f64,
-    /// The same of the control cell, if there is one that was measured.
+    /// The figure of the control cell, if there is one that was measured.
     pub control: Option<f64>,
 }
 
 impl<'d> Verdict<'d> {
-    /// Whether they agree.
+    /// Returns true if they agree.
     pub fn agrees(&self) -> bool {
         self.claim.agrees(self.ours)
     }
 
-    /// Why they differ, if they do: a reason is known where the control cell agrees.
+    /// Returns why they differ, if they do: the claim's explanation if the control cell agrees.
     pub fn why(&self) -> Option<&'d str> {
         let is_shown = self.control.is_some_and(|ours| self.claim.agrees(ours));
         match (self.agrees(), is_shown) {
@@ -34,7 +34,7 @@ impl<'d> Verdict<'d> {
     }
 }
 
-/// Holds every claim against every cell that it is on and that was measured.
+/// Compares every claim with every measured cell of the matrix that it is about.
 pub fn judge<'d>(definition: &'d Definition, results: &Results) -> Vec<Verdict<'d>> {
     let mut verdicts = Vec::new();
     for claim in &definition.claims {
@@ -68,14 +68,14 @@ fn ours(claim: &Claim, cell: &Cell, definition: &Definition, results: &Results) 
 /// How many claims agree in all of their cells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Those that do.
+    /// Number of claims that agree.
     pub agree: usize,
-    /// Those that were held against anything.
+    /// Number of claims that were compared.
     pub all: usize,
 }
 
 impl Tally {
-    /// Of the claims of a kind: one is one, on however many cells.
+    /// Counts the claims of a kind; a claim counts once, however many cells it is about.
     pub fn of(kind: Kind, verdicts: &[Verdict<'_>]) -> Tally {
         let claims = verdicts.chunk_by(|a, b| std::ptr::eq(a.claim, b.claim));
         let of_kind = claims.filter(|claim| claim[0].claim.kind == kind);
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_reason_is_told_where_the_control_cell_shows_it() {
-        // The matrix' x and y, and their control cells.
+        // The cells are x and y of the matrix, and their control cells.
         let (definition, results, _folder) = measured(&[11, 20, 99, 9]);
         let verdicts = judge(&definition, &results);
         let told: Vec<_> = verdicts
