@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The events as `blkparse -i` prints them by default, without its summary:
+//! Prints the events as `blkparse -i` does by default, without its summary:
 //!
 //! ```text
 //! device   cpu  sequence  seconds.ns        pid  action rwbs  what is told of such an action
 //!   7,1      0         2     0.000000000   9548  Q      WS    299008 + 8 [mostrace]
 //! ```
 //!
-//! Times are since the first event. A name is the first one noted of that pid, as blkparse keeps no other.
+//! Times are relative to the first event. A pid has the first name that was noted for it, because blkparse keeps no other.
 
 use std::collections::HashMap;
 use std::fmt::{self, Display};
@@ -22,11 +22,12 @@ use crate::recording::{self, Recording};
 use crate::tally::Tally;
 use crate::text::escape;
 
-/// Writes the events; what is missing and what has no line, in words. With a key the names of processes are their keyed hash, and messages, which may
-/// hold names, are left out. Goes through the events twice: a name may be noted after the first event that it belongs to.
+/// Writes the events; returns lines about missing events and events without a line. With a key, the names of processes are
+/// hashed, and messages, which may contain names, are left out. The events are read twice, because a name may be noted after
+/// the first event of its pid.
 ///
 /// # Errors
-/// The events cannot be read, or the output not be written.
+/// Returns an error if the events cannot be read or the output cannot be written.
 pub fn write(
     recording: &Recording,
     key: Option<&Key>,
@@ -110,8 +111,8 @@ fn print(
     Ok(out.flush()?)
 }
 
-/// Events of no category are masked out, of passthrough requests only some actions are known, and some lines tell what is in
-/// the payload.
+/// Returns true if blkparse prints a line for the event: it skips events without a category, most actions of passthrough
+/// requests, and events that lack the payload their line needs.
 fn has_line(event: &Event<'_>) -> bool {
     use ta::{COMPLETE, GETRQ, INSERT, ISSUE, QUEUE, REQUEUE, SLEEPRQ};
     const OF_PASSTHROUGH: [u64; 7] = [QUEUE, GETRQ, SLEEPRQ, REQUEUE, ISSUE, COMPLETE, INSERT];
@@ -130,7 +131,7 @@ fn has_line(event: &Event<'_>) -> bool {
     complete && event.action >> 16 != 0
 }
 
-/// What each line begins with, up to the pid.
+/// Writes the beginning of each line, up to the pid.
 fn head(
     device: u32,
     sequence: i32,
@@ -169,7 +170,7 @@ fn block_event(
     comms: &Comms,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    // A remap is printed for the device that it leads to.
+    // A remap is printed for its target device.
     let remap = event.remap();
     let device = remap.map_or(event.device, |remap| remap.device_to);
     head(device, event.sequence.cast_signed(), event, since_ns, out)?;
@@ -197,14 +198,14 @@ fn block_event(
             }
             (_, Some(cut), _) => writeln!(out, "{sector} / {cut} [{comm}]"),
             (.., Some(requests)) => writeln!(out, "[{comm}] {requests}"),
-            // Queued, merged, inserted, issued …
+            // These are queued, merged, inserted, issued …
             _ if sectors > 0 => writeln!(out, "{sector} + {sectors} [{comm}]"),
             _ => writeln!(out, "[{comm}]"),
         },
     }
 }
 
-/// A command in hexadecimal, and a blank behind it; zeros at its end as one and two dots.
+/// A command in hexadecimal followed by a blank; trailing zeros are printed as one and two dots.
 struct Dump<'e>(&'e Event<'e>);
 
 impl Display for Dump<'_> {

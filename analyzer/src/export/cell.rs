@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Single values as text.
+//! Formats single values as text.
 
 use chrono::{DateTime, SecondsFormat};
 use indicatif::HumanCount;
@@ -8,7 +8,7 @@ use polars::prelude::AnyValue;
 use crate::facts::catalogue::Type;
 use crate::text::harmless;
 
-/// A moment as RFC 3339 has it.
+/// Formats a moment as in RFC 3339.
 pub(super) fn moment(us: i64) -> String {
     match DateTime::from_timestamp_micros(us) {
         Some(moment) => moment.to_rfc3339_opts(SecondsFormat::Micros, true),
@@ -16,7 +16,7 @@ pub(super) fn moment(us: i64) -> String {
     }
 }
 
-/// For people: large numbers in groups of three, `-` for what is not known.
+/// Formats a value for people: large numbers in groups of three, `-` for an unknown value.
 pub(super) fn shown(value: &AnyValue<'_>, ty: Type) -> String {
     match value {
         AnyValue::Null => "-".into(),
@@ -34,7 +34,7 @@ pub(super) fn shown(value: &AnyValue<'_>, ty: Type) -> String {
     }
 }
 
-/// Whether a value says nothing where all of a column are like it.
+/// Returns true if a value is empty or zero: a column of only such values is not printed.
 pub(super) fn says_nothing(value: &AnyValue<'_>, ty: Type) -> bool {
     match value {
         AnyValue::Null => true,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Comma-separated values, as RFC 4180 has them.
+//! Comma-separated values as in RFC 4180.
 //!
-//! A spreadsheet takes a text that begins as a formula does for one, and runs it. A file's name may be such a text. So there is a second
-//! form, in which such texts have an apostrophe ahead of them.
+//! A spreadsheet takes a text that begins like a formula for one, and runs it. A file's name may be such a text. So a second
+//! form puts an apostrophe before such texts.
 
 use std::io::Write;
 
@@ -19,9 +19,9 @@ use crate::tables::Table;
 /// How texts are written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Texts {
-    /// As they are.
+    /// Unchanged.
     Exact,
-    /// So that none is a formula.
+    /// With an apostrophe before each text that could be a formula.
     NoFormula,
 }
 
@@ -59,7 +59,7 @@ impl Exporter for Csv<'_> {
     }
 }
 
-/// In the same words as in JSON.
+/// Formats times as in JSON.
 fn times_as_text(mut frame: DataFrame) -> PolarsResult<DataFrame> {
     let is_time = |column: &&Column| matches!(column.dtype(), DataType::Datetime(..));
     let times: Vec<Column> = frame.columns().iter().filter(is_time).cloned().collect();
@@ -74,7 +74,7 @@ fn times_as_text(mut frame: DataFrame) -> PolarsResult<DataFrame> {
     Ok(frame)
 }
 
-/// With an apostrophe ahead of each text that a spreadsheet would take for a formula, or as the rest of a cell before it.
+/// Puts an apostrophe before each text that a spreadsheet would take for a formula, or for the rest of the cell before.
 fn without_formulas(mut frame: DataFrame) -> PolarsResult<DataFrame> {
     let texts: Vec<Column> = frame.columns().iter().filter(holds_text).cloned().collect();
     for column in texts {
@@ -94,7 +94,7 @@ fn holds_text(column: &&Column) -> bool {
     (0..column.len()).any(|row| column.get(row).is_ok_and(|value| value.get_str().is_some()))
 }
 
-/// The wide forms are those of East Asian keyboards, which some spreadsheets take for the same.
+/// The wide characters are those of East Asian keyboards, which some spreadsheets treat alike.
 fn as_text(text: &str) -> String {
     let begins = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
     match text.starts_with(begins) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A trace as a data set of Parquet files, partitioned by bundle as Hive has it:
+//! Writes a trace as a data set of Parquet files, partitioned by bundle in the way of Hive:
 //!
 //! ```text
 //! FOLDER/events/bundle=NAME/0.parquet       a row of `events`, with every column of the catalogue
 //! FOLDER/requests/bundle=NAME/0.parquet     a row per completion
 //! FOLDER/causes/bundle=NAME/0.parquet       a row per share of an event; the bytes of an event's shares sum to its own
-//! FOLDER/processes/bundle=NAME/0.parquet    a row per thread, the first of them of nobody
-//! FOLDER/files/bundle=NAME/0.parquet        a row per file, the first of them of none
+//! FOLDER/processes/bundle=NAME/0.parquet    a row per thread, the first one for unknown threads
+//! FOLDER/files/bundle=NAME/0.parquet        a row per file, the first one for blocks of no file
 //! ```
 //!
 //! `completion` joins events, requests and causes of a bundle.
@@ -22,15 +22,15 @@ use crate::facts::{Column, Facts, catalogue};
 use crate::tables::relations::Relation;
 use crate::tables::{Table, about};
 
-/// Why a data set could not be written.
+/// A data set could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A folder cannot be made, or has this bundle already.
+    /// A directory cannot be created, or already has this bundle.
     #[error("{}: {source}", path.display())]
     Folder {
-        /// The folder.
+        /// The directory.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// A file cannot be written.
@@ -43,19 +43,19 @@ pub enum Error {
 
 type Result<T> = std::result::Result<T, Error>;
 
-/// The tables, in the order of the page above.
+/// The tables, in the order of the list above.
 const TABLES: [&str; 5] = ["events", "requests", "causes", "processes", "files"];
 
-/// One bundle's files in a data set.
+/// The files of one bundle in a data set.
 pub struct Dataset {
     outputs: Vec<Output>,
 }
 
 impl Dataset {
-    /// Makes the folders and files: before the long run, so that a wrong path is found at once.
+    /// Creates the directories and files; call it before the long analysis, so that a wrong path is noticed at once.
     ///
     /// # Errors
-    /// They cannot be made, or are there.
+    /// Returns an error if they cannot be created or already exist.
     pub fn create(folder: &Path, bundle: &Path) -> Result<Dataset> {
         let name = partition(&about::name(bundle, None));
         let create = |table: &&str| {
@@ -66,7 +66,7 @@ impl Dataset {
                 source,
             };
             fs::create_dir_all(&of_table).map_err(failed)?;
-            // Not in the place of one that is there.
+            // An existing directory is not overwritten.
             fs::create_dir(&path).map_err(failed)?;
             Ok(Output::create(Some(&path.join("0.parquet")))?)
         };
@@ -77,7 +77,7 @@ impl Dataset {
     /// Writes all tables.
     ///
     /// # Errors
-    /// A file cannot be written.
+    /// Returns an error if a file cannot be written.
     pub fn write(mut self, facts: &Facts) -> Result<()> {
         let [events, requests, causes, processes, files] = &mut self.outputs[..] else {
             return Ok(());
@@ -94,12 +94,12 @@ impl Dataset {
     }
 }
 
-/// The folder says it.
+/// Drops the column `bundle`, which the directory's name replaces.
 fn without_bundle(table: Table) -> Table {
     table.frame.drop_many(["bundle"]).into()
 }
 
-/// A name that is a folder's and a value's.
+/// Makes a text usable as a directory's name and as a partition's value.
 fn partition(name: &str) -> String {
     let plain = |c: char| {
         if c.is_alphanumeric() || "._-".contains(c) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Formats of other tools: simulators, replayers, flame graphs.
+//! Writes the formats of other tools: simulators, replayers, flame graphs.
 //!
 //! | format | a record is | time |
 //! | --- | --- | --- |
@@ -43,10 +43,10 @@ pub enum Foreign {
     Perfetto,
 }
 
-/// Why a trace could not be written in another tool's format.
+/// A trace could not be written in another tool's format.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The output.
+    /// The output cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
     /// The trace cannot be read.
@@ -55,10 +55,10 @@ pub enum Error {
     /// The rows cannot be read.
     #[error("temporary files: {0}")]
     Rows(#[from] PolarsError),
-    /// The output, within a loop over the rows.
+    /// The output cannot be written, in a loop over the rows.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The format has absolute times.
+    /// The format needs absolute times, which the trace lacks.
     #[error("this trace does not tell the time by the wall clock, which the format has")]
     NoClock,
 }
@@ -67,9 +67,9 @@ pub(super) type Result<T> = std::result::Result<T, Error>;
 
 /// Bytes of a sector.
 pub(super) const SECTOR: u64 = 512;
-/// What oracleGeneral's objects are.
+/// Bytes of an object in oracleGeneral.
 const BLOCK: u64 = 4096;
-/// From 1601 to 1970, in units of 100 ns.
+/// The time from 1601 to 1970, in units of 100 ns.
 const FILETIME_OF_UNIX: u64 = 116_444_736_000_000_000;
 
 impl From<mostrace_bundle::Error> for Error {
@@ -79,25 +79,26 @@ impl From<mostrace_bundle::Error> for Error {
 }
 
 impl Foreign {
-    /// Whether it tells who caused what.
+    /// Returns true if the format has causes.
     pub fn has_causes(self) -> bool {
         matches!(self, Foreign::Folded | Foreign::Perfetto)
     }
 
-    /// Whether it is made of sums, which several recordings have together; the others tell of one disk's time.
+    /// Returns true if the format consists of sums, so that several recordings can be added up; the other formats are of one
+    /// disk's time.
     pub fn adds_up(self) -> bool {
         self == Foreign::Folded
     }
 
-    /// Whether it is nothing to be shown on a terminal.
+    /// Returns true if the format is binary and must not be shown on a terminal.
     pub fn is_binary(self) -> bool {
         matches!(self, Foreign::OracleGeneral | Foreign::Perfetto)
     }
 
-    /// Writes the trace; what the format could not hold, in words. `target` is the file that fio is to write to.
+    /// Writes the trace; returns lines about what the format cannot hold. `target` is the file that fio is to write to.
     ///
     /// # Errors
-    /// The output cannot be written, or the trace lacks what the format needs.
+    /// Returns an error if the output cannot be written or the trace lacks what the format needs.
     pub fn write(self, analysis: &Analysis, target: &str, out: &mut Output) -> Result<Vec<String>> {
         let facts = &analysis.facts;
         let mut left_out = LeftOut::default();
@@ -119,7 +120,7 @@ impl Foreign {
     }
 }
 
-/// What a format has no place for.
+/// Counts of what a format cannot hold.
 #[derive(Default)]
 pub(super) struct LeftOut {
     flushes: u64,
@@ -130,7 +131,7 @@ pub(super) struct LeftOut {
 }
 
 impl LeftOut {
-    /// Whether a request is a read or a write; what is not is counted.
+    /// Returns true if a request is a read or a write; counts it otherwise.
     pub fn moves(&mut self, request: &Request) -> bool {
         match request.op {
             Op::Read | Op::Write => return true,
@@ -180,7 +181,7 @@ fn folded(facts: &Facts, out: &mut Output) -> Result<()> {
     let groups = Groups::new(facts, Grouping { by, top: None }, None)?;
     let mut stacks: Vec<(String, u64)> = Vec::new();
     for (labels, totals) in groups.groups.iter().filter(|(_, t)| t.write_bytes > 0) {
-        // A copy in the journal is followed by what it is a copy of.
+        // A copy in the journal is followed by the kind that it is a copy of.
         let frames = labels.iter().enumerate();
         let frames = frames.filter(|(at, label)| *at < 5 || **label != Label::Empty);
         let frames: Vec<String> = frames.map(|(_, label)| frame(label)).collect();
@@ -193,7 +194,7 @@ fn folded(facts: &Facts, out: &mut Output) -> Result<()> {
     Ok(())
 }
 
-/// A semicolon ends a frame.
+/// Escapes semicolons, which end a frame.
 fn frame(label: &Label) -> String {
     let text = label.text().unwrap_or_else(|| "-".into());
     text.replace(';', "\\x3b")
@@ -218,7 +219,7 @@ fn msr(facts: &Facts, out: &mut Output, left_out: &mut LeftOut) -> Result<()> {
     let (mono_ns, unix_ns) = facts.clock().ok_or(Error::NoClock)?;
     let filetime = |time_ns: u64| {
         let since_ns = i128::from(time_ns).saturating_sub(mono_ns.into());
-        // A clock that tells less than 1970 is as wrong as one that tells more than the format can.
+        // Times before 1970 are as wrong as those beyond the format's range.
         let unix_ns = since_ns.saturating_add(unix_ns.into()).max(0);
         u64::try_from(unix_ns / 100)
             .unwrap_or(u64::MAX)

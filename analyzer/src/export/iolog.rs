@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! fio's iolog, version 3: reads, writes, trims, and a sync for each cache flush that the device executed.
+//! Writes fio's iolog, version 3: reads, writes, trims, and a sync for each cache flush that the device executed.
 //!
-//! Times are µs since the first request, and one more: fio takes a time of 0 for none, and leaves out what passes after it.
+//! Times are µs since the first request, plus one, because fio treats a time of 0 as missing and then ignores the delay
+//! after it.
 //!
-//! A sync stands where the flush was asked for: ahead of a write with a flush ahead of it, and behind one for whose FUA the
-//! kernel flushed. Flushes that shared one of the device's are one sync, where the first of them was asked for, as fio waits
-//! for each: the device executes as many again. One that nobody is known to have asked for stands where the device began it.
+//! A sync stands where the flush was asked for: before a write with a preflush, and after a write for whose FUA the kernel
+//! flushed. Requests that shared one flush of the device yield one sync, at the place of the first of them, because fio
+//! waits for each sync: so the device executes as many flushes as before. A flush that no known request asked for stands
+//! where the device began it.
 
 use std::collections::HashSet;
 use std::io::{BufWriter, Write};
@@ -17,10 +19,10 @@ use crate::attribute::Op;
 use crate::facts::Facts;
 use crate::tally::Tally;
 
-/// Writes the log, of which `target` is the file or device that fio is to write to.
+/// Writes the log; `target` is the file or device that fio is to write to.
 ///
 /// # Errors
-/// The output cannot be written, or the rows not be read.
+/// Returns an error if the output cannot be written or the rows cannot be read.
 pub(super) fn write(
     facts: &Facts,
     target: &str,
@@ -47,7 +49,7 @@ struct Log<'o> {
     target: &'o str,
     start_ns: Option<u64>,
     last_us: u64,
-    /// The device's flushes that have their sync, by the number of the completion.
+    /// The device's flushes that already have their sync, by the number of the completion.
     flushed: HashSet<u32, foldhash::fast::RandomState>,
 }
 
@@ -86,7 +88,7 @@ impl Log<'_> {
     }
 }
 
-/// The device's flush that a request is, or waited for.
+/// Returns the number of the device's flush that a request is or waited for.
 fn flush_of(request: &Request) -> Option<u32> {
     match request.op {
         Op::DeviceFlush => Some(request.number),

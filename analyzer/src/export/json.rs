@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! JSON: an array of objects, one line per object. What deceives who reads it is written as `\u` and its number.
+//! Writes JSON: an array of objects, one line per object. Deceptive characters are written as `\u` and their number.
 
 use std::io::Write;
 
@@ -43,7 +43,7 @@ impl Exporter for Json<'_> {
     }
 }
 
-/// A whole table as a JSON array, without its total.
+/// Returns a whole table as a JSON array, without its total.
 pub fn to_value(table: &Table) -> Value {
     (0..table.len_without_total())
         .filter_map(|row| serde_json::to_value(Row { table, row }).ok())

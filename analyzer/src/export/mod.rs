@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Writing tables: one file per format.
+//! Writes tables; there is a file for each format.
 //!
-//! A long table comes in pieces, each written before the next is made.
+//! A long table comes in pieces, each of which is written before the next is computed.
 // A recording may come from anybody: no number in it may make this panic.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 
@@ -28,14 +28,14 @@ pub use json::to_value;
 pub use output::{Output, WriteError};
 pub use table::to_text;
 
-/// How a table is written.
+/// The format in which a table is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     /// For people: aligned columns, large numbers in groups of three
     Table,
     /// A header line, then one line per row; an empty field is an unknown value
     Csv,
-    /// The same for people who open it in a spreadsheet: a text that one would take for a formula has an apostrophe ahead
+    /// CSV for spreadsheets: a text that looks like a formula is preceded by an apostrophe
     CsvSafe,
     /// One array of objects, one line per object; null is an unknown value
     Json,
@@ -43,21 +43,21 @@ pub enum Format {
     Parquet,
 }
 
-/// What a writer of some format may say.
+/// The result of writing in any format.
 type Result = std::result::Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
-/// Writes tables in one format. All pieces have the same columns.
+/// Writes a table in one format. All pieces of it have the same columns.
 pub trait Exporter {
-    /// Writes the next piece. The first one, even if it has no rows, tells the columns.
+    /// Writes the next piece. The first piece determines the columns, even if it has no rows.
     ///
     /// # Errors
-    /// The output cannot be written.
+    /// Returns an error if the output cannot be written.
     fn write(&mut self, table: Table) -> Result;
 
-    /// Writes what comes after the last piece.
+    /// Writes what follows the last piece.
     ///
     /// # Errors
-    /// The output cannot be written.
+    /// Returns an error if the output cannot be written.
     fn finish(self: Box<Self>) -> Result;
 }
 
@@ -75,10 +75,10 @@ impl Format {
         }
     }
 
-    /// Writes a table that comes in pieces, of which there is at least one.
+    /// Writes a table that comes in at least one piece.
     ///
     /// # Errors
-    /// The output cannot be written, or a piece cannot be made.
+    /// Returns an error if the output cannot be written or a piece cannot be computed.
     pub fn write_all<E>(
         self,
         out: &mut Output,

@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! When each block is accessed again, by runs of blocks: what is held grows with the requests, and not with their lengths.
+//! Finds when each block is accessed again, by runs of blocks: memory grows with the number of requests, not with their
+//! lengths.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Blocks that one request accessed.
+/// The blocks that one request accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Access {
-    /// Since the first one.
+    /// Seconds since the first access.
     pub seconds: u32,
-    /// The first one.
+    /// The first block.
     pub block: u64,
     pub blocks: u64,
-    /// Number of the first one among all blocks that are accessed.
+    /// Number of the first block's access among all accesses of blocks.
     pub number: u64,
 }
 
-/// Blocks of one access that are accessed again one after the other, or not at all.
+/// Blocks of one access that are next accessed consecutively, or not at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Next {
     pub blocks: Range<u64>,
-    /// Number of the next access of the first one.
+    /// Number of the next access of the first block.
     pub number: Option<u64>,
 }
 
 impl Next {
-    /// The number of the next access of a block of these, as the format has it: -1 where there is none.
+    /// Returns the number of a block's next access in the format's terms: -1 if there is none.
     pub fn of(&self, block: u64) -> i64 {
         let behind = block.saturating_sub(self.blocks.start);
         let number = self.number.map(|first| first.saturating_add(behind));
@@ -33,7 +34,7 @@ impl Next {
     }
 }
 
-/// For each access, in their order, its blocks by when they are accessed again.
+/// Returns for each access, in their order, its blocks by their next accesses.
 pub(super) fn next_accesses(accesses: &[Access]) -> Vec<Vec<Next>> {
     let mut later = Later::default();
     let mut all: Vec<Vec<Next>> = accesses.iter().rev().map(|a| later.put(a)).collect();
@@ -41,12 +42,13 @@ pub(super) fn next_accesses(accesses: &[Access]) -> Vec<Vec<Next>> {
     all
 }
 
-/// The first of the later accesses of each block, by the first block of a run: where that ends, and the number.
+/// The next access of each block, as runs: the key is a run's first block, the value its end and the number of the first
+/// block's access.
 #[derive(Default)]
 struct Later(BTreeMap<u64, (u64, u64)>);
 
 impl Later {
-    /// Puts an access ahead of all that are there; says what was there of its blocks.
+    /// Adds an access that is earlier than all known ones; returns the next accesses of its blocks.
     fn put(&mut self, access: &Access) -> Vec<Next> {
         let end = access.block.saturating_add(access.blocks);
         let blocks = access.block..end;
@@ -75,7 +77,7 @@ impl Later {
         found
     }
 
-    /// Makes two of the run that reaches over a block.
+    /// Splits the run that contains block `at` in two.
     fn cut(&mut self, at: u64) {
         let Some((&from, &(to, number))) = self.0.range(..at).next_back() else {
             return;

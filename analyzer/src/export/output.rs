@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where tables go: a file or the standard output.
+//! The destination of tables: a file or the standard output.
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -10,41 +10,41 @@ use serde_json::Value;
 
 use crate::text;
 
-/// Why an output could not be written.
+/// An output could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// The system refused.
+    /// The system reported an error.
     #[error("{name}: {source}")]
     Io {
         /// The file, or `standard output`.
         name: String,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// The format's writer gave up.
+    /// The format's writer failed.
     #[error("{name}: {what}")]
     Format {
         /// The file, or `standard output`.
         name: String,
-        /// Its words.
+        /// Its message.
         what: String,
     },
 }
 
 impl WriteError {
-    /// Whether nobody reads any more (`| head`), which is no error.
+    /// Returns true if the reader has closed the pipe (`| head`), which is not an error.
     pub fn is_closed_pipe(&self) -> bool {
         matches!(self, WriteError::Io { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
     }
 }
 
-/// A file or the standard output. It remembers why writing failed, as a format's writer may not. A new file that was not
-/// written to its end is removed: a part of a table looks like the whole.
+/// A file or the standard output. It remembers the system's error, which a format's writer may lose. A new file that was not
+/// written completely is removed, because a part of a table looks like the whole.
 pub struct Output {
     name: String,
-    /// A file that was not there before.
+    /// The file, if it did not exist before.
     made: Option<(PathBuf, File)>,
-    /// All that was written is there.
+    /// True if everything was written.
     is_whole: bool,
     inner: BufWriter<Box<dyn Write + Send>>,
     terminal: bool,
@@ -55,7 +55,7 @@ impl Output {
     /// Creates the file; None or `-` is the standard output.
     ///
     /// # Errors
-    /// The file cannot be created.
+    /// Returns an error if the file cannot be created.
     pub fn create(path: Option<&Path>) -> Result<Output, WriteError> {
         let mut made = None;
         let (name, inner, terminal): (_, Box<dyn Write + Send>, _) = match path {
@@ -89,43 +89,43 @@ impl Output {
         })
     }
 
-    /// Whether a person looks at it.
+    /// Returns true if the output is a terminal.
     pub fn is_terminal(&self) -> bool {
         self.terminal
     }
 
-    /// Characters of a line, if a person looks at it.
+    /// Returns the characters in a line of the terminal; None for other outputs.
     pub fn width(&self) -> Option<usize> {
-        // Of stdout, which a table takes over from comfy-table's own laying out.
+        // This is the width of stdout, as comfy-table determines it.
         let table = comfy_table::Table::new();
         self.terminal
             .then(|| table.width())
             .flatten()
             .map(usize::from)
-            // A terminal without a size, as one that a program has made, has room for all.
+            // A terminal without a size, such as a pseudo-terminal of a program, has no limit.
             .filter(|width| *width > 0)
     }
 
-    /// Writes lines for people: what [deceives](text::is_deceptive) in them is escaped.
+    /// Writes lines for people, in which [deceptive](text::is_deceptive) characters are escaped.
     ///
     /// # Errors
-    /// The system refused.
+    /// Returns an error if the output cannot be written.
     pub fn text(&mut self, text: &str) -> Result<(), WriteError> {
         self.whole(&text::harmless_lines(text))
     }
 
-    /// Writes a document of JSON.
+    /// Writes a JSON document.
     ///
     /// # Errors
-    /// The system refused.
+    /// Returns an error if the output cannot be written.
     pub fn json(&mut self, value: &Value) -> Result<(), WriteError> {
         self.whole(&text::harmless_json(&format!("{value:#}\n")))
     }
 
-    /// Writes a page, in which nothing is changed.
+    /// Writes a page unchanged.
     ///
     /// # Errors
-    /// The system refused.
+    /// Returns an error if the output cannot be written.
     pub fn page(&mut self, page: &str) -> Result<(), WriteError> {
         self.whole(page)
     }
@@ -135,7 +135,7 @@ impl Output {
         self.end(written.map_err(Into::into))
     }
 
-    /// Flushes, and turns what a writer says into an error that names the file.
+    /// Flushes, and turns a writer's error into one that names the file.
     pub(super) fn end(&mut self, result: super::Result) -> Result<(), WriteError> {
         let flushed = match &result {
             Ok(()) => self.flush(),
@@ -152,7 +152,7 @@ impl Output {
         }
     }
 
-    /// Keeps the error; the caller gets one of the same kind.
+    /// Keeps the error and returns one of the same kind.
     fn note<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
         result.map_err(|error| {
             let kind = error.kind();
@@ -179,7 +179,7 @@ impl Write for Output {
 impl Drop for Output {
     fn drop(&mut self) {
         if let Some((path, file)) = self.made.take().filter(|_| !self.is_whole) {
-            // What cannot be removed stays.
+            // A file that cannot be removed stays.
             let _ = outfile::remove(&path, &file);
         }
     }

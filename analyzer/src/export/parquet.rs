@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Parquet. The file's metadata has `mostrace.schema`, the version of the columns.
+//! Writes Parquet. The file's metadata has `mostrace.schema`, the version of the columns.
 
 use std::io::Write;
 
@@ -14,7 +14,7 @@ use crate::tables::Table;
 
 type Out<'w> = &'w mut (dyn Write + Send);
 
-/// `out` until the first piece tells the columns, `writer` from then on.
+/// Writes Parquet. `out` is set until the first piece determines the columns; `writer` is set from then on.
 pub(super) struct Parquet<'w> {
     out: Option<Out<'w>>,
     writer: Option<BatchedWriter<Out<'w>>>,
@@ -60,13 +60,13 @@ impl Exporter for Parquet<'_> {
     }
 }
 
-/// Columns whose pieces begin at other rows cannot be written side by side.
+/// Merges each column's chunks: columns whose chunks begin at different rows cannot be written together.
 fn in_one_piece(frame: &DataFrame) -> PolarsResult<DataFrame> {
     let columns = frame.columns().iter().map(Column::rechunk).collect();
     DataFrame::new(frame.height(), columns)
 }
 
-/// Times are of UTC: readers are told.
+/// Marks times as UTC for readers.
 fn in_utc(mut frame: DataFrame) -> PolarsResult<DataFrame> {
     let utc = DataType::Datetime(TimeUnit::Microseconds, TimeZone::opt_try_new(Some("UTC"))?);
     let is_time = |column: &&Column| matches!(column.dtype(), DataType::Datetime(..));

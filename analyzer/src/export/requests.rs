@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Completed requests, one by one, in the order in which they arrived: what other tools' formats are made of.
+//! Completed requests one by one in the order of their arrival, from which other tools' formats are made.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,38 +10,39 @@ use crate::attribute::Op;
 use crate::facts::{Facts, NONE, NONE_32, Part, Rows, bits, stored_column as at};
 use crate::tally::Tally;
 
-/// Requests that wait for one that arrived before them and was completed after them.
+/// How many requests are held back until earlier arrivals have completed.
 const WAITING: usize = 1 << 20;
 
-/// A request.
+/// A completed request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Request {
-    /// Q, or D where there is no Q, or else C; ns in the trace's clock.
+    /// Time of Q, or of D if there is no Q, or else of C, in ns of the trace's clock.
     pub arrived_ns: u64,
     /// Number of the completion.
     pub number: u32,
-    /// C.
+    /// Time of C, in ns of the trace's clock.
     pub completed_ns: u64,
-    /// None of a cache flush of the device.
+    /// First sector; None for a cache flush of the device.
     pub sector: Option<u64>,
     pub bytes: u64,
     pub op: Op,
-    /// Marked synchronous.
+    /// True if it is marked synchronous.
     pub sync: bool,
-    /// With forced unit access.
+    /// True if it has forced unit access (FUA).
     pub fua: bool,
-    /// With a flush ahead of it, or a flush itself.
+    /// True for a flush, or a write with a preflush.
     pub flush: bool,
-    /// Number of the device in the facts.
+    /// Index of the device in the facts.
     pub device: u32,
     /// Number of the completion of the device's flush that it waited for.
     pub device_flush: Option<u32>,
 }
 
-/// Shows every request; those that waited longer than a million others took are out of order, and their number is returned.
+/// Calls `see` with every request in the order of arrival. Requests that took longer than a million others are out of order;
+/// their number is returned.
 ///
 /// # Errors
-/// A temporary file cannot be read, or what `see` says.
+/// Returns an error if a temporary file cannot be read, or the error of `see`.
 pub(super) fn each<E: From<PolarsError>>(
     facts: &Facts,
     mut see: impl FnMut(&Request) -> Result<(), E>,
@@ -69,7 +70,7 @@ pub(super) fn each<E: From<PolarsError>>(
     Ok(late)
 }
 
-/// In the order of their completions.
+/// Calls `see` with every request in the order of completion.
 fn completed<E: From<PolarsError>>(
     facts: &Facts,
     mut see: impl FnMut(Request) -> Result<(), E>,
@@ -96,7 +97,7 @@ fn completed<E: From<PolarsError>>(
         let (sector, size, word, device) = (long(4)?, short(5)?, long(6)?, short(7)?);
         let device_flush = short(8)?;
         let mut row = 0_usize;
-        // The rows of a request follow one another, within one batch.
+        // The rows of a request are adjacent and in one batch.
         for rows in number.chunk_by(PartialEq::eq) {
             let end = row.saturating_add(rows.len());
             let known = |values: &[u64]| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tables for people: as wide as the terminal.
+//! Prints tables for people, as wide as the terminal.
 
 use std::io::Write;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use crate::facts::catalogue::Type;
 use crate::tables::{Table, type_of};
 use crate::tally::Tally;
 
-/// Rows that are laid out together; the header stands above each lot.
+/// How many rows are laid out together; each lot has a header.
 const LOT: usize = 5000;
 /// Blanks between two columns.
 const GAP: usize = 2;
@@ -27,7 +27,7 @@ pub(super) struct Text<'w> {
 }
 
 impl<'w> Text<'w> {
-    /// `width`: characters in a line; None for as many as are needed.
+    /// `width` is the number of characters in a line; None for as many as are needed.
     pub fn new(out: &'w mut (dyn Write + Send), width: Option<usize>) -> Self {
         Text { out, width }
     }
@@ -49,7 +49,7 @@ impl Exporter for Text<'_> {
     }
 }
 
-/// A table as text, without the columns in which nothing but zeros and gaps stands.
+/// Formats a table as text, without columns that have only zeros and empty values.
 pub fn to_text(table: &Table, width: Option<usize>) -> String {
     let says = |column: &&Column| {
         let ty = type_of(column);
@@ -95,7 +95,7 @@ impl Printed {
     }
 }
 
-/// The beginning and the end of a text that is too long, the end being a file's own name.
+/// Returns the beginning and the end of a text that is too long; a path's end is the file's own name.
 fn shortened(text: &str, width: usize) -> String {
     let fitting = |chars: &mut dyn Iterator<Item = char>, room: usize| {
         let mut used = 0_usize;
@@ -159,8 +159,8 @@ fn lay_out(
     out
 }
 
-/// Makes the columns fit: the widest text is shortened first, then the last columns are left out.
-/// The names of these.
+/// Makes the columns fit: first the widest text is shortened, then the last columns are dropped. Returns the names of the
+/// dropped columns.
 fn fit(columns: &mut Vec<Printed>, width: usize) -> Vec<String> {
     let total = |columns: &[Printed]| -> usize {
         let widths = columns.iter().map(|c| c.width().saturating_add(GAP));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! System calls, and which of them a request came of.
+//! System calls, and which of them led to a request.
 
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
@@ -9,12 +9,12 @@ use mostrace_bundle::Error;
 use mostrace_bundle::entry::{CallKind, EntryRef};
 use mostrace_bundle::table::TableReader;
 
-/// Bytes of a page: what calls and requests are held against each other by.
+/// Bytes of a page, in which calls and requests are compared.
 const PAGE: u64 = 4096;
-/// Sizes of runs of pages by which calls are found: powers of two, up to all that a file can have.
+/// The number of sizes of runs of pages by which calls are indexed: powers of two, up to the largest file.
 const LEVELS: u32 = 53;
 
-/// Of a file: its inode, and its generation where that is known: inode numbers are used again.
+/// A file's inode, and its generation if known, because inode numbers are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileKey {
     pub inode: u64,
@@ -22,14 +22,14 @@ pub struct FileKey {
 }
 
 impl FileKey {
-    /// Whether both may be one file, as far as generations are known.
+    /// Returns true if both may be the same file, as far as generations are known.
     fn may_be(self, other: FileKey) -> bool {
         let known = self.generation.zip(other.generation);
         self.inode == other.inode && known.is_none_or(|(one, another)| one == another)
     }
 }
 
-/// A call.
+/// A system call.
 #[derive(Clone, Debug)]
 pub struct Call {
     pub kind: CallKind,
@@ -42,24 +42,24 @@ pub struct Call {
     pub bytes: u64,
 }
 
-/// All calls of a trace, in the order of their returns, and where they can be found.
+/// All calls of a trace in the order of their returns, with indexes.
 #[derive(Default)]
 pub struct Calls {
     pub list: Vec<Call>,
-    /// Those that wrote a run of pages of a file, by the run's size and number: their places in the list. Those are left
-    /// out that were made after one that returned later: that is the last one wherever they would be.
+    /// Indices of the calls that wrote a run of pages of a file, by the run's size and number, in the order of their starts.
+    /// A call is removed when one that began earlier returns later, because that one always takes precedence.
     by_run: HashMap<(FileKey, u32, u64), Vec<usize>, foldhash::fast::RandomState>,
-    /// The files of an inode that were written to.
+    /// The files with each inode number that were written to.
     by_inode: HashMap<u64, HashSet<FileKey>, foldhash::fast::RandomState>,
-    /// Those of a thread on an inode.
+    /// Indices of the calls of a thread on an inode.
     by_thread: HashMap<(u32, u64), Vec<usize>, foldhash::fast::RandomState>,
 }
 
 impl Calls {
-    /// Reads the table.
+    /// Reads the table of calls.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// Returns an error if the table cannot be read.
     pub fn read(table: &mut TableReader<impl Read>) -> Result<Calls, Error> {
         let mut calls = Calls::default();
         while let Some(entry) = table.next_if(|_| true)? {
@@ -105,7 +105,7 @@ impl Calls {
         Ok(calls)
     }
 
-    /// The last call that wrote a page of the file and was made before then.
+    /// Returns the last call that wrote this page of the file and began before `before_ns`.
     pub fn wrote(&self, file: FileKey, offset: u64, before_ns: u64) -> Option<usize> {
         let last_of = |file: FileKey, level: u32| {
             let run = (offset / PAGE) >> level;
@@ -120,7 +120,7 @@ impl Calls {
             .max()
     }
 
-    /// The last call of a thread that did this to a file and was made before then.
+    /// Returns the last call by which a thread did this to a file and that began before `before_ns`.
     pub fn did(&self, pid: u32, operation: &str, file: FileKey, before_ns: u64) -> Option<usize> {
         let calls = self.by_thread.get(&(pid, file.inode))?;
         let is = |&&at: &&usize| {
@@ -131,8 +131,9 @@ impl Calls {
     }
 }
 
-/// The fewest runs of pages that a range is made of, whose sizes are powers of two and which begin at a multiple of theirs:
-/// two of each size at most, however long it is. The power, and the number of the run among those of its size.
+/// Divides a range of pages into the fewest runs whose sizes are powers of two and whose starts are multiples of their
+/// sizes: at most two of each size, however long the range is. Returns each run's log2 of the size and its number among runs
+/// of that size.
 fn runs(pages: Range<u64>) -> Vec<(u32, u64)> {
     let mut runs = Vec::new();
     let Range { mut start, end } = pages;
@@ -144,7 +145,7 @@ fn runs(pages: Range<u64>) -> Vec<(u32, u64)> {
     runs
 }
 
-/// Whether such a call does what a cause is said to have done.
+/// Returns true if a call of this kind can do the operation of a cause.
 fn does(kind: CallKind, operation: &str) -> bool {
     match operation {
         "create" => matches!(kind, CallKind::Open | CallKind::Link),

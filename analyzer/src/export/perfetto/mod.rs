@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Perfetto's trace format, for ui.perfetto.dev and trace_processor.
+//! Writes Perfetto's trace format, for ui.perfetto.dev and trace_processor.
 //!
-//! Tracks: each thread with its system calls; each file with the requests for it, from Q on; each device's queue, from D on; counters of what
-//! was written, by class, and of the requests at the device. A flow leads from a call to the requests of the pages that it wrote last
-//! before them; and from the last call by which a thread did what a copy in the journal was caused by, where that is known exactly.
+//! Tracks: each thread with its system calls; each file with its requests from Q on; each device's queue from D on; counters
+//! of bytes written by class and of requests in flight. A flow leads from a call to later requests for pages that it was the
+//! last to write; for a copy in the journal whose cause is exact, from the last call by which the thread did that operation.
 //! All rows are held in memory.
 
 mod calls;
@@ -30,7 +30,7 @@ use proto::{
 
 type Result<T> = std::result::Result<T, Error>;
 
-/// Of all packets: one writer wrote them.
+/// The sequence ID of all packets, which come from one writer.
 const SEQUENCE: u32 = 1;
 
 const COLUMNS: [&str; 20] = [
@@ -55,10 +55,10 @@ const COLUMNS: [&str; 20] = [
     "cause_op",
     "path",
 ];
-/// How many of them are numbers; the others are text.
+/// The first of these columns are numbers; the others are text.
 const NUMBERS: usize = 12;
 
-/// A row.
+/// A row of the facts.
 #[derive(Clone, Debug, Default)]
 struct Row {
     numbers: [Option<i64>; NUMBERS],
@@ -74,12 +74,12 @@ impl Row {
         self.number(0).unwrap_or(0)
     }
 
-    /// Before the end by the time of another column.
+    /// Returns the time that lies before the end by the value of another column, ns.
     fn before_end(&self, at: usize) -> Option<u64> {
         self.end_ns().checked_sub(self.number(at)?)
     }
 
-    /// Q, or else D, or else C.
+    /// Returns the time of Q, or else of D, or else of C.
     fn queued_ns(&self) -> u64 {
         let known = self.before_end(1).or(self.before_end(2));
         known.unwrap_or(self.end_ns())
@@ -89,7 +89,7 @@ impl Row {
         self.number(3).unwrap_or(0)
     }
 
-    /// The file of two columns, inode and generation.
+    /// Returns the file given by the columns of its inode and generation.
     fn file(&self, inode: usize, generation: usize) -> Option<FileKey> {
         let generation = self.number(generation);
         Some(FileKey {
@@ -106,7 +106,7 @@ impl Row {
         self.text(0)
     }
 
-    /// What a slice of it is called.
+    /// Returns the name of the row's slice.
     fn name(&self) -> String {
         match (self.op(), self.text(2)) {
             (op, "") => op.to_owned(),
@@ -114,7 +114,7 @@ impl Row {
         }
     }
 
-    /// The call that it came of.
+    /// Returns the index of the call that led to the row.
     fn call(&self, calls: &Calls) -> Option<usize> {
         let queued = self.queued_ns();
         match (self.op(), self.text(1), self.text(5)) {
@@ -131,7 +131,7 @@ impl Row {
 /// Writes a trace that was read with its causes.
 ///
 /// # Errors
-/// The output cannot be written, or a table of the bundle cannot be read.
+/// Returns an error if the output cannot be written or a table of the bundle cannot be read.
 pub(super) fn write(analysis: &Analysis, out: &mut impl Write) -> Result<()> {
     let calls = match analysis.calls()? {
         Some(mut table) => Calls::read(&mut table)?,
@@ -146,7 +146,7 @@ pub(super) fn write(analysis: &Analysis, out: &mut impl Write) -> Result<()> {
     writer.finish(out)
 }
 
-/// What the files were called, and when.
+/// Collects the files' names over time.
 fn names_of(facts: &Facts, rows: &[Row]) -> Names {
     let mut names = Names::new(&facts.names().files);
     for row in rows {
@@ -188,7 +188,7 @@ fn add_rows(frame: &DataFrame, rows: &mut Vec<Row>) -> Result<()> {
     Ok(())
 }
 
-/// Something on a track from one moment to another.
+/// A slice: something on a track that lasts for a time.
 struct Slice {
     start_ns: u64,
     end_ns: u64,
@@ -198,11 +198,11 @@ struct Slice {
     arguments: Vec<DebugAnnotation>,
 }
 
-/// Tracks side by side, so that the slices of each follow one another: for each, its number and when it is free.
+/// Parallel tracks, so that slices on each do not overlap: for each track, its number and when it becomes free.
 #[derive(Default)]
 struct Lanes(Vec<(u64, u64)>);
 
-/// The packets, to be put in the order of time.
+/// Collects the packets, which are written in time order.
 #[derive(Default)]
 struct Writer {
     descriptors: Vec<TracePacket>,
@@ -210,15 +210,15 @@ struct Writer {
     tracks: u64,
 }
 
-/// A packet with an event, as it is written: there are several of each row.
+/// A packet with an event in its encoded form; each row has several.
 struct Event {
     time_ns: u64,
-    /// What ends goes before what begins at the same moment.
+    /// False for the end of a slice, which sorts before what begins at the same moment.
     goes_on: bool,
     encoded: Box<[u8]>,
 }
 
-/// A file of packets is as many files of one packet, one after the other.
+/// Encodes a packet. The encodings of single-packet files, concatenated, are a file of all packets.
 fn encoded(packet: TracePacket) -> Vec<u8> {
     let packet = vec![packet];
     Trace { packet }.encode_to_vec()
@@ -240,7 +240,7 @@ fn word(name: &str, value: &str) -> DebugAnnotation {
     }
 }
 
-/// A flow has the number of its call; 0 would be none.
+/// Returns the flow's number: that of its call plus 1, because 0 means none.
 fn flow_of(call: usize) -> u64 {
     (call as u64).saturating_add(1)
 }
@@ -298,11 +298,11 @@ impl Writer {
             ..TrackEvent::default()
         };
         self.event(slice.start_ns, begin);
-        // Of no length, it would end before it begins.
+        // A slice of no length would end before it begins.
         self.event(slice.end_ns.max(slice.start_ns.saturating_add(1)), end);
     }
 
-    /// On the first lane that is free. Slices come in the order of their beginnings.
+    /// Puts a slice on the first free lane. Slices must come in the order of their beginnings.
     fn lay(&mut self, lanes: &mut Lanes, parent: u64, slice: Slice) {
         let end = slice.end_ns.max(slice.start_ns.saturating_add(1));
         let free = lanes.0.iter().position(|(_, free)| *free <= slice.start_ns);
@@ -362,7 +362,7 @@ impl Writer {
         }
     }
 
-    /// Rows under their file, from Q to C.
+    /// Draws rows under their file, from Q to C.
     fn files(&mut self, rows: &[Row], calls: &Calls) {
         let mut lanes: HashMap<String, (u64, Lanes)> = HashMap::new();
         let parent = self.named("files", None);
@@ -390,7 +390,7 @@ impl Writer {
         }
     }
 
-    /// Requests at their device, from D to C.
+    /// Draws requests under their device, from D to C.
     fn queues(&mut self, rows: &[Row]) {
         let mut requests: BTreeMap<u64, (u64, u64, &Row)> = BTreeMap::new();
         for row in rows {
@@ -438,7 +438,7 @@ impl Writer {
         self.event(time_ns, event);
     }
 
-    /// Bytes written so far by class, and rows under way.
+    /// Draws counters of the bytes written so far by class, and of the rows in flight.
     fn counters(&mut self, rows: &[Row]) {
         let mut completed: Vec<&Row> = rows.iter().filter(|row| row.op() == "write").collect();
         completed.sort_by_key(|row| row.end_ns());

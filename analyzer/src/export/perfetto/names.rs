@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a file was called when a call was made on it.
+//! Finds the name that a file had when a call was made on it.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use super::calls::FileKey;
 use crate::attribute::File;
 use crate::text::escape;
 
-/// A name that a file had for a while: up to the last request that shows it.
+/// A name that a file had for a while, until the last request that shows it.
 struct Name {
     until_ns: u64,
     path: String,
@@ -16,14 +16,14 @@ struct Name {
 /// The names of all files, by inode and generation.
 #[derive(Default)]
 pub struct Names {
-    /// Of the requests, one after the other in time.
+    /// Names that requests show, in time order.
     seen: HashMap<FileKey, Vec<Name>, foldhash::fast::RandomState>,
-    /// Of files that no request is of.
+    /// Names of files without requests.
     others: HashMap<FileKey, String, foldhash::fast::RandomState>,
 }
 
 impl Names {
-    /// Of all files that the trace names.
+    /// Takes all files that the trace names.
     pub fn new(files: &[File]) -> Names {
         let other = |file: &File| {
             let key = FileKey {
@@ -38,7 +38,7 @@ impl Names {
         }
     }
 
-    /// Notes what a request's file was called. Requests come in the order of time.
+    /// Notes the name of a request's file; requests must come in time order.
     pub fn see(&mut self, file: FileKey, time_ns: u64, path: &str) {
         let names = self.seen.entry(file).or_default();
         match names.last_mut().filter(|last| last.path == path) {
@@ -50,8 +50,8 @@ impl Names {
         }
     }
 
-    /// What the first request since then called the file, or else the last one before; where no generation is known, of its
-    /// inode.
+    /// Returns the file's name in the first request at or after `time_ns`, or else in the last one before it; if that
+    /// generation has no name, the name of the inode without a generation.
     pub fn at(&self, file: FileKey, time_ns: u64) -> Option<&str> {
         let of_inode = FileKey {
             generation: None,

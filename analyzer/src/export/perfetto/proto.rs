@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The few messages of Perfetto's trace format that are written. Names and numbers are those of
+//! The few messages of Perfetto's trace format that are written. Names and field numbers are those of
 //! <https://github.com/google/perfetto/tree/main/protos/perfetto/trace>.
 //!
-//! prost's own derive is done without: it asks other features of `syn`, and so would build half of the dependencies once more.
+//! prost's derive macro is not used: it enables other features of `syn`, which would compile half of the dependencies twice.
 
 use prost::bytes::{Buf, BufMut};
 use prost::encoding::{self, DecodeContext, WireType};
 use prost::{DecodeError, Message};
 
-/// A message with its fields: how each is encoded, its number, its name and type. Fields that are None, or empty, are not written.
+/// Defines a message with its fields: the encoding, field number, name and type of each. Fields that are None or empty are
+/// not written.
 macro_rules! message {
     ($(#[$doc:meta])* $message:ident { $($encoding:ident $number:literal $field:ident: $ty:ty,)+ }) => {
         $(#[$doc])*
@@ -27,7 +28,7 @@ macro_rules! message {
                 lengths.iter().sum()
             }
 
-            // They are written, and never read.
+            // Messages are written and never read.
             fn merge_field(
                 &mut self,
                 tag: u32,
@@ -50,7 +51,7 @@ message! {
     Trace { message 1 packet: Vec<TracePacket>, }
 }
 message! {
-    /// One thing that is told.
+    /// One packet of the trace.
     TracePacket {
         uint64 8 timestamp: Option<u64>,
         uint32 10 trusted_packet_sequence_id: Option<u32>,
@@ -59,7 +60,7 @@ message! {
     }
 }
 message! {
-    /// A line of the timeline.
+    /// A track of the timeline.
     TrackDescriptor {
         uint64 1 uuid: Option<u64>,
         string 2 name: Option<String>,
@@ -70,14 +71,14 @@ message! {
     }
 }
 message! {
-    /// The line is a process.
+    /// The track is a process.
     ProcessDescriptor {
         int32 1 pid: Option<i32>,
         string 6 process_name: Option<String>,
     }
 }
 message! {
-    /// The line is a thread.
+    /// The track is a thread.
     ThreadDescriptor {
         int32 1 pid: Option<i32>,
         int32 2 tid: Option<i32>,
@@ -85,11 +86,11 @@ message! {
     }
 }
 message! {
-    /// The line is a counter.
+    /// The track is a counter.
     CounterDescriptor { int32 3 unit: Option<i32>, }
 }
 message! {
-    /// Something on a line.
+    /// An event on a track.
     TrackEvent {
         message 4 debug_annotations: Vec<DebugAnnotation>,
         int32 9 event_type: Option<i32>,
