@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a row is drawn as: its class, and of data what the file is to SQLite.
+//! The colours in which rows are drawn: by class, and for data by the file's role in SQLite.
 
 use strum::{IntoStaticStr, VariantArray};
 
-/// One colour of the page.
+/// A colour of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
 pub(super) enum Colour {
     /// Contents of a database.
     #[strum(serialize = "databases")]
     Database,
-    /// Contents of a rollback journal, WAL, or what else SQLite has beside its database.
+    /// Contents of a rollback journal, a WAL or another file that SQLite keeps beside its database.
     #[strum(serialize = "SQLite's journals")]
     Journal,
     /// Contents of other files, and directories.
@@ -21,21 +21,21 @@ pub(super) enum Colour {
     /// The filesystem's journal.
     #[strum(serialize = "filesystem journal")]
     FilesystemJournal,
-    /// No owner is known.
+    /// Blocks of an unknown owner.
     #[strum(serialize = "unknown")]
     Unknown,
-    /// No bytes: a flush. Also a discard, and what is neither written nor read.
+    /// A request without bytes: a flush; also a discard and anything that is neither written nor read.
     #[strum(serialize = "flushes")]
     Flush,
 }
 
 impl Colour {
-    /// In the order of their numbers.
+    /// All colours in the order of their numbers.
     pub const ALL: &[Colour] = Colour::VARIANTS;
-    /// Those that have bytes.
+    /// Number of the colours that have bytes; they come first.
     pub const WITH_BYTES: usize = Colour::Flush as usize;
 
-    /// Of bytes.
+    /// Returns the colour of bytes by their class and role.
     pub fn of_class(class: Option<&str>, role: Option<&str>) -> Colour {
         match (class, role) {
             (Some("data"), Some("db")) => Colour::Database,
@@ -49,7 +49,7 @@ impl Colour {
         }
     }
 
-    /// In the page's words.
+    /// Returns the colour's name on the page.
     pub fn name(self) -> &'static str {
         self.into()
     }

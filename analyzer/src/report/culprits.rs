@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processes and files, with what they have caused beside their own contents.
+//! Tables of processes and files, with what each caused beside its own contents.
 
 use std::collections::HashMap;
 
@@ -8,13 +8,13 @@ use super::icicle::{Basis, Icicle, Share};
 use crate::facts::{Column, Facts};
 use crate::tables::{Grouping, Groups, Label, Result, Table, Totals, numbers, texts};
 
-/// Rows of a table.
+/// The most rows of a table.
 const MOST: usize = 200;
 
-/// Tables by process and by file.
+/// Returns the tables by process and by file.
 ///
 /// # Errors
-/// A temporary file cannot be read.
+/// Returns an error if a temporary file cannot be read.
 pub(super) fn tables(facts: &Facts, icicle: &Icicle) -> Result<[Table; 2]> {
     let names = match icicle.basis {
         Basis::Caused => ["cause_process", "cause_file"],
@@ -41,7 +41,7 @@ fn table(name: &str, groups: &Groups, shares: &HashMap<Label, Share>) -> Result<
         let share = shares.get(&label).copied().unwrap_or_default();
         (label, share, *totals)
     };
-    // What the rest has by colour was not summed up.
+    // The rest was not summed up by colour.
     let is_one = |(label, ..): &(Label, Share, Totals)| !matches!(label, Label::Rest(_));
     let rows: Vec<(Label, Share, Totals)> = groups.groups.iter().map(one).filter(is_one).collect();
     let of = |colour: Colour| {

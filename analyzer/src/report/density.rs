@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where on the disk, and when: bytes in a grid of time and sectors.
+//! Where on the disk and when: bytes in a grid of time and sectors.
 //!
-//! The trace touches a small part of a disk. So its sectors are drawn in a few bands, and what lies between them is left out.
+//! A trace touches a small part of a disk. So its sectors are drawn in a few bands, and what lies between them is left out.
 
 use std::collections::HashSet;
 
@@ -13,24 +13,24 @@ use super::timeline::Clock;
 use crate::attribute::Op;
 use crate::tally::{Tally, sum};
 
-/// Columns: time.
+/// Number of columns, which are time.
 const COLUMNS: usize = 320;
-/// Rows: sectors. A few more come of bands that are drawn at least so high.
+/// Number of rows, which are sectors. There may be a few more, because a band has at least `LEAST_ROWS`.
 const ROWS: u64 = 160;
 const LEAST_ROWS: u64 = 4;
 /// The most bands.
 const BANDS: usize = 10;
-/// A gap is left out that is longer than this part of what was touched.
+/// A gap between sectors is left out if it is longer than this fraction (1/GAP) of what was touched.
 const GAP: u64 = 50;
-/// The most chunks that are told apart; more, and chunks become longer.
+/// The most chunks that are kept apart; beyond it, chunks are made longer.
 const CHUNKS: usize = 1 << 16;
-/// log2 of the sectors of a chunk at first.
+/// log2 of the initial number of sectors of a chunk.
 const CHUNK: u32 = 3;
 
-/// Which chunks of the disk were touched.
+/// The chunks of the disk that were touched.
 pub(super) struct Touched {
     chunks: HashSet<u64, foldhash::fast::RandomState>,
-    /// log2 of the sectors of a chunk.
+    /// log2 of the number of sectors of a chunk.
     shift: u32,
 }
 
@@ -43,14 +43,14 @@ impl Default for Touched {
     }
 }
 
-/// First sector, and the one after the last.
+/// Returns the first sector and the end of a row's sectors.
 fn range(row: &Seen) -> Option<(u64, u64)> {
     let (_, bytes) = row.moved()?;
     let sector = row.sector.filter(|_| bytes > 0)?;
     Some((sector, sector.checked_add(bytes.div_ceil(512))?))
 }
 
-/// The part of `whole` that `part` is of `of`, rounded down.
+/// Returns `whole * part / of`, rounded down.
 fn proportion(part: u64, of: u64, whole: u64) -> u64 {
     let product = u128::from(part).saturating_mul(whole.into());
     let quotient = product.checked_div(of.into()).unwrap_or(0);
@@ -109,9 +109,9 @@ impl Touched {
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 struct Band {
     from: u64,
-    /// After the last.
+    /// The sector after the last one.
     to: u64,
-    /// Its first row.
+    /// Its first row in the grid.
     row: u64,
     rows: u64,
 }
@@ -121,7 +121,7 @@ impl Band {
         self.to.saturating_sub(self.from)
     }
 
-    /// First sector of one of its rows.
+    /// Returns the first sector of one of its rows.
     fn start(&self, row: u64) -> u64 {
         let part = proportion(row, self.rows, self.sectors());
         self.from.saturating_add(part)
@@ -140,17 +140,17 @@ impl Band {
     }
 }
 
-/// File and submitter.
+/// Codes of a file and a submitter.
 type Whose = (u32, u32);
 
-/// Bytes of one cell.
+/// The bytes of one cell.
 #[derive(Clone, Copy, Default)]
 struct Cell {
     colours: [u64; Colour::WITH_BYTES],
-    /// Whose most of the bytes are, if more than half of them are one's: Boyer and Moore's vote.
+    /// The owner of more than half of the bytes, if there is one, by the majority vote of Boyer and Moore.
     whose: Whose,
     votes: u64,
-    /// Bytes of `whose`, counted when all is known.
+    /// Bytes of `whose`, counted in a second pass.
     theirs: u64,
 }
 
@@ -171,7 +171,7 @@ impl Cell {
     }
 }
 
-/// The grid of writes and that of reads.
+/// The grid of writes and the grid of reads.
 pub(super) struct Density {
     clock: Clock,
     bands: Vec<Band>,
@@ -189,7 +189,7 @@ impl Density {
         }
     }
 
-    /// Adds a row's bytes to the cells that it lies in.
+    /// Adds a row's bytes to the cells that it covers.
     pub fn see(&mut self, row: &Seen) {
         self.cells(row, |cell, bytes| {
             cell.colours[row.colour as usize].tally(bytes);
@@ -197,7 +197,7 @@ impl Density {
         });
     }
 
-    /// Once all rows were seen: counts whose the bytes are.
+    /// Counts the bytes of each cell's owner; call it with every row after all rows were seen.
     pub fn verify(&mut self, row: &Seen) {
         self.cells(row, |cell, bytes| {
             if cell.whose == (row.file, row.process) {
@@ -212,7 +212,7 @@ impl Density {
         };
         let grid = &mut self.grids[usize::from(row.op == Op::Read)];
         let column = self.clock.bin(row.time_ns);
-        // What is touched in one go is in one band.
+        // Sectors that are touched together lie in one band.
         let Some(band) = self.bands.iter().find(|b| (b.from..b.to).contains(&from)) else {
             return;
         };
@@ -236,7 +236,7 @@ impl Density {
         }
     }
 
-    /// As the page has it.
+    /// Returns the grids in the page's form.
     pub fn drawn(&self, scan: &Scan<'_>) -> Drawn {
         let mut whose: Vec<Whose> = Vec::new();
         let mut by: std::collections::HashMap<Whose, i32> = std::collections::HashMap::new();
@@ -279,22 +279,22 @@ impl Density {
 /// The cells with bytes, row by row.
 #[derive(Debug, Default, Serialize)]
 struct Cells {
-    /// How many cells after the one before.
+    /// The distance of each cell from the one before.
     skip: Vec<usize>,
     bytes: Vec<u64>,
-    /// Of most of the bytes.
+    /// The colour of most of the cell's bytes.
     colour: Vec<usize>,
-    /// Index into the names; -1: of none are more than half of the bytes.
+    /// Index into the names; -1 if nobody has more than half of the bytes.
     whose: Vec<i32>,
 }
 
-/// The grids as the page has them.
+/// The grids in the page's form.
 #[derive(Debug, Serialize)]
 pub(super) struct Drawn {
     columns: usize,
     bin_ns: u64,
     bands: Vec<Band>,
-    /// File and submitter.
+    /// Names of files and submitters.
     whose: Vec<(Option<String>, Option<String>)>,
     written: Cells,
     read: Cells,
@@ -334,7 +334,7 @@ mod tests {
         assert_eq!(bands, [(0, 800), (1 << 30, (1 << 30) + 80)]);
     }
 
-    /// A recording tells of any sector.
+    /// A recording may name any sector.
     #[test]
     fn the_last_sectors_that_there_can_be_are_drawn() {
         let row = row(u64::MAX - 8, 4096, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tables as the page has them: it sorts, filters and copies them.
+//! Tables in the page's form; the page sorts, filters and copies them.
 
 use polars::prelude::AnyValue;
 use serde::Serialize;
@@ -12,7 +12,7 @@ use crate::tables::{Table, type_of};
 #[derive(Debug, Serialize)]
 pub(super) struct Grid {
     title: String,
-    /// What has to be known to read it.
+    /// A note that is needed to read the table.
     note: Option<String>,
     columns: Vec<Head>,
     rows: Vec<Vec<Value>>,
@@ -21,12 +21,12 @@ pub(super) struct Grid {
 #[derive(Debug, Serialize)]
 struct Head {
     name: String,
-    /// How its values are printed.
+    /// The unit by which its values are formatted.
     unit: &'static str,
 }
 
 impl Grid {
-    /// Without the table's total, and without the columns that are empty or zero in all rows.
+    /// Takes a table without its total and without columns that are empty or zero in all rows.
     pub fn new(title: &str, note: Option<&str>, table: Table) -> Grid {
         let frame = table.without_total().frame;
         let cell = |value: AnyValue<'_>| match (&value, value.get_str()) {
@@ -63,7 +63,7 @@ impl Grid {
     }
 }
 
-/// By the end of the name, which tells it.
+/// Returns a column's unit, which the end of its name indicates.
 fn unit(name: &str, ty: Type) -> &'static str {
     match (ty, name.rsplit('_').next()) {
         (Type::Text | Type::Flag | Type::Time, _) => "text",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bytes from the application down: process → file → layer → what of the layer.
+//! Bytes from the application down: process, file, layer, and the part of the layer.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,42 +11,42 @@ use crate::tables::layer::{self, Layer};
 use crate::tables::{Grouping, Groups, Label, Result, Totals};
 use crate::tally::{Tally, sum};
 
-/// Processes that are shown one by one.
+/// How many processes are shown one by one.
 const PROCESSES: usize = 30;
-/// Files of a process that are.
+/// How many files of a process are shown one by one.
 const FILES: usize = 40;
 
-/// By whom and for which file, by causes and by what was submitted; then the layer's columns, with the operation.
+/// The columns of the owner, by cause or by submission; the layer's columns and the operation follow them.
 const CAUSED: [&str; 2] = ["cause_process", "cause_file"];
 const SUBMITTED: [&str; 2] = ["process", "file"];
 const OPERATION: &str = "cause_op";
 
-/// Whose the bytes are said to be.
+/// Whose the bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
-    /// Who caused them.
+    /// Those who caused them.
     Caused,
-    /// Who submitted them: the trace does not tell who caused any of those that were written.
+    /// Those who submitted them, because the trace has no cause for any of the bytes written.
     Submitted,
 }
 
-/// A part, and its parts.
+/// A node of the tree, with its parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Node {
-    /// What it is.
+    /// The node's name.
     #[serde(rename = "n")]
     pub name: String,
-    /// Bytes; of a node with parts, the sum of theirs.
+    /// Bytes; for a node with parts, their sum.
     #[serde(rename = "v")]
     pub bytes: u64,
-    /// Its colour; None of processes and files.
+    /// Its colour; None for processes and files.
     #[serde(rename = "k", skip_serializing_if = "Option::is_none")]
     pub colour: Option<usize>,
-    /// The largest first.
+    /// Its parts, the largest first.
     #[serde(rename = "p", skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Node>,
-    /// By which operations they were caused, of a leaf.
+    /// For a leaf, the bytes by the operations that caused them.
     #[serde(rename = "o", skip_serializing_if = "BTreeMap::is_empty")]
     pub operations: BTreeMap<String, u64>,
 }
@@ -78,7 +78,7 @@ impl Node {
         self.parts.sort_by_key(|part| std::cmp::Reverse(part.bytes));
     }
 
-    /// Bytes of its leaves.
+    /// Returns the bytes of its leaves.
     pub fn leaves(&self) -> u64 {
         match &self.parts[..] {
             [] => self.bytes,
@@ -87,17 +87,17 @@ impl Node {
     }
 }
 
-/// The bytes of one process, or of one file, by colour.
+/// The bytes of one process or one file by colour.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Share {
     pub written: [u64; Colour::WITH_BYTES],
     pub read: u64,
 }
 
-/// The icicle, and the same sums by process and by file.
+/// The trees, and the same sums by process and by file.
 #[derive(Debug, Serialize)]
 pub struct Icicle {
-    /// Whose the bytes are said to be.
+    /// Whose the bytes are.
     pub basis: Basis,
     /// Bytes written.
     pub written: Node,
@@ -118,10 +118,10 @@ fn grouping(owner: [&str; 2]) -> Grouping {
 }
 
 impl Icicle {
-    /// Of all rows.
+    /// Sums up all rows.
     ///
     /// # Errors
-    /// A temporary file cannot be read.
+    /// Returns an error if a temporary file cannot be read.
     pub fn new(facts: &Facts, filesystem: &str) -> Result<Icicle> {
         let caused = Groups::new(facts, grouping(CAUSED), None)?;
         let bytes = match caused.total.write_bytes {
@@ -197,11 +197,11 @@ impl Icicle {
 
 fn colour_of(labels: &[Label]) -> Colour {
     let text = |at: usize| labels.get(at).and_then(Label::text);
-    // After the owner: class, kind, role.
+    // The labels after the owner are class, kind and role.
     Colour::of_class(text(2).as_deref(), text(4).as_deref())
 }
 
-/// Which processes and files are shown one by one.
+/// The processes and files that are shown one by one.
 struct Shown {
     processes: HashMap<Label, String>,
     files: HashMap<(Label, Label), bool>,

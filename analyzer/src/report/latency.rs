@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long requests took: percentiles, and how many took how long when.
+//! The latency of requests: percentiles, and a grid of counts by time and latency.
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
@@ -11,14 +11,14 @@ use crate::tally::Tally;
 
 /// Significant digits of a percentile.
 const DIGITS: u8 = 2;
-/// Columns: time.
+/// Number of columns, which are time.
 const COLUMNS: usize = 120;
-/// Rows: the logarithm of the latency, so many for each doubling, from 2^FIRST ns on.
+/// Rows are the logarithm of the latency, `STEPS` for each doubling, from 2^FIRST ns on.
 const STEPS: u32 = 3;
 const FIRST: u32 = 9;
 const ROWS: usize = 26 * STEPS as usize;
 
-/// Percentiles of a distribution, ns; None of nothing.
+/// Percentiles of a distribution, ns; None if it is empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Percentiles {
     pub count: u64,
@@ -29,7 +29,7 @@ pub(super) struct Percentiles {
 }
 
 impl Percentiles {
-    /// Of these times, from the least to the most: exactly.
+    /// Computes exact percentiles of sorted times.
     pub fn of_sorted(ns: &[u64]) -> Percentiles {
         Percentiles {
             count: ns.len() as u64,
@@ -41,13 +41,13 @@ impl Percentiles {
     }
 }
 
-/// The first of sorted items that so large a part of all is not behind.
+/// Returns the smallest of sorted items that at least `part` of all do not exceed.
 pub(super) fn ranked<T>(sorted: &[T], part: f64) -> Option<&T> {
     let rank = (sorted.len() as f64 * part).ceil() as usize;
     sorted.get(rank.saturating_sub(1))
 }
 
-/// Times, ns.
+/// A distribution of times, ns.
 #[derive(Clone, Default)]
 pub(super) struct Times(Option<Box<Histogram<u64>>>);
 
@@ -55,13 +55,13 @@ impl Times {
     pub fn add(&mut self, ns: u64) {
         let times = match &mut self.0 {
             Some(times) => times,
-            // The number of digits is sound.
+            // The number of digits is valid.
             empty => match Histogram::new(DIGITS) {
                 Ok(times) => empty.insert(Box::new(times)),
                 Err(_) => return,
             },
         };
-        // It grows with the values, to the end of their range.
+        // The histogram grows with the values, up to the end of its range.
         if times.record(ns).is_err() {
             times.saturating_record(ns);
         }
@@ -83,14 +83,14 @@ impl Times {
     }
 }
 
-/// The requests of some kind, or of some process.
+/// The requests of one colour or one process.
 struct Series {
     name: String,
     colour: Option<Colour>,
     q2c: Times,
     d2c: Times,
     counts: Vec<u32>,
-    /// The last request that was counted.
+    /// The number of the last request that was counted.
     last: Option<u32>,
 }
 
@@ -107,7 +107,7 @@ impl Series {
     }
 
     fn see(&mut self, row: &Seen, column: usize) {
-        // Its rows follow one another.
+        // The rows of a request are adjacent.
         if self.last.replace(row.request) == Some(row.request) {
             return;
         }
@@ -125,7 +125,7 @@ impl Series {
     }
 }
 
-/// The row of a latency.
+/// Returns the row of a latency.
 fn line(ns: u64) -> usize {
     let steps = (ns.max(1) as f64).log2() * f64::from(STEPS) - f64::from(FIRST * STEPS);
     // A negative number becomes 0.
@@ -141,7 +141,7 @@ pub(super) struct Latency {
 }
 
 impl Latency {
-    /// Of these processes.
+    /// Takes the names of the processes whose latencies are wanted.
     pub fn new(span: (u64, u64), scan: &Scan<'_>, processes: &[String]) -> Latency {
         let of_process = |name: &String| {
             let code = scan.code_of_process(name)?;
@@ -170,7 +170,7 @@ impl Latency {
         }
     }
 
-    /// As the page has it.
+    /// Returns the latencies in the page's form.
     pub fn drawn(&self) -> Drawn {
         let processes = self.processes.iter().map(|(_, series)| series);
         let series = [&self.all]
@@ -191,7 +191,7 @@ impl Latency {
     }
 }
 
-/// All as the page has it.
+/// All series in the page's form.
 #[derive(Debug, Serialize)]
 pub(super) struct Drawn {
     columns: usize,
@@ -208,7 +208,7 @@ struct OneDrawn {
     colour: Option<usize>,
     q2c: Percentiles,
     d2c: Percentiles,
-    /// Cells with requests: how many cells after the one before, and how many requests.
+    /// The cells with requests: the distance of each from the one before, and the number of requests.
     skip: Vec<usize>,
     count: Vec<u32>,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The page that people look at: one file of HTML, without a network.
+//! The HTML report: one file that needs no network.
 //!
 //! ```text
 //! Analysis ─┬─ Groups ───────── icicle, processes, files ─┐
@@ -8,7 +8,7 @@
 //!           └─ calls ─────────── transactions, syncs ─────┘
 //! ```
 //!
-//! Everything is summed up when the page is made, so that its size does not grow with the trace's.
+//! Everything is summed up when the page is made, so that its size does not grow with the trace.
 // A recording may come from anybody: no number in it may make this panic.
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The page: one file, which asks for nothing else.
+//! The page: a single file that loads nothing else.
 //!
-//! Names in a trace are a stranger's. They are in the page as text of the template, which escapes it, and as JSON, in which `<`, `>` and
-//! `&` are escaped; the scripts put them into the page as text alone. Beside that a Content-Security-Policy allows no other script or
-//! style than the page's own, by their hashes, and no request.
+//! Names in a trace come from strangers. They are in the page as text of the template, which escapes it, and as JSON, in
+//! which `<`, `>` and `&` are escaped; the scripts insert them as text only. In addition, a Content-Security-Policy allows
+//! only the page's own scripts and styles, by their hashes, and no request.
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use minijinja::{Environment, context};
@@ -15,7 +15,7 @@ use super::sheet::{Error, Sheet};
 use crate::tables::diff::Diff;
 use crate::tables::summary::Section;
 
-/// The page's own scripts, in the order of their use.
+/// The page's own scripts in the order in which they are used.
 const SCRIPTS: [&str; 13] = [
     include_str!("vendor/uPlot.iife.min.js"),
     include_str!("page/js/format.js"),
@@ -38,10 +38,10 @@ const STYLES: [&str; 2] = [
 const LICENCE: &str = include_str!("vendor/uPlot.LICENSE");
 const TEMPLATE: &str = include_str!("page/page.html");
 
-/// The page of these traces.
+/// Returns the page of these traces.
 ///
 /// # Errors
-/// A figure has no place in JSON.
+/// Returns an error if a figure cannot be represented in JSON.
 pub fn page(sheets: &[Sheet]) -> Result<String, Error> {
     let data = serde_json::to_string(&Data {
         compared: compared(sheets)?,
@@ -50,7 +50,7 @@ pub fn page(sheets: &[Sheet]) -> Result<String, Error> {
     let (script, style) = (SCRIPTS.join("\n"), STYLES.join("\n"));
     let mut environment = Environment::new();
     environment.add_filter("glued", |text: &str| glued(text));
-    // Its ending makes the template escape.
+    // The name's suffix makes the template escape.
     environment.add_template("page.html", TEMPLATE)?;
     let names: Vec<&str> = sheets.iter().map(|sheet| sheet.name.as_str()).collect();
     Ok(environment.get_template("page.html")?.render(context! {
@@ -65,14 +65,14 @@ pub fn page(sheets: &[Sheet]) -> Result<String, Error> {
     })?)
 }
 
-/// What the scripts draw.
+/// The data that the scripts draw.
 #[derive(Serialize)]
 struct Data<'s> {
     sheets: &'s [Sheet],
     compared: Vec<Compared>,
 }
 
-/// One trace held against the first.
+/// A trace compared with the first one.
 #[derive(Serialize)]
 struct Compared {
     sentence: String,
@@ -94,7 +94,7 @@ fn compared(sheets: &[Sheet]) -> Result<Vec<Compared>, Error> {
     others.iter().map(against).collect()
 }
 
-/// With no line broken between a number and its unit.
+/// Puts a non-breaking space between a number and its unit.
 fn glued(text: &str) -> String {
     const UNITS: [&str; 7] = ["%", "×", "B", "KB", "MB", "GB", "TB"];
     let mut glued = String::with_capacity(text.len());
@@ -111,7 +111,7 @@ fn glued(text: &str) -> String {
     glued
 }
 
-/// JSON that ends no element and begins none. These characters occur in its strings alone.
+/// Escapes JSON so that it cannot end or begin an element. These characters occur only in its strings.
 fn harmless(json: &str) -> String {
     json.replace('<', "\\u003c")
         .replace('>', "\\u003e")

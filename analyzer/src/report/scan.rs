@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All rows of a trace, one after the other.
+//! Reads all rows of a trace one after the other.
 
 use mostrace_map::class::Kind;
 use polars::prelude::{Column as Values, Expr, col};
@@ -11,7 +11,7 @@ use crate::facts::row::{Text, Words};
 use crate::facts::{Column, Facts, NONE, Part, Rows, bits, stored_column as at};
 use crate::tables::Result;
 
-/// A row, as pictures need it.
+/// The fields of a row that the pictures need.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     /// Number of the completion.
@@ -24,14 +24,14 @@ pub(super) struct Seen {
     pub op: Op,
     pub colour: Colour,
     pub kind: Option<Kind>,
-    /// To be looked up in [`Scan::file`].
+    /// The file's code, for [`Scan::file`].
     pub file: u32,
-    /// To be looked up in [`Scan::process`].
+    /// The submitter's code, for [`Scan::process`].
     pub process: u32,
 }
 
 impl Seen {
-    /// Bytes that were written or read.
+    /// Returns the bytes that were written or read.
     pub fn moved(&self) -> Option<(Op, u64)> {
         self.op.carries_data().then_some((self.op, self.bytes))
     }
@@ -41,7 +41,7 @@ impl Seen {
 pub(super) struct Scan<'f> {
     facts: &'f Facts,
     columns: Vec<Expr>,
-    /// By the codes of class and role.
+    /// Colours by the codes of class and role.
     colours: Vec<Vec<Colour>>,
     files: Words,
     processes: Words,
@@ -83,10 +83,10 @@ impl<'f> Scan<'f> {
         }
     }
 
-    /// Shows every row.
+    /// Calls `see` with every row.
     ///
     /// # Errors
-    /// A temporary file cannot be read.
+    /// Returns an error if a temporary file cannot be read.
     pub fn each(&self, mut see: impl FnMut(&Seen)) -> Result<()> {
         for view in self
             .facts
@@ -128,24 +128,24 @@ impl<'f> Scan<'f> {
         Ok(())
     }
 
-    /// Path, or inode, of a row's file.
+    /// Returns the path or the inode of a row's file.
     pub fn file(&self, code: u32) -> Option<&str> {
         self.files.get(code as usize).and_then(Option::as_deref)
     }
 
-    /// `comm:tgid` of a row's submitter.
+    /// Returns `comm:tgid` of a row's submitter.
     pub fn process(&self, code: u32) -> Option<&str> {
         self.processes.get(code as usize).and_then(Option::as_deref)
     }
 
-    /// The code of a process.
+    /// Returns the code of a process.
     pub fn code_of_process(&self, name: &str) -> Option<u32> {
         let is = |word: &Option<String>| word.as_deref() == Some(name);
         self.processes.iter().position(is).map(|at| at as u32)
     }
 }
 
-/// A column of a few words.
+/// Returns a column of a few words.
 fn words_of(facts: &Facts, name: &str) -> Text {
     match Column::find(name).and_then(|column| column.key(facts)) {
         Some(Key::Text(text)) => text,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All that the page says of one trace.
+//! Everything that the page shows of one trace.
 
 use std::path::Path;
 
@@ -28,10 +28,10 @@ use crate::tables::{Label, Table, numbers, texts};
 use crate::text::grouped;
 use crate::transactions::{self, Transactions};
 
-/// Processes whose latencies are drawn.
+/// How many processes' latencies are drawn.
 const PROCESSES: usize = 8;
 
-/// Why a page cannot be made.
+/// A page cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The rows cannot be read.
@@ -40,13 +40,13 @@ pub enum Error {
     /// A table of the bundle cannot be read.
     #[error(transparent)]
     Bundle(#[from] mostrace_bundle::Error),
-    /// Neither can.
+    /// The calls cannot be read.
     #[error(transparent)]
     Analysis(#[from] crate::analysis::Error),
-    /// The template is wrong.
+    /// The template is invalid.
     #[error("the page: {0}")]
     Page(#[from] minijinja::Error),
-    /// A figure has no place in JSON.
+    /// A figure cannot be represented in JSON.
     #[error("the page's data: {0}")]
     Data(#[from] serde_json::Error),
 }
@@ -57,31 +57,31 @@ type Result<T> = std::result::Result<T, Error>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Trust {
-    /// Nothing was lost, and the kernel counted the same.
+    /// Nothing was lost, and the kernel's counters agree.
     Whole,
     /// Something is missing.
     Incomplete,
-    /// Nothing is known to be missing; the kernel's counters were not held against it.
+    /// Nothing is known to be missing, but the trace was not compared with the kernel's counters.
     Unchecked,
 }
 
-/// One trace.
+/// The contents of the page for one trace.
 #[derive(Debug, Serialize)]
 pub struct Sheet {
-    /// As the user named it, or its label.
+    /// The trace's label or file name.
     pub(super) name: String,
     pub(super) finding: String,
     pub(super) trust: Trust,
-    /// What that is said of, or what is missing.
+    /// What proves that, or what is missing.
     pub(super) trust_why: Vec<String>,
-    /// Name and value of what was traced, where and how.
+    /// Name and value of the lines that describe the trace.
     pub(super) about: Vec<(&'static str, String)>,
     pub(super) notices: Vec<String>,
     pub(super) headlines: Vec<Headline>,
     pub(super) colours: Vec<&'static str>,
     /// Bytes by process, file, layer and its parts.
     pub icicle: Icicle,
-    /// That were committed, if it is known how many.
+    /// The number of transactions, if it is known exactly.
     transactions: Option<u64>,
     #[serde(skip)]
     pub(super) side: Side,
@@ -100,7 +100,7 @@ pub struct Sheet {
     hottest: Option<Grid>,
 }
 
-/// A number that stands at the top.
+/// A number at the top of the page.
 #[derive(Debug, Serialize)]
 pub(super) struct Headline {
     value: String,
@@ -108,10 +108,10 @@ pub(super) struct Headline {
 }
 
 impl Sheet {
-    /// Of a trace that was read with its causes, and with locality.
+    /// Sums up a trace that was read with its causes and with locality.
     ///
     /// # Errors
-    /// A file cannot be read.
+    /// Returns an error if a file cannot be read.
     pub fn new(path: &Path, analysis: &Analysis) -> Result<Sheet> {
         let facts = &analysis.facts;
         let manifest = analysis.manifest();
@@ -280,7 +280,7 @@ fn headlines(
     lines.into_iter().map(line).collect()
 }
 
-/// What is drawn of all rows; nothing of an empty trace.
+/// The pictures of all rows; an empty trace has none.
 #[derive(Default)]
 struct Pictures {
     timeline: Option<Timeline>,
@@ -323,7 +323,7 @@ impl Pictures {
     }
 }
 
-/// None where no system calls were recorded.
+/// Returns None if no system calls were recorded.
 fn waterfall_of(analysis: &Analysis, start_ns: u64) -> Result<Option<Waterfall>> {
     let files = &analysis.facts.names().files;
     let Some(mut calls) = calls_of(analysis)? else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Calls for durability: who asked for which file, how often, and how long each waited.
+//! Calls for durability: who made them for which file, how often, and how long each took.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -15,25 +15,25 @@ use crate::facts::labels::file_label;
 use crate::tables::{Result, Table, numbers, texts};
 use crate::text::escape;
 
-/// Processes and files that are told apart; what comes later is summed up as one.
+/// The most processes and files that are kept apart; later ones are summed up as one.
 const MOST: usize = 1000;
 
-/// Process, call and the file's name: SQLite's journals have one name and many inodes.
+/// Process, call and the file's name; not the inode, because a rollback journal has one name and many inodes.
 type Key = (u32, CallKind, Option<String>);
 
 /// The calls, summed up.
 #[derive(Default)]
 pub(super) struct Syncs {
-    /// With the name of the thread that called first.
+    /// The name of the thread that called first, and the times.
     times: HashMap<Key, (String, Times)>,
     others: Times,
 }
 
 impl Syncs {
-    /// Of the whole table. Files are called as all of the trace names them.
+    /// Reads the whole table; files have their final names.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// Returns an error if the table cannot be read.
     pub fn read<R: Read>(
         calls: &mut TableReader<R>,
         facts: &Facts,
@@ -67,10 +67,10 @@ impl Syncs {
         Ok(syncs)
     }
 
-    /// A row for each, those with the most calls first.
+    /// Returns a row for each key; those with the most calls come first.
     ///
     /// # Errors
-    /// Never, as no two columns have one name.
+    /// Never fails, because all columns have different names.
     pub fn table(&self) -> Result<Table> {
         let mut rows: Vec<_> = self
             .times

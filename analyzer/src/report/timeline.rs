@@ -8,10 +8,10 @@ use super::scan::Seen;
 use crate::attribute::Op;
 use crate::tally::Tally;
 
-/// Bins that a trace's time is cut into.
+/// Number of bins into which a trace's time is divided.
 const BINS: usize = 300;
 
-/// The time of a trace in bins of one length.
+/// The time of a trace in bins of equal length.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
     start_ns: u64,
@@ -19,7 +19,7 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// At most so many bins from the first completion to the last.
+    /// Divides the time from the first completion to the last into at most `bins` bins.
     pub fn new((first, last): (u64, u64), bins: usize) -> Clock {
         let span = last.saturating_sub(first);
         let whole = span.checked_div(bins as u64).unwrap_or(span);
@@ -29,14 +29,14 @@ impl Clock {
         }
     }
 
-    /// The bin of a moment in the trace.
+    /// Returns the bin of a moment in the trace.
     pub fn bin(&self, time_ns: u64) -> usize {
         let since = time_ns.saturating_sub(self.start_ns);
         let bin = since.checked_div(self.bin_ns).unwrap_or(0);
         usize::try_from(bin).unwrap_or(0)
     }
 
-    /// Length of a bin.
+    /// Returns the length of a bin, ns.
     pub fn bin_ns(&self) -> u64 {
         self.bin_ns
     }
@@ -48,10 +48,10 @@ pub(super) struct Timeline {
     bin_ns: u64,
     #[serde(skip)]
     clock: Clock,
-    /// Bytes written, by colour.
+    /// Bytes written, by colour and bin.
     written: Vec<Vec<u64>>,
     read: Vec<u64>,
-    /// Cache flushes that the device executed.
+    /// Number of cache flushes that the device executed, by bin.
     flushes: Vec<u64>,
 }
 

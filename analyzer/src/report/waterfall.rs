@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Some of SQLite's transactions, one after the other in time: their calls, and what the device did meanwhile.
+//! Some of SQLite's transactions with their calls over time, and what the device did meanwhile.
 
 use mostrace_map::class::Role;
 use serde::Serialize;
@@ -11,10 +11,10 @@ use crate::facts::labels::file_label;
 use crate::tally::Tally;
 use crate::transactions::{Called, Span};
 
-/// Calls, and requests, of a transaction that are drawn.
+/// How many calls, and how many requests, of a transaction are drawn.
 pub(super) const MOST: usize = 300;
 
-/// Which transactions are drawn, by the part of all that took no longer.
+/// The transactions that are drawn, each by the fraction of all that took no longer.
 const QUANTILES: [(&str, f64); 4] = [
     ("the median one", 0.5),
     ("slower than 90 %", 0.9),
@@ -22,20 +22,20 @@ const QUANTILES: [(&str, f64); 4] = [
     ("the slowest", 1.0),
 ];
 
-/// A request, or a part of one.
+/// A row of a request.
 #[derive(Clone, Debug, Serialize)]
 struct Block {
     #[serde(rename = "k")]
     colour: usize,
-    /// What the blocks hold, or what was asked for.
+    /// What the blocks hold, or else the operation.
     #[serde(rename = "w")]
     what: &'static str,
     #[serde(rename = "f")]
     file: Option<String>,
-    /// Q, or else D, or else C; ns after the transaction began, or before it if negative.
+    /// Time of Q, or else of D, or else of C, in ns relative to the transaction's start.
     #[serde(rename = "s")]
     start_ns: i64,
-    /// D, or the same.
+    /// Time of D if known, else as `start_ns`.
     #[serde(rename = "d")]
     issue_ns: i64,
     #[serde(rename = "e")]
@@ -44,12 +44,12 @@ struct Block {
     bytes: u64,
 }
 
-/// A call.
+/// A system call.
 #[derive(Clone, Debug, Serialize)]
 struct Call {
     #[serde(rename = "w")]
     what: &'static str,
-    /// Of its file; None for one that is none of a database's.
+    /// The role of its file; None if the file belongs to no database.
     #[serde(rename = "r")]
     role: Option<&'static str>,
     #[serde(rename = "f")]
@@ -62,16 +62,16 @@ struct Call {
     bytes: u64,
 }
 
-/// One transaction.
+/// A transaction that is drawn.
 #[derive(Debug, Serialize)]
 struct Transaction {
     which: String,
     database: Option<String>,
-    /// After the first completion of the trace.
+    /// Its start relative to the first completion of the trace, ns.
     at_ns: i64,
     ns: u64,
     calls: Vec<Call>,
-    /// More than are drawn, perhaps.
+    /// Number of all its calls, including those that are not drawn.
     calls_all: u64,
     blocks: Vec<Block>,
     blocks_all: u64,
@@ -79,15 +79,15 @@ struct Transaction {
     span: (u64, u64),
 }
 
-/// All transactions, and some of them drawn.
+/// The times of all transactions, and some of them drawn.
 #[derive(Debug, Serialize)]
 pub(super) struct Waterfall {
-    /// Of all transactions, ns.
+    /// Percentiles of all transactions' times, ns.
     times: Percentiles,
     shown: Vec<Transaction>,
 }
 
-/// The transactions to draw: the first one, and some by how long they took.
+/// Returns the transactions to draw: the first one, and some by how long they took.
 pub(super) fn choose(spans: &[Span]) -> Vec<(&'static str, Span)> {
     let mut order: Vec<&Span> = spans.iter().collect();
     order.sort_by_key(|span| (span.ns(), span.start_ns));
@@ -109,7 +109,8 @@ fn relative(time_ns: u64, to_ns: u64) -> i64 {
 }
 
 impl Waterfall {
-    /// Of these transactions and their calls; their requests are not seen yet. `start_ns`: the first completion.
+    /// Takes the transactions and the calls of the chosen ones; their requests are added later. `start_ns` is the time of
+    /// the first completion.
     pub fn new(
         spans: &[Span],
         chosen: &[(&'static str, Span)],
@@ -154,7 +155,7 @@ impl Waterfall {
         }
     }
 
-    /// Takes a row into the transactions within whose time it was under way, whoever it was for.
+    /// Adds a row to the transactions during which it was in flight, whoever caused it.
     pub fn see(&mut self, row: &Seen, scan: &Scan<'_>) {
         let start = row.q_ns.or(row.d_ns).unwrap_or(row.time_ns);
         for transaction in &mut self.shown {
