@@ -4,7 +4,7 @@
 use std::io::Read;
 
 use mostrace_bundle::Error;
-use mostrace_bundle::entry::{EntryRef, Home, Jbd2};
+use mostrace_bundle::entry::{EntryRef, Jbd2};
 use mostrace_bundle::table::TableReader;
 use mostrace_map::Map;
 use mostrace_map::class::Provenance;
@@ -12,13 +12,12 @@ use mostrace_map::fs::jbd2::Journal;
 
 use super::empties::Empties;
 use super::family::Family;
-use super::file::Files;
 use super::note::{Dirt, Note, Run};
 use super::owners::Owners;
 use super::pending::{self, Match, Pending, Window};
-use super::process::{Processes, Task};
+use super::registry::Registry;
 use super::rows::{self, Leftovers, Names, Request, Row};
-use super::{File, FileId, Op, Process, ProcessId, role};
+use super::{FileId, Op, ProcessId, role};
 use crate::blktrace::{self, Completion, Part};
 
 /// How far entries may deviate from time order in their table, ns: a probe takes the time and then reserves its place in the
@@ -27,15 +26,13 @@ const DISORDER_NS: u64 = 20_000_000;
 
 /// Joins completions with entries. Each table is read only as far as the completions have come.
 pub struct Attributor<'a, R> {
-    pub(super) map: Option<&'a Map>,
+    pub(super) registry: Registry<'a>,
     pub(super) journal: Option<&'a Journal>,
     tables: Vec<&'a mut TableReader<R>>,
     notes: Pending<Note>,
     runs: Pending<Run>,
     dirt: Pending<Dirt>,
     empties: Empties,
-    processes: Processes,
-    pub(super) files: Files<'a>,
     pub(super) owners: Owners,
     /// One moment as CLOCK_MONOTONIC and as Unix time, ns each.
     pub(super) clock: Option<(u64, u64)>,
@@ -57,15 +54,13 @@ impl<'a, R: Read> Attributor<'a, R> {
     /// Takes the entry tables, each roughly in time order (none for a bare trace), and the map.
     pub fn new(tables: Vec<&'a mut TableReader<R>>, map: Option<&'a Map>) -> Self {
         Attributor {
-            map,
+            registry: Registry::new(map),
             journal: None,
             tables,
             notes: Pending::new(),
             runs: Pending::new(),
             dirt: Pending::new(),
             empties: Empties::default(),
-            processes: Processes::default(),
-            files: Files::new(map),
             owners: Owners::default(),
             clock: None,
             rows: rows::Builder::default(),
@@ -78,7 +73,7 @@ impl<'a, R: Read> Attributor<'a, R> {
     /// not looked up in the map.
     #[must_use]
     pub fn of_filesystem(mut self, s_dev: u32) -> Self {
-        self.files.set_filesystem(s_dev);
+        self.registry.files.set_filesystem(s_dev);
         self
     }
 
@@ -109,7 +104,7 @@ impl<'a, R: Read> Attributor<'a, R> {
     /// Sets which processes belong to the recorded command's tree.
     #[must_use]
     pub fn with_family(mut self, family: Family) -> Self {
-        self.processes.set_family(family);
+        self.registry.processes.set_family(family);
         self
     }
 
@@ -121,7 +116,7 @@ impl<'a, R: Read> Attributor<'a, R> {
     pub fn with_tree(mut self, table: &mut TableReader<R>) -> Result<Self, Error> {
         while let Some(entry) = table.next_if(|_| true)? {
             if let EntryRef::File(entry) = entry {
-                self.files.see_tree(entry);
+                self.registry.files.see_tree(entry);
             }
         }
         Ok(self)
@@ -134,7 +129,7 @@ impl<'a, R: Read> Attributor<'a, R> {
     pub fn with_called(mut self, table: &mut TableReader<R>) -> Result<Self, Error> {
         while let Some(entry) = table.next_if(|_| true)? {
             if let EntryRef::File(entry) = entry {
-                self.files.see_called(entry);
+                self.registry.files.see_called(entry);
             }
         }
         Ok(self)
@@ -146,7 +141,7 @@ impl<'a, R: Read> Attributor<'a, R> {
     /// # Errors
     /// Returns an error if the table cannot be read.
     pub fn with_freed(mut self, table: &mut TableReader<R>) -> Result<Self, Error> {
-        self.owners = Owners::read(table, &mut self.files, self.map)?;
+        self.owners = Owners::read(table, &mut self.registry.files, self.registry.map)?;
         Ok(self)
     }
 
@@ -158,7 +153,7 @@ impl<'a, R: Read> Attributor<'a, R> {
     /// Takes the thread renamings that the trace has noted so far: the number of a thread that has ended may be reused by
     /// another.
     pub fn hear(&mut self, names: &blktrace::Names) {
-        self.processes.hear(names);
+        self.registry.processes.hear(names);
     }
 
     /// Takes the next completion, in time order, and returns its rows in the order of sectors; there is at least one.
@@ -182,42 +177,14 @@ impl<'a, R: Read> Attributor<'a, R> {
         self.rows.rows()
     }
 
-    /// Returns the number of a thread that another table names, as the thread was at `time_ns`.
-    pub fn thread(&mut self, task: Task, time_ns: u64) -> ProcessId {
-        self.processes.task(task, time_ns)
+    /// Returns the processes and files that are known so far.
+    pub fn registry(&self) -> &Registry<'a> {
+        &self.registry
     }
 
-    /// Returns the number of an inode that another table names; `FileId::NONE` for inode 0.
-    pub fn inode(&mut self, inode: u64, generation: u32) -> FileId {
-        match inode {
-            0 => FileId::NONE,
-            _ => self.files.numbered(inode, generation),
-        }
-    }
-
-    /// Returns what is known so far of a file.
-    pub fn file(&self, file: FileId) -> &File {
-        self.files.get(file)
-    }
-
-    /// Returns what is known so far of a thread.
-    pub fn process(&self, process: ProcessId) -> &Process {
-        self.processes.get(process)
-    }
-
-    /// Returns true if the thread is known to belong to a user's program and not to the kernel.
-    pub fn is_user(&self, process: ProcessId) -> bool {
-        self.processes.is_user(process)
-    }
-
-    /// Returns the disk sector of a home block; None if it is unknown.
-    pub fn home_on_disk(&self, home: Home, sector: u64) -> Option<u64> {
-        match (home, self.map) {
-            (Home::FILESYSTEM, Some(map)) => map.down(sector),
-            // Without a map the device's place on the disk is unknown.
-            (Home::FILESYSTEM, None) => None,
-            _ => Some(sector),
-        }
+    /// Returns the same, to which the tables of causes add.
+    pub fn registry_mut(&mut self) -> &mut Registry<'a> {
+        &mut self.registry
     }
 
     fn parts(&mut self, completion: &Completion<'_>, op: Op) {
@@ -251,14 +218,14 @@ impl<'a, R: Read> Attributor<'a, R> {
     pub fn finish(mut self, names: Option<&blktrace::Names>) -> Result<Names, Error> {
         self.pull(u64::MAX)?;
         if let Some(names) = names {
-            self.processes.fill_in(names);
+            self.registry.processes.fill_in(names);
         }
-        self.files.fill_in();
-        let map = self.files.map();
+        self.registry.files.fill_in();
+        let map = self.registry.files.map();
         Ok(Names {
-            knows_family: self.processes.knows_family(),
-            processes: self.processes.into_list(),
-            files: role::assign(self.files.into_list(), map),
+            knows_family: self.registry.processes.knows_family(),
+            processes: self.registry.processes.into_list(),
+            files: role::assign(self.registry.files.into_list(), map),
             leftovers: Leftovers {
                 process_entries: self.notes.left().saturating_add(self.empties.left()),
                 file_entries: self.runs.left(),
@@ -274,7 +241,7 @@ impl<'a, R: Read> Attributor<'a, R> {
             while let Some(entry) = table.next_if(|head| head.time_ns.get() <= last)? {
                 match entry {
                     EntryRef::Process(raw) => {
-                        let note = Note::new(raw, self.processes.submitter(raw));
+                        let note = Note::new(raw, self.registry.processes.submitter(raw));
                         if note.jbd2 == Jbd2::COMMIT {
                             self.owners.commit(note.time_ns, raw.tid.get());
                         }
@@ -285,7 +252,7 @@ impl<'a, R: Read> Attributor<'a, R> {
                         }
                     }
                     EntryRef::File(entry) => {
-                        let file = self.files.live(entry);
+                        let file = self.registry.files.live(entry);
                         if entry.raw.head.bytes.get() == 0 {
                             self.empties.tell(&entry.raw.head, file);
                         } else {
@@ -297,7 +264,7 @@ impl<'a, R: Read> Attributor<'a, R> {
                         }
                     }
                     EntryRef::Dirtier(raw) => {
-                        let dirt = Dirt::new(raw, self.processes.dirtier(raw));
+                        let dirt = Dirt::new(raw, self.registry.processes.dirtier(raw));
                         self.dirt.insert(&raw.head, dirt);
                     }
                     // These belong to the tables of causes, which are read elsewhere.
@@ -326,7 +293,7 @@ impl<'a, R: Read> Attributor<'a, R> {
         let process = match note {
             Some(note) if note.tells_submitter() => note.process,
             _ => part.map_or(ProcessId::UNKNOWN, |part| {
-                self.processes.by_part(part, completion.time_ns)
+                self.registry.processes.by_part(part, completion.time_ns)
             }),
         };
         let row = Row {
@@ -349,7 +316,7 @@ impl<'a, R: Read> Attributor<'a, R> {
         // The sectors of a passthrough command mean nothing, and there are none past the last sector.
         let end = part.sector.checked_add(sectors);
         let Some(end) = end.filter(|_| op != Op::Other) else {
-            let process = self.processes.by_part(part, completion.time_ns);
+            let process = self.registry.processes.by_part(part, completion.time_ns);
             let (sector, q_ns) = (part.sector, part.q_ns);
             let row = Row {
                 sector,
@@ -394,7 +361,7 @@ impl<'a, R: Read> Attributor<'a, R> {
             let run = run.filter(|run| run.file != FileId::NONE || run.node.is_some());
             let process = match note {
                 Some(note) if note.tells_submitter() => note.process,
-                _ => self.processes.by_part(part, completion.time_ns),
+                _ => self.registry.processes.by_part(part, completion.time_ns),
             };
             if let Some(told) = note.and_then(|n| n.op) {
                 self.rows.tell(told);

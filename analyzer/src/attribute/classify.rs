@@ -95,7 +95,7 @@ impl<R: Read> Attributor<'_, R> {
             (_, Some(run)) => {
                 let ahead = run.skipped_at(range.start).saturating_mul(512);
                 let row = Row {
-                    kind: Some(self.files.get(run.file).kind),
+                    kind: Some(self.registry.files.get(run.file).kind),
                     file: run.file,
                     file_offset: run.offset.map(|offset| offset.saturating_add(ahead)),
                     found: Some(Provenance::Unknown),
@@ -117,7 +117,7 @@ impl<R: Read> Attributor<'_, R> {
         let by_header = [Jbd2::SUPERBLOCK, Jbd2::SUPERBLOCK_V1, Jbd2::REVOKE].contains(&jbd2);
         let elsewhere =
             |piece: Extent| piece.kind.class() != Class::Journal && piece.kind != Kind::Unmapped;
-        let piece = || self.map.and_then(|map| map.pieces(sector, 1).next());
+        let piece = || self.registry.map.and_then(|map| map.pieces(sector, 1).next());
         jbd2 != Jbd2::NONE && !(by_header && piece().is_some_and(elsewhere))
     }
 
@@ -132,11 +132,11 @@ impl<R: Read> Attributor<'_, R> {
         let home_sector = note
             .home_sector
             .map(|home| home.saturating_add(note.skipped_at(sector)))
-            .and_then(|home| self.home_on_disk(note.home, home));
+            .and_then(|home| self.registry.home_on_disk(note.home, home));
         let saved = self.saved(sector, note);
         let home_sector = home_sector.or(saved.map(|copy| copy.home_sector));
         let (home_kind, home_file) = match (run, home_sector) {
-            (Some(run), _) => (Some(self.files.get(run.file).kind), run.file),
+            (Some(run), _) => (Some(self.registry.files.get(run.file).kind), run.file),
             // The file's block was freed since, or its entry was lost: the owner at the end need not be the owner at the
             // write.
             (None, _) if note.jbd2 == Jbd2::DATA_COPY => (Some(Kind::Regular), FileId::NONE),
@@ -171,7 +171,7 @@ impl<R: Read> Attributor<'_, R> {
 
     /// Returns the kind and the file that the map has at the home of a copy.
     fn home(&mut self, sector: u64, note: &Note) -> (Option<Kind>, FileId) {
-        let Some(piece) = self.map.and_then(|map| map.pieces(sector, 1).next()) else {
+        let Some(piece) = self.registry.map.and_then(|map| map.pieces(sector, 1).next()) else {
             return (None, FileId::NONE);
         };
         let told = self.believe(&piece, metadata(note), Some(note.time_ns));
@@ -181,7 +181,7 @@ impl<R: Read> Attributor<'_, R> {
     /// Makes rows by the map's answers for `range`.
     fn by_map(&mut self, range: Range<u64>, belief: Belief, base: Row, left: &mut u32) {
         let sectors = range.end.saturating_sub(range.start);
-        let Some(map) = self.map else {
+        let Some(map) = self.registry.map else {
             let (kind, inode) = (Kind::Unmapped, 0);
             let nowhere = Extent {
                 sector: range.start,
@@ -250,7 +250,7 @@ impl<R: Read> Attributor<'_, R> {
 
     /// Returns true if the snapshot's owner was changed after the block was written: it may have got the block then.
     fn has_changed(&self, piece: &Extent, q_ns: Option<u64>) -> bool {
-        let inode = self.map.and_then(|map| map.inode(piece.inode));
+        let inode = self.registry.map.and_then(|map| map.inode(piece.inode));
         let changed_ns = inode.and_then(|inode| inode.changed_ns);
         let (Some(changed_ns), Some((mono_ns, unix_ns))) = (changed_ns, self.clock) else {
             return false;
@@ -267,7 +267,7 @@ impl<R: Read> Attributor<'_, R> {
             // A free piece's inode is a deleted file's, which no longer owns it.
             (Kind::Free, _) | (_, 0) => told,
             (_, inode) => Told {
-                file: self.files.snapshot(inode),
+                file: self.registry.files.snapshot(inode),
                 file_offset: piece.file_offset,
                 ..told
             },

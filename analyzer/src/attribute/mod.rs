@@ -32,6 +32,7 @@ mod op;
 mod owners;
 mod pending;
 mod process;
+mod registry;
 mod role;
 mod rows;
 mod sightings;
@@ -45,6 +46,7 @@ pub use family::Family;
 pub use file::{File, FileId};
 pub use op::Op;
 pub use process::{Process, ProcessId, Task};
+pub use registry::Registry;
 pub use rows::{JournalBlock, Leftovers, Names, Request, Row};
 pub use submitter::{Loops, SUBMITTER, program, submitter};
 

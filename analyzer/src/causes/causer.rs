@@ -20,7 +20,7 @@ use super::tables::Tables;
 use super::transactions::Transactions;
 use super::unlinked::Unlinked;
 use super::{Cause, CauseId, Known, Operation};
-use crate::attribute::{Attributor, FileId, HashMap, JournalBlock, Op, ProcessId, Request, Row};
+use crate::attribute::{FileId, HashMap, JournalBlock, Op, ProcessId, Registry, Request, Row};
 
 /// A filesystem's block size until another one is known, bytes.
 const BLOCK: u32 = 4096;
@@ -97,14 +97,14 @@ impl<'a, R: Read> Causer<'a, R> {
     ///
     /// # Errors
     /// Returns an error if a table cannot be read.
-    pub fn pull<S: Read>(
+    pub fn pull(
         &mut self,
         time_ns: u64,
-        attributor: &mut Attributor<'_, S>,
+        registry: &mut Registry<'_>,
     ) -> Result<(), Error> {
         while let Some(raw) = self.tables.call(time_ns)? {
-            let process = attributor.thread(raw.into(), raw.head.time_ns.get());
-            let file = attributor.inode(raw.ino.get(), raw.generation.get());
+            let process = registry.thread(raw.into(), raw.head.time_ns.get());
+            let file = registry.inode(raw.ino.get(), raw.generation.get());
             let call = Call::new(raw, process, file);
             if call.kind == CallKind::Unlink && raw.result.get() == 0 {
                 self.found.unlinked.push(call.inode, process);
@@ -114,30 +114,30 @@ impl<'a, R: Read> Causer<'a, R> {
             self.found.calls.push(call, time_ns);
         }
         while let Some(raw) = self.tables.step(time_ns)? {
-            let process = attributor.thread(raw.into(), raw.head.time_ns.get());
+            let process = registry.thread(raw.into(), raw.head.time_ns.get());
             let Found { f2fs, calls, .. } = &mut self.found;
             f2fs.push(raw, process, calls);
         }
         while let Some(raw) = self.tables.handle(time_ns)? {
-            let process = attributor.thread(raw.into(), raw.head.time_ns.get());
+            let process = registry.thread(raw.into(), raw.head.time_ns.get());
             let call = self.found.calls.at(raw.pid.get(), raw.head.time_ns.get());
             // A call that removes a name begins its handle for the directory; the removed file is the call's.
             let removed = call.filter(|call| removes(call.kind) && call.file != FileId::NONE);
             let file = match removed {
                 Some(call) => call.file,
-                None => attributor.inode(raw.ino.get(), raw.generation.get()),
+                None => registry.inode(raw.ino.get(), raw.generation.get()),
             };
             let function = usize::try_from(raw.function.get()).ok();
             let function = function.and_then(|at| self.functions.get(at));
             let is_kernels =
-                raw.head.flags.has(handle_flags::KERNEL) || !attributor.is_user(process);
+                raw.head.flags.has(handle_flags::KERNEL) || !registry.is_user(process);
             let handle = Handle::new(raw, function.map(String::as_str), process, is_kernels, file);
             self.transactions
                 .add(raw.s_dev.get(), raw.tid.get(), handle);
         }
         while let Some(raw) = self.tables.dirtied(time_ns)? {
             self.block = raw.head.bytes.get().max(512);
-            if let Some(home) = attributor.home_on_disk(raw.home, raw.head.sector.get()) {
+            if let Some(home) = registry.home_on_disk(raw.home, raw.head.sector.get()) {
                 self.transactions
                     .dirtied(raw.tid.get(), raw.handle.get(), home);
             }
@@ -146,25 +146,25 @@ impl<'a, R: Read> Causer<'a, R> {
     }
 
     /// Judges the rows of the next completion; completions come in time order.
-    pub fn push<S: Read>(
+    pub fn push(
         &mut self,
         request: &Request,
         rows: &[Row],
-        attributor: &Attributor<'_, S>,
+        registry: &Registry<'_>,
     ) -> &Verdicts {
         self.verdicts.clear();
         for row in rows {
             let latency_ns = match row.op {
-                Op::Write => self.write(request, row, attributor),
+                Op::Write => self.write(request, row, registry),
                 Op::Read => {
-                    let process = user(row.process, attributor);
+                    let process = user(row.process, registry);
                     self.one(process, Operation::Read, row);
                     None
                 }
-                Op::Flush => self.flush(request, row, attributor),
+                Op::Flush => self.flush(request, row, registry),
                 _ => None,
             };
-            if self.is_one_process(attributor) {
+            if self.is_one_process(registry) {
                 self.verdicts.one_process();
             }
             self.verdicts.end(latency_ns);
@@ -173,9 +173,9 @@ impl<'a, R: Read> Causer<'a, R> {
     }
 
     /// Returns true if all causers of the row that is being judged belong to one process.
-    fn is_one_process<S: Read>(&self, attributor: &Attributor<'_, S>) -> bool {
+    fn is_one_process(&self, registry: &Registry<'_>) -> bool {
         let mut causers = self.verdicts.causers();
-        let process_of = |causer| attributor.process(self.found.list.get(causer).process).tgid;
+        let process_of = |causer| registry.process(self.found.list.get(causer).process).tgid;
         let first = causers.next().and_then(process_of);
         first.is_some() && causers.all(|causer| process_of(causer) == first)
     }
@@ -186,40 +186,40 @@ impl<'a, R: Read> Causer<'a, R> {
     }
 
     /// Judges a row of written bytes; returns the time from the start of the call that forced it to the completion, ns.
-    fn write<S: Read>(
+    fn write(
         &mut self,
         request: &Request,
         row: &Row,
-        attributor: &Attributor<'_, S>,
+        registry: &Registry<'_>,
     ) -> Option<u64> {
         let class = row.kind.map(Kind::class);
         match (class, row.journal) {
             _ if row.kind == Some(Kind::FastCommit) => {
-                return self.fast_commit(request, row, attributor);
+                return self.fast_commit(request, row, registry);
             }
             (Some(Class::Journal), Some(block)) => {
-                return self.journal(request, row, &block, attributor);
+                return self.journal(request, row, &block, registry);
             }
             (Some(Class::Journal), None) => self.unknown(row.bytes),
-            (Some(Class::Metadata), _) => self.metadata(request, row, attributor),
-            _ if row.origin == Some(Origin::BDEV) => self.metadata(request, row, attributor),
-            _ => self.contents(row, attributor),
+            (Some(Class::Metadata), _) => self.metadata(request, row, registry),
+            _ if row.origin == Some(Origin::BDEV) => self.metadata(request, row, registry),
+            _ => self.contents(row, registry),
         }
         None
     }
 
     /// Judges contents of a file: the causer is the task that dirtied the pages, or the submitter of direct IO.
-    fn contents<S: Read>(&mut self, row: &Row, attributor: &Attributor<'_, S>) {
-        if let Some(collector) = self.collector(row, attributor) {
+    fn contents(&mut self, row: &Row, registry: &Registry<'_>) {
+        if let Some(collector) = self.collector(row, registry) {
             self.one(Some(collector), Operation::Gc, row);
             return;
         }
         let is_direct = matches!(row.origin, Some(Origin::DIRECT | Origin::RAW));
         let process = match row.dirtier {
-            ProcessId::UNKNOWN if is_direct => user(row.process, attributor),
-            dirtier => user(dirtier, attributor),
+            ProcessId::UNKNOWN if is_direct => user(row.process, registry),
+            dirtier => user(dirtier, registry),
         };
-        let file = attributor.file(row.file);
+        let file = registry.file(row.file);
         let inode = file.inode.map(|ino| (ino, file.generation.unwrap_or(0)));
         let is_atomic = inode
             .zip(row.q_ns)
@@ -241,7 +241,7 @@ impl<'a, R: Read> Causer<'a, R> {
 
     /// Returns the task that moved the blocks to collect garbage: it dirtied their pages meanwhile, or wrote blocks that it
     /// could not decode (encrypted, compressed) unchanged. f2fs's own thread is a causer only here.
-    fn collector<S: Read>(&self, row: &Row, attributor: &Attributor<'_, S>) -> Option<ProcessId> {
+    fn collector(&self, row: &Row, registry: &Registry<'_>) -> Option<ProcessId> {
         if row.collects {
             return Some(row.dirtier);
         }
@@ -249,17 +249,17 @@ impl<'a, R: Read> Causer<'a, R> {
             return None;
         }
         let (process, time_ns) = (row.process, row.q_ns?);
-        let pid = attributor.process(process).pid?;
+        let pid = registry.process(process).pid?;
         self.found.f2fs.collects(pid, time_ns).then_some(process)
     }
 
     /// Judges metadata that is written home.
-    fn metadata<S: Read>(&mut self, request: &Request, row: &Row, attributor: &Attributor<'_, S>) {
-        let dirtier = user(row.dirtier, attributor);
+    fn metadata(&mut self, request: &Request, row: &Row, registry: &Registry<'_>) {
+        let dirtier = user(row.dirtier, registry);
         match row.kind {
-            Some(kind) if kind.is_node() => self.node(kind, dirtier, row, attributor),
+            Some(kind) if kind.is_node() => self.node(kind, dirtier, row, registry),
             Some(Kind::Checkpoint | Kind::Sit | Kind::Nat | Kind::Ssa) => {
-                self.checkpoint(row, attributor);
+                self.checkpoint(row, registry);
             }
             Some(Kind::Btree) => self.one_of_several(dirtier, row),
             _ if self.tables.has_handles() && dirtier.is_none() => self.home(request, row),
@@ -270,14 +270,14 @@ impl<'a, R: Read> Causer<'a, R> {
     }
 
     /// Judges a node of f2fs, which the next checkpoint makes valid.
-    fn node<S: Read>(
+    fn node(
         &mut self,
         kind: Kind,
         dirtier: Option<ProcessId>,
         row: &Row,
-        attributor: &Attributor<'_, S>,
+        registry: &Registry<'_>,
     ) {
-        let collector = self.collector(row, attributor);
+        let collector = self.collector(row, registry);
         let (process, operation, of_checkpoint) = match (collector, kind) {
             (Some(_), _) => (collector, Operation::Gc, Operation::Gc),
             (_, Kind::FsyncNode) => (dirtier, Operation::Fsync, Operation::Checkpoint),
@@ -324,7 +324,7 @@ impl<'a, R: Read> Causer<'a, R> {
 
     /// Judges a block of f2fs's checkpoint: its causers are those who requested it, or else those whose nodes it makes
     /// valid.
-    fn checkpoint<S: Read>(&mut self, row: &Row, attributor: &Attributor<'_, S>) {
+    fn checkpoint(&mut self, row: &Row, registry: &Registry<'_>) {
         let Found { list, f2fs, .. } = &mut self.found;
         let seen = row.q_ns.and_then(|q_ns| f2fs.checkpoint(q_ns));
         let blame = match seen {
@@ -333,7 +333,7 @@ impl<'a, R: Read> Causer<'a, R> {
                 let requesters = checkpoint.requesters.iter();
                 Blame::of(requesters.map(|requester| list.intern(of_requester(requester))))
             }
-            None => self.by_submitter(row, attributor),
+            None => self.by_submitter(row, registry),
         };
         match blame {
             Blame::Unknown => self.nodes.weights.share(row.bytes, &mut self.verdicts),
@@ -343,13 +343,13 @@ impl<'a, R: Read> Causer<'a, R> {
     }
 
     /// Blames a block of an unseen checkpoint on its submitter: a task that writes a checkpoint itself requested it.
-    fn by_submitter<S: Read>(&mut self, row: &Row, attributor: &Attributor<'_, S>) -> Blame {
-        let Some(process) = user(row.process, attributor) else {
+    fn by_submitter(&mut self, row: &Row, registry: &Registry<'_>) -> Blame {
+        let Some(process) = user(row.process, registry) else {
             return Blame::Unknown;
         };
         let call = row
             .q_ns
-            .and_then(|q_ns| self.call(process, q_ns, attributor));
+            .and_then(|q_ns| self.call(process, q_ns, registry));
         Blame::Exact(self.found.list.intern(Cause {
             process,
             operation: Some(Operation::Checkpoint),
@@ -358,12 +358,12 @@ impl<'a, R: Read> Causer<'a, R> {
     }
 
     /// Judges a block of jbd2's journal.
-    fn journal<S: Read>(
+    fn journal(
         &mut self,
         request: &Request,
         row: &Row,
         block: &JournalBlock,
-        attributor: &Attributor<'_, S>,
+        registry: &Registry<'_>,
     ) -> Option<u64> {
         let Causer {
             transactions,
@@ -398,7 +398,7 @@ impl<'a, R: Read> Causer<'a, R> {
             Some(Kind::Commit) => {
                 let weights = transaction.weights(*sharing, &mut causers);
                 weights.share(row.bytes, &mut self.verdicts);
-                self.commit(request, row, block.tid?, attributor)
+                self.commit(request, row, block.tid?, registry)
             }
             Some(Kind::Descriptor | Kind::Revoke) => {
                 let weights = transaction.weights(*sharing, &mut causers);
@@ -413,14 +413,14 @@ impl<'a, R: Read> Causer<'a, R> {
     }
 
     /// Ends a transaction. Returns the time from the start of the call that forced it to the completion, ns.
-    fn commit<S: Read>(
+    fn commit(
         &mut self,
         request: &Request,
         row: &Row,
         tid: u32,
-        attributor: &Attributor<'_, S>,
+        registry: &Registry<'_>,
     ) -> Option<u64> {
-        let forced = self.forced_by(row, tid, attributor).copied();
+        let forced = self.forced_by(row, tid, registry).copied();
         if self.commits.len() >= COMMITS {
             self.commits.clear();
         }
@@ -444,17 +444,17 @@ impl<'a, R: Read> Causer<'a, R> {
 
     /// Returns the call that a commit was made for: the first one that waited for it all along, of a process that took part
     /// in the transaction or that a kernel thread did work for. None if the timer or a lack of room caused the commit.
-    fn forced_by<S: Read>(
+    fn forced_by(
         &mut self,
         row: &Row,
         tid: u32,
-        attributor: &Attributor<'_, S>,
+        registry: &Registry<'_>,
     ) -> Option<&Call> {
         let Found { calls, list, .. } = &self.found;
         let transaction = self.transactions.get(tid)?;
         let from_ns = transaction.first_q_ns?;
         let is_its = |causer, tgid| {
-            let process = attributor.process(list.get(causer).process);
+            let process = registry.process(list.get(causer).process);
             process.tgid == Some(tgid)
         };
         let took_part = |call: &Call| {
@@ -468,29 +468,29 @@ impl<'a, R: Read> Causer<'a, R> {
     }
 
     /// Judges a block of the fast-commit area, which the caller of fsync writes itself.
-    fn fast_commit<S: Read>(
+    fn fast_commit(
         &mut self,
         request: &Request,
         row: &Row,
-        attributor: &Attributor<'_, S>,
+        registry: &Registry<'_>,
     ) -> Option<u64> {
-        let process = user(row.process, attributor);
-        let call = process.and_then(|p| self.call(p, row.q_ns?, attributor));
+        let process = user(row.process, registry);
+        let call = process.and_then(|p| self.call(p, row.q_ns?, registry));
         self.fsync(request, row, process, call)
     }
 
     /// Judges the end of a flush sequence or of an empty flush.
-    fn flush<S: Read>(
+    fn flush(
         &mut self,
         request: &Request,
         row: &Row,
-        attributor: &Attributor<'_, S>,
+        registry: &Registry<'_>,
     ) -> Option<u64> {
         if let Some(forced) = self.commits.remove(&row.sector) {
             return self.fsync(request, row, forced.map(|call| call.process), forced);
         }
-        let process = user(row.process, attributor);
-        let call = process.and_then(|p| self.call(p, row.q_ns?, attributor));
+        let process = user(row.process, registry);
+        let call = process.and_then(|p| self.call(p, row.q_ns?, registry));
         if call.is_none() && self.tables.has_calls() {
             // The flush is for a file that was opened with O_SYNC, or for something else that asks for it.
             self.one(process, Operation::Other, row);
@@ -518,13 +518,13 @@ impl<'a, R: Read> Causer<'a, R> {
     }
 
     /// Returns the call for durability that a thread was in.
-    fn call<S: Read>(
+    fn call(
         &self,
         process: ProcessId,
         time_ns: u64,
-        attributor: &Attributor<'_, S>,
+        registry: &Registry<'_>,
     ) -> Option<Call> {
-        let pid = attributor.process(process).pid?;
+        let pid = registry.process(process).pid?;
         let call = self.found.calls.at(pid, time_ns);
         call.filter(|call| is_sync(call.kind)).copied()
     }
@@ -583,8 +583,8 @@ fn of_requester(requester: &Requester) -> Cause {
 }
 
 /// Returns the process if it is a user's thread; kernel threads are not causes, except f2fs's when it collects garbage.
-fn user<S: Read>(process: ProcessId, attributor: &Attributor<'_, S>) -> Option<ProcessId> {
-    attributor.is_user(process).then_some(process)
+fn user(process: ProcessId, registry: &Registry<'_>) -> Option<ProcessId> {
+    registry.is_user(process).then_some(process)
 }
 
 impl Found {

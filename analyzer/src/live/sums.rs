@@ -111,11 +111,12 @@ impl Sums {
     }
 
     /// Adds a completion.
-    pub fn push<R: Read>(
+    pub fn push(
         &mut self,
         request: &Request,
-        attributor: &Attributor<'_, R>,
+        rows: &[Row],
         verdicts: &Verdicts,
+        registry: &Registry<'_>,
     ) {
         self.now.count(request);
         match request.op {
@@ -123,9 +124,9 @@ impl Sums {
             Op::Read => self.read_latency.count(request),
             _ => {}
         }
-        for (row, (_, shares)) in attributor.rows().iter().zip(verdicts.iter()) {
+        for (row, (_, shares)) in rows.iter().zip(verdicts.iter()) {
             if self.seen.insert(row.file) {
-                self.learn(attributor.file(row.file));
+                self.learn(registry.file(row.file));
             }
             match row.op {
                 Op::Write => {
@@ -163,15 +164,15 @@ impl Sums {
     }
 
     /// Returns the submitter that stands in for an unknown cause, and its name.
-    fn submitter<R: Read>(
+    fn submitter(
         &self,
         id: ProcessId,
         file: FileId,
-        attributor: &Attributor<'_, R>,
+        registry: &Registry<'_>,
     ) -> (Who, String) {
-        let process = attributor.process(id);
-        let device = self.loops.of(attributor.file(file));
-        let name = || name_of_process(id, attributor);
+        let process = registry.process(id);
+        let device = self.loops.of(registry.file(file));
+        let name = || name_of_process(id, registry);
         match attribute::submitter(process, device, name) {
             Some(name) => (Who::Submitter(name.clone()), name),
             None => (Who::Nobody, UNKNOWN.into()),
@@ -227,10 +228,10 @@ impl Sums {
     }
 
     /// Ends the segment of this manifest and returns its view.
-    pub fn end_segment<R: Read, S: Read>(
+    pub fn end_segment(
         &mut self,
         manifest: &Manifest,
-        attributor: &Attributor<'_, R>,
+        registry: &Registry<'_>,
         causer: &Causer<'_, S>,
     ) -> View {
         self.loops = Loops::new(&manifest.loops);
@@ -245,16 +246,16 @@ impl Sums {
             let (who, name, file) = match whose {
                 Whose::Cause(id) => {
                     let Cause { process, file, .. } = causer.cause(id);
-                    let who = tgid(process, attributor).map_or(Who::Nobody, Who::Process);
-                    (who, name_of_process(process, attributor), file)
+                    let who = tgid(process, registry).map_or(Who::Nobody, Who::Process);
+                    (who, name_of_process(process, registry), file)
                 }
                 Whose::Submitter(process, file) => {
-                    let (who, name) = self.submitter(process, file, attributor);
+                    let (who, name) = self.submitter(process, file, registry);
                     (who, name, file)
                 }
             };
             add(&mut self.processes, who, amount, || name);
-            let which = self.which(attributor.file(file));
+            let which = self.which(registry.file(file));
             let name = || name_of_file(which.as_ref());
             add(&mut self.files, which.clone(), amount, name);
             classes.tally(amount.classes);
@@ -369,14 +370,14 @@ fn by_command(processes: &HashMap<Who, Line>) -> Vec<Line> {
     lines
 }
 
-fn tgid<R: Read>(id: ProcessId, attributor: &Attributor<'_, R>) -> Option<u32> {
-    let process = attributor.process(id);
+fn tgid(id: ProcessId, registry: &Registry<'_>) -> Option<u32> {
+    let process = registry.process(id);
     process.tgid.or(process.pid)
 }
 
-fn name_of_process<R: Read>(id: ProcessId, attributor: &Attributor<'_, R>) -> String {
-    match tgid(id, attributor) {
-        Some(_) => command(attributor.process(id).comm.as_deref().unwrap_or_default()),
+fn name_of_process(id: ProcessId, registry: &Registry<'_>) -> String {
+    match tgid(id, registry) {
+        Some(_) => command(registry.process(id).comm.as_deref().unwrap_or_default()),
         None => UNKNOWN.into(),
     }
 }

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The processes and files of a trace, by the numbers that rows and causes refer to them with.
+
+use mostrace_bundle::entry::Home;
+use mostrace_map::Map;
+
+use super::file::Files;
+use super::process::{Processes, Task};
+use super::{File, FileId, Process, ProcessId};
+
+/// What is known so far of every process and file that a table or an event named.
+pub struct Registry<'a> {
+    pub(super) map: Option<&'a Map>,
+    pub(super) processes: Processes,
+    pub(super) files: Files<'a>,
+}
+
+impl<'a> Registry<'a> {
+    /// Makes a registry without processes, whose files are those of the map.
+    pub(super) fn new(map: Option<&'a Map>) -> Registry<'a> {
+        Registry {
+            map,
+            processes: Processes::default(),
+            files: Files::new(map),
+        }
+    }
+
+    /// Returns the number of a thread that a table names, as the thread was at `time_ns`.
+    pub fn thread(&mut self, task: Task, time_ns: u64) -> ProcessId {
+        self.processes.task(task, time_ns)
+    }
+
+    /// Returns the number of an inode that a table names; `FileId::NONE` for inode 0.
+    pub fn inode(&mut self, inode: u64, generation: u32) -> FileId {
+        match inode {
+            0 => FileId::NONE,
+            _ => self.files.numbered(inode, generation),
+        }
+    }
+
+    /// Returns what is known so far of a file.
+    pub fn file(&self, file: FileId) -> &File {
+        self.files.get(file)
+    }
+
+    /// Returns what is known so far of a thread.
+    pub fn process(&self, process: ProcessId) -> &Process {
+        self.processes.get(process)
+    }
+
+    /// Returns true if the thread is known to belong to a user's program and not to the kernel.
+    pub fn is_user(&self, process: ProcessId) -> bool {
+        self.processes.is_user(process)
+    }
+
+    /// Returns the disk sector of a home block; None if it is unknown.
+    pub fn home_on_disk(&self, home: Home, sector: u64) -> Option<u64> {
+        match (home, self.map) {
+            (Home::FILESYSTEM, Some(map)) => map.down(sector),
+            // Without a map the device's place on the disk is unknown.
+            (Home::FILESYSTEM, None) => None,
+            _ => Some(sector),
+        }
+    }
+}
