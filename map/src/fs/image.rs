@@ -98,6 +98,11 @@ impl Image {
         }
     }
 
+    /// True if the image is a file or a device, of which another program needs no copy.
+    pub(super) fn is_file(&self) -> bool {
+        matches!(self.source, Source::File(_))
+    }
+
     fn copy(&self) -> Result<File> {
         const AT: &str = "temporary copy";
         let io = |error| self.io(AT, error);

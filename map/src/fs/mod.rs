@@ -39,7 +39,7 @@ pub fn build(image: &Image, start_sector: u64) -> Result<Map> {
 /// As [`build`].
 pub fn build_with(image: &Image, start_sector: u64, watcher: &Watcher) -> Result<Map> {
     match recognise::recognise(image)? {
-        Some(Filesystem::Ext) => ext4::build_with(image, start_sector, watcher),
+        Some(Filesystem::Ext) => ext4::build_by(ext4::By::Walk, image, start_sector, watcher),
         Some(Filesystem::F2fs) => f2fs::build_with(image, start_sector, watcher),
         Some(Filesystem::Fat) => fat::build_with(image, start_sector, watcher),
         Some(Filesystem::ExFat) => Err(image.unsupported(

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
-use super::debugfs::Debugfs;
+use super::process::Debugfs;
 use super::session::{Question, Session};
 use crate::fs::error::Result;
 use crate::fs::image::Image;
