@@ -27,6 +27,10 @@ mod block_list;
 mod checksum;
 mod claims;
 mod crc;
+#[cfg(target_os = "linux")]
+mod debugfs;
+#[cfg(not(target_os = "linux"))]
+#[path = "no_debugfs.rs"]
 mod debugfs;
 pub mod dirent;
 mod extents;
@@ -217,10 +221,10 @@ impl Builder<'_> {
         }
     }
 
-    /// Asks debugfs, where there is one, about the filesystem as a whole and about one inode. Nothing is asked of an image that
-    /// is no file: debugfs would need a copy of it.
+    /// Asks debugfs, where there is one, about the filesystem as a whole and about one inode. debugfs reads files and
+    /// devices alone.
     fn compare(&mut self, sound: &Sound) {
-        if !self.image.is_file() {
+        if self.image.file().is_none() {
             return;
         }
         let part = Part::new(self.watcher, "second opinion", sound.records.len());

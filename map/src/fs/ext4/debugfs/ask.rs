@@ -36,7 +36,9 @@ pub fn ask(
     if questions.is_empty() {
         return Ok(());
     }
-    let file = image.file()?;
+    let file = image
+        .file()
+        .ok_or_else(|| image.unsupported("image", "debugfs reads files and devices alone"))?;
     let debugfs = &Debugfs { image, file, lines };
     let shares: Vec<&[Question]> = questions.chunks(SHARE).collect();
     let processors = thread::available_parallelism().map_or(1, NonZero::get);

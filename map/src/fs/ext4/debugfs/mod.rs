@@ -14,7 +14,6 @@ use session::{Ask, Question};
 
 mod answers;
 mod ask;
-#[cfg(target_os = "linux")]
 mod confine;
 mod process;
 mod session;
