@@ -23,11 +23,12 @@ PROFILE = --release --locked
 
 # Says what runs, and how long it took.
 STEP = scripts/step.sh
-TESTS = $(CARGO) test $(PROFILE) --workspace
+# One failure does not hide the rest.
+TESTS = $(CARGO) test $(PROFILE) --workspace --no-fail-fast
 GUESTS = guest/able.sh "$(GUEST_PACKAGES)"
 MODULE = kernel-patches/test/able.sh
 
-.PHONY: demo build install deb dist check test test-all truth truth-guest test-guest test-module test-kernels test-patched lint features bench bench-record kills soak bench-beside bench-overhead \
+.PHONY: demo build install deb dist check test tests tests-of-truth tests-in-guests test-all truth truth-guest test-guest test-module test-kernels test-patched lint features bench bench-record kills soak bench-beside bench-overhead \
 	bench-accuracy report-check phone phone-armv7 phone-x86_64 test-arm64 test-arm64-analysis bench-phone samples samples-guest setup setup-test clean
 
 demo: build
@@ -73,9 +74,12 @@ check: lint
 KERNELS = test
 ORDINARY = $(filter-out compare,$(basename $(notdir $(wildcard guest/tests/*.sh))))
 test: setup-test
+	@$(MAKE) --no-print-directory --keep-going tests tests-of-truth tests-in-guests
+tests:
 	@$(STEP) "tests" $(TESTS)
-	@$(STEP) "build" $(MAKE) --no-print-directory build
+tests-of-truth: build
 	@$(STEP) "truth" truth/run.sh $(MOSTRACE)
+tests-in-guests: build
 	@$(STEP) "guests: $(KERNELS)" $(GUESTS) env GUEST_TESTS="$(ORDINARY)" guest/run.sh $(MOSTRACE) $(KERNELS)
 
 # Every sector that is written says whose it is, and every row is held against that: see docs/ACCURACY.md.

@@ -13,7 +13,8 @@ apply() {
 	git am --abort 2>/dev/null || true
 	git checkout -q --force -B series debian
 	git clean -fdxq block fs include mm
-	git am -q "$here/$1"/*.patch
+	series "$1"
+	git am -q "$cache/$1/series"/*.patch
 	echo "series: $1: $(git log --oneline debian..series | wc -l) patches applied to $(git log -1 --format=%s debian)"
 }
 

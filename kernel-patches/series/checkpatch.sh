@@ -20,8 +20,9 @@ checkpatch() {
 }
 
 for kernel in "$@"; do
+	"$here/generate.sh" "$kernel" "$work/$kernel"
 	# Every TRACE_EVENT has the last two kinds.
-	checkpatch FILE_PATH_CHANGES,PARENTHESIS_ALIGNMENT,OPEN_ENDED_LINE "$here/$kernel"/000[12]-*.patch
-	checkpatch FILE_PATH_CHANGES "$here/$kernel"/000[34]-*.patch
+	checkpatch FILE_PATH_CHANGES,PARENTHESIS_ALIGNMENT,OPEN_ENDED_LINE "$work/$kernel"/000[12]-*.patch
+	checkpatch FILE_PATH_CHANGES "$work/$kernel"/000[34]-*.patch
 done
 exit $failed

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Makes of ../module the patch that puts it into the tree: once, in shared/, with a link to it in every series.
-# usage: generate.sh [--check]     --check changes nothing; it fails where a series is not what the module is now, or where
-#                                  the module's files include each other in a circle
+# Writes the whole series of a kernel into a folder: the patches that are written by hand, and the one, made here, that puts
+# ../module into the tree.
+# usage: generate.sh KERNEL FOLDER | --check     --check writes nothing; it fails where a kernel lacks a patch, or where the
+#                                                module's files include each other in a circle
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -61,37 +62,26 @@ check_module() {
 	return 1
 }
 
-# check_patch: it is what the module is now.
-check_patch() {
-	cmp -s "$work/$patch" "$here/shared/$patch" && return 0
-	echo "series/shared/$patch is not what the module is now: run series/generate.sh" >&2
-	return 1
-}
-
-# check KERNEL: its series is five patches, and the module's is the shared one.
+# check KERNEL: each of its patches is there once, and the one that is made here is not.
 check() {
-	for number in 0001 0002 0003 0004 0005; do
+	for number in 0001 0002 0004 0005; do
 		if [ "$(find -L "$here/$1" -type f -name "$number-*.patch" 2>/dev/null | wc -l)" -ne 1 ]; then
 			echo "series/$1: not one patch $number-*.patch" >&2
 			return 1
 		fi
 	done
-	[ "$(readlink "$here/$1/$patch")" = "../shared/$patch" ] && return 0
-	echo "series/$1/$patch is no link to ../shared/$patch: run series/generate.sh" >&2
+	[ ! -e "$here/$1/$patch" ] && return 0
+	echo "series/$1/$patch is made by generate.sh: remove it" >&2
 	return 1
 }
 
-generate >"$work/$patch"
-failed=0
 if [ "${1:-}" = --check ]; then
+	failed=0
 	check_module || failed=1
-	check_patch || failed=1
 	for kernel in $kernels; do check "$kernel" || failed=1; done
-else
-	cp "$work/$patch" "$here/shared/"
-	for kernel in $kernels; do
-		mkdir -p "$here/$kernel"
-		ln -sf "../shared/$patch" "$here/$kernel/"
-	done
+	exit $failed
 fi
-exit $failed
+[ $# -eq 2 ] && [ -d "$here/$1" ] || { echo "usage: generate.sh KERNEL FOLDER, with one of these kernels:" $kernels >&2; exit 2; }
+mkdir -p "$2"
+cp -L "$here/$1"/*.patch "$2/"
+generate >"$2/$patch"

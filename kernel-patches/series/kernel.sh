@@ -18,13 +18,14 @@ esac
 
 # What the image is made of.
 ingredients() {
-	cat "$cache/$kernel/version" "$here/$kernel"/*.patch
+	cat "$cache/$kernel/version" "$cache/$kernel/series"/*.patch
 	# shellcheck disable=SC2086 # one word per file
 	cat $fragments
 	gcc --version | head -n 1
 }
 
 "$here/source.sh" "$kernel" "$cache/$kernel"
+series "$kernel"
 made=$(ingredients | sha256sum)
 [ "$(cat "$out/made" 2>/dev/null)" != "$made" ] || exit 0
 echo "kernel: building $kernel-$variant" >&2

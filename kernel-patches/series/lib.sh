@@ -2,6 +2,12 @@
 # Sourced, with $here: what the scripts that build patched kernels share.
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/mostrace/linux
 
+# series KERNEL: all its patches are in CACHE/KERNEL/series.
+series() {
+	rm -rf "$cache/$1/series"
+	"$here/generate.sh" "$1" "$cache/$1/series"
+}
+
 # patched KERNEL: its source with the series applied is in CACHE/KERNEL/source, until another build wants it.
 patched() {
 	mkdir -p "$cache/$1"

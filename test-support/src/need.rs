@@ -15,6 +15,7 @@ use std::process::Command;
 
 use crate::loopdev;
 use crate::tool;
+use crate::tracer;
 
 /// One thing that a test cannot do without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +28,7 @@ pub enum Need {
     Loop,
     /// The kernel's types, by which the probes find their fields.
     Btf,
-    /// ftrace's `blk` tracer.
+    /// ftrace's `blk` tracer, which nobody else uses.
     BlkTracer,
     /// That ext4 encrypts files.
     Encryption,
@@ -80,10 +81,7 @@ impl Need {
                 "/sys/kernel/btf/vmlinux",
                 "this kernel has no BTF (CONFIG_DEBUG_INFO_BTF)",
             ),
-            Self::BlkTracer => kernel_has(
-                "/sys/block/loop0/trace",
-                "this kernel has no blk tracer (CONFIG_BLK_DEV_IO_TRACE)",
-            ),
+            Self::BlkTracer => blk_tracer(),
             Self::Encryption => kernel_has(
                 "/sys/fs/ext4/features/encryption",
                 "this kernel's ext4 does not encrypt (CONFIG_FS_ENCRYPTION)",
@@ -117,6 +115,15 @@ fn ptrace() -> Result<(), Missing> {
     }
     let said = String::from_utf8_lossy(&output.stderr);
     Err(Missing::Here(format!("strace: {}", said.trim())))
+}
+
+fn blk_tracer() -> Result<(), Missing> {
+    kernel_has(
+        "/sys/block/loop0/trace",
+        "this kernel has no blk tracer (CONFIG_BLK_DEV_IO_TRACE)",
+    )?;
+    let taken = |holder| Missing::Here(format!("ftrace's blk tracer is taken: {holder}"));
+    tracer::wait_until_free().map_err(taken)
 }
 
 fn loop_devices() -> Result<(), Missing> {
