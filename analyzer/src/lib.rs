@@ -17,6 +17,7 @@ pub mod export;
 #[cfg(feature = "analyze")]
 pub mod facts;
 pub mod live;
+pub mod pipeline;
 pub mod recording;
 #[cfg(feature = "analyze")]
 pub mod report;

@@ -117,7 +117,11 @@ impl<R: Read> Attributor<'_, R> {
         let by_header = [Jbd2::SUPERBLOCK, Jbd2::SUPERBLOCK_V1, Jbd2::REVOKE].contains(&jbd2);
         let elsewhere =
             |piece: Extent| piece.kind.class() != Class::Journal && piece.kind != Kind::Unmapped;
-        let piece = || self.registry.map.and_then(|map| map.pieces(sector, 1).next());
+        let piece = || {
+            self.registry
+                .map
+                .and_then(|map| map.pieces(sector, 1).next())
+        };
         jbd2 != Jbd2::NONE && !(by_header && piece().is_some_and(elsewhere))
     }
 
@@ -171,7 +175,11 @@ impl<R: Read> Attributor<'_, R> {
 
     /// Returns the kind and the file that the map has at the home of a copy.
     fn home(&mut self, sector: u64, note: &Note) -> (Option<Kind>, FileId) {
-        let Some(piece) = self.registry.map.and_then(|map| map.pieces(sector, 1).next()) else {
+        let Some(piece) = self
+            .registry
+            .map
+            .and_then(|map| map.pieces(sector, 1).next())
+        else {
             return (None, FileId::NONE);
         };
         let told = self.believe(&piece, metadata(note), Some(note.time_ns));

@@ -24,12 +24,19 @@ pub struct Tables<'a, R> {
     pub f2fs: Option<&'a mut TableReader<R>>,
 }
 
-impl<R: Read> Tables<'_, R> {
+impl<R> Tables<'_, R> {
     /// Returns true if the trace has a table of the journal's handles.
     pub(super) fn has_handles(&self) -> bool {
         self.handles.is_some()
     }
 
+    /// Returns true if the trace has a table of system calls.
+    pub(super) fn has_calls(&self) -> bool {
+        self.calls.is_some()
+    }
+}
+
+impl<R: Read> Tables<'_, R> {
     /// Makes the tables read on: they may have grown past the end that was reached.
     pub(super) fn go_on(&mut self) {
         let all = [
@@ -39,10 +46,6 @@ impl<R: Read> Tables<'_, R> {
             &mut self.f2fs,
         ];
         all.into_iter().flatten().for_each(|table| table.go_on());
-    }
-
-    pub(super) fn has_calls(&self) -> bool {
-        self.calls.is_some()
     }
 
     /// Returns the next handle that ended by `time_ns`.

@@ -55,19 +55,11 @@ impl Builder {
         self.rows.requests().into()
     }
 
-    /// Adds a completion.
-    ///
-    /// # Errors
-    /// Returns an error if a temporary file cannot be written.
-    pub fn push(&mut self, request: &Request, rows: &[Row]) -> PolarsResult<()> {
-        self.push_caused(request, rows, None)
-    }
-
     /// Adds a completion, and the causers of each of its rows if causes were asked for.
     ///
     /// # Errors
     /// Returns an error if a temporary file cannot be written.
-    pub fn push_caused(
+    pub fn push(
         &mut self,
         request: &Request,
         rows: &[Row],

@@ -330,7 +330,7 @@ mod tests {
                 ..Request::default()
             };
             let verdicts = causes.then_some(&verdicts);
-            builder.push_caused(&request, &[row], verdicts).unwrap();
+            builder.push(&request, &[row], verdicts).unwrap();
         }
         let builder = match causes {
             true => builder.with_causes(vec![Cause::default(), cause()]),

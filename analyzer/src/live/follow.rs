@@ -14,6 +14,7 @@ use super::view::View;
 use crate::attribute::Attributor;
 use crate::blktrace::{Completions, Partial, Trace};
 use crate::causes::{Causer, Sharing, Tables};
+use crate::pipeline::Pipeline;
 use crate::recording::Error;
 
 type Result<T> = std::result::Result<T, Error>;
@@ -58,31 +59,25 @@ pub fn follow(
         calls: calls.as_mut(),
         f2fs: f2fs.as_mut(),
     };
-    let mut causer = Causer::new(tables, &waiting.manifest.functions, Sharing::First);
-    let mut completions = Completions::new(Trace::from_sources(Vec::new(), Partial::Refused));
+    let causer = Causer::new(tables, &waiting.manifest.functions, Sharing::First);
+    let completions = Completions::new(Trace::from_sources(Vec::new(), Partial::Refused));
+    let mut pipeline = Pipeline::new(completions, attributor, Some(causer));
     let mut sums = Sums::default();
     loop {
         let next = segments.next().transpose()?;
         let next = next.map(|next| files.take(&next)).transpose()?;
-        attributor.go_on();
-        if let Some(next) = &next {
-            causer.go_on(&next.manifest.functions);
-        }
         if let Some(asked) = &mut asked {
             asked.go_on();
             let end = next.as_ref().map(|_| waiting.manifest.clock.stop_mono_ns);
             sums.asked(asked, end.unwrap_or(u64::MAX))?;
         }
-        completions.go_on(waiting.trace);
-        while completions.step()? {
-            attributor.hear(completions.names());
-            let completion = completions.completion();
-            causer.pull(completion.time_ns, &mut attributor)?;
-            let (request, _) = attributor.push(&completion)?;
-            let verdicts = causer.push(&request, attributor.rows(), &attributor);
-            sums.push(&request, &attributor, verdicts);
+        let Waiting { trace, manifest } = waiting;
+        let newest = next.as_ref().map_or(&manifest, |next| &next.manifest);
+        pipeline.go_on(trace, &newest.functions);
+        while let Some(step) = pipeline.next()? {
+            sums.push(&step);
         }
-        tell(sums.end_segment(&waiting.manifest, &attributor, &causer));
+        tell(sums.end_segment(&manifest, &pipeline));
         match next {
             Some(next) => waiting = next,
             None => return Ok(()),

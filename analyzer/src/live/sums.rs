@@ -15,10 +15,9 @@ use mostrace_bundle::table::TableReader;
 use mostrace_map::class::Class;
 
 use super::view::{Amount, Device, Latency, Line, View};
-use crate::attribute::{
-    self, Attributor, File, FileId, HashMap, Loops, Op, ProcessId, Request, Row,
-};
-use crate::causes::{Cause, CauseId, Causer, Verdicts};
+use crate::attribute::{self, File, FileId, HashMap, Loops, Op, ProcessId, Registry, Row};
+use crate::causes::{Cause, CauseId, Verdicts};
+use crate::pipeline::{Pipeline, Step};
 use crate::tally::Tally;
 use crate::text::escape;
 
@@ -111,20 +110,21 @@ impl Sums {
     }
 
     /// Adds a completion.
-    pub fn push(
-        &mut self,
-        request: &Request,
-        rows: &[Row],
-        verdicts: &Verdicts,
-        registry: &Registry<'_>,
-    ) {
+    pub fn push(&mut self, step: &Step<'_, '_>) {
+        let Step {
+            request,
+            rows,
+            registry,
+            ..
+        } = step;
+        let verdicts = step.verdicts.into_iter().flat_map(Verdicts::iter);
         self.now.count(request);
         match request.op {
             Op::Write => self.write_latency.count(request),
             Op::Read => self.read_latency.count(request),
             _ => {}
         }
-        for (row, (_, shares)) in rows.iter().zip(verdicts.iter()) {
+        for (row, (_, shares)) in rows.iter().zip(verdicts) {
             if self.seen.insert(row.file) {
                 self.learn(registry.file(row.file));
             }
@@ -164,12 +164,7 @@ impl Sums {
     }
 
     /// Returns the submitter that stands in for an unknown cause, and its name.
-    fn submitter(
-        &self,
-        id: ProcessId,
-        file: FileId,
-        registry: &Registry<'_>,
-    ) -> (Who, String) {
+    fn submitter(&self, id: ProcessId, file: FileId, registry: &Registry<'_>) -> (Who, String) {
         let process = registry.process(id);
         let device = self.loops.of(registry.file(file));
         let name = || name_of_process(id, registry);
@@ -228,12 +223,12 @@ impl Sums {
     }
 
     /// Ends the segment of this manifest and returns its view.
-    pub fn end_segment(
+    pub fn end_segment<R: Read>(
         &mut self,
         manifest: &Manifest,
-        registry: &Registry<'_>,
-        causer: &Causer<'_, S>,
+        pipeline: &Pipeline<'_, R>,
     ) -> View {
+        let registry = pipeline.registry();
         self.loops = Loops::new(&manifest.loops);
         let clock = &manifest.clock;
         let lasted = clock.stop_mono_ns.saturating_sub(clock.start_mono_ns);
@@ -245,7 +240,7 @@ impl Sums {
         for (whose, amount) in std::mem::take(&mut self.by_cause) {
             let (who, name, file) = match whose {
                 Whose::Cause(id) => {
-                    let Cause { process, file, .. } = causer.cause(id);
+                    let Cause { process, file, .. } = pipeline.cause(id);
                     let who = tgid(process, registry).map_or(Who::Nobody, Who::Process);
                     (who, name_of_process(process, registry), file)
                 }

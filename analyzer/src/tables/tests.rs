@@ -140,7 +140,7 @@ fn facts(trace: &Attributed, batch: usize) -> Facts {
     // Some of the batches go to temporary files.
     let mut builder = Builder::with_batch(true, batch, 5000);
     for (request, _, rows) in trace.by_request() {
-        builder.push(request, rows).unwrap();
+        builder.push(request, rows, None).unwrap();
     }
     builder.finish(trace.names.clone(), None).unwrap()
 }

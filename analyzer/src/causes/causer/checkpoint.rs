@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Judges f2fs's nodes and checkpoints.
+
+use mostrace_map::class::Kind;
+
+use super::{Causer, Found, user};
+use crate::attribute::{FileId, ProcessId, Registry, Row};
+use crate::causes::blame::{Blame, Weights};
+use crate::causes::f2fs::Requester;
+use crate::causes::{Cause, CauseId, Operation};
+
+/// Weights of the f2fs nodes written since the last checkpoint.
+#[derive(Default)]
+pub(super) struct Nodes {
+    weights: Weights,
+    /// True if a checkpoint was seen since the last of these nodes.
+    is_over: bool,
+}
+
+impl<R> Causer<'_, R> {
+    /// Judges a node of f2fs, which the next checkpoint makes valid.
+    pub(super) fn node(
+        &mut self,
+        kind: Kind,
+        dirtier: Option<ProcessId>,
+        row: &Row,
+        registry: &Registry<'_>,
+    ) {
+        let collector = self.collector(row, registry);
+        let (process, operation, of_checkpoint) = match (collector, kind) {
+            (Some(_), _) => (collector, Operation::Gc, Operation::Gc),
+            (_, Kind::FsyncNode) => (dirtier, Operation::Fsync, Operation::Checkpoint),
+            _ => (dirtier, Operation::Other, Operation::Checkpoint),
+        };
+        self.one(process, operation, row);
+        let causer = match process {
+            None => CauseId::UNKNOWN,
+            Some(process) => self.found.list.intern(Cause {
+                process,
+                operation: Some(of_checkpoint),
+                file: row.file,
+            }),
+        };
+        self.nodes.push(causer, row.bytes);
+    }
+
+    /// Judges a block of f2fs's checkpoint: its causers are those who requested it, or else those whose nodes it makes
+    /// valid.
+    pub(super) fn checkpoint(&mut self, row: &Row, registry: &Registry<'_>) {
+        let Found { list, f2fs, .. } = &mut self.found;
+        let seen = row.q_ns.and_then(|q_ns| f2fs.checkpoint(q_ns));
+        let blame = match seen {
+            Some(checkpoint) => {
+                self.verdicts.checkpoint(checkpoint.reason);
+                let requesters = checkpoint.requesters.iter();
+                Blame::of(requesters.map(|requester| list.intern(of_requester(requester))))
+            }
+            None => self.by_submitter(row, registry),
+        };
+        match blame {
+            Blame::Unknown => self.nodes.weights.share(row.bytes, &mut self.verdicts),
+            blame => self.blame(&blame, row.bytes),
+        }
+        self.nodes.is_over = true;
+    }
+
+    /// Blames a block of an unseen checkpoint on its submitter: a task that writes a checkpoint itself requested it.
+    fn by_submitter(&mut self, row: &Row, registry: &Registry<'_>) -> Blame {
+        let Some(process) = user(row.process, registry) else {
+            return Blame::Unknown;
+        };
+        let call = row.q_ns.and_then(|q_ns| self.call(process, q_ns, registry));
+        Blame::Exact(self.found.list.intern(Cause {
+            process,
+            operation: Some(Operation::Checkpoint),
+            file: call.map_or(FileId::NONE, |call| call.file),
+        }))
+    }
+}
+
+impl Nodes {
+    fn push(&mut self, causer: CauseId, bytes: u32) {
+        if std::mem::take(&mut self.is_over) {
+            self.weights = Weights::default();
+        }
+        self.weights.add(causer, bytes.into());
+    }
+}
+
+fn of_requester(requester: &Requester) -> Cause {
+    let operation = match requester.collects {
+        true => Operation::Gc,
+        false => Operation::Checkpoint,
+    };
+    Cause {
+        process: requester.process,
+        operation: Some(operation),
+        file: requester.file,
+    }
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Judges blocks of jbd2's journal.
+
+use mostrace_bundle::entry::CallKind;
+use mostrace_map::class::Kind;
+
+use super::{Causer, Found};
+use crate::attribute::{JournalBlock, Registry, Request, Row};
+use crate::causes::calls::Call;
+use crate::causes::handle::Handle;
+
+/// More commits than can wait for their flush; there is one at a time.
+const COMMITS: usize = 64;
+
+impl<R> Causer<'_, R> {
+    /// Judges a block of jbd2's journal.
+    pub(super) fn journal(
+        &mut self,
+        request: &Request,
+        row: &Row,
+        block: &JournalBlock,
+        registry: &Registry<'_>,
+    ) -> Option<u64> {
+        let Causer {
+            transactions,
+            found,
+            sharing,
+            ..
+        } = self;
+        if row.kind == Some(Kind::Jbd2Superblock) {
+            let since = std::mem::take(&mut self.since_superblock);
+            since.share(row.bytes, &mut self.verdicts);
+            return None;
+        }
+        let transaction = block.tid.and_then(|tid| transactions.get(tid));
+        let Some(transaction) = transaction else {
+            self.unknown(row.bytes);
+            return None;
+        };
+        transaction.first_q_ns = row.q_ns.into_iter().chain(transaction.first_q_ns).min();
+        let mut causers = |handle: &Handle| found.causers(handle);
+        match row.kind {
+            Some(Kind::MetadataCopy | Kind::DataCopy) => {
+                let home = block.home_sector;
+                let blame = home.map(|home| transaction.blame(home, &mut causers));
+                let blame = blame.unwrap_or_default();
+                let blame = match row.kind {
+                    Some(Kind::DataCopy) => found.as_written(&blame),
+                    _ => blame,
+                };
+                self.blame(&blame, row.bytes);
+                None
+            }
+            Some(Kind::Commit) => {
+                let weights = transaction.weights(*sharing, &mut causers);
+                weights.share(row.bytes, &mut self.verdicts);
+                self.commit(request, row, block.tid?, registry)
+            }
+            Some(Kind::Descriptor | Kind::Revoke) => {
+                let weights = transaction.weights(*sharing, &mut causers);
+                weights.share(row.bytes, &mut self.verdicts);
+                None
+            }
+            _ => {
+                self.unknown(row.bytes);
+                None
+            }
+        }
+    }
+
+    /// Ends a transaction. Returns the time from the start of the call that forced it to the completion, ns.
+    fn commit(
+        &mut self,
+        request: &Request,
+        row: &Row,
+        tid: u32,
+        registry: &Registry<'_>,
+    ) -> Option<u64> {
+        let forced = self.forced_by(row, tid, registry).copied();
+        if self.commits.len() >= COMMITS {
+            self.commits.clear();
+        }
+        self.commits.insert(row.sector, forced);
+        let Causer {
+            transactions,
+            found,
+            homes,
+            ..
+        } = self;
+        let mut causers = |handle: &Handle| found.causers(handle);
+        for mut transaction in transactions.committed(tid) {
+            let weights = transaction.weights(self.sharing, &mut causers);
+            self.since_superblock.add_all(weights);
+            for (home, time_ns, blame) in transaction.blocks(&mut causers) {
+                homes.dirtied(home, time_ns, blame);
+            }
+        }
+        forced.map(|call| request.time_ns.saturating_sub(call.start_ns))
+    }
+
+    /// Returns the call that a commit was made for: the first one that waited for it all along, of a process that took part
+    /// in the transaction or that a kernel thread did work for. None if the timer or a lack of room caused the commit.
+    fn forced_by(&mut self, row: &Row, tid: u32, registry: &Registry<'_>) -> Option<&Call> {
+        let Found { calls, list, .. } = &self.found;
+        let transaction = self.transactions.get(tid)?;
+        let from_ns = transaction.first_q_ns?;
+        let is_its = |causer, tgid| {
+            let process = registry.process(list.get(causer).process);
+            process.tgid == Some(tgid)
+        };
+        let took_part = |call: &Call| {
+            call.kind == CallKind::Sync
+                || transaction.has(call.tgid)
+                || transaction
+                    .causers()
+                    .any(|causer| is_its(causer, call.tgid))
+        };
+        calls.first_sync(from_ns, row.q_ns?, took_part)
+    }
+}

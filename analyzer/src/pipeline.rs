@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The one loop by which a trace is read: each completed request with its rows and their causes.
+//!
+//! ```text
+//! Completions ─ Attributor ─ rows ─┐
+//!                   │              ├─ Step, one for each completed request
+//! tables of causes ─┴─ Causer ─────┘
+//! ```
+
+use std::io::Read;
+
+use crate::attribute::{Attributor, Names, Registry, Request, Row};
+use crate::blktrace::{Completions, Trace};
+use crate::causes::{Cause, CauseId, Causer, Verdicts};
+use crate::recording::Error;
+
+/// Reads completions with the tables that belong to them.
+pub struct Pipeline<'a, R> {
+    completions: Completions,
+    attributor: Attributor<'a, R>,
+    causer: Option<Causer<'a, R>>,
+}
+
+/// A completed request.
+pub struct Step<'p, 'a> {
+    /// The request.
+    pub request: Request,
+    /// Its rows, in the order of sectors; there is at least one.
+    pub rows: &'p [Row],
+    /// The causers of each row; None if causes are not wanted.
+    pub verdicts: Option<&'p Verdicts>,
+    /// What the rows refer to, as far as it is known.
+    pub registry: &'p Registry<'a>,
+}
+
+/// What is known when a trace has been read to its end.
+pub struct End {
+    /// The completions, with what they told of the trace as a whole.
+    pub completions: Completions,
+    /// What rows and causes refer to.
+    pub names: Names,
+    /// The causes, indexed by number; None if they were not wanted.
+    pub causes: Option<Vec<Cause>>,
+}
+
+impl<'a, R: Read> Pipeline<'a, R> {
+    /// Reads `completions` with an attributor and, if causes are wanted, a causer that have read nothing yet.
+    pub fn new(
+        completions: Completions,
+        attributor: Attributor<'a, R>,
+        causer: Option<Causer<'a, R>>,
+    ) -> Pipeline<'a, R> {
+        Pipeline {
+            completions,
+            attributor,
+            causer,
+        }
+    }
+
+    /// Returns the next completed request; None at the end.
+    ///
+    /// # Errors
+    /// Returns an error if the trace or a table cannot be read.
+    #[allow(clippy::should_implement_trait)] // an Iterator cannot lend
+    pub fn next(&mut self) -> Result<Option<Step<'_, 'a>>, Error> {
+        if !self.completions.step()? {
+            return Ok(None);
+        }
+        let attributor = &mut self.attributor;
+        attributor.hear(self.completions.names());
+        let completion = self.completions.completion();
+        if let Some(causer) = &mut self.causer {
+            causer.pull(completion.time_ns, attributor.registry_mut())?;
+        }
+        let (request, _) = attributor.push(&completion)?;
+        let (rows, registry) = (attributor.rows(), attributor.registry());
+        let verdicts = self
+            .causer
+            .as_mut()
+            .map(|causer| causer.push(&request, rows, registry));
+        Ok(Some(Step {
+            request,
+            rows,
+            verdicts,
+            registry,
+        }))
+    }
+
+    /// Continues with the events of the next segment. The tables may have grown since, and the manifest of the newest segment
+    /// names these `functions`.
+    pub fn go_on(&mut self, trace: Trace, functions: &[String]) {
+        self.attributor.go_on();
+        if let Some(causer) = &mut self.causer {
+            causer.go_on(functions);
+        }
+        self.completions.go_on(trace);
+    }
+
+    /// Returns the completions, with what they have told so far of the trace as a whole.
+    pub fn completions(&self) -> &Completions {
+        &self.completions
+    }
+
+    /// Returns the processes and files that are known so far.
+    pub fn registry(&self) -> &Registry<'a> {
+        self.attributor.registry()
+    }
+
+    /// Returns a cause by its number; the unknown one if causes are not wanted.
+    pub fn cause(&self, id: CauseId) -> Cause {
+        self.causer
+            .as_ref()
+            .map_or(Cause::default(), |causer| causer.cause(id))
+    }
+
+    /// Reads the tables to their end.
+    ///
+    /// # Errors
+    /// Returns an error if a table cannot be read.
+    pub fn finish(self) -> Result<End, Error> {
+        let names = self.attributor.finish(Some(self.completions.names()))?;
+        Ok(End {
+            completions: self.completions,
+            names,
+            causes: self.causer.map(Causer::finish),
+        })
+    }
+}
