@@ -28,6 +28,7 @@ mod together;
 use std::path::{Path, PathBuf};
 
 use mostrace_bundle::{Bundle, Manifest, layout};
+use mostrace_map::fs::ext4::By;
 use mostrace_map::fs::jbd2::Journal;
 use mostrace_map::fs::{self, Image};
 use mostrace_map::{Map, Piece};
@@ -534,6 +535,20 @@ pub fn on_the_disk(map: Map, manifest: &Manifest) -> Map {
 /// # Errors
 /// It cannot be read, or no filesystem is found there.
 pub fn map_of(image: &Path, start_sector: u64, watcher: &dyn Fn(Progress)) -> fs::Result<Map> {
+    map_by(By::Walk, image, start_sector, watcher)
+}
+
+/// [`map_of`], with the blocks of ext4's inodes as `by` lists them.
+///
+/// # Errors
+/// Returns an error if the image cannot be read, if no filesystem is found there, or if debugfs is to list the blocks and
+/// cannot.
+pub fn map_by(
+    by: By,
+    image: &Path,
+    start_sector: u64,
+    watcher: &dyn Fn(Progress),
+) -> fs::Result<Map> {
     let told = |progress: fs::Progress| {
         watcher(Progress {
             step: progress.what,
@@ -541,5 +556,5 @@ pub fn map_of(image: &Path, start_sector: u64, watcher: &dyn Fn(Progress)) -> fs
             total: progress.total,
         });
     };
-    fs::build_with(&Image::open(image)?, start_sector, &told)
+    fs::build_by(by, &Image::open(image)?, start_sector, &told)
 }

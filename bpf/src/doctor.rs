@@ -90,7 +90,7 @@ pub fn examine(device: Option<&Path>) -> Vec<Check> {
             disks(),
             "traced are their bios, which have no D events; of dm-linear and dm-crypt, the disk below",
         ),
-        tool("debugfs", "ext4 blocks cannot be mapped to files"),
+        tool("debugfs", "nothing is held against the map of ext4"),
     ];
     if let Some(path) = device {
         checks.extend(examine_device(path));

@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         an_image_cut_short_gives_what_is_left needs images::TOOLS,
         a_damaged_inode_costs_its_own_blocks_only needs images::TOOLS,
         an_inode_with_a_wrong_checksum_is_not_believed needs images::TOOLS,
+        a_tree_node_with_a_wrong_checksum_is_not_believed needs images::TOOLS,
         indirect_blocks_that_refer_to_themselves_come_to_an_end needs images::TOOLS,
         blocks_that_lead_to_each_other_are_no_tree needs images::TOOLS,
         groups_without_descriptors_are_none needs images::TOOLS,
@@ -196,9 +197,48 @@ fn an_inode_with_a_wrong_checksum_is_not_believed() {
     images::patch(&image, at, &[0x77, 0x07]);
     let after = ext4::build(&image, 0).expect("map");
     assert_eq!(sectors(&after, owned), 0);
-    let notice = format!("inode {inode}: debugfs: ");
-    let notices = after.notices();
-    assert!(!notices.is_empty() && notices.iter().all(|line| line.starts_with(&notice)));
+    assert_eq!(
+        after.notices(),
+        [format!("inode {inode}: its checksum is wrong")]
+    );
+}
+
+fn a_tree_node_with_a_wrong_checksum_is_not_believed() {
+    let dir = scratch();
+    let image = sound(dir.path(), "-t ext4 -b 1024");
+    let inode = oracles::inode_of(&image, "/fragmented");
+    let before = ext4::build(&image, 0).expect("map");
+    let owned = |kind| move |extent: &Extent| extent.inode == inode && extent.kind == kind;
+    let nodes: Vec<u64> = before
+        .extents()
+        .iter()
+        .filter(|extent| owned(Kind::ExtentTree)(extent))
+        .map(|extent| extent.sector / 2)
+        .collect();
+    assert!(nodes.len() > 1, "{nodes:?}");
+    // The last extent of the first leaf is a block longer.
+    let leaf = nodes[0];
+    let mut block = [0; 1024];
+    File::open(&image)
+        .expect("image")
+        .read_exact_at(&mut block, leaf * 1024)
+        .expect("leaf");
+    let last = 12 * usize::from(block[2]);
+    images::patch(
+        &image,
+        leaf * 1024 + last as u64 + 4,
+        &[block[last + 4] + 1],
+    );
+    let after = ext4::build(&image, 0).expect("map");
+    let notice = format!("inode {inode}: its tree block {leaf} has a wrong checksum");
+    assert_eq!(after.notices(), [notice]);
+    // What the other nodes lead to is still the file's.
+    let left = sectors(&after, owned(Kind::Regular));
+    let all = sectors(&before, owned(Kind::Regular));
+    assert!(0 < left && left < all, "{left} of {all}");
+    // debugfs does not believe it either.
+    let said = oracles::ask(&image, "ex /fragmented");
+    assert!(said.lines().count() < nodes.len() + 40, "{said}");
 }
 
 fn indirect_blocks_that_refer_to_themselves_come_to_an_end() {
@@ -329,11 +369,14 @@ fn blocks_that_lead_to_each_other_are_no_tree() {
         let fields = [0xf30a, entries, entries, depth, 0, 0];
         fields.map(u16::to_le_bytes).concat()
     };
-    let index = |to: u32| [[0; 4], to.to_le_bytes(), [0; 4]].concat();
+    let indices = |to: u32, count: u32| -> Vec<u8> {
+        let index = |nth: u32| [nth.to_le_bytes(), to.to_le_bytes(), [0; 4]].concat();
+        (0..count).flat_map(index).collect()
+    };
     for (nth, node) in NODES.iter().enumerate() {
         let depth = 3 - nth as u16;
         let next = NODES.get(nth + 1).copied().unwrap_or(1);
-        let bytes = [header(340, depth), index(next).repeat(340)].concat();
+        let bytes = [header(340, depth), indices(next, 340)].concat();
         images::patch(&image, u64::from(*node) * 4096, &bytes);
     }
     let inode = oracles::inode_of(&image, "/big");
@@ -342,7 +385,7 @@ fn blocks_that_lead_to_each_other_are_no_tree() {
     let (block, offset) = place.trim().split_once(", offset 0x").expect("imap");
     let at = block.parse::<u64>().expect("block") * 4096
         + u64::from_str_radix(offset, 16).expect("offset");
-    let root = [header(4, 4), index(NODES[0]).repeat(4)].concat();
+    let root = [header(4, 4), indices(NODES[0], 4)].concat();
     images::patch(&image, at + 0x28, &root);
     let map = ext4::build(&image, 0).expect("map");
     let twice = format!("inode {inode}: block ");

@@ -13,6 +13,7 @@ use std::process::ExitCode;
 
 use images::{Mount, Seen};
 use mostrace_map::class::Kind;
+use mostrace_map::fs::ext4::By;
 use mostrace_map::fs::{Image, ext4};
 use mostrace_map::{Extent, Map};
 
@@ -137,11 +138,25 @@ fn check(name: &str, options: &str, mib: u64, fill: Fill) {
     if let Some((seen, fiemap)) = seen {
         compare_contents(name, &map, &seen, &fiemap, &blocks);
     }
+    compare_lists(name, image, &map);
     let snapshot = &scratch.path().join("snapshot");
     oracles::e2image(image, snapshot);
     let from_snapshot = ext4::build(snapshot, START).expect("map of the snapshot");
     assert_eq!(from_snapshot.extents(), map.extents(), "{name}: e2image -r");
     compare_metadata(name, image, snapshot, &map, scratch.path());
+}
+
+/// The map is the same by debugfs's lists of blocks, and where no debugfs can be asked as the image is no file.
+fn compare_lists(name: &str, image: &Path, map: &Map) {
+    let opened = &Image::open(image).expect("image");
+    let by_debugfs = ext4::build_by(By::Debugfs, opened, START, &|_| {}).expect("map by debugfs");
+    let bytes = std::fs::read(image).expect("image");
+    let in_memory = &Image::new(Path::new("memory"), bytes.len() as u64, bytes);
+    let without = ext4::build_by(By::Walk, in_memory, START, &|_| {}).expect("map without debugfs");
+    for (by, other) in [("debugfs", by_debugfs), ("the walker alone", without)] {
+        assert_eq!(other.notices(), [""; 0], "{name} by {by}");
+        assert_eq!(other.extents(), map.extents(), "{name} by {by}");
+    }
 }
 
 /// What `metadata` finds is all that e2image saves, and enough for the same map, and for the same words of e2fsck.

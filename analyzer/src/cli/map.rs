@@ -4,12 +4,13 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use mostrace::analysis::{map_of, on_the_disk};
+use mostrace::analysis::{map_by, on_the_disk};
 use mostrace::facts::Filter;
 use mostrace::recording::Recording;
 use mostrace::tables;
 use mostrace_bundle::Bundle;
 use mostrace_map::Extent;
+use mostrace_map::fs::ext4::By;
 
 use super::bar::Bar;
 use super::out::OutArgs;
@@ -29,6 +30,7 @@ use super::{UsageError, names};
 ///   mostrace map disk.img --sector 2048 --sector 4096
 ///   mostrace map /dev/sdb1 --start-sector 2048 --format csv -o sdb1.csv
 ///   mostrace map run.most --json
+///   mostrace map disk.img --by debugfs
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Map {
@@ -43,8 +45,27 @@ pub struct Map {
     /// Only extents for which this holds, for example: "kind = 'directory' AND sectors > 8"
     #[arg(long = "where", value_name = "EXPR")]
     condition: Option<String>,
+    /// Who lists the blocks of inodes on ext4, ext3 and ext2: mostrace's own walker, or debugfs of e2fsprogs
+    #[arg(long, value_enum, default_value = "walker", value_name = "WHO")]
+    by: Lister,
     #[command(flatten)]
     out: OutArgs,
+}
+
+/// Who lists the blocks of inodes.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Lister {
+    Walker,
+    Debugfs,
+}
+
+impl From<Lister> for By {
+    fn from(lister: Lister) -> By {
+        match lister {
+            Lister::Walker => By::Walk,
+            Lister::Debugfs => By::Debugfs,
+        }
+    }
 }
 
 impl Map {
@@ -76,7 +97,8 @@ impl Map {
         let told = |progress| bar.at(progress);
         let is_there = image.exists() || !Recording::has_segments(image);
         if is_there && !Bundle::is_bundle(image) {
-            return Ok(map_of(image, self.start_sector.unwrap_or(0), &told)?);
+            let start = self.start_sector.unwrap_or(0);
+            return Ok(map_by(self.by.into(), image, start, &told)?);
         }
         let recordings = names::open(&[image.to_owned()], false)?;
         let [recording] = &recordings[..] else {
@@ -93,7 +115,8 @@ impl Map {
             .snapshot
             .as_ref()
             .map_or(0, |s| s.start_sector);
-        let map = map_of(snapshot.path(), self.start_sector.unwrap_or(start), &told)?;
+        let start = self.start_sector.unwrap_or(start);
+        let map = map_by(self.by.into(), snapshot.path(), start, &told)?;
         Ok(on_the_disk(map, bundle.manifest()))
     }
 }

@@ -3,7 +3,7 @@
 
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use crate::fs::error::{Error, Result};
@@ -45,9 +45,8 @@ impl ReadAt for Vec<u8> {
     }
 }
 
-/// Bytes copied at once, and those of them that are left out where they are zeros.
-const COPIED_AT_ONCE: usize = 64 << 10;
-const PAGE: usize = 4096;
+/// The bytes that are read at once, at most.
+const READ_AT_ONCE: usize = 64 << 10;
 
 /// An opened image.
 pub struct Image {
@@ -89,36 +88,12 @@ impl Image {
         }
     }
 
-    /// The image as a file for another program: itself, or a nameless temporary copy in which
-    /// what is zero takes no room.
-    pub(super) fn file(&self) -> Result<File> {
+    /// The file or the device; None where something else reads the image.
+    pub(super) fn file(&self) -> Option<&File> {
         match &self.source {
-            Source::File(file) => file.try_clone().map_err(|error| self.io("open", error)),
-            Source::Other(_) => self.copy(),
+            Source::File(file) => Some(file),
+            Source::Other(_) => None,
         }
-    }
-
-    fn copy(&self) -> Result<File> {
-        const AT: &str = "temporary copy";
-        let io = |error| self.io(AT, error);
-        let mut file = tempfile::tempfile().map_err(io)?;
-        file.set_len(self.bytes).map_err(io)?;
-        let mut buf = vec![0; COPIED_AT_ONCE];
-        let mut at = 0u64;
-        while at < self.bytes {
-            let room = self.bytes.saturating_sub(at);
-            let len = usize::try_from(room).map_or(COPIED_AT_ONCE, |room| room.min(COPIED_AT_ONCE));
-            buf.truncate(len);
-            self.read_into(&mut buf, at, AT)?;
-            for part in buf.chunks(PAGE) {
-                if part.iter().any(|&byte| byte != 0) {
-                    file.seek(SeekFrom::Start(at)).map_err(io)?;
-                    file.write_all(part).map_err(io)?;
-                }
-                at = at.saturating_add(u64::try_from(part.len()).unwrap_or(u64::MAX));
-            }
-        }
-        Ok(file)
     }
 
     /// Length in bytes.
@@ -164,7 +139,7 @@ impl Image {
             let Some(rest) = buf.get_mut(from..).filter(|rest| !rest.is_empty()) else {
                 return Ok(buf);
             };
-            let some = rest.len().min(COPIED_AT_ONCE);
+            let some = rest.len().min(READ_AT_ONCE);
             let place = place.saturating_add(skipped);
             self.fill(rest.get_mut(..some).unwrap_or_default(), place, &at)?;
             from = from.saturating_add(some);

@@ -20,6 +20,7 @@ mod seen;
 mod volume;
 
 pub use error::{Error, Result};
+use ext4::By;
 pub use image::{Image, ReadAt};
 pub use names::is_encrypted;
 pub use progress::{Progress, Watcher};
@@ -33,20 +34,31 @@ pub fn build(image: &Image, start_sector: u64) -> Result<Map> {
     build_with(image, start_sector, &|_| {})
 }
 
-/// [`build`], which tells `watcher` how far it is: a large filesystem takes seconds.
+/// [`build`] that reports its progress to `watcher`: a large filesystem takes seconds.
 ///
 /// # Errors
 /// As [`build`].
 pub fn build_with(image: &Image, start_sector: u64, watcher: &Watcher) -> Result<Map> {
-    match recognise::recognise(image)? {
-        Some(Filesystem::Ext) => ext4::build_with(image, start_sector, watcher),
-        Some(Filesystem::F2fs) => f2fs::build_with(image, start_sector, watcher),
-        Some(Filesystem::Fat) => fat::build_with(image, start_sector, watcher),
-        Some(Filesystem::ExFat) => Err(image.unsupported(
+    build_by(By::Walk, image, start_sector, watcher)
+}
+
+/// [`build_with`], with the blocks of ext4's inodes as `by` lists them.
+///
+/// # Errors
+/// As [`build`]; or debugfs is to list the blocks, and there is none, or it does not read this filesystem.
+pub fn build_by(by: By, image: &Image, start_sector: u64, watcher: &Watcher) -> Result<Map> {
+    match (recognise::recognise(image)?, by) {
+        (Some(Filesystem::Ext), by) => ext4::build_by(by, image, start_sector, watcher),
+        (Some(_), By::Debugfs) => {
+            Err(image.unsupported("first blocks", "debugfs reads ext4, ext3 and ext2 only"))
+        }
+        (Some(Filesystem::F2fs), By::Walk) => f2fs::build_with(image, start_sector, watcher),
+        (Some(Filesystem::Fat), By::Walk) => fat::build_with(image, start_sector, watcher),
+        (Some(Filesystem::ExFat), By::Walk) => Err(image.unsupported(
             "boot record",
             "exFAT: ext4, ext3, ext2, f2fs and FAT can be mapped",
         )),
-        None => Err(Error::Unrecognised {
+        (None, _) => Err(Error::Unrecognised {
             path: image.path().to_owned(),
         }),
     }

@@ -2,7 +2,7 @@
 //! What could not be resolved while a map was built.
 
 /// Lines for people: the first are kept, the rest counted.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Notices {
     lines: Vec<String>,
     more: usize,
@@ -18,6 +18,11 @@ impl Notices {
         } else {
             self.more = self.more.saturating_add(1);
         }
+    }
+
+    /// Whether there is no line.
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
     }
 
     /// The lines, the last of them saying how many were left out.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The checksum of an inode, of filesystems with metadata_csum.
+//! The checksums of inodes and of extent tree nodes, in filesystems with metadata_csum.
 
 use super::crc::crc32c;
+use super::extents;
 use super::numbers::Ino;
 use super::superblock::{SuperBlock, ro_compat};
 use crate::fs::le::{u16_at, u32_at};
@@ -29,15 +30,36 @@ pub fn is_inode_sound(sb: &SuperBlock, number: Ino, raw: &[u8]) -> bool {
         half.into_iter()
             .for_each(|half: &mut [u8; 2]| *half = [0; 2]);
     }
-    let generation = u32_at(raw, 0x64).unwrap_or(0).to_le_bytes();
-    let number = number.0.to_le_bytes();
-    let sum = [&number[..], &generation, &plain]
-        .into_iter()
-        .fold(sb.checksum_seed, crc32c);
+    let generation = u32_at(raw, 0x64).unwrap_or(0);
+    let sum = crc32c(seed_of_inode(sb, number, generation), &plain);
     let half = |at| u16_at(raw, at).map(u32::from);
     match (half(I_CHECKSUM_LO), half(I_CHECKSUM_HI)) {
         (Some(low), Some(high)) if has_high => sum == high << 16 | low,
         (Some(low), _) => sum & 0xffff == low,
         _ => false,
     }
+}
+
+/// What the checksums of an inode's own blocks start from (`ei->i_csum_seed`).
+#[derive(Clone, Copy, Debug)]
+pub struct Seed(u32);
+
+impl Seed {
+    /// None in a filesystem without metadata_csum.
+    pub fn of_inode(sb: &SuperBlock, number: Ino, i_generation: u32) -> Option<Seed> {
+        let has_sums = sb.ro_compat(ro_compat::METADATA_CSUM);
+        has_sums.then(|| Seed(seed_of_inode(sb, number, i_generation)))
+    }
+}
+
+fn seed_of_inode(sb: &SuperBlock, number: Ino, i_generation: u32) -> u32 {
+    let number = crc32c(sb.checksum_seed, &number.0.to_le_bytes());
+    crc32c(number, &i_generation.to_le_bytes())
+}
+
+/// Whether the checksum of an extent tree node in a block is right (`ext4_extent_block_csum`).
+pub fn is_extent_node_sound(seed: Seed, node: &[u8]) -> bool {
+    let tail = extents::tail(node);
+    let covered = node.get(..tail);
+    covered.is_some_and(|covered| u32_at(node, tail) == Some(crc32c(seed.0, covered)))
 }

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The inodes in use, from the inode bitmaps and the inode tables.
 
-use super::block_list::Run;
-use super::checksum::is_inode_sound;
-use super::extents;
 use super::group_desc::GroupDesc;
 use super::numbers::{FsBlock, Ino};
 use super::superblock::{SuperBlock, data_blocks, incompat};
@@ -32,12 +29,10 @@ pub mod mode {
 }
 
 /// How an inode says where its blocks are.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockMap {
     /// It has none.
     None,
-    /// These blocks, which the inode lists itself.
-    InInode(Box<[Run]>),
     /// An extent tree, of which the inode has the root.
     Extents,
     /// Direct and indirect blocks.
@@ -45,7 +40,7 @@ pub enum BlockMap {
 }
 
 /// One inode in use: `struct ext4_inode`, the fields used here.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct InodeRecord {
     pub number: Ino,
     pub i_mode: u16,
@@ -65,13 +60,6 @@ impl InodeRecord {
         let bit64 = sb.incompat(incompat::BIT64);
         let acl_high = if bit64 { u16_at(raw, 0x76)? } else { 0 };
         let i_block = raw.get(0x28..0x64)?;
-        let block_map = match block_map(i_mode, i_flags, u32_at(raw, 0x4)?, i_block) {
-            BlockMap::Extents if is_inode_sound(sb, number, raw) => {
-                let runs = extents::in_inode(i_block, sb.end());
-                runs.map_or(BlockMap::Extents, |runs| BlockMap::InInode(runs.into()))
-            }
-            block_map => block_map,
-        };
         Some(InodeRecord {
             number,
             i_mode,
@@ -79,7 +67,7 @@ impl InodeRecord {
             i_generation: u32_at(raw, 0x64)?,
             i_ctime: ctime(raw)?,
             i_file_acl: FsBlock(u64::from(acl_high) << 32 | u64::from(u32_at(raw, 0x68)?)),
-            block_map,
+            block_map: block_map(i_mode, i_flags, u32_at(raw, 0x4)?, i_block),
         })
     }
 

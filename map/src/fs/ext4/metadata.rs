@@ -3,14 +3,14 @@
 //! trees of all inodes, and the contents of directories, long symlinks, the journal and other files of the
 //! filesystem's own. What a snapshot saves; without debugfs.
 
-use std::collections::HashSet;
 use std::ops::Range;
 
+use super::block_list::BlockList;
 use super::group_desc::{self, GroupDesc};
-use super::inode::{self, BlockMap, InodeRecord, mode};
-use super::numbers::{FsBlock, Ino};
+use super::inode::{self, InodeRecord, mode};
+use super::numbers::FsBlock;
 use super::superblock::{SuperBlock, compat, incompat, ro_compat};
-use super::tree::{Node, extent_node, indirect_node, root};
+use super::walk::Walker;
 use crate::fs::error::Result;
 use crate::fs::image::Image;
 use crate::fs::notices::Notices;
@@ -36,16 +36,19 @@ pub fn metadata(image: &Image) -> Result<Metadata> {
         image,
         sb,
         blocks: Vec::new(),
-        nodes: HashSet::new(),
     };
     places.layout(&groups);
     let mut notices = Notices::default();
     let mut broken = Notices::default();
+    let mut walker = Walker::without_checksums(image, sb);
     let part = Part::new(&|_| {}, "inode tables", groups.len());
     inode::scan(image, sb, &groups, &mut notices, part, |record, raw| {
-        places
-            .inode(&record, raw)
-            .unwrap_or_else(|error| broken.push(error.to_string()));
+        let list = walker.list(&record, raw);
+        places.inode(&record, &list);
+        let number = record.number;
+        for complaint in list.complaints.into_lines() {
+            broken.push(format!("inode {number}: {complaint}"));
+        }
     });
     let mut notices = notices.into_lines();
     notices.extend(broken.into_lines());
@@ -59,8 +62,6 @@ struct Places<'a> {
     image: &'a Image,
     sb: &'a SuperBlock,
     blocks: Vec<Range<u64>>,
-    /// Tree nodes that were read: a damaged tree may lead back to one.
-    nodes: HashSet<FsBlock>,
 }
 
 impl Places<'_> {
@@ -87,21 +88,18 @@ impl Places<'_> {
         }
     }
 
-    fn inode(&mut self, record: &InodeRecord, raw: &[u8]) -> Result<()> {
+    fn inode(&mut self, record: &InodeRecord, list: &BlockList) {
         if record.i_file_acl != FsBlock(0) {
             self.add(record.i_file_acl, 1);
         }
-        if record.block_map == BlockMap::None {
-            return Ok(());
+        for &block in list.tree.iter().chain(&list.upper_tree) {
+            self.add(block, 1);
         }
-        let (Some(i_block), contents) = (raw.get(0x28..0x64), self.saves_contents(record)) else {
-            return Ok(());
-        };
-        let extents = record.block_map != BlockMap::Indirect;
-        for node in root(i_block, extents) {
-            self.walk(&node, extents, contents, record.number)?;
+        if self.saves_contents(record) {
+            for run in &list.runs {
+                self.add(run.block, run.blocks);
+            }
         }
-        Ok(())
     }
 
     /// Whether what the inode holds is the filesystem's own, or leads to names.
@@ -113,40 +111,6 @@ impl Places<'_> {
             || sb.compat(compat::HAS_JOURNAL) && number == sb.s_journal_inum
             || sb.ro_compat(ro_compat::QUOTA) && sb.quota_inums.contains(&number)
             || sb.compat(compat::ORPHAN_FILE) && number == sb.s_orphan_file_inum
-    }
-
-    /// Adds a node of a tree and all below it.
-    fn walk(&mut self, node: &Node, extents: bool, contents: bool, of: Ino) -> Result<()> {
-        let &Node {
-            block,
-            blocks,
-            height,
-        } = node;
-        if height == 0 {
-            if contents {
-                self.add(block, blocks);
-            }
-            return Ok(());
-        }
-        if block >= self.sb.end() || !self.nodes.insert(block) {
-            return Ok(());
-        }
-        self.add(block, 1);
-        let at = format_args!("inode {of}: tree block {block}").to_string();
-        let buf = self.sb.read_block(self.image, block, at)?;
-        // Of the last level nothing but contents is left.
-        if height == 1 && !contents {
-            return Ok(());
-        }
-        let below = if extents {
-            extent_node(&buf, height.saturating_sub(1))
-        } else {
-            indirect_node(&buf, height.saturating_sub(1))
-        };
-        for node in below {
-            self.walk(&node, extents, contents, of)?;
-        }
-        Ok(())
     }
 
     /// What of it is inside the filesystem.

@@ -4,20 +4,18 @@
 //! ```text
 //! superblock, group descriptors ──→ layout metadata ─────────┐
 //! inode bitmaps and tables ──→ inodes in use                 ├─→ claims, first wins ─→ Map
-//!        ├─→ extents in the inode ──→ its blocks ────────────┤
-//!        └─→ debugfs `ex`, `stat` ──→ blocks of the others ──┤
+//!        └─→ their trees ──→ their blocks ───────────────────┤
 //!                   └─→ directory blocks ──→ names           │
 //! block bitmaps ──→ allocated, without owner ────────────────┘
 //! ```
-//! All steps are linear in the size of the metadata. Where an inode needs more than itself to
-//! list its blocks, or is damaged, debugfs lists them; the rest is plain fields, for which debugfs
-//! has no linear or no unambiguous command.
+//! All steps are linear in the size of the metadata. [`By`] says who lists the blocks of an inode: a walker of our own, or
+//! debugfs.
 
 use std::collections::HashMap;
 use std::path::Path;
 
 use crate::class::Kind;
-use crate::fs::error::Result;
+use crate::fs::error::{Error, Result};
 use crate::fs::image::Image;
 use crate::fs::names::link;
 use crate::fs::notices::Notices;
@@ -25,17 +23,19 @@ use crate::fs::progress::{Part, Watcher};
 use crate::fs::volume::Volume;
 use crate::map::{Inode, Map};
 
-mod ask;
 mod block_list;
 mod checksum;
 mod claims;
-#[cfg(target_os = "linux")]
-mod confine;
 mod crc;
+#[cfg(target_os = "linux")]
+mod debugfs;
+#[cfg(not(target_os = "linux"))]
+#[path = "no_debugfs.rs"]
 mod debugfs;
 pub mod dirent;
 mod extents;
 mod group_desc;
+mod indirect;
 mod inline_data;
 mod inode;
 mod journal;
@@ -43,33 +43,48 @@ mod layout;
 mod metadata;
 mod names;
 mod numbers;
-mod reach;
-mod session;
 mod superblock;
 mod tree;
+mod walk;
 
 use block_list::BlockList;
 use claims::Claims;
-use inode::{BlockMap, InodeRecord, mode};
+use group_desc::GroupDesc;
+use inode::{InodeRecord, mode};
 pub use metadata::{Metadata, metadata};
 use names::{Directory, Tree};
 use numbers::{EXT4_BAD_INO, EXT4_RESIZE_INO, EXT4_ROOT_INO, FsBlock, Ino};
-use reach::{Reach, Twice};
-use session::{Ask, Question};
 use superblock::{SuperBlock, compat, ro_compat};
+use walk::Walker;
+
+/// Who lists the blocks of inodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum By {
+    /// A walker of our own. Where there is a debugfs, it is asked about the filesystem as a whole and about the journal, and
+    /// what it says otherwise is a notice.
+    #[default]
+    Walk,
+    /// debugfs, about every inode whose tree the walker finds sound.
+    Debugfs,
+}
 
 /// Builds the map of a filesystem: a raw image, a block device, or `e2image -r`'s sparse
 /// snapshot. `start_sector` is where the filesystem begins on its disk; all sectors of the map
 /// count from there. What could not be resolved stands in [`Map::notices`], and its blocks are
 /// `unmapped` as far as the block bitmap says that they are allocated.
 ///
-/// Needs debugfs of e2fsprogs. Fails if the superblock or the group descriptors cannot be read.
+/// # Errors
+/// The superblock or the group descriptors cannot be read.
 pub fn build(image: &Path, start_sector: u64) -> Result<Map> {
-    build_with(&Image::open(image)?, start_sector, &|_| {})
+    build_by(By::Walk, &Image::open(image)?, start_sector, &|_| {})
 }
 
-/// [`build`], of an opened image.
-pub(super) fn build_with(image: &Image, start_sector: u64, watcher: &Watcher) -> Result<Map> {
+/// [`build`] of an opened image, with the blocks of inodes as `by` lists them. It reports its progress to `watcher`.
+///
+/// # Errors
+/// The superblock or the group descriptors cannot be read; or debugfs is to list the blocks, and there is none or it does
+/// not open the filesystem.
+pub fn build_by(by: By, image: &Image, start_sector: u64, watcher: &Watcher) -> Result<Map> {
     let sb = &SuperBlock::read(image)?;
     let groups = group_desc::read_all(image, sb)?;
     let volume = Volume::new(image, start_sector, sb.s_blocks_count, sb.block_size)?;
@@ -85,8 +100,7 @@ pub(super) fn build_with(image: &Image, start_sector: u64, watcher: &Watcher) ->
     builder.note_features();
     builder.note_groups(groups.len());
     layout::claim(sb, &groups, &mut builder.claims, &mut builder.notices);
-    let (records, lines) = builder.scan(&groups);
-    builder.claim_files(&records, lines)?;
+    builder.claim_files(by, &groups)?;
     let Builder {
         mut claims,
         mut notices,
@@ -145,114 +159,39 @@ impl Builder<'_> {
         }
     }
 
-    /// Notes all inodes in use; returns those that have blocks, and how many lines debugfs can have to say about these.
-    fn scan(&mut self, groups: &[group_desc::GroupDesc]) -> (Vec<InodeRecord>, u64) {
-        let Builder {
-            image,
-            sb,
-            watcher,
-            notices,
-            inodes,
-            directories,
-            ..
-        } = self;
-        let mut records = Vec::new();
-        let mut reach = Reach::new(image, sb);
-        let mut twice = Notices::default();
-        let part = Part::new(*watcher, "inode tables", groups.len());
-        inode::scan(image, sb, groups, notices, part, |mut record, raw| {
-            let inode = Inode {
-                generation: Some(record.i_generation),
-                changed_ns: Some(record.i_ctime),
-                ..Inode::default()
-            };
-            inodes.insert(record.number.into(), inode);
-            if record.is(mode::S_IFDIR) {
-                let areas = inline_data::directory_areas(raw).map(<[u8]>::to_vec);
-                let inline = if record.is_inline_directory() {
-                    areas.collect()
-                } else {
-                    vec![]
-                };
-                let encrypted = record.is_encrypted();
-                directories.insert(
-                    record.number,
-                    Directory {
-                        runs: vec![],
-                        inline,
-                        encrypted,
-                    },
-                );
-            }
-            let i_block = raw.get(0x28..0x64).unwrap_or_default();
-            if let Err(Twice(block)) = reach.walk(&record.block_map, i_block) {
-                let number = record.number;
-                twice.push(format!(
-                    "inode {number}: block {block} has a place in a tree already, its blocks are unmapped"
-                ));
-                record.block_map = BlockMap::None;
-            }
-            if record.block_map != BlockMap::None || record.i_file_acl != FsBlock(0) {
-                records.push(record);
-            }
-        });
-        // debugfs is asked about one inode at least: it checks the filesystem as a whole.
-        let known = |record: &&mut InodeRecord| matches!(record.block_map, BlockMap::InInode(_));
-        if let Some(first) = records.iter_mut().find(known) {
-            first.block_map = BlockMap::Extents;
-        }
-        twice
-            .into_lines()
-            .into_iter()
-            .for_each(|line| notices.push(line));
-        (records, reach.lines())
-    }
-
     /// Claims the blocks of all inodes, in the order of their numbers.
-    fn claim_files(&mut self, records: &[InodeRecord], lines: u64) -> Result<()> {
-        let asked: Vec<(usize, Question)> = (0..)
-            .zip(records)
-            .filter_map(|(nth, record)| Some((nth, question(record)?)))
-            .collect();
-        let questions: Vec<Question> = asked.iter().map(|(_, question)| *question).collect();
-        let mut claimed = 0usize;
+    fn claim_files(&mut self, by: By, groups: &[GroupDesc]) -> Result<()> {
+        let (image, sb) = (self.image, self.sb);
+        let mut walker = Walker::new(image, sb);
+        let mut sound = Sound::default();
+        let mut xattrs = Vec::new();
         let mut notices = Notices::default();
-        let part = Part::new(self.watcher, "block lists of files", questions.len());
-        ask::ask(
-            self.image,
-            lines,
-            &questions,
-            &mut notices,
-            part,
-            |nth, answer| {
-                let Some((at, question)) = asked.get(nth) else {
-                    return;
-                };
-                self.claim_known(records.get(claimed..*at).unwrap_or_default());
-                claimed = at.saturating_add(1);
-                let list = match question.command {
-                    Ask::Extents => BlockList::from_extents(answer),
-                    Ask::Stat => BlockList::from_stat(answer),
-                };
-                if let Some(record) = records.get(*at) {
-                    self.claim_file(record, list);
-                }
-            },
-        )?;
-        self.claim_known(records.get(claimed..).unwrap_or_default());
+        let part = Part::new(self.watcher, "inode tables", groups.len());
+        inode::scan(image, sb, groups, &mut notices, part, |record, raw| {
+            self.note_inode(&record, raw);
+            if record.i_file_acl != FsBlock(0) {
+                xattrs.push((record.number, record.i_file_acl));
+            }
+            let list = walker.list(&record, raw);
+            if by == By::Debugfs && list.is_sound() {
+                sound.add(record, &list);
+                return;
+            }
+            if record.number == self.compared() && list.is_sound() {
+                sound.add(record, &list);
+            }
+            self.claim_file(&record, list);
+        });
         notices
             .into_lines()
             .into_iter()
             .for_each(|line| self.notices.push(line));
-        for record in records
-            .iter()
-            .filter(|record| record.i_file_acl != FsBlock(0))
-        {
-            if !self
-                .claims
-                .inode(record.i_file_acl, 1, Kind::Xattr, record.number)
-            {
-                let (number, block) = (record.number, record.i_file_acl);
+        match by {
+            By::Debugfs => self.claim_as_debugfs_lists(&sound)?,
+            By::Walk => self.compare(&sound),
+        }
+        for (number, block) in xattrs {
+            if !self.claims.inode(block, 1, Kind::Xattr, number) {
                 self.notices.push(format!(
                     "inode {number}: its xattr block {block} is outside"
                 ));
@@ -261,17 +200,85 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Claims the blocks of those inodes that list them themselves.
-    fn claim_known(&mut self, records: &[InodeRecord]) {
-        for record in records {
-            if let BlockMap::InInode(runs) = &record.block_map {
-                let runs = runs.to_vec();
-                let list = BlockList {
-                    runs,
-                    ..BlockList::default()
-                };
-                self.claim_file(record, list);
+    fn claim_as_debugfs_lists(&mut self, sound: &Sound) -> Result<()> {
+        let part = Part::new(self.watcher, "block lists of files", sound.records.len());
+        let mut notices = Notices::default();
+        sound.ask(self.image, &mut notices, part, |record, list| {
+            self.claim_file(record, list);
+        })?;
+        notices
+            .into_lines()
+            .into_iter()
+            .for_each(|line| self.notices.push(line));
+        Ok(())
+    }
+
+    /// The inode of which debugfs's list is held against the walker's: the journal, or the root directory.
+    fn compared(&self) -> Ino {
+        match self.sb.compat(compat::HAS_JOURNAL) && self.sb.s_journal_inum != Ino(0) {
+            true => self.sb.s_journal_inum,
+            false => EXT4_ROOT_INO,
+        }
+    }
+
+    /// Asks debugfs, where there is one, about the filesystem as a whole and about one inode. debugfs reads files and
+    /// devices alone.
+    fn compare(&mut self, sound: &Sound) {
+        if self.image.file().is_none() {
+            return;
+        }
+        let part = Part::new(self.watcher, "second opinion", sound.records.len());
+        let mut notices = Notices::default();
+        let mut differs = Vec::new();
+        let asked = sound.ask(self.image, &mut notices, part, |record, list| {
+            if sound
+                .last
+                .as_ref()
+                .is_some_and(|walked| !walked.agrees_with(&list))
+            {
+                differs.push(format!(
+                    "inode {}: debugfs lists other blocks",
+                    record.number
+                ));
             }
+        });
+        let failure = match asked {
+            Err(Error::ToolMissing { .. }) | Ok(()) => None,
+            Err(Error::Corrupt { at, what, .. } | Error::Unsupported { at, what, .. }) => {
+                Some(format!("{at}: {what}"))
+            }
+            Err(Error::Io { at, source, .. }) => Some(format!("{at}: {source}")),
+            Err(error) => Some(error.to_string()),
+        };
+        let lines = notices
+            .into_lines()
+            .into_iter()
+            .chain(differs)
+            .chain(failure);
+        lines.for_each(|line| self.notices.push(line));
+    }
+
+    /// Notes an inode in use.
+    fn note_inode(&mut self, record: &InodeRecord, raw: &[u8]) {
+        let inode = Inode {
+            generation: Some(record.i_generation),
+            changed_ns: Some(record.i_ctime),
+            ..Inode::default()
+        };
+        self.inodes.insert(record.number.into(), inode);
+        if record.is(mode::S_IFDIR) {
+            let areas = inline_data::directory_areas(raw).map(<[u8]>::to_vec);
+            let inline = if record.is_inline_directory() {
+                areas.collect()
+            } else {
+                vec![]
+            };
+            let directory = Directory {
+                runs: vec![],
+                inline,
+                encrypted: record.is_encrypted(),
+            };
+            self.directories.insert(record.number, directory);
         }
     }
 
@@ -311,9 +318,8 @@ impl Builder<'_> {
         if !inside || !list.complaints.is_empty() {
             self.claims.doubt(claims_before);
         }
-        for complaint in &list.complaints {
-            self.notices
-                .push(format!("inode {number}: debugfs: {complaint}"));
+        for complaint in list.complaints.into_lines() {
+            self.notices.push(format!("inode {number}: {complaint}"));
         }
         if let Some(directory) = self.directories.get_mut(&number) {
             let sb = self.sb;
@@ -342,16 +348,30 @@ impl Builder<'_> {
     }
 }
 
-/// `ex` for extents. For indirect blocks `stat`: it alone gives the places of single blocks in a
-/// sparse file (`blocks` leaves them out). None where nothing needs to be asked.
-fn question(record: &InodeRecord) -> Option<Question> {
-    let command = match record.block_map {
-        BlockMap::None | BlockMap::InInode(_) => return None,
-        BlockMap::Extents => Ask::Extents,
-        BlockMap::Indirect => Ask::Stat,
-    };
-    Some(Question {
-        command,
-        inode: record.number,
-    })
+/// Inodes that have blocks, and whose trees the walker finds nothing wrong with.
+#[derive(Default)]
+struct Sound {
+    records: Vec<InodeRecord>,
+    /// The entries of their trees: debugfs prints no more lines.
+    entries: u64,
+    /// What the walker lists of the last one.
+    last: Option<BlockList>,
+}
+
+impl Sound {
+    fn add(&mut self, record: InodeRecord, list: &BlockList) {
+        self.records.push(record);
+        self.entries = self.entries.saturating_add(list.entries);
+        self.last = Some(list.clone());
+    }
+
+    fn ask(
+        &self,
+        image: &Image,
+        notices: &mut Notices,
+        part: Part,
+        each: impl FnMut(&InodeRecord, BlockList),
+    ) -> Result<()> {
+        debugfs::list(image, &self.records, self.entries, notices, part, each)
+    }
 }

@@ -10,8 +10,8 @@ use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Seek, Write};
 
-use super::debugfs::{Debugfs, End};
-use super::numbers::Ino;
+use super::super::numbers::Ino;
+use super::process::{Debugfs, End};
 use crate::fs::error::Result;
 use crate::fs::image::Image;
 use crate::fs::notices::Notices;

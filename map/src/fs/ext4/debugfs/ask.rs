@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
-use super::debugfs::Debugfs;
+use super::process::Debugfs;
 use super::session::{Question, Session};
 use crate::fs::error::Result;
 use crate::fs::image::Image;
@@ -36,7 +36,9 @@ pub fn ask(
     if questions.is_empty() {
         return Ok(());
     }
-    let file = image.file()?;
+    let file = image
+        .file()
+        .ok_or_else(|| image.unsupported("image", "debugfs reads files and devices alone"))?;
     let debugfs = &Debugfs { image, file, lines };
     let shares: Vec<&[Question]> = questions.chunks(SHARE).collect();
     let processors = thread::available_parallelism().map_or(1, NonZero::get);

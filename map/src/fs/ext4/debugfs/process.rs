@@ -14,7 +14,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-#[cfg(target_os = "linux")]
 use super::confine;
 use crate::fs::error::{Error, Result};
 use crate::fs::image::Image;
@@ -52,7 +51,7 @@ pub struct Debugfs<'a> {
     /// Names the image in errors.
     pub image: &'a Image,
     /// The image itself.
-    pub file: File,
+    pub file: &'a File,
     /// Lines that it can have to say, at most.
     pub lines: u64,
 }
@@ -107,7 +106,6 @@ impl Debugfs<'_> {
         })
     }
 
-    #[cfg(target_os = "linux")]
     fn start_one(
         &self,
         program: &str,
@@ -123,7 +121,7 @@ impl Debugfs<'_> {
             confine::confine(&mut command, image, seconds);
             Ok::<_, io::Error>(command)
         };
-        if confine::can_be_nobody(&self.file) {
+        if confine::can_be_nobody(self.file) {
             let mut command = make()?;
             confine::step_down(&mut command);
             match command.spawn() {
@@ -133,18 +131,6 @@ impl Debugfs<'_> {
             }
         }
         make()?.spawn()
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn start_one(
-        &self,
-        program: &str,
-        commands: &File,
-        output: &PipeWriter,
-        _most: u64,
-    ) -> io::Result<Child> {
-        let mut command = command(program, commands, output)?;
-        command.arg(self.image.path()).spawn()
     }
 }
 
@@ -163,13 +149,11 @@ fn command(program: &str, commands: &File, output: &PipeWriter) -> io::Result<Co
     Ok(command)
 }
 
-#[cfg(target_os = "linux")]
 fn is_refused(error: &io::Error) -> bool {
     let refusals = [io::ErrorKind::InvalidInput, io::ErrorKind::PermissionDenied];
     refusals.contains(&error.kind())
 }
 
-#[cfg(target_os = "linux")]
 fn programs() -> &'static [&'static str] {
     let [system @ .., _] = &PROGRAMS;
     match rustix::process::geteuid().is_root() {
@@ -178,19 +162,8 @@ fn programs() -> &'static [&'static str] {
     }
 }
 
-#[cfg(target_os = "linux")]
 fn took_too_long(status: ExitStatus) -> bool {
     confine::took_too_long(status)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn took_too_long(_status: ExitStatus) -> bool {
-    false
-}
-
-#[cfg(not(target_os = "linux"))]
-fn programs() -> &'static [&'static str] {
-    &PROGRAMS
 }
 
 /// Takes all that debugfs prints, but not much more than `most` bytes. debugfs writes a few bytes
@@ -285,7 +258,6 @@ mod tests {
         }
     }
 
-    #[cfg(target_os = "linux")]
     #[test]
     fn it_ends_with_who_started_it() {
         use std::os::unix::process::ExitStatusExt;
@@ -302,7 +274,6 @@ mod tests {
         assert_eq!(child.wait().expect("ended").signal(), Some(9));
     }
 
-    #[cfg(target_os = "linux")]
     #[test]
     fn it_has_what_it_needs_and_no_more() {
         use std::os::unix::fs::PermissionsExt;

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The blocks of an inode, by walking its tree.
+
+use std::collections::HashSet;
+
+use super::block_list::{BlockList, Run};
+use super::checksum::{Seed, is_extent_node_sound, is_inode_sound};
+use super::inode::{BlockMap, InodeRecord};
+use super::numbers::{FileBlock, FsBlock};
+use super::superblock::SuperBlock;
+use super::tree::{Node, below, root};
+use crate::fs::image::Image;
+
+/// Walks the trees of one filesystem's inodes. Each block is a node once, as a few blocks that lead
+/// to one another would make a tree of billions of nodes.
+pub struct Walker<'a> {
+    image: &'a Image,
+    sb: &'a SuperBlock,
+    nodes: HashSet<FsBlock>,
+    checks_sums: bool,
+}
+
+/// The inode whose tree is walked.
+struct Of {
+    block_map: BlockMap,
+    /// None if no checksum is looked at.
+    seed: Option<Seed>,
+    /// The end of what was listed of the file: extents are in order over all nodes.
+    end: FileBlock,
+}
+
+impl<'a> Walker<'a> {
+    /// A walker that believes no inode and no node whose checksum is wrong.
+    pub fn new(image: &'a Image, sb: &'a SuperBlock) -> Walker<'a> {
+        Walker {
+            image,
+            sb,
+            nodes: HashSet::new(),
+            checks_sums: true,
+        }
+    }
+
+    /// A walker for metadata that is in use: a checksum may be about to follow what it is of.
+    pub fn without_checksums(image: &'a Image, sb: &'a SuperBlock) -> Walker<'a> {
+        Walker {
+            checks_sums: false,
+            ..Walker::new(image, sb)
+        }
+    }
+
+    /// The blocks of an inode, whose bytes are `raw`. What is wrong with a part of its tree is a complaint, and that part
+    /// is left out.
+    pub fn list(&mut self, record: &InodeRecord, raw: &[u8]) -> BlockList {
+        let mut list = BlockList::default();
+        if record.block_map == BlockMap::None {
+            return list;
+        }
+        if self.checks_sums && !is_inode_sound(self.sb, record.number, raw) {
+            list.complain("its checksum is wrong".into());
+            return list;
+        }
+        let seed = Seed::of_inode(self.sb, record.number, record.i_generation);
+        let mut of = Of {
+            block_map: record.block_map,
+            seed: seed.filter(|_| self.checks_sums),
+            end: FileBlock(0),
+        };
+        let i_block = raw.get(0x28..0x64).unwrap_or_default();
+        match root(record.block_map, i_block, self.sb.block_size) {
+            Ok(nodes) => self.walk(nodes, &mut of, &mut list),
+            Err(what) => list.complain(format!("its extent tree {what}")),
+        }
+        list
+    }
+
+    /// Walks in the order of the file. No tree is higher than 5, but what waits stands on no stack of calls.
+    fn walk(&mut self, mut nodes: Vec<Node>, of: &mut Of, list: &mut BlockList) {
+        nodes.reverse();
+        while let Some(node) = nodes.pop() {
+            if node.height == 0 {
+                self.contents(&node, of, list);
+                continue;
+            }
+            match self.node(&node, of, list) {
+                Ok(mut below) => {
+                    below.reverse();
+                    nodes.append(&mut below);
+                }
+                Err(Wrong::Twice) => {
+                    let block = node.block;
+                    *list = BlockList::default();
+                    list.complain(format!(
+                        "block {block} has a place in a tree already, its blocks are unmapped"
+                    ));
+                    return;
+                }
+                Err(Wrong::Because(what)) => {
+                    list.complain(format!("its tree block {} {what}", node.block));
+                }
+            }
+        }
+    }
+
+    fn contents(&self, node: &Node, of: &mut Of, list: &mut BlockList) {
+        let Node {
+            logical,
+            block,
+            blocks,
+            ..
+        } = *node;
+        if blocks > block.up_to(self.sb.end()) {
+            list.complain(format!("block {block} is outside the filesystem"));
+        } else if logical < of.end {
+            list.complain(format!("block {block} is out of order"));
+        } else {
+            of.end = logical.plus(blocks);
+            list.push(Run {
+                logical,
+                block,
+                blocks,
+            });
+        }
+    }
+
+    /// What a node leads to.
+    fn node(&mut self, node: &Node, of: &Of, list: &mut BlockList) -> Result<Vec<Node>, Wrong> {
+        let block = node.block;
+        if block >= self.sb.end() {
+            return Err(Wrong::Because("is outside the filesystem".into()));
+        }
+        if !self.nodes.insert(block) {
+            return Err(Wrong::Twice);
+        }
+        list.entries = list.entries.saturating_add(1);
+        match (of.block_map, node.height) {
+            (BlockMap::Indirect, 2..) => list.upper_tree.push(block),
+            _ => list.tree.push(block),
+        }
+        let buf = self.sb.read_block(self.image, block, "");
+        let buf = buf.map_err(|_| Wrong::Because("cannot be read".into()))?;
+        if let (BlockMap::Extents, Some(seed)) = (of.block_map, of.seed)
+            && !is_extent_node_sound(seed, &buf)
+        {
+            return Err(Wrong::Because("has a wrong checksum".into()));
+        }
+        below(of.block_map, node, &buf).map_err(|what| Wrong::Because(what.into()))
+    }
+}
+
+/// Why nothing follows from a node.
+enum Wrong {
+    /// Its block has been met before, in this tree or another.
+    Twice,
+    /// What it is, as the end of a sentence that begins with the block.
+    Because(String),
+}
