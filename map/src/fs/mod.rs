@@ -25,18 +25,18 @@ pub use names::is_encrypted;
 pub use progress::{Progress, Watcher};
 use recognise::Filesystem;
 
-/// Builds the map of the filesystem on an image that begins at `start_sector` of its disk.
+/// Builds the map of the filesystem on an image; the image begins at `start_sector` of its disk, 512 bytes each.
 ///
 /// # Errors
-/// No filesystem is recognised, or its builder finds none that it can read.
+/// Returns an error if no filesystem is recognised, or if it cannot be read.
 pub fn build(image: &Image, start_sector: u64) -> Result<Map> {
     build_with(image, start_sector, &|_| {})
 }
 
-/// [`build`], which tells `watcher` how far it is: a large filesystem takes seconds.
+/// Builds the map as [`build`] does, and reports progress to `watcher`: a large filesystem takes seconds.
 ///
 /// # Errors
-/// As [`build`].
+/// Returns an error in the same cases as [`build`].
 pub fn build_with(image: &Image, start_sector: u64, watcher: &Watcher) -> Result<Map> {
     match recognise::recognise(image)? {
         Some(Filesystem::Ext) => ext4::build_with(image, start_sector, watcher),
