@@ -3,8 +3,8 @@
 
 # list_files [FIND-CONDITION…]: lists the files of the filesystem at $mnt and what the kernel reports for them:
 #   files.txt    inode, links, size, path             of all files
-#   fiemap.txt   sector, sectors, owner, offset       of those that match the condition, merged; by default
-#                                                     all, on f2fs and ext4 also directories
+# fiemap.txt   sector, sectors, owner, offset       of those that match the condition, merged; by default
+#                                                     all but symbolic links, on FAT regular files
 #   inline.txt   sector of the block, owner           of files stored inside their inode
 # The owner is the inode number; on FAT, where the kernel invents inode numbers, the path.
 list_files() {
