@@ -28,7 +28,7 @@ TESTS = $(CARGO) test $(PROFILE) --workspace --no-fail-fast
 GUESTS = guest/able.sh "$(GUEST_PACKAGES)"
 MODULE = kernel-patches/test/able.sh
 
-.PHONY: demo build install deb dist check test tests tests-of-truth tests-in-guests test-all truth truth-guest test-guest test-module test-kernels test-patched lint features bench bench-record kills soak bench-beside bench-overhead \
+.PHONY: demo build install deb dist check test tests tests-of-truth tests-in-guests test-all truth truth-guest test-guest test-module test-kernels test-patched lint features book bench bench-record kills soak bench-beside bench-overhead \
 	bench-accuracy report-check phone phone-armv7 phone-x86_64 test-arm64 test-arm64-analysis bench-phone samples samples-guest setup setup-test clean
 
 demo: build
@@ -164,6 +164,11 @@ lint: setup-test
 		grep -A1 "^name = \"$$(basename $$file .rs)\"" $${file%%/*}/Cargo.toml | grep -q '^harness = false' || \
 			{ echo "lint: $$file does not run: its Cargo.toml lacks harness = false" >&2; exit 1; }; done
 	@$(STEP) "series" kernel-patches/series/generate.sh --check
+
+# The pages of docs/ as a book, in target/book.
+book:
+	@command -v mdbook >/dev/null || { echo "book: mdbook not found: install it by \`cargo install mdbook\`" >&2; exit 1; }
+	mdbook build
 
 bench: setup-test
 	$(CARGO) bench --locked -p mostrace

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * From a bio of the traced disk up to the bio that a filesystem made: through the parts of a split bio, the
- * clones of device mapper, and dm-crypt's own bios.
+ * Finds the bio that a filesystem made, starting from a bio of the traced disk: through the parts of a split bio,
+ * device mapper's clones, and dm-crypt's own bios.
  */
 #ifndef MOSTRACE_ABOVE_BPF_H
 #define MOSTRACE_ABOVE_BPF_H
@@ -9,13 +9,13 @@
 #include "submitter.bpf.h"
 
 struct ascent {
-	struct window window;	/* what is looked at just now */
+	struct window window;	/* the kernel structure being read */
 	struct bio_view root;	/* the bio that the filesystem made */
-	struct direct direct;	/* of the traced bio */
-	struct bio_view plain;	/* the bio whose pages hold what the filesystem wrote: dm-crypt's are ciphertext; see plain_of */
-	__u64 sector;		/* of the root's device, that the traced bio begins at, or MOSTRACE_NONE */
-	__u32 skip;		/* bytes of `plain` before the traced bio's */
-	bool is_above;		/* the root is of another disk */
+	struct direct direct;	/* the traced bio's direct IO */
+	struct bio_view plain;	/* the bio whose pages hold what the filesystem wrote; see plain_of */
+	__u64 sector;		/* sector of the root's device at which the traced bio begins, or MOSTRACE_NONE */
+	__u32 skip;		/* bytes of `plain` ahead of the traced bio's */
+	bool is_above;		/* the root belongs to another disk */
 	bool has_plain;		/* `plain` is another bio than the root */
 };
 
@@ -24,7 +24,7 @@ static __always_inline const struct bio_view *plain_of(const struct ascent *a)
 	return a->has_plain ? &a->plain : &a->root;
 }
 
-/* Both types are in the BTF of dm's modules, which kernels before 5.11 do not give. */
+/* Both types are in the BTF of dm's modules, which kernels before 5.11 do not provide. */
 static __always_inline bool is_clone(__u64 end_io)
 {
 	return bpf_core_type_exists(struct dm_target_io) && symbols.clone_endio &&
@@ -42,7 +42,7 @@ static __always_inline bool is_part(__u64 end_io)
 	return symbols.bio_chain_endio && end_io == symbols.bio_chain_endio;
 }
 
-/* A clone of device mapper's stands for a bio of the mapped device, whose sectors it had before. */
+/* Goes from a device mapper's clone to its bio of the mapped device, with the sectors that it had there. */
 static __noinline void leave_clone(struct ascent *a)
 {
 	struct dm_target_io *tio;
@@ -55,7 +55,7 @@ static __noinline void leave_clone(struct ascent *a)
 	view_bio(&a->window, &a->root, BPF_CORE_READ(tio, io, orig_bio));
 }
 
-/* dm-crypt writes a bio of its own for each clone that it gets. */
+/* Goes from a bio of dm-crypt to the clone for which it was made; dm-crypt writes a bio of its own for each clone. */
 static __noinline void leave_encrypted(struct ascent *a)
 {
 	struct dm_crypt_io *io = a->root.private;
@@ -70,7 +70,7 @@ static __noinline void leave_encrypted(struct ascent *a)
 
 #define ASCENT_MAX 8
 
-/* Apart, so that the verifier of old kernels finds the loop in a form that it takes. */
+/* This is a function of its own so that the verifier of old kernels sees the loop in a form that it accepts. */
 static __noinline void leave_all(struct ascent *a)
 {
 	a->plain = a->root;
@@ -87,7 +87,7 @@ static __noinline void leave_all(struct ascent *a)
 	}
 }
 
-/* `a->root` is the traced bio, and becomes what it comes from. */
+/* Goes from the traced bio in `a->root` to the bio that it was made from. */
 static __always_inline void ascend(struct ascent *a)
 {
 	__u64 end_io = a->root.end_io;
@@ -97,8 +97,8 @@ static __always_inline void ascend(struct ascent *a)
 }
 
 /*
- * Puts the submitter of the root, where it is another's bio, into the place of who queues now. Where it is
- * not known, a worker is not taken for it.
+ * If the root is another bio, replaces the queueing task by the root's submitter. If that is not known, a worker is not
+ * reported as the submitter.
  */
 static __always_inline void submitter_above(struct submitter *s, struct ascent *a)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A bio as the probes look at it, and the device that it is for. */
+/* The fields of a bio that the probes use, and the device that the bio is for. */
 #ifndef MOSTRACE_BIO_BPF_H
 #define MOSTRACE_BIO_BPF_H
 
@@ -15,11 +15,11 @@ struct bio_view {
 	__u64 sector;
 	__u32 size;
 	__u32 idx;
-	__u32 done;		/* bytes of io_vec[idx] */
+	__u32 done;		/* bytes of io_vec[idx] that are done */
 	__u32 opf;
 };
 
-/* READ(type, field) reads a field of the bio, by one of its types. */
+/* READ(type, field) reads a field of the bio as one of its types. */
 #define FILL_VIEW(v, READ)								\
 	({										\
 		if (bpf_core_field_exists(struct bio___bdev, bi_bdev))			\
@@ -45,7 +45,7 @@ static __always_inline void view_bio(struct window *w, struct bio_view *v, struc
 #undef READ
 }
 
-/* The bio that is a tracepoint's argument. */
+/* Views the bio that is a tracepoint's argument. */
 static __always_inline void view_argument(struct window *w, struct bio_view *v, struct bio *bio)
 {
 #ifdef MOSTRACE_UNTYPED
@@ -58,7 +58,7 @@ static __always_inline void view_argument(struct window *w, struct bio_view *v, 
 #endif
 }
 
-/* Disks that are mapped onto the traced one (dm, md), and those above them. */
+/* Disks that are mapped onto the traced one (dm, md), and disks above those. */
 #define ABOVE_MAX 8
 const volatile struct {
 	__u32 count;
@@ -74,8 +74,8 @@ static __always_inline bool is_above(__u32 disk)
 }
 
 struct bio_device {
-	__u32 dev;	/* of the disk or partition; 0: the bio does not tell (5.10) */
-	__u32 disk;	/* of the disk; 0: not looked for */
+	__u32 dev;	/* of the disk or partition; 0: the bio does not have it (5.10) */
+	__u32 disk;	/* of the disk; 0: not looked up */
 	__u64 start;	/* first sector on the disk */
 };
 
@@ -85,8 +85,8 @@ static __always_inline __u32 disk_number(struct gendisk *disk)
 }
 
 /*
- * The device that a bio is for. Its disk is looked for only where the device's own number leaves open
- * whether the bio is of interest.
+ * Finds the device that a bio is for. Its disk is looked up only if the device's own number does not show whether the
+ * bio is of interest.
  */
 static __always_inline void find_device(struct window *w, struct bio_device *d, const struct bio_view *v)
 {
@@ -107,14 +107,14 @@ static __always_inline void find_device(struct window *w, struct bio_device *d, 
 		d->disk = 0;
 }
 
-/* Whether the bio is for what is traced. */
+/* Returns true if the bio is for the traced disk or partition. */
 static __always_inline bool is_for_target(const struct bio_device *d, const struct bio_view *v)
 {
 	if (d->disk != target.disk_dev)
 		return false;
 	if (v->size)
 		return is_target_range(v->sector, v->size);
-	/* A flush has no sectors: its device tells, if it tells. */
+	/* A flush has no sectors: it is recognised by its device, if the bio has it. */
 	return !d->dev || target.dev == target.disk_dev || d->dev == target.dev;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Block events as blktrace records them: what of struct blk_io_trace of <linux/blktrace_api.h> differs from event
- * to event. User space makes the whole record of it.
+ * Block events as blktrace records them: the fields of struct blk_io_trace in <linux/blktrace_api.h> that differ
+ * between events. User space completes the record.
  */
 #ifndef MOSTRACE_BLOCKEVENTS_BPF_H
 #define MOSTRACE_BLOCKEVENTS_BPF_H
@@ -29,7 +29,7 @@ enum {
 
 #define TC(category) ((__u32)(category) << 16)
 
-/* What happened, and its category: the BLK_TA_ and BLK_TN_ values. */
+/* The action and its category: the BLK_TA_ and BLK_TN_ values. */
 enum {
 	TN_PROCESS = 0 | TC(BLK_TC_NOTIFY),
 	TA_QUEUE = 1 | TC(BLK_TC_QUEUE),
@@ -57,12 +57,12 @@ struct block_record {
 	__u16 error;
 };
 
-/* What follows a record, as much as its event has: the record's size in the ring tells. */
+/* The payload behind a record; its length follows from the record's size in the ring. */
 #define PDU_MAX 16
 
 _Static_assert(sizeof(struct block_record) == 32, "block_record");
 
-/* Records that found the ring full. */
+/* Number of records that found the ring full. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -70,7 +70,10 @@ struct {
 	__type(value, __u64);
 } events_lost SEC(".maps");
 
-/* All of it but the CPU is filled in. `pdu` has `pdu_len` bytes, a constant: 0, 8 or 16. */
+/*
+ * Puts an event into the ring; all its fields but the CPU must be filled in. `pdu` has `pdu_len` bytes, a constant:
+ * 0, 8 or 16.
+ */
 static __always_inline void put_event(void *ring, struct block_record event, const __u64 *pdu, __u32 pdu_len)
 {
 	struct block_record *r = bpf_ringbuf_reserve(ring, sizeof(*r) + pdu_len, 0);
@@ -80,7 +83,7 @@ static __always_inline void put_event(void *ring, struct block_record event, con
 
 	if (!r) {
 		lost = bpf_map_lookup_elem(&events_lost, &zero);
-		/* An interrupt's program may count on the same CPU meanwhile. */
+		/* A program that runs in an interrupt may count on the same CPU at the same time. */
 		if (lost)
 			__sync_fetch_and_add(lost, 1);
 		return;
@@ -102,17 +105,20 @@ struct {
 	__type(value, __u32);
 } last_pid SEC(".maps");
 
-/* Apart, as it is seldom, and not to lie on the stack below a walk over pages. */
+/* This is a function of its own because it is called seldom, and so that its stack is not part of a walk over pages. */
 static __noinline void tell_name(void *ring, __u64 time, __u32 pid)
 {
 	__u64 comm[PDU_MAX / 8] = {};
 
 	bpf_get_current_comm(comm, sizeof(comm));
-	/* The time is part of the initialiser: set in a copy of a constant, clang 14 loses it. */
+	/* The time must be part of the initialiser: if it is set in a copy of a constant, clang 14 loses it. */
 	put_event(ring, (struct block_record){ .time = time, .action = TN_PROCESS, .pid = pid }, comm, sizeof(comm));
 }
 
-/* Names the current thread, `pid`, when another one ran before it: it may have gone when user space asks for it. */
+/*
+ * Records the name of the current thread, `pid`, if another thread ran before it: it may have ended when user space
+ * asks for it.
+ */
 static __always_inline void put_name(void *ring, __u64 time, __u32 pid)
 {
 	__u32 zero = 0;
@@ -124,11 +130,11 @@ static __always_inline void put_name(void *ring, __u64 time, __u32 pid)
 	tell_name(ring, time, pid);
 }
 
-/* Of 64 bits, as the bit's number is: to shorten it would take more instructions than to use it. */
+/* This has 64 bits like the bit's number, because shortening it would take more instructions than using it. */
 #define FLAG(opf, bit, category) \
 	(((__u64)(opf) >> bpf_core_enum_value(enum req_flag_bits, bit) & 1) ? TC(category) : 0)
 
-/* The category bits that blktrace derives from an operation and its flags. */
+/* Returns the category bits that blktrace derives from an operation and its flags. */
 static __always_inline __u32 categories(__u32 opf)
 {
 	__u32 op = opf & REQ_OP_MASK;
@@ -146,7 +152,7 @@ static __always_inline __u32 categories(__u32 opf)
 	return what;
 }
 
-/* Tells of a bio that is being queued by the current thread, `pid`. */
+/* Records that the current thread, `pid`, queues a bio. */
 static __always_inline void put_queued(void *ring, __u64 time, __u32 pid, __u64 sector, __u32 bytes, __u32 opf)
 {
 	struct block_record e = {
@@ -162,8 +168,8 @@ static __always_inline void put_queued(void *ring, __u64 time, __u32 pid, __u64 
 }
 
 /*
- * blk_status_t to the magnitude of an errno, for the statuses that a disk can give
- * (block/blk-core.c, blk_errors); the rest is EIO.
+ * Converts a blk_status_t to the magnitude of an errno, for the statuses that a disk can report (block/blk-core.c,
+ * blk_errors); all others become EIO.
  */
 static __always_inline __u16 status_errno(__u8 status)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * System calls that change a file of the traced filesystem or write it out. A call by a descriptor is recorded if
- * that leads to such a file, one by a path if the journal was joined in it.
+ * System calls that change a file of the traced filesystem or write it out. A call with a descriptor is recorded if the
+ * descriptor is such a file; a call with a path is recorded if it joined the journal.
  */
 #ifndef MOSTRACE_CALL_BPF_H
 #define MOSTRACE_CALL_BPF_H
@@ -36,16 +36,16 @@ struct task_struct___x86 {
 
 #pragma clang attribute pop
 
-/* arch/x86/include/asm/thread_info.h: a 32-bit program's call, which has other numbers */
+/* arch/x86/include/asm/thread_info.h: a call of a 32-bit program, which has other numbers */
 #define TS_COMPAT 0x0002
 
-/* What user space says of each number: enum mostrace_call_kind, and how its arguments lie. */
+/* User space's description of each call number: enum mostrace_call_kind, and the meaning of its arguments. */
 #define CALL_KIND 0x1f
-#define CALL_INSIDE 0x20	/* told of handles alone: not recorded itself */
-#define CALL_PATH 0x40		/* its first argument is no descriptor */
+#define CALL_INSIDE 0x20	/* reported only with handles, not recorded itself */
+#define CALL_PATH 0x40		/* its first argument is not a descriptor */
 #define CALL_AT 0x80		/* its fourth argument is an offset */
 #define CALL_VECTOR 0x100	/* its second argument is an array of buffers */
-#define CALL_IOCTL 0x200	/* its second argument says what it is */
+#define CALL_IOCTL 0x200	/* its second argument determines the kind */
 #define CALLS_MAX 512
 
 const volatile __u16 call_kinds[CALLS_MAX];
@@ -53,13 +53,13 @@ const volatile __u16 call_kinds[CALLS_MAX];
 struct call {
 	struct mostrace_call entry;
 	struct file *file;
-	void *buffer;		/* that is written, in the program's memory; NULL: several */
-	bool is_ours;		/* it has to do with the traced filesystem */
+	void *buffer;		/* written buffer in the program's memory; NULL: several */
+	bool is_ours;		/* the call involves the traced filesystem */
 };
 
 /*
- * The call that each thread makes; of kind OTHER when it makes none that is recorded. An entry stays as long as there is
- * room: to make and remove one for each call would cost more than all the rest.
+ * The call that each thread is in; its kind is OTHER if the thread is in none that is recorded. An entry stays as long
+ * as there is room, because making and removing one for each call would cost more than everything else.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -90,7 +90,7 @@ static __always_inline struct call *room_for_call(void)
 	return bpf_map_lookup_elem(&calls, &thread);
 }
 
-/* `regs` is what a BTF tracepoint passes: its fields are loaded. */
+/* `regs` is what a BTF tracepoint passes; its fields can be loaded directly. */
 static __always_inline __u64 call_argument(struct pt_regs *regs, __u32 n)
 {
 	struct pt_regs___arm64 *arm64 = (void *)regs;
@@ -102,7 +102,7 @@ static __always_inline __u64 call_argument(struct pt_regs *regs, __u32 n)
 	return n == 0 ? x86->di : n == 1 ? x86->si : n == 2 ? x86->dx : x86->r10;
 }
 
-/* Of the function that a kprobe is set on, whose `regs` are the program's context. */
+/* Returns an argument of the function that has the kprobe; `regs` is the program's context. */
 static __always_inline __u64 second_argument(struct pt_regs *regs)
 {
 	struct pt_regs___arm64 *arm64 = (void *)regs;
@@ -175,7 +175,7 @@ static __always_inline void tell_inode(struct mostrace_call *call, struct inode 
 	call->s_dev = LOAD(inode, i_sb, s_dev);
 }
 
-/* The open file, if it is one of the traced filesystem's. */
+/* Returns the open file if it belongs to the traced filesystem. */
 static __always_inline struct file *traced_file(struct task_struct *task, __u32 fd)
 {
 	struct file *file = open_file(task, fd);
@@ -189,12 +189,12 @@ static __always_inline void tell_file(struct call *call, struct file *file)
 {
 	call->file = file;
 	call->is_ours = true;
-	/* syncfs is told a file, but is of the whole filesystem. */
+	/* syncfs has a file as argument, but concerns the whole filesystem. */
 	if (call->entry.kind != MOSTRACE_CALL_SYNC)
 		tell_inode(&call->entry, LOAD(file, f_inode));
 }
 
-/* Where in the file, and how long: as the call was asked. What a write() wrote is known when it returns. */
+/* Finds the range of the file that the call asks for. The length that a write() wrote is known when it returns. */
 static __always_inline void find_range(struct call *c, __u16 how, struct pt_regs *regs)
 {
 	struct mostrace_call *call = &c->entry;
@@ -263,7 +263,7 @@ static __always_inline int begin_call(struct pt_regs *regs, long number)
 }
 
 /*
- * Flag of a call's head, beside those of firstbytes.bpf.h: the file was opened to be written through (O_DSYNC, and O_SYNC, which
+ * A flag of a call's head, in addition to those of firstbytes.bpf.h: the file was opened with O_DSYNC (or O_SYNC, which
  * has the same bit), so that what was written was durable when the call returned.
  */
 #define MOSTRACE_CALL_THROUGH 4
@@ -299,7 +299,10 @@ static __always_inline int end_call(struct pt_regs *regs, long result)
 		entry->result = result;
 		if (entry->kind == MOSTRACE_CALL_WRITE && result > 0)
 			tell_written(call, result);
-		/* In hand: where there are no types, LOAD relocates all that it is given, and struct call is none of the kernel's. */
+		/*
+		 * The file is copied to a local variable: without BTF types, LOAD relocates its argument, and struct
+		 * call is not a kernel type.
+		 */
 		file = call->file;
 		if (file && result >= 0)
 			name_called(LOAD(file, f_inode), LOAD(file, f_path.dentry));
@@ -309,7 +312,7 @@ static __always_inline int end_call(struct pt_regs *regs, long result)
 	return 0;
 }
 
-/* The kind of the system call that runs, be it recorded or not. */
+/* Returns the kind of the system call that the task is in, whether it is recorded or not. */
 static __always_inline __u8 running_kind(void)
 {
 	struct task_struct *task = (void *)bpf_get_current_task_btf();

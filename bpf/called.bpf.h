@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The names of the files that calls are about: a file that is removed before it is written out has none by its blocks. Each
- * file is named once, ahead of its first call.
+ * The names of the files that calls refer to. A file that is removed before it is written out gets no name from its
+ * blocks. Each file is named once, ahead of its first call.
  */
 #ifndef MOSTRACE_CALLED_BPF_H
 #define MOSTRACE_CALLED_BPF_H
@@ -14,7 +14,7 @@ struct called_file {
 	__u32 s_dev;
 };
 
-/* Those that were named; one that is forgotten is named again. */
+/* Files that were named; one that is forgotten is named again. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1 << 14);
@@ -22,16 +22,16 @@ struct {
 	__type(value, __u8);
 } called SEC(".maps");
 
-/* Names of a path, the file's own and those of its folders. */
+/* The most names in a path: the file's own and those of its folders. */
 #define CALLED_DEPTH 24
 
-/* The way up from a file to the root of its filesystem. It lies in a map, as it is too large for the stack. */
+/* The path from a file up to the root of its filesystem. It is in a map because it is too large for the stack. */
 struct called_path {
-	struct dentry *dentry;	/* in hand */
+	struct dentry *dentry;	/* the current dentry */
 	struct dentry *root;
-	__u64 sum;		/* of what was seen of the dentries: the same if nothing was renamed meanwhile */
+	__u64 sum;		/* checksum of the dentries read: equal if nothing was renamed meanwhile */
 	__u32 len;
-	bool names;		/* they are wanted, and not the sum alone */
+	bool names;		/* names are wanted, not only the checksum */
 	bool whole;
 	/* The entry, and the names behind it. */
 	char out[sizeof(struct mostrace_file) + 2 * MOSTRACE_NAME_MAX] __attribute__((aligned(8)));
@@ -56,7 +56,7 @@ static __always_inline __u64 add_to_sum(__u64 sum, __u64 value)
 	return (sum ^ value) * 0x9e3779b97f4a7c15ULL;
 }
 
-/* Puts the name of the dentry in hand behind those before, with a slash. */
+/* Appends the name of the current dentry, with a slash. */
 static __always_inline bool put_name(struct called_path *p, struct dentry *dentry)
 {
 	__u32 len = BPF_CORE_READ(dentry, d_name.len), at = p->len;
@@ -73,7 +73,7 @@ static __always_inline bool put_name(struct called_path *p, struct dentry *dentr
 	return true;
 }
 
-/* One dentry of the way. Returns 1 at its end. */
+/* Takes one step up the path. Returns 1 at its end. */
 static long called_climb(__u32 nth, struct called_path **path)
 {
 	struct called_path *p = *path;
@@ -84,7 +84,10 @@ static long called_climb(__u32 nth, struct called_path **path)
 		p->whole = true;
 		return 1;
 	}
-	/* An odd number while the name is changed. A root that is none: it is no part of the tree. */
+	/*
+	 * The sequence number is odd while the name is changed. A dentry that is its own parent but not the root is
+	 * not part of the tree.
+	 */
 	if (seq & 1 || parent == dentry || !parent)
 		return 1;
 	p->sum = add_to_sum(p->sum, (__u64)dentry);
@@ -96,7 +99,7 @@ static long called_climb(__u32 nth, struct called_path **path)
 	return 0;
 }
 
-/* Goes the whole way up; returns the sum, 0 if it does not lead to the root. */
+/* Walks the whole path up. Returns the checksum, or 0 if it does not lead to the root. */
 static __always_inline __u64 climb_called(struct called_path *p, struct dentry *dentry, bool names)
 {
 	struct called_path *in_hand = p;
@@ -109,7 +112,7 @@ static __always_inline __u64 climb_called(struct called_path *p, struct dentry *
 	return p->whole ? p->sum : 0;
 }
 
-/* The file's own name alone, of which no rename may come in between. */
+/* Stores only the file's own name; fails if it was renamed meanwhile. */
 static __always_inline bool own_name(struct called_path *p, struct dentry *dentry)
 {
 	__u32 seq = BPF_CORE_READ(dentry, d_seq.seqcount.sequence);
@@ -139,7 +142,7 @@ static __always_inline void tell_called(struct called_path *p, const struct call
 	__u32 len = p->len & (MOSTRACE_NAME_MAX - 1), size = sizeof(struct mostrace_file) + ((len + 7) & ~7U);
 	struct mostrace_file *f = (struct mostrace_file *)p->out;
 
-	/* NULs up to a multiple of 8. */
+	/* Pads with NULs to a multiple of 8. */
 	*(__u64 *)(names_of(p) + (len & ~7U)) &= (1ULL << (len & 7) * 8) - 1;
 	*f = (struct mostrace_file){
 		.ino = file->ino,
@@ -163,7 +166,7 @@ static __always_inline void tell_called(struct called_path *p, const struct call
 		put_cause(f, size);
 }
 
-/* Names a regular file that a call is about, unless that was done. */
+/* Records the name of a regular file that a call refers to, unless that was done before. */
 static __always_inline void name_called(struct inode *inode, struct dentry *dentry)
 {
 	struct called_file file = {

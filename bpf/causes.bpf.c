@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The probes of causes: the handles of a journal, the blocks that each dirtied, and the system calls behind them.
- * Those of a filesystem are raw tracepoints, which are there once its module is.
+ * The probes for causes: the handles of a journal, the blocks that each dirtied, and the system calls behind them.
+ * Probes of a filesystem use raw tracepoints, which exist once the filesystem's module is loaded.
  */
 #include "bio.bpf.h"
 #include "fork.bpf.h"
@@ -61,7 +61,7 @@ int cause_ext4_journal_start_inode(__u64 *ctx)
 	return prepare_handle(LOAD(inode, i_sb), inode, ctx[5]);
 }
 
-/* The file that is renamed is marked ahead of one that it replaces; folders are marked too. */
+/* Records the file that a rename moves. It is marked dirty before a file that it replaces; folders are marked too. */
 static __always_inline int tell_moved(struct inode *inode)
 {
 	struct call *call = current_call();
@@ -102,7 +102,7 @@ int cause_ext4_unlink_enter(__u64 *ctx)
 	return 0;
 }
 
-/* msync is told an address alone. */
+/* Records the file of an msync, which has only an address as argument. */
 static __always_inline int tell_synced(struct inode *inode)
 {
 	struct call *call = current_call();
@@ -197,7 +197,10 @@ int cause_jbd2_handle_stats(__u64 *ctx)
 	return end_handle(&end);
 }
 
-/* (handle, bh). The first of these that can be had is attached; where none can, the handle's end tells. */
+/*
+ * (handle, bh). The first of these programs that can be attached is used; if none can, blocks are found when the
+ * handle ends.
+ */
 SEC("fentry/jbd2_journal_dirty_metadata")
 int cause_modify_fentry(__u64 *ctx)
 {
@@ -210,7 +213,7 @@ int cause_modify_kprobe(struct pt_regs *regs)
 	return modify((struct buffer_head *)second_argument(regs));
 }
 
-/* From 6.4 on; before, io_uring_submit_sqe. */
+/* From 6.4 on; earlier kernels have io_uring_submit_sqe. */
 SEC("raw_tp/io_uring_submit_req")
 int cause_uring_submit_req(__u64 *ctx)
 {

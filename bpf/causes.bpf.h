@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The ring of causes: one entry a record. What was lost of them is counted. */
+/* The ring of causes, with one entry per record, and counters of what was lost. */
 #ifndef MOSTRACE_CAUSES_BPF_H
 #define MOSTRACE_CAUSES_BPF_H
 
@@ -14,7 +14,7 @@ struct {
 	__uint(max_entries, RING_BYTES);
 } causes SEC(".maps");
 
-/* The names are the manifest's. */
+/* The names are those in the manifest. */
 enum causes_loss {
 	LOSS_CAUSES_RING,	/* entries that found the ring full */
 	LOSS_CAUSES_TASKS,	/* calls and handles that could not be remembered */

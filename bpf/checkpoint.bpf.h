@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* How far f2fs's checkpoint has come. */
+/* The phase of f2fs's checkpoint. */
 #ifndef MOSTRACE_CHECKPOINT_BPF_H
 #define MOSTRACE_CHECKPOINT_BPF_H
 
 #include "compat.bpf.h"
 
-/* enum f2fs_cp_phase of include/trace/events/f2fs.h: the third argument of f2fs_write_checkpoint; in older kernels it is a text. */
+/*
+ * enum f2fs_cp_phase in include/trace/events/f2fs.h: the third argument of f2fs_write_checkpoint, which is a string
+ * in older kernels.
+ */
 enum checkpoint_phase {
 	CP_PHASE_START_BLOCK_OPS,
 	CP_PHASE_FINISH_BLOCK_OPS,

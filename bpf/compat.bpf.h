@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * All that differs between kernels. Every shim asks BTF, never the version:
- * fields and arguments move within stable series too.
+ * Everything that differs between kernels. Each function asks BTF and never the version, because fields and arguments
+ * also move within stable series.
  */
 #ifndef MOSTRACE_COMPAT_BPF_H
 #define MOSTRACE_COMPAT_BPF_H
@@ -10,7 +10,7 @@
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
-/* 5.12 (309dca309fc3): bi_disk and bi_partno became bi_bdev. */
+/* 5.12 (309dca309fc3): bi_disk and bi_partno were replaced by bi_bdev. */
 struct block_device {
 	__u64 bd_start_sect;
 	struct gendisk *bd_disk;
@@ -27,7 +27,7 @@ struct bio___disk {
 	struct gendisk *bi_disk;
 };
 
-/* 6.10 (22f89a4f50d6): bd_inode became bd_mapping. */
+/* 6.10 (22f89a4f50d6): bd_inode was replaced by bd_mapping. */
 struct block_device___inode {
 	struct inode *bd_inode;
 };
@@ -35,7 +35,7 @@ struct block_device___mapping {
 	struct address_space *bd_mapping;
 };
 
-/* 5.16 (f3fa33acca9f): rq->rq_disk is reached through the queue. */
+/* 5.16 (f3fa33acca9f): rq->rq_disk was removed; the disk is reached through the queue. */
 struct request___rq_disk {
 	struct gendisk *rq_disk;
 };
@@ -43,7 +43,7 @@ struct request_queue {
 	struct gendisk *disk;
 };
 
-/* 5.16 (7b230db3b8d3): struct folio. */
+/* 5.16 (7b230db3b8d3): struct folio was added. */
 struct folio {
 	struct address_space *mapping;
 	unsigned long index;
@@ -52,7 +52,7 @@ struct page___plain {
 	struct address_space *mapping;
 	unsigned long index;
 };
-/* 7.x: compound_head is compound_info. */
+/* 7.x: compound_head was renamed to compound_info. */
 struct page___head {
 	unsigned long compound_head;
 };
@@ -62,17 +62,17 @@ struct page___info {
 struct page___private {
 	unsigned long private;
 };
-/* For its size only. */
+/* Only its size is used. */
 struct page {
 	unsigned long flags;
 };
 
-/* 7.x: inode->i_ino is u64 on every machine; before, unsigned long. */
+/* 7.x: inode->i_ino is a u64 on every machine; before it was an unsigned long. */
 struct inode___ino_long {
 	unsigned long i_ino;
 };
 
-/* d_alias sits in the union d_u; without a name in newer kernels. */
+/* d_alias is in the union d_u, which has no name in newer kernels. */
 struct dentry___d_u {
 	union {
 		struct hlist_node d_alias;
@@ -82,19 +82,19 @@ struct dentry___flat {
 	struct hlist_node d_alias;
 };
 
-/* 5.17 (e32cf5dfbe22): a kernel thread's own structure, which was in set_child_tid. */
+/* 5.17 (e32cf5dfbe22): a kernel thread's own structure, which was in set_child_tid before. */
 struct task_struct___worker {
 	void *worker_private;
 };
 
-/* ≤ 6.18: the purpose of a submit_bh bio. 7.x has it in bi_end_io. */
+/* Up to 6.18 this shows the purpose of a submit_bh bio; 7.x has it in bi_end_io. */
 struct buffer_head___end_io {
 	void *b_end_io;
 };
 
 #pragma clang attribute pop
 
-/* Filled in by user space from BTF and /proc/kallsyms; 0 where a symbol is absent. */
+/* Filled in by user space from BTF and /proc/kallsyms; 0 if a symbol does not exist. */
 const volatile struct {
 	__u64 bio_chain_endio;
 	__u64 iomap_dio_bio_end_io;
@@ -117,7 +117,7 @@ const volatile struct {
 } symbols;
 
 const volatile __u32 page_shift = 12;
-/* Start of the traced partition where a bio no longer names it (5.10). */
+/* First sector of the traced partition, for kernels whose bio no longer names it (5.10). */
 const volatile __u64 target_start;
 
 static __always_inline struct gendisk *bio_disk(struct bio *bio)
@@ -130,7 +130,7 @@ static __always_inline struct gendisk *bio_disk(struct bio *bio)
 	return BPF_CORE_READ((struct bio___disk *)bio, bi_disk);
 }
 
-/* The partition's or disk's own number; 0 where the bio does not tell. */
+/* Returns the number of the partition or disk; 0 if the bio does not have it. */
 static __always_inline __u32 bio_dev(struct bio *bio)
 {
 	struct block_device *bdev;
@@ -158,7 +158,7 @@ static __always_inline struct kthread *task_kthread(struct task_struct *task)
 	return BPF_CORE_READ(task, set_child_tid);
 }
 
-/* MOSTRACE_COMM_LEN bytes. Since 6.2 at the latest the kernel keeps it padded with NULs. */
+/* Stores the task's name, MOSTRACE_COMM_LEN bytes. From 6.2 on at the latest, the kernel keeps it padded with NULs. */
 static __always_inline void current_comm(char *comm)
 {
 	struct task_struct *task;
@@ -172,7 +172,7 @@ static __always_inline void current_comm(char *comm)
 	((__u64 *)comm)[1] = *(__u64 *)(task->comm + 8);
 }
 
-/* What the current task does, if it is a workqueue's worker; or 0. */
+/* Returns the function that the current task executes if it is a workqueue's worker; otherwise 0. */
 static __always_inline __u64 current_work(void)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
@@ -203,7 +203,7 @@ static __always_inline __u64 inode_ino(struct inode *inode)
 	return ino;
 }
 
-/* The first name of an inode, or NULL. */
+/* Returns the first dentry of an inode, or NULL. */
 static __always_inline struct dentry *inode_dentry(struct inode *inode)
 {
 	struct hlist_node *first = BPF_CORE_READ(inode, i_dentry.first);
@@ -233,8 +233,8 @@ static __always_inline __u64 page_info(const __u64 *words)
 }
 
 /*
- * A tail page's head, by compound_head. 7.x with HUGETLB_PAGE_OPTIMIZE_VMEMMAP keeps an address
- * mask instead of a pointer: a mask is almost all ones.
+ * Returns a tail page's head, given its compound_head. In 7.x with HUGETLB_PAGE_OPTIMIZE_VMEMMAP the word is an address
+ * mask instead of a pointer; a mask is almost all ones.
  */
 static __always_inline __u64 head_by(__u64 page, __u64 info)
 {
@@ -242,7 +242,7 @@ static __always_inline __u64 head_by(__u64 page, __u64 info)
 	return ~info < (1ULL << 32) ? page & info : info;
 }
 
-/* The head of the page's folio. */
+/* Returns the head of the page's folio. */
 static __always_inline __u64 page_head(__u64 page)
 {
 	__u64 words[2];
@@ -254,19 +254,19 @@ static __always_inline __u64 page_head(__u64 page)
 }
 
 /*
- * A page and its folio's head. What they say of a file is in the head alone; a page that stands by itself is
- * its own head.
+ * A page and its folio's head. Only the head has the fields that lead to a file; a page outside a compound page is its
+ * own head.
  */
 struct folio_view {
 	__u64 head;
 	__u64 mapping;
-	__u64 index;		/* of the head in its mapping, in pages */
+	__u64 index;		/* the head's index in its mapping, in pages */
 	__u64 tail;		/* pages from the head to the page */
-	__u64 private;		/* of the head */
+	__u64 private;		/* the head's private field */
 	bool large;
 };
 
-/* struct page of every kernel and machine is longer. */
+/* struct page is longer than this on every kernel and machine. */
 #define PAGE_WORDS 6
 
 static __always_inline void view_folio(struct folio_view *f, __u64 page)
@@ -293,7 +293,7 @@ static __always_inline void view_folio(struct folio_view *f, __u64 page)
 	}
 }
 
-/* Of a folio's head. */
+/* Returns the index of a folio's head in its mapping, in pages. */
 static __always_inline __u64 folio_index(__u64 head)
 {
 	struct folio_view folio;
@@ -305,8 +305,8 @@ static __always_inline __u64 folio_index(__u64 head)
 }
 
 /*
- * The same of what a bounce page (fscrypt's ciphertext) stands for: it has no mapping of its own, and
- * the page of the file in its private field. Any other page is itself.
+ * Views the page behind a bounce page (fscrypt's ciphertext), which has no mapping of its own and holds the file's page
+ * in its private field. Any other page is viewed itself.
  */
 static __always_inline void view_folio_behind(struct folio_view *f, __u64 page)
 {
@@ -325,9 +325,10 @@ static __always_inline __u64 read_symbol(__u64 at)
 }
 
 /*
- * Of the linear maps of pages and of their bytes: the address that bytes would have whose struct page lay at 0.
- * x86-64 keeps the bases of these maps in variables, other machines have them as constants that BTF does not tell; one
- * page of which both addresses are known says as much. It may be any number: 0 on arm64 before 6.9.
+ * Relates the linear maps of struct pages and of memory: the address of the memory whose struct page would be at
+ * address 0. x86-64 stores the bases of these maps in variables; on other machines they are constants that BTF does not
+ * have, so one page of which both addresses are known is used instead. The value may be any number: it is 0 on arm64
+ * before 6.9.
  */
 static __u64 linear_base;
 static bool has_linear_base;
@@ -337,14 +338,14 @@ static __always_inline __u64 linear_offset(__u64 page)
 	return page / bpf_core_type_size(struct page) << page_shift;
 }
 
-/* By a page of which both addresses are known. */
+/* Sets it from a page of which both addresses are known. */
 static __always_inline void set_linear_base(__u64 bytes, __u64 page)
 {
 	linear_base = bytes - linear_offset(page);
 	has_linear_base = true;
 }
 
-/* The page of a block device's first bytes, or 0 where it is not in the page cache. */
+/* Returns the page with a block device's first bytes, or 0 if it is not in the page cache. */
 static __always_inline __u64 first_page_of(struct block_device *bdev)
 {
 	struct address_space *mapping;
@@ -358,13 +359,16 @@ static __always_inline __u64 first_page_of(struct block_device *bdev)
 	else
 		return 0;
 	entry = (__u64)BPF_CORE_READ(mapping, i_pages.xa_head);
-	/* The lowest bits of an entry: 2 of a node, 1 of a value. */
+	/* The lowest bits of an entry are 2 for a node and 1 for a value. */
 	for (height = 0; height < XA_MAX_HEIGHT && (entry & 3) == 2; height++)
 		entry = (__u64)BPF_CORE_READ((struct xa_node *)(entry - 2), slots[0]);
 	return entry & 3 ? 0 : entry;
 }
 
-/* From the buffer_head of the first block, which ext4 and f2fs read as they are mounted, and the recorder before it begins. */
+/*
+ * Uses the buffer_head of the first block, which ext4 and f2fs read when they are mounted, and the recorder before
+ * it begins.
+ */
 static __always_inline void learn_linear_base(struct block_device *bdev)
 {
 	__u64 page = first_page_of(bdev), data;
@@ -391,7 +395,7 @@ static __always_inline void read_linear_base(void)
 		set_linear_base(bytes, pages);
 }
 
-/* Where a page's bytes are mapped, or NULL; by the device that its filesystem is on. */
+/* Returns the address at which a page's memory is mapped, or NULL; `bdev` is the device of its filesystem. */
 static __always_inline void *page_address(__u64 page, struct block_device *bdev)
 {
 	if (!has_linear_base)
@@ -401,7 +405,7 @@ static __always_inline void *page_address(__u64 page, struct block_device *bdev)
 	return has_linear_base ? (void *)(linear_base + linear_offset(page)) : 0;
 }
 
-/* What a journal_head is for. It comes first, for kernels whose BTF leaves jbd2 out (5.10). */
+/* Returns a journal_head's buffer. It is the first field, for kernels whose BTF lacks jbd2 (5.10). */
 static __always_inline struct buffer_head *journal_buffer(struct journal_head *jh)
 {
 	struct buffer_head *bh = 0;
@@ -412,7 +416,7 @@ static __always_inline struct buffer_head *journal_buffer(struct journal_head *j
 	return bh;
 }
 
-/* The transaction that a buffer is part of, or 0. */
+/* Returns the transaction that a buffer is part of, or 0. */
 static __always_inline __u32 journal_tid(struct journal_head *jh)
 {
 	if (!bpf_core_type_exists(struct journal_head) ||
@@ -421,7 +425,7 @@ static __always_inline __u32 journal_tid(struct journal_head *jh)
 	return BPF_CORE_READ(jh, b_transaction, t_tid);
 }
 
-/* Whether a single-buffer bio ends in jbd2's commit code. */
+/* Returns true if a bio with a single buffer ends in jbd2's commit code. */
 static __always_inline bool ends_in_jbd2(__u64 bio_end_io, struct buffer_head *bh)
 {
 	__u64 want = symbols.journal_end_buffer_io_sync;

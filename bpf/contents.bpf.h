@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What a block of ext4's metadata is, by its own bytes. */
+/* Recognises the kind of an ext4 metadata block by its bytes. */
 #ifndef MOSTRACE_CONTENTS_BPF_H
 #define MOSTRACE_CONTENTS_BPF_H
 
@@ -10,7 +10,7 @@
 #define EXT4_BLOCK_MIN 1024
 #define EXT4_BLOCK_MAX 65536
 
-/* How each begins, as fs/ext4 has them; all are little-endian. */
+/* The beginnings of these blocks, as in fs/ext4; all fields are little-endian. */
 union ext4_block {
 	struct {
 		__u16 eh_magic;
@@ -34,7 +34,7 @@ union ext4_block {
 
 static __always_inline bool is_extents(const union ext4_block *b, __u32 size)
 {
-	/* The rest is a checksum, or less than an extent. */
+	/* The rest of the block is a checksum, or less than an extent. */
 	__u32 room = (size - 12) / 12;
 
 	return b->extents.eh_magic == EXT4_EXT_MAGIC && b->extents.eh_entries <= b->extents.eh_max &&
@@ -46,7 +46,7 @@ static __always_inline bool is_xattrs(const union ext4_block *b)
 	return b->xattr.h_magic == EXT4_XATTR_MAGIC && b->xattr.h_blocks == 1;
 }
 
-/* The first block of a directory, with "."; or a node of its index, within an entry that is none. */
+/* Recognises the first block of a directory, which begins with "."; or a node of its index, within an unused entry. */
 static __always_inline bool begins_directory(const union ext4_block *b, __u32 size)
 {
 	if (b->entry.inode)
@@ -54,7 +54,7 @@ static __always_inline bool begins_directory(const union ext4_block *b, __u32 si
 	return b->entry.rec_len == (__u16)size && !b->entry.name_len && !b->entry.file_type;
 }
 
-/* The tail that holds a block of entries' checksum, within an entry that is none. */
+/* Recognises the tail with the checksum of a block of entries, within an unused entry. */
 static __always_inline bool ends_directory(const union ext4_block *tail)
 {
 	return !tail->entry.inode && tail->entry.rec_len == 12 && !tail->entry.name_len &&
@@ -80,7 +80,7 @@ static __noinline __u8 contents_of(struct buffer_head *bh)
 	return MOSTRACE_CONTENTS_OTHER;
 }
 
-/* Of a write of one buffer. */
+/* Sets the contents of a write of one buffer. */
 static __always_inline void find_contents(struct work *w, struct buffer_head *bh)
 {
 	if ((w->process.opf & REQ_OP_MASK) == REQ_OP_WRITE)

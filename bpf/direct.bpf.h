@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Direct IO: the pages are the caller's, the file is found through the bio's owner. */
+/* Direct IO: the pages belong to the caller, so the file is found through the bio's owner. */
 #ifndef MOSTRACE_DIRECT_BPF_H
 #define MOSTRACE_DIRECT_BPF_H
 
 #include "pages.bpf.h"
 
-/* fs/direct-io.c: what blockdev_direct_IO (vfat) puts into bi_private. */
+/* fs/direct-io.c: the structure that blockdev_direct_IO (vfat) puts into bi_private. */
 static __always_inline bool is_dio(__u64 end_io)
 {
 	return end_io == symbols.dio_bio_end_io || end_io == symbols.dio_bio_end_aio;
 }
 
-/* The inode that a bio does direct IO of, and where the filesystem keeps it, the dentry. */
+/* Finds the inode of a direct IO's bio, and the dentry if the filesystem has it. */
 static __always_inline bool find_direct(struct ascent *a, struct run *run)
 {
 	const struct bio_view *root = &a->root;
@@ -43,7 +43,7 @@ static __always_inline bool find_direct(struct ascent *a, struct run *run)
 
 #define NOT_DIRECT -1
 
-/* Makes the file entry of direct IO; returns its origin, or NOT_DIRECT. */
+/* Makes the file entry of direct IO. Returns its origin, or NOT_DIRECT. */
 static __always_inline int direct_owner(struct work *w, __u32 slot)
 {
 	struct run run = {
@@ -63,7 +63,7 @@ static __always_inline int direct_owner(struct work *w, __u32 slot)
 	return MOSTRACE_ORIGIN_DIRECT;
 }
 
-/* A process's memory as the buffer of direct IO: anonymous, or a file of another device. */
+/* Returns true if the buffer of direct IO is a process's memory: anonymous, or a file of another device. */
 static __always_inline bool is_users_memory(struct window *w, const struct bio_view *root)
 {
 	struct bio_device device;
@@ -78,7 +78,7 @@ static __always_inline bool is_users_memory(struct window *w, const struct bio_v
 	return !is_bdev(inode) && device.dev && LOAD(inode, i_sb, s_dev) != device.dev;
 }
 
-/* Direct IO of a block device; its short, synchronous form goes through submit_bio_wait. */
+/* Returns true for direct IO of a block device; its short, synchronous form uses submit_bio_wait. */
 static __always_inline bool is_raw_direct(struct window *w, const struct bio_view *root)
 {
 	__u64 end_io = root->end_io;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The blocks that a handle was the first in its transaction to modify. Where the kernel takes a
- * program at jbd2_journal_dirty_metadata, each is told as it is modified. Else they are looked for when the handle ends:
- * those that were new to the transaction are the last of t_buffers, but for those of handles that ended meanwhile;
- * those that the committing transaction still has lie in its lists, promised to the running one
- * (fs/jbd2/transaction.c). Nothing is locked, and the lists change under the walk: what it missed has no name.
+ * The blocks that a handle was the first in its transaction to modify. If the kernel allows a program at
+ * jbd2_journal_dirty_metadata, each block is reported when it is modified. Otherwise the blocks are looked for when the
+ * handle ends: those that were new to the transaction are the last ones in t_buffers, except for those of handles that
+ * ended meanwhile; those that the committing transaction still holds are in its lists, promised to the running one
+ * (fs/jbd2/transaction.c). Nothing is locked, and the lists change during the walk: blocks that it misses have no
+ * handle.
  */
 #ifndef MOSTRACE_DIRTIED_BPF_H
 #define MOSTRACE_DIRTIED_BPF_H
 
 #include "causes.bpf.h"
 
-/* A block in a transaction, and the handle that it was counted to. */
+/* A block in a transaction, for which the handle is stored. */
 struct claim {
 	__u64 block;
 	__u64 bdev;
@@ -32,8 +33,8 @@ struct journal_tid {
 };
 
 /*
- * Transactions in which some handle's blocks were not all found: what is left of them must not be taken for another
- * handle's.
+ * Transactions in which the blocks of some handle were not all found: the remaining ones must not be attributed to
+ * another handle.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -49,31 +50,31 @@ static __always_inline void tear(const struct journal_tid *tid)
 	bpf_map_update_elem(&torn, tid, &is_torn, BPF_ANY);
 }
 
-/* A walk over the lists, one after another. */
+/* A walk over several lists. */
 struct dirtied_walk {
 	struct mostrace_dirtied entry;
 	struct transaction_s *transaction;	/* the handle's */
-	struct journal_head *head;		/* of the list */
+	struct journal_head *head;		/* first element of the list */
 	struct journal_head *next;
-	__u32 lists;				/* begun so far */
-	__u32 left;				/* blocks of the list to look at, at most */
+	__u32 lists;				/* number of lists begun so far */
+	__u32 left;				/* most blocks of the list that are still looked at */
 	__u32 wanted;
 	bool is_kept;				/* the list is the committing transaction's */
 	bool is_torn;
 };
 
-/* Longer lists are not walked to their end: what is not found has no name. */
+/* Longer lists are not walked to their end: blocks that are not found have no handle. */
 #define WALK_MAX 4096
 
 /*
- * The running transaction's list first, where nearly all are found; then those of the committing one, in the order in
- * which the commit moves a block on, at last to the running one, so that none is overtaken. Once more from there, as
- * a block that is moved leads a walk out of its list.
+ * First the running transaction's list, where nearly all blocks are found; then those of the committing one, in the
+ * order in which the commit moves a block on, and last the running one's, so that no block is missed. From there once
+ * more, because a block that is moved leads the walk out of its list.
  */
 enum { LIST_NEW, LIST_BUFFERS, LIST_SHADOW, LIST_FORGET, LISTS_ROUND };
 #define LISTS_MAX (2 * LISTS_ROUND + 1)
 
-/* Where the block lies, as find_home of journal.bpf.h says of copies. */
+/* Finds the block's place, as find_home of journal.bpf.h does for copies. */
 static __always_inline void find_home_of(struct mostrace_dirtied *entry, struct buffer_head *bh,
 					 struct block_device *bdev, __u64 block)
 {
@@ -110,7 +111,10 @@ static __always_inline void put_dirtied(struct mostrace_dirtied *entry, struct b
 	put_cause(entry, sizeof(*entry));
 }
 
-/* Names the handle for a block that it modifies now, whether or not another one did so before the block was forgotten. */
+/*
+ * Attributes a block that is being modified to the handle, even if another handle modified it before it was
+ * forgotten.
+ */
 static __always_inline void tell_modified(struct mostrace_dirtied *entry, struct buffer_head *bh)
 {
 	struct claim claim = claim_of(entry, bh);
@@ -119,7 +123,7 @@ static __always_inline void tell_modified(struct mostrace_dirtied *entry, struct
 	put_dirtied(entry, bh, &claim);
 }
 
-/* Names the handle for a block that no other was named for; returns whether one was. */
+/* Attributes a block to the handle if no handle has it yet. Returns true if one had it. */
 static __always_inline bool claim_block(struct dirtied_walk *w, struct journal_head *jh)
 {
 	struct buffer_head *bh = BPF_CORE_READ(jh, b_bh);
@@ -166,7 +170,7 @@ static __always_inline void begin_list(struct dirtied_walk *w)
 	}
 }
 
-/* The block behind, or null at the end of the list. */
+/* Returns the block behind this one, or NULL at the end of the list. */
 static __always_inline struct journal_head *behind(const struct dirtied_walk *w, struct journal_head *jh)
 {
 	struct journal_head *next;
@@ -197,13 +201,13 @@ static long walk_step(__u32 index, void *context)
 		if (!w->is_kept)
 			w->next = 0;
 	} else if (claim_block(w, jh) && w->is_torn) {
-		/* Behind it may lie what is left of another handle. */
+		/* Blocks behind it may belong to another handle. */
 		return 1;
 	}
 	return 0;
 }
 
-/* Names the `dirtied` blocks of a handle, as far as they are found; returns how many were. */
+/* Attributes the `dirtied` blocks of a handle, as far as they are found. Returns the number that was found. */
 static __always_inline __u32 name_dirtied(struct dirtied_walk *w, __u32 s_dev, __u32 dirtied)
 {
 	struct journal_tid tid = { .s_dev = s_dev, .tid = w->entry.tid };

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Who dirtied a page of the page cache, or a block of a device's page that several share: the task that made it
- * dirty after it was clean, remembered until it is written or leaves the cache. Not who wrote to it
- * while it was dirty; nor who was to write it, could not write all of it, and
- * made it dirty again.
+ * The dirtier of a page of the page cache, or of a block in a device's page that several blocks share: the task that
+ * made it dirty after it was clean. It is remembered until the page is written or leaves the cache. A task that writes
+ * to the page while it is dirty is not its dirtier, nor is a task that should write it out, could not write all of it,
+ * and marked it dirty again.
  *
- * A page may be dirtied again while it is being written. What a bio writes was
- * dirtied before the bio was queued; a page that two tasks dirtied before its
- * entries were made has two dirtiers, and then neither is reported.
+ * A page may be dirtied again while it is being written. What a bio writes was dirtied before the bio was queued. A
+ * page that two tasks dirtied before its entries were made has two dirtiers, and then neither is reported.
  */
 #ifndef MOSTRACE_DIRTIER_BPF_H
 #define MOSTRACE_DIRTIER_BPF_H
@@ -17,13 +16,13 @@
 #include "filesystems.bpf.h"
 
 /*
- * What was made dirty: a folio, known by its head page, or a buffer where several blocks of a device share a page (FAT's
- * are sectors). Its memory may have become another's since.
+ * What was made dirty: a folio, identified by its head page, or a buffer if several blocks of a device share a page
+ * (FAT's blocks are sectors). Its memory may have been reused since.
  */
 struct dirty_place {
 	__u64 key;
-	__u64 mapping;		/* a buffer's device */
-	__u64 index;		/* a buffer's block */
+	__u64 mapping;		/* for a buffer its device */
+	__u64 index;		/* for a buffer its block */
 	bool is_buffer;
 };
 
@@ -31,16 +30,16 @@ struct dirty_page {
 	__u64 mapping;
 	__u64 index;
 	__u64 dirty_ns;
-	__u64 taken_ns;		/* when a bio's entry was made of it last, or 0 */
+	__u64 taken_ns;		/* when an entry of a bio was last made from it, or 0 */
 	__u32 pid;
 	__u32 tgid;
 	__u32 uid;
-	__u16 doubt;		/* somebody else dirtied it too */
-	__u16 collects;		/* it was to move it: garbage is collected */
+	__u16 doubt;		/* another task dirtied it too */
+	__u16 collects;		/* it was dirtied to be moved, by garbage collection */
 	char comm[MOSTRACE_COMM_LEN];
 };
 
-/* The page that was seen longest ago is forgotten: it is not known then who dirtied it. */
+/* The page that was used longest ago is forgotten; its dirtier is then not known. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1 << 17);
@@ -48,7 +47,7 @@ struct {
 	__type(value, struct dirty_page);
 } dirty_pages SEC(".maps");
 
-/* The disk that an inode's pages are written to. */
+/* Returns the disk that an inode's pages are written to. */
 static __always_inline struct gendisk *inode_disk(struct inode *inode)
 {
 	struct block_device *bdev = 0;
@@ -75,7 +74,7 @@ struct {
 	__type(value, __u64);
 } syncing SEC(".maps");
 
-/* Whether the current task is a flusher. Where symbols are hidden any worker may be one. */
+/* Returns true if the current task is a flusher. If symbols are hidden, any worker may be one. */
 static __noinline bool is_flusher(void)
 {
 	__u64 work = current_work();
@@ -83,11 +82,11 @@ static __noinline bool is_flusher(void)
 	return work && (!symbols.wb_workfn || work == symbols.wb_workfn);
 }
 
-/* "jbd2/", which begins the comm of every journal's thread. */
+/* "jbd2/", with which the comm of every journal thread begins. */
 #define JBD2_COMM 0x2f3264626aULL
 #define JBD2_COMM_MASK 0xffffffffffULL
 
-/* A kernel thread has the name that the kernel gave it. */
+/* Returns true for a journal thread; a kernel thread's name is the one that the kernel gave it. */
 static __noinline bool is_jbd2(void)
 {
 	char comm[MOSTRACE_COMM_LEN] __attribute__((aligned(8))) = { };
@@ -98,13 +97,13 @@ static __noinline bool is_jbd2(void)
 	return (*(__u64 *)comm & JBD2_COMM_MASK) == JBD2_COMM;
 }
 
-/* What a task does for f2fs. */
+/* Work that a task does for f2fs. */
 enum f2fs_work {
-	F2FS_COLLECTS = 1,	/* garbage */
-	F2FS_PREPARES = 2,	/* a checkpoint: brings the nodes of inodes up to date that others changed */
+	F2FS_COLLECTS = 1,	/* collects garbage */
+	F2FS_PREPARES = 2,	/* prepares a checkpoint: updates the nodes of inodes that others changed */
 };
 
-/* Of the tasks that do any. */
+/* The tasks that do such work. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1 << 10);
@@ -112,7 +111,7 @@ struct {
 	__type(value, __u32);
 } f2fs_workers SEC(".maps");
 
-/* Whether a task ever did any: of other filesystems nothing is looked up for it. */
+/* True if a task ever did such work; otherwise nothing is looked up, as on other filesystems. */
 static bool f2fs_works;
 
 static __always_inline __u32 f2fs_work(void)
@@ -156,7 +155,7 @@ int mostrace_f2fs_write_checkpoint(__u64 *ctx)
 	       set_f2fs_work(0, F2FS_PREPARES) : set_f2fs_work(F2FS_PREPARES, 0);
 }
 
-/* Of f2fs an fsync makes nodes dirty for its own sake. */
+/* On f2fs an fsync makes nodes dirty for its own sake, so this is for ext4 alone. */
 static __always_inline bool is_syncing_ext4(struct inode *inode)
 {
 	__u64 task = bpf_get_current_pid_tgid();
@@ -166,9 +165,9 @@ static __always_inline bool is_syncing_ext4(struct inode *inode)
 }
 
 /*
- * Whether the current task writes the inode's pages for others, as an fsync does that makes a fast commit: those that it
- * cannot write, or not whole (of several blocks, some have no place yet), it makes dirty anew. Metadata is made dirty by
- * jbd2 alone, and of f2fs by who prepares a checkpoint.
+ * Returns true if the current task writes the inode's pages for others, like an fsync that makes a fast commit: pages
+ * that it cannot write, or only in part (if some of several blocks have no place yet), it makes dirty again. Metadata
+ * is made dirty only by jbd2, and on f2fs by the task that prepares a checkpoint.
  */
 static __always_inline bool is_writeback(struct inode *inode)
 {
@@ -176,8 +175,8 @@ static __always_inline bool is_writeback(struct inode *inode)
 }
 
 /*
- * Writeback that cannot write a page dirties it again: the flusher did not make
- * the data. Another task may have, or may be the one that fsyncs: not known.
+ * Handles a page that is made dirty again. Writeback does so for a page that it cannot write, without having changed
+ * the data. Another task may have changed it, or may be in an fsync: that is not known.
  */
 static __always_inline void dirty_again(struct dirty_page *known, __u32 pid)
 {
@@ -185,7 +184,10 @@ static __always_inline void dirty_again(struct dirty_page *known, __u32 pid)
 		known->doubt = 1;
 }
 
-/* Whether the filesystem of an inode is on the traced disk: by its disk, or, as btrfs tells none, by its own number. */
+/*
+ * Returns true if an inode's filesystem is on the traced disk: by its disk, or, as btrfs does not report one, by its
+ * own number.
+ */
 static __noinline bool is_traced_inode(struct inode *inode)
 {
 	struct gendisk *disk = inode_disk(inode);
@@ -197,7 +199,7 @@ static __noinline bool is_traced_inode(struct inode *inode)
 	return number == target.disk_dev || is_above(number);
 }
 
-/* Whether the current task is one that makes the inode's pages dirty for its own sake, on the traced disk. */
+/* Returns true if the current task makes the inode's pages on the traced disk dirty for its own sake. */
 static __always_inline bool is_dirtier(struct inode *inode)
 {
 	if (!inode || !(__u32)bpf_get_current_pid_tgid())
@@ -205,7 +207,7 @@ static __always_inline bool is_dirtier(struct inode *inode)
 	return is_traced_inode(inode) && !is_writeback(inode);
 }
 
-/* What was clean is made dirty, by the current task. */
+/* Records that the current task makes something dirty that was clean. */
 static __always_inline void put_dirt(const struct dirty_place *place)
 {
 	__u64 key = place->key, id = bpf_get_current_pid_tgid();
@@ -214,7 +216,7 @@ static __always_inline void put_dirt(const struct dirty_place *place)
 	known = bpf_map_lookup_elem(&dirty_pages, &key);
 	if (known && known->mapping == page.mapping && known->index == page.index &&
 	    known->taken_ns < known->dirty_ns) {
-		/* Of a buffer that is dirty already, whoever changes it tells. */
+		/* A buffer that is already dirty is reported whoever changes it. */
 		if (!place->is_buffer)
 			dirty_again(known, id);
 		return;
@@ -240,7 +242,7 @@ static __always_inline int dirty_folio(__u64 head, struct address_space *mapping
 	return 0;
 }
 
-/* A buffer of a device's own pages, which it shares with others. */
+/* Finds a buffer in a device's own page that it shares with other buffers. */
 static __always_inline bool find_buffer(struct dirty_place *place, struct buffer_head *bh)
 {
 	if (!bh || BPF_CORE_READ(bh, b_size) >> page_shift)
@@ -252,7 +254,7 @@ static __always_inline bool find_buffer(struct dirty_place *place, struct buffer
 	return true;
 }
 
-/* (bh): whether it was dirty before or not. */
+/* (bh): called whether or not the buffer was dirty before. */
 SEC("raw_tp/block_dirty_buffer")
 int mostrace_dirty_buffer(__u64 *ctx)
 {
@@ -270,7 +272,7 @@ int mostrace_dirty_buffer(__u64 *ctx)
 	return 0;
 }
 
-/* (folio, mapping); before 5.18 (page, mapping). User space loads the one that the kernel has. */
+/* (folio, mapping); before 5.18 (page, mapping). User space loads the program that the kernel supports. */
 SEC("raw_tp/writeback_dirty_folio")
 int mostrace_dirty_folio(__u64 *ctx)
 {
@@ -283,7 +285,7 @@ int mostrace_dirty_page(__u64 *ctx)
 	return dirty_folio(page_head(ctx[0]), (struct address_space *)ctx[1]);
 }
 
-/* (folio); before 5.16 (page). What leaves the page cache is written or thrown away, and its memory is another's. */
+/* (folio); before 5.16 (page). A page that leaves the page cache was written or dropped, and its memory is reused. */
 SEC("raw_tp/mm_filemap_delete_from_page_cache")
 int mostrace_drop_folio(__u64 *ctx)
 {
@@ -294,13 +296,13 @@ int mostrace_drop_folio(__u64 *ctx)
 	return 0;
 }
 
-/* Makes the dirtier entry of a run that ends at `end`. */
+/* Makes the dirtier entry of a run that ends at sector `end`. */
 static __always_inline void put_dirtier(struct work *w, const struct dirty_run *run, __u64 end)
 {
 	struct dirty_page *page = bpf_map_lookup_elem(&dirty_pages, &run->key);
 	struct mostrace_dirtier *d;
 
-	/* Forgotten since, or another's by now. */
+	/* The page was forgotten or dirtied by another task since. */
 	if (!page || page->pid != run->pid) {
 		lose(LOSS_DIRTIERS);
 		return;
@@ -327,7 +329,7 @@ static __always_inline void close_dirtier(struct work *w)
 	run->bytes = 0;
 }
 
-/* What the bio in hand writes of the folio. */
+/* Finds what the current bio writes of the folio. */
 static __always_inline void find_place(const struct work *w, const struct folio_view *folio,
 				       struct dirty_place *place)
 {
@@ -339,7 +341,7 @@ static __always_inline void find_place(const struct work *w, const struct folio_
 	place->is_buffer = false;
 }
 
-/* Who dirtied it, and whether to move it; 0 if that is not known. */
+/* Returns the dirtier, and whether it collected garbage; 0 if it is not known. */
 static __always_inline __u32 dirtier_of(const struct work *w, const struct dirty_place *place, __u32 *collects)
 {
 	struct dirty_page *page = bpf_map_lookup_elem(&dirty_pages, &place->key);
@@ -352,7 +354,7 @@ static __always_inline __u32 dirtier_of(const struct work *w, const struct dirty
 	return page->doubt ? 0 : page->pid;
 }
 
-/* Goes on with the run, `chunk` bytes of the folio. */
+/* Continues the run with `chunk` bytes of the folio. */
 static __always_inline void step_dirtier(struct work *w, const struct folio_view *folio, __u32 chunk)
 {
 	struct dirty_run *run = &w->walk.dirtier;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The probes of block events, for machines that have neither blktrace nor ftrace's blk tracer.
+ * The probes for block events, for machines that have neither blktrace nor ftrace's blk tracer.
  *
- * What a life cycle is made of (Q, X, I, D, R, C) is recorded always, the rest of what blktrace has on request.
+ * The events of a life cycle (Q, X, I, D, R, C) are always recorded, blktrace's others on request.
  */
 #include "requestevent.bpf.h"
 
@@ -30,7 +30,7 @@ static __always_inline bool has_target_bio(struct bio *bio)
 	sector = GET(bio, bi_iter.bi_sector);
 	if (bytes)
 		return sector < target.end && sector + ((bytes + 511) >> 9) > target.start;
-	/* A flush has no sectors: its device tells, if it tells. */
+	/* A flush has no sectors: it is recognised by its device, if the bio has it. */
 	dev = bio_dev(bio);
 	return !dev || dev == target.dev;
 }
@@ -49,7 +49,7 @@ static __always_inline struct block_record of_bio(struct bio *bio, __u32 what, _
 	return e;
 }
 
-/* Not loaded where the probes of entries tell of it. */
+/* This is not loaded if the probes for entries report these events. */
 TRACEPOINT("block_bio_queue")
 int event_bio_queue(__u64 *ctx)
 {
@@ -89,7 +89,7 @@ REQUEST_EVENT(rq_issue, TA_ISSUE)
 REQUEST_EVENT(rq_merge, TA_BACKMERGE)
 REQUEST_EVENT(rq_requeue, TA_REQUEUE)
 
-/* Not loaded where the probes of entries tell of it. (rq, error, nr_bytes) in every kernel. */
+/* This is not loaded if the probes for entries report these events. (rq, error, nr_bytes) in every kernel. */
 TRACEPOINT("block_rq_complete")
 int event_rq_complete(__u64 *ctx)
 {
@@ -97,7 +97,7 @@ int event_rq_complete(__u64 *ctx)
 	return 0;
 }
 
-/* Fires only for bios that did not complete through a request. (q, bio) in every kernel. */
+/* This fires only for bios that did not complete through a request. (q, bio) in every kernel. */
 TRACEPOINT("block_bio_complete")
 int event_bio_complete(__u64 *ctx)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * f2fs keeps its own blocks in the page cache of two inodes: nodes by their number, the checkpoint
- * and the tables by their block address. A node block says in its footer whose it is.
+ * f2fs keeps its own blocks in the page cache of two inodes: nodes by their number, the checkpoint and the tables by
+ * their block address. A node block names its owner in its footer.
  */
 #ifndef MOSTRACE_F2FS_BPF_H
 #define MOSTRACE_F2FS_BPF_H
@@ -9,16 +9,16 @@
 #include "file.bpf.h"
 
 #define F2FS_SUPER_MAGIC 0xf2f52010U
-/* node_ino and meta_ino of the superblock, as mkfs.f2fs writes them. */
+/* node_ino and meta_ino in the superblock, as mkfs.f2fs writes them. */
 #define F2FS_NODE_INO 1
 #define F2FS_META_INO 2
 
-/* Of i_generation in struct f2fs_inode. */
+/* Offset of i_generation in struct f2fs_inode. */
 #define F2FS_INODE_GENERATION 68
-/* <linux/f2fs_fs.h>: (4096 - 24 of the footer) / 4. */
+/* <linux/f2fs_fs.h>: (4096 - 24 bytes of the footer) / 4. */
 #define NIDS_PER_BLOCK 1018
 
-/* struct node_footer of <linux/f2fs_fs.h>; little-endian. */
+/* struct node_footer in <linux/f2fs_fs.h>, little-endian. */
 struct node_footer {
 	__u32 nid;
 	__u32 ino;
@@ -30,10 +30,10 @@ struct node_footer {
 enum {
 	F2FS_COLD_BIT = 1,	/* not a directory's */
 	F2FS_FSYNC_BIT = 2,
-	F2FS_OFFSET_SHIFT = 3,	/* from here on: the node's place in its file's tree */
+	F2FS_OFFSET_SHIFT = 3,	/* bits from here on: the node's offset in its file's tree */
 };
 
-/* The inode whose pages are not a file's contents, or 0. */
+/* Returns the number of the inode if its pages are not a file's contents, otherwise 0. */
 static __always_inline __u64 f2fs_own_inode(struct inode *inode)
 {
 	__u64 ino;
@@ -44,7 +44,7 @@ static __always_inline __u64 f2fs_own_inode(struct inode *inode)
 	return ino == F2FS_NODE_INO || ino == F2FS_META_INO ? ino : 0;
 }
 
-/* Whether the node at this place of a tree points to data: IS_DNODE of fs/f2fs/node.h. */
+/* Returns true if the node at this offset of a tree points to data: IS_DNODE in fs/f2fs/node.h. */
 static __always_inline bool is_direct_node(__u32 place)
 {
 	if (place == ~0U >> F2FS_OFFSET_SHIFT)
@@ -64,7 +64,7 @@ static __always_inline __u8 what_node(__u32 flag)
 	return flag & F2FS_FSYNC_BIT ? MOSTRACE_WHAT_FSYNC_NODE : MOSTRACE_WHAT_WARM_NODE;
 }
 
-/* Fills in what the block itself says. */
+/* Fills in what the block's footer holds. */
 static __always_inline void read_node(struct mostrace_file *f, const char *block, __u64 nid)
 {
 	struct node_footer footer;
@@ -76,7 +76,7 @@ static __always_inline void read_node(struct mostrace_file *f, const char *block
 		return;
 	f->ino = footer.ino;
 	f->what = what_node(footer.flag);
-	/* Where the block is the inode itself. */
+	/* The block is the inode itself. */
 	if (footer.nid == footer.ino &&
 	    !bpf_probe_read_kernel(&f->generation, sizeof(f->generation),
 				   block + F2FS_INODE_GENERATION))

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Tried, to know whether the kernel loads programs of this kind for this function: one that it refuses keeps all others of its object out. */
+/*
+ * Loaded as a trial, to find out whether the kernel accepts programs of this kind for this function: a program that
+ * it rejects keeps all others in its object from being loaded.
+ */
 #include "kernel.bpf.h"
 #include <bpf/bpf_helpers.h>
 

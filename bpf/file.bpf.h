@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Inodes, and the file entries made of them. */
+/* Inodes, and the file entries made from them. */
 #ifndef MOSTRACE_FILE_BPF_H
 #define MOSTRACE_FILE_BPF_H
 
 #include "work.bpf.h"
 
-/* The inode behind a mapping of the page cache, or NULL if it is not one. */
+/* Returns the inode behind a mapping of the page cache, or NULL if it is not one. */
 static __always_inline struct inode *mapping_inode(__u64 mapping)
 {
 	struct inode *host;
 
-	/* Low bits mark anonymous and movable pages; tails and slabs hold other things. */
+	/* The low bits mark anonymous and movable pages; tail pages and slabs hold other values here. */
 	if (!mapping || (mapping & 7))
 		return 0;
 	host = LOAD((struct address_space *)mapping, host);
@@ -33,8 +33,8 @@ static __always_inline __u32 inode_magic(struct inode *inode)
 }
 
 /*
- * What names the file on its filesystem. FAT keeps no inode numbers: i_pos, the place of the
- * directory entry, is the nearest to one.
+ * Returns the number by which the filesystem identifies the file. FAT keeps no inode numbers; i_pos, the position of
+ * the directory entry, comes closest.
  */
 static __always_inline __u64 file_number(struct inode *inode, __u32 magic)
 {
@@ -46,7 +46,7 @@ static __always_inline __u64 file_number(struct inode *inode, __u32 magic)
 	return BPF_CORE_READ(info, i_pos);
 }
 
-/* Whether file_number gives a number that the filesystem does not keep. */
+/* Returns true if file_number gives a number that the filesystem does not store. */
 static __always_inline bool is_number_passing(__u32 magic)
 {
 	return magic == MSDOS_SUPER_MAGIC && !bpf_core_type_exists(struct msdos_inode_info);
@@ -66,24 +66,27 @@ static __always_inline __u8 what_of(__u16 mode)
 	}
 }
 
-/* Looks at a dentry, and keeps in `s` what tells later whether it is still what it was. */
+/* Reads a dentry, and keeps in `s` what is needed to check later whether it is unchanged. */
 static __always_inline void see_name(struct window *w, struct seen_name *s, struct dentry *dentry)
 {
 	OPEN(w, struct dentry, dentry);
 	s->dentry = dentry;
-	/* First, since what it guards may be loaded one by one. An odd number while the name is changed. */
+	/* This is read first, because fields may be loaded one by one. It is odd while the name is changed. */
 	s->seq = SEE(w, struct dentry, d_seq.seqcount.sequence);
 	s->parent = SEE(w, struct dentry, d_parent);
 	s->hash_len = SEE(w, struct dentry, d_name.hash_len);
 }
 
-/* Behind a call of a helper it is read anew. */
+/* Reads the sequence number again: the compiler must not reuse a value from before a helper's call. */
 static __always_inline __u32 seq_of(struct dentry *dentry)
 {
 	return LOAD(dentry, d_seq.seqcount.sequence);
 }
 
-/* Where nothing was changed, the memory may still have become another dentry's. */
+/*
+ * Returns true if the dentry is unchanged. The memory may have been reused for another dentry, so the other fields
+ * are compared too.
+ */
 static __always_inline bool is_as_seen(const struct seen_name *s)
 {
 	struct dentry *dentry = s->dentry;
@@ -97,7 +100,7 @@ static __always_inline struct path_name *path_in_hand(struct work *w)
 	return &w->paths[w->path & (PATHS - 1)];
 }
 
-/* Whether all names of the path in hand are as they were. Not static, so that the verifier walks it once. */
+/* Returns true if all names of the current path are unchanged. Not static, so that the verifier walks it once. */
 __noinline int is_path(__u32 slot)
 {
 	struct work *w = work_of(slot);
@@ -116,8 +119,8 @@ __noinline int is_path(__u32 slot)
 }
 
 /*
- * Begins the path in hand with the dentry's own name. A rename may come in between: the name counts only if d_seq
- * says that none did. Returns its length, 0 if it is not known.
+ * Begins the current path with the dentry's own name. A rename may happen meanwhile: the name is valid only if d_seq is
+ * unchanged. Returns its length, or 0 if it is not known.
  */
 static __always_inline __u32 begin_path(struct window *w, struct path_name *p, struct dentry *dentry, __u32 magic)
 {
@@ -151,8 +154,8 @@ static __always_inline __u32 begin_path(struct window *w, struct path_name *p, s
 }
 
 /*
- * Puts the next folder's name behind those before, and a slash behind it. Not static, so that the verifier
- * walks it once. Returns whether to go on.
+ * Appends the next folder's name and a slash. Not static, so that the verifier walks it once. Returns whether to
+ * continue.
  */
 __noinline int climb(__u32 slot)
 {
@@ -173,7 +176,7 @@ __noinline int climb(__u32 slot)
 	seen = &p->seen[p->depth & (DEPTH_MAX - 1)];
 	see_name(&w->ascent.window, seen, p->next);
 	len = SEE(&w->ascent.window, struct dentry, d_name.len);
-	/* A root that is none: it is no part of the tree. */
+	/* A dentry that is its own parent but not the root is not part of the tree. */
 	if (!len || seen->parent == p->next || at + len + 1 >= MOSTRACE_NAME_MAX)
 		return 0;
 	len &= MOSTRACE_NAME_MAX - 1;
@@ -188,8 +191,8 @@ __noinline int climb(__u32 slot)
 }
 
 /*
- * Adds the names of the folders above, each with a slash ahead of it; behind the last one, under the root, one more.
- * Returns whether all of them are there: not if something was moved meanwhile, or the way is too long.
+ * Appends the names of the folders above, each behind a slash, and one more slash for the root. Returns true if the
+ * path is complete: not if something was moved meanwhile, or if the path is too long.
  */
 static __always_inline bool climb_up(struct work *w, __u32 slot, struct super_block *sb)
 {
@@ -211,7 +214,7 @@ static __always_inline bool climb_up(struct work *w, __u32 slot, struct super_bl
 
 #define NAME_TRIES 3
 
-/* Makes the dentry's path, or else its name, that in hand. Returns its length, 0 if it is not known. */
+/* Makes the dentry's path, or otherwise its name, the current one. Returns its length, or 0 if it is not known. */
 static __always_inline __u32 find_path(struct work *w, __u32 slot, struct dentry *dentry, struct super_block *sb,
 				       __u32 magic)
 {
@@ -242,10 +245,10 @@ static __always_inline void name_file(struct work *w, __u32 slot, struct mostrac
 	if (!len)
 		return;
 	if (len <= PATH_SHORT) {
-		/* Of bytes clang would copy one by one. */
+		/* clang would copy bytes one by one. */
 		*(struct short_path *)name = *(struct short_path *)p->name;
 	} else {
-		/* NULs up to a multiple of 8. */
+		/* Pads with NULs to a multiple of 8. */
 		*(__u64 *)(name + ((len - 1) & (MOSTRACE_NAME_MAX - 8))) = 0;
 		bpf_probe_read_kernel(name, len, p->name);
 	}
@@ -255,7 +258,7 @@ static __always_inline void name_file(struct work *w, __u32 slot, struct mostrac
 	f->head.size += (len + 7) & (2 * MOSTRACE_NAME_MAX - 8);
 }
 
-/* Makes a file entry of the run in hand. Not static, so that the verifier walks it once. */
+/* Makes a file entry of the current run. Not static, so that the verifier walks it once. */
 __noinline int put_file(__u32 slot)
 {
 	struct work *w = work_of(slot);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which filesystems are on what is traced. */
+/* The filesystems on what is traced. */
 #ifndef MOSTRACE_FILESYSTEMS_BPF_H
 #define MOSTRACE_FILESYSTEMS_BPF_H
 
@@ -7,7 +7,7 @@
 
 #define FILESYSTEMS_MAX 32
 
-/* The numbers (s_dev) of the traced device, its partitions and what is mapped onto it: filled in by user space. */
+/* The numbers (s_dev) of the traced device, its partitions and the devices mapped onto it; filled in by user space. */
 const volatile struct {
 	__u32 count;
 	__u32 devs[FILESYSTEMS_MAX];

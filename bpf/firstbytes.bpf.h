@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a write says of itself by its first bytes: of short ones, which are headers, and of those at the beginning of a file,
- * where each of SQLite's files says what it is. https://www.sqlite.org/fileformat2.html, 1.3, 3 and 4.
+ * Identifies a write by its first bytes: short writes, which are headers, and writes at the beginning of a file, where
+ * each of SQLite's files has a magic number. https://www.sqlite.org/fileformat2.html, 1.3, 3 and 4.
  */
 #ifndef MOSTRACE_FIRSTBYTES_BPF_H
 #define MOSTRACE_FIRSTBYTES_BPF_H
@@ -9,16 +9,16 @@
 #include "causes.bpf.h"
 
 /*
- * Flag of a call's head, beside MOSTRACE_CALL_FIRST: it wrote the first page of a database of SQLite's, and
- * first_bytes are the bytes 24 to 27 of it (the change counter) and 16 to 19 (the size of a page, the versions to write and to
- * read it).
+ * A flag of a call's head, in addition to MOSTRACE_CALL_FIRST: the call wrote the first page of an SQLite database, and
+ * first_bytes holds its bytes 24 to 27 (the change counter) and 16 to 19 (the page size and the versions for writing
+ * and reading).
  */
 #define MOSTRACE_CALL_DATABASE 2
 
-/* Longer writes hold pages, not headers. */
+/* Longer writes hold pages and not headers. */
 #define SHORT_WRITE 64
 
-/* "SQLite f" as a number in memory's order. */
+/* "SQLite f" as a number in memory order. */
 #define SQLITE_MAGIC 0x66206574694c5153ULL
 #define SQLITE_HEADER 100
 

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Empty flushes. Several threads may wait for theirs at one sector at once, and they are never
- * issued as themselves: only at the completion is it certain which of them it is that ends. So the entry
- * is made then. The file is that of the fsync which the submitter is in.
+ * Empty flushes. Several threads may wait for theirs at one sector at once, and they are never issued as themselves:
+ * only at the completion is it certain which of them ends, so the entry is made then. The file is that of the fsync
+ * that the submitter is in.
  */
 #ifndef MOSTRACE_FLUSH_BPF_H
 #define MOSTRACE_FLUSH_BPF_H
 
 #include "dirtier.bpf.h"
 
-/* A flush under way. */
+/* A flush in flight. */
 struct flush {
 	struct mostrace_process process;
-	struct inode *inode;	/* that is synced, or NULL; its fsync holds it until the flush has ended */
+	struct inode *inode;	/* the synced inode, or NULL; its fsync holds it until the flush has ended */
 };
 
-/* By their bios. */
+/* The flushes by their bios. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1 << 12);
@@ -65,7 +65,7 @@ int mostrace_f2fs_sync_exit(__u64 *ctx)
 	return end_sync();
 }
 
-/* Keeps the entry in hand until its bio completes; not if too many wait. */
+/* Keeps the current entry until its bio completes. Returns false if too many flushes wait. */
 static __noinline bool keep_flush(const struct work *w, struct bio *bio)
 {
 	__u64 task = bpf_get_current_pid_tgid(), key = (__u64)bio;
@@ -78,7 +78,7 @@ static __noinline bool keep_flush(const struct work *w, struct bio *bio)
 	return !bpf_map_update_elem(&flushes, &key, &flush, BPF_ANY);
 }
 
-/* Makes the entry of a flush, if the bio is one, and that of its file behind it. */
+/* If the bio is a flush, makes its entry, and that of its file behind it. */
 static __noinline int end_flush(struct bio *bio)
 {
 	struct work *w = work_of(WORK_FLUSH);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Whose a device flush is. The block layer makes one (REQ_OP_FLUSH, without a bio) for all that wait for it, and keeps
- * those in a list until it is done (block/blk-flush.c).
+ * The partitions that a device flush is for. The block layer makes one flush (REQ_OP_FLUSH, without a bio) for all
+ * requests that wait for it, and keeps those in a list until it is done (block/blk-flush.c).
  */
 #ifndef MOSTRACE_FLUSHQUEUE_BPF_H
 #define MOSTRACE_FLUSHQUEUE_BPF_H
@@ -29,7 +29,7 @@ struct request___flush {
 	struct list_head queuelist;
 };
 
-/* Until 6.5 (81ada09cc25e) the list of a flush had a link of its own. */
+/* Until 6.5 (81ada09cc25e) the list used a link of its own in a flush. */
 struct request___flush_list {
 	struct {
 		struct list_head list;
@@ -41,8 +41,8 @@ struct request___flush_list {
 #define FLUSHES_MAX 32
 
 /*
- * Whether one of those that a device flush was made for is of `dev`. So too where that is not to be told: on 5.10,
- * whose bios do not name their partition, and of a long list.
+ * Returns true if a device flush was made for a request of `dev`, and also if that cannot be found out: on 5.10, whose
+ * bios do not name their partition, and for long lists.
  */
 static __always_inline bool flush_serves(struct request *flush, __u32 dev)
 {

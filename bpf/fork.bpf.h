@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Who started which process. It is told ahead of all that the new process does. */
+/* The parents of processes. The entry comes ahead of everything that the new process does. */
 #ifndef MOSTRACE_FORK_BPF_H
 #define MOSTRACE_FORK_BPF_H
 
@@ -12,7 +12,7 @@ static __always_inline int put_fork(struct task_struct *parent, struct task_stru
 		.parent = LOAD(parent, tgid),
 	};
 
-	/* A thread of a process that there is. */
+	/* This is a new thread of an existing process. */
 	if (LOAD(child, pid) != entry.tgid)
 		return 0;
 	entry.head = cause_head(MOSTRACE_FORK, sizeof(entry), bpf_ktime_get_ns());

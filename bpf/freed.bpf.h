@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The blocks of metadata that ext4's files give back: directories, extents, attributes. Only then is it certain
- * whose they were, as what writes them knows of blocks alone.
+ * The metadata blocks that ext4's files free: directories, extents, attributes. Only then is it certain whose they
+ * were, because the code that writes them knows only blocks.
  */
 #ifndef MOSTRACE_FREED_BPF_H
 #define MOSTRACE_FREED_BPF_H
@@ -28,7 +28,7 @@ struct super_block___bits {
 #define EXT4_FREE_BLOCKS_METADATA 1
 #define EXT4_NOJOURNAL_MAX_REF_COUNT 4096
 
-/* The transaction that the current task is part of; 0 without a journal. False if that cannot be read. */
+/* Stores the transaction that the current task is part of, 0 without a journal. Returns false if it cannot be read. */
 static __always_inline bool current_tid(__u32 *tid)
 {
 	struct task_struct___journal *task = (void *)bpf_get_current_task();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The handles of a journal: ext4 says for which inode it begins one and from which of its functions, jbd2 which
- * transaction it joined and how many buffers it modified.
+ * The handles of a journal. ext4 reports the inode for which it begins a handle and the function that does; jbd2
+ * reports the transaction that the handle joined and how many buffers it modified.
  */
 #ifndef MOSTRACE_HANDLE_BPF_H
 #define MOSTRACE_HANDLE_BPF_H
@@ -11,13 +11,13 @@
 
 enum handle_state {
 	HANDLE_NONE,
-	HANDLE_PREPARED,	/* ext4 has said which is to come */
+	HANDLE_PREPARED,	/* ext4 has announced the handle */
 	HANDLE_OPEN,
 };
 
 struct handle {
 	struct mostrace_handle entry;
-	__u32 handles;		/* t_handle_count when it had joined */
+	__u32 handles;		/* t_handle_count when the handle joined */
 	__u32 state;
 };
 
@@ -29,7 +29,7 @@ struct {
 	__type(value, struct handle);
 } handles SEC(".maps");
 
-/* Of each CPU, so that no two take the same number. */
+/* One counter per CPU, so that no two CPUs use the same number. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -37,7 +37,7 @@ struct {
 	__type(value, __u64);
 } handle_numbers SEC(".maps");
 
-/* CPU in the upper 16 bits; never 0. */
+/* Returns a new id with the CPU in the upper 16 bits; never 0. */
 static __always_inline __u64 new_handle_id(void)
 {
 	__u32 zero = 0;
@@ -80,7 +80,7 @@ static __always_inline void tell_handle_inode(struct mostrace_handle *entry, str
 	entry->generation = LOAD(inode, i_generation);
 }
 
-/* ext4 is about to begin a handle; within another one it gets that again. */
+/* ext4 is about to begin a handle; within another one it gets that one again. */
 static __always_inline int prepare_handle(struct super_block *sb, struct inode *inode, __u64 function)
 {
 	struct handle *h;
@@ -101,7 +101,7 @@ static __always_inline int prepare_handle(struct super_block *sb, struct inode *
 		.state = HANDLE_PREPARED,
 	};
 	call = current_call();
-	/* The inode of a name that goes is not the folder's, for which the handle begins. */
+	/* The inode of an unlinked name is not the folder's, for which the handle begins. */
 	if (call && call->entry.kind == MOSTRACE_CALL_UNLINK && call->entry.ino) {
 		h->entry.ino = call->entry.ino;
 		h->entry.generation = call->entry.generation;
@@ -119,7 +119,7 @@ static __always_inline struct transaction_s *current_transaction(void)
 	return handle ? BPF_CORE_READ(handle, h_transaction) : 0;
 }
 
-/* It has joined a transaction. */
+/* Records that the handle has joined a transaction. */
 static __always_inline void join(struct handle *h, __u32 tid)
 {
 	struct transaction_s *transaction = current_transaction();
@@ -140,7 +140,10 @@ static __always_inline int begin_handle(__u32 s_dev, __u32 tid, __u32 type)
 	h = room_for_handle();
 	if (!h)
 		return 0;
-	/* Reserved for the end of IO: ext4 says nothing ahead. One that never began may be prepared, of another filesystem. */
+	/*
+	 * A handle reserved for the end of IO is not announced by ext4. An announced handle of another filesystem
+	 * may never have begun.
+	 */
 	if (h->state != HANDLE_PREPARED || h->entry.s_dev != s_dev)
 		*h = (struct handle){ .entry.function = MOSTRACE_NONE, .entry.s_dev = s_dev };
 	h->state = HANDLE_OPEN;
@@ -151,14 +154,14 @@ static __always_inline int begin_handle(__u32 s_dev, __u32 tid, __u32 type)
 	return 0;
 }
 
-/* jbd2 counts it to the handle if none of the transaction modified the buffer before. */
+/* jbd2 attributes a buffer to the handle if no handle of the transaction modified it before. */
 static __always_inline int modify(struct buffer_head *bh)
 {
 	struct journal_head *jh = LOAD(bh, b_private);
 	struct mostrace_dirtied entry = {};
 	struct handle *h;
 
-	/* Of most it is not the first change. */
+	/* For most buffers this is not the first change. */
 	if (!jh || BPF_CORE_READ(jh, b_modified))
 		return 0;
 	h = current_handle();
@@ -184,7 +187,10 @@ static __always_inline void name_task(struct mostrace_handle *entry)
 	current_comm(entry->comm);
 }
 
-/* How much it dirtied in the transaction that it leaves is not known, and is in no sum: its entry says so. */
+/*
+ * The number of blocks that the handle dirtied in the transaction that it leaves is not known and not part of any
+ * sum; the entry has a flag for this.
+ */
 static __always_inline int restart_handle(__u32 s_dev, __u32 tid)
 {
 	struct journal_tid left;
@@ -209,7 +215,7 @@ static __always_inline int restart_handle(__u32 s_dev, __u32 tid)
 	return 0;
 }
 
-/* A call by a path has to do with the filesystem if it joined the journal. */
+/* A call with a path involves the filesystem if it joined the journal. */
 static __always_inline void tell_call(const struct mostrace_handle *entry)
 {
 	struct call *call = current_call();
@@ -217,7 +223,7 @@ static __always_inline void tell_call(const struct mostrace_handle *entry)
 	if (!call)
 		return;
 	call->is_ours = true;
-	/* Of a rename that is the folder. */
+	/* For a rename this is the folder. */
 	if (!call->entry.ino && call->entry.kind != MOSTRACE_CALL_RENAME) {
 		call->entry.ino = entry->ino;
 		call->entry.generation = entry->generation;
@@ -240,7 +246,7 @@ struct participant {
 	__u32 tgid;
 };
 
-/* Processes that a handle of a transaction has told of. */
+/* Processes for which a handle of the transaction was recorded. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1 << 12);
@@ -249,8 +255,8 @@ struct {
 } participants SEC(".maps");
 
 /*
- * Most handles modify what another one of the transaction did already: of those, one of each process says that it
- * took part.
+ * Returns true if the handle is worth an entry. Most handles modify what another one of the transaction modified
+ * already; of those, one per process is recorded to show that it took part.
  */
 static __always_inline bool says_something(const struct handle_end *end)
 {
@@ -266,7 +272,10 @@ static __always_inline bool says_something(const struct handle_end *end)
 	return !bpf_map_update_elem(&participants, &participant, &told, BPF_NOEXIST);
 }
 
-/* Names what was not named as it was modified; that may be another's, if others were there. Returns the handle's flags. */
+/*
+ * Attributes the blocks that were not reported when they were modified; they may belong to other handles that were
+ * open too. Returns the handle's flags.
+ */
 static __always_inline __u8 name_rest(struct handle *h, __u32 s_dev, struct transaction_s *transaction)
 {
 	struct mostrace_handle *entry = &h->entry;
@@ -303,7 +312,7 @@ static __always_inline void put_handle(struct handle *h, const struct handle_end
 	put_cause(entry, sizeof(*entry));
 }
 
-/* The last that holds the handle ends it; it is still the task's. */
+/* The last user of the handle ends it; it is still the task's current one. */
 static __always_inline int end_handle(const struct handle_end *end)
 {
 	struct handle unseen = {
@@ -325,7 +334,7 @@ static __always_inline int end_handle(const struct handle_end *end)
 	}
 	if (!says_something(end))
 		return 0;
-	/* It was begun before the probes were there. */
+	/* The handle was begun before the probes were attached. */
 	unseen.entry.id = new_handle_id();
 	unseen.entry.s_dev = end->s_dev;
 	unseen.entry.tid = end->tid;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Direct IO through iomap: the file, the place in it and the task that waits. */
+/* Direct IO through iomap: the file, the offset in it and the waiting task. */
 #ifndef MOSTRACE_IOMAP_BPF_H
 #define MOSTRACE_IOMAP_BPF_H
 
 #include "bio.bpf.h"
 #include "mostrace.h"
 
-/* f2fs of 7.x counts a bio's time in a context of its own, and keeps iomap's inside. */
+/* f2fs of 7.x measures a bio's time in a context of its own, which holds iomap's. */
 static __always_inline bool is_f2fs_counted(const struct bio_view *root)
 {
 	return bpf_core_type_exists(struct bio_iostat_ctx) && symbols.f2fs_dio_end_bio &&
@@ -20,7 +20,7 @@ static __always_inline bool is_iomap(const struct bio_view *root)
 					  root->end_io == symbols.iomap_dio_bio_end_io));
 }
 
-/* Of a bio that is_iomap. */
+/* Returns the iomap_dio of a bio for which is_iomap is true. */
 static __always_inline struct iomap_dio *iomap_dio_of(const struct bio_view *root)
 {
 	struct bio_iostat_ctx *counted = root->private;
@@ -30,9 +30,9 @@ static __always_inline struct iomap_dio *iomap_dio_of(const struct bio_view *roo
 	return root->private;
 }
 
-/* What a bio that is_iomap does direct IO of. */
+/* The file of a direct IO's bio for which is_iomap is true. */
 struct direct {
-	struct file *file;	/* NULL: not looked for */
+	struct file *file;	/* NULL: not looked up */
 	struct inode *inode;
 };
 
@@ -43,7 +43,7 @@ static __always_inline void see_direct(struct window *w, struct direct *direct, 
 	direct->inode = SEE(w, struct file, f_inode);
 }
 
-/* The task that waits for the bio's dio to end, or NULL. */
+/* Returns the task that waits for the bio's dio to end, or NULL. */
 static __always_inline struct task_struct *direct_waiter(const struct bio_view *root)
 {
 	struct iomap_dio *dio;
@@ -55,19 +55,19 @@ static __always_inline struct task_struct *direct_waiter(const struct bio_view *
 }
 
 /*
- * Whether iomap adds a bio's bytes to dio->size only when it has submitted it. No type tells: 7.0 began to,
- * with the series that brought bio_iov_iter_bounce.
+ * True if iomap adds a bio's bytes to dio->size only after it has submitted the bio. No type shows this; it began with
+ * 7.0, with the series that added bio_iov_iter_bounce.
  */
 const volatile bool size_lags;
 
 /*
- * File position of a bio of direct IO that is being queued, which begins `sector` sectors into its
- * filesystem; MOSTRACE_NONE where it is no such bio, or not known. ki_pos is moved only at the end of the
- * whole dio; dio->size is the bytes up to here.
+ * Returns the file position of a direct IO's bio that is being queued, which begins `sector` sectors into its
+ * filesystem; MOSTRACE_NONE if it is not such a bio, or if the position is not known. ki_pos is moved only at the end
+ * of the whole dio; dio->size is the number of bytes up to here.
  *
- * A write that ends within a block is padded with zeros up to the block's end, and likewise in front; these
- * bios do not count in dio->size. A block lies on the disk as it does in the file: where in its block a bio
- * begins tells the pads from the data.
+ * A write that ends within a block is padded with zeros up to the block's end, and likewise in front; these bios do not
+ * count in dio->size. A block is laid out on the disk as in the file, so the place in its block at which a bio begins
+ * distinguishes the pads from the data.
  */
 static READS_MUCH __u64 direct_pos(struct window *w, struct direct *direct, const struct bio_view *root, __u64 sector)
 {
@@ -92,10 +92,10 @@ static READS_MUCH __u64 direct_pos(struct window *w, struct direct *direct, cons
 		return end;
 	if (!size_lags && done >= root->size && ((end - root->size) & mask) == place)
 		return end - root->size;
-	/* Behind the data. */
+	/* The pad behind the data. */
 	if (root->size <= mask && done && (end & mask) == place)
 		return end;
-	/* In front of it. */
+	/* The pad in front of the data. */
 	if (!done && root->size == (begin & mask) && !place)
 		return begin - root->size;
 	return MOSTRACE_NONE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* jbd2's blocks: what they are, their transaction, and the home of a journalled copy. */
+/* jbd2's blocks: their kind, their transaction, and the home of a journalled copy. */
 #ifndef MOSTRACE_JOURNAL_BPF_H
 #define MOSTRACE_JOURNAL_BPF_H
 
@@ -14,7 +14,7 @@ struct jbd2_header {
 	__be32 h_sequence;
 };
 
-/* The buffer_head of a single-buffer bio (submit_bh), or NULL. */
+/* Returns the buffer_head of a bio with a single buffer (submit_bh), or NULL. */
 static __always_inline struct buffer_head *bio_buffer(const struct work *w, __u64 part_start)
 {
 	struct buffer_head *bh = w->ascent.root.private;
@@ -30,8 +30,8 @@ static __always_inline struct buffer_head *bio_buffer(const struct work *w, __u6
 }
 
 /*
- * Where a home block lies: on the traced disk, or on a device of the filesystem's own, above it or, where
- * the journal is external, beside it.
+ * Finds the place of a home block: on the traced disk, or on a device of the filesystem's own, which is above the disk
+ * or, if the journal is external, another one.
  */
 static __always_inline void find_home(struct work *w, struct buffer_head *bh,
 				      struct buffer_head *home, __u64 part_start)
@@ -55,8 +55,8 @@ static __always_inline void find_home(struct work *w, struct buffer_head *bh,
 }
 
 /*
- * A journalled copy: jbd2 makes a buffer_head of its own, that stands alone
- * and whose b_private is the home buffer, also for frozen and escaped copies.
+ * Recognises a journalled copy: jbd2 makes a separate buffer_head for it, whose b_private is the home buffer, also for
+ * frozen and escaped copies.
  */
 static __always_inline bool journal_copy(struct work *w, __u32 slot, struct buffer_head *bh,
 					 __u64 part_start)
@@ -76,7 +76,7 @@ static __always_inline bool journal_copy(struct work *w, __u32 slot, struct buff
 	p->tid = journal_tid(jh);
 	p->jbd2 = MOSTRACE_JBD2_METADATA_COPY;
 	view_folio(&folio, (__u64)BPF_CORE_READ(home, b_page));
-	/* A file's page that was cut off since; the pages of the device stay while jbd2 has them. */
+	/* The page belonged to a file and was truncated since; the device's pages stay while jbd2 uses them. */
 	if (!folio.mapping)
 		p->jbd2 = MOSTRACE_JBD2_DATA_COPY;
 	inode = mapping_inode(folio.mapping);
@@ -95,7 +95,7 @@ static __always_inline bool journal_copy(struct work *w, __u32 slot, struct buff
 	return true;
 }
 
-/* Descriptor, commit, revoke and superblock blocks say what they are. */
+/* Recognises descriptor, commit, revoke and superblock blocks by their headers. */
 static __always_inline bool journal_header(struct work *w, struct buffer_head *bh)
 {
 	struct mostrace_process *p = &w->process;
@@ -109,9 +109,9 @@ static __always_inline bool journal_header(struct work *w, struct buffer_head *b
 	if (type < MOSTRACE_JBD2_DESCRIPTOR || type > MOSTRACE_JBD2_REVOKE)
 		return false;
 	/*
-	 * A directory's or symlink's block may begin with the same bytes. Descriptors and commit
-	 * records end in the commit's own code; superblocks and revoke blocks are written like any
-	 * other buffer: that they lie in the journal is for the analyser to check.
+	 * A directory's or symlink's block may begin with the same bytes. Descriptors and commit records end in the
+	 * commit's own code; superblocks and revoke blocks are written like any other buffer, so the analyser must
+	 * check that they lie in the journal.
 	 */
 	if ((type == MOSTRACE_JBD2_DESCRIPTOR || type == MOSTRACE_JBD2_COMMIT) &&
 	    !ends_in_jbd2(w->ascent.root.end_io, bh))

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The kernel types that the probes read: only the fields used, relocated by
- * CO-RE against the running kernel's BTF, so that no vmlinux.h is needed to
- * build. Fields that moved or were renamed are in compat.bpf.h.
+ * The kernel types that the probes read, with only the fields that are used. CO-RE relocates them to the running
+ * kernel's BTF, so that no vmlinux.h is needed for building. Fields that moved or were renamed are in compat.bpf.h.
  */
 #ifndef MOSTRACE_KERNEL_BPF_H
 #define MOSTRACE_KERNEL_BPF_H
@@ -284,7 +283,7 @@ struct jbd2_journal_handle {
 
 #pragma clang attribute pop
 
-/* Of 64 slots in a node: 2^48 pages, more than there are. */
+/* With 64 slots per node this is enough for 2^48 pages, more than exist. */
 #define XA_MAX_HEIGHT 8
 
 /* Flag bits move between kernels; their names do not. */
@@ -316,7 +315,7 @@ enum {
 #define PF_IO_WORKER 0x00000010U
 #define PF_WQ_WORKER 0x00000020U
 #define PF_KTHREAD 0x00200000U
-/* They make no system call. */
+/* Tasks that make no system calls. */
 #define PF_NO_CALL (PF_IO_WORKER | PF_KTHREAD)
 
 #define S_IFMT 0170000

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Counters of what was lost, read by user space; the names are the manifest's. */
+/* Counters of losses, read by user space; the names are those in the manifest. */
 #ifndef MOSTRACE_LOSS_BPF_H
 #define MOSTRACE_LOSS_BPF_H
 
@@ -21,7 +21,7 @@ struct {
 	__type(value, __u64);
 } losses SEC(".maps");
 
-/* A probe may be interrupted by another on its CPU, which loses too. */
+/* A probe may be interrupted by another one on its CPU, which counts too. */
 static __always_inline void lose(__u32 what)
 {
 	__u64 *count = bpf_map_lookup_elem(&losses, &what);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The probes: the entries of a bio are made when it is queued. block_bio_queue runs in the submitting task,
- * once in a bio's life, before it is split or merged, and also where a disk has no requests; what the bio
- * holds is known by then.
+ * The probes for entries. The entries of a bio are made when it is queued: block_bio_queue runs in the submitting task,
+ * once in a bio's life, before the bio is split or merged, and also on disks that have no requests. What the bio holds
+ * is known by then.
  *
- * Raw tracepoints (4.17) or BTF's (5.5), as they need neither fentry nor kprobes; which argument holds the bio or request is
- * read from BTF by user space.
+ * They are raw tracepoints (4.17) or BTF tracepoints (5.5), which need neither fentry nor kprobes. User space reads
+ * from BTF which argument is the bio or request.
  */
 #include "owner.bpf.h"
 #include "flush.bpf.h"
@@ -61,7 +61,7 @@ static __always_inline void end_process(struct work *w)
 	__builtin_memcpy(p->comm, w->who.comm, sizeof(p->comm));
 }
 
-/* Makes the entries of `bio`, which is `ascent.root`, of the sectors that it begins at above the disk. */
+/* Makes the entries of `bio`, which is in `ascent.root`. Its sectors are those with which it begins above the disk. */
 static __always_inline void record(struct work *w, struct bio *bio, __u32 slot, bool looped)
 {
 	w->used = 0;
@@ -81,12 +81,12 @@ static __always_inline void record(struct work *w, struct bio *bio, __u32 slot, 
 	put_all(w);
 }
 
-/* What is told as a block event too. */
+/* The events that are reported as block events too. */
 enum told { TOLD_QUEUED, TOLD_COMPLETED, TOLD };
 
 /*
- * Where block events come from probes too, their ring, for each kind that is to be told: another program at the same
- * tracepoint would take longer than what is added to ours.
+ * The ring of block events, for each kind of event to be reported, if these come from probes too: another program at
+ * the same tracepoint would take longer than the addition to ours.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
@@ -137,13 +137,13 @@ static __always_inline int queue_bio(struct bio *bio, bool looped)
 	return 0;
 }
 
-/* BIO_TRACE_COMPLETION, which stands in an enum without a name. */
+/* BIO_TRACE_COMPLETION, which is in an enum without a name. */
 const volatile __u32 trace_completion_bit;
 
 /*
- * A bio that was queued already, for a disk above, and is handed on as itself (md, NVMe multipath) is not
- * queued again: block_bio_remap is what tells. It fires once more where it is handed to a partition, with the
- * partition's own number, and only then has its sector on the disk.
+ * Returns true for a bio that was queued for a disk above and is passed on as it is (md, NVMe multipath). It is not
+ * queued again; only block_bio_remap reports it. That fires once more when the bio is passed to a partition, with the
+ * partition's own number, and only then does it have its sector on the disk.
  */
 static __always_inline bool is_handed_on(struct bio *bio, const struct bio_device *d, __u32 from)
 {
@@ -172,9 +172,9 @@ static __always_inline int remap_bio(struct bio *bio, __u32 from, bool looped)
 }
 
 /*
- * With bpf_loop (5.17), or in a bounded loop, which the verifier walks round by round. Not a test of BTF at
- * load time: older kernels do not take the address of a callback even in dead code, so there are two sets of
- * programs, and user space loads one.
+ * Defines the programs with bpf_loop (5.17), and with a bounded loop, which the verifier walks round by round. This
+ * cannot be a test of BTF at load time, because older kernels reject the address of a callback even in dead code; so
+ * there are two sets of programs, and user space loads one.
  */
 #define PROGRAMS(suffix, looped)								\
 	TRACEPOINT("block_bio_queue") int mostrace_bio_queue##suffix(__u64 *ctx)		\
@@ -190,8 +190,8 @@ PROGRAMS(, true)
 PROGRAMS(_unrolled, false)
 
 /*
- * Of a disk without requests, or of a disk above, whose bio's memory may be another's from here on. (q, bio)
- * in every kernel.
+ * A bio of a disk without requests, or of a disk above, has ended; its memory may be reused from here on. (q, bio) in
+ * every kernel.
  */
 SEC("raw_tp/block_bio_complete")
 int mostrace_bio_complete(__u64 *ctx)
@@ -202,7 +202,7 @@ int mostrace_bio_complete(__u64 *ctx)
 	return end_flush(bio);
 }
 
-/* A flush's entry lies ahead of its event. (rq, error, nr_bytes) in every kernel. */
+/* A flush's entry precedes its event. (rq, error, nr_bytes) in every kernel. */
 TRACEPOINT("block_rq_complete")
 int mostrace_rq_complete(__u64 *ctx)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The entries that a kernel-side probe hands to user space. Shared by the BPF
- * probes and the kernel module; bundle/src/entry.rs holds the same shapes and
- * the same sizes, and each side asserts them.
+ * The entries that a kernel-side probe hands to user space. They are shared by the BPF probes and
+ * the kernel module; bundle/src/entry.rs declares the same structures with the same sizes, and each
+ * side asserts the sizes.
  *
- * All integers are in the byte order of the machine that captured. A sector is
- * 512 bytes and counted from the start of the whole disk.
+ * All integers are in the byte order of the machine that captured. A sector is 512 bytes and
+ * counted from the start of the whole disk.
  */
 #ifndef MOSTRACE_H
 #define MOSTRACE_H
@@ -28,28 +28,31 @@ enum mostrace_type {
 	MOSTRACE_FORK = 10,
 };
 
-/* Where in a bio's or request's life the entry was made. */
+/* The stage of a bio's or request's life at which the entry was made. */
 enum mostrace_stage {
 	MOSTRACE_QUEUE = 0,	/* block_bio_queue */
 	MOSTRACE_INSERT = 1,	/* block_rq_insert */
-	MOSTRACE_ISSUE = 2,	/* block_rq_issue: insertion was bypassed */
-	MOSTRACE_COMPLETE = 3,	/* an empty flush: it is never issued as itself */
+	MOSTRACE_ISSUE = 2,	/* block_rq_issue of a request that bypassed insertion */
+	MOSTRACE_COMPLETE = 3,	/* end of an empty flush, which is never issued as a request of
+				 * its own */
 };
 
 enum mostrace_flags {
-	MOSTRACE_NO_SUBMITTER = 1,	/* Q was not seen: pid is unknown */
+	MOSTRACE_NO_SUBMITTER = 1,	/* block_bio_queue was not seen: pid is unknown */
 	MOSTRACE_UNLINKED = 2,		/* of a file: i_nlink was 0 */
-	MOSTRACE_KERNEL_THREAD = 2,	/* of a process, a dirtier: PF_KTHREAD */
-	MOSTRACE_COLLECTS = 4,		/* of a dirtier: it collected f2fs's garbage, and moved the pages */
+	MOSTRACE_KERNEL_THREAD = 2,	/* of a process or a dirtier: PF_KTHREAD */
+	MOSTRACE_COLLECTS = 4,		/* of a dirtier: it moved the pages while it collected
+					 * f2fs's garbage */
 	MOSTRACE_HARDLINKED = 4,	/* i_nlink > 1: the name is one of several */
-	MOSTRACE_NAME_CUT = 8,		/* name longer than MOSTRACE_NAME_MAX - 1 */
-	MOSTRACE_CHAINED = 16,		/* the submitter is that of which this is a part or clone */
+	MOSTRACE_NAME_CUT = 8,		/* the name is longer than MOSTRACE_NAME_MAX - 1 */
+	MOSTRACE_CHAINED = 16,		/* the submitter was taken from the bio of which this is
+					 * a part or a clone */
 	MOSTRACE_NAME_WITHHELD = 32,	/* there is a name, but the file was not asked for */
-	MOSTRACE_INO_PASSING = 64,	/* ino is of the inode in memory, not on the disk */
-	MOSTRACE_NO_GENERATION = 128,	/* generation is not known */
+	MOSTRACE_INO_PASSING = 64,	/* ino is the inode's number in memory; the disk has none */
+	MOSTRACE_NO_GENERATION = 128,	/* the generation is not known */
 };
 
-/* What the first page of a bio belongs to. */
+/* The owner of the first page of a bio. */
 enum mostrace_origin {
 	MOSTRACE_ORIGIN_UNKNOWN = 0,
 	MOSTRACE_ORIGIN_FILE = 1,	/* page cache of a file */
@@ -59,11 +62,14 @@ enum mostrace_origin {
 	MOSTRACE_ORIGIN_JOURNAL = 5,	/* a jbd2 block, see mostrace_jbd2 */
 	MOSTRACE_ORIGIN_EMPTY = 6,	/* no data: a flush or a discard */
 	MOSTRACE_ORIGIN_NODE = 7,	/* f2fs's node inode */
-	/* f2fs's meta inode: checkpoint, SIT, NAT, SSA; blocks that GC moves unread */
+	/*
+	 * f2fs's meta inode: checkpoint, SIT, NAT, SSA, and blocks that GC moves without reading
+	 * them
+	 */
 	MOSTRACE_ORIGIN_META = 8,
 };
 
-/* The block that a jbd2 bio carries; 1 to 5 are h_blocktype of <linux/jbd2.h>. */
+/* The kind of block that a jbd2 bio carries; 1 to 5 are h_blocktype of <linux/jbd2.h>. */
 enum mostrace_jbd2 {
 	MOSTRACE_JBD2_NONE = 0,
 	MOSTRACE_JBD2_DESCRIPTOR = 1,
@@ -71,17 +77,17 @@ enum mostrace_jbd2 {
 	MOSTRACE_JBD2_SUPERBLOCK_V1 = 3,
 	MOSTRACE_JBD2_SUPERBLOCK = 4,
 	MOSTRACE_JBD2_REVOKE = 5,
-	MOSTRACE_JBD2_METADATA_COPY = 16,	/* home block is the filesystem's */
-	MOSTRACE_JBD2_DATA_COPY = 17,		/* home block is a file's: data=journal */
+	MOSTRACE_JBD2_METADATA_COPY = 16,	/* the home block belongs to the filesystem */
+	MOSTRACE_JBD2_DATA_COPY = 17,		/* the home block belongs to a file: data=journal */
 };
 
-/* What the blocks of a file entry hold. */
+/* The contents of a file entry's blocks. */
 enum mostrace_what {
 	MOSTRACE_WHAT_UNKNOWN = 0,
-	MOSTRACE_WHAT_REGULAR = 1,	/* by i_mode */
+	MOSTRACE_WHAT_REGULAR = 1,	/* these three: by i_mode */
 	MOSTRACE_WHAT_DIRECTORY = 2,
 	MOSTRACE_WHAT_SYMLINK = 3,
-	/* An f2fs node block, by its footer; `offset` is its nid * page size. */
+	/* An f2fs node block, recognised by its footer; `offset` is its nid times the page size. */
 	MOSTRACE_WHAT_HOT_NODE = 16,	/* direct node of a directory */
 	MOSTRACE_WHAT_WARM_NODE = 17,	/* direct node of another file */
 	MOSTRACE_WHAT_FSYNC_NODE = 18,	/* the same, marked by fsync */
@@ -89,16 +95,16 @@ enum mostrace_what {
 	MOSTRACE_WHAT_NODE = 20,	/* the footer could not be read; ino is 0 */
 };
 
-/* What home_sector counts from. */
+/* The device from whose start home_sector counts. */
 enum mostrace_home {
-	MOSTRACE_HOME_DISK = 0,		/* the start of the traced disk */
-	/* that of the filesystem's device, above the disk (dm) or beside it (external journal) */
+	MOSTRACE_HOME_DISK = 0,		/* the traced disk */
+	/* the filesystem's device, which is above the disk (dm) or beside it (external journal) */
 	MOSTRACE_HOME_FILESYSTEM = 1,
 };
 
 /* A system call by which a file or its metadata is changed or written out. */
 enum mostrace_call_kind {
-	MOSTRACE_CALL_OTHER = 0,	/* another one, or a kernel thread's own doing */
+	MOSTRACE_CALL_OTHER = 0,	/* another call, or no call: a kernel thread's own work */
 	MOSTRACE_CALL_WRITE = 1,	/* write, pwrite64, writev, pwritev, pwritev2 */
 	MOSTRACE_CALL_FSYNC = 2,
 	MOSTRACE_CALL_FDATASYNC = 3,
@@ -120,7 +126,7 @@ enum mostrace_call_kind {
 	MOSTRACE_CALL_MOUNT = 19,	/* mount, umount2 and the like */
 	MOSTRACE_CALL_SPLICE = 20,	/* sendfile, splice, copy_file_range */
 	/* ioctls of f2fs */
-	MOSTRACE_CALL_GC = 21,		/* garbage is to be collected */
+	MOSTRACE_CALL_GC = 21,		/* starts garbage collection */
 	MOSTRACE_CALL_CHECKPOINT = 22,
 	MOSTRACE_CALL_ATOMIC_START = 23,
 	MOSTRACE_CALL_ATOMIC_COMMIT = 24,
@@ -131,35 +137,36 @@ enum mostrace_call_kind {
 enum mostrace_handle_flags {
 	MOSTRACE_HANDLE_SYNC = 1,	/* h_sync: it asked for the commit */
 	/*
-	 * Another handle of the transaction was open meanwhile: what is named as
-	 * dirtied by one of them may have been dirtied by another. Not where each
-	 * block was told as it was modified: by the kernel's recorder,
-	 * or by a program at jbd2_journal_dirty_metadata.
+	 * Another handle of the transaction was open at the same time: a block that is attributed
+	 * to one of them may have been dirtied by the other. Not set where each block was reported
+	 * when it was modified: by the kernel's recorder, or by a program at
+	 * jbd2_journal_dirty_metadata.
 	 */
 	MOSTRACE_HANDLE_OVERLAP = 2,
-	MOSTRACE_HANDLE_RESTARTED = 4,	/* it goes on in another one: how much it dirtied in this is not told */
+	MOSTRACE_HANDLE_RESTARTED = 4,	/* it continues in another one; how much it dirtied in
+					 * this is not known */
 	MOSTRACE_HANDLE_UNSEEN = 8,	/* it began before the recording: no function, no inode */
-	MOSTRACE_HANDLE_KERNEL = 16,	/* of a kernel thread: PF_KTHREAD */
+	MOSTRACE_HANDLE_KERNEL = 16,	/* it belongs to a kernel thread: PF_KTHREAD */
 };
 
 /* Flags of a call's head. */
 enum mostrace_call_flags {
-	MOSTRACE_CALL_FIRST = 1,	/* first_bytes are told */
+	MOSTRACE_CALL_FIRST = 1,	/* first_bytes is set */
 };
 
-/* Flags of a dirtied block's head: where it was found. */
+/* Flags of a dirtied block's head: the place where it was found. */
 enum mostrace_dirtied_flags {
-	MOSTRACE_DIRTIED_NEW = 1,	/* among the last that joined t_buffers */
-	MOSTRACE_DIRTIED_KEPT = 2,	/* the committing transaction still had it */
+	MOSTRACE_DIRTIED_NEW = 1,	/* among the last buffers that joined t_buffers */
+	MOSTRACE_DIRTIED_KEPT = 2,	/* still held by the committing transaction */
 };
 
 /*
- * What ext4's metadata is, by its own bytes: of a write of one buffer. A block
- * changes hands, so that what it is at the end need not be what it was.
+ * The kind of an ext4 metadata block, recognised by its bytes when a single buffer is written. A
+ * block can change hands, so at the end of a recording it may hold something else.
  */
 enum mostrace_contents {
-	MOSTRACE_CONTENTS_UNKNOWN = 0,	/* not looked at */
-	MOSTRACE_CONTENTS_OTHER = 1,	/* none of these */
+	MOSTRACE_CONTENTS_UNKNOWN = 0,	/* the bytes were not examined */
+	MOSTRACE_CONTENTS_OTHER = 1,	/* none of the kinds below */
 	MOSTRACE_CONTENTS_EXTENTS = 2,	/* ext4_extent_header */
 	MOSTRACE_CONTENTS_XATTR = 3,	/* ext4_xattr_header */
 	MOSTRACE_CONTENTS_DIRECTORY = 4, /* ".", a node of the index, or a tail with a checksum */
@@ -178,11 +185,11 @@ struct mostrace_entry {
 	__u8 flags;	/* enum mostrace_flags */
 };
 
-/* One bio of a request, and who submitted it. 88 bytes. */
+/* One bio of a request, and the task that submitted it. 88 bytes. */
 struct mostrace_process {
 	struct mostrace_entry head;
 	__u64 submit_ns;	/* CLOCK_MONOTONIC at block_bio_queue, or 0 */
-	__u64 home_sector;	/* of a journalled copy, else MOSTRACE_NONE */
+	__u64 home_sector;	/* of a journalled copy, otherwise MOSTRACE_NONE */
 	__u32 pid;		/* thread */
 	__u32 tgid;		/* process */
 	__u32 uid;
@@ -196,14 +203,15 @@ struct mostrace_process {
 };
 
 /*
- * A run of a bio that holds consecutive bytes of one file. 72 bytes, then
- * name_len bytes of name (no NUL), padded with NULs to a multiple of 8: the
- * last component, or, where the probe found its way up to the root, the whole
- * path from there down, backwards: "name/folder/folder/".
+ * A run of a bio with consecutive bytes of one file. 72 bytes, then name_len bytes of name (no
+ * NUL), padded with NULs to a multiple of 8. The name is the last component or, where the probe
+ * found its way up to the root, the whole path from the root, written backwards:
+ * "name/folder/folder/".
  */
 struct mostrace_file {
 	struct mostrace_entry head;
-	__u64 ino;		/* FAT: i_pos, the place of the directory entry; 0 once unlinked */
+	__u64 ino;		/* FAT: i_pos, the position of the directory entry; 0 once
+				 * unlinked */
 	__u64 offset;		/* in the file, in bytes; MOSTRACE_NONE: unknown */
 	__u64 parent;		/* inode of the directory, or 0 */
 	__u32 generation;
@@ -216,9 +224,9 @@ struct mostrace_file {
 };
 
 /*
- * Who dirtied a run of consecutive pages of a bio: the task that made them dirty
- * after they were clean, which the one that submits them need not be. Pages of
- * which that is not known have no such entry. 72 bytes.
+ * The task that dirtied a run of consecutive pages of a bio: it made them dirty after they were
+ * clean. The task that submits them may be another one. Pages whose dirtier is not known have no
+ * such entry. 72 bytes.
  */
 struct mostrace_dirtier {
 	struct mostrace_entry head;
@@ -231,19 +239,19 @@ struct mostrace_dirtier {
 };
 
 /*
- * One handle of a journal (jbd2): a filesystem's operation, that joined a
- * transaction and ended at head.time_ns. Of those that were not the first to
- * modify a block, one of each process and transaction has an entry.
- * head.sector is MOSTRACE_NONE and head.bytes 0. 120 bytes.
+ * One handle of a journal (jbd2): an operation of the filesystem, which joined a transaction and
+ * ended at head.time_ns. Of the handles that were not the first to modify any block, only one per
+ * process and transaction has an entry. head.sector is MOSTRACE_NONE and head.bytes 0. 120 bytes.
  */
 struct mostrace_handle {
 	struct mostrace_entry head;	/* flags: enum mostrace_handle_flags */
-	__u64 id;		/* of the handle, in this recording */
+	__u64 id;		/* of the handle, unique within this recording */
 	__u64 start_ns;		/* CLOCK_MONOTONIC, or 0 */
-	__u64 ino;		/* that it began for or marked dirty first, or 0 */
+	__u64 ino;		/* the inode for which it began or which it marked dirty first,
+				 * or 0 */
 	/*
-	 * The filesystem's function that began it: an address from the kernel; in the
-	 * bundle an index into manifest.functions. MOSTRACE_NONE: unknown.
+	 * The filesystem's function that began the handle: the kernel passes an address; in the
+	 * bundle it is an index into manifest.functions. MOSTRACE_NONE: unknown.
 	 */
 	__u64 function;
 	__u32 generation;	/* of ino */
@@ -252,41 +260,43 @@ struct mostrace_handle {
 	__u32 pid;		/* thread */
 	__u32 tgid;		/* process */
 	__u32 uid;
-	__u32 requested;	/* buffers that were asked for */
-	__u32 dirtied;		/* buffers that it was the first in its transaction to modify */
-	__u32 named;		/* of them, those that have a struct mostrace_dirtied */
+	__u32 requested;	/* number of buffers that it asked for */
+	__u32 dirtied;		/* number of buffers that it was the first in its transaction to
+				 * modify */
+	__u32 named;		/* the number of those that have a struct mostrace_dirtied */
 	__u16 type;		/* h_type: ext4's EXT4_HT_… */
-	__u16 call;		/* enum mostrace_call_kind: the system call it was part of */
+	__u16 call;		/* enum mostrace_call_kind: the system call of which it was part */
 	char comm[MOSTRACE_COMM_LEN];
 };
 
 /*
- * A block that a handle was the first in its transaction to modify. head.sector
- * and head.bytes are the home block's, head.time_ns is when it was modified, or the
- * handle's end. 48 bytes.
+ * A block that a handle was the first in its transaction to modify. head.sector and head.bytes are
+ * those of the home block; head.time_ns is the time at which it was modified, or the handle's end.
+ * 48 bytes.
  */
 struct mostrace_dirtied {
 	struct mostrace_entry head;	/* flags: enum mostrace_dirtied_flags */
 	__u64 handle;		/* its id */
 	__u32 tid;		/* jbd2 transaction */
-	__u8 home;		/* enum mostrace_home: what head.sector counts from */
+	__u8 home;		/* enum mostrace_home: the device from whose start head.sector
+				 * counts */
 	__u8 pad[3];
 };
 
 /*
- * A system call that changed a file of the traced filesystem or wrote it out. It
- * returned at head.time_ns; head.sector is MOSTRACE_NONE and head.bytes 0. 120 bytes.
+ * A system call that changed a file of the traced filesystem or wrote it out, and that returned at
+ * head.time_ns. head.sector is MOSTRACE_NONE and head.bytes 0. 120 bytes.
  */
 struct mostrace_call {
 	struct mostrace_entry head;	/* flags: enum mostrace_call_flags */
 	__u64 start_ns;
 	__u64 ino;
-	__u64 offset;		/* where it began in the file, or MOSTRACE_NONE */
-	__u64 bytes;		/* written, or that a range is long */
-	__s64 result;		/* what it returned: bytes, 0, or a negative errno */
+	__u64 offset;		/* offset in the file at which the call began, or MOSTRACE_NONE */
+	__u64 bytes;		/* bytes written, or the length of the range that the call names */
+	__s64 result;		/* return value: bytes, 0, or a negative errno */
 	/*
-	 * Of a short write its first 8 bytes as they lay in memory: the header of
-	 * a journal or of a WAL's frame says by them what it is.
+	 * The first 8 bytes of a short write, as they are in memory: they identify the header of a
+	 * journal or of a WAL's frame.
 	 */
 	__u8 first_bytes[8];
 	__u32 generation;	/* of ino */
@@ -295,19 +305,22 @@ struct mostrace_call {
 	__u32 tgid;		/* process */
 	__u32 uid;
 	__u16 kind;		/* enum mostrace_call_kind */
-	/* Of f2fs's fsync: enum cp_reason_type, why it took a checkpoint; 0: it took none. */
+	/*
+	 * Of f2fs's fsync: enum cp_reason_type, the reason why it wrote a checkpoint; 0: it wrote
+	 * none.
+	 */
 	__u16 cp_reason;
 	char comm[MOSTRACE_COMM_LEN];
 };
 
 /* Flags of a fork's head. */
 enum mostrace_fork_flags {
-	MOSTRACE_FORK_OF_COMMAND = 1,	/* of the recorded command's tree; user space says so */
+	MOSTRACE_FORK_OF_COMMAND = 1,	/* of the recorded command's tree; set by user space */
 };
 
 /*
- * A process (a thread group) that was started at head.time_ns, and by whom. head.sector is MOSTRACE_NONE and
- * head.bytes 0. 40 bytes.
+ * A process (a thread group) that was started at head.time_ns, and the process that started it.
+ * head.sector is MOSTRACE_NONE and head.bytes 0. 40 bytes.
  */
 struct mostrace_fork {
 	struct mostrace_entry head;	/* flags: enum mostrace_fork_flags */
@@ -316,8 +329,8 @@ struct mostrace_fork {
 };
 
 /*
- * Blocks of metadata (directories, extents, attributes) that a file gives back:
- * its own until then. 56 bytes.
+ * Blocks of metadata (directories, extents, attributes) that a file frees; they belonged to it
+ * until then. 56 bytes.
  */
 struct mostrace_freed {
 	struct mostrace_entry head;
@@ -325,22 +338,23 @@ struct mostrace_freed {
 	__u32 generation;
 	__u32 s_dev;		/* of the filesystem: major << 20 | minor */
 	__u32 tid;		/* jbd2 transaction, or 0 without a journal */
-	__u8 home;		/* enum mostrace_home: what head.sector counts from */
+	__u8 home;		/* enum mostrace_home: the device from whose start head.sector
+				 * counts */
 	__u8 pad[3];
 };
 
-/* A step of what f2fs does beside what it is called for. */
+/* A step of f2fs's work that is not part of a system call. */
 enum mostrace_f2fs_step {
-	MOSTRACE_F2FS_ASKED = 1,	/* the task asks for a checkpoint, and waits for it */
-	MOSTRACE_F2FS_CHECKPOINT = 2,	/* one begins */
-	MOSTRACE_F2FS_WRITTEN = 3,	/* and is written */
+	MOSTRACE_F2FS_ASKED = 1,	/* the task asks for a checkpoint and waits for it */
+	MOSTRACE_F2FS_CHECKPOINT = 2,	/* a checkpoint begins */
+	MOSTRACE_F2FS_WRITTEN = 3,	/* the checkpoint is written */
 	MOSTRACE_F2FS_GC = 4,		/* the task begins to collect garbage */
-	MOSTRACE_F2FS_COLLECTED = 5,	/* and ends */
+	MOSTRACE_F2FS_COLLECTED = 5,	/* the task stops collecting garbage */
 };
 
 /*
- * One of these steps, and whose it is. head.sector is MOSTRACE_NONE, head.bytes 0;
- * of head.flags MOSTRACE_KERNEL_THREAD may be set. 72 bytes.
+ * One of these steps, and the task that does it. head.sector is MOSTRACE_NONE and head.bytes 0; in
+ * head.flags MOSTRACE_KERNEL_THREAD may be set. 72 bytes.
  */
 struct mostrace_f2fs {
 	struct mostrace_entry head;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a bio's pages belong to: a file of the page cache, a file under direct
- * IO, the block device's own pages (a filesystem's metadata), or a jbd2 block.
+ * The owner of a bio's pages: a file of the page cache, a file under direct IO, the block device's own pages (a
+ * filesystem's metadata), or a jbd2 block.
  */
 #ifndef MOSTRACE_OWNER_BPF_H
 #define MOSTRACE_OWNER_BPF_H
@@ -10,12 +10,12 @@
 #include "journal.bpf.h"
 
 /*
- * The kernel hides its addresses (kptr_restrict): what ends a bio is not known, and the pages of direct IO
- * look like those of the page cache.
+ * True if the kernel hides its addresses (kptr_restrict): then the function that ends a bio is not known, and the pages
+ * of direct IO look like those of the page cache.
  */
 const volatile bool blind;
 
-/* Apart, so that what it has on its stack is not there while pages are walked. */
+/* This is a function of its own so that its stack is not in use while pages are walked. */
 static __noinline bool is_of_journal(struct work *w, __u32 slot)
 {
 	struct bio_device device;
@@ -29,7 +29,7 @@ static __noinline bool is_of_journal(struct work *w, __u32 slot)
 	return journal_copy(w, slot, bh, device.start) || journal_header(w, bh);
 }
 
-/* Fills in what the process entry says of the owner, and makes the file and dirtier entries. */
+/* Fills in the process entry's fields on the owner, and makes the file and dirtier entries. */
 static __always_inline void find_owner(struct work *w, __u32 slot, bool looped)
 {
 	struct mostrace_process *p = &w->process;

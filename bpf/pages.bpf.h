@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A bio's pages, one after the other, and the runs of files and of dirtiers that they make. */
+/* Walks a bio's pages, and finds the runs of files and dirtiers that they form. */
 #ifndef MOSTRACE_PAGES_BPF_H
 #define MOSTRACE_PAGES_BPF_H
 
@@ -48,8 +48,9 @@ static __always_inline __u64 page_after(__u64 page, __u64 bytes)
 }
 
 /*
- * How many of the bvec's next `left` bytes lie in one folio, `at` being those before them from the bvec's
- * first page on. A bvec is contiguous memory, and so is a folio: if the last page is of the same folio, all are.
+ * Returns how many of the bvec's next `left` bytes are in one folio; `at` is the number of bytes ahead of them, from
+ * the bvec's first page on. A bvec is contiguous memory, and so is a folio: if the last page is in the same folio, all
+ * are.
  */
 static __always_inline __u32 bytes_of_folio(const struct page_walk *walk, const struct folio_view *folio,
 					    __u64 at, __u32 left)
@@ -63,7 +64,7 @@ static __always_inline __u32 bytes_of_folio(const struct page_walk *walk, const 
 	return page;
 }
 
-/* Goes on with the file run, `chunk` bytes at `offset` of the file. */
+/* Continues the file run with `chunk` bytes at byte `offset` of the file. */
 static __always_inline void step_file(struct work *w, __u32 slot, __u64 offset, __u32 chunk)
 {
 	struct page_walk *walk = &w->walk;
@@ -80,7 +81,7 @@ static __always_inline void step_file(struct work *w, __u32 slot, __u64 offset, 
 	run->bytes += chunk;
 }
 
-/* The next folio, or page of it. Returns 1 at the bio's end. */
+/* Takes the next folio, or page of it. Returns 1 at the bio's end. */
 static __always_inline long step_folio(struct work *w, __u32 slot)
 {
 	struct page_walk *walk = &w->walk;
@@ -138,7 +139,7 @@ static __always_inline __u64 first_page(const struct bio_view *v)
 #define FOLIOS_MAX 8192
 #define FOLIOS_MAX_UNROLLED 1024
 
-/* What the traced bio carries lies in the plain bio, after `skip` bytes. */
+/* Starts the walk. The data of the traced bio is in the plain bio, behind `skip` bytes. */
 static __always_inline void start_walk(struct work *w)
 {
 	const struct bio_view *plain = plain_of(&w->ascent);
@@ -156,7 +157,7 @@ static __always_inline void start_walk(struct work *w)
 	walk->dirtier = (struct dirty_run){ };
 }
 
-/* Closes the walk; returns the origin of the first page. */
+/* Ends the walk. Returns the origin of the first page. */
 static __always_inline int end_walk(struct work *w, __u32 slot)
 {
 	close_run(w, slot);
@@ -179,9 +180,8 @@ static long step_by_loop(__u32 i, void *ctx)
 }
 
 /*
- * Makes the file and dirtier entries of a page-cache bio; returns the origin of its first page. Not static,
- * so that the verifier walks it once and not anew for every way that leads here; on 5.10 such a function
- * takes only scalars.
+ * Makes the file and dirtier entries of a page-cache bio. Returns the origin of its first page. Not static, so that the
+ * verifier walks it once and not again on every path to it; on 5.10 such a function can take only scalars.
  */
 __noinline int walk_pages(__u32 slot)
 {
@@ -194,7 +194,7 @@ __noinline int walk_pages(__u32 slot)
 	return end_walk(c.work, slot);
 }
 
-/* Without bpf_loop (before 5.17): a round is a function of its own, which the verifier walks once. */
+/* The walk without bpf_loop (before 5.17): each round is a function of its own, which the verifier walks once. */
 __noinline int step_unrolled(__u32 slot)
 {
 	struct work *w = work_of(slot);

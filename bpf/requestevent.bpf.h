@@ -8,10 +8,10 @@
 #include "target.bpf.h"
 #include "tracepoint.bpf.h"
 
-/* Whether 5.10 passes the end of a request a negative errno; later kernels a blk_status_t. */
+/* True if the end of a request has a negative errno (5.10); in later kernels it has a blk_status_t. */
 const volatile bool complete_has_errno;
 
-/* The target's queue, as its first request told: on 5.10 a queue does not name its disk. */
+/* The target's queue, taken from its first request: on 5.10 a queue does not name its disk. */
 static __u64 target_queue;
 
 static __always_inline bool is_whole_disk(void)
@@ -30,8 +30,9 @@ static __always_inline bool is_passthrough(__u32 opf)
 }
 
 /*
- * Whether a request is the partition's. One without bytes is a flush that was asked for, whose bio tells, or the
- * device's own, made for those that wait for it. A passthrough command has no sectors and is the disk's.
+ * Returns true if a request belongs to the partition. A request without bytes is a flush that was asked for, whose bio
+ * has the device, or the device's own flush for those that wait for it. A passthrough command has no sectors and
+ * belongs to the disk.
  */
 static __always_inline bool has_target_sectors(struct request *rq, __u32 opf)
 {
@@ -50,7 +51,7 @@ static __always_inline bool has_target_sectors(struct request *rq, __u32 opf)
 	return !dev || dev == target.dev;
 }
 
-/* blk_rq_trace_sector: passthrough and flush requests have none. */
+/* Puts an event of a request. As in blk_rq_trace_sector, passthrough and flush requests have no sector. */
 static __always_inline void put_request_event(void *ring, struct request *rq, __u32 what, __u32 bytes, __u16 error)
 {
 	struct block_record e = { .bytes = bytes, .error = error };
@@ -77,7 +78,7 @@ static __always_inline void put_request_event(void *ring, struct request *rq, __
 	put_event(ring, e, 0, 0);
 }
 
-/* What block_rq_complete tells. */
+/* Puts the event of block_rq_complete. */
 static __always_inline void put_completed(void *ring, struct request *rq, __s32 error, __u32 bytes)
 {
 	error = complete_has_errno ? -error : status_errno(error);

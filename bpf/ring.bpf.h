@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* How a program hands a record to the reader, which sleeps. */
+/* Passing of records to the reader, which sleeps. */
 #ifndef MOSTRACE_RING_BPF_H
 #define MOSTRACE_RING_BPF_H
 
@@ -10,18 +10,24 @@
 enum { BPF_RB_FORCE_WAKEUP = 2 };
 enum { BPF_RB_AVAIL_DATA = 0, BPF_RB_RING_SIZE = 1 };
 
-/* Much is one part in so many of the ring. */
+/* The reader is woken when this fraction of the ring is filled. */
 #define RING_PART 16
 
-/* To ask how much waits costs as much as a good part of a record: each CPU does so once in so many, a power of 2. */
+/*
+ * Asking how much waits costs a good part of a record's time, so each CPU asks once in this many records, a power of
+ * 2.
+ */
 #define RING_ASK 32
 
-/* The loader sets another. */
+/* The loader sets another size. */
 #define RING_BYTES (1 << 24)
 
 enum ring { RING_ENTRIES, RING_EVENTS, RING_CAUSES, RINGS };
 
-/* The records put into each. With one count for two rings, to which records go in turn, it would be one of them that asks always. */
+/*
+ * The number of records put into each ring. If two rings that are filled in turn shared one counter, always the same
+ * one would ask.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, RINGS);
@@ -29,7 +35,10 @@ struct {
 	__type(value, __u32);
 } ring_records SEC(".maps");
 
-/* The reader looks after a while by itself; it is woken when much waits, and not by every record. */
+/*
+ * Decides whether to wake the reader: it looks from time to time by itself, and is woken when much waits, not for
+ * every record.
+ */
 static __always_inline __u64 wake_flags(void *ring, __u32 which)
 {
 	__u32 *records = bpf_map_lookup_elem(&ring_records, &which);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * f2fs's checkpoints, who asks for them, and when it collects garbage. A checkpoint is written by its own thread for all who
- * have asked by then, or by the task that wants it.
+ * f2fs's checkpoints, the tasks that ask for them, and when f2fs collects garbage. A checkpoint is written by its own
+ * thread for all who have asked by then, or by the task that wants it.
  */
 #ifndef MOSTRACE_STEPS_BPF_H
 #define MOSTRACE_STEPS_BPF_H
@@ -44,7 +44,7 @@ static __always_inline int ask_checkpoint(struct super_block *sb, bool wait)
 
 	if (!wait || !is_traced_filesystem(s_dev))
 		return 0;
-	/* sync is told no file; that it has to do with the filesystem shows here. */
+	/* sync has no file as argument; this shows that it involves the filesystem. */
 	if (call && call->entry.kind == MOSTRACE_CALL_SYNC) {
 		call->is_ours = true;
 		call->entry.s_dev = s_dev;

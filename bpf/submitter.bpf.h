@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Who submitted a bio: the task in which block_bio_queue runs, unless another one brings the bio that it
- * stands for (dm, md), or held it back (blk-throttle).
+ * The submitter of a bio: the task in which block_bio_queue runs, unless another task passes on the bio for it (dm,
+ * md), or throttled it before (blk-throttle).
  */
 #ifndef MOSTRACE_SUBMITTER_BPF_H
 #define MOSTRACE_SUBMITTER_BPF_H
@@ -12,7 +12,7 @@
 #include "mostrace.h"
 
 struct submitter {
-	__u64 time_ns;		/* of block_bio_queue */
+	__u64 time_ns;		/* time of block_bio_queue */
 	__u64 sector;		/* bi_sector then */
 	__u64 direct_pos;	/* file position of `sector` for direct IO, or MOSTRACE_NONE */
 	__u32 pid;
@@ -22,7 +22,7 @@ struct submitter {
 	char comm[MOSTRACE_COMM_LEN];
 };
 
-/* Of the bios of the disks above, from their own block_bio_queue until they complete. */
+/* The submitters of bios of the disks above, from their own block_bio_queue until they complete. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1 << 16);
@@ -52,7 +52,7 @@ static __always_inline struct submitter *recall(struct bio *bio)
 	return bpf_map_lookup_elem(&submitters, &key);
 }
 
-/* "kworker/", which begins the comm of every worker of a workqueue. */
+/* "kworker/", with which the comm of every workqueue worker begins. */
 #define KWORKER 0x2f72656b726f776bULL
 
 static __always_inline bool is_worker(const struct submitter *s)
@@ -60,7 +60,7 @@ static __always_inline bool is_worker(const struct submitter *s)
 	return *(const __u64 *)s->comm == KWORKER;
 }
 
-/* Whether blk-throttle's worker runs, which queues what it held back. */
+/* Returns true if blk-throttle's worker runs, which queues the bios that were throttled. */
 static __noinline bool in_throttle(void)
 {
 	return symbols.blk_throtl_dispatch_work_fn &&
@@ -96,14 +96,14 @@ static __noinline void submitter_of_throttled(struct submitter *s, const struct 
 			      (char *)waiter + bpf_core_field_offset(struct task_struct, comm));
 }
 
-/* What the current task is. */
+/* Reads the current task's attributes. */
 static __always_inline void see_task(struct submitter *s)
 {
 	struct task_struct *task;
 
 	if (HAS_TYPES) {
 		task = bpf_get_current_task_btf();
-		/* As the helper has it, which goes through the first user namespace's table. */
+		/* This equals what the helper returns by way of the first user namespace's table. */
 		s->uid = task->cred->uid.val;
 		s->flags = task->flags & PF_KTHREAD ? MOSTRACE_KERNEL_THREAD : 0;
 	} else {
@@ -113,7 +113,7 @@ static __always_inline void see_task(struct submitter *s)
 	current_comm(s->comm);
 }
 
-/* The submitter of a bio that is being queued, and what it does direct IO of. Returns the thread that queues it. */
+/* Finds the submitter of a bio that is being queued, and its direct IO. Returns the thread that queues it. */
 static __always_inline __u32 see_submitter(struct window *w, struct submitter *s, struct direct *direct,
 					   const struct bio_view *v, const struct bio_device *d)
 {
@@ -125,7 +125,7 @@ static __always_inline __u32 see_submitter(struct window *w, struct submitter *s
 	s->tgid = id >> 32;
 	see_task(s);
 	if (is_worker(s) && in_throttle()) {
-		/* iomap has gone on meanwhile. */
+		/* iomap has moved on meanwhile. */
 		direct->file = 0;
 		s->direct_pos = MOSTRACE_NONE;
 		submitter_of_throttled(s, v);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which disk or partition is traced, and where a tracepoint keeps its argument. */
+/* The traced disk or partition, and the positions of tracepoints' arguments. */
 #ifndef MOSTRACE_TARGET_BPF_H
 #define MOSTRACE_TARGET_BPF_H
 
@@ -28,8 +28,8 @@ const volatile struct {
 } args;
 
 /*
- * The verifier wants a context read at constant offsets, and clang would fold
- * two reads into one at a variable offset: spell the load out.
+ * The verifier requires a context to be read at constant offsets, and clang would merge two reads into one at a
+ * variable offset, so the load is written as assembly.
  */
 #define CTX(ctx, n)							\
 	({								\
@@ -39,7 +39,7 @@ const volatile struct {
 		__value;						\
 	})
 
-/* The bio or request, and what follows it by `after`. The verifier drops the dead branches. */
+/* The bio or request, or the argument that follows it by `after`. The verifier drops the dead branches. */
 #define ARG_AFTER(ctx, index, after)					\
 	((index) == 0 ? CTX(ctx, 0 + (after)) :				\
 	 (index) == 1 ? CTX(ctx, 1 + (after)) : CTX(ctx, 2 + (after)))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * BTF tracepoints: their arguments are typed, so that fields are loaded and not copied by a helper. Where the kernel has no
- * BTF they are raw ones.
+ * BTF tracepoints: their arguments have types, so that fields are loaded and not copied by a helper. Without BTF in the
+ * kernel, raw tracepoints are used.
  */
 #ifndef MOSTRACE_TRACEPOINT_BPF_H
 #define MOSTRACE_TRACEPOINT_BPF_H

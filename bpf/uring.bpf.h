@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What io_uring is asked for in place of a system call: the task is who submitted it, whoever carries it out. The file
- * and the place in it are looked at when it completes, for then they are settled.
+ * Requests to io_uring in place of system calls. The task is the one that submitted the request, whoever executes it.
+ * The file and the offset in it are read at completion, when they are final.
  */
 #ifndef MOSTRACE_URING_BPF_H
 #define MOSTRACE_URING_BPF_H
@@ -15,7 +15,7 @@ struct io_kiocb {
 	__u8 opcode;
 };
 
-/* The head of a request of each kind, in its place: io_uring/rw.c, io_uring/sync.c */
+/* The beginning of each kind of request: io_uring/rw.c, io_uring/sync.c */
 struct io_rw {
 	struct kiocb kiocb;
 };
@@ -45,11 +45,11 @@ enum {
 };
 #define IORING_FSYNC_DATASYNC 1
 
-/* Index of the request among the arguments of the tracepoint of submission, and whether completion passes a cqe. */
+/* Index of the request among the arguments of the submission tracepoint, and whether completion passes a cqe. */
 const volatile __u8 uring_submit_at;
 const volatile bool uring_has_cqe;
 
-/* Requests under way. */
+/* Requests in flight. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1 << 14);

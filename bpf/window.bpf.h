@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The first bytes of a kernel structure, copied at once: one probe read instead of one for each field.
- * A field that a kernel keeps farther behind is read from its place.
+ * The first bytes of a kernel structure, copied at once: one probe read instead of one for each field. A field that
+ * lies further behind in some kernel is read from its own place.
  */
 #ifndef MOSTRACE_WINDOW_BPF_H
 #define MOSTRACE_WINDOW_BPF_H
@@ -10,7 +10,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 
-/* A multiple of 8. Of most structures the fields that are read lie within. */
+/* A multiple of 8. In most structures the fields that are read lie within this. */
 #define WINDOW_BYTES 128
 
 struct window {
@@ -18,27 +18,30 @@ struct window {
 	__u64 words[WINDOW_BYTES / 8];
 };
 
-/* Copies `size` bytes, a constant at the latest when the verifier comes. */
+/* Copies `size` bytes, which must be a constant by the time the verifier runs. */
 static __always_inline void copy_window(struct window *w, __u64 size)
 {
 	bpf_probe_read_kernel(w->words, size < WINDOW_BYTES ? size : WINDOW_BYTES, (void *)w->at);
 }
 
 /*
- * From 6.2 on a pointer can be given a type, of vmlinux and not of a module: its fields are loaded then, and not copied by a
- * helper, which costs a hundred times as much. As there, what cannot be read is 0.
+ * From 6.2 on a pointer can be given a type of vmlinux (not of a module): its fields are then loaded instead of copied
+ * by a helper, which costs a hundred times as much. As with the helper, what cannot be read is 0.
  */
 #ifdef MOSTRACE_UNTYPED
-/* Nor may it be asked for where the kernel has no BTF: libbpf would not load the probes. */
+/* Without BTF in the kernel this must not even be asked for: libbpf would not load the probes. */
 #define HAS_TYPES false
-/* What copies many fields has each on its stack. Apart, that does not lie below a walk over pages, which needs all the rest. */
+/*
+ * A function that copies many fields has each of them on its stack. As a function of its own, its stack is not part
+ * of a walk over pages, which needs all the rest.
+ */
 #define READS_MUCH __noinline
 #else
 #define HAS_TYPES bpf_ksym_exists(bpf_rdonly_cast)
 #define READS_MUCH __always_inline
 #endif
 
-/* Not beyond the structure: what comes behind it need not be there. */
+/* Does not copy beyond the structure: the memory behind it may not exist. */
 #define OPEN(w, type, pointer)								\
 	({										\
 		(w)->at = (__u64)(pointer);						\
@@ -46,13 +49,13 @@ static __always_inline void copy_window(struct window *w, __u64 size)
 			copy_window(w, bpf_core_type_size(type));			\
 	})
 
-/* GCC's and clang's class of pointers. */
+/* The class of pointers in GCC and clang. */
 #define IS_POINTER(value) (__builtin_classify_type(value) == 5)
 
 /*
- * The field of the structure that the window shows. Its place is a constant by the time the verifier
- * comes, which drops the dead branches. Of a pointer that was loaded by its type the verifier knows what it points
- * to, and lets nothing be computed with it; what comes from a map, where windows are, is a number.
+ * Reads a field of the structure in the window. Its place is a constant by the time the verifier runs, which drops the
+ * dead branches. For a pointer that was loaded by its type, the verifier knows what it points to and allows no
+ * arithmetic; a value from a map, where windows are, is a number.
  */
 #define SEE(w, type, field)								\
 	({										\
@@ -75,7 +78,7 @@ static __always_inline void copy_window(struct window *w, __u64 size)
 		__value;								\
 	})
 
-/* BPF_CORE_READ of a type of vmlinux. With a pointer that it gives nothing can be computed. */
+/* BPF_CORE_READ for a type of vmlinux. The verifier allows no arithmetic with a pointer that this returns. */
 #define LOAD(src, ...)									\
 	(HAS_TYPES ? ___arrow(bpf_core_cast(src, typeof(*(src))), __VA_ARGS__) :	\
 		     BPF_CORE_READ(src, __VA_ARGS__))

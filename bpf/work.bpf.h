@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a probe has in hand while it makes the entries of a bio. It lies in a map: the verifier (until 6.8
- * or so) sums the stacks of a chain of calls, and the chain down to a page is long. Each probe has its own,
- * of each CPU: another probe may run in between, the same one may not (from 5.13 on the kernel sees to it;
- * before, no bio is queued from an interrupt).
+ * The state of a probe while it makes the entries of a bio. It is in a map because the verifier (until 6.8 or so) adds
+ * up the stacks of a chain of calls, and the chain down to a page is long. Each probe has its own state per CPU:
+ * another probe may run in between, but not the same one (from 5.13 on the kernel ensures that; before, no bio is
+ * queued from an interrupt).
  */
 #ifndef MOSTRACE_WORK_BPF_H
 #define MOSTRACE_WORK_BPF_H
@@ -11,10 +11,10 @@
 #include "above.bpf.h"
 #include "ring.bpf.h"
 
-/* A run of a bio that holds consecutive bytes of one file. */
+/* A run of a bio with consecutive bytes of one file. */
 struct run {
 	struct inode *inode;
-	struct dentry *dentry;	/* the name used to open it; NULL: any of the inode's */
+	struct dentry *dentry;	/* the name used to open it; NULL: any name of the inode */
 	__u64 offset;
 	__u64 sector;
 	__u32 bytes;
@@ -32,17 +32,17 @@ struct dirty_run {
 
 /* A walk over a bio's pages; the runs end at `sector`. */
 struct page_walk {
-	struct bio_vec *next;	/* the bvec after the one in hand */
-	__u64 page;		/* of the bvec in hand */
+	struct bio_vec *next;	/* the bvec after the current one */
+	__u64 page;		/* first page of the current bvec */
 	__u32 len;
 	__u32 offset;
-	__u32 done;		/* bytes of it already walked */
-	__u32 left;		/* bytes of the bio still to walk */
+	__u32 done;		/* bytes of it that are walked */
+	__u32 left;		/* bytes of the bio that are left to walk */
 	__u64 sector;
-	__u64 mapping;		/* of the page before, and what it says: */
+	__u64 mapping;		/* mapping of the page before, and what it leads to: */
 	struct inode *inode;
 	__u8 origin;
-	__u8 first_origin;	/* of the bio's first page */
+	__u8 first_origin;	/* origin of the bio's first page */
 	__u8 begun;
 	__u8 writes;
 	struct run file;
@@ -52,55 +52,55 @@ struct page_walk {
 #define ENTRY_MAX (sizeof(struct mostrace_file) + MOSTRACE_NAME_MAX)
 #define OUT_BYTES 2048
 
-/* Names of a path, the file's own and those of its folders; a power of 2. */
+/* The most names in a path: the file's own and those of its folders; a power of 2. */
 #define DEPTH_MAX 16
 
-/* A dentry whose name was read, and what tells whether it is still of that name and in that place. */
+/* A dentry whose name was read, with what shows whether it still has that name and place. */
 struct seen_name {
 	struct dentry *dentry;
 	struct dentry *parent;
-	__u64 hash_len;		/* of the name and the parent */
+	__u64 hash_len;		/* hash of the name and the parent, and the name's length */
 	__u32 seq;		/* d_seq */
 };
 
 /*
- * The name of a file, and the way from it up to the root. It is kept: most bios follow one of the same file, for which
- * it is enough to look whether all are as they were.
+ * The name of a file, and the path from it up to the root. It is kept because most bios follow one of the same file:
+ * then it is enough to check that all dentries are unchanged.
  */
 struct path_name {
 	struct inode *inode;	/* NULL: nothing is kept */
-	struct dentry *next;	/* to climb to */
-	struct dentry *root;	/* of the filesystem */
-	__u64 parent;		/* number of the folder */
-	__u32 len;		/* bytes so far */
+	struct dentry *next;	/* the next dentry to climb to */
+	struct dentry *root;	/* root of the filesystem */
+	__u64 parent;		/* inode number of the folder */
+	__u32 len;		/* length so far, bytes */
 	__u32 depth;
-	__u8 flags;		/* of the entry: MOSTRACE_NAME_CUT */
+	__u8 flags;		/* flags for the entry: MOSTRACE_NAME_CUT */
 	bool whole;		/* the root was reached */
 	struct seen_name seen[DEPTH_MAX];
-	/* Another name behind one of any length, as the verifier sees it. */
+	/* Room for one more name behind one of any length, as the verifier requires. */
 	char name[2 * MOSTRACE_NAME_MAX];
 };
 
-/* A path of so many bytes is copied without a helper; a multiple of 8. */
+/* The length up to which a path is copied without a helper, a multiple of 8. */
 #define PATH_SHORT 64
 struct short_path {
 	__u64 words[PATH_SHORT / 8];
 };
 
-/* How many are kept, by their dentries; a power of 2. */
+/* The number of paths that are kept, by their dentries; a power of 2. */
 #define PATHS 4
 
 struct work {
 	struct ascent ascent;
 	struct submitter who;
 	struct page_walk walk;
-	struct run run;		/* that put_file is to tell of */
-	struct buffer_head *buffer;	/* that the bio writes, if it was made for one */
+	struct run run;		/* the run for which put_file makes an entry */
+	struct buffer_head *buffer;	/* the buffer that the bio writes, if the bio was made for one */
 	struct window inode;
 	struct path_name paths[PATHS];
-	__u32 path;		/* of them, that in hand */
-	__u32 used;		/* of `out` */
-	/* These two lie one behind the other, as they go into one record of the ring. */
+	__u32 path;		/* index of the current path */
+	__u32 used;		/* used bytes of `out` */
+	/* These two must be adjacent, as they go into one record of the ring. */
 	struct mostrace_process process;
 	char out[OUT_BYTES];	/* further entries */
 };
@@ -132,16 +132,16 @@ struct {
 	__uint(max_entries, RING_BYTES);
 } entries SEC(".maps");
 
-/* Keeps clang from testing one copy of a bound and using another, of which the verifier then knows nothing. */
+/* Keeps clang from testing one copy of a bound and using another one, about which the verifier then knows nothing. */
 #define SETTLE(bound) asm volatile("" : "+r"(bound))
 
-/* Hands over what is in `out`, for want of room. */
+/* Sends what is in `out`, because there is no room for more. */
 static __noinline void flush_out(struct work *w)
 {
 	__u64 flags = wake_flags(&entries, RING_ENTRIES);
 	__u64 used = w->used;
 
-	/* room() leaves less than OUT_BYTES. */
+	/* room() leaves less than OUT_BYTES in use. */
 	SETTLE(used);
 	used &= OUT_BYTES - 1;
 	if (used && bpf_ringbuf_output(&entries, w->out, used, flags))
@@ -149,7 +149,7 @@ static __noinline void flush_out(struct work *w)
 	w->used = 0;
 }
 
-/* Hands over the process entry in hand, and what is in `out`. */
+/* Sends the current process entry, and what is in `out`. */
 static __always_inline void put_all(struct work *w)
 {
 	__u64 flags = wake_flags(&entries, RING_ENTRIES);
@@ -162,7 +162,7 @@ static __always_inline void put_all(struct work *w)
 	w->used = 0;
 }
 
-/* Room for the longest entry; the caller adds to `used` what it took. */
+/* Returns room for the longest entry; the caller adds to `used` what it needs. */
 static __always_inline char *room(struct work *w)
 {
 	__u64 used = w->used;
@@ -175,7 +175,7 @@ static __always_inline char *room(struct work *w)
 	return w->out + used;
 }
 
-/* The head of every entry of the bio. */
+/* Fills in the head of an entry of the current bio. */
 static __always_inline void put_head(struct mostrace_entry *head, const struct work *w, __u16 type,
 				     __u16 size, __u64 sector, __u32 bytes)
 {

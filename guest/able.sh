@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Runs a command where the guests can run. Elsewhere it says why not, and is content, as a test that is ignored; but under
-# MOSTRACE_NO_SKIP=1 it fails where what is missing can be had here.
+# Runs a command if the guests can run here. Otherwise it says why not and succeeds, like a test that is ignored; but
+# under MOSTRACE_NO_SKIP=1 it fails if what is missing could be had here.
 # usage: able.sh "PACKAGE…" COMMAND…
 set -eu
 
@@ -10,7 +10,7 @@ skip() {
 	exit 0
 }
 
-# What could be had.
+# missing WORDS: for what could be had on this machine.
 missing() {
 	[ -z "${MOSTRACE_NO_SKIP:-}" ] || { echo "guest tests, and MOSTRACE_NO_SKIP is set: $*" >&2; exit 1; }
 	skip "$*"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Puts a program, with the libraries it needs, into the root of a guest.
+# Copies a program, with the libraries that it needs, into a guest's root.
 # usage: add.sh ROOT PROGRAM [NAME]
 set -eu
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Sourced: an apt of its own in the folder $apt, for the architecture $arch, by default amd64. The system's sources stay as they are, and may be of another suite;
-# what the system has installed does not count.
+# To be sourced: functions for a private apt state in the folder $apt, for the architecture $arch, by default amd64. The
+# system's sources are not changed, and may be of another suite; packages that are installed on the system do not count.
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 arch=${arch:-amd64}
 
-# private TOOL ARGUMENT…
+# private TOOL ARGUMENT…: runs a tool of apt with the private state.
 private() {
 	tool=$1
 	shift
@@ -13,7 +13,7 @@ private() {
 		-o APT::Architecture="$arch" -o APT::Architectures="$arch" -o APT::Sandbox::User="$(id -un)" "$@"
 }
 
-# mirrors SUITE: those that the system's own sources name for its own suites; they have the others beside them.
+# mirrors SUITE: prints the mirrors that the system's own sources name for its suites; they carry the other suites too.
 mirrors() {
 	label=Debian
 	case $1 in *-security) label=Debian-Security ;; esac
@@ -22,7 +22,7 @@ mirrors() {
 		awk -v l="$label" '$1 == l && !seen[$2]++ { print $2 }'
 }
 
-# add_suite SUITE: from the first mirror that has it.
+# add_suite SUITE: adds the suite from the first mirror that has it.
 add_suite() {
 	echo "apt: the system's sources name no mirror for $1 (/etc/apt; after apt-get update)" >"$apt/errors"
 	for mirror in $(mirrors "$1"); do
@@ -36,7 +36,7 @@ add_suite() {
 	return 1
 }
 
-# update SUITE…: their lists, a week old at most where the network is there.
+# update SUITE…: fetches the suites' package lists, unless they are at most a week old or there is no network.
 update() {
 	mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
 	: >"$apt/status"
@@ -44,7 +44,7 @@ update() {
 	: >"$apt/found"
 	for each in "$@"; do
 		add_suite "$each" && continue
-		# Kept from an earlier time.
+		# The lists from an earlier update are used.
 		[ ! -e "$apt/updated" ] || return 0
 		echo "apt: $each could not be had from the system's sources:" >&2
 		cat "$apt/errors" >&2

@@ -1,15 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Fetches one of Debian's kernels, and the modules that the guest loads, with a private apt state: the system's
-# sources stay as they are, and may be of another suite.
-# usage: kernel.sh NAME SUITE DIR [ARCHITECTURE]     (Debian's word, by default amd64); leaves DIR/vmlinuz, DIR/modules and the package's name in DIR/package
+# Fetches a Debian kernel and the modules that the guest loads, with a private apt state: the system's sources are not
+# changed, and may be of another suite.
+# usage: kernel.sh NAME SUITE DIR [ARCHITECTURE]
+# ARCHITECTURE is Debian's word, by default amd64. Leaves DIR/vmlinuz, DIR/modules and the package's name in
+# DIR/package.
 set -eu
 
 suite=$2 dir=$3 arch=${4:-amd64} name=${1%-"${4:-amd64}"}
 apt=$dir/apt
 . "$(dirname "$0")/apt.sh"
 
-# In the order they are loaded, each after what it needs. Those that a kernel has built in are passed over.
+# The modules in the order in which they are loaded, each after those that it needs. Modules that a kernel has built in
+# are skipped.
 MODULES="virtio_pci virtio_blk loop crc32c_generic crc32_generic ext4 f2fs vfat nls_cp437 nls_iso8859-1 nls_ascii nls_utf8 quota_v2 null_blk
 	aes_generic ecb xts cbc cts hmac sha512_generic dm_mod dm_crypt lz4 lzo_rle zram fuse"
 
@@ -28,7 +31,7 @@ unpack() {
 	[ -e "$dir/deb/lib" ] || ln -s usr/lib "$dir/deb/lib"
 }
 
-# modules DIRECTORY: the wanted ones with all they need, and their order.
+# modules DIRECTORY: copies the wanted modules with all that they need, and writes their order.
 modules() {
 	release=$(ls "$dir/deb/lib/modules")
 	depmod -b "$dir/deb" "$release"

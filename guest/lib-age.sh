@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Ageing: what years of use do to a filesystem, in seconds of an emulated guest. A process takes 10 ms there: files are
-# made by the directory, and changed by the hundred. /tree is of tree.sh.
+# Ageing: what years of use do to a filesystem, in seconds of an emulated guest. Starting a process takes 10 ms there,
+# so files are made by the directory and changed by the hundred. tree.sh makes /tree.
 
 sources=/tree/sources
 
-# age DIR FILES [posix]: made, deleted, made between the others, changed, renamed. With `posix`, also links, xattrs,
-# holes and all that FAT has none of.
+# age DIR FILES [posix]: files are made, deleted, made in the gaps, changed and renamed. With `posix`, also links,
+# xattrs, holes and whatever else FAT does not have.
 age() {
 	top=$1 files=$2 posix=${3:-}
 	copies=$((files / 50))
 	copy_tree a 0 $((copies * 3 / 4))
-	# Many more are made than stay.
+	# Many more files are made than stay.
 	rm -rf "$top"/a*/file*[369] "$top"/a*2/sub
 	sync
 	change_files
@@ -31,7 +31,7 @@ copy_tree() {
 	done
 }
 
-# change_files: some are appended to, overwritten in the middle, cut, made anew, by turns and with syncs between.
+# change_files: appends to, overwrites, truncates and remakes files by turns, with syncs between.
 change_files() {
 	i=0
 	for file in "$top"/a*1/file*[12457]; do
@@ -48,14 +48,15 @@ change_files() {
 	done
 }
 
-# overwrite FILE TRANSACTIONS: as a database does, in small parts with syncs.
+# overwrite FILE TRANSACTIONS: writes as a database does, in small parts with syncs.
 overwrite() {
 	step "overwrite"
 	mostrace workload sqlite --transactions "$2" --journal delete "$1.db" >workload.log
 	mostrace workload sqlite --transactions "$2" --journal wal --no-checkpoint "$1-wal.db" >workload.log
 }
 
-# rename_files: to another directory, to a longer name, over another file, a directory with all that is in it.
+# rename_files: renames to another directory, to a longer name and over another file, and moves a directory with its
+# contents.
 rename_files() {
 	step "rename"
 	mkdir "$top/renamed"

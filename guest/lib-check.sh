@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# What is asked of a bundle, in the guest or, where that has no analyser, of what it left.
+# Checks of a bundle, run in the guest or, if the guest has no analyser, on the host.
 
 fail() {
 	echo "failed: $*"
 	exit 1
 }
 
-# release BUNDLE: of the kernel that it was recorded on.
+# release BUNDLE: prints the release of the kernel on which it was recorded.
 release() {
 	sed -n 's/^ *"release": "\(.*\)",*$/\1/p' "$1/manifest.json"
 }
 
-# column NAME: its number in the CSV header on stdin.
+# column NAME: prints the number of this column in the CSV header on stdin.
 column() {
 	head -n 1 | tr , '\n' | grep -nx "$1" | cut -d: -f1
 }
 
-# check_rows BUNDLE: nothing lost, the kernel's counters do not differ, every byte has a process entry, the groupings have
-# the same sum.
+# check_rows BUNDLE: nothing was lost, the kernel's counters agree, every byte has a process entry, and all groupings
+# have the same sum.
 check_rows() {
-	# From 7.x on a probe can be preempted, and the kernel skips those that come meanwhile: it says how many. One of them
-	# may be a completion's.
+	# From 7.x on a probe can be preempted, and the kernel then skips other probes and counts them. A skipped one
+	# may have been a completion.
 	skipped=nothing
 	case $(release "$1") in [789].*) skipped='probe_misses\|completions' ;; esac
 	! grep -A 20 '"losses"' "$1/manifest.json" | sed '/}/q' | grep -E ': [1-9]' | grep -v "$skipped" || fail "$1: losses"
@@ -33,7 +33,7 @@ check_rows() {
 	[ ! -s rows.csv ] || fail "$1: $(wc -l <rows.csv) rows without a process entry:
 $(head -n 12 rows.csv)"
 	op=$(column op <events.csv)
-	# The tables have the bytes of discards in a column of their own.
+	# The tables have the bytes of discards in a separate column.
 	total=$(awk -F, -v b="$bytes" -v o="$op" 'NR > 1 && $o != "discard" { n += $b } END { print n }' events.csv)
 	[ "$total" -gt 0 ] || fail "$1: no bytes"
 	for by in class role process; do
@@ -44,8 +44,8 @@ $(head -n 12 rows.csv)"
 	done
 }
 
-# check_temporary BUNDLE SUFFIX LEAST: of what check_bundle left in events.csv, every write to *SUFFIX has a name that was
-# seen live, and is data or, on f2fs, a node; of data there are LEAST or more.
+# check_temporary BUNDLE SUFFIX LEAST: in the events.csv that check_bundle left, every write to *SUFFIX has a name that
+# was seen live, and is data or, on f2fs, a node; at least LEAST of them are data.
 check_temporary() {
 	awk -F, -v s="$2\$" '$8 ~ s' events.csv >temporary.csv
 	data=$(grep -c ",data,[^,]*$2," temporary.csv) || true
@@ -59,7 +59,7 @@ $(head -n 5 strange.csv)"
 $(head -n 5 strange.csv)"
 }
 
-# check_kinds BUNDLE KIND…: each has writes.
+# check_kinds BUNDLE KIND…: there are writes of each kind.
 check_kinds() {
 	bundle=$1
 	shift

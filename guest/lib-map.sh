@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The map against what the kernel says of every file: FIEMAP, or FIBMAP on FAT.
+# Compares the map with what the kernel reports for every file: FIEMAP, or FIBMAP on FAT.
 
-# list_files [FIND-CONDITION…]: of the filesystem at $mnt, with what the kernel says of them:
-#   files.txt    inode, links, size, path             of everything
-#   fiemap.txt   sector, sectors, owner, offset       of those that the condition takes, joined; on f2fs and ext4
-#                                                     also directories, by default
-#   inline.txt   sector of the block, owner           of those inside their inode
-# The owner is the inode; on FAT, where the kernel makes inode numbers up, the path.
+# list_files [FIND-CONDITION…]: lists the files of the filesystem at $mnt and what the kernel reports for them:
+#   files.txt    inode, links, size, path             of all files
+# fiemap.txt   sector, sectors, owner, offset       of those that match the condition, merged; by default
+#                                                     all but symbolic links, on FAT regular files
+#   inline.txt   sector of the block, owner           of files stored inside their inode
+# The owner is the inode number; on FAT, where the kernel invents inode numbers, the path.
 list_files() {
-	# FIBMAP knows regular files only.
+	# FIBMAP works only for regular files.
 	[ "$type" != vfat ] || set -- -type f
 	[ $# -gt 0 ] || set -- ! -type l
 	step "list files"
@@ -23,7 +23,7 @@ numbered() {
 	(cd "$mnt" && find . -xdev "$@" -print0 | xargs -0 stat -c '%i %h %s %n') | sed 's, \./, /,; s, \.$, /,'
 }
 
-# frag.txt has the files in the order of mappable.txt.
+# read_fiemap: parses frag.txt, which has the files in the order of mappable.txt.
 read_fiemap() {
 	step "read what the kernel said"
 	awk -v fat="$([ "$type" = vfat ] && echo 1 || echo 0)" '
@@ -36,10 +36,10 @@ read_fiemap() {
 		/^ *[0-9]+: *[0-9]+\.\./ {
 			flags = $NF
 			gsub(/[.:]+/, " ")
-			# Of these filefrag prints bytes.
+			# For inline files filefrag prints bytes.
 			if (flags ~ /inline/) { print int($4 / 4096) * 8, owner[file] >"inline.raw"; next }
 			if (flags ~ /unknown_loc|delalloc/) next
-			# f2fs: kept, and with no place on the disk yet.
+			# On f2fs: preallocated, without a place on the disk yet.
 			if (flags ~ /unwritten/ && ($4 == 0 || $4 > 8589934592)) next
 			print $4, $6, owner[file], $2 * 512
 		}
@@ -52,7 +52,8 @@ read_fiemap() {
 	joined <fiemap.raw >fiemap.txt
 }
 
-# Sorts `sector sectors owner offset`, which come once for each hard link, and joins what goes on on the disk and in the file.
+# joined: sorts `sector sectors owner offset`, which come once for each hard link, and merges runs that continue on the
+# disk and in the file.
 joined() {
 	sort -n | uniq | awk '
 		{ if (NR > 1 && $1 == sector + sectors && $3 == owner && $4 == offset + sectors * 512) { sectors += $2; next }
@@ -61,7 +62,7 @@ joined() {
 		END { if (NR > 0) printf "%.0f %.0f %s %.0f\n", sector, sectors, owner, offset }'
 }
 
-# of_map KINDS <map.csv: rows of those kinds (an extended regular expression) as `sector sectors owner offset`.
+# of_map KINDS <map.csv: prints rows of these kinds (an extended regular expression) as `sector sectors owner offset`.
 of_map() {
 	awk -F, -v kinds="^($1)$" -v fat="$([ "$type" = vfat ] && echo 1 || echo 0)" '
 		NR > 1 && $4 ~ kinds {
@@ -76,7 +77,7 @@ of_map() {
 		}'
 }
 
-# same EXPECTED FOUND WHAT
+# same EXPECTED FOUND WHAT: fails if the files differ.
 same() {
 	cmp -s "$1" "$2" || {
 		diff "$1" "$2" >differences.txt || true
@@ -85,7 +86,7 @@ $(sed -n 4,15p differences.txt)"
 	}
 }
 
-# check_map MAP.CSV [KINDS]: against list_files, block for block in both directions, and every name.
+# check_map MAP.CSV [KINDS]: compares the map with list_files, block for block in both directions, and every name.
 check_map() {
 	step "check $1"
 	kinds=${2:-regular|directory}
@@ -97,7 +98,7 @@ check_map() {
 	check_names "$1"
 }
 
-# FIBMAP ends with the file, the map with its last cluster.
+# to_size: FIBMAP ends with the file, the map with the file's last cluster.
 to_size() {
 	[ "$type" = vfat ] || { cat; return; }
 	awk 'FNR == NR { s = $3; sub(/^[0-9]+ [0-9]+ [0-9]+ /, ""); gsub(/ /, "\\x20"); size[$0] = s; next }
@@ -106,7 +107,7 @@ to_size() {
 		  print $1, ($2 < left ? $2 : left), $3, $4 }' files.txt -
 }
 
-# What is inside an inode is in a node block of the same inode.
+# check_inline: a file stored inside its inode must be in a node block of that inode.
 check_inline() {
 	of_map '.*node' <"$1" | awk '{ for (at = $1; at < $1 + $2; at += 8) print at, $3 }' | sort -u >nodes.txt
 	sort -u inline.txt >inline.sorted
@@ -114,8 +115,8 @@ check_inline() {
 	[ ! -s missing.txt ] || fail "$1: $(wc -l <missing.txt) inline files are not in a node of theirs: $(head -n 5 missing.txt)"
 }
 
-# Every path of the map is a path of that inode; on f2fs, which has a node for each, every inode is there; on FAT, whose
-# directories FIBMAP says nothing of, every directory.
+# check_names: every path in the map is a path of that inode. On f2fs, where each inode has a node, every inode is in
+# the map; on FAT, where FIBMAP does not report directories, every directory is.
 check_names() {
 	if [ "$type" = vfat ]; then
 		of_map directory <"$1" | awk '{ print $3 }' | sort -u >named.txt
@@ -139,7 +140,7 @@ check_names() {
 	[ ! -s missing.txt ] || fail "$1: $(wc -l <missing.txt) inodes of the kernel's are not in the map: $(head -n 5 missing.txt | tr '\n' ' ')"
 }
 
-# map_live FILE: of the mounted device.
+# map_live FILE: maps the mounted device.
 map_live() {
 	step "map to $1"
 	mostrace map "$loop" --format csv -o "$1"

@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Sourced by every test in the guest. A test fails when a command of it does.
+# Every test in the guest sources this file. A test fails if one of its commands does.
 set -eu
 . /lib/lib-age.sh
 . /lib/lib-causes.sh
 . /lib/lib-map.sh
 . /lib/lib-check.sh
 
-# fresh_ext4 MIB [MKE2FS-OPTION…]: a mounted ext4 on $loop at $mnt, its image disk.img. With `-- OPTIONS` at the end,
-# mount options. Of one filesystem at a time.
+# fresh_ext4 MIB [MKE2FS-OPTION…] [-- OPTIONS]: mounts a new ext4 with these mount options on $loop at $mnt; its image
+# is disk.img. There is one such filesystem at a time.
 fresh_ext4() {
 	fresh ext4 "/usr/local/bin/mke2fs -q -t ext4 -E lazy_itable_init=0" "$@"
 }
 
-# fresh_f2fs MIB [MKFS.F2FS-OPTION…] [-- OPTIONS]: the same with f2fs.
+# fresh_f2fs MIB [MKFS.F2FS-OPTION…] [-- OPTIONS]: does the same with f2fs.
 fresh_f2fs() {
 	fresh f2fs "/usr/local/bin/mkfs.f2fs -q -f" "$@"
 }
 
-# fresh_vfat MIB [MKFS.VFAT-OPTION…] [-- OPTIONS]: the same with FAT.
+# fresh_vfat MIB [MKFS.VFAT-OPTION…] [-- OPTIONS]: does the same with FAT.
 fresh_vfat() {
 	fresh vfat "/usr/local/bin/mkfs.vfat" "$@"
 }
@@ -37,7 +37,7 @@ fresh() {
 	mount_image disk.img
 }
 
-# mount_image FILE: at $mnt, through $loop, with $type and $mount_options.
+# mount_image FILE: mounts the image at $mnt, through $loop, with $type and $mount_options.
 mount_image() {
 	loop=$(losetup -f)
 	losetup "$loop" "$1"
@@ -46,48 +46,48 @@ mount_image() {
 	mount -t "$type" -o "$mount_options" "$loop" "$mnt"
 }
 
-# unmount: leaves the image as the filesystem left it.
+# unmount: unmounts and keeps the image.
 unmount() {
 	umount "$mnt"
 	losetup -d "$loop"
 }
 
-# remove: unmounts, and gives the memory back.
+# remove: unmounts, and removes the image to free its memory.
 remove() {
 	unmount
 	rm -f disk.img
 }
 
-# info TEXT: a line for whoever reads the results.
+# info TEXT: prints a line for the reader of the results.
 info() {
 	echo "info $*"
 }
 
-# step WORDS: what comes next, to the console at once: a sign of life, and where a guest hangs.
+# step WORDS: announces the next step on the console at once: a sign of life, and the place if a guest hangs.
 step() {
 	echo "$*" >/tmp/step
 	echo "STEP $*" >/dev/console
 }
 
-# keep BUNDLE: for the host, as TEST-BUNDLE.
+# keep BUNDLE: copies it for the host, as TEST-BUNDLE.
 keep() {
 	cp -r "$1" "/tmp/out/$(basename "$PWD")-$1"
 }
 
-# check_bundle BUNDLE: kept for the host as TEST-BUNDLE, and checked.
+# check_bundle BUNDLE: copies it for the host as TEST-BUNDLE, and checks it.
 check_bundle() {
 	step "check $1"
 	keep "$1"
 	check_rows "$1"
 }
 
-# numbered_files: whether the probes know a file by the number that the map has. FAT's is in the types of its module,
-# which 5.10 does not give; there only those files have a name whose name was asked for.
+# numbered_files: succeeds if the probes know a file by the number that it has in the map. FAT's number is in the types
+# of its module, which 5.10 does not provide; there, only files whose name was asked for have a name.
 numbered_files() {
 	[ "$type" != vfat ] || [ -e /sys/kernel/btf/fat ]
 }
 
-# every_source: SQLite through each source of block events, which all have to tell the same of its files.
+# every_source: records SQLite by each source of block events; all must report the same about its files.
 every_source() {
 	for source in blktrace ftrace bpf; do
 		step "record by $source"
@@ -105,7 +105,7 @@ every_source() {
 	done
 }
 
-# keep_sqlite NAME OPTION…: SQLite with a rollback journal and with a WAL, recorded with these options; for the host.
+# keep_sqlite NAME OPTION…: records SQLite with a rollback journal and with a WAL, with these options, for the host.
 keep_sqlite() {
 	name=$1
 	shift
@@ -117,7 +117,8 @@ keep_sqlite() {
 	done
 }
 
-# keep_every_source: by each source of block events, with entries of the probes, or of plain tracepoints where the events are of those too.
+# keep_every_source: records SQLite by each source of block events, with entries from the probes; with plain tracepoints
+# for events, the entries come from these too.
 keep_every_source() {
 	for source in blktrace ftrace bpf; do keep_sqlite $source --source $source --entries bpf; done
 	keep_sqlite tracefs --source tracefs --entries tracefs

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Unpacks the programs that a guest of another architecture needs from Debian's packages, with all that these depend on.
-# usage: packages.sh ARCHITECTURE DIR PACKAGE…     leaves DIR/root, whose folders are as in the packages
+# Unpacks the programs for a guest of another architecture from Debian's packages, with all that they depend on.
+# usage: packages.sh ARCHITECTURE DIR PACKAGE…
+# Leaves them in DIR/root, in the packages' folders.
 set -eu
 
 arch=$1 dir=$2

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Called by guest/run.sh: what these tests run beside its own tools. perl calls any ioctl.
+# Called by guest/run.sh: adds the programs that these tests run besides the guest's own tools. perl can call any ioctl.
 # usage: prepare.sh KERNEL SUITE ROOT
 set -eu
 

@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Boots kernels in qemu under software emulation and runs a set of tests in each.
 # usage: run.sh MOSTRACE [KERNEL | TARGET]…     (names and targets of guest/kernels; by default `test`)
-# GUEST_SCRIPTS=FOLDER takes the tests from there instead of from guest/tests. Beside that folder may be
-#   prepare.sh KERNEL SUITE ROOT     to add what they need to the guest's root;
-#   check.sh OUT                     to judge from outside what they left.
-# MOSTRACE is the guest's: for one of another architecture it is built for that.
-# GUEST_TESTS="NAME…" runs only these; GUEST_JOBS=N boots so many kernels at a time; GUEST_SILENCE is after how many
-# seconds without a step or a line of output a test is ended: however long it takes otherwise, and however busy the
-# machine is; GUEST_QEMU="OPTION…" goes to qemu.
-# What the tests leave in /tmp/out comes to CACHE/guest/KERNEL/SCRIPTS/out, the console to CACHE/guest/KERNEL/SCRIPTS/log.
+# MOSTRACE must be built for the guest's architecture.
+# GUEST_SCRIPTS=FOLDER takes the tests from there instead of from guest/tests. Beside that folder there may be
+#   prepare.sh KERNEL SUITE ROOT     which adds to the guest's root what the tests need;
+#   check.sh OUT                     which checks on the host what they left.
+# GUEST_TESTS="NAME…" runs only these tests. GUEST_JOBS=N boots N kernels at a time. GUEST_SILENCE is the number of
+# seconds without a step or a line of output after which a test is ended; a test that goes on may take any time.
+# GUEST_QEMU="OPTION…" is passed to qemu.
+# What the tests leave in /tmp/out is copied to CACHE/guest/KERNEL/SCRIPTS/out, the console to
+# CACHE/guest/KERNEL/SCRIPTS/log.
 set -eu
 
 mostrace=$1
@@ -20,21 +21,21 @@ cache=${XDG_CACHE_HOME:-$HOME/.cache}/mostrace
 scripts=$(cd "${GUEST_SCRIPTS:-$here/tests}" && pwd)
 beside=$(dirname "$scripts")
 set=${scripts#"$(dirname "$here")/"}
-# A test's longest step takes half a minute where the machine has nothing else to do.
+# A test's longest step takes half a minute on an idle machine.
 silence=${GUEST_SILENCE:-600}
-# The guest itself is ended when it did not end a silent test; a kernel that boots says something all the time.
+# The guest is ended if it did not end a silent test itself. A kernel prints messages all the time while it boots.
 guest_silence=$((silence * 3 / 2))
 boot_silence=300
 jobs=${GUEST_JOBS:-$(nproc)}
 PATH=$PATH:/usr/sbin:/sbin
 
-# In the guest these are in /usr/local/bin. The applets of busybox that they have the name of lack an option or more.
+# In the guest these tools are in /usr/local/bin. Busybox's applets of the same names lack options.
 TOOLS="mke2fs debugfs e2image blktrace dd cp comm tar zstd mkfs.f2fs mkfs.vfat filefrag chattr fallocate setfattr dmsetup lvm xfs_io"
 
-# PACKAGES have them; where the guest is of another architecture they are its own.
+# The packages with these tools, for a guest of another architecture.
 PACKAGES="busybox-static e2fsprogs blktrace coreutils tar zstd f2fs-tools dosfstools util-linux attr dmsetup lvm2 xfsprogs"
 
-# fetch KERNEL SUITE ARCHITECTURE: its vmlinuz, modules and package's name come to CACHE/guest/KERNEL.
+# fetch KERNEL SUITE ARCHITECTURE: puts its vmlinuz, modules and package name into CACHE/guest/KERNEL.
 fetch() {
 	if [ "$2" = series ]; then
 		"$here/../kernel-patches/series/kernel.sh" "${1#*-}"
@@ -46,7 +47,7 @@ fetch() {
 	fi
 }
 
-# add_tools ROOT ARCHITECTURE: busybox and TOOLS.
+# add_tools ROOT ARCHITECTURE: adds busybox and TOOLS.
 add_tools() {
 	if [ "$2" = amd64 ]; then
 		cp /bin/busybox "$1/bin/"
@@ -59,18 +60,19 @@ add_tools() {
 	for tool in $TOOLS; do
 		cp -L "$(find "$theirs"/bin "$theirs"/sbin "$theirs"/usr/bin "$theirs"/usr/sbin -name "$tool" | head -n 1)" "$1/usr/local/bin/"
 	done
-	# What any of them needs is in these; python, which blktrace's package wants for a tool that we do not use, is not.
+	# These folders have all that the tools need, except python, which is needed only by a tool of blktrace's that
+	# we do not use.
 	for folder in lib usr/lib; do
 		(cd "$theirs" && find $folder -name '*.so*' -not -path '*python*' -print0 | cpio -0 -pdm --quiet "$1")
 	done
 }
 
-# make_initrd KERNEL SUITE DIR ARCHITECTURE: programs, the kernel's modules, the tests.
+# make_initrd KERNEL SUITE DIR ARCHITECTURE: packs programs, the kernel's modules and the tests.
 make_initrd() {
 	root=$3/root
 	rm -rf "$root"
 	for folder in bin proc sys dev tmp etc lib/modules tests usr; do mkdir -p "$root/$folder"; done
-	# Root's own programs take others from the system's folders alone.
+	# mostrace, run as root, starts other programs only from the system's folders.
 	ln -s local/bin "$root/usr/sbin"
 	cp /etc/mke2fs.conf "$root/etc/"
 	"$here/add.sh" "$root" "$mostrace" mostrace
@@ -87,11 +89,11 @@ make_initrd() {
 	rm -rf "$root"
 }
 
-# emulate VMLINUZ DIR ARCHITECTURE: in a shell that becomes qemu's guard, so that to kill it ends qemu. What the kernel does not know
-# of its command line is init's environment.
+# emulate VMLINUZ DIR ARCHITECTURE: replaces the shell by qemu, so that killing the shell ends qemu. Words of the
+# command line that the kernel does not know become init's environment.
 emulate() {
-	# With a thread for each CPU, qemu before 8.1 (deba78709a) now and then loses a breakpoint that the kernel patches
-	# itself with. Of an option given twice the last counts.
+	# With a thread for each CPU, qemu before 8.1 (deba78709a) sometimes loses a breakpoint with which the kernel
+	# patches itself. If an option is given twice, the last one counts.
 	case $3 in
 	amd64) set -- "$@" qemu-system-x86_64 ttyS0 ;;
 	arm64) set -- "$@" "qemu-system-aarch64 -machine virt -cpu cortex-a57" ttyAMA0 ;;
@@ -103,7 +105,7 @@ emulate() {
 		-drive "file=$2/out.img,format=raw,if=virtio" ${GUEST_QEMU:-} >>"$2/log" 2>&1 </dev/null
 }
 
-# guard PID LOG: ends it when it has been silent for too long.
+# guard PID LOG: ends the process when its log has been silent for too long.
 guard() {
 	allowed=$boot_silence
 	while sleep 2 && kill -0 "$1" 2>/dev/null; do
@@ -116,11 +118,11 @@ guard() {
 	done
 }
 
-# boot KERNEL DIR ARCHITECTURE
+# boot KERNEL DIR ARCHITECTURE: boots it and waits for its end.
 boot() {
 	rm -f "$2/out.img"
 	truncate -s 1G "$2/out.img"
-	# An emulated kernel now and then hangs before init says a word.
+	# An emulated kernel sometimes hangs before init prints anything.
 	for try in 1 2 3; do
 		: >"$2/log"
 		emulate "$cache/guest/$1/vmlinuz" "$2" "$3" &
@@ -141,7 +143,7 @@ boot() {
 tests=${GUEST_TESTS:-$(cd "$scripts" && ls -- *.sh | sed 's/\.sh$//')}
 # shellcheck disable=SC2086 # one word per test
 asked=$(echo $tests | wc -w)
-# run KERNEL DIR ARCHITECTURE: several are under way at once.
+# run KERNEL DIR ARCHITECTURE: runs the tests in one kernel; several run at once.
 run() {
 	rm -f "$2/passed"
 	start=$(date +%s)
@@ -157,12 +159,12 @@ run() {
 	[ -z "$good" ] || touch "$2/passed"
 }
 
-# The folders of the kernels are one run's at a time.
+# Only one run at a time may use the kernels' folders.
 mkdir -p "$cache/guest"
 exec 9>"$cache/guest/lock"
 flock 9
 
-# A test keeps one CPU busy, seldom two: one guest for each CPU is the quickest.
+# A test keeps one CPU busy, seldom two, so one guest for each CPU is fastest.
 kernels=
 under_way=0
 while read -r kernel suite target arch; do

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Makes the files that the guest's ageing copies about: 20 directories of 50, most of them small, and sources of
-# some sizes. Here and not in the guest, whose shell takes ten times as long.
+# Makes the files that the guest's ageing copies: 20 directories of 50 mostly small files, and sources of several sizes.
+# They are made here because the guest's shell takes ten times as long.
 # usage: tree.sh DIR
 set -eu
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# What action.yml runs: gets the program unless BINARY is one, and measures RUN with OPTIONS.
+# The script behind action.yml: downloads the program unless BINARY is set, and measures RUN with OPTIONS.
 set -eu
 
 binary=${BINARY:-}

@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Builds the analyser for arm64, without capture: to hold what it says there against what it says here. It is built in a
-# hurry, without most optimisations; polars still takes its time.
-# Not static: its table of addresses is larger than Debian's static libm can reach over.
-# usage: analyzer.sh     leaves TARGET/mostrace-analyzer-aarch64
+# Builds the analyser for arm64, without capture, to compare its output there with this machine's. Most optimisations
+# are off, to save time; polars still takes long.
+# It is not static, because its table of addresses is beyond the reach of Debian's static libm.
+# usage: analyzer.sh
+# Leaves TARGET/mostrace-analyzer-aarch64.
 set -eu
 
 here=$(cd "$(dirname "$0")/.." && pwd)

@@ -1,9 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# What recording costs beside biosnoop, in one run (root; bpftrace from apt): fio's 4 KiB direct writes to a loop device in memory.
+# Compares the cost of recording with that of biosnoop in one run (root; bpftrace from apt): fio writes 4 KiB directly
+# to a loop device in memory.
 # usage: bench-beside.sh MOSTRACE
-# biosnoop is bpftrace's, by tracepoints in place of its kprobes, which not every kernel has: task, sector, bytes and latency of each IO.
-# Of each recorder: IOPS as fast as it goes, the machine's processor time per IO then, fio's in it, and p99 at 20,000 IOPS.
+# biosnoop is bpftrace's, with tracepoints instead of its kprobes, which not every kernel has; it prints task, sector,
+# bytes and latency of each IO. For each recorder this prints the highest IOPS, the machine's processor time per IO
+# (including fio's) at that rate, and p99 at 20,000 IOPS.
 set -eu
 
 mostrace=$1
@@ -13,12 +15,12 @@ command -v bpftrace >/dev/null || { echo "bench-beside: needs bpftrace (apt-get 
 trap remove_disk EXIT
 trap 'exit 1' INT TERM
 
-# busy: jiffies of all CPUs that were not idle so far.
+# busy: prints the jiffies in which CPUs were not idle so far.
 busy() {
 	awk '$1 == "cpu" { print $2 + $3 + $4 + $7 + $8 }' /proc/stat
 }
 
-# biosnoop WORDS…: runs them while it traces.
+# biosnoop WORDS…: runs a command while biosnoop traces.
 biosnoop() {
 	dev=$((7 << 20 | ${loop#/dev/loop}))
 	cat >"$work/biosnoop.bt" <<-END
@@ -43,7 +45,7 @@ biosnoop() {
 	rm "$work/biosnoop.out"
 }
 
-# recorded OPTIONS WORDS…
+# recorded OPTIONS WORDS…: runs a command while mostrace records.
 recorded() {
 	options=$1
 	shift
@@ -52,7 +54,7 @@ recorded() {
 	rm -rf "$work/beside.most"
 }
 
-# measure NAME WORDS…: in which writes.sh is the last.
+# measure NAME WORDS…: measures with the command WORDS, to which writes.sh is appended.
 measure() {
 	name=$1
 	shift

@@ -1,16 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# What recording with our own probes costs on this machine (root): fio's direct writes to a loop device in memory.
+# Measures what recording with our own probes costs on this machine (root): fio's direct writes to a loop device in
+# memory.
 # usage: bench-record.sh MOSTRACE [PART…]
 #   rate       4 KiB at 20,000 IOPS: probes and the recorder, in ns of CPU per write and in percent of one CPU
-#   p99        the same: p99 in µs with and without, in pairs
-#   saturated  4 KiB, as many as there can be: IOPS with and without, in pairs, and whether anything was lost
-#   large      1 MiB, with the queue's own limit of a request and with one of 64 KiB, as many as there can be and 200 a second: requests and
-#              ns of probes per write
-#   idle       how often the recorder wakes
-# and, only if asked for:
+#   p99        the same: p99 in µs without and with recording, in pairs
+#   saturated  4 KiB at the highest rate: IOPS without and with recording, in pairs, and what was lost
+#   large      1 MiB, with the queue's own limit of a request and with one of 64 KiB, at the highest rate and at
+#              200 a second: requests per write, and ns of probes per write
+#   idle       how often the recorder wakes up
+# and only on request:
 #   minute     4 KiB at 100,000 IOPS for a minute, by each source: what was lost
-# The probes' time is the kernel's own count (kernel.bpf_stats_enabled), which costs some 20 ns a run itself.
+# The probes' time is the kernel's own count (kernel.bpf_stats_enabled), which itself costs some 20 ns per run.
 set -eu
 
 mostrace=$1
@@ -23,13 +24,13 @@ stats=$(sysctl -n kernel.bpf_stats_enabled)
 trap 'sysctl -q "kernel.bpf_stats_enabled=$stats"; remove_disk' EXIT
 trap 'exit 1' INT TERM
 
-# ticks PID: CPU time of a process so far, in ticks.
+# ticks PID: prints the CPU time of a process so far, in ticks.
 ticks() {
 	awk '{ sub(/.*\) /, ""); print $12 + $13 }' "/proc/$1/stat"
 }
 
-# recorded NAME RECORD-OPTIONS FIO-OPTION…: fio's line to NAME.fio, the probes to NAME.progs, the recorder's ticks to NAME.ticks, what
-# it says to NAME.said.
+# recorded NAME RECORD-OPTIONS FIO-OPTION…: writes fio's line to NAME.fio, the programs' statistics to NAME.progs, the
+# recorder's ticks to NAME.ticks, and its messages to NAME.said.
 recorded() {
 	name=$1 options=$2
 	shift 2
@@ -51,8 +52,9 @@ recorded() {
 
 own="--source bpf --entries bpf"
 
-# probes NAME PREFIX: ns of a kind of programs per write: event_, of block events; mostrace_, of entries, which tell of queued bios and
-# completed requests as events too. They run for the IO of other disks too: nothing else is to go on there.
+# probes NAME PREFIX: prints the ns per write of a kind of programs: event_ for block events; mostrace_ for entries,
+# which also report queued bios and completed requests as events. Programs run for the IO of other disks too, so nothing
+# else should run.
 probes() {
 	awk -v prefix="$2" -v writes="$(writes_of "$work/$1.fio")" '
 		{ name = time = "" }
@@ -70,7 +72,7 @@ losses() {
 	sed -n '1s/^.*\.most: /  /p; s/^mostrace: lost/  lost/p' "$work/$1.said"
 }
 
-# report NAME: what it cost.
+# report NAME: prints the costs.
 report() {
 	echo "$1: $(iops "$work/$1.fio") IOPS"
 	echo "$(probes "$1" event_) $(probes "$1" mostrace_) $(recorder "$1") $(iops "$work/$1.fio")" | awk '{
@@ -86,13 +88,13 @@ bench_rate() {
 	report rate
 }
 
-# paired VALUE FIO-OPTION…: VALUE of fio's line, without recording and with, in turns, and the median of the ratios. The probes' time is
-# not counted meanwhile, as that takes time too.
+# paired VALUE FIO-OPTION…: prints VALUE of fio's line without and with recording, in turns, and the median of the
+# ratios. The probes' time is not counted meanwhile, because that takes time too.
 paired() {
 	value=$1
 	shift
 	for pair in $(seq "$pairs"); do
-		# What the machine does meanwhile is not always to the second one's disadvantage.
+		# The order changes, so that other work on the machine does not always affect the same one.
 		if [ $((pair % 2)) = 0 ]; then recorded paired "$own" "$@"; fi
 		writes "$@" >"$work/without.fio"
 		if [ $((pair % 2)) = 1 ]; then recorded paired "$own" "$@"; fi
@@ -107,7 +109,7 @@ bench_p99() {
 }
 
 bench_saturated() {
-	# A new file's first writes take longer.
+	# The first writes to a new file take longer.
 	writes >/dev/null
 	paired iops
 	sysctl -q kernel.bpf_stats_enabled=1
@@ -116,12 +118,12 @@ bench_saturated() {
 	report saturated
 }
 
-# requests: writes that the loop device has completed so far.
+# requests: prints the number of writes that the loop device has completed so far.
 requests() {
 	awk '{ print $5 }' "/sys/block/${loop#/dev/}/stat"
 }
 
-# large KIB FIO-OPTION…: of requests of so many KiB at most.
+# large KIB FIO-OPTION…: measures writes of 1 MiB in requests of at most this many KiB.
 large() {
 	kib=$1
 	shift
@@ -132,7 +134,8 @@ large() {
 	sysctl -q kernel.bpf_stats_enabled=0
 	echo "large: 1 MiB, at most $kib KiB in a request: $((($(requests) - before) / $(writes_of "$work/large.fio"))) requests a write," \
 		"$(iops "$work/large.fio") IOPS"
-	# Of the entries' programs the others are of the page cache: at so few writes those of the rest of the machine would count.
+	# Only these two programs of entries are counted: the others run for the page cache of the whole machine, which
+	# would count at so few writes.
 	echo "  per write: probes of events $(probes large event_) ns, of its bio $(probes large mostrace_bio_queue) ns," \
 		"of completions $(probes large mostrace_rq_complete) ns"
 	losses large
@@ -141,7 +144,7 @@ large() {
 bench_large() {
 	for kib in $DEFAULT_KIB 64; do
 		large "$kib"
-		# Seldom: the caches have none of it any more.
+		# Writes at a low rate: the programs are no longer in the CPU's caches.
 		large "$kib" --rate_iops=200
 	done
 	limit_requests $DEFAULT_KIB

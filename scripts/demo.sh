@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Captures a SQLite workload on a fresh loop-mounted ext4 and says where every byte went.
-# Where that is not possible it says why, and analyses a sample.
+# Captures an SQLite workload on a fresh loop-mounted ext4 and shows where every byte went. If that is not possible it
+# says why, and analyses a sample.
 # usage: demo.sh MOSTRACE
 set -eu
 

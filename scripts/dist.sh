@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Makes what a release has, in dist/: for each architecture the program, stripped, with its man pages and completions, as an archive and
-# as a Debian package; static recorders for phones and for machines without anything; a bill of materials; checksums.
+# Makes the files of a release in dist/: for each architecture the stripped program with its man pages and completions,
+# as an archive and as a Debian package; static recorders for phones and for machines without libraries; a bill of
+# materials; checksums.
 # usage: dist.sh [ARCHITECTURE…]     x86_64, aarch64; by default this machine's
 #        dist.sh --deb               this machine's Debian package alone
 set -eu
@@ -17,7 +18,8 @@ trap 'rm -rf "$work"' EXIT
 rm -rf dist
 mkdir dist
 
-# build ARCHITECTURE: sets $program. That of another one is cross-built, with libelf and zlib from their own sources.
+# build ARCHITECTURE: builds and sets $program. For another architecture it is cross-built, with libelf and zlib from
+# their own sources.
 build() {
 	if [ "$1" = "$native" ]; then
 		cargo build --release --locked --workspace --exclude test-support
@@ -33,7 +35,7 @@ build() {
 	program=$target_dir/$triple/release/mostrace
 }
 
-# debian_of ARCHITECTURE [dashes]: what Debian calls it, or how its compiler is called.
+# debian_of ARCHITECTURE [dashes]: prints Debian's name for it, or the prefix of its compiler.
 debian_of() {
 	case $1$2 in
 	x86_64) echo amd64 ;;
@@ -44,20 +46,20 @@ debian_of() {
 	esac
 }
 
-# stage ARCHITECTURE: the tree of an installation, in $work/ARCHITECTURE.
+# stage ARCHITECTURE: makes the tree of an installation in $work/ARCHITECTURE.
 stage() {
 	tree=$work/$1
 	install -D -m 755 "$program" "$tree/usr/bin/mostrace"
 	strip=strip
 	[ "$1" = "$native" ] || strip=$1-linux-gnu-strip
 	$strip "$tree/usr/bin/mostrace"
-	# A page is the same for every architecture.
+	# The man pages are the same for every architecture.
 	scripts/pages.sh "$native_program" "$tree/usr"
 	mkdir -p "$tree/usr/share/doc/mostrace"
 	cp README.md LICENSE-* "$tree/usr/share/doc/mostrace/"
 }
 
-# package ARCHITECTURE: the Debian package of its tree. Which libraries it needs, the program itself says.
+# package ARCHITECTURE: makes the Debian package of its tree. The required libraries are read from the program.
 package() {
 	debian=$(debian_of "$1" "")
 	mkdir -p "$work/$1/DEBIAN"

@@ -1,10 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Kills the recorder, its guard, or both, N times at moments of chance, under load, and looks whether anything is left behind (root).
+# Kills the recorder, its guard, or both, N times at random moments under load, and checks whether anything is left
+# behind (root).
 # usage: kills.sh MOSTRACE N [SEED]
-# The same SEED gives the same sources, victims and moments. Where one is killed the other one undoes; where both are, what they leave is to
-# go with the next recording, which is made at once, and so are temporary folders of killed recorders. Looked at are ftrace's tracer, clock, switch and buffers, instances of tracefs, the block tracer of the disk,
-# mounts, loop devices, temporary folders, processes and BPF programs. The exit status is 1 if anything was left.
+# The same SEED gives the same sources, victims and moments. If one is killed, the other one restores everything. If
+# both are, the next recording, which is made at once, must remove what they left, and so must it remove temporary
+# folders of killed recorders. The checks cover ftrace's tracer, clock, switch and buffers, instances of tracefs, the
+# block tracer of the disk, mounts, loop devices, temporary folders, processes and BPF programs. The exit status is 1 if
+# anything was left.
 set -eu
 
 mostrace=$1 times=$2 seed=${3:-1}
@@ -25,7 +28,7 @@ truncate -s 64M "$work/image"
 loop=$(losetup --find --show "$work/image")
 enable=/sys/block/${loop#/dev/}/trace/enable
 
-# plan: a line for each time: source, who is killed, after how many ms.
+# plan: prints a line for each time: the source, the victim, and after how many ms.
 plan() {
 	awk -v times="$times" -v seed="$seed" 'BEGIN {
 		srand(seed)
@@ -36,19 +39,19 @@ plan() {
 	}'
 }
 
-# settings SCOPE: all, or undone: those that the one undoes who was not killed.
+# settings SCOPE: prints all settings, or with `undone` those that the survivor restores.
 settings() {
 	for file in current_tracer tracing_on trace_clock buffer_size_kb; do
 		echo "$file $(cat $tracing/$file)"
 	done
 	echo "enable $(cat "$enable")"
-	# A tracefs that a recorder has mounted stays: others may use it by then.
+	# A tracefs that a recorder mounted stays mounted: others may use it by then.
 	echo "mounts $(grep -c "$loop \|$work" /proc/self/mounts)"
 	echo "loops $(losetup --noheadings --list --output NAME --associated "$work/image")"
 	[ "$1" = undone ] || echo "temporary $(find "$work/tmp" -mindepth 1 -maxdepth 1 | wc -l)"
 }
 
-# settled SCOPE BY: waits until nothing is left; says what is, if it stays.
+# settled SCOPE BY: waits until nothing is left; reports what stays.
 settled() {
 	tries=0
 	until rest=$(left "$1") && [ -z "$rest" ]; do
@@ -58,7 +61,8 @@ settled() {
 	[ -z "$rest" ] || { left_behind=y; echo "LEFT BEHIND by $source, $victim killed after $ms ms (status $status), $2: $rest"; }
 }
 
-# left SCOPE: what of the recorder and its guards is there. Other recorders may run beside: those who have died are known by their number.
+# left SCOPE: prints what is left of the recorder and its guards. Other recorders may run too, so processes that died
+# are known by their ids.
 left() {
 	# shellcheck disable=SC2086 # a list
 	for process in $known; do
@@ -73,11 +77,12 @@ record() {
 		-w "$4" >"$work/said" 2>&1
 }
 
-# Temporary folders go with the next recorder that makes one: so each time ends with a recording.
+# finish SOURCE: records once more, because the next recorder that makes a temporary folder removes those of killed
+# ones.
 finish() {
 	tries=0
 	until record next.most "$1" none 0.1; do
-		# Another recorder has ftrace for the moment.
+		# Another recorder may have ftrace for the moment.
 		[ $((tries += 1)) -lt 100 ] || { cat "$work/said"; return 1; }
 		sleep 0.2
 	done
@@ -85,7 +90,7 @@ finish() {
 	rm -rf "$work/next.most"
 }
 
-# guards PID: those of a recorder.
+# guards PID: prints the guards of a recorder.
 guards() {
 	pgrep -P "$1" -f mostrace-guard || :
 }
@@ -93,7 +98,7 @@ guards() {
 fio --thread --name=load --filename="$loop" --rw=randwrite --bs=4k --ioengine=libaio --iodepth=4 --direct=1 --rate_iops=2000 --time_based \
 	--runtime=1d >/dev/null 2>&1 &
 load=$!
-# Others may record too.
+# Other recorders may be running.
 until [ "$(cat $tracing/current_tracer)" = nop ]; do sleep 0.2; done
 for scope in all undone; do settings $scope >"$work/$scope"; done
 plan >"$work/plan"
@@ -119,7 +124,7 @@ while read -r source victim ms; do
 	esac
 	status=0
 	wait $recorder || status=$?
-	# A guard that was started while the others were counted.
+	# This finds guards that were started while the others were being listed.
 	for guard in $(pgrep -f mostrace-guard); do
 		case " $known " in *" $guard "*) ;; *) [ "$(ps -o ppid= -p "$guard" | tr -d ' ')" != 1 ] || known="$known $guard" ;; esac
 	done

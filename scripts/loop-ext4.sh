@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Sourced. loop_ext4 SIZE_MB [MKFS_OPTION…] makes a fresh ext4 on a loop device, mounts it, and
-# sets $work, $loop and $mnt; everything is taken away again when the shell exits.
-# It returns 1, with the reason in $why, where that is not possible.
+# To be sourced. loop_ext4 SIZE_MB [MKFS_OPTION…] makes a fresh ext4 on a loop device, mounts it, and sets $work, $loop
+# and $mnt; everything is removed when the shell exits. It returns 1, with the reason in $why, if that is not possible.
 
 loop_ext4() {
 	size=$1
@@ -16,7 +15,8 @@ loop_ext4() {
 	loop=$(losetup --find --show "$work/disk.img" 2>"$work/why") ||
 		{ loop= why="no loop device: $(cat "$work/why")"; return 1; }
 	mkdir "$mnt"
-	# A phone's options. Nothing initialises inode tables in the background of a measurement.
+	# These are a phone's options. With noinit_itable, no background initialisation of inode tables disturbs a
+	# measurement.
 	mount -o noatime,noinit_itable "$loop" "$mnt" 2>"$work/why" || { why=$(cat "$work/why"); return 1; }
 }
 

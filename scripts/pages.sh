@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Writes the man pages and the shells' completions below a prefix, as ~/.local or debian/usr.
+# Writes the man pages and the shells' completions below a prefix, for example ~/.local or debian/usr.
 # usage: pages.sh MOSTRACE PREFIX
 set -eu
 mostrace=$1 share=$2/share

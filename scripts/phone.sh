@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Builds the recorder for a phone: one static program of some 6 MB, without the analyser, that needs nothing beside it.
-# usage: phone.sh aarch64 | armv7 | x86_64     leaves TARGET/mostrace-ARCHITECTURE
+# Builds the recorder for a phone: one static program of some 6 MB, without the analyser, that needs nothing else.
+# usage: phone.sh aarch64 | armv7 | x86_64
+# Leaves TARGET/mostrace-ARCHITECTURE.
 set -eu
 
-# Beside what a build for this machine takes: the cross compiler, and what libelf's own build runs.
+# Packages needed besides those for a native build: the cross compiler, and what libelf's own build runs.
 packages="autoconf automake autopoint bison flex gawk make"
 case ${1:-} in
 aarch64) target=aarch64-unknown-linux-gnu compiler=aarch64-linux-gnu-gcc packages="$packages gcc-aarch64-linux-gnu libc6-dev-arm64-cross" ;;
@@ -13,13 +14,13 @@ x86_64) target=x86_64-unknown-linux-gnu compiler=gcc ;;
 *) echo "usage: phone.sh aarch64 | armv7 | x86_64" >&2; exit 2 ;;
 esac
 arch=$1
-# One that grows is noticed. Instructions of x86-64 take more room.
+# A limit on the size, to notice growth. x86-64's instructions take more space.
 most=6200000
 [ "$arch" != x86_64 ] || most=7000000
 here=$(cd "$(dirname "$0")/.." && pwd)
 folder=${CARGO_TARGET_DIR:-$here/target}
 
-# has_target: whether the compiler has its library, from rustup or from the distribution.
+# has_target: succeeds if the compiler has the target's library, from rustup or from the distribution.
 has_target() {
 	[ -d "$(rustc --print sysroot)/lib/rustlib/$target/lib" ]
 }
@@ -39,7 +40,7 @@ env "CARGO_TARGET_${upper}_LINKER=$compiler" "CARGO_TARGET_${upper}_RUSTFLAGS=-C
 	-p mostrace --no-default-features --features record,workload,vendored
 
 built=$folder/$target/phone/mostrace
-# A program of a static library has no interpreter to ask for.
+# A program that is linked statically has no interpreter.
 ! readelf -lW "$built" | grep -q INTERP || { echo "phone: $built is not static" >&2; exit 1; }
 size=$(stat -c %s "$built")
 [ "$size" -le $most ] || { echo "phone: $built has $size bytes, more than $most" >&2; exit 1; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Opens pages of `mostrace report` in Chromium: light and dark, 1280 and 400 pixels wide. Fails on a message of the console, a
-// request, text that is wider than the page, and what axe-core finds serious.
+// Opens pages of `mostrace report` in Chromium: light and dark, 1280 and 400 pixels wide. Fails on a message in the
+// console, a request, content that is wider than the page, or what axe-core rates as serious.
 // usage: NODE_PATH=… node report-check.cjs PAGE.html…      (npm packages: puppeteer-core, axe-core)
 "use strict";
 

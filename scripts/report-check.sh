@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Pages of all samples, and one of two of them, looked at by Chromium and axe-core.
+# Makes report pages of all samples, and one page of two samples, and checks them with Chromium and axe-core.
 # usage: report-check.sh MOSTRACE      needs chromium, node, npm
 set -eu
 cd "$(dirname "$0")/.."

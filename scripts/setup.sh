@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Installs what building, capturing and testing need, by Debian's package names.
+# Installs what building, capturing and testing need, by the names of Debian's packages.
 # usage: setup.sh PACKAGE…
 set -eu
 
@@ -24,7 +24,7 @@ if [ -n "$missing" ]; then
 	$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
 fi
 
-# The newest that a dependency asks for; Cargo.toml says the same.
+# The newest version that a dependency needs; Cargo.toml has the same.
 needed=1.89
 if ! command -v cargo >/dev/null; then
 	echo "setup: cargo not found: install Rust $needed or later by \`sudo apt install rustup && rustup default stable\` (Debian trixie and later), or from https://rustup.rs" >&2

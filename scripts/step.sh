@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Runs a command, and says what it is and how long it took.
+# Runs a command, and prints its name and how long it took.
 # usage: step.sh NAME COMMAND…
 name=$1
 shift

@@ -1,7 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Usage: run.sh MOSTRACE [all]. Holds what it says of every sector against the truth: on an ext4 as mke2fs makes it, or
-# with `all` over filesystem options and sources. Without root, loop devices or FUSE it says so; under MOSTRACE_NO_SKIP it fails then.
+# Usage: run.sh MOSTRACE [all]
+# Compares what this mostrace says of every sector with the truth: on an ext4 with mke2fs's defaults, or with `all` over
+# many filesystem options and sources. Without root, loop devices or FUSE it says so and succeeds; under
+# MOSTRACE_NO_SKIP it fails.
 set -eu
 mostrace=$(realpath "$1")
 what=${2:-one}

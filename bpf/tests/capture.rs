@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Captures on loop-mounted ext4, by every source, held against FIEMAP and the writers' own pids.
+//! Captures on loop-mounted ext4 by every source, compared with FIEMAP and the writers' own pids.
 //!
-//! One at a time: ftrace has one user, and the signal handlers are the process's.
+//! The tests run one at a time: ftrace has one user, and signal handlers belong to the process.
 
 mod captured;
 
@@ -47,7 +47,8 @@ fn main() -> ExitCode {
     run_one_by_one(all)
 }
 
-/// Writers at once, each a process of its own; each leaves its pid in `NAME.pid` outside the filesystem.
+/// Returns a script that runs several writers at once, each as a process that leaves its pid in `NAME.pid` outside the
+/// filesystem.
 fn writers(mount: &Path, pids: &Path) -> String {
     let job = |name: &str, command: &str| {
         format!(
@@ -96,7 +97,7 @@ fn writers_under(scheduler: &str) {
         ..LoopOptions::default()
     })
     .unwrap();
-    // Small requests: large bios are split.
+    // Requests are small, so that large bios are split.
     let name = disk.disk().file_name().unwrap().to_owned();
     let queue = Path::new("/sys/block").join(name).join("queue");
     fs::write(queue.join("max_sectors_kb"), "16").unwrap();
@@ -113,7 +114,7 @@ fn writers_under(scheduler: &str) {
     }
     check_every_issue_has_an_entry(&got);
     check_queued(&got);
-    // Only what is never issued has its entry at the end.
+    // Only bios that are never issued have their entry at the end.
     for p in &got.process {
         let at = if p.head.bytes.get() > 0 {
             Stage::QUEUE
@@ -124,7 +125,7 @@ fn writers_under(scheduler: &str) {
     }
 }
 
-/// Every file entry of `name` agrees with FIEMAP, all of the file was seen, every write of it was
+/// Checks the file entries of `name`: each agrees with FIEMAP, together they cover the file, and every write was
 /// submitted by its writer or, in the page cache, dirtied by it.
 fn check_writer(got: &Captured, disk: &LoopExt4, name: &str, pids: &Path) {
     let path = disk.mount_point().join(name);
@@ -162,7 +163,7 @@ fn check_writer(got: &Captured, disk: &LoopExt4, name: &str, pids: &Path) {
             if direct { Origin::DIRECT } else { Origin::FILE },
             "{name}"
         );
-        // mmap's pages may be written back by a flusher before its fsync.
+        // A flusher may write back pages of mmap before the fsync does.
         match name {
             "mmap" => {}
             "late" => assert_ne!(entry.tgid.get(), pid, "{name}: submitter"),
@@ -180,8 +181,8 @@ fn check_writer(got: &Captured, disk: &LoopExt4, name: &str, pids: &Path) {
     }
 }
 
-/// Each entry of a queued bio is of the event's own moment: one program tells of both. Entries begin before events
-/// do, and end after them.
+/// Checks that each entry of a queued bio has the time of its event, since one program reports both. Entries begin
+/// before events and end after them.
 fn check_queued(got: &Captured) {
     let queued = got.events.iter().filter(|e| e.act() == ta::QUEUE);
     let events: BTreeSet<_> = queued
@@ -227,7 +228,7 @@ fn a_partition_and_its_disk() {
     let start = disk.start_sector();
     assert!(start > 0);
     let file = disk.mount_point().join("f");
-    // The first partition, beside the filesystem, is written raw.
+    // The first partition, beside the filesystem, is written directly.
     let first = PathBuf::from(format!("{}p1", disk.disk().display()));
     let script = format!(
         "dd if=/dev/zero of={} bs=4k count=16 oflag=direct 2>/dev/null\n\
@@ -284,7 +285,7 @@ fn a_disk_syncs_what_is_on_its_partitions() {
     assert_eq!(bytes, 65536, "left in memory");
 }
 
-/// As FAT's are. A device of an odd number of sectors has blocks of one.
+/// Blocks of one sector share pages, as FAT's do. A device with an odd number of sectors has such blocks.
 fn sectors_of_one_page_have_dirtiers_of_their_own() {
     const FIRST: u64 = 2048;
     let disk = LoopExt4::new(&LoopOptions {
@@ -330,7 +331,7 @@ fn check_covered(got: &Captured, start: u64, whole: bool) {
 }
 
 fn ftrace_and_bpf_tell_the_same() {
-    // The probes of entries tell of queued bios, or one of events does.
+    // Queued bios are reported by the probes for entries, or by one for events.
     for entries in [Entries::Bpf, Entries::None] {
         ftrace_and_bpf_with(entries);
     }
@@ -340,7 +341,7 @@ fn ftrace_and_bpf_with(entries: Entries) {
     let disk = LoopExt4::new(&LoopOptions {
         scheduler: Some("mq-deadline".into()),
         mount_options: "discard".into(),
-        // No initialisation in the background.
+        // No inode tables are initialised in the background.
         mkfs: ["-E", "lazy_itable_init=0,lazy_journal_init=0"]
             .map(str::to_owned)
             .to_vec(),
@@ -354,7 +355,7 @@ fn ftrace_and_bpf_with(entries: Entries) {
         disk.mount_point().display(),
         disk.mount_point().display()
     );
-    // In their time a kernel may keep BPF programs from running: see completions_are_fios.
+    // While these run, a kernel may keep BPF programs from running: see completions_are_fios.
     let mut of_first = threads_of_first();
     // The BPF capture runs inside the ftrace one, and the queue is quiet at its start and end.
     let dir = tempfile::tempdir().unwrap();
@@ -401,7 +402,7 @@ fn ftrace_and_bpf_with(entries: Entries) {
     assert_eq!(count(&outer), counts);
 }
 
-/// The threads of process 1.
+/// Returns the threads of process 1.
 fn threads_of_first() -> HashSet<u32> {
     let tasks = fs::read_dir("/proc/1/task").unwrap();
     let names = tasks.map(|task| task.unwrap().file_name());
@@ -416,9 +417,10 @@ fn nothing_is_missing_at_the_end_of_many() {
     completions_are_fios(20);
 }
 
-/// The command ends with its last completions on their way through the ring: the request that was issued last is
-/// completed in the trace. A kernel may keep BPF programs from running in the time of some task (seen of process 1 of a
-/// virtual machine), in which a softirq may complete other tasks' requests: these completions are missing, and counted.
+/// The command ends while its last completions are on their way through the ring: the request that was issued last must
+/// be completed in the trace. A kernel may keep BPF programs from running while some task runs (seen with process 1 of
+/// a virtual machine), and a softirq may complete other tasks' requests meanwhile: these completions are missing, and
+/// counted.
 fn completions_are_fios(runs: u32) {
     let mut disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     disk.unmount().unwrap();
@@ -440,7 +442,7 @@ fn completions_are_fios(runs: u32) {
         let fio: serde_json::Value = serde_json::from_slice(&fs::read(&report).unwrap()).unwrap();
         let fios = fio["jobs"][0]["write"]["total_ios"].as_u64().unwrap();
         assert!(fios > 1000);
-        // Neighbours may be merged to one request.
+        // Neighbouring writes may be merged into one request.
         let bytes = |act: u64| -> u64 {
             let of_act = got.events.iter().filter(|e| !e.is_note() && e.act() == act);
             of_act.map(|e| u64::from(e.bytes)).sum()
@@ -462,7 +464,7 @@ fn completions_are_fios(runs: u32) {
         let is_its_end = |e: &&Event<'_>| {
             e.act() == ta::COMPLETE && e.sector == last.sector && e.time_ns > last.time_ns
         };
-        // It may be one of those that are missing, which are counted.
+        // The last completion may be one of the missing ones, which are counted.
         assert!(
             missing > 0 || got.events.iter().any(|e| is_its_end(&e)),
             "run {run}: the last"
@@ -471,8 +473,8 @@ fn completions_are_fios(runs: u32) {
     }
 }
 
-/// Each ring wakes its reader when much waits there: in the time in which that would look by itself, each would fill up. A
-/// busy machine may let a reader wait too long once, but not each time.
+/// Each ring wakes its reader when much waits there; in the time after which the reader looks by itself, each ring
+/// would overflow. A busy machine may delay a reader too long once, but not each time.
 fn small_rings_are_emptied_in_time() {
     let mut disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     disk.unmount().unwrap();
@@ -494,7 +496,7 @@ fn small_rings_are_emptied_in_time() {
     assert!(lost.contains(&0), "{lost:?}");
 }
 
-/// Its threads are woken by a full ring, and look a few times a second by themselves: not at every record.
+/// The reader's threads are woken by a full ring, and look a few times a second by themselves, not at every record.
 fn the_reader_sleeps_while_there_is_little() {
     let mut disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     disk.unmount().unwrap();
@@ -523,7 +525,7 @@ fn the_reader_sleeps_while_there_is_little() {
     );
 }
 
-/// How often threads of this process of a name have slept.
+/// Returns how often this process's threads with that name have slept.
 fn wakeups(name: &str) -> u64 {
     let mut sum = 0;
     for task in fs::read_dir("/proc/self/task").unwrap() {
@@ -540,7 +542,8 @@ fn wakeups(name: &str) -> u64 {
     sum
 }
 
-/// Events and entries of plain tracepoints, in an instance that goes: with the same truth as the probes', on a partition.
+/// Events and entries from plain tracepoints, in an instance that is removed afterwards, equal those of the probes, on
+/// a partition.
 fn plain_tracepoints_tell_what_the_probes_tell() {
     let disk = LoopExt4::new(&LoopOptions {
         partitioned: true,
@@ -577,7 +580,7 @@ fn plain_tracepoints_tell_what_the_probes_tell() {
         let offset = truth.get(&f.raw.head.sector.get());
         assert_eq!(offset, Some(&(f.raw.offset.get() / 512)), "{f:?}");
     }
-    // Of the one that is gone there is its number, and no name.
+    // The deleted file has its number and no name.
     let others: Vec<_> = got.file.iter().filter(|f| f.raw.ino.get() != ino).collect();
     let bytes: u32 = others.iter().map(|f| f.raw.head.bytes.get()).sum();
     assert_eq!(bytes, 5 << 12, "{others:?}");
@@ -596,7 +599,8 @@ fn plain_tracepoints_tell_what_the_probes_tell() {
     assert_eq!(ours.count(), 0);
 }
 
-/// What a run does not need is not loaded: neither another kind's probes, nor events that nobody asked for.
+/// Probes that a run does not need are not loaded: neither those of another kind, nor those for events that nobody
+/// asked for.
 fn other_probes_are_not_loaded() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -626,18 +630,18 @@ fn other_probes_are_not_loaded() {
         );
         assert!(!of("event_getrq") && !of("event_plug"), "{mine:?}");
         let by_events = source == Choice::Bpf && entries == Entries::None;
-        // As long as the names are here.
+        // The names are cut to the length that the kernel reports.
         for told_by_either in ["event_bio_queue", "event_rq_comple"] {
             assert_eq!(of(told_by_either), by_events, "{mine:?}");
         }
     }
 }
 
-/// The names, cut to 15 bytes, of the BPF programs that this process has.
+/// Returns the names, cut to 15 bytes, of the BPF programs that this process has.
 fn programs() -> Vec<String> {
     let mut mine = HashSet::new();
     for descriptor in fs::read_dir("/proc/self/fdinfo").unwrap() {
-        // One that was closed meanwhile is no matter.
+        // A descriptor may have been closed meanwhile.
         let text = fs::read_to_string(descriptor.unwrap().path()).unwrap_or_default();
         let ids = text.lines().filter_map(|l| l.strip_prefix("prog_id:"));
         mine.extend(ids.filter_map(|id| id.trim().parse::<u32>().ok()));

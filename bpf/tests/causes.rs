@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Causes on loop-mounted ext4, held against strace and the journal's own counters.
+//! Causes on loop-mounted ext4, compared with strace and the journal's own counters.
 //!
-//! One at a time: the signal handlers are the process's.
+//! The tests run one at a time: signal handlers belong to the process.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -43,7 +43,7 @@ struct Recording {
 }
 
 fn disk(mount_options: &str) -> LoopExt4 {
-    // Nothing is left to write for a thread of ext4's own.
+    // ext4's own thread has nothing left to write.
     let mkfs = ["-E", "lazy_itable_init=0,lazy_journal_init=0"];
     let options = LoopOptions {
         mount_options: mount_options.into(),
@@ -101,7 +101,7 @@ fn copies(got: &Recording) -> impl Iterator<Item = &RawProcess> {
     got.process.iter().filter(move |p| copies.contains(&p.jbd2))
 }
 
-/// Three at once, in each mode of the journal.
+/// Three writers at once, in each mode of the journal.
 fn every_copy_is_of_a_block_that_a_handle_dirtied() {
     for mode in ["data=ordered", "data=journal", "data=writeback"] {
         let disk = disk(mode);
@@ -135,7 +135,8 @@ fn every_copy_is_of_a_block_that_a_handle_dirtied() {
     }
 }
 
-/// A folder of its own for each of three, far apart: the handles that dirty the inode of one's file are that one's.
+/// Each of three writers has a folder of its own, far apart: the handles that dirty the inode of a writer's file must
+/// be that writer's.
 fn what_is_dirtied_has_its_own_task() {
     let disk = disk("data=ordered");
     let script = format!(
@@ -175,7 +176,7 @@ fn what_is_dirtied_has_its_own_task() {
     }
 }
 
-/// By kind: how many, and the sum of what they returned.
+/// The number of calls and the sum of their results, by kind.
 type Sums = BTreeMap<&'static str, (u64, i64)>;
 
 fn calls_are_straces() {
@@ -208,7 +209,7 @@ fn calls_are_straces() {
         told["write"].0 > 100 && told["fdatasync"].0 > 60,
         "{told:?}"
     );
-    // The first write of each journal is its header, of 512 bytes; the header's count of pages is then put into it.
+    // The first write of each journal is its header of 512 bytes, into which the number of pages is written later.
     let magic = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
     let headers = got.calls.iter().filter(|c| c.first_bytes == magic);
     let headers: Vec<_> = headers.collect();
@@ -216,7 +217,7 @@ fn calls_are_straces() {
     assert!(headers.len() >= 20, "{}", headers.len());
 }
 
-/// The calls of the kinds that are recorded, on files below `mount`.
+/// Returns the recorded kinds of calls on files below `mount`, as strace saw them.
 fn by_strace(log: &str, mount: &Path) -> Sums {
     const KINDS: [(&str, &str); 6] = [
         ("write(", "write"),
@@ -251,7 +252,7 @@ fn by_strace(log: &str, mount: &Path) -> Sums {
     sums
 }
 
-/// fio writes a file of 1 MiB once in its order, and syncs after every 16th write.
+/// fio writes a file of 1 MiB once in sequence, and syncs after every 16th write.
 fn what_io_uring_is_asked_for_is_a_call() {
     let disk = disk("data=ordered");
     let file = disk.mount_point().join("f");
@@ -307,7 +308,7 @@ fn transactions_are_the_journals() {
     );
 }
 
-/// `session_write_kbytes`: what was written since it was mounted.
+/// `session_write_kbytes` is the amount written since the filesystem was mounted.
 fn what_ext4_counts_is_what_was_written() {
     let disk = disk("data=ordered");
     let name = disk.device().file_name().unwrap().to_str().unwrap();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Flushes on loop devices: what was asked for and what the device made of it, and whose each is.
+//! Flushes on loop devices: those that were asked for, those that the device executed, and their owners.
 //!
-//! One at a time: the signal handlers are the process's.
+//! The tests run one at a time: signal handlers belong to the process.
 
 mod captured;
 
@@ -31,7 +31,8 @@ fn main() -> ExitCode {
     ])
 }
 
-/// Each flush that a process asks for is queued by it and completed, and what the device flushed for it is there too.
+/// Each flush that a process asks for is queued by it and completed, and the device's own flush for it is in the trace
+/// too.
 fn flushes_are_asked_for_and_made() {
     let mut disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     disk.unmount().unwrap();
@@ -57,13 +58,14 @@ fn flushes_are_asked_for_and_made() {
         asked.iter().all(|e| names.get(&e.pid) == Some(&"dd")),
         "{names:?}"
     );
-    // The device's own, made for each, and the ends of those that were asked for.
+    // The device's own flushes, one for each request, and the ends of those that were asked for.
     assert_eq!(empty(ta::ISSUE).filter(|e| is_flush(e)).count(), 5);
     assert_eq!(empty(ta::COMPLETE).filter(|e| is_flush(e)).count(), 5);
     assert_eq!(empty(ta::COMPLETE).filter(|e| !is_flush(e)).count(), 5);
 }
 
-/// The neighbour writes nothing that reaches the partition, and flushes: the device's flush has no sectors that would tell.
+/// The neighbour writes nothing that reaches the partition, and flushes: the device's flush has no sectors to show
+/// whose it is.
 fn a_neighbours_flushes_are_not_the_partitions() {
     let mut disk = LoopExt4::new(&LoopOptions {
         partitioned: true,
@@ -112,8 +114,8 @@ fn a_neighbours_flushes_are_not_the_partitions() {
     assert_eq!(requests(&got), BTreeMap::from(expected));
 }
 
-/// Two processes sync at once, each a file of its own: every flush that ends has an entry of its submitter, made on
-/// the CPU of its C and right ahead of it, and every flush of theirs one of the file.
+/// Two processes sync at once, each a file of its own. Every flush that ends must have an entry of its submitter, made
+/// on the CPU of its C and directly ahead of it, and every flush of theirs one of the file.
 fn flushes_of_two_at_once_have_their_owners() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let mount = disk.mount_point();
@@ -147,7 +149,7 @@ fn flushes_of_two_at_once_have_their_owners() {
         .map(|e| (e.cpu, e.time_ns))
         .collect();
     let mut told: Vec<&RawProcess> = got.process.iter().collect();
-    // The probes of entries stop last.
+    // The probes for entries stop last.
     let end_ns = events.iter().map(|e| e.time_ns).max().unwrap();
     told.retain(|p| p.head.stage == Stage::COMPLETE && p.head.time_ns.get() <= end_ns);
     assert_eq!(told.len(), ended.len());
@@ -170,7 +172,7 @@ fn flushes_of_two_at_once_have_their_owners() {
         let ino = mount.join(name).metadata().unwrap().ino();
         let of_file = |f: &&FileEntry| f.raw.head.bytes.get() == 0 && f.raw.ino.get() == ino;
         let synced = got.file.iter().filter(of_file).count();
-        // A commit of the journal, which has a flush of its own, stands for some.
+        // A commit of the journal, which has a flush of its own, replaces some.
         assert!((50..=151).contains(&synced), "{name}: {synced}");
     }
     let of_fio = told.iter().filter(|p| p.comm.starts_with(b"fio")).count();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! jbd2's copies on loop-mounted ext4: where each has its home, held against debugfs' logdump.
+//! The homes of jbd2's copies on loop-mounted ext4, compared with debugfs' logdump.
 //!
-//! One at a time: the signal handlers are the process's.
+//! The tests run one at a time: signal handlers belong to the process.
 
 mod captured;
 
@@ -67,7 +67,7 @@ fn homes_of_an_external_journal() {
     );
 }
 
-/// `debugfs logdump -a`: (journal block → (transaction, home block)) of every logged copy.
+/// Returns the home block of every logged copy by (transaction, journal block), from `debugfs logdump -a`.
 fn logdump(image: &Path) -> HashMap<(u32, u64), u64> {
     let out = Command::new("debugfs")
         .args(["-R", "logdump -aO"])
@@ -92,7 +92,7 @@ fn logdump(image: &Path) -> HashMap<(u32, u64), u64> {
     found
 }
 
-/// The home block that each live entry carries is the one that the journal on disk says.
+/// The home block in each live entry must be the one in the journal on the disk.
 fn journalled_copies_know_their_home() {
     for (mode, blocks) in [
         ("data=ordered", "4096"),
@@ -142,8 +142,8 @@ fn journalled_copies_know_their_home() {
             copies.len(),
             "{mode}: every copy stands in the journal"
         );
-        // A commit record waits for the flush before it and is inserted by kblockd: only the
-        // submitter, remembered since Q, is jbd2's thread as for the blocks before it.
+        // A commit record waits for the flush ahead of it and is inserted by kblockd. Its submitter, remembered since
+        // Q, must still be jbd2's thread, as for the blocks before it.
         let committers: HashSet<u32> = got
             .process
             .iter()
@@ -162,7 +162,7 @@ fn journalled_copies_know_their_home() {
     }
 }
 
-/// First sector of a journal block → its number in the journal, by debugfs.
+/// Returns the number in the journal by a journal block's first sector, from debugfs.
 fn journal_blocks(image: &Path, per_block: u64) -> HashMap<u64, u64> {
     let out = Command::new("debugfs")
         .args(["-R", "blocks <8>"])

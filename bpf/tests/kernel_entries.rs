@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `record` with the kernel's own recorder: its device and its settings are plain files here, the
-//! traced disk and ftrace are real.
+//! `record` with the kernel's own recorder. Its device and its settings are plain files here; the traced disk and
+//! ftrace are real.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ fn main() -> ExitCode {
     ])
 }
 
-/// A recorder that has a process, a file and a dirtier entry to tell.
+/// A recorder that delivers a process, a file and a dirtier entry.
 struct Fake {
     dir: TempDir,
     paths: KernelPaths,
@@ -66,7 +66,7 @@ impl Fake {
     }
 
     fn options(&self, device: &Path, output: PathBuf, entries: Entries) -> Options {
-        // What is set while the command runs, for a look at it afterwards.
+        // The script copies the settings while the command runs, to check them afterwards.
         let script = format!(
             "cp -r {} {}",
             self.paths.parameters.display(),
@@ -94,10 +94,10 @@ impl Fake {
     }
 }
 
-/// Also run below where BTF is hidden: nothing here may ask for it.
+/// This also runs below with BTF hidden, so it must not depend on BTF.
 fn entries_come_from_the_recorder() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
-    // Where there is BTF, the probes go before it.
+    // If there is BTF, `auto` prefers the probes.
     let mut choices = vec![Entries::Kernel];
     choices.extend((!Path::new(BTF).exists()).then_some(Entries::Auto));
     for entries in choices {
@@ -162,7 +162,7 @@ fn no_recorder_and_no_btf() {
     }
     assert!(!output.exists(), "nothing is left behind");
     if !Path::new(BTF).exists() {
-        // What is left are plain tracepoints.
+        // Plain tracepoints remain.
         let (outcome, _) = fake.record(disk.device(), Entries::Auto).unwrap();
         assert_eq!(outcome.manifest.sources.entries, "tracefs");
         let said = outcome.manifest.passed_over.join("; ");
@@ -171,8 +171,8 @@ fn no_recorder_and_no_btf() {
     }
 }
 
-/// The tests above once more, in a mount namespace in which the kernel's BTF is hidden. Where there is none, they ran
-/// without it already.
+/// Runs the tests above once more, in a mount namespace in which the kernel's BTF is hidden. If there is none, they
+/// have already run without it.
 fn without_btf() {
     let script = "mount -t tmpfs none /sys/kernel/btf && exec \"$@\"";
     let output = Command::new("unshare")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What goes wrong when something has been recorded: it is said, and the recording is whole all the same.
+//! Faults after something has been recorded: they are reported, and the recording is still complete.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,14 +43,14 @@ fn options(device: &Path, output: PathBuf, script: &str) -> Options {
     }
 }
 
-/// Writes that reach the device.
+/// Returns a script whose writes reach the device.
 fn write(disk: &LoopExt4) -> String {
     let file = disk.mount_point().join("f");
     let file = file.display();
     format!("dd if=/dev/zero of={file} bs=64k count=4 oflag=direct status=none\n")
 }
 
-/// With `change`, of a script that ends well.
+/// Records a script, which must succeed, with options that `change` alters.
 fn recorded(disk: &LoopExt4, script: &str, change: impl FnOnce(&mut Options)) -> Manifest {
     let dir = tempfile::tempdir().unwrap();
     let mut options = options(disk.device(), dir.path().join("t.most"), script);
@@ -66,7 +66,7 @@ fn recorded(disk: &LoopExt4, script: &str, change: impl FnOnce(&mut Options)) ->
     bundle.manifest().clone()
 }
 
-/// Losses, counters and snapshot are there.
+/// Checks that losses, counters and snapshot are there.
 fn assert_is_whole(manifest: &Manifest) {
     assert_is_finished(manifest);
     assert!(manifest.snapshot.is_some(), "{:?}", manifest.notes);
@@ -79,7 +79,7 @@ fn assert_is_finished(manifest: &Manifest) {
     assert!(manifest.counts["events"] > 0);
 }
 
-/// One note says so, and starts with this.
+/// Checks that exactly one note contains this text, and returns the note.
 fn assert_says(manifest: &Manifest, says: &str) -> String {
     let notes = manifest.notes.iter().filter(|note| note.contains(says));
     let found: Vec<_> = notes.collect();
@@ -112,12 +112,12 @@ fn whatever_the_command_leaves_as_its_payload() {
         assert!(assert_says(&manifest, says).starts_with("no payload: "));
         assert_eq!(manifest.payload, None);
     }
-    // Its folder is the command's too.
+    // The payload's folder can be removed by the command too.
     let gone = format!("{}rm -r $(dirname $MOSTRACE_PAYLOAD)", write(&disk));
     let manifest = recorded(&disk, &gone, |_| {});
     assert_is_whole(&manifest);
     assert_eq!(manifest.payload, None);
-    // Numbers are taken as they are.
+    // Numbers are taken as they are, however large.
     let most = "{\"workload\": \"x\", \"payload_bytes\": 1, \"file_bytes\": 1, \
                 \"transactions\": 18446744073709551615, \"elapsed_ns\": 1, \"settings\": {}}";
     let script = format!("{}printf '%s' '{most}' >$MOSTRACE_PAYLOAD", write(&disk));
@@ -139,11 +139,11 @@ fn a_folder_of_names_that_is_gone() {
     });
     assert_is_whole(&manifest);
     assert_says(&manifest, &format!("{}: No such file", gone.display()));
-    // Both before, one after.
+    // Both folders were listed before the command, one after it.
     assert_eq!(manifest.counts[&layout::count_of(layout::NAMES)], 3);
 }
 
-/// What a loop device cannot store it fails with EIO.
+/// A write that the loop device cannot store fails with EIO.
 fn a_filesystem_that_cannot_be_synced() {
     let small = tempfile::tempdir().unwrap();
     let run = |program: &str, args: &[&str]| {
@@ -167,16 +167,16 @@ fn a_filesystem_that_cannot_be_synced() {
         sync: true,
         ..options(mount.path(), out.path().join("t.most"), &script)
     });
-    // Whether or not what was written could be kept.
+    // Whether what was written could be stored does not matter here.
     let _ = Command::new("umount").arg(point).status();
     run("umount", &["--lazy", place]);
     let manifest = outcome.unwrap().manifest;
-    // Of a disk that did not keep its metadata there may be no snapshot.
+    // There may be no snapshot of a disk that did not store its metadata.
     assert_is_finished(&manifest);
     assert!(assert_says(&manifest, "not synced: ").starts_with("not synced: "));
 }
 
-/// A recorder of plain files, as `kernel_entries` has one, that says rubbish at last.
+/// A recorder made of plain files, as in `kernel_entries`, whose last entry is malformed.
 fn a_source_that_fails() {
     let disk = disk();
     let dir = tempfile::tempdir().unwrap();
@@ -223,7 +223,7 @@ fn a_source_that_fails() {
     assert_says(bundle.manifest(), "the recording ended early: ");
 }
 
-/// An image with an ext4 of its own.
+/// Makes an image with an ext4.
 fn image(path: &Path) {
     fs::File::create(path).unwrap().set_len(64 << 20).unwrap();
     let made = Command::new("mke2fs")
@@ -233,7 +233,7 @@ fn image(path: &Path) {
     assert!(made.unwrap().success());
 }
 
-/// Recorded while nothing is mounted: what of the disk changed, by its note.
+/// Records while nothing is mounted, and returns the note that tells what changed about the disk.
 fn changed(disk: &LoopExt4, script: &str) -> String {
     let manifest = recorded(disk, script, |options| options.wait_for_descendants = true);
     assert_is_whole(&manifest);
@@ -245,7 +245,7 @@ fn read(disk: &LoopExt4) -> String {
     format!("dd if={device} of=/dev/null bs=64k count=4 iflag=direct status=none\n")
 }
 
-/// LOOP_CHANGE_FD, of a device that is read only.
+/// Uses LOOP_CHANGE_FD on a read-only device.
 fn another_image_behind_a_loop_device() {
     let dir = tempfile::tempdir().unwrap();
     let [first, second] = ["first", "second"].map(|name| dir.path().join(name));
@@ -321,7 +321,7 @@ fn a_filesystem_that_is_made_anew() {
     );
 }
 
-/// It is the same one still, by whatever name.
+/// It is the same image, whatever its name.
 fn an_image_that_loses_its_name() {
     let disk = disk();
     let image = disk.image();

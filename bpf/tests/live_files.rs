@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files as they were when they were written: names, numbers and places, held against FIEMAP.
+//! Files as they were when they were written: names, numbers and offsets, compared with FIEMAP.
 //!
-//! One at a time: the signal handlers are the process's.
+//! The tests run one at a time: signal handlers belong to the process.
 
 mod captured;
 
@@ -31,15 +31,16 @@ fn main() -> ExitCode {
     ])
 }
 
-/// iomap pads a direct write that ends within a block, with bios of their own: neither these nor what is written
-/// after them is placed anywhere else than FIEMAP says.
+/// iomap pads a direct write that ends within a block with bios of its own: neither these nor later writes may have
+/// another offset than in FIEMAP.
 fn padded_writes_move_no_offset() {
     let disk = LoopExt4::new(&LoopOptions {
         mkfs: ["-b", "4096"].map(str::to_owned).to_vec(),
         ..LoopOptions::default()
     })
     .unwrap();
-    // Half a block from its start, the other half, a piece in the middle: pads behind, in front and at both ends.
+    // Half a block from its start, the other half, and a piece in the middle give pads behind, in front and on both
+    // sides.
     let script = format!(
         "cd {}\n\
          write() {{ dd if=/dev/urandom conv=notrunc oflag=direct \"$@\" 2>/dev/null; }}\n\
@@ -113,19 +114,20 @@ fn names_of_unlinked_linked_and_long() {
         named.insert(f.name, f.raw.head.flags);
         assert_eq!(f.raw.parent.get(), 2, "the root directory");
     }
-    // With the slash it is longer than an entry holds: without the folders then.
+    // With the slash the path is longer than an entry holds, so the folders are left out.
     assert!(named.contains_key(long.as_bytes()), "{named:?}");
     assert!(named[&b"/gone-wal"[..]].has(Flags::UNLINKED));
     let linked = named
         .get(&b"/two-journal"[..])
         .or(named.get(&b"/second"[..]));
-    // Either name may be the first; only the temporary one is kept under `temp`.
+    // Either name may come first; only the temporary one is kept under `temp`.
     assert!(linked.is_some_and(|f| f.has(Flags::HARDLINKED)) || named.contains_key(&b""[..]));
     assert!(!named.contains_key(&b"/plain"[..]), "not asked for");
     assert!(named[&b""[..]].has(Flags::NAME_WITHHELD));
 }
 
-/// The probes keep a path from one write of a file to the next: not beyond a rename of the file, or of a folder above.
+/// The probes keep a path from one write of a file to the next, but not beyond a rename of the file or of a folder
+/// above.
 fn a_path_follows_what_is_moved() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let script = format!(
@@ -158,7 +160,7 @@ fn a_path_follows_what_is_moved() {
     assert_eq!(paths, truth);
 }
 
-/// A rename between the reads of a name's length and of its bytes leaves no mixture behind.
+/// A rename between the reads of a name's length and of its bytes must not mix two names.
 fn names_are_whole_while_renamed() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let long = "l".repeat(200);
@@ -173,7 +175,7 @@ fn names_are_whole_while_renamed() {
     let direct = |f: &&FileEntry| f.raw.origin == Origin::DIRECT;
     let mut seen = HashSet::new();
     for entry in got.file.iter().filter(direct) {
-        // Where a rename came in between there is no path, or no name.
+        // If a rename happened in between, there is no path or no name.
         let name = String::from_utf8_lossy(&entry.name).into_owned();
         let name = name.strip_prefix('/').unwrap_or(&name).to_owned();
         assert!(["", "short", &long].contains(&&*name), "{name:?}");
@@ -182,7 +184,7 @@ fn names_are_whole_while_renamed() {
     assert!(seen.contains("short") && seen.contains(&long), "{seen:?}");
 }
 
-/// Without inline encryption the pages on their way are fscrypt's, which have no mapping.
+/// Without inline encryption the pages in flight are fscrypt's, which have no mapping.
 fn encrypted_files_are_known() {
     let disk = LoopExt4::new(&LoopOptions {
         mkfs: vec!["-O".into(), "encrypt".into()],
@@ -211,7 +213,7 @@ fn encrypted_files_are_known() {
     assert_eq!(bytes, 4 << 16);
 }
 
-/// Sets an encryption policy with a key of its own.
+/// Sets an encryption policy with a new key.
 fn encrypt(mount: &Path, folder: &Path) -> Result<(), String> {
     let xfs_io = |command: &str, target: &Path| {
         let script = format!(

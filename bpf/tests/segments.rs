@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Recordings that are cut: every segment can be read alone, and together they have everything once.
+//! Recordings that are cut: every segment can be read alone, and together they hold everything once.
 //!
-//! One at a time: the signal handlers are the process's.
+//! The tests run one at a time: signal handlers belong to the process.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -49,7 +49,7 @@ fn options(device: &Path, output: PathBuf, source: Choice, each: Size, script: &
     }
 }
 
-/// An unmounted disk, and fio's random writes to it.
+/// Makes an unmounted disk.
 fn raw_disk() -> LoopExt4 {
     let mut disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     disk.unmount().unwrap();
@@ -70,7 +70,7 @@ fn written_by_fio(report: &Path) -> u64 {
     fio["jobs"][0]["write"]["total_ios"].as_u64().unwrap() * 4096
 }
 
-/// The bundles in a folder, by their names.
+/// Returns the bundles in a folder by their names.
 fn bundles(dir: &Path) -> BTreeMap<String, PathBuf> {
     let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
     entries
@@ -79,10 +79,10 @@ fn bundles(dir: &Path) -> BTreeMap<String, PathBuf> {
         .collect()
 }
 
-/// One segment, read alone.
+/// One segment, read on its own.
 struct Read {
     manifest: Manifest,
-    /// Decoded without their payloads, in the order of time; whether they are its own.
+    /// The events in time order, decoded without their payloads, each with whether it is the segment's own.
     events: Vec<(Event<'static>, bool)>,
     process: Vec<(RawProcess, bool)>,
 }
@@ -137,15 +137,15 @@ impl Read {
         of_act.map(|(e, _)| u64::from(e.bytes)).sum()
     }
 
-    /// What this machine's kernel keeps the probes from seeing is counted as lost, and then it is missing.
+    /// Completions that this machine's kernel kept from the probes are counted as lost, and then they must be missing.
     fn assert_lost_is_missing(&self) {
         let lost = self.manifest.losses["completions"];
         let counters = self.manifest.counters.as_ref().unwrap();
         assert!(lost == 0 || !counters.agree(), "{lost} lost: {counters}");
     }
 
-    /// Every completion has its issue ahead of it, and an entry of its first sector; nothing that is repeated is a
-    /// completion, or of the time of the segment.
+    /// Checks that every completion has its issue ahead of it and an entry of its first sector, and that nothing
+    /// repeated is a completion or falls into the segment's time.
     fn assert_readable_alone(&self) {
         let start = self.manifest.clock.start_mono_ns;
         let mut issued = BTreeMap::new();
@@ -154,7 +154,7 @@ impl Read {
             let time_ns = entry.head.time_ns.get();
             assert!(*own || time_ns < start, "{entry:?}");
             for sector in sectors(entry.head.sector.get(), entry.head.bytes.get()) {
-                // The first one.
+                // The first entry for the sector counts.
                 told.entry(sector).or_insert(time_ns);
             }
         }
@@ -200,7 +200,7 @@ fn read_all(dir: &Path) -> Vec<Read> {
         assert_eq!(read.segment().last, number as usize == all.len());
         read.assert_nothing_lost();
     }
-    // A completion that is missing is counted in the segment in which it is given up.
+    // A missing completion is counted in the segment in which it is given up.
     let missing = sum(&all, |s| s.manifest.losses["completions"]);
     for read in &all {
         let counters = read.manifest.counters.as_ref().unwrap();
@@ -213,7 +213,7 @@ fn sum(all: &[Read], of: impl Fn(&Read) -> u64) -> u64 {
     all.iter().map(of).sum()
 }
 
-/// By fio's own count, and by the trace that ftrace makes at the same time.
+/// The events are compared with fio's own count, and with a trace that ftrace makes at the same time.
 fn segments_have_everything_once() {
     let disk = raw_disk();
     let dir = tempfile::tempdir().unwrap();
@@ -242,7 +242,7 @@ fn segments_have_everything_once() {
             &writes(&disk, 4, &report),
         );
         let inner = scope.spawn(move || record(&inner).unwrap());
-        // The first one is read while the recording goes on.
+        // The first segment is read while the recording continues.
         let first = dir.path().join("t.0001.most");
         let is_complete =
             || Bundle::open(&first).is_ok_and(|b| b.manifest().state == State::Complete);
@@ -284,7 +284,7 @@ fn segments_have_everything_once() {
     println!("{cut_in_the_middle} cuts with requests under way");
 }
 
-/// Bytes of completed writes, by the recording's comparison with the kernel's counters.
+/// Returns the bytes of completed writes, from the recording's comparison with the kernel's counters.
 fn traced(outcome: &Outcome) -> u64 {
     match outcome.manifest.counters.as_ref().unwrap() {
         mostrace_bundle::Counters::Compared(counters) => counters["write_bytes"].traced,
@@ -322,7 +322,7 @@ fn segments_by_ftrace() {
     }
 }
 
-/// Merged and split requests, flushes, a journal: whatever is under way at a cut.
+/// Merged and split requests, flushes and a journal may all be in flight at a cut.
 fn buffered_files_across_cuts() {
     let disk = LoopExt4::new(&LoopOptions {
         scheduler: Some("mq-deadline".into()),
@@ -361,7 +361,7 @@ fn buffered_files_across_cuts() {
     }
 }
 
-/// One that somebody has moved away is his.
+/// A segment that somebody has moved away is not removed.
 fn the_oldest_goes() {
     let disk = raw_disk();
     let dir = tempfile::tempdir().unwrap();
@@ -482,7 +482,7 @@ impl Drop for Tmpfs {
     }
 }
 
-/// The line that is said, and how long the command was let run, at most.
+/// Records onto a disk that is too small. Returns the disk and the error's line.
 fn full_disk(segments: Option<Segments>) -> (Tmpfs, String) {
     let disk = raw_disk();
     let small = Tmpfs::new(24);
@@ -548,13 +548,14 @@ fn a_full_disk_leaves_finished_segments() {
     let (small, said) = full_disk(Some(Segments { each, keep: None }));
     let all = bundles(small.dir.path());
     assert!(all.len() >= 3, "{all:?}");
-    // The last one; or, where the disk was full at a cut, the one before it, and of the last one little is there.
+    // The segment that is kept is the last one. If the disk was full at a cut, it is the one before, and little is left
+    // of the last one.
     let is_kept = |path: &PathBuf| said.ends_with(&*path.to_string_lossy());
     let finished = all.values().position(is_kept);
     let finished = finished.unwrap_or_else(|| panic!("{said}: {all:?}"));
     assert!(all.len() - finished <= 2, "{said}: {all:?}");
     let is_complete = |path: &Path| Bundle::open(path).unwrap().manifest().state == State::Complete;
-    // The one before may not have been finished when the disk was full.
+    // The one before may have been unfinished when the disk was full.
     let complete = all.values().take_while(|path| is_complete(path)).count();
     assert!(complete >= 2 && complete + 1 >= finished, "{said}: {all:?}");
     for path in all.values().take(finished).skip(complete) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Several recorders at once, and others who use the same tracers: nothing is taken or lost without a word.
+//! Several recorders at once, and others who use the same tracers: nothing is taken over or lost without a message.
 //!
-//! One at a time: ftrace has one user.
+//! The tests run one at a time: ftrace has one user.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -107,7 +107,7 @@ impl Recording {
         }
     }
 
-    /// Nothing of what was written is missing, or it is said.
+    /// Checks that all that was written is in the trace, or that the loss is reported.
     fn assert_whole_or_said(&self, bytes: u64) {
         let said = !self.counters().agree() || self.manifest.losses.values().any(|lost| *lost > 0);
         assert!(
@@ -120,7 +120,7 @@ impl Recording {
     }
 }
 
-/// Writes so many MiB past the page cache.
+/// Returns a script that writes this many MiB past the page cache.
 fn write(disk: &LoopExt4, mib: u64) -> String {
     let file = disk.mount_point().join("f");
     format!(
@@ -130,7 +130,7 @@ fn write(disk: &LoopExt4, mib: u64) -> String {
     )
 }
 
-/// Records all at the same time. Those by ftrace.
+/// Records on all disks at the same time. Returns the number of recordings that used ftrace.
 fn record_at_once(disks: &[LoopExt4], mib: u64) -> usize {
     let recordings: Vec<_> = thread::scope(|scope| {
         let started: Vec<_> = disks
@@ -166,7 +166,8 @@ fn four_recorders_on_four_devices() {
     assert_is_put_back();
 }
 
-/// Each source records a device of its own, all while the others do; one that cannot says who keeps it from it.
+/// Each source records a device of its own, all at the same time; one that cannot names the process that keeps it from
+/// recording.
 fn four_sources_on_four_devices() {
     let disks = [(); 4].map(|()| disk());
     let sources = [
@@ -188,13 +189,13 @@ fn four_sources_on_four_devices() {
             write(disk, 16)
         );
         let result = try_recording(disk.device(), source, &script);
-        // The others do not wait for one that was refused.
+        // The others do not wait for a recording that was refused.
         File::create(begun(disk)).unwrap();
         result
     };
     let results = thread::scope(|scope| {
         let start = |(disk, source)| scope.spawn(move || recorded(disk, source));
-        // The first one has the tracer that the second wants too.
+        // The first one holds the tracer that the second one wants too.
         let mut started = vec![start((&disks[0], sources[0]))];
         wait::until("the first records", || begun(&disks[0]).exists());
         started.extend(disks.iter().zip(sources).skip(1).map(start));
@@ -208,7 +209,7 @@ fn four_sources_on_four_devices() {
                 assert_eq!(recording.manifest.sources.events, source.to_string());
                 assert_eq!(recording.manifest.interference, [""; 0]);
                 recording.assert_whole_or_said(16 * MIB);
-                // Of the probes, what process 1 completes may be missing, see `completions_are_fios`.
+                // With the probes, requests that process 1 completes may be missing, see `completions_are_fios`.
                 if *source != Choice::Bpf {
                     recording.assert_agrees();
                 }
@@ -224,7 +225,7 @@ fn four_sources_on_four_devices() {
     assert_is_put_back();
 }
 
-/// `auto` takes a source that is free, ftrace is refused by name, and the first one's trace goes on.
+/// `auto` chooses a source that is free; ftrace on request is refused; and the first recording's trace goes on.
 fn a_second_recorder_of_a_device() {
     let (first, other) = (disk(), disk());
     let dir = tempfile::tempdir().unwrap();
@@ -278,7 +279,7 @@ fn set(name: &str, text: &str) {
     fs::write(Path::new(TRACEFS).join(name), format!("{text}\n")).unwrap();
 }
 
-/// A setting with something written to it, and then another thing, panics included.
+/// A setting to which `text` was written, and which is set to `back` when this is dropped, also after a panic.
 struct Changed {
     path: PathBuf,
     back: &'static str,
@@ -297,7 +298,7 @@ impl Drop for Changed {
     }
 }
 
-/// Nobody else uses ftrace while a test does: as a machine is before anybody does.
+/// Checks that nobody uses ftrace while a test does, and that its settings are those of an unused machine.
 fn assert_is_put_back() {
     assert_eq!(setting("current_tracer"), "nop");
     assert_eq!(setting("tracing_on"), "1");
@@ -310,7 +311,7 @@ fn enable(disk: &LoopExt4) -> PathBuf {
     Path::new("/sys/block").join(name).join("trace/enable")
 }
 
-/// Refused with these words, and everything is as it was.
+/// Checks that a recording is refused with these words, and that nothing has changed.
 fn assert_refused(disk: &LoopExt4, says: &str) {
     let state = || {
         let settings = ["current_tracer", "trace_clock", "set_event", "tracing_on"];
@@ -331,7 +332,7 @@ fn what_others_trace_is_left_alone() {
     let (disk, other) = (disk(), disk());
     let name = |disk: &LoopExt4| disk.disk().file_name().unwrap().display().to_string();
 
-    // One that does not come.
+    // An event that never occurs.
     let events = Changed::new(
         Path::new(TRACEFS).join("set_event"),
         "ext4:ext4_shutdown",
@@ -371,7 +372,7 @@ fn what_others_trace_is_left_alone() {
     assert_is_put_back();
 }
 
-/// What is done to a trace in its middle, and what is said of it.
+/// Changes to a trace while it runs, and the reports about them.
 fn what_others_do_to_the_trace_is_seen() {
     let disk = disk();
     let enable = enable(&disk);
@@ -418,7 +419,7 @@ fn what_others_do_to_the_trace_is_seen() {
         let script = format!("{0}sleep 0.1\n{stranger}\n{0}", write(&disk, 1));
         let mut got = recording(disk.device(), Choice::Ftrace, &script);
         got.assert_whole_or_said(2 * MIB);
-        // On a busy machine he may find nothing to read between our own reads.
+        // On a busy machine the other reader may find nothing between our own reads.
         for _ in 0..4 {
             if !got.manifest.interference.is_empty() {
                 break;
@@ -438,7 +439,7 @@ fn what_others_do_to_the_trace_is_seen() {
         );
         assert_is_put_back();
     }
-    // What a newer kernel does not let anybody do.
+    // Newer kernels do not allow these.
     let kept: BTreeSet<_> = ["trace_pipe", "current_tracer"]
         .map(|name| format!("{TRACEFS}/{name}"))
         .into();
@@ -456,7 +457,7 @@ fn what_others_do_to_the_trace_is_seen() {
     }
 }
 
-/// Reads, writes, discards, flushes, all counted.
+/// Returns a script with reads, writes, discards and flushes, all of which are counted.
 fn mixed(disk: &LoopExt4) -> String {
     let mount = disk.mount_point().display().to_string();
     format!(

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much may come out of something compressed, by its own size: a few bytes can stand for terabytes.
+//! The number of bytes that may come out of compressed input, bounded by its size: a few bytes can stand for terabytes.
 
 use std::io::{self, Read};
 
 use crate::length::as_u64;
 
-/// What small ones may unpack to, and by how many times larger ones may grow.
+/// An upper bound on unpacked bytes: `floor` bytes plus `times` times the packed size.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allowance {
     floor: u64,
@@ -13,25 +13,26 @@ pub(crate) struct Allowance {
 }
 
 impl Allowance {
-    /// Of an archive: events and entries hold times, which shrink to a tenth.
+    /// The bound for an archive. Events and entries hold timestamps, and real archives shrink to a tenth.
     pub(crate) const ARCHIVE: Allowance = Allowance {
         floor: 64 << 20,
         times: 200,
     };
-    /// Of a snapshot: it leaves zeros out, but the block bitmaps of a full disk are ones alone. Descriptors have checksums,
-    /// which do not shrink, so that a disk of 16 TiB comes to some hundred times.
+    /// The bound for a snapshot. It leaves zeros out, but the block bitmaps of a full disk are all ones and shrink to
+    /// almost nothing. Group descriptors have checksums, which do not shrink, so a disk of 16 TiB comes to some hundred
+    /// times its packed size.
     pub(crate) const SNAPSHOT: Allowance = Allowance {
         floor: 256 << 20,
         times: 1000,
     };
 
-    /// Bytes that may come out of `packed` bytes.
+    /// Returns the number of bytes that may come out of `packed` bytes.
     pub(crate) fn of(self, packed: u64) -> u64 {
         packed.saturating_mul(self.times).saturating_add(self.floor)
     }
 }
 
-/// A stream that fails where more than the allowed bytes come out of it.
+/// A stream whose reads fail once more than the allowed number of bytes has come out of it.
 #[derive(Debug)]
 pub(crate) struct Limited<R> {
     inner: R,
@@ -40,7 +41,7 @@ pub(crate) struct Limited<R> {
 }
 
 impl<R: Read> Limited<R> {
-    /// Lets `limit` bytes through.
+    /// Wraps `inner` so that at most `limit` bytes can be read.
     pub(crate) fn new(inner: R, limit: u64) -> Limited<R> {
         Limited {
             inner,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A bundle as one file: the same files in a `.tar.zst`.
+//! A bundle as one file: the bundle's files in a `.tar.zst`.
 //!
-//! An archive may come from anybody, so unpacking writes regular files of known
-//! names into a folder of its own, and no more than follows from the archive's size. One that was cut (a download that
-//! broke off) is unpacked up to the cut.
+//! An archive may come from anybody, so unpacking writes only regular files with names that a bundle can have, into a
+//! folder of its own, and bounds their size by the archive's. An archive that was cut (an interrupted download) is
+//! unpacked up to the cut.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -19,13 +19,14 @@ use crate::length::as_u64;
 use crate::temporary::TempFolder;
 use crate::writer::Writer;
 
-/// Bytes ahead of a member's contents: its header, and those that hold a long name or PAX records.
+/// The most bytes ahead of a member's contents: its header, and those headers that hold a long name or PAX records.
 const HEADERS_LIMIT: u64 = 64 << 10;
 
-/// Packs the folder `from` into `to`, which is not there yet.
+/// Packs the bundle in the folder `from` into the file `to`, which must not exist.
 ///
 /// # Errors
-/// A file cannot be read, or `to` is there, or cannot be written: then nothing is left of it.
+/// Returns an error if a file cannot be read, or if `to` exists or cannot be written. The partly written `to` is
+/// removed.
 pub fn pack(from: &Path, to: &Path) -> Result<(), Error> {
     let bundle = Writer::within(Folder::open(from)?);
     let parent = Folder::open(to.parent().unwrap_or(Path::new("")))?;
@@ -37,11 +38,11 @@ pub fn pack(from: &Path, to: &Path) -> Result<(), Error> {
     packed
 }
 
-/// Packs into an empty file, `shown` in messages, and tells how many bytes more have been read; their
-/// sum comes to that of the files' sizes.
+/// Packs a bundle into the empty file `to`. `shown` is its name in messages. `tell` is called after each read with the
+/// number of bytes read; these numbers add up to the sum of the files' sizes.
 ///
 /// # Errors
-/// As [`pack`].
+/// Returns an error if a file cannot be read or `to` cannot be written. `to` is not removed.
 pub fn pack_telling(
     from: &Writer,
     to: &File,
@@ -51,7 +52,7 @@ pub fn pack_telling(
     let out = zstd::Encoder::new(to, 10).at(shown)?;
     let mut tar = tar::Builder::new(out);
     let mut names = from.names()?;
-    // The manifest first: it can be shown before the rest has arrived.
+    // The manifest goes first, so that it can be shown before the rest has arrived.
     names.sort_by_key(|n| (n != layout::MANIFEST, n.clone()));
     for name in names {
         let path = from.path(&name);
@@ -86,27 +87,27 @@ impl<T: FnMut(u64)> Read for Telling<'_, T> {
 /// An unpacked archive.
 #[derive(Debug)]
 pub struct Unpacked {
-    /// The folder, which goes when this is dropped.
+    /// The folder with the unpacked files; dropping this removes it.
     pub dir: TempFolder,
-    /// Where the archive ends too early, if it does.
+    /// The place at which the archive ends too early; None if it is whole.
     pub cut: Option<Cut>,
-    /// Length of the archive, bytes.
+    /// Length of the archive file, bytes.
     pub packed: u64,
 }
 
-/// Where an archive ends too early.
+/// The place at which an archive ends too early.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// Length of the archive, bytes.
+    /// Length of the archive file, bytes.
     pub at: u64,
-    /// The file of which only the beginning is there, if it is within one.
+    /// The file of which only the beginning was unpacked; None if the cut lies between two files.
     pub within: Option<String>,
 }
 
 /// Unpacks an archive into a temporary folder.
 ///
 /// # Errors
-/// Not an archive, damaged, or larger inside than an archive of its size can be.
+/// Returns an error if the file is not an archive, is damaged, or unpacks to more than an archive of its size can hold.
 pub fn unpack(from: &Path) -> Result<Unpacked, Error> {
     let file = File::open(from).at(from)?;
     let packed = file.metadata().at(from)?.len();
@@ -121,7 +122,7 @@ pub fn unpack(from: &Path) -> Result<Unpacked, Error> {
     let within = unpack_members(&mut tar, &state, dir.path(), from)?;
     let mut is_cut = state.is_at_end();
     if !is_cut {
-        // What follows the archive's own end mark still belongs to the compressed stream.
+        // Bytes behind tar's end mark still belong to the compressed stream; a cut among them counts.
         state.headers_left.set(None);
         io::copy(&mut tar.into_inner(), &mut io::sink()).map_err(|e| damaged(from, &e))?;
         is_cut = state.ended.get() == Ended::Early;
@@ -130,8 +131,8 @@ pub fn unpack(from: &Path) -> Result<Unpacked, Error> {
     Ok(Unpacked { dir, cut, packed })
 }
 
-/// Unpacks all that is there. Returns the name of the file in which the input ended, if it did so
-/// before the archive's own end mark, and within a file.
+/// Unpacks all members that are there. Returns the name of the file within which the input ended before tar's end mark;
+/// None if it ended between files or is whole.
 fn unpack_members(
     tar: &mut tar::Archive<Input>,
     state: &State,
@@ -140,7 +141,7 @@ fn unpack_members(
 ) -> Result<Option<String>, Error> {
     let mut members = tar.entries().map_err(|e| damaged(from, &e))?;
     loop {
-        // The tar crate keeps long names and PAX records in memory, of whatever length.
+        // The tar crate keeps long names and PAX records in memory, however long they are.
         state.headers_left.set(Some(HEADERS_LIMIT));
         let mut member = match members.next() {
             None => return Ok(None),
@@ -157,7 +158,7 @@ fn unpack_members(
     }
 }
 
-/// Reads a member to its end, into a file if it is to have one.
+/// Reads a member to its end, into the file `name` of `dir`; with no name the bytes are discarded.
 fn unpack_member(
     member: &mut impl Read,
     name: Option<&str>,
@@ -182,23 +183,23 @@ fn unpack_member(
     copied.map(drop).map_err(|e| damaged(from, &e))
 }
 
-/// How the compressed stream came to its end.
+/// The way in which the compressed stream ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Ended {
-    /// Not yet.
+    /// It has not ended yet.
     #[default]
     No,
-    /// In order.
+    /// It ended where its format says.
     Whole,
-    /// In the middle.
+    /// It ended in the middle of a frame.
     Early,
 }
 
-/// What the stream and who reads it tell each other.
+/// State that the stream and its reader share.
 #[derive(Debug, Default)]
 struct State {
     ended: Cell<Ended>,
-    /// Bytes that may be read, while headers are.
+    /// Bytes that headers may still take; None while contents are read.
     headers_left: Cell<Option<u64>>,
 }
 
@@ -207,7 +208,7 @@ impl State {
         self.ended.get() != Ended::No
     }
 
-    /// Takes bytes from those that headers may have.
+    /// Deducts bytes that were read from what headers may take.
     fn take(&self, read: usize) -> io::Result<()> {
         let Some(left) = self.headers_left.get() else {
             return Ok(());
@@ -220,7 +221,7 @@ impl State {
     }
 }
 
-/// The unpacked stream: a cut reads as its end, and is remembered.
+/// The unpacked stream. A cut reads as end of file and is recorded in `state`.
 struct Input {
     unpacked: Limited<zstd::Decoder<'static, BufReader<File>>>,
     state: Rc<State>,
@@ -242,7 +243,7 @@ impl Read for Input {
     }
 }
 
-/// The last component of a regular member's path, if it is a bundle's.
+/// Returns the last component of a regular member's path if a bundle can have a file of that name.
 fn known_name<R: Read>(member: &tar::Entry<'_, R>) -> Option<String> {
     if !member.header().entry_type().is_file() {
         return None;

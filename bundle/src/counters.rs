@@ -1,46 +1,48 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A recording held against the kernel's own counters, `/sys/class/block/X/stat`.
+//! Comparison of a recording with the kernel's own counters, `/sys/class/block/X/stat`.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Whether the kernel counted what the trace has. Displays as one line.
+/// The result of comparing a trace with the kernel's counters. Displays as one line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Counters {
-    /// By name: `reads`, `read_bytes`, `writes`, `write_bytes`, `discards`, `discard_bytes`, `flushes`.
+    /// The counters by name: `reads`, `read_bytes`, `writes`, `write_bytes`, `discards`, `discard_bytes`, `flushes`.
     Compared(BTreeMap<String, Counter>),
-    /// Why the counters say nothing of this recording.
+    /// The reason why the counters cannot be compared with this recording.
     NotCompared(String),
 }
 
-/// The counters of requests.
+/// The counters that count requests.
 const REQUESTS: [&str; 4] = ["reads", "writes", "discards", "flushes"];
 
-/// One counter. The kernel's readings and the ends of the trace lie a moment apart, so that its count is a range.
+/// One counter. The kernel's counters are read a moment before and after tracing starts and stops, so the kernel's
+/// count is a range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counter {
     /// The sum over the trace's completions.
     pub traced: u64,
-    /// So much of it failed: the kernel does not count what failed before it was a request.
+    /// The part of `traced` that failed. The kernel does not count what failed before it became a request.
     #[serde(default)]
     pub failed: u64,
-    /// What the kernel counted from just after tracing began to just before it ended.
+    /// The kernel's count from just after tracing began to just before it ended.
     pub at_least: u64,
-    /// What it counted from just before to just after; None where the trace may rightly have more.
+    /// The kernel's count from just before tracing began to just after it ended; None if the trace may rightly hold
+    /// more.
     pub at_most: Option<u64>,
 }
 
 impl Counter {
-    /// Whether the trace has what was counted, and no more.
+    /// Returns true if the trace has all that the kernel counted and no more.
     pub fn agrees(&self) -> bool {
         let done = self.traced.saturating_sub(self.failed);
         self.traced >= self.at_least && self.at_most.is_none_or(|most| done <= most)
     }
 
-    /// The sums of both.
+    /// Returns the field-wise sum of both counters.
     #[must_use]
     pub fn plus(&self, other: &Counter) -> Counter {
         let most = self.at_most.zip(other.at_most);
@@ -65,7 +67,7 @@ impl fmt::Display for Counter {
 }
 
 impl Counters {
-    /// The counters that do not agree.
+    /// Returns the counters that do not agree.
     pub fn differences(&self) -> impl Iterator<Item = (&str, &Counter)> {
         let compared = match self {
             Counters::Compared(counters) => Some(counters),
@@ -76,7 +78,8 @@ impl Counters {
             .map(|(name, counter)| (name.as_str(), counter))
     }
 
-    /// How many requests the kernel has counted at least that have no completion in the trace; 0 if they were not compared.
+    /// Returns the least number of requests that the kernel counted and the trace lacks; 0 if the counters were not
+    /// compared.
     pub fn requests_missing(&self) -> u64 {
         let requests = self.differences();
         let requests = requests.filter(|(name, _)| REQUESTS.contains(name));
@@ -84,7 +87,7 @@ impl Counters {
         missing.fold(0, u64::saturating_add)
     }
 
-    /// Whether they were compared, and all agree.
+    /// Returns true if the counters were compared and all agree.
     pub fn agree(&self) -> bool {
         matches!(self, Counters::Compared(_)) && self.differences().next().is_none()
     }

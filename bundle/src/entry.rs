@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The entries of `bpf/mostrace.h`: one row of a capture table.
+//! The entries of `bpf/mostrace.h`. An entry is one row of a capture table.
 //!
 //! A sector is 512 bytes, counted from the start of the whole disk.
 
 use strum::{FromRepr, IntoStaticStr};
 use zerocopy::{FromBytes, I64, Immutable, IntoBytes, KnownLayout, LE, U16, U32, U64};
 
-/// `MOSTRACE_NONE`: a 64-bit field that is not known.
+/// `MOSTRACE_NONE`: the value of a 64-bit field that is not known.
 pub const NONE: u64 = u64::MAX;
 
 macro_rules! open_enum {
@@ -28,19 +28,20 @@ macro_rules! open_enum {
 open_enum! {
     /// `enum mostrace_stage`: where in a request's life the entry was made.
     Stage {
-        /// block_bio_queue. Of the kernel's recorder, and in bundles of before, an empty flush alone.
+        /// The entry was made at block_bio_queue. The kernel's recorder, and recorders of older bundles, use this stage
+        /// only for an empty flush.
         QUEUE = 0,
         /// block_rq_insert.
         INSERT = 1,
-        /// block_rq_issue, where insertion was bypassed.
+        /// block_rq_issue of a request that bypassed insertion.
         ISSUE = 2,
-        /// block_rq_complete: an empty flush, which is not issued as itself.
+        /// block_rq_complete of an empty flush, which is never issued as a request of its own.
         COMPLETE = 3,
     }
 }
 
 impl Stage {
-    /// The word used in the tables.
+    /// Returns the word that tables use.
     pub fn as_str(self) -> &'static str {
         match self {
             Stage::QUEUE => "queue",
@@ -53,25 +54,25 @@ impl Stage {
 }
 
 open_enum! {
-    /// `enum mostrace_flags`, a set of bits.
+    /// `enum mostrace_flags`, a set of bits. A bit's meaning depends on the entry's type.
     Flags {
         /// pid, tgid, uid and comm are not known.
         NO_SUBMITTER = 1,
-        /// Of a file: `i_nlink` was 0.
+        /// In a file entry: `i_nlink` was 0.
         UNLINKED = 2,
-        /// Of a process or a dirtier: a kernel thread.
+        /// In a process or dirtier entry: the task is a kernel thread.
         KERNEL_THREAD = 2,
-        /// Of a dirtier: it collected f2fs's garbage, and moved the pages.
+        /// In a dirtier entry: the task moved the pages while it collected f2fs's garbage.
         COLLECTS = 4,
-        /// The name is one of several.
+        /// In a file entry: the name is one of several.
         HARDLINKED = 4,
         /// The name is longer than the entry holds.
         NAME_CUT = 8,
-        /// The submitter is that of the bio which this one is a part or clone of.
+        /// The submitter was taken from the bio of which this one is a part or a clone.
         CHAINED = 16,
         /// There is a name, but the file was not asked for (`--files`).
         NAME_WITHHELD = 32,
-        /// `ino` is that of the inode in memory: the filesystem keeps no such number.
+        /// `ino` is the number of the inode in memory; the filesystem stores no such number.
         INO_PASSING = 64,
         /// `generation` is not known.
         NO_GENERATION = 128,
@@ -79,14 +80,14 @@ open_enum! {
 }
 
 impl Flags {
-    /// Whether every bit of `other` is set.
+    /// Returns true if every bit of `other` is set.
     pub fn has(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
     }
 }
 
 open_enum! {
-    /// `enum mostrace_origin`: what the first page of a bio belongs to.
+    /// `enum mostrace_origin`: the owner of a bio's first page.
     Origin {
         /// Not recognised.
         UNKNOWN = 0,
@@ -98,21 +99,21 @@ open_enum! {
         DIRECT = 3,
         /// Direct IO of the block device itself.
         RAW = 4,
-        /// A jbd2 block.
+        /// A block of a jbd2 journal.
         JOURNAL = 5,
-        /// No data: a flush or a discard.
+        /// The bio has no data: it is a flush or a discard.
         EMPTY = 6,
         /// f2fs's node inode.
         NODE = 7,
-        /// f2fs's meta inode: checkpoint, SIT, NAT, SSA, and blocks that GC moves unread.
+        /// f2fs's meta inode: checkpoint, SIT, NAT, SSA, and blocks that garbage collection moves without reading them.
         META = 8,
     }
 }
 
 open_enum! {
-    /// `enum mostrace_what`: what the blocks of a file entry hold.
+    /// `enum mostrace_what`: the contents of a file entry's blocks.
     What {
-        /// Not told.
+        /// Not known.
         UNKNOWN = 0,
         /// Contents of a regular file.
         REGULAR = 1,
@@ -124,7 +125,7 @@ open_enum! {
         HOT_NODE = 16,
         /// f2fs: direct node of another file.
         WARM_NODE = 17,
-        /// f2fs: the same, marked by fsync.
+        /// f2fs: direct node of another file, marked by fsync.
         FSYNC_NODE = 18,
         /// f2fs: indirect node.
         COLD_NODE = 19,
@@ -134,9 +135,9 @@ open_enum! {
 }
 
 open_enum! {
-    /// `enum mostrace_jbd2`: the block that a jbd2 bio carries; 1 to 5 are `h_blocktype`.
+    /// `enum mostrace_jbd2`: the kind of block that a jbd2 bio carries; 1 to 5 are `h_blocktype`.
     Jbd2 {
-        /// Not a journal block, or a block without header.
+        /// Not a journal block, or a journal block without a header.
         NONE = 0,
         /// JBD2_DESCRIPTOR_BLOCK.
         DESCRIPTOR = 1,
@@ -156,22 +157,22 @@ open_enum! {
 }
 
 open_enum! {
-    /// `enum mostrace_home`: what `home_sector` counts from.
+    /// `enum mostrace_home`: the device from whose start a home sector counts.
     Home {
         /// The start of the traced disk.
         DISK = 0,
-        /// The start of the filesystem's own device: one above the traced disk (device mapper), or one
-        /// beside it (the journal is external).
+        /// The start of the filesystem's own device, which is a mapped device above the traced disk, or another device
+        /// if the traced one holds an external journal.
         FILESYSTEM = 1,
     }
 }
 
 open_enum! {
-    /// `enum mostrace_contents`: what ext4's metadata is by its own bytes.
+    /// `enum mostrace_contents`: the kind of an ext4 metadata block, recognised by its bytes.
     Contents {
-        /// Not looked at.
+        /// The bytes were not examined.
         UNKNOWN = 0,
-        /// None of these.
+        /// None of the kinds below.
         OTHER = 1,
         /// An extent block.
         EXTENTS = 2,
@@ -182,7 +183,7 @@ open_enum! {
     }
 }
 
-/// Of a process or a user: not known, as a thread that had ended when it was asked for.
+/// The value of a process or user id that is not known, for example because the thread had ended when it was looked up.
 pub const UNKNOWN_ID: u32 = u32::MAX;
 /// `MOSTRACE_PROCESS`.
 pub const TYPE_PROCESS: u16 = 1;
@@ -208,35 +209,35 @@ pub const TYPE_FORK: u16 = 10;
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct RawHead {
-    /// One of the `TYPE_` constants.
+    /// The entry's type: one of the `TYPE_` constants.
     pub kind: U16<LE>,
-    /// Bytes of the whole record, a multiple of 8.
+    /// Length of the whole record in bytes, a multiple of 8.
     pub size: U16<LE>,
     /// The disk, major << 20 | minor.
     pub dev: U32<LE>,
-    /// CLOCK_MONOTONIC at the stage.
+    /// CLOCK_MONOTONIC when the event of `stage` happened, ns.
     pub time_ns: U64<LE>,
-    /// First sector.
+    /// First sector, 512 bytes each, counted from the start of the whole disk.
     pub sector: U64<LE>,
     /// Length in bytes.
     pub bytes: U32<LE>,
-    /// CPU of the probe.
+    /// The CPU on which the probe ran.
     pub cpu: U16<LE>,
-    /// Where the entry was made.
+    /// The stage at which the entry was made.
     pub stage: Stage,
-    /// Bits.
+    /// Flags, as bits.
     pub flags: Flags,
 }
 
-/// `struct mostrace_process`.
+/// `struct mostrace_process`: the task that submitted a bio.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct RawProcess {
     /// Common head.
     pub head: RawHead,
-    /// CLOCK_MONOTONIC at block_bio_queue, or 0.
+    /// CLOCK_MONOTONIC at block_bio_queue, ns; 0 if not known.
     pub submit_ns: U64<LE>,
-    /// Home of a journalled copy, or [`NONE`].
+    /// For a journalled copy: the first sector of its home; otherwise [`NONE`].
     pub home_sector: U64<LE>,
     /// Thread.
     pub pid: U32<LE>,
@@ -246,31 +247,31 @@ pub struct RawProcess {
     pub uid: U32<LE>,
     /// `bio->bi_opf`.
     pub opf: U32<LE>,
-    /// jbd2 transaction, or 0.
+    /// The jbd2 transaction; 0 if none.
     pub tid: U32<LE>,
-    /// What the first page belongs to.
+    /// The owner of the bio's first page.
     pub origin: Origin,
-    /// The jbd2 block it carries.
+    /// The kind of jbd2 block that the bio carries.
     pub jbd2: Jbd2,
-    /// What [`RawProcess::home_sector`] counts from.
+    /// The device from whose start [`RawProcess::home_sector`] counts.
     pub home: Home,
-    /// What the block is by its own bytes.
+    /// The kind of metadata block, recognised by its bytes.
     pub contents: Contents,
     /// `task->comm`, NUL-padded.
     pub comm: [u8; 16],
 }
 
-/// `struct mostrace_file` without the name.
+/// `struct mostrace_file` without the name: the file to which a run of a bio belongs.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct RawFile {
     /// Common head.
     pub head: RawHead,
-    /// Inode number; on FAT `i_pos`, the place of the directory entry, and 0 once unlinked.
+    /// Inode number; on FAT `i_pos`, the position of the directory entry, and 0 once the file is unlinked.
     pub ino: U64<LE>,
-    /// Offset in the file, bytes, or [`NONE`]; of an f2fs node its number times the page size.
+    /// Offset in the file, bytes, or [`NONE`]. For an f2fs node: its node id times the page size.
     pub offset: U64<LE>,
-    /// Inode number of the directory, or 0.
+    /// Inode number of the directory; 0 if not known.
     pub parent: U64<LE>,
     /// `i_generation`.
     pub generation: U32<LE>,
@@ -278,21 +279,21 @@ pub struct RawFile {
     pub s_dev: U32<LE>,
     /// `i_nlink`.
     pub nlink: U32<LE>,
-    /// Length of the name; 0 if no dentry was left, or the file was not asked for.
+    /// Length of the name in bytes; 0 if the inode had no dentry left, or if the file was not asked for.
     pub name_len: U16<LE>,
-    /// Page cache, direct IO, journal or f2fs node.
+    /// The pages' owner: page cache, direct IO, journal or f2fs node.
     pub origin: Origin,
-    /// What the blocks hold.
+    /// The kind of contents.
     pub what: What,
 }
 
-/// `struct mostrace_dirtier`: who made a run of a bio's pages dirty.
+/// `struct mostrace_dirtier`: the task that dirtied a run of a bio's pages.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct RawDirtier {
     /// Common head.
     pub head: RawHead,
-    /// CLOCK_MONOTONIC when the run's first page was made dirty.
+    /// CLOCK_MONOTONIC when the run's first page became dirty, ns.
     pub dirty_ns: U64<LE>,
     /// Thread.
     pub pid: U32<LE>,
@@ -306,17 +307,17 @@ pub struct RawDirtier {
     pub comm: [u8; 16],
 }
 
-/// `struct mostrace_handle`: one handle of a journal, which ended at `head.time_ns`.
+/// `struct mostrace_handle`: one jbd2 handle, which ended at `head.time_ns`.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct RawHandle {
     /// Common head; its flags are [`handle_flags`].
     pub head: RawHead,
-    /// The handle's own, in this recording.
+    /// The handle's id, unique within this recording.
     pub id: U64<LE>,
-    /// CLOCK_MONOTONIC when it began, or 0.
+    /// CLOCK_MONOTONIC when the handle began, ns; 0 if not known.
     pub start_ns: U64<LE>,
-    /// The inode that it began for or marked dirty first, or 0.
+    /// The inode for which the handle began, or which it marked dirty first; 0 if none.
     pub ino: U64<LE>,
     /// Index into `manifest.functions`, or [`NONE`].
     pub function: U64<LE>,
@@ -332,15 +333,15 @@ pub struct RawHandle {
     pub tgid: U32<LE>,
     /// User.
     pub uid: U32<LE>,
-    /// Buffers that were asked for.
+    /// Number of buffers that the handle asked for.
     pub requested: U32<LE>,
-    /// Buffers that it was the first in its transaction to modify.
+    /// Number of buffers that this handle was the first in its transaction to modify.
     pub dirtied: U32<LE>,
-    /// Of them, those that have an entry in the dirtied table.
+    /// Number of those that have an entry in the dirtied table.
     pub named: U32<LE>,
     /// `h_type`: ext4's `EXT4_HT_…`.
     pub kind: U16<LE>,
-    /// The system call that it was part of: [`CallKind`].
+    /// The system call during which the handle ran, as a [`CallKind`].
     pub call: U16<LE>,
     /// `task->comm`, NUL-padded.
     pub comm: [u8; 16],
@@ -350,13 +351,13 @@ pub struct RawHandle {
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct RawDirtied {
-    /// Common head: sector and bytes are the home block's, the flags [`dirtied_flags`].
+    /// Common head: sector and bytes are those of the home block, the flags are [`dirtied_flags`].
     pub head: RawHead,
-    /// [`RawHandle::id`].
+    /// The handle's id, [`RawHandle::id`].
     pub handle: U64<LE>,
     /// jbd2 transaction.
     pub tid: U32<LE>,
-    /// What `head.sector` counts from.
+    /// The device from whose start `head.sector` counts.
     pub home: Home,
     /// Zero.
     pub pad: [u8; 3],
@@ -368,18 +369,18 @@ pub struct RawDirtied {
 pub struct RawCall {
     /// Common head; its flags are [`call_flags`].
     pub head: RawHead,
-    /// CLOCK_MONOTONIC when it was made.
+    /// CLOCK_MONOTONIC when the call was made, ns.
     pub start_ns: U64<LE>,
     /// Inode number.
     pub ino: U64<LE>,
-    /// Where it began in the file, bytes, or [`NONE`].
+    /// Offset in the file at which the call began, bytes, or [`NONE`].
     pub offset: U64<LE>,
-    /// Bytes written, or that a range is long.
+    /// Bytes written, or the length of the range that the call names.
     pub bytes: U64<LE>,
-    /// What it returned: bytes, 0, or a negative errno.
+    /// The call's return value: bytes, 0, or a negative errno.
     pub result: I64<LE>,
-    /// The first bytes of a short write, or of one at the beginning of a file, if [`call_flags::FIRST`] is set; or what
-    /// [`call_flags::DATABASE`] says.
+    /// If [`call_flags::FIRST`] is set: the first bytes of a short write, or of a write at the beginning of a file.
+    /// [`call_flags::DATABASE`] gives them another meaning.
     pub first_bytes: [u8; 8],
     /// `i_generation` of `ino`.
     pub generation: U32<LE>,
@@ -391,50 +392,51 @@ pub struct RawCall {
     pub tgid: U32<LE>,
     /// User.
     pub uid: U32<LE>,
-    /// [`CallKind`].
+    /// The kind of call, as a [`CallKind`].
     pub kind: U16<LE>,
-    /// Of f2fs's fsync: `enum cp_reason_type`, why it took a checkpoint; 0: it took none.
+    /// For f2fs's fsync: `enum cp_reason_type`, the reason why it wrote a checkpoint; 0 if it wrote none.
     pub cp_reason: U16<LE>,
     /// `task->comm`, NUL-padded.
     pub comm: [u8; 16],
 }
 
-/// `enum mostrace_handle_flags`, in a handle's head.
+/// `enum mostrace_handle_flags`: the flags in a handle's head.
 pub mod handle_flags {
     use super::Flags;
 
-    /// It asked for the commit.
+    /// The handle asked for the commit.
     pub const SYNC: Flags = Flags(1);
-    /// Another handle of the transaction was open meanwhile: what it is said to have dirtied may be that one's.
+    /// Another handle of the transaction was open at the same time, which may have dirtied blocks that are attributed
+    /// to this one.
     pub const OVERLAP: Flags = Flags(2);
-    /// It goes on in another transaction: how much it dirtied in this one is not told.
+    /// The handle continues in another transaction; the number of blocks that it dirtied in this one is not known.
     pub const RESTARTED: Flags = Flags(4);
-    /// It began before the recording.
+    /// The handle began before the recording.
     pub const UNSEEN: Flags = Flags(8);
-    /// A kernel thread's.
+    /// The handle belongs to a kernel thread.
     pub const KERNEL: Flags = Flags(16);
 }
 
-/// `enum mostrace_call_flags`, in a call's head.
+/// `enum mostrace_call_flags`: the flags in a call's head.
 pub mod call_flags {
     use super::Flags;
 
-    /// `first_bytes` are told.
+    /// `first_bytes` is filled in.
     pub const FIRST: Flags = Flags(1);
-    /// It wrote the first page of a database of SQLite's: `first_bytes` are its bytes 24 to 27, the change counter, and 16 to
-    /// 19, the size of a page and the versions that write and read it.
+    /// The call wrote the first page of an SQLite database. `first_bytes` then holds the page's bytes 24 to 27 (the
+    /// change counter) and 16 to 19 (the page size and the versions for writing and reading).
     pub const DATABASE: Flags = Flags(2);
-    /// It wrote to a file that was opened to be written through (`O_SYNC`, `O_DSYNC`): that was durable when it returned.
+    /// The call wrote to a file that was opened with `O_SYNC` or `O_DSYNC`: the data was durable when it returned.
     pub const THROUGH: Flags = Flags(4);
 }
 
-/// `enum mostrace_dirtied_flags`, in a dirtied block's head.
+/// `enum mostrace_dirtied_flags`: the flags in a dirtied block's head.
 pub mod dirtied_flags {
     use super::Flags;
 
-    /// Found among the last that joined `t_buffers`.
+    /// The block was found among those that joined `t_buffers` last.
     pub const NEW: Flags = Flags(1);
-    /// The committing transaction still had it.
+    /// The block was still held by the committing transaction.
     pub const KEPT: Flags = Flags(2);
 }
 
@@ -443,7 +445,7 @@ pub mod dirtied_flags {
 #[strum(serialize_all = "snake_case")]
 #[repr(u16)]
 pub enum CallKind {
-    /// Another one, a kernel thread's own doing, or of a newer recorder.
+    /// Another call, the work of a kernel thread itself, or a kind that only a newer recorder knows.
     #[default]
     Other = 0,
     /// write, pwrite64, writev, pwritev, pwritev2
@@ -486,26 +488,26 @@ pub enum CallKind {
     Mount = 19,
     /// sendfile, splice, copy_file_range
     Splice = 20,
-    /// f2fs's ioctl to collect garbage
+    /// f2fs's ioctls that collect garbage
     Gc = 21,
     /// f2fs's ioctl to write a checkpoint
     Checkpoint = 22,
-    /// f2fs's ioctl after which what is written waits for a commit
+    /// f2fs's ioctl that begins an atomic write: data written from then on waits for the commit
     AtomicStart = 23,
-    /// f2fs's ioctl that makes all of that durable at once
+    /// f2fs's ioctl that commits an atomic write, making all of it durable at once
     AtomicCommit = 24,
-    /// f2fs's ioctl that throws it away
+    /// f2fs's ioctl that discards an atomic write
     AtomicAbort = 25,
 }
 
 impl CallKind {
-    /// By its number.
+    /// Returns the kind with this number, [`CallKind::Other`] for unknown numbers.
     pub fn of(number: u16) -> CallKind {
         CallKind::from_repr(number).unwrap_or_default()
     }
 }
 
-/// `struct mostrace_freed`: blocks of metadata that a file gave back, at `head.time_ns`.
+/// `struct mostrace_freed`: metadata blocks that a file freed at `head.time_ns`.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct RawFreed {
@@ -513,47 +515,47 @@ pub struct RawFreed {
     pub head: RawHead,
     /// Inode number.
     pub ino: U64<LE>,
-    /// `i_generation`.
+    /// `i_generation` of `ino`.
     pub generation: U32<LE>,
     /// The filesystem, major << 20 | minor.
     pub s_dev: U32<LE>,
-    /// jbd2 transaction, or 0 without a journal.
+    /// The jbd2 transaction; 0 on a filesystem without a journal.
     pub tid: U32<LE>,
-    /// What `head.sector` counts from.
+    /// The device from whose start `head.sector` counts.
     pub home: Home,
     /// Zero.
     pub pad: [u8; 3],
 }
 
-/// `enum mostrace_f2fs_step`: a step of what f2fs does beside what it is called for.
+/// `enum mostrace_f2fs_step`: a step of a checkpoint or of garbage collection in f2fs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromRepr)]
 #[repr(u16)]
 pub enum Step {
-    /// The task asks for a checkpoint, and waits for it.
+    /// The task asks for a checkpoint and waits for it.
     Asked = 1,
     /// A checkpoint begins.
     Checkpoint = 2,
-    /// It is written.
+    /// The checkpoint has been written.
     Written = 3,
     /// The task begins to collect garbage.
     Gc = 4,
-    /// It ends.
+    /// The task has finished collecting garbage.
     Collected = 5,
 }
 
-/// `CP_…` of fs/f2fs/f2fs.h: what a checkpoint is written for, a set of bits.
+/// `CP_…` of fs/f2fs/f2fs.h: the reasons for a checkpoint, a set of bits.
 pub mod cp {
     /// The filesystem is unmounted.
     pub const UMOUNT: u16 = 0x01;
-    /// The same, and the next mount is to be quick (`fastboot`).
+    /// The filesystem is unmounted with `fastboot`, so that the next mount is quick.
     pub const FASTBOOT: u16 = 0x02;
-    /// Somebody asked for it.
+    /// A task asked for the checkpoint.
     pub const SYNC: u16 = 0x04;
     /// Files were recovered when it was mounted.
     pub const RECOVERY: u16 = 0x08;
     /// Free blocks are discarded (`fstrim`).
     pub const DISCARD: u16 = 0x10;
-    /// The same, when all have been.
+    /// Free blocks have all been discarded (`fstrim`).
     pub const TRIMMED: u16 = 0x20;
     /// Checkpoints are switched off (`checkpoint=disable`).
     pub const PAUSE: u16 = 0x40;
@@ -561,7 +563,7 @@ pub mod cp {
     pub const RESIZE: u16 = 0x80;
 }
 
-/// `struct mostrace_f2fs`: a step of f2fs's, and whose it is.
+/// `struct mostrace_f2fs`: a step of f2fs, and the task that took it.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct RawF2fs {
@@ -575,11 +577,11 @@ pub struct RawF2fs {
     pub tgid: U32<LE>,
     /// User.
     pub uid: U32<LE>,
-    /// [`Step`].
+    /// The step, as a [`Step`].
     pub step: U16<LE>,
-    /// Of a checkpoint: bits of [`cp`].
+    /// For a checkpoint: its reasons, bits of [`cp`].
     pub reason: U16<LE>,
-    /// The system call that the task is in: [`CallKind`].
+    /// The system call that the task is in, as a [`CallKind`].
     pub call: U16<LE>,
     /// Zero.
     pub pad: U16<LE>,
@@ -587,28 +589,27 @@ pub struct RawF2fs {
     pub comm: [u8; 16],
 }
 
-/// `enum mostrace_fork_flags`, in a fork's head.
+/// `enum mostrace_fork_flags`: the flags in a fork's head.
 pub mod fork_flags {
     use super::Flags;
 
-    /// The new process is of the recorded command's tree.
+    /// The new process belongs to the recorded command's process tree.
     pub const OF_COMMAND: Flags = Flags(1);
 }
 
-/// `struct mostrace_fork`: a process that was started at `head.time_ns`, and by whom.
+/// `struct mostrace_fork`: a process that was started at `head.time_ns`, and its parent.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct RawFork {
     /// Common head; its flags are [`fork_flags`].
     pub head: RawHead,
-    /// The new process.
+    /// The id of the new process.
     pub tgid: U32<LE>,
-    /// The process that called fork, clone or vfork.
+    /// The id of the process that called fork, clone or vfork.
     pub parent: U32<LE>,
 }
 
-// Little-endian fields have no alignment, so entries are read where they lie. The C header asserts the
-// same sizes.
+// The little-endian field types have alignment 1, so entries are read in place. The C header asserts the same sizes.
 const _: () = assert!(size_of::<RawHead>() == 32);
 const _: () = assert!(size_of::<RawProcess>() == 88);
 const _: () = assert!(size_of::<RawFile>() == 72);
@@ -620,23 +621,23 @@ const _: () = assert!(size_of::<RawCall>() == 120);
 const _: () = assert!(size_of::<RawF2fs>() == 72);
 const _: () = assert!(size_of::<RawFork>() == 40);
 
-/// A file entry with its name, where it lies in a buffer.
+/// A file entry and its name, borrowed from a buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct FileRef<'a> {
     /// The fixed part.
     pub raw: &'a RawFile,
-    /// Last path component, raw bytes; empty if no dentry was left or the file was not asked for.
+    /// The last path component as raw bytes; empty if the inode had no dentry left or the file was not asked for.
     pub name: &'a [u8],
 }
 
-/// One row of a table, where it lies in a buffer.
+/// One row of a table, borrowed from a buffer.
 #[derive(Clone, Copy, Debug)]
 pub enum EntryRef<'a> {
-    /// Who submitted a bio.
+    /// The task that submitted a bio.
     Process(&'a RawProcess),
-    /// Which file a run of a bio belongs to.
+    /// The file to which a run of a bio belongs.
     File(FileRef<'a>),
-    /// Who dirtied a run of a bio's pages.
+    /// The task that dirtied a run of a bio's pages.
     Dirtier(&'a RawDirtier),
     /// A handle of a journal.
     Handle(&'a RawHandle),
@@ -644,16 +645,16 @@ pub enum EntryRef<'a> {
     Dirtied(&'a RawDirtied),
     /// A system call.
     Call(&'a RawCall),
-    /// Blocks of metadata that a file gave back.
+    /// Metadata blocks that a file freed.
     Freed(&'a RawFreed),
-    /// A step of f2fs's.
+    /// A step of f2fs's checkpoints or garbage collection.
     F2fs(&'a RawF2fs),
     /// A process that was started.
     Fork(&'a RawFork),
 }
 
 impl<'a> EntryRef<'a> {
-    /// The common head.
+    /// Returns the entry's common head.
     pub fn head(&self) -> &'a RawHead {
         match self {
             EntryRef::Process(p) => &p.head,
@@ -668,10 +669,10 @@ impl<'a> EntryRef<'a> {
         }
     }
 
-    /// Decodes one whole record, as the kernel handed it over.
+    /// Decodes one whole record as the kernel's side produced it.
     ///
     /// # Errors
-    /// What is wrong with the bytes, without the file's name.
+    /// Returns a description of what is wrong with the bytes; it does not name the file.
     pub fn decode(record: &'a [u8]) -> Result<EntryRef<'a>, String> {
         let (head, _) = RawHead::ref_from_prefix(record).map_err(|_| "shorter than a head")?;
         if usize::from(head.size.get()) != record.len() {
@@ -703,7 +704,7 @@ impl<'a> EntryRef<'a> {
     }
 }
 
-/// An entry of one size, where it lies.
+/// Casts a record to an entry type of fixed size, without copying.
 fn fixed<'a, T: FromBytes + Immutable + KnownLayout>(
     record: &'a [u8],
     what: &str,
@@ -713,23 +714,23 @@ fn fixed<'a, T: FromBytes + Immutable + KnownLayout>(
     Ok(raw)
 }
 
-/// A file entry with its name.
+/// A file entry that owns its name.
 #[derive(Clone, Debug)]
 pub struct FileEntry {
     /// The fixed part.
     pub raw: RawFile,
-    /// As [`FileRef::name`].
+    /// The name, see [`FileRef::name`].
     pub name: Vec<u8>,
 }
 
-/// One row of a table, kept beyond its buffer.
+/// One row of a table, owned.
 #[derive(Clone, Debug)]
 pub enum Entry {
-    /// Who submitted a bio.
+    /// The task that submitted a bio.
     Process(RawProcess),
-    /// Which file a run of a bio belongs to.
+    /// The file to which a run of a bio belongs.
     File(FileEntry),
-    /// Who dirtied a run of a bio's pages.
+    /// The task that dirtied a run of a bio's pages.
     Dirtier(RawDirtier),
     /// A handle of a journal.
     Handle(RawHandle),
@@ -737,16 +738,16 @@ pub enum Entry {
     Dirtied(RawDirtied),
     /// A system call.
     Call(RawCall),
-    /// Blocks of metadata that a file gave back.
+    /// Metadata blocks that a file freed.
     Freed(RawFreed),
-    /// A step of f2fs's.
+    /// A step of f2fs's checkpoints or garbage collection.
     F2fs(RawF2fs),
     /// A process that was started.
     Fork(RawFork),
 }
 
 impl Entry {
-    /// The common head.
+    /// Returns the entry's common head.
     pub fn head(&self) -> &RawHead {
         match self {
             Entry::Process(p) => &p.head,
@@ -761,10 +762,10 @@ impl Entry {
         }
     }
 
-    /// As [`EntryRef::decode`].
+    /// Decodes one whole record into an owned entry; see [`EntryRef::decode`].
     ///
     /// # Errors
-    /// What is wrong with the bytes, without the file's name.
+    /// Returns a description of what is wrong with the bytes; it does not name the file.
     pub fn decode(record: &[u8]) -> Result<Entry, String> {
         EntryRef::decode(record).map(Entry::from)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can be wrong with a bundle; every message names the file and the place.
+//! Errors of reading and writing bundles. Every message names the file and the place.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,28 +7,28 @@ use std::path::{Path, PathBuf};
 /// An error of reading or writing a bundle.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The operating system refused.
+    /// The operating system refused the operation.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// The bytes do not make sense.
+    /// The file's contents are invalid.
     #[error("{}: {what}", path.display())]
     Corrupt {
         /// The file.
         path: PathBuf,
-        /// What and where.
+        /// What is wrong, and where in the file.
         what: String,
     },
-    /// Sound, but not for this version or machine.
+    /// The file is sound, but this version or machine cannot read it.
     #[error("{}: {what}", path.display())]
     Unsupported {
         /// The file.
         path: PathBuf,
-        /// What is asked for.
+        /// The feature that is not supported.
         what: String,
     },
 }
@@ -49,7 +49,7 @@ impl Error {
     }
 }
 
-/// Ties an error of the operating system to its file.
+/// Attaches a path to an error of the operating system.
 pub(crate) trait At<T> {
     fn at(self, path: &Path) -> Result<T, Error>;
 }

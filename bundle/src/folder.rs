@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A folder that is held open. What is made in it is made there, whatever has its path by then, and
-//! no symbolic link is followed: a recorder is root, and works in folders that others can write to.
+//! A folder that is held open. Files are made through its descriptor, whatever its path leads to by then, and no
+//! symbolic link is followed: the recorder is root and works in folders that others can write to.
 
 use std::ffi::OsStr;
 use std::fs::{File, Metadata, Permissions};
@@ -19,35 +19,35 @@ use rustix::io::Errno;
 
 use crate::error::{At, Error};
 
-/// Of a file: its owner alone reads and writes it.
+/// Mode of new files: only the owner may read and write.
 const FILE_MODE: u32 = 0o600;
-/// The same of a folder.
+/// Mode of new folders: only the owner may enter, read and write.
 const FOLDER_MODE: u32 = 0o700;
-/// What a folder is called until it has its own name.
+/// The name of a new folder until it is moved to its final name.
 const NEW: &str = "new";
 
-/// Who is to own what was made.
+/// The user and group that are to own new files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// User.
+    /// User id.
     pub uid: u32,
-    /// Group.
+    /// Group id.
     pub gid: u32,
 }
 
-/// A file or folder: device and inode.
+/// The identity of a file or folder: device and inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity(u64, u64);
 
 impl Identity {
-    /// Of an open file.
+    /// Returns the identity of an open file from its metadata.
     #[must_use]
     pub fn of(meta: &Metadata) -> Identity {
         Identity(meta.dev(), meta.ino())
     }
 }
 
-/// A folder, held open. A clone holds the same one.
+/// A folder that is held open. A clone refers to the same folder.
 #[derive(Clone, Debug)]
 pub struct Folder {
     fd: Arc<OwnedFd>,
@@ -55,11 +55,10 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Opens a folder that is there; symbolic links on the way to it are followed. An empty path is
-    /// the current folder.
+    /// Opens an existing folder; symbolic links in `path` are followed. An empty path means the current folder.
     ///
     /// # Errors
-    /// Missing, or no folder.
+    /// Returns an error if the path does not exist or is not a folder.
     pub fn open(path: &Path) -> Result<Folder, Error> {
         let here = path.as_os_str().is_empty();
         let named = if here { Path::new(".") } else { path };
@@ -71,34 +70,36 @@ impl Folder {
         })
     }
 
-    /// As it was named; for messages.
+    /// Returns the path with which the folder was opened; for messages only.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A path of this very folder, for other programs, as long as this process holds it. Linux only.
+    /// Returns a path to this very folder (`/proc/PID/fd/N`) for other programs, valid while this process holds it
+    /// open. Linux only.
     pub fn handle(&self) -> PathBuf {
         let (process, fd) = (std::process::id(), self.fd.as_raw_fd());
         PathBuf::from(format!("/proc/{process}/fd/{fd}"))
     }
 
-    /// Makes a folder in it that is its owner's alone.
+    /// Makes a folder in this one, with mode 0700.
     ///
-    /// mkdirat(2) gives no descriptor, and whoever may write here can put another folder in its place before it is opened. So it is
-    /// made in an outer one that nobody else may write to, and moved from there, held already.
+    /// mkdirat(2) returns no descriptor, and anybody who may write here can replace the new folder before it is opened.
+    /// So it is made in an outer folder to which nobody else may write, opened there, and then moved to its name.
     ///
     /// # Errors
-    /// The name is taken, be it by a dangling link, or nothing can be made here.
+    /// Returns an error if the name is taken (also by a dangling link), or if nothing can be made here.
     pub fn make_folder(&self, name: &OsStr) -> Result<Folder, Error> {
         let outer = self.make_outer()?;
         let made = outer.make_within(self, name);
         let outer_name = outer.path.file_name().unwrap_or_default();
-        // It is empty, unless somebody put another one in its place, which is none of ours.
+        // The outer folder is empty, unless somebody put another in its place, which must then stay.
         let _ = unlinkat(&self.fd, outer_name, AtFlags::REMOVEDIR);
         made
     }
 
-    /// A folder under a name of chance. It may be another than the one that was made, but none that others may write to.
+    /// Makes a folder with a random name and opens it. Somebody may have replaced it meanwhile; it is an error if
+    /// others may use the one that was opened.
     fn make_outer(&self) -> Result<Folder, Error> {
         let chance = RandomState::new().hash_one(0);
         let name = format!(".mostrace-{chance:016x}");
@@ -117,7 +118,7 @@ impl Folder {
         }
     }
 
-    /// Makes a folder in this one, where nobody else may write, and moves it to its name in `parent`.
+    /// Makes a folder in this one, to which nobody else may write, and moves it to `name` in `parent`.
     fn make_within(&self, parent: &Folder, name: &OsStr) -> Result<Folder, Error> {
         let path = parent.path.join(name);
         mkdirat(&self.fd, NEW, Mode::from_raw_mode(FOLDER_MODE)).at(&path)?;
@@ -126,16 +127,16 @@ impl Folder {
             Ok(Folder { path, ..made })
         });
         if made.is_err() {
-            // The error to report is why it has not its name.
+            // The error to report is the one of the move.
             let _ = unlinkat(&self.fd, NEW, AtFlags::REMOVEDIR);
         }
         made
     }
 
-    /// Opens a folder in it; not through a link.
+    /// Opens a folder in this one; a link is not followed.
     ///
     /// # Errors
-    /// Missing, a link, or no folder.
+    /// Returns an error if the name does not exist, is a link, or is not a folder.
     pub fn open_folder(&self, name: &OsStr) -> Result<Folder, Error> {
         let path = self.path.join(name);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -146,10 +147,11 @@ impl Folder {
         })
     }
 
-    /// Which file or folder has a name in it, whatever that is called elsewhere; None if there is none. Of a link, the link.
+    /// Returns the identity of the file or folder called `name` in this folder; None if there is none. Of a symbolic
+    /// link it is that of the link itself.
     ///
     /// # Errors
-    /// The folder cannot be read.
+    /// Returns an error if the folder cannot be read.
     pub fn identity_of(&self, name: &OsStr) -> Result<Option<Identity>, Error> {
         match statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(Identity(stat.st_dev, stat.st_ino))),
@@ -158,19 +160,19 @@ impl Folder {
         }
     }
 
-    /// Which folder it is.
+    /// Returns the identity of this folder.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// Returns an error if fstat(2) fails.
     pub fn identity(&self) -> Result<Identity, Error> {
         let stat = rustix::fs::fstat(&self.fd).at(&self.path)?;
         Ok(Identity(stat.st_dev, stat.st_ino))
     }
 
-    /// Makes a file in it that is its owner's alone.
+    /// Makes a file in this folder, with mode 0600.
     ///
     /// # Errors
-    /// The name is taken, be it by a dangling link, or nothing can be made here.
+    /// Returns an error if the name is taken (also by a dangling link), or if nothing can be made here.
     pub fn create(&self, name: impl AsRef<OsStr>) -> Result<File, Error> {
         let name = name.as_ref();
         let flags =
@@ -180,19 +182,19 @@ impl Folder {
             .at(&self.path.join(name))
     }
 
-    /// As [`Folder::create`]; what has the name goes before.
+    /// Makes a file as [`Folder::create`] does; a file that has the name already is removed first.
     ///
     /// # Errors
-    /// Nothing can be made here.
+    /// Returns an error if nothing can be made here.
     pub fn replace(&self, name: impl AsRef<OsStr>) -> Result<File, Error> {
         self.remove(name.as_ref())?;
         self.create(name)
     }
 
-    /// Opens a file in it for writing at its end; makes it if there is none.
+    /// Opens a file in this folder for appending; makes it if there is none.
     ///
     /// # Errors
-    /// The name is a link's, or nothing can be made here.
+    /// Returns an error if the name is a link, or if nothing can be made here.
     pub fn append(&self, name: impl AsRef<OsStr>) -> Result<File, Error> {
         let name = name.as_ref();
         let flags =
@@ -202,10 +204,10 @@ impl Folder {
             .at(&self.path.join(name))
     }
 
-    /// Opens a file in it for reading; not through a link.
+    /// Opens a file in this folder for reading; a link is not followed.
     ///
     /// # Errors
-    /// Missing, or a link.
+    /// Returns an error if the file does not exist or is a link.
     pub fn read(&self, name: impl AsRef<OsStr>) -> Result<File, Error> {
         let name = name.as_ref();
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -214,10 +216,10 @@ impl Folder {
             .at(&self.path.join(name))
     }
 
-    /// Whether the name is taken, be it by a dangling link.
+    /// Returns true if the name is taken, also by a dangling link.
     ///
     /// # Errors
-    /// The folder cannot be read.
+    /// Returns an error if the folder cannot be read.
     pub fn has(&self, name: impl AsRef<OsStr>) -> Result<bool, Error> {
         let name = name.as_ref();
         match statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -227,27 +229,27 @@ impl Folder {
         }
     }
 
-    /// Length of a file in it, bytes.
+    /// Returns the length in bytes of a file in this folder.
     ///
     /// # Errors
-    /// Missing.
+    /// Returns an error if the file does not exist.
     pub fn len_of(&self, name: &str) -> Result<u64, Error> {
         let stat = statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW).at(&self.path.join(name))?;
         Ok(u64::try_from(stat.st_size).unwrap_or(0))
     }
 
-    /// Gives a file in it another name, whose file goes.
+    /// Renames a file in this folder; a file that has the new name already is replaced.
     ///
     /// # Errors
-    /// Missing.
+    /// Returns an error if `from` does not exist.
     pub fn rename(&self, from: &str, to: &str) -> Result<(), Error> {
         renameat(&self.fd, from, &self.fd, to).at(&self.path.join(to))
     }
 
-    /// Gives `file`, which is in it as `from`, another name, which is not taken.
+    /// Renames `file`, which this folder has under the name `from`, to a name that is not taken.
     ///
     /// # Errors
-    /// The name is taken, or something else is in the file's place.
+    /// Returns an error if the new name is taken, or if `from` is no longer `file`.
     pub fn rename_new(&self, file: &File, from: &OsStr, to: &OsStr) -> Result<(), Error> {
         let path = self.path.join(from);
         if self.identity_of(from)? != Some(Identity::of(&file.metadata().at(&path)?)) {
@@ -259,10 +261,10 @@ impl Folder {
         rename_new(&self.fd, from, &self.fd, to).at(&self.path.join(to))
     }
 
-    /// Removes a file, if it is there; of a link, the link.
+    /// Removes a file if it exists; a symbolic link is removed itself.
     ///
     /// # Errors
-    /// It is a folder, or cannot be removed.
+    /// Returns an error if the name is a folder or cannot be removed.
     pub fn remove(&self, name: impl AsRef<OsStr>) -> Result<(), Error> {
         let name = name.as_ref();
         match unlinkat(&self.fd, name, AtFlags::empty()) {
@@ -271,11 +273,11 @@ impl Folder {
         }
     }
 
-    /// Removes the files of `folder`, which this folder has under its name, and then that itself.
-    /// What has come to its name meanwhile stays.
+    /// Removes the files in `folder`, a folder in this one, and then `folder` by its name. A non-empty folder or a link
+    /// that has taken the name meanwhile stays.
     ///
     /// # Errors
-    /// There is more than files in it.
+    /// Returns an error if `folder` holds anything but files.
     pub fn remove_folder(&self, folder: &Folder) -> Result<(), Error> {
         for name in folder.names()? {
             folder.remove(&name)?;
@@ -284,10 +286,10 @@ impl Folder {
         unlinkat(&self.fd, name, AtFlags::REMOVEDIR).at(&folder.path)
     }
 
-    /// The names of what is in it, unordered; those that are no UTF-8 are left out.
+    /// Returns the names of the files in this folder, unordered, without those that are not UTF-8.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// Returns an error if the folder cannot be read.
     pub fn names(&self) -> Result<Vec<String>, Error> {
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.fd).at(&self.path)? {
@@ -301,11 +303,12 @@ impl Folder {
         Ok(names)
     }
 
-    /// Gives it and the files in it to `owner`, whose alone they are then. The folder comes last: until
-    /// then nobody else can put anything into it.
+    /// Gives the folder and the files in it to `owner` and makes the files readable by nobody else. The folder is given
+    /// last: until then nobody else can put anything into it.
     ///
     /// # Errors
-    /// The caller may not, or there is something in it that is not the caller's own.
+    /// Returns an error if the caller may not change owners, or if the folder holds something that is not the caller's
+    /// own.
     pub fn give_to(&self, owner: Option<Owner>) -> Result<(), Error> {
         for name in self.names()? {
             let (file, path) = (self.read(&name)?, self.path.join(&name));
@@ -327,10 +330,10 @@ impl AsFd for Folder {
     }
 }
 
-/// Moves to a name that is not taken.
+/// Renames to a name that is not taken.
 fn rename_new(from: &OwnedFd, name: &OsStr, to: &OwnedFd, new: &OsStr) -> rustix::io::Result<()> {
     match renameat_with(from, name, to, new, RenameFlags::NOREPLACE) {
-        // Filesystems of other machines do not know the flag.
+        // Some filesystems do not support the flag.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {}
         moved => return moved,
     }
@@ -341,16 +344,16 @@ fn rename_new(from: &OwnedFd, name: &OsStr, to: &OwnedFd, new: &OsStr) -> rustix
     }
 }
 
-/// Whether it is a file of the caller's, and of no other folder.
+/// Returns true for a regular file of the caller's that has no other link.
 fn is_own(meta: &Metadata) -> bool {
     let is_callers = meta.uid() == rustix::process::geteuid().as_raw();
     is_callers && meta.is_file() && meta.nlink() == 1
 }
 
-/// Makes a file its owner's alone, and gives it to `owner`.
+/// Sets a file's mode to 0600 and gives it to `owner`.
 ///
 /// # Errors
-/// The caller may not.
+/// Returns an error if the caller may not change the file.
 pub fn give(file: &File, owner: Option<Owner>) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(FILE_MODE))?;
     match owner {
@@ -397,7 +400,7 @@ mod tests {
         assert!(parent.create("victim").is_err());
     }
 
-    /// A folder in which somebody exchanges a folder of the caller's, which is not empty, for the new ones, as long as `make` runs.
+    /// Runs `make` again and again while another thread exchanges a non-empty folder of the caller's for the new ones.
     fn while_exchanged(
         new: impl Fn(&Folder) -> Vec<String> + Sync,
         make: impl Fn(&Folder, usize) -> bool,
@@ -413,10 +416,10 @@ mod tests {
         let made = thread::scope(|scope| {
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
-                    // One who never lets go of the folder keeps everybody from it.
+                    // Without a pause the exchanging thread would keep the folder locked for itself.
                     thread::sleep(Duration::from_micros(5));
                     for name in new(&parent) {
-                        // Either may be gone by now.
+                        // Either name may be gone by now.
                         let flags = RenameFlags::EXCHANGE;
                         let _ = renameat_with(&parent.fd, name, &parent.fd, "secret", flags);
                     }
@@ -427,7 +430,7 @@ mod tests {
             for at in 0..tries {
                 made += usize::from(make(&parent, at));
                 for name in parent.names().unwrap() {
-                    // Not the one that is not empty.
+                    // This fails for the folder that is not empty, which stays.
                     let _ = unlinkat(&parent.fd, &name, AtFlags::REMOVEDIR);
                 }
                 for name in parent.names().unwrap() {
@@ -439,7 +442,7 @@ mod tests {
         assert!(made > 0);
     }
 
-    /// Also of a panic: the other thread goes on until then.
+    /// Sets the flag also on a panic: the other thread runs until it is set.
     struct SetAtEnd<'f>(&'f AtomicBool);
 
     impl Drop for SetAtEnd<'_> {
@@ -526,7 +529,7 @@ mod tests {
         assert!(at("moved/manifest.json").exists() && at("moved/by-handle").exists());
         assert_eq!(folder.names().unwrap().len(), 2);
         assert_eq!(fs::read_dir(at("elsewhere")).unwrap().count(), 0);
-        // The link is no folder: it stays, and so does what it leads to.
+        // The name is now a link and no folder: it stays, and so does its target.
         assert!(parent.remove_folder(&folder).is_err());
         assert!(at("elsewhere").exists() && at("moved").exists());
         assert_eq!(folder.names().unwrap().len(), 0);
@@ -537,7 +540,7 @@ mod tests {
         let tmp = tempfile::tempdir().unwrap();
         let parent = Folder::open(tmp.path()).unwrap();
         let folder = parent.make_folder("x.most".as_ref()).unwrap();
-        // As another program makes one.
+        // Another program makes its files with this mode.
         let path = tmp.path().join("x.most/trace.blktrace.0");
         fs::write(&path, "").unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();

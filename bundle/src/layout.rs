@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The names inside a bundle. Nothing else in it is read.
+//! The names of a bundle's files. Other files in the folder are not read.
 
 use std::path::Path;
 
 use crate::error::{At, Error};
 
-/// What was captured, and how.
+/// The description of the capture: what was recorded, and how.
 pub const MANIFEST: &str = "manifest.json";
-/// Base name of the event files, as `blkparse -i` takes it.
+/// Base name of the event files, as passed to `blkparse -i`.
 pub const TRACE: &str = "trace";
 /// The process table.
 pub const PROCESS: &str = "process.entries";
@@ -15,11 +15,11 @@ pub const PROCESS: &str = "process.entries";
 pub const FILE: &str = "file.entries";
 /// The dirtier table.
 pub const DIRTIER: &str = "dirtier.entries";
-/// The table of blocks of metadata that were given back.
+/// The table of metadata blocks that were freed.
 pub const FREED: &str = "freed.entries";
-/// The table of names from the mounted tree.
+/// The table of file names from the mounted tree.
 pub const NAMES: &str = "names.entries";
-/// The tables of bios.
+/// The tables with entries of bios.
 pub const TABLES: [&str; 3] = [PROCESS, FILE, DIRTIER];
 /// The table of a journal's handles.
 pub const HANDLE: &str = "handle.entries";
@@ -27,7 +27,7 @@ pub const HANDLE: &str = "handle.entries";
 pub const DIRTIED: &str = "dirtied.entries";
 /// The table of system calls.
 pub const CALL: &str = "call.entries";
-/// The table of the names of the files that calls are about.
+/// The table with the names of the files to which calls refer.
 pub const CALLED: &str = "called.entries";
 /// The table of f2fs's checkpoints and garbage collection.
 pub const F2FS: &str = "f2fs.entries";
@@ -35,22 +35,22 @@ pub const F2FS: &str = "f2fs.entries";
 pub const CAUSES: [&str; 4] = [HANDLE, DIRTIED, CALL, F2FS];
 /// The table of the processes that the command and its descendants started.
 pub const FORK: &str = "fork.entries";
-/// The apps of an Android device, by their user.
+/// The apps of an Android device by user id.
 pub const PACKAGES: &str = "packages.list";
 /// The filesystem's metadata.
 pub const SNAPSHOT: &str = "snapshot.sparse.zst";
 
-/// Name of the event file of one CPU.
+/// Returns the name of the event file of one CPU.
 pub fn trace_of_cpu(cpu: u32) -> String {
     format!("{TRACE}.blktrace.{cpu}")
 }
 
-/// Under which name `manifest.counts` has the entries of a table.
+/// Returns the name under which `manifest.counts` has the number of a table's entries.
 pub fn count_of(table: &str) -> String {
     table.replace('.', "_")
 }
 
-/// Whether `name` is one that a bundle may hold.
+/// Returns true if a bundle may hold a file called `name`.
 pub fn is_known(name: &str) -> bool {
     [MANIFEST, PACKAGES, SNAPSHOT].contains(&name) || is_table(name) || cpu_of(name).is_some()
 }
@@ -59,18 +59,18 @@ fn is_table(name: &str) -> bool {
     TABLES.contains(&name) || CAUSES.contains(&name) || [FREED, NAMES, CALLED, FORK].contains(&name)
 }
 
-/// The CPU of an event file's name.
+/// Returns the CPU in an event file's name; None if it is not the name of one.
 pub fn cpu_of(name: &str) -> Option<u32> {
     let digits = name.strip_prefix(TRACE)?.strip_prefix(".blktrace.")?;
     let cpu = digits.parse().ok()?;
-    // One spelling per CPU: no sign, no leading zeros.
+    // Each CPU has one spelling: no sign, no leading zeros.
     (trace_of_cpu(cpu) == name).then_some(cpu)
 }
 
-/// The names of a bundle's files in `dir`, unordered.
+/// Returns the names of the bundle's files in `dir`, unordered.
 ///
 /// # Errors
-/// The folder cannot be read.
+/// Returns an error if the folder cannot be read.
 pub fn files_in(dir: &Path) -> Result<Vec<String>, Error> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(dir).at(dir)? {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `manifest.json`: what was captured, where, how, and what was lost.
+//! `manifest.json`: what was captured, where and how, and what was lost.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::counters::Counters;
 
-/// The version this crate writes, and the newest it reads.
+/// The version that this crate writes, and the newest that it reads.
 pub const SCHEMA: u32 = 1;
 
 /// The whole of `manifest.json`.
@@ -18,10 +18,10 @@ pub struct Manifest {
     pub schema: u32,
     /// Name and version of the program that wrote the bundle.
     pub tool: String,
-    /// What the user calls the recording (`--label`).
+    /// The user's name for the recording (`--label`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// Whether the capture came to its end.
+    /// The state of the capture: complete, or still running or killed.
     pub state: State,
     /// The machine's kernel.
     pub kernel: Kernel,
@@ -29,57 +29,58 @@ pub struct Manifest {
     pub device: Device,
     /// The filesystem on it, if one was recognised.
     pub filesystem: Option<Filesystem>,
-    /// If the filesystem lies on a mapped device (dm) above the traced one: where the sectors of that are, in
-    /// their order. The snapshot is in the sectors of the mapped device then.
+    /// If the filesystem lies on a mapped device (dm) above the traced one: the places of the mapped device's sectors,
+    /// in their order. The snapshot then counts in sectors of the mapped device. Otherwise empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mapping: Vec<Mapping>,
-    /// If the recording was cut (`--segment`): which piece of it this is.
+    /// If the recording was cut (`--segment`): the number of this piece and what it repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub segment: Option<Segment>,
     /// The clocks at the start of the capture, or of its segment.
     pub clock: Clock,
-    /// Where events and entries came from.
+    /// The sources of events and entries.
     pub sources: Sources,
     /// Records lost, by stage; 0 means counted and none lost.
     pub losses: BTreeMap<String, u64>,
     /// Records kept, by kind.
     pub counts: BTreeMap<String, u64>,
-    /// What others did to the tracing while it ran, one line each.
+    /// Disturbances of the tracing by others while it ran, one line each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interference: Vec<String>,
-    /// The trace held against the kernel's own counters; None if the capture did not come to its end, and in
-    /// bundles of before this field.
+    /// The comparison with the kernel's own counters; None if the capture was not stopped in order, and in bundles
+    /// older than this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counters: Option<Counters>,
-    /// Loop devices whose backing files lie on the traced filesystem: what their workers write is written for these.
+    /// Loop devices whose backing files lie on the traced filesystem. What their worker threads write is written for
+    /// these devices.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loops: Vec<Loop>,
-    /// The filesystem's functions that began the handles of `handle.entries`, which have their index here.
+    /// The filesystem's functions that began handles; `handle.entries` refers to them by index.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<String>,
-    /// The tables of causes held against the journal's copies; None without them.
+    /// The comparison of the tables of causes with the copies in the journal; None if there are no such tables.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub causes: Option<Causes>,
-    /// Sizes of the bundle's other files when the capture was complete, bytes, by name; empty before,
-    /// and in bundles of before this field.
+    /// Sizes in bytes of the bundle's other files when the capture was complete, by name; empty before that, and in
+    /// bundles older than this field.
     #[serde(default)]
     pub files: BTreeMap<String, u64>,
     /// The traced command.
     pub command: Option<Command>,
-    /// What the workload says that it stored.
+    /// What the workload reports to have stored.
     pub payload: Option<Payload>,
-    /// The filesystem's metadata at the end of the capture.
+    /// The saved filesystem metadata, taken at the end of the capture.
     pub snapshot: Option<Snapshot>,
-    /// What a reader should know: parts left out, and the like.
+    /// Remarks for the reader, for example on parts that were left out.
     pub notes: Vec<String>,
-    /// The sources that were tried before those that were taken, and why they were not.
+    /// The sources that were tried before those in use, and why each was passed over.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub passed_over: Vec<String>,
 }
 
 impl Manifest {
-    /// The number of the filesystem that the snapshot is of, as `s_dev` in file entries: major << 20 |
-    /// minor. None without a snapshot, or if it cannot be read.
+    /// Returns the device number of the filesystem in the snapshot, major << 20 | minor, as in `s_dev` of file entries.
+    /// None without a snapshot, or if the number cannot be parsed.
     #[must_use]
     pub fn filesystem_dev(&self) -> Option<u32> {
         self.snapshot.as_ref()?;
@@ -90,38 +91,39 @@ impl Manifest {
     }
 }
 
-/// A loop device, and the file that it is made of.
+/// A loop device, and its backing file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loop {
-    /// Kernel name, as `loop0`.
+    /// Kernel name, for example `loop0`.
     pub name: String,
     /// Inode number of its backing file on the traced filesystem.
     pub inode: u64,
 }
 
-/// A piece of a recording that was cut by time or size. It can be read alone.
+/// A piece of a recording that was cut by time or size; it can be read on its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segment {
-    /// Its place among them, from 1.
+    /// Its place among the segments, counted from 1.
     pub number: u32,
-    /// Whether the recording ended with it; before that, and if it was killed, false.
+    /// True if the recording ended with this segment. False while it records, and if the recorder was killed.
     pub last: bool,
-    /// Of its files, by name: where its own records begin, bytes. Those ahead of them are in the segment before too: the
-    /// events and entries of requests that were under way at the cut. None of them is a completion.
+    /// The byte offset in each file, by name, at which this segment's own records begin. The records ahead of it repeat
+    /// those of the segment before: events and entries of requests that were in flight at the cut. None of them is a
+    /// completion.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub own_from: BTreeMap<String, u64>,
-    /// Requests that were issued before its end and are told once more in the next one.
+    /// The number of requests that were issued before this segment's end and are repeated in the next one.
     pub under_way: u64,
 }
 
-/// Whether the capture came to its end.
+/// The state of a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Written at the start; still there if the recorder was killed.
+    /// The recorder is running, or was killed.
     #[default]
     Recording,
-    /// Stopped in order.
+    /// The recorder was stopped in order.
     Complete,
 }
 
@@ -134,18 +136,18 @@ pub struct Kernel {
     pub version: String,
     /// `uname -m`.
     pub machine: String,
-    /// Bytes.
+    /// Page size, bytes.
     pub page_size: u32,
     /// Number of possible CPUs.
     pub cpus: u32,
 }
 
-/// The traced block device. Sectors are 512 bytes.
+/// The traced block device. Sectors have 512 bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Device {
-    /// As given to `record`.
+    /// The path given to `record`.
     pub path: String,
-    /// Kernel name, as `loop0` or `sda1`.
+    /// Kernel name, for example `loop0` or `sda1`.
     pub name: String,
     /// major:minor of `name`.
     pub dev: String,
@@ -161,7 +163,7 @@ pub struct Device {
     pub logical_block_size: u32,
     /// `queue/physical_block_size`, bytes.
     pub physical_block_size: u32,
-    /// The active one of `queue/scheduler`.
+    /// The active scheduler in `queue/scheduler`.
     pub scheduler: String,
     /// `queue/rotational`.
     pub rotational: bool,
@@ -173,26 +175,27 @@ pub struct Device {
     pub max_sectors_kb: u32,
     /// `queue/nr_requests`.
     pub nr_requests: u32,
-    /// `loop/backing_file` of a loop device.
+    /// `loop/backing_file`; None if it is not a loop device.
     pub backing_file: Option<String>,
 }
 
 /// The filesystem on the device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Filesystem {
-    /// As `/proc/mounts` or the superblock says: `ext4`, `f2fs`, `vfat`.
+    /// Type as in `/proc/mounts` or the superblock: `ext4`, `f2fs`, `vfat`.
     pub kind: String,
-    /// None if it was not mounted.
+    /// Mount point; None if it was not mounted.
     pub mount_point: Option<String>,
-    /// Options in `/proc/mounts`' form.
+    /// Mount options as in `/proc/mounts`.
     pub mount_options: Option<String>,
-    /// Features that it was made with, by the names of its own tools; None if they are not known, as of FAT.
+    /// Features chosen when the filesystem was made, by the names that its tools use; None if they are not known, as
+    /// for FAT.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub features: Option<Vec<String>>,
-    /// Kernel name of the device that it is on, if that is not the traced one but a mapped one above.
+    /// Kernel name of the mapped device that holds the filesystem; None if the traced device itself does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// major:minor of that one.
+    /// major:minor of that mapped device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dev: Option<String>,
 }
@@ -204,19 +207,19 @@ pub struct Mapping {
     pub start_sector: u64,
     /// Length in sectors.
     pub sectors: u64,
-    /// Type of target, as `linear` or `crypt`; of several, the uppermost first.
+    /// Type of the device-mapper target, for example `linear` or `crypt`; of several stacked ones the uppermost first.
     pub target: String,
     /// major:minor of the partition or disk below.
     pub lower_dev: String,
-    /// Its kernel name.
+    /// Kernel name of the partition or disk below.
     pub lower_name: String,
-    /// major:minor of its whole disk.
+    /// major:minor of the whole disk below.
     pub lower_disk_dev: String,
-    /// First sector on that disk.
+    /// First sector on the whole disk below.
     pub lower_start_sector: u64,
 }
 
-/// Events and entries carry CLOCK_MONOTONIC; this ties it to the calendar.
+/// The clocks: events and entries carry CLOCK_MONOTONIC, which this ties to the calendar.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Clock {
     /// CLOCK_MONOTONIC at the start, ns.
@@ -227,36 +230,37 @@ pub struct Clock {
     pub stop_mono_ns: u64,
 }
 
-/// Where events and entries came from.
+/// The sources of events and entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sources {
-    /// `blktrace`, `ftrace`, `bpf` or `tracefs`.
+    /// The source of block events: `blktrace`, `ftrace`, `bpf` or `tracefs`.
     pub events: String,
-    /// `bpf`, `kernel`, `tracefs` or `none`.
+    /// The source of entries: `bpf`, `kernel`, `tracefs` or `none`.
     pub entries: String,
-    /// `temp`, `all` or a glob.
+    /// The files whose names are recorded: `temp`, `all` or a glob.
     pub files: String,
-    /// Of handles, dirtied blocks and system calls: `bpf` or `none`.
+    /// The source of handles, dirtied blocks and system calls: `bpf` or `none`.
     #[serde(default)]
     pub causes: String,
 }
 
-/// What the handles of a recording dirtied, held against the copies that its journal wrote. Copies of transactions that
-/// began before the recording, and dirtied blocks of those that it did not see committed, are in no sum.
+/// Comparison of the blocks that handles dirtied with the copies in the journal. The sums leave out copies of
+/// transactions that began before the recording, and dirtied blocks of transactions whose commit the recording did not
+/// see.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Causes {
-    /// Transactions that are compared: of those, the recording has a first handle and a copy.
+    /// Number of transactions that are compared: those of which the recording has the first handle and a copy.
     pub transactions: u64,
-    /// Their copies.
+    /// Number of their copies.
     pub copies: u64,
-    /// Blocks that their handles dirtied, as the kernel counts them.
+    /// Number of blocks that their handles dirtied, as the kernel counts them.
     pub dirtied: u64,
-    /// Copies of blocks that a handle is named for.
+    /// Number of copies of blocks for which a handle is known.
     pub named: u64,
 }
 
 impl Causes {
-    /// The sums of both.
+    /// Returns the field-wise sum of both.
     #[must_use]
     pub fn plus(self, other: Causes) -> Causes {
         Causes {
@@ -289,34 +293,35 @@ impl fmt::Display for Causes {
 pub struct Command {
     /// Program and arguments.
     pub argv: Vec<String>,
-    /// Exit status, or 128 + the signal that ended it.
+    /// Exit status, or 128 plus the number of the signal that ended it.
     pub exit_status: Option<i32>,
-    /// Its process. None where the recorder did not know its number among all processes of the machine, and in bundles of
-    /// before this field.
+    /// Its process id. None if the recorder does not know the id in the machine's initial pid namespace, and in bundles
+    /// older than this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// Whether it had the filesystem to itself: one that was made for it, which nobody else saw. None in bundles of before this
-    /// field.
+    /// True if the command had the filesystem to itself: one that was made for it and that nobody else saw. None in
+    /// bundles older than this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alone: Option<bool>,
 }
 
-/// What a workload stored; `record` passes the place to write it as `$MOSTRACE_PAYLOAD`. Several workloads write one after the other,
-/// and are added up.
+/// What a workload reports to have stored. `record` passes the file to write it to as `$MOSTRACE_PAYLOAD`. Several
+/// workloads append to that file and are added up.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Payload {
-    /// Name of the workload, as `sqlite`; of several, each once, as `sqlite, file`.
+    /// Name of the workload, for example `sqlite`; of several workloads each name once, for example `sqlite, file`.
     pub workload: String,
     /// Bytes of the values that the application asked to be stored.
     pub payload_bytes: u64,
     /// Bytes passed to write(), pwrite() and the like.
     pub file_bytes: u64,
-    /// Transactions committed, or operations of a workload on files; if there are both, the transactions alone.
+    /// Number of committed transactions, or of operations of a workload on files; if there are both, the transactions
+    /// alone.
     pub transactions: u64,
-    /// Wall time of the measured part, ns; of several, the sum.
+    /// Wall time of the measured part, ns; of several workloads the sum.
     pub elapsed_ns: u64,
-    /// The settings, by name; of several, those that all have.
+    /// Settings by name; of several workloads those that are equal in all.
     pub settings: BTreeMap<String, String>,
 }
 
@@ -324,13 +329,13 @@ pub struct Payload {
 const OF_FILES: [&str; 3] = ["file", "names", "mobigen"];
 
 impl Payload {
-    /// Whether `transactions` are operations on files, and not transactions.
+    /// Returns true if `transactions` counts operations on files instead of transactions.
     #[must_use]
     pub fn counts_operations(&self) -> bool {
         self.workloads().all(|name| OF_FILES.contains(&name))
     }
 
-    /// This one and another's of the same recording.
+    /// Adds up this payload and another of the same recording.
     #[must_use]
     pub fn and(mut self, other: &Payload) -> Payload {
         self.transactions = match (self.counts_operations(), other.counts_operations()) {
@@ -362,21 +367,22 @@ impl Payload {
     }
 }
 
-/// Between names of workloads.
+/// The separator between names of workloads.
 const SEPARATOR: &str = ", ";
 
 /// The saved metadata.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// How it was taken: `e2image`, or `walk` for what the map builder reads (f2fs, FAT, and ext4 where there is no e2image).
+    /// The method: `e2image`, or `walk` for saving the blocks that the map builder reads (f2fs, FAT, and ext4 where
+    /// there is no e2image).
     pub method: String,
-    /// Size of the device it stands for, bytes.
+    /// Size of the imaged device, bytes.
     pub size: u64,
     /// First sector of the filesystem on the disk.
     pub start_sector: u64,
 }
 
-/// The environment variable that names the file a workload writes its [`Payload`] to, as JSON.
+/// The environment variable that names the file to which a workload writes its [`Payload`] as JSON.
 pub const PAYLOAD_ENV: &str = "MOSTRACE_PAYLOAD";
 
 #[cfg(test)]
@@ -399,7 +405,7 @@ mod tests {
         assert_eq!((both.workload.as_str(), both.transactions), ("sqlite", 10));
         assert_eq!((both.payload_bytes, both.file_bytes), (200, u64::MAX));
         assert_eq!(both.settings, [("sync".into(), "full".into())].into());
-        // Operations are no transactions.
+        // Operations are not transactions.
         let file = of("file", 1000, [("journal", "x"), ("mode", "y")]);
         let mixed = [sqlite.clone().and(&file), file.clone().and(&sqlite)];
         for mixed in mixed {
@@ -413,7 +419,7 @@ mod tests {
         );
     }
 
-    /// Of a filesystem above the traced device file entries have the number of the device that it is on.
+    /// For a filesystem on a mapped device, `s_dev` in file entries is the number of the mapped device.
     #[test]
     fn a_filesystem_has_the_number_of_its_own_device() {
         let mut manifest = Manifest {

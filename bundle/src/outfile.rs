@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files of results, which the user names by a path, and which may be there already.
+//! Files of results, which the user names by a path, and which may exist already.
 //!
-//! For a user they are what the shell's `>` and `>>` make of them. Root may write in a folder of somebody else's, who can put a link
-//! to any file under that name. So root writes through no link that others can change, to no file that has other names, and, in
-//! a folder for everybody, to nobody else's file: what the kernel keeps from if `fs.protected_*` are set.
+//! For an ordinary user these functions behave like the shell's `>` and `>>`. Root may write in somebody else's folder,
+//! where a link to any file can have that name. So root follows no link that others can change, writes to no file that
+//! has several names, and, in a folder that all may write to, to nobody else's file. These are the cases that the
+//! kernel forbids if `fs.protected_*` are set.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -13,16 +14,16 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat, fstat, openat, statat, unlinkat};
 use rustix::io::Errno;
 
-/// Sticky, and written by all: as /tmp.
+/// The mode bits of a folder for everybody: sticky and writable by all, as /tmp.
 const FOR_EVERYBODY: u32 = 0o1002;
-/// Written by a group or by all.
+/// The mode bits for writing by a group or by all.
 const WRITTEN_BY_OTHERS: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 
-/// Opens a file for writing, empty.
+/// Opens a file for writing and empties it.
 ///
 /// # Errors
-/// The system refuses, or root would write to what others chose.
+/// Returns an error if the system refuses, or if root would write to a file that others chose.
 pub fn create(path: &Path) -> io::Result<File> {
     let file = open(path, OFlags::WRONLY)?;
     if file.metadata()?.is_file() {
@@ -31,12 +32,12 @@ pub fn create(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Opens a file for reading, and for writing at its end.
+/// Opens a file for reading and appending.
 ///
 /// # Errors
-/// As [`create`]; or it is no file.
+/// Returns an error as [`create`] does, or if the path is not a regular file.
 pub fn extend(path: &Path) -> io::Result<File> {
-    // What is no file may keep whoever opens it waiting.
+    // Opening a pipe or a device may block.
     let file = open(path, OFlags::RDWR | OFlags::APPEND | OFlags::NONBLOCK)?;
     match file.metadata()?.is_file() {
         true => Ok(file),
@@ -44,10 +45,10 @@ pub fn extend(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Removes a file that was created by this path, if it still has the name: what another one put there stays.
+/// Removes the file that was opened as `path`, if it still has that name; another file in its place stays.
 ///
 /// # Errors
-/// The system refuses.
+/// Returns an error if the system refuses.
 pub fn remove(path: &Path, file: &File) -> io::Result<()> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Ok(());
@@ -83,7 +84,7 @@ fn follow(path: &Path, flags: OFlags) -> io::Result<File> {
     Ok(opened.into())
 }
 
-/// As the umask leaves it.
+/// The mode of new files before the umask is applied.
 fn mode() -> Mode {
     Mode::from_raw_mode(0o666)
 }
@@ -113,7 +114,7 @@ fn carefully(path: &Path, flags: OFlags) -> io::Result<File> {
     Ok(file)
 }
 
-/// Whether nobody else can put another thing under the name of one of root's in it.
+/// Returns true if nobody but root can replace a file of root's in the folder.
 fn is_roots_alone(folder: &Stat) -> bool {
     folder.st_uid == 0 && (folder.st_mode & WRITTEN_BY_OTHERS == 0 || folder.st_mode & STICKY != 0)
 }
@@ -140,7 +141,7 @@ mod tests {
     use std::io::{Read, Write};
     use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
-    /// Opens in either way.
+    /// The functions that open a file.
     type Open = fn(&Path) -> io::Result<File>;
     const WAYS: [Open; 2] = [create, extend];
 
@@ -179,7 +180,7 @@ mod tests {
         assert!(!tmp.path().join("g").exists());
     }
 
-    /// What root finds in a folder of nobody's; a user finds none of these.
+    /// Root refuses what an attacker may leave in a folder that is not root's; the test does nothing for other users.
     #[test]
     fn root_is_led_nowhere() {
         if !rustix::process::geteuid().is_root() {
@@ -211,13 +212,13 @@ mod tests {
         }
         assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
         assert!(!tmp.path().join("not-there").exists());
-        // It is in its owner's own folder; in one for everybody it would not be looked for.
+        // The file lies in its owner's own folder; in a folder for everybody it would be refused.
         assert!(extend(&at("of-nobody")).is_ok());
         chown(&folder, Some(0), None).unwrap();
         fs::set_permissions(&folder, Permissions::from_mode(0o1777)).unwrap();
         assert!(create(&at("of-nobody")).is_err());
         assert_eq!(fs::read_to_string(at("of-nobody")).unwrap(), "theirs");
-        // Root's own link, which nobody else can change, as /dev/stdout.
+        // Root's own link, which nobody else can change, as /dev/stdout is one.
         fs::remove_file(at("hard")).unwrap();
         extend(&at("link")).unwrap().write_all(b"!").unwrap();
         assert_eq!(fs::read_to_string(&victim).unwrap(), "precious!");

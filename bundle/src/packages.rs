@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `packages.list`: which app is which user, on an Android device. Each app there has a user of its own, or shares one.
+//! `packages.list`: the apps of an Android device by user id. Each app there has a user id of its own, or shares one.
 //!
-//! A line is `NAME UID`, as in Android's own `/data/system/packages.list`, whose further fields are not kept.
+//! A line is `NAME UID`, as in Android's own `/data/system/packages.list`, whose further fields are dropped.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// More is not read: a phone's has some 100 KiB.
+/// The most bytes that are read; a phone's list has some 100 KiB.
 pub const LIMIT: u64 = 16 << 20;
-/// A name of more bytes is none: Android's own have at most 223.
+/// The longest name, bytes; Android's own have at most 223.
 const NAME_LIMIT: usize = 255;
 
 /// The names of the apps of each user.
@@ -17,7 +17,7 @@ pub struct Packages {
 }
 
 impl Packages {
-    /// Of the text of either file. A line that is not of the form says nothing.
+    /// Parses the text of either file. Malformed lines are ignored.
     #[must_use]
     pub fn parse(text: &[u8]) -> Packages {
         let mut packages = Packages::default();
@@ -27,7 +27,7 @@ impl Packages {
         packages
     }
 
-    /// The text, one line for each user of each name.
+    /// Returns the list as text, one line for each name and user.
     #[must_use]
     pub fn text(&self) -> Vec<u8> {
         let mut text = Vec::new();
@@ -40,19 +40,19 @@ impl Packages {
         text
     }
 
-    /// The names of a user's apps, sorted; several share a user if they ask for it. None without one.
+    /// Returns the names of a user's apps, sorted; apps that ask for it share a user. None if the user has no app.
     #[must_use]
     pub fn of_user(&self, uid: u32) -> Option<&BTreeSet<Box<[u8]>>> {
         self.by_user.get(&uid)
     }
 
-    /// Whether there is none.
+    /// Returns true if the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by_user.is_empty()
     }
 
-    /// With other names: `named` is given each.
+    /// Returns the list with every name replaced by `named(name)`.
     #[must_use]
     pub fn renamed(&self, named: impl Fn(&[u8]) -> Box<[u8]>) -> Packages {
         let of_user = |names: &BTreeSet<Box<[u8]>>| names.iter().map(|name| named(name)).collect();
@@ -63,7 +63,7 @@ impl Packages {
     }
 }
 
-/// Name and user of a line.
+/// Returns the name and the user id in a line; None if the line is malformed.
 fn line(line: &[u8]) -> Option<(&[u8], u32)> {
     let mut fields = line.split(|&b| b == b' ');
     let name = fields.next()?;
@@ -117,7 +117,7 @@ mod tests {
         ] {
             assert!(Packages::parse(text).is_empty(), "{text:?}");
         }
-        // A name may hold anything but what ends it.
+        // A name may hold any byte except those that end it.
         let odd = b"\xff\x1b[31m\r 10001\n";
         assert_eq!(Packages::parse(odd).text(), odd);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Opening a bundle, folder or archive alike.
+//! Opening a bundle, be it a folder or an archive.
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
@@ -15,9 +15,10 @@ use crate::sparse;
 use crate::table::TableReader;
 use crate::temporary::TempFile;
 
-/// A manifest is small; a larger one is not read.
+/// The largest manifest that is read, bytes.
 const MANIFEST_LIMIT: u64 = 16 << 20;
-/// The largest device that a snapshot may stand for: ext4's largest file, for the restored image.
+/// The largest device that a snapshot may describe, bytes: ext4's largest file, since the snapshot is restored to a
+/// file.
 const DEVICE_LIMIT: u64 = 16 << 40;
 
 /// A bundle that can be read.
@@ -27,21 +28,20 @@ pub struct Bundle {
     dir: PathBuf,
     manifest: Manifest,
     events: Vec<PathBuf>,
-    /// Keeps an unpacked archive alive.
+    /// The unpacked archive, which lives as long as the bundle.
     unpacked: Option<Unpacked>,
 }
 
 impl Bundle {
-    /// Whether `path` looks like a bundle: a folder, or a file with the archive's ending.
+    /// Returns true if `path` looks like a bundle: a folder, or a file that ends in `.zst`.
     pub fn is_bundle(path: &Path) -> bool {
         path.is_dir() || path.extension().is_some_and(|e| e == "zst")
     }
 
-    /// Opens a folder or a `.tar.zst`. An archive that was cut is opened as far as it goes; see
-    /// [`Bundle::shortfalls`].
+    /// Opens a folder or a `.tar.zst`. An archive that was cut is opened up to the cut; see [`Bundle::shortfalls`].
     ///
     /// # Errors
-    /// Missing, without a manifest, of a newer version, or damaged.
+    /// Returns an error if the bundle does not exist, has no manifest, is of a newer version, or is damaged.
     pub fn open(path: &Path) -> Result<Bundle, Error> {
         let unpacked = match path.is_dir() {
             true => None,
@@ -65,48 +65,49 @@ impl Bundle {
         })
     }
 
-    /// As given to [`Bundle::open`].
+    /// Returns the path as given to [`Bundle::open`].
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The manifest.
+    /// Returns the manifest.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// Lets it say something else of itself, to be shown to strangers.
+    /// Replaces the manifest, for example by one that may be shown to strangers. The file is not changed.
     pub fn set_manifest(&mut self, manifest: Manifest) {
         self.manifest = manifest;
     }
 
-    /// The recorder did not come to its end, or the archive was cut: files may be cut short.
+    /// Returns true if the recorder was not stopped in order or the archive was cut: files may end in the middle of a
+    /// record.
     pub fn is_cut(&self) -> bool {
         self.manifest.state == State::Recording || self.cut().is_some()
     }
 
-    /// Where the archive was cut, if it was.
+    /// Returns the place where the archive was cut, if it was.
     fn cut(&self) -> Option<&Cut> {
         self.unpacked.as_ref()?.cut.as_ref()
     }
 
-    /// What is missing of what was recorded, by the files' names and sizes; nothing is read. Empty also if
-    /// the recorder did not come to its end: then nothing says what there should be.
+    /// Returns what is missing of the recording, judged by the files' names and sizes; no file is read. If the recorder
+    /// was not stopped in order, the manifest lists no files and only the cut of the archive is known.
     pub fn shortfalls(&self) -> Vec<Shortfall> {
         shortfall::find(&self.dir, &self.manifest, self.cut())
     }
 
-    /// The event files, by CPU. They may be empty, or none: no IO happened then, if there are no
-    /// [`Bundle::shortfalls`].
+    /// Returns the event files, by CPU. If they are empty, or there are none, and there are no [`Bundle::shortfalls`],
+    /// then no IO happened.
     pub fn event_files(&self) -> &[PathBuf] {
         &self.events
     }
 
-    /// A table by its name in [`layout`]; None if the bundle has none.
-    /// `allow_cut` accepts a last entry that is not whole.
+    /// Opens a table by its name in [`layout`]; None if the bundle does not have it. With `allow_cut`, a last entry
+    /// that is cut short is accepted.
     ///
     /// # Errors
-    /// Unreadable, or not a table.
+    /// Returns an error if the file cannot be read or is not a table.
     pub fn table(&self, name: &str, allow_cut: bool) -> Result<Option<TableReader<File>>, Error> {
         let path = self.dir.join(name);
         if !path.is_file() {
@@ -116,11 +117,11 @@ impl Bundle {
         TableReader::new(file, &path, allow_cut).map(Some)
     }
 
-    /// One of its files, with its path, where the records of its own begin: ahead of them a segment repeats what the one
-    /// before has too. None if the bundle has none of this name.
+    /// Opens a file of the bundle at the place where this segment's own records begin; the records ahead of it repeat
+    /// those of the segment before. Returns its path too. None if the bundle has no file of this name.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// Returns an error if the file cannot be opened.
     pub fn own(&self, name: &str) -> Result<Option<(PathBuf, File)>, Error> {
         let Some((path, own_from)) = self.place(name) else {
             return Ok(None);
@@ -130,7 +131,8 @@ impl Bundle {
         Ok(Some((path, file)))
     }
 
-    /// Where one of its files is, and where in it the records of its own begin, bytes; see [`Bundle::own`].
+    /// Returns the path of a file of the bundle, and the byte offset at which this segment's own records begin; see
+    /// [`Bundle::own`].
     pub fn place(&self, name: &str) -> Option<(PathBuf, u64)> {
         let path = self.dir.join(name);
         if !layout::is_known(name) || !path.is_file() {
@@ -141,10 +143,10 @@ impl Bundle {
         Some((path, own_from.copied().unwrap_or(0)))
     }
 
-    /// The apps of the Android device that it is of; None of any other machine.
+    /// Returns the apps of the Android device on which the bundle was recorded; None for any other machine.
     ///
     /// # Errors
-    /// Unreadable.
+    /// Returns an error if the file cannot be read.
     pub fn packages(&self) -> Result<Option<Packages>, Error> {
         let path = self.dir.join(layout::PACKAGES);
         if !path.is_file() {
@@ -158,11 +160,11 @@ impl Bundle {
         Ok(Some(Packages::parse(&text)))
     }
 
-    /// Restores the snapshot into a temporary sparse file; None if the bundle has none, or if the archive
-    /// was cut within it: what is missing of it would read as zeros.
+    /// Restores the snapshot into a temporary sparse file. None if the bundle has no snapshot, or if the archive was
+    /// cut within it: the missing part would read as zeros.
     ///
     /// # Errors
-    /// Damaged, or no room.
+    /// Returns an error if the snapshot is damaged, or if there is no space left.
     pub fn snapshot(&self) -> Result<Option<TempFile>, Error> {
         let path = self.dir.join(layout::SNAPSHOT);
         let is_cut = self
@@ -174,7 +176,7 @@ impl Bundle {
         let mut image = TempFile::new()?;
         let input = File::open(&path).at(&path)?;
         let len = input.metadata().at(&path)?.len();
-        // One that shrank within an archive came in no more bytes than that has.
+        // A snapshot that the archive compressed further came in no more bytes than the archive has.
         let packed = self.unpacked.as_ref().map_or(len, |u| u.packed.min(len));
         let limits = sparse::Limits::new(DEVICE_LIMIT, packed);
         sparse::restore(input, &path, image.file(), limits)?;
@@ -182,7 +184,7 @@ impl Bundle {
     }
 }
 
-/// The manifest comes first in an archive; one that is cut before its end says nothing.
+/// Fails if the archive was cut before the end of its manifest, which is its first member.
 fn check_has_manifest(cut: &Cut, dir: &Path, shown: &Path) -> Result<(), Error> {
     let is_whole = cut.within.as_deref() != Some(layout::MANIFEST);
     if is_whole && dir.join(layout::MANIFEST).is_file() {
@@ -208,7 +210,7 @@ fn read_manifest(dir: &Path, shown: &Path) -> Result<Manifest, Error> {
     let shown = shown.join(layout::MANIFEST);
     let value: serde_json::Value =
         serde_json::from_slice(&text).map_err(|e| Error::corrupt(&shown, e.to_string()))?;
-    // The version is read first: a newer manifest may have another shape.
+    // The version is checked first: a newer manifest may have another shape.
     let schema = value.get("schema").and_then(serde_json::Value::as_u64);
     match schema {
         None => Err(Error::corrupt(&shown, "no schema version")),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The segments of a recording that was cut: what they are called, which one follows which, and what they come to.
+//! The segments of a recording that was cut: their names, their order, and their combined manifest.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 use crate::counters::{Counter, Counters};
 use crate::manifest::{Clock, Manifest, State};
 
-/// The endings of bundles, the longer one first.
+/// The file name endings of bundles, the longer one first.
 const ENDINGS: [&str; 2] = [".most.tar.zst", ".most"];
-/// The fewest digits of a segment's number.
+/// The least number of digits in a segment's number.
 const DIGITS: usize = 4;
 
-/// Stands among the notes of every segment but the last.
+/// The note in the manifest of every segment but the last.
 pub const SNAPSHOT_IN_THE_LAST: &str = "no snapshot in this segment: the recording's one is taken at its end, and is in its last segment";
 
-/// The name and the ending.
+/// Returns the file name without its ending, and the ending.
 fn parts(output: &Path) -> (&str, &'static str) {
     let name = output.file_name().and_then(|name| name.to_str());
     let name = name.unwrap_or_default();
@@ -25,14 +25,15 @@ fn parts(output: &Path) -> (&str, &'static str) {
     (name.strip_suffix(ending).unwrap_or(name), ending)
 }
 
-/// The place of the segment `number`, from 1 on, of a recording to `output`: `run.0001.most` of `run.most`, so that they sort.
+/// Returns the path of segment `number` (counted from 1) of a recording to `output`: `run.0001.most` for `run.most`, so
+/// that names sort.
 #[must_use]
 pub fn segment(output: &Path, number: u32) -> PathBuf {
     let (name, ending) = parts(output);
     output.with_file_name(format!("{name}.{number:04}{ending}"))
 }
 
-/// The number of a file's name that is one of a segment of a recording to `output`, be it packed or not.
+/// Returns the number in a file name if it is the name of a segment of the recording to `output`, packed or not.
 #[must_use]
 pub fn number(output: &Path, file: &str) -> Option<u32> {
     let (name, _) = parts(output);
@@ -44,8 +45,8 @@ pub fn number(output: &Path, file: &str) -> Option<u32> {
     number.parse().ok().filter(|_| is_number)
 }
 
-/// What the recording is called that a segment of this number is of: `run.most` of `run.0001.most`. None where it is called
-/// otherwise.
+/// Returns the path of the recording to which segment `number` belongs: `run.most` for `run.0001.most`. None if the
+/// name has not that form.
 #[must_use]
 pub fn recording(segment: &Path, number: u32) -> Option<PathBuf> {
     let (name, ending) = parts(segment);
@@ -53,11 +54,11 @@ pub fn recording(segment: &Path, number: u32) -> Option<PathBuf> {
     Some(segment.with_file_name(format!("{name}{ending}")))
 }
 
-/// The segments that there are of a recording to `output`, in their order. Of one that is there packed and not packed, it is
-/// the one with the ending of `output`.
+/// Returns the paths of the existing segments of a recording to `output`, in their order. If a segment exists both
+/// packed and not packed, the one with the ending of `output` is taken.
 ///
 /// # Errors
-/// The folder cannot be read.
+/// Returns an error if the folder cannot be read.
 pub fn find(output: &Path) -> io::Result<Vec<PathBuf>> {
     let folder = match output.parent() {
         Some(parent) if parent != Path::new("") => parent,
@@ -79,8 +80,8 @@ pub fn find(output: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found.into_values().collect())
 }
 
-/// Whether `next` is the segment after `before` of one recording: it began at the moment at which the other ended. What was
-/// written by a recorder that was killed before it said when that was, began later.
+/// Returns true if `next` is the segment after `before` in one recording: it began at the moment at which the other
+/// ended. If the recorder was killed before it wrote that moment down, a later beginning is enough.
 #[must_use]
 pub fn is_next(before: &Manifest, next: &Manifest) -> bool {
     let (Some(first), Some(second)) = (&before.segment, &next.segment) else {
@@ -96,8 +97,8 @@ pub fn is_next(before: &Manifest, next: &Manifest) -> bool {
         && before.device == next.device
 }
 
-/// The manifest of consecutive segments as of a recording in one piece: the last one's, with what all of them come to. None of
-/// none.
+/// Combines the manifests of consecutive segments to that of a recording in one piece: the last one's, with the sums
+/// over all. None if there are no segments.
 #[must_use]
 pub fn together(segments: &[&Manifest]) -> Option<Manifest> {
     let (first, last) = (segments.first()?, segments.last()?);
@@ -137,7 +138,7 @@ pub fn together(segments: &[&Manifest]) -> Option<Manifest> {
     })
 }
 
-/// The kernel's counters over all of them; of segments of which some are not compared, why not.
+/// Adds up the kernel's counters of all segments. If one segment was not compared, returns its reason.
 fn counters(segments: &[&Manifest]) -> Option<Counters> {
     let mut sums: BTreeMap<String, Counter> = BTreeMap::new();
     for segment in segments {
@@ -233,7 +234,7 @@ mod tests {
     fn the_next_one_begins_where_the_one_before_ends() {
         let (one, two, three) = (manifest(1, 5, 9), manifest(2, 9, 12), manifest(3, 12, 20));
         assert!(is_next(&one, &two) && is_next(&two, &three));
-        // Not the next one; of another recording; of another disk; no segment.
+        // Not the next number; another start time; another disk; not a segment.
         assert!(!is_next(&one, &three) && !is_next(&two, &one));
         assert!(!is_next(&one, &manifest(2, 10, 12)));
         let mut other = two.clone();
@@ -242,7 +243,7 @@ mod tests {
         other = two.clone();
         other.segment = None;
         assert!(!is_next(&one, &other));
-        // Killed before it said when that one ended.
+        // The recorder was killed before it wrote the segment's end.
         let mut killed = manifest(1, 5, 0);
         killed.state = State::Recording;
         assert!(is_next(&killed, &two));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a bundle lacks of what was recorded.
+//! The parts of a recording that a bundle lacks.
 //!
-//! Found by the files' names and sizes alone: the manifest says what there was, exactly since it lists
-//! the files, before that by the records that it counts.
+//! They are found by the files' names and sizes alone. The manifest lists the files with their sizes; older manifests
+//! have only counts of records, which give a lower bound.
 
 use std::fmt;
 use std::fs;
@@ -20,44 +20,44 @@ use crate::length::as_u64;
 use crate::manifest::Manifest;
 use crate::table::HEADER_LEN;
 
-/// A file's name may claim any CPU: so many that are missing before it are listed.
+/// The most missing CPUs that are listed: a file's name may claim any CPU number.
 const LISTED: usize = 8;
 
-/// One thing that is missing. Displays as one line, without the bundle's name.
+/// One missing part. Displays as one line, without the bundle's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shortfall {
     /// The archive ends too early.
     Cut(Cut),
-    /// A file is not there.
+    /// A file does not exist.
     Missing {
         /// Its name.
         name: String,
     },
-    /// A file is shorter than it was.
+    /// A file is shorter than recorded.
     Short {
         /// Its name.
         name: String,
         /// Its length, bytes.
         bytes: u64,
-        /// What it was.
+        /// Its length when it was recorded, bytes.
         of: u64,
     },
-    /// All event files together have no room for the events that were counted.
+    /// The event files together are too short for the number of events that was counted.
     Events {
-        /// At most so many are there.
+        /// The most events that fit into the files.
         at_most: u64,
-        /// So many were counted.
+        /// The number of events that was counted.
         of: u64,
-        /// CPUs without a file below the last one that has one.
+        /// CPUs without a file, below the highest CPU that has one.
         without_file: Vec<u32>,
     },
-    /// A table has no room for the entries that were counted.
+    /// A table is too short for the number of entries that was counted.
     Entries {
         /// The table.
         name: &'static str,
-        /// At most so many are there.
+        /// The most entries that fit into the file.
         at_most: u64,
-        /// So many were counted.
+        /// The number of entries that was counted.
         of: u64,
     },
 }
@@ -102,7 +102,7 @@ impl fmt::Display for Shortfall {
     }
 }
 
-/// Everything that the files in `dir` lack.
+/// Returns everything that the files in `dir` lack.
 pub(crate) fn find(dir: &Path, manifest: &Manifest, cut: Option<&Cut>) -> Vec<Shortfall> {
     let mut found: Vec<_> = cut.cloned().map(Shortfall::Cut).into_iter().collect();
     if manifest.files.is_empty() {
@@ -114,7 +114,7 @@ pub(crate) fn find(dir: &Path, manifest: &Manifest, cut: Option<&Cut>) -> Vec<Sh
 }
 
 fn by_sizes<'a>(dir: &'a Path, manifest: &'a Manifest) -> impl Iterator<Item = Shortfall> + 'a {
-    // A manifest may come from anybody too: no other file is looked at.
+    // A manifest may come from anybody too, so only names that a bundle can have are looked up.
     let files = manifest.files.iter();
     let files = files.filter(|(name, _)| layout::is_known(name));
     files.filter_map(|(name, &of)| {
@@ -144,7 +144,8 @@ fn by_counts<'a>(dir: &'a Path, manifest: &'a Manifest) -> impl Iterator<Item = 
         .chain(snapshot)
 }
 
-/// Recorders count each file's records, or its length by that of the shortest record.
+/// The counted events are compared with what the event files have room for. Recorders count records, or divide a file's
+/// length by that of the shortest record.
 fn events(dir: &Path, of: u64) -> Option<Shortfall> {
     let names = layout::files_in(dir).unwrap_or_default();
     let at_most: u64 = names
@@ -186,12 +187,12 @@ fn entries(dir: &Path, name: &'static str, of: u64) -> Option<Shortfall> {
     (at_most < of).then_some(Shortfall::Entries { name, at_most, of })
 }
 
-/// How many records fit: none is shorter than its fixed part.
+/// Returns the most records of type `T`, plus any payload, that fit into `bytes`.
 fn room_for<T>(bytes: u64) -> u64 {
     bytes.checked_div(as_u64(size_of::<T>())).unwrap_or(0)
 }
 
-/// Length of a file; None if it is not there.
+/// Returns the length of a file in bytes; None if it is not there.
 fn size(dir: &Path, name: &str) -> Option<u64> {
     let file = fs::metadata(dir.join(name)).ok()?;
     file.is_file().then_some(file.len())

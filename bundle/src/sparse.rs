@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A sparse device image, zstd-compressed: the metadata snapshot.
 //!
-//! Under zstd: `MOSTSPRS`, u64 size of the device in bytes, then runs of
-//! `u64 offset, u64 length, length bytes`, ascending and disjoint, ended by
-//! `u64 MAX, u64 0`. Integers are little-endian. What no run covers was not saved
-//! and reads as zeros.
+//! Under zstd: `MOSTSPRS`, u64 size of the device in bytes, then runs of `u64 offset, u64 length, length bytes`,
+//! ascending and disjoint, ended by `u64 MAX, u64 0`. Integers are little-endian. Ranges that no run covers were not
+//! saved and read as zeros.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -17,14 +16,14 @@ use crate::length::as_u64;
 
 const MAGIC: &[u8; 8] = b"MOSTSPRS";
 const END: u64 = u64::MAX;
-/// Zeros shorter than this stay in their run: a run costs 16 bytes.
+/// The shortest stretch of zeros that ends a run, bytes: each run costs 16 bytes.
 const GRAIN: usize = 1024;
-/// What a run takes of a disk at least.
+/// The least space that a run takes on a disk, bytes.
 const BLOCK: u64 = 4096;
-/// Of a run that is restored.
+/// The part of a run that is copied at a time, bytes.
 const COPIED_AT_ONCE: usize = 256 << 10;
 
-/// Writes runs of a device into `out`.
+/// Writes an image run by run into `out`.
 pub struct SparseWriter<W: Write> {
     out: zstd::Encoder<'static, W>,
     end: u64,
@@ -34,7 +33,7 @@ impl<W: Write> SparseWriter<W> {
     /// Begins the image of a device of `size` bytes.
     ///
     /// # Errors
-    /// `out` cannot be written.
+    /// Returns an error if `out` cannot be written.
     pub fn new(out: W, size: u64) -> io::Result<SparseWriter<W>> {
         let mut out = zstd::Encoder::new(out, 9)?;
         out.write_all(MAGIC)?;
@@ -42,10 +41,11 @@ impl<W: Write> SparseWriter<W> {
         Ok(SparseWriter { out, end: 0 })
     }
 
-    /// Adds `data` at `offset`, leaving out its zeros. Offsets ascend.
+    /// Adds `data` at the byte offset `offset`, leaving out its zeros. Offsets must ascend.
     ///
     /// # Errors
-    /// `out` cannot be written, or `offset` lies before the end of the last run, or the end past 2^64.
+    /// Returns an error if `out` cannot be written, if `offset` lies before the end of the last run, or if `data` ends
+    /// past 2^64.
     pub fn push(&mut self, offset: u64, data: &[u8]) -> io::Result<()> {
         let invalid = |what| io::Error::new(io::ErrorKind::InvalidInput, what);
         if offset < self.end {
@@ -69,7 +69,7 @@ impl<W: Write> SparseWriter<W> {
     /// Ends the image.
     ///
     /// # Errors
-    /// `out` cannot be written.
+    /// Returns an error if `out` cannot be written.
     pub fn finish(mut self) -> io::Result<W> {
         self.out.write_all(&END.to_le_bytes())?;
         self.out.write_all(&0u64.to_le_bytes())?;
@@ -77,7 +77,7 @@ impl<W: Write> SparseWriter<W> {
     }
 }
 
-/// The next run of grains that are not all zero, and where in `data` it begins.
+/// Returns the next run of grains that are not all zero, and the offset in `data` at which it begins.
 fn next_run(data: &[u8], from: usize) -> Option<(usize, &[u8])> {
     let is_zero = |grain: &&[u8]| grain.iter().all(|&b| b == 0);
     let rest = data.get(from..)?;
@@ -96,7 +96,7 @@ fn next_run(data: &[u8], from: usize) -> Option<(usize, &[u8])> {
     Some((from.checked_add(zeros)?, run))
 }
 
-/// How much may come of a snapshot.
+/// The limits on what a snapshot may unpack to.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     device: u64,
@@ -104,7 +104,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The largest device that it may be of, bytes, and the bytes that it came in.
+    /// Sets the size of the largest allowed device, and the bytes that the snapshot takes packed, which bound its runs.
     pub fn new(device: u64, packed: u64) -> Limits {
         Limits {
             device,
@@ -113,11 +113,11 @@ impl Limits {
     }
 }
 
-/// Restores an image into `to`, an empty file, as a sparse file. Returns the device's size.
+/// Restores an image into the empty file `to` as a sparse file. Returns the device's size in bytes.
 ///
 /// # Errors
-/// `path` (for messages) is damaged, or claims runs outside the device or more than
-/// `limits` allow; or `to` cannot be written.
+/// Returns an error if the image is damaged, if it claims runs outside the device or more than `limits` allow, or if
+/// `to` cannot be written. `path` is the image's name in messages.
 pub fn restore(input: impl Read, path: &Path, to: &File, limits: Limits) -> Result<u64, Error> {
     let mut input = zstd::Decoder::new(input).at(path)?;
     let mut magic = [0; 8];
@@ -134,7 +134,7 @@ pub fn restore(input: impl Read, path: &Path, to: &File, limits: Limits) -> Resu
     }
     to.set_len(size).at(path)?;
     let (mut end, mut room) = (0, limits.room);
-    // One for all runs: there are thousands, most of them of a block.
+    // One buffer serves all runs: there are thousands, most of them one block long.
     let mut buf = vec![0; COPIED_AT_ONCE];
     loop {
         let offset = read_u64(&mut input, path, end)?;
@@ -167,7 +167,8 @@ pub fn restore(input: impl Read, path: &Path, to: &File, limits: Limits) -> Resu
     }
 }
 
-/// Writes all of a run from `at` on by way of `buf`, but for its zeros, which are there already. Returns its length.
+/// Copies a whole run to the offset `at` by way of `buf`, leaving out zeros, which the file has already. Returns the
+/// run's length.
 fn copy(mut run: impl Read, to: &File, at: u64, buf: &mut [u8]) -> io::Result<u64> {
     let mut copied = 0u64;
     loop {
@@ -186,7 +187,7 @@ fn copy(mut run: impl Read, to: &File, at: u64, buf: &mut [u8]) -> io::Result<u6
     }
 }
 
-/// Reads until `buf` is full or there is no more.
+/// Reads until `buf` is full or the run ends. Returns the number of bytes read.
 fn fill(run: &mut impl Read, buf: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0usize;
     while let Some(rest) = buf.get_mut(filled..).filter(|rest| !rest.is_empty()) {
@@ -272,7 +273,7 @@ mod tests {
         assert!(e.to_string().starts_with("snap: "), "{e}");
     }
 
-    /// A snapshot of one run of this byte, which the writer would not write of zeros.
+    /// Builds a snapshot with one run of `len` times this byte; the writer itself never makes a run of zeros.
     fn one_run(byte: u8, len: u64) -> Vec<u8> {
         let mut out = zstd::Encoder::new(Vec::new(), 3).unwrap();
         out.write_all(MAGIC).unwrap();
@@ -303,7 +304,7 @@ mod tests {
             room: 1 << 20,
         };
         let mut w = SparseWriter::new(Vec::new(), 1 << 40).unwrap();
-        // Each takes a block of the disk.
+        // Each of these runs takes a block of the disk.
         for nth in 0..300 {
             w.push(nth << 16, &[1]).unwrap();
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An entry table: a 16-byte header, then records one behind the other.
+//! An entry table: a 16-byte header, then records without gaps.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
@@ -10,18 +10,18 @@ use crate::entry::{Entry, EntryRef, RawHead};
 use crate::error::{At, Error};
 use crate::length::as_u64;
 
-/// Magic of the header; the number that follows it says the byte order.
+/// Magic bytes of the header; the number behind them tells the byte order.
 pub const MAGIC: &[u8; 8] = b"MOSTENT\n";
 /// Version of the entries' shapes.
 pub const VERSION: u16 = 1;
-/// Written in the byte order of the machine that captured.
+/// The byte-order mark, written in the byte order of the capturing machine.
 pub const BYTE_ORDER: u16 = 0x1234;
-/// Bytes of the header.
+/// Length of the header, bytes.
 pub const HEADER_LEN: usize = 16;
 
 const HEAD_LEN: usize = size_of::<RawHead>();
 
-/// The header of a table that is written here: a big-endian machine's says so.
+/// Returns the header of a table in this machine's byte order.
 pub fn header() -> [u8; HEADER_LEN] {
     let mut h = [0; HEADER_LEN];
     h[..8].copy_from_slice(MAGIC);
@@ -36,68 +36,68 @@ pub struct TableWriter {
 }
 
 impl TableWriter {
-    /// Creates the file and writes its header.
+    /// Creates a file and writes the header.
     ///
     /// # Errors
-    /// The file cannot be created or written.
+    /// Returns an error if the file cannot be created or written.
     pub fn create(path: &Path) -> io::Result<TableWriter> {
         TableWriter::new(File::create(path)?)
     }
 
-    /// Writes the header of a table into an empty file.
+    /// Writes the header into an empty file.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn new(file: File) -> io::Result<TableWriter> {
         let mut out = BufWriter::with_capacity(1 << 16, file);
         out.write_all(&header())?;
         Ok(TableWriter { out })
     }
 
-    /// Appends one whole record as the kernel handed it over.
+    /// Appends one whole record as the kernel's side produced it.
     ///
     /// # Errors
-    /// The disk is full, or the like.
+    /// Returns an error if the file cannot be written, for example because the disk is full.
     #[inline]
     pub fn push(&mut self, record: &[u8]) -> io::Result<()> {
         self.out.write_all(record)
     }
 
-    /// Hands what is buffered to the kernel, so that a killed recorder loses little.
+    /// Hands buffered records to the kernel, so that a killed recorder loses little.
     ///
     /// # Errors
-    /// The disk is full, or the like.
+    /// Returns an error if the file cannot be written, for example because the disk is full.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
 }
 
-/// Bytes read at once: room for the largest record, and little enough to stay in a core's cache.
+/// The number of bytes read at once: enough for the largest record, and few enough to stay in a core's cache.
 const BUFFER: usize = 1 << 17;
 
-/// Reads a table from its start, one record at a time, each decoded where it lies in the buffer.
+/// Reads a table from its start, one record at a time; each is decoded in place in the buffer.
 pub struct TableReader<R> {
     input: R,
     path: PathBuf,
     buffer: Vec<u8>,
-    /// What of the buffer was read from the file, but not handed out.
+    /// The range of the buffer that was read from the file but not yet returned.
     unread: Range<usize>,
-    /// Where that begins in the file.
+    /// The offset in the file at which `unread` begins.
     at: u64,
-    /// A record cut short at the end is reported here rather than as an error.
+    /// If true, a record that is cut short at the end is reported by `cut_at` instead of as an error.
     allow_cut: bool,
     cut: Option<u64>,
     done: bool,
-    /// It is done as the input has come to its end, behind a whole record.
+    /// The input has ended behind a whole record, so that reading may continue if it grows.
     ended: bool,
 }
 
 impl<R: Read> TableReader<R> {
-    /// Checks the header. `path` is for messages; `allow_cut` accepts a table whose
-    /// last record is not whole (the recorder was killed).
+    /// Checks the header and returns a reader. `path` is for messages; with `allow_cut`, a table whose last record is
+    /// incomplete is accepted (the recorder was killed).
     ///
     /// # Errors
-    /// Not a table, a newer version, or another byte order.
+    /// Returns an error if the input is not a table, or is of a newer version or of another byte order.
     pub fn new(mut input: R, path: &Path, allow_cut: bool) -> Result<TableReader<R>, Error> {
         let mut head = [0; HEADER_LEN];
         let got = read_up_to(&mut input, &mut head).at(path)?;
@@ -120,20 +120,21 @@ impl<R: Read> TableReader<R> {
         })
     }
 
-    /// Byte offset at which the table was cut short, once the reader has come there.
+    /// Returns the byte offset at which the table was cut short, once the reader has reached it.
     pub fn cut_at(&self) -> Option<u64> {
         self.cut
     }
 
-    /// The input may have more now: reads on behind its end. After an error nothing can be.
+    /// Allows reading to continue after the end, if the input has grown. After an error it stays ended.
     pub fn go_on(&mut self) {
         self.done = self.done && !self.ended;
     }
 
-    /// The next entry, if it is `wanted`; otherwise it stays the next. None at the end too.
+    /// Returns the next entry if `wanted` accepts its head; otherwise the entry stays the next one. Also returns None
+    /// at the end.
     ///
     /// # Errors
-    /// Unreadable, or damaged: then nothing more can be read.
+    /// Returns an error if the table cannot be read or is damaged; nothing more can be read then.
     pub fn next_if(
         &mut self,
         wanted: impl FnOnce(&RawHead) -> bool,
@@ -141,7 +142,7 @@ impl<R: Read> TableReader<R> {
         if self.done {
             return Ok(None);
         }
-        // After an error the next record's place is not known.
+        // After an error the position of the next record is not known.
         self.done = true;
         let size = match self.ready() {
             Some(size) => size,
@@ -165,7 +166,7 @@ impl<R: Read> TableReader<R> {
         Ok(Some(entry))
     }
 
-    /// The size of the next record, if all of it is in the buffer.
+    /// Returns the size of the next record in bytes, if all of it is in the buffer.
     #[inline]
     fn ready(&self) -> Option<usize> {
         let unread = self.buffer.get(self.unread.clone())?;
@@ -176,7 +177,7 @@ impl<R: Read> TableReader<R> {
         (HEAD_LEN..=unread.len()).contains(&size).then_some(size)
     }
 
-    /// The same, once it is there; None at the end.
+    /// Reads until the next record is whole in the buffer and returns its size in bytes; None at the end.
     #[cold]
     fn whole_record(&mut self) -> Result<Option<usize>, Error> {
         if !self.has(HEAD_LEN)? {
@@ -196,7 +197,7 @@ impl<R: Read> TableReader<R> {
         Ok(Some(size))
     }
 
-    /// Whether so many bytes are still to come; then they are in the buffer.
+    /// Reads more if needed. Returns true if the buffer then holds at least `bytes` unread bytes.
     fn has(&mut self, bytes: usize) -> Result<bool, Error> {
         if self.unread.len() < bytes {
             self.fill()?;
@@ -204,7 +205,7 @@ impl<R: Read> TableReader<R> {
         Ok(self.unread.len() >= bytes)
     }
 
-    /// Moves what is unread to the front of the buffer, and fills the rest from the file.
+    /// Moves the unread bytes to the front of the buffer and fills the rest from the file.
     fn fill(&mut self) -> Result<(), Error> {
         self.buffer.resize(BUFFER, 0);
         let kept = self.unread.len();
@@ -215,7 +216,7 @@ impl<R: Read> TableReader<R> {
         Ok(())
     }
 
-    /// The end, be it that of a record or not.
+    /// Handles the end of the input: in order if nothing is unread, else a record that is cut short.
     fn cut_short(&mut self) -> Result<Option<usize>, Error> {
         if self.unread.is_empty() {
             return Ok(None);
@@ -269,7 +270,7 @@ fn check_header(head: &[u8; HEADER_LEN], got: usize, path: &Path) -> Result<(), 
     Ok(())
 }
 
-/// Fills `buf` as far as the input goes.
+/// Reads until `buf` is full or the input ends. Returns the number of bytes read.
 fn read_up_to(input: &mut impl Read, buf: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0usize;
     while let Some(rest) = buf.get_mut(filled..).filter(|rest| !rest.is_empty()) {

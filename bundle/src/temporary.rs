@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Temporary folders of mostrace's. One goes when it is dropped; one that a killed process left goes
-//! when the next process makes one.
+//! Temporary folders. A folder is removed when it is dropped; a folder that a killed process left is removed when the
+//! next process makes one.
 //!
-//! Each is locked as long as its process lives, in whatever way that ends. So what has such a name, is
-//! the caller's own and alone, and can be locked, is nobody's any more.
+//! Each folder is locked while its process lives, and the kernel drops the lock however that ends. So a folder that has
+//! such a name, belongs to the caller alone and can be locked is left over.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
@@ -17,37 +17,38 @@ use tempfile::TempDir;
 
 use crate::error::{At, Error};
 
-/// Of POSIX shared memory, shm_overview(7).
+/// The place for POSIX shared memory, shm_overview(7).
 const IN_MEMORY: &str = "/dev/shm";
 const PREFIX: &str = "mostrace-temporary-";
-/// Length of the random end of a name.
+/// Length of the random end of a name, bytes.
 const RANDOM: usize = 6;
 const MODE: u32 = 0o700;
-/// Read or written by others; that they may go through it is allowed.
+/// The mode bits for reading or writing by others; others may have the bit for entering the folder.
 const OPEN_TO_OTHERS: u32 = 0o066;
 
-/// A folder, the caller's alone.
+/// A temporary folder that only the caller can use.
 #[derive(Debug)]
 pub struct TempFolder {
     dir: TempDir,
-    /// Locked.
+    /// The folder's open descriptor, which holds the lock.
     _held: File,
 }
 
 impl TempFolder {
-    /// Makes one where the environment wants temporary files.
+    /// Makes a folder in the environment's place for temporary files (`$TMPDIR`).
     ///
     /// # Errors
-    /// None can be made there.
+    /// Returns an error if no folder can be made there.
     pub fn new() -> Result<TempFolder, Error> {
         static SWEPT: Once = Once::new();
         Self::in_swept(&std::env::temp_dir(), &SWEPT)
     }
 
-    /// Makes one whose files are kept in memory; where there is no such place, as [`TempFolder::new`].
+    /// Makes a folder whose files are kept in memory (/dev/shm); where there is no such place, does the same as
+    /// [`TempFolder::new`].
     ///
     /// # Errors
-    /// None can be made there.
+    /// Returns an error if no folder can be made there.
     pub fn in_memory() -> Result<TempFolder, Error> {
         static SWEPT: Once = Once::new();
         match Path::new(IN_MEMORY) {
@@ -70,7 +71,7 @@ impl TempFolder {
                 .permissions(Permissions::from_mode(MODE))
                 .tempdir_in(place)
                 .at(place)?;
-            // Until it is locked, another process may take it for one that is left, and remove it.
+            // Until the folder is locked, another process may take it for a leftover and remove it.
             let held = match hold(dir.path()) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 held => held.at(dir.path())?,
@@ -82,26 +83,26 @@ impl TempFolder {
         }
     }
 
-    /// Its path.
+    /// Returns the folder's path.
     pub fn path(&self) -> &Path {
         self.dir.path()
     }
 }
 
-/// A file in a folder of its own.
+/// A temporary file in a temporary folder of its own.
 #[derive(Debug)]
 pub struct TempFile {
     file: File,
     path: PathBuf,
-    /// Goes with it.
+    /// The folder, which is removed together with the file.
     _folder: TempFolder,
 }
 
 impl TempFile {
-    /// Makes one, empty.
+    /// Makes an empty file.
     ///
     /// # Errors
-    /// None can be made.
+    /// Returns an error if it cannot be made.
     pub fn new() -> Result<TempFile, Error> {
         let folder = TempFolder::new()?;
         let path = folder.path().join("file");
@@ -113,18 +114,18 @@ impl TempFile {
         })
     }
 
-    /// Its path.
+    /// Returns the file's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Itself, open for reading and writing.
+    /// Returns the file, open for reading and writing.
     pub fn file(&mut self) -> &mut File {
         &mut self.file
     }
 }
 
-/// Opens a folder, not through a link.
+/// Opens a folder; a link is not followed.
 fn hold(folder: &Path) -> io::Result<File> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW;
     let mut options = File::options();
@@ -137,7 +138,7 @@ fn is_such_a_name(name: &OsStr) -> bool {
     random.is_some_and(|r| r.len() == RANDOM && r.bytes().all(|b| b.is_ascii_alphanumeric()))
 }
 
-/// Removes what killed processes of the same user left in `place`. `own` is there to compare with.
+/// Removes the folders that killed processes of the same user left in `place`. The owner of `own` tells which they are.
 fn sweep(place: &Path, own: &TempFolder) {
     let (Ok(entries), Ok(mine)) = (fs::read_dir(place), fs::metadata(own.path())) else {
         return;
@@ -154,7 +155,7 @@ fn sweep(place: &Path, own: &TempFolder) {
             .metadata()
             .is_ok_and(|meta| meta.uid() == mine.uid() && meta.mode() & OPEN_TO_OTHERS == 0);
         if is_mine && folder.try_lock().is_ok() {
-            // Another process may be removing it as well.
+            // Another process may be removing the same folder.
             let _ = fs::remove_dir_all(&path);
         }
     }
@@ -165,7 +166,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    /// Before the first of them is locked another may take it for one that is left.
+    /// Until a new folder is locked, another thread's sweep may take it for a leftover.
     #[test]
     fn those_that_are_made_while_others_sweep_are_there() {
         const FOLDERS: usize = 300;
@@ -195,7 +196,7 @@ mod tests {
         let TempFolder { dir, _held } = left;
         let left = dir.keep();
         drop(_held);
-        // Names that somebody may have thought of himself.
+        // Names that a user may have chosen.
         let not_ours = [
             "other",
             "target",

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sizes and times as the user writes them: one rule for all options.
+//! Sizes and times as users write them; one rule for all options.
 
 use std::time::Duration;
 
-/// Units of sizes, of 1024 each.
+/// Units of size: each suffix with its power of two.
 const SIZES: [(&str, u32); 5] = [("K", 10), ("k", 10), ("M", 20), ("G", 30), ("T", 40)];
-/// Units of times, in seconds.
+/// Units of time: each suffix with its length in seconds.
 const TIMES: [(&str, f64); 4] = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
 
-/// Bytes: a whole number, alone or with K, M, G or T of 1024 bytes and so on.
+/// Parses a size in bytes: a whole number, alone or with the suffix K, M, G or T (powers of 1024).
 ///
 /// # Errors
-/// It is none, or more than 2^64 − 1.
+/// Returns an error if the text is not a size, or is more than 2^64 − 1.
 pub fn size(text: &str) -> Result<u64, String> {
     let (number, shift) = with_unit(text, &SIZES).unwrap_or((text, 0));
     let number: Option<u64> = number.parse().ok();
@@ -22,10 +22,10 @@ pub fn size(text: &str) -> Result<u64, String> {
     bytes.ok_or_else(|| format!("`{text}` is no size (4096, 64K, 256M, 1G)"))
 }
 
-/// A time: a number of seconds, alone or with ms, s, m or h.
+/// Parses a time: a number of seconds, alone or with the suffix ms, s, m or h as its unit.
 ///
 /// # Errors
-/// It is none.
+/// Returns an error if the text is not a time.
 pub fn time(text: &str) -> Result<Duration, String> {
     let (number, unit) = with_unit(text, &TIMES).unwrap_or((text, 1.0));
     let seconds: Option<f64> = number.parse().ok();
@@ -33,19 +33,20 @@ pub fn time(text: &str) -> Result<Duration, String> {
     time.ok_or_else(|| format!("`{text}` is no time (10, 1.5s, 500ms, 10m, 1h)"))
 }
 
-/// Tells whether it ends in a unit of sizes.
+/// Returns true if the text ends in a unit of size.
 #[must_use]
 pub fn has_unit_of_size(text: &str) -> bool {
     with_unit(text, &SIZES).is_some()
 }
 
-/// Tells whether it ends in a unit of times.
+/// Returns true if the text ends in a unit of time.
 #[must_use]
 pub fn has_unit_of_time(text: &str) -> bool {
     with_unit(text, &TIMES).is_some()
 }
 
-/// The number, and what its unit is worth. Of `ms`, which ends in `s`, the longer one comes first.
+/// Splits a text into its number and what its unit is worth. Longer suffixes come first in `units`, as `ms` also ends
+/// in `s`.
 fn with_unit<'t, T: Copy>(text: &'t str, units: &[(&str, T)]) -> Option<(&'t str, T)> {
     let mut units = units.iter();
     units.find_map(|&(unit, worth)| Some((text.strip_suffix(unit)?, worth)))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Making a bundle's folder.
+//! Writing a bundle's folder.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,17 +9,17 @@ use crate::folder::Folder;
 use crate::layout;
 use crate::manifest::Manifest;
 
-/// A bundle being written, by its owner alone.
+/// A bundle that is being written; only its owner can read it.
 #[derive(Debug)]
 pub struct Writer {
     folder: Folder,
 }
 
 impl Writer {
-    /// Creates the folder.
+    /// Creates the bundle's folder.
     ///
     /// # Errors
-    /// It exists already, or cannot be made.
+    /// Returns an error if the folder exists already or cannot be made.
     pub fn create(dir: &Path) -> Result<Writer, Error> {
         let name = dir.file_name().unwrap_or_default();
         let parent = Folder::open(dir.parent().unwrap_or(dir))?;
@@ -27,41 +27,41 @@ impl Writer {
         Ok(Writer { folder })
     }
 
-    /// Into a folder that was made for it.
+    /// Writes a bundle into a folder that was made for it.
     pub fn within(folder: Folder) -> Writer {
         Writer { folder }
     }
 
-    /// The folder.
+    /// Returns the bundle's folder.
     pub fn folder(&self) -> &Folder {
         &self.folder
     }
 
-    /// Its path; for messages.
+    /// Returns the folder's path; for messages.
     pub fn dir(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Path of one of the bundle's files; for messages.
+    /// Returns the path of one of the bundle's files; for messages.
     pub fn path(&self, name: &str) -> PathBuf {
         debug_assert!(layout::is_known(name));
         self.dir().join(name)
     }
 
-    /// The names of the bundle's files, unordered.
+    /// Returns the names of the bundle's files, unordered.
     ///
     /// # Errors
-    /// The folder cannot be read.
+    /// Returns an error if the folder cannot be read.
     pub fn names(&self) -> Result<Vec<String>, Error> {
         let mut names = self.folder.names()?;
         names.retain(|name| layout::is_known(name));
         Ok(names)
     }
 
-    /// Sizes of what has been written beside the manifest, bytes, by name.
+    /// Returns the sizes in bytes of the files written so far, by name, without the manifest.
     ///
     /// # Errors
-    /// The folder cannot be read.
+    /// Returns an error if the folder cannot be read.
     pub fn sizes(&self) -> Result<BTreeMap<String, u64>, Error> {
         let names = self.names()?.into_iter();
         names
@@ -73,10 +73,10 @@ impl Writer {
             .collect()
     }
 
-    /// Writes the manifest in one step: a reader sees the old one or the new one.
+    /// Writes the manifest atomically: a reader sees the old one or the new one.
     ///
     /// # Errors
-    /// The disk is full, or the like.
+    /// Returns an error if the manifest cannot be written, for example because the disk is full.
     pub fn put_manifest(&self, manifest: &Manifest) -> Result<(), Error> {
         let temporary = ".manifest.new";
         let file = self.folder.replace(temporary)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Archives: the same bundle on the move, and what a stranger may put into one.
+//! Archives: packing and unpacking give the same bundle, and hostile archives do no harm.
 
 mod common;
 
@@ -68,7 +68,7 @@ fn an_archive_is_the_folder() {
     }
 }
 
-/// A member whose name is put into the header as it is: the tar crate refuses such names.
+/// Builds a member whose name is put into the header as it is; the tar crate would refuse such names.
 fn member(name: &str, kind: EntryType, size: u64, link: &str) -> Header {
     let mut header = Header::new_ustar();
     header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
@@ -80,7 +80,7 @@ fn member(name: &str, kind: EntryType, size: u64, link: &str) -> Header {
     header
 }
 
-/// An archive of these members with `data` each.
+/// Writes an archive of these members, each with its data.
 fn archive_of(path: &Path, members: &[(Header, &[u8])]) {
     let mut tar = Vec::new();
     for (header, data) in members {
@@ -165,7 +165,7 @@ fn damaged_archives_are_errors_that_name_them() {
             "{what}: {error}"
         );
         assert!(!error.contains('\n'), "{error}");
-        // Where it is unpacked is nothing that the user knows of.
+        // The message names the archive: the user does not know the temporary folder.
         assert!(
             what != "twice" || error.contains("bad.tar.zst: manifest.json is in it twice"),
             "{error}"
@@ -173,7 +173,7 @@ fn damaged_archives_are_errors_that_name_them() {
     }
 }
 
-/// An archive of one member of `size` bytes, all zeros, ahead of a manifest.
+/// Writes an archive of one member of `size` zero bytes ahead of a manifest.
 fn archive_of_zeros(path: &Path, first: &Header, size: u64) {
     let mut out = zstd::Encoder::new(fs::File::create(path).unwrap(), 3).unwrap();
     out.write_all(first.as_bytes()).unwrap();
@@ -224,7 +224,7 @@ fn a_name_may_be_long() {
 fn an_archive_unpacks_to_what_one_of_its_size_can_hold() {
     let tmp = tempfile::tempdir().unwrap();
     let path = tmp.path().join("large.tar.zst");
-    // Whether it would be kept or not.
+    // One name that unpacking keeps and one that it skips.
     for name in ["trace.blktrace.0", "other"] {
         let size = 80 << 20;
         archive_of_zeros(&path, &member(name, EntryType::Regular, size, ""), size);

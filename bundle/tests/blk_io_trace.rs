@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The block event's layout: what is written is read back, fields stand where the kernel has them,
-//! and no bytes are too strange.
+//! The block event's layout: what is written is read back, fields have the kernel's positions, and any bytes are read
+//! without a panic.
 
 use mostrace_bundle::blk_io_trace::action::{
     BLK_TA_CGROUP, BLK_TC_FUA, BLK_TC_NOTIFY, BLK_TC_WRITE, BLK_TC_ZONE_MANAGEMENT, ta, tn,
@@ -31,7 +31,7 @@ fn record(event: &Event<'_>, layout: Layout) -> Vec<u8> {
     out
 }
 
-/// Every field another number.
+/// An event whose fields all have different values.
 fn numbered() -> Event<'static> {
     Event {
         sequence: 0x0102_0304,
@@ -166,7 +166,7 @@ proptest! {
         }
     }
 
-    /// A wall clock stays what it is from one byte order to the other.
+    /// A wall clock keeps its value when it is copied to a record of the other byte order.
     #[test]
     fn a_timestamp_is_written_in_the_byte_order_of_its_record(
         seconds: u32, nanoseconds: u32,

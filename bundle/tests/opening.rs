@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Opening bundles: sound, unfinished, foreign, newer.
+//! Opening bundles: sound, unfinished, foreign and newer ones.
 
 mod common;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bundles of which something is missing: each says so.
+//! Bundles of which something is missing report it.
 
 mod common;
 
@@ -47,7 +47,7 @@ fn listed_files_are_missed() {
     );
 }
 
-/// A manifest of before `files`: it counts what it has no list of.
+/// A manifest without `files`, as older recorders wrote it; it has only counts.
 fn counting(events: u64) -> Manifest {
     let counts = [
         ("events", events),
@@ -71,7 +71,7 @@ fn counted_records_are_missed_in_older_bundles() {
         let text = serde_json::to_vec(manifest).unwrap();
         fs::write(folder.join(layout::MANIFEST), text).unwrap();
     };
-    // Two records each, and four bytes more.
+    // The files have room for two records each, and four bytes more.
     put(&counting(6));
     assert_eq!(said(&folder), [""; 0]);
     put(&counting(7));
@@ -100,7 +100,7 @@ fn counted_records_are_missed_in_older_bundles() {
     );
 }
 
-/// By every source of events.
+/// The samples cover every source of events.
 #[test]
 fn samples_are_whole() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sample-traces");
@@ -115,7 +115,7 @@ fn samples_are_whole() {
     assert!(samples >= 7, "{samples}");
 }
 
-/// Of a capture of before the manifest listed files.
+/// The bundle is of a recorder that did not yet list files in the manifest.
 #[test]
 fn half_of_the_events_is_missed_without_a_list_too() {
     let sample = "../analyzer/tests/before/wal.most.tar.zst";
@@ -181,8 +181,8 @@ fn an_unfinished_bundle_says_nothing_of_files() {
     assert!(bundle.is_cut() && bundle.shortfalls().is_empty());
 }
 
-/// An archive of `folder` that was cut to these bytes is read up to the cut and says so, unless its manifest
-/// is cut too. What is read is a beginning of what was packed.
+/// Checks that an archive of `folder` that was cut to these bytes is read up to the cut and says so, unless its
+/// manifest is cut too; and that each file holds the beginning of what was packed.
 fn check_cut(bytes: &[u8], folder: &Path, scratch: &Path) -> Result<(), TestCaseError> {
     let path = scratch.join("cut.tar.zst");
     fs::write(&path, bytes).unwrap();
@@ -236,7 +236,7 @@ fn check_cut(bytes: &[u8], folder: &Path, scratch: &Path) -> Result<(), TestCase
     Ok(())
 }
 
-/// In the compressed stream, and in the tar before it was compressed.
+/// Cuts the compressed stream, and the tar before compression.
 #[test]
 fn a_small_archive_cut_anywhere() {
     let tmp = tempfile::tempdir().unwrap();
@@ -248,7 +248,7 @@ fn a_small_archive_cut_anywhere() {
         check_cut(&whole[..len], &folder, tmp.path()).unwrap();
     }
     let tar = zstd::decode_all(&whole[..]).unwrap();
-    // The end mark is two blocks of zeros, of which the first tells enough.
+    // The end mark is two blocks of zeros, of which the first is enough.
     for len in (0..tar.len() - 512).step_by(128) {
         let bytes = zstd::encode_all(&tar[..len], 1).unwrap();
         check_cut(&bytes, &folder, tmp.path()).unwrap();
@@ -273,7 +273,7 @@ fn a_cut_is_told_with_its_file() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// An archive of many compressed blocks: what cannot be compressed is in all of it.
+    /// An archive of many compressed blocks, made large by incompressible data.
     #[test]
     fn a_large_archive_cut_anywhere(seed: u64, part in 0.0..1.0f64) {
         let tmp = tempfile::tempdir().unwrap();

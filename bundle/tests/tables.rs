@@ -10,7 +10,7 @@ use mostrace_bundle::table::{HEADER_LEN, TableReader, header};
 use mostrace_bundle::{Entry, Error};
 use proptest::prelude::*;
 
-/// Byte offsets at which records begin, and where the last one ends.
+/// Returns the byte offsets at which records begin, and the end of the last one.
 fn ends(records: &[Vec<u8>]) -> Vec<usize> {
     let mut ends = vec![HEADER_LEN];
     ends.extend(records.iter().scan(HEADER_LEN, |at, record| {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Any bytes as an archive, packed or to be packed: it opens, with nothing but files of known names in a folder of its own, or the error names it.
+//! Opens any bytes as an archive, either as given or compressed first. It must unpack only files with known names into
+//! a folder of its own, or give an error that names it.
 #![no_main]
 
 use std::fs;

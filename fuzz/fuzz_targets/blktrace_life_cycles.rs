@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Few sectors, few threads and any actions, so that bios meet in every way: each C gives a
-//! completion whose parts follow one another and sum up to its bytes.
+//! Events with few sectors, few threads and any actions, so that bios meet in every way. Each C must give a completion
+//! whose parts follow one another and add up to its bytes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -15,7 +15,7 @@ fuzz_target!(|data: &[u8]| {
         let at = u64::from(cut & 0x7f).to_be_bytes();
         let event = Event {
             time_ns: time_ns * if cut & 0x80 == 0 { 1 } else { 1 << 35 },
-            // Bits 5-7: write, flush, FUA.
+            // Bits 5 to 7: write, flush, FUA.
             action: u64::from(what & 0x1f)
                 | u64::from(what >> 5 & 1) << 17
                 | u64::from(what >> 6 & 1) << 18

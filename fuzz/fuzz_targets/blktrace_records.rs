@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Any bytes as the files of a trace: no panic, at most one error, every completion covered.
+//! Reads any bytes as the files of a trace. There must be no panic, at most one error, and every completion must be
+//! covered.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

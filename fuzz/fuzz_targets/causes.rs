@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Entries of every table and events of few sectors, threads, inodes and transactions, so that they meet in every way: the rows of a
-//! completion sum to its bytes, and the shares of a row's causers to the row's.
+//! Entries of every table, and events with few sectors, threads, inodes and transactions, so that they meet in every
+//! way. The rows of a completion must add up to its bytes, and the shares of a row's causers to the row's.
 //!
-//! A record is its table (one byte), a time that has passed (one byte), and what stands behind the head.
+//! A record is its table (one byte), the time since the record before (one byte), and the bytes behind the entry's
+//! head.
 #![no_main]
 
 use std::io::{Cursor, Read};
@@ -14,7 +15,7 @@ use mostrace::blktrace::{Completions, Partial, Trace};
 use mostrace::causes::{Causer, Sharing, Tables, databases};
 use mostrace_bundle::table::{TableReader, header};
 
-/// The events, and the kind and size of the entries of each table; the last but one holds names of the tree.
+/// The kind and size of the entries in each table; the first stands for events, the last but one for names of the tree.
 const EVENTS: usize = 0;
 const TABLES: [(u16, usize); 11] = [
     (0, 48),
@@ -41,7 +42,7 @@ fuzz_target!(|data: &[u8]| {
     tables
         .iter_mut()
         .for_each(|table| drop(table.splice(..0, header())));
-    // What is read twice.
+    // The calls are read twice.
     let calls = tables[5].clone();
     let [
         mut processes,
@@ -130,7 +131,7 @@ fn files(mut data: &[u8]) -> [Vec<u8>; TABLES.len()] {
     files
 }
 
-/// Few sectors; no payload.
+/// Makes an event with few sectors and no payload.
 fn event(record: &mut [u8], time_ns: u64) {
     record[..4].copy_from_slice(&0x6561_7407u32.to_le_bytes());
     record[8..16].copy_from_slice(&time_ns.to_le_bytes());
@@ -145,7 +146,7 @@ fn entry(record: &mut [u8], kind: u16, time_ns: u64) {
     record[8..16].copy_from_slice(&time_ns.to_le_bytes());
     record[17..24].fill(0);
     if kind == 2 {
-        // Its name is as long as there is room.
+        // The name takes all the room that the entry has.
         record[HEAD + 36..HEAD + 38].copy_from_slice(&16u16.to_le_bytes());
     }
 }

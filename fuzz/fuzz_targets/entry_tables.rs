@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Any bytes as a table of entries: no panic, at most one error, which names the file and the place; and each entry is a whole record of its kind.
+//! Reads any bytes as a table of entries. There must be no panic and at most one error, which names the file and the
+//! place; and each entry must be a whole record of its kind.
 #![no_main]
 
 use std::path::Path;

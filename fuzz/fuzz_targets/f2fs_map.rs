@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Patches of a small f2fs image, its checksums mended as the input says: a map that covers the
-//! filesystem, or an error. mkfs.f2fs and sload.f2fs make the image once, as the fuzzer starts.
+//! Patches a small f2fs image, with checksums corrected where the input says so. The result must be a map that covers
+//! the filesystem, or an error. mkfs.f2fs and sload.f2fs make the image once, when the fuzzer starts.
 //!
-//! A patch is six bytes and its contents: which of the blocks that are not zeros (2), where in it
-//! (2), how many bytes (1), and whether a checksum is mended (1).
+//! A patch is six bytes and its contents: the index of a non-zero block (2), the offset in it (2), the number of bytes
+//! (1), and whether a checksum is corrected (1).
 #![no_main]
 
 use std::collections::{BTreeMap, HashMap};
@@ -68,7 +68,7 @@ fuzz_target!(|data: &[u8]| {
 
 struct Base {
     blocks: Arc<HashMap<usize, Vec<u8>>>,
-    /// The blocks other than zeros, without most of the files' contents.
+    /// The blocks that are not zeros, without most of the files' contents.
     used: Vec<usize>,
     uuid: Vec<u8>,
 }
@@ -118,7 +118,7 @@ impl Base {
         }
     }
 
-    /// Mends the checksum of a superblock, a checkpoint or an inode.
+    /// Corrects the checksum of a superblock, a checkpoint or an inode.
     fn mend(&self, nth: usize, block: &mut [u8]) {
         const MAGIC: u32 = 0xf2f5_2010;
         let ours = [0, 1].contains(&nth);
@@ -149,7 +149,7 @@ fn put32(block: &mut [u8], at: usize, value: u32) {
     block[at..at + 4].copy_from_slice(&value.to_le_bytes());
 }
 
-/// The kernel's `f2fs_crc32`, bit by bit.
+/// Computes the kernel's `f2fs_crc32` bit by bit.
 fn crc32(seed: u32, bytes: &[u8]) -> u32 {
     bytes.iter().fold(seed, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| {

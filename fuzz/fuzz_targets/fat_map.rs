@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Damaged FAT volumes, or any bytes as one: an error or a map that covers all, never a panic.
+//! Maps damaged FAT volumes, or any bytes as a volume. The result must be an error or a map that covers all, never a
+//! panic.
 //!
-//! The first byte chooses a volume, which mkfs.vfat and mtools make once; then come patches of a
-//! place (3 bytes), a length (1 byte) and so many bytes. Or all the rest is the image.
+//! The first byte chooses one of the volumes, which mkfs.vfat and mtools make once; patches follow, each a place (3
+//! bytes), a length (1 byte) and that many bytes. Otherwise all the rest of the input is the image.
 #![no_main]
 
 use std::path::Path;
@@ -13,7 +14,7 @@ use std::{fs, io};
 use libfuzzer_sys::fuzz_target;
 use mostrace_map::fs::{Image, ReadAt, fat};
 
-/// FAT12, FAT16, FAT32 with clusters of one sector.
+/// The volumes: FAT12, FAT16 and FAT32, with clusters of one sector.
 static VOLUMES: LazyLock<Vec<Arc<Vec<u8>>>> = LazyLock::new(|| {
     let kinds = [("12", 300), ("16", 2500), ("32", 34_000)];
     let volumes = kinds.into_iter().map(|(bits, kib)| {
@@ -33,7 +34,8 @@ static VOLUMES: LazyLock<Vec<Arc<Vec<u8>>>> = LazyLock::new(|| {
     volumes.collect()
 });
 
-/// mtools takes no FAT32 of less than 65525 clusters. Linux does, and 500 are faster to read.
+/// Shortens the FAT32 to 500 clusters, which are faster to read. Linux accepts it; mtools does not support less than
+/// 65525 clusters.
 fn cut(bytes: &mut Vec<u8>) {
     let fat_length = u32::from_le_bytes([bytes[36], bytes[37], bytes[38], bytes[39]]);
     let sectors = 32 + 2 * fat_length + 500;
@@ -70,7 +72,7 @@ fn run(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {output:?}");
 }
 
-/// A volume with patches over it.
+/// A volume whose reads show patches.
 struct Patched {
     bytes: Arc<Vec<u8>>,
     patches: Vec<(usize, Vec<u8>)>,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Any runs as the snapshot of a bundle: a device of the size that it tells, or an error that names it.
+//! Restores any runs as a bundle's snapshot. The result must be a device of the size that the snapshot states, or an
+//! error that names it.
 #![no_main]
 
 use std::fs;
@@ -34,7 +35,8 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// The image that is restored may be larger than the scratch folder's filesystem takes.
+/// Returns true if the error is about the restored image, which may be larger than the scratch folder's filesystem
+/// allows.
 fn path_of_image(error: &str) -> bool {
     error.contains("mostrace-temporary-")
 }

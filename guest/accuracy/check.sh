@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# usage: check.sh OUT        what the guest left, held against the truth
+# Compares what the guest left with the truth.
+# usage: check.sh OUT
 set -eu
 
 here=$(dirname "$0")

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """usage: compare.py MOSTRACE OUT
 
-Holds the cause of every metadata copy in OUT/*.most against OUT/*.truth, where a kprobe on jbd2_journal_dirty_metadata
-wrote down task, transaction and block: whoever was first of a block in a transaction caused the copy. Work of a kernel
-thread's is led further by mostrace (to who dirtied the pages, to who unlinked): it is counted apart. A line for each
-bundle; fails if of what is called exact less than 99 % is right. `moved` is the share of bytes, sets included, that another
-task is charged for than the one that was first."""
+Compares the cause of every metadata copy in OUT/*.most with OUT/*.truth, in which a kprobe on jbd2_journal_dirty_metadata
+recorded task, transaction and block: the first task that dirtied a block in a transaction caused the copy. mostrace
+attributes the work of a kernel thread to another task (the one that dirtied the pages, or that unlinked), so such copies are
+counted separately. Prints a line for each bundle, and fails if less than 99 % of the causes called exact are right. `moved` is
+the share of bytes, sets included, that are charged to another task than the first one."""
 
 import collections
 import csv
@@ -21,7 +21,7 @@ KERNEL = re.compile(r"^(kworker/|jbd2/|kswapd)")
 
 
 def first_dirtiers(path):
-    """(tid, block) to (pid, whether a kernel thread)."""
+    """Returns (pid, whether it is a kernel thread) by (tid, block)."""
     first = {}
     for line in path.read_text().splitlines():
         match = LINE.match(line)
@@ -33,7 +33,7 @@ def first_dirtiers(path):
 
 
 def copies(mostrace, bundle):
-    """The rows of metadata copies of one block each."""
+    """Returns the rows of metadata copies, each of one block."""
     command = [mostrace, "events", bundle, "--format", "csv", "--where", "kind = 'metadata_copy'", "--columns", COLUMNS]
     text = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     return csv.DictReader(text.splitlines())

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """usage: owners.py MOSTRACE OUT
 
-Holds the causes of OUT/fat-N.most and OUT/f2fs-N.most against what is known of them. Every writer is a user of its own, with a
-folder of its own: a block of that folder's, or of a file in it, is that user's (`owner`). Of FAT's own blocks every change
-of a buffer was traced, in OUT/fat-N.buffers: a sector that is written is whose who was the first to change it since it was
-written last (`first`); where that was a kernel thread, or more than one changed it, it counts as `led` or `shared`. A line for each
-bundle; fails if of what is called exact less than 99 % is right."""
+Compares the causes in OUT/fat-N.most and OUT/f2fs-N.most with the truth. Every writer is a user of its own with a folder of its
+own: a block of that folder, or of a file in it, belongs to that user (`owner`). For FAT's own blocks, OUT/fat-N.buffers has every
+change of a buffer: a written sector belongs to the task that was the first to change it since it was last written (`first`). If
+that was a kernel thread, or several tasks changed it, it counts as `led` or `shared`. Prints a line for each bundle, and fails
+if less than 99 % of the causes called exact are right."""
 
 import collections
 import csv
@@ -19,13 +19,13 @@ LINE = re.compile(r"^\s*(?P<comm>.+)-(?P<pid>\d+)\s+\[\d+\] \S+\s+(?P<s>\d+)\.(?
                   r"size=(?P<size>\d+)$")
 COLUMNS = "time_ns,d2c_ns,q2d_ns,sector,bytes,kind,path,cause_pid,cause_uid,cause_known"
 KERNEL = re.compile(r"^(kworker/|jbd2/|kswapd|f2fs_)")
-# Of FAT: what a directory's blocks are once it is removed.
+# The kinds of blocks of a folder; on FAT the blocks of a folder that was removed are free.
 OWNED = ("directory", "node", "hot_node", "warm_node", "cold_node", "fsync_node", "free")
 FAT = ("fat", "directory", "free", "fsinfo", "boot_record")
 
 
 def changes(path):
-    """Sector to (ns, pid, whether a kernel thread), in the order of time."""
+    """Returns lists of (ns, pid, whether it is a kernel thread) by sector, in time order."""
     found = collections.defaultdict(list)
     for line in path.read_text().splitlines():
         match = LINE.match(line)
@@ -40,14 +40,14 @@ def changes(path):
 
 
 def rows(mostrace, bundle):
-    """Written rows of metadata."""
+    """Returns the rows of written metadata."""
     command = [mostrace, "events", bundle, "--format", "csv", "--where", "op = 'write'", "--columns", COLUMNS]
     text = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     return [row for row in csv.DictReader(text.splitlines()) if row["kind"] in OWNED + FAT]
 
 
 def owner(row, n):
-    """Held against the folder."""
+    """Compares a row with the owner of its folder."""
     match = re.match(r"^/w(\d+)(/|$)", row["path"])
     n["bytes"] += int(row["bytes"])
     if row["cause_known"] == "unknown":
@@ -59,10 +59,10 @@ def owner(row, n):
 
 
 def first(row, buffers, written, n):
-    """Held against the buffers, sector by sector."""
+    """Compares a row with the changes of buffers, sector by sector."""
     queued = int(row["time_ns"]) - int(row["d2c_ns"]) - int(row["q2d_ns"])
     for sector in range(int(row["sector"]), int(row["sector"]) + int(row["bytes"]) // 512):
-        # The trace has microseconds.
+        # The trace has a resolution of microseconds.
         since = [c for c in buffers[sector] if written.get(sector, 0) < c[0] <= queued + 1000]
         written[sector] = queued
         if row["cause_known"] != "exact" or not since:

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Called by guest/run.sh: what these tests run.
+# Called by guest/run.sh: adds the programs that these tests run.
 # usage: prepare.sh KERNEL SUITE ROOT
 set -eu
 

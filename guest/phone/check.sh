@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# What the recorder of another architecture left, analysed here: MOSTRACE is this machine's.
+# Analyses on this machine what the recorder of another architecture left. MOSTRACE is this machine's analyser.
 # usage: check.sh OUT
 set -eu
 
@@ -11,14 +11,14 @@ mostrace() {
 	"$MOSTRACE" "$@"
 }
 
-# roles BUNDLE ROLES: bytes of the data of each of these (an extended regular expression).
+# roles BUNDLE ROLES: prints the bytes of data of each of these roles (an extended regular expression).
 roles() {
 	mostrace analyze "$1" --by role,class --format csv >table.csv
 	at=$(column write_bytes <table.csv)
 	grep -E "^($2),data," table.csv | cut -d, -f1,"$at" | sort
 }
 
-# sqlite TEST JOURNAL SUFFIX LEAST ROLES: each source told the same of it.
+# sqlite TEST JOURNAL SUFFIX LEAST ROLES: checks that each source reported the same.
 sqlite() {
 	for source in blktrace ftrace bpf kernel; do
 		bundle=$1-$2-$source.most
@@ -31,7 +31,8 @@ sqlite() {
 	done
 }
 
-# plain BY-TRACEFS BY-BPF ROLES: of plain tracepoints: all is accounted for, and as much is data of regular files as the probes say.
+# plain BY-TRACEFS BY-BPF ROLES: checks a recording by plain tracepoints: all is accounted for, and the probes report as
+# much data of regular files.
 plain() {
 	check_rows "$1"
 	for each in "$1" "$2"; do
@@ -40,14 +41,15 @@ plain() {
 		grep '^data,regular,' table.csv | cut -d, -f"$at"
 	done | uniq >regular.txt
 	[ "$(wc -l <regular.txt)" -eq 1 ] || fail "$1: of regular files $(tr '\n' ' ' <regular.txt)bytes by tracefs and by bpf"
-	# Where the filesystem's events tell names, roles are the same too.
+	# If the filesystem's events have names, the roles must be the same too.
 	if grep -q 'no event tells names' "$1/manifest.json"; then return; fi
 	roles "$1" "$3" >tracefs.roles
 	roles "$2" "$3" >bpf.roles
 	cmp tracefs.roles bpf.roles || fail "$1 and $2 differ: $(cat tracefs.roles bpf.roles)"
 }
 
-# applications BUNDLE: nobody between the filesystem and the disk is taken for who wrote a file or a journal.
+# applications BUNDLE: checks that no task between the filesystem and the disk is taken for the writer of a file or a
+# journal.
 applications() {
 	mostrace events "$1" --format csv >events.csv
 	awk -F, -v c="$(column comm <events.csv)" -v p="$(column path <events.csv)" -v k="$(column kind <events.csv)" '
@@ -66,7 +68,7 @@ for test in ext4 f2fs; do
 	plain $test-delete-tracefs.most $test-delete-bpf.most 'db|rollback_journal'
 	plain $test-wal-tracefs.most $test-wal-bpf.most wal
 done
-# The same below mapped devices.
+# The same checks for recordings below mapped devices.
 for type in ext4 f2fs; do
 	for journal in delete wal; do
 		probes=dm-$journal-$type-bpf.most
@@ -74,19 +76,19 @@ for type in ext4 f2fs; do
 		plain dm-$journal-$type-tracefs.most "$probes" 'db|rollback_journal|wal'
 		applications "$probes"
 		applications dm-$journal-$type-tracefs.most
-		# A file that is named has its number: the snapshot is that of its filesystem.
+		# A file with a name also has its number, because the snapshot is that of its filesystem.
 		"$here/shares.sh" "$probes" >share.csv
 		awk -F, 'NR > 1 && ($6 < 20 || $5 < $6 - 2)' share.csv >strange.csv
 		[ ! -s strange.csv ] || fail "$probes: names without numbers: $(cat strange.csv)"
 	done
 done
-# The module leads to causes, as the probes do.
+# The module reports causes as the probes do.
 for bundle in *-kernel.most; do
 	grep -q '"causes": "kernel"' "$bundle/manifest.json" || fail "$bundle: causes are not the module's"
 	known=$("$here/shares.sh" "$bundle" | sed '1d; s/.*,//')
 	[ "${known%.*}" -ge 90 ] || fail "$bundle: causes of $known % of the bytes"
 done
-# By a file's BTF the probes tell what they tell by the kernel's own.
+# With BTF from a file, the probes report what they report with the kernel's own.
 for type in ext4 f2fs; do
 	for btf in own given; do
 		check_rows btf-$type-$btf.most
@@ -102,7 +104,7 @@ check_kinds ext4-wal-bpf.most inode_table regular descriptor metadata_copy commi
 check_kinds f2fs-delete-bpf.most checkpoint nat directory regular
 check_kinds f2fs-wal-bpf.most checkpoint regular
 
-# Whose a node is, the probes read in the node itself.
+# The probes read a node's owner from the node itself.
 check_kinds f2fs-delete-bpf.most fsync_node hot_node
 check_kinds f2fs-wal-bpf.most fsync_node
 for bundle in f2fs-*-bpf.most f2fs-*-ftrace.most f2fs-*-blktrace.most f2fs-*-kernel.most; do
@@ -112,5 +114,5 @@ for bundle in f2fs-*-bpf.most f2fs-*-ftrace.most f2fs-*-blktrace.most f2fs-*-ker
 	[ ! -s strange.csv ] || fail "$bundle: of $(wc -l <strange.csv) nodes it is not known whose they are: $(head -n 3 strange.csv)"
 done
 
-# As in docs/PHONE.md.
+# The table of docs/PHONE.md.
 "$here/shares.sh" *-bpf.most *-tracefs.most *-kernel.most

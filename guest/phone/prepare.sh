@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Called by guest/run.sh: puts the module built for that kernel into a guest's root, and what loads and judges it.
+# Called by guest/run.sh: copies the module built for that kernel into a guest's root, and the functions that load and
+# check it.
 # usage: prepare.sh KERNEL SUITE ROOT
 set -eu
 

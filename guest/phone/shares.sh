@@ -1,10 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Of how much of the bytes written it is known who wrote, which file, and why: a line for each bundle, as in docs/PHONE.md.
-# usage: shares.sh BUNDLE…     MOSTRACE is the analyser
+# Prints a line for each bundle, as in docs/PHONE.md: for how many of the written bytes the writer, the file and the
+# cause are known.
+# usage: shares.sh BUNDLE…
+# MOSTRACE is the analyser.
 set -eu
 
-# of COLUMN: in percent of the bytes.
+# of COLUMN: prints SQL for the percentage of bytes whose column is known.
 of() {
 	echo "ROUND(100.0 * SUM(CASE WHEN $1 IS NOT NULL THEN bytes ELSE 0 END) / SUM(bytes), 1) AS $1"
 }

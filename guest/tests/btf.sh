@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# A kernel whose BTF only a file tells (--btf): hidden from the recorder, the kernel's own is given to it. The probes that copy what they
-# read have the most on their stack, of which kernels count more or less.
+# A kernel whose BTF comes only from a file (--btf): the kernel's own BTF is hidden from the recorder and given to it as
+# a file. Probes that copy what they read use the most stack, and kernels differ in how they count it.
 cp /sys/kernel/btf/vmlinux vmlinux.btf
 : >none
 fresh_ext4 64 -b 4096

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Whose the journal's copies are: each is of a block that some handle dirtied, and the handle has a task.
+# The causes of the journal's copies: each is a copy of a block that some handle dirtied, and the handle has a task.
 
-# run BUNDLE COMMAND…: recorded, and its sums checked.
+# run BUNDLE COMMAND…: records the command and checks the sums.
 run() {
 	bundle=$1
 	shift
@@ -20,7 +20,7 @@ run delete.most mostrace workload sqlite --transactions 200 --journal delete "$m
 run wal.most mostrace workload sqlite --transactions 200 --journal wal "$mnt/wal.db"
 put_writer
 run writers.most sh -c "sh writer.sh $mnt/x & sh writer.sh $mnt/y & sh writer.sh $mnt/z & wait"
-# These kernels take a program where a block is modified: it is told however many handles are open.
+# These kernels allow a program where a block is modified, so its handle is known however many handles are open.
 if [ -n "$(sums record.err)" ] && mostrace analyze --by cause_known --where "class = 'journal'" writers.most | grep -q "^ *set "; then
 	fail "of some copies it is not known which of several handles they are of"
 fi

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The same writes on f2fs, ext4 and FAT32: what reaches the device for each transaction, against published claims.
-# Counted until the last transaction is durable: what the filesystem writes home later (ext4's metadata, f2fs's
-# checkpoint) is not in it. Times are of an emulated machine with its disk in memory: they rank, and say nothing of flash.
+# The same writes on f2fs, ext4 and FAT32: what reaches the device for each transaction, compared with published claims.
+# It is counted until the last transaction is durable; what the filesystem writes home later (ext4's metadata, f2fs's
+# checkpoint) is not included. Times are those of an emulated machine with its disk in memory: they give a ranking, and
+# say nothing about flash.
 
 count=50
 csv=/tmp/out/compare.csv
 echo filesystem,workload,writes,kib,data_kib,journal_kib,metadata_kib,flushes,fua_writes,ms >$csv
 printf 'info %-15s %-10s %7s %7s %7s %7s %7s %7s %5s %7s\n' filesystem 'each' writes KiB data journal metadata flushes fua ms
 
-# sum BY-VALUE COLUMN <table.csv: of the row whose first column is the value (any, if empty), divided by $count.
+# sum BY-VALUE COLUMN TABLE: adds up the column of the rows whose first column has the value (any, if empty), divided by
+# $count.
 sum() {
 	awk -F, -v v="$1" -v c="$2" -v n="$count" '
 		NR == 1 { for (i = 1; i <= NF; i++) if ($i == c) at = i; next }
@@ -16,12 +18,12 @@ sum() {
 		END { printf "%.2f", total / n }' "$3"
 }
 
-# Of the device, by the kernel's own count: bytes written.
+# written: prints the bytes written to the device, by the kernel's own count.
 written() {
 	echo $(($(awk '{ print $7 }' "/sys/block/$(basename "$loop")/stat") * 512))
 }
 
-# traced NAME WORKLOAD COMMAND…: one line of the table.
+# traced NAME WORKLOAD COMMAND…: records the command and prints one line of the table.
 traced() {
 	name=$1 workload=$2
 	shift 2
@@ -34,7 +36,7 @@ traced() {
 	mostrace analyze run.most --by device --format csv >device.csv
 	mostrace analyze run.most --by class --format csv >class.csv
 	seen=$(awk -F, -v at="$(column write_bytes <device.csv)" 'NR > 1 { n += $at } END { print n }' device.csv)
-	# Before or after the trace, a timer of the filesystem may write a checkpoint.
+	# A timer of the filesystem may write a checkpoint before or after the trace.
 	[ "$seen" -le $((after - before)) ] && [ $((after - before - seen)) -le 131072 ] || {
 		cp -r run.most "/tmp/out/compare-$name-$workload.most"
 		fail "$name $workload: $seen bytes in the trace, $((after - before)) by the kernel's count"
@@ -51,7 +53,7 @@ traced() {
 	echo "$line" | awk -F, '{ printf "info %-15s %-10s %7s %7s %7s %7s %7s %7s %5s %7s\n", $1, $2, $3, $4, $5, $6, $7, $8, $9, $10 }'
 }
 
-# measure NAME: every workload on the filesystem at $mnt.
+# measure NAME: runs every workload on the filesystem at $mnt.
 measure() {
 	for journal in ${2:-delete truncate persist wal}; do
 		mostrace workload sqlite --prepare --overwrite --journal "$journal" "$mnt/$journal.db" >prepare.log
@@ -63,7 +65,7 @@ measure() {
 	traced "$1" overwrite /usr/local/bin/dd if=/dev/zero of="$mnt/file" bs=4096 count=$count oflag=sync conv=notrunc
 }
 
-# ratio FILESYSTEM/WORKLOAD FILESYSTEM/WORKLOAD COLUMN: of two lines of the table.
+# ratio FILESYSTEM/WORKLOAD FILESYSTEM/WORKLOAD COLUMN: prints the ratio of two lines of the table.
 ratio() {
 	awk -F, -v a="$1" -v b="$2" -v c="$3" '
 		NR == 1 { for (i = 1; i <= NF; i++) if ($i == c) at = i; next }
@@ -72,7 +74,7 @@ ratio() {
 		END { if (y > 0) printf "%.2f", x / y; else printf "-" }' $csv
 }
 
-# claim TEXT A B: the ratio of A to B by all columns that a claim may mean.
+# claim TEXT A B: prints the ratio of A to B in every column that the claim may mean.
 claim() {
 	info "claim: $1: $2 to $3: writes $(ratio "$2" "$3" writes), bytes $(ratio "$2" "$3" kib), flushes $(ratio "$2" "$3" flushes), time $(ratio "$2" "$3" ms)"
 }
@@ -95,6 +97,6 @@ claim "a DELETE transaction on f2fs needs half the writes" f2fs/delete ext4/dele
 claim "on f2fs DELETE is close to WAL" f2fs/delete f2fs/wal
 claim "on f2fs WAL adds 10-15 % of writes" f2fs/wal f2fs/delete
 claim "on ext4 WAL is 4 times as fast as DELETE" ext4/delete ext4/wal
-# A transaction cannot do without a write and, but for nobarrier, a flush.
+# Every transaction needs a write and, except with nobarrier, a flush.
 awk -F, 'NR > 1 && ($3 < 1 || $4 < 4 || ($1 != "f2fs-nobarrier" && $8 < 1))' $csv >strange.txt
 [ ! -s strange.txt ] || fail "less than a transaction needs: $(cat strange.txt)"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Direct IO, several bios to a call and split into small requests: every byte of the file is known by its inode, at
-# the place where the map has it.
+# Direct IO with several bios per call, split into small requests: every byte is attributed to the file's inode, at the
+# offset that the map has for it.
 
-# Against the map's pieces: rows of /direct by direct IO, and of these those elsewhere.
+# places: prints how many rows of /direct are direct IO, and how many of these are at another offset than in the map.
 places() {
 	awk -F, -v s="$(column sector <events.csv)" -v b="$(column bytes <events.csv)" -v o="$(column file_offset <events.csv)" \
 		-v p="$(column path <events.csv)" -v unplaced="$unplaced" -v from="$(column origin <events.csv)" '
@@ -34,7 +34,7 @@ direct() {
 unplaced=0
 fresh_ext4 64
 direct
-# Before it took iomap (5.10), f2fs did not say where in the file a bio is.
+# Before f2fs used iomap (in 5.10), its bios did not carry the offset in the file.
 ! grep -q ' f2fs_dio_end_io' /proc/kallsyms || unplaced=1
 fresh_f2fs 128
 direct

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The map of a filesystem on a mapped device, in the sectors of the disk below: against FIEMAP, by way of the table.
+# The map of a filesystem on a mapped device, in sectors of the disk below, compared with FIEMAP translated by the
+# device's table.
 export DM_DISABLE_UDEV=1
 
-# Where the mapped device lies: first sector, sectors, first sector on the disk. The second half comes first there.
+# The mapped device's pieces: first sector, sectors, first sector on the disk. The second half comes first there.
 cat >pieces.txt <<END
 0 100000 164192
 100000 162144 2048
 END
 
-# mapped TYPE MKFS: a filesystem at $mnt on $upper, which lies on the disk $loop.
+# mapped TYPE MKFS: mounts a filesystem at $mnt on $upper, which lies on the disk $loop.
 mapped() {
 	type=$1
 	step "$type on dm-linear"
@@ -23,7 +24,7 @@ mapped() {
 	mount -t "$type" -o noatime "$upper" "$mnt"
 }
 
-# down <FILE: rows `sector sectors owner offset` of the mapped device, on the disk.
+# down <FILE: translates rows `sector sectors owner offset` of the mapped device to the disk.
 down() {
 	awk 'FNR == NR { upper[NR] = $1; sectors[NR] = $2; lower[NR] = $3; n = NR; next }
 		{ for (i = 1; i <= n; i++) {
@@ -33,7 +34,7 @@ down() {
 		} }' pieces.txt -
 }
 
-# run NAME DEVICE: files are written while DEVICE is recorded; by what the snapshot says alone.
+# run NAME DEVICE: writes files while DEVICE is recorded; the files are found by the snapshot alone.
 run() {
 	step "$1"
 	mostrace record -d "$2" -o "$1.most" --source blktrace --entries none --sync -- sh -c "
@@ -47,7 +48,7 @@ run() {
 	step "map of $1"
 	mostrace map "$1.most" --format csv -o "$1.csv"
 	check_map "$1.csv"
-	# What was written is there by its name, whole.
+	# Every written file must be there by its name, whole.
 	mostrace analyze "$1.most" --by path --format csv >table.csv
 	at=$(column write_bytes <table.csv)
 	for i in 1 2 3 4 5 6 7 8; do

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Below device mapper: the disk under dm-linear, dm-crypt and a logical volume is traced, and who writes which file above
-# it is known as without them.
+# Below device mapper: the disk under dm-linear, dm-crypt and a logical volume is traced. The writers of files above are
+# known as they are without device mapper.
 export DM_DISABLE_UDEV=1
 
-# over NAME TABLE: the mapped device $upper on the disk $loop; LOWER in the table stands for the disk.
+# over NAME TABLE: makes the mapped device $upper on the disk $loop; LOWER in the table stands for the disk.
 over() {
 	truncate -s 160M disk.img
 	loop=$(losetup -f)
@@ -29,7 +29,7 @@ under() {
 	rm -f disk.img
 }
 
-# run NAME TYPE JOURNAL SUFFIX: SQLite on $mnt, the disk below traced.
+# run NAME TYPE JOURNAL SUFFIX: runs SQLite on $mnt while the disk below is traced.
 run() {
 	bundle=$1-$2-$3.most
 	step "$bundle"
@@ -37,8 +37,8 @@ run() {
 		sh -c "mostrace workload sqlite --transactions 30 --journal $3 $mnt/$3.db && sync"
 	check_bundle "$bundle"
 	check_temporary "$bundle" "$3.db$4" 30
-	# Nobody between the filesystem and the disk is taken for who wrote a file or a journal.
-	# (f2fs's checkpoint thread writes nodes of files.)
+	# No task between the filesystem and the disk may be taken for the writer of a file or a journal. (f2fs's
+	# checkpoint thread writes nodes of files.)
 	awk -F, -v c="$(column comm <events.csv)" -v p="$(column path <events.csv)" -v k="$(column kind <events.csv)" '
 		NR == 1 { next }
 		$p ~ /[.]db/ && $k == "regular" && $c !~ /^mostrace/ { print }

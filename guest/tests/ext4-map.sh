@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The map of an aged ext4, mounted and then not, is what FIEMAP says of every file.
+# The map of an aged ext4, mounted and then unmounted, equals what FIEMAP reports for every file.
 fresh_ext4 512
 age "$mnt" 1500 posix
 list_files

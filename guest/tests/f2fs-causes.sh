@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Who is behind f2fs's checkpoints, what garbage collection moves, and what is committed at once. Each process is a user of its own,
-# and how often it asked is known; the kernel's own tracepoint says how many checkpoints there were.
+# The causes of f2fs's checkpoints, of what garbage collection moves, and of atomic writes. Each process is a user of
+# its own that asks a known number of times; the kernel's own tracepoint counts the checkpoints.
 
 fresh_f2fs 256 -- background_gc=off
 if [ ! -e /sys/kernel/btf/vmlinux ] || ! grep -q ' bpf_loop$' /proc/kallsyms; then
@@ -8,13 +8,13 @@ if [ ! -e /sys/kernel/btf/vmlinux ] || ! grep -q ' bpf_loop$' /proc/kallsyms; th
 	remove
 	exit 0
 fi
-# None of its own while we look.
+# This keeps f2fs from writing checkpoints of its own during the test.
 echo 100000 >"/sys/fs/f2fs/$(basename "$loop")/cp_interval"
 tracing=/sys/kernel/tracing
 mount -t tracefs none $tracing 2>/dev/null || true
 checkpoints=$tracing/events/f2fs/f2fs_write_checkpoint
 
-# ioctl.pl FILE NUMBER: f2fs's, with an argument of 1.
+# ioctl.pl FILE NUMBER: calls an ioctl of f2fs with an argument of 1.
 cat >ioctl.pl <<'END'
 open(my $file, "<", $ARGV[0]) or die "$ARGV[0]: $!";
 my $argument = pack("LL", 1, 0);
@@ -23,8 +23,8 @@ END
 collect=4004f506
 checkpoint=f507
 
-# atomic.pl FILE COMMITS: each of 8 blocks of 4 KiB, the first as a database of SQLite's begins, then one that is given up; after that a
-# block written as ever.
+# atomic.pl FILE COMMITS: makes atomic writes of 8 blocks of 4 KiB, whose first block begins like an SQLite database;
+# then one that is aborted; then writes a block in the ordinary way.
 cat >atomic.pl <<'END'
 sysopen(my $file, $ARGV[0], 2) or die "$ARGV[0]: $!";
 sub atomic { ioctl($file, $_[0], 0) or die "ioctl: $!" }
@@ -48,14 +48,14 @@ sysseek($file, 4096, 0);
 page("", "y");
 END
 
-# The kernel's own count, of nothing before or after the command.
+# The kernel counts checkpoints only while the command runs.
 cat >counted.sh <<END
 echo 1 >$checkpoints/enable
 "\$@"
 echo 0 >$checkpoints/enable
 END
 
-# record NAME COMMAND…
+# record NAME COMMAND…: records the command and counts the checkpoints.
 record() {
 	name=$1
 	shift
@@ -74,15 +74,15 @@ record() {
 	done
 }
 
-# A checkpoint's last block is written when all others are, by itself.
+# A checkpoint's last block is written on its own, after all others.
 packs="kind = 'checkpoint' AND op = 'write' AND bytes = 4096"
 
-# ask NAME COLUMNS CONDITION [SUM]: what there is in these columns, each with how many rows, or another sum.
+# ask NAME COLUMNS CONDITION [SUM]: prints the values of these columns with their number of rows, or another sum.
 ask() {
 	mostrace query "$1.most" "SELECT $2, ${4:-count(*)} AS n FROM events WHERE $3 GROUP BY $2 ORDER BY $2" --format csv | tail -n +2
 }
 
-# expect NAME COLUMNS CONDITION LINE…: that and nothing else.
+# expect NAME COLUMNS CONDITION LINE…: checks that `ask` prints exactly these lines.
 expect() {
 	name=$1 columns=$2 condition=$3
 	shift 3
@@ -101,7 +101,7 @@ done
 /usr/local/bin/setpriv --reuid 1003 --clear-groups /usr/local/bin/dd if=/dev/zero of="$mnt/w3/app.db" bs=4k count=8 conv=fsync 2>/dev/null
 sync
 
-# One whose fsync needs a checkpoint, as its folder is new; one that calls sync; one that calls the ioctl.
+# One user's fsync needs a checkpoint because its folder is new; one calls sync; one calls the ioctl.
 cat >fsync.sh <<'END'
 for i in 1 2 3 4 5; do
 	mkdir "$1/d$i"
@@ -127,15 +127,15 @@ expect each cause_uid,checkpoint_reason,cause_op,cause_known,cause_path "$packs"
 	1001,node_need_cp,checkpoint,exact,/w1/d1/f,1 1001,node_need_cp,checkpoint,exact,/w1/d2/f,1 \
 	1001,node_need_cp,checkpoint,exact,/w1/d3/f,1 1001,node_need_cp,checkpoint,exact,/w1/d4/f,1 \
 	1001,node_need_cp,checkpoint,exact,/w1/d5/f,1 1002,sync,checkpoint,exact,,4 0,ioctl,checkpoint,exact,/root,1
-# A filter finds the same.
+# A filter finds the same rows.
 found=$(mostrace analyze each.most --where "checkpoint_reason = 'sync' AND $packs" --by checkpoint_reason --columns checkpoint_reason,requests --format csv | tail -n +2)
 [ "$found" = sync,4 ] || fail "by a filter: $found"
-# What else a checkpoint writes is of nobody else.
+# The other blocks of a checkpoint have the same causes.
 ask each cause_uid,cause_op,cause_known "kind IN ('nat', 'sit', 'ssa', 'checkpoint') AND op = 'write'" >blocks
 awk -F, '$2 != "checkpoint" || $3 != "exact"' blocks >others
 [ ! -s others ] && [ "$(wc -l <blocks)" -eq 3 ] || fail "$(cat blocks)"
 
-# All at once: each checkpoint is theirs who asked by then.
+# All users at once: each checkpoint is attributed to those who had asked by then.
 cat >once.sh <<END
 setpriv="/usr/local/bin/setpriv --clear-groups --reuid"
 for w in 1 2; do mkdir $mnt/w\$w/once; chown \$((1000 + w)) $mnt/w\$w/once; done
@@ -150,7 +150,7 @@ sed 's/^/info once: /' packs
 grep -vE '^(1001,(exact|set),node_need_cp|1002,(exact|set),sync),' packs && fail "$(cat packs)"
 [ "$(cut -d, -f1 packs | sort -u | wc -l)" -eq 2 ] || fail "$(cat packs)"
 
-# What garbage collection moves stays its file's, and is who collects it.
+# Blocks that garbage collection moves keep their file, and their cause is the task that collects.
 i=0
 while [ $i -lt 60 ]; do
 	for file in keep gone; do
@@ -165,7 +165,7 @@ ask gc cause_uid,cause_comm,cause_op,cause_known,path "kind = 'regular' AND op =
 sed 's/^/info gc: /' moved
 grep -q '^0,perl,gc,exact,/keep,' moved && ! grep -v '^0,perl,gc,exact,' moved || fail "$(cat moved)"
 
-# What was written between the two ioctls is counted as committed at once; what was given up was not written.
+# Blocks written between the two ioctls count as an atomic write; what was aborted was not written.
 cat >commits.sh <<END
 perl $PWD/atomic.pl $mnt/w3/app.db 3
 /usr/local/bin/dd if=/dev/zero of=$mnt/w3/app.db bs=4k count=1 seek=20 conv=notrunc,fsync 2>/dev/null

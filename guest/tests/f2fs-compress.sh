@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Compressed files of f2fs: FIEMAP gives a cluster's place and not its true length, so: each block that the map gives to
-# a file is in an extent of that file, each cluster begins in a block of the file, and the blocks of the map are those
-# that the file takes, without what the kernel holds in reserve.
+# Compressed files of f2fs. FIEMAP gives a cluster's place but not its real length. So the checks are: each block that
+# the map gives to a file is in an extent of that file, each cluster begins in a block of the file, and the blocks in
+# the map are those that the file uses, without what the kernel reserves.
 fresh_f2fs 256 -O extra_attr,compression -- compress_algorithm=lz4,compress_log_size=2,compress_extension=txt
 mkdir "$mnt/c"
 /usr/local/bin/chattr +c "$mnt/c"
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-	# From 16 KiB of text to 400, with an end that fills no cluster, and every third with what no compressor shortens.
+	# The files are of 16 to 400 KiB of text, end with a partial cluster, and every third has an incompressible
+	# part.
 	seq 1 $((i * 3500)) >"$mnt/c/file$i"
 	cp "$mnt/c/file$i" "$mnt/by-extension$i.txt"
 	[ $((i % 3)) -ne 0 ] || cat $sources/70000 >>"$mnt/c/file$i"
@@ -27,7 +28,7 @@ encoded=$(grep -c encoded frag.txt) || true
 compressed=$(find "$mnt/c" "$mnt"/*.txt -type f | wc -l)
 info "$compressed files compressed, $encoded clusters"
 
-# owned FIEMAP MAP: blocks of the map that no extent of their owner covers.
+# owned FIEMAP MAP: finds blocks of the map that no extent of their owner covers.
 of_map 'regular|directory' <live.csv | joined >map.txt
 awk 'FNR == NR { for (s = $1; s < $1 + $2; s += 8) of[s] = of[s] " " $3 " "; next }
 	{ for (s = $1; s < $1 + $2; s += 8) if (!index(of[s], " " $3 " ")) print s, $3 }' fiemap.raw map.txt >strange.txt

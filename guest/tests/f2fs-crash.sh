@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# A f2fs that lost its power between a checkpoint and the next: what fsync wrote is in the map as the kernel finds it when
-# it rolls forward; what nobody synced is not.
+# An f2fs that lost power between two checkpoints: what fsync wrote is in the map, as the kernel finds it in its
+# roll-forward recovery; what nobody synced is not.
 
-# crash NAME: of the image while it is mounted. What reached the device is in its file; to flush the device would sync
+# crash NAME: copies the image while it is mounted. Its file has what reached the device; flushing the device would sync
 # the filesystem.
 crash() {
 	/usr/local/bin/cp --sparse=always disk.img crashed.img
@@ -13,18 +13,18 @@ crash() {
 
 	mount_image crashed.img
 	sync
-	# The roll-forward writes directories anew, and never a file's blocks.
+	# The recovery may write directories again, but never a file's blocks.
 	list_files -type f
 	check_map crashed.csv regular
 	info "$1: $(wc -l <files.txt) files, $(wc -l <fiemap.txt) pieces after the roll-forward"
 }
 
-# synced FILE: made, written and synced.
+# synced SOURCE FILE: writes a file and syncs it.
 synced() {
 	/usr/local/bin/dd if="$1" of="$2" bs=4096 conv=fsync,notrunc status=none
 }
 
-# No writeback but what is asked for.
+# Nothing is written back except on request.
 echo 0 >/proc/sys/vm/dirty_writeback_centisecs
 
 fresh_f2fs 256
@@ -65,7 +65,7 @@ rm crashed.csv
 remove
 rm crashed.img
 
-# With nothing synced since the checkpoint, there is nothing to roll forward.
+# If nothing was synced since the checkpoint, nothing is recovered.
 fresh_f2fs 100
 age "$mnt" 200 posix
 list_files -type f

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# An encrypted folder (fscrypt) on f2fs: on the disk its names are ciphertext. Live they are the real ones, and so they are in the
-# mounted tree while it is unlocked.
+# An encrypted folder (fscrypt) on f2fs, whose names are ciphertext on the disk. Probes see the real names, and so does
+# the mounted tree while the folder is unlocked.
 fresh_f2fs 128 -O encrypt
 head -c 64 /dev/urandom >key
 
@@ -13,12 +13,12 @@ lock() {
 	xfs_io -c "rm_enckey $key" "$mnt" >removed
 }
 
-# names BUNDLE: path and provenance of what was written of regular files.
+# names BUNDLE: prints path and provenance of the regular files that were written.
 names() {
 	mostrace analyze "$1" --by path,provenance --where "op = 'write' AND kind = 'regular'" --format csv | sed 1d | cut -d, -f1,2 | sort
 }
 
-# sqlite BUNDLE OPTION…
+# sqlite BUNDLE OPTION…: records SQLite in the encrypted folder.
 sqlite() {
 	bundle=$1
 	shift
@@ -28,7 +28,7 @@ sqlite() {
 	check_counters "$bundle"
 }
 
-# check_counters BUNDLE: nothing lost, as much as the kernel counted.
+# check_counters BUNDLE: nothing was lost, and the kernel counted as much.
 check_counters() {
 	! grep -A 20 '"losses"' "$1/manifest.json" | sed '/}/q' | grep -E ': [1-9]' || fail "$1: losses"
 	! mostrace analyze "$1" | grep '^DIFFERS' || fail "$1 differs"
@@ -54,7 +54,8 @@ sqlite none.most --sync --entries none
 names none.most >none.txt
 grep -q '^/enc/<encrypted:[0-9a-f]*>/<encrypted:[0-9a-f]*>,encrypted$' none.txt || fail "none: $(cat none.txt)"
 
-# Locked: what its names are is not known, and they are not said to be real ones. The key goes after the workload's writes.
+# While the folder is locked, its real names are not known, and none are claimed. The key is removed after the
+# workload's writes.
 sync
 lock
 step "record locked.most"

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# f2fs counts what it writes, as data, nodes and metadata: the trace has the same bytes of each.
+# f2fs counts what it writes as data, nodes and metadata; the trace must have the same bytes of each.
 
-# counted NAME…: bytes of these lines of what f2fs counted of writes.
+# counted NAME…: prints the bytes in these lines of f2fs's counts of writes.
 counted() {
 	for name in "$@"; do
 		sed -n '/^\[WRITE\]/,/^\[READ\]/p' iostat | sed -n "s/^$name:[[:space:]]*\([0-9]*\).*/\1/p"
 	done | awk '{ sum += $1 } END { print sum + 0 }'
 }
 
-# traced CONDITION: bytes of the rows.
+# traced CONDITION: prints the bytes of these rows.
 traced() {
 	mostrace query run.most "select sum(bytes) as bytes from events where op = 'write' and $1" --format csv | tail -n 1
 }
 
-# agree WHAT COUNTED TRACED
+# agree WHAT COUNTED TRACED: fails if the two numbers differ.
 agree() {
 	info "$1: $2 bytes counted, $3 traced"
 	[ "$2" -gt 0 ] && [ "$2" -eq "$3" ] || fail "$1 differs: $(cat iostat)"

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The map of an aged f2fs, mounted and then not, is what FIEMAP says of every file: with Debian's options, with those
-# of Android, nearly full, and nearly empty.
+# The map of an aged f2fs, mounted and then unmounted, equals what FIEMAP reports for every file: with Debian's options,
+# with Android's, nearly full, and nearly empty.
 
-# A file of each level of node: in the inode, direct, indirect, double indirect; and holes between.
+# levels FILE: makes a file with blocks at each level of nodes (in the inode, direct, indirect, double indirect), with
+# holes between.
 levels() {
 	: >"$1"
 	for block in 0 500 922 923 1500 2958 2959 3100 5000 1039282 1039283 2075605 2075606 2080000 2100000; do
@@ -10,7 +11,7 @@ levels() {
 	done
 }
 
-# Directories that the kernel has hashed into several levels; names of every length.
+# wide DIRECTORY FILES: makes a directory that the kernel hashes into several levels, with names of every length.
 wide() {
 	step "a wide directory"
 	mkdir "$1"
@@ -31,9 +32,9 @@ wide() {
 	done
 }
 
-# compare NAME: live, then unmounted.
+# compare NAME: compares the map of the live filesystem, then of the unmounted one.
 compare() {
-	# It moves blocks at any time.
+	# Background garbage collection could move blocks at any time.
 	mount -o remount,background_gc=off "$mnt"
 	sync
 	list_files
@@ -45,7 +46,7 @@ compare() {
 	info "$1: $(wc -l <files.txt) files, $(wc -l <fiemap.txt) pieces, $(wc -l <inline.txt) inline"
 }
 
-# keep NAME: the image, for tests on the host.
+# keep NAME: keeps the image, for tests on the host.
 keep() {
 	/usr/local/bin/tar -Scf - disk.img | /usr/local/bin/zstd -q -1 -o "/tmp/out/$1.tar.zst"
 }

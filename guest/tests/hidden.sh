@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# A kernel that hides its addresses: direct IO cannot be told from the page cache, and nothing is told in its place.
+# On a kernel that hides its addresses, direct IO cannot be distinguished from the page cache; its origin must stay
+# unknown.
 fresh_ext4 64 -b 4096
 echo 2 >/proc/sys/kernel/kptr_restrict
 mostrace record -d "$loop" -o hidden.most --source blktrace --files all --sync -- \

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# A command that is no read or write of sectors, but carries data: reading a virtio disk's serial number makes one. It is
-# in the trace of our own probes as in the kernel's.
+# Reading a virtio disk's serial number makes a command that carries data but neither reads nor writes sectors. The
+# trace by our own probes has it, as the kernel's has.
 
-# commands SOURCE: how many completions without a sector and of the serial's 20 bytes.
+# commands SOURCE: prints the number of completions with no sector and the serial's 20 bytes.
 commands() {
 	step "$1"
 	mostrace record -d /dev/vda -o "$1.most" --source "$1" --entries none --no-snapshot -- \

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# SQLite with a rollback journal and with a WAL, on each filesystem: all is accounted for, temporary files are named
-# live, and the filesystem's own writes are what they are.
+# SQLite with a rollback journal and with a WAL on each filesystem: all is accounted for, names of temporary files are
+# seen live, and the filesystem's own writes have the right kinds.
 
-# run FILESYSTEM JOURNAL SUFFIX
+# run FILESYSTEM JOURNAL SUFFIX: records SQLite and checks the bundle.
 run() {
 	bundle=$1-$2.most
 	step "$bundle"

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# blktrace and ftrace, each with others about: a trace is never torn down, and what is taken from it is said.
+# blktrace and ftrace while others trace too: another's trace is never stopped, and interference by others is reported.
 fresh_ext4 64 -b 4096
 name=${loop#/dev/}
 second=$(losetup -f)
 truncate -s 16M second.img
 losetup "$second" second.img
 
-# tracers: those of the loops. On 5.10 that of one without a file cannot be read.
+# tracers: prints the state of the loop devices' tracers. On 5.10 that of a device without a file cannot be read.
 tracers() {
 	cat /sys/block/loop*/trace/enable 2>/dev/null || true
 }
 
-# refused SOURCE WORDS: so is a recording of $loop by it, and the loops' tracers stay as they are.
+# refused SOURCE WORDS: checks that a recording of $loop by it is refused, and that the loop devices' tracers stay as
+# they are.
 refused() {
 	step "record by $1 is refused: $2"
 	before=$(tracers)
@@ -21,7 +22,7 @@ refused() {
 	[ ! -e refused.most ] || fail "$1 left a bundle"
 }
 
-# begin SOURCE: a recording of $loop that goes on until the file `over` is there.
+# begin SOURCE: starts a recording of $loop that runs until the file `over` exists.
 begin() {
 	rm -rf first.most over
 	step "a recording by $1 begins"
@@ -36,7 +37,7 @@ begin() {
 	done
 }
 
-# end: its bundle is whole.
+# end: ends that recording; its bundle must be whole.
 end() {
 	touch over
 	wait "$first" || fail "$(cat first.err)"
@@ -78,7 +79,7 @@ blktrace -d "$loop" -k || true
 end
 grep -q "INTERFERED: .*/trace/enable was set to .0., from .1." first.err || fail "torn down, and not said: $(cat first.err)"
 grep -q "^mostrace: the kernel's counters differ: .*write_bytes [0-9]* traced" first.err || fail "$(cat first.err)"
-# Records that the reader had not fetched yet may be lost with the trace: that is said before.
+# Records that the reader had not fetched yet may be lost with the trace; this is reported ahead of the tables.
 mostrace analyze first.most >first.txt
 sed '/^$/q' first.txt | grep -q '^INTERFERED' || fail "$(head -n 3 first.txt)"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# A cgroup's limit: bios that were held back are queued by blk-throttle's worker, which wrote nothing.
+# A cgroup's limit: bios that were throttled are queued by blk-throttle's worker, which wrote nothing itself.
 fresh_ext4 64 -b 4096
 mkdir cgroup
 mount -t cgroup2 none cgroup
@@ -11,8 +11,8 @@ echo \$\$ >$PWD/cgroup/slow/cgroup.procs
 exec /usr/local/bin/dd if=/dev/zero of=$mnt/\$1 bs=64k count=32 \$2
 END
 
-# Rows of the file: those by blk-throttle's worker, those by dd, those by nobody. Its workqueue is bound to CPUs; the
-# flusher, which may come to the file before dd's fsync does and writes in its own name, is not (kworker/u…).
+# rows FILE: prints how many rows of the file are by blk-throttle's worker, by dd, and by nobody. The worker's queue is
+# bound to CPUs. The flusher's is not (kworker/u…); it may write the file in its own name before dd's fsync does.
 rows() {
 	awk -F, -v c="$(column comm <events.csv)" -v p="$(column path <events.csv)" -v f="/$1" '
 		$p != f { next }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The map of an aged FAT12, FAT16 and FAT32, mounted and then not, is what FIBMAP says of every file.
+# The map of an aged FAT12, FAT16 and FAT32, mounted and then unmounted, equals what FIBMAP reports for every file.
 
-# compare NAME
+# compare NAME: compares the map of the live filesystem, then of the unmounted one.
 compare() {
 	sync
 	list_files
@@ -32,7 +32,7 @@ map_live empty.csv
 age "$mnt" 1500
 compare FAT32
 
-# As cards are formatted: large clusters, most of them free.
+# Memory cards are formatted so: with large clusters, most of which are free.
 fresh_vfat 3000 -F 32 -s 64
 age "$mnt" 200
 compare "FAT32, 32 KiB clusters"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# A disk that has bios and no requests: each has its process and its file.
+# A disk that has bios but no requests: each bio has its process and its file.
 zram=/dev/zram0
 step "mkfs on $zram"
 echo 128M >/sys/block/zram0/disksize

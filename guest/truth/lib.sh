@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Part of every test of the harness in the guest, after guest/lib.sh and kernel-patches/test/lib.sh.
+# Added to every test of the truth harness in the guest, after guest/lib.sh and kernel-patches/test/lib.sh.
 
-# truth TYPE PATTERNS OPTION…: each pattern on its own, for a sign of life; what is wrong is said, and fails at the end.
+# truth TYPE PATTERNS OPTION…: runs each pattern on its own, as a sign of life; faults are printed, and the test fails
+# at the end.
 truth() {
 	type=$1 patterns=$2
 	shift 2

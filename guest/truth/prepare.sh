@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Called by guest/run.sh: puts the harness ($TRUTH) into a guest's root, what it runs, and the kernel's recorder.
+# Called by guest/run.sh: copies the harness ($TRUTH), the programs that it runs, and the kernel's recorder into a
+# guest's root.
 # usage: prepare.sh KERNEL SUITE ROOT
 set -eu
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * System calls that change a file of the traced filesystem or write it out. A call by a descriptor is recorded if
- * that leads to such a file, one by a path if the journal was joined in it. What io_uring does is not seen.
+ * System calls that change a file of the traced filesystem or write it out. A call with a
+ * descriptor is recorded if the descriptor is such a file; a call with a path is recorded if it
+ * joined the journal. Requests to io_uring are not recorded.
  */
 #include <linux/compat.h>
 #include <linux/file.h>
@@ -18,19 +19,19 @@
 #include "task.h"
 #include "thread.h"
 
-/* That the thread makes, if it is one that is recorded. */
+/* Returns the call that the thread is in, if that call is recorded; otherwise NULL. */
 struct mostrace_call *mostrace_call_under_way(struct mostrace_thread *thread)
 {
 	return thread && thread->call.kind != MOSTRACE_CALL_OTHER ? &thread->call : NULL;
 }
 
-/* Of a 32-bit program's call, which has other numbers, nothing is known. */
+/* A call of a 32-bit program has other numbers; nothing is known of it. */
 static u16 how_of(long number)
 {
 	return in_compat_syscall() ? 0 : mostrace_syscall(number);
 }
 
-/* The kind of the system call that runs, be it recorded or not. */
+/* Returns the kind of the system call that the task is in, whether it is recorded or not. */
 enum mostrace_call_kind mostrace_kind_running(struct mostrace_thread *thread)
 {
 	struct mostrace_call *call = mostrace_call_under_way(thread);
@@ -49,7 +50,7 @@ void mostrace_call_tell_inode(struct mostrace_call *call, struct inode *inode)
 	call->s_dev = inode->i_sb->s_dev;
 }
 
-/* The open file, if it is one of a traced filesystem; the caller puts it. */
+/* Returns the open file if it belongs to a traced filesystem. The caller puts it. */
 static struct file *traced_file(unsigned int fd)
 {
 	struct file *file = fget(fd);
@@ -61,7 +62,10 @@ static struct file *traced_file(unsigned int fd)
 	return file;
 }
 
-/* Where in the file, and how long: as the call was asked. What a write() wrote is known when it returns. */
+/*
+ * Finds the range of the file that the call asks for. The length that a write() wrote is known when
+ * it returns.
+ */
 static void find_range(struct mostrace_thread *thread, u16 how, const unsigned long *args)
 {
 	struct mostrace_call *call = &thread->call;
@@ -111,7 +115,7 @@ static void begin(struct file *file, u16 how, const unsigned long *args)
 		.offset = MOSTRACE_NONE,
 	};
 	thread->is_ours = file;
-	/* syncfs is told a file, but is of the whole filesystem. */
+	/* syncfs has a file as argument, but concerns the whole filesystem. */
 	if (file && thread->call.kind != MOSTRACE_CALL_SYNC)
 		mostrace_call_tell_inode(&thread->call, file_inode(file));
 	find_range(thread, how, args);
@@ -142,10 +146,13 @@ void mostrace_call_begun(struct pt_regs *regs, long number)
 		fput(file);
 }
 
-/* Longer writes hold pages, not headers. */
+/* Longer writes contain pages, not headers. */
 #define SHORT_WRITE 64
 
-/* Where a write without an offset began; MOSTRACE_NONE if the descriptor is another file's by now. */
+/*
+ * Returns the offset at which a write without an offset began; MOSTRACE_NONE if the descriptor
+ * refers to another file by now.
+ */
 static u64 position_before(const struct mostrace_call *call, struct pt_regs *regs, long bytes)
 {
 	u64 position = MOSTRACE_NONE;
@@ -192,7 +199,7 @@ void mostrace_call_ended(struct pt_regs *regs, long result)
 	mostrace_thread_settle(thread);
 }
 
-/* Its path led to this inode. */
+/* Records the inode that the path of an unlink led to. */
 void mostrace_call_unlinks(struct inode *inode)
 {
 	struct mostrace_call *call = mostrace_call_under_way(mostrace_thread());
@@ -201,7 +208,10 @@ void mostrace_call_unlinks(struct inode *inode)
 		mostrace_call_tell_inode(call, inode);
 }
 
-/* The file that is renamed is marked ahead of one that it replaces; folders are marked too. */
+/*
+ * Records the file that a rename moves. It is marked dirty before a file that it replaces; folders
+ * are marked too.
+ */
 void mostrace_call_renames(struct inode *inode)
 {
 	struct mostrace_call *call = mostrace_call_under_way(mostrace_thread());
@@ -210,7 +220,7 @@ void mostrace_call_renames(struct inode *inode)
 		mostrace_call_tell_inode(call, inode);
 }
 
-/* msync is told an address alone. */
+/* Records the file of an msync, which has only an address as argument. */
 void mostrace_call_syncs(struct inode *inode)
 {
 	struct mostrace_thread *thread = mostrace_thread();

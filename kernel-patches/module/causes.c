@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The probes of causes: those of system calls, and those of ext4 and jbd2, whose tracepoints are there once they are. As
- * long as they are probed, the modules that they are in stay.
+ * The probes of causes: those of system calls, and those of ext4 and jbd2, whose tracepoints exist
+ * once these modules are loaded. While the tracepoints are probed, their modules cannot be
+ * unloaded.
  */
 #include <linux/build_bug.h>
 #include <linux/jbd2.h>
@@ -11,7 +12,7 @@
 #include <linux/string.h>
 #include <linux/tracepoint.h>
 
-/* fs/ext4/ext4.h, which its tracepoints take for granted. */
+/* These are from fs/ext4/ext4.h; the tracepoints' header uses them without defining them. */
 typedef unsigned int ext4_group_t;
 typedef int ext4_grpblk_t;
 typedef __u32 ext4_lblk_t;
@@ -36,7 +37,7 @@ static void on_sys_exit(void *data, struct pt_regs *regs, long result)
 	mostrace_call_ended(regs, result);
 }
 
-/* 6.2 (d99a55a94a0d): two of one, with the type. */
+/* 6.2 (d99a55a94a0d): the tracepoint was split in two, and the type was added. */
 #ifdef MOSTRACE_JOURNAL_START_INODE
 static void on_start_sb(void *data, struct super_block *sb, int blocks, int rsv_blocks,
 			int revoke_creds, int type, unsigned long ip)
@@ -72,7 +73,7 @@ static void on_sync_file(void *data, struct file *file, int datasync)
 	mostrace_call_syncs(file_inode(file));
 }
 
-/* 5.18 (d96acc5f6a1c): the transaction's number has its own type. */
+/* 5.18 (d96acc5f6a1c): the transaction's number got a type of its own. */
 static void __maybe_unused on_begin_long(void *data, dev_t dev, unsigned long tid,
 					 unsigned int type, unsigned int line_no, int requested)
 {
@@ -119,7 +120,7 @@ static void __maybe_unused on_end_long(void *data, dev_t dev, unsigned long tid,
 	on_end(data, dev, tid, type, line_no, interval, sync, requested, dirtied);
 }
 
-/* Of kernels that have the tracepoint. */
+/* For kernels that have this tracepoint. */
 static void on_modify(void *data, handle_t *handle, struct journal_head *jh)
 {
 	mostrace_handle_modifies(handle, jh);
@@ -187,7 +188,10 @@ static void find_probe(struct tracepoint *tp, void *owner)
 }
 
 #ifdef CONFIG_MODULES
-/* Called for each module with tracepoints that is there, and for those that come while the notifier is known. */
+/*
+ * Called for each loaded module that has tracepoints, and for those loaded while the notifier is
+ * registered.
+ */
 static int find_in_module(struct notifier_block *nb, unsigned long state, void *data)
 {
 	struct module *module = ((struct tp_module *)data)->mod;
@@ -213,7 +217,7 @@ static void find_in_modules(void)
 #endif
 
 #if defined(CONFIG_KPROBES) && defined(CONFIG_HAVE_FUNCTION_ARG_ACCESS_API)
-/* (handle, bh): what it modifies has its journal_head already. */
+/* (handle, bh): a buffer that is modified already has its journal_head. */
 static int before_modify(struct kprobe *probe, struct pt_regs *regs)
 {
 	handle_t *handle = (handle_t *)regs_get_kernel_argument(regs, 0);
@@ -231,7 +235,7 @@ static struct kprobe modify = {
 
 static bool kprobe_start(void)
 {
-	/* Used before, it has the address of then. */
+	/* After an earlier use it contains the address of that time. */
 	modify.addr = NULL;
 	modify.flags = 0;
 	return !register_kprobe(&modify);
@@ -254,7 +258,7 @@ static void kprobe_stop(void)
 
 static bool kprobe_runs;
 
-/* What there is; without ext4 nothing of a journal. */
+/* Registers the probes whose tracepoints exist; without ext4 there are none for journals. */
 static void register_all(void)
 {
 	int i;
@@ -288,7 +292,7 @@ int mostrace_causes_start(void)
 	return 0;
 }
 
-/* When it returns, no probe runs. */
+/* No probe runs after this returns. */
 void mostrace_causes_stop(void)
 {
 	int i;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The recorder is one's at a time: of the reader that has the device open, or of
- * whoever changes a parameter.
+ * Only one user at a time owns the recorder: the reader that has the device open, or the task that
+ * is changing a parameter.
  */
 #include <linux/bitops.h>
 #include "claim.h"
 
 static unsigned long claimed;
 
-/* Whether it was free, and is the caller's now. */
+/* Returns true if the recorder was free; the caller owns it then. */
 bool mostrace_claim(void)
 {
 	return !test_and_set_bit_lock(0, &claimed);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Bios that are made of others: the parts of a bio that was split, and the clones that
- * dm makes. A bio is queued to dm's device by who submits it; dm queues a clone of it to
- * the disk below, at once or later and from a worker.
+ * Bios that are made from others: the parts of a bio that was split, and the clones that dm makes.
+ * The submitter queues a bio to dm's device; dm queues a clone of it to the disk below, at once or
+ * later and from a worker.
  *
- * A clone lies in a struct that points to the original, and that no header has: but
- * the original is remembered, so that its address is known where it is met. Parts and clones
- * share the original's vector, and their place there says what of it they are.
- * dm-crypt's bios are others again, and point to such a clone.
+ * A clone is inside a structure that points to the original, and that no header declares. But the
+ * original is remembered, so its address is recognised wherever it is found. Parts and clones use
+ * the original's vector, and their position in it shows which part of the original they are.
+ * dm-crypt's bios are separate ones, and point to such a clone.
  */
 #include <linux/bio.h>
 #include <linux/kernel.h>
@@ -15,13 +15,16 @@
 #include "compat.h"
 #include "endio.h"
 
-/* What struct dm_crypt_io of drivers/md/dm-crypt.c begins with. */
+/* The beginning of struct dm_crypt_io of drivers/md/dm-crypt.c. */
 struct crypt_io {
 	void *cc;
 	struct bio *base_bio;
 };
 
-/* Whether it is dm's: who queues it need not be who submitted the original. */
+/*
+ * Returns true if the bio is dm's: the task that queues it may not be the one that submitted the
+ * original.
+ */
 bool mostrace_is_clone(const struct bio *bio)
 {
 	enum mostrace_endio is = mostrace_endio_of(bio->bi_end_io);
@@ -29,7 +32,7 @@ bool mostrace_is_clone(const struct bio *bio)
 	return is == MOSTRACE_ENDIO_DM || is == MOSTRACE_ENDIO_DM_CRYPT;
 }
 
-/* The clone that dm-crypt made a bio of; NULL if that is not known. */
+/* Returns the clone from which dm-crypt made a bio; NULL if it is not known. */
 static struct bio *plain_of(const struct bio *bio)
 {
 	struct crypt_io io;
@@ -43,7 +46,7 @@ static struct bio *plain_of(const struct bio *bio)
 	return io.base_bio;
 }
 
-/* The bio whose address stands there, if it is one that was queued and is remembered. */
+/* Returns the bio whose address is stored there, if that bio was queued and is remembered. */
 static struct bio *bio_at(struct bio *const *at)
 {
 	const struct mostrace_submitter *who;
@@ -57,7 +60,10 @@ static struct bio *bio_at(struct bio *const *at)
 
 #define WORDS_MAX 32
 
-/* The first such bio from `from` on; where it was found last, `place`, is the same each time. */
+/*
+ * Returns the first such bio from `from` on. Its place is always the same; it is kept in `place`
+ * and tried first.
+ */
 static struct bio *find_bio(struct bio *const *from, unsigned int *place)
 {
 	unsigned int i = READ_ONCE(*place);
@@ -74,8 +80,9 @@ static struct bio *find_bio(struct bio *const *from, unsigned int *place)
 #define TIO_WORDS 8
 
 /*
- * The bio that a clone was made of: the first clone lies within the struct that points to
- * that, others (a flush has one for each target) within one that points to this struct.
+ * Returns the bio from which a clone was made. The first clone is inside the structure that points
+ * to that bio; further ones (a flush has one for each target) are inside structures that point to
+ * this structure.
  */
 static struct bio *original_of(const struct bio *clone)
 {
@@ -100,8 +107,8 @@ static struct bio *original_of(const struct bio *clone)
 #define BVECS_MAX 4096
 
 /*
- * Where the data of what is made of a bio, or left of it, lies in the file that is read or written
- * directly; `who` is of the bio as it was queued.
+ * Returns the position of a bio's data in the file that is read or written directly. The bio was
+ * made from another one, or is what is left of it; `who` describes that one as it was queued.
  */
 u64 mostrace_position(const struct mostrace_submitter *who, const struct bio *bio)
 {
@@ -116,8 +123,8 @@ u64 mostrace_position(const struct mostrace_submitter *who, const struct bio *bi
 }
 
 /*
- * Of a bio that is made of one that is remembered: the submitter of that, and what its data belongs
- * to. False if it is of none.
+ * If a bio was made from one that is remembered, takes over that one's submitter and owner. Returns
+ * false if it was not.
  */
 bool mostrace_inherit(struct mostrace_submitter *who, struct bio *bio)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * All that differs between kernels, 5.10 to 7.2, but for the arguments of the
- * tracepoints, which probe.c asks the compiler for. Kbuild greps the headers
- * and defines the MOSTRACE_ switches.
+ * Everything that differs between kernels from 5.10 to 7.2, except for the arguments of the
+ * tracepoints, which probe.c lets the compiler find out. Kbuild greps the headers and defines the
+ * MOSTRACE_ switches.
  */
 #ifndef MOSTRACE_COMPAT_H
 #define MOSTRACE_COMPAT_H
@@ -20,7 +20,7 @@
 #include <linux/genhd.h>
 #endif
 
-/* Reads a foreign struct, whose address may be anything; false if it cannot be read. */
+/* Reads a structure of other code, whose address may be anything; false if it cannot be read. */
 #define mostrace_peek(to, from)							\
 ({										\
 	typeof(to) __to = (to);							\
@@ -29,7 +29,7 @@
 	!copy_from_kernel_nofault(__to, __from, sizeof(*__to));			\
 })
 
-/* 5.12 (309dca309fc3): bi_disk and bi_partno became bi_bdev. */
+/* 5.12 (309dca309fc3): bi_disk and bi_partno were replaced by bi_bdev. */
 static inline struct gendisk *mostrace_bio_disk(const struct bio *bio)
 {
 #ifdef MOSTRACE_BI_BDEV
@@ -39,13 +39,13 @@ static inline struct gendisk *mostrace_bio_disk(const struct bio *bio)
 #endif
 }
 
-/* A device that takes bios and makes no requests of them: zram, dm. */
+/* Returns true for a device that takes bios and makes no requests from them: zram, dm. */
 static inline bool mostrace_is_bio_based(const struct gendisk *disk)
 {
 	return disk && !queue_is_mq(disk->queue);
 }
 
-/* The partition's or disk's own number; 0 where the bio does not tell. */
+/* Returns the number of the partition or disk; 0 if the bio does not have it. */
 static inline dev_t mostrace_bio_dev(const struct bio *bio)
 {
 #ifdef MOSTRACE_BI_BDEV
@@ -55,15 +55,18 @@ static inline dev_t mostrace_bio_dev(const struct bio *bio)
 #endif
 }
 
-/* The device that an inode's data is on: its filesystem's or, of a device's inode, that. */
+/*
+ * Returns the device that an inode's data is on: that of its filesystem or, if the inode is that of
+ * a block device, the device itself.
+ */
 static inline struct block_device *mostrace_bdev_of(const struct inode *inode)
 {
 	return S_ISBLK(inode->i_mode) ? I_BDEV((struct inode *)inode) : inode->i_sb->s_bdev;
 }
 
 /*
- * Whether a bio that was remapped from there has its sector on the disk: handed to a partition, it
- * is remapped once more, from that.
+ * Returns true if a bio that was remapped from this device has its sector on the disk. A bio passed
+ * to a partition is remapped once more, from the partition to the disk.
  */
 static inline bool mostrace_is_at_disk(const struct bio *bio, dev_t from)
 {
@@ -74,7 +77,7 @@ static inline bool mostrace_is_at_disk(const struct bio *bio, dev_t from)
 #endif
 }
 
-/* 5.11 (0d02129e76ed): the partition's place moved from bd_part into the bdev. */
+/* 5.11 (0d02129e76ed): the partition's range moved from bd_part to the bdev. */
 static inline bool mostrace_bdev_range(struct block_device *bdev, u64 *start,
 				       u64 *sectors)
 {
@@ -97,8 +100,8 @@ static inline bool mostrace_bdev_range(struct block_device *bdev, u64 *start,
 }
 
 /*
- * Opens a device to look at it. 6.5 (0718afd47f70): holder operations; 6.9
- * (f3a608827d1f): a file stands for the open device.
+ * Opens a device to look at it. 6.5 (0718afd47f70): holder operations were added; 6.9
+ * (f3a608827d1f): a file represents the open device.
  */
 static inline struct block_device *mostrace_bdev_open(dev_t dev, struct file **file)
 {
@@ -124,8 +127,8 @@ static inline void mostrace_bdev_close(struct block_device *bdev, struct file *f
 }
 
 /*
- * 5.16 (7b230db3b8d3): struct folio has what a head page holds; in 7.x page->index
- * has another name.
+ * 5.16 (7b230db3b8d3): the fields of a head page are in struct folio; in 7.x page->index has
+ * another name.
  */
 static inline struct address_space *mostrace_page_mapping(struct page *page)
 {
@@ -136,7 +139,7 @@ static inline struct address_space *mostrace_page_mapping(struct page *page)
 #endif
 }
 
-/* Of a large folio, or of a page alone. */
+/* Returns the head page of a large folio, or of a single page. */
 static inline struct page *mostrace_head(struct page *page)
 {
 #ifdef MOSTRACE_FOLIO
@@ -146,7 +149,7 @@ static inline struct page *mostrace_head(struct page *page)
 #endif
 }
 
-/* In its mapping, in pages. */
+/* Returns the page's index in its mapping, in pages. */
 static inline u64 mostrace_page_index(struct page *page)
 {
 #ifdef MOSTRACE_FOLIO
@@ -160,7 +163,7 @@ static inline u64 mostrace_page_index(struct page *page)
 #endif
 }
 
-/* 5.11 (f3ba3c710ac5): kmap_local_page. Before, high memory goes unread. */
+/* 5.11 (f3ba3c710ac5): kmap_local_page was added. Before, high memory is not read. */
 static inline void *mostrace_map_page(struct page *page)
 {
 #ifdef MOSTRACE_KMAP_LOCAL
@@ -178,8 +181,8 @@ static inline void mostrace_unmap_page(void *at)
 }
 
 /*
- * Whether a bio of direct IO is in iomap_dio's size already when it is queued. 7.x adds
- * it afterwards; that changed with the series that added bounce buffers.
+ * Returns true if the size in iomap_dio already includes a bio of direct IO when that bio is
+ * queued. 7.x adds it afterwards; that changed with the series that added bounce buffers.
  */
 static inline bool mostrace_dio_counted(void)
 {
@@ -190,7 +193,7 @@ static inline bool mostrace_dio_counted(void)
 #endif
 }
 
-/* 7.x: the union that d_alias sits in has no name. */
+/* 7.x: the union that contains d_alias has no name. */
 static inline struct dentry *mostrace_alias(struct inode *inode)
 {
 	struct hlist_node *first = READ_ONCE(inode->i_dentry.first);
@@ -205,8 +208,8 @@ static inline struct dentry *mostrace_alias(struct inode *inode)
 }
 
 /*
- * What is called when a buffer's IO ends. 7.x: bh_submit() puts it into the
- * bio, and b_end_io is gone.
+ * Returns the function that is called when a buffer's IO ends. 7.x: bh_submit() stores it in the
+ * bio, and b_end_io was removed.
  */
 static inline void *mostrace_buffer_end_io(const struct buffer_head *bh,
 					   const struct bio *bio)

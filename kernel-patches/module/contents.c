@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What a block of ext4's metadata is, by its own bytes. */
+/* Recognises the kind of an ext4 metadata block by its bytes. */
 #include <linux/buffer_head.h>
 #include <linux/kernel.h>
 #include "compat.h"
@@ -10,7 +10,7 @@
 #define EXT4_XATTR_MAGIC 0xea020000
 #define EXT4_BLOCK_MIN 1024
 
-/* How each begins, as fs/ext4 has them. */
+/* The beginnings of these blocks, as in fs/ext4. */
 union block {
 	struct {
 		__le16 eh_magic;
@@ -36,7 +36,7 @@ static bool is_extents(const union block *b, size_t size)
 {
 	u16 entries = le16_to_cpu(b->extents.eh_entries), max = le16_to_cpu(b->extents.eh_max);
 
-	/* The rest is a checksum, or less than an extent. */
+	/* The rest of the block is a checksum, or less than an extent. */
 	return b->extents.eh_magic == cpu_to_le16(EXT4_EXT_MAGIC) && entries <= max &&
 	       max <= (size - 12) / 12 && le16_to_cpu(b->extents.eh_depth) <= 5;
 }
@@ -47,7 +47,10 @@ static bool is_xattrs(const union block *b)
 	       b->xattr.h_blocks == cpu_to_le32(1);
 }
 
-/* The first block of a directory, with "."; or a node of its index, within an entry that is none. */
+/*
+ * Recognises the first block of a directory, which begins with "."; or a node of its index, within
+ * an unused entry.
+ */
 static bool begins_directory(const union block *b, size_t size)
 {
 	u16 rec_len = le16_to_cpu(b->entry.rec_len);
@@ -58,7 +61,7 @@ static bool begins_directory(const union block *b, size_t size)
 	return rec_len == (u16)size && !b->entry.name_len && !b->entry.file_type;
 }
 
-/* The tail that holds a block of entries' checksum, within an entry that is none. */
+/* Recognises the tail with the checksum of a block of entries, within an unused entry. */
 static bool ends_directory(const union block *tail)
 {
 	return !tail->entry.inode && tail->entry.rec_len == cpu_to_le16(12) &&

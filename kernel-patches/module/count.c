@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Counters of the recording that runs or ran last, in sysfs beside the device. */
+/* Counters of the current or last recording, shown in sysfs next to the device. */
 #include <linux/cpumask.h>
 #include <linux/device.h>
 #include <linux/percpu.h>

@@ -4,7 +4,7 @@
 
 #include <linux/sysfs.h>
 
-/* The names in sysfs are those of the manifest's losses. */
+/* Their names in sysfs are those of the manifest's losses. */
 enum mostrace_count {
 	MOSTRACE_COUNT_ENTRIES,
 	MOSTRACE_LOST_ENTRIES_RING,
@@ -18,7 +18,7 @@ enum mostrace_count {
 void mostrace_count(enum mostrace_count what);
 void mostrace_counts_reset(void);
 
-/* Of the device: what shows the counters. */
+/* The attributes of the device that show the counters. */
 extern const struct attribute_group *mostrace_count_groups[];
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /dev/mostrace: recording lasts as long as its one reader has it open. The
- * stream is that of stream.h; it ends only with the reader.
+ * /dev/mostrace: recording lasts as long as its only reader has it open. The stream is described in
+ * stream.h; it ends only when the reader closes it.
  */
 #include <linux/build_bug.h>
 #include <linux/capability.h>
@@ -37,12 +37,12 @@ static unsigned int ring_kb = SZ_1K;
 module_param(ring_kb, uint, 0600);
 MODULE_PARM_DESC(ring_kb, "KiB of the ring of each CPU, rounded up to a power of two (default 1024)");
 
-/* How long a reader sleeps beside rings that hold less than half of what they could. */
+/* How long a reader sleeps while the rings are less than half full. */
 #define LOOK_JIFFIES max(HZ / 5, 1)
 
 static void look(struct work_struct *work);
 
-/* For those that poll. */
+/* Wakes those that poll. */
 static DECLARE_DELAYED_WORK(looking, look);
 
 static_assert(sizeof(struct mostrace_stream) == 40);
@@ -54,9 +54,9 @@ static_assert(sizeof(struct mostrace_handle) == 120);
 static_assert(sizeof(struct mostrace_dirtied) == 48);
 static_assert(sizeof(struct mostrace_call) == 120);
 
-/* The one who reads: a process, or several that share the open file. */
+/* The reader: a process, or several that share the open file. */
 static struct {
-	struct mutex lock;	/* of the others */
+	struct mutex lock;	/* protects the other fields */
 	struct mostrace_stream stream;
 	size_t begun;	/* bytes of the stream's header that were read */
 	bool drained;	/* the last read found less than it asked for */
@@ -160,7 +160,7 @@ static int mostrace_close(struct inode *inode, struct file *file)
 	return 0;
 }
 
-/* Copies what there is of the stream's header. */
+/* Copies what is left of the stream's header. */
 static ssize_t read_header(char __user *to, size_t size)
 {
 	size_t bytes = min(size, sizeof(reader.stream) - reader.begun);
@@ -171,7 +171,7 @@ static ssize_t read_header(char __user *to, size_t size)
 	return bytes;
 }
 
-/* Copies what there is; -EFAULT only if nothing could be. */
+/* Copies what is available; -EFAULT only if nothing could be copied. */
 static ssize_t read_filled(char __user *to, size_t size)
 {
 	bool begins = reader.begun < sizeof(reader.stream);
@@ -187,7 +187,7 @@ static ssize_t mostrace_read(struct file *file, char __user *to, size_t size, lo
 	ssize_t n;
 
 	for (;;) {
-		/* Many entries at a time cost less. */
+		/* Passing many entries at a time costs less. */
 		if (wait && READ_ONCE(reader.drained) &&
 		    wait_event_interruptible_timeout(mostrace_waiters, mostrace_rings_half_full(),
 						     LOOK_JIFFIES) < 0)

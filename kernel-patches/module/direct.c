@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Direct IO: of a file, or of the block device itself. */
+/* Direct IO of a file, or of the block device itself. */
 #include <linux/build_bug.h>
 #include <linux/kernel.h>
 #include "compat.h"
@@ -8,7 +8,7 @@
 #include "file.h"
 #include "inode.h"
 
-/* What fs/iomap/direct-io.c's struct begins with. */
+/* The beginning of struct iomap_dio of fs/iomap/direct-io.c. */
 struct iomap_dio_head {
 	struct kiocb *iocb;
 	const void *dops;
@@ -16,15 +16,15 @@ struct iomap_dio_head {
 	loff_t size;
 };
 
-/* fs/f2fs/iostat.h: 7.x counts a bio's time in a context of its own. */
+/* fs/f2fs/iostat.h: f2fs of 7.x measures a bio's time in a context of its own. */
 struct f2fs_counted {
 	void *sbi;
 	unsigned long submit_ts;
 	int type;
-	void *post_read_ctx;	/* iomap's struct */
+	void *post_read_ctx;	/* iomap's structure */
 };
 
-/* What struct kiocb begins with. */
+/* The beginning of struct kiocb. */
 struct kiocb_head {
 	struct file *ki_filp;
 	loff_t ki_pos;
@@ -33,7 +33,7 @@ struct kiocb_head {
 static_assert(offsetof(struct kiocb, ki_filp) == offsetof(struct kiocb_head, ki_filp));
 static_assert(offsetof(struct kiocb, ki_pos) == offsetof(struct kiocb_head, ki_pos));
 
-/* Reads iomap's struct of a bio, and the iocb in it. */
+/* Reads iomap's structure for a bio, and the iocb that it points to. */
 static bool read_iomap(const struct bio *root, struct iomap_dio_head *dio, struct kiocb_head *iocb)
 {
 	struct f2fs_counted counted;
@@ -54,7 +54,7 @@ static bool read_iomap(const struct bio *root, struct iomap_dio_head *dio, struc
 	       mostrace_peek(iocb, (struct kiocb_head *)dio->iocb);
 }
 
-/* How far into a block of its filesystem a bio begins, in bytes; false where that is not known. */
+/* Finds at which byte of a block of its filesystem a bio begins; false if that is not known. */
 static bool place_in_block(const struct bio *bio, const struct inode *inode, u64 *place)
 {
 	u64 start, sectors;
@@ -67,11 +67,13 @@ static bool place_in_block(const struct bio *bio, const struct inode *inode, u64
 }
 
 /*
- * Where in the file a direct bio begins; `submitted` is the position up to which iomap
- * counts. Around a write that is no multiple of the block iomap writes zeroes, in bios
- * that it never counts: those before the data end at that position, those behind begin
- * there. A block of the file begins where one of the disk does, so the bio's place in its
- * block tells which it is; of whole blocks it does not, but these are no such zeroes.
+ * Returns the file position at which a direct bio begins; `submitted` is the position up to which
+ * iomap has counted.
+ *
+ * A write that is not a multiple of the block size is padded with zeros, in bios that iomap does
+ * not count: the pad in front of the data ends at that position, the pad behind the data begins
+ * there. A block is laid out on the disk as in the file, so the place in its block at which a bio
+ * begins distinguishes the pads from the data. A bio of whole blocks is never such a pad.
  */
 static u64 position(const struct bio *bio, const struct inode *inode, u64 submitted)
 {
@@ -87,9 +89,8 @@ static u64 position(const struct bio *bio, const struct inode *inode, u64 submit
 }
 
 /*
- * The file of a direct bio of iomap, and the position in it, while the bio is
- * submitted: ki_pos moves only at the end. That the struct is what it is taken
- * for shows in i_size.
+ * Finds the file of iomap's direct bio, and the position in it, while the bio is being submitted:
+ * ki_pos moves only at the end. i_size shows that the structure is what it is taken for.
  */
 void mostrace_find_direct(struct bio *bio, struct mostrace_submitter *who)
 {
@@ -102,7 +103,7 @@ void mostrace_find_direct(struct bio *bio, struct mostrace_submitter *who)
 	    !mostrace_peek(&inode, &iocb.ki_filp->f_inode) ||
 	    !mostrace_peek(&size, &inode->i_size))
 		return;
-	/* It may be growing: then it has to look like an inode otherwise. */
+	/* The file may be growing: then the address must look like an inode in other ways. */
 	if (dio.i_size != size && !mostrace_is_inode(inode))
 		return;
 	who->direct_file = iocb.ki_filp;
@@ -112,7 +113,7 @@ void mostrace_find_direct(struct bio *bio, struct mostrace_submitter *who)
 
 #define DIO_WORDS 8
 
-/* struct dio of fs/direct-io.c: the one inode among its first members. */
+/* struct dio of fs/direct-io.c: its inode is the only one among its first members. */
 static struct inode *dio_inode(const void *dio)
 {
 	struct inode *words[DIO_WORDS];
@@ -126,7 +127,10 @@ static struct inode *dio_inode(const void *dio)
 	return NULL;
 }
 
-/* The inode of a direct bio, by the struct that bi_private is; NULL where it is not known. */
+/*
+ * Returns the inode of a direct bio, found through the structure in bi_private; NULL if it is not
+ * known.
+ */
 static struct inode *direct_inode(const struct bio *root)
 {
 	struct iomap_dio_head dio;
@@ -155,7 +159,10 @@ static struct page *first_page(const struct bio *bio)
 	return bvec->bv_page + ((bvec->bv_offset + bio->bi_iter.bi_bvec_done) >> PAGE_SHIFT);
 }
 
-/* A process's memory as the buffer of direct IO: anonymous, or a file of another device. */
+/*
+ * Returns true if the buffer of direct IO is a process's memory: anonymous, or a file of another
+ * device.
+ */
 static bool is_users_memory(const struct mostrace_submitter *who, const struct bio *bio)
 {
 	struct mostrace_place place;
@@ -164,7 +171,9 @@ static bool is_users_memory(const struct mostrace_submitter *who, const struct b
 	return place.inode ? !mostrace_lies_at(place.inode, who->root) : place.mapped;
 }
 
-/* Direct IO of a block device; its short, synchronous form goes through submit_bio_wait. */
+/*
+ * Returns true for direct IO of a block device; its short, synchronous form uses submit_bio_wait.
+ */
 static bool is_raw_direct(const struct mostrace_submitter *who, const struct bio *bio)
 {
 	enum mostrace_endio is = mostrace_endio_of(who->root->bi_end_io);
@@ -185,7 +194,7 @@ static u8 put_direct(const struct mostrace_making *m, const struct mostrace_subm
 	return MOSTRACE_ORIGIN_DIRECT;
 }
 
-/* Makes the file entry of direct IO, and tells its origin; false if the bio is none. */
+/* Makes the file entry of direct IO and returns its origin; false if the bio is not direct IO. */
 bool mostrace_put_direct(const struct mostrace_making *m, const struct mostrace_submitter *who,
 			 u8 *origin)
 {

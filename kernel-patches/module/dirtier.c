@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Who dirtied a page of the page cache, or a block of a device's page that several
- * share: the task that made it dirty after it was clean, remembered from then on
- * until its next write, or until it leaves the cache. Not who was to write it, could not write all of it, and made it dirty
- * again. The table has a fixed size: a page that was written is replaced first, and
- * one that finds no place is counted.
+ * The dirtier of a page of the page cache, or of a block in a device's page that several blocks
+ * share: the task that made it dirty after it was clean. It is remembered until the page is written
+ * for the next time or leaves the cache. A task that should write the page out, could not write all
+ * of it, and marked it dirty again is not its dirtier. The table has a fixed size: the entry of a
+ * page that was written is replaced first, and a page for which there is no room is counted.
  *
- * A page may be dirtied again while it is being written, so what is being written
- * is kept apart from what is dirty now. A kernel with the tracepoint
- * writeback_start_folio tells when the one becomes the other. Without it that is
- * taken to be when the bio's entries are made, a moment later: a page that another
- * task dirtied in between has two dirtiers, and neither is recorded.
+ * A page may be dirtied again while it is being written, so the dirtier of what is being written is
+ * kept apart from the dirtier of what is dirty now. On a kernel with the tracepoint
+ * writeback_start_folio, that event moves the one to the other. Without it this is done when the
+ * bio's entries are made, a moment later: a page that another task dirtied in between has two
+ * dirtiers, and then neither is recorded.
  */
 #include <linux/buffer_head.h>
 #include <linux/hash.h>
@@ -31,9 +31,9 @@
 
 struct slot {
 	struct mostrace_dirt dirt;
-	struct mostrace_task dirty;	/* pid 0: nobody since writing began */
+	struct mostrace_task dirty;	/* pid 0: not dirtied since writing began */
 	struct mostrace_task writing;
-	bool doubt;	/* `dirty` is one of several */
+	bool doubt;	/* other tasks than `dirty` may have dirtied it too */
 };
 
 struct bucket {
@@ -60,7 +60,7 @@ static struct slot *slot_of(struct bucket *bucket, const void *key)
 	return NULL;
 }
 
-/* One that is free, or else one that has been written. */
+/* Returns a slot that is free, or otherwise one whose page was written. */
 static struct slot *empty_slot(struct bucket *bucket)
 {
 	struct slot *slot = slot_of(bucket, NULL);
@@ -87,16 +87,16 @@ static bool is_flusher(void)
 	return work && mostrace_endio_of(work->func) == MOSTRACE_WORK_FLUSHER;
 }
 
-/* A kernel thread has the name that the kernel gave it. */
+/* A kernel thread's name is the one that the kernel gave it. */
 static bool is_jbd2(void)
 {
 	return current->flags & PF_KTHREAD && strstarts(current->comm, "jbd2/");
 }
 
 /*
- * Whether the current task writes the inode's pages for others: those that it cannot
- * write, or not whole (of several blocks, some have no place yet), it makes dirty
- * anew. Metadata is made dirty by jbd2 alone.
+ * Returns true if the current task writes the inode's pages for others. It marks a page dirty again
+ * if it cannot write it, or cannot write all of it (some of several blocks have no place on the
+ * disk yet). Metadata is marked dirty only by jbd2.
  */
 static bool is_writeback(const struct inode *inode)
 {
@@ -104,8 +104,8 @@ static bool is_writeback(const struct inode *inode)
 }
 
 /*
- * Writeback that cannot write a page dirties it again: the flusher did not make
- * the data. Another task may have, or may be the one that fsyncs: not known.
+ * Writeback that cannot write a page marks it dirty again, but a flusher did not make the data. Any
+ * other task may have made it, or may be the one that calls fsync: that is not known.
  */
 static void dirty_again(struct slot *slot, const struct mostrace_task *who)
 {
@@ -119,7 +119,10 @@ static void dirty_slot(struct slot *slot, const struct mostrace_dirt *dirt,
 {
 	if (slot->dirt.key == dirt->key && is_of(slot, dirt)) {
 		if (slot->dirty.pid) {
-			/* Of a buffer that is dirty already, whoever changes it tells. */
+			/*
+			 * For a buffer that is dirty already, this is called for every task that
+			 * changes it.
+			 */
 			if (!dirt->is_buffer)
 				dirty_again(slot, who);
 			return;
@@ -135,13 +138,13 @@ static void dirty_slot(struct slot *slot, const struct mostrace_dirt *dirt,
 	WRITE_ONCE(slot->dirt.key, dirt->key);
 }
 
-/* Whether the current task is one that makes the inode's pages dirty for its own sake. */
+/* Returns true if the current task dirties the inode's pages for its own purposes. */
 static bool is_dirtier(struct inode *inode)
 {
 	return inode && mostrace_inode_wanted(inode) && !is_writeback(inode);
 }
 
-/* What was clean is made dirty, by the current task. */
+/* Records that the current task made dirty what was clean. */
 static void put_dirt(const struct mostrace_dirt *dirt)
 {
 	struct mostrace_task who;
@@ -150,7 +153,7 @@ static void put_dirt(const struct mostrace_dirt *dirt)
 	struct slot *slot;
 
 	mostrace_task_is_current(&who, ktime_get_ns());
-	/* The idle task, in an interrupt: nobody. */
+	/* The idle task, in an interrupt: not a dirtier. */
 	if (!who.pid)
 		return;
 	bucket = bucket_of(dirt->key);
@@ -174,7 +177,7 @@ struct mostrace_dirt mostrace_page_dirt(struct page *head)
 	};
 }
 
-/* Of a buffer that lies at `at`. */
+/* Identifies a buffer; `at` is its address. */
 struct mostrace_dirt mostrace_buffer_dirt(const void *at, const struct buffer_head *bh)
 {
 	return (struct mostrace_dirt){
@@ -185,13 +188,13 @@ struct mostrace_dirt mostrace_buffer_dirt(const void *at, const struct buffer_he
 	};
 }
 
-/* Whether others may have their blocks in the buffer's page. */
+/* Returns true if other blocks may share the buffer's page. */
 bool mostrace_shares_page(const struct buffer_head *bh)
 {
 	return bh->b_size < PAGE_SIZE;
 }
 
-/* A clean page is made dirty, by the current task. */
+/* Records that the current task makes a clean page dirty. */
 void mostrace_dirty(struct page *head, const struct address_space *mapping)
 {
 	struct mostrace_dirt dirt;
@@ -203,7 +206,10 @@ void mostrace_dirty(struct page *head, const struct address_space *mapping)
 	put_dirt(&dirt);
 }
 
-/* Whether it was dirty before or not. A file's contents are known by their page. */
+/*
+ * Records that the current task changes a buffer, whether it was dirty before or not. A file's
+ * contents are tracked by page.
+ */
 void mostrace_dirty_buffer(struct buffer_head *bh)
 {
 	const struct address_space *mapping;
@@ -219,14 +225,14 @@ void mostrace_dirty_buffer(struct buffer_head *bh)
 	put_dirt(&dirt);
 }
 
-/* The page leaves the cache, written or thrown away: its memory is another's. */
+/* The page leaves the cache, either written or discarded; its memory will be reused. */
 void mostrace_drop(const struct page *head)
 {
 	struct bucket *bucket = bucket_of(head);
 	unsigned long flags;
 	struct slot *slot;
 
-	/* Nobody puts a page in while it leaves. */
+	/* A page is not added while it leaves the cache, so this needs no lock. */
 	if (!slot_of(bucket, head))
 		return;
 	raw_spin_lock_irqsave(&bucket->lock, flags);
@@ -239,7 +245,7 @@ void mostrace_drop(const struct page *head)
 	raw_spin_unlock_irqrestore(&bucket->lock, flags);
 }
 
-/* The rest of a page that was written in part has its dirtier already. */
+/* If the page was written in part, the dirtier of the rest is set already. */
 static void begin_slot(struct slot *slot)
 {
 	if (!slot->dirty.pid)
@@ -250,14 +256,14 @@ static void begin_slot(struct slot *slot)
 	slot->dirty.pid = 0;
 }
 
-/* What the page holds now begins to be written. */
+/* What the page contains now begins to be written. */
 void mostrace_begin_write(struct page *head)
 {
 	struct bucket *bucket = bucket_of(head);
 	unsigned long flags;
 	struct slot *slot;
 
-	/* Nobody puts a page in while it is written. */
+	/* A page is not added while it begins to be written, so this needs no lock. */
 	if (!slot_of(bucket, head))
 		return;
 	raw_spin_lock_irqsave(&bucket->lock, flags);
@@ -267,7 +273,7 @@ void mostrace_begin_write(struct page *head)
 	raw_spin_unlock_irqrestore(&bucket->lock, flags);
 }
 
-/* Who dirtied what a bio, queued then, writes of it; false if that is not known. */
+/* Finds the dirtier of what a bio, queued at that time, writes of it; false if it is not known. */
 bool mostrace_dirtier_of(const struct mostrace_dirt *dirt, u64 queued_ns,
 			 struct mostrace_task *who)
 {
@@ -281,10 +287,10 @@ bool mostrace_dirtier_of(const struct mostrace_dirt *dirt, u64 queued_ns,
 	raw_spin_lock_irqsave(&bucket->lock, flags);
 	slot = slot_of(bucket, dirt->key);
 	if (slot && is_of(slot, dirt)) {
-		/* Of a buffer no kernel tells. */
+		/* For a buffer no kernel reports when writing begins. */
 		if ((!mostrace_begin_told || dirt->is_buffer) && slot->dirty.time_ns <= queued_ns)
 			begin_slot(slot);
-		/* Who dirtied it later did so for another bio. */
+		/* A task that dirtied it later did so for another bio. */
 		known = slot->writing.pid && slot->writing.time_ns <= queued_ns;
 		*who = slot->writing;
 	}

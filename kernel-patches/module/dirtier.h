@@ -9,18 +9,17 @@ struct buffer_head;
 struct page;
 
 /*
- * What was made dirty: a folio, known by its head page, or a buffer where several
- * blocks of a device share a page (FAT's are sectors). Its memory may have become
- * another's since.
+ * What was made dirty: a folio, identified by its head page, or a buffer if several blocks of a
+ * device share a page (FAT's blocks are sectors). Its memory may have been reused since.
  */
 struct mostrace_dirt {
 	const void *key;
 	const void *of;		/* the mapping, or the buffer's device */
-	u64 index;		/* the page's there, or the block */
+	u64 index;		/* the page's index in it, or the block */
 	bool is_buffer;
 };
 
-extern bool mostrace_begin_told;	/* the kernel tells when a page begins to be written */
+extern bool mostrace_begin_told;	/* the kernel reports when a page begins to be written */
 
 int mostrace_dirtiers_alloc(void);
 void mostrace_dirtiers_free(void);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which function ends a bio's IO says who made the bio. They are static or not
- * exported, and a module cannot look up an address (kallsyms_lookup_name is
- * not exported from 5.7 on), but it can ask an address for its name: once for
- * every distinct pointer, kept in a small table that is read without a lock.
+ * The function that ends a bio's IO shows which code made the bio. These functions are static or
+ * not exported, and a module cannot look up an address by name (kallsyms_lookup_name is not
+ * exported from 5.7 on), but it can look up the name of an address. This is done once for every
+ * pointer; the result is kept in a small table that is read without a lock.
  */
 #include <linux/blk_types.h>
 #include <linux/hash.h>
@@ -45,7 +45,7 @@ static struct slot {
 	enum mostrace_endio is;
 } slots[1 << SLOT_BITS];
 
-/* Held to change the slots; the buffer is big for a stack. */
+/* Held while the slots are changed; the buffer is too large for a stack. */
 static DEFINE_RAW_SPINLOCK(lock);
 static char symbol[KSYM_SYMBOL_LEN];
 
@@ -66,7 +66,7 @@ static enum mostrace_endio cached(const void *fn)
 		if (smp_load_acquire(&slot->fn) != fn)
 			continue;
 		is = READ_ONCE(slot->is);
-		/* Pairs with forget_all: the slot may have become another function's. */
+		/* Pairs with forget_all: the slot may have been given to another function. */
 		smp_rmb();
 		if (READ_ONCE(slot->fn) == fn)
 			return is;
@@ -85,7 +85,7 @@ static void keep(void *fn, enum mostrace_endio is)
 			return;
 		if (slot->fn)
 			continue;
-		/* Pairs with cached: fn is seen NULL before the kind changes. */
+		/* Pairs with cached: fn is seen as NULL before the kind changes. */
 		smp_wmb();
 		WRITE_ONCE(slot->is, is);
 		/* Pairs with cached. */
@@ -94,7 +94,7 @@ static void keep(void *fn, enum mostrace_endio is)
 	}
 }
 
-/* A compiler may add a suffix (.llvm.123, .cfi_jt, .isra.0), kallsyms the module. */
+/* A compiler may append a suffix (.llvm.123, .cfi_jt, .isra.0), and kallsyms appends the module. */
 static enum mostrace_endio resolve(void *fn)
 {
 	int i;
@@ -126,7 +126,7 @@ enum mostrace_endio mostrace_endio_of(void *end_io)
 
 #define CHAIN_MAX 4
 
-/* The bio that the filesystem made, above the splits: bi_private of a split part is its parent. */
+/* Returns the bio that the filesystem made: the bi_private of a split part is its parent. */
 struct bio *mostrace_root(struct bio *bio)
 {
 	int i;
@@ -139,7 +139,10 @@ struct bio *mostrace_root(struct bio *bio)
 	return bio;
 }
 
-/* Where a module was unloaded, another may be loaded: an address is another function's. */
+/*
+ * If a module was unloaded, another one may be loaded at its addresses, which then belong to other
+ * functions.
+ */
 static void forget_all(void)
 {
 	unsigned long flags;

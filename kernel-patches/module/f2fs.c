@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * f2fs keeps its metadata in two inodes of its own. A page of the node inode says in
- * its footer whose node it is.
+ * f2fs keeps its metadata in two inodes of its own. The footer of each page of the node inode
+ * identifies the file that the node belongs to.
  */
 #include <linux/kernel.h>
 #include <linux/magic.h>
@@ -12,12 +12,12 @@
 /* f2fs's node_ino and meta_ino, as mkfs.f2fs writes them. */
 #define F2FS_NODE_INO 1
 #define F2FS_META_INO 2
-/* Of i_generation in struct f2fs_inode. */
+/* Offset of i_generation in struct f2fs_inode. */
 #define F2FS_INODE_GENERATION 68
 /* <linux/f2fs_fs.h>: (4096 - 24 of the footer) / 4. */
 #define F2FS_NIDS_PER_BLOCK 1018
 
-/* struct node_footer of <linux/f2fs_fs.h>: what the last bytes of a node say of it. */
+/* struct node_footer of <linux/f2fs_fs.h>: the last bytes of a node, which describe it. */
 struct footer {
 	__le32 nid;
 	__le32 ino;
@@ -29,10 +29,11 @@ struct footer {
 enum {
 	F2FS_COLD_BIT = 1,	/* not a directory's */
 	F2FS_FSYNC_BIT = 2,
-	F2FS_OFFSET_SHIFT = 3,	/* from here on: the node's place in its file's tree */
+	F2FS_OFFSET_SHIFT = 3,	/* the bits from here on: the node's place in the tree of its
+				 * file */
 };
 
-/* The origin of the pages of one of the two; 0 of any other inode. */
+/* Returns the origin of the pages of f2fs's own two inodes; 0 for any other inode. */
 u8 mostrace_f2fs_origin(const struct inode *inode)
 {
 	if (inode->i_sb->s_magic != F2FS_SUPER_MAGIC)
@@ -47,7 +48,7 @@ u8 mostrace_f2fs_origin(const struct inode *inode)
 	}
 }
 
-/* Whether the node at this place of a tree points to data: IS_DNODE of fs/f2fs/node.h. */
+/* Returns true if the node at this place of a tree points to data: IS_DNODE of fs/f2fs/node.h. */
 static bool is_direct_node(u32 place)
 {
 	const u32 first = 6 + 2 * F2FS_NIDS_PER_BLOCK;
@@ -79,7 +80,7 @@ static void read_node(struct mostrace_file *file, struct page *page, u64 nid)
 	    le32_to_cpu(footer.nid) == nid) {
 		file->ino = le32_to_cpu(footer.ino);
 		file->what = what_node(le32_to_cpu(footer.flag));
-		/* Where the block is the inode itself. */
+		/* In this case the block is the inode itself. */
 		if (footer.nid == footer.ino &&
 		    mostrace_peek(&generation, (__le32 *)(block + F2FS_INODE_GENERATION))) {
 			file->generation = le32_to_cpu(generation);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The file entries. */
+/* Makes the file entries. */
 #include <linux/kernel.h>
 #include <linux/magic.h>
 #include <linux/rcupdate.h>
@@ -30,7 +30,7 @@ static u8 what_of(const struct inode *inode)
 	}
 }
 
-/* Copies the name; false where it cannot be read. */
+/* Copies the name; false if it cannot be read. */
 static bool copy_name(struct dentry *dentry, union file_record *r)
 {
 	u32 len = READ_ONCE(dentry->d_name.len);
@@ -41,7 +41,7 @@ static bool copy_name(struct dentry *dentry, union file_record *r)
 		len = MOSTRACE_NAME_MAX - 1;
 	if (copy_from_kernel_nofault(to, name, len))
 		return false;
-	/* glob_match needs the NUL, and the entry is padded to a multiple of 8. */
+	/* glob_match needs a NUL at the end, and the entry is padded to a multiple of 8. */
 	memset(to + len, 0, 8);
 	r->file.name_len = len;
 	if (READ_ONCE(dentry->d_name.len) != len)
@@ -65,9 +65,9 @@ static void copy_parent(struct dentry *dentry, union file_record *r)
 #define TRIES 3
 
 /*
- * The name, if it is not just being changed. The writer may be what this
- * interrupt interrupted: neither its lock nor its end can be waited for. Dentries
- * and their long names are freed by RCU.
+ * Copies the name unless it is just being changed. The code that this interrupt interrupted may be
+ * the one that changes it, so neither its lock nor the end of the change can be waited for.
+ * Dentries and their long names are freed by RCU.
  */
 static void name_file(union file_record *r, struct inode *inode, struct dentry *dentry)
 {
@@ -88,7 +88,7 @@ static void name_file(union file_record *r, struct inode *inode, struct dentry *
 	}
 }
 
-/* Cuts the record to its name, or, if the file was not asked for, to none. */
+/* Shortens the record to its name or, if the file was not asked for, removes the name. */
 static void cut_to_name(union file_record *r)
 {
 	if (!mostrace_name_wanted(r->bytes + sizeof(r->file), r->file.name_len)) {
@@ -102,7 +102,7 @@ static void describe(struct mostrace_file *file, const struct inode *inode)
 {
 	file->what = what_of(inode);
 	file->ino = inode->i_ino;
-	/* i_pos, which names a file of FAT, is in a struct of its own. */
+	/* i_pos, which identifies a file of FAT, is in a structure of its own. */
 	if (inode->i_sb->s_magic == MSDOS_SUPER_MAGIC)
 		file->head.flags |= MOSTRACE_INO_PASSING;
 	file->generation = inode->i_generation;
@@ -114,7 +114,9 @@ static void describe(struct mostrace_file *file, const struct inode *inode)
 		file->head.flags |= MOSTRACE_HARDLINKED;
 }
 
-/* The dentry to name the inode by; that of an overlay is of another inode. */
+/*
+ * Returns the dentry that provides the inode's name; an overlay's dentry belongs to another inode.
+ */
 static struct dentry *dentry_of(const struct mostrace_run *run)
 {
 	if (run->dentry && READ_ONCE(run->dentry->d_inode) == run->inode)

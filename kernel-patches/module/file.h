@@ -7,10 +7,10 @@
 struct dentry;
 struct inode;
 
-/* A run of a bio that holds consecutive bytes of one file. */
+/* A run of a bio with consecutive bytes of one file. */
 struct mostrace_run {
 	struct inode *inode;
-	struct dentry *dentry;	/* the name used to open it; NULL: any of the inode's */
+	struct dentry *dentry;	/* the name used to open it; NULL: any name of the inode */
 	u64 offset;
 	u64 sector;
 	u32 bytes;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The filesystems whose causes are recorded, by their devices; without one, none are. */
+/*
+ * The filesystems whose causes are recorded, by their devices; if there are none, no causes are
+ * recorded.
+ */
 #include <linux/kernel.h>
 #include <linux/kdev_t.h>
 #include <linux/module.h>

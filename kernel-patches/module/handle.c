@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The handles of a journal: ext4 says for which inode it begins one and from which of its functions, jbd2 which
- * transaction it joined and how many buffers it was the first to modify. Which these are is told as it modifies them,
- * so that none is another handle's and MOSTRACE_HANDLE_OVERLAP is never needed.
+ * The handles of a journal. ext4 reports the inode for which it begins a handle and the function
+ * that does; jbd2 reports the transaction that the handle joined and how many buffers it was the
+ * first to modify. Each of these is reported when it is modified, so none is attributed to another
+ * handle and MOSTRACE_HANDLE_OVERLAP is never needed.
  */
 #include <linux/atomic.h>
 #include <linux/fs.h>
@@ -20,7 +21,7 @@
 
 static atomic64_t last_id;
 
-/* Of which filesystem, transaction and process a handle was told last, by their hash. */
+/* The filesystem, transaction and process of which a handle was recorded last, by their hash. */
 struct participant {
 	dev_t s_dev;
 	u32 tid;
@@ -44,7 +45,7 @@ static transaction_t *current_transaction(void)
 	return handle ? handle->h_transaction : NULL;
 }
 
-/* The current thread's, once ext4 or jbd2 has told of it. */
+/* Returns the thread's handle, if ext4 or jbd2 has reported one; otherwise NULL. */
 static struct mostrace_handle *handle_of(struct mostrace_thread *thread)
 {
 	return thread && thread->state != MOSTRACE_HANDLE_NONE ? &thread->handle : NULL;
@@ -58,7 +59,7 @@ static void tell_inode(struct mostrace_handle *handle, struct inode *inode)
 	handle->generation = inode->i_generation;
 }
 
-/* ext4 is about to begin a handle; within another one it gets that again. */
+/* ext4 is about to begin a handle; within another one it gets that one again. */
 void mostrace_handle_prepared(dev_t s_dev, struct inode *inode, unsigned long function)
 {
 	struct mostrace_thread *thread;
@@ -75,7 +76,7 @@ void mostrace_handle_prepared(dev_t s_dev, struct inode *inode, unsigned long fu
 		.s_dev = s_dev,
 	};
 	call = mostrace_call_under_way(thread);
-	/* The inode of a name that goes is not the folder's, for which the handle begins. */
+	/* The inode of an unlinked name is not the folder's, for which the handle begins. */
 	if (call && call->kind == MOSTRACE_CALL_UNLINK && call->ino) {
 		thread->handle.ino = call->ino;
 		thread->handle.generation = call->generation;
@@ -84,7 +85,7 @@ void mostrace_handle_prepared(dev_t s_dev, struct inode *inode, unsigned long fu
 	}
 }
 
-/* ext4 marks an inode dirty in it. */
+/* ext4 marks an inode dirty in the handle. */
 void mostrace_handle_marks(struct inode *inode)
 {
 	struct mostrace_handle *handle = handle_of(mostrace_thread());
@@ -95,7 +96,7 @@ void mostrace_handle_marks(struct inode *inode)
 	mostrace_call_renames(inode);
 }
 
-/* It has joined a transaction. */
+/* Records that the handle has joined a transaction. */
 static void join(struct mostrace_thread *thread, u32 tid)
 {
 	struct mostrace_handle *handle = &thread->handle;
@@ -114,7 +115,7 @@ void mostrace_handle_begun(dev_t s_dev, u32 tid, u16 type)
 	thread = mostrace_thread_room();
 	if (!thread)
 		return;
-	/* Reserved for the end of IO: ext4 says nothing ahead. */
+	/* A handle reserved for the end of IO is not announced by ext4. */
 	if (thread->state != MOSTRACE_HANDLE_PREPARED || thread->handle.s_dev != s_dev)
 		thread->handle = (struct mostrace_handle){ .function = MOSTRACE_NONE, .s_dev = s_dev };
 	thread->state = MOSTRACE_HANDLE_OPEN;
@@ -138,7 +139,7 @@ static void put(struct mostrace_handle *handle, u8 flags)
 	mostrace_put(&handle->head);
 }
 
-/* How many it dirtied in the transaction that it leaves jbd2 does not say. */
+/* jbd2 does not report how many buffers it dirtied in the transaction that it leaves. */
 void mostrace_handle_restarted(dev_t s_dev, u32 tid)
 {
 	struct mostrace_thread *thread = mostrace_thread();
@@ -150,7 +151,10 @@ void mostrace_handle_restarted(dev_t s_dev, u32 tid)
 	join(thread, tid);
 }
 
-/* It is the first in its transaction to modify a buffer, which is the running one's or still the committing one's. */
+/*
+ * The handle is the first in its transaction to modify a buffer, which belongs to the running
+ * transaction or still to the committing one.
+ */
 void mostrace_handle_modifies(handle_t *of, struct journal_head *jh)
 {
 	struct mostrace_handle *handle = handle_of(mostrace_thread());
@@ -171,8 +175,9 @@ void mostrace_handle_modifies(handle_t *of, struct journal_head *jh)
 }
 
 /*
- * Most handles modify what another one of the transaction did already: of those, one of each process says that it
- * took part. One that is forgotten, or looked up by two at once, says so again.
+ * Returns true if the handle is worth an entry. Most handles modify what another one of the
+ * transaction modified already; of those, one per process is recorded to show that it took part. If
+ * a process was forgotten, or is looked up on two CPUs at once, it is recorded again.
  */
 static bool says_something(const struct mostrace_handle_end *end)
 {
@@ -201,7 +206,7 @@ static void put_ended(struct mostrace_handle *handle, const struct mostrace_hand
 	put(handle, flags);
 }
 
-/* One that was begun before the recording. */
+/* Records a handle that was begun before the recording. */
 static void put_unseen(const struct mostrace_handle_end *end)
 {
 	struct mostrace_handle unseen = {
@@ -215,7 +220,7 @@ static void put_unseen(const struct mostrace_handle_end *end)
 	put_ended(&unseen, end, MOSTRACE_HANDLE_UNSEEN);
 }
 
-/* A call by a path has to do with the filesystem if it joined the journal. */
+/* A call with a path involves the filesystem if it joined the journal. */
 static void tell_call(struct mostrace_thread *thread)
 {
 	struct mostrace_call *call = mostrace_call_under_way(thread);
@@ -224,7 +229,7 @@ static void tell_call(struct mostrace_thread *thread)
 	if (!call)
 		return;
 	thread->is_ours = true;
-	/* Of a rename that is the folder. */
+	/* For a rename this is the folder. */
 	if (!call->ino && call->kind != MOSTRACE_CALL_RENAME) {
 		call->ino = handle->ino;
 		call->generation = handle->generation;
@@ -232,7 +237,7 @@ static void tell_call(struct mostrace_thread *thread)
 	call->s_dev = handle->s_dev;
 }
 
-/* The last that holds the handle ends it; it is still the task's. */
+/* The last user of the handle ends it; it is still the task's current one. */
 void mostrace_handle_ended(const struct mostrace_handle_end *end)
 {
 	struct mostrace_thread *thread;

@@ -7,7 +7,7 @@
 
 struct inode;
 
-/* How jbd2 ended a handle. */
+/* Data of a handle's end, as jbd2 reports it. */
 struct mostrace_handle_end {
 	dev_t s_dev;
 	u32 tid;

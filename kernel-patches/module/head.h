@@ -6,7 +6,7 @@
 #include "mostrace.h"
 #include "target.h"
 
-/* The head of an entry that is of no bio. */
+/* Returns the head of an entry that does not belong to a bio. */
 static inline struct mostrace_entry mostrace_head_now(u16 type, u16 size)
 {
 	return (struct mostrace_entry){

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which inode a page belongs to, and whether an address is an inode's: it is taken
- * for one only if its mapping leads back to it.
+ * Finds the inode that a page belongs to, and checks whether an address is that of an inode: it is
+ * accepted only if its mapping leads back to it.
  */
 #include <linux/kernel.h>
 #include "compat.h"
@@ -12,13 +12,16 @@ bool mostrace_is_bdev(const struct inode *inode)
 	return S_ISBLK(inode->i_mode);
 }
 
-/* The inode that a mapping is of; NULL if the address is not one's. */
+/* Returns the inode of a mapping; NULL if the address is not that of a mapping. */
 static struct inode *mapping_inode(struct address_space *mapping)
 {
 	struct address_space *its;
 	struct inode *host;
 
-	/* Low bits mark anonymous and movable pages; tails and slabs hold other things. */
+	/*
+	 * The low bits mark anonymous and movable pages; in tails and slabs the field has other
+	 * meanings.
+	 */
 	if (!mapping || (unsigned long)mapping & 3 || !mostrace_peek(&host, &mapping->host))
 		return NULL;
 	if (!host || (unsigned long)host & 3 || !mostrace_peek(&its, &host->i_mapping))
@@ -26,7 +29,7 @@ static struct inode *mapping_inode(struct address_space *mapping)
 	return its == mapping || &host->i_data == mapping ? host : NULL;
 }
 
-/* Whether an address is an inode's. */
+/* Returns true if an address is that of an inode. */
 bool mostrace_is_inode(struct inode *inode)
 {
 	struct address_space *mapping;
@@ -36,7 +39,7 @@ bool mostrace_is_inode(struct inode *inode)
 	       mapping_inode(mapping);
 }
 
-/* Whether the device of an inode's data has the place that a bio goes to. */
+/* Returns true if the place to which a bio goes is on the device of the inode's data. */
 bool mostrace_lies_at(const struct inode *inode, const struct bio *bio)
 {
 	struct block_device *bdev = mostrace_bdev_of(inode);
@@ -47,7 +50,7 @@ bool mostrace_lies_at(const struct inode *inode, const struct bio *bio)
 	       bio->bi_iter.bi_sector >= start && bio->bi_iter.bi_sector - start < sectors;
 }
 
-/* Where a page is in the page cache, if it is. */
+/* Finds a page's place in the page cache, if it is in the cache. */
 void mostrace_locate(struct page *page, struct mostrace_place *place)
 {
 	struct address_space *mapping = mostrace_page_mapping(page);
@@ -58,13 +61,13 @@ void mostrace_locate(struct page *page, struct mostrace_place *place)
 	place->offset = mostrace_page_index(page) << PAGE_SHIFT;
 }
 
-/* A page of a file that is being written back, if the number is such a page's address. */
+/* Returns the page if the number is the address of a file's page that is being written back. */
 static struct page *as_page(unsigned long value)
 {
 	struct page *page = (struct page *)value;
 	struct address_space *mapping;
 
-	/* Page structs are apart from other objects, which a private field may point to. */
+	/* Page structs are kept apart from other objects, to which a private field may point. */
 	if (IS_ENABLED(CONFIG_SPARSEMEM_VMEMMAP) && virt_addr_valid(page))
 		return NULL;
 	if (!value || value & 3 || !mostrace_peek(&mapping, &page->mapping) ||
@@ -74,8 +77,8 @@ static struct page *as_page(unsigned long value)
 }
 
 /*
- * Locates a page; for a bounce page (fscrypt's ciphertext) the page of the file
- * that it stands for. It has no mapping, and that page in its private field.
+ * Locates a page. For a bounce page (fscrypt's ciphertext), which has no mapping, locates the
+ * file's page instead, which is in the private field.
  */
 void mostrace_locate_behind(struct page *page, struct mostrace_place *place)
 {

@@ -9,11 +9,11 @@ struct bio;
 struct inode;
 struct page;
 
-/* Where a page is. */
+/* The place of a page. */
 struct mostrace_place {
-	struct page *page;	/* in the page cache; of a bounce page the one it stands for */
+	struct page *page;	/* in the page cache; for a bounce page the file's page */
 	struct inode *inode;	/* of the page cache that the page is in, or NULL */
-	u64 offset;		/* of the page in it, in bytes */
+	u64 offset;		/* of the page in the inode, in bytes */
 	bool mapped;		/* it is in a page cache or anonymous */
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* jbd2's blocks: what each is, and of a copy its home. */
+/* jbd2's blocks: their kind, their transaction, and the home of a journalled copy. */
 #include <linux/jbd2.h>
 #include <linux/kernel.h>
 #include "compat.h"
@@ -9,7 +9,7 @@
 #include "inode.h"
 #include "journal.h"
 
-/* The place of a buffer on its disk, and that disk; false if they cannot be read. */
+/* Finds the place of a buffer on its disk, and that disk; false if they cannot be read. */
 static bool place_of(const struct buffer_head *bh, struct gendisk **disk, u64 *start, u64 *sector)
 {
 	u64 sectors;
@@ -22,8 +22,8 @@ static bool place_of(const struct buffer_head *bh, struct gendisk **disk, u64 *s
 }
 
 /*
- * Reads the buffer_head of a single-buffer bio (submit_bh), if it has one:
- * its size, place and disk are the bio's.
+ * Reads the buffer_head of a bio with a single buffer (submit_bh), if it has one: one with the
+ * bio's size, place and disk.
  */
 bool mostrace_bio_buffer(const struct bio *bio, struct buffer_head *bh)
 {
@@ -37,8 +37,8 @@ bool mostrace_bio_buffer(const struct bio *bio, struct buffer_head *bh)
 }
 
 /*
- * Where a home block lies: on the disk that is recorded or, where dm is above it or the journal
- * has a device of its own, on the filesystem's device. False if it cannot be read.
+ * Finds the place of a home block: on the recorded disk or, if dm is above that or the journal has
+ * a device of its own, on the filesystem's device. False if it cannot be read.
  */
 bool mostrace_home_of(const struct buffer_head *home, dev_t recorded, u64 *at, u8 *counted_from)
 {
@@ -52,7 +52,7 @@ bool mostrace_home_of(const struct buffer_head *home, dev_t recorded, u64 *at, u
 	return true;
 }
 
-/* Which transaction commits the home buffer; 0 where that cannot be read. */
+/* Returns the transaction that commits the home buffer; 0 if it cannot be read. */
 static u32 tid_of(struct journal_head *jh)
 {
 	transaction_t *transaction;
@@ -64,7 +64,7 @@ static u32 tid_of(struct journal_head *jh)
 	return tid;
 }
 
-/* A copy of a file's block, under data=journal. */
+/* A copy of a file's block, in the mode data=journal. */
 static void put_home_file(const struct mostrace_making *m, const struct buffer_head *home,
 			  struct mostrace_process *p)
 {
@@ -72,7 +72,10 @@ static void put_home_file(const struct mostrace_making *m, const struct buffer_h
 	struct mostrace_run run;
 
 	mostrace_locate(home->b_page, &place);
-	/* A file's page that was cut off since; the pages of the device stay while jbd2 has them. */
+	/*
+	 * The page belonged to a file and was truncated since; the device's pages stay while jbd2
+	 * uses them.
+	 */
 	if (!place.mapped)
 		p->jbd2 = MOSTRACE_JBD2_DATA_COPY;
 	if (!place.inode || mostrace_is_bdev(place.inode))
@@ -89,9 +92,8 @@ static void put_home_file(const struct mostrace_making *m, const struct buffer_h
 }
 
 /*
- * A journalled copy: jbd2 makes a buffer_head of its own, that stands alone
- * and whose b_private is the home buffer, also for frozen and escaped copies. The
- * journal may be on a device of its own.
+ * Recognises a journalled copy: jbd2 makes a separate buffer_head for it, whose b_private is the
+ * home buffer, also for frozen and escaped copies. The journal may be on a device of its own.
  */
 static bool journal_copy(const struct mostrace_making *m, const struct buffer_head *bh,
 			 struct mostrace_process *p)
@@ -112,7 +114,7 @@ static bool journal_copy(const struct mostrace_making *m, const struct buffer_he
 	return true;
 }
 
-/* Descriptor, commit, revoke and superblock blocks say what they are. */
+/* Recognises descriptor, commit, revoke and superblock blocks by their headers. */
 static bool journal_header(const struct bio *bio, const struct buffer_head *bh,
 			   struct mostrace_process *p)
 {
@@ -126,10 +128,9 @@ static bool journal_header(const struct bio *bio, const struct buffer_head *bh,
 	if (type < JBD2_DESCRIPTOR_BLOCK || type > JBD2_REVOKE_BLOCK)
 		return false;
 	/*
-	 * A directory's or symlink's block may begin with the same bytes. Descriptors and
-	 * commit records end in the commit's own code; superblocks and revoke blocks are
-	 * written like any other buffer: that they lie in the journal is for the analyser
-	 * to check.
+	 * A directory's or symlink's block may begin with the same bytes. Descriptors and commit
+	 * records end in the commit's own code; superblocks and revoke blocks are written like any
+	 * other buffer, so the analyser must check that they lie in the journal.
 	 */
 	if ((type == JBD2_DESCRIPTOR_BLOCK || type == JBD2_COMMIT_BLOCK) &&
 	    mostrace_endio_of(mostrace_buffer_end_io(bh, bio)) != MOSTRACE_ENDIO_JBD2)
@@ -141,9 +142,9 @@ static bool journal_header(const struct bio *bio, const struct buffer_head *bh,
 }
 
 /*
- * Fills in what the process entry says of a buffer that is written by itself and of a
- * journal's block, and makes the file entry of a copy of a file's; false if the bio, as
- * jbd2 made it (`root`), is no journal's.
+ * Fills in the process entry's fields on a buffer that is written by itself and on a journal's
+ * block, and makes the file entry of a copy of a file's block. Returns false if the bio, as jbd2
+ * made it (`root`), does not belong to a journal.
  */
 bool mostrace_put_journal(const struct mostrace_making *m, const struct bio *root,
 			  struct mostrace_process *p)

@@ -6,14 +6,14 @@
 #include "mostrace.h"
 #include "target.h"
 
-/* A bio while its entries are made. */
+/* A bio whose entries are being made. */
 struct mostrace_making {
 	const struct mostrace_target *target;
 	struct bio *bio;
 	u64 now;
 };
 
-/* The head of an entry of it; the sectors are the whole bio's. */
+/* Returns the head of an entry of the bio; its sectors are those of the whole bio. */
 static inline struct mostrace_entry mostrace_head_of(const struct mostrace_making *m)
 {
 	return (struct mostrace_entry){

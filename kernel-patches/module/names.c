@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Which files keep their names in the file entries: what `record --files` takes. */
+/* The files whose names are kept in the file entries, in the syntax of `record --files`. */
 #include <linux/glob.h>
 #include <linux/kernel.h>
 #include <linux/module.h>
@@ -11,16 +11,16 @@
 #define NAMES_LEN 512
 #define GLOBS_MAX 32
 
-/* Of SQLite's temporary files, and what is kept beside them: `record --files temp`. */
+/* SQLite's temporary files, and files kept next to them: `record --files temp`. */
 static const char *const temporary[] = {
 	"*-journal", "*-wal", "*-shm", "*-mj*", "*.bak", "*.tmp", "etilqs_*",
 };
 
 static char spelling[NAMES_LEN] = "temp";
-/* `spelling` cut at its commas. */
+/* `spelling`, divided at its commas. */
 static char parts[NAMES_LEN];
 
-/* Most globs are of the form *TEXT or TEXT*, which memcmp decides sooner than glob_match. */
+/* Most globs have the form *TEXT or TEXT*, for which memcmp is faster than glob_match. */
 static struct wanted {
 	const char *glob;
 	const char *text;
@@ -33,7 +33,7 @@ static bool all_wanted;
 
 static bool is_wanted(const struct wanted *w, const char *name, size_t len)
 {
-	/* One byte first: it decides most. */
+	/* One byte is compared first, which rejects most names. */
 	if (w->suffix)
 		return len >= w->suffix && name[len - 1] == w->text[w->suffix - 1] &&
 		       !memcmp(name + len - w->suffix, w->text, w->suffix);

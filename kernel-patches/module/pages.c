@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* A bio's pages, one after the other, and the runs of files and of dirtiers that they make. */
+/* Walks a bio's pages, and finds the runs of files and dirtiers that they form. */
 #include <linux/buffer_head.h>
 #include <linux/kernel.h>
 #include "compat.h"
@@ -14,18 +14,18 @@
 
 #define PAGES_MAX 8192
 
-/* A bvec may span pages of different owners. */
+/* The state of a walk. A bvec may contain pages of different owners. */
 struct walk {
 	const struct mostrace_making *m;
 	const struct mostrace_submitter *who;
 	const struct bio_vec *bvec;
-	u32 done;	/* bytes of *bvec already walked */
-	u32 left;	/* bytes of the bio still to walk */
+	u32 done;	/* bytes of *bvec that are walked */
+	u32 left;	/* bytes of the bio that are left to walk */
 	u64 sector;
-	const struct inode *own;	/* one whose data does go there */
+	const struct inode *own;	/* an inode whose data is on the device the bio goes to */
 	struct mostrace_run run;
 	struct mostrace_dirtier dirtier;
-	struct mostrace_dirt buffer;	/* that the bio writes, if it shares its page */
+	struct mostrace_dirt buffer;	/* the buffer that the bio writes, if it shares its page */
 };
 
 static void close_run(struct walk *w)
@@ -108,7 +108,10 @@ static u8 origin_of(const struct mostrace_place *place)
 	return mostrace_is_bdev(place->inode) ? MOSTRACE_ORIGIN_BDEV : MOSTRACE_ORIGIN_FILE;
 }
 
-/* The page, and its inode if the bio goes to where that has its data: another lends no numbers. */
+/*
+ * Finds the page, and its inode if the inode's data is on the device to which the bio goes; other
+ * inodes' numbers would be wrong there.
+ */
 static void locate(struct walk *w, struct page *page, struct mostrace_place *place)
 {
 	mostrace_locate_behind(page, place);
@@ -120,7 +123,7 @@ static void locate(struct walk *w, struct page *page, struct mostrace_place *pla
 		place->inode = NULL;
 }
 
-/* Walks one page; returns its origin. */
+/* Walks one page and returns its origin. */
 static u8 step_page(struct walk *w)
 {
 	u32 at = w->bvec->bv_offset + w->done;
@@ -149,7 +152,7 @@ static u8 step_page(struct walk *w)
 	return origin;
 }
 
-/* Makes the file entries of a page-cache bio; returns the origin of its first page. */
+/* Makes the file entries of a page-cache bio and returns the origin of its first page. */
 u8 mostrace_put_pages(const struct mostrace_making *m, const struct mostrace_submitter *who)
 {
 	const struct bio *data = who->plain ?: m->bio;

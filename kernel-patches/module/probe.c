@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The probes: one for each tracepoint. */
+/* The probes: one function for each tracepoint. */
 #include <linux/build_bug.h>
 #include <linux/string.h>
 #include <linux/tracepoint.h>
@@ -12,9 +12,9 @@
 #include "record.h"
 
 /*
- * What a tracepoint hands over differs between kernels, and a probe must be of
- * exactly its type (CFI): both are here, and the compiler picks the one that
- * fits. 5.11 to 5.13: the queue, first until then, was taken away.
+ * The arguments of a tracepoint differ between kernels, and a probe must have exactly its type
+ * (CFI). So both variants are here, and the compiler chooses the one that fits. 5.11 to 5.13: the
+ * queue, which was the first argument, was removed.
  */
 static void __maybe_unused on_bio_queue_q(void *data, struct request_queue *q, struct bio *bio)
 {
@@ -48,14 +48,14 @@ static void __maybe_unused on_bio_remap(void *data, struct bio *bio, dev_t dev, 
 	mostrace_bio_remapped(bio, dev);
 }
 
-/* 5.18 (203a31516616): a page became a folio. */
+/* 5.18 (203a31516616): the page was replaced by a folio. */
 static void __maybe_unused on_dirty_page(void *data, struct page *page,
 					 struct address_space *mapping)
 {
 	mostrace_dirty(mostrace_head(page), mapping);
 }
 
-/* Here too. */
+/* The same applies here. */
 struct folio;
 
 static void __maybe_unused on_drop_page(void *data, struct page *page)
@@ -74,13 +74,13 @@ static void on_dirty_buffer(void *data, struct buffer_head *bh)
 	mostrace_dirty_buffer(bh);
 }
 
-/* Of kernels that have the series' tracepoints. */
+/* For kernels that have the tracepoints of the series. */
 static void on_bio_file(void *data, struct bio *bio, struct file *file, loff_t pos)
 {
 	mostrace_bio_file(bio, file, pos);
 }
 
-/* This one too. */
+/* This one is also for such kernels. */
 static void __maybe_unused on_start_page(void *data, struct page *page)
 {
 	mostrace_begin_write(mostrace_head(page));
@@ -98,7 +98,7 @@ static void on_start_folio(void *data, struct folio *folio)
 }
 #endif
 
-/* Fires only for bios that did not complete through a request. */
+/* Called only for bios that did not complete through a request. */
 static void on_bio_complete(void *data, struct request_queue *q, struct bio *bio)
 {
 	mostrace_bio_completed(bio);
@@ -128,7 +128,7 @@ static_assert(TAKES(writeback_dirty_page, struct page *, struct address_space *)
 static struct probe {
 	const char *name;
 	void *function;
-	bool optional;	/* without it less is known */
+	bool optional;	/* recording works without it, but less is known */
 	struct tracepoint *tp;
 } probes[] = {
 	{ "block_bio_queue",
@@ -199,7 +199,7 @@ int mostrace_probes_start(void)
 	return 0;
 }
 
-/* When it returns, no probe runs. */
+/* No probe runs after this returns. */
 void mostrace_probes_stop(void)
 {
 	unregister(ARRAY_SIZE(probes));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A bio's entries are made when it is queued: then the current task is its submitter, or
- * else the bio is made of another (dm) or was held back (blk-throttle); what its pages
- * belong to is known; it is not split yet, nor merged; and it is so once in its life,
- * also where a disk has no requests.
+ * A bio's entries are made when it is queued. The current task is then its submitter, unless the
+ * bio was made from another one (dm) or was delayed (blk-throttle). The owner of its pages is
+ * known; the bio is not yet split or merged; and this happens once in its life, even if a disk has
+ * no requests.
  */
 #include <linux/bio.h>
 #include <linux/blkdev.h>
@@ -25,7 +25,9 @@
 
 bool mostrace_files_told;
 
-/* Whether the current task queues what another submitted: blk-throttle let it wait before its Q. */
+/*
+ * Returns true if the current task queues a bio of another task, because blk-throttle delayed it.
+ */
 static bool is_throttled(void)
 {
 	struct work_struct *work;
@@ -39,9 +41,10 @@ static bool is_throttled(void)
 }
 
 /*
- * The file and position of direct IO. What was told is of this bio only if it was told
- * since the last Q: a bio that fails before its Q leaves that to the next at its address.
- * While a bio is held back, iomap goes on to the next position.
+ * Finds the file and position of direct IO. What the kernel reported belongs to this bio only if
+ * that was after the last bio at its address was queued: a bio that fails before it is queued
+ * leaves its data to the next one at that address. While a bio is delayed, iomap continues with the
+ * next position.
  */
 static void find_direct(struct mostrace_submitter *who, struct bio *bio, bool throttled)
 {
@@ -60,7 +63,7 @@ static void find_direct(struct mostrace_submitter *who, struct bio *bio, bool th
 	}
 }
 
-/* Where a bio's data begins now. */
+/* Stores where a bio's data begins now. */
 static void take_data(struct mostrace_submitter *who, struct bio *bio)
 {
 	/* An empty bio has no vector to read. */
@@ -69,7 +72,7 @@ static void take_data(struct mostrace_submitter *who, struct bio *bio)
 	who->bvec_done = bio->bi_iter.bi_bvec_done;
 }
 
-/* Of a bio that is being queued. */
+/* Finds the submitter of a bio that is being queued. */
 static void find_submitter(struct mostrace_submitter *who, struct bio *bio, u64 now)
 {
 	bool inherited = mostrace_inherit(who, bio), throttled;
@@ -90,7 +93,7 @@ static void find_submitter(struct mostrace_submitter *who, struct bio *bio, u64 
 	who->queued = true;
 }
 
-/* The kernel tells of direct IO that is about to be queued. */
+/* The kernel reports direct IO that is about to be queued. */
 void mostrace_bio_file(struct bio *bio, struct file *file, loff_t pos)
 {
 	struct mostrace_submitter who = mostrace_nobody;
@@ -102,7 +105,7 @@ void mostrace_bio_file(struct bio *bio, struct file *file, loff_t pos)
 	mostrace_remember(bio, &who);
 }
 
-/* Makes the file entries of a bio, and says in its process entry what the data belongs to. */
+/* Makes the file entries of a bio, and sets the owner of its data in its process entry. */
 static void put_data(const struct mostrace_making *m, const struct mostrace_submitter *who,
 		     struct mostrace_process *p)
 {
@@ -160,8 +163,8 @@ void mostrace_bio_queued(struct bio *bio)
 }
 
 /*
- * A bio that was queued already, to a device without requests, and is handed on as it is
- * (md, NVMe's multipath) is not queued again.
+ * A bio that was queued for a device without requests and is passed on as it is (md, NVMe
+ * multipath) is not queued again.
  */
 void mostrace_bio_remapped(struct bio *bio, dev_t from)
 {
@@ -191,19 +194,21 @@ void mostrace_bio_remapped(struct bio *bio, dev_t from)
 		mostrace_forget(bio);
 }
 
-/* The new bio is the front and its bi_private the original, which goes on as the remainder. */
+/*
+ * The new bio is the front part; its bi_private is the original, which continues as the remainder.
+ */
 void mostrace_bio_split(struct bio *split)
 {
 	struct mostrace_submitter who;
 
-	/* Of it, dm may make clones. */
+	/* dm may make clones of it. */
 	if (!mostrace_is_bio_based(mostrace_bio_disk(split)) || !mostrace_inherit(&who, split))
 		return;
 	take_data(&who, split);
 	mostrace_remember(split, &who);
 }
 
-/* A bio that had no request. */
+/* A bio that had no request has ended. */
 void mostrace_bio_completed(struct bio *bio)
 {
 	mostrace_forget(bio);

@@ -7,7 +7,8 @@
 struct bio;
 struct file;
 
-extern bool mostrace_files_told;	/* the kernel tells the file of a bio before its Q */
+extern bool mostrace_files_told;	/* the kernel reports the file of a bio before it is
+					 * queued */
 
 void mostrace_bio_file(struct bio *bio, struct file *file, loff_t pos);
 void mostrace_bio_queued(struct bio *bio);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * One ring of bytes per CPU. Only its CPU writes to it, with interrupts off;
- * only the one reader reads. A full ring drops the new entry and counts it; one that
- * becomes half full wakes the reader.
+ * One ring of bytes per CPU. Only its CPU writes to it, with interrupts off; only the one reader
+ * reads from it. If a ring is full, the new entry is dropped and counted; when a ring becomes half
+ * full, the reader is woken.
  */
 #include <linux/cpumask.h>
 #include <linux/irq_work.h>
@@ -19,14 +19,16 @@
 
 struct ring {
 	u8 *data;
-	/* Bytes ever written and read; they wrap, as the ring's size is a power of two. */
+	/*
+	 * Total bytes written and read. They may wrap, because the ring's size is a power of two.
+	 */
 	u32 head;
 	u32 tail ____cacheline_aligned_in_smp;
 };
 
 static DEFINE_PER_CPU(struct ring, rings);
 
-/* Of each. */
+/* The size of each ring. */
 static u32 ring_bytes;
 
 static void ring_write(struct ring *ring, const void *from, u32 size)
@@ -39,7 +41,7 @@ static void ring_write(struct ring *ring, const void *from, u32 size)
 		memcpy(ring->data, from + first, size - first);
 }
 
-/* Probes run inside the block layer, where nobody can be woken: an interrupt does. */
+/* Probes run inside the block layer, where no task can be woken: an interrupt does that. */
 static void wake(struct irq_work *work)
 {
 	wake_up_interruptible(&mostrace_waiters);
@@ -48,7 +50,7 @@ static void wake(struct irq_work *work)
 DECLARE_WAIT_QUEUE_HEAD(mostrace_waiters);
 static struct irq_work waking = { .func = wake };
 
-/* Hands an entry to the reader, as that of this CPU. From any context but NMI. */
+/* Passes an entry to the reader, as one of this CPU. May be called in any context but NMI. */
 void mostrace_put(struct mostrace_entry *entry)
 {
 	struct ring *ring;
@@ -58,13 +60,13 @@ void mostrace_put(struct mostrace_entry *entry)
 	local_irq_save(flags);
 	ring = this_cpu_ptr(&rings);
 	entry->cpu = smp_processor_id();
-	/* Pairs with take: the bytes it frees have been read. */
+	/* Pairs with take: the bytes that it frees have been read. */
 	used = ring->head - smp_load_acquire(&ring->tail);
 	if (ring_bytes - used < entry->size) {
 		mostrace_count(MOSTRACE_LOST_ENTRIES_RING);
 	} else {
 		ring_write(ring, entry, entry->size);
-		/* Pairs with ring_used: the entry is whole. */
+		/* Pairs with ring_used: the entry is complete. */
 		smp_store_release(&ring->head, ring->head + entry->size);
 		mostrace_count(MOSTRACE_COUNT_ENTRIES);
 		if (used < ring_bytes / 2 && used + entry->size >= ring_bytes / 2)
@@ -79,7 +81,7 @@ static u32 ring_used(const struct ring *ring)
 	return smp_load_acquire(&ring->head) - ring->tail;
 }
 
-/* Whether one of them holds so many bytes. */
+/* Returns true if one of the rings holds that many bytes. */
 static bool any_holds(u32 bytes)
 {
 	int cpu;
@@ -100,7 +102,10 @@ bool mostrace_rings_half_full(void)
 	return any_holds(ring_bytes / 2);
 }
 
-/* The head of the entry so many bytes behind the tail; it may go on at the ring's beginning. */
+/*
+ * Returns the head of the entry at `skip` bytes behind the tail; the head may continue at the
+ * ring's beginning.
+ */
 static struct mostrace_entry head_at(const struct ring *ring, u32 skip)
 {
 	u32 at = (ring->tail + skip) & (ring_bytes - 1);
@@ -112,7 +117,10 @@ static struct mostrace_entry head_at(const struct ring *ring, u32 skip)
 	return head;
 }
 
-/* The ring whose next entry is the oldest; `until` is the time of the next oldest ring's. */
+/*
+ * Returns the ring whose next entry is the oldest; `until` becomes the time of the second oldest
+ * ring's.
+ */
 static struct ring *oldest(u64 *until)
 {
 	struct ring *ring, *found = NULL;
@@ -136,13 +144,16 @@ static struct ring *oldest(u64 *until)
 	return found;
 }
 
-/* The bytes of a ring's entries up to a time, the first in any case, until `room` is full. */
+/*
+ * Returns the length of a ring's entries up to a time, but at least of the first one, until `room`
+ * is full.
+ */
 static u32 bytes_until(const struct ring *ring, u64 until, size_t room)
 {
 	u32 used = ring_used(ring), at = 0;
 	struct mostrace_entry head;
 
-	/* There is no other ring to take turns with. */
+	/* No other ring has entries to be read in between. */
 	if (until == U64_MAX && used <= room)
 		return used;
 	while (at < used && at < room) {
@@ -154,7 +165,7 @@ static u32 bytes_until(const struct ring *ring, u64 until, size_t room)
 	return at;
 }
 
-/* Copies the next bytes of a ring; returns how many. */
+/* Copies the next bytes of a ring and returns their number. */
 static u32 copy_bytes(struct ring *ring, char __user *to, u32 bytes)
 {
 	u32 at = ring->tail & (ring_bytes - 1);
@@ -170,14 +181,14 @@ static u32 copy_bytes(struct ring *ring, char __user *to, u32 bytes)
 	return bytes - left;
 }
 
-/* Of the entry that was copied in part. */
+/* The ring whose entry was copied in part, and the rest of it. */
 static struct ring *part_ring;
 static u32 part_bytes;
 
 /*
- * Moves entries to the reader; the last may be cut, and the next call goes on with it. Returns the
- * bytes, which are fewer than `room` if there are no more; -EFAULT if there were, and none could be
- * copied. For the reader alone.
+ * Passes entries to the reader. The last one may be cut, and the next call continues with its rest.
+ * Returns the number of bytes, which is less than `room` if there are no more entries; -EFAULT if
+ * there were entries but none could be copied. Only the reader may call this.
  */
 ssize_t mostrace_take(char __user *to, size_t room)
 {
@@ -202,7 +213,7 @@ ssize_t mostrace_take(char __user *to, size_t room)
 	return done;
 }
 
-/* All empty. */
+/* Allocates the rings, which are empty then. */
 int mostrace_rings_alloc(u32 bytes)
 {
 	struct ring *ring;

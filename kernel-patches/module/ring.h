@@ -6,7 +6,7 @@
 #include <linux/wait.h>
 #include "mostrace.h"
 
-/* `bytes` of each CPU: a power of two. */
+/* `bytes`, a power of two, is the size of each CPU's ring. */
 int mostrace_rings_alloc(u32 bytes);
 void mostrace_rings_free(void);
 void mostrace_put(struct mostrace_entry *entry);

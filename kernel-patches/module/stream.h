@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
 /*
- * The stream that /dev/mostrace hands out: this header once, then the entries
- * of mostrace.h, a file's cut to its name: `size` is 72 + name_len, rounded up
- * to a multiple of 8.
+ * The stream that /dev/mostrace returns: this header once, then the entries of mostrace.h. A file
+ * entry is cut to its name: its `size` is 72 + name_len, rounded up to a multiple of 8.
  *
- * The reader skips what of the header it does not know, by `header_size`; an
- * entry's length is its own `size`.
+ * The reader uses `header_size` to skip any part of the header that it does not know; the length of
+ * an entry is its own `size`.
  */
 #ifndef MOSTRACE_STREAM_H
 #define MOSTRACE_STREAM_H
@@ -21,7 +20,7 @@ struct mostrace_stream {
 	char magic[8];		/* MOSTRACE_STREAM_MAGIC */
 	__u16 byte_order;	/* MOSTRACE_STREAM_ORDER, as the machine writes it */
 	__u16 version;		/* MOSTRACE_STREAM_VERSION */
-	__u16 header_size;	/* of this struct */
+	__u16 header_size;	/* of this structure */
 	__u16 entry_size;	/* of struct mostrace_entry */
 	__u16 process_size;	/* of struct mostrace_process */
 	__u16 file_size;	/* of struct mostrace_file, without its name */

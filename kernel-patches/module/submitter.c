@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What is remembered of bios: of those that are queued to a device without requests, of
- * which another may be made for a disk that is recorded, until they complete; and of direct
- * IO, on a kernel that tells its file before its Q, until then. The table has a fixed
- * size: a bio that finds its bucket full is counted and forgotten.
+ * What is remembered of bios. Bios queued for a device without requests are remembered until they
+ * complete, because another bio may be made from them for a recorded disk. On a kernel that reports
+ * the file of direct IO before the bio is queued, such bios are remembered until then. The table
+ * has a fixed size: a bio whose bucket is full is counted and not remembered.
  *
- * There are no locks. A bio is one task's at a time, so nobody asks for what is
- * remembered of it while that is filled in, or while the bio completes; what is
- * contended for are the places of a bucket.
+ * There are no locks. A bio belongs to one task at a time, so no task reads what is remembered of
+ * it while it is filled in, or while the bio completes; tasks compete only for the places of a
+ * bucket.
  */
 #include <linux/atomic.h>
 #include <linux/hash.h>
@@ -45,7 +45,7 @@ static int way_of(const struct bucket *bucket, const struct bio *bio)
 	return -1;
 }
 
-/* That of the bio, or else one that was empty; -1 if none is. */
+/* Returns the bio's place, or otherwise one that was empty; -1 if there is none. */
 static int take_way(struct bucket *bucket, const struct bio *bio)
 {
 	int way = way_of(bucket, bio);
@@ -71,7 +71,7 @@ void mostrace_remember(const struct bio *bio, const struct mostrace_submitter *w
 		bucket->who[way] = *who;
 }
 
-/* What is remembered of a bio, or NULL. */
+/* Returns what is remembered of a bio, or NULL. */
 const struct mostrace_submitter *mostrace_recall(const struct bio *bio)
 {
 	const struct bucket *bucket = bucket_of(bio);

@@ -13,15 +13,15 @@ struct mostrace_submitter {
 	struct mostrace_task task;
 	u64 direct_pos;	/* file position of the data for direct IO, or MOSTRACE_NONE */
 	struct file *direct_file;	/* of direct IO, or NULL; open until the IO ends */
-	struct bio *root;	/* the bio that the data's owner made: a clone stands for another */
-	struct bio *plain;	/* of dm-crypt's bio: the one with the data as it was; else NULL */
+	struct bio *root;	/* the bio that the data's owner made; differs for a clone */
+	struct bio *plain;	/* for dm-crypt's bio: the one with the plaintext; otherwise NULL */
 	const struct bio_vec *bvec;	/* where the data begins, bvec_done bytes in; NULL: none */
 	u32 bvec_done;
 	u8 flags;	/* enum mostrace_flags */
-	bool queued;	/* else it is from block_bio_file, which comes before Q */
+	bool queued;	/* false if set by block_bio_file, which comes before the bio is queued */
 };
 
-/* Who is not known. */
+/* The value for a submitter that is not known. */
 extern const struct mostrace_submitter mostrace_nobody;
 
 int mostrace_submitters_alloc(void);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What is made of each system call: as bpf/src/causes/calls.rs tells the probes. */
+/*
+ * The description of each system call, with the same content as bpf/src/causes/calls.rs for the
+ * probes.
+ */
 #include <linux/kernel.h>
 #include <asm/unistd.h>
 #include "mostrace.h"
@@ -63,7 +66,7 @@ static const u16 syscalls[] = {
 	[__NR_sendfile] = MOSTRACE_CALL_SPLICE | INSIDE,
 	[__NR_splice] = MOSTRACE_CALL_SPLICE | INSIDE,
 	[__NR_copy_file_range] = MOSTRACE_CALL_SPLICE | INSIDE,
-/* Those that newer architectures, arm64 among them, do without. */
+/* These do not exist on newer architectures, such as arm64. */
 #ifdef __NR_open
 	[__NR_unlink] = MOSTRACE_CALL_UNLINK | PATH,
 	[__NR_rmdir] = MOSTRACE_CALL_UNLINK | PATH,

@@ -4,10 +4,10 @@
 
 #include <linux/types.h>
 
-/* enum mostrace_call_kind in the low bits, and how the arguments lie. */
+/* enum mostrace_call_kind in the low bits, and the meaning of the arguments. */
 #define MOSTRACE_SYSCALL_KIND	0x1f
-#define MOSTRACE_SYSCALL_INSIDE	0x20	/* told of handles alone: not recorded itself */
-#define MOSTRACE_SYSCALL_PATH	0x40	/* its first argument is no descriptor */
+#define MOSTRACE_SYSCALL_INSIDE	0x20	/* reported only with handles, not recorded itself */
+#define MOSTRACE_SYSCALL_PATH	0x40	/* its first argument is not a descriptor */
 #define MOSTRACE_SYSCALL_AT	0x80	/* its fourth argument is an offset */
 #define MOSTRACE_SYSCALL_VECTOR	0x100	/* its second argument is an array of buffers */
 

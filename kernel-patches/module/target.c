@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Which disks and partitions are recorded. */
+/* The disks and partitions that are recorded. */
 #include <linux/kernel.h>
 #include <linux/module.h>
 #include <linux/namei.h>
@@ -40,7 +40,9 @@ static const struct mostrace_target *target_of(const struct gendisk *disk, u64 s
 			if (sector < t->end && sector + (((u64)bytes + 511) >> 9) > t->start)
 				return t;
 		} else if (!dev || t->dev == t->disk || t->dev == dev) {
-			/* A flush has no sectors: it goes by its device, where that is known. */
+			/*
+			 * A flush has no sectors: it is recognised by its device, if that is known.
+			 */
 			return t;
 		}
 	}
@@ -64,8 +66,8 @@ bool mostrace_device_of_bio_wanted(const struct bio *bio)
 }
 
 /*
- * Whether an inode's data goes to a disk that is recorded. A device that is made of
- * others (dm) may lie on one.
+ * Returns true if an inode's data goes to a recorded disk. A device that is made of others (dm) may
+ * be on one.
  */
 bool mostrace_inode_wanted(const struct inode *inode)
 {
@@ -98,7 +100,7 @@ static int find_path(const char *directory, const char *name, dev_t *dev)
 	return err;
 }
 
-/* MAJ:MIN, a path, or the name of a node in /dev, which Android keeps in /dev/block. */
+/* MAJ:MIN, a path, or the name of a node in /dev; on Android these are in /dev/block. */
 static int find_dev(const char *name, dev_t *dev)
 {
 	unsigned int major, minor;
@@ -159,9 +161,8 @@ static int add_targets(char *list, struct mostrace_target *found, int *n)
 }
 
 /*
- * Devices are looked up here and not when /dev/mostrace is opened: that is
- * done under a lock of all misc devices, which a driver that has to be loaded
- * first may want to take.
+ * Devices are looked up here and not when /dev/mostrace is opened: open runs under the lock of all
+ * misc devices, and a driver that has to be loaded first may need that lock.
  */
 static int dev_set(const char *value, const struct kernel_param *kp)
 {
@@ -169,7 +170,10 @@ static int dev_set(const char *value, const struct kernel_param *kp)
 	char *list;
 	int n = 0, err;
 
-	/* Built in, and on the kernel's command line: there are no devices yet. */
+	/*
+	 * If the module is built in and this comes from the kernel's command line, there are no
+	 * devices yet.
+	 */
 	if (system_state < SYSTEM_RUNNING)
 		return -EAGAIN;
 	if (strlen(value) >= DEV_LEN)

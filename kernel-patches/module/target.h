@@ -12,14 +12,14 @@ struct mostrace_target {
 	dev_t disk;
 	dev_t dev;
 	u64 start;	/* first sector on the disk */
-	u64 end;	/* one past the last */
+	u64 end;	/* one past the last sector */
 };
 
 bool mostrace_any_target(void);
-/* The disk of the first. */
+/* Returns the disk of the first target. */
 dev_t mostrace_disk(void);
 const struct mostrace_target *mostrace_target_of_bio(const struct bio *bio);
-/* These go by the device alone. */
+/* These two check only the device, not the sectors. */
 bool mostrace_device_of_bio_wanted(const struct bio *bio);
 bool mostrace_inode_wanted(const struct inode *inode);
 

@@ -9,9 +9,9 @@
 #include <asm/word-at-a-time.h>
 #include "mostrace.h"
 
-/* A task that did something, as the entries tell of it. */
+/* A task that did something, with its data for the entries. */
 struct mostrace_task {
-	u64 time_ns;	/* when it did what it is remembered for */
+	u64 time_ns;	/* when it did that */
 	u32 pid;
 	u32 tgid;
 	u32 uid;
@@ -19,8 +19,8 @@ struct mostrace_task {
 };
 
 /*
- * The name of the current task, a word at a time, and NULs behind it: there may be the rest
- * of an earlier name.
+ * Copies the name of the current task word by word, and fills the rest with NULs: behind a name
+ * there may be the rest of an earlier one.
  */
 static inline void mostrace_copy_comm(char *to)
 {
@@ -47,7 +47,7 @@ static inline void mostrace_task_is_current(struct mostrace_task *task, u64 now)
 	task->time_ns = now;
 	task->pid = current->pid;
 	task->tgid = current->tgid;
-	/* As the first user namespace has it. */
+	/* As in the first user namespace. */
 	task->uid = __kuid_val(current_uid());
 	mostrace_copy_comm(task->comm);
 }

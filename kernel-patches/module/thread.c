@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What each thread has under way: a system call, a handle. The table has a fixed size. As long as a thread has
- * something under way, its slot is its own, and no other reads or changes it.
+ * The system call and the handle that each thread is in. The table has a fixed size. As long as a
+ * thread is in a call or a handle, its slot belongs to it, and no other thread reads or changes it.
  */
 #include <linux/hash.h>
 #include <linux/sched.h>
@@ -25,7 +25,7 @@ static struct bucket *bucket_of(const struct task_struct *task)
 	return &buckets[hash_ptr(task, BUCKET_BITS)];
 }
 
-/* The owner is looked at again: an idle slot may be taken by another thread between. */
+/* The owner is checked twice, because another thread may take an idle slot in between. */
 static bool is_mine(const struct mostrace_thread *thread)
 {
 	if (READ_ONCE(thread->owner) != current || !READ_ONCE(thread->taken))
@@ -34,7 +34,7 @@ static bool is_mine(const struct mostrace_thread *thread)
 	return READ_ONCE(thread->owner) == current;
 }
 
-/* The current thread's; NULL if it has nothing under way. */
+/* Returns the current thread's slot; NULL if it is in no call and no handle. */
 struct mostrace_thread *mostrace_thread(void)
 {
 	struct bucket *bucket = bucket_of(current);
@@ -67,7 +67,10 @@ static struct mostrace_thread *take(struct bucket *bucket)
 	return thread;
 }
 
-/* The current thread's, made if it has none; NULL, and counted, if there is no room. */
+/*
+ * Returns the current thread's slot, and takes one if it has none; NULL, and counted, if there is
+ * no room.
+ */
 struct mostrace_thread *mostrace_thread_room(void)
 {
 	struct mostrace_thread *thread = mostrace_thread();
@@ -79,7 +82,7 @@ struct mostrace_thread *mostrace_thread_room(void)
 	return thread;
 }
 
-/* Something of the thread's ended: without anything more its slot is anybody's. */
+/* A call or a handle of the thread has ended: if it is in neither now, its slot becomes free. */
 void mostrace_thread_settle(struct mostrace_thread *thread)
 {
 	if (thread->call.kind == MOSTRACE_CALL_OTHER && thread->state == MOSTRACE_HANDLE_NONE)

@@ -9,18 +9,21 @@ struct task_struct;
 
 enum mostrace_handle_state {
 	MOSTRACE_HANDLE_NONE,
-	MOSTRACE_HANDLE_PREPARED,	/* ext4 has said which is to come */
+	MOSTRACE_HANDLE_PREPARED,	/* ext4 has announced the handle */
 	MOSTRACE_HANDLE_OPEN,
 };
 
-/* What a thread has under way. */
+/* The call and the handle that a thread is in. */
 struct mostrace_thread {
 	struct task_struct *owner;
-	bool taken;	/* it has something under way */
-	/* The system call: its kind is MOSTRACE_CALL_OTHER when it makes none that is recorded. */
+	bool taken;	/* the thread is in a call or a handle */
+	/*
+	 * The system call; its kind is MOSTRACE_CALL_OTHER if the thread is in none that is
+	 * recorded.
+	 */
 	struct mostrace_call call;
-	void __user *buffer;	/* that a write is of; NULL: several */
-	bool is_ours;		/* the call has to do with the traced filesystem */
+	void __user *buffer;	/* the written buffer; NULL: several */
+	bool is_ours;		/* the call involves the traced filesystem */
 	struct mostrace_handle handle;
 	u8 state;		/* enum mostrace_handle_state */
 };

@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Applies the series of kernels to their sources as source.sh left them, as the branch `series`.
+# Applies the kernels' series to their sources, as source.sh left them, on the branch `series`.
 # usage: apply.sh KERNEL…
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/lib.sh"
 
-# apply KERNEL: git am wants the context as it is, but not its line.
+# apply KERNEL: git am needs the exact context, but not its line numbers.
 apply() {
 	cd "$cache/$1/source"
 	git am --abort 2>/dev/null || true

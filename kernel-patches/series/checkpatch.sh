@@ -1,18 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Holds the series of kernels against `checkpatch --strict` of their own sources, as source.sh left them.
+# Checks the kernels' series with `checkpatch --strict` from their own sources, as source.sh left them.
 # usage: checkpatch.sh KERNEL…
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/lib.sh"
-# It writes a cache of names into the folder in which it runs.
+# checkpatch.pl writes a cache of names into the current folder.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 
 failed=0
-# checkpatch KINDS PATCH…: all but these kinds.
+# checkpatch KINDS PATCH…: checks the patches for all kinds of complaints but these.
 checkpatch() {
 	kinds=$1
 	shift

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Whether the series of kernels apply, and what they add and touch compiles without a warning, built in, as a module and
-# not at all. With the compiler at hand, and the small config.
+# Checks that the kernels' series apply, and that what they add and touch compiles without a warning: built in, as a
+# module, and disabled. It uses the installed compiler and the small config.
 # usage: compile.sh KERNEL…
 set -eu
 
@@ -16,7 +16,7 @@ fail() {
 	exit 1
 }
 
-# objects CONFIG-OPTION…: builds what the series touches, as scripts/config is told.
+# objects CONFIG-OPTION…: builds what the series touches, with these options of scripts/config.
 objects() {
 	"$source/scripts/config" --file "$build/.config" "$@"
 	kbuild "$kernel" "$build" olddefconfig prepare

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Writes the whole series of a kernel into a folder: the patches that are written by hand, and the one, made here, that puts
-# ../module into the tree.
-# usage: generate.sh KERNEL FOLDER | --check     --check writes nothing; it fails where a kernel lacks a patch, or where the
-#                                                module's files include each other in a circle
+# Writes the whole series of a kernel into a folder: the patches that are written by hand, and the one, made here, that adds
+# ../module to the kernel tree.
+# usage: generate.sh KERNEL FOLDER | --check
+# --check writes nothing. It fails if a kernel lacks a patch, or if the module's files include each other in a circle.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -11,7 +11,7 @@ patch=0003-block-mostrace-record-who-writes-which-file.patch
 kernels=$(awk '!/^#/ && NF == 3 && $2 != "series" { print $1 }' "$here/../../guest/kernels")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# Whoever runs this may have git say things in another way.
+# The user's settings may change git's output.
 unset GIT_DIR GIT_INDEX_FILE GIT_WORK_TREE GIT_CONFIG_COUNT
 export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1 LC_ALL=C
 
@@ -42,7 +42,7 @@ Signed-off-by: mostrace maintainers <maintainers@users.noreply.mostrace.example>
 END
 }
 
-# The difference between nothing and the module's files, as git tells it.
+# generate: prints the patch, as git's difference between an empty tree and the module's files.
 generate() {
 	git init -q --object-format=sha1 "$work/tree"
 	mkdir -p "$work/tree/block/mostrace"
@@ -54,7 +54,7 @@ generate() {
 	git -C "$work/tree" diff --cached --abbrev=12
 }
 
-# check_module: none of its files comes to its own header by way of those that it includes.
+# check_module: fails if one of the module's files reaches its own header through those that it includes.
 check_module() {
 	grep -o '^#include "[a-z0-9]*' "$here"/../module/*.[ch] | sed 's|.*/\([a-z0-9]*\)\.[ch]:#include "|\1 |' |
 		awk '$1 != $2' | tsort >/dev/null && return 0
@@ -62,7 +62,7 @@ check_module() {
 	return 1
 }
 
-# check KERNEL: each of its patches is there once, and the one that is made here is not.
+# check KERNEL: fails unless each of its patches exists once, except the one that is made here.
 check() {
 	for number in 0001 0002 0004 0005; do
 		if [ "$(find -L "$here/$1" -type f -name "$number-*.patch" 2>/dev/null | wc -l)" -ne 1 ]; then

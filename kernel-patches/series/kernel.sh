@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Builds 6.1 with its series applied and the recorder built in, to boot in a guest.
-# usage: kernel.sh plain | debug     leaves vmlinuz, modules/order (empty) and package in CACHE/built/6.1-VARIANT
+# Builds 6.1 with its series applied and the recorder built in, to be booted in a guest.
+# usage: kernel.sh plain | debug
+# Leaves vmlinuz, modules/order (empty) and package in CACHE/built/6.1-VARIANT.
 set -eu
 
 kernel=6.1
@@ -16,7 +17,7 @@ debug) fragments="$here/config $here/config.debug" ;;
 *) echo "kernel: no variant $variant" >&2; exit 1 ;;
 esac
 
-# What the image is made of.
+# ingredients: prints everything on which the image depends.
 ingredients() {
 	cat "$cache/$kernel/version" "$cache/$kernel/series"/*.patch
 	# shellcheck disable=SC2086 # one word per file

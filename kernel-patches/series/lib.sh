@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Sourced, with $here: what the scripts that build patched kernels share.
+# To be sourced, with $here set: functions shared by the scripts that build patched kernels.
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/mostrace/linux
 
-# series KERNEL: all its patches are in CACHE/KERNEL/series.
+# series KERNEL: puts all its patches into CACHE/KERNEL/series.
 series() {
 	rm -rf "$cache/$1/series"
 	"$here/generate.sh" "$1" "$cache/$1/series"
 }
 
-# patched KERNEL: its source with the series applied is in CACHE/KERNEL/source, until another build wants it.
+# patched KERNEL: puts its source with the series applied into CACHE/KERNEL/source, and locks it against other builds.
 patched() {
 	mkdir -p "$cache/$1"
 	exec 8>"$cache/$1/lock"
@@ -17,14 +17,14 @@ patched() {
 	"$here/apply.sh" "$1"
 }
 
-# kbuild KERNEL BUILD MAKE-ARGUMENT…
+# kbuild KERNEL BUILD MAKE-ARGUMENT…: runs make for the kernel, with the build in another folder.
 kbuild() {
 	source=$cache/$1/source build=$2
 	shift 2
 	LC_ALL=C nice make -s -j2 -C "$source" O="$build" "$@"
 }
 
-# configure KERNEL BUILD FRAGMENT…: what the fragments say, and nothing else.
+# configure KERNEL BUILD FRAGMENT…: enables what the fragments list, and nothing else.
 configure() {
 	kernel=$1 build=$2
 	shift 2
@@ -33,7 +33,7 @@ configure() {
 	kbuild "$kernel" "$build" KCONFIG_ALLCONFIG="$build/fragment" allnoconfig
 }
 
-# taken BUILD: whether the kernel has all that the fragments say.
+# taken BUILD: succeeds if the kernel's configuration has all that the fragments list.
 taken() {
 	grep '^CONFIG_' "$1/fragment" | grep -vxF -f "$1/.config" >"$1/missing" || return 0
 	echo "series: not taken:" >&2

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Fetches the newest source that Debian has of one of guest/kernels, as a git repository of one commit, tagged `debian`.
-# usage: source.sh KERNEL DIR     leaves DIR/source and the package's version in DIR/version
+# Fetches Debian's newest source of a kernel in guest/kernels, as a git repository with one commit, tagged `debian`.
+# usage: source.sh KERNEL DIR
+# Leaves DIR/source, and the package's version in DIR/version.
 set -eu
 
 kernel=$1 dir=$2
@@ -12,7 +13,7 @@ package=linux-source-$kernel
 apt=$dir/apt
 . "$guest/apt.sh"
 
-# The file of the package is a tar of one folder.
+# The package's file is a tar of one folder.
 unpack() {
 	rm -rf "$dir/version" "$dir/source" "$dir/deb"
 	mkdir -p "$dir/source" "$dir/deb"
@@ -22,7 +23,7 @@ unpack() {
 	rm -rf "$dir/deb"
 }
 
-# Everything, also what the kernel's own .gitignore passes over.
+# commit: adds everything, including what the kernel's own .gitignore excludes.
 commit() {
 	cd "$dir/source"
 	git init -q -b debian-source

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Runs a command where the module can be built for the guests; elsewhere as guest/able.sh.
+# Runs a command if the module can be built for the guests; otherwise behaves as guest/able.sh does.
 # usage: able.sh COMMAND…
 set -eu
 

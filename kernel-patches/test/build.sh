@@ -1,8 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Builds the module for one of guest/kernels with Debian's headers and its compiler, for another architecture the cross compiler, in a
-# folder of their own: nothing is installed. Needs root for chroot, and guest/kernel.sh to have fetched that kernel.
-# usage: build.sh KERNEL DIR [MAKE-ARGUMENT…]     leaves DIR/mostrace.ko; W=1 or C=2 CF=-D__CHECK_ENDIAN__ to check
+# Builds the module for a kernel in guest/kernels with Debian's headers and compiler (for another architecture the cross
+# compiler) in a folder of their own: nothing is installed. Needs root for chroot, and that guest/kernel.sh has fetched
+# that kernel.
+# usage: build.sh KERNEL DIR [MAKE-ARGUMENT…]     (W=1 or C=2 CF=-D__CHECK_ENDIAN__ for checks)
+# Leaves DIR/mostrace.ko.
 set -eu
 
 kernel=$1 out=$2
@@ -23,15 +25,16 @@ amd64) cross='' compiler=gcc-$gcc ;;
 arm64) cross=aarch64-linux-gnu- compiler=gcc-$gcc-aarch64-linux-gnu ;;
 esac
 
-# lists: of both suites that have the kernel, for the architecture $arch.
+# lists: fetches the package lists of both suites that the kernel needs, for the architecture $arch.
 lists() {
-	# The kernel is newer than the lists, if there are any.
+	# The kernel is newer than these lists, if there are any.
 	rm -f "$apt/updated"
 	# shellcheck disable=SC2046 # one suite or two
 	update $(printf '%s\n' "$base" "$suite" | uniq)
 }
 
-# headers TO: the kernel's own come to the folder TO. Their image, which they name too, is left out, and what builds is this machine's.
+# headers TO: fetches the kernel's own headers into the folder TO. The image to which they refer is left out; the build
+# tools are those of this machine's architecture.
 headers() (
 	arch=$target
 	[ "$arch" = amd64 ] || { apt=$root.$arch.apt && lists; }
@@ -42,7 +45,7 @@ headers() (
 	private apt-get download "$headers" $(echo "$parts" | grep -v kbuild)
 )
 
-# The compiler that the headers name, and what make needs.
+# fetch: fetches the compiler that the headers name, and what make needs.
 fetch() {
 	rm -rf "$root"
 	mkdir -p "$root"
@@ -57,7 +60,7 @@ fetch() {
 	rm -f "$archives"/*.deb
 	[ -e "$root/usr/bin/awk" ] || ln -s gawk "$root/usr/bin/awk"
 	for folder in bin sbin lib lib64; do [ -e "$root/$folder" ] || ln -s "usr/$folder" "$root/$folder"; done
-	# That sparse is new enough is asked by a script that Debian leaves out.
+	# This script checks that sparse is new enough; Debian's package leaves it out.
 	for scripts in "$root"/usr/lib/linux-kbuild-*/scripts; do
 		[ -e "$scripts/checker-valid.sh" ] || printf '#!/bin/sh\necho 1\n' >"$scripts/checker-valid.sh"
 		chmod +x "$scripts/checker-valid.sh"
@@ -65,7 +68,7 @@ fetch() {
 	echo "$package" >"$root/made"
 }
 
-# inside COMMAND…: in that folder. The mounts are gone with the process.
+# inside COMMAND…: runs the command in that folder. The mounts end with the process.
 inside() {
 	# shellcheck disable=SC2016
 	unshare -m sh -c 'mount --bind /dev "$0/dev" && mount -t proc proc "$0/proc" && LC_ALL=C exec nice chroot "$@"' "$root" "$root" "$@"
@@ -75,7 +78,7 @@ inside() {
 rm -rf "$root/module"
 mkdir -p "$root/module" "$root/proc" "$root/dev" "$out"
 (cd "$here/../module" && cp -L ./*.c ./*.h Kbuild "$root/module/")
-# No BTF: pahole is not there.
+# There is no BTF, because pahole is not installed there.
 inside make -C "/usr/src/$headers" M=/module "CROSS_COMPILE=$cross" CONFIG_DEBUG_INFO_BTF_MODULES= "$@" modules
 inside "${cross}strip" --strip-debug /module/mostrace.ko
 cp "$root/module/mostrace.ko" "$out/"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Called by guest/run.sh: judges what the module recorded in tests that cannot judge it themselves, OUT/TEST-NAME.stream, each
-# by the program of the test's name.
+# Called by guest/run.sh: checks recordings of the module by tests that cannot check them in the guest,
+# OUT/TEST-NAME.stream, each with the program of the test's name.
 # usage: check.sh OUT
 set -eu
 

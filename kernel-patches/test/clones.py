@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Judges what the module recorded of a disk below a device of dm, of one that has no requests, or of one that is throttled.
+"""Checks what the module recorded on a disk below a dm device, on one that has no requests, or on one that is throttled.
 
 usage: clones.py NAME
+NAME.stream is what was read from /dev/mostrace. NAME.table has the device's lines `start length lower`: its sectors, and their
+place on the disk. NAME.extents has those of its files, `name first last sector`, in sectors of the file and of the device.
+NAME.pids lists the processes that wrote a file, `name pid`.
 
-NAME.stream is what /dev/mostrace gave; NAME.table has the lines `start length lower` of the device: its sectors, and
-where they are on the disk; NAME.extents those of its files, `name first last sector`, in sectors of the file and of the
-device; NAME.pids which processes wrote a file, `name pid`.
-Ends with 1 if a sector of a file is not told, or of another file, place, submitter or dirtier than it is, if a journal's
-copy has no home, or if a worker is taken for who submitted.
+Exits with 1 if a sector of a file is missing or has a wrong file, offset, submitter or dirtier, if a journal's copy has no home,
+or if a worker is reported as submitter.
 """
 import collections
 import sys
@@ -17,7 +17,7 @@ from same import COPIES, DIRECT, FROM_FILE, JBD2, NONE, OFFSET, ORIGIN, SUBMITTE
 
 HOME = 13
 NO_SUBMITTER = 1
-# As dm-crypt's threads and workers are called.
+# The names of dm-crypt's threads and of workers.
 WORKERS = (b"kworker", b"kcryptd", b"dmcrypt")
 
 
@@ -27,7 +27,7 @@ def read(path):
 
 
 def places(name):
-    """Sector of the disk → (file, sector of the file)."""
+    """Returns (file, sector of the file) by sector of the disk."""
     table = [tuple(map(int, line)) for line in read(f"{name}.table")]
     found = {}
     for file, first, last, at in read(f"{name}.extents"):
@@ -84,7 +84,7 @@ def main(name):
         needed.append("homes of the device above")
     else:
         wrong.append("homes of the device above")
-    # What was held back is nobody's, and of direct IO then nobody knows the position; nothing else is so.
+    # Throttled bios have no submitter, and in direct IO no known position; no others may lack these.
     (needed if name.endswith("-throttled") else wrong).extend(("no submitter", "without a position"))
     return any(count[w] for w in wrong) or not all(count[n] for n in needed)
 

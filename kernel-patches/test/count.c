@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Prints how many entries there are in what was read of /dev/mostrace, all or those of a type. Ends with 1 if they are
- * not whole.
- * usage: count STREAM [TYPE]     with the stream's header or, of what a second reader took, without
+ * Prints the number of entries in what was read from /dev/mostrace: all of them, or those of one type. Exits with 1 if
+ * they are not whole.
+ * usage: count STREAM [TYPE]
+ * STREAM begins with the stream's header, unless it is what a second reader read.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -24,7 +25,7 @@ static size_t read_whole(FILE *file, void *to, size_t size, const char *path)
 	return n;
 }
 
-/* The heads of struct mostrace_stream and struct mostrace_entry are as long as the shortest of what follows. */
+/* struct mostrace_stream and struct mostrace_entry, the shortest of what can follow, have the same size. */
 int main(int argc, char **argv)
 {
 	unsigned short head[20], rest[32768], type, size;

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Judges the homes of a journal's blocks, where the journal is not on the filesystem's device.
+"""Checks the homes of a journal's blocks if the journal is not on the filesystem's device.
 
 usage: homes.py NAME
+NAME.stream is what was read from /dev/mostrace for both devices until they were unmounted; every journalled block has been
+written home by then. NAME.homes holds the expected `home` as in mostrace.h: 0 for the disk that both are on, 1 for the
+filesystem's own device.
 
-NAME.stream is what /dev/mostrace gave of both devices, until they were unmounted: each block that is journalled is written home by then.
-NAME.homes says what its home counts from, as in mostrace.h: 0, the disk that both are on; 1, the filesystem's own.
-Ends with 1 if there is no copy, one has no home, or one that nothing was written to.
+Exits with 1 if there is no copy, or if a copy has no home or one to which nothing was written.
 """
 import sys
 

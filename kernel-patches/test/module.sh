@@ -1,7 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The module for one of guest/kernels: built anew only if it, how it is built or the kernel is another.
-# usage: module.sh KERNEL TO     leaves TO/mostrace.ko
+# Provides the module for a kernel in guest/kernels. It is rebuilt only if the module, its build or the kernel has
+# changed.
+# usage: module.sh KERNEL TO
+# Leaves TO/mostrace.ko.
 set -eu
 
 kernel=$1 to=$2

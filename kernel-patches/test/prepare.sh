@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Called by guest/run.sh: puts into a guest's root what these tests need: the module built for that kernel, unless the
-# recorder is built into it, their programs, and their part of the library.
+# Called by guest/run.sh: copies into a guest's root what these tests need: the module for that kernel (unless the
+# recorder is built in), their programs, and their part of the library.
 # usage: prepare.sh KERNEL SUITE ROOT
 set -eu
 

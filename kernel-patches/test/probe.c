@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * What a shell cannot ask of /dev/mostrace. Prints what is wrong; ends with 1.
- * usage: probe FILE      a file of the recorded filesystem, written to make entries
+ * Checks of /dev/mostrace that a shell cannot make. Prints the first fault and exits with 1.
+ * usage: probe FILE
+ * FILE is on the recorded filesystem, and is written to make entries.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -41,13 +42,13 @@ int main(int argc, char **argv)
 	need(poll(&p, 1, 0) == 1 && p.revents & POLLIN, "poll: the header is there");
 	need(read(fd, nowhere, 4096) == -1 && errno == EFAULT, "read to a bad address: EFAULT");
 	need(read(fd, all, 0) == 0, "read of nothing");
-	/* Three bytes at a time: the header comes whole. */
+	/* Read three bytes at a time; the header must come whole. */
 	for (at = 0; at < 40; at += n) {
 		n = read(fd, all + at, at + 3 > 40 ? 40 - at : 3);
 		need(n > 0, "header");
 	}
 	need(!memcmp(all, "MOSTDEV\n", 8) && all[12] == 40, "magic, header size");
-	/* What the mount still has to write comes first. */
+	/* First come entries of what the mount still has to write. */
 	for (rounds = 0; rounds < 50; rounds++) {
 		while (read(fd, all, sizeof(all)) > 0)
 			;

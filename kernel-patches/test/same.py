@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Compares what the module recorded with what the BPF probes did, of the same IO.
+"""Compares what the module recorded with what the BPF probes recorded of the same IO.
 
 usage: same.py NAME
+NAME.most is a bundle of `mostrace record --entries bpf --files all`. NAME.stream is what was read from /dev/mostrace with
+names=all, over a longer time. NAME.extents is `filefrag -e -b512` of the file that was written and read by direct IO, against
+which offsets are checked. NAME.writers lists files and the one process that dirtied each: `name pid`.
 
-NAME.most is a bundle of `mostrace record --entries bpf --files all`; NAME.stream what /dev/mostrace gave meanwhile,
-with names=all, for longer; NAME.extents `filefrag -e -b512` of the file that was written and read by direct IO: its
-offsets are checked with that; NAME.writers files and the one process that dirtied each: `name pid`.
-Ends with 1 if an entry is in one and not in the other, or an offset, a transaction or a dirtier is wrong.
-Dirtiers are compared by the sector; of pages that were dirtied before the probes began, only the module can know.
+Exits with 1 if an entry is in one and not in the other, or if an offset, a transaction or a dirtier is wrong. Dirtiers are
+compared sector by sector; for pages that were dirtied before the probes began, only the module can know the dirtier.
 """
 import collections
 import json
@@ -23,20 +23,20 @@ DIRTIER = struct.Struct("<QIII4x16s")
 STREAM = struct.Struct("<8sHHHHHHIQII")
 INO_PASSING = 64
 NONE = 2**64 - 1
-# REQ_NOMERGE: the parts of a bio have it, and the bio had not.
+# REQ_NOMERGE, which parts of a bio have and the bio itself had not.
 NOMERGE = 1 << 14
-# Where a file entry has it.
+# Position of the offset in a file entry.
 OFFSET = 6
 FROM_FILE, DIRECT, JOURNAL = 1, 3, 5
 COPIES = (16, 17)
-# Where a process entry has them.
+# Positions of these fields in a process entry.
 SUBMITTER, TID, ORIGIN, JBD2 = 6, 10, 11, 12
-# The probes give a time to a file's entry when they make it, the module that of its bio.
+# The probes give a file entry the time at which they make it; the module gives it the time of its bio.
 SLACK_NS = 20_000_000
 
 
 def entries(data):
-    """Each entry as (time, what does not depend on the moment)."""
+    """Yields each entry as (time, its fields that do not depend on the moment)."""
     at = 0
     while at + HEAD.size <= len(data):
         kind, size, dev, time, sector, length, _, _, flags = HEAD.unpack_from(data, at)
@@ -52,7 +52,7 @@ def entries(data):
         elif kind == 2:
             ino, offset, parent, *rest, name_len, origin, what = FILE.unpack_from(data, body)
             name = data[body + FILE.size : body + FILE.size + name_len]
-            # The probes tell the whole path, the module the last component.
+            # The probes report the whole path, the module the last component.
             name = name.rsplit(b"/", 1)[-1]
             assert size == (72 + name_len + 7) // 8 * 8, (size, name_len)
             yield time, ("file", *head, ino, offset, parent, *rest, origin, what, name)
@@ -82,7 +82,7 @@ def from_stream(path):
 
 
 def without_unknown(entry, passing):
-    """Without what the probes cannot know here: FAT's numbers are i_pos to them, and to the module those in memory."""
+    """Returns an entry without what the probes cannot know here: they report FAT's numbers as i_pos, the module as those in memory."""
     if entry[0] == "process":
         return entry
     kind, dev, sector, length, flags, ino, offset, parent, *rest = entry
@@ -94,21 +94,21 @@ def without_unknown(entry, passing):
 
 
 def without_tid(entry):
-    """5.10 has no BTF of jbd2: the probes do not know a copy's transaction."""
+    """Returns an entry without a copy's transaction, which the probes do not know on 5.10, where jbd2 has no BTF."""
     if entry[0] == "process" and entry[JBD2] in COPIES:
         return (*entry[:TID], 0, *entry[TID + 1 :])
     return entry
 
 
 def wrong_tids(module):
-    """Copies of a transaction that no descriptor has."""
+    """Returns the number of copies with a transaction that no descriptor has."""
     blocks = [e for _, e in module if e[0] == "process" and e[ORIGIN] == JOURNAL]
     known = {e[TID] for e in blocks if e[JBD2] == 1}
     return sum(1 for e in blocks if e[JBD2] in COPIES and e[TID] not in known)
 
 
 def wrong_offsets(module, path):
-    """Direct IO whose offset is not where the file has its sector; how many have the right one, how many none."""
+    """Returns the numbers of direct IO entries with a wrong offset, with the right one (by the file's extents), and with none."""
     extents = []
     with open(path) as f:
         for line in f:
@@ -133,9 +133,9 @@ def sectors(entry):
 
 
 def wrong_dirtiers(module, path):
-    """Sectors of page-cache writes of the known files, by who dirtied them: another, the right one, nobody known, jbd2
-    (under data=journal it does, on 6.1 and before, once the journal has them); and how many of the right ones another process
-    submitted."""
+    """Returns the numbers of sectors of the known files written by the page cache, by their dirtier: wrong, right, unknown, and jbd2
+    (which under data=journal dirties pages once the journal has them, on 6.1 and before); and how many of the right ones another
+    process submitted."""
     with open(path) as f:
         writers = {name.encode(): int(pid) for name, pid in map(str.split, f)}
     dirtiers, submitters = {}, {}
@@ -156,12 +156,12 @@ def wrong_dirtiers(module, path):
 
 
 def dirtied(entries, since):
-    """Each sector with who dirtied it, if after `since`."""
+    """Returns each sector with its dirtier, if it was dirtied after `since`."""
     return [("dirtied", s, *e[5:-1]) for e in entries if e[0] == "dirtier" and e[-1] > since for s in sectors(e)]
 
 
 def by_sector(entry):
-    """What an entry says of each of its sectors: a bio may be one entry, or several."""
+    """Splits an entry into its sectors: one bio may have one entry, or several."""
     kind, dev, sector, length, *rest = entry
     if kind == "process":
         return [(kind, dev, s, *rest) for s in sectors(entry)] if length else [entry]
@@ -171,7 +171,7 @@ def by_sector(entry):
 
 
 def differences(probes, module):
-    """How many are the same, and how many only of one; shows some of those."""
+    """Returns how many entries are in both, and how many in only one; prints some of those."""
     fat = any(e[0] == "file" and e[4] & INO_PASSING for _, e in module)
     since = min(t for t, _ in probes)
     module = [e for t, e in module if since - SLACK_NS <= t <= max(t for t, _ in probes) + SLACK_NS]
@@ -183,7 +183,7 @@ def differences(probes, module):
     theirs = collections.Counter([s for e in theirs for s in by_sector(e)] + dirtied(probes, since))
     ours = collections.Counter([s for e in ours for s in by_sector(e)] + dirtied(module, since))
     missing, extra = theirs - ours, ours - theirs
-    # Of a page that is dirtied again between its bio's Q and its entry, the module knows both, the probes neither.
+    # Of a page that is dirtied again between its bio's Q and its entry, the module reports both, the probes neither.
     known = {e[:2] for e in missing}
     alone = collections.Counter({e: n for e, n in extra.items() if e[0] == "dirtied" and e[:2] not in known})
     extra -= alone
@@ -194,7 +194,7 @@ def differences(probes, module):
 
 
 def probes_tell_dirtiers(name):
-    """From 7.0 on they do not look for them."""
+    """Returns true if the probes look for dirtiers, which they do not from 7.0 on."""
     with open(f"{name}.most/manifest.json") as f:
         return int(json.load(f)["kernel"]["release"].split(".")[0]) < 7
 
@@ -212,12 +212,12 @@ def main(name):
         f" sectors by their dirtier: {dirty['right']} right ({dirty['late']} submitted by another), {dirty['wrong']} wrong,"
         f" {dirty['jbd2']} by jbd2, {dirty['none']} not known"
     )
-    # Of FAT's direct IO no position is known.
+    # The position of FAT's direct IO is never known.
     bad = missing or extra or tids or wrong or (none and not name.endswith("vfat")) or dirty["wrong"]
     bad = bad or (dirty["jbd2"] and not name.endswith("data-journal"))
-    # It is a page now and then, not all of them.
+    # This may happen to a page now and then, but not to all.
     bad = bad or (probes_tell_dirtiers(name) and alone * 20 > same)
-    # `late` is written back by another than its writer.
+    # `late` is written back by another task than its writer.
     return 1 if bad or not (dirty["late"] or dirty["jbd2"]) else 0
 
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Two processes that read one open /dev/mostrace, each into a file of its own, until the first is ended.
+ * Two processes read one open /dev/mostrace, each into a file of its own, until the first is ended.
  * usage: share FILE FILE
  */
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-/* More than all the rings hold: what one read takes are whole entries. */
+/* This is more than all rings hold, so that each read returns whole entries. */
 static char all[1 << 20];
 
 int main(int argc, char **argv)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! 1,000 block → file lookups in a 1 GB ext4 image with 50,000 files: the map, its building
-//! included, against one `debugfs icheck` and one `debugfs ncheck` per block, as MOST does it.
+//! Looks up the files of 1,000 blocks in a 1 GB ext4 image with 50,000 files: with the map, including the time to build
+//! it, compared with one `debugfs icheck` and one `debugfs ncheck` per block, as MOST does it.
 //!
-//! `cargo bench -p mostrace-map --bench ext4_map`; needs e2fsprogs, no root.
+//! `cargo bench -p mostrace-map --bench ext4_map` needs e2fsprogs, but not root.
 
 use std::fs;
 use std::hint::black_box;
@@ -17,7 +17,7 @@ use mostrace_map::fs::ext4;
 const FILES: usize = 50_000;
 const FILES_PER_DIRECTORY: usize = 100;
 const LOOKUPS: usize = 1000;
-/// Lookups measured in MOST's way; the figure for all is scaled from these.
+/// Number of lookups measured in MOST's way, from which the time for all is scaled.
 const MEASURED: usize = 20;
 const ROUNDS: usize = 5;
 
@@ -27,7 +27,7 @@ fn main() {
     make_image(scratch.path(), &image);
     println!("image: 1 GB, ext4, {FILES} files");
 
-    // In turns, as a shared machine is now fast, now slow.
+    // Both run in turns, because a shared machine changes its speed.
     let mut ours = Vec::new();
     let mut theirs = Vec::new();
     for _ in 0..ROUNDS {
@@ -83,7 +83,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
-/// Files of 1 to 12 KB, filled in by mke2fs.
+/// Makes an image with files of 1 to 12 KB, which mke2fs copies in.
 fn make_image(scratch: &Path, image: &Path) {
     let tree = scratch.join("tree");
     for n in 0..FILES {
@@ -114,7 +114,7 @@ fn tool(name: &str) -> Command {
     command
 }
 
-/// First sectors of blocks of regular files, spread over the disk.
+/// Returns the first sectors of blocks of regular files, spread over the disk.
 fn some_sectors(map: &Map) -> Vec<u64> {
     let files: Vec<_> = map
         .extents()
@@ -131,7 +131,7 @@ fn path_of(map: &Map, sector: u64) -> Option<Vec<u8>> {
     map.path(piece.inode)
 }
 
-/// Two debugfs processes for one block.
+/// Finds a block's path with two debugfs processes.
 fn path_by_debugfs(image: &Path, block: u64) -> Vec<u8> {
     let second_column = |request: String| {
         let out = tool("debugfs")
@@ -152,7 +152,7 @@ fn path_by_debugfs(image: &Path, block: u64) -> Vec<u8> {
     second_column(format!("ncheck {inode}")).into_bytes()
 }
 
-/// `VmHWM`, where the kernel tells it.
+/// Returns `VmHWM` with its unit, or `unknown`.
 fn peak_memory() -> String {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

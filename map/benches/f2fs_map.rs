@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The map of an f2fs image with a million files, against fsck.f2fs, which reads the whole of it
-//! too, and against `dump.f2fs -b`, which finds the owner of one block.
+//! Builds the map of an f2fs image with a million files, compared with fsck.f2fs, which also reads the whole image, and
+//! with `dump.f2fs -b`, which finds the owner of one block.
 //!
-//! `cargo bench -p mostrace-map --bench f2fs_map [-- FILES]`; needs f2fs-tools,
-//! no root. sload.f2fs takes 21 minutes of CPU time for the image, which is kept in
-//! `~/.cache/mostrace/bench`.
+//! `cargo bench -p mostrace-map --bench f2fs_map [-- FILES]` needs f2fs-tools, but not root. sload.f2fs takes 21
+//! minutes of CPU time to fill the image, which is kept in `~/.cache/mostrace/bench`.
 
 use std::error::Error;
 use std::fs::{self, File};
@@ -18,7 +17,7 @@ use mostrace_map::fs::{Image, f2fs};
 use mostrace_map::{Extent, Map};
 
 const FILES_PER_DIRECTORY: usize = 100;
-/// Owners asked of dump.f2fs, one after the other.
+/// Number of owners that are looked up with dump.f2fs, one after the other.
 const ASKED: usize = 50;
 const ROUNDS: usize = 3;
 
@@ -31,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         image.display()
     );
 
-    // In turns, as a shared machine is now fast, now slow.
+    // The programs run in turns, because a shared machine changes its speed.
     let (mut ours, mut fsck, mut dump) = (vec![], vec![], vec![]);
     for _ in 0..ROUNDS {
         let begun = Instant::now();
@@ -80,7 +79,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Every file has its node and its name, half of them a block.
+/// Checks that every file has its node and its name, and half of them a block.
 fn check(map: &Map, files: usize) {
     assert_eq!(map.notices(), [""; 0]);
     let blocks = |kind| -> u64 {
@@ -101,7 +100,7 @@ fn check(map: &Map, files: usize) {
     );
 }
 
-/// Blocks of regular files, spread over the disk.
+/// Returns blocks of regular files, spread over the disk.
 fn some_files(map: &Map) -> Vec<Extent> {
     let files = map
         .extents()
@@ -113,7 +112,7 @@ fn some_files(map: &Map) -> Vec<Extent> {
         .collect()
 }
 
-/// The image, made if it is not there yet.
+/// Returns the image's path; the image is made if it is not there yet.
 fn image_of(files: usize) -> Result<PathBuf, Box<dyn Error>> {
     let home = std::env::var_os("HOME").ok_or("no HOME")?;
     let cache = Path::new(&home).join(".cache/mostrace/bench");
@@ -146,7 +145,7 @@ fn tool(name: &str) -> Command {
     command
 }
 
-/// Output of a tool that comes to its end; sload.f2fs exits with 1 where its last check mends.
+/// Runs a tool and returns its output. sload.f2fs exits with 1 if its last check corrects something.
 fn run(command: &mut Command) -> String {
     let output = command.stdin(Stdio::null()).output().expect("f2fs-tools");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -163,7 +162,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
-/// `VmHWM`, where the kernel tells it.
+/// Returns `VmHWM` with its unit, or `unknown`.
 fn peak_memory() -> String {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

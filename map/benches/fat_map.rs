@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The map of a FAT32 with a million files, and 1,000 block → file lookups in it: against The
-//! Sleuth Kit's `fls -r -p`, which lists the names alone, and against `ifind`, which finds the
-//! file of one sector.
+//! Builds the map of a FAT32 with a million files and looks up the files of 1,000 blocks in it, compared with The
+//! Sleuth Kit's `fls -r -p`, which only lists names, and `ifind`, which finds the file of one sector.
 //!
-//! `cargo bench -p mostrace-map --bench fat_map`; needs dosfstools, mtools and
-//! sleuthkit, no root. The image (2.5 GB) is made once, which takes minutes, and kept in
-//! `~/.cache/mostrace/bench`.
+//! `cargo bench -p mostrace-map --bench fat_map` needs dosfstools, mtools and sleuthkit, but not root. The image (2.5
+//! GB) is made once, which takes minutes, and kept in `~/.cache/mostrace/bench`.
 
 use std::fs::{self, File};
 use std::hint::black_box;
@@ -17,13 +15,13 @@ use mostrace_map::Map;
 use mostrace_map::class::Kind;
 use mostrace_map::fs::{Image, fat};
 
-/// Folders, folders in each, files in each of those.
+/// Number of folders, of folders in each, and of files in each of those.
 const FOLDERS: [usize; 3] = [100, 100, 100];
 const LOOKUPS: usize = 1000;
-/// Lookups measured with ifind; the figure for all is scaled from these.
+/// Number of lookups measured with ifind, from which the time for all is scaled.
 const MEASURED: usize = 2;
 const ROUNDS: usize = 5;
-/// Rounds with The Sleuth Kit, which takes half a minute for each.
+/// Number of rounds with The Sleuth Kit, which takes half a minute for each.
 const PEER_ROUNDS: usize = 3;
 
 fn main() {
@@ -31,7 +29,7 @@ fn main() {
     let files = FOLDERS.iter().product::<usize>();
     println!("image: {}, FAT32, {files} files", image.display());
 
-    // In turns, as a shared machine is now fast, now slow.
+    // The programs run in turns, because a shared machine changes its speed.
     let (mut builds, mut ours, mut lists, mut finds) = (vec![], vec![], vec![], vec![]);
     let mut peak = 0;
     for round in 0..ROUNDS {
@@ -54,7 +52,7 @@ fn main() {
             looked_up.as_micros()
         );
         if round == 0 {
-            // Before this process holds what fls prints.
+            // Measured before this process holds the output of fls.
             peak = peak_memory();
         }
         if round < PEER_ROUNDS {
@@ -92,7 +90,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
-/// The image of an earlier run, or a new one.
+/// Returns the path of the image of an earlier run, or of a new one.
 fn image() -> PathBuf {
     let home = std::env::var("HOME").expect("HOME");
     let cache = std::env::var("XDG_CACHE_HOME").unwrap_or(format!("{home}/.cache"));
@@ -107,7 +105,7 @@ fn image() -> PathBuf {
     image
 }
 
-/// Filled by mcopy, a hundredth at a time; fsck.vfat must find nothing in it.
+/// Makes the image and fills it with mcopy, a hundredth at a time; fsck.vfat must find nothing wrong with it.
 fn make_image(image: &Path) {
     let begun = Instant::now();
     let scratch = tempfile::tempdir().expect("scratch folder");
@@ -150,7 +148,7 @@ fn run(command: &mut Command) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// How long fls takes for the names of all files and folders.
+/// Returns the time that fls takes to list all files and folders.
 fn list_names(image: &Path) -> Duration {
     let begun = Instant::now();
     let said = run(tool("fls").args(["-r", "-p", "-u"]).arg(image));
@@ -163,7 +161,7 @@ fn list_names(image: &Path) -> Duration {
     took
 }
 
-/// How long ifind takes for the inodes of all sectors, scaled from those measured.
+/// Returns the time that ifind takes for all sectors, scaled from those measured.
 fn find_inodes(image: &Path, sectors: &[u64]) -> Duration {
     let begun = Instant::now();
     for sector in sectors.iter().step_by(LOOKUPS / MEASURED) {
@@ -173,7 +171,7 @@ fn find_inodes(image: &Path, sectors: &[u64]) -> Duration {
     begun.elapsed().mul_f64(LOOKUPS as f64 / MEASURED as f64)
 }
 
-/// First sectors of regular files, spread over the disk.
+/// Returns the first sectors of regular files, spread over the disk.
 fn some_sectors(map: &Map) -> Vec<u64> {
     let files: Vec<_> = map
         .extents()
@@ -190,7 +188,7 @@ fn path_of(map: &Map, sector: u64) -> Option<Vec<u8>> {
     map.path(piece.inode)
 }
 
-/// `VmHWM` in KiB; 0 where the kernel does not tell it.
+/// Returns `VmHWM` in KiB, or 0 if the kernel does not report it.
 fn peak_memory() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The words that a block is described with: class, kind, role, provenance.
+//! The vocabulary that describes a block: class, kind, role and provenance.
 
 use strum::{Display, IntoStaticStr, VariantArray};
 
 use crate::stores::StoreFile;
 
-/// The paper's three classes, and `unknown`, which is never guessed away.
+/// The coarsest description of a block: metadata, journal or data, and `unknown` where no owner was found.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Display, IntoStaticStr, VariantArray,
 )]
 #[strum(serialize_all = "snake_case")]
 pub enum Class {
-    /// What the filesystem keeps about files and free space.
+    /// What the filesystem stores about files and free space.
     Metadata,
     /// The filesystem's own journal.
     Journal,
@@ -22,22 +22,22 @@ pub enum Class {
 }
 
 impl Class {
-    /// Every value, in the order the tables print them.
+    /// Every value, in the order in which tables print them.
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
-    /// The word used in tables and files.
+    /// Returns the word used in tables and files.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
-/// The sub-type below the class; the names are those of the on-disk structures.
+/// The kind of a block within its class; the names are those of the on-disk structures.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Display, IntoStaticStr, VariantArray,
 )]
 #[strum(serialize_all = "snake_case")]
 pub enum Kind {
-    /// Primary or backup superblock.
+    /// A superblock, primary or backup.
     Superblock,
     /// f2fs: checkpoint pack.
     Checkpoint,
@@ -55,9 +55,9 @@ pub enum Kind {
     FsyncNode,
     /// f2fs: indirect node.
     ColdNode,
-    /// f2fs: node of which no more is known.
+    /// f2fs: node about which no more is known.
     Node,
-    /// btrfs: node or leaf of one of its trees.
+    /// btrfs: node or leaf of one of the trees.
     Btree,
     /// FAT: boot record or its backup, and the other reserved sectors.
     BootRecord,
@@ -65,7 +65,7 @@ pub enum Kind {
     Fsinfo,
     /// FAT: a copy of the file allocation table.
     Fat,
-    /// Group descriptors, and the blocks reserved for their growth (the resize inode).
+    /// Multi-mount protection block.
     GroupDesc,
     /// Block (or cluster) bitmap.
     BlockBitmap,
@@ -97,7 +97,7 @@ pub enum Kind {
     Revoke,
     /// Block of the fast-commit area.
     FastCommit,
-    /// In the journal, but its contents at the time are not known.
+    /// A block in the journal whose contents at that time are not known.
     JournalBlock,
     /// Contents of a regular file.
     Regular,
@@ -105,28 +105,28 @@ pub enum Kind {
     Directory,
     /// Target of a long symbolic link.
     Symlink,
-    /// Inside the filesystem, without an owner at the snapshot.
+    /// A block inside the filesystem that had no owner when the snapshot was taken.
     Free,
-    /// Outside the filesystem, or not resolved.
+    /// A block outside the filesystem, or one whose owner could not be resolved.
     Unmapped,
 }
 
 impl Kind {
-    /// Every value, in the order the tables print them.
+    /// Every value, in the order in which tables print them.
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
-    /// The word used in tables and files.
+    /// Returns the word used in tables and files.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
-    /// An f2fs node, hot, warm or cold.
+    /// Returns true for an f2fs node, hot, warm or cold.
     pub const fn is_node(self) -> bool {
         use Kind::*;
         matches!(self, HotNode | WarmNode | FsyncNode | ColdNode | Node)
     }
 
-    /// The class this kind belongs to.
+    /// Returns the class of this kind.
     pub const fn class(self) -> Class {
         use Kind::*;
         match self {
@@ -143,40 +143,40 @@ impl Kind {
     }
 }
 
-/// How a file name was found.
+/// The way in which a file name was found.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Display, IntoStaticStr, VariantArray,
 )]
 #[strum(serialize_all = "snake_case")]
 pub enum Provenance {
-    /// Seen by a probe while the block was on its way.
+    /// A probe saw it while the block was on its way.
     Live,
-    /// From the filesystem's metadata as saved when the capture stopped.
+    /// It comes from the filesystem's metadata, saved when the capture stopped.
     Snapshot,
-    /// From the filesystem's layout: a block that belongs to no file.
+    /// The block follows from the filesystem's layout and belongs to no file.
     Layout,
-    /// Not found.
+    /// It was not found.
     Unknown,
-    /// From the mounted tree as it was before or after the capture.
+    /// It comes from the mounted tree before or after the capture.
     Tree,
-    /// As `Snapshot`; but names in the path are encrypted, and not the real ones.
+    /// It comes from the snapshot, and the path holds encrypted names instead of the real ones.
     Encrypted,
 }
 
 impl Provenance {
-    /// Every value, in the order the tables print them.
+    /// Every value, in the order in which tables print them.
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
-    /// The word used in tables and files.
+    /// Returns the word used in tables and files.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
-/// What a regular file is to SQLite, or to another store.
+/// The purpose of a regular file in SQLite or in another store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Role {
-    /// A database.
+    /// An SQLite database.
     Db,
     /// `NAME-journal`.
     RollbackJournal,
@@ -192,11 +192,11 @@ pub enum Role {
     Temp,
     /// Any other regular file.
     Other,
-    /// What it is to a store other than SQLite, whose folder it lies in.
+    /// A file in the folder of a store other than SQLite.
     Store(StoreFile),
 }
 
-/// Those that are no other store's, in the order the tables print them.
+/// SQLite's roles and `other`, in the order in which tables print them.
 const OWN: [(Role, &str); 8] = [
     (Role::Db, "db"),
     (Role::RollbackJournal, "rollback_journal"),
@@ -209,13 +209,13 @@ const OWN: [(Role, &str); 8] = [
 ];
 
 impl Role {
-    /// Every value, in the order the tables print them.
+    /// Returns every value, in the order in which tables print them.
     pub fn all() -> impl Iterator<Item = Role> {
         let own = OWN.iter().map(|(role, _)| *role);
         own.chain(StoreFile::all().map(Role::Store))
     }
 
-    /// Its place among all.
+    /// Returns the position among all values, counted from 0.
     pub fn number(self) -> usize {
         let own = OWN.iter().position(|(role, _)| *role == self);
         match (self, own) {
@@ -224,7 +224,7 @@ impl Role {
         }
     }
 
-    /// The word used in tables and files.
+    /// Returns the word used in tables and files.
     pub fn as_str(self) -> &'static str {
         match self {
             Role::Store(file) => file.as_str(),
@@ -232,10 +232,9 @@ impl Role {
         }
     }
 
-    /// The role of a regular file with this name (last path component, raw bytes) to SQLite.
+    /// Returns the role in SQLite of a regular file with this name (last path component, raw bytes).
     ///
-    /// Source: SQLite's "Temporary Files Used By SQLite" page, and Android's
-    /// SharedPreferences for `.bak`.
+    /// Source: SQLite's "Temporary Files Used By SQLite" page, and for `.bak` Android's SharedPreferences.
     pub fn of_name(name: &[u8]) -> Role {
         let ends = |suffix: &str| name.ends_with(suffix.as_bytes());
         if ends("-journal") {
@@ -264,7 +263,7 @@ impl std::fmt::Display for Role {
     }
 }
 
-/// `…-mj` followed by hexadecimal digits only, as `vdbeCommit` of SQLite names it.
+/// Returns true for `…-mj` followed by hexadecimal digits only, the form that SQLite's `vdbeCommit` uses.
 fn is_super_journal(name: &[u8]) -> bool {
     name.windows(3)
         .rposition(|w| w == b"-mj")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sector range → owner, of one filesystem at one moment.
+//! The owners of a filesystem's sectors at one moment.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -10,20 +10,20 @@ use crate::through::{self, Piece};
 /// Consecutive sectors with one owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Extent {
-    /// First sector, 512 bytes, from the start of the whole disk.
+    /// First sector, 512 bytes each, counted from the start of the whole disk.
     pub sector: u64,
     /// Length in sectors, at least 1.
     pub sectors: u64,
-    /// What the blocks hold.
+    /// The contents of the sectors.
     pub kind: Kind,
-    /// Owning inode, 0 where there is none (layout metadata, free space).
+    /// The owning inode; 0 if there is none (layout metadata, free space).
     pub inode: u64,
-    /// Offset in the owning file of the first byte, for kinds that are a file's contents.
+    /// Byte offset of the extent in the owning file, for kinds that are a file's contents.
     pub file_offset: Option<u64>,
 }
 
 impl Extent {
-    /// Sectors with a kind and nothing else known.
+    /// Makes an extent of which only the kind is known.
     fn ownerless(sector: u64, end: u64, kind: Kind) -> Extent {
         Extent {
             sector,
@@ -34,12 +34,12 @@ impl Extent {
         }
     }
 
-    /// One past the last sector.
+    /// Returns the sector behind the last one.
     pub fn end(&self) -> u64 {
         self.sector.saturating_add(self.sectors)
     }
 
-    /// The part inside `from..to`, its `file_offset` moved along. The two must meet.
+    /// Returns the part inside `from..to`, with `file_offset` adjusted. The two ranges must overlap.
     pub(crate) fn cut(&self, from: u64, to: u64) -> Extent {
         let sector = self.sector.max(from);
         let skipped = sector.saturating_sub(self.sector).saturating_mul(512);
@@ -53,7 +53,7 @@ impl Extent {
         }
     }
 
-    /// Whether `next` goes on where this one ends, on the disk and in the file.
+    /// Returns true if `next` continues this extent, on the disk and in the file.
     fn continues_into(&self, next: &Extent) -> bool {
         let offset = self
             .file_offset
@@ -64,28 +64,28 @@ impl Extent {
     }
 }
 
-/// One directory entry that leads to an inode.
+/// One directory entry of an inode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
-    /// Inode of the directory. The root is its own parent, under an empty name.
+    /// Inode of the directory. The root is its own parent, with an empty name.
     pub parent: u64,
-    /// Raw bytes, without `/`.
+    /// The name as raw bytes, without `/`.
     pub name: Box<[u8]>,
 }
 
-/// What is known of an inode beside its blocks.
+/// Attributes of an inode.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inode {
-    /// `i_generation`: tells a reused inode number from the file the probe saw. None where the
-    /// filesystem keeps none (FAT).
+    /// `i_generation`, which distinguishes a reused inode number from the file that a probe saw. None if the filesystem
+    /// stores none (FAT).
     pub generation: Option<u32>,
-    /// When it last changed (`i_ctime`), ns since 1970, or a little later where that is kept in seconds: no block was
-    /// asked for since. None where it is not read.
+    /// Time of the last change (`i_ctime`), ns since 1970; if it is stored in seconds, the end of that second. No block
+    /// was allocated for the inode after it. None if it is not read.
     pub changed_ns: Option<u64>,
-    /// Every name it has: several for hard links, none for an orphan. Names and not paths, as
-    /// all the paths of a deep tree take the square of its depth.
+    /// All of its names: several for hard links, none for an orphan. Names are stored instead of paths, because all
+    /// paths of a deep tree would take space quadratic in its depth.
     pub names: Vec<Name>,
-    /// It was deleted, and its directory entry is still there (FAT): its names are of before.
+    /// True if the file was deleted but its directory entry still exists (FAT); the names are those that it had.
     pub deleted: bool,
 }
 
@@ -95,15 +95,14 @@ pub struct Map {
     extents: Vec<Extent>,
     inodes: HashMap<u64, Inode>,
     notices: Vec<String>,
-    /// Where the filesystem's device lies on the disk, if it is a mapped one.
+    /// The pieces in which a mapped device lies on the disk; empty if the filesystem is on the disk itself.
     through: Vec<Piece>,
 }
 
 impl Map {
-    /// Takes extents in any order, sorts them, and fills the holes of
-    /// `start..start + sectors` with `free`. Where two extents overlap, the
-    /// one that comes first in `extents` keeps the sectors. What goes on on the
-    /// disk and in the file is joined.
+    /// Builds a map from extents in any order: sorts them and fills the gaps in `start..start + sectors` with `free`.
+    /// If two extents overlap, the one that comes first in `extents` keeps the sectors. Extents that continue each
+    /// other on the disk and in the file are merged.
     pub fn new(start: u64, sectors: u64, extents: Vec<Extent>, inodes: HashMap<u64, Inode>) -> Map {
         let extents = disjoint(start, start.saturating_add(sectors), extents);
         Map {
@@ -114,8 +113,8 @@ impl Map {
         }
     }
 
-    /// The same on the disk that a mapped device lies on, by the mapped device's runs. What lies in none of
-    /// them is not covered any more.
+    /// Translates the map from a mapped device to the disk below. `pieces` are the runs of the mapped device; sectors
+    /// that are in none of them are no longer covered.
     pub fn through(self, pieces: &[Piece]) -> Map {
         Map {
             extents: through::extents(&self, pieces),
@@ -124,7 +123,7 @@ impl Map {
         }
     }
 
-    /// Where a sector of the filesystem's own device lies on the disk. None if that is another disk.
+    /// Translates a sector of the filesystem's own device to the disk below. None if it lies on another disk.
     pub fn down(&self, sector: u64) -> Option<u64> {
         match &self.through[..] {
             [] => Some(sector),
@@ -132,29 +131,29 @@ impl Map {
         }
     }
 
-    /// Adds what could not be resolved while the map was built, one line each.
+    /// Attaches remarks on what could not be resolved while the map was built, one line each.
     pub fn with_notices(mut self, notices: Vec<String>) -> Map {
         self.notices = notices;
         self
     }
 
-    /// What could not be resolved, for people; empty for a sound filesystem.
+    /// Returns the remarks on what could not be resolved; empty for a sound filesystem.
     pub fn notices(&self) -> &[String] {
         &self.notices
     }
 
-    /// All extents in order.
+    /// Returns all extents, ordered by sector.
     pub fn extents(&self) -> &[Extent] {
         &self.extents
     }
 
-    /// An inode by number.
+    /// Returns an inode by number.
     pub fn inode(&self, number: u64) -> Option<&Inode> {
         self.inodes.get(&number)
     }
 
-    /// The first path of an inode from the filesystem's root, raw bytes, starting with `/`.
-    /// None for an orphan or an unknown inode.
+    /// Returns the first path of an inode from the filesystem's root, as raw bytes with a leading `/`. None for an
+    /// orphan or an unknown inode.
     pub fn path(&self, number: u64) -> Option<Vec<u8>> {
         self.inodes
             .get(&number)?
@@ -163,7 +162,7 @@ impl Map {
             .find_map(|name| self.path_of(number, name))
     }
 
-    /// Every path of an inode, in the order in which the directories were read.
+    /// Returns every path of an inode, in the order in which the directories were read.
     pub fn paths(&self, number: u64) -> Vec<Vec<u8>> {
         let names = self
             .inodes
@@ -175,13 +174,13 @@ impl Map {
             .collect()
     }
 
-    /// Every name of every inode that has not been deleted, with the inode's number.
+    /// Returns every name of every inode that is not deleted, with the inode's number.
     pub fn names(&self) -> impl Iterator<Item = (u64, &Name)> {
         let kept = self.inodes.iter().filter(|(_, inode)| !inode.deleted);
         kept.flat_map(|(&number, inode)| inode.names.iter().map(move |name| (number, name)))
     }
 
-    /// The path that ends with this name; a directory has one name only.
+    /// Returns the path of inode `number` that ends with this name; its directories have one name each.
     pub fn path_of(&self, number: u64, name: &Name) -> Option<Vec<u8>> {
         let mut parts = Vec::new();
         let (mut at, mut name) = (number, name);
@@ -204,9 +203,8 @@ impl Map {
         Some(path)
     }
 
-    /// The pieces of `sector..sector + sectors`, in order, without holes: what
-    /// lies outside the filesystem comes back as `Kind::Unmapped`. Each piece is
-    /// cut to the range asked for, its `file_offset` moved along.
+    /// Returns the pieces of `sector..sector + sectors`, in order and without gaps. Sectors outside the filesystem come
+    /// back as `Kind::Unmapped`. Each piece is cut to the range, with its `file_offset` adjusted.
     pub fn pieces(&self, sector: u64, sectors: u64) -> impl Iterator<Item = Extent> + '_ {
         let end = sector.saturating_add(sectors);
         let mut at = sector;
@@ -230,7 +228,7 @@ impl Map {
         })
     }
 
-    /// How a lookup that ended at this extent knows its owner.
+    /// Returns the way in which a lookup that found this extent knows the owner.
     pub fn provenance(extent: &Extent) -> Provenance {
         match extent.kind {
             Kind::Unmapped | Kind::Free => Provenance::Unknown,
@@ -240,8 +238,8 @@ impl Map {
     }
 }
 
-/// Cuts the extents so that none overlap within `start..end`: of those that hold a sector, the first
-/// listed keeps it. What none holds is `free`.
+/// Cuts the extents so that none overlap within `start..end`: of several that hold a sector, the first listed keeps it.
+/// Gaps become `free`.
 fn disjoint(start: u64, end: u64, extents: Vec<Extent>) -> Vec<Extent> {
     let inside = |(_, e): &(usize, Extent)| e.sector.max(start) < e.end().min(end);
     let mut listed: Vec<(usize, Extent)> = extents.into_iter().enumerate().collect();
@@ -249,7 +247,7 @@ fn disjoint(start: u64, end: u64, extents: Vec<Extent>) -> Vec<Extent> {
     listed.sort_by_key(|(_, extent)| extent.sector);
 
     let mut coming = listed.into_iter().peekable();
-    // Those that begin at or before `at`, the first listed on top.
+    // The extents that begin at or before `at`, the first listed on top.
     let mut begun: BinaryHeap<Reverse<(usize, Extent)>> = BinaryHeap::new();
     let mut cut = Vec::new();
     let mut at = start;
@@ -272,7 +270,7 @@ fn disjoint(start: u64, end: u64, extents: Vec<Extent>) -> Vec<Extent> {
     cut
 }
 
-/// Joins what continues, so that the map is as small as it can be.
+/// Appends a piece to a list of extents; merges it with the last one if it continues that.
 pub(crate) fn append(extents: &mut Vec<Extent>, piece: Extent) {
     match extents.last_mut() {
         Some(last) if last.continues_into(&piece) => {

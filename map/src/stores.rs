@@ -1,55 +1,55 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files of stores other than SQLite: the one [table](STORES) of what they are called.
+//! Files of stores other than SQLite, and the one [table](STORES) of their names.
 //!
-//! No role is guessed by a name alone. First a folder has to be known as a store's, by its own name (`.git`) or by what lies in
-//! it (`CURRENT` beside `MANIFEST-000004`); then a name below it says what the file is.
+//! A name alone never decides a role. First a folder must be recognised as a store's, by its own name (`.git`) or by
+//! its contents (`CURRENT` beside `MANIFEST-000004`); then the name below that folder gives the role.
 
-/// A piece of a name; a whole name is several of them.
+/// A pattern for part of a name; a whole name is a sequence of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// This text, be it with `/`.
+    /// This text, which may hold `/`.
     Is(&'static str),
-    /// So many decimal digits at least.
+    /// At least this many decimal digits.
     Digits(usize),
-    /// So many hexadecimal digits.
+    /// Exactly this many hexadecimal digits.
     Hex(usize),
-    /// Anything within one component, if only a byte.
+    /// One or more bytes without `/`.
     Any,
-    /// Anything to the end, if only a byte.
+    /// One or more bytes up to the end of the name.
     Rest,
 }
 
-/// Names below a store's folder.
+/// A pattern for a name relative to a store's folder.
 pub type Name = &'static [Piece];
 
-/// A store: how its folder is known, and what its files are.
+/// A store: how its folder is recognised, and the roles of its files.
 #[derive(Debug)]
 pub struct Store {
-    /// What a folder is called that is one for its name.
+    /// Folder names by which the folder is recognised.
     pub folders: &'static [Name],
-    /// What lies in a folder that is one for that.
+    /// Contents by which the folder is recognised; one of them is enough.
     pub marks: &'static [Mark],
-    /// Its files; the first name that fits counts.
+    /// Its files; the first pattern that matches a name decides.
     pub files: &'static [FileOf],
 }
 
-/// Names that tell a store's folder together.
+/// Names that together identify a store's folder.
 #[derive(Debug)]
 pub struct Mark {
-    /// Each of them is there.
+    /// Names that must all exist.
     pub has: &'static [Name],
-    /// None of them is there, which is known only where all names of the filesystem are.
+    /// Names none of which may exist; this can be checked only if all names of the filesystem are known.
     pub lacks: &'static [Name],
 }
 
-/// What some of a store's files are to it.
+/// The role of some of a store's files.
 #[derive(Debug)]
 pub struct FileOf {
-    /// The word in tables and files.
+    /// The role's word in tables and files.
     pub role: &'static str,
-    /// The same in a sentence.
+    /// The role's name in sentences.
     pub called: &'static str,
-    /// Their names, below the store's folder.
+    /// Patterns for the files' names, relative to the store's folder.
     pub names: &'static [Name],
 }
 
@@ -72,16 +72,16 @@ const MANIFEST: Name = &[Is("MANIFEST-"), Digits(6)];
 const OPTIONS: Name = &[Is("OPTIONS-"), Digits(6)];
 const OPTIONS_TMP: Name = &[Is("OPTIONS-"), Digits(6), Is(".dbtmp")];
 const IDENTITY: Name = &[Is("IDENTITY")];
-/// A log, as LevelDB and RocksDB number it: from six digits on.
+/// A log file's name in LevelDB and RocksDB: the number has six digits or more.
 const LOG: Name = &[Digits(6), Is(".log")];
-/// What becomes `CURRENT` when it is renamed.
+/// The temporary file that is renamed to `CURRENT`.
 const DBTMP: Name = &[Digits(6), Is(".dbtmp")];
 const OBJECT: Name = &[Is("objects/"), Hex(2), Is("/"), Hex(38)];
 const PACK: Name = &[Is("objects/pack/pack-"), Hex(40), Is(".pack")];
 const PREFERENCES: Name = &[Any, Is(".preferences_pb")];
 const REALM: Name = &[Any, Is(".realm")];
 
-/// Every store. To add one is to add it here: tables, sentences and the pages of the columns follow.
+/// All stores. Adding one here is enough: tables, sentences and the pages on columns follow.
 #[rustfmt::skip] // a line each
 pub static STORES: &[Store] = &[
     Store {
@@ -96,7 +96,7 @@ pub static STORES: &[Store] = &[
         folders: &[],
         marks: &[
             has(&[CURRENT, MANIFEST, OPTIONS]), has(&[CURRENT, MANIFEST, IDENTITY]),
-            // As they are called when they are written.
+            // The names of these files while they are being written.
             has(&[DBTMP, MANIFEST, OPTIONS_TMP]),
         ],
         files: &[
@@ -112,7 +112,7 @@ pub static STORES: &[Store] = &[
     },
     Store {
         folders: &[],
-        // RocksDB has all that LevelDB has.
+        // A RocksDB folder has these files too.
         marks: &[Mark { has: &[CURRENT, MANIFEST], lacks: &[OPTIONS, IDENTITY] }],
         files: &[
             file("leveldb_wal", "LevelDB's log", &[LOG]),
@@ -124,11 +124,11 @@ pub static STORES: &[Store] = &[
         ],
     },
     Store {
-        // Of a tablespace, by Postgres' version and that of its catalogue.
+        // The folder of a tablespace, named by the versions of Postgres and of its catalogue.
         folders: &[&[Is("PG_"), Digits(1), Is("_"), Digits(9)]],
         marks: &[has(&[&[Is("PG_VERSION")], &[Is("global/pg_control")]]), has(&[&[Is("pg_wal/"), Hex(24)]])],
         files: &[
-            // Heap and index have names of one kind.
+            // Files of tables and of indexes have names of the same form.
             file("postgres_relation", "Postgres' tables and indexes", &[
                 &[Is("base/"), Digits(1), Is("/"), Digits(1)], &[Is("base/"), Digits(1), Is("/"), Digits(1), Is("."), Digits(1)],
                 &[Is("global/"), Digits(1)], &[Is("global/"), Digits(1), Is("."), Digits(1)],
@@ -181,7 +181,7 @@ pub static STORES: &[Store] = &[
         ],
     },
     Store {
-        // An app's folder of files, in which the library makes its own.
+        // An app's folder `files`, in which the library makes its own folder.
         folders: &[&[Is("files")]],
         marks: &[has(&[PREFERENCES])],
         files: &[
@@ -232,7 +232,7 @@ pub static STORES: &[Store] = &[
     },
 ];
 
-/// Whether the pieces make up the whole name.
+/// Returns true if the pattern matches the whole name.
 pub fn is_name(pieces: &[Piece], name: &[u8]) -> bool {
     let Some((first, rest)) = pieces.split_first() else {
         return name.is_empty();
@@ -251,7 +251,7 @@ pub fn is_name(pieces: &[Piece], name: &[u8]) -> bool {
     }
 }
 
-/// Whether a name may end with this component.
+/// Returns true if a name that matches the pattern may end with this component.
 pub fn may_end(pieces: &[Piece], component: &[u8]) -> bool {
     let digits = || component.iter().rev().take_while(|b| b.is_ascii_hexdigit());
     match pieces.last() {
@@ -264,7 +264,7 @@ pub fn may_end(pieces: &[Piece], component: &[u8]) -> bool {
     }
 }
 
-/// How many folders a name has ahead of its last component.
+/// Returns the number of folders ahead of the pattern's last component.
 pub fn depth(pieces: &[Piece]) -> usize {
     let slashes = pieces.iter().map(|piece| match piece {
         Is(text) => text.bytes().filter(|&b| b == b'/').count(),
@@ -273,17 +273,17 @@ pub fn depth(pieces: &[Piece]) -> usize {
     slashes.sum()
 }
 
-/// One line of the table's files.
+/// One entry in the table's lists of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StoreFile(u8);
 
 impl StoreFile {
-    /// All of them, in the table's order.
+    /// Returns all of them, in the table's order.
     pub fn all() -> impl Iterator<Item = StoreFile> {
         (0..).map(StoreFile).zip(lines()).map(|(file, _)| file)
     }
 
-    /// The file of a store whose folder is known, by its name below that.
+    /// Returns the entry for a file of a store, by its name relative to the store's folder.
     pub fn find(store: &Store, name: &[u8]) -> Option<StoreFile> {
         let is_it = |file: &&FileOf| file.names.iter().any(|pieces| is_name(pieces, name));
         let found = store.files.iter().find(is_it)?;
@@ -291,7 +291,7 @@ impl StoreFile {
         u8::try_from(number).ok().map(StoreFile)
     }
 
-    /// Its place in the table.
+    /// Returns its position in the table, counted from 0.
     pub fn number(self) -> usize {
         self.0.into()
     }
@@ -300,7 +300,7 @@ impl StoreFile {
         lines().nth(self.number())
     }
 
-    /// The word in tables and files.
+    /// Returns the word used in tables and files.
     pub fn as_str(self) -> &'static str {
         self.line().map_or("other", |line| line.role)
     }
@@ -310,7 +310,7 @@ fn lines() -> impl Iterator<Item = &'static FileOf> {
     STORES.iter().flat_map(|store| store.files)
 }
 
-/// What the files of a role are called in a sentence; None if it is no store's.
+/// Returns a role's name for sentences; None if the role belongs to no store.
 pub fn called(role: &str) -> Option<&'static str> {
     let mut lines = lines();
     lines.find(|line| line.role == role).map(|line| line.called)
@@ -342,7 +342,8 @@ mod tests {
         assert_eq!(called("wal"), None);
     }
 
-    /// Of a mark, names may be looked up: what it is to be is not open-ended, and fewer than there are bits.
+    /// A mark's names must be few, as they are counted in the bits of a word, and none may have an open end, so that it
+    /// can be looked up.
     #[test]
     fn marks_are_few_names_that_end() {
         for mark in STORES.iter().flat_map(|store| store.marks) {

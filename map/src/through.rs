@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The map of a filesystem on a mapped device (dm), in the sectors of the disk below.
+//! Translates the map of a filesystem on a mapped device (dm) to sectors of the disk below.
 
 use crate::map::{Extent, Map};
 
-/// A run of sectors of a mapped device, and where it lies on the disk.
+/// A run of sectors of a mapped device, and its place on the disk below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// First sector on the mapped device.
     pub upper: u64,
     /// Length in sectors.
     pub sectors: u64,
-    /// First sector on the disk.
+    /// First sector on the disk below.
     pub lower: u64,
 }
 
 impl Piece {
-    /// One past its last sector on the mapped device.
+    /// Returns the sector behind its last one, on the mapped device.
     fn end(&self) -> u64 {
         self.upper.saturating_add(self.sectors)
     }
 
-    /// Where a sector of the mapped device lies on the disk.
+    /// Translates a sector of the mapped device to the disk.
     fn down(&self, sector: u64) -> u64 {
         let skipped = sector.saturating_sub(self.upper);
         self.lower.saturating_add(skipped)
     }
 
-    /// The part of an extent that lies in it, on the disk.
+    /// Returns the part of an extent that lies in this piece, translated to the disk.
     fn extent(&self, extent: &Extent) -> Option<Extent> {
         let meets = extent.sector < self.end() && self.upper < extent.end();
         let cut = meets.then(|| extent.cut(self.upper, self.end()))?;
@@ -37,7 +37,7 @@ impl Piece {
     }
 }
 
-/// Where a sector of the mapped device lies on the disk; None if it lies on another one.
+/// Translates a sector of the mapped device to the disk; None if it lies on another disk.
 pub(crate) fn down(pieces: &[Piece], sector: u64) -> Option<u64> {
     let piece = pieces
         .iter()
@@ -45,8 +45,8 @@ pub(crate) fn down(pieces: &[Piece], sector: u64) -> Option<u64> {
     Some(piece.down(sector))
 }
 
-/// The extents of a mapped device on the disk, sorted and disjoint. What no piece has is left out; of two
-/// pieces on the same place of the disk, which the kernel does not make, the one that begins first has it.
+/// Translates the extents of a mapped device to the disk, sorted and disjoint. Extents outside all pieces are dropped.
+/// If two pieces lie at the same place of the disk, which the kernel never sets up, the one that begins first keeps it.
 pub(crate) fn extents(map: &Map, pieces: &[Piece]) -> Vec<Extent> {
     let within = |piece: &Piece| {
         let (piece, extents) = (*piece, map.extents());

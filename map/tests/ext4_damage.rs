@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Damaged and foreign images: one clear error or a map with notices, never a panic or a hang.
+//! Damaged and foreign images give one clear error or a map with notices, never a panic or a hang.
 
 #[path = "common/ext4_images.rs"]
 mod images;
@@ -48,7 +48,7 @@ fn sound(dir: &Path, options: &str) -> PathBuf {
     image
 }
 
-/// The error's line; it must name the file.
+/// Returns the error's line without the file's name, which it must contain.
 fn line(image: &Path, error: &Error) -> String {
     let line = error.to_string();
     assert!(!line.contains('\n'), "{line}");
@@ -144,7 +144,7 @@ fn an_image_cut_short_gives_what_is_left() {
     assert!(line(&image, &error).starts_with("superblock: at byte 1024, but the image ends"));
 }
 
-/// Where an inode lies in the image.
+/// Returns the byte offset of an inode in the image.
 fn byte_of_inode(image: &Path, inode: u64) -> u64 {
     let said = oracles::ask(image, &format!("imap <{inode}>"));
     let (_, place) = said.split_once("located at block ").expect("imap");
@@ -167,7 +167,7 @@ fn a_damaged_inode_costs_its_own_blocks_only() {
         let before = ext4::build(&image, 0).expect("map");
         let inode = oracles::inode_of(&image, "/fragmented");
         let lost = sectors(&before, |extent| extent.inode == inode);
-        // eh_depth: a tree far deeper than its blocks say.
+        // eh_depth is set to a depth far beyond what the blocks below have.
         images::patch(&image, byte_of_inode(&image, inode) + 0x28 + 6, &[4]);
         let after = ext4::build(&image, 0).expect("map");
         let notice = format!("inode {inode}: ");
@@ -179,7 +179,7 @@ fn a_damaged_inode_costs_its_own_blocks_only() {
         assert_ne!(after.notices().len(), 0);
         let others = |extent: &Extent| ![0, inode].contains(&extent.inode);
         assert_eq!(sectors(&after, others), sectors(&before, others));
-        // What is left without an owner is allocated still; the boot block always is unmapped.
+        // Blocks that lost their owner are still allocated; the boot block is always unmapped.
         let unmapped = sectors(&after, |extent| extent.kind == Kind::Unmapped) - 2;
         assert!(unmapped > 0 && unmapped <= lost, "{unmapped} of {lost}");
     }
@@ -192,7 +192,7 @@ fn an_inode_with_a_wrong_checksum_is_not_believed() {
     let before = ext4::build(&image, 0).expect("map");
     let owned = |extent: &Extent| extent.inode == inode && extent.kind == Kind::Regular;
     assert_ne!(sectors(&before, owned), 0);
-    // Its first extent, which the inode lists itself, begins elsewhere.
+    // The first extent, which lies in the inode itself, is moved.
     let at = byte_of_inode(&image, inode) + 0x28 + 12 + 8;
     images::patch(&image, at, &[0x77, 0x07]);
     let after = ext4::build(&image, 0).expect("map");
@@ -252,7 +252,7 @@ fn indirect_blocks_that_refer_to_themselves_come_to_an_end() {
         .flatten()
         .collect();
     images::patch(&image, tree * 1024, &itself);
-    // The triple indirect block is that block too: 16 million references.
+    // The triple indirect pointer leads to that block too: 16 million references.
     images::patch(
         &image,
         byte_of_inode(&image, inode) + 0x28 + 14 * 4,
@@ -289,7 +289,7 @@ fn directories_that_hold_each_other_come_to_an_end() {
     );
 }
 
-/// Flips bytes, builds, and puts them back. The map must cover the filesystem, come what may.
+/// Flips bytes, builds the map, and restores the bytes. If there is a map, it must cover the filesystem.
 fn flip(image: &Path, flips: &[(u32, u8)]) -> Result<(), TestCaseError> {
     let file = File::options()
         .read(true)
@@ -324,7 +324,7 @@ fn flip(image: &Path, flips: &[(u32, u8)]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Random damage, most of it where the metadata lies; again and again over one image.
+/// Damages one image at random again and again, mostly in its metadata.
 fn flips(options: &str) {
     let dir = scratch();
     let image = sound(dir.path(), options);
@@ -357,7 +357,8 @@ fn flipped_bytes_of_indirect_blocks() {
     flips("-t ext3 -b 1024");
 }
 
-/// A file of which the tree has four blocks, and in these as many entries as fit, all to the next: 340⁴ nodes by 16 KiB.
+/// The file's extent tree has four blocks, and each is full of entries that point to the next one: 340⁴ nodes in 16
+/// KiB.
 fn blocks_that_lead_to_each_other_are_no_tree() {
     const NODES: [u32; 4] = [9000, 9001, 9002, 9003];
     let dir = scratch();
@@ -398,7 +399,7 @@ fn blocks_that_lead_to_each_other_are_no_tree() {
     assert_eq!(sectors(&map, |extent| extent.inode == inode), 0);
 }
 
-/// Of a terabyte of zeros: 4 million groups, of which one has a descriptor.
+/// A terabyte of zeros: 4 million groups, of which only one has a descriptor.
 fn groups_without_descriptors_are_none() {
     const GROUPS: u32 = 1 << 22;
     const OF_A_GROUP: u32 = 256;
@@ -426,6 +427,6 @@ fn groups_without_descriptors_are_none() {
         )),
         "{told}"
     );
-    // Groups without a descriptor are not looked at one by one.
+    // Groups without a descriptor are not listed one by one.
     assert!(map.extents().len() < 1000, "{}", map.extents().len());
 }

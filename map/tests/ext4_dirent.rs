@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The directory entry parser against blocks written here by the rules, and against noise.
+//! The directory entry parser compared with blocks built here, and fed with random bytes.
 
 use mostrace_map::fs::ext4::dirent::{Dirent, parse};
 use proptest::prelude::*;
 
-/// One entry as the kernel lays it out.
+/// Builds one entry in the kernel's layout.
 fn entry(inode: u32, name: &[u8], rec_len: usize) -> Vec<u8> {
     let mut bytes = inode.to_le_bytes().to_vec();
     bytes.extend(u16::try_from(rec_len).unwrap_or(0xffff).to_le_bytes());
@@ -14,7 +14,7 @@ fn entry(inode: u32, name: &[u8], rec_len: usize) -> Vec<u8> {
     bytes
 }
 
-/// A block with these entries, the last of them reaching to the end.
+/// Builds a block with these entries, of which the last reaches to the end.
 fn block(size: usize, entries: &[(u32, Vec<u8>)]) -> Vec<u8> {
     let mut block = Vec::new();
     for (nth, (inode, name)) in entries.iter().enumerate() {
@@ -80,7 +80,7 @@ fn htree_nodes_and_checksum_tails_name_nothing() {
 
 #[test]
 fn what_stands_before_a_bad_entry_is_kept() {
-    // The second entry's rec_len and name_len in a block of 1024 bytes.
+    // The values are the second entry's rec_len and name_len in a block of 1024 bytes.
     for (rec_len, name_len) in [
         (0u16, 1u8),
         (4, 1),

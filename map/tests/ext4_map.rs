@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ext4 map against debugfs's icheck, testb and ncheck, dumpe2fs, the kernel's FIEMAP and
-//! its directory walk: every block and every name of every image.
+//! The ext4 map compared with debugfs's icheck, testb and ncheck, dumpe2fs, the kernel's FIEMAP and its directory walk:
+//! every block and every name of every image.
 
 #[path = "common/ext4_images.rs"]
 mod images;
@@ -17,17 +17,17 @@ use mostrace_map::fs::ext4::By;
 use mostrace_map::fs::{Image, ext4};
 use mostrace_map::{Extent, Map};
 
-/// The first sector of the partition that the images stand for.
+/// The first sector of the partition for which the images stand.
 const START: u64 = 2048;
 
 const MOUNTED: [Need; 2] = [Need::Loop, Need::Tool("debugfs", "e2fsprogs")];
 
-/// How an image gets its contents.
+/// The way in which an image gets its contents.
 #[derive(Clone, Copy, PartialEq)]
 enum Fill {
-    /// By the kernel, over a loop mount.
+    /// The kernel writes them to the image, mounted through a loop device.
     Mounted,
-    /// By mke2fs: where the kernel refuses, or takes long, to mount.
+    /// mke2fs writes them, for images that the kernel refuses to mount or takes long to mount.
     Unmounted,
 }
 use Fill::{Mounted, Unmounted};
@@ -95,7 +95,7 @@ const CASES: [Case; 33] = cases! {
     ext2_rev_0:     "-t ext2 -r 0 -b 1024", 16 MiB, Mounted;
 };
 
-/// Each case filled by mke2fs and, where it can be, by the kernel.
+/// Each case is filled by mke2fs and, where possible, by the kernel.
 fn of_cases() -> Vec<Test> {
     let mut all = Vec::new();
     for Case {
@@ -115,7 +115,7 @@ fn of_cases() -> Vec<Test> {
     all
 }
 
-/// Makes one image and compares its map with everything that others say about it.
+/// Makes one image and compares its map with the output of all tools.
 fn check(name: &str, options: &str, mib: u64, fill: Fill) {
     let scratch = tempfile::tempdir().expect("scratch folder");
     let image = &scratch.path().join("image");
@@ -146,7 +146,8 @@ fn check(name: &str, options: &str, mib: u64, fill: Fill) {
     compare_metadata(name, image, snapshot, &map, scratch.path());
 }
 
-/// The map is the same by debugfs's lists of blocks, and where no debugfs can be asked as the image is no file.
+/// Checks that the map is the same with debugfs's lists of blocks, and where debugfs cannot be asked because the image is no
+/// file.
 fn compare_lists(name: &str, image: &Path, map: &Map) {
     let opened = &Image::open(image).expect("image");
     let by_debugfs = ext4::build_by(By::Debugfs, opened, START, &|_| {}).expect("map by debugfs");
@@ -159,7 +160,7 @@ fn compare_lists(name: &str, image: &Path, map: &Map) {
     }
 }
 
-/// What `metadata` finds is all that e2image saves, and enough for the same map, and for the same words of e2fsck.
+/// Checks that `metadata` finds no less than e2image saves, and enough for the same map and the same output of e2fsck.
 fn compare_metadata(name: &str, image: &Path, snapshot: &Path, map: &Map, scratch: &Path) {
     let own = &scratch.join("metadata");
     let bytes = std::fs::read(image).expect("image");
@@ -183,7 +184,7 @@ fn compare_metadata(name: &str, image: &Path, snapshot: &Path, map: &Map, scratc
 
 type Contents = (Vec<Seen>, BTreeMap<u64, BTreeMap<u64, u64>>);
 
-/// Makes and fills an image; returns what the kernel saw in it, where it was mounted.
+/// Makes and fills an image. Returns its contents as the kernel shows them if it was mounted.
 fn make(image: &Path, options: &str, mib: u64, fill: Fill, scratch: &Path) -> Option<Contents> {
     let mut contents = None;
     if fill == Mounted {
@@ -214,7 +215,7 @@ fn make(image: &Path, options: &str, mib: u64, fill: Fill, scratch: &Path) -> Op
     contents
 }
 
-/// The map, block by block.
+/// The owners of all blocks, one extent per block.
 struct Blocks {
     size: u64,
     owners: Vec<Extent>,
@@ -251,7 +252,7 @@ impl Blocks {
     }
 }
 
-/// icheck names the inode of each block; testb says whether it is allocated.
+/// icheck names the inode of each block; testb reports whether the block is allocated.
 fn compare_owners(name: &str, image: &Path, blocks: &Blocks, bigalloc: bool) {
     let count = blocks.owners.len() as u64;
     let inodes = oracles::icheck(image, count);
@@ -267,7 +268,7 @@ fn compare_owners(name: &str, image: &Path, blocks: &Blocks, bigalloc: bool) {
             in_use[at],
             "{name}: testb of block {block}: {owner:?}"
         );
-        // Only the unused rest of a cluster, and the boot block, are allocated to nobody.
+        // Only the unused rest of a cluster, and the boot block, are allocated without an owner.
         let nobodys = bigalloc || (block == 0 && blocks.size == 1024);
         assert!(
             owner.kind != Kind::Unmapped || nobodys,
@@ -276,7 +277,7 @@ fn compare_owners(name: &str, image: &Path, blocks: &Blocks, bigalloc: bool) {
     }
 }
 
-/// dumpe2fs lists each group's own blocks.
+/// dumpe2fs lists the blocks of each group's own metadata.
 fn compare_layout(name: &str, dump: &oracles::Dump, blocks: &Blocks) {
     use Kind::*;
     let own = [
@@ -293,7 +294,7 @@ fn compare_layout(name: &str, dump: &oracles::Dump, blocks: &Blocks) {
     assert_eq!(found, dump.layout(), "{name}: dumpe2fs");
 }
 
-/// The journal's superblock comes first, the fast-commit area last.
+/// The journal's superblock must come first and the fast-commit area last.
 fn compare_journal(name: &str, dump: &oracles::Dump, blocks: &Blocks) {
     let of = |kind| {
         blocks
@@ -332,7 +333,7 @@ fn compare_journal(name: &str, dump: &oracles::Dump, blocks: &Blocks) {
     );
 }
 
-/// ncheck's output is our names, no byte more or less.
+/// ncheck's output must be exactly our names, byte for byte.
 fn compare_ncheck(name: &str, image: &Path, map: &Map) {
     let numbers: Vec<u64> = (3..6000)
         .filter(|&number| map.inode(number).is_some())
@@ -353,7 +354,7 @@ fn compare_ncheck(name: &str, image: &Path, map: &Map) {
     assert_eq!(length, said.len(), "{name}: ncheck says more");
 }
 
-/// A path in ncheck's way: `//name` in the root, and no more than the last 33 parts.
+/// Converts a path to ncheck's form: `//name` in the root, and at most the last 33 components.
 fn as_ncheck(path: &[u8]) -> Vec<u8> {
     let slashes: Vec<usize> = (0..path.len()).filter(|&at| path[at] == b'/').collect();
     match slashes.len() {
@@ -363,7 +364,7 @@ fn as_ncheck(path: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The kernel's own walk and FIEMAP: names, kinds, and the place of every block in its file.
+/// Compares names, kinds, and the offset of every block in its file with the kernel's directory walk and FIEMAP.
 fn compare_contents(
     name: &str,
     map: &Map,
@@ -426,7 +427,7 @@ fn every_kind_is_somewhere() {
     let map = ext4::build(image, START).expect("map");
     let found: BTreeSet<Kind> = map.extents().iter().map(|extent| extent.kind).collect();
     use Kind::*;
-    // The journal's inside is opened elsewhere.
+    // The log's own blocks are tested elsewhere.
     let inside = [Descriptor, MetadataCopy, DataCopy, Commit, Revoke];
     let of_f2fs = [Checkpoint, Sit, Nat, Ssa];
     let of_fat = [BootRecord, Fsinfo, Fat];
@@ -478,7 +479,7 @@ fn an_open_unlinked_file_keeps_its_blocks_and_has_no_name() {
         .filter(|e| e.inode == number && e.kind == Kind::Regular);
     assert_eq!(sectors.map(|extent| extent.sectors).sum::<u64>(), 20);
     assert_eq!((map.path(number), map.paths(number).len()), (None, 0));
-    // The same straight from the mounted device.
+    // The same holds for a map of the mounted device itself.
     let live = ext4::build(Path::new(&device), START).expect("map of the device");
     assert_eq!(live.extents(), map.extents());
     drop(open);

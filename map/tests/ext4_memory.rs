@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An ext4 image that is no file: debugfs, which opens files only, gets a copy of it.
+//! An ext4 image that is not a file: debugfs, which can only open files, gets a copy.
 
 #[path = "common/ext4_images.rs"]
 mod images;
@@ -31,7 +31,7 @@ fn bytes_in_memory_are_mapped_as_a_file_is() {
         let map = map.expect("map of the file");
         assert!(map.extents().iter().any(|e| e.kind == Kind::ExtentTree));
 
-        // The name of the image is that of another one, or of none.
+        // The image's name is that of another image, or of no file.
         let other = scratch.path().join("other");
         images::mke2fs(&other, "-t ext4 -b 4096", 8, None);
         for path in [other.as_path(), Path::new("in memory")] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Damaged and foreign f2fs images, one by one: what is said, and what it costs.
+//! Damaged and foreign f2fs images: each gives its notice and costs no more than the damaged part.
 
 #[path = "common/f2fs_edit.rs"]
 mod edit;
@@ -71,19 +71,19 @@ fn what_cannot_be_read_is_named() {
             );
         }
     }
-    // What is not known, but changes nothing here, is said.
+    // An unknown feature that does not affect the map is noted.
     let mut image = editor.image.clone();
     [0, 1]
         .into_iter()
         .for_each(|copy| image.change(copy, |block| block[1024 + 2183] = 0x40));
     let map = image.build().expect("map");
     assert_eq!(map.notices(), ["unknown feature bits 0x40000000"]);
-    // 16 KB blocks have their second superblock elsewhere: the first one tells.
+    // A filesystem with 16 KiB blocks has its second superblock elsewhere; the first one shows that.
     let mut image = editor.image.clone();
     image.change(0, |block| block[1024 + 16] = 0x0e);
     image.change(1, |block| block.fill(0));
     assert!(matches!(image.build(), Err(Error::Unsupported { .. })));
-    // Cut short.
+    // The image is cut short.
     let mut image = editor.image.clone();
     image.bytes -= 4096;
     assert!(line(&image, &image.build().expect_err("cut")).contains("but the image ends at byte"));
@@ -96,7 +96,7 @@ fn blocks(map: &Map, what: impl Fn(&Extent) -> bool) -> u64 {
     extents.map(|extent| extent.sectors / 8).sum()
 }
 
-/// Each damage costs the file that it hit, and no other.
+/// Each kind of damage costs the file that it hits, and no other.
 fn damage_costs_its_own_file_only() {
     for options in ["", "-O extra_attr,inode_checksum"] {
         let (editor, before) = editor(options);
@@ -184,7 +184,7 @@ fn damage_costs_its_own_file_only() {
             let rest = |e: &Extent| ![0, ino].contains(&e.inode);
             assert_eq!(blocks(&after, rest), blocks(&before, rest), "{says}");
         }
-        // A block of another file: it is nobody's then.
+        // The node holds a block of another file: then that block has no owner.
         let mut image = editor.image.clone();
         let stolen = get32(&others, addr + 4);
         image.change(node, |block| put32(block, 0, stolen));
@@ -197,7 +197,7 @@ fn damage_costs_its_own_file_only() {
             blocks(&before, |e| e.inode == many) - 1
         );
         assert_eq!(blocks(&after, |e| e.kind == Kind::Unmapped), 2);
-        // A wrong checksum.
+        // A checksum is wrong.
         if sums {
             let mut image = editor.image.clone();
             image.change(inode, |block| block[50] ^= 1);
@@ -242,14 +242,14 @@ fn directories_that_hold_each_other_come_to_an_end() {
     }
 }
 
-/// Nodes that lead to each other, and to all of the disk: the work is bounded all the same.
+/// Nodes point to each other and to the whole disk; the work is still bounded.
 fn nodes_that_lead_everywhere() {
     let (mut editor, before) = editor("");
     let ino = inode_at(&before, b"/many") as u32;
     let main = editor.dump.main_blkaddr as u32;
     let free = editor.free_blocks(1500);
-    // A double indirect node over indirect nodes, all with the same children, and direct nodes
-    // that all hold the same 1,018 blocks.
+    // A double indirect node above indirect nodes that all have the same children; and direct nodes that all hold the
+    // same 1,018 blocks.
     let nodes = &free[..400];
     for (nth, &blkaddr) in (0u32..).zip(nodes) {
         let (nid, same) = (1000 + nth, (0..1018).map(|n| (n, 1000 + n as u32 % 400)));
@@ -279,7 +279,7 @@ fn nodes_that_lead_everywhere() {
     editor
         .image
         .change(inode, |block| put32(block, 4052 + 16, 1000));
-    // Two nids with one block.
+    // Two nids have the same block.
     editor.set_nat(1450, ino, nodes[0]);
     let after = editor.image.build().expect("map");
     assert!(conserves(&after, editor.image.bytes));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! f2fs keeps most things twice, and newer entries in journals: what is enough for the map.
+//! f2fs keeps most structures twice, and newer entries in journals; these tests show which of them are enough for a
+//! map.
 
 #[path = "common/f2fs_edit.rs"]
 mod edit;
@@ -30,7 +31,7 @@ fn main() -> ExitCode {
     ])
 }
 
-/// What mkfs.f2fs makes has its first NAT and SIT entries in the journals.
+/// mkfs.f2fs puts the first NAT and SIT entries into the journals.
 fn journals_alone_are_enough() {
     for options in [
         "",
@@ -58,7 +59,7 @@ fn journals_alone_are_enough() {
         let after = sparse.build().expect("map");
         assert_eq!(after.notices(), [""; 0], "{options}");
         assert_eq!(after.extents(), before.extents(), "{options}");
-        // And they are needed: without them, there is no file.
+        // The journals are also needed: without them there is no file.
         let pack = Editor {
             image: sparse.clone(),
             dump: oracles::Dump::of(&image),
@@ -75,7 +76,7 @@ fn journals_alone_are_enough() {
     }
 }
 
-/// With one of two copies damaged, the map is the same, and says so.
+/// With one of two copies damaged, the map is the same, and a notice says so.
 fn one_of_two_copies_is_enough() {
     let dir = scratch();
     let image = filled(dir.path(), 128, ALL_FEATURES, fill_little);
@@ -130,7 +131,7 @@ fn one_of_two_copies_is_enough() {
                 .all(|e| after.paths(e.inode) == before.paths(e.inode))
         );
     }
-    // The end of another pack.
+    // The pack's last block belongs to another version.
     let mut torn = editor.image.clone();
     torn.change(last(pack), |block| {
         block[0] ^= 1;
@@ -142,7 +143,7 @@ fn one_of_two_copies_is_enough() {
         "{:?}",
         after.notices()
     );
-    // Both.
+    // Both packs are damaged.
     let mut none = editor.image.clone();
     none.change(pack, |block| block[9] ^= 1);
     none.change(other, |block| block[9] ^= 1);
@@ -162,7 +163,7 @@ fn one_of_two_copies_is_enough() {
     );
 }
 
-/// What is left out of an image without harm: everything that was not read.
+/// Everything that was not read can be left out of an image without changing the map.
 fn what_was_read_is_all_that_is_needed() {
     let dir = scratch();
     let image = filled(dir.path(), 200, "-O extra_attr,inode_checksum", fill);
@@ -209,7 +210,7 @@ fn what_was_read_is_all_that_is_needed() {
     );
 }
 
-/// A file that notes where it is read.
+/// A file that logs the ranges that are read.
 struct Logged {
     file: File,
     log: Arc<Mutex<Vec<(u64, u64)>>>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the kernel writes and f2fs-tools 1.15 cannot make: put into an image by hand.
+//! Structures that the kernel writes and f2fs-tools 1.15 cannot make; the tests put them into an image by hand.
 
 #[path = "common/f2fs_edit.rs"]
 mod edit;
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     ])
 }
 
-/// The blocks of an inode's contents, in the order of the disk: block, and number in the file.
+/// Returns the blocks of an inode's contents in disk order: block address, and number in the file.
 fn contents(map: &Map, ino: u64) -> Vec<(u32, u64)> {
     let mut blocks = vec![];
     for extent in map.extents().iter().filter(|e| e.inode == ino) {
@@ -42,7 +42,7 @@ fn kind_at(map: &Map, blkaddr: u64) -> (Kind, u64) {
 }
 
 const EXTRA: usize = 36;
-/// Addresses in an inode with all extra attributes and inline xattr.
+/// Number of addresses in an inode with all extra attributes and inline xattr.
 const IN_INODE: u64 = 923 - 9 - 50;
 
 fn blocks_of_a_compressed_cluster_are_where_the_cluster_begins() {
@@ -62,14 +62,14 @@ fn blocks_of_a_compressed_cluster_are_where_the_cluster_begins() {
         put32(block, 80, 4);
         block[393] = 2;
         let mut put = |nth: usize, addr| put32(block, 360 + EXTRA + nth * 4, addr);
-        // Three blocks for four; four as they are, the first of them right behind; one for four.
+        // Three blocks hold a compressed cluster of four; four are uncompressed, directly behind them; one holds four.
         (0..40).for_each(|nth| put(nth, 0));
         put(0, u32::MAX - 1);
         (1..4).for_each(|nth| put(nth, addrs[nth - 1]));
         (4..8).for_each(|nth| put(nth, addrs[nth - 1]));
         put(8, u32::MAX - 1);
         put(9, addrs[20]);
-        // Reserved, by the kernel's compress_mode=fs.
+        // A reserved block, as the kernel's compress_mode=fs leaves it.
         put(10, u32::MAX);
     });
     let after = editor.image.build().expect("map");
@@ -102,7 +102,7 @@ fn blocks_of_a_compressed_cluster_are_where_the_cluster_begins() {
     let expected: Vec<_> = was.iter().filter_map(behind).collect();
     assert_eq!(contents(&after, ino), expected);
 
-    // And in the nodes before this one.
+    // The same holds for the nodes ahead of this one.
     let free = editor.free_blocks(3);
     editor.set_nat(950, ino as u32, free[0]);
     editor.image.change(free[0].into(), |block| {
@@ -121,7 +121,7 @@ fn blocks_of_a_compressed_cluster_are_where_the_cluster_begins() {
         .image
         .change(editor.dump.nat[&ino].blkaddr, |block| put32(block, 4056, 0));
 
-    // A cluster in the middle of another one.
+    // A cluster begins in the middle of another one.
     editor.image.change(editor.dump.nat[&ino].blkaddr, |block| {
         put32(block, 360 + EXTRA + 7 * 4, u32::MAX - 1);
     });
@@ -137,7 +137,7 @@ fn entries_in_the_inode_and_names_in_ciphertext() {
     let (one, many) = (inode_at(&before, b"/one"), inode_at(&before, b"/many"));
     let old = contents(&before, dir);
     assert_eq!(old.len(), 1);
-    // (923 - 50 - 1) words hold 182 entries: 23 bytes of bits, 7 spare, 11 and 8 bytes of each.
+    // (923 - 50 - 1) words hold 182 entries: 23 bytes of bits, 7 spare bytes, then 11 and 8 bytes for each entry.
     let area = 360 + 4;
     let (dentries, names) = (area + 23 + 7, area + 23 + 7 + 182 * 11);
     let blkaddr = editor.dump.nat[&dir].blkaddr;
@@ -172,7 +172,7 @@ fn entries_in_the_inode_and_names_in_ciphertext() {
         ["/dir/<encrypted:656c6576656e2062797465>", "/one"]
     );
     assert_eq!(names(&after, many), ["/dir/<encrypted:612fff>", "/many"]);
-    // So in blocks too.
+    // The same with the entries in blocks.
     editor.image.change(blkaddr, |block| block[3] &= !4);
     editor
         .image
@@ -213,7 +213,7 @@ fn the_node_of_extended_attributes_is_the_files() {
     let after = editor.image.build().expect("map");
     assert_eq!(kind_at(&after, free[0].into()), (Kind::WarmNode, many));
     assert_eq!(kind_at(&after, free[1].into()), (Kind::HotNode, dir));
-    // Nothing leads to the third one.
+    // No inode points to the third node.
     assert_eq!(kind_at(&after, free[2].into()), (Kind::Free, 0));
     let notices = after.notices();
     assert_eq!(notices.len(), 2);
@@ -230,7 +230,7 @@ fn the_node_of_extended_attributes_is_the_files() {
     assert_eq!(kind_at(&after, free[2].into()), (Kind::FsyncNode, many));
 }
 
-/// A checkpoint with an orphan, and the same file without being one.
+/// A checkpoint lists an orphan; then the same file is not listed.
 fn an_orphan_has_blocks_and_no_name() {
     let (mut editor, before) = editor("");
     let one = inode_at(&before, b"/one");

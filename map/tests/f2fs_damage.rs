@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Random damage of f2fs images: one clear error or a map that covers the filesystem, never a panic
-//! or a hang.
+//! Random damage of f2fs images gives one clear error or a map that covers the filesystem, never a panic or a hang.
 
 #[path = "common/f2fs_edit.rs"]
 mod edit;
@@ -25,7 +24,7 @@ fn main() -> ExitCode {
     ])
 }
 
-/// An image, and its blocks that the walker reads, but for the zeros.
+/// An image, and the non-zero blocks that the walker reads.
 struct Target {
     image: Sparse,
     metadata: Vec<u64>,
@@ -74,8 +73,7 @@ fn targets() -> Vec<Target> {
     targets
 }
 
-/// Where a byte is flipped: which of the metadata blocks, and where in it; more often at the head and
-/// in the footer.
+/// Chooses a byte to flip: one of the metadata blocks, and the offset in it, more often at the head and in the footer.
 fn flip() -> impl Strategy<Value = (prop::sample::Index, usize, u8)> {
     let offset = prop_oneof![0..4096usize, 0..512usize, 4072..4096usize, 1024..1200usize];
     (any::<prop::sample::Index>(), offset, 1u8..)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The f2fs map against dump.f2fs and fsck.f2fs, and against what the blocks themselves say.
+//! The f2fs map compared with dump.f2fs and fsck.f2fs, and with the marks in the blocks themselves.
 
 #[path = "common/f2fs_images.rs"]
 mod images;
@@ -36,7 +36,7 @@ fn walk(dir: &Path, visit: &mut dyn FnMut(&Path, &fs::Metadata)) {
     }
 }
 
-/// Every path of the tree is in the map once, and the map has no others.
+/// Checks that every path of the tree is in the map once, and that the map has no others.
 fn compare_paths(map: &Map, tree: &Path) {
     let mut expected = BTreeMap::new();
     walk(tree, &mut |path, metadata| {
@@ -57,7 +57,7 @@ fn compare_paths(map: &Map, tree: &Path) {
     found.remove(&b"/lost+found"[..]);
     found.remove(&b"/"[..]);
     assert!(found.keys().eq(expected.keys()));
-    // The same file here is the same file there.
+    // Hard links to one file in the tree must be hard links in the map.
     let pairs: HashMap<u64, u64> = expected
         .values()
         .copied()
@@ -73,8 +73,7 @@ fn compare_paths(map: &Map, tree: &Path) {
     }
 }
 
-/// Reads every block of a regular file, and compares what it says with what the map says; of each
-/// file the first `limit` blocks.
+/// Reads every block of regular files and compares its mark with the map; of each file only the first `limit` blocks.
 fn compare_contents(image: &Path, map: &Map, tree: &Path, limit: u64) {
     let file = File::open(image).expect("image");
     let mut blocks: HashMap<Vec<u8>, u64> = HashMap::new();
@@ -98,7 +97,7 @@ fn compare_contents(image: &Path, map: &Map, tree: &Path, limit: u64) {
                     assert!(paths.contains(&path), "{}", String::from_utf8_lossy(&path));
                     assert_eq!(number, offset, "{}", String::from_utf8_lossy(&path));
                 }
-                // A hole of the sparse file: sload.f2fs fills it.
+                // sload.f2fs fills the holes of the sparse file.
                 None => assert!(block == [0; BLOCK] && paths == [b"/sparse"], "{extent:?}"),
             }
         }
@@ -130,7 +129,7 @@ fn compare_contents(image: &Path, map: &Map, tree: &Path, limit: u64) {
     assert_eq!(blocks.len(), compared);
 }
 
-/// Whether two paths are one file.
+/// Returns true if two paths belong to one inode.
 fn is_link(map: &Map, a: &[u8], b: &[u8]) -> bool {
     let inode = |extent: &Extent| extent.inode;
     map.extents().iter().map(inode).any(|inode| {
@@ -156,7 +155,7 @@ fn compare_all(image: &Path, tree: &Path, limit: u64) -> Map {
     );
     let in_use = oracles::fsck_count(image, "valid_block_count matching with CP");
     assert_eq!(nodes + data as u64, in_use);
-    // Offsets, as dump.f2fs has them: the first and the last block of extents all over the disk.
+    // Compares offsets with dump.f2fs: those of the first and last block of extents all over the disk.
     let contents = map
         .extents()
         .iter()
@@ -193,8 +192,8 @@ fn block_for_block_as_dump_f2fs_has_it() {
     ] {
         let dir = scratch();
         let image = filled(dir.path(), megabytes, options, fill);
-        // sload.f2fs 1.15 leaves i_inline_xattr_size 0 and goes by it; its own last check then
-        // makes it 50, and drops as many addresses of a file that is longer.
+        // sload.f2fs 1.15 leaves i_inline_xattr_size at 0 and uses that; its own last check then sets it to 50, and
+        // drops as many addresses of a longer file.
         let is_cut = options.contains("flexible_inline_xattr");
         let limit = if is_cut { 923 - 9 - 50 } else { u64::MAX };
         let map = compare_all(&image, &dir.path().join("tree"), limit);
@@ -232,10 +231,10 @@ fn ten_thousand_files_in_one_directory_and_a_full_volume() {
     let map = compare_all(&image, &dir.path().join("tree"), u64::MAX);
     let root = map.extents().iter().filter(|e| e.kind == Kind::Directory);
     let blocks: u64 = root.map(|e| e.sectors / 8).sum();
-    // 10,000 names of three slots, 214 slots in a block: hashed over many levels.
+    // There are 10,000 names of three slots, with 214 slots in a block, hashed over many levels.
     assert!(blocks > 10_000 * 3 / 214, "{blocks}");
 
-    // As full as sload.f2fs can make it.
+    // The volume is as full as sload.f2fs can make it.
     let dir = scratch();
     let image = filled(dir.path(), 200, "", |tree| {
         (0..60).for_each(|n| marked(tree, format!("full_{n}"), 512));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Roll-forward: nodes that fsync wrote after the checkpoint, put into an image by hand.
+//! Roll-forward recovery: the tests put nodes into an image as fsync writes them after the checkpoint.
 
 #[path = "common/f2fs_edit.rs"]
 mod edit;
@@ -29,7 +29,7 @@ fn main() -> ExitCode {
 
 const ROOT: u32 = 3;
 const NEW_INO: u32 = 900;
-/// Addresses in an inode with inline xattr, as sload.f2fs makes them.
+/// Number of addresses in an inode with inline xattr, as sload.f2fs makes it.
 const IN_INODE: u64 = 923 - 50;
 
 fn at(map: &Map, blkaddr: u32) -> (Kind, u32, Option<u64>) {
@@ -44,7 +44,7 @@ fn at(map: &Map, blkaddr: u32) -> (Kind, u32, Option<u64>) {
     )
 }
 
-/// The blocks of an inode's contents, in the order of the file.
+/// Returns the blocks of an inode's contents in file order.
 fn contents(map: &Map, ino: u32) -> Vec<(u64, u32)> {
     let of_ino = |e: &&Extent| e.inode == u64::from(ino) && e.file_offset.is_some();
     let mut blocks = vec![];
@@ -107,7 +107,7 @@ fn a_new_file_has_the_name_in_its_inode() {
     let (mut editor, before) = editor("");
     let dir = inode_at(&before, b"/dir") as u32;
     let data = editor.free_blocks(4);
-    // A name of the directory leads to the new file now: the old one had it before.
+    // A name in the directory now leads to the new file instead of the old one.
     let taken = inode_at(&before, b"/dir/hard link to many") as u32;
     let nodes = [
         new(
@@ -165,9 +165,9 @@ fn only_what_came_before_the_last_mark_counts() {
     let nodes = [
         unmarked(0),
         marked(1),
-        // Of no inode: neither in the checkpoint, nor new.
+        // The node belongs to no inode, neither one in the checkpoint nor a new one.
         new(970, 971, 1, FSYNC, node_of(&[(0, data[2])])),
-        // A directory's name was not there when the file was synced first.
+        // When the file was synced first, its name was not yet in the directory.
         new(
             NEW_INO,
             NEW_INO,
@@ -219,7 +219,8 @@ fn nodes_far_out_are_where_the_kernel_counts_them() {
     let (mut editor, before) = editor("");
     let ino = inode_at(&before, b"/many") as u32;
     let n = 1018u64;
-    // Offset in the tree; blocks of the file before it, by the drawing in the kernel's node.h.
+    // Each pair is an offset in the tree and the number of the file's blocks ahead of that node, following the drawing
+    // in the kernel's node.h.
     let places = [
         (2, IN_INODE + n),
         (4, IN_INODE + 2 * n),
@@ -268,12 +269,12 @@ fn the_checksum_of_the_checkpoint_is_a_part_of_the_version() {
         editor.image.build().expect("map").notices(),
         [recovered(1, 1)]
     );
-    // Another checksum: the nodes are of another time.
+    // With another checksum the nodes belong to another checkpoint.
     editor.change_checkpoint(|cp| cp[168] ^= 1);
     let other = editor.image.build().expect("map");
     assert_eq!(other.notices(), [""; 0]);
     assert_eq!(at(&other, chain[0]), (Kind::Free, 0, None));
-    // With the checkpoints disabled nothing is recovered.
+    // With checkpoints disabled nothing is recovered.
     let nodes = node(&editor);
     editor.write_chain(&nodes);
     assert_eq!(
@@ -284,7 +285,7 @@ fn the_checksum_of_the_checkpoint_is_a_part_of_the_version() {
     assert_eq!(editor.image.build().expect("map").notices(), [""; 0]);
 }
 
-/// Nothing is recovered of a chain that the kernel gives up on: it mounts without it.
+/// If the kernel rejects a chain it mounts without it, so nothing is recovered.
 fn a_bad_chain_counts_for_nothing() {
     let (editor, before) = editor("");
     let ino = inode_at(&before, b"/many") as u32;
@@ -345,7 +346,7 @@ fn a_bad_chain_counts_for_nothing() {
         assert!(notice.contains(says), "{notice}");
         assert_eq!(after.extents(), before.extents());
     }
-    // A chain may end anywhere: in another time, or outside the disk.
+    // A chain may end in any way: with a node of another version, or outside the disk.
     type Change<'a> = &'a dyn Fn(&mut [u8]);
     let end: [Change; 2] = [&|block| block[4084] ^= 1, &|block| put32(block, 4092, 5)];
     for (change, nodes) in end.into_iter().zip([1, 2]) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Damaged boot records, images cut short, and how little of an image is read.
+//! Damaged boot records, images that are cut short, and the parts of an image that are read.
 
 #[path = "common/fat_images.rs"]
 mod images;
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     ])
 }
 
-/// The error's line, without the file's name.
+/// Returns the error's line without the file's name.
 fn line(volume: &Volume) -> String {
     let error = volume.build().expect_err("an error").to_string();
     assert!(!error.contains('\n'), "{error}");
@@ -35,7 +35,7 @@ fn line(volume: &Volume) -> String {
     line.expect("the file's name").to_owned()
 }
 
-/// Bytes of the boot record that cannot be, and what is said of them.
+/// Bytes of the boot record with impossible values, and the messages for them.
 const IMPOSSIBLE: [(usize, &[u8], &str); 6] = [
     (11, &[0, 0], "sectors of 0 bytes"),
     (13, &[3], "3 sectors in a cluster"),
@@ -59,7 +59,7 @@ fn without_a_backup_a_damaged_boot_record_is_the_end() {
                     || unknown && line == no_fat,
                 "{line}"
             );
-            // Straight to the reader.
+            // This calls the FAT reader directly.
             let image = Image::new(NAME.as_ref(), volume.bytes.len() as u64, volume.bytes);
             let error = fs::fat::build(&image, 0).expect_err(what);
             assert!(matches!(error, Error::Corrupt { .. }), "{error}");
@@ -85,14 +85,14 @@ fn a_damaged_boot_record_is_read_from_its_backup() {
         assert_eq!(map_by_backup.notices(), [used(what)]);
         assert_eq!(map_by_backup.extents(), map.extents());
     }
-    // Both gone.
+    // Both are damaged.
     let mut volume = sound.clone();
     volume.patch(0, &[0; 512]);
     volume.patch(6 * 512, &[0; 512]);
     assert_eq!(line(&volume), "first blocks: no filesystem recognised");
     volume.patch(6 * 512, &sound.bytes[..512]);
     assert_eq!(volume.build().expect("map").extents(), map.extents());
-    // A backup that is elsewhere by its own words is not believed.
+    // A backup that names another place for itself is not used.
     volume.patch(6 * 512 + 50, &[7]);
     assert!(line(&volume).starts_with("boot record: not of a FAT: sectors of 0 bytes"));
 }
@@ -101,7 +101,7 @@ fn backups_of_large_sectors_are_found() {
     let scratch = tempfile::tempdir().expect("scratch folder");
     let image = scratch.path().join("image");
     for size in [512, 1024, 2048, 4096] {
-        // Of few clusters: FAT32 to Linux and fsck.vfat, though to nobody else.
+        // With few clusters: only Linux and fsck.vfat accept it as FAT32.
         images::mkfs(&image, &format!("-F 32 -S {size} -s 1"), 2000 * size / 1024);
         let sound = Volume::read(&image);
         let map = sound.build().expect("map");
@@ -140,7 +140,7 @@ fn a_backup_that_differs_or_is_damaged_is_said() {
         assert_eq!(damaged.notices(), [says]);
         assert_eq!(damaged.extents(), map.extents());
     }
-    // FSInfo without its signature is a reserved sector like others.
+    // An FSInfo sector without its signature is an ordinary reserved sector.
     let hints = |map: &mostrace_map::Map| -> Vec<u64> {
         let hints = map.extents().iter().filter(|e| e.kind == Kind::Fsinfo);
         hints.map(|extent| extent.sector).collect()
@@ -156,7 +156,7 @@ fn an_image_cut_short_gives_what_is_left() {
         let sound = Volume::new(kind);
         let map = sound.build().expect("map");
         let end = map.extents().last().expect("extents").end();
-        // After the first cluster of `/dir`, which holds the entry of `/dir/sub`.
+        // The cut is behind the first cluster of `/dir`, which holds the entry of `/dir/sub`.
         let inode = |path: &[u8]| {
             let owners = map.extents().iter().map(|extent| extent.inode);
             owners
@@ -183,7 +183,7 @@ fn an_image_cut_short_gives_what_is_left() {
         assert_eq!(notices, says);
         assert_eq!(volume::conserves(&short), Ok(()));
         assert_eq!(short.extents().last().expect("extents").end(), end);
-        // In the FAT, and in the boot record.
+        // The cut is in the FAT, then in the boot record.
         volume
             .bytes
             .truncate(if sound.bits == 32 { 33 * 512 } else { 600 });
@@ -199,7 +199,7 @@ fn an_image_cut_short_gives_what_is_left() {
     }
 }
 
-/// First sector of an inode.
+/// Returns the first sector of an inode.
 fn short_sector(map: &mostrace_map::Map, inode: u64) -> u64 {
     let mut mine = map.extents().iter().filter(|extent| extent.inode == inode);
     mine.next().expect("extent").sector
@@ -219,7 +219,7 @@ fn a_start_beyond_all_sectors_is_an_error() {
     assert!(fs::build(&image, u64::MAX - bytes / 512).is_ok());
 }
 
-/// Writes down what is read.
+/// Logs the ranges that are read.
 struct Watched {
     bytes: Arc<Vec<u8>>,
     read: Arc<Mutex<Vec<(u64, usize)>>>,
@@ -232,7 +232,7 @@ impl ReadAt for Watched {
     }
 }
 
-/// What a bundle keeps of a volume: only what was read, all else is zero.
+/// A bundle keeps only the blocks that were read; all others are zeros.
 fn a_snapshot_of_what_was_read_gives_the_same_map() {
     for kind in [FAT12, FAT16, FAT32] {
         let mut volume = Volume::new(kind);
@@ -270,7 +270,7 @@ fn a_snapshot_of_what_was_read_gives_the_same_map() {
             for inode in map.extents().iter().map(|extent| extent.inode) {
                 assert_eq!(map.inode(inode), again.inode(inode));
             }
-            // No file's contents, but for what lies where filesystems are told apart.
+            // No file's contents are read, except in the first blocks, by which filesystems are recognised.
             let past = |&&(offset, _): &&(u64, usize)| offset > 24_576;
             for (offset, len) in read.iter().filter(past) {
                 let pieces = map.pieces(offset / 512, (*len as u64).div_ceil(512));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Damaged and odd FAT volumes: each gives its one notice, and costs no more than it must.
+//! Damaged and unusual FAT volumes: each gives one notice and costs no more than the damaged part.
 
 #[path = "common/fat_images.rs"]
 mod images;
@@ -30,15 +30,15 @@ fn main() -> ExitCode {
     ])
 }
 
-/// Ends a chain, in every width.
+/// The entry that ends a chain, at every width.
 const END: u32 = 0x0fff_ffff;
 const BAD: u32 = 0x0fff_fff7;
 
-/// A volume, and where its files are.
+/// A sound volume, and the inodes of its files.
 struct Sound {
     volume: Volume,
     map: Map,
-    /// Path → inode.
+    /// The inode of each path.
     inodes: BTreeMap<String, u64>,
 }
 
@@ -78,14 +78,14 @@ impl Sound {
     }
 }
 
-/// The same test on all three widths.
+/// Runs a test for all three widths.
 fn on_each(test: impl Fn(Sound)) {
     for kind in [FAT12, FAT16, FAT32] {
         test(Sound::new(Volume::new(kind)));
     }
 }
 
-/// Builds the map of a damaged volume, which covers all as before and says nothing but `notices`.
+/// Builds the map of a damaged volume. It must cover the same sectors as before and have exactly these notices.
 fn damaged(before: &Sound, volume: &Volume, notices: &[String]) -> Map {
     let map = volume.build().expect("map");
     assert_eq!(map.notices(), notices);
@@ -100,7 +100,7 @@ fn damaged(before: &Sound, volume: &Volume, notices: &[String]) -> Map {
     map
 }
 
-/// Sectors of an inode, and of nobody, by kind.
+/// Returns the number of sectors that an inode (0 for none) has of one kind.
 fn sectors(map: &Map, inode: u64, kind: Kind) -> u64 {
     let mine = map
         .extents()
@@ -175,7 +175,7 @@ fn chains_that_leave_what_is_in_use() {
             let says = [lost.clone(), format!("inode {inode}: its chain {what}")];
             let map = damaged(&sound, &volume, &says);
             assert_eq!(sectors(&map, inode, Kind::Regular), 2);
-            // Its first cluster, too.
+            // The same with the file's first cluster.
             let mut volume = sound.volume.clone();
             let start = volume.entry(inode) + 26;
             volume.patch(start, &(value as u16).to_le_bytes());
@@ -185,7 +185,7 @@ fn chains_that_leave_what_is_in_use() {
             assert_eq!(sectors(&map, inode, Kind::Regular), 0);
             assert_eq!(map.path(inode).as_deref(), Some(&b"/b"[..]));
         }
-        // Its last cluster is free in the FAT: the FAT is right.
+        // The FAT marks the last cluster as free, and the FAT decides.
         let mut volume = sound.volume.clone();
         volume.set(b[2], 0);
         let what = format!("goes on with cluster {}, which is free", b[2]);
@@ -211,7 +211,7 @@ fn bad_clusters_are_unmapped() {
         let map = damaged(&sound, &volume, &["bad clusters: 3".into()]);
         let unmapped = sectors(&sound.map, 0, Kind::Unmapped) + 3;
         assert_eq!(sectors(&map, 0, Kind::Unmapped), unmapped);
-        // In a chain it is the end of it, to Linux.
+        // In a chain, Linux takes a bad cluster for the end.
         let (inode, b) = (sound.inode("/b"), sound.clusters("/b"));
         volume.set(b[2], BAD);
         let what = format!("its chain ends with cluster {}, which is bad", b[2]);
@@ -224,7 +224,7 @@ fn bad_clusters_are_unmapped() {
 fn lost_chains_are_counted_as_fsck_counts_them() {
     on_each(|sound| {
         let mut volume = sound.volume.clone();
-        // Two chains, of which one joins the other, one alone, and a circle.
+        // Two chains of which one joins the other, one on its own, and a circle.
         let next = [(300, 301), (301, 302), (302, END), (310, 301), (320, END)];
         let circle = [(330, 331), (331, 332), (332, 330)];
         next.iter()
@@ -280,7 +280,7 @@ fn fats_that_differ() {
         if volume.bits < 32 {
             return;
         }
-        // BPB_ExtFlags: no mirroring, FAT 1 counts. The boot record's copy says so as well.
+        // BPB_ExtFlags: no mirroring, FAT 1 is active. The boot record's backup says the same.
         for boot in [0, 6 * 512] {
             volume.patch(boot + 40, &[0x81, 0]);
         }
@@ -330,7 +330,7 @@ fn a_directory_with_two_parents_is_read_once() {
             sound.inode("/dir/sub"),
             sound.inode("/b"),
         );
-        // `/dir/sub` is what `/dir` is: a circle of directories.
+        // `/dir/sub` starts with the cluster of `/dir`: a circle of directories.
         let mut volume = sound.volume.clone();
         let start = |path: &str| (sound.clusters(path)[0] as u16).to_le_bytes();
         let at = volume.entry(sub) + 26;
@@ -341,7 +341,7 @@ fn a_directory_with_two_parents_is_read_once() {
         ];
         let map = damaged(&sound, &volume, &says);
         assert_eq!(map.path(sub).as_deref(), Some(&b"/dir/sub"[..]));
-        // A file that becomes a directory begins with what another has.
+        // The file becomes a directory that begins with another file's cluster.
         let mut volume = sound.volume.clone();
         let at = volume.entry(inode);
         volume.patch(at + 11, &[0x10]);
@@ -368,13 +368,13 @@ fn odd_entries() {
     on_each(|sound| {
         let (dir, c) = (sound.inode("/dir"), sound.inode("/dir/c"));
         let mut volume = sound.volume.clone();
-        // `.` and `..` come first: the end before them hides them from all but Linux.
+        // `.` and `..` come first: an end mark ahead of them hides the rest from every system but Linux.
         let at = volume.entry(c) / 512 * 512;
         volume.patch(at, &[0]);
         let says = "a directory with entries after its end, which Linux alone shows";
         let map = damaged(&sound, &volume, &[format!("inode {dir}: {says}")]);
         assert_eq!(map.extents(), sound.map.extents());
-        // A name of spaces, which Linux does not show.
+        // The name is all spaces, which Linux does not show.
         let mut volume = sound.volume.clone();
         let at = volume.entry(c);
         volume.patch(at, &[b' '; 11]);
@@ -383,7 +383,7 @@ fn odd_entries() {
             format!("inode {c}: an entry of inode {dir} without a name"),
         ];
         damaged(&sound, &volume, &says);
-        // A label is no file, whatever it holds; nor are `.` and `..` anywhere.
+        // A label is not a file, whatever it holds; nor are `.` and `..`, wherever they are.
         for (at_11, name) in [
             (0x08, b"LABEL      "),
             (0x10, b".          "),
@@ -394,7 +394,7 @@ fn odd_entries() {
             let map = damaged(&sound, &volume, &says[..1]);
             assert_eq!(map.inode(c), None);
         }
-        // A slash cannot be in a name.
+        // A name cannot contain a slash.
         let mut volume = sound.volume.clone();
         volume.patch(at, b"A/B");
         volume.patch(at + 12, &[0]);
@@ -414,7 +414,7 @@ fn a_deleted_file_keeps_its_first_cluster_unless_others_had_it() {
         let lost = "clusters in use, but by no file: 1, chains of them: 1".to_owned();
         let map = damaged(&sound, &volume, &[lost]);
         assert_eq!(sectors(&map, gone, Kind::Free), 0);
-        // A file goes on with it, though the FAT says that it is free.
+        // A file's chain continues with the cluster, though the FAT says that it is free.
         let mut volume = sound.volume.clone();
         volume.set(sound.clusters("/b")[2], cluster);
         let what = format!("its chain goes on with cluster {cluster}, which is free");
@@ -424,7 +424,7 @@ fn a_deleted_file_keeps_its_first_cluster_unless_others_had_it() {
             &[format!("inode {}: {what}", sound.inode("/b"))],
         );
         assert_eq!(sectors(&map, gone, Kind::Free), 0);
-        // Another that is deleted had it too: nobody knows who wrote it.
+        // Another deleted file had the cluster too, so its last owner is not known.
         let mut volume = sound.volume.clone();
         let entry = volume.entry(gone);
         let twin = volume.bytes[entry..entry + 32].to_vec();
@@ -432,7 +432,7 @@ fn a_deleted_file_keeps_its_first_cluster_unless_others_had_it() {
         let map = damaged(&sound, &volume, &[]);
         assert_eq!(sectors(&map, gone, Kind::Free), 0);
         assert!(map.inode(gone + 1).is_some_and(|inode| inode.deleted));
-        // After the directory's end it is no longer believed.
+        // Behind the directory's end mark the entry is no longer used.
         volume.patch(entry, &[0; 32]);
         let map = damaged(&sound, &volume, &[]);
         assert_eq!((map.inode(gone), map.inode(gone + 1)), (None, None));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Random damage of FAT volumes: one clear error, or a map that covers all; no panic, no hang.
+//! Random damage of FAT volumes gives one clear error or a map that covers all, never a panic or a hang.
 
 #[path = "common/fat_images.rs"]
 mod images;
@@ -30,11 +30,11 @@ fn main() -> ExitCode {
     ])
 }
 
-/// An image with some bytes changed.
+/// An image with some bytes flipped.
 struct Flipped {
     bytes: Arc<Vec<u8>>,
     masks: BTreeMap<usize, u8>,
-    /// How many bytes were read of it.
+    /// Number of bytes that were read from it.
     read: Arc<AtomicUsize>,
 }
 
@@ -50,7 +50,7 @@ impl ReadAt for Flipped {
     }
 }
 
-/// Where the metadata lies: the boot records, the FATs' first parts, the directories.
+/// Returns the places of metadata: boot records, the beginnings of the FATs, directories.
 fn places(volume: &Volume) -> Vec<Range<usize>> {
     let map = volume.build().expect("map");
     let bytes = |kind: Kind, most: usize| {
@@ -67,7 +67,7 @@ fn places(volume: &Volume) -> Vec<Range<usize>> {
     if volume.bits == 32 {
         places.extend([3072..3072 + 90, 512..1024]);
     }
-    // The FATs are one extent; the first entries are those in use.
+    // The FATs form one extent; the first entries of each are in use.
     let fats = bytes(Kind::Fat, usize::MAX).next().expect("FATs");
     let half = (fats.end - fats.start) / 2;
     let used = 64 * volume.bits / 8;
@@ -77,7 +77,7 @@ fn places(volume: &Volume) -> Vec<Range<usize>> {
     places
 }
 
-/// Builds maps of one volume, `cases` times, each with other bytes flipped.
+/// Builds `cases` maps of one volume, each with other bytes flipped.
 fn flips(kind: (&str, u64), cases: u32) {
     let volume = Volume::new(kind);
     let places = places(&volume);
@@ -95,7 +95,7 @@ fn flips(kind: (&str, u64), cases: u32) {
             read: Arc::clone(&read),
         };
         let image = Image::new(NAME.as_ref(), bytes.len() as u64, flipped);
-        // Not by way of `fs::build`: most volumes with a damaged boot record stop there.
+        // This bypasses `fs::build`, which would reject most volumes with a damaged boot record.
         let map = fs::fat::build(&image, 7);
         let read = read.load(Ordering::Relaxed);
         prop_assert!(read < 4 * bytes.len(), "{read} bytes read: too much work");

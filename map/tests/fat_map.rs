@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The FAT map against mshowfat, mdir, fsck.vfat, and The Sleuth Kit's fiwalk, istat, ifind and
-//! fsstat: every cluster and every name of every image.
+//! The FAT map compared with mshowfat, mdir, fsck.vfat, and The Sleuth Kit's fiwalk, istat, ifind and fsstat: every
+//! cluster and every name of every image.
 
 #[path = "common/fat_images.rs"]
 mod images;
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     run(all)
 }
 
-/// The first sector of the partition that the images stand for.
+/// The first sector of the partition for which the images stand.
 const START: u64 = 2048;
 
 macro_rules! cases {
@@ -37,7 +37,8 @@ macro_rules! cases {
     };
 }
 
-// FAT32 of less than 65525 clusters is none to mtools and The Sleuth Kit: see fat_damage.rs./// Name, options of mkfs.vfat, KiB.
+// mtools and The Sleuth Kit do not accept a FAT32 with less than 65525 clusters: see fat_damage.rs.
+/// The images: name, options of mkfs.vfat, size in KiB.
 const CASES: [(&str, &str, u64); 15] = cases! {
     fat12_floppy:  "-F 12", 1440 KiB;
     fat12_512:     "-F 12 -S 512 -s 4", 7000 KiB;
@@ -56,7 +57,7 @@ const CASES: [(&str, &str, u64); 15] = cases! {
     fat32_4096:    "-F 32 -S 4096 -s 1", 280000 KiB;
 };
 
-/// Makes one image and compares its map with everything that others say about it.
+/// Makes one image and compares its map with the output of all tools.
 fn check(name: &'static str, options: &str, kib: u64) {
     let scratch = tempfile::tempdir().expect("scratch folder");
     let image = scratch.path().join("image");
@@ -111,7 +112,7 @@ struct Case {
     map: Map,
     layout: Layout,
     objects: Vec<Object>,
-    /// Inode → its extents.
+    /// The extents of each inode.
     extents: BTreeMap<u64, Vec<Extent>>,
 }
 
@@ -138,7 +139,7 @@ impl Case {
         self.extents.get(&inode).map_or(&[], Vec::as_slice)
     }
 
-    /// The clusters of a file or directory, in its order; it has no hole.
+    /// Returns the clusters of a file or directory in order; it must have no holes.
     fn clusters_of(&self, inode: u64) -> Vec<u64> {
         let size = self.layout.cluster_size;
         let mut clusters: BTreeMap<u64, u64> = BTreeMap::new();
@@ -156,7 +157,7 @@ impl Case {
         clusters.into_values().collect()
     }
 
-    /// The only kind in a sector of the filesystem.
+    /// Returns the kind of one of the filesystem's sectors, which must have only one.
     fn kind_of(&self, sector: u64) -> Kind {
         let units = self.layout.sector_size / 512;
         let pieces: Vec<Extent> = self.map.pieces(START + sector * units, units).collect();
@@ -165,7 +166,7 @@ impl Case {
         pieces[0].kind
     }
 
-    /// Every sector of the layout is of the kind that fsstat's ranges say.
+    /// Every sector of the layout must have the kind that follows from fsstat's ranges.
     fn layout(&self) {
         let Case { name, layout, .. } = self;
         let units = layout.sector_size / 512;
@@ -204,8 +205,8 @@ impl Case {
         assert_eq!(sectors, BTreeMap::new(), "{name}");
     }
 
-    /// Every file and directory of fiwalk's is ours, under its name, with its clusters; and
-    /// there is no other.
+    /// Every file and directory that fiwalk finds must be in the map, with its name and clusters, and there must be no
+    /// others.
     fn files(&self) {
         let Case { name, layout, .. } = self;
         let there = || self.objects.iter().filter(|object| !object.deleted);
@@ -223,7 +224,7 @@ impl Case {
             let ours = self.extents_of(inode);
             assert!(ours.iter().all(|extent| extent.kind == kind), "{object:?}");
             let ours = self.clusters_of(inode);
-            // The entry of cluster 2730 lies in two sectors then, and The Sleuth Kit reads a wrong one.
+            // In this case the entry of cluster 2730 lies in two sectors, and The Sleuth Kit reads a wrong one.
             let astray = layout.kind == "FAT12" && layout.sector_size == 4096;
             if !(astray && ours.contains(&2730) && object.path == "rest") {
                 let theirs = object.runs.iter().flat_map(|(_, byte, length)| {
@@ -242,8 +243,8 @@ impl Case {
         assert!(theirs.len() > 100, "{name}: {} files", theirs.len());
     }
 
-    /// Deleted entries: the same as fiwalk's, but for those in deleted directories, whose
-    /// clusters may be anybody's.
+    /// Deleted entries must be the same as fiwalk's, except in deleted directories, whose clusters may belong to
+    /// anybody.
     fn deleted(&self) {
         let Case { name, layout, .. } = self;
         let deleted = || self.objects.iter().filter(|object| object.deleted);
@@ -261,7 +262,7 @@ impl Case {
             let theirs = object.path.rsplit('/').next().expect("name");
             let shown = as_tsk(ours, theirs);
             if theirs.encode_utf16().count() % 13 == 0 {
-                // Nothing shows that the name is whole; its first letter is known all the same.
+                // Nothing shows that the name is whole, but its first letter is known.
                 assert!(ours.len() <= 12 && ours.is_ascii(), "{name}: {ours}");
                 if theirs.starts_with(|c: char| c.is_ascii_alphanumeric()) {
                     assert_eq!(ours[..1], theirs[..1].to_uppercase(), "{name}: {object:?}");
@@ -272,7 +273,7 @@ impl Case {
                 assert_eq!(shown, theirs, "{name}: {object:?}");
                 whole += 1;
             }
-            // Of what it had, the first cluster, if nobody else has or had it.
+            // Of its clusters the map has the first one, if no other file has or had it.
             let first = object.runs.first().map(|run| START + run.1 / 512);
             match *self.extents_of(inode) {
                 [] => {}
@@ -291,7 +292,7 @@ impl Case {
         );
     }
 
-    /// mdir's names are ours, and mshowfat's clusters too, of every `step`th file.
+    /// The names must be mdir's, and the clusters of every `step`th file mshowfat's.
     fn mtools(&self, step: usize) {
         let Case { name, layout, .. } = self;
         let mut ours = BTreeMap::new();
@@ -302,8 +303,7 @@ impl Case {
             let slash = if object.directory { "/" } else { "" };
             ours.insert(format!("{}{slash}", &path[1..]), inode);
         }
-        // Linux makes small letters of the code page's capitals (`charset2lower`), mdir only of
-        // those of ASCII.
+        // Linux converts the code page's capitals to small letters (`charset2lower`), mdir only those of ASCII.
         let theirs = oracles::mdir(&self.image).into_iter();
         let theirs: BTreeSet<String> = theirs.map(|p| p.replace("grÖße", "größe")).collect();
         let names: BTreeSet<String> = ours.keys().cloned().collect();
@@ -331,7 +331,7 @@ impl Case {
         }
     }
 
-    /// istat's sectors of some inodes, and ifind's inode of some sectors.
+    /// Compares the sectors of some inodes with istat, and the inodes of some sectors with ifind.
     fn single_sectors(&self) {
         let Case { name, layout, .. } = self;
         let per_cluster = layout.cluster_size / layout.sector_size;
@@ -342,7 +342,7 @@ impl Case {
             .iter()
             .filter(|(_, o)| o.size > 0 && o.path != "rest");
         for (&inode, object) in some.step_by(17) {
-            // What is past the end of the file is 0 for istat.
+            // istat prints 0 for sectors beyond the end of the file.
             let needed = object.size.div_ceil(layout.sector_size) as usize;
             let first = |cluster| layout.clusters.start() + (cluster - 2) * per_cluster;
             let clusters = self.clusters_of(inode).into_iter();
@@ -353,14 +353,14 @@ impl Case {
         }
         let sectors = layout.clusters.end() - layout.clusters.start();
         for n in 0..12 {
-            // The first ones are the most mixed.
+            // The first clusters are the most fragmented.
             let sector = layout.clusters.start() + sectors * n * n / 144;
             let at = START + sector * layout.sector_size / 512;
             let piece = self.map.pieces(at, 1).next().expect("piece");
             let Some(object) = objects.get(&piece.inode).filter(|o| o.path != "rest") else {
                 continue;
             };
-            // ifind gives what is past the end of the file to nobody.
+            // ifind finds no owner for sectors beyond the end of the file.
             if piece.file_offset.is_some_and(|offset| offset < object.size) {
                 let theirs = oracles::ifind(&self.image, sector);
                 assert_eq!(Some(object.inode), theirs, "{name}: sector {sector}");
@@ -369,8 +369,8 @@ impl Case {
     }
 }
 
-/// The Sleuth Kit knows no code page, what is not ASCII in a short name is `^` to it; and it
-/// leaves out the last slot of the longest names. mdir knows both.
+/// Converts a path to The Sleuth Kit's form. It knows no code page and shows every non-ASCII character of a short name
+/// as `^`; and it drops the last slot of the longest names. mdir handles both.
 fn as_tsk(ours: &str, theirs: &str) -> String {
     let veil = |c: char| if c.is_ascii() { c } else { '^' };
     let length = |path: &str| path.rsplit('/').next().map_or(0, str::len);

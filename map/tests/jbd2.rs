@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! jbd2's log against debugfs: transactions that it wrote, and what its `logdump` reads of them.
+//! jbd2's log compared with debugfs: transactions that it wrote, and what its `logdump` prints.
 
 #[path = "common/ext4_images.rs"]
 mod images;
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     ])
 }
 
-/// Runs commands of debugfs on an image; returns what it says.
+/// Runs debugfs commands on an image and returns their output.
 fn debugfs(image: &Path, commands: &str) -> String {
     let mut child = tool("debugfs")
         .args(["-w", "-f", "/dev/stdin"])
@@ -44,13 +44,13 @@ fn debugfs(image: &Path, commands: &str) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// The numbers of a line, in order.
+/// Returns the numbers in a line, in order.
 fn numbers(line: &str) -> Vec<u64> {
     let words = line.split(|c: char| !c.is_ascii_digit());
     words.filter_map(|word| word.parse().ok()).collect()
 }
 
-/// Transaction, block of the journal and home of each copy, as debugfs dumps them.
+/// Returns the transaction, journal block and home of each copy that debugfs prints.
 fn dumped(image: &Path) -> Vec<(u32, u64, u64)> {
     let mut tid = 0;
     let mut copies = Vec::new();
@@ -67,7 +67,7 @@ fn dumped(image: &Path) -> Vec<(u32, u64, u64)> {
     copies
 }
 
-/// The same as we read them, of 4 KiB blocks.
+/// Returns the same from our reader, for 4 KiB blocks.
 fn read(map: &Map, journal: &Journal) -> Vec<(u32, u64, u64)> {
     let at = |sector| {
         let piece = map.pieces(sector, 1).next().unwrap();
@@ -91,7 +91,7 @@ fn opened(path: &Path) -> (Map, Journal) {
 fn copies_are_where_debugfs_logs_them() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
-    // The second block begins with the magic number, and is escaped.
+    // The second block begins with the magic number and so is escaped.
     let mut blocks = vec![7; 3 * 4096];
     blocks[4096..4100].copy_from_slice(&0xc03b_3998_u32.to_be_bytes());
     std::fs::write(&data, blocks).unwrap();
@@ -121,7 +121,7 @@ fn copies_are_where_debugfs_logs_them() {
     }
 }
 
-/// The log went round, and the new transaction ends in the middle of an old one's copies.
+/// The log has wrapped around, and the new transaction ends in the middle of an old one's copies.
 fn copies_that_were_overwritten_are_none() {
     let dir = tempfile::tempdir().unwrap();
     let image = dir.path().join("image");
@@ -136,7 +136,7 @@ fn copies_that_were_overwritten_are_none() {
     assert_eq!(journal.copies().count(), 3);
     let (sector, _) = journal.copies().max_by_key(|(sector, _)| *sector).unwrap();
     let file = OpenOptions::new().write(true).open(&image).unwrap();
-    // What follows the copies is of another transaction, as if these had been written over up to there.
+    // The block behind the copies belongs to another transaction, as if the copies had been overwritten up to it.
     let header = [0xc03b_3998_u32, 2, 99].map(u32::to_be_bytes).concat();
     file.write_all_at(&header, (sector + 8) * 512).unwrap();
     let image = Image::open(&image).unwrap();
@@ -151,7 +151,7 @@ fn contents_tell_what_a_freed_block_was() {
     let mut blocks = vec![0; 5 * 4096];
     // eh_magic, eh_entries, eh_max
     blocks[..6].copy_from_slice(&[0x0a, 0xf3, 3, 0, 84, 1]);
-    // An empty block of a directory, with its checksum's entry.
+    // An empty directory block with the entry for its checksum.
     blocks[2 * 4096 - 12..2 * 4096 - 4].copy_from_slice(&[0, 0, 0, 0, 12, 0, 0, 0xde]);
     blocks[2 * 4096..2 * 4096 + 10].copy_from_slice(&[11, 0, 0, 0, 12, 0, 1, 2, b'.', 0]);
     blocks[3 * 4096..3 * 4096 + 4].copy_from_slice(&[0, 0, 0x02, 0xea]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `Map` against a plain array with one owner per sector.
+//! Compares `Map` with a plain array that has one owner per sector.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use mostrace_map::class::Kind;
 use mostrace_map::{Extent, Inode, Map, Name};
 use proptest::prelude::*;
 
-/// Owner of one sector: kind, inode, place in the file.
+/// The owner of one sector: kind, inode, offset in the file.
 type Owner = (Kind, u64, Option<u64>);
 
 fn extents() -> impl Strategy<Value = Vec<Extent>> {
@@ -34,7 +34,7 @@ fn owner(extent: &Extent, sector: u64) -> Owner {
     )
 }
 
-/// The first extent in the list that holds the sector.
+/// Returns the owner by the first extent in the list that holds the sector.
 fn naive(range: std::ops::Range<u64>, extents: &[Extent], sector: u64) -> Owner {
     if !range.contains(&sector) {
         return (Kind::Unmapped, 0, None);
@@ -138,7 +138,7 @@ fn paths_begin_at_the_root() {
     assert_eq!(path(12).as_deref(), Some("/dir/file"));
     assert_eq!(map.paths(12), [&b"/dir/file"[..], b"/link"]);
     assert_eq!((path(13), path(99)), (None, None));
-    // A ring of directories leads nowhere.
+    // Directories that form a circle have no path.
     assert_eq!((path(14), path(15)), (None, None));
     assert_eq!(path(16).as_deref(), Some("/found"));
 }

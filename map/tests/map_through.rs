@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A map through pieces: every sector has the owner that it had, wherever it lies now.
+//! A map translated to the disk below: every sector keeps its owner.
 
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ prop_compose! {
     }
 }
 
-/// Runs that cover the mapped device, in any order on the disk, with gaps there.
+/// Runs that cover the mapped device, in any order on the disk and with gaps there.
 fn pieces() -> impl Strategy<Value = Vec<Piece>> {
     let run = (1..120u64, 0..30u64, any::<u32>());
     prop::collection::vec(run, 1..9).prop_map(|runs| {
@@ -90,7 +90,7 @@ proptest! {
         prop_assert_eq!(returned.extents(), upper.extents());
     }
 
-    /// A bundle may come from anybody.
+    /// Pieces come from a bundle, which may be anybody's.
     #[test]
     fn any_pieces_make_disjoint_extents(
         extents in prop::collection::vec(extent(), 0..12),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a watcher is told while a map is built.
+//! The progress that is reported while a map is built.
 
 #[path = "common/ext4_images.rs"]
 mod images;
@@ -8,7 +8,7 @@ use std::cell::RefCell;
 
 use mostrace_map::fs::{self, Image, Progress};
 
-/// The steps of an image's map.
+/// Returns the progress reports for an image.
 fn steps(image: &std::path::Path) -> Vec<Progress> {
     let image = Image::open(image).expect("image");
     let steps = RefCell::new(Vec::new());

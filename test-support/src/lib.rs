@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What mostrace's tests share: what they need of a machine and what becomes of them where it is not there
-//! ([`need`]), loop devices ([`loopdev`]), programs ([`tool`]), waiting ([`wait`]), the seeds of property tests
-//! ([`property`]).
+//! Support for mostrace's tests: their requirements and what happens where these are not met ([`need`]), loop devices
+//! ([`loopdev`]), programs ([`tool`]), waiting ([`wait`]), and the seeds of property tests ([`property`]).
 //!
-//! A test file that needs something is one with `harness = false`, whose `main` lists its tests:
+//! A test file with requirements has `harness = false`, and a `main` that lists its tests:
 //!
 //! ```no_run
 //! use test_support::{Need, run, tests};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A mounted ext4 on a loop device, for tests with [`Need::Loop`](crate::Need::Loop); everything is undone when it is
-//! dropped, panics included.
+//! A mounted ext4 on a loop device, for tests with [`Need::Loop`](crate::Need::Loop). Dropping it undoes everything,
+//! also after a panic.
 //!
 //! ```no_run
 //! use test_support::loopdev::{LoopExt4, LoopOptions};
@@ -18,18 +18,18 @@ use std::sync::OnceLock;
 
 use tempfile::TempDir;
 
-/// How to make the disk.
+/// Options for making the disk.
 #[derive(Clone, Debug)]
 pub struct LoopOptions {
-    /// Of the whole disk, MiB. The file is sparse.
+    /// Size of the whole disk, MiB. The file is sparse.
     pub size_mib: u64,
-    /// Further arguments of `mke2fs -t ext4`, as `-b`, `1024`, `-O`, `fast_commit`.
+    /// Further arguments of `mke2fs -t ext4`, for example `-b`, `1024`, `-O`, `fast_commit`.
     pub mkfs: Vec<String>,
-    /// `mount -o`; empty for the defaults.
+    /// Options for `mount -o`; empty for the defaults.
     pub mount_options: String,
-    /// `queue/scheduler`, as `mq-deadline`; None leaves what is there.
+    /// `queue/scheduler`, for example `mq-deadline`; None leaves it as it is.
     pub scheduler: Option<String>,
-    /// Two partitions, 8 MiB and the rest; the filesystem is on the second.
+    /// True to make two partitions, one of 8 MiB and one of the rest; the filesystem is then on the second.
     pub partitioned: bool,
 }
 
@@ -39,7 +39,7 @@ impl Default for LoopOptions {
             size_mib: 64,
             mkfs: Vec::new(),
             mount_options: String::new(),
-            // Another test, or whatever else used the loop device, may have left its own.
+            // An earlier user of the loop device may have left its own scheduler set.
             scheduler: Some("none".into()),
             partitioned: false,
         }
@@ -48,7 +48,7 @@ impl Default for LoopOptions {
 
 /// A mounted ext4 on a loop device.
 pub struct LoopExt4 {
-    // Dropped in this order.
+    // The fields are dropped in this order.
     mount: Option<Mount>,
     disk: Attached,
     folder: TempDir,
@@ -57,7 +57,7 @@ pub struct LoopExt4 {
 }
 
 impl LoopExt4 {
-    /// Makes it. The error names the command that failed and what it said; nothing is left behind then.
+    /// Makes the disk. An error names the command that failed and its message; nothing is left behind then.
     pub fn new(options: &LoopOptions) -> Result<Self, String> {
         let folder = tempfile::Builder::new()
             .prefix("mostrace-loop")
@@ -79,7 +79,7 @@ impl LoopExt4 {
         }
         let disk = Attached::new(&image, options.scheduler.as_deref())?;
         if options.partitioned {
-            // Kernels without a partition parser take the table from partx; for the others it changes nothing.
+            // Kernels without a partition parser get the table from partx; for others it changes nothing.
             run(Command::new("partx").arg("--update").arg(&disk.path))?;
         }
         let device = if options.partitioned {
@@ -103,27 +103,27 @@ impl LoopExt4 {
         Ok(made)
     }
 
-    /// The image file behind the loop device.
+    /// Returns the path of the image file behind the loop device.
     pub fn image(&self) -> PathBuf {
         self.folder.path().join("disk.img")
     }
 
-    /// The whole disk, as `/dev/loop0`.
+    /// Returns the path of the whole disk, for example `/dev/loop0`.
     pub fn disk(&self) -> &Path {
         &self.disk.path
     }
 
-    /// What the filesystem is on: the disk, or its second partition.
+    /// Returns the device with the filesystem: the disk, or its second partition.
     pub fn device(&self) -> &Path {
         &self.device
     }
 
-    /// Where it is mounted.
+    /// Returns the mount point.
     pub fn mount_point(&self) -> PathBuf {
         self.folder.path().join("mnt")
     }
 
-    /// The filesystem's first sector (512 bytes) on the disk, as the kernel has it.
+    /// Returns the filesystem's first sector (512 bytes) on the disk, as the kernel reports it.
     pub fn start_sector(&self) -> u64 {
         let start = sys(&self.device).join("start");
         fs::read_to_string(start)
@@ -132,12 +132,12 @@ impl LoopExt4 {
             .unwrap_or(0)
     }
 
-    /// Unmounts; the device stays.
+    /// Unmounts the filesystem; the device stays.
     pub fn unmount(&mut self) -> Result<(), String> {
         self.mount.take().map_or(Ok(()), Mount::end)
     }
 
-    /// Mounts again after [`LoopExt4::unmount`]; nothing happens if it is mounted.
+    /// Mounts the filesystem again after [`LoopExt4::unmount`]; does nothing if it is mounted.
     pub fn mount(&mut self) -> Result<(), String> {
         if self.mount.is_none() {
             self.mount = Some(Mount::new(
@@ -180,7 +180,7 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        // A process that a failed test left behind may still be in there; then the mount goes when that process does.
+        // A process that a failed test left behind may still use the mount, which then goes when that process ends.
         let done = run(Command::new("umount").arg(&self.point));
         complain(done.or_else(|_| run(Command::new("umount").arg("--lazy").arg(&self.point))));
     }
@@ -189,7 +189,7 @@ impl Drop for Mount {
 /// A loop device.
 struct Attached {
     path: PathBuf,
-    /// The scheduler to put back: it outlives the image.
+    /// The scheduler to restore: the loop device keeps its setting when the image is detached.
     scheduler: Option<String>,
 }
 
@@ -213,7 +213,7 @@ impl Attached {
         PathBuf::from(format!("{}p{number}", self.path.display()))
     }
 
-    /// The one in brackets.
+    /// Returns the scheduler in brackets.
     fn active_scheduler(&self) -> Option<String> {
         let text = fs::read_to_string(self.scheduler_file()).ok()?;
         let (_, active) = text.split_once('[')?;
@@ -239,7 +239,7 @@ impl Drop for Attached {
     }
 }
 
-/// The device's folder in sysfs.
+/// Returns the device's folder in sysfs.
 fn sys(device: &Path) -> PathBuf {
     Path::new("/sys/class/block").join(device.file_name().unwrap_or_default())
 }
@@ -250,12 +250,12 @@ fn complain<T>(result: Result<T, String>) {
     }
 }
 
-/// Runs a command; its standard output, or what it complained of, in one line.
+/// Runs a command. Returns its standard output; the error is its message in one line.
 fn run(command: &mut Command) -> Result<String, String> {
     feed(command, "")
 }
 
-/// The same, with something to read on its standard input.
+/// Runs a command as [`run`] does, with `input` on its standard input.
 fn feed(command: &mut Command, input: &str) -> Result<String, String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let failed = |why: String| format!("{program}: {}", why.trim().replace('\n', " "));
@@ -265,7 +265,7 @@ fn feed(command: &mut Command, input: &str) -> Result<String, String> {
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|e| failed(e.to_string()))?;
-    // A command that does not read its input closes it: its exit status says what became of it.
+    // A command that does not read its input closes it; its exit status tells whether it succeeded.
     let _ = child
         .stdin
         .take()
@@ -280,15 +280,15 @@ fn feed(command: &mut Command, input: &str) -> Result<String, String> {
     String::from_utf8(output.stdout).map_err(|e| failed(e.to_string()))
 }
 
-/// Whether this process is root. The owner of /proc/self is its effective user.
+/// Returns true if this process is root. The owner of /proc/self is its effective user.
 pub(crate) fn is_root() -> Result<bool, String> {
     let owner = fs::metadata("/proc/self").map_err(|e| format!("/proc/self: {e}"))?;
     Ok(owner.uid() == 0)
 }
 
-/// Whether loop devices can be attached and mounted here, and if not, why.
+/// Checks that loop devices can be attached and mounted here; the error says why not.
 ///
-/// It tries, once a process: containers give a root that may not mount.
+/// It tries, once per process, because root in a container may not be allowed to mount.
 pub(crate) fn privileged() -> Result<(), String> {
     static ANSWER: OnceLock<Result<(), String>> = OnceLock::new();
     ANSWER.get_or_init(try_it).clone()

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a test needs of the machine that it runs on, and the one rule for where that is missing:
+//! Requirements of tests on the machine, and the rule for those that are not met:
 //!
 //! | missing | by default | under `MOSTRACE_NO_SKIP=1` |
 //! | --- | --- | --- |
-//! | what can be had on this machine: root, mounts, a program | ignored, with the reason | **fails** |
-//! | what another kernel would have | ignored, with the reason | ignored: the guests run what is left out here |
-//! | what was not asked for: root under `MOSTRACE_ROOTLESS=1`, minutes without `MOSTRACE_LONG=1` | ignored | ignored |
+//! | can be had on this machine: root, mounts, a program | ignored, with the reason | **fails** |
+//! | another kernel would have it | ignored, with the reason | ignored: the guests run the tests left out here |
+//! | was not asked for: root under `MOSTRACE_ROOTLESS=1`, minutes without `MOSTRACE_LONG=1` | ignored | ignored |
 
 use std::env;
 use std::fmt;
@@ -17,44 +17,44 @@ use crate::loopdev;
 use crate::tool;
 use crate::tracer;
 
-/// One thing that a test cannot do without.
+/// One requirement of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// A program, and the package of Debian's that has it.
+    /// A program, and the Debian package that provides it.
     Tool(&'static str, &'static str),
-    /// That one process may trace another, as strace does.
+    /// One process may trace another, as strace does.
     Ptrace,
-    /// Root that may attach loop devices and mount ext4 on them.
+    /// The caller is root and may attach loop devices and mount ext4 on them.
     Loop,
-    /// The kernel's types, by which the probes find their fields.
+    /// The kernel has BTF, by which the probes find their fields.
     Btf,
-    /// ftrace's `blk` tracer, which nobody else uses.
+    /// The kernel has ftrace's `blk` tracer, and nobody else uses it.
     BlkTracer,
-    /// That ext4 encrypts files.
+    /// ext4 can encrypt files.
     Encryption,
-    /// The kernel's count of the bytes that a process wrote.
+    /// The kernel counts the bytes that a process wrote.
     IoCounters,
-    /// That the kernel has this filesystem, as `xfs`, built in or loaded.
+    /// The kernel has this filesystem, for example `xfs`, built in or loaded.
     Filesystem(&'static str),
-    /// A scheduler of block queues, as `bfq`.
+    /// The kernel has this scheduler for block queues, for example `bfq`.
     Scheduler(&'static str),
-    /// Minutes, where others take seconds.
+    /// The test takes minutes instead of seconds.
     Minutes,
 }
 
-/// Why a need is not met, and of which row of the table above that is.
+/// The reason why a requirement is not met, one variant for each row of the table above.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Missing {
-    /// Can be had on this machine.
+    /// It can be had on this machine.
     Here(String),
     /// Another kernel would have it.
     Kernel(String),
-    /// Whoever started the tests left it out.
+    /// The person who started the tests left it out.
     Unasked(String),
 }
 
 impl Missing {
-    /// Whether the test fails under `MOSTRACE_NO_SKIP=1`.
+    /// Returns true if the test fails under `MOSTRACE_NO_SKIP=1`.
     pub fn is_mendable(&self) -> bool {
         matches!(self, Self::Here(_))
     }
@@ -63,13 +63,13 @@ impl Missing {
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (Self::Here(why) | Self::Kernel(why) | Self::Unasked(why)) = self;
-        // A test is one line.
+        // The reason is printed within a test's one line.
         f.write_str(&why.replace('\n', " "))
     }
 }
 
 impl Need {
-    /// Whether this machine has it.
+    /// Checks whether this machine meets the requirement.
     pub fn check(self) -> Result<(), Missing> {
         match self {
             Self::Tool(name, package) => tool::find(name).map(drop).ok_or_else(|| {
@@ -100,7 +100,7 @@ impl Need {
     }
 }
 
-/// Whether a variable of the environment says yes.
+/// Returns true if an environment variable is set, and neither empty nor 0.
 pub(crate) fn is_set(variable: &str) -> bool {
     env::var(variable).is_ok_and(|value| !value.is_empty() && value != "0")
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Property tests of files under `tests/`.
+//! Configuration of property tests in files under `tests/`.
 
 use proptest::test_runner::{Config, FileFailurePersistence};
 
-/// So many cases. The seed of one that fails is kept beside its source, as `NAME.proptest-regressions`, to be
-/// committed: it is tried first ever after. (Tests within `src/` need none of this: proptest keeps theirs in the
-/// crate's folder `proptest-regressions` by itself, but does not find a crate's root from `tests/`.)
+/// Returns a configuration with this many cases. The seed of a case that fails is stored beside the test's source, as
+/// `NAME.proptest-regressions`, to be committed; later runs try it first. Tests within `src/` need none of this:
+/// proptest stores their seeds in the crate's folder `proptest-regressions`, but it does not find a crate's root from
+/// `tests/`.
 ///
-/// `source` is `file!()`.
+/// `source` must be `file!()`.
 pub fn config(source: &'static str, cases: u32) -> Config {
     let kept = FileFailurePersistence::WithSource("proptest-regressions");
     Config {
@@ -44,7 +45,7 @@ mod tests {
                 .unwrap()
                 .contains("shrinks to 1000")
         );
-        // That is the first of the cases of a later run; a passing one would have gone before it, if any.
+        // This is the first case of a later run; a case that passes would have come before it, if there were one.
         let (failed, first) = first_case();
         assert!(failed && first.is_some_and(|n| n >= 1000));
     }

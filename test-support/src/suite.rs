@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tests of a file with `harness = false`, each with what it needs.
+//! The tests of a file with `harness = false`, each with its requirements.
 
 use std::process::ExitCode;
 
@@ -15,7 +15,7 @@ pub struct Test {
 }
 
 impl Test {
-    /// A test that needs all of `needs`.
+    /// Makes a test that needs all of `needs`.
     pub fn new(
         name: impl Into<String>,
         needs: &[Need],
@@ -40,10 +40,10 @@ impl Test {
     }
 }
 
-/// Why a test is ignored, if it is; the error is that it must not be.
+/// Returns the reason why a test is ignored, if it is. It is an error if the test must not be ignored.
 fn left_out(needs: &[Need], no_skip: bool) -> Result<Option<String>, Failed> {
     let missing: Vec<_> = needs.iter().filter_map(|need| need.check().err()).collect();
-    // What nobody can mend here leaves the test out, whatever else is missing.
+    // A requirement that cannot be met here leaves the test out, whatever else is missing.
     let reason = missing
         .iter()
         .find(|missing| !missing.is_mendable())
@@ -56,7 +56,7 @@ fn left_out(needs: &[Need], no_skip: bool) -> Result<Option<String>, Failed> {
     }
 }
 
-/// Tests by the names of their functions; `needs` is left out where there are none.
+/// Lists tests by the names of their functions; `needs` is left out for tests without requirements.
 #[macro_export]
 macro_rules! tests {
     ($($name:ident $(needs $needs:expr)?),* $(,)?) => {
@@ -66,12 +66,12 @@ macro_rules! tests {
     (@needs $needs:expr) => { $needs };
 }
 
-/// Runs them as `cargo test` does, several at once; takes its arguments.
+/// Runs tests as `cargo test` does, several at once, with its arguments.
 pub fn run(tests: Vec<Test>) -> ExitCode {
     start(Arguments::from_args(), tests)
 }
 
-/// The same, one after the other: for what a machine has one of, as ftrace.
+/// Runs tests one after the other, for things of which a machine has only one, such as ftrace.
 pub fn run_one_by_one(tests: Vec<Test>) -> ExitCode {
     let arguments = Arguments {
         test_threads: Some(1),

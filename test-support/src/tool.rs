@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs that tests run: makers of filesystems, and judges that others wrote.
+//! Programs that tests run: those that make filesystems, and independent ones that check results.
 
 use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// PATH with the folders of administrators' programs, which a user's may lack.
+/// Returns PATH with the folders of system programs, which a user's PATH may lack.
 fn search_path() -> OsString {
     let mut path = env::var_os("PATH").unwrap_or_default();
     path.push(":/usr/sbin:/sbin");
     path
 }
 
-/// Where a program is.
+/// Returns the path of a program; None if it is not installed.
 pub fn find(name: &str) -> Option<PathBuf> {
     env::split_paths(&search_path())
         .map(|folder| folder.join(name))
         .find(|file| file.is_file())
 }
 
-/// A program, to be given its arguments. It speaks English, in UTF-8, and has nothing on its standard input.
+/// Returns a command for a program, without arguments. Its messages are in English and UTF-8, and its standard input is
+/// empty.
 pub fn command(name: &str) -> Command {
     let mut command = Command::new(name);
     command
@@ -30,7 +31,7 @@ pub fn command(name: &str) -> Command {
     command
 }
 
-/// Runs it and returns what it printed; panics with its messages if it fails.
+/// Runs a command and returns its standard output; panics with its messages if it fails.
 pub fn run(command: &mut Command) -> Vec<u8> {
     let output = command
         .output()
@@ -45,7 +46,7 @@ pub fn run(command: &mut Command) -> Vec<u8> {
     output.stdout
 }
 
-/// The same, as text.
+/// Runs a command as [`run`] does and returns its output as text.
 pub fn text(command: &mut Command) -> String {
     String::from_utf8_lossy(&run(command)).into_owned()
 }

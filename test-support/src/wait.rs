@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Waiting for a condition, not for a time.
+//! Waiting for a condition instead of a time.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long nothing may come of it: a limit against hanging, far beyond what the busiest machine takes.
+/// The limit after which a wait counts as hung, far beyond what the busiest machine takes.
 const HUNG: Duration = Duration::from_secs(600);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// Waits until it is so; panics with `what` when it hangs.
+/// Waits until `is_so` returns true; panics with `what` after the limit.
 pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The loop device that other tests stand on.
+//! Tests of the loop device that other tests use.
 
 use std::fs;
 use std::panic::catch_unwind;
@@ -23,7 +23,7 @@ fn says(program: &str, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// The images behind all loop devices.
+/// Returns the images behind all loop devices.
 fn images() -> String {
     says(
         "losetup",
@@ -31,7 +31,7 @@ fn images() -> String {
     )
 }
 
-/// Whether the kernel still has the mount or the image of that folder.
+/// Returns true if the kernel still has the mount or the image of that folder.
 fn is_in_use(folder: &Path) -> bool {
     let folder = folder.to_str().unwrap();
     fs::read_to_string("/proc/mounts").unwrap().contains(folder) || images().contains(folder)
@@ -83,7 +83,7 @@ fn mounts_what_was_asked_for_and_leaves_nothing() {
         assert!(is_in_use(&folder));
         drop(disk);
         assert!(!folder.exists());
-        // Somebody may just have looked at the device, as udev does.
+        // Another program, such as udev, may be looking at the device.
         wait::until("the device is in use", || !is_in_use(&folder));
     }
 }
@@ -100,7 +100,7 @@ fn a_panic_and_an_open_file_leave_nothing() {
     let folder = folder.unwrap();
     let mounts = fs::read_to_string("/proc/mounts").unwrap();
     assert!(!mounts.contains(folder.to_str().unwrap()) && !folder.exists());
-    // The device goes with the last user of the mount.
+    // The device is detached when the last user of the mount closes its file.
     drop(open);
     wait::until("the device is in use", || !is_in_use(&folder));
 }
@@ -165,7 +165,7 @@ fn a_failure_names_the_command_and_leaves_nothing() {
         .lines()
         .filter(|image| image.contains("mostrace-loop") && !before.contains(image))
         .collect();
-    // Tests beside this one have devices of their own, and none for long.
+    // Tests that run at the same time have loop devices of their own, but none for long.
     wait::until("the devices are in use", || {
         new.iter().all(|image| !images().contains(image))
     });

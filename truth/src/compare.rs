@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What mostrace says of each sector, held against what was written there between the D and the C of its request.
+//! Compares what mostrace says of each sector with what was written to it between the D and the C of its request.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
@@ -12,7 +12,7 @@ use crate::mark::Mark;
 use crate::names::{Inode, Names};
 use crate::stamp::{How, Stamp};
 
-/// The columns that are looked at, for `mostrace events --columns`.
+/// The columns that are compared, for `mostrace events --columns`.
 pub const COLUMNS: &str = "time_ns,sector,bytes,op,pid,path,kind,inode,file_offset,generation,d2c_ns,q2d_ns,\
                            dirty2q_ns,dirty_pid,home_kind,home_inode,home_path,origin,provenance";
 
@@ -39,7 +39,7 @@ pub struct Row {
     pub provenance: Option<String>,
 }
 
-/// What is asked of a sector.
+/// A question about a sector that mostrace answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Check {
     Class,
@@ -48,7 +48,7 @@ pub enum Check {
     Offset,
     Path,
     Writer,
-    /// When the page was dirtied.
+    /// The time at which the page was dirtied.
     Dirtied,
 }
 
@@ -59,35 +59,35 @@ pub enum Verdict {
     Wrong,
 }
 
-/// What the writers logged.
+/// The logs of the writers.
 #[derive(Default)]
 pub struct Logs {
     pub names: Names,
     pub contents: Contents,
-    /// The filesystem's inodes have no numbers on the disk: nobody is asked for them.
+    /// True if the filesystem's inodes have no numbers on the disk, so that numbers are not compared.
     pub is_unnumbered: bool,
 }
 
-/// What came of it.
+/// The result of a comparison.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// Sectors by check and verdict.
+    /// Number of sectors by check and verdict, in the order of [`Verdict`].
     pub counts: BTreeMap<Check, [u64; 3]>,
-    /// Of what is wrong or unknown, the first of each.
+    /// The first example of each check with a wrong or unknown answer.
     pub examples: BTreeMap<(Check, Verdict), String>,
-    /// Sectors of rows.
+    /// Number of sectors in all rows.
     pub sectors: u64,
-    /// Of them stamped.
+    /// Number of those that are stamped.
     pub stamped: u64,
-    /// Written by several while the request was under way: nothing is asked of them.
+    /// Number of sectors that several tasks wrote while the request was in flight; they are not checked.
     pub contested: u64,
-    /// Of rows, not written between their D and C.
+    /// Number of sectors in rows that were not written between their D and C.
     pub unwritten: u64,
-    /// Stamped, and in no row.
+    /// Number of stamped sectors that are in no row.
     pub missing: u64,
-    /// The first of them.
+    /// The first of these.
     pub first_missing: Option<String>,
-    /// What the recording says that it lost.
+    /// The losses that the recording reports.
     pub told: Vec<String>,
 }
 
@@ -99,9 +99,9 @@ impl Report {
             .sum()
     }
 
-    /// Sectors that are not as they are to be.
+    /// Returns the number of sectors with a fault.
     pub fn faults(&self) -> u64 {
-        // A loss that is told is none of truth.
+        // A sector that is missing because of a reported loss is not a fault.
         let is_told = !self.told.is_empty();
         let missing = if is_told { 0 } else { self.missing };
         self.wrong() + self.unwritten + missing
@@ -119,7 +119,7 @@ pub fn rows(csv: impl Read) -> Result<Vec<Row>, csv::Error> {
     csv::Reader::from_reader(csv).deserialize().collect()
 }
 
-/// Sectors of rows and of the log are counted from the disk's start.
+/// Compares rows with the disk's log. Sectors of both are counted from the disk's start.
 pub fn compare(rows: &[Row], log: &[Written], logs: &Logs) -> Report {
     let mut by_sector: HashMap<u64, Vec<(usize, &Written)>> = HashMap::new();
     for (at, written) in log.iter().enumerate() {
@@ -151,7 +151,7 @@ pub fn compare(rows: &[Row], log: &[Written], logs: &Logs) -> Report {
             }
         }
     }
-    // The filesystem's own may have been written before the trace began.
+    // The filesystem's own blocks may have been written before the trace began.
     let is_writers = |written: &&Written| match written.what {
         What::Stamped(_) => true,
         What::Other(sum) => {
@@ -170,7 +170,8 @@ pub fn compare(rows: &[Row], log: &[Written], logs: &Logs) -> Report {
     report
 }
 
-/// What a sector would say of itself, if its writer logged it. Of several places that held the same, it is the row's.
+/// Returns what the sector's stamp would say, if its writer logged its contents. If several places held the same
+/// contents, the row's is preferred.
 fn known(row: &Row, ahead: u64, written: &Written, logs: &Logs) -> Written {
     let What::Other(checksum) = written.what else {
         return *written;
@@ -179,7 +180,7 @@ fn known(row: &Row, ahead: u64, written: &Written, logs: &Logs) -> Written {
         Some("data_copy") => (row.home_inode, &row.home_path, None),
         _ => (row.inode, &row.path, row.file_offset),
     };
-    // Without numbers, by its name then.
+    // If inodes have no numbers, the row's file is recognised by its name.
     let is_named = |s: &Stamp| {
         let fits = |path: &String| {
             let inode = (s.ino, s.generation);
@@ -250,13 +251,13 @@ fn judge(report: &mut Report, row: &Row, ahead: u64, written: &Written, logs: &L
     if let Some(writer) = writer_verdict(row, &stamp) {
         report.add(Check::Writer, writer, tell);
     }
-    // A row says it of its first page.
+    // A row gives the time for its first page only.
     if stamp.how == How::Fresh && kind == "regular" && ahead == 0 {
         report.add(Check::Dirtied, dirtied_verdict(row, &stamp), tell);
     }
 }
 
-/// Metadata where it belongs, or its copy in the journal.
+/// Judges a metadata block at its own place, or its copy in the journal.
 fn judge_metadata(report: &mut Report, row: &Row, mark: Mark, written: &Written, names: &Names) {
     let tell = || format!("sector {} {mark:?}: {row:?}", written.sector);
     report.stamped += 1;
@@ -299,14 +300,14 @@ fn path_verdict(
     (from_ns, to_ns): (u64, u64),
     names: &Names,
 ) -> Verdict {
-    // The snapshot's is a name of the end.
+    // A path from the snapshot is a name that the file had at the end.
     let to_ns = match row.provenance.as_deref() {
         Some("snapshot") => u64::MAX,
         _ => to_ns,
     };
     match path.as_deref() {
         None | Some("") => Verdict::Unknown,
-        // The last component alone says that the folder is not known.
+        // A path without a leading `/` is a bare file name; its directory is unknown.
         Some(name) if !name.starts_with('/') => Verdict::Unknown,
         Some(path) => match names.fits(inode, path, from_ns, to_ns) {
             true => Verdict::Right,
@@ -315,7 +316,7 @@ fn path_verdict(
     }
 }
 
-/// The page was clean when the stamp was made.
+/// Judges the time of dirtying; the page was clean when the stamp was made.
 fn dirtied_verdict(row: &Row, stamp: &Stamp) -> Verdict {
     let Row {
         d2c_ns,
@@ -332,8 +333,8 @@ fn dirtied_verdict(row: &Row, stamp: &Stamp) -> Verdict {
     }
 }
 
-/// Of direct IO the submitter, else the dirtier; jbd2's copies are jbd2's. Where the filesystem does no direct IO
-/// (data=journal), of several who write beside each other nobody is asked.
+/// Judges the writer: for direct IO the submitter, for buffered IO the dirtier. jbd2's copies are written by jbd2 and
+/// not checked, nor are direct writes that the filesystem performs as buffered ones (data=journal).
 fn writer_verdict(row: &Row, stamp: &Stamp) -> Option<Verdict> {
     let is_direct = row.origin.as_deref() == Some("direct");
     let is_buffered = row.kind.as_deref() == Some("regular") && !is_direct;
@@ -378,7 +379,7 @@ mod tests {
         }
     }
 
-    /// Both sectors of the row, and a write of before.
+    /// The log of both sectors of the row, and of an earlier write.
     fn log() -> Vec<Written> {
         let written = |time_ns, sector, offset| Written {
             time_ns,
@@ -392,7 +393,7 @@ mod tests {
         ]
     }
 
-    /// The second file's sectors do not say whose they are.
+    /// The logs of two files; the second file's sectors are not stamped.
     fn logs() -> Logs {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("names");
@@ -421,7 +422,7 @@ mod tests {
         assert!(report.counts.values().all(|c| *c == [2, 0, 0]));
     }
 
-    /// Each of five ways to be wrong is found, by a check of its own.
+    /// Each of five kinds of wrong answers is found by its own check.
     #[test]
     fn what_is_wrong_is_found() {
         let with = |change: fn(&mut Row)| {
@@ -440,8 +441,8 @@ mod tests {
         assert_eq!(with(|r| r.inode = Some(13)), [Check::Inode]);
     }
 
-    /// A sector that does not say whose it is, is held against what its writer logged; without that it is no file's, but
-    /// of one that is mapped nobody knows.
+    /// A sector that is not stamped is compared with what its writer logged. Without a log entry it belongs to no file,
+    /// unless the row's file is mapped, whose contents nobody knows.
     #[test]
     fn what_was_logged_is_held_against_the_row() {
         let other = |inode, checksum| {

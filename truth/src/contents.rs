@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What sectors held that do not say themselves whose they are: whoever writes them logs a checksum of each, and what
-//! its stamp would say.
+//! Contents of sectors that cannot be stamped: whoever writes them logs a checksum of each, and what its stamp would
+//! say.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};
@@ -13,15 +13,15 @@ use anyhow::Context;
 use crate::names::Inode;
 use crate::stamp::{How, Stamp};
 
-/// A checksum of a sector's bytes.
+/// Returns a checksum of a sector's bytes.
 pub fn checksum(sector: &[u8]) -> u64 {
-    // The same in every process of this program.
+    // This hasher gives the same result in every process of this program.
     let mut hasher = DefaultHasher::new();
     hasher.write(sector);
     hasher.finish()
 }
 
-/// Where writers log.
+/// The log to which writers append.
 pub struct Writer {
     out: File,
 }
@@ -32,8 +32,8 @@ impl Writer {
         Ok(Writer { out })
     }
 
-    /// Sectors are being written: their checksums and what their stamps would say. One write, so that lines of several
-    /// processes stay whole.
+    /// Logs sectors that are being written: their checksums and what their stamps would say. It is a single write, so
+    /// that lines of several processes stay whole.
     pub fn note(&self, sectors: &[(u64, Stamp)]) -> io::Result<()> {
         let line = |(checksum, s): &(u64, Stamp)| {
             let how = s.how as u32;
@@ -46,13 +46,13 @@ impl Writer {
         (&self.out).write_all(lines.as_bytes())
     }
 
-    /// A file is written through a mapping too: what it holds then nobody logs.
+    /// Logs that a file is written through a mapping too, so that its contents are not logged.
     pub fn mapped(&self, (ino, generation): Inode) -> io::Result<()> {
         (&self.out).write_all(format!("mapped {ino} {generation}\n").as_bytes())
     }
 }
 
-/// All that was logged.
+/// Everything that was logged.
 #[derive(Default)]
 pub struct Contents {
     by_checksum: HashMap<u64, Vec<Stamp>>,
@@ -93,15 +93,15 @@ impl Contents {
         Some(())
     }
 
-    /// Who wrote a sector with this checksum by then: several files and places may hold the same, so the last one that
-    /// `fits`, if one does, else the last one.
+    /// Returns who wrote a sector with this checksum by `to_ns`. Several files and places may hold the same contents:
+    /// the last one that `fits` is returned, or the last one if none does.
     pub fn find(&self, checksum: u64, to_ns: u64, fits: impl Fn(&Stamp) -> bool) -> Option<Stamp> {
         let known = self.by_checksum.get(&checksum)?.iter();
         let by_then = known.filter(|s| s.time_ns <= to_ns);
         by_then.max_by_key(|s| (fits(s), s.time_ns)).copied()
     }
 
-    /// Whether nobody knows what the file holds.
+    /// Returns true if the contents of the file are not known.
     pub fn is_mapped(&self, ino: Option<u64>, generation: Option<u32>) -> bool {
         let inode = ino.zip(generation);
         inode.is_some_and(|inode| self.mapped.contains(&inode))

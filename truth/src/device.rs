@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Loop devices, what is made on them, and where that is mounted.
+//! Loop devices, filesystems on them, and their mounts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub enum Type {
 }
 
 impl Type {
-    /// As mount knows it.
+    /// Returns the name that mount uses.
     fn name(self) -> &'static str {
         match self {
             Type::Ext4 => "ext4",
@@ -26,7 +26,7 @@ impl Type {
         }
     }
 
-    /// Makes one.
+    /// Makes a filesystem of this type.
     pub fn make(self, device: &Path, options: &str) -> Result<()> {
         let (program, own): (_, &[&str]) = match self {
             Type::Ext4 => (
@@ -43,7 +43,7 @@ impl Type {
     }
 }
 
-/// Sectors of a device, counted from its disk's start.
+/// A range of sectors of a device, counted from its disk's start.
 #[derive(Clone, Debug)]
 pub struct Part {
     pub path: PathBuf,
@@ -51,7 +51,7 @@ pub struct Part {
     pub sectors: u64,
 }
 
-/// Runs it to its end, which must be good; what it said.
+/// Runs a command, which must succeed. Returns its standard error.
 pub fn tell(command: &mut Command) -> Result<String> {
     let output = command
         .output()
@@ -66,10 +66,10 @@ pub fn tell(command: &mut Command) -> Result<String> {
     Ok(said.into_owned())
 }
 
-/// A loop device; detached when it is dropped, with the settings that it had.
+/// A loop device. Dropping it detaches it and restores its settings.
 pub struct Loop {
     pub path: PathBuf,
-    /// Files of its queue's, and what stood in them: they outlive what is attached.
+    /// Files in the queue's folder and their earlier contents: the settings stay when the image is detached.
     before: Vec<(PathBuf, String)>,
 }
 
@@ -87,13 +87,13 @@ impl Loop {
         })
     }
 
-    /// Its folder in sysfs.
+    /// Returns its folder in sysfs.
     fn folder(&self) -> Result<PathBuf> {
         let name = self.path.file_name().context("no device")?;
         Ok(Path::new("/sys/block").join(name))
     }
 
-    /// All of it.
+    /// Returns the whole device.
     pub fn whole(&self) -> Result<Part> {
         let path = self.folder()?.join("size");
         let sectors = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
@@ -104,7 +104,7 @@ impl Loop {
         })
     }
 
-    /// Two partitions of about the same size.
+    /// Makes two partitions of about the same size.
     pub fn halves(&self) -> Result<Vec<Part>> {
         const FIRST: u64 = 2048;
         let half = self.whole()?.sectors / 2;
@@ -122,12 +122,12 @@ impl Loop {
         [(1, FIRST), (2, half)].into_iter().map(part).collect()
     }
 
-    /// Sets what stands in its queue's folder.
+    /// Changes a setting in the queue's folder, given as `KEY=VALUE`.
     pub fn set(&mut self, setting: &str) -> Result<()> {
         let (key, value) = setting.split_once('=').context("KEY=VALUE is missing")?;
         let path = self.folder()?.join("queue").join(key);
         let before = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-        // Of several, the one in brackets.
+        // If the file lists several values, the active one is in brackets.
         let active = before
             .split_once('[')
             .and_then(|(_, rest)| rest.split_once(']'));
@@ -139,7 +139,7 @@ impl Loop {
 
 impl Drop for Loop {
     fn drop(&mut self) {
-        // It is gone, or there is nothing more to be done.
+        // A failure is ignored: the device is gone, or nothing more can be done.
         for (path, before) in &self.before {
             let _ = fs::write(path, before);
         }
@@ -147,7 +147,7 @@ impl Drop for Loop {
     }
 }
 
-/// Unmounted when it is dropped.
+/// A mount, which is unmounted when this is dropped.
 pub struct Mount(pub PathBuf);
 
 impl Mount {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A disk that logs what is written to it: a loop device over the one file of a FUSE filesystem of ours.
+//! A disk that logs what is written to it: a loop device over the only file of a FUSE filesystem of our own.
 //!
-//! A loop device has written to its file by the time that it completes a request, so what a request wrote was
-//! logged between its D and its C.
+//! A loop device completes a request after it has written to its file, so the data of a request is logged between its D
+//! and its C.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -22,7 +22,7 @@ use crate::contents::checksum;
 use crate::mark::Mark;
 use crate::stamp::{SECTOR, Stamp, now_ns};
 
-/// One sector, as it reached the disk.
+/// One sector as it reached the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
     pub time_ns: u64,
@@ -30,21 +30,21 @@ pub struct Written {
     pub what: What,
 }
 
-/// What it held.
+/// The contents of a sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     Stamped(Stamp),
-    /// The filesystem's own, of a file that has its number in it.
+    /// Metadata of a file, with the file's number in it.
     Marked(Mark),
     Zeroes,
-    /// The filesystem's own, or another program's: their checksum.
+    /// Other metadata of the filesystem, or another program's data, as a checksum.
     Other(u64),
 }
 
-/// All that was written, in the order of time.
+/// Everything that was written, in time order.
 pub type Log = Arc<Mutex<Vec<Written>>>;
 
-/// Where the filesystems on the disk begin, bytes, in order.
+/// The byte offsets at which the filesystems on the disk begin, in order.
 pub type Starts = Arc<Mutex<Vec<u64>>>;
 
 const NAME: &str = "disk";
@@ -58,7 +58,7 @@ struct Logged {
     starts: Starts,
 }
 
-/// Mounted until it is dropped.
+/// The disk, mounted until this is dropped.
 pub struct Disk {
     session: Option<BackgroundSession>,
     pub path: PathBuf,
@@ -67,7 +67,7 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// A disk of so many bytes, its backing file in `folder`.
+    /// Makes a disk of this many bytes, with its backing file in `folder`.
     pub fn new(folder: &Path, bytes: u64) -> io::Result<Disk> {
         let backing = folder.join("backing");
         let mount = folder.join("fuse");
@@ -127,7 +127,7 @@ impl Logged {
         }
     }
 
-    /// Of the ext4 that is there, once there is one.
+    /// Returns the block size of the ext4 at this offset; SECTOR if there is none yet.
     fn block_size(&self, offset: u64) -> usize {
         let starts = self.starts.lock().unwrap_or_else(|e| e.into_inner());
         let before = starts.iter().rfind(|&&start| start <= offset);
@@ -154,7 +154,7 @@ impl Logged {
                 _ => What::Other(checksum(sector)),
             },
         });
-        // A panic of another thread leaves the list as it was.
+        // A panic of another thread leaves the list intact.
         let mut log = self.log.lock().unwrap_or_else(|e| e.into_inner());
         log.extend(written);
     }
@@ -232,7 +232,7 @@ impl Filesystem for Logged {
         _: i32,
         reply: ReplyEmpty,
     ) {
-        // Discards are not asked for: what they would leave is not defined.
+        // Discards are refused, because the contents after a discard are undefined.
         reply.error(Errno::EOPNOTSUPP);
     }
 }

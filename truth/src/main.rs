@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Traces writers whose every sector says which file, place, thread and time it is of, on a disk that logs each
-//! write with its data, and counts for every sector of every row what mostrace says right, leaves unknown, or
-//! says wrong. Needs root, a loop device and FUSE.
+//! Traces writers whose every sector says which file, offset, thread and time it belongs to, on a disk that logs each
+//! write with its data. For every sector of every row it counts what mostrace says right, leaves unknown, or says
+//! wrong. Needs root, a loop device and FUSE.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -34,16 +34,16 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Trace patterns and hold the rows against the truth; exit status 1 if anything is wrong
+    /// Trace patterns and compare the rows with the truth; the exit status is 1 if anything is wrong
     Run(Run),
-    /// The parts of a pattern, at once (what is traced)
+    /// Run all parts of a pattern at once (this is the traced command)
     #[command(hide = true)]
     Pattern {
         name: String,
         logs: PathBuf,
         mounts: Vec<PathBuf>,
     },
-    /// One part of a pattern
+    /// Run one part of a pattern
     #[command(hide = true)]
     Part {
         name: String,
@@ -56,11 +56,11 @@ enum Verb {
 
 #[derive(clap::Args)]
 struct Run {
-    /// Patterns, by name; all of them without
+    /// The patterns to run, by name; all of them if none is given
     patterns: Vec<String>,
     #[command(flatten)]
     trial: Trial,
-    /// Print the first row of each kind that is unknown, too
+    /// Also print the first row of each kind of unknown answer
     #[arg(long)]
     unknown: bool,
 }
@@ -91,7 +91,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Sectors that are wrong.
+/// Runs the chosen patterns. Returns the number of sectors with a fault.
 fn run_all(run: &Run) -> Result<u64> {
     let chosen: Result<Vec<&Pattern>> = match run.patterns[..] {
         [] => Ok(patterns::ALL.iter().collect()),

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Metadata that says whose it is: names in a directory and values of attributes have the owner's number in them,
-//! and an extent block has its magic.
+//! Metadata that names its owner: names in a directory and values of attributes contain the owner's inode number, and
+//! an extent block has its magic number.
 
 use crate::names::Inode;
 use crate::stamp::SECTOR;
 
-/// What a sector of metadata is.
+/// The kind and owner of a sector of metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
     Directory(Inode),
     Xattr(Inode),
-    /// Begins a block of extents; of which file it does not say.
+    /// The first sector of an extent block, which does not name its file.
     Extents,
 }
 
@@ -18,7 +18,7 @@ const DIRECTORY: &str = "MOSTDIR.";
 const XATTR: &str = "MOSTXAT.";
 
 impl Mark {
-    /// As the report's rows name it.
+    /// Returns the kind's name in mostrace's rows.
     pub fn kind(self) -> &'static str {
         match self {
             Mark::Directory(_) => "directory",
@@ -34,8 +34,8 @@ impl Mark {
         }
     }
 
-    /// What the sectors of a block say of themselves, those that do. A block is not cleared when it becomes another's:
-    /// what counts in a directory are the names that its entries lead to.
+    /// Returns the mark of each sector of a block that has one. A block is not cleared when it is reused, so in a
+    /// directory only names that an entry leads to count.
     pub fn find(block: &[u8]) -> Vec<Option<Mark>> {
         match block {
             [0x0a, 0xf3, ..] => extents(block),
@@ -49,7 +49,7 @@ fn u16_at(block: &[u8], at: usize) -> Option<usize> {
     Some(u16::from_le_bytes(*block.get(at..)?.first_chunk()?).into())
 }
 
-/// The first sector is marked, if it says how many extents a block of this size holds.
+/// Marks the first sector if its maximum is the number of extents that fit into a block of this size.
 fn extents(block: &[u8]) -> Vec<Option<Mark>> {
     let is_it = u16_at(block, 4) == Some((block.len() - 12) / 12);
     let first = is_it.then_some(Mark::Extents);
@@ -85,23 +85,23 @@ fn entries(block: &[u8]) -> Vec<Option<Mark>> {
     marks
 }
 
-/// "12.345." as an inode.
+/// Parses "12.345." as an inode number and a generation.
 fn numbers(bytes: &[u8]) -> Option<Inode> {
     let mut parts = bytes.split(|&b| b == b'.');
     let mut number = || std::str::from_utf8(parts.next()?).ok()?.parse::<u64>().ok();
     let (ino, generation) = (number()?, number()?);
-    // What is cut at the sector's end has no point behind it.
+    // A number that is cut off at the sector's end has no point behind it.
     parts.next()?;
     Some((ino, u32::try_from(generation).ok()?))
 }
 
-/// A name to stand in the directory, too long for an inode.
+/// Returns a marked name for a directory entry; it is too long to be stored in an inode.
 pub fn name((ino, generation): Inode, number: u32) -> String {
     let name = format!("{DIRECTORY}{ino}.{generation}.{number}.");
     format!("{name:x<120}")
 }
 
-/// An attribute's value, too long for an inode.
+/// Returns a marked value for an attribute; it is too long to be stored in an inode.
 pub fn value((ino, generation): Inode, bytes: usize) -> String {
     let mark = format!("{XATTR}{ino}.{generation}.");
     mark.repeat(bytes / mark.len())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which names a file had when: the writers log each change, ahead of a name that comes and after one that went,
-//! so that both count while it changes.
+//! The names of files over time. The writers log each change: before a name is added and after one was removed, so that
+//! both count while it changes.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -11,13 +11,13 @@ use anyhow::Context;
 
 use crate::stamp::now_ns;
 
-/// An inode, once in the filesystem's life.
+/// An inode number and generation, unique over the filesystem's life.
 pub type Inode = (u64, u32);
 
-/// Where writers log.
+/// The log to which writers append.
 pub struct Writer {
     out: File,
-    /// The folder that the paths are in, `/…`, or nothing.
+    /// The folder that the paths are in, as `/…`, or an empty string.
     folder: String,
 }
 
@@ -28,17 +28,17 @@ impl Writer {
         Ok(Writer { out, folder })
     }
 
-    /// The file is called so from now on.
+    /// Logs that the file has this name from now on.
     pub fn gains(&self, inode: Inode, path: &str) -> io::Result<()> {
         self.put(inode, '+', path)
     }
 
-    /// The file is no longer called so.
+    /// Logs that the file no longer has this name.
     pub fn loses(&self, inode: Inode, path: &str) -> io::Result<()> {
         self.put(inode, '-', path)
     }
 
-    /// One write, so that lines of several processes stay whole.
+    /// Appends a line with a single write, so that lines of several processes stay whole.
     fn put(&self, (ino, generation): Inode, sign: char, path: &str) -> io::Result<()> {
         let line = format!(
             "{} {ino} {generation} {sign} {}{path}\n",
@@ -93,7 +93,8 @@ impl Names {
         Some(())
     }
 
-    /// Whether the file was called so at some time between the two; one without a name may go by its last one.
+    /// Returns true if the file had this name at some time between the two. If it had no name then, its last one
+    /// counts.
     pub fn fits(&self, inode: Inode, path: &str, from_ns: u64, to_ns: u64) -> bool {
         let Some(names) = self.files.get(&inode) else {
             return false;

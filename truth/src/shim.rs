@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Calls of the system that SQLite makes by a table of its own: ours make them too, and log what is written, and which
-//! names files gain and lose.
+//! Replacements for the system calls that SQLite makes through a table of its own. They make the same calls and log
+//! what is written, and the names that files gain and lose.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
@@ -24,14 +24,14 @@ use crate::stamp::{How, SECTOR, Stamp, now_ns};
 struct Shim {
     site: &'static Site,
     how: How,
-    /// Files that SQLite opened, by their paths in the filesystem.
+    /// The files that SQLite opened, by their paths in the filesystem.
     open: Mutex<HashMap<String, Inode>>,
 }
 
 static SHIM: OnceLock<Shim> = OnceLock::new();
 static WRITES: AtomicU64 = AtomicU64::new(0);
 
-/// From now on SQLite opens, writes and removes files by the calls below.
+/// Lets SQLite open, write and remove files through the functions below from now on.
 pub fn install(site: &'static Site, how: How) -> io::Result<()> {
     let shim = Shim {
         site,
@@ -39,8 +39,8 @@ pub fn install(site: &'static Site, how: How) -> io::Result<()> {
         open: Mutex::default(),
     };
     let _ = SHIM.set(shim);
-    // SAFETY: each is called as SQLite's table declares the call of that name (os_unix.c, aSyscall), whatever type it
-    // passes through the table as.
+    // SAFETY: each function is called as SQLite's table declares the call of that name (os_unix.c, aSyscall), whatever
+    // type it has while it is passed through the table.
     unsafe {
         type Call = unsafe extern "C" fn();
         let calls: [(&CStr, *const ()); 3] = [
@@ -61,12 +61,13 @@ pub fn install(site: &'static Site, how: How) -> io::Result<()> {
     Ok(())
 }
 
-/// How often it wrote.
+/// Returns the number of writes that SQLite made.
 pub fn writes() -> u64 {
     WRITES.load(Ordering::Relaxed)
 }
 
-/// SQLite sees a call that fails; this process would go on without the truth.
+/// Aborts the process on an error. SQLite would only see a failed call, and the process would continue without a
+/// complete log.
 fn must(done: io::Result<()>) {
     if let Err(error) = done {
         eprintln!("truth: what SQLite does cannot be logged: {error}");
@@ -75,10 +76,10 @@ fn must(done: io::Result<()>) {
 }
 
 unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_int) -> c_int {
-    // SAFETY: SQLite's arguments, as it would make the call itself.
+    // SAFETY: these are SQLite's arguments, with which it would make the call itself.
     let fd = unsafe { libc::open(path, flags, mode) };
     if let (true, Some(shim)) = (fd >= 0, SHIM.get()) {
-        // SAFETY: open() just read that string.
+        // SAFETY: open() has just read that string.
         must(shim.opened(unsafe { path_of(path) }, fd));
     }
     fd
@@ -86,7 +87,7 @@ unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_int) -> c_i
 
 unsafe extern "C" fn pwrite(fd: c_int, data: *const c_void, bytes: usize, offset: i64) -> isize {
     let time_ns = now_ns();
-    // SAFETY: SQLite's arguments, as it would make the call itself.
+    // SAFETY: these are SQLite's arguments, with which it would make the call itself.
     let written = unsafe { libc::pwrite(fd, data, bytes, offset) };
     if let (Some(shim), Ok(written @ 1..)) = (SHIM.get(), u64::try_from(written)) {
         must(shim.wrote(fd, offset as u64, written, time_ns));
@@ -95,29 +96,29 @@ unsafe extern "C" fn pwrite(fd: c_int, data: *const c_void, bytes: usize, offset
 }
 
 unsafe extern "C" fn unlink(path: *const c_char) -> c_int {
-    // SAFETY: SQLite's argument, as it would make the call itself.
+    // SAFETY: this is SQLite's argument, with which it would make the call itself.
     let result = unsafe { libc::unlink(path) };
     if let (0, Some(shim)) = (result, SHIM.get()) {
-        // SAFETY: unlink() just read that string.
+        // SAFETY: unlink() has just read that string.
         must(shim.unlinked(unsafe { path_of(path) }));
     }
     result
 }
 
 unsafe fn path_of(path: *const c_char) -> PathBuf {
-    // SAFETY: the caller's, a C string.
+    // SAFETY: the caller passes a C string.
     let bytes = unsafe { CStr::from_ptr(path) }.to_bytes();
     PathBuf::from(OsStr::from_bytes(bytes))
 }
 
-/// SQLite's file: it stays open.
+/// Wraps SQLite's descriptor without taking ownership: it stays open.
 fn borrow(fd: c_int) -> ManuallyDrop<File> {
-    // SAFETY: SQLite has it open during its call, and it is not closed here.
+    // SAFETY: SQLite keeps it open during its call, and it is not closed here.
     ManuallyDrop::new(unsafe { File::from_raw_fd(fd) })
 }
 
 impl Shim {
-    /// As the filesystem has it; None for a file elsewhere.
+    /// Returns the path within the filesystem; None for a file elsewhere.
     fn inside(&self, path: &Path) -> Option<String> {
         let path = path.strip_prefix(&self.site.root).ok()?;
         Some(format!("/{}", path.display()))
@@ -136,7 +137,7 @@ impl Shim {
         if open.insert(path.clone(), inode) == Some(inode) {
             return Ok(());
         }
-        // The memory that the processes of a WAL share.
+        // Processes share this file as memory in WAL mode.
         if path.ends_with("-shm") {
             self.site.contents.mapped(inode)?;
         }
@@ -152,10 +153,10 @@ impl Shim {
         }
     }
 
-    /// Reads the sectors of what was written: SQLite writes parts of them.
+    /// Logs whole sectors, which are read back, because SQLite may have written parts of them.
     fn wrote(&self, fd: c_int, offset: u64, bytes: u64, time_ns: u64) -> io::Result<()> {
         WRITES.fetch_add(1, Ordering::Relaxed);
-        // Another descriptor's end would end SQLite's locks.
+        // Opening and closing the file again would drop SQLite's locks, so its own descriptor is used.
         let file = borrow(fd);
         let first = offset / SECTOR as u64 * SECTOR as u64;
         let sectors = (offset + bytes - first).div_ceil(SECTOR as u64);
@@ -176,7 +177,7 @@ impl Shim {
     }
 }
 
-/// Beyond the file's end there are zeroes.
+/// Reads one sector; beyond the file's end it is zeroes.
 fn sector(file: &File, offset: u64) -> io::Result<[u8; SECTOR]> {
     let mut sector = [0; SECTOR];
     let mut read = 0;

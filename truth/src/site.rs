@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a pattern writes, and files that stamp what they write.
+//! The place where a pattern writes, and files that stamp what they write.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -14,19 +14,19 @@ use crate::stamp::{How, SECTOR, Stamp, now_ns};
 
 const BLOCK: usize = 4096;
 
-/// The logs.
+/// The names of the log files.
 pub const NAMES: &str = "names";
 pub const CONTENTS: &str = "contents";
 
 /// A folder of the mounted filesystem, and the logs.
 pub struct Site {
-    /// As the system has it.
+    /// The folder's path in the system.
     pub root: PathBuf,
     pub names: names::Writer,
     pub contents: contents::Writer,
 }
 
-/// A file whose every sector says whose it is.
+/// A file in which every sector is stamped.
 pub struct Stamped {
     pub file: File,
     pub inode: Inode,
@@ -34,7 +34,8 @@ pub struct Stamped {
 }
 
 impl Site {
-    /// The `folder` of what is mounted at `mount`, `/…` or nothing for all of it; the logs are files of the folder `logs`.
+    /// Opens the folder `folder` (`/…`, or empty for the root) of the filesystem mounted at `mount`; the logs are files
+    /// in `logs`.
     pub fn open(mount: &Path, folder: &str, logs: &Path) -> io::Result<Site> {
         Ok(Site {
             root: mount.join(folder.trim_start_matches('/')),
@@ -43,7 +44,7 @@ impl Site {
         })
     }
 
-    /// A path in the filesystem, `/…`, as the system has it.
+    /// Returns the system's path for a path in the filesystem, `/…`.
     pub fn at(&self, path: &str) -> PathBuf {
         self.root.join(path.trim_start_matches('/'))
     }
@@ -55,7 +56,7 @@ impl Site {
         Ok(file)
     }
 
-    /// Makes a file, or opens it, for direct IO.
+    /// Opens a file for direct IO, and makes it if it does not exist.
     pub fn direct(&self, path: &str) -> io::Result<Stamped> {
         if !self.at(path).exists() {
             self.create(path)?;
@@ -75,7 +76,7 @@ impl Site {
         Ok(inode)
     }
 
-    /// All that was done is committed to the journal.
+    /// Commits all that was done to the journal.
     pub fn commit(&self) -> io::Result<()> {
         File::open(&self.root)?.sync_all()
     }
@@ -102,7 +103,7 @@ impl Site {
         self.names.loses(inode, from)
     }
 
-    /// A second name, where the filesystem has such.
+    /// Adds a second name to a file, if the filesystem has hard links.
     pub fn link(&self, inode: Inode, from: &str, to: &str) -> io::Result<()> {
         self.names.gains(inode, to)?;
         match fs::hard_link(self.at(from), self.at(to)) {
@@ -119,7 +120,8 @@ impl Site {
     }
 }
 
-/// FS_IOC_GETVERSION of <linux/fs.h>: the kernel writes an int, whatever its number says. 0 where the filesystem has none.
+/// Returns the inode's generation (FS_IOC_GETVERSION in <linux/fs.h>), or 0 if the filesystem has none. The kernel
+/// writes an int, whatever size the ioctl's number encodes.
 pub fn generation(file: &File) -> io::Result<u32> {
     const GETVERSION: rustix::ioctl::Opcode = opcode::read::<i64>(b'v', 1);
     // SAFETY: the kernel writes the four bytes of an int.
@@ -131,7 +133,7 @@ pub fn generation(file: &File) -> io::Result<u32> {
 }
 
 impl Stamped {
-    /// Writes `bytes`, whole sectors, at `offset`.
+    /// Writes `bytes` bytes, which must be whole sectors, at `offset`.
     pub fn write(&self, offset: u64, bytes: usize, how: How) -> io::Result<()> {
         let mut buffer = Aligned::new(bytes);
         let data = buffer.bytes();
@@ -139,7 +141,7 @@ impl Stamped {
         self.file.write_all_at(data, offset)
     }
 
-    /// Fills `data`, which is to stand at `offset`.
+    /// Stamps the sectors of `data`, which is to be written at `offset`.
     pub fn stamp(&self, data: &mut [u8], offset: u64, how: How) {
         let stamp = Stamp {
             ino: self.inode.0,
@@ -161,7 +163,7 @@ impl Stamped {
     }
 }
 
-/// Memory as direct IO wants it.
+/// Memory that is aligned for direct IO.
 pub struct Aligned {
     buffer: Vec<u8>,
     bytes: usize,
@@ -179,7 +181,7 @@ impl Aligned {
     }
 }
 
-/// Numbers without a pattern.
+/// Random numbers.
 pub struct Random(File);
 
 impl Random {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a sector says of itself.
+//! The stamp in a sector, by which the sector describes itself.
 //!
 //! ```text
 //!  0  magic     "MOSTRUTH"
@@ -15,33 +15,33 @@
 //! ```
 //! Little-endian.
 
-/// Bytes of a sector.
+/// Size of a sector, bytes.
 pub const SECTOR: usize = 512;
 const MAGIC: &[u8; 8] = b"MOSTRUTH";
 
-/// How a sector was written, and so whom its row must name.
+/// The way in which a sector was written, which decides whom its row must name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum How {
-    /// By direct IO: the writer submits.
+    /// Direct IO: the writer submits.
     Direct = 1,
-    /// Through the page cache, by the only writer of its page: the writer dirtied.
+    /// The page cache, by the only writer of its page: the writer dirtied it.
     Buffered = 2,
-    /// Through the page cache, beside others: nobody is asked who.
+    /// The page cache, by one of several writers: the writer is not checked.
     Shared = 3,
-    /// Through the page cache, into a page that nobody had dirtied: by this writer, and now.
+    /// The page cache, into a clean page: this writer dirtied it, at the time in the stamp.
     Fresh = 4,
 }
 
 impl How {
-    /// By its number.
+    /// Returns the variant with this number.
     pub fn of(number: u32) -> Option<How> {
         let all = [How::Direct, How::Buffered, How::Shared, How::Fresh];
         all.into_iter().find(|&how| how as u32 == number)
     }
 }
 
-/// What a sector says.
+/// The fields of a stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     pub ino: u64,
@@ -54,7 +54,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// Makes a sector of it.
+    /// Fills a sector with the stamp.
     pub fn put(&self, sector: &mut [u8]) {
         sector.fill(0);
         sector[..8].copy_from_slice(MAGIC);
@@ -69,7 +69,7 @@ impl Stamp {
         sector[48..52].copy_from_slice(&crc.to_le_bytes());
     }
 
-    /// What a sector says, if it is one of these.
+    /// Parses a sector's stamp; None if it has no valid one.
     pub fn read(sector: &[u8]) -> Option<Stamp> {
         let u64_at = |at: usize| Some(u64::from_le_bytes(*sector.get(at..)?.first_chunk()?));
         let u32_at = |at: usize| Some(u32::from_le_bytes(*sector.get(at..)?.first_chunk()?));
@@ -88,7 +88,7 @@ impl Stamp {
     }
 }
 
-/// CLOCK_MONOTONIC, ns: the clock of entries and events.
+/// Returns CLOCK_MONOTONIC in ns, the clock of entries and events.
 pub fn now_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One pattern, recorded on a fresh disk.
+//! Records one pattern on a fresh disk.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,26 +19,26 @@ use crate::site::{CONTENTS, NAMES};
 /// How the disk is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Layout {
-    /// One filesystem on all of it
+    /// One filesystem on the whole disk
     Whole,
-    /// One on each of two partitions, the pattern on both at once; the disk is recorded
+    /// One filesystem on each of two partitions, with the pattern on both at once; the disk is recorded
     Disk,
-    /// The same; the first partition is recorded
+    /// The same two filesystems; the first partition is recorded
     Partition,
 }
 
 #[derive(clap::Args)]
 pub struct Trial {
-    /// The mostrace to be tried
+    /// The mostrace program to test
     #[arg(long)]
     mostrace: PathBuf,
     /// The filesystem
     #[arg(long, value_enum, default_value = "ext4")]
     fs: Type,
-    /// Options of what makes it
+    /// Options for the program that makes the filesystem
     #[arg(long, default_value = "", allow_hyphen_values = true)]
     mkfs: String,
-    /// `mount -o`
+    /// Options for `mount -o`
     #[arg(long, default_value = "defaults")]
     mount_options: String,
     /// How the disk is used
@@ -50,22 +50,22 @@ pub struct Trial {
     /// Settings of the disk's queue, `KEY=VALUE`: `scheduler=none`, `max_sectors_kb=16`
     #[arg(long)]
     queue: Vec<String>,
-    /// Of each filesystem, about, MiB
+    /// Approximate size of each filesystem, MiB
     #[arg(long, default_value_t = 256)]
     size: u64,
-    /// A folder to which a recording that has faults is copied, with what it said and the logs
+    /// A folder to which recordings with faults are copied, with the recorder's messages and the logs
     #[arg(long)]
     keep: Option<PathBuf>,
 }
 
-/// What was recorded, and what was true meanwhile.
+/// A recording, and the truth about it.
 struct Recorded {
     bundle: PathBuf,
     log: Vec<Written>,
 }
 
 impl Trial {
-    /// Records a pattern and holds the rows against the truth.
+    /// Records a pattern and compares the rows with the truth.
     pub fn run(&self, pattern: &Pattern) -> Result<Report> {
         let folder = tempfile::tempdir()?;
         let logs = folder.path().join("logs");
@@ -96,7 +96,7 @@ impl Trial {
         Ok(report)
     }
 
-    /// In `folder`, with the writers' logs in `logs`. Nothing is mounted any more when it returns.
+    /// Records a pattern in `folder`, with the writers' logs in `logs`. Everything is unmounted when it returns.
     fn record(&self, pattern: &Pattern, folder: &Path, logs: &Path) -> Result<Recorded> {
         let filesystems = if self.layout == Layout::Whole { 1 } else { 2 };
         let disk = Disk::new(folder, (filesystems * self.size) << 20).context("FUSE")?;
@@ -127,7 +127,7 @@ impl Trial {
             .arg("-o")
             .arg(&bundle)
             .args(self.record.split_whitespace())
-            // A snapshot is of one filesystem.
+            // A snapshot can hold only one filesystem.
             .args((self.layout == Layout::Disk).then_some("--no-snapshot"))
             .arg("--")
             .arg(std::env::current_exe()?)
@@ -137,7 +137,7 @@ impl Trial {
         let said = tell(&mut record)?;
         fs::write(logs.join("said"), said)?;
         let mut log = std::mem::take(&mut *disk.log.lock().unwrap_or_else(|e| e.into_inner()));
-        // What was written since, or elsewhere, was not traced.
+        // Later writes, and writes elsewhere on the disk, were not traced.
         let stop_ns = manifest(&bundle)?["clock"]["stop_mono_ns"].as_u64();
         let stop_ns = stop_ns.context("no stop_mono_ns in the manifest")?;
         let sectors = traced.first..traced.first + traced.sectors;
@@ -145,7 +145,7 @@ impl Trial {
         Ok(Recorded { bundle, log })
     }
 
-    /// Mounts the filesystems, each with the folder that is written to.
+    /// Mounts the filesystems and makes in each the folder for the pattern.
     fn mount(&self, parts: &[Part], folder: &Path) -> Result<Vec<Mount>> {
         let mount = |(number, part): (usize, &Part)| {
             let root = folder.join(format!("root{number}"));
@@ -164,7 +164,7 @@ fn manifest(bundle: &Path) -> Result<serde_json::Value> {
     Ok(serde_json::from_str(&text)?)
 }
 
-/// What the recording says that it lost of the events: then rows may be missing.
+/// Returns the losses of events that the recording reports; with them, rows may be missing.
 fn lost(manifest: &serde_json::Value) -> Vec<String> {
     const OF_EVENTS: [&str; 4] = [
         "completions",
@@ -178,7 +178,7 @@ fn lost(manifest: &serde_json::Value) -> Vec<String> {
         .collect()
 }
 
-/// Copies the logs, the bundle among them, and what the disk logged, to a folder of their own.
+/// Copies the logs, including the bundle and the disk's log, to a folder of its own.
 fn keep(pattern: &Pattern, log: &[Written], logs: &Path, kept: &Path) -> Result<()> {
     let lines: String = log.iter().map(|written| format!("{written:?}\n")).collect();
     fs::write(logs.join("disk"), lines)?;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs one workload on files, its settings given as JSON, and prints the outcome as JSON: something small to run under
-//! strace.
+//! Runs one workload on files with settings given as JSON, and prints the outcome as JSON. Tests run it under strace.
 //!
 //! `file '{"path": "/tmp", "pattern": "append", "mode": "fsync"}'`
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Replays a script of MobiGen's below a folder, without waiting, and prints the outcome as JSON: something small to run
-//! under strace.
+//! Replays a MobiGen script below a folder, without waiting, and prints the outcome as JSON. Tests run it under strace.
 //!
 //! `mobigen SCRIPT FOLDER`
 

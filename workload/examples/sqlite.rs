@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs one workload, its settings given as JSON, and prints the outcome as JSON: something small to run under strace.
+//! Runs one SQLite workload with settings given as JSON, and prints the outcome as JSON. Tests run it under strace.
 //!
 //! `sqlite '{"path": "/tmp/x.db", "journal": "wal", "transactions": 10}'`
 

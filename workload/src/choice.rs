@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Settings with a few named values.
 
-/// A setting with a few named values, as a command line and a table of settings spell them.
+/// A setting with a few named values, spelled the same on a command line and in a table of settings.
 pub trait Choice: Copy + 'static {
-    /// Every value, in the order of a help text.
+    /// Every value, in the order of the help text.
     const ALL: &'static [Self];
 
-    /// The value's name, lower case.
+    /// Returns the value's name in lower case.
     fn name(self) -> &'static str;
 
-    /// The value of that name.
+    /// Returns the value with this name.
     fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|value| value.name() == name)
     }

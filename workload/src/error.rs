@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can go wrong; every message is one line that names the file and holds its cause, so there is no chain to print.
+//! Errors. Each message is one line that names the file and includes its cause, so there is no chain to print.
 
 use std::path::{Path, PathBuf};
 
 /// The result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a workload did not run, or not to its end.
+/// The reason why a workload did not run, or did not finish.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A setting is out of its range.
+    /// A setting is out of range.
     #[error("{0}")]
     Setting(String),
-    /// There is a database, and neither keeping nor overwriting it was asked for.
+    /// The database exists, and neither keeping nor overwriting it was requested.
     #[error("{}: exists: --overwrite removes it, --keep works in it", .0.display())]
     Exists(PathBuf),
-    /// A file that is not a database is never overwritten.
+    /// The file to overwrite is not an SQLite database.
     #[error("{}: not an SQLite database: not overwritten", .0.display())]
     NotDatabase(PathBuf),
-    /// Updates and deletions need rows.
+    /// The database has too few rows for the updates or deletions.
     #[error("{}: {have} rows, and {op} needs {need}: make them first with --prepare", .path.display())]
     TooFewRows {
         /// The database.
         path: PathBuf,
         /// `update` or `delete`.
         op: &'static str,
-        /// Rows there are.
+        /// Number of existing rows.
         have: u64,
-        /// Rows asked for.
+        /// Number of rows that are needed.
         need: u64,
     },
-    /// The row was expected and is not there.
+    /// An expected row does not exist.
     #[error("{}: row {id} is missing: make the database anew with --prepare --overwrite", .path.display())]
     MissingRow {
         /// The database.
@@ -38,42 +38,42 @@ pub enum Error {
         /// `id` of the row.
         id: i64,
     },
-    /// A pragma had another effect than the one asked for.
+    /// A pragma has another value than the requested one.
     #[error("{}: {pragma} is {have}, not {asked}", .path.display())]
     Pragma {
         /// The database.
         path: PathBuf,
         /// Name of the pragma.
         pragma: &'static str,
-        /// What SQLite answers.
+        /// The value that SQLite reports.
         have: String,
-        /// What was asked for.
+        /// The requested value.
         asked: String,
     },
-    /// SQLite's own error: not writable, disk full, damaged, locked.
+    /// SQLite failed: the file is not writable, the disk is full, the database is damaged or locked.
     #[error("{}: {doing}: {}", .path.display(), in_short(.cause, .path))]
     Sqlite {
         /// The database.
         path: PathBuf,
-        /// What was being done.
+        /// The step that failed.
         doing: &'static str,
-        /// What SQLite says.
+        /// SQLite's error.
         cause: rusqlite::Error,
     },
-    /// A shared library that cannot be loaded, or is none of SQLite's.
+    /// A shared library cannot be loaded, or is not SQLite.
     #[error("{}: {}", .path.display(), .why.replace('\n', " "))]
     Library {
-        /// As it was given.
+        /// The path as given.
         path: PathBuf,
         /// What is wrong with it.
         why: String,
     },
-    /// A line of a script or a log that is none.
+    /// A line of a script or a log is malformed.
     #[error("{}:{line}: {why}", .path.display())]
     Line {
         /// The file.
         path: PathBuf,
-        /// From 1.
+        /// Line number, counted from 1.
         line: u64,
         /// What is wrong with it.
         why: String,
@@ -83,7 +83,7 @@ pub enum Error {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         cause: std::io::Error,
     },
 }
@@ -108,7 +108,7 @@ impl Error {
     }
 }
 
-/// SQLite's message in one line, without the path that rusqlite ends a failed open with.
+/// Returns SQLite's message in one line, without the path that rusqlite appends after a failed open.
 fn in_short(error: &rusqlite::Error, path: &Path) -> String {
     let text = match error {
         rusqlite::Error::SqliteFailure(code, None) => code.to_string(),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A volume filled up, and what that makes of its latency. The files have no names: nothing is left, however the run ends.
+//! Fills a volume and measures how that changes its latency. The files have no names, so nothing is left however the
+//! run ends.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -14,41 +15,41 @@ use crate::{Error, Latency, Result};
 
 const BLOCK: usize = 4096;
 const BLOCK_BYTES: u64 = 4096;
-/// Bytes of each file that the volume is filled with, at least, and how many there are at most.
+/// The least size of each file with which the volume is filled, bytes; and the largest number of files.
 const FILE_BYTES: u64 = 16 << 20;
 const MOST_FILES: u64 = 256;
-/// Bytes of the file that the latency is taken of.
+/// Size of the file on which latency is measured, bytes.
 const PROBE_BYTES: u64 = 16 << 20;
 
-/// How a volume is filled.
+/// Settings for filling a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FillSettings {
-    /// A folder on it.
+    /// A folder on the volume.
     pub path: PathBuf,
-    /// Per cent of its blocks that are in use then; less than 100.
+    /// Percentage of the volume's blocks that are to be in use; less than 100.
     pub percent: u8,
-    /// Writes that each latency is taken of.
+    /// Number of writes for each measurement of latency.
     pub probes: u32,
-    /// Of the order of the writes.
+    /// Seed for the order of the writes.
     pub seed: u64,
 }
 
-/// Latencies of 4 KiB written at random, each with fdatasync().
+/// Latencies of random 4 KiB writes, each with fdatasync(), on a volume before and after it was filled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Filled {
-    /// Version of this record's shape.
+    /// Version of this record's format.
     pub schema: u32,
-    /// Per cent of the blocks in use before, and after.
+    /// Percentage of blocks in use, before and after.
     pub used_percent: [u64; 2],
-    /// Bytes that were written to fill it.
+    /// Number of bytes that were written to fill the volume.
     pub filled_bytes: u64,
-    /// Before it was filled.
+    /// Latency before the volume was filled.
     pub before: Option<Latency>,
-    /// When it was full.
+    /// Latency when it was full.
     pub after: Option<Latency>,
-    /// Once the filesystem had told the device which blocks are free; None if it could not.
+    /// Latency after fstrim reported the free blocks to the device; None if fstrim failed.
     pub after_fstrim: Option<Latency>,
-    /// What fstrim said.
+    /// Output of fstrim.
     pub fstrim: String,
 }
 
@@ -61,20 +62,20 @@ impl FillSettings {
         }
     }
 
-    /// 4 KiB blocks that have to be written to fill it, and all that are to be written: what a progress bar goes to.
+    /// Returns the number of 4 KiB blocks to be written, for filling and for measuring: the total of a progress bar.
     ///
     /// # Errors
-    /// The path is on no volume.
+    /// Returns an error if the path is not on a volume.
     pub fn steps(&self) -> Result<u64> {
         let missing = Space::of(&self.path)?.missing(self.percent) / BLOCK_BYTES;
         Ok(missing.saturating_add(u64::from(self.probes).saturating_mul(3)))
     }
 }
 
-/// Fills it; `progress` counts blocks written.
+/// Fills the volume and measures latency; `progress` counts written blocks.
 ///
 /// # Errors
-/// It cannot be written to.
+/// Returns an error if the volume cannot be written.
 pub fn run_fill(settings: &FillSettings, progress: &Progress) -> Result<Filled> {
     settings.check()?;
     let mut chance = fastrand::Rng::with_seed(settings.seed);
@@ -109,7 +110,8 @@ pub fn run_fill(settings: &FillSettings, progress: &Progress) -> Result<Filled> 
     })
 }
 
-/// Writes files until so much is in use, each 4 KiB by 4 KiB in an order of chance. They are there as long as they are held.
+/// Writes files until the wanted percentage is in use, each in 4 KiB blocks in random order. The files exist while they
+/// are held.
 fn fill(
     settings: &FillSettings,
     chance: &mut fastrand::Rng,
@@ -130,7 +132,7 @@ fn fill(
     }
 }
 
-/// A file without a name.
+/// Makes a file without a name and writes it in random order.
 fn file_by_chance(
     folder: &Path,
     bytes: u64,
@@ -150,7 +152,7 @@ fn file_by_chance(
     Ok(file)
 }
 
-/// 4 KiB at random places of a file, each with fdatasync().
+/// Measures writes of 4 KiB at random places of a file, each with fdatasync().
 fn measure(
     file: &File,
     settings: &FillSettings,
@@ -175,7 +177,7 @@ fn measure(
     Ok(Latency::of(&measured.operations))
 }
 
-/// Whether it was done, and what was said of it.
+/// Runs fstrim. Returns whether it succeeded, and its output.
 fn fstrim(path: &Path) -> (bool, String) {
     match Command::new("fstrim").arg("-v").arg(path).output() {
         Err(error) => (false, format!("fstrim: {error}")),
@@ -187,7 +189,7 @@ fn fstrim(path: &Path) -> (bool, String) {
     }
 }
 
-/// Of a volume, in bytes.
+/// The space of a volume, in bytes.
 struct Space {
     all: u64,
     used: u64,
@@ -210,7 +212,7 @@ impl Space {
             .unwrap_or(0)
     }
 
-    /// What is to be written until so much is used.
+    /// Returns the number of bytes to write until `percent` per cent are in use.
     fn missing(&self, percent: u8) -> u64 {
         let wanted = (self.all / 100).saturating_mul(percent.into());
         wanted.saturating_sub(self.used)

@@ -1,33 +1,55 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! File and SQLite workloads in the manner of Mobibench: the IO that mostrace measures.
+//! File and SQLite workloads modelled on Mobibench. Their IO is what mostrace measures.
 //!
 //! | function | what |
 //! | --- | --- |
-//! | [`run`] | SQLite transactions of one kind ([`Settings`]) |
-//! | [`run_file`] | records of a file read or written ([`FileSettings`]) |
-//! | [`run_names`] | names made, changed, removed ([`NameSettings`]) |
-//! | [`run_mobibench`] | what Mobibench does with the same options ([`Mobibench`]) |
-//! | [`run_mobigen`] | a script of MobiGen's replayed ([`MobigenSettings`]) |
-//! | [`run_sql`] | an application's statements replayed ([`SqlSettings`]) |
-//! | [`run_fill`] | a volume filled, and its latency before and after ([`FillSettings`]) |
+//! | [`run`] | runs SQLite transactions of one kind ([`Settings`]) |
+//! | [`run_file`] | reads or writes the records of files ([`FileSettings`]) |
+//! | [`run_names`] | makes, renames or removes files ([`NameSettings`]) |
+//! | [`run_mobibench`] | does what Mobibench does with the same options ([`Mobibench`]) |
+//! | [`run_mobigen`] | replays a MobiGen script ([`MobigenSettings`]) |
+//! | [`run_sql`] | replays an application's SQL statements ([`SqlSettings`]) |
+//! | [`run_fill`] | fills a volume and measures its latency before and after ([`FillSettings`]) |
 //!
-//! A run of SQLite's has three phases, counted apart ([`Phase`]):
+//! Each workload has a type with its settings; the defaults of [`Settings`] and [`FileSettings`] are Mobibench's. A run
+//! returns an [`Outcome`], which displays as a few lines and whose payload [`write_payload`] passes to `record`. Another
+//! thread can poll the run's [`Progress`].
+//!
+//! ```
+//! use mostrace_workload::{Journal, Progress, Settings, run};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let settings = Settings {
+//!     path: folder.path().join("x.db"),
+//!     journal: Journal::Wal,
+//!     transactions: 10,
+//!     ..Settings::default()
+//! };
+//! let outcome = run(&settings, &Progress::default())?;
+//! assert_eq!(outcome.payload.transactions, 10);
+//! // Each transaction inserts a row with 100 characters and a date of 8 bytes.
+//! assert_eq!(outcome.payload.payload_bytes, 10 * 108);
+//! println!("{outcome}");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A run of SQLite has three phases, which are measured separately ([`Phase`]):
 //!
 //! ```text
 //! CREATE TABLE item (id INTEGER PRIMARY KEY, Value TEXT, creation_date long)
 //! BEGIN; INSERT INTO item (Value, creation_date) VALUES (100 characters, a date); COMMIT;   × transactions
 //! ```
 //!
-//! 1. **setup**: open the database, make it where it is not there, read what rows it has;
-//! 2. **transactions**: the loop, in one thread per database; the only part whose time is reported;
-//! 3. **finish**: the checkpoint of WAL, and closing.
+//! 1. **setup**: open the database, make it if it does not exist, and read the bounds of its rows;
+//! 2. **transactions**: the loop, in one thread per database; the only phase whose time is reported;
+//! 3. **finish**: the checkpoint of the WAL, and closing.
 //!
-//! `record` traces a whole command, all three phases, so [`Payload::file_bytes`] covers all three too. For a trace
-//! of nothing but transactions, make the database in a call of its own ([`Settings::prepare`]), which `update` and
-//! `delete` ask for in any case, and have the traced call use it ([`Existing::Keep`]).
+//! `record` traces a whole command, all three phases, so [`Payload::file_bytes`] covers all three too. For a trace of
+//! transactions alone, make the database in a separate run ([`Settings::prepare`]), which `update` and `delete` need
+//! anyway, and let the traced run use it ([`Existing::Keep`]).
 //!
-//! Each thread has a database file of its own, so threads meet in the filesystem's journal and in the device, and
-//! not in SQLite's lock.
+//! Each thread has a database file of its own, so threads compete in the filesystem's journal and in the device, and
+//! not for SQLite's lock.
 //!
 //! [`Payload::file_bytes`]: mostrace_bundle::manifest::Payload
 
@@ -60,16 +82,16 @@ pub use payload::write_payload;
 pub use sql::{SqlSettings, Timing, run_sql};
 pub use sqlite::{AutoVacuum, Existing, Journal, Locking, Op, Settings, Sync, run};
 
-/// Version of the SQLite that is built in, as `3.54.1`.
+/// Returns the version of the built-in SQLite, for example `3.54.1`.
 pub fn sqlite_version() -> &'static str {
     rusqlite::version()
 }
 
-/// The call with which the built-in SQLite syncs files: `fsync` or `fdatasync`.
+/// Returns the call with which the built-in SQLite syncs files: `fsync` or `fdatasync`.
 ///
-/// It is settled when SQLite is compiled: `LIBSQLITE3_FLAGS=-DHAVE_FDATASYNC` gives fdatasync, as in distributions
-/// and today's Android, and without it SQLite takes fsync, as old Android builds did. Nothing in SQLite tells at
-/// run time, so this looks at the variable that its build script looked at.
+/// The call is chosen when SQLite is compiled: with `LIBSQLITE3_FLAGS=-DHAVE_FDATASYNC` it is fdatasync, as in
+/// distributions and in today's Android; without it, fsync, as in old Android builds. SQLite does not report it at run
+/// time, so this function looks at the variable that SQLite's build script used.
 pub fn sync_call() -> &'static str {
     match option_env!("LIBSQLITE3_FLAGS") {
         Some(flags) if flags.contains("HAVE_FDATASYNC") => "fdatasync",

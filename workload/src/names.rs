@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names made, changed and removed, each made durable: what an operation on a folder costs.
+//! Makes, renames and removes files, each followed by a sync: measures the cost of operations on a folder.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -14,11 +14,11 @@ use crate::outcome::{Outcome, Task};
 use crate::{Choice, Error, Result};
 
 choice! {
-    /// What is done to a name; then the folder is synced.
+    /// The operation on a name, after which the folder is synced.
     NameOp {
-        /// An empty file is made, and synced.
+        /// An empty file is made and synced.
         Create = "create",
-        /// A file gets another name in its folder.
+        /// A file is renamed within its folder.
         Rename = "rename",
         /// A file of one byte is removed.
         Unlink = "unlink",
@@ -27,17 +27,17 @@ choice! {
     }
 }
 
-/// What is done to names.
+/// Settings of a workload on names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NameSettings {
-    /// The folder for the names; there is nothing called `name-…` in it.
+    /// The folder for the names; it must hold nothing called `name-…`.
     pub path: PathBuf,
-    /// What is done.
+    /// The operation.
     pub op: NameOp,
-    /// How often.
+    /// Number of operations.
     pub count: u64,
-    /// Only make the files that a run without it renames or removes, and sync them.
+    /// True to only make and sync the files that a later run without this setting renames or removes.
     pub prepare: bool,
 }
 
@@ -52,10 +52,11 @@ impl Default for NameSettings {
     }
 }
 
-/// Runs it; `progress` counts names.
+/// Runs the workload; `progress` counts names.
 ///
 /// # Errors
-/// The folder cannot be used, or a name is there already, or none is there to be renamed or removed.
+/// Returns an error if the folder cannot be used, if a name to be made exists, or if a name to be renamed or removed
+/// does not.
 pub fn run_names(settings: &NameSettings, progress: &Progress) -> Result<Outcome> {
     let at = |path: &Path| path.to_owned();
     let (setup, folder) = timed(|| File::open(&settings.path).map_err(Error::io(&settings.path)))?;

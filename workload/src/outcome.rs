@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What came of a run: for people, as JSON, and as the payload that `record` puts into the bundle.
+//! The outcome of a run: as text, as JSON, and as the payload that `record` puts into the bundle.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,56 +9,56 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Cpu, Latency, Measured, Operation, Phase, Switches, Written};
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Version of this record's shape.
+    /// Version of this record's format.
     pub schema: u32,
-    /// What the bundle's manifest keeps; see [`Task`] for what each figure covers.
+    /// The payload that the bundle's manifest stores; see [`Task`] for what each number covers.
     pub payload: Payload,
-    /// Transactions, or operations on files, of all threads in a second of their phase. None when there were none.
+    /// Transactions (or operations on files) of all threads per second of the measured phase. None if there were none.
     pub transactions_per_second: Option<f64>,
-    /// None when there were no transactions.
+    /// Latency; None if there were no transactions.
     pub latency: Option<Latency>,
-    /// Opening the files and making what is in them.
+    /// The phase in which files are opened and filled.
     pub setup: Phase,
-    /// The transactions, or operations.
+    /// The measured phase with the transactions or operations.
     pub transactions: Phase,
-    /// What a workload ends with, as the checkpoint of WAL; and closing.
+    /// The final phase: for example the checkpoint of the WAL, and closing.
     pub finish: Phase,
-    /// The machine's CPUs during the transactions.
+    /// Use of the machine's CPUs during the measured phase.
     #[serde(default)]
     pub cpu: Option<Cpu>,
-    /// Context switches of the threads during the transactions.
+    /// Context switches of the threads during the measured phase.
     #[serde(default)]
     pub switches: Option<Switches>,
-    /// Each transaction, thread after thread; not in the JSON.
+    /// All operations, thread after thread; not part of the JSON.
     #[serde(skip)]
     pub operations: Vec<Operation>,
-    /// What was done, for people; not in the JSON.
+    /// A description of the run for the text; not part of the JSON.
     #[serde(skip)]
     pub heading: String,
 }
 
-/// What was to be done.
+/// A description of the work that was done.
 #[derive(Clone, Debug, Default)]
 pub struct Task {
-    /// Name of the workload, as `sqlite`.
+    /// Name of the workload, for example `sqlite`.
     pub workload: &'static str,
-    /// In words.
+    /// The work in words.
     pub heading: String,
-    /// Bytes of the values that were handed over to be stored; 0 if none were, and then no amplification can be stated.
+    /// Number of bytes in the values to be stored; 0 if there were none, and then no amplification can be given.
     pub payload_bytes: u64,
-    /// Transactions of SQLite, or operations on files, that were done.
+    /// Number of SQLite transactions, or of operations on files.
     pub count: u64,
-    /// By name, as a manifest keeps them.
+    /// Settings by name, as stored in the manifest.
     pub settings: BTreeMap<String, String>,
 }
 
 impl Outcome {
-    /// - `file_bytes`: bytes passed to write() in all three phases, as a trace of the command covers all three.
-    ///   0 means not counted, and then `syscw` is not among the settings.
-    /// - `elapsed_ns`: the transactions phase alone.
+    /// - `file_bytes` counts bytes passed to write() in all three phases, because a trace of the command covers all
+    ///   three. 0 means that they were not counted; then `syscw` is missing from the settings.
+    /// - `elapsed_ns` covers the measured phase alone.
     pub(crate) fn new(task: Task, [setup, finish]: [Phase; 2], measured: Measured) -> Self {
         let transactions = measured.phase;
         let mut settings = task.settings;
@@ -98,7 +98,7 @@ impl Outcome {
         }
     }
 
-    /// What is counted: transactions of SQLite, else operations.
+    /// Returns the unit that is counted: SQLite transactions, or operations.
     fn unit(&self) -> &'static str {
         match self.payload.counts_operations() {
             true => "operations    ",
@@ -120,7 +120,7 @@ pub(crate) fn milliseconds(ns: u64) -> f64 {
     ns as f64 / 1e6
 }
 
-/// A few lines, without a newline at the end.
+/// Displays a few lines, without a newline at the end.
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let payload = &self.payload;

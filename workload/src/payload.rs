@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a workload tells `record`.
+//! Passes a workload's payload to `record`.
 
 use std::io::Write;
 use std::path::Path;
@@ -9,12 +9,12 @@ use mostrace_bundle::outfile;
 
 use crate::{Error, Result};
 
-/// Adds the payload as a line of JSON to those of other workloads of the recording. It is one write(2), so that those of others that
-/// end at the same time stay whole.
+/// Appends the payload as a line of JSON to those of other workloads in the same recording. It is a single write(2), so
+/// that lines of workloads that end at the same time stay whole.
 ///
 /// # Errors
 ///
-/// The folder is missing or not writable, or the disk is full.
+/// Returns an error if the folder does not exist or is not writable, or if the disk is full.
 pub fn write_payload(payload: &Payload, path: &Path) -> Result<()> {
     let mut line = serde_json::to_vec(payload).map_err(|error| Error::io(path)(error.into()))?;
     line.push(b'\n');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bytes passed to write(): the kernel's counter against strace, and against figures taken from SQLite 3.40.
+//! Bytes passed to write(): the kernel's counter compared with strace, and with numbers measured on SQLite 3.40.
 
 mod common;
 
@@ -16,14 +16,14 @@ fn main() -> ExitCode {
     ])
 }
 
-/// In this process.
+/// Runs the workload in this process.
 fn run(settings: &Settings) -> mostrace_workload::Result<Outcome> {
     mostrace_workload::run(settings, &Progress::default())
 }
 
 const WRITES: &str = "write,writev,pwrite64,pwritev,pwritev2,sendfile,copy_file_range";
 
-/// The counter must say what strace saw, call by call.
+/// Checks that the counter equals what strace saw, call by call.
 fn check(settings: &Settings) {
     let (outcome, calls) = common::run_under_strace(settings, WRITES);
     let folder = settings.path.parent().unwrap().to_str().unwrap();
@@ -85,9 +85,10 @@ fn file_bytes_are_what_strace_sees() {
     }
 }
 
-/// 100 insertions of 100 bytes, in 4 KiB pages with autovacuum, synchronous FULL. A rollback insertion is a header
-/// sector, two pages with number and checksum, the record count, and two pages of the database; splits of a leaf add to it:
-/// 512 + 2 · (4096 + 8) + 12 + 2 · 4096 = 16,924. One of WAL is a frame: 24 + 4096.
+/// 100 insertions of 100 bytes, in 4 KiB pages with autovacuum and synchronous FULL. With a rollback journal an
+/// insertion writes a header sector, two pages with number and checksum, the record count, and two pages of the
+/// database; splits of a leaf add to it: 512 + 2 · (4096 + 8) + 12 + 2 · 4096 = 16,924. With WAL it writes one frame:
+/// 24 + 4096.
 fn bytes_of_one_insertion() {
     let expected = [
         (Journal::Delete, 17_211),
@@ -101,7 +102,7 @@ fn bytes_of_one_insertion() {
             path: folder.path().join("x.db"),
             journal,
             transactions: 100,
-            // Not in this process: other tests write at the same time.
+            // This runs in a process of its own, because other tests write at the same time.
             ..Settings::default()
         };
         let written = common::run(&settings).transactions.written.unwrap().bytes;
@@ -109,8 +110,8 @@ fn bytes_of_one_insertion() {
     }
 }
 
-/// An update or a deletion writes as much as an insertion that splits no leaf: one frame of WAL. Repeated
-/// updates and the wrap to the first row are real ones.
+/// An update or a deletion writes as much as an insertion without a split: one frame of the WAL. Repeated updates, and
+/// updates that start again with the first row, are written too.
 fn every_update_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let settings = Settings {
@@ -131,7 +132,7 @@ fn every_update_is_written() {
             ..settings.clone()
         });
         let written = outcome.transactions.written.unwrap();
-        // The WAL begins with a header of 32 bytes, which has a write of its own.
+        // The WAL begins with a header of 32 bytes, which is a separate write.
         assert_eq!(written.bytes, 32 + transactions * (24 + 4096));
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is in the databases afterwards, asked of the sqlite3 command; and what is refused.
+//! Contents of the databases after a run, queried with the sqlite3 command; and settings that are refused.
 
 mod common;
 
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     ])
 }
 
-/// In this process.
+/// Runs the workload in this process.
 fn run(settings: &Settings) -> mostrace_workload::Result<Outcome> {
     mostrace_workload::run(settings, &Progress::default())
 }
@@ -58,7 +58,7 @@ fn every_journal_leaves_a_sound_database() {
              SELECT count(*), min(id), max(id), min(length(Value)), max(length(Value)), count(DISTINCT Value),
                     count(DISTINCT creation_date) FROM item",
         );
-        // WAL alone is kept in the file; other modes belong to a connection.
+        // Only WAL is stored in the file; other modes belong to a connection.
         let mode = if journal == Journal::Wal {
             "wal"
         } else {
@@ -96,7 +96,7 @@ fn updates_change_rows_and_deletions_remove_the_first() {
     };
     let mut before = values();
     assert_eq!(before.len(), 40);
-    // The same seed again and again: SQLite would write nothing if the bytes were the same.
+    // The seed is the same each time: SQLite would write nothing if the bytes were the same.
     for _ in 0..3 {
         run(&Settings {
             op: Op::Update,
@@ -116,7 +116,7 @@ fn updates_change_rows_and_deletions_remove_the_first() {
         );
         before = after;
     }
-    // More updates than rows begin again with the first.
+    // With more updates than rows, the first rows are updated again.
     run(&Settings {
         op: Op::Update,
         transactions: 45,
@@ -212,7 +212,7 @@ fn a_wal_without_a_checkpoint_stays() {
         ..settings(folder.path())
     };
     run(&settings).unwrap();
-    // Each of 40 transactions has a frame at least, behind a header of 32 bytes.
+    // Each of the 40 transactions has at least one frame, behind a header of 32 bytes.
     let wal = fs::metadata(folder.path().join("x.db-wal")).unwrap().len();
     assert!(wal > 32 + 40 * 4120, "{wal}");
     assert_eq!(sqlite3(&settings.path, "SELECT count(*) FROM item"), ["40"]);

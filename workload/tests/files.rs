@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files and names: what each mode asks of the kernel, as strace sees it, and what is there afterwards.
+//! Files and names: the system calls of each mode, as strace sees them, and the files that exist afterwards.
 
 mod common;
 
@@ -43,10 +43,10 @@ fn calls(settings: &FileSettings, set: &str) -> Vec<Call> {
     common::example_under_strace("file", &text, set).1
 }
 
-/// The opening of the file that is worked on, and the syncs after it.
+/// Compares the flags with which the file is opened, and the syncs after that.
 fn each_mode_asks_for_its_own_durability() {
     let folder = tempfile::tempdir_in(".").unwrap();
-    // The file is made beforehand: that has syncs of its own.
+    // The file is made beforehand, because that has syncs of its own.
     let made = FileSettings {
         prepare: true,
         ..settings(&folder)
@@ -73,7 +73,7 @@ fn each_mode_asks_for_its_own_durability() {
         let opened = calls.iter().filter(|c| c.name == "openat");
         let opened = opened.map(|c| c.arguments.as_str());
         let opened: Vec<_> = opened.filter(|a| a.contains("test.dat0")).collect();
-        // First it is looked whether it is long enough.
+        // The first open only checks whether the file is long enough.
         let given: BTreeSet<&str> = opened[1].split(['|', ',', ' ']).collect();
         for flag in ["O_SYNC", "O_DIRECT"] {
             assert_eq!(
@@ -125,7 +125,7 @@ fn each_pattern_touches_each_record_once() {
 }
 
 fn every_pattern_works_in_every_mode() {
-    // Not in /tmp: that may be a filesystem without O_DIRECT.
+    // The folder is not in /tmp, which may be a filesystem without O_DIRECT.
     for &pattern in Pattern::ALL {
         for &mode in Mode::ALL {
             let folder = tempfile::tempdir_in(".").unwrap();
@@ -150,7 +150,7 @@ fn every_pattern_works_in_every_mode() {
                 let pieces: BTreeSet<&[u8]> = contents.chunks(4096).collect();
                 pieces.len()
             };
-            // Every record has the same contents, of each thread others.
+            // All records of a thread have the same contents, which differ between threads.
             assert_eq!(
                 [pieces(&first), pieces(&second)],
                 [1, 1],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What others are replayed as: Mobibench, MobiGen's scripts, an application's SQL; and another SQLite than ours.
+//! Replays: Mobibench, MobiGen's scripts, an application's SQL; and another SQLite than the built-in one.
 
 mod common;
 
@@ -64,7 +64,7 @@ fn mobibenchs_rows_are_there() {
         database: Some(1),
         ..options.clone()
     });
-    // Rows are added until there are enough to choose from; none is changed twice as much as it could be.
+    // Rows are added until there are enough to choose from; 20 updates change at most 20 rows.
     let told = sqlite3(
         &options.path.join("test.db0_0"),
         "SELECT count(*), max(id), sum(Value LIKE 'f%') BETWEEN 1 AND 20 FROM tblMyList1",
@@ -149,7 +149,7 @@ fn a_script_is_replayed_below_its_folder() {
     };
     let outcome = run_mobigen(&settings, &Progress::default()).unwrap();
     assert_eq!(outcome.payload.transactions, 12);
-    // A descriptor that nobody opened, and a file that is not there.
+    // A descriptor that was never opened, and a file that does not exist.
     assert_eq!(outcome.payload.settings["other_result"], "2");
     assert_eq!(fs::read_to_string(&outside).unwrap(), "theirs");
     let below = settings.path.join(outside.strip_prefix("/").unwrap());
@@ -163,7 +163,8 @@ fn a_script_is_replayed_below_its_folder() {
     assert!(!settings.path.join("data/no").exists());
 }
 
-/// What is in Mobibench's own scripts: calls that failed, descriptors that are nobody's, a number that is opened twice.
+/// Cases from Mobibench's own scripts: calls that failed, descriptors that were never opened, a number that is opened
+/// twice.
 const HARD: &str = "1 0 open data/data O_WRONLY|O_CREAT|O_TRUNC|O_LARGEFILE 36\n1 1 write 36 4\n1 2 open data/data O_RDWR|O_CREAT|O_LARGEFILE 36\n\
     1 3 pwrite 36 4096 100\n1 4 pread 36 4096 100\n1 5 read 173 -1\n1 6 fsync 36 0\n1 7 fsync 99 0\n1 8 fdatasync 36 0\n1 9 fstat64 36 0\n\
     1 10 close 36 0\n1 11 close 36 0\n1 12 write 36 5\n2 0 access \"/data/app/a.apk\" 0\n2 1 open \"/data/app/a.apk\" O_RDONLY|O_LARGEFILE 7\n\
@@ -171,7 +172,7 @@ const HARD: &str = "1 0 open data/data O_WRONLY|O_CREAT|O_TRUNC|O_LARGEFILE 36\n
     2 7 access \"/data/app/a.apk\" -1\n2 8 open \"/data/app/a.apk\" O_RDONLY|O_LARGEFILE -1\n2 9 open \"/data/app\" O_RDONLY|O_DIRECTORY 7\n\
     2 10 open x/y O_RDWR|O_CREAT|O_EXCL -1\n";
 
-/// The kind of call that a name stands for, in a script or in strace's words.
+/// Returns the kind of call for a name in a script or in strace's output.
 fn kind(name: &str) -> &str {
     match name {
         "openat" => "open",
@@ -210,7 +211,7 @@ fn a_script_makes_its_calls_and_no_others() {
     let outcome = common::outcome(output);
     let threads = fs::read_dir(traces.path()).unwrap();
     let threads = threads.map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap());
-    // The first thread prepares; each of the others counts what the kernel says that it wrote.
+    // The first thread prepares; each of the others reads the kernel's counters of what it wrote.
     let of_script: String = threads.filter(|text| !text.contains("execve(")).collect();
     let calls = of_script.lines().filter(|line| !line.contains("/proc/"));
     let made = count(calls.filter_map(|line| line.split_once('(').map(|(name, _)| name)));
@@ -228,7 +229,8 @@ fn a_script_makes_its_calls_and_no_others() {
         .flat_map(|(name, calls)| vec![name.clone(); usize::try_from(*calls).unwrap()])
         .collect();
     assert_eq!(count(by_kind.iter().map(String::as_str)), wanted);
-    // The fsync and the write of a descriptor that is not open; its second close succeeds, as in the application.
+    // These are the fsync and the write of a descriptor that is not open; its second close succeeds, as in the
+    // application.
     let others = BTreeMap::from([("fsync".to_owned(), 1), ("write".to_owned(), 1)]);
     assert_eq!(told("other_result_"), others);
 }
@@ -251,7 +253,7 @@ fn a_log_is_replayed_with_its_times() {
         (outcome.payload.transactions, outcome.operations.len()),
         (3, 5)
     );
-    // It cannot have been done before its time.
+    // The statement cannot have run before its time.
     assert!(outcome.operations[4].ended_ns >= 190_000_000);
     assert_eq!(
         sqlite3(&folder.path().join("x.db"), "SELECT b FROM a"),
@@ -273,7 +275,7 @@ fn a_statement_that_is_refused_is_named() {
     assert!(error.starts_with(&place), "{error}");
 }
 
-/// The library that the sqlite3 command is linked with.
+/// Returns the library with which the sqlite3 command is linked.
 fn library() -> PathBuf {
     PathBuf::from("libsqlite3.so.0")
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Syncs of one transaction, as strace sees them, against SQLite's own `sync2.test` and strace on SQLite 3.40.
+//! Syncs of one transaction as strace sees them, compared with SQLite's own `sync2.test` and with strace on SQLite
+//! 3.40.
 
 mod common;
 
@@ -15,12 +16,12 @@ fn main() -> ExitCode {
     ])
 }
 
-/// In this process.
+/// Runs the workload in this process.
 fn run(settings: &Settings) -> mostrace_workload::Result<Outcome> {
     mostrace_workload::run(settings, &Progress::default())
 }
 
-/// Syncs of the directory, of the journal or WAL, and of the database.
+/// Number of syncs of the directory, of the journal or WAL, and of the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Syncs {
     directory: usize,
@@ -36,7 +37,7 @@ const fn syncs(directory: usize, journal: usize, database: usize) -> Syncs {
     }
 }
 
-/// Syncs of `transactions` insertions into a database made beforehand.
+/// Counts the syncs of `transactions` insertions into a database made beforehand.
 fn count(settings: &Settings, transactions: u64) -> Syncs {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.db");
@@ -100,7 +101,7 @@ fn syncs_of_one_insertion() {
         (Journal::Persist, Sync::Full, every(syncs(1, 3, 1))),
         (Journal::Persist, Sync::Normal, every(syncs(1, 2, 1))),
         (Journal::Persist, Sync::Off, none),
-        // The first transaction of a WAL syncs its header and the directory too.
+        // The first transaction of a WAL also syncs its header and the directory.
         (Journal::Wal, Sync::Full, (syncs(1, 2, 0), syncs(0, 1, 0))),
         (Journal::Wal, Sync::Normal, (syncs(1, 1, 0), syncs(0, 0, 0))),
         (Journal::Wal, Sync::Off, none),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A recording, decoded.
+//! A recording and its decoded contents.
 #![allow(dead_code)] // each test binary uses its own share
 
 use std::collections::{HashMap, HashSet};
@@ -16,9 +16,9 @@ use mostrace_capture::{Choice, Entries, Events, Options, Outcome, record};
 pub struct Captured {
     pub bundle: Bundle,
     pub outcome: Outcome,
-    /// Decoded without their payloads.
+    /// The events, decoded without their payloads.
     pub events: Vec<Event<'static>>,
-    /// Threads' names as the trace notes them.
+    /// Threads and their names, as noted in the trace.
     pub names: Vec<(u32, String)>,
     pub process: Vec<RawProcess>,
     pub file: Vec<FileEntry>,
@@ -52,7 +52,7 @@ pub fn is_issue(event: &Event<'_>) -> bool {
 }
 
 impl Captured {
-    /// All of a bundle that goes when it was read.
+    /// Reads a whole bundle, which may be removed afterwards.
     pub fn of(output: &Path, outcome: Outcome) -> Captured {
         let bundle = Bundle::open(output).unwrap();
         let (mut process, mut file, mut dirtier) = (Vec::new(), Vec::new(), Vec::new());
@@ -101,7 +101,7 @@ impl Captured {
         }
     }
 
-    /// Sectors that process entries cover.
+    /// Returns the sectors that process entries cover.
     pub fn covered(&self) -> HashSet<u64> {
         let range = |p: &RawProcess| {
             let (start, bytes) = (p.head.sector.get(), u64::from(p.head.bytes.get()));
@@ -110,7 +110,7 @@ impl Captured {
         self.process.iter().flat_map(range).collect()
     }
 
-    /// Sector → the process that dirtied it.
+    /// Returns the dirtying process of each sector.
     pub fn dirtiers(&self) -> HashMap<u64, u32> {
         let sectors = |d: &RawDirtier| {
             let (start, bytes) = (d.head.sector.get(), u64::from(d.head.bytes.get()));
@@ -120,7 +120,7 @@ impl Captured {
         self.dirtier.iter().flat_map(sectors).collect()
     }
 
-    /// But completions, see [`completions_are_fios`].
+    /// Checks that there are no losses but missing completions, for which see `completions_are_fios`.
     pub fn assert_nothing_lost(&self) {
         let losses = &self.outcome.manifest.losses;
         for (what, lost) in losses.iter().filter(|(what, _)| *what != "completions") {
@@ -129,7 +129,7 @@ impl Captured {
     }
 }
 
-/// FIEMAP of a file through filefrag: device sector → sector of the file.
+/// Returns the sector of the file by device sector, from FIEMAP by way of filefrag.
 pub fn fiemap(path: &Path, start: u64) -> HashMap<u64, u64> {
     let out = Command::new("filefrag")
         .args(["-b512", "-e"])

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The `action` word of a record: what happened in the low 16 bits, categories above.
+//! The `action` word of a record: the low 16 bits say what happened, the bits above hold categories.
 //! Source: `<linux/blktrace_api.h>`; v8 has the same layout in 64 bits.
 
 /// Read.
@@ -10,7 +10,7 @@ pub const BLK_TC_WRITE: u64 = 1 << 17;
 pub const BLK_TC_FLUSH: u64 = 1 << 18;
 /// Synchronous.
 pub const BLK_TC_SYNC: u64 = 1 << 19;
-/// Of a request that reads or writes sectors; events of bios have neither this nor [`BLK_TC_PC`].
+/// The event belongs to a request that reads or writes sectors; events of bios have neither this nor [`BLK_TC_PC`].
 pub const BLK_TC_FS: u64 = 1 << 24;
 /// Passthrough request.
 pub const BLK_TC_PC: u64 = 1 << 25;
@@ -70,15 +70,15 @@ pub fn act(action: u64) -> u64 {
     action & 0xffff & !BLK_TA_CGROUP
 }
 
-/// Whether the record is a note.
+/// Returns true if the record is a note.
 #[inline]
 #[must_use]
 pub fn is_note(action: u64) -> bool {
     action & BLK_TC_NOTIFY != 0
 }
 
-/// blkparse's letter of an action (its `%a`), `m` for a message; None for what it has no letter
-/// for, process names and timestamps among them.
+/// Returns blkparse's letter for an action (its `%a`), `m` for a message; None for actions without a letter, such as
+/// process names and timestamps.
 #[must_use]
 pub fn letter(action: u64) -> Option<&'static str> {
     if is_note(action) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From bytes to an event.
+//! Decodes bytes to an event.
 
 use super::action::BLK_TA_CGROUP;
 use super::event::Event;
@@ -7,19 +7,19 @@ use super::record::{BlkIoTrace, BlkIoTrace2, Head, Version};
 use zerocopy::FromBytes;
 use zerocopy::byteorder::{BE, ByteOrder, LE, U64};
 
-/// What stands at the start of some bytes.
+/// The result of decoding the start of a byte slice.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Decoded<'a> {
-    /// A record, and its length with the pdu.
+    /// A whole record, and its length in bytes including the pdu.
     Record(Event<'a>, usize),
-    /// The beginning of a record of at least this length.
+    /// The beginning of a record; the whole record has at least this many bytes.
     Short(usize),
-    /// No record: the four bytes, little-endian.
+    /// Not a record; holds the first four bytes as a little-endian number.
     Foreign(u32),
 }
 
 /// Reads the record at the start of `buf`.
-#[inline(always)] // so that what a caller does not look at is not put together
+#[inline(always)] // lets the compiler drop the fields that a caller does not use
 #[must_use]
 pub fn decode(buf: &[u8]) -> Decoded<'_> {
     const V7: u32 = Version::V7.magic();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From an event to bytes.
+//! Encodes an event to bytes.
 
 use super::action::BLK_TA_CGROUP;
 use super::event::Event;
@@ -7,21 +7,21 @@ use super::record::{BlkIoTrace, BlkIoTrace2, Layout, Prefix, Version};
 use zerocopy::IntoBytes;
 use zerocopy::byteorder::{BE, ByteOrder, LE, U16, U32, U64};
 
-/// Why an event cannot be written in a layout.
+/// The reason why an event cannot be written in a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
-    /// The action has bits that v7 has no room for.
+    /// The action has bits above the 32 that v7 holds.
     #[error("the action has more than 32 bits, which a v7 record cannot hold")]
     Action,
-    /// cgroup id and payload are longer than 65,535 bytes.
+    /// The cgroup id and the payload together are longer than 65,535 bytes.
     #[error("the payload is longer than 65,535 bytes")]
     Payload,
 }
 
-/// Appends the event to `out` as a record; on an error nothing.
+/// Appends the event to `out` as a record. On an error, `out` is unchanged.
 ///
 /// # Errors
-/// If `layout` cannot hold it.
+/// Returns an error if `layout` cannot hold the event.
 pub fn encode(event: &Event<'_>, layout: Layout, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     match layout.big_endian {
         false => encode_in::<LE>(event, layout.version, out)?,
@@ -42,7 +42,7 @@ pub fn encode(event: &Event<'_>, layout: Layout, out: &mut Vec<u8>) -> Result<()
     Ok(())
 }
 
-/// The head and the cgroup id.
+/// Appends the record's head and, if the action has the flag, the cgroup id.
 fn encode_in<O: ByteOrder>(
     e: &Event<'_>,
     version: Version,

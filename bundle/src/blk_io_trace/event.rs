@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One record, whatever its version and byte order.
+//! One record, independent of its version and byte order.
 
 use super::action;
 
@@ -8,15 +8,15 @@ use super::action;
 pub struct Event<'a> {
     /// Nanoseconds of the trace's clock.
     pub time_ns: u64,
-    /// First sector, whole disk.
+    /// First sector, counted in 512 bytes from the start of the whole disk.
     pub sector: u64,
     /// What happened and its categories (see [`action`]); v7's 32 bits are widened.
     pub action: u64,
-    /// The cgroup id ahead of the pdu; 0 where the record has none.
+    /// The cgroup id ahead of the payload; 0 if the record has none.
     pub cgroup: u64,
     /// Length in bytes.
     pub bytes: u32,
-    /// The running thread; the submitter on Q, meaningless on C.
+    /// The running thread: on Q the submitter, on C without meaning.
     pub pid: u32,
     /// major << 20 | minor.
     pub device: u32,
@@ -26,21 +26,21 @@ pub struct Event<'a> {
     pub sequence: u32,
     /// errno of a completion, 0 for success.
     pub error: u16,
-    /// Byte order of the record, and so of the numbers in a timestamp's payload. (Those of remaps
-    /// and splits are big-endian always.)
+    /// True if the record, and with it the numbers in a timestamp's payload, are big-endian. Payloads of remaps and
+    /// splits are always big-endian.
     pub big_endian: bool,
-    /// The payload behind the record, without the cgroup id: a process name, a message, a remap …
+    /// The payload behind the record, without the cgroup id: a process name, a message, a remap and the like.
     pub pdu: &'a [u8],
 }
 
-/// Where a remapped bio came from: the payload of an `A` event.
+/// The source of a remapped bio: the payload of an `A` event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Remap {
-    /// Device it was remapped from, major << 20 | minor.
+    /// Device from which the bio was remapped, major << 20 | minor.
     pub device_from: u32,
-    /// Device it was remapped to.
+    /// Device to which the bio was remapped.
     pub device_to: u32,
-    /// Its first sector there.
+    /// Its first sector on `device_from`.
     pub sector_from: u64,
 }
 
@@ -52,14 +52,14 @@ impl Event<'_> {
         action::act(self.action)
     }
 
-    /// Whether this is a note, not a block event.
+    /// Returns true if this is a note and not a block event.
     #[inline]
     #[must_use]
     pub fn is_note(&self) -> bool {
         action::is_note(self.action)
     }
 
-    /// The payload of an `A` event.
+    /// Returns the payload of an `A` event; None for any other event.
     #[must_use]
     pub fn remap(&self) -> Option<Remap> {
         if self.is_note() || self.act() != action::ta::REMAP {
@@ -72,7 +72,7 @@ impl Event<'_> {
         })
     }
 
-    /// The sector at which an `X` event cuts its bio.
+    /// Returns the sector at which an `X` event splits its bio; None for any other event.
     #[must_use]
     pub fn split_at(&self) -> Option<u64> {
         if self.is_note() || self.act() != action::ta::SPLIT {
@@ -81,7 +81,7 @@ impl Event<'_> {
         Some(u64::from_be_bytes(self.pdu_at(0)?))
     }
 
-    /// How many requests a `U` or `UT` event lets go.
+    /// Returns the number of requests that a `U` or `UT` event releases; None for any other event.
     #[must_use]
     pub fn unplugged(&self) -> Option<u64> {
         let unplug = [action::ta::UNPLUG_IO, action::ta::UNPLUG_TIMER];
@@ -91,7 +91,7 @@ impl Event<'_> {
         Some(u64::from_be_bytes(self.pdu_at(0)?))
     }
 
-    /// Seconds since 1970 and nanoseconds, of a TIMESTAMP note.
+    /// Returns the wall clock of a TIMESTAMP note as seconds since 1970 and nanoseconds; None for any other event.
     #[must_use]
     pub fn timestamp(&self) -> Option<[u32; 2]> {
         if !self.is_note() || self.act() != action::tn::TIMESTAMP {

@@ -6,16 +6,16 @@ use super::event::Event;
 use zerocopy::byteorder::{ByteOrder, LE, U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// How a record is laid out.
+/// The layout of a record: version and byte order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
     /// Version 7 or 8.
     pub version: Version,
-    /// Big-endian instead of little-endian.
+    /// True if big-endian.
     pub big_endian: bool,
 }
 
-/// The versions that exist.
+/// The versions of the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Version {
     /// `struct blk_io_trace`.
@@ -25,7 +25,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// The magic of its records.
+    /// Returns the magic number of this version's records.
     #[must_use]
     pub const fn magic(self) -> u32 {
         match self {
@@ -35,11 +35,11 @@ impl Version {
     }
 }
 
-/// What records of all versions begin with.
+/// The fields with which records of all versions begin.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct Prefix<O: ByteOrder> {
-    /// [`Version::magic`].
+    /// The magic number, see [`Version::magic`].
     pub magic: U32<O>,
     /// The CPU's event counter (0 from ftrace).
     pub sequence: U32<O>,
@@ -60,7 +60,7 @@ pub struct BlkIoTrace<O: ByteOrder> {
     pub device: U32<O>,
     pub cpu: U32<O>,
     pub error: U16<O>,
-    /// Length of what follows the head.
+    /// Length in bytes of the pdu that follows the head.
     pub pdu_len: U16<O>,
 }
 
@@ -77,7 +77,7 @@ pub struct BlkIoTrace2<O: ByteOrder> {
     pub device: U32<O>,
     pub cpu: U32<O>,
     pub error: U16<O>,
-    /// Length of what follows the head.
+    /// Length in bytes of the pdu that follows the head.
     pub pdu_len: U16<O>,
     pub pad: [u8; 12],
 }
@@ -88,9 +88,9 @@ const _: () = assert!(
         && size_of::<BlkIoTrace2<LE>>() == 64
 );
 
-/// What both versions have.
+/// Access to the fields that both versions have.
 pub(super) trait Head: FromBytes + KnownLayout + Immutable + Unaligned + 'static {
-    /// The event without a payload.
+    /// Returns the event without its payload.
     fn event(&self) -> Event<'static>;
     fn pdu_len(&self) -> u16;
 }

@@ -30,7 +30,7 @@ fn head(kind: u16, size: u16, sector: u64) -> RawHead {
     }
 }
 
-/// A process entry as the kernel hands it over.
+/// A process entry as the kernel's side produces it.
 pub fn process(sector: u64) -> Vec<u8> {
     let raw = RawProcess {
         head: head(TYPE_PROCESS, 88, sector),
@@ -50,7 +50,7 @@ pub fn process(sector: u64) -> Vec<u8> {
     raw.as_bytes().to_vec()
 }
 
-/// A file entry with a name, padded.
+/// A file entry with a name, padded to a multiple of 8.
 pub fn file(sector: u64, name: &[u8]) -> Vec<u8> {
     let size = 72 + name.len().next_multiple_of(8);
     let raw = RawFile {
@@ -109,7 +109,7 @@ pub fn handle() -> Vec<u8> {
     raw.as_bytes().to_vec()
 }
 
-/// A block that the handle dirtied.
+/// An entry for a block that the handle dirtied.
 pub fn dirtied(sector: u64) -> Vec<u8> {
     let raw = RawDirtied {
         head: head(TYPE_DIRTIED, 48, sector),
@@ -143,7 +143,7 @@ pub fn call() -> Vec<u8> {
     raw.as_bytes().to_vec()
 }
 
-/// Blocks that a file gave back.
+/// An entry for blocks that a file freed.
 pub fn freed(sector: u64) -> Vec<u8> {
     let raw = RawFreed {
         head: head(TYPE_FREED, 56, sector),
@@ -157,7 +157,7 @@ pub fn freed(sector: u64) -> Vec<u8> {
     raw.as_bytes().to_vec()
 }
 
-/// The beginning of a checkpoint.
+/// An entry for the beginning of a checkpoint.
 pub fn f2fs() -> Vec<u8> {
     let raw = RawF2fs {
         head: head(TYPE_F2FS, 72, NONE),
@@ -174,7 +174,7 @@ pub fn f2fs() -> Vec<u8> {
     raw.as_bytes().to_vec()
 }
 
-/// A process of the command's tree.
+/// An entry for a process of the command's tree.
 pub fn fork() -> Vec<u8> {
     let raw = RawFork {
         head: RawHead {
@@ -187,7 +187,7 @@ pub fn fork() -> Vec<u8> {
     raw.as_bytes().to_vec()
 }
 
-/// A table of these records.
+/// Writes a table of these records.
 pub fn table(path: &Path, records: &[Vec<u8>]) {
     let mut table = TableWriter::create(path).unwrap();
     for record in records {
@@ -196,7 +196,7 @@ pub fn table(path: &Path, records: &[Vec<u8>]) {
     table.flush().unwrap();
 }
 
-/// The manifest with the sizes of all that has been written.
+/// Adds to the manifest the sizes of all files that have been written.
 pub fn listing(writer: &Writer, manifest: Manifest) -> Manifest {
     Manifest {
         files: writer.sizes().unwrap(),
@@ -204,7 +204,7 @@ pub fn listing(writer: &Writer, manifest: Manifest) -> Manifest {
     }
 }
 
-/// A bundle with every kind of file.
+/// Writes a bundle with every kind of file.
 pub fn bundle(dir: &Path) -> PathBuf {
     let dir = dir.join("x.most");
     let writer = Writer::create(&dir).unwrap();

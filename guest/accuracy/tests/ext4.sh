@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Writers in folders of their own, recorded; beside it every call of jbd2_journal_dirty_metadata with its task, by a
-# kprobe: the first of a block in a transaction is what a cause has to be. compare.py holds one against the other.
+# Records writers in folders of their own. A kprobe traces every call of jbd2_journal_dirty_metadata with its task: the
+# first call for a block in a transaction is the expected cause. compare.py compares both.
 
 tracing=/sys/kernel/tracing
 mount -t tracefs none $tracing 2>/dev/null || true
 probe=$tracing/instances/truth
 mkdir -p $probe
 
-# A handle begins with its transaction, that with the journal and its number; a buffer_head has its block at byte 24.
+# A handle begins with its transaction, which begins with the journal and its number; a buffer_head has its block at
+# byte 24.
 echo 'p:dirty jbd2_journal_dirty_metadata tid=+8(+0(%di)):u32 block=+24(%si):u64' >$tracing/kprobe_events
 echo 8192 >$probe/buffer_size_kb
 
@@ -31,7 +32,7 @@ for w in \$(seq \$1); do sh $PWD/writer.sh $PWD/mnt/w\$w & done
 wait
 END
 
-# with_truth NAME COMMAND…: recorded, with the truth beside it.
+# with_truth NAME COMMAND…: records the command, and the truth beside it.
 with_truth() {
 	name=$1
 	shift
@@ -54,8 +55,7 @@ try() {
 	remove
 }
 
-# Two databases of two processes, a writer of files that has nothing to do with them, and a reader, each of whose reads
-# updates a time.
+# Two databases of two processes, a writer of unrelated files, and a reader each of whose reads updates an access time.
 mixed() {
 	fresh_ext4 256 -b 4096 -- strictatime
 	mkdir mnt/read

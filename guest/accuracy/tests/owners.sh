@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Writers on f2fs and FAT, each a user with a folder of its own: whose a folder's blocks and its files' nodes are is known
-# by construction, and whose a sector of FAT's table, by a trace of every buffer that is made dirty. compare.py holds one
-# against the other.
+# Records writers on f2fs and FAT, each a user with a folder of its own. The owner of a folder's blocks and of its
+# files' nodes is known by construction, and that of a sector of FAT's table from a trace of every buffer that is made
+# dirty. owners.py compares both.
 
 tracing=/sys/kernel/tracing
 mount -t tracefs none $tracing 2>/dev/null || true
 probe=$tracing/instances/buffers
 mkdir -p $probe
 echo 8192 >$probe/buffer_size_kb
-# The recording's clock.
+# The trace uses the recording's clock.
 echo mono >$probe/trace_clock
 
 # writer.sh FOLDER
@@ -25,13 +25,13 @@ for i in $(seq 12); do
 done
 END
 
-# The user that owns /w1 is 1001.
+# The user who owns /w1 is 1001.
 cat >writers.sh <<END
 for w in \$(seq \$1); do /usr/local/bin/setpriv --reuid \$((1000 + w)) --clear-groups sh $PWD/writer.sh $PWD/mnt/w\$w & done
 wait
 END
 
-# try NAME WRITERS: recorded, with the trace of buffers beside it.
+# try NAME WRITERS: records the writers, and the trace of buffers beside it.
 try() {
 	name=$1-$2
 	for w in $(seq "$2"); do

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# What the analyser of another architecture said there of a bundle, this machine's (MOSTRACE) says too, byte for byte.
+# Checks that what the analyser of another architecture printed there about a bundle is what this machine's analyser
+# (MOSTRACE) prints, byte for byte.
 # usage: check.sh OUT
 set -eu
 

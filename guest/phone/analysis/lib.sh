@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Sourced in the guest and outside.
+# To be sourced in the guest and on the host.
 
-# tables PROGRAM BUNDLE FOLDER: all that the analyser says of it.
+# tables PROGRAM BUNDLE FOLDER: writes everything that the analyser prints about the bundle to files.
 tables() {
 	"$1" analyze "$2" >"$3/analyze.txt"
 	"$1" analyze "$2" --format json >"$3/analyze.json"

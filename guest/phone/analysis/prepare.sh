@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Called by guest/run.sh: puts the analyser of the guest's architecture ($ANALYZER) into its root.
+# Called by guest/run.sh: copies the analyser for the guest's architecture ($ANALYZER) into its root.
 # usage: prepare.sh KERNEL SUITE ROOT
 set -eu
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# A kernel whose BTF only a file tells (--btf), as one that was built without: hidden from the recorder, the kernel's own is given to it.
-# The bundles go to the host.
+# A kernel whose BTF comes only from a file (--btf), like a kernel built without BTF: the kernel's own BTF is hidden
+# from the recorder and given to it as a file. The bundles go to the host.
 cp /sys/kernel/btf/vmlinux vmlinux.btf
 : >none
 
-# sqlite BUNDLE OPTION…
+# sqlite BUNDLE OPTION…: records SQLite by the probes.
 sqlite() {
 	bundle=$1
 	shift

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# As a phone has it: /data on dm-linear over dm-crypt, the disk below traced, by the probes and by plain tracepoints. The bundles go to the host.
+# The layout of a phone: /data on dm-linear over dm-crypt. The disk below is traced, by the probes and by plain
+# tracepoints. The bundles go to the host.
 export DM_DISABLE_UDEV=1
 mnt=$PWD/mnt
 mkdir -p "$mnt"

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# SQLite on ext4 by the recorder without the analyser: the bundles go to the host.
-# A phone has none: the recorder finds the metadata itself.
+# Records SQLite on ext4 with the recorder built without the analyser. The bundles go to the host.
+# A phone has no e2image: the recorder finds the metadata itself.
 rm /usr/local/bin/e2image
 fresh_ext4 128 -b 4096
 keep_every_source
 
-# The module tells all of it without BTF and without BPF.
+# The module reports everything without BTF and without BPF.
 load
 keep_sqlite kernel --source ftrace --entries kernel
 unload

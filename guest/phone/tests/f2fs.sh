@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# SQLite on f2fs by the recorder without the analyser: the bundles go to the host.
+# Records SQLite on f2fs with the recorder built without the analyser. The bundles go to the host.
 fresh_f2fs 128
 keep_every_source
 
-# The module tells all of it without BTF and without BPF.
+# The module reports everything without BTF and without BPF.
 load
 keep_sqlite kernel --source ftrace --entries kernel
 unload

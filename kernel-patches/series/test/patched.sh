@@ -1,29 +1,30 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# A patched kernel: what its two tracepoints tell is so, for each filesystem, and the recorder works under load.
+# Tests a patched kernel: what its two tracepoints report is right on each filesystem, and the recorder works under
+# load.
 [ ! -e /lib/mostrace.ko ] || fail "not a patched kernel"
 tracing=/sys/kernel/tracing
 mount -t tracefs none $tracing
 events="block/block_bio_file writeback/writeback_start_folio"
 
-# The buffer of busybox's own dd lies where a sector cannot be read to.
+# The buffer of busybox's own dd is not aligned for reading sectors.
 dd() {
 	/usr/local/bin/dd "$@" 2>dd.log || fail "$type: dd $*: $(cat dd.log)"
 }
 
-# trace_on: both events, and nothing from before.
+# trace_on: clears the trace and enables both events.
 trace_on() {
 	echo >$tracing/trace
 	for event in $events; do echo 1 >"$tracing/events/$event/enable"; done
 }
 
-# trace_off EVENT FILE: what it told of the file goes to events.
+# trace_off EVENT FILE: disables the events and writes those of the file to `events`.
 trace_off() {
 	for event in $events; do echo 0 >"$tracing/events/$event/enable"; done
 	grep -E "$1:.* ino[ =]$(stat -c %i "$2")( |\$)" $tracing/trace >events || fail "$type: no $1 of $2: $(cat $tracing/trace)"
 }
 
-# check_places FILE BYTES: where each bio lies on the disk is where the filesystem has that position of the file; together
-# they are so many bytes.
+# check_places FILE BYTES: each bio must lie on the disk where the filesystem has that position of the file; the bios
+# must add up to this many bytes.
 check_places() {
 	filefrag -e -b512 "$1" | sed 's/[.:]/ /g' | awk '$1 ~ /^[0-9]+$/ { print $2, $3, $4 }' >extents
 	sed 's/.*: [0-9]*,[0-9]* [A-Z]* \([0-9]*\) + \([0-9]*\) file .* pos \([0-9]*\) .*/\1 \2 \3/' events >bios
@@ -41,7 +42,7 @@ check_places() {
 	info "$type: $(wc -l <bios) direct bios of $2 bytes where they belong"
 }
 
-# check_direct: whole blocks, and sectors within them.
+# check_direct: direct IO of whole blocks, and of sectors within them.
 check_direct() {
 	dd if=/dev/urandom of="$mnt/direct" bs=64k count=20 conv=fsync
 	trace_on
@@ -56,7 +57,7 @@ check_direct() {
 	check_places "$mnt/direct" $((5 * 512))
 }
 
-# check_zeroes: around a sector of a block that has none of the file's data yet lie zeroes.
+# check_zeroes: a sector written into a block without data must be surrounded by zeroes.
 check_zeroes() {
 	fallocate -l 64k "$mnt/allocated"
 	trace_on
@@ -66,7 +67,7 @@ check_zeroes() {
 	[ "$(wc -l <bios)" -eq 3 ] || fail "$type: not zeroes, data, zeroes: $(cat events)"
 }
 
-# check_writeback: each page is told once when it is written.
+# check_writeback: each page must be reported once when it is written.
 check_writeback() {
 	trace_on
 	dd if=/dev/urandom of="$mnt/buffered" bs=4k count=50 conv=fsync
@@ -76,7 +77,7 @@ check_writeback() {
 	info "$type: the beginning of 50 pages' writeback"
 }
 
-# check_recorder: under load, direct and buffered, with the tracepoints on beside it.
+# check_recorder: runs the recorder under direct and buffered load, with the tracepoints enabled too.
 check_recorder() {
 	load dev="$(basename "$loop")" names=all ring_kb=4096
 	record_start recorder.stream
@@ -111,7 +112,7 @@ fresh_ext4 128 -b 4096
 check_filesystem
 fresh_f2fs 128
 check_filesystem
-# Sectors of 4 KiB: the filesystem's block is then more than the device's.
+# With sectors of 4 KiB the filesystem's block is larger than the device's.
 fresh_vfat 128 -F 32 -S 4096
 check_filesystem
 umount $tracing

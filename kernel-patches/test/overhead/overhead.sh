@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# What recording costs: random writes of 4 KiB by fio and transactions of SQLite, on ext4 on a disk that takes no time
-# (null_blk), with each recorder and with none, in turns. The guest has one CPU and a clock that counts instructions
-# (`make bench-overhead`): a second is 10^9 of them, whoever executed them.
+# Measures what recording costs: random writes of 4 KiB by fio and transactions of SQLite, on ext4 on a disk that takes
+# no time (null_blk), with each recorder and with none, in turns. The guest has one CPU and a clock that counts
+# instructions (`make bench-overhead`): a second is 10^9 instructions, whoever executed them.
 repetitions=5
 fio_writes=50000
 transactions=1000
 
-# make_disk: of 256 MiB of memory. It completes a request at once.
+# make_disk: makes a disk of 256 MiB of memory, which completes requests at once.
 make_disk() {
 	mount -t configfs none /sys/kernel/config
-	# Some kernels take the folder's name, some the next number; nullb0 is the module's own.
+	# Some kernels use the folder's name, some the next number; nullb0 is the module's own.
 	disk=/sys/kernel/config/nullb/nullb1
 	mkdir "$disk" || fail "no null_blk"
 	for setting in size=256 memory_backed=1 irqmode=0 queue_mode=2 submit_queues=1 power=1; do
@@ -22,21 +22,21 @@ make_disk() {
 	dd if=/dev/zero of=mnt/file bs=1M count=32 conv=fsync 2>/dev/null
 }
 
-# busy: the hundredths of a second that the CPU was not idle, from one copy of /proc/uptime to the other.
+# busy: prints the hundredths of a second in which the CPU was not idle between the two copies of /proc/uptime.
 busy() {
 	cat before after | awk '{ up = $1 - up; idle = $2 - idle } END { printf "%.0f", (up - idle) * 100 }'
 }
 
-# run_fio ENGINE DEPTH: prints writes a second, hundredths of a second of CPU of the whole system, and of fio.
+# run_fio ENGINE DEPTH: prints writes per second, and hundredths of a second of CPU of the whole system and of fio.
 run_fio() {
 	fio --name=writes --filename=mnt/file --size=32m --bs=4k --rw=randwrite --norandommap --direct=1 --overwrite=1 \
 		--ioengine="$1" --iodepth="$2" --io_size=$((fio_writes * 4))k --output-format=terse --output=terse \
 		--exec_prerun="cp /proc/uptime before" --exec_postrun="cp /proc/uptime after" >fio.log 2>&1 || fail "$(cat fio.log)"
-	# Write IOPS, milliseconds, and percent of user and system.
+	# The fields are write IOPS, milliseconds, and percentages of user and system.
 	tr -d % <terse | awk -F';' -v busy="$(busy)" '{ printf "%s %s %.1f\n", $49, busy, $50 * ($88 + $89) / 1000 }'
 }
 
-# run_sqlite: prints transactions a second, and the CPU as above.
+# run_sqlite: prints transactions per second, and the CPU as above.
 run_sqlite() {
 	rm -f mnt/test.db*
 	cp /proc/uptime before
@@ -45,7 +45,7 @@ run_sqlite() {
 	echo "$(sed -n 's/^transactions.*, \([0-9.]*\) a second/\1/p' sqlite.log) $(busy) -"
 }
 
-# run WORKLOAD
+# run WORKLOAD: runs it.
 run() {
 	case $1 in
 	fio-1) run_fio psync 1 ;;
@@ -54,7 +54,7 @@ run() {
 	esac
 }
 
-# under_record WORKLOAD OPTION…: within `mostrace record`.
+# under_record WORKLOAD OPTION…: runs it within `mostrace record`.
 under_record() {
 	workload=$1
 	shift
@@ -65,7 +65,7 @@ under_record() {
 	rm -r record.most
 }
 
-# under_module WORKLOAD FILE: while the module is read into FILE.
+# under_module WORKLOAD FILE: runs it while the module's entries are read into FILE.
 under_module() {
 	exec 3</dev/mostrace
 	cat <&3 >"$2" &
@@ -78,12 +78,12 @@ under_module() {
 	check_nothing_lost
 }
 
-# under_blktrace WORKLOAD
+# under_blktrace WORKLOAD: runs it while blktrace traces.
 under_blktrace() {
 	blktrace -d "$dev" -D . -o blk >blktrace.log 2>&1 &
 	tracer=$!
 	wait_for "blktrace does not trace" test -e /sys/kernel/debug/block/nullb1/trace0
-	# It opens the files, then it begins.
+	# blktrace opens its files before it begins.
 	usleep 300000
 	run "$1"
 	kill -INT $tracer
@@ -92,7 +92,7 @@ under_blktrace() {
 	rm blk.blktrace.*
 }
 
-# measure MODE WORKLOAD: prints what run does.
+# measure MODE WORKLOAD: prints what `run` prints.
 measure() {
 	case $1 in
 	nothing) run "$2" ;;
@@ -109,7 +109,7 @@ measure() {
 }
 modes="nothing blktrace module module-file record-blktrace record-kernel record-bpf record-ftrace record-bpf-bpf record-causes"
 
-# name MODE: what the table calls it.
+# name MODE: prints the mode's name in the table.
 name() {
 	case $1 in
 	nothing) echo "nothing" ;;
@@ -125,13 +125,14 @@ name() {
 	esac
 }
 
-# median COLUMN: of $workload in $mode, in results.txt (workload mode speed cpu fio's).
+# median COLUMN: prints the median of $workload in $mode, from results.txt (workload mode speed cpu fio's).
 median() {
 	awk -v w="$workload" -v m="$mode" -v c="$1" '$1 == w && $2 == m { print $c }' results.txt | sort -n |
 		sed -n "$((repetitions / 2 + 1))p"
 }
 
-# table: a row for each mode, of each workload the medians as ratios to those of `nothing`: speed, CPU, of fio its own CPU.
+# table: prints a row for each mode, with each workload's medians as ratios to those of `nothing`: speed, CPU, and for
+# fio its own CPU.
 table() {
 	echo "| recorded by | fio, 1: IOPS | CPU | fio's | fio, 16: IOPS | CPU | fio's | SQLite: transactions | CPU |"
 	echo "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Whose the journal's copies are, by the kernel's recorder: it tells each block as it is modified, so that each copy of the
-# journal's has a handle, whoever else was at work.
+# The causes of the journal's copies by the kernel's recorder, which reports each block as it is modified, so that every
+# copy has a handle, whatever other tasks did.
 
-# run BUNDLE COMMAND…
+# run BUNDLE COMMAND…: records the command and checks its causes.
 run() {
 	bundle=$1
 	shift
@@ -14,7 +14,7 @@ run() {
 	check_causes "$bundle" record.err
 }
 
-# users: how often jbd2 is held, where it is a module.
+# users: prints jbd2's reference count if it is a module.
 users() {
 	cat /sys/module/jbd2/refcnt 2>/dev/null || echo built in
 }
@@ -27,7 +27,7 @@ run wal.most mostrace workload sqlite --transactions 100 --journal wal "$mnt/wal
 put_writer
 run writers.most sh -c "sh writer.sh $mnt/x & sh writer.sh $mnt/y & sh writer.sh $mnt/z & wait"
 [ -z "$(cat $sys/filesystems)" ] || fail "filesystems was left as: $(cat $sys/filesystems)"
-# Without its entries there are none of its causes.
+# Without the recorder's entries there are no causes from it either.
 refused "no causes from the kernel.s recorder" mostrace record -d "$loop" -o none.most --entries none --causes kernel -- true
 [ "$(users)" = "$held" ] || fail "jbd2 was held by $held, and is by $(users)"
 remove

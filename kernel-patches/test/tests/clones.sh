@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Bios that dm makes of others: the recorder of the disk below tells of a clone who submitted the original, and of which
-# file it is, also where a worker queues it. Devices that have no requests. Bios that were held back, whose submitter is not
-# known. What is told is judged outside (clones.py).
+# Bios that dm makes from others: the recorder of the disk below reports the submitter of a clone's original and its
+# file, also if a worker queues the clone. Devices without requests. Throttled bios, whose submitter is not known.
+# clones.py checks the results on the host.
 export DM_DISABLE_UDEV=1
 sectors=262144
 
-# below: $lower is a disk; $mapped is what dm makes of it by the table on stdin.
+# below: makes the disk $lower, and $mapped, which dm makes of it by the table on stdin.
 below() {
 	truncate -s $((sectors * 512)) disk.img
 	lower=$(losetup -f)
@@ -15,18 +15,18 @@ below() {
 	mapped=/dev/mapper/mapped
 }
 
-# swapped: two halves in the other's place, in pieces that are no multiple of what is written at once.
+# swapped: prints a table that swaps two halves, in pieces that do not divide what is written at once.
 swapped() {
 	half=$((sectors / 2)) piece=520
 	for at in $(seq 0 $piece $((half - piece))); do echo "$at $piece linear LOWER $((at + half))"; done
 }
 
-# as_by TASK COMMAND…: its process is noted.
+# as_by TASK COMMAND…: runs the command and notes its process.
 as_by() {
 	sh -c 'echo "$0 $$" >>pids; exec "$@"' "$@" 2>as_by.log || fail "$(cat as_by.log)"
 }
 
-# work DIRECTORY: direct IO of one process and of another, and what one writes and another writes back.
+# work DIRECTORY: direct IO of one process and of another, and data that one writes and another writes back.
 work() {
 	: >pids
 	as_by direct /usr/local/bin/dd if=/dev/urandom of="$1/direct" bs=4M count=1 oflag=direct
@@ -39,7 +39,7 @@ work() {
 	sync
 }
 
-# record NAME DEVICE MOUNTED: the work on a filesystem of MOUNTED, as the recorder of DEVICE sees it.
+# record NAME DEVICE MOUNTED: does the work on a filesystem on MOUNTED while DEVICE is recorded.
 record() {
 	step "$1"
 	out=/tmp/out/clones-$1
@@ -60,14 +60,14 @@ record() {
 	[ "$(cat $class/entries)" -gt 50 ] || fail "$1: $(cat $class/entries) entries"
 }
 
-# remove_below
+# remove_below: removes what `below` made.
 remove_below() {
 	/usr/local/bin/dmsetup remove mapped
 	losetup -d "$lower"
 	rm disk.img
 }
 
-# above NAME: what dm makes of the table on stdin, recorded below.
+# above NAME: does the work above what dm makes of the table on stdin, and records below.
 above() {
 	below
 	awk '{ print $1, $2, $NF }' table >"/tmp/out/clones-$1.table"
@@ -81,7 +81,7 @@ echo "$linear" | above linear
 swapped | above swapped
 echo "0 $sectors crypt aes-xts-plain64 $(printf '%064d' 7) 0 LOWER 0" | above crypt
 
-# Recorded as what it is, without requests.
+# The mapped device itself is recorded, without requests.
 as_it_is="0 $sectors 0"
 echo "$linear" >linear
 below <linear
@@ -95,7 +95,7 @@ if [ -e /sys/block/zram0 ]; then
 	echo 1 >/sys/block/zram0/reset
 fi
 
-# A task that writes more than it may: blk-throttle's worker queues it.
+# A task writes more than its limit allows: blk-throttle's worker queues its bios.
 truncate -s $((sectors * 512)) disk.img
 lower=$(losetup -f)
 losetup "$lower" disk.img

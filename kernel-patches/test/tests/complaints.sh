@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The check of what the kernel says does find what it has to find, and nothing in what it says now.
+# The check of the kernel's messages finds every kind of complaint, and nothing in the messages of now.
 check_kernel
 while read -r line; do
 	echo "$line" >/dev/kmsg

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# A journal on a device of its own: its blocks' homes are on the filesystem's. Judged outside (homes.py).
+# The journal is on a device of its own, and its blocks' homes are on the filesystem's. homes.py checks the results on
+# the host.
 
-# record NAME JOURNAL FILESYSTEM DEVICES HOMES
+# record NAME JOURNAL FILESYSTEM DEVICES HOMES: records a journalled workload.
 record() {
 	step "$1"
 	out=/tmp/out/homes-$1

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# `mostrace record --entries kernel`: SQLite on each filesystem; and what it says where it cannot.
+# `mostrace record --entries kernel`: SQLite on each filesystem, and the messages where it cannot record.
 
-# record BUNDLE COMMAND…
+# record BUNDLE COMMAND…: records the command with the kernel's entries.
 record() {
 	bundle=$1
 	shift
 	mostrace record -d "$loop" -o "$bundle" --source blktrace --entries kernel --sync -- "$@"
 }
 
-# run FILESYSTEM JOURNAL SUFFIX
+# run FILESYSTEM JOURNAL SUFFIX: records SQLite and checks the bundle.
 run() {
 	record "$1-$2.most" mostrace workload sqlite --transactions 50 --journal "$2" "$mnt/$2.db"
 	check_bundle "$1-$2.most"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Names, of up to 255 bytes: kept if asked for, else said to be there.
+# Names of up to 255 bytes are kept if they are asked for; otherwise the entry says that there is one.
 fresh_ext4 64 -b 4096
 load dev="$(basename "$loop")"
 put "temp,[k]?eep*" names

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Rings that overflow: what is lost is counted, to the entry, and whoever writes does not wait for it.
+# When a ring overflows, every lost entry is counted, and writers do not wait for the reader.
 truncate -s 64M disk.img
 loop=$(losetup -f)
 losetup "$loop" disk.img
 writes=5000 rounds=3
 ! is_debug || writes=2000 rounds=1
 
-# write_all: one bio, so one entry, each; prints how many a second.
+# write_all: makes one bio, and so one entry, per write; prints the writes per second.
 write_all() {
 	fio --name=load --filename="$loop" --bs=4k --rw=randwrite --ioengine=libaio --iodepth=16 --direct=1 \
 		--size=32m --number_ios=$writes --output-format=terse | cut -d';' -f49
 }
 
-# check_counts NAME WRITES: those that it took and those it had no room for are all there are.
+# check_counts NAME WRITES: the entries recorded and those lost must add up to the writes.
 check_counts() {
 	entries=$(cat $class/entries) lost=$(lost entries_ring)
 	[ "$lost" -gt 0 ] || fail "$1: nothing lost"
@@ -21,7 +21,7 @@ check_counts() {
 	info "$1: $entries entries, $lost lost"
 }
 
-# best SPEED SPEED: the higher one. Other work on the host makes them lower.
+# best SPEED SPEED: prints the higher one, because other work on the host only lowers them.
 best() {
 	[ "$1" -le "$2" ] && echo "$2" || echo "$1"
 }
@@ -48,14 +48,15 @@ for _ in $(seq $rounds); do
 	exec 3<&-
 
 	step slow
-	# 4 KiB at a time, and too seldom.
+	# The reader takes 4 KiB at a time, and too seldom.
 	: >slow.stream
 	exec 3</dev/mostrace
 	: >slowly
 	while [ -e slowly ]; do usleep 100000; dd bs=4k count=1; done <&3 >>slow.stream 2>/dev/null &
 	reader=$!
 	slow=$(best "$(write_all)" "$slow")
-	# It ends by itself: what it had begun would keep the device open. One more write wakes it where it had read all.
+	# The reader ends by itself, because a read that had begun would keep the device open. If it has read
+	# everything, one more write wakes it.
 	rm slowly
 	dd if=/dev/zero of="$loop" bs=4k count=1 oflag=direct 2>/dev/null
 	wait $reader
@@ -64,7 +65,7 @@ for _ in $(seq $rounds); do
 	exec 3<&-
 done
 info "writes a second: $alone not recorded, $read read, $unread never read, $slow read too slowly"
-# A fifth is far beyond what an emulator's speed varies by; a wait for the reader would be for ever.
+# An emulator's speed varies by far less than a factor of five; waiting for the reader would take for ever.
 [ $((unread * 5)) -ge "$read" ] && [ $((slow * 5)) -ge "$read" ] || fail "a full ring is waited for"
 losetup -d "$loop"
 unload

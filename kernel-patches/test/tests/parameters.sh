@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# What the parameters take, and that they stay as they are while it is recorded.
+# The values that the parameters accept; and that they cannot be changed during a recording.
 load
 refused "No such device" cat /dev/mostrace
 fresh_ext4 64 -b 4096

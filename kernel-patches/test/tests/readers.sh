@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Readers that are not allowed, that are too many, that share, that never read.
+# Readers that are not allowed, that are too many, that share the device, and that never read.
 fresh_ext4 64 -b 4096
 load dev="$(basename "$loop")" ring_kb=16
 
@@ -9,7 +9,7 @@ refused "ermission denied" /usr/local/bin/setpriv --reuid 65534 --clear-groups c
 refused "not permitted" /usr/local/bin/setpriv --bounding-set -sys_admin --inh-caps -sys_admin cat /dev/mostrace
 
 step unread
-# Nothing waits for it, and what is lost is counted.
+# Writers do not wait for the reader, and lost entries are counted.
 exec 3</dev/mostrace
 refused "busy" cat /dev/mostrace
 ! is_module || refused "temporarily unavailable" rmmod mostrace
@@ -27,7 +27,7 @@ take_rest after.stream overrun.stream
 exec 3<&-
 
 step waiting
-# A reader waits in the kernel, on a device that has nothing to say.
+# A reader waits in the kernel while the device has no entries.
 sync
 record_start idle.stream
 in_read() {
@@ -39,12 +39,12 @@ in_read || fail "the reader is no more in read()"
 record_stop
 
 step shared
-# Two processes with one open file: each takes whole entries, and together they have each of them once.
+# Two processes share one open file: each reads whole entries, and together they read every entry once.
 put 64 ring_kb
 share one.stream two.stream &
 reader=$!
 wait_for "no header" test -s one.stream -o -s two.stream
-# Who of them is the first is the scheduler's choice, each time that both wait.
+# Each time that both wait, the scheduler chooses which of them is first.
 both_have() {
 	dd if=/dev/urandom of="$mnt/shared" bs=4k count=50 oflag=direct 2>/dev/null
 	[ "$(wc -c <one.stream)" -gt 1000 ] && [ "$(wc -c <two.stream)" -gt 1000 ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Loaded, read and unloaded 50 times, while there is IO; where it is built in, opened, read and closed.
+# The module is loaded, read and unloaded 50 times during IO; if it is built in, the device is opened, read and closed.
 rounds=50
 ! is_debug || rounds=20
 fresh_ext4 128 -b 4096
@@ -7,7 +7,7 @@ worst=0
 fio --name=load --directory="$mnt" --size=8m --bs=4k --rw=randrw --direct=0 --fsync=8 --numjobs=2 --time_based --runtime=1000 >fio.log 2>&1 &
 load=$!
 
-# has BYTES: the stream.
+# has BYTES: succeeds if the stream has at least this many.
 has() {
 	[ "$(wc -c <stream)" -ge "$1" ]
 }
@@ -18,7 +18,7 @@ for round in $(seq $rounds); do
 	load dev="$(basename "$loop")" names=all
 	record_start stream
 	wait_for "round $round: $(wc -c <stream) bytes, $(cat $class/entries) entries; $(tail -n 3 fio.log)" has 4000
-	# Killed with the module in use; closing stops the probes.
+	# The reader is killed while it uses the module; closing the device stops the probes.
 	kill "$reader"
 	wait "$reader" || true
 	unload

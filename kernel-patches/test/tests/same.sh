@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The module and the BPF probes watch the same IO; what they say is compared outside (same.py).
+# The module and the BPF probes record the same IO; same.py compares the results on the host.
 [ -e /sys/kernel/btf/vmlinux ] || { info "no BTF: nothing to compare with"; exit 0; }
 
-# Who dirties the files `early` and `late` is known: their one process. `late` is written back by another.
+# The dirtier of the files `early` and `late` is known: the one process that writes each. `late` is written back by
+# another task.
 cat >work.sh <<'END'
 mnt=$1 long=$2 loop=$3
 mostrace workload sqlite --transactions 30 --overwrite "$mnt/test.db" >/dev/null
 dd if=/dev/urandom of="$mnt/plain" bs=64k count=32 conv=fsync
 dd if=/dev/urandom of="$mnt/$long" bs=256k count=4 oflag=direct
-# Less than a block at a time, behind a hole: zeroes go before the data, after it, and before and after.
+# Less than a block at a time, behind a hole: zeroes are written ahead of the data, behind it, and on both sides.
 /usr/local/bin/dd if=/dev/urandom of="$mnt/$long" bs=512 count=3 seek=2055 oflag=direct conv=notrunc
 /usr/local/bin/dd if=/dev/urandom of="$mnt/$long" bs=512 count=1 seek=2083 oflag=direct conv=notrunc
 /usr/local/bin/dd if=/dev/urandom of="$mnt/$long" bs=7k count=1 seek=160 oflag=direct conv=notrunc
@@ -29,7 +30,7 @@ sync
 dd if="$loop" of=/dev/null bs=1M count=4 iflag=direct
 END
 
-# both NAME: of the fresh filesystem. Direct IO is split into several requests.
+# both NAME: records work on the new filesystem with both. Direct IO is split into several requests.
 both() {
 	step "$1"
 	out=/tmp/out/same-$1
@@ -56,7 +57,7 @@ both ext4
 fresh_ext4 64 -b 1024 -- data=journal
 both data-journal
 fresh_f2fs 128
-# From 7.x on, iomap's struct of a direct bio is then in one of f2fs's own.
+# From 7.x on, iomap's struct of a direct bio is then part of one of f2fs's own.
 iostat=/sys/fs/f2fs/$(basename "$loop")/iostat_enable
 [ ! -e "$iostat" ] || { echo 1 >"$iostat" && info "f2fs: iostat"; }
 both f2fs

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The device goes while it is recorded and written: a loop device and a disk.
+# A device disappears while it is recorded and written: a loop device and a disk.
 fresh_ext4 64 -b 4096
 load dev="$(basename "$loop"),vda" names=all
 record_start gone.stream
 
-# write_at DEVICE-OR-FILE: until it fails or is killed. Of a disk that is gone it makes no plain file.
+# write_at DEVICE-OR-FILE: writes until it fails or is killed. It does not create a plain file in place of a removed
+# disk.
 write_at() {
 	while /usr/local/bin/dd if=/dev/zero of="$1" bs=4k count=64 oflag=direct conv=notrunc,nocreat; do :; done 2>/dev/null
 }
 
-# recorded_more: than $before entries.
+# recorded_more: succeeds if there are more than $before entries.
 recorded_more() {
 	[ "$(cat $class/entries)" -gt $((before + 20)) ]
 }
@@ -19,10 +20,10 @@ write_at "$mnt/gone" &
 writer=$!
 before=0
 wait_for "loop: nothing recorded" recorded_more
-# Detached while in use, it goes with the mount.
+# A loop device that is detached while in use disappears with its mount.
 losetup -d "$loop"
 umount -l "$mnt"
-# It may have ended by itself: the file's folder is gone.
+# The writer may have ended by itself, since the file's folder is gone.
 kill $writer 2>/dev/null || true
 wait $writer || true
 
@@ -38,7 +39,7 @@ wait $writer || true
 kill -0 "$reader" || fail "the reader ended"
 echo "$disk" >$driver/bind
 wait_for "vda is not back" test -b /dev/vda
-# What comes back under its number is recorded again.
+# A device that comes back under the same number is recorded again.
 before=$(cat $class/entries)
 /usr/local/bin/dd if=/dev/zero of=/dev/vda bs=4k count=64 oflag=direct conv=notrunc,nocreat 2>/dev/null
 recorded_more || fail "$(cat $class/entries) entries after $before"

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# What is written is what is read, through each way of IO, while it is recorded, and while recording begins and ends; also
-# from the medium, afterwards; and the filesystem is whole.
+# Data that is written is read back unchanged by each way of IO, while it is recorded, while recordings begin and end,
+# and afterwards from the medium; and the filesystem is consistent.
 
-# run_fio JOB-OPTION…: several jobs at once, a file each.
+# run_fio JOB-OPTION…: runs several jobs at once, with a file each.
 run_fio() {
 	# shellcheck disable=SC2016 # fio's own variable
 	fio --name=global --directory="$mnt" --filename_format='$jobname' --size=1m --bs=4k --rw=randwrite --verify=crc32c \
 		--verify_fatal=1 "$@" >fio.log 2>&1 || fail "$type: $(cat fio.log)"
 }
 
-# ways PREFIX: a job for each way of IO.
+# ways PREFIX: prints a job for each way of IO.
 ways() {
 	echo "--name=$1-buffered --ioengine=psync --fsync=64"
 	echo "--name=$1-direct --ioengine=psync --direct=1"
@@ -17,7 +17,7 @@ ways() {
 	echo "--name=$1-queued --ioengine=libaio --iodepth=16 --direct=1"
 }
 
-# record_in_turns: on and off, to the end.
+# record_in_turns: starts and stops recordings until it is killed.
 record_in_turns() {
 	while :; do
 		timeout 1 cat /dev/mostrace || true
@@ -25,7 +25,7 @@ record_in_turns() {
 	done >/dev/null
 }
 
-# check_filesystem FSCK…: of what was written under it.
+# check_filesystem FSCK…: runs the jobs and checks the filesystem with this command.
 check_filesystem() {
 	load dev="$(basename "$loop")" names=all
 	step "$type, recorded"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bitmaps of the disk as sets of numbers.
+//! On-disk bitmaps as sets of numbers.
 
 use std::ops::Range;
 
 use fixedbitset::FixedBitSet;
 
-/// A bitmap in which the lowest bit of a byte comes first.
+/// Converts a bitmap in which the lowest bit of a byte comes first.
 pub fn lowest_first(bytes: &[u8]) -> FixedBitSet {
     let word = |bytes: &[u8]| {
         let add = |word: usize, byte: &u8| word.wrapping_shl(8) | usize::from(*byte);
@@ -15,23 +15,23 @@ pub fn lowest_first(bytes: &[u8]) -> FixedBitSet {
     FixedBitSet::with_capacity_and_blocks(bytes.len().saturating_mul(8), words)
 }
 
-/// A bitmap in which the highest bit of a byte comes first.
+/// Converts a bitmap in which the highest bit of a byte comes first.
 pub fn highest_first(bytes: &[u8]) -> FixedBitSet {
     let bytes: Vec<u8> = bytes.iter().map(|byte| byte.reverse_bits()).collect();
     lowest_first(&bytes)
 }
 
-/// Adds a number; says whether it is new. What lies behind the end is never in a set.
+/// Adds a number to a set. Returns true if it is new; a number beyond the set's capacity is ignored.
 pub fn insert(set: &mut FixedBitSet, n: usize) -> bool {
     n < set.len() && !set.put(n)
 }
 
-/// The members of a set as runs.
+/// Returns the members of a set as runs of consecutive numbers.
 pub fn runs(set: &FixedBitSet) -> impl Iterator<Item = Range<usize>> + '_ {
     runs_of(set.ones())
 }
 
-/// Ascending numbers as runs.
+/// Groups ascending numbers into runs of consecutive ones.
 pub fn runs_of(numbers: impl Iterator<Item = usize>) -> impl Iterator<Item = Range<usize>> {
     let mut ones = numbers.peekable();
     std::iter::from_fn(move || {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why there is no map.
+//! Errors of building a map.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why there is no map. Each prints as one line that names the file and the place.
+/// The reason why no map could be built. Displays as one line that names the file and the place.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -13,12 +13,12 @@ pub enum Error {
     Io {
         /// The image.
         path: PathBuf,
-        /// What was being done.
+        /// The step that failed.
         at: String,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
-    /// Not such a filesystem, or a damaged one.
+    /// The image holds no such filesystem, or a damaged one.
     #[error("{}: {at}: {what}", path.display())]
     Corrupt {
         /// The image.
@@ -28,20 +28,20 @@ pub enum Error {
         /// What is wrong with it.
         what: String,
     },
-    /// Nothing that looks like a filesystem: an empty disk, or a whole one with partitions.
+    /// Nothing in the image looks like a filesystem: it may be empty, or a whole disk with partitions.
     #[error("{}: first blocks: no filesystem recognised", path.display())]
     Unrecognised {
         /// The image.
         path: PathBuf,
     },
-    /// A sound filesystem that this reader does not know.
+    /// The filesystem is sound, but this reader does not support it.
     #[error("{}: {at}: not supported: {what}", path.display())]
     Unsupported {
         /// The image.
         path: PathBuf,
         /// The on-disk structure.
         at: String,
-        /// The unknown part.
+        /// The unsupported feature.
         what: String,
     },
     /// A program that the reader needs is not installed.
@@ -49,7 +49,7 @@ pub enum Error {
     ToolMissing {
         /// The program.
         tool: &'static str,
-        /// The package that has it.
+        /// The package that provides it.
         package: &'static str,
     },
 }

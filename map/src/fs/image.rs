@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bounds-checked reads of an image file, a block device, or an image in memory.
+//! Bounds-checked reads from an image file, a block device, or an image in memory.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 
 use crate::fs::error::{Error, Result};
 
-/// What a reader of an image needs of it: `len` bytes at an offset.
+/// Random access to an image's bytes.
 pub trait ReadAt: Send + Sync {
-    /// Fills `buf` from `offset` on; the caller has checked that the range is inside.
+    /// Fills `buf` from byte `offset` on; the caller has checked that the range is inside the image.
     ///
     /// # Errors
-    /// The range cannot be read.
+    /// Returns an error if the range cannot be read.
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()>;
 }
 
@@ -45,7 +45,7 @@ impl ReadAt for Vec<u8> {
     }
 }
 
-/// The bytes that are read at once, at most.
+/// Number of bytes read at once.
 const READ_AT_ONCE: usize = 64 << 10;
 
 /// An opened image.
@@ -64,7 +64,7 @@ impl Image {
     /// Opens an image file or a block device for reading.
     ///
     /// # Errors
-    /// It cannot be opened, or is neither of the two.
+    /// Returns an error if the path cannot be opened, or is neither a file nor a block device.
     pub fn open(path: &Path) -> Result<Image> {
         let mut file = open_file(path)?;
         forget_cached(&file);
@@ -78,8 +78,7 @@ impl Image {
         })
     }
 
-    /// An image of `bytes` bytes that something else reads; `path` names it in errors, and is
-    /// never opened.
+    /// Makes an image of `bytes` bytes with a reader of its own. `path` names it in errors and is never opened.
     pub fn new(path: &Path, bytes: u64, bytes_of: impl ReadAt + 'static) -> Image {
         Image {
             source: Source::Other(Box::new(bytes_of)),
@@ -88,7 +87,7 @@ impl Image {
         }
     }
 
-    /// The file or the device; None where something else reads the image.
+    /// Returns the file or the device; None if something else reads the image.
     pub(super) fn file(&self) -> Option<&File> {
         match &self.source {
             Source::File(file) => Some(file),
@@ -96,18 +95,18 @@ impl Image {
         }
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// What names the image in errors.
+    /// Returns the path that names the image in errors.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The first byte from `offset` on that may be anything but zero: a snapshot is a file with holes, and may stand for a
-    /// device that is far larger than itself. The end of the image if there is none.
+    /// Returns the offset of the first byte from `offset` on that may not be zero, or the end of the image. A snapshot
+    /// is a file with holes, and may represent a device that is far larger than itself.
     pub(super) fn next_data(&self, offset: u64) -> u64 {
         match &self.source {
             Source::File(file) => next_data(file, offset).unwrap_or(self.bytes),
@@ -116,10 +115,10 @@ impl Image {
         .min(self.bytes)
     }
 
-    /// Exactly `len` bytes from `offset`; `at` names the structure in errors.
+    /// Reads exactly `len` bytes at byte `offset`; `at` names the structure in errors.
     ///
     /// # Errors
-    /// The range is not inside the image, or cannot be read.
+    /// Returns an error if the range is not inside the image or cannot be read.
     pub fn read(&self, offset: u64, len: usize, at: impl Display) -> Result<Vec<u8>> {
         self.check(offset, len, &at)?;
         let mut buf = vec![0; len];
@@ -127,7 +126,7 @@ impl Image {
         Ok(buf)
     }
 
-    /// As [`Image::read`]; what lies in holes of the image takes neither time nor memory.
+    /// Reads as [`Image::read`] does; holes of the image take neither time nor memory.
     pub(super) fn read_sparse(&self, offset: u64, len: usize, at: impl Display) -> Result<Vec<u8>> {
         self.check(offset, len, &at)?;
         let mut buf = vec![0; len];
@@ -146,16 +145,16 @@ impl Image {
         }
     }
 
-    /// Fills `buf` from `offset` on; `at` names the structure in errors.
+    /// Fills `buf` from byte `offset` on; `at` names the structure in errors.
     ///
     /// # Errors
-    /// The range is not inside the image, or cannot be read.
+    /// Returns an error if the range is not inside the image or cannot be read.
     pub fn read_into(&self, buf: &mut [u8], offset: u64, at: impl Display) -> Result<()> {
         self.check(offset, buf.len(), &at)?;
         self.fill(buf, offset, at)
     }
 
-    /// Before anything is allocated: a damaged image may ask for any length.
+    /// Checks a range before memory is allocated for it: a damaged image may ask for any length.
     fn check(&self, offset: u64, len: usize, at: impl Display) -> Result<()> {
         let room = self.bytes.saturating_sub(offset);
         if u64::try_from(len).is_ok_and(|len| len <= room) {
@@ -168,7 +167,7 @@ impl Image {
         Err(self.corrupt(at, what))
     }
 
-    /// Whether these bytes lie in a hole, and so are zeros.
+    /// Returns true if these bytes lie in a hole and so are zeros.
     pub(super) fn is_hole(&self, bytes: std::ops::Range<u64>) -> bool {
         self.next_data(bytes.start) >= bytes.end.min(self.bytes)
     }
@@ -181,7 +180,7 @@ impl Image {
         read.map_err(|source| self.io(at, source))
     }
 
-    /// An I/O error in this image.
+    /// Makes an I/O error that names this image.
     pub fn io(&self, at: impl Display, source: io::Error) -> Error {
         Error::Io {
             path: self.path.clone(),
@@ -190,7 +189,7 @@ impl Image {
         }
     }
 
-    /// A damage in this image.
+    /// Makes an error for damage in this image.
     pub fn corrupt(&self, at: impl Display, what: impl Into<String>) -> Error {
         Error::Corrupt {
             path: self.path.clone(),
@@ -199,7 +198,7 @@ impl Image {
         }
     }
 
-    /// Something in this image that is sound, but unknown here.
+    /// Makes an error for a sound part of this image that is not supported.
     pub fn unsupported(&self, at: impl Display, what: impl Into<String>) -> Error {
         Error::Unsupported {
             path: self.path.clone(),
@@ -209,8 +208,8 @@ impl Image {
     }
 }
 
-/// Lets the page cache of a block device go: f2fs keeps its metadata elsewhere, so what an earlier
-/// reader left there may be old. What is dirty there (ext4, FAT) stays.
+/// Drops a block device's clean pages from the page cache. f2fs caches its metadata elsewhere, so pages that an earlier
+/// reader left there may be stale. Dirty pages (ext4, FAT) stay.
 #[cfg(target_os = "linux")]
 fn forget_cached(file: &File) {
     use std::os::unix::fs::FileTypeExt;
@@ -218,7 +217,7 @@ fn forget_cached(file: &File) {
         .metadata()
         .is_ok_and(|m| m.file_type().is_block_device());
     if is_device {
-        // It is only advice: where the kernel does not follow it, the map is as old as the cache.
+        // This is only advice: if the kernel ignores it, the map is as old as the cache.
         let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
     }
 }
@@ -226,7 +225,7 @@ fn forget_cached(file: &File) {
 #[cfg(not(target_os = "linux"))]
 fn forget_cached(_file: &File) {}
 
-/// None where there are only holes; `offset` itself where the file system cannot tell.
+/// Returns the offset of the next data; None if there are only holes; `offset` itself if the filesystem cannot tell.
 #[cfg(target_os = "linux")]
 fn next_data(file: &File, offset: u64) -> Option<u64> {
     use rustix::fs::{SeekFrom, seek};
@@ -242,8 +241,7 @@ fn next_data(_file: &File, offset: u64) -> Option<u64> {
     Some(offset)
 }
 
-/// Opens what can hold an image. Opening a FIFO would wait for ever; a folder opens but cannot
-/// be read.
+/// Opens a path that can hold an image. Opening a FIFO would block; a folder can be opened but not read.
 fn open_file(path: &Path) -> Result<File> {
     let io = |source| Error::open(path, source);
     let kind = std::fs::metadata(path).map_err(io)?.file_type();

@@ -26,26 +26,27 @@ pub use names::is_encrypted;
 pub use progress::{Progress, Watcher};
 use recognise::Filesystem;
 
-/// Builds the map of the filesystem on an image that begins at `start_sector` of its disk.
+/// Builds the map of the filesystem on an image; the image begins at `start_sector` of its disk, 512 bytes each.
 ///
 /// # Errors
-/// No filesystem is recognised, or its builder finds none that it can read.
+/// Returns an error if no filesystem is recognised, or if it cannot be read.
 pub fn build(image: &Image, start_sector: u64) -> Result<Map> {
     build_with(image, start_sector, &|_| {})
 }
 
-/// [`build`] that reports its progress to `watcher`: a large filesystem takes seconds.
+/// Builds the map as [`build`] does, and reports progress to `watcher`: a large filesystem takes seconds.
 ///
 /// # Errors
-/// As [`build`].
+/// Returns an error in the same cases as [`build`].
 pub fn build_with(image: &Image, start_sector: u64, watcher: &Watcher) -> Result<Map> {
     build_by(By::Walk, image, start_sector, watcher)
 }
 
-/// [`build_with`], with the blocks of ext4's inodes as `by` lists them.
+/// Builds the map as [`build_with`] does, with the blocks of ext4's inodes as `by` lists them.
 ///
 /// # Errors
-/// As [`build`]; or debugfs is to list the blocks, and there is none, or it does not read this filesystem.
+/// Returns an error in the same cases as [`build`], and if debugfs is to list the blocks but is missing or does not read this
+/// filesystem.
 pub fn build_by(by: By, image: &Image, start_sector: u64, watcher: &Watcher) -> Result<Map> {
     match (recognise::recognise(image)?, by) {
         (Some(Filesystem::Ext), by) => ext4::build_by(by, image, start_sector, watcher),

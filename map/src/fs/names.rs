@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The directory tree: every inode's names, from the entries of the directories.
+//! The directory tree: collects every inode's names from directory entries.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt::Display;
@@ -8,29 +8,28 @@ use std::hash::Hash;
 use crate::fs::progress::Part;
 use crate::map::{Inode, Name};
 
-/// A name as it is given in paths.
+/// A name as it appears in paths.
 pub type FileName = Box<[u8]>;
 
-/// The directories of a filesystem.
+/// Access to the directories of a filesystem.
 pub trait Directories {
-    /// The number of an inode.
+    /// The type of inode numbers.
     type Ino: Copy + Eq + Hash + Display + Into<u64>;
 
-    /// What is said of a name that leads to no inode.
+    /// The end of the notice about a name that leads to no inode.
     const MISSING: &'static str;
 
-    /// Whether an inode is a directory.
+    /// Returns true if an inode is a directory.
     fn contains(&self, ino: Self::Ino) -> bool;
 
-    /// The entries of a directory, in their order, without `.` and `..`. Each directory is asked
-    /// for once.
+    /// Returns the entries of a directory in their order, without `.` and `..`. It is called once for each directory.
     fn entries(&mut self, ino: Self::Ino) -> Vec<(Self::Ino, FileName)>;
 
-    /// Keeps a line for people.
+    /// Stores a notice.
     fn note(&mut self, line: String);
 }
 
-/// Gives every inode that the root leads to its names. A directory gets one name only.
+/// Gives every inode that can be reached from the root its names. A directory gets one name only.
 pub fn link<D: Directories>(
     mut directories: D,
     root: D::Ino,
@@ -68,16 +67,16 @@ pub fn link<D: Directories>(
     }
 }
 
-/// How such a name begins.
+/// The beginning of an encrypted name.
 const ENCRYPTED: &[u8] = b"<encrypted:";
 
-/// Whether a component of a path is a name that is ciphertext, as [`encrypted`] gives it.
+/// Returns true if a component of the path is an encrypted name, in the form that [`encrypted`] returns.
 pub fn is_encrypted(path: &[u8]) -> bool {
     let is_one = |name: &[u8]| name.starts_with(ENCRYPTED) && name.ends_with(b">");
     path.split(|&b| b == b'/').any(is_one)
 }
 
-/// A name that is ciphertext, as something that can stand in a path: it may hold `/`.
+/// Returns an encrypted name in a form that can be part of a path; the ciphertext itself may hold `/`.
 pub fn encrypted(ciphertext: &[u8]) -> FileName {
     let hex: String = ciphertext
         .iter()

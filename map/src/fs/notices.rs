@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What could not be resolved while a map was built.
+//! Remarks on what could not be resolved while a map was built.
 
-/// Lines for people: the first are kept, the rest counted.
+/// Remarks as lines of text; the first are kept, the rest only counted.
 #[derive(Clone, Debug, Default)]
 pub struct Notices {
     lines: Vec<String>,
@@ -11,7 +11,7 @@ pub struct Notices {
 impl Notices {
     const KEPT: usize = 100;
 
-    /// Adds one line.
+    /// Adds a line.
     pub fn push(&mut self, line: impl Into<String>) {
         if self.lines.len() < Self::KEPT {
             self.lines.push(line.into());
@@ -20,12 +20,12 @@ impl Notices {
         }
     }
 
-    /// Whether there is no line.
+    /// Returns true if there is no line.
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
 
-    /// The lines, the last of them saying how many were left out.
+    /// Returns the lines; the last one tells how many were left out, if any.
     pub fn into_lines(mut self) -> Vec<String> {
         if self.more > 0 {
             self.lines.push(format!("and {} more", self.more));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers of blocks, clusters, inodes: each a type of its own, so that none stands for another.
+//! Numbers of blocks, clusters and inodes, each a type of its own, so that they cannot be confused.
 
-/// A newtype over an unsigned number that counts one kind of thing.
+/// Defines a newtype for an unsigned number that counts one kind of thing.
 macro_rules! number {
     ($(#[$doc:meta])* $name:ident($of:ty)) => {
         $(#[$doc])*
@@ -10,17 +10,17 @@ macro_rules! number {
 
         #[allow(dead_code, reason = "not every number is counted with in each way")]
         impl $name {
-            /// The one that is `n` further on; the last one there can be where that is too far.
+            /// Returns the number that is `n` larger, at most the type's maximum.
             pub fn plus(self, n: $of) -> $name {
                 $name(self.0.saturating_add(n))
             }
 
-            /// How far `end` is from here, 0 where it is before.
+            /// Returns the distance to `end`, 0 if `end` is smaller.
             pub fn up_to(self, end: $name) -> $of {
                 end.0.saturating_sub(self.0)
             }
 
-            /// All from here to before `end`.
+            /// Returns all numbers from this one to the one before `end`.
             pub fn until(self, end: $name) -> impl Iterator<Item = $name> {
                 (self.0..end.0).map($name)
             }

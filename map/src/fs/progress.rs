@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How far the building of a map is.
+//! Progress of building a map.
 
-/// A part of the work, and how much of it is done. The parts come one after the other.
+/// One part of the work, and how much of it is done. The parts follow one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// What is being read.
+    /// The structure that is being read.
     pub what: &'static str,
-    /// How much of it is done, at most `total`.
+    /// The units that are done, at most `total`.
     pub done: u64,
-    /// How much there is of it: groups, blocks, inodes or directories.
+    /// All units of this part: groups, blocks, inodes or directories.
     pub total: u64,
 }
 
-/// Is told of every step: each takes some milliseconds, or less.
+/// A function that is called for every step; a step takes some milliseconds or less.
 pub type Watcher<'a> = dyn Fn(Progress) + 'a;
 
-/// One part of the work.
+/// Counts the progress of one part of the work.
 pub(super) struct Part<'a> {
     watcher: &'a Watcher<'a>,
     progress: Progress,
 }
 
 impl<'a> Part<'a> {
-    /// None of it is done yet.
+    /// Starts a part with `total` units, none of them done.
     pub fn new(watcher: &'a Watcher<'a>, what: &'static str, total: usize) -> Part<'a> {
         let progress = Progress {
             what,
@@ -32,7 +32,7 @@ impl<'a> Part<'a> {
         Part { watcher, progress }
     }
 
-    /// So much more is done.
+    /// Counts `done` more units as done.
     pub fn add(&mut self, done: usize) {
         let Progress {
             done: before,

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which filesystem an image holds, by its first blocks.
+//! Recognises the filesystem of an image by its first blocks.
 
 use crate::fs::error::Result;
 use crate::fs::image::Image;
 use crate::fs::le;
 
-/// A filesystem that is known at least by name.
+/// A filesystem that can be recognised, though not necessarily mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filesystem {
-    /// ext4, ext3, ext2.
+    /// ext2, ext3 or ext4.
     Ext,
     /// f2fs.
     F2fs,
-    /// FAT12, FAT16, FAT32.
+    /// FAT12, FAT16 or FAT32.
     Fat,
     /// exFAT.
     ExFat,
 }
 
-/// None if nothing is recognised.
+/// Returns the filesystem of an image; None if it is not recognised.
 pub fn recognise(image: &Image) -> Result<Option<Filesystem>> {
     let len = image.bytes().min(8192);
     let head = image.read(0, usize::try_from(len).unwrap_or(0), "first blocks")?;
@@ -28,7 +28,7 @@ pub fn recognise(image: &Image) -> Result<Option<Filesystem>> {
 
 fn filesystem(head: &[u8]) -> Option<Filesystem> {
     let has = |at: usize, magic: &[u8]| head.get(at..).is_some_and(|rest| rest.starts_with(magic));
-    // s_magic of ext2_super_block; magic of f2fs_super_block, and of its second copy.
+    // s_magic of ext2_super_block; then magic of f2fs_super_block and of its second copy.
     if has(1080, &[0x53, 0xef]) {
         Some(Filesystem::Ext)
     } else if has(1024, F2FS_SUPER_MAGIC) || has(4096 + 1024, F2FS_SUPER_MAGIC) {
@@ -44,7 +44,7 @@ fn filesystem(head: &[u8]) -> Option<Filesystem> {
 
 const F2FS_SUPER_MAGIC: &[u8] = &[0x10, 0x20, 0xf5, 0xf2];
 
-/// FAT32 keeps a copy of its boot record in the sector 6, wherever that is.
+/// Looks for FAT32's backup of the boot record, which is in sector 6 whatever the sector size.
 fn has_fat_backup(image: &Image) -> bool {
     [512u16, 1024, 2048, 4096].into_iter().any(|size| {
         let at = u64::from(size).saturating_mul(6);
@@ -53,8 +53,8 @@ fn has_fat_backup(image: &Image) -> bool {
     })
 }
 
-/// The type's name in the boot record is not to be relied on, says Microsoft's specification.
-/// A partition table has the same signature, but neither a jump nor sectors.
+/// Recognises a boot record by its fields, because Microsoft's specification says that the type's name in it is not
+/// reliable. A partition table has the same signature, but neither a jump instruction nor a sector size.
 fn is_fat(head: &[u8]) -> bool {
     let signed = head.get(510..512) == Some(&[0x55, 0xaa]);
     let jumps = matches!(head, [0xeb, _, 0x90, ..] | [0xe9, ..]);

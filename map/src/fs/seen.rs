@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which parts of an image have been read: a damaged one may lead to the same blocks again and again.
+//! The parts of an image that have been read: a damaged one may lead to the same blocks again and again.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A set of numbers, as runs that do not touch: where each begins and ends.
+/// A set of numbers, as the start and end of runs that do not touch.
 #[derive(Debug, Default)]
 pub struct Seen(BTreeMap<u64, u64>);
 
 impl Seen {
-    /// Adds all of `range`; returns what of it is new. Takes time by the runs that it meets, and these become one.
+    /// Adds all of `range`. Returns the parts that are new. The time grows with the runs that the range meets, which
+    /// are merged.
     pub fn take(&mut self, range: Range<u64>) -> Vec<Range<u64>> {
         let mut new = Vec::new();
         if range.is_empty() {

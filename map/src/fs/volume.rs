@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a filesystem lies on its disk: from its own blocks to the map's sectors.
+//! The place of a filesystem on its disk: converts its own blocks to the map's sectors.
 
 use std::collections::HashMap;
 
@@ -8,20 +8,20 @@ use crate::fs::error::Result;
 use crate::fs::image::Image;
 use crate::map::{Extent, Inode, Map};
 
-/// A filesystem's place on its disk. Its unit is the block, or FAT's own sector.
+/// A filesystem's place on its disk. Its unit is the block, or for FAT the filesystem's own sector.
 #[derive(Clone, Copy, Debug)]
 pub struct Volume {
     start_sector: u64,
     units: u64,
-    /// Sectors of 512 bytes in a unit.
+    /// Number of 512-byte sectors in a unit.
     per_unit: u64,
 }
 
 impl Volume {
-    /// `units` units of `unit_bytes` bytes from `start_sector` on.
+    /// Describes a filesystem of `units` units of `unit_bytes` bytes that begins at `start_sector`.
     ///
     /// # Errors
-    /// The number of its last sector does not fit 64 bits.
+    /// Returns an error if the number of the last sector does not fit into 64 bits.
     pub fn new(image: &Image, start_sector: u64, units: u64, unit_bytes: u32) -> Result<Volume> {
         let per_unit = u64::from(unit_bytes >> 9);
         let sectors = units.checked_mul(per_unit);
@@ -35,7 +35,8 @@ impl Volume {
         })
     }
 
-    /// Sectors of `units` units from `first` on, as far as they are inside; they have no owner yet.
+    /// Returns an extent for `units` units from `first` on, without an owner; units outside the filesystem are cut off
+    /// later.
     pub fn extent(&self, first: impl Into<u64>, units: impl Into<u64>, kind: Kind) -> Extent {
         let sectors = |units: u64| units.saturating_mul(self.per_unit);
         Extent {
@@ -47,12 +48,12 @@ impl Volume {
         }
     }
 
-    /// Length in sectors.
+    /// Returns the length in sectors.
     pub fn sectors(&self) -> u64 {
         self.units.saturating_mul(self.per_unit)
     }
 
-    /// The map of the whole volume.
+    /// Builds the map of the whole volume.
     pub fn map(&self, extents: Vec<Extent>, inodes: HashMap<u64, Inode>) -> Map {
         Map::new(self.start_sector, self.sectors(), extents, inodes)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Small ext2, ext3 and ext4 images with one of everything in them.
+//! Small ext2, ext3 and ext4 images with every kind of file in them.
 #![allow(dead_code, reason = "each test takes what it needs")]
 
 use std::ffi::OsStr;
@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use test_support::Need;
 pub use test_support::tool::{command as tool, run};
 
-/// What makes the images and judges the maps.
+/// The tools that make the images and check the maps.
 pub const TOOLS: [Need; 2] = [
     Need::Tool("mke2fs", "e2fsprogs"),
     Need::Tool("debugfs", "e2fsprogs"),
@@ -32,13 +32,13 @@ pub fn mke2fs(image: &Path, options: &str, mib: u64, contents: Option<&Path>) {
     run(command.arg(image));
 }
 
-/// A mounted image; unmounted when dropped.
+/// A mounted image, which is unmounted when this is dropped.
 pub struct Mount {
     pub dir: PathBuf,
 }
 
 impl Mount {
-    /// Mounts an image over a loop device.
+    /// Mounts an image through a loop device.
     pub fn new(image: &Path, dir: &Path) -> Mount {
         fs::create_dir_all(dir).expect("mount point");
         run(tool("mount").args(["-o", "loop"]).arg(image).arg(dir));
@@ -59,7 +59,7 @@ impl Drop for Mount {
     }
 }
 
-/// Names that have led a reader of debugfs's output astray, or might.
+/// Names that have confused parsers of debugfs's output, or might.
 pub const NAMES: &[&[u8]] = &[
     b"new\nline",
     b"\n12\tforged\n",
@@ -78,7 +78,7 @@ pub const NAMES: &[&[u8]] = &[
     &[b'n'; 255],
 ];
 
-/// Fills a directory with about 4 MB: every kind of file, in every shape the map must know.
+/// Fills a directory with about 4 MB: every kind of file, in every form that the map must handle.
 pub fn fill(root: &Path) {
     let dir = |name: &str| {
         let dir = root.join(name);
@@ -137,7 +137,7 @@ fn write(path: &Path, bytes: usize) {
     fs::write(path, contents).unwrap_or_else(|error| panic!("{path:?}: {error}"));
 }
 
-/// A sparse file with 4 KiB at each of these places.
+/// Makes a sparse file with 4 KiB of data at each of these offsets.
 fn pattern(path: &Path, offsets: &[u64]) {
     let file = File::create(path).expect("sparse file");
     for &offset in offsets {
@@ -145,7 +145,7 @@ fn pattern(path: &Path, offsets: &[u64]) {
     }
 }
 
-/// ext2 and ext3 cannot preallocate, which is fine.
+/// Calls fallocate(1). ext2 and ext3 do not support it; then nothing is changed.
 fn fallocate(path: &Path, options: &[&str]) {
     let _ = Command::new("fallocate")
         .args(options)
@@ -154,7 +154,7 @@ fn fallocate(path: &Path, options: &[&str]) {
         .status();
 }
 
-/// Gives a file an extended attribute; from about 300 bytes on it does not fit into the inode.
+/// Gives a file an extended attribute; one of about 300 bytes or more does not fit into the inode.
 pub fn add_xattr(image: &Path, path: &str, bytes: usize, scratch: &Path) {
     let value = scratch.join("value");
     fs::write(&value, vec![b'v'; bytes]).expect("value");
@@ -162,16 +162,16 @@ pub fn add_xattr(image: &Path, path: &str, bytes: usize, scratch: &Path) {
     run(tool("debugfs").args(["-w", "-R", &request]).arg(image));
 }
 
-/// One entry seen by the kernel.
+/// One directory entry as the kernel shows it.
 pub struct Seen {
     pub inode: u64,
-    /// As the map gives it: from the filesystem's root, starting with `/`.
+    /// The path in the map's form: from the filesystem's root, starting with `/`.
     pub path: Vec<u8>,
     pub on_host: PathBuf,
     pub file_type: fs::FileType,
 }
 
-/// Walks a mounted filesystem, its root included.
+/// Walks a mounted filesystem, including its root.
 pub fn walk(root: &Path) -> Vec<Seen> {
     let mut seen = Vec::new();
     let mut left = vec![root.to_owned()];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What others say about an image: debugfs's icheck, testb and ncheck, dumpe2fs, FIEMAP.
+//! What other tools report about an image: debugfs's icheck, testb and ncheck, dumpe2fs, FIEMAP.
 #![allow(dead_code, reason = "each test takes what it needs")]
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use mostrace_map::class::Kind;
 
 use crate::images::{Seen, run, tool};
 
-/// Runs debugfs over requests, one per line, each below the 8 KiB at which it cuts lines.
+/// Runs debugfs with these requests, one per line; each must be shorter than 8 KiB, where it cuts lines.
 fn debugfs(image: &Path, requests: impl Iterator<Item = String>) -> Vec<u8> {
     let file = image.with_extension("requests");
     let requests: Vec<String> = requests.collect();
@@ -28,7 +28,7 @@ fn join(numbers: &[u64]) -> String {
         .join(" ")
 }
 
-/// The owning inode of each block below `blocks`, 0 for none.
+/// Returns the owning inode of each block below `blocks`; 0 for none.
 pub fn icheck(image: &Path, blocks: u64) -> Vec<u64> {
     let all: Vec<u64> = (0..blocks).collect();
     let out = debugfs(
@@ -49,7 +49,7 @@ pub fn icheck(image: &Path, blocks: u64) -> Vec<u64> {
     owners.into_values().collect()
 }
 
-/// Whether each block below `blocks` is in use. Block 0 cannot be asked for.
+/// Returns for each block below `blocks` whether it is in use. Block 0 cannot be queried.
 pub fn testb(image: &Path, blocks: u64) -> Vec<bool> {
     let out = debugfs(image, std::iter::once(format!("testb 1 {}", blocks - 1)));
     let out = String::from_utf8(out).expect("numbers");
@@ -61,7 +61,7 @@ pub fn testb(image: &Path, blocks: u64) -> Vec<bool> {
     in_use
 }
 
-/// ncheck's whole output for these inodes, without headers and echoed requests.
+/// Returns ncheck's whole output for these inodes, without headers and echoed requests.
 pub fn ncheck(image: &Path, inodes: &[u64]) -> Vec<u8> {
     let requests: Vec<_> = inodes
         .chunks(900)
@@ -76,14 +76,14 @@ pub fn ncheck(image: &Path, inodes: &[u64]) -> Vec<u8> {
     out
 }
 
-/// Where a byte string begins in another.
+/// Returns the offset of a byte string in another.
 pub fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     haystack
         .windows(needle.len())
         .position(|window| window == needle)
 }
 
-/// What the superblock says, in dumpe2fs's words.
+/// The superblock and groups as dumpe2fs prints them.
 pub struct Dump(String);
 
 impl Dump {
@@ -91,14 +91,14 @@ impl Dump {
         Dump(String::from_utf8_lossy(&run(tool("dumpe2fs").arg(image))).into_owned())
     }
 
-    /// A number of the header, by its title.
+    /// Returns a number of the header by its title.
     pub fn number(&self, title: &str) -> Option<u64> {
         let line = self.0.lines().find_map(|line| line.strip_prefix(title))?;
         line.trim().parse().ok()
     }
 
-    /// The kind of every block of the groups' own metadata. With a resize inode the blocks
-    /// reserved for descriptors are that inode's, without one the group's.
+    /// Returns the kind of every block of the groups' own metadata. The blocks reserved for descriptors belong to the
+    /// resize inode if there is one, otherwise to the group.
     pub fn layout(&self) -> BTreeMap<u64, Kind> {
         let mut kinds = BTreeMap::new();
         for (title, kind) in [
@@ -127,8 +127,8 @@ impl Dump {
     }
 }
 
-/// The blocks of files and directories as the kernel tells them (FIEMAP): inode → block → place
-/// in the file, in blocks. Data inside the inode is left out.
+/// Returns the blocks of files and directories as the kernel reports them (FIEMAP): for each inode its blocks, with
+/// their offset in the file in blocks. Data inside the inode is left out.
 pub fn fiemap(seen: &[Seen], block_size: u64) -> BTreeMap<u64, BTreeMap<u64, u64>> {
     let openable = |seen: &&Seen| seen.file_type.is_file() || seen.file_type.is_dir();
     let seen: Vec<&Seen> = seen.iter().filter(openable).collect();
@@ -162,7 +162,7 @@ pub fn fiemap(seen: &[Seen], block_size: u64) -> BTreeMap<u64, BTreeMap<u64, u64
     maps
 }
 
-/// The rows `   0:        0..       3:       4247..      4250:      4:             last,eof`.
+/// Parses rows such as `   0:    0..     3:     4247..    4250:    4:       last,eof`.
 fn extents(section: &str) -> BTreeMap<u64, u64> {
     let mut blocks = BTreeMap::new();
     let is_row = |line: &&str| {
@@ -189,12 +189,12 @@ fn extents(section: &str) -> BTreeMap<u64, u64> {
     blocks
 }
 
-/// `e2image -r`: the metadata alone, as a capture saves it.
+/// Runs `e2image -r`, which saves the metadata alone, as a capture does.
 pub fn e2image(from: &Path, to: &Path) {
     run(tool("e2image").args(["-r", "-f"]).arg(from).arg(to));
 }
 
-/// What `e2fsck -n` says of an image, without the image's name.
+/// Returns the output of `e2fsck -n` on an image, without the image's name.
 pub fn e2fsck(image: &Path) -> String {
     let out = tool("e2fsck").arg("-fn").arg(image).output();
     let said = String::from_utf8_lossy(&out.expect("e2fsck").stdout).into_owned();
@@ -206,7 +206,7 @@ pub fn ask(image: &Path, request: &str) -> String {
     String::from_utf8_lossy(&run(tool("debugfs").args(["-R", request]).arg(image))).into_owned()
 }
 
-/// The inode of a path, by `stat`.
+/// Returns the inode of a path, found with `stat`.
 pub fn inode_of(image: &Path, path: &str) -> u64 {
     let said = ask(image, &format!("stat {path}"));
     let number = said

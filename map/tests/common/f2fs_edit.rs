@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Changes an image in memory where f2fs-tools cannot: nodes, journals, checkpoints.
+//! Changes an image in memory in ways that f2fs-tools cannot: nodes, journals, checkpoints.
 #![allow(dead_code, reason = "each test takes what it needs")]
 
 use std::path::Path;
@@ -21,7 +21,7 @@ pub fn put32(block: &mut [u8], at: usize, value: u32) {
     block[at..at + 4].copy_from_slice(&value.to_le_bytes());
 }
 
-/// The kernel's `f2fs_crc32`, bit by bit.
+/// Computes the kernel's `f2fs_crc32` bit by bit.
 pub fn crc32(seed: u32, bytes: &[u8]) -> u32 {
     bytes.iter().fold(seed, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
@@ -32,7 +32,7 @@ pub fn crc32(seed: u32, bytes: &[u8]) -> u32 {
 
 const MAGIC: u32 = 0xf2f5_2010;
 
-/// Sets the checksum of a checkpoint's block, if its place is possible.
+/// Sets the checksum of a checkpoint block, if its offset is possible.
 pub fn mend_checkpoint(block: &mut [u8]) {
     let at = get32(block, 164) as usize;
     if (192..=4092).contains(&at) {
@@ -50,7 +50,7 @@ pub fn mend_inode(block: &mut [u8], uuid: &[u8]) {
     put32(block, 368, crc32(seed, block));
 }
 
-/// A node that is to be written after the checkpoint.
+/// A node to be written after the checkpoint.
 #[derive(Clone)]
 pub struct New {
     pub nid: u32,
@@ -60,7 +60,7 @@ pub struct New {
     pub block: Vec<u8>,
 }
 
-/// An image, and what dump.f2fs said of it before the changes.
+/// An image, and what dump.f2fs reported of it before any changes.
 pub struct Editor {
     pub image: Sparse,
     pub dump: Dump,
@@ -74,7 +74,7 @@ impl Editor {
         }
     }
 
-    /// First block of the pack that counts.
+    /// Returns the first block of the valid checkpoint pack.
     pub fn pack(&self) -> u64 {
         let start = u64::from(get32(&self.image.block(0), 1024 + 76));
         let version = |pack| {
@@ -89,7 +89,7 @@ impl Editor {
         }
     }
 
-    /// Changes both blocks of a checkpoint, and mends them.
+    /// Changes both blocks of a checkpoint and corrects their checksums.
     pub fn change_checkpoint(&mut self, change: impl Fn(&mut [u8])) {
         let pack = self.pack();
         let last = pack + u64::from(get32(&self.image.block(pack), 136)) - 1;
@@ -105,7 +105,7 @@ impl Editor {
         self.image.block(self.dump.nat[&nid].blkaddr)
     }
 
-    /// Blocks of the main area that are free, and far from the logs.
+    /// Returns free blocks of the main area, far from the logs.
     pub fn free_blocks(&self, count: usize) -> Vec<u32> {
         let segments = self.dump.sit.iter().enumerate().rev();
         let free = segments.filter(|(_, (vblocks, _))| *vblocks == 0);
@@ -114,14 +114,14 @@ impl Editor {
         blocks.take(count).collect()
     }
 
-    /// The next free block in the log of warm nodes.
+    /// Returns the next free block in the log of warm nodes.
     pub fn chain_start(&self) -> u32 {
         let cp = self.image.block(self.pack());
         let blkoff = u32::from(u16::from_le_bytes([cp[70], cp[71]]));
         self.dump.main_blkaddr as u32 + get32(&cp, 40) * 512 + blkoff
     }
 
-    /// What `cp_ver` nodes after the checkpoint carry.
+    /// Returns the `cp_ver` of nodes written after the checkpoint.
     pub fn cp_ver(&self) -> u64 {
         let cp = self.image.block(self.pack());
         let version = u64::from_le_bytes(cp[..8].try_into().expect("version"));
@@ -133,8 +133,7 @@ impl Editor {
         }
     }
 
-    /// Writes a chain of nodes after the checkpoint, every second one in another segment. Returns
-    /// their blocks.
+    /// Writes a chain of nodes after the checkpoint, every second one in another segment. Returns their blocks.
     pub fn write_chain(&mut self, nodes: &[New]) -> Vec<u32> {
         let other = self.free_blocks(3000)[2048];
         let start = self.chain_start();
@@ -162,7 +161,7 @@ impl Editor {
         places
     }
 
-    /// Sets an entry of the NAT, in both copies and in no journal.
+    /// Sets an entry of the NAT in both copies; the journal must not have one.
     pub fn set_nat(&mut self, nid: u32, ino: u32, blkaddr: u32) {
         let nat = get32(&self.image.block(0), 1024 + 84);
         let block = nid / 455;
@@ -177,7 +176,7 @@ impl Editor {
     }
 }
 
-/// An image with a few files, and its map before any changes.
+/// Makes an image with a few files, and its map before any changes.
 pub fn editor(options: &str) -> (Editor, Map) {
     let dir = tempfile::tempdir().expect("scratch folder");
     let editor = Editor::of(&filled(dir.path(), 100, options, fill_little));
@@ -186,7 +185,7 @@ pub fn editor(options: &str) -> (Editor, Map) {
     (editor, before)
 }
 
-/// An inode of a regular file with these first addresses.
+/// Builds a regular file's inode with these first addresses.
 pub fn regular_inode(pino: u32, name: &[u8], addrs: &[u32]) -> Vec<u8> {
     let mut block = vec![0; BLOCK];
     block[..2].copy_from_slice(&0x81a4u16.to_le_bytes());
@@ -201,7 +200,7 @@ pub fn regular_inode(pino: u32, name: &[u8], addrs: &[u32]) -> Vec<u8> {
     block
 }
 
-/// A direct or an indirect node.
+/// Builds a direct or indirect node.
 pub fn node_of(words: &[(usize, u32)]) -> Vec<u8> {
     let mut block = vec![0; BLOCK];
     words

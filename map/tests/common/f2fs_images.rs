@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! f2fs images by mkfs.f2fs and sload.f2fs, of files whose blocks say what they are.
+//! f2fs images made by mkfs.f2fs and sload.f2fs. Each block of a file holds the file's path and the block's number.
 #![allow(dead_code, reason = "each test takes what it needs")]
 
 use std::ffi::OsStr;
@@ -15,7 +15,7 @@ use mostrace_map::fs::{Image, ReadAt, Result, f2fs};
 use test_support::Need;
 pub use test_support::tool::{command as tool, text as run};
 
-/// What makes the images and judges the maps.
+/// The tools that make the images and check the maps.
 pub const TOOLS: [Need; 4] = [
     Need::Tool("mkfs.f2fs", "f2fs-tools"),
     Need::Tool("sload.f2fs", "f2fs-tools"),
@@ -25,11 +25,11 @@ pub const TOOLS: [Need; 4] = [
 
 pub const BLOCK: usize = 4096;
 
-/// mkfs.f2fs, with all that it knows.
+/// Options of mkfs.f2fs for all features that it supports.
 pub const ALL_FEATURES: &str = "-O extra_attr,inode_checksum,sb_checksum,inode_crtime,compression,\
     quota,project_quota,casefold,flexible_inline_xattr,lost_found,verity,encrypt -C utf8";
 
-/// An empty filesystem of so many megabytes; `options` as for mkfs.f2fs.
+/// Makes an empty filesystem of this many megabytes; `options` are passed to mkfs.f2fs.
 pub fn mkfs(image: &Path, megabytes: u64, options: &str) {
     let file = File::create(image).expect("image");
     file.set_len(megabytes << 20).expect("size");
@@ -40,10 +40,10 @@ pub fn mkfs(image: &Path, megabytes: u64, options: &str) {
         .arg(image));
 }
 
-/// Copies a tree into the filesystem; `options` as for sload.f2fs.
+/// Copies a tree into the filesystem; `options` are passed to sload.f2fs.
 pub fn sload(image: &Path, tree: &Path, options: &str) {
     let options = options.split_whitespace();
-    // It exits with 1 where its last check finds what it then mends.
+    // It exits with 1 if its last check corrects something.
     let out = tool("sload.f2fs")
         .args(options)
         .arg("-f")
@@ -54,7 +54,7 @@ pub fn sload(image: &Path, tree: &Path, options: &str) {
     assert!(text.contains("Done"), "{text}");
 }
 
-/// mkfs, and sload of a tree that `fill` makes.
+/// Makes a filesystem and loads a tree made by `fill` into it.
 pub fn filled(dir: &Path, megabytes: u64, options: &str, fill: impl FnOnce(&Path)) -> PathBuf {
     let (image, tree) = (dir.join("image"), dir.join("tree"));
     fs::create_dir(&tree).expect("tree");
@@ -64,7 +64,7 @@ pub fn filled(dir: &Path, megabytes: u64, options: &str, fill: impl FnOnce(&Path
     image
 }
 
-/// A file of so many blocks, each of which begins with the file's path in the tree and its number.
+/// Writes a file of this many blocks, each beginning with the file's path in the tree and the block's number.
 pub fn marked(tree: &Path, name: impl AsRef<Path>, blocks: usize) {
     let name = name.as_ref();
     let mut bytes = Vec::with_capacity(blocks * BLOCK);
@@ -76,7 +76,7 @@ pub fn marked(tree: &Path, name: impl AsRef<Path>, blocks: usize) {
     fs::write(path, bytes).expect("file");
 }
 
-/// What the `nth` block of a file holds.
+/// Returns the contents of a file's `nth` block.
 pub fn mark(name: &[u8], nth: usize) -> Vec<u8> {
     let mut block = b"MARK /".to_vec();
     block.extend(name);
@@ -85,7 +85,7 @@ pub fn mark(name: &[u8], nth: usize) -> Vec<u8> {
     block
 }
 
-/// Path and number of a block by [`mark`].
+/// Returns the path and the number in a block made by [`mark`].
 pub fn marked_as(block: &[u8]) -> Option<(Vec<u8>, u64)> {
     let mut parts = block.strip_prefix(b"MARK ")?.split(|byte| *byte == 0);
     let name = parts.next()?.to_vec();
@@ -93,7 +93,7 @@ pub fn marked_as(block: &[u8]) -> Option<(Vec<u8>, u64)> {
     Some((name, nth))
 }
 
-/// A few small files.
+/// Writes a few small files.
 pub fn fill_little(tree: &Path) {
     let write = |name: &str, bytes: &[u8]| fs::write(tree.join(name), bytes).expect("file");
     write("empty", b"");
@@ -106,11 +106,12 @@ pub fn fill_little(tree: &Path) {
     fs::hard_link(tree.join("many"), tree.join("dir/hard link to many")).expect("link");
 }
 
-/// Every kind of file that sload.f2fs makes.
+/// Writes every kind of file that sload.f2fs supports.
 pub fn fill(tree: &Path) {
     fill_little(tree);
     for (name, blocks) in [
-        // Just in the inode, one more; the first indirect node, and into its second child.
+        // A file that just fits into the inode's addresses and one block more; one that needs the first indirect node
+        // and its second child.
         ("edge", 923 - 50 - 9),
         ("indirect", 923 + 2 * 1018 + 1100),
     ] {
@@ -146,7 +147,7 @@ pub fn fill(tree: &Path) {
     fs::create_dir(tree.join("empty_dir")).expect("folder");
 }
 
-/// The map of an image file, from sector 0.
+/// Builds the map of an image file that begins at sector 0.
 pub fn map(image: &Path) -> Map {
     f2fs::build(&Image::open(image).expect("open"), 0).expect("map")
 }
@@ -156,7 +157,7 @@ pub fn scratch() -> tempfile::TempDir {
     tempfile::tempdir().expect("scratch folder")
 }
 
-/// A map without notices that covers the filesystem.
+/// Builds a map, which must have no notices and cover the whole filesystem.
 pub fn sound_map(image: &Path) -> Map {
     let map = map(image);
     assert_eq!(map.notices(), [""; 0]);
@@ -170,7 +171,7 @@ pub fn sound_map(image: &Path) -> Map {
     map
 }
 
-/// The map covers the filesystem, block by block.
+/// Returns true if the map covers the filesystem, without gaps or overlaps.
 pub fn conserves(map: &Map, bytes: u64) -> bool {
     let extents = map.extents();
     extents.first().is_some_and(|first| first.sector == 0)
@@ -183,7 +184,7 @@ pub fn conserves(map: &Map, bytes: u64) -> bool {
             .all(|e| e.sectors > 0 && e.sector % 8 == 0 && e.sectors % 8 == 0)
 }
 
-/// The first inode of this path.
+/// Returns the first inode with this path.
 pub fn inode_at(map: &Map, path: &[u8]) -> u64 {
     let mut inodes = map.extents().iter().map(|extent| extent.inode);
     inodes
@@ -191,7 +192,7 @@ pub fn inode_at(map: &Map, path: &[u8]) -> u64 {
         .expect("inode")
 }
 
-/// What an error says behind the name of the image.
+/// Returns an error's text without the image's name.
 pub fn line(image: &Sparse, error: &mostrace_map::fs::Error) -> String {
     let line = error.to_string();
     assert!(!line.contains('\n'), "{line}");
@@ -206,14 +207,14 @@ pub fn patch(image: &Path, offset: u64, bytes: &[u8]) {
     file.write_all_at(bytes, offset).expect("patch");
 }
 
-/// An image in memory that holds the blocks other than zeros, and what lies over them.
+/// An image in memory: the blocks that are not zeros, and changed blocks that hide them.
 #[derive(Clone, Default)]
 pub struct Sparse {
     blocks: std::sync::Arc<std::collections::HashMap<u64, Box<[u8]>>>,
     pub over: std::collections::BTreeMap<u64, Box<[u8]>>,
     pub bytes: u64,
     pub path: PathBuf,
-    /// How many bytes were read of it and of its clones.
+    /// Number of bytes that were read from it and its clones.
     read: std::sync::Arc<AtomicU64>,
 }
 
@@ -239,13 +240,13 @@ impl Sparse {
         }
     }
 
-    /// A block, as it is now.
+    /// Returns a block with its changes.
     pub fn block(&self, nth: u64) -> Vec<u8> {
         let here = self.over.get(&nth).or_else(|| self.blocks.get(&nth));
         here.map_or_else(|| vec![0; BLOCK], |block| block.to_vec())
     }
 
-    /// The blocks that are not zeros.
+    /// Returns the numbers of the blocks that are not zeros.
     pub fn used(&self) -> Vec<u64> {
         let mut used: Vec<_> = self.blocks.keys().copied().collect();
         used.sort_unstable();
@@ -259,7 +260,8 @@ impl Sparse {
         self.over.insert(nth, block.into());
     }
 
-    /// The map; the work is bounded, whatever the image says: no more is read than each block a few times.
+    /// Builds the map. The work must be bounded whatever the image holds: in all, only a few times the image's size may
+    /// be read.
     pub fn build(&self) -> Result<Map> {
         let before = self.read.load(Ordering::Relaxed);
         let map = f2fs::build(&Image::new(&self.path, self.bytes, self.clone()), 0);

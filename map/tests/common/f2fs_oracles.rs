@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What f2fs-tools say of an image: NAT, SIT and SSA by dump.f2fs, counts by fsck.f2fs.
+//! What f2fs-tools report about an image: NAT, SIT and SSA from dump.f2fs, counts from fsck.f2fs.
 #![allow(dead_code, reason = "each test takes what it needs")]
 
 use std::collections::{BTreeMap, HashMap};
@@ -19,13 +19,13 @@ pub struct Nat {
     pub blkaddr: u64,
 }
 
-/// What one run of dump.f2fs says.
+/// The output of one run of dump.f2fs.
 pub struct Dump {
-    /// By nid.
+    /// NAT entries by nid.
     pub nat: BTreeMap<u64, Nat>,
-    /// For each segment its count and its bits, the first block's first.
+    /// For each segment its count of valid blocks, and its bits in block order.
     pub sit: Vec<(u64, Vec<bool>)>,
-    /// nid of each block of the main area, 0 for none.
+    /// The nid of each block of the main area; 0 for none.
     pub ssa: Vec<u64>,
     pub main_blkaddr: u64,
 }
@@ -55,7 +55,7 @@ fn number(text: &str) -> u64 {
     text.trim().parse().unwrap_or_else(|_| panic!("{text}"))
 }
 
-/// Fields with tabs between: `nid:    3`, `ino:    3`, `offset:    0`, `blkaddr:      4096`, `pack:1`.
+/// Parses a line whose fields are separated by tabs: `nid:  3`, `ino:  3`, `offset:  0`, `blkaddr:    4096`, `pack:1`.
 fn nat(line: &str) -> (u64, Nat) {
     let fields: Vec<u64> = line
         .split('\t')
@@ -67,8 +67,8 @@ fn nat(line: &str) -> (u64, Nat) {
     (nid, Nat { ino, ofs, blkaddr })
 }
 
-/// Fields with tabs between: `       0`, `vblocks:  5`, `seg_type:3`, `sit_pack:1`; and 64 bytes in hex
-/// if there are any.
+/// Parses a segment, whose fields are separated by tabs: `     0`, `vblocks:  5`, `seg_type:3`, `sit_pack:1`; then 64
+/// bytes in hex, if there are any valid blocks.
 fn sit(text: &str) -> (u64, Vec<bool>) {
     let (head, map) = text.split_once("\n\n").expect("segment");
     let vblocks = head.split("vblocks:").nth(1).expect("count");
@@ -83,7 +83,7 @@ fn sit(text: &str) -> (u64, Vec<bool>) {
     (vblocks, bits)
 }
 
-/// `[  0:      3][  1:      4]…`, nid in hex.
+/// Parses `[  0:    3][  1:    4]…`, with nids in hex.
 fn cells(ssa: &str) -> Vec<u64> {
     let cells = ssa.split('[').skip(1).map(|cell| {
         let nid = cell.split_once(':').expect("cell").1;
@@ -93,7 +93,7 @@ fn cells(ssa: &str) -> Vec<u64> {
     cells.collect()
 }
 
-/// Direct node, as the kernel's comment at `IS_DNODE` numbers them.
+/// Returns true for the offset of a direct node, numbered as in the kernel's comment at `IS_DNODE`.
 pub fn is_direct(ofs: u64) -> bool {
     const N: u64 = 1018;
     let below = 6 + 2 * N;
@@ -102,8 +102,7 @@ pub fn is_direct(ofs: u64) -> bool {
         && (ofs < below || ofs == u64::from(u32::MAX >> 3) || !(ofs - below).is_multiple_of(N + 1))
 }
 
-/// Compares a map with NAT, SIT and SSA, block for block. Returns how many data blocks were
-/// compared.
+/// Compares a map with NAT, SIT and SSA, block for block. Returns the number of data blocks that were compared.
 pub fn compare(image: &Path, map: &Map) -> usize {
     let dump = Dump::of(image);
     let mut data = 0;
@@ -154,8 +153,8 @@ pub fn compare(image: &Path, map: &Map) -> usize {
     data
 }
 
-/// Inode and block of the file that a data block holds: `dump.f2fs -b`. No block if its address
-/// is in a direct node: f2fs-tools 1.15 takes that node for an inode, and counts wrong.
+/// Returns the inode of a data block and the block's number in the file (`dump.f2fs -b`). The number is None if the
+/// address is in a direct node: f2fs-tools 1.15 takes that node for an inode and computes a wrong number.
 pub fn owner(image: &Path, blkaddr: u64) -> (u64, Option<u64>) {
     let said = run(tool("dump.f2fs")
         .args(["-b", &format!("{blkaddr:#x}")])
@@ -175,7 +174,7 @@ pub fn owner(image: &Path, blkaddr: u64) -> (u64, Option<u64>) {
     (inode, is_in_inode.then(|| hex("Data offset")))
 }
 
-/// A count of `fsck.f2fs --dry-run`, in hex behind the line's text.
+/// Returns a count printed by `fsck.f2fs --dry-run`, in hex behind the line's text.
 pub fn fsck_count(image: &Path, line: &str) -> u64 {
     let out = tool("fsck.f2fs")
         .arg("--dry-run")

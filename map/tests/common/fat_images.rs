@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! FAT images, made by mkfs.vfat and filled by mtools: no mount, no root.
+//! FAT images, made by mkfs.vfat and filled by mtools, without mounting and without root.
 #![allow(dead_code, reason = "each test takes what it needs")]
 
 use std::fs::{self, File};
@@ -9,7 +9,7 @@ use std::path::Path;
 use test_support::Need;
 pub use test_support::tool::{command as tool, run};
 
-/// What makes the images and judges the maps.
+/// The tools that make the images and check the maps.
 pub const TOOLS: [Need; 4] = [
     Need::Tool("mkfs.vfat", "dosfstools"),
     Need::Tool("fsck.vfat", "dosfstools"),
@@ -22,7 +22,7 @@ pub fn mkfs(image: &Path, options: &str, kib: u64) {
     File::create(image)
         .and_then(|file| file.set_len(kib << 10))
         .expect("image");
-    // The same every time.
+    // The serial number is the same every time.
     run(tool("mkfs.vfat")
         .args(["-i", "12345678"])
         .args(options.split_whitespace())
@@ -43,8 +43,8 @@ pub fn copy(image: &Path, from: &[&Path], to: &str) {
     mtool("mcopy", image, &args);
 }
 
-/// Names that take thought: of every length up to the longest, with and without a need of a long
-/// one, outside of ASCII and of UTF-16's first plane.
+/// Returns names that are hard to handle: of every length up to the longest, with and without the need for a long name,
+/// outside ASCII and outside UTF-16's first plane.
 pub fn names() -> Vec<String> {
     let mut names: Vec<String> = [
         "UPPER.TXT",
@@ -71,12 +71,12 @@ pub fn names() -> Vec<String> {
     for length in [8, 12, 14, 25, 27, 39, 40, 100, 254, 255] {
         names.push(format!("n{length:0>0$}", length - 1));
     }
-    // All of these are COLLIS~n, one after the other.
+    // The short names of all of these are COLLIS~n.
     names.extend((0..20).map(|n| format!("collision of names {n}.text")));
     names
 }
 
-/// A tree of about 400 KB on the host.
+/// Makes a tree of about 400 KB on the host.
 pub fn tree(root: &Path) {
     let dir = |name: &str| {
         let dir = root.join(name);
@@ -92,7 +92,7 @@ pub fn tree(root: &Path) {
         write(&dir("plain").join(format!("file_{n}")), n * 700);
     }
     for n in 0..40 {
-        // Two clusters and more of entries.
+        // The directory's entries take two clusters or more.
         write(
             &dir("wide").join(format!("entry {n} of a directory of many clusters")),
             n % 2,
@@ -103,8 +103,8 @@ pub fn tree(root: &Path) {
     write(&root.join("empty"), 0);
 }
 
-/// Fills an image: the tree, then one file that takes all that is left, then a file in the gaps
-/// that deleted ones left; and deleted files and folders of all sorts.
+/// Fills an image: the tree, then one file that takes all the rest, then a file in the gaps that deleted files left;
+/// and deleted files and folders of all kinds.
 pub fn fill(image: &Path, scratch: &Path) {
     let host = scratch.join("tree");
     tree(&host);
@@ -146,7 +146,7 @@ pub fn fill(image: &Path, scratch: &Path) {
     fs::remove_dir_all(&host).expect("tree");
 }
 
-/// Makes directories with room for names that take more than a cluster: mtools adds one at most.
+/// Makes directories with room for entries of more than a cluster; mtools adds one cluster at most.
 fn make_room(image: &Path, scratch: &Path, dirs: &[&str]) {
     let files: Vec<_> = (0..150)
         .map(|n| scratch.join(format!("room_{n}")))
@@ -164,7 +164,7 @@ fn make_room(image: &Path, scratch: &Path, dirs: &[&str]) {
     }
 }
 
-/// What mdir says is free.
+/// Returns the free bytes that mdir reports.
 fn free_bytes(image: &Path) -> u64 {
     let said = String::from_utf8(mtool("mdir", image, &["::/".into()])).expect("text");
     let line = said.lines().rev().find(|line| line.contains("bytes free"));
@@ -175,7 +175,7 @@ fn free_bytes(image: &Path) -> u64 {
     figures.collect::<String>().parse().expect("figures")
 }
 
-/// Writes over a few bytes.
+/// Overwrites a few bytes.
 pub fn patch(image: &Path, offset: u64, bytes: &[u8]) {
     let file = File::options().write(true).open(image).expect("image");
     file.write_all_at(bytes, offset).expect("patch");

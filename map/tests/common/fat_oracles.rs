@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What mtools, dosfstools and The Sleuth Kit say of a FAT image.
+//! What mtools, dosfstools and The Sleuth Kit report about a FAT image.
 #![allow(dead_code, reason = "each test takes what it needs")]
 
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::images::{mtool, run, tool};
 
-/// Where everything is, from `fsstat`; all in sectors of the filesystem, but for the sizes.
+/// The layout that `fsstat` reports, in the filesystem's sectors except for the sizes.
 #[derive(Debug)]
 pub struct Layout {
     pub sector_size: u64,
@@ -17,13 +17,13 @@ pub struct Layout {
     pub reserved: RangeInclusive<u64>,
     pub fats: Vec<RangeInclusive<u64>>,
     pub data: RangeInclusive<u64>,
-    /// FAT12, FAT16.
+    /// FAT12 and FAT16 only.
     pub root: Option<RangeInclusive<u64>>,
     pub clusters: RangeInclusive<u64>,
-    /// FAT32.
+    /// FAT32 only.
     pub fsinfo: Option<u64>,
     pub backup: Option<u64>,
-    /// `FAT12`, `FAT16`, `FAT32`.
+    /// `FAT12`, `FAT16` or `FAT32`.
     pub kind: String,
 }
 
@@ -59,9 +59,9 @@ impl Layout {
         }
     }
 
-    /// The Sleuth Kit counts the entries from the data area on, the root directory of FAT12 and
-    /// FAT16 included, and begins with 3; its root is 2. Linux counts from the start of the
-    /// filesystem (`i_pos`), and its root is 1.
+    /// Converts The Sleuth Kit's inode number to Linux's. The Sleuth Kit counts entries from the data area on,
+    /// including the root directory of FAT12 and FAT16, beginning with 3; its root is 2. Linux counts from the start of
+    /// the filesystem (`i_pos`), and its root is 1.
     pub fn i_pos(&self, tsk: u64) -> u64 {
         match tsk {
             2 => 1,
@@ -69,7 +69,7 @@ impl Layout {
         }
     }
 
-    /// The other way round.
+    /// Converts Linux's inode number to The Sleuth Kit's.
     pub fn tsk(&self, i_pos: u64) -> u64 {
         match i_pos {
             1 => 2,
@@ -82,21 +82,21 @@ impl Layout {
     }
 }
 
-/// A file or directory, as fiwalk tells it.
+/// A file or directory that fiwalk reports.
 #[derive(Clone, Debug, Default)]
 pub struct Object {
-    /// Without the first `/`.
+    /// The path, without the first `/`.
     pub path: String,
     pub inode: u64,
     pub parent: u64,
     pub deleted: bool,
     pub directory: bool,
     pub size: u64,
-    /// Place in the file, place in the image, length; all in bytes.
+    /// Offset in the file, offset in the image, and length of each run, in bytes.
     pub runs: Vec<(u64, u64, u64)>,
 }
 
-/// All that fiwalk finds; not `.` and `..`, and not what The Sleuth Kit makes up.
+/// Returns all that fiwalk finds except `.`, `..` and The Sleuth Kit's virtual files.
 pub fn fiwalk(image: &Path) -> Vec<Object> {
     let said = run(tool("fiwalk").args(["-z", "-g", "-x"]).arg(image));
     let said = String::from_utf8(said).expect("UTF-8");
@@ -160,7 +160,7 @@ fn unescape(text: &str) -> String {
     .fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
 }
 
-/// The sectors of an inode, as istat prints them.
+/// Returns the sectors of an inode that istat prints.
 pub fn istat(image: &Path, inode: u64) -> Vec<u64> {
     let said = run(tool("istat").arg(image).arg(inode.to_string()));
     let said = String::from_utf8_lossy(&said).into_owned();
@@ -171,7 +171,7 @@ pub fn istat(image: &Path, inode: u64) -> Vec<u64> {
         .collect()
 }
 
-/// The inode that has a sector.
+/// Returns the inode that owns a sector, as ifind reports it.
 pub fn ifind(image: &Path, sector: u64) -> Option<u64> {
     let output = tool("ifind")
         .args(["-d", &sector.to_string()])
@@ -181,7 +181,7 @@ pub fn ifind(image: &Path, sector: u64) -> Option<u64> {
     String::from_utf8_lossy(&said).trim().parse().ok()
 }
 
-/// Paths as mdir lists them, without the first `/`, directories with a last one.
+/// Returns the paths that mdir lists, without the first `/`; directories have a last one.
 pub fn mdir(image: &Path) -> Vec<String> {
     let said = mtool(
         "mdir",
@@ -193,7 +193,7 @@ pub fn mdir(image: &Path) -> Vec<String> {
     said.lines().filter_map(path).collect()
 }
 
-/// The clusters of files and directories, in their order, as mshowfat prints them.
+/// Returns the clusters of files and directories, in order, as mshowfat prints them.
 pub fn mshowfat(image: &Path, paths: &[String]) -> BTreeMap<String, Vec<u64>> {
     let paths: Vec<String> = paths.iter().map(|path| format!("::/{path}")).collect();
     let said = String::from_utf8(mtool("mshowfat", image, &paths)).expect("UTF-8");
@@ -214,7 +214,7 @@ pub fn mshowfat(image: &Path, paths: &[String]) -> BTreeMap<String, Vec<u64>> {
     clusters
 }
 
-/// Clusters in use, and all clusters, as fsck.vfat counts them in a sound filesystem.
+/// Returns the number of clusters in use and of all clusters, as fsck.vfat counts them in a sound filesystem.
 pub fn fsck(image: &Path) -> (u64, u64) {
     let said = run(tool("fsck.vfat").arg("-n").arg(image));
     let said = String::from_utf8_lossy(&said).into_owned();

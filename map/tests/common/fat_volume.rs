@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A small FAT image in memory, to be damaged entry by entry.
+//! A small FAT image in memory that tests damage entry by entry.
 #![allow(dead_code, reason = "each test takes what it needs")]
 
 use std::fs;
@@ -13,12 +13,12 @@ use super::images;
 /// The name of the image in errors.
 pub const NAME: &str = "volume";
 
-/// The volumes of the tests: mkfs.vfat's options, and the KiB. mtools takes no smaller FAT32.
+/// The volumes of the tests: mkfs.vfat's options, and the size in KiB. mtools supports no smaller FAT32.
 pub const FAT12: (&str, u64) = ("-F 12 -S 512 -s 1", 300);
 pub const FAT16: (&str, u64) = ("-F 16 -S 512 -s 1", 4096);
 pub const FAT32: (&str, u64) = ("-F 32 -S 512 -s 1", 34_000);
 
-/// An image's bytes, and where its FATs are.
+/// An image's bytes, and the place of its FATs.
 #[derive(Clone)]
 pub struct Volume {
     pub bytes: Vec<u8>,
@@ -30,8 +30,8 @@ pub struct Volume {
 }
 
 impl Volume {
-    /// `/a` of 5 clusters, `/b` of 3, `/dir/c` of 2, `/dir/sub/d` of 1, and `/gone`, deleted;
-    /// all clusters of 512 bytes, one after the other but for the last cluster of `/dir`.
+    /// Makes a volume with `/a` of 5 clusters, `/b` of 3, `/dir/c` of 2, `/dir/sub/d` of 1, and the deleted `/gone`.
+    /// All clusters have 512 bytes and follow one another, except the last cluster of `/dir`.
     pub fn new((options, kib): (&str, u64)) -> Volume {
         let scratch = tempfile::tempdir().expect("scratch folder");
         let image = scratch.path().join("image");
@@ -73,7 +73,7 @@ impl Volume {
         }
     }
 
-    /// Writes the image, for another tool to read.
+    /// Writes the image to a file for another tool.
     pub fn write(&self, image: &Path) {
         fs::write(image, &self.bytes).expect("image");
     }
@@ -87,8 +87,7 @@ impl Volume {
         self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// Sets the entry of a cluster in one copy of the FAT. What means an end, or bad, is given
-    /// in 32 bits.
+    /// Sets the entry of a cluster in one copy of the FAT. Marks for the end and for bad clusters are given in 32 bits.
     pub fn set_in(&mut self, copy: usize, cluster: u32, value: u32) {
         let begin = (self.fat_start + copy * self.fat_length) * self.sector;
         let cluster = cluster as usize;
@@ -108,36 +107,36 @@ impl Volume {
         }
     }
 
-    /// Sets the entry of a cluster in all copies.
+    /// Sets the entry of a cluster in all copies of the FAT.
     pub fn set(&mut self, cluster: u32, value: u32) {
         (0..self.fats).for_each(|copy| self.set_in(copy, cluster, value));
     }
 
-    /// Byte of a directory entry.
+    /// Returns the byte offset of a directory entry.
     pub fn entry(&self, i_pos: u64) -> usize {
         i_pos as usize * 32
     }
 
-    /// Byte of the boot record's flags of state.
+    /// Returns the byte offset of the boot record's state flags.
     pub fn state(&self) -> usize {
         if self.bits == 32 { 65 } else { 37 }
     }
 
-    /// Byte of a cluster, of the size of a sector.
+    /// Returns the byte offset of a cluster, which has the size of a sector.
     pub fn byte_of(&self, cluster: u32) -> usize {
         let entries = usize::from(u16::from_le_bytes([self.bytes[17], self.bytes[18]]));
         let fats = self.fat_start + self.fats * self.fat_length;
         (fats + cluster as usize - 2) * self.sector + entries * 32
     }
 
-    /// The cluster that begins at a sector of 512 bytes.
+    /// Returns the cluster that begins at a 512-byte sector.
     pub fn cluster_at(&self, sector: u64) -> u32 {
         ((sector as usize * 512 - self.byte_of(2)) / self.sector) as u32 + 2
     }
 }
 
-/// The extents cover what they begin with without hole and overlap, and all that they name is
-/// known and leads to the root.
+/// Checks that the extents cover the whole volume without gaps or overlaps, and that every inode that they name is
+/// known and has a path from the root.
 pub fn conserves(map: &Map) -> std::result::Result<(), String> {
     let extents = map.extents();
     let joined = extents

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Direct IO by libaio's system calls: several requests under way, submitted by one thread.
+//! Direct IO by libaio's system calls: one thread has several requests in flight.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -17,7 +17,7 @@ pub const PATTERN: Pattern = Pattern {
 const DEPTH: usize = 8;
 const ROUNDS: usize = 24;
 
-/// `struct iocb` of <linux/aio_abi.h>, little-endian.
+/// `struct iocb` in <linux/aio_abi.h>, little-endian.
 #[repr(C)]
 #[derive(Default)]
 struct Iocb {
@@ -64,12 +64,12 @@ fn work(site: &Site, part: &str) -> io::Result<()> {
     for _ in 0..ROUNDS {
         round(context, &file, bytes, &mut random)?;
     }
-    // SAFETY: nothing is under way any more.
+    // SAFETY: nothing is in flight any more.
     checked(unsafe { libc::syscall(libc::SYS_io_destroy, context) })?;
     file.sync()
 }
 
-/// Submits DEPTH writes at once, each to a place of its own, and waits for them.
+/// Submits DEPTH writes at once, each to a different place, and waits for them.
 fn round(context: u64, file: &Stamped, bytes: usize, random: &mut Random) -> io::Result<()> {
     let first = random.below(8)?;
     let places = (0..DEPTH as u64).map(|n| ((first + n) % 8 * 2 + 1) * bytes as u64);
@@ -89,7 +89,7 @@ fn round(context: u64, file: &Stamped, bytes: usize, random: &mut Random) -> io:
     let pointers: Vec<*const Iocb> = blocks.iter().map(std::ptr::from_ref).collect();
     let mut events = vec![IoEvent::default(); DEPTH];
     let none: *const libc::timespec = std::ptr::null();
-    // SAFETY: the control blocks and what they point to live until all are done, which io_getevents waits for.
+    // SAFETY: the control blocks and the data to which they point live until io_getevents has returned all of them.
     unsafe {
         let submitted = libc::syscall(libc::SYS_io_submit, context, DEPTH, pointers.as_ptr());
         let submitted = checked(submitted)?;

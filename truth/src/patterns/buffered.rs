@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Through the page cache: in order and anywhere, synced by the writer or left to the flusher.
+//! Writes through the page cache, in order and at random, synced by the writer or left to the flusher.
 
 use std::io;
 
@@ -19,7 +19,7 @@ fn work(site: &Site, part: &str) -> io::Result<()> {
     for at in 0..128 {
         let (offset, bytes) = match part {
             "random" => (random.below(256)? * 4096, 4096),
-            // Not a page: the next one goes on in it.
+            // This is less than a page; the next write continues in the same page.
             "small" => (at * 1536, 1536),
             _ => (at * 16384, 16384),
         };

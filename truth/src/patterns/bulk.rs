@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Much, in large and in small pieces, by several at once: requests that are merged, split and under way together.
+//! Large amounts of data in large and small pieces, from several writers at once: requests are merged, split and in
+//! flight together.
 
 use std::io;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Folders and files that come and go, so that inode numbers and blocks change hands: SQLite's journals of an
-//! application that is installed anew.
+//! Folders and files that are made and removed, so that inode numbers and blocks are reused, as when an application
+//! with SQLite databases is installed again and again.
 
 use std::fs;
 use std::io;
@@ -32,7 +32,7 @@ fn work(site: &Site, part: &str) -> io::Result<()> {
             db.sync()?;
             site.unlink(journal.inode, &path)?;
         }
-        // The last one stays: its folder has the number of those before.
+        // The last folder stays; it has the inode number of those before.
         if round < ROUNDS - 1 {
             site.unlink(db.inode, &database)?;
             fs::remove_dir(site.at(&folder))?;

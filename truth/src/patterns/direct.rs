@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Direct IO of several lengths; also lengths that are no whole block, which the kernel fills up with zeroes.
+//! Direct IO of several lengths, including lengths that are not whole blocks, which the kernel pads with zeroes.
 
 use std::io;
 
@@ -18,7 +18,7 @@ fn work(site: &Site, part: &str) -> io::Result<()> {
     let file = site.direct(&format!("/direct-{part}"))?;
     let mut random = Random::new()?;
     for at in 0..64 {
-        // First into holes, then over what is there.
+        // The first half writes into holes, the second half overwrites.
         let place = if at < 32 { at } else { random.below(32)? };
         file.write(
             place * (bytes as u64).next_multiple_of(4096),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Written, and deleted or cut at once, while another commits: what is in a commit has lost its file.
+//! Files are written and immediately deleted or truncated while another process commits, so that blocks in a commit
+//! have lost their file.
 
 use std::io;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files in folders that are renamed and moved while they are written.
+//! Files in folders that are renamed and moved while the files are written.
 
 use std::fs;
 use std::io;

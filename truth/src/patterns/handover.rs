@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Directories, attributes and extents that come and go, so that blocks of metadata become another's and another kind.
+//! Directories, attributes and extents that are made and removed, so that metadata blocks change their owner and kind.
 
 use std::fs;
 use std::io;
@@ -28,7 +28,7 @@ fn work(site: &Site, part: &str) -> io::Result<()> {
             ("attributes", _) | ("mixed", 1) => attributes(site, &path, stays)?,
             _ => extents(site, &path, stays)?,
         }
-        // From here on the blocks may be used again.
+        // After this commit the blocks may be reused.
         site.commit()?;
     }
     Ok(())
@@ -63,7 +63,7 @@ fn attributes(site: &Site, path: &str, stays: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// More extents than an inode has room for.
+/// Writes a file with more extents than fit into the inode.
 fn extents(site: &Site, path: &str, stays: bool) -> io::Result<()> {
     let file = site.create(path)?;
     for at in 0..8 {

@@ -22,7 +22,7 @@ fn work(site: &Site, part: &str) -> io::Result<()> {
     let file = site.create(&format!("/mapped-{part}"))?;
     file.file.set_len(BYTES as u64)?;
     let (read_write, shared) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
-    // SAFETY: a mapping of our own, of a file that nobody makes shorter, is used as memory until it is unmapped.
+    // SAFETY: the mapping is our own, of a file that nobody truncates, and is used as memory only until it is unmapped.
     unsafe {
         let at = mmap(ptr::null_mut(), BYTES, read_write, shared, &file.file, 0)?;
         let memory = std::slice::from_raw_parts_mut(at.cast::<u8>(), BYTES);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is written: each pattern is a file, and each of its parts a process of its own; all run at once.
+//! The patterns of writing. Each pattern is a file here, and each of its parts is a process; all parts run at once.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -33,9 +33,9 @@ mod uring;
 /// One pattern.
 pub struct Pattern {
     pub name: &'static str,
-    /// What a part is told, so that they differ.
+    /// The names of the parts, which are passed to `work`.
     pub parts: &'static [&'static str],
-    /// What a part does.
+    /// The work of one part.
     pub work: fn(&'static Site, &str) -> io::Result<()>,
 }
 
@@ -67,8 +67,8 @@ pub fn find(name: &str) -> anyhow::Result<&'static Pattern> {
     found.with_context(|| format!("{name}: no such pattern"))
 }
 
-/// The folder of a filesystem that all is written to: none of the first one, and of others one of their own, so that no
-/// path is of two.
+/// Returns the folder of a filesystem for all files: none for the first filesystem, and one of its own for each other,
+/// so that no path exists in two filesystems.
 pub fn folder(number: usize) -> String {
     match number {
         0 => String::new(),
@@ -76,7 +76,7 @@ pub fn folder(number: usize) -> String {
     }
 }
 
-/// Runs all parts of a pattern, on each of the filesystems, and waits for them.
+/// Runs all parts of a pattern on each of the filesystems, and waits for them.
 pub fn run(pattern: &Pattern, logs: &Path, mounts: &[PathBuf]) -> anyhow::Result<()> {
     let program = std::env::current_exe()?;
     let start = |(part, (number, mount)): (&str, (usize, &PathBuf))| {
@@ -95,7 +95,7 @@ pub fn run(pattern: &Pattern, logs: &Path, mounts: &[PathBuf]) -> anyhow::Result
     Ok(())
 }
 
-/// One part, in this process, which ends with it.
+/// Runs one part in this process, which ends with it.
 pub fn part(
     pattern: &Pattern,
     part: &str,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Several processes write the same place of one file directly, each in a length of its own, at the same time.
+//! Several processes write the same place of one file directly and at the same time, each with a different length.
 
 use std::io;
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What comes out of a pipe: moved by the kernel (splice), so that nobody calls write().
+//! Data from a pipe that the kernel moves to a file (splice), so that nobody calls write().
 
 use std::io::{self, Read, Seek, Write};
 
@@ -22,7 +22,7 @@ fn work(site: &Site, part: &str) -> io::Result<()> {
         file.stamp(&mut data, at * 16384, How::Buffered);
         to.write_all(&data)?;
         out.seek(io::SeekFrom::Start(at * 16384))?;
-        // std copies from a pipe to a file by splice(2).
+        // std copies from a pipe to a file with splice(2).
         io::copy(&mut from.by_ref().take(16384), &mut out)?;
     }
     file.sync()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files that are written, renamed and written again, as an editor does; links too.
+//! Files that are written, renamed and written again, as an editor does; also hard links.
 
 use std::io;
 

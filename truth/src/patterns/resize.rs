@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Appended to, cut, written over, and holes punched.
+//! Files that are appended to, truncated and overwritten, and in which holes are punched.
 
 use std::io;
 

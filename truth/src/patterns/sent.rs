@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the kernel copies from another file (sendfile), so that nobody calls write().
+//! Data that the kernel copies from another file (sendfile), so that nobody calls write().
 
 use std::io::{self, Seek, SeekFrom, Write};
 
@@ -24,7 +24,7 @@ fn work(site: &Site, part: &str) -> io::Result<()> {
     file.stamp(&mut data, 0, How::Buffered);
     let mut memory = std::fs::File::from(memfd_create("sent", MemfdFlags::empty())?);
     memory.write_all(&data)?;
-    // The last piece first: no two pieces follow each other.
+    // The last piece is copied first, so that no two pieces follow each other.
     for piece in (0..PIECES).rev() {
         let mut at = (piece * PIECE) as u64;
         (&file.file).seek(SeekFrom::Start(at))?;

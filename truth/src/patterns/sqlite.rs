@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! SQLite: databases with each journal mode, of one process or of two. What it writes does not say whose it is; its calls
-//! of the system are ours, and log it.
+//! SQLite databases with each journal mode, used by one process or by two. SQLite's pages cannot be stamped; our
+//! versions of its system calls log what it writes.
 
 use std::io;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::shim;
 use crate::site::{Random, Site};
 use crate::stamp::How;
 
-/// A journal mode; or, of a database of two processes, its name and theirs.
+/// Each part is a journal mode; for a database of two processes, followed by the pair's name and the process's.
 pub const PATTERN: Pattern = Pattern {
     name: "sqlite",
     parts: &[
@@ -52,7 +52,7 @@ fn transact(site: &Site, mode: &str, path: &str) -> rusqlite::Result<()> {
     connection.busy_timeout(Duration::from_secs(120))?;
     connection.pragma_update(None, "journal_mode", mode)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
-    // Or nothing is written home before the end.
+    // Without this, no page would be written to the database before the end.
     connection.pragma_update(None, "wal_autocheckpoint", 40)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.execute_batch("CREATE TABLE IF NOT EXISTS t (id INTEGER PRIMARY KEY, b BLOB)")?;

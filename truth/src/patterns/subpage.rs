@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pages of several blocks, one of which the commit must write while the others have no place yet: what it cannot
-//! write it makes dirty again.
+//! Pages of several blocks, of which the commit must write one while the others have no place on the disk yet: it marks
+//! as dirty again what it cannot write.
 
 use std::io;
 
@@ -21,7 +21,7 @@ fn work(site: &Site, part: &str) -> io::Result<()> {
         file.write(at, 1024, How::Buffered)?;
         file.sync()?;
         for round in 1..4 {
-            // The rest of the first block is to be zeroes in this commit.
+            // This commit has to write the rest of the first block as zeroes.
             file.file.set_len(at + 512)?;
             for block in 1..=round {
                 file.write(at + block * 1024, 1024, How::Buffered)?;

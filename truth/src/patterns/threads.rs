@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Threads of one process, each with pages of its own in one file; half of them by direct IO.
+//! Threads of one process, each with pages of its own in one file; half of them use direct IO.
 
 use std::io;
 
@@ -15,7 +15,7 @@ pub const PATTERN: Pattern = Pattern {
 
 fn work(site: &Site, _: &str) -> io::Result<()> {
     let (buffered, direct) = (site.create("/threads")?, site.direct("/threads-direct")?);
-    // Where a filesystem has no holes, one would fill the places of others.
+    // On a filesystem without holes, a thread would otherwise fill the places of others.
     buffered.file.set_len(32 * 8 * 8192)?;
     buffered.sync()?;
     std::thread::scope(|scope| {

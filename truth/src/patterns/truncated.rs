@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What was dirtied by one and thrown away unwritten (cut, punched, unlinked), then written by another, often in the
-//! same memory.
+//! Pages that one thread dirties and discards unwritten (truncated, punched, unlinked), and that another then writes,
+//! often in the same memory.
 
 use std::io;
 use std::thread;
@@ -59,7 +59,7 @@ fn throw(kept: &Stamped, part: &str, at: u64) -> io::Result<()> {
     }
 }
 
-/// In a thread of its own.
+/// Runs `write` in another thread.
 fn by_another(write: impl FnOnce() -> io::Result<()> + Send) -> io::Result<()> {
     thread::scope(|scope| scope.spawn(write).join().expect("no thread panics"))
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Written after the last name has gone, as temporary files are.
+//! Files that are written after their last name is removed, like temporary files.
 
 use std::io;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! io_uring: several writes under way, direct and buffered. A worker of the kernel's may do them in place of the thread
-//! that asked for them: which it was, nobody is asked.
+//! io_uring with several writes in flight, direct and buffered. A kernel worker may perform them for the thread that
+//! submitted them, so the writer is not checked.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -35,7 +35,7 @@ fn work(site: &Site, part: &str) -> io::Result<()> {
     file.sync()
 }
 
-/// Submits DEPTH writes at once, each to a place of its own, and waits for them.
+/// Submits DEPTH writes at once, each to a different place, and waits for them.
 fn round(ring: &mut IoUring, file: &Stamped, random: &mut Random) -> io::Result<()> {
     let fd = types::Fd(file.file.as_raw_fd());
     let first = random.below(16)?;
@@ -44,7 +44,7 @@ fn round(ring: &mut IoUring, file: &Stamped, random: &mut Random) -> io::Result<
     for (at, aligned) in &mut data {
         file.stamp(aligned.bytes(), *at, How::Shared);
         let write = opcode::Write::new(fd, aligned.bytes().as_ptr(), BYTES as u32);
-        // SAFETY: the data lives until all are done, which submit_and_wait waits for.
+        // SAFETY: the data lives until all writes are done, for which submit_and_wait waits.
         let pushed = unsafe { ring.submission().push(&write.offset(*at).build()) };
         pushed.map_err(io::Error::other)?;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A file's memory.
+//! Memory mapping of a file.
 
 #![allow(unsafe_code)]
 
@@ -8,8 +8,8 @@ use std::io;
 
 use memmap2::{MmapMut, MmapOptions};
 
-/// Maps so many bytes of a file, to read and to write.
+/// Maps the first `bytes` bytes of a file for reading and writing.
 pub(super) fn map(file: &File, bytes: usize) -> io::Result<MmapMut> {
-    // SAFETY: the file is this run's own; whoever else cuts it short meanwhile ends this process, and harms nobody.
+    // SAFETY: the file belongs to this run; if somebody truncates it meanwhile, only this process is killed.
     unsafe { MmapOptions::new().len(bytes).map_mut(file) }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reading and writing of one file in each thread, record by record.
+//! Workloads that read or write one file per thread, record by record.
 
 mod mapped;
 mod order;

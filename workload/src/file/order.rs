@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The order in which records are read or written.
 
-/// The numbers of the records, from the first to the last.
+/// Returns the numbers of all records in ascending order.
 pub(super) fn in_sequence(records: u64) -> Vec<u64> {
     (0..records).collect()
 }
 
-/// As many numbers in an order of chance: `overlap` per cent of them, rounded down, are some of the others once more, and
-/// so many records are left out.
+/// Returns as many record numbers in random order. `overlap` per cent of them, rounded down, repeat other numbers; as
+/// many records are left out.
 pub(super) fn by_chance(records: u64, overlap: u8, chance: &mut fastrand::Rng) -> Vec<u64> {
     let mut numbers = in_sequence(records);
     chance.shuffle(&mut numbers);

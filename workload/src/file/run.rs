@@ -9,11 +9,11 @@ use crate::{Choice, Result};
 
 /// Runs a workload on files; `progress` counts records.
 ///
-/// The setup makes the files, and opens them; the operations are the reading or writing of records, each with its sync, and
-/// the sync that ends them.
+/// The setup phase makes and opens the files. The measured phase reads or writes the records, each with its sync, and
+/// ends with a sync of the file.
 ///
 /// # Errors
-/// A setting is out of its range, or the first error of any thread.
+/// Returns an error if a setting is out of range, or the first error of any thread.
 pub fn run_file(settings: &FileSettings, progress: &Progress) -> Result<Outcome> {
     settings.check()?;
     let open = || (0..settings.threads).map(|thread| Target::open(settings, thread));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is done to files, and how it is made durable.
+//! Settings of workloads on files: the access pattern and the kind of sync.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,23 +10,23 @@ use crate::choice::choice;
 use crate::{Caches, Choice, Error, Result};
 
 choice! {
-    /// Which records, in which order. But for Append they are there before.
+    /// The access pattern. The file exists before the run, except for Append.
     Pattern {
-        /// Written from the first to the last.
+        /// Records are written from the first to the last.
         Write = "write",
-        /// Written in an order of chance.
+        /// Records are written in random order.
         RandomWrite = "random-write",
-        /// Read from the first to the last.
+        /// Records are read from the first to the last.
         Read = "read",
-        /// Read in an order of chance.
+        /// Records are read in random order.
         RandomRead = "random-read",
-        /// Written to a new file, which grows by each.
+        /// Records are appended to a new file.
         Append = "append",
     }
 }
 
 choice! {
-    /// How records are written, and what is waited for. All but the mapped ones end with an fsync().
+    /// The way in which records are written and made durable. All modes but the mapped ones end with an fsync().
     Mode {
         /// write().
         Normal = "normal",
@@ -40,9 +40,9 @@ choice! {
         SyncDirect = "sync-direct",
         /// Stores into mapped memory; one msync(MS_SYNC) at the end.
         Mmap = "mmap",
-        /// The same, with msync(MS_ASYNC) after each record.
+        /// Stores into mapped memory, with msync(MS_ASYNC) after each record.
         MmapAsync = "mmap-async",
-        /// The same, with msync(MS_SYNC) after each record.
+        /// Stores into mapped memory, with msync(MS_SYNC) after each record.
         MmapSync = "mmap-sync",
         /// write(), fdatasync().
         Fdatasync = "fdatasync",
@@ -50,54 +50,54 @@ choice! {
 }
 
 impl Pattern {
-    /// Whether records are read.
+    /// Returns true if records are read.
     pub fn reads(self) -> bool {
         matches!(self, Self::Read | Self::RandomRead)
     }
 
-    /// Whether chance decides which record is next.
+    /// Returns true if records are accessed in random order.
     pub fn is_random(self) -> bool {
         matches!(self, Self::RandomWrite | Self::RandomRead)
     }
 }
 
 impl Mode {
-    /// Whether records are stored into mapped memory.
+    /// Returns true if records are stored into mapped memory.
     pub fn is_mapped(self) -> bool {
         matches!(self, Self::Mmap | Self::MmapAsync | Self::MmapSync)
     }
 
-    /// Whether the page cache is passed by.
+    /// Returns true if IO bypasses the page cache.
     pub fn is_direct(self) -> bool {
         matches!(self, Self::Direct | Self::SyncDirect)
     }
 }
 
-/// What is done to files. The default is Mobibench's: 1 MiB of 4 KiB records.
+/// Settings of a workload on files. The default is Mobibench's: 1 MiB in records of 4 KiB.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FileSettings {
-    /// The folder for the files, which are called `test.dat0`, `test.dat1` …
+    /// The folder for the files, which are called `test.dat0`, `test.dat1` and so on.
     pub path: PathBuf,
-    /// Which records, in which order.
+    /// The access pattern.
     pub pattern: Pattern,
-    /// How they are written.
+    /// The way in which records are written and made durable.
     pub mode: Mode,
-    /// Bytes of each thread's file: its whole records are read or written once.
+    /// Size of each thread's file in bytes. Each whole record in it is read or written once.
     pub file_size: u64,
-    /// Bytes of a record; of O_DIRECT a multiple of 512.
+    /// Size of a record in bytes; for O_DIRECT a multiple of 512.
     pub record_size: u32,
-    /// Threads, each with a file of its own; 1 or more.
+    /// Number of threads, each with a file of its own; at least 1.
     pub threads: u32,
-    /// Of an order of chance: per cent of the records that are one of the others once more; less than 100.
+    /// For random order: the percentage of records that repeat another one; less than 100.
     pub overlap: u8,
-    /// Of the contents and the order; thread n takes seed + n.
+    /// Seed for contents and order; thread n uses seed + n.
     pub seed: u64,
-    /// What becomes of the kernel's caches once the files are there.
+    /// Whether the kernel's caches are dropped after the files were made.
     pub caches: Caches,
     /// Pause between two records of a thread, ms.
     pub interval_ms: u64,
-    /// Only make the files that a run without it finds.
+    /// True to only make the files that a later run without this setting needs.
     pub prepare: bool,
 }
 
@@ -120,22 +120,22 @@ impl Default for FileSettings {
 }
 
 impl FileSettings {
-    /// Records of each thread.
+    /// Returns the number of records of each thread.
     pub fn records(&self) -> u64 {
         self.file_size
             .checked_div(self.record_size.into())
             .unwrap_or(0)
     }
 
-    /// Bytes of each thread's records.
+    /// Returns the length in bytes of each thread's records.
     pub fn bytes(&self) -> u64 {
         self.records().saturating_mul(self.record_size.into())
     }
 
-    /// Checks every range.
+    /// Checks the ranges of all settings.
     ///
     /// # Errors
-    /// One is left.
+    /// Returns an error if a setting is out of range.
     pub fn check(&self) -> Result<()> {
         let fail = |text: &str| Err(Error::Setting(text.to_owned()));
         if self.threads == 0 {
@@ -156,7 +156,7 @@ impl FileSettings {
         Ok(())
     }
 
-    /// The settings by name, as a manifest keeps them.
+    /// Returns the settings by name, as stored in the manifest.
     pub fn table(&self) -> BTreeMap<String, String> {
         [
             ("path", self.path.display().to_string()),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One thread's file: made, read, written.
+//! The file of one thread: making, reading and writing it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -14,12 +14,12 @@ use super::{FileSettings, Mode, Pattern, mapped, order};
 use crate::measure::Stopwatch;
 use crate::{Error, Result};
 
-/// What O_DIRECT asks of addresses on any disk of today.
+/// The alignment of memory that O_DIRECT needs on any current disk, bytes.
 const ALIGNMENT: usize = 4096;
-/// What is written at once where the file is made.
+/// The number of bytes written at once when the file is made.
 const PIECE: usize = 512 << 10;
 
-/// One thread's file, open.
+/// The open file of one thread.
 pub(super) struct Target {
     path: PathBuf,
     file: File,
@@ -29,7 +29,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Opens it. For all but Append the whole file is there, and on the disk, before.
+    /// Opens the file. For all patterns but Append, the whole file is first made and synced to the disk.
     pub(super) fn open(settings: &FileSettings, thread: u32) -> Result<Self> {
         let path = settings.path.join(format!("test.dat{thread}"));
         let mut chance = fastrand::Rng::with_seed(settings.seed.wrapping_add(thread.into()));
@@ -75,7 +75,7 @@ impl Target {
         })
     }
 
-    /// Reads or writes every record of the order.
+    /// Reads or writes every record, in the chosen order.
     pub(super) fn work(
         &mut self,
         settings: &FileSettings,
@@ -139,7 +139,7 @@ impl Target {
         Ok(())
     }
 
-    /// All of it is on the disk then.
+    /// Syncs the whole file.
     fn end(&mut self) -> io::Result<()> {
         match &self.memory {
             Some(memory) => memory.flush(),
@@ -158,7 +158,7 @@ fn flags(mode: Mode) -> i32 {
     i32::try_from(flags.bits()).unwrap_or(0)
 }
 
-/// A file that is too short for its records gets its last byte first, and is a hole otherwise.
+/// Maps the file. If it is too short for its records, only its last byte is written first, which leaves a hole.
 fn memory(file: &File, bytes: u64) -> io::Result<MmapMut> {
     if file.metadata()?.len() < bytes {
         file.write_all_at(&[0], bytes.saturating_sub(1))?;
@@ -166,7 +166,7 @@ fn memory(file: &File, bytes: u64) -> io::Result<MmapMut> {
     mapped::map(file, place(bytes))
 }
 
-/// Writes what the file lacks of so many bytes, and syncs it.
+/// Extends a file to `bytes` bytes with data, and syncs it.
 fn fill_up(path: &Path, bytes: u64) -> io::Result<()> {
     let mut file = OpenOptions::new().append(true).create(true).open(path)?;
     let mut missing = bytes.saturating_sub(file.metadata()?.len());
@@ -182,7 +182,7 @@ fn fill_up(path: &Path, bytes: u64) -> io::Result<()> {
     file.sync_all()
 }
 
-/// A place in memory; what is larger than that was refused before.
+/// Converts an offset to an index into memory; larger ones were refused before.
 fn place(offset: u64) -> usize {
     usize::try_from(offset).unwrap_or(usize::MAX)
 }

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernel's caches, dropped so that a run begins with none.
+//! Dropping the kernel's caches, so that a run begins without cached data.
 
 use std::io;
 
 use serde::{Deserialize, Serialize};
 
-/// Whether the page cache, and that of names and inodes, is dropped before what is measured.
+/// Whether the page cache and the caches of names and inodes are dropped before the measured phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Caches {
-    /// They stay.
+    /// The caches stay.
     #[default]
     Keep,
-    /// They are dropped, where that is allowed.
+    /// The caches are dropped, if the caller may do that.
     Drop,
 }
 
-/// Drops what is clean of them; of the whole machine.
+/// Drops the clean entries of these caches, for the whole machine.
 ///
 /// # Errors
-/// Only root may.
+/// Returns an error unless the caller is root.
 pub fn drop_caches() -> io::Result<()> {
     std::fs::write("/proc/sys/vm/drop_caches", "3")
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the machine's CPUs did meanwhile, whoever for.
+//! Use of the machine's CPUs during a run, by all processes.
 
 use serde::{Deserialize, Serialize};
 
-/// Per cent of the time of all CPUs.
+/// Shares of the time of all CPUs, per cent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cpu {
-    /// In user and kernel code.
+    /// Time in user and kernel code.
     pub active_percent: f64,
-    /// Nothing to do.
+    /// Idle time.
     pub idle_percent: f64,
-    /// Nothing to do, while somebody waited for a disk.
+    /// Idle time while a task waited for a disk.
     pub iowait_percent: f64,
 }
 
@@ -23,12 +23,12 @@ pub(super) struct Ticks {
 }
 
 impl Ticks {
-    /// None where there is no `/proc/stat`.
+    /// Returns the current counts; None if there is no `/proc/stat`.
     pub(super) fn now() -> Option<Self> {
         Self::parse(&std::fs::read_to_string("/proc/stat").ok()?)
     }
 
-    /// `cpu user nice system idle iowait irq softirq …`. Time stolen from a guest is none that it had.
+    /// Parses `cpu user nice system idle iowait irq softirq …`. Time stolen from a guest is not counted as any of them.
     fn parse(text: &str) -> Option<Self> {
         let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
         let ticks: Vec<u64> = line
@@ -46,7 +46,7 @@ impl Ticks {
         })
     }
 
-    /// None where no tick has passed since.
+    /// Returns the shares since `before`; None if no tick has passed.
     pub(super) fn since(self, before: Self) -> Option<Cpu> {
         let [active, idle, iowait] = [
             self.active.saturating_sub(before.active),

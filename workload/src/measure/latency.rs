@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long operations took, and how many were done in each second.
+//! Latencies of operations, and the number of operations in each second.
 
 use std::fmt;
 use std::fs::File;
@@ -12,27 +12,28 @@ use crate::outcome::milliseconds;
 /// One operation: a transaction, or the reading or writing of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// How long it took, ns.
+    /// Its duration, ns.
     pub took_ns: u64,
-    /// When it was done: ns since its thread began.
+    /// The time of its end, ns since its thread began.
     pub ended_ns: u64,
 }
 
-/// Percentiles over all operations of all threads, nanoseconds; of a transaction from BEGIN until COMMIT returned.
+/// Percentiles over all operations of all threads, ns. The latency of a transaction is from BEGIN until COMMIT
+/// returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latency {
-    /// Half took no longer.
+    /// The median.
     pub p50_ns: u64,
-    /// 90 of 100 took no longer.
+    /// 90 of 100 operations took no longer.
     pub p90_ns: u64,
-    /// 99 of 100 took no longer.
+    /// 99 of 100 operations took no longer.
     pub p99_ns: u64,
-    /// The longest.
+    /// The longest latency.
     pub max_ns: u64,
 }
 
 impl Latency {
-    /// Nearest-rank percentiles: each is the latency of one operation. None of none.
+    /// Returns nearest-rank percentiles: each is the latency of one operation. None if there are no operations.
     pub fn of(operations: &[Operation]) -> Option<Self> {
         let mut sorted: Vec<u64> = operations.iter().map(|o| o.took_ns).collect();
         sorted.sort_unstable();
@@ -60,18 +61,18 @@ impl fmt::Display for Latency {
     }
 }
 
-/// Writes one latency a line, in nanoseconds: first all of the first thread in their order, then the second's.
+/// Writes one latency per line, in ns: those of the first thread in order, then those of the second, and so on.
 ///
 /// # Errors
-/// The file cannot be written.
+/// Returns an error if the file cannot be written.
 pub fn write_latencies(file: File, operations: &[Operation]) -> std::io::Result<()> {
     write_lines(file, operations.iter().map(|o| o.took_ns))
 }
 
-/// Writes a line for each second that began: how many operations of all threads were done in it.
+/// Writes a line for each second, with the number of operations of all threads that ended in it.
 ///
 /// # Errors
-/// The file cannot be written.
+/// Returns an error if the file cannot be written.
 pub fn write_iops(file: File, operations: &[Operation]) -> std::io::Result<()> {
     write_lines(file, per_second(operations))
 }
@@ -137,7 +138,7 @@ mod tests {
     }
 
     proptest! {
-        /// The definition itself: the least value that `percent` of the values do not exceed.
+        /// The definition: p90 is the least value such that 90 per cent of the values do not exceed it.
         #[test]
         fn p90_is_the_least_that_covers_nine_tenths(values in proptest::collection::vec(0_u64..50, 1..60)) {
             let covered = |limit: u64| 10 * values.iter().filter(|v| **v <= limit).count() >= 9 * values.len();

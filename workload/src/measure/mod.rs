@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a run took: time, calls, CPU, context switches.
+//! Measurements of a run: time, calls, CPU, context switches.
 
 mod caches;
 mod cpu;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One phase of a run, in this thread.
+//! Measurement of one phase of a run, in the current thread.
 
 use std::time::Instant;
 
@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 use super::Written;
 use crate::Result;
 
-/// One phase of a run.
+/// The time and the writes of one phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Phase {
     /// Wall time, ns.
     pub elapsed_ns: u64,
-    /// What was written; None where the kernel does not count it.
+    /// What was written; None if the kernel does not count it.
     pub written: Option<Written>,
 }
 
-/// Runs one phase between two readings of the clock and of the kernel's counters.
+/// Runs one phase and measures it by the clock and the kernel's counters.
 pub(crate) fn timed<T>(phase: impl FnOnce() -> Result<T>) -> Result<(Phase, T)> {
     let before = Written::by_this_thread();
     let start = Instant::now();
@@ -29,7 +29,7 @@ pub(crate) fn timed<T>(phase: impl FnOnce() -> Result<T>) -> Result<(Phase, T)> 
     Ok((phase, value))
 }
 
-/// Nanoseconds since then.
+/// Returns the nanoseconds since `start`.
 pub(super) fn since(start: Instant) -> u64 {
     u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }

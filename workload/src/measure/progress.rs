@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How far a run is.
+//! Progress of a run.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Operations that are done, for somebody who looks at it from another thread now and then: what that one writes to a
-/// terminal is none of the workload's.
+/// The number of finished operations, to be polled from another thread. That thread's own output, for example a
+/// progress bar, does not count as the workload's.
 #[derive(Debug, Default)]
 pub struct Progress(AtomicU64);
 
 impl Progress {
-    /// One more is done.
+    /// Counts one more operation.
     pub(crate) fn step(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many are done.
+    /// Returns the number of finished operations.
     pub fn done(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

@@ -3,17 +3,17 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How often threads gave way to others.
+/// Numbers of context switches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Switches {
-    /// To wait for something: `voluntary_ctxt_switches` of `/proc/PID/status`.
+    /// Switches because the thread waited: `voluntary_ctxt_switches` in `/proc/PID/status`.
     pub voluntary: u64,
-    /// As the scheduler wanted it: `nonvoluntary_ctxt_switches`.
+    /// Switches by the scheduler: `nonvoluntary_ctxt_switches`.
     pub involuntary: u64,
 }
 
 impl Switches {
-    /// Of this thread since it began. None where there is no such file.
+    /// Returns the switches of this thread since it began; None if there is no such file.
     pub(super) fn of_this_thread() -> Option<Self> {
         Self::parse(&std::fs::read_to_string("/proc/thread-self/status").ok()?)
     }
@@ -29,7 +29,7 @@ impl Switches {
         })
     }
 
-    /// Of this thread since `before`.
+    /// Returns the switches of this thread since `before`.
     pub(super) fn since(before: Option<Self>) -> Option<Self> {
         let (now, before) = (Self::of_this_thread()?, before?);
         Some(Self {
@@ -38,7 +38,7 @@ impl Switches {
         })
     }
 
-    /// Of both.
+    /// Returns the sums of both.
     pub(super) fn and(self, other: Self) -> Self {
         Self {
             voluntary: self.voluntary.saturating_add(other.voluntary),

@@ -9,20 +9,20 @@ use super::phase::since;
 use super::{Cpu, Operation, Phase, Progress, Switches, Written};
 use crate::{Error, Result};
 
-/// What the measured phase took.
+/// Measurements of the measured phase.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// From when the first thread began until the last one was done; and what they wrote.
+    /// The time from the start of the first thread to the end of the last one, and what the threads wrote.
     pub phase: Phase,
-    /// The machine's CPUs meanwhile; None where the kernel does not tell, or no clock tick passed.
+    /// Use of the machine's CPUs during the phase; None if the kernel does not report it, or if no clock tick passed.
     pub cpu: Option<Cpu>,
-    /// Of all threads; None where the kernel does not tell.
+    /// Context switches of all threads; None if the kernel does not report them.
     pub switches: Option<Switches>,
-    /// Each, thread after thread.
+    /// All operations, thread after thread.
     pub operations: Vec<Operation>,
 }
 
-/// Takes the time of a thread's operations.
+/// Measures the operations of one thread.
 pub(crate) struct Stopwatch<'p> {
     began: Instant,
     progress: &'p Progress,
@@ -30,7 +30,7 @@ pub(crate) struct Stopwatch<'p> {
 }
 
 impl Stopwatch<'_> {
-    /// Does one operation.
+    /// Runs one operation and records its time.
     pub(crate) fn time(&mut self, operation: impl FnOnce() -> Result<()>) -> Result<()> {
         let start = Instant::now();
         operation()?;
@@ -43,7 +43,7 @@ impl Stopwatch<'_> {
     }
 }
 
-/// What one thread did and used.
+/// The measurements of one thread.
 struct Share {
     began: Instant,
     ended: Instant,
@@ -52,10 +52,10 @@ struct Share {
     switches: Option<Switches>,
 }
 
-/// Has every worker do its work, each in a thread of its own; all begin at once. Hands the workers back.
+/// Lets every worker do its work in a thread of its own, all starting at once. Returns the workers.
 ///
 /// # Errors
-/// The first error of any thread; the others run to their end.
+/// Returns the first error of any thread; the other threads finish their work.
 pub(crate) fn in_threads<W: Send>(
     mut workers: Vec<W>,
     progress: &Progress,
@@ -82,7 +82,7 @@ pub(crate) fn in_threads<W: Send>(
     let written = shares.iter().fold(Some(Written::default()), sum);
     let sum = |all: Option<Switches>, share: &Share| Some(all?.and(share.switches?));
     let switches = shares.iter().fold(Some(Switches::default()), sum);
-    // Of the threads' own clocks: who waits for them may be woken up late.
+    // The threads' own clock readings are used, because the waiting thread may be woken up late.
     let began = shares.iter().map(|share| share.began).min();
     let ended = shares.iter().map(|share| share.ended).max();
     let elapsed = ended
@@ -127,7 +127,7 @@ fn share<W>(
 mod tests {
     use super::*;
 
-    /// Whoever waits for the threads may be woken up long after they are done.
+    /// The thread that waits for the others may be woken up long after they have ended.
     #[test]
     fn the_time_holds_all_operations() {
         let progress = Progress::default();

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Bytes that a thread passed to write(), as the kernel counts them.
 //!
-//! Of threads, and not of the process: one of them may draw a progress bar.
+//! They are counted per thread and not per process, because another thread may draw a progress bar.
 
 use serde::{Deserialize, Serialize};
 
-/// What was written.
+/// Numbers of bytes and of calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Written {
-    /// `wchar` of `/proc/PID/io`: bytes passed to write(), pwrite() and their kin, to any file. Stores into mapped
-    /// memory (the -shm file) and ftruncate() are not in it.
+    /// `wchar` in `/proc/PID/io`: bytes passed to write(), pwrite() and similar calls, to any file. Stores into mapped
+    /// memory (the -shm file) and ftruncate() do not count.
     pub bytes: u64,
-    /// `syscw`: how many such calls.
+    /// `syscw`: the number of such calls.
     pub calls: u64,
 }
 
 impl Written {
-    /// By this thread since it began. None where there is no such file: not Linux, or no CONFIG_TASK_IO_ACCOUNTING.
+    /// Returns what this thread wrote since it began. None if there is no such file: not Linux, or no
+    /// CONFIG_TASK_IO_ACCOUNTING.
     pub(super) fn by_this_thread() -> Option<Self> {
         Self::parse(&std::fs::read_to_string("/proc/thread-self/io").ok()?)
     }
@@ -32,7 +33,7 @@ impl Written {
         })
     }
 
-    /// By this thread since `before`.
+    /// Returns what this thread wrote since `before`.
     pub(super) fn since(before: Option<Self>) -> Option<Self> {
         let (now, before) = (Self::by_this_thread()?, before?);
         Some(Self {
@@ -41,7 +42,7 @@ impl Written {
         })
     }
 
-    /// Both.
+    /// Returns the sums of both.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
             bytes: self.bytes.saturating_add(other.bytes),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One thread's databases, of which a transaction touches all.
+//! The databases of one thread; a transaction changes all of them.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,20 +9,21 @@ use crate::measure::Stopwatch;
 use crate::sqlite::{Connection, Engine, remove};
 use crate::{Choice, Error, Journal, Op, Result};
 
-/// 100 characters each, none of whose places has the same in the other.
+/// The letters of two values with 100 characters each, which differ at every position.
 const INSERTED: [u8; 10] = *b"abcdefghij";
 const UPDATED: [u8; 10] = *b"fghijabcde";
-/// Updates and deletions find at least that many rows, so that a table has several pages.
+/// The least number of rows for updates and deletions, so that a table has several pages.
 const LEAST_ROWS: u64 = 296;
 
 /// One thread's databases.
 pub(super) struct Databases {
     paths: Vec<PathBuf>,
-    /// The first one's has the others attached.
+    /// One connection per database; the first connection has the other databases attached.
     connections: Vec<Box<dyn Connection>>,
     op: Op,
     journal: Journal,
-    /// Of each database the row that the first transaction touches in the first table, in the second …; then the next.
+    /// For each database: the rows that the transactions change, in the order of the tables, one transaction after the
+    /// other.
     rows: Vec<Vec<u64>>,
     transactions: u64,
     tables: u32,
@@ -30,7 +31,7 @@ pub(super) struct Databases {
 }
 
 impl Databases {
-    /// Opens and makes them.
+    /// Opens the databases and makes their tables.
     pub(super) fn open(options: &Mobibench, op: Op, engine: &Engine, thread: u32) -> Result<Self> {
         let transactions = options.transactions / u64::from(options.threads.clamp(1, 100));
         let name = |n| options.path.join(format!("test.db{thread}_{n}"));
@@ -54,7 +55,7 @@ impl Databases {
             databases.connections.push(engine.open(&path)?);
             let at = databases.connections.len().saturating_sub(1);
             databases.batch(at, "set the page size", "PRAGMA page_size=4096")?;
-            // To ask for what it does anyway makes SQLite write.
+            // Setting the value that it has already would make SQLite write.
             if databases.number(at, "PRAGMA auto_vacuum")? != Some(1) {
                 databases.batch(at, "set auto_vacuum", "PRAGMA auto_vacuum=1")?;
             }
@@ -67,7 +68,7 @@ impl Databases {
         Ok(databases)
     }
 
-    /// Insertions begin with empty tables; the others with rows enough.
+    /// Makes the tables. Insertions begin with empty ones; the other operations keep existing rows.
     fn make_tables(&mut self, at: usize) -> Result<()> {
         if self.op == Op::Insert {
             for table in 0..self.tables {
@@ -85,8 +86,8 @@ impl Databases {
         self.batch(at, "make the tables", &format!("BEGIN;{create}COMMIT"))
     }
 
-    /// The rows of all transactions. An update touches another row in each table, any of those that are there, or the one
-    /// beyond the last; insertions and deletions the same in all.
+    /// Returns the rows that all transactions change. An update changes another row in each table, chosen from the
+    /// existing ones and the one beyond the last; insertions and deletions change the same row in all tables.
     fn rows_of(
         &mut self,
         at: usize,
@@ -114,7 +115,7 @@ impl Databases {
         Ok(of_all.collect())
     }
 
-    /// Inserts what the tables lack, a transaction for each row; returns how many rows there are.
+    /// Inserts missing rows, one transaction per row. Returns the number of rows that exist then.
     fn fill(&mut self, at: usize) -> Result<u64> {
         let wanted = self.transactions.max(LEAST_ROWS);
         let mut least = u64::MAX;
@@ -133,7 +134,7 @@ impl Databases {
         Ok(wanted.max(least))
     }
 
-    /// The number that a query answers.
+    /// Runs a query and returns the number that it yields.
     fn number(&mut self, at: usize, query: &str) -> Result<Option<u64>> {
         let row = self.connections.get_mut(at).map(|c| c.ask(query));
         let row = row.transpose().map_err(self.error(at, "ask"))?;
@@ -155,7 +156,7 @@ impl Databases {
             .try_for_each(|attach| self.batch(0, "attach a database", attach))
     }
 
-    /// All transactions.
+    /// Runs all transactions, and the checkpoint of the WAL.
     pub(super) fn work(&mut self, stopwatch: &mut Stopwatch<'_>) -> Result<()> {
         for number in 0..usize::try_from(self.transactions).unwrap_or(usize::MAX) {
             let statements = self.transaction(number);
@@ -172,7 +173,7 @@ impl Databases {
         Ok(())
     }
 
-    /// One row of every table of every database.
+    /// Returns the statements of one transaction, which changes one row of every table in every database.
     fn transaction(&self, number: usize) -> String {
         let (inserted, updated) = (text(INSERTED), text(UPDATED));
         let mut statements = "BEGIN;".to_owned();
@@ -196,7 +197,7 @@ impl Databases {
         statements + "COMMIT"
     }
 
-    /// Deletions leave nothing behind: the tables go, and the files.
+    /// Closes the databases. After deletions the tables are dropped and the files removed, as Mobibench does.
     pub(super) fn finish(mut self) -> Result<()> {
         if self.op == Op::Delete {
             for at in 0..self.connections.len() {
@@ -236,7 +237,7 @@ impl Databases {
     }
 }
 
-/// Each letter ten times.
+/// Returns each letter ten times.
 fn text(letters: [u8; 10]) -> String {
     let ten_times = |letter: u8| std::iter::repeat_n(char::from(letter), 10);
     letters.into_iter().flat_map(ten_times).collect()

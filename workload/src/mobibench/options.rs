@@ -1,44 +1,45 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Mobibench's options, by their letters.
+//! Mobibench's options, named by their letters.
 
 use std::path::PathBuf;
 
 use crate::{Choice, Error, FileSettings, Journal, Mode, Op, Pattern, Result, Sync};
 
-/// Mobibench's options with its defaults. The doc of each begins with its letter.
+/// Mobibench's options and its defaults. Each comment begins with the option's letter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mobibench {
-    /// `-p`: the folder, which is made if it is not there.
+    /// `-p`: the folder, which is made if it does not exist.
     pub path: PathBuf,
-    /// `-f`: KiB of all threads' files together.
+    /// `-f`: size of all threads' files together, KiB.
     pub file_kib: u64,
-    /// `-r`: KiB of a record.
+    /// `-r`: size of a record, KiB.
     pub record_kib: u32,
-    /// `-a`: 0 write, 1 random write, 2 read, 3 random read, 4 append.
+    /// `-a`: the access pattern: 0 write, 1 random write, 2 read, 3 random read, 4 append.
     pub access: u8,
-    /// `-y`: 0 normal, 1 O_SYNC, 2 fsync, 3 O_DIRECT, 4 both, 5 mmap, 6 MS_ASYNC, 7 MS_SYNC, 8 fdatasync.
+    /// `-y`: the sync mode: 0 normal, 1 O_SYNC, 2 fsync, 3 O_DIRECT, 4 both, 5 mmap, 6 MS_ASYNC, 7 MS_SYNC, 8
+    /// fdatasync.
     pub sync_mode: u8,
-    /// `-t`: 1 to 100.
+    /// `-t`: number of threads, 1 to 100.
     pub threads: u32,
-    /// `-d`: 0 insert, 1 update, 2 delete. None works on files.
+    /// `-d`: the database operation: 0 insert, 1 update, 2 delete. None for workloads on files.
     pub database: Option<u8>,
-    /// `-n`: transactions of all threads together.
+    /// `-n`: number of transactions of all threads together.
     pub transactions: u64,
-    /// `-i`: ms after each transaction, 10,000 at most.
+    /// `-i`: pause after each transaction, ms; at most 10,000.
     pub interval_ms: u64,
-    /// `-j`: 0 DELETE, 1 TRUNCATE, 2 PERSIST, 3 WAL, 4 MEMORY, 5 OFF.
+    /// `-j`: the journal mode: 0 DELETE, 1 TRUNCATE, 2 PERSIST, 3 WAL, 4 MEMORY, 5 OFF.
     pub journal: u8,
-    /// `-s`: 0 OFF, 1 NORMAL, 2 FULL.
+    /// `-s`: synchronous: 0 OFF, 1 NORMAL, 2 FULL.
     pub synchronous: u8,
-    /// `-v`: per cent of random records that are others once more.
+    /// `-v`: percentage of random records that repeat other ones.
     pub overlap: u8,
-    /// `-T`: 1 to 20.
+    /// `-T`: number of tables, 1 to 20.
     pub tables: u32,
-    /// `-D`: 1 to 20.
+    /// `-D`: number of databases, 1 to 20.
     pub databases: u32,
-    /// `-R`: rows are inserted in an order of chance.
+    /// `-R`: rows are inserted in random order.
     pub random_insert: bool,
-    /// A shared library to take SQLite from; an option of ours.
+    /// A shared library to use as SQLite. Mobibench has no such option.
     pub library: Option<PathBuf>,
 }
 
@@ -65,17 +66,17 @@ impl Default for Mobibench {
     }
 }
 
-/// The value with that number, in the order in which Mobibench counts them.
+/// Returns the value with this number, in the order in which Mobibench counts.
 fn numbered<T: Copy>(option: char, number: u8, values: &[T]) -> Result<T> {
     let wrong = || Error::Setting(format!("-{option} {number}: Mobibench has no such mode"));
     values.get(usize::from(number)).copied().ok_or_else(wrong)
 }
 
 impl Mobibench {
-    /// What it does to files: each thread has its part.
+    /// Returns the settings for a workload on files; each thread gets its part of the size.
     ///
     /// # Errors
-    /// A number stands for nothing.
+    /// Returns an error if an option's number has no meaning.
     pub fn file(&self) -> Result<FileSettings> {
         let threads = self.threads.clamp(1, 100);
         let each = self.file_kib / u64::from(threads);
@@ -127,7 +128,7 @@ mod tests {
             (file.pattern, file.mode),
             (Pattern::Append, Mode::Fdatasync)
         );
-        // 1024 KiB are 341 for each of three, and those 85 records of 4.
+        // 1024 KiB are 341 KiB for each of three threads, and those are 85 records of 4 KiB.
         assert_eq!(file.records(), 85);
         assert_eq!(options.journal().unwrap(), Journal::Wal);
         let wrong = Mobibench {

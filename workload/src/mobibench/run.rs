@@ -11,14 +11,14 @@ use crate::outcome::{Outcome, Task};
 use crate::sqlite::Engine;
 use crate::{Choice, Error, Op, Result, run_file};
 
-/// Bytes that an insertion or an update gives to each row.
+/// Length of the value that an insertion or an update stores in each row, bytes.
 const VALUE_BYTES: u64 = 100;
 
-/// Runs it; `progress` counts records or transactions. The checkpoint of WAL belongs to the measured phase, as with
-/// Mobibench.
+/// Runs the workload; `progress` counts records or transactions. The checkpoint of the WAL belongs to the measured
+/// phase, as in Mobibench.
 ///
 /// # Errors
-/// A number stands for nothing, or the first error of any thread.
+/// Returns an error if an option's number has no meaning, or the first error of any thread.
 pub fn run_mobibench(options: &Mobibench, progress: &Progress) -> Result<Outcome> {
     fs::create_dir_all(&options.path).map_err(Error::io(&options.path))?;
     match options.op()? {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What was there before the application began, as far as its calls' results tell: a path that the first call to name it
-//! found was there, and held at least what was read from it.
+//! The files that existed before the application began, inferred from its calls' results: if the first call that names
+//! a path succeeded, the path existed and had at least the bytes that were read from it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
@@ -11,7 +11,7 @@ use super::files::below;
 use super::script::{Call, Line};
 use crate::{Error, Result};
 
-/// A path, as the first call found it.
+/// A path as the first call found it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Found {
     there: bool,
@@ -19,11 +19,11 @@ struct Found {
     bytes: u64,
 }
 
-/// Makes what was there, below `root`, in the order of names: a folder comes before what is in it. What cannot be made is
-/// not, and shows in the results.
+/// Makes these files below `root`, ordered by name, so that a folder comes before its contents. A path that cannot be
+/// made is skipped; the calls' results show it.
 ///
 /// # Errors
-/// The disk is full, or refuses.
+/// Returns an error if the disk is full or refuses the operation.
 pub(super) fn make(root: &Path, lines: &[Line]) -> Result<()> {
     let found = found(root, lines);
     let folders = found.keys().filter_map(|path| path.parent());
@@ -44,7 +44,7 @@ fn make_one(path: &Path, found: Found) -> io::Result<()> {
     io::copy(&mut io::repeat(0xa5).take(found.bytes), &mut file).map(drop)
 }
 
-/// Every path that is named in quotes.
+/// Returns every path that is named in quotes.
 fn found(root: &Path, lines: &[Line]) -> BTreeMap<PathBuf, Found> {
     let mut in_time: Vec<&Line> = lines.iter().collect();
     in_time.sort_by_key(|line| line.at);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The files of a replay: where they are, and those that are open.
+//! The files of a replay: their paths, and the open ones.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -11,10 +11,10 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 use super::script::Flags;
 use crate::{Error, Result};
 
-/// What is open, for all threads: a process has one table of descriptors.
+/// The open files, shared by all threads, as the threads of a process share one table of descriptors.
 pub(super) struct Files {
     root: PathBuf,
-    /// Stands for every descriptor that is not open: what is asked of it fails, and really is asked.
+    /// Stands for every descriptor that is not open: a call on it is really made, and fails.
     nowhere: Arc<File>,
     table: Mutex<Table>,
 }
@@ -22,17 +22,17 @@ pub(super) struct Files {
 #[derive(Default)]
 struct Table {
     open: HashMap<i64, Arc<File>>,
-    /// Opened again under the same number: the script does not close them, so they stay open.
+    /// Files whose number was opened again: the script never closes them, so they stay open.
     left: Vec<Arc<File>>,
 }
 
 impl Files {
-    /// Of a folder that is there.
+    /// Starts with no open file; `root` must be an existing folder.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// Returns an error if the folder cannot be opened.
     pub fn new(root: &Path) -> Result<Self> {
-        // read(2), write(2) and fsync(2) fail with EBADF on a descriptor that is a path alone.
+        // read(2), write(2) and fsync(2) fail with EBADF on a descriptor that was opened with O_PATH.
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let nowhere = openat(CWD, root, flags, Mode::empty());
         let nowhere = nowhere.map_err(|e| Error::io(root)(e.into()))?;
@@ -43,29 +43,29 @@ impl Files {
         })
     }
 
-    /// A path of the script's below the folder: `..` leads nowhere.
+    /// Returns a path of the script below the folder; `..` is dropped.
     pub fn below(&self, path: &str) -> PathBuf {
         below(&self.root, path)
     }
 
-    /// A file of a thread's own.
+    /// Returns the path of a file that belongs to one thread.
     pub fn own(&self, thread: u32, number: u64) -> PathBuf {
         self.root.join(format!("temp_{thread}_{number}.dat"))
     }
 
-    /// The file of a descriptor; of one that is not open, a file of which nothing can be had.
+    /// Returns the file of a descriptor; for one that is not open, a file on which every operation fails.
     pub fn get(&self, descriptor: i64) -> Arc<File> {
         let table = self.table();
         let file = table.open.get(&descriptor);
         Arc::clone(file.unwrap_or(&self.nowhere))
     }
 
-    /// A file that nothing can be read from or written to.
+    /// Returns a file on which reads and writes fail.
     pub fn nowhere(&self) -> Arc<File> {
         Arc::clone(&self.nowhere)
     }
 
-    /// Remembers an open file; None is a descriptor that nobody will name.
+    /// Stores an open file; None as descriptor means that no call will name it.
     pub fn put(&self, descriptor: Option<i64>, file: File) {
         let (mut table, file) = (self.table(), Arc::new(file));
         let replaced = match descriptor {
@@ -75,7 +75,7 @@ impl Files {
         table.left.extend(replaced);
     }
 
-    /// Takes a file out of the table, so that the caller closes it.
+    /// Removes a file from the table, so that the caller closes it.
     pub fn take(&self, descriptor: i64) -> Option<Arc<File>> {
         self.table().open.remove(&descriptor)
     }
@@ -85,7 +85,7 @@ impl Files {
     }
 }
 
-/// See [`Files::below`].
+/// Returns a path below `root`; see [`Files::below`].
 pub(super) fn below(root: &Path, path: &str) -> PathBuf {
     let path = Path::new(path.trim_matches('"'));
     let names = path.components().filter_map(|part| match part {
@@ -95,7 +95,8 @@ pub(super) fn below(root: &Path, path: &str) -> PathBuf {
     root.join(names.collect::<PathBuf>())
 }
 
-/// Opens a file by one call. For writing it is made, or emptied, as Mobibench does whatever the flags.
+/// Opens a file with one call. A file that is opened for writing is created or truncated, whatever its flags, as
+/// Mobibench does.
 pub(super) fn open(path: &Path, flags: Flags) -> std::io::Result<File> {
     let mut given = OFlags::CLOEXEC;
     given |= match flags.writes {

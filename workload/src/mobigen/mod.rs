@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A [script](script) of MobiGen's, the system calls of an application, replayed.
+//! Replays a MobiGen [script](script), which lists the system calls of an application.
 //!
-//! Every line makes one call of its kind, and what it returns is held against what it returned in the application. Mobibench
-//! works on the paths themselves, as root. Here every path is one below the given folder, and [what was there
-//! before](before) is made there first: a script of somebody else's harms nothing.
+//! Every line makes one call of its kind, and its result is compared with that in the application. Mobibench works on
+//! the original paths, as root. Here every path lies below the given folder, in which [the files that existed
+//! before](before) are made first, so a script from a stranger does no harm.
 
 mod before;
 mod files;
@@ -25,22 +25,22 @@ use crate::measure::{Progress, in_threads, timed};
 use crate::outcome::{Outcome, Task};
 use crate::{Error, Result};
 
-/// What is replayed, and where.
+/// Settings of a replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MobigenSettings {
     /// The script.
     pub script: PathBuf,
-    /// The folder that stands for `/`.
+    /// The folder that replaces `/`.
     pub path: PathBuf,
-    /// Wait until a call's time has come; without, each thread goes on at once.
+    /// True to wait until a call's time has come; otherwise each thread makes its calls without pauses.
     pub timing: bool,
 }
 
-/// Replays it, each of its threads in one of its own; `progress` counts lines. A call that returns something else than in the
-/// application is counted.
+/// Replays a script, each of its threads in a thread of its own; `progress` counts lines. Calls that return something
+/// else than in the application are counted.
 ///
 /// # Errors
-/// The script cannot be read, or has a line that is none; the folder cannot be written.
+/// Returns an error if the script cannot be read or has a malformed line, or if the folder cannot be written.
 pub fn run_mobigen(settings: &MobigenSettings, progress: &Progress) -> Result<Outcome> {
     let (setup, (players, files)) = timed(|| prepare(settings))?;
     let began = Instant::now();
@@ -67,7 +67,7 @@ pub fn run_mobigen(settings: &MobigenSettings, progress: &Progress) -> Result<Ou
     Ok(Outcome::new(task, [setup, finish], measured))
 }
 
-/// The script's threads, and the folder as it was before.
+/// Returns a player for each of the script's threads, and the folder as it was before the application began.
 fn prepare(settings: &MobigenSettings) -> Result<(Vec<Player>, Files)> {
     let text = fs::read_to_string(&settings.script).map_err(Error::io(&settings.script))?;
     let lines = script::parse(&settings.script, &text)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One thread of a script: each of its lines is one system call, whatever came of the ones before.
+//! One thread of a script: each of its lines is one system call, whatever the earlier ones returned.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -12,7 +12,7 @@ use super::files::{Files, open};
 use super::script::{Call, Flags, Line};
 use super::tally::Tally;
 
-/// One thread of the script's.
+/// One thread of a script.
 pub(super) struct Player {
     thread: u32,
     pub lines: Vec<Line>,
@@ -32,7 +32,7 @@ impl Player {
         }
     }
 
-    /// Makes the call, and counts it by its result.
+    /// Makes the call of a line and counts its result.
     pub fn play(&mut self, line: &Line, files: &Files) {
         let result = match self.call(line, files) {
             Ok(bytes) => i64::try_from(bytes).unwrap_or(i64::MAX),
@@ -41,7 +41,7 @@ impl Player {
         self.tally.add(line, result);
     }
 
-    /// Returns the bytes of a read or write, of others 0.
+    /// Makes the call. Returns the bytes of a read or write, and 0 for other calls.
     fn call(&mut self, line: &Line, files: &Files) -> io::Result<usize> {
         let done = |_| 0;
         match &line.call {
@@ -73,7 +73,7 @@ impl Player {
         }
     }
 
-    /// What the application could not open is asked for, and not made.
+    /// Opens a file. If the application could not open it, the call is made so that it does not create the file.
     fn open(&mut self, line: &Line, path: &str, flags: Flags, files: &Files) -> io::Result<()> {
         if line.failed() {
             let refused = Flags {
@@ -104,7 +104,8 @@ impl Player {
     }
 }
 
-/// What failed in the application, as a read of an empty pipe, fails here too.
+/// Returns the file for a call. A call that failed in the application, for example a read from an empty pipe, fails
+/// here too.
 fn file(line: &Line, descriptor: i64, files: &Files) -> Arc<File> {
     match line.failed() {
         true => files.nowhere(),
@@ -112,7 +113,8 @@ fn file(line: &Line, descriptor: i64, files: &Files) -> Arc<File> {
     }
 }
 
-/// Closes a descriptor; where it is none of the replay's files, as a socket's, one that was made to be closed.
+/// Closes a descriptor. If it is not a file of the replay, for example a socket, a duplicate is made and closed
+/// instead.
 fn close(descriptor: i64, files: &Files) -> io::Result<()> {
     match files.take(descriptor) {
         Some(file) => drop(file),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a script of MobiGen's says.
+//! The format of a MobiGen script.
 //!
 //! ```text
 //! script = { line "\n" }
@@ -10,31 +10,31 @@
 //!        | "close" | "fsync" | "fdatasync" | "fstat" | "fstat64"    descriptor
 //!        | "access" | "stat" | "stat64" | "lstat" | "lstat64" | "unlink"    path in quotes
 //! ```
-//! Flags are as in `O_RDWR|O_CREAT`; an open's path is in quotes, or a word that stands for a file of its own. A result of −1
-//! is a call that failed in the application. MobiGen writes every call's result; of those that are 0 otherwise it may be left
-//! out. Further arguments are passed over.
+//! Flags are written as in `O_RDWR|O_CREAT`. The path of an open is in quotes, or is a word that stands for a file of
+//! its own. A result of −1 means that the call failed in the application. MobiGen writes the result of every call; it
+//! may be left out where it is 0 otherwise. Further arguments are ignored.
 
 use std::path::Path;
 use std::time::Duration;
 
 use crate::{Error, Result};
 
-/// Longer reads and writes are none that a phone's application makes.
+/// The most bytes that a call may read or write; no application on a phone makes longer ones.
 const MOST_BYTES: i64 = 1 << 26;
 
-/// One line.
+/// One line of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Line {
     pub thread: u32,
     pub at: Duration,
-    /// As the script calls it.
+    /// The name of the call in the script.
     pub name: String,
     pub call: Call,
-    /// What it returned in the application; None where the script does not say.
+    /// Its result in the application; None if the script does not give one.
     pub result: Option<i64>,
 }
 
-/// A call's arguments.
+/// A call and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Call {
     Open {
@@ -59,7 +59,7 @@ pub(super) enum Call {
     Unlink(String),
 }
 
-/// Those of an open that make a difference here.
+/// The flags of an open that matter here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Flags {
     pub writes: bool,
@@ -125,12 +125,12 @@ impl Line {
         })
     }
 
-    /// Whether it failed in the application.
+    /// Returns true if the call failed in the application.
     pub fn failed(&self) -> bool {
         self.result.is_some_and(|result| result < 0)
     }
 
-    /// Bytes that a read or write is of; none of one that failed.
+    /// Returns the number of bytes of a read or write; 0 if it failed.
     pub fn bytes(&self) -> usize {
         let bytes = self.result.unwrap_or_default();
         usize::try_from(bytes).unwrap_or_default()
@@ -159,10 +159,10 @@ fn number<T: std::str::FromStr>(word: &str) -> std::result::Result<T, String> {
         .map_err(|_| format!("`{word}` is no such number"))
 }
 
-/// Its lines, in the script's order: thread after thread as MobiGen writes them.
+/// Parses a script. Returns its lines in their order, which is thread after thread in what MobiGen writes.
 ///
 /// # Errors
-/// A line is none; the message says which and why.
+/// Returns an error if a line is malformed; it names the line and the reason.
 pub(super) fn parse(script: &Path, text: &str) -> Result<Vec<Line>> {
     let lines = (1_u64..)
         .zip(text.lines())
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(fsync.result, None);
     }
 
-    /// As one of a pipe that has nothing to read: Mobibench's own scripts have hundreds.
+    /// Such a line is a read from an empty pipe; Mobibench's own scripts have hundreds of them.
     #[test]
     fn a_call_that_failed_is_a_line() {
         let read = line("12 209437 read 173 -1");

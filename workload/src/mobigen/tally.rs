@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How many calls of each kind a replay made, and how many returned something else than in the application.
+//! Counts the calls of a replay by kind, and those whose result differs from the application's.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use super::script::Line;
 
-/// Of one kind.
+/// The counts of one kind of call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Calls {
-    /// Made here.
+    /// Number of calls made.
     pub made: u64,
-    /// Of those, with another result than the script's; where it has none, that failed.
+    /// Number of calls with another result than in the script; if the script gives none, of calls that failed.
     pub other_result: u64,
 }
 
-/// By the names that the script calls them.
+/// The counts by the calls' names in the script.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally(BTreeMap<String, Calls>);
 
@@ -23,7 +23,7 @@ impl Tally {
     /// Counts a call that returned `result`.
     pub fn add(&mut self, line: &Line, result: i64) {
         let is_other = match line.result {
-            // A descriptor's number is the kernel's choice.
+            // The number of a descriptor is the kernel's choice.
             Some(expected) if line.name == "open" => (expected < 0) != (result < 0),
             Some(expected) => expected != result,
             None => result < 0,
@@ -33,7 +33,7 @@ impl Tally {
         calls.other_result = calls.other_result.saturating_add(is_other.into());
     }
 
-    /// Adds another thread's.
+    /// Adds another thread's counts.
     pub fn merge(&mut self, other: Tally) {
         for (name, theirs) in other.0 {
             let calls = self.0.entry(name).or_default();
@@ -42,7 +42,7 @@ impl Tally {
         }
     }
 
-    /// Of all kinds.
+    /// Returns the sums over all kinds.
     pub fn total(&self) -> Calls {
         let sum = |sum: Calls, calls: &Calls| Calls {
             made: sum.made.saturating_add(calls.made),
@@ -51,7 +51,7 @@ impl Tally {
         self.0.values().fold(Calls::default(), sum)
     }
 
-    /// As the payload's settings have them: `calls_KIND`, and `other_result_KIND` where there are such.
+    /// Returns the counts in the form of the payload's settings: `calls_KIND`, and `other_result_KIND` if it is not 0.
     pub fn settings(&self) -> BTreeMap<String, String> {
         let made = self.0.iter();
         let made = made.map(|(name, calls)| (format!("calls_{name}"), calls.made.to_string()));
@@ -64,7 +64,7 @@ impl Tally {
     }
 }
 
-/// A line for each kind.
+/// Displays a header line and a line for each kind.
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:14} {:>8} {:>12}", "call", "made", "other result")?;

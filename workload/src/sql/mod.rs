@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An application's statements, replayed.
+//! Replays an application's SQL statements.
 //!
-//! The log is SQL as the sqlite3 shell reads it. A comment `--@ SECONDS` says when, since the log began, what follows was
-//! run:
+//! The log is SQL as the sqlite3 shell reads it. A comment `--@ SECONDS` gives the time, counted from the start of the
+//! log, at which the following statements were run:
 //!
 //! ```text
 //! --@ 0.000
@@ -25,36 +25,37 @@ use crate::outcome::{Outcome, Task};
 use crate::sqlite::Engine;
 use crate::{Error, Result};
 
-/// Whether the log's times are kept.
+/// Whether statements run at the times in the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Timing {
-    /// Each statement when its time has come.
+    /// Each statement runs when its time has come.
     #[default]
     Kept,
-    /// One after the other.
+    /// Statements run one after the other without pauses.
     None,
 }
 
-/// What is replayed, and on which database.
+/// Settings of a replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SqlSettings {
-    /// The log.
+    /// The log file.
     pub log: PathBuf,
-    /// The database; made if it is not there.
+    /// The database; it is made if it does not exist.
     pub database: PathBuf,
-    /// Whether its times are kept.
+    /// Whether statements run at the times in the log.
     pub timing: Timing,
-    /// A shared library to take SQLite from.
+    /// A shared library to use as SQLite.
     pub library: Option<PathBuf>,
 }
 
-/// Replays it in one thread; `progress` counts statements.
+/// Replays the log in one thread; `progress` counts statements.
 ///
-/// Transactions are counted as the statements show them; what is stored is not told.
+/// Transactions are counted by looking at the statements; the payload's bytes are not known.
 ///
 /// # Errors
-/// The log cannot be read, a time is none, or SQLite refuses a statement: the line says which.
+/// Returns an error if the log cannot be read, if a time is malformed, or if SQLite refuses a statement; it names the
+/// line.
 pub fn run_sql(settings: &SqlSettings, progress: &Progress) -> Result<Outcome> {
     let engine = Engine::new(settings.library.as_deref())?;
     let text = fs::read_to_string(&settings.log).map_err(Error::io(&settings.log))?;
@@ -112,13 +113,13 @@ pub fn run_sql(settings: &SqlSettings, progress: &Progress) -> Result<Outcome> {
     Ok(Outcome::new(task, [setup, finish], measured))
 }
 
-/// A statement of the log.
+/// One statement of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Statement<'t> {
-    /// Since the log began.
+    /// Its time, counted from the start of the log.
     at: Duration,
-    /// Where it begins, from 1.
+    /// The line on which it begins, counted from 1.
     line: u64,
-    /// With its semicolon.
+    /// Its text with the semicolon.
     text: &'t str,
 }

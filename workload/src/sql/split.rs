@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A text of SQL into its statements, as SQLite's own tokens end them (<https://www.sqlite.org/c3ref/complete.html>).
+//! Splits SQL text into statements, at the tokens that end them in SQLite
+//! (<https://www.sqlite.org/c3ref/complete.html>).
 
 use std::time::Duration;
 
 use super::Statement;
 
-/// What marks a time.
+/// The beginning of a comment that gives a time.
 const TIME: &str = "--@";
 
-/// The statements, or the line that is wrong and why. What is after the last semicolon is a statement too, if it is more
-/// than comments.
+/// Returns the statements, or the malformed line and the reason. Text behind the last semicolon is a statement too, if
+/// it is more than comments.
 pub(super) fn statements(text: &str) -> Result<Vec<Statement<'_>>, (u64, String)> {
     let mut found = Vec::new();
     let mut at = Duration::ZERO;
@@ -57,7 +58,8 @@ pub(super) fn statements(text: &str) -> Result<Vec<Statement<'_>>, (u64, String)
     Ok(found)
 }
 
-/// How many transactions they commit: outside of BEGIN and COMMIT each that changes something is one.
+/// Returns the number of transactions that the statements commit. Outside BEGIN and COMMIT, each statement that changes
+/// something is one.
 pub(super) fn commits(statements: &[Statement<'_>]) -> u64 {
     let mut is_open = false;
     let mut commits: u64 = 0;
@@ -71,7 +73,7 @@ pub(super) fn commits(statements: &[Statement<'_>]) -> u64 {
             }
             "COMMIT" | "END" => std::mem::take(&mut is_open),
             "ROLLBACK" => {
-                // TO a savepoint stays within.
+                // ROLLBACK TO a savepoint does not end the transaction.
                 is_open = is_open && words.any(|word| word.eq_ignore_ascii_case("to"));
                 false
             }
@@ -101,7 +103,7 @@ enum Token {
     Other,
 }
 
-/// The first token and its length in bytes.
+/// Returns the first token and its length in bytes.
 fn next(text: &str) -> Option<(Token, usize)> {
     let first = text.chars().next()?;
     let all = text.len();
@@ -115,7 +117,7 @@ fn next(text: &str) -> Option<(Token, usize)> {
         ';' => (Token::Semicolon, 1),
         '-' if text.starts_with("--") => (Token::Comment, until("\n", 2)),
         '/' if text.starts_with("/*") => (Token::Comment, until("*/", 2)),
-        // A quote that is doubled ends one and begins another: that is the same here.
+        // A doubled quote reads as the end of one string and the beginning of another, which gives the same result.
         '\'' => (Token::Other, until("'", 1)),
         '"' => (Token::Other, until("\"", 1)),
         '`' => (Token::Other, until("`", 1)),
@@ -130,7 +132,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || c == '$'
 }
 
-/// A trigger has semicolons within: it ends with the one after END.
+/// Tracks whether a statement creates a trigger, which has semicolons inside and ends with the one after END.
 #[derive(Default)]
 struct Words {
     count: u32,
@@ -150,12 +152,12 @@ impl Words {
             _ => {}
         }
         self.count = self.count.saturating_add(1);
-        // END of CASE is none: that of a trigger comes right after a semicolon.
+        // The END of a CASE does not count: that of a trigger comes directly after a semicolon.
         self.last_is_end = is("end") && self.previous_is_semicolon;
         self.previous_is_semicolon = false;
     }
 
-    /// Whether a semicolon here ends the statement.
+    /// Returns true if a semicolon at this place ends the statement.
     fn ends(&mut self) -> bool {
         self.previous_is_semicolon = true;
         !self.is_trigger || self.last_is_end
@@ -228,13 +230,13 @@ mod tests {
     }
 
     proptest! {
-        /// Nothing but spaces and comments is between them, and SQLite agrees on where the first one ends.
+        /// Only spaces and comments lie between statements, and SQLite agrees on where each one ends.
         #[test]
         fn statements_are_where_sqlite_sees_them(sql in "(SELECT [a-z' \";\n-]{0,12};| |--x\n|/\\*;\\*/|'[;a']{0,4}'|CREATE TRIGGER t [a-z]{0,4};|END;){0,8}") {
             let found = statements(&sql).unwrap();
             for statement in &found[..found.len().saturating_sub(1)] {
                 let text = std::ffi::CString::new(statement.text).unwrap();
-                // SAFETY: a string that ends with NUL.
+                // SAFETY: the string ends with NUL.
                 #[allow(unsafe_code)]
                 let complete = unsafe { rusqlite::ffi::sqlite3_complete(text.as_ptr()) };
                 prop_assert_eq!(complete, 1, "{:?} of {:?}", statement.text, sql);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The SQLite that is built in.
+//! Connections of the built-in SQLite.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One database, one connection: making it, working in it, closing it.
+//! One database with one connection: making it, working in it, closing it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,10 +15,11 @@ const INSERT: &str = "INSERT INTO item (Value, creation_date) VALUES (?1, ?2)";
 const UPDATE: &str = "UPDATE item SET Value = ?1, creation_date = ?2 WHERE id = ?3";
 const DELETE: &str = "DELETE FROM item WHERE id = ?1";
 
-/// Milliseconds since 1970, counted up by one a row: as wide in a row as a date of today, yet the same in each run.
+/// The first creation_date, in ms since 1970, which grows by one per row: as wide as a date of today, yet the same in
+/// each run.
 const FIRST_DATE: i64 = 1_700_000_000_000;
 
-/// An open database and where in it the next operation goes.
+/// An open database, and the place of the next operation in it.
 pub(crate) struct Database {
     path: PathBuf,
     connection: Box<dyn Connection>,
@@ -30,7 +31,7 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// Opens the database of thread `thread`, and makes it if it is to be made.
+    /// Opens the database of thread number `thread`, and makes it if needed.
     pub(crate) fn open(
         path: &Path,
         thread: u64,
@@ -57,7 +58,7 @@ impl Database {
     }
 
     fn set_pragmas(&mut self, settings: &Settings, is_new: bool) -> Result<()> {
-        // The shape of the file comes first: it is fixed as soon as a page is written.
+        // The page size and auto_vacuum come first: they are fixed as soon as a page is written.
         if is_new {
             let shape = format!(
                 "PRAGMA page_size={}; PRAGMA auto_vacuum={}",
@@ -94,7 +95,7 @@ impl Database {
         self.expect("auto_vacuum", "auto_vacuum", auto_vacuum)
     }
 
-    /// SQLite ignores what it cannot do, so ask what came of it.
+    /// Checks a pragma's value, because SQLite ignores what it cannot do.
     fn expect(&mut self, pragma: &'static str, statement: &str, asked: &str) -> Result<()> {
         let row = self.ask(pragma, &format!("PRAGMA {statement}"))?;
         let have = row.into_iter().next().flatten().unwrap_or_default();
@@ -109,7 +110,7 @@ impl Database {
         })
     }
 
-    /// Ids are contiguous: nothing here makes holes but deletion, which begins with the first.
+    /// Finds the bounds of the ids. They are contiguous: only deletion makes gaps, and it begins with the first row.
     fn find_rows(&mut self, settings: &Settings) -> Result<()> {
         let doing = "look for rows";
         let bounds = "SELECT min(id), max(id) FROM item";
@@ -140,8 +141,8 @@ impl Database {
         Ok(())
     }
 
-    /// SQLite writes nothing when an update changes nothing, so no row may get the bytes that it has. Updates go
-    /// through the ids in order, so the first row is ahead of all: dates one beyond its date are new to every row.
+    /// SQLite writes nothing when an update changes nothing, so no row may get the bytes that it already has. Updates
+    /// go through the ids in order, so the first row has the latest date, and dates beyond it are new to every row.
     fn go_on_from_first_row(&mut self, doing: &'static str) -> Result<()> {
         let first = self.first_id;
         let row = self.ask(
@@ -158,7 +159,7 @@ impl Database {
         Ok(())
     }
 
-    /// All transactions.
+    /// Runs all transactions.
     pub(crate) fn transactions(
         &mut self,
         settings: &Settings,
@@ -173,7 +174,7 @@ impl Database {
         Ok(())
     }
 
-    /// The values are made in here too: some nanoseconds a character.
+    /// Runs one transaction. Making the values is part of it, at some nanoseconds per character.
     fn transaction(&mut self, settings: &Settings) -> Result<()> {
         self.batch("begin", "BEGIN")?;
         for _ in 0..settings.per_transaction {
@@ -221,7 +222,7 @@ impl Database {
         }
     }
 
-    /// The checkpoint that ends WAL, and close; SQLite then unlinks the -wal and -shm files.
+    /// Runs the final checkpoint of the WAL and closes the database; SQLite then unlinks the -wal and -shm files.
     pub(crate) fn finish(mut self, settings: &Settings) -> Result<()> {
         if settings.journal == Journal::Wal && settings.checkpoint {
             self.batch("checkpoint", "PRAGMA wal_checkpoint")?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which SQLite does the work.
+//! The choice of the SQLite that does the work.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,14 +10,14 @@ use super::connection::Connection;
 use super::library::{Library, Loaded};
 use crate::{Error, Result, sqlite_version, sync_call};
 
-/// The SQLite that is built in, or that of a shared library.
+/// The built-in SQLite, or one from a shared library.
 pub(crate) enum Engine {
     BuiltIn,
     Library(Arc<Library>),
 }
 
 impl Engine {
-    /// That of the library, if one is given.
+    /// Loads the library if one is given; otherwise uses the built-in SQLite.
     pub(crate) fn new(library: Option<&Path>) -> Result<Self> {
         Ok(match library {
             None => Self::BuiltIn,
@@ -25,7 +25,7 @@ impl Engine {
         })
     }
 
-    /// Opens a database, and makes it if it is not there.
+    /// Opens a database, and makes it if it does not exist.
     pub(crate) fn open(&self, path: &Path) -> Result<Box<dyn Connection>> {
         let opened: rusqlite::Result<Box<dyn Connection>> = match self {
             Self::BuiltIn => Bundled::open(path).map(|c| Box::new(c) as _),
@@ -34,7 +34,7 @@ impl Engine {
         opened.map_err(Error::sqlite(path, "open"))
     }
 
-    /// As `3.54.1`.
+    /// Returns the version, for example `3.54.1`.
     pub(crate) fn version(&self) -> String {
         match self {
             Self::BuiltIn => sqlite_version().to_owned(),
@@ -42,7 +42,7 @@ impl Engine {
         }
     }
 
-    /// The call with which it syncs files; of a library nothing tells.
+    /// Returns the call with which it syncs files; a library does not report it.
     pub(crate) fn sync_call(&self) -> &'static str {
         match self {
             Self::BuiltIn => sync_call(),
@@ -50,7 +50,7 @@ impl Engine {
         }
     }
 
-    /// Puts what it is into a payload's settings.
+    /// Adds a description of the SQLite in use to a payload's settings.
     pub(crate) fn describe(&self, settings: &mut BTreeMap<String, String>) {
         let mut put = |name: &str, value: String| settings.insert(name.to_owned(), value);
         put("sqlite_version", self.version());

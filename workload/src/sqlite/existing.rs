@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is there before a run: used, removed or refused.
+//! Handling of an existing database before a run: it is used, removed or refused.
 
 use std::ffi::OsString;
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{Choice, Error, Existing, Op, Result, Settings};
 
-/// Whether the database is to be made; what stands in its way is removed or refused.
+/// Returns true if the database is to be made. A file in its place is removed or refused, as the settings say.
 pub(crate) fn make_way(path: &Path, settings: &Settings) -> Result<bool> {
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
@@ -35,8 +35,8 @@ pub(crate) fn make_way(path: &Path, settings: &Settings) -> Result<bool> {
     }
 }
 
-/// Nothing is there: fine for insertions, if there is a folder to put it in (SQLite's message would not say which
-/// part of the path is missing).
+/// Handles the case that there is no file. For insertions that is right, if the folder exists; SQLite's own message
+/// would not say which part of the path is missing.
 fn may_make(path: &Path, settings: &Settings) -> Result<bool> {
     if settings.op != Op::Insert {
         let op = settings.op.name();
@@ -55,7 +55,7 @@ fn may_make(path: &Path, settings: &Settings) -> Result<bool> {
     Ok(true)
 }
 
-/// An empty file is a database too.
+/// Returns true if the file is an SQLite database; an empty file is one too.
 fn is_database(path: &Path) -> Result<bool> {
     const MAGIC: &[u8; 16] = b"SQLite format 3\0";
     let mut start = Vec::new();
@@ -66,7 +66,7 @@ fn is_database(path: &Path) -> Result<bool> {
     Ok(start.is_empty() || start == MAGIC)
 }
 
-/// A journal left by an earlier database would be rolled back into the new one, so it goes too.
+/// Removes a database and its journals. A journal left by an earlier database would be rolled back into the new one.
 pub(crate) fn remove(path: &Path) -> Result<()> {
     for suffix in ["-journal", "-wal", "-shm", ""] {
         let mut name = OsString::from(path);

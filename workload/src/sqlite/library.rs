@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! SQLite out of a shared library: a phone's own, which its maker may have changed.
+//! SQLite from a shared library, for example a phone's own, which its maker may have changed.
 //!
-//! Of its interface (<https://www.sqlite.org/c3ref/intro.html>) only what the workloads need is taken. What versions of long
-//! ago lack, or builds leave out, is looked for when it is needed.
+//! Only the functions that the workloads need are used (<https://www.sqlite.org/c3ref/intro.html>). Functions that old
+//! versions lack, or that builds can leave out, are looked up when they are needed.
 
 #![allow(unsafe_code)]
 
@@ -25,7 +25,7 @@ use super::connection::{Connection, Value};
 type Handle = *mut c_void;
 type Destructor = Option<unsafe extern "C" fn(*mut c_void)>;
 
-/// The functions that are called for each transaction.
+/// The functions that every library must have.
 struct Functions {
     open_v2: unsafe extern "C" fn(*const c_char, *mut Handle, c_int, *const c_char) -> c_int,
     close: unsafe extern "C" fn(Handle) -> c_int,
@@ -54,22 +54,22 @@ struct Functions {
     column_text: unsafe extern "C" fn(Handle, c_int) -> *const c_char,
 }
 
-/// A library that is loaded.
+/// A loaded library.
 pub(crate) struct Library {
     path: PathBuf,
     functions: Functions,
-    // What the functions are in.
+    // Keeps the code of `functions` loaded.
     library: libloading::Library,
 }
 
 impl Library {
-    /// Loads it. A name without a slash is looked for where the dynamic linker looks.
+    /// Loads a library. A name without a slash is searched for in the dynamic linker's places.
     pub(super) fn load(path: &Path) -> crate::Result<Self> {
         let wrong = |why: String| crate::Error::Library {
             path: path.to_owned(),
             why,
         };
-        // SAFETY: the user named it to have its code run.
+        // SAFETY: the user named the library in order to run its code.
         let library =
             unsafe { libloading::Library::new(path) }.map_err(|e| wrong(e.to_string()))?;
         let functions = Functions::of(&library).map_err(wrong)?;
@@ -94,27 +94,28 @@ impl Library {
         &self.path
     }
 
-    /// A function that need not be there.
+    /// Looks up a function that may be missing.
     ///
     /// # Safety
-    /// It has that type.
+    /// `T` must be the function's type.
     unsafe fn optional<T>(&self, name: &str) -> Option<Symbol<'_, T>> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees the type.
         unsafe { self.library.get(name.as_bytes()) }.ok()
     }
 
-    /// As `3.7.5`.
+    /// Returns the version, for example `3.7.5`.
     pub(super) fn version(&self) -> String {
-        // SAFETY: const char *sqlite3_libversion(void), a string for ever.
+        // SAFETY: const char *sqlite3_libversion(void), which returns a static string.
         unsafe {
             self.optional::<unsafe extern "C" fn() -> *const c_char>("sqlite3_libversion")
                 .map_or_else(|| "unknown".to_owned(), |version| text(version()))
         }
     }
 
-    /// The options that it was built with, as it tells them; none where that was left out.
+    /// Returns the library's compile options as it reports them; none if it was built without that function.
     pub(super) fn options(&self) -> Vec<String> {
-        // SAFETY: const char *sqlite3_compileoption_get(int), a string for ever, or NULL after the last.
+        // SAFETY: const char *sqlite3_compileoption_get(int), which returns a static string, or NULL after the last
+        // one.
         unsafe {
             let get = self.optional::<unsafe extern "C" fn(c_int) -> *const c_char>(
                 "sqlite3_compileoption_get",
@@ -165,7 +166,7 @@ pub(super) struct Loaded {
     library: Arc<Library>,
 }
 
-// SAFETY: it is opened with SQLITE_OPEN_FULLMUTEX, in a library that knows threads: any thread may use it.
+// SAFETY: it is opened with SQLITE_OPEN_FULLMUTEX in a library with thread support, so any thread may use it.
 unsafe impl Send for Loaded {}
 
 impl Loaded {
@@ -178,7 +179,7 @@ impl Loaded {
             library: Arc::clone(library),
         };
         let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX;
-        // SAFETY: strings that live through the call; the handle is set even where it fails.
+        // SAFETY: the strings outlive the call; the handle is set even if the call fails.
         let code = unsafe {
             (library.functions.open_v2)(path.as_ptr(), &raw mut connection.handle, flags, null())
         };
@@ -194,7 +195,7 @@ impl Loaded {
     }
 
     fn error(&self, code: c_int) -> rusqlite::Error {
-        // SAFETY: of this connection or of NULL, a string until the next call.
+        // SAFETY: the handle is this connection's or NULL; the string is valid until the next call.
         let message = unsafe { text((self.library.functions.errmsg)(self.handle)) };
         rusqlite::Error::SqliteFailure(ffi::Error::new(code), Some(message))
     }
@@ -202,7 +203,7 @@ impl Loaded {
     fn prepare(&self, sql: &str) -> Result<Handle> {
         let sql = CString::new(sql)?;
         let mut statement = null_mut();
-        // SAFETY: a string that ends with NUL, hence -1.
+        // SAFETY: the string ends with NUL, hence -1.
         let code = unsafe {
             let prepare = self.library.functions.prepare_v2;
             prepare(
@@ -219,7 +220,7 @@ impl Loaded {
     fn bind(&self, statement: Handle, values: &[Value<'_>]) -> Result<()> {
         let functions = &self.library.functions;
         for (n, value) in (1..).zip(values) {
-            // SAFETY: the text is copied.
+            // SAFETY: SQLite copies the text.
             let code = unsafe {
                 match value {
                     Value::Integer(number) => (functions.bind_int64)(statement, n, *number),
@@ -240,7 +241,7 @@ impl Connection for Loaded {
     fn batch(&mut self, sql: &str) -> Result<()> {
         let sql = CString::new(sql)?;
         let exec = self.library.functions.exec;
-        // SAFETY: a string that lives through the call; no function is called back.
+        // SAFETY: the string outlives the call; there is no callback.
         let code = unsafe { exec(self.handle, sql.as_ptr(), None, null_mut(), null_mut()) };
         self.check(code)
     }
@@ -256,7 +257,7 @@ impl Connection for Loaded {
         };
         self.bind(statement, values)?;
         let functions = &self.library.functions;
-        // SAFETY: the statement is this connection's, and reset after each run.
+        // SAFETY: the statement belongs to this connection, and is reset after each run.
         let changed = unsafe {
             let code = (functions.step)(statement);
             let result = self.check(code);
@@ -270,7 +271,7 @@ impl Connection for Loaded {
     fn ask(&mut self, sql: &str) -> Result<Vec<Option<String>>> {
         let statement = self.prepare(sql)?;
         let functions = &self.library.functions;
-        // SAFETY: the statement is finalized here; a column's text is copied before that.
+        // SAFETY: the statement is finalized here; the columns' text is copied before that.
         unsafe {
             let code = (functions.step)(statement);
             let columns = match code {
@@ -316,14 +317,14 @@ impl Connection for Loaded {
 impl Loaded {
     fn finalize(&mut self) {
         for (_, statement) in self.statements.drain() {
-            // SAFETY: it is used no more.
+            // SAFETY: the statement is not used any more.
             unsafe { (self.library.functions.finalize)(statement) };
         }
     }
 
-    /// A handle that cannot be closed is left alone.
+    /// Closes the handle. One that cannot be closed is leaked.
     fn shut(&mut self) -> c_int {
-        // SAFETY: its statements are finalized; of NULL nothing is done.
+        // SAFETY: all statements are finalized; NULL is allowed and does nothing.
         let code = unsafe { (self.library.functions.close)(self.handle) };
         if code == SQLITE_OK {
             self.handle = null_mut();
@@ -340,12 +341,12 @@ impl Drop for Loaded {
 }
 
 /// # Safety
-/// It ends with NUL, or is NULL.
+/// `start` must be NULL or point to a string that ends with NUL.
 unsafe fn text(start: *const c_char) -> String {
     if start.is_null() {
         return String::new();
     }
-    // SAFETY: the caller's.
+    // SAFETY: the caller guarantees it.
     unsafe { CStr::from_ptr(start) }
         .to_string_lossy()
         .into_owned()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! SQLite transactions, one kind in each run.
+//! Workloads of SQLite transactions; each run does one kind.
 
 mod bundled;
 mod connection;

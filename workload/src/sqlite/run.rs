@@ -7,12 +7,12 @@ use crate::measure::{Caches, Progress, drop_caches, in_threads, timed};
 use crate::outcome::Task;
 use crate::{Choice, Existing, Op, Outcome, Result, Settings};
 
-/// Runs a workload; `progress` counts transactions. All databases are opened first and closed last, so that threads meet
-/// only in their transactions.
+/// Runs a workload; `progress` counts transactions. All databases are opened before the threads start and closed after
+/// they end, so that threads compete only in their transactions.
 ///
 /// # Errors
 ///
-/// The first error of any thread; the others run to their end. What was committed stays.
+/// Returns the first error of any thread; the other threads finish their work. Committed transactions stay.
 pub fn run(settings: &Settings, progress: &Progress) -> Result<Outcome> {
     settings.check()?;
     let engine = Engine::new(settings.library.as_deref())?;
@@ -42,13 +42,14 @@ pub fn run(settings: &Settings, progress: &Progress) -> Result<Outcome> {
     Ok(Outcome::new(task, [setup, finish], measured))
 }
 
-/// Bytes of a creation_date, whatever width SQLite packs it into.
+/// The number of bytes counted for a creation_date, whatever width SQLite stores it in.
 const DATE_BYTES: u64 = 8;
 
-/// `asked` is what the user asked for, `done` what was run in its place when only preparing.
+/// Describes a run. `asked` holds the user's settings; `done` holds those that were run, which differ when only
+/// preparing.
 ///
-/// The payload are the column values: for an insertion or an update the Value's bytes and 8 for the creation_date. The
-/// id is not counted: SQLite chooses it. A deletion stores nothing.
+/// The payload consists of the column values: for an insertion or an update, the bytes of the Value and 8 for the
+/// creation_date. The id is not counted because SQLite chooses it. A deletion stores nothing.
 fn task(asked: &Settings, done: &Settings, engine: &Engine) -> Task {
     let count = done.transactions.saturating_mul(u64::from(done.threads));
     let row_bytes = match done.op {
@@ -76,7 +77,7 @@ fn task(asked: &Settings, done: &Settings, engine: &Engine) -> Task {
     }
 }
 
-/// Preparing is a run of its own: one transaction that inserts what a later run will touch.
+/// Returns the settings that prepare a database: one transaction that inserts the rows that a later run will change.
 fn preparation(settings: &Settings) -> Settings {
     let rows = match settings.op {
         Op::Insert => 0,

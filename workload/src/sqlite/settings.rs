@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a run is told to do.
+//! Settings of a workload on SQLite.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,13 +10,13 @@ use crate::choice::choice;
 use crate::{Caches, Choice, Error, Result};
 
 choice! {
-    /// What a transaction does to its rows.
+    /// The operation of a transaction.
     Op {
-        /// New rows at the end of the table; SQLite gives the ids.
+        /// Inserts rows at the end of the table; SQLite assigns the ids.
         Insert = "insert",
-        /// A new Value and creation_date, in the order of the ids, from the first row again after the last.
+        /// Updates Value and creation_date in the order of the ids; after the last row it continues with the first.
         Update = "update",
-        /// In the order of the ids.
+        /// Deletes rows in the order of the ids.
         Delete = "delete",
     }
 }
@@ -26,15 +26,15 @@ choice! {
     Journal {
         /// The rollback journal is unlinked at commit.
         Delete = "delete",
-        /// The rollback journal is cut to nothing at commit.
+        /// The rollback journal is truncated to zero length at commit.
         Truncate = "truncate",
         /// The rollback journal's header is zeroed at commit.
         Persist = "persist",
-        /// The write-ahead log.
+        /// A write-ahead log (WAL) is used.
         Wal = "wal",
         /// The rollback journal is kept in memory.
         Memory = "memory",
-        /// No journal.
+        /// There is no journal.
         Off = "off",
     }
 }
@@ -42,25 +42,25 @@ choice! {
 choice! {
     /// `PRAGMA synchronous`.
     Sync {
-        /// No sync at all.
+        /// SQLite never syncs.
         Off = "off",
-        /// At the most critical moments.
+        /// SQLite syncs at the most critical moments.
         Normal = "normal",
         /// SQLite's default.
         Full = "full",
-        /// FULL, and the directory after the journal is unlinked.
+        /// Like FULL, and the directory is synced after the journal is unlinked.
         Extra = "extra",
     }
 }
 
 choice! {
-    /// `PRAGMA auto_vacuum`; anything but none adds pointer-map pages.
+    /// `PRAGMA auto_vacuum`; any value but none adds pointer-map pages.
     AutoVacuum {
         /// Free pages stay in the file.
         None = "none",
-        /// Free pages leave the file at every commit.
+        /// Free pages are removed from the file at every commit.
         Full = "full",
-        /// Free pages leave the file when asked to.
+        /// Free pages are removed from the file on request.
         Incremental = "incremental",
     }
 }
@@ -76,60 +76,61 @@ choice! {
 }
 
 choice! {
-    /// What becomes of a database that is there already. Updates and deletions always work in it.
+    /// Handling of a database that exists already. Updates and deletions always use it.
     Existing {
         /// It is an error.
         Refuse = "refuse",
-        /// It is removed, with its journal, -wal and -shm. A file that is not a database never is.
+        /// It is removed, with its journal, -wal and -shm. A file that is not a database is never removed.
         Overwrite = "overwrite",
         /// Rows are inserted into it.
         Keep = "keep",
     }
 }
 
-/// What a run is told to do. The default is Mobibench's: 100 characters in 4 KiB pages, autovacuum.
+/// Settings of a workload on SQLite. The default is Mobibench's: 100 characters in 4 KiB pages, autovacuum.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// The database, or a folder for `mostrace.db`. See [`Settings::databases`].
+    /// The database, or a folder in which it is called `mostrace.db`. See [`Settings::databases`].
     pub path: PathBuf,
-    /// What becomes of a database that is there already.
+    /// Handling of a database that exists already.
     pub existing: Existing,
-    /// Only make what a later run needs: the empty table for insertions, and as many rows as it will touch for
-    /// updates and deletions, in one transaction.
+    /// True to only make what a later run needs, in one transaction: the empty table for insertions, and the rows that
+    /// updates or deletions will change.
     pub prepare: bool,
-    /// What a transaction does.
+    /// The operation of a transaction.
     pub op: Op,
-    /// Journal mode. In a kept database of another mode the change is a write in the setup phase.
+    /// Journal mode. If a kept database has another mode, the change is a write in the setup phase.
     pub journal: Journal,
-    /// Syncs.
+    /// `PRAGMA synchronous`.
     pub sync: Sync,
     /// Locking mode.
     pub locking: Locking,
-    /// Threads, each with a database of its own; 1 or more.
+    /// Number of threads, each with a database of its own; at least 1.
     pub threads: u32,
-    /// Transactions of each thread.
+    /// Number of transactions of each thread.
     pub transactions: u64,
-    /// Rows inserted, updated or deleted in a transaction; 1 or more.
+    /// Number of rows inserted, updated or deleted in a transaction; at least 1.
     pub per_transaction: u64,
-    /// Bytes: a power of two from 512 to 65536.
+    /// Page size in bytes: a power of two from 512 to 65536.
     pub page_size: u32,
     /// Automatic vacuum.
     pub auto_vacuum: AutoVacuum,
-    /// Bytes (ASCII characters) of a Value; up to 100,000,000.
+    /// Length of a Value in bytes (ASCII characters), at most 100,000,000.
     pub value_size: u32,
-    /// Milliseconds from the end of a transaction to the start of the next. They are part of the elapsed time, and
-    /// not of a latency.
+    /// Pause between the end of a transaction and the start of the next, ms. Pauses count in the elapsed time but not
+    /// in latencies.
     pub interval_ms: u64,
-    /// Pages in the WAL at which a commit checkpoints; 0 never does.
+    /// Number of pages in the WAL at which a commit runs a checkpoint; 0 never does.
     pub wal_autocheckpoint: u32,
-    /// End WAL with a checkpoint and remove it. Without, the -wal file stays behind, unchecked-in.
+    /// True to end with a checkpoint of the WAL and remove it. Otherwise the -wal file stays, with frames that are not
+    /// yet in the database.
     pub checkpoint: bool,
-    /// Of the values; thread n takes seed + n. The same seed stores the same bytes.
+    /// Seed of the values; thread n uses seed + n. The same seed stores the same bytes.
     pub seed: u64,
-    /// A shared library to take SQLite from, in place of the one that is built in.
+    /// A shared library to use as SQLite instead of the built-in one.
     pub library: Option<PathBuf>,
-    /// What becomes of the kernel's caches after the setup.
+    /// Whether the kernel's caches are dropped after the setup phase.
     pub caches: Caches,
 }
 
@@ -160,15 +161,15 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The largest [`Settings::value_size`]: well under SQLite's own limit for a row, 1,000,000,000 bytes.
+    /// The largest [`Settings::value_size`], well below SQLite's own limit for a row of 1,000,000,000 bytes.
     pub const MAX_VALUE_SIZE: u32 = 100_000_000;
 
-    /// Whether SQLite takes that page size.
+    /// Returns true if SQLite supports that page size.
     pub fn is_page_size(bytes: u32) -> bool {
         bytes.is_power_of_two() && (512..=65536).contains(&bytes)
     }
 
-    /// Checks every range.
+    /// Checks the ranges of all settings.
     pub fn check(&self) -> Result<()> {
         let fail = |text: &str| Err(Error::Setting(text.to_owned()));
         if self.threads == 0 || self.per_transaction == 0 {
@@ -187,12 +188,13 @@ impl Settings {
         Ok(())
     }
 
-    /// Rows that each thread touches.
+    /// Returns the number of rows that each thread changes.
     pub fn rows(&self) -> u64 {
         self.transactions.saturating_mul(self.per_transaction)
     }
 
-    /// The database of each thread: the path itself for one thread, and `name-0.db`, `name-1.db` … for more.
+    /// Returns the database of each thread: the path itself for one thread, and `name-0.db`, `name-1.db` and so on for
+    /// more.
     pub fn databases(&self) -> Vec<PathBuf> {
         let file = if self.path.is_dir() {
             self.path.join("mostrace.db")
@@ -205,7 +207,7 @@ impl Settings {
         }
     }
 
-    /// The settings by name, as a manifest keeps them; `database.0` … are the files.
+    /// Returns the settings by name, as stored in the manifest; `database.0` and so on are the files.
     pub fn table(&self) -> BTreeMap<String, String> {
         let mut table: BTreeMap<String, String> = [
             ("existing", self.existing.name().to_owned()),
@@ -234,7 +236,7 @@ impl Settings {
     }
 }
 
-/// `dir/name.db` to `dir/name-2.db`.
+/// Inserts a number into a file name: `dir/name.db` becomes `dir/name-2.db`.
 fn numbered(file: &Path, thread: u32) -> PathBuf {
     let mut name = file.file_stem().unwrap_or_default().to_owned();
     name.push(format!("-{thread}"));

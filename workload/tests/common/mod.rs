@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Running the example under strace, and asking the sqlite3 command: judges that others wrote.
+//! Runs the examples under strace, and queries databases with the sqlite3 command: independent tools check the
+//! workloads.
 
 #![allow(dead_code)] // Each test file takes what it needs.
 
@@ -12,17 +13,17 @@ use test_support::Need;
 /// One system call that succeeded.
 #[derive(Debug)]
 pub struct Call {
-    /// As `fsync`.
+    /// Its name, for example `fsync`.
     pub name: String,
-    /// Path of its first argument, a file descriptor.
+    /// The path of its first argument, a file descriptor.
     pub path: String,
-    /// What it returned.
+    /// Its return value.
     pub result: u64,
-    /// The arguments, as strace writes them.
+    /// The arguments as strace writes them.
     pub arguments: String,
 }
 
-/// An example, which cargo builds beside the tests.
+/// Returns the path of an example, which cargo builds beside the tests.
 pub fn example(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let example = test
@@ -39,12 +40,12 @@ pub fn example(name: &str) -> PathBuf {
     example
 }
 
-/// To run under strace.
+/// What a test under strace needs.
 pub const STRACE: [Need; 2] = [Need::Tool("strace", "strace"), Need::Ptrace];
 /// The sqlite3 command.
 pub const SQLITE3: Need = Need::Tool("sqlite3", "sqlite3");
 
-/// What it printed.
+/// Parses the outcome that an example printed.
 pub fn outcome(output: Output) -> Outcome {
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{error}");
@@ -61,17 +62,19 @@ pub fn run(settings: &Settings) -> Outcome {
     )
 }
 
-/// Runs the workload under strace: the calls of that set (as `fsync,write`) that succeeded, thread after thread.
+/// Runs the workload under strace. Returns the calls of a set (for example `fsync,write`) that succeeded, thread after
+/// thread.
 pub fn run_under_strace(settings: &Settings, set: &str) -> (Outcome, Vec<Call>) {
     let settings = serde_json::to_string(settings).unwrap();
     example_under_strace("sqlite", &settings, set)
 }
 
-/// The same of any example.
+/// Runs any example under strace, as [`run_under_strace`] does.
 pub fn example_under_strace(name: &str, settings: &str, set: &str) -> (Outcome, Vec<Call>) {
     let folder = tempfile::tempdir().unwrap();
     let output = Command::new("strace")
-        // A file for each thread, so no call is cut in two; paths; no data, which may hold anything.
+        // Options for a file per thread, so that no call is split; for paths; and for no data, which could hold
+        // anything.
         .args([
             "-ff",
             "-y",
@@ -98,11 +101,11 @@ pub fn example_under_strace(name: &str, settings: &str, set: &str) -> (Outcome, 
     (outcome, calls)
 }
 
-/// `fsync(4</tmp/x.db-journal>)            = 0`
+/// Parses a line such as `fsync(4</tmp/x.db-journal>)      = 0`.
 fn call(line: &str) -> Option<Call> {
     let (name, rest) = line.split_once('(')?;
     let (call, result) = rest.rsplit_once(" = ")?;
-    // That of mapped memory has none.
+    // A call on mapped memory has no path.
     let path = call
         .split_once('<')
         .and_then(|(_, path)| path.split_once('>'));
@@ -116,7 +119,7 @@ fn call(line: &str) -> Option<Call> {
     })
 }
 
-/// What the sqlite3 command answers, line by line.
+/// Returns the output of the sqlite3 command, line by line.
 pub fn sqlite3(database: &Path, sql: &str) -> Vec<String> {
     let output = Command::new("sqlite3")
         .arg(database)

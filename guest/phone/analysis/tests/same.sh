@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# A recording of SQLite, analysed in the guest that made it: both go to the host.
+# Records SQLite and analyses the recording in the guest; both go to the host.
 for type in ext4 f2fs; do
 	fresh_$type 128
 	for journal in delete wal; do

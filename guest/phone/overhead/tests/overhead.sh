@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# What recording on a phone costs by level: SQLite's transactions on ext4 on a disk that takes no time (null_blk), in turns. The guest has one
-# CPU and a clock that counts instructions (`make bench-phone`): a second is 10^9 of them, whoever executed them. And the
-# most memory that the recorder had.
+# Measures what recording on a phone costs by level: SQLite's transactions on ext4 on a disk that takes no time
+# (null_blk), in turns. The guest has one CPU and a clock that counts instructions (`make bench-phone`): a second is
+# 10^9 instructions, whoever executed them. Also measures the recorder's peak memory.
 repetitions=3
 transactions=1000
 
@@ -15,7 +15,8 @@ done
 mkdir mnt
 mount -o noatime /dev/nullb1 mnt
 
-# The hundredths of a second that the CPU was not idle; of the recorder's memory, if there is one, the peak and what it has now, in KiB.
+# Prints the hundredths of a second in which the CPU was not idle; then, if there is a recorder, its peak memory and its
+# memory now, in KiB.
 cat >workload.sh <<'END'
 rm -f mnt/test.db*
 cp /proc/uptime before
@@ -25,14 +26,14 @@ cat before after | awk '{ up = $1 - up; idle = $2 - idle } END { printf "%.0f ",
 awk '/^VmHWM:/ { peak = $2 } /^VmRSS:/ { print peak, $2 }' "/proc/$PPID/status"
 END
 
-# under OPTION…: within `mostrace record`.
+# under OPTION…: runs the workload within `mostrace record`.
 under() {
 	mostrace record -d /dev/nullb1 -o record.most --no-snapshot "$@" -- sh -eu workload.sh $transactions 2>record.log || fail "$(cat record.log)"
 	grep -q ', 0 lost' record.log || fail "$(cat record.log)"
 	rm -r record.most
 }
 
-# under_module OPTION…: the same with the module there.
+# under_module OPTION…: does the same with the module loaded.
 under_module() {
 	insmod /lib/mostrace.ko
 	under "$@"
@@ -51,7 +52,7 @@ measure() {
 	esac
 }
 
-# median MODE COLUMN
+# median MODE COLUMN: prints the median of a column of results.txt.
 median() {
 	awk -v m="$1" -v c="$2" '$1 == m { print $c }' results.txt | sort -n | sed -n "$((repetitions / 2 + 1))p"
 }

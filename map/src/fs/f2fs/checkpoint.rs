@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `struct f2fs_checkpoint`: the state that all the other areas are read by.
+//! `struct f2fs_checkpoint`: the state from which all other areas are interpreted.
 //!
 //! ```text
 //! pack: │ checkpoint │ bitmaps (cp_payload) │ orphans │ summaries │ checkpoint again │
@@ -28,32 +28,32 @@ pub mod flag {
     pub const DISABLED: u32 = 0x1000;
 }
 
-/// Where the bitmaps begin, the least `checksum_offset`; and the greatest.
+/// The offset of the bitmaps in a checkpoint block, which is the least `checksum_offset`; the next one is the greatest.
 const BITMAPS: usize = 192;
 const CP_CHKSUM_OFFSET: usize = 4092;
-/// The summaries of six logs come before the end of a pack, `NR_CURSEG_PERSIST_TYPE`.
+/// The number of logs whose summaries precede the last block of a pack: `NR_CURSEG_PERSIST_TYPE`.
 const LOGS: u32 = 6;
 
-/// The valid checkpoint, under the kernel's names.
+/// The valid checkpoint; its fields have the kernel's names.
 #[derive(Debug)]
 pub struct Checkpoint {
-    /// First block of its pack.
+    /// First block of the pack.
     pub start: BlkAddr,
     pub checkpoint_ver: u64,
     pub ckpt_flags: u32,
     pub cp_pack_total_block_count: u32,
     pub cp_pack_start_sum: u32,
-    /// The segment of the log of warm nodes, and the next free block in it.
+    /// The segment that the log of warm nodes writes to, and the next free block in it.
     pub warm_node: (u32, u16),
-    /// The SIT blocks of which the second copy counts.
+    /// The SIT blocks whose second copy is valid.
     pub sit_bitmap: FixedBitSet,
-    /// The same for NAT blocks.
+    /// The NAT blocks whose second copy is valid.
     pub nat_bitmap: FixedBitSet,
     crc: u32,
 }
 
 impl Checkpoint {
-    /// Reads both packs, and takes the newer of those that are whole.
+    /// Reads both packs and returns the newer one of those that are whole.
     pub fn read(image: &Image, sb: &SuperBlock, notices: &mut Notices) -> Result<Checkpoint> {
         let second = sb.cp_blkaddr.plus(BLOCKS_PER_SEG);
         let start = match (version(image, sb.cp_blkaddr), version(image, second)) {
@@ -119,12 +119,12 @@ impl Checkpoint {
         })
     }
 
-    /// Whether any of these bits of `ckpt_flags` is set.
+    /// Returns true if any of these bits of `ckpt_flags` is set.
     pub fn has(&self, flags: u32) -> bool {
         self.ckpt_flags & flags != 0
     }
 
-    /// Whether a node with this `cp_ver` was written after this checkpoint, and before the next:
+    /// Returns true if a node with this `cp_ver` was written after this checkpoint and before the next one:
     /// `is_recoverable_dnode`.
     pub fn is_followed_by(&self, cp_ver: u64) -> bool {
         if self.has(flag::NOCRC_RECOVERY) {
@@ -137,7 +137,8 @@ impl Checkpoint {
     }
 }
 
-/// The version of a pack whose first and last block are valid, and the same version.
+/// Returns the version of a pack whose first and last block are valid and have the same version; otherwise what is
+/// wrong with it.
 fn version(image: &Image, start: BlkAddr) -> std::result::Result<u64, String> {
     let valid = |blkaddr: BlkAddr| {
         let buf = block::read(image, blkaddr, 1, "checkpoint").map_err(|e| e.to_string())?;
@@ -162,7 +163,8 @@ fn version(image: &Image, start: BlkAddr) -> std::result::Result<u64, String> {
     Ok(first)
 }
 
-/// The sum leaves itself out; large NAT bitmaps come behind it.
+/// Returns true if a checkpoint block's checksum is right. It covers the whole block except its own field; large NAT
+/// bitmaps lie behind that.
 fn is_crc_valid(block: &[u8]) -> bool {
     let offset = block::index(u32_of(block, 164));
     if !(BITMAPS..=CP_CHKSUM_OFFSET).contains(&offset) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who claims which blocks. A block of the main area has one owner, or none.
+//! The owners of blocks. A block of the main area has at most one owner.
 
 use super::numbers::{BlkAddr, Ino};
 use super::superblock::SuperBlock;
@@ -11,31 +11,31 @@ use crate::map::Extent;
 use fixedbitset::FixedBitSet;
 use std::ops::Range;
 
-/// The claims so far.
+/// The claims collected so far.
 pub struct Claims<'a> {
     sb: &'a SuperBlock,
     volume: Volume,
     extents: Vec<Extent>,
     owned: FixedBitSet,
     twice: FixedBitSet,
-    /// Owned by what was written after the checkpoint: that comes before other claims.
+    /// Blocks claimed by nodes written after the checkpoint; these claims take precedence over others.
     recovered: FixedBitSet,
 }
 
-/// Blocks that follow one another, and their owner.
+/// A run of consecutive blocks and its owner.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim {
     pub blkaddr: BlkAddr,
     pub blocks: u32,
     pub kind: Kind,
     pub ino: Ino,
-    /// Which block of the file the first one is.
+    /// Position of the first block in the file, in blocks; None for nodes and the like.
     pub bidx: Option<u64>,
     pub is_recovered: bool,
 }
 
 impl<'a> Claims<'a> {
-    /// The areas before the main area.
+    /// Starts with claims on the areas ahead of the main area.
     pub fn new(sb: &'a SuperBlock, volume: Volume) -> Claims<'a> {
         let mut claims = Claims {
             sb,
@@ -58,7 +58,7 @@ impl<'a> Claims<'a> {
         claims
     }
 
-    /// Claims blocks of the main area; says which of them were claimed before.
+    /// Claims blocks of the main area. Blocks that were claimed before are noted.
     pub fn claim(&mut self, claim: Claim, notices: &mut Notices) {
         let mut free: Option<Claim> = None;
         for nth in 0..claim.blocks {
@@ -78,7 +78,7 @@ impl<'a> Claims<'a> {
         self.push(free);
     }
 
-    /// Whether a block is free to be claimed.
+    /// Takes one block of the main area. Returns true if it was free.
     fn take(&mut self, claim: &Claim, notices: &mut Notices) -> bool {
         let Some(n) = self.sb.in_main(claim.blkaddr) else {
             return false;
@@ -106,8 +106,8 @@ impl<'a> Claims<'a> {
         }));
     }
 
-    /// All claims in the order in which they count. What the SIT says is in use, but is nobody's
-    /// or two owners', is `unmapped`.
+    /// Returns all claims in order of precedence. Blocks that the SIT marks as in use but that have no owner, or two,
+    /// become `unmapped`.
     pub fn into_extents(self, valid: FixedBitSet, notices: &mut Notices) -> Vec<Extent> {
         let unmapped = |run: Range<usize>| {
             let (at, end) = (self.sb.main_block(run.start), self.sb.main_block(run.end));
@@ -119,7 +119,8 @@ impl<'a> Claims<'a> {
                 notices.push(format!("{blocks} blocks, the first is {first}, {what}"));
             }
         };
-        // None of these is a set of its own: each would take as much as the filesystem has blocks, however empty it is.
+        // These are iterators and not sets: each set would take one bit for every block of the filesystem, however
+        // empty it is.
         let nobodys = || valid.difference(&self.owned);
         let mut unused = self
             .owned

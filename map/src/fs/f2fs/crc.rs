@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `f2fs_crc32`: the kernel's `crc32_le`, neither its start nor its end inverted.
+//! `f2fs_crc32`: the kernel's `crc32_le`, which inverts neither the initial value nor the result.
 
 use crc32fast::Hasher;
 
-/// What the superblock's and the checkpoint's checksums start from: `F2FS_SUPER_MAGIC`.
+/// The initial value of the checksums in the superblock and the checkpoint: `F2FS_SUPER_MAGIC`.
 pub const SEED: u32 = 0xf2f5_2010;
 
-/// The checksum of what `crc` is the checksum of, followed by `bytes`.
+/// Continues the checksum `crc` over `bytes`.
 pub fn crc32(crc: u32, bytes: &[u8]) -> u32 {
-    // The common CRC-32 is the same with both ends inverted.
+    // The common CRC-32 inverts both the initial value and the result.
     let mut hasher = Hasher::new_with_initial(!crc);
     hasher.update(bytes);
     !hasher.finalize()
@@ -19,7 +19,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Bit by bit, as `crc32_le_generic` of lib/crc32.c.
+    /// Computes the checksum bit by bit, as `crc32_le_generic` in lib/crc32.c does.
     fn bitwise(crc: u32, bytes: &[u8]) -> u32 {
         bytes.iter().fold(crc, |crc, byte| {
             (0..8).fold(crc ^ u32::from(*byte), |crc, _| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `struct f2fs_dentry_block`, and the same inside an inode.
+//! `struct f2fs_dentry_block`, and directory entries inside an inode, which have the same layout.
 //!
 //! ```text
 //! │ bitmap of used slots │ reserved │ slots of 11 bytes: hash, ino, length, type │ names, 8 bytes a slot │
@@ -13,23 +13,23 @@ const NR_DENTRY_IN_BLOCK: usize = 214;
 const SIZE_OF_DIR_ENTRY: usize = 11;
 const F2FS_SLOT_LEN: usize = 8;
 const F2FS_NAME_LEN: usize = 255;
-/// Of an inode's `NR_INLINE_DENTRY` slots: entry, name, and one bit.
+/// Bits that one of an inode's `NR_INLINE_DENTRY` slots takes: entry, name, and one bit of the bitmap.
 const BITS_PER_SLOT: usize = (SIZE_OF_DIR_ENTRY + F2FS_SLOT_LEN) * 8 + 1;
 
-/// A name, as it stands on the disk, and its inode.
+/// A name, as its raw bytes on the disk, and its inode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub ino: Ino,
     pub name: Box<[u8]>,
 }
 
-/// The entries of a block of a directory, without `.` and `..`, and the slot of the first bad one.
-/// The rest behind that one cannot be read.
+/// Appends the entries of a directory block to `entries`, without `.` and `..`. The error is the slot of the first bad
+/// entry; the entries behind it cannot be read.
 pub fn in_block(block: &[u8], entries: &mut Vec<Entry>) -> Result<(), usize> {
     parse(block, NR_DENTRY_IN_BLOCK, entries)
 }
 
-/// The same of the entries in an inode.
+/// Appends the entries inside an inode; see [`in_block`].
 pub fn in_inode(area: &[u8], entries: &mut Vec<Entry>) -> Result<(), usize> {
     let slots = area.len().saturating_mul(8) / BITS_PER_SLOT;
     parse(area, slots, entries)
@@ -37,7 +37,7 @@ pub fn in_inode(area: &[u8], entries: &mut Vec<Entry>) -> Result<(), usize> {
 
 fn parse(area: &[u8], slots: usize, entries: &mut Vec<Entry>) -> Result<(), usize> {
     let used = bits::lowest_first(part(area, 0, slots.div_ceil(8)));
-    // The names end with the area.
+    // The names are at the end of the area.
     let names_at = area
         .len()
         .saturating_sub(slots.saturating_mul(F2FS_SLOT_LEN));
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn a_long_name_takes_more_slots() {
         let long = [b'x'; 255];
-        // The kernel's figures: 214 slots in a block; 182 in an inode with 50 words of xattr.
+        // The numbers come from the kernel: 214 slots in a block, 182 in an inode with 50 words of xattr.
         for (len, slots) in [(4096, 214), ((923 - 50 - 1) * 4, 182)] {
             let at = slots - 32;
             let entries = [

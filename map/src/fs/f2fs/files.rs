@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The blocks of every file: its nodes, and what they lead to.
+//! The blocks of every file: its nodes, and the blocks to which they point.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use super::superblock::{SuperBlock, feature};
 use crate::class::Kind;
 use crate::fs::notices::Notices;
 
-/// Addresses in a direct node.
+/// Number of addresses in a direct node.
 const ADDRS_PER_BLOCK: u16 = 1018;
 
 /// Claims the blocks of all files. Returns the directories.
@@ -59,7 +59,7 @@ pub fn claim(
     directories
 }
 
-/// One node of a file.
+/// One node of a file, and what is needed to claim its blocks.
 struct File<'a, 'b> {
     sb: &'a SuperBlock,
     inode: &'a InodeRecord,
@@ -79,7 +79,7 @@ impl File<'_, '_> {
         self.claim(self.node.blkaddr, 1, kind, None);
     }
 
-    /// Claims what the node's addresses lead to. Returns the blocks in the order of the file.
+    /// Claims the blocks to which the node's addresses point. Returns the claimed runs in file order.
     fn claim_contents(&mut self, runs: &[Run]) -> Vec<Range<BlkAddr>> {
         let log = self.inode.i_log_cluster_size;
         let (in_inode, in_node) = (self.inode.addrs, whole_clusters(ADDRS_PER_BLOCK, log));
@@ -98,7 +98,7 @@ impl File<'_, '_> {
                 cluster = self.cluster(run.index);
                 continue;
             }
-            // Of a compressed cluster every block is a part of the whole.
+            // In a compressed cluster no block has an offset of its own: each gets the cluster's start.
             let first = run.index;
             let end = first.saturating_add(run.blocks).min(limit);
             let compressed = cluster.end.clamp(first, end).saturating_sub(first);
@@ -115,7 +115,7 @@ impl File<'_, '_> {
         claimed
     }
 
-    /// The addresses of the compressed cluster that begins with `index`.
+    /// Returns the address slots of the compressed cluster that begins at `index`; empty if none can begin there.
     fn cluster(&mut self, index: u16) -> Range<u16> {
         let log = self.inode.i_log_cluster_size;
         if log.is_none() || whole_clusters(index, log) != index {
@@ -129,7 +129,7 @@ impl File<'_, '_> {
         index..index.saturating_add(blocks)
     }
 
-    /// What the contents of the file are.
+    /// Returns the kind of the file's contents.
     fn kind(&self) -> Kind {
         let inode = self.inode;
         if self.sb.has(feature::QUOTA_INO) && self.sb.qf_ino.contains(&inode.ino) {

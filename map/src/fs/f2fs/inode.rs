@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `struct f2fs_inode`: the file, its first addresses, or its contents.
+//! `struct f2fs_inode`: the file's attributes, and its first addresses or its contents.
 //!
 //! ```text
 //! i_addr[923]: │ extra attributes │ addresses, or (after one word) inline contents │ inline xattr │
@@ -30,48 +30,48 @@ mod inline {
 const FADVISE_ENCRYPT_BIT: u8 = 0x4;
 const F2FS_COMPR_FL: u32 = 0x4;
 const F2FS_NAME_LEN: usize = 255;
-/// Offsets in the block.
+/// Byte offsets in the block.
 const I_ADDR: usize = 360;
 const I_INODE_CHECKSUM: usize = 368;
 const I_NID: usize = 4052;
-/// Words of `i_addr`; those of inline xattr if the inode does not say.
+/// Number of words in `i_addr`; and the words that inline xattr takes if the inode does not say.
 const DEF_ADDRS_PER_INODE: usize = 923;
 const DEFAULT_INLINE_XATTR_ADDRS: usize = 50;
-/// Bytes of the extra attributes up to the checksum, and up to the compression's.
+/// Length in bytes of the extra attributes up to and including the checksum, and the compression's fields.
 const WITH_CHECKSUM: usize = 12;
 const WITH_COMPRESSION: usize = 36;
 
-/// What stays known of an inode when its block is forgotten.
+/// The fields of an inode that are kept after its block is released.
 #[derive(Clone, Copy, Debug)]
 pub struct InodeRecord {
     pub ino: Ino,
     pub i_generation: u32,
     pub i_mode: u16,
-    /// `ADDRS_PER_INODE`.
+    /// `ADDRS_PER_INODE`: the number of addresses in the inode.
     pub addrs: u16,
-    /// log2 of the blocks of a cluster, if the file is compressed.
+    /// log2 of the number of blocks in a cluster, if the file is compressed.
     pub i_log_cluster_size: Option<u8>,
     pub is_encrypted: bool,
 }
 
 impl InodeRecord {
-    /// Whether the inode is of this type.
+    /// Returns true if the inode has this file type.
     pub fn is(&self, kind: u16) -> bool {
         self.i_mode & mode::S_IFMT == kind
     }
 }
 
-/// An inode's block.
+/// An inode's block and the record made from it.
 pub struct Inode<'a> {
     block: &'a [u8],
-    /// Words of `i_addr` before and behind the addresses.
+    /// The number of words of `i_addr` ahead of the addresses, and behind them.
     extra: usize,
     xattr: usize,
     pub record: InodeRecord,
 }
 
 impl<'a> Inode<'a> {
-    /// Reads the fields; says what is wrong with them.
+    /// Parses an inode's block. The error says what is wrong with its fields.
     pub fn parse(sb: &SuperBlock, ino: Ino, block: &'a [u8]) -> Result<Inode<'a>, String> {
         let byte = |offset| block.get(offset).copied().unwrap_or(0);
         let i_inline = byte(3);
@@ -131,12 +131,13 @@ impl<'a> Inode<'a> {
             .is_some_and(|i_inline| i_inline & bit != 0)
     }
 
-    /// Whether its contents are in the inode, as far as they are not directory entries.
+    /// Returns true if the inode holds the file's contents (not directory entries).
     pub fn has_inline_data(&self) -> bool {
         self.has_inline(inline::DATA)
     }
 
-    /// The addresses of the first blocks of its contents. Devices keep their number there.
+    /// Returns the addresses of the first blocks of the file's contents; none for device nodes, which store their
+    /// number there.
     pub fn addrs(&self) -> impl Iterator<Item = BlkAddr> + 'a {
         let has = [mode::S_IFDIR, mode::S_IFREG, mode::S_IFLNK].map(|kind| self.record.is(kind));
         let inline = self.has_inline(inline::DATA | inline::DENTRY);
@@ -149,7 +150,7 @@ impl<'a> Inode<'a> {
         block::addrs(part(self.block, from, usize::from(len).saturating_mul(4)))
     }
 
-    /// The directory entries that are in the inode.
+    /// Returns the area with the directory entries inside the inode, if it has them.
     pub fn inline_dentry(&self) -> Option<&'a [u8]> {
         let inline = self.record.is(mode::S_IFDIR) && self.has_inline(inline::DENTRY);
         // The first word is reserved.
@@ -161,7 +162,7 @@ impl<'a> Inode<'a> {
         inline.then(|| part(self.block, from, words.saturating_mul(4)))
     }
 
-    /// The nodes it leads to, each with its offset in the tree.
+    /// Returns the nodes to which the inode points, each with its offset in the tree of nodes.
     pub fn children(&self) -> impl Iterator<Item = (u32, Nid)> + 'a {
         let nids = u32s(part(self.block, I_NID, 20)).map(Nid);
         INODE_CHILDREN
@@ -170,25 +171,25 @@ impl<'a> Inode<'a> {
             .filter(|(_, nid)| *nid != Nid(0))
     }
 
-    /// The node of its extended attributes, 0 if there is none.
+    /// Returns the nid of the node with extended attributes; 0 if there is none.
     pub fn i_xattr_nid(&self) -> Nid {
         Nid(u32_of(self.block, 76))
     }
 
-    /// The directory and the name it was made with.
+    /// Returns the directory and the name with which the inode was created.
     pub fn born(&self) -> (Ino, &'a [u8]) {
         let len = index(u32_of(self.block, 88)).min(F2FS_NAME_LEN);
         (Ino(u32_of(self.block, 84)), part(self.block, 92, len))
     }
 }
 
-/// `addrs` addresses, without those that make no whole cluster.
+/// Rounds `addrs` addresses down to whole clusters.
 pub fn whole_clusters(addrs: u16, i_log_cluster_size: Option<u8>) -> u16 {
     let log = u32::from(i_log_cluster_size.unwrap_or(0));
     addrs.wrapping_shr(log).wrapping_shl(log)
 }
 
-/// `f2fs_inode_chksum`: number and generation, then the block, its own field as zeros.
+/// `f2fs_inode_chksum`: covers the inode number, the generation, and the block with the checksum field as zeros.
 fn checksum(sb: &SuperBlock, ino: Ino, block: &[u8]) -> u32 {
     let behind = I_INODE_CHECKSUM.saturating_add(4);
     let parts = [

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `struct f2fs_journal`: what is newer than the NAT and the SIT, in the spare bytes of the
-//! summaries of the hot and the cold data log.
+//! `struct f2fs_journal`: entries newer than those in the NAT and the SIT, kept in the spare bytes of the hot and cold
+//! data logs' summaries.
 
 use super::block::{self, part, u16_of, u32_of};
 use super::checkpoint::{Checkpoint, flag};
@@ -9,19 +9,19 @@ use crate::fs::error::Result;
 use crate::fs::image::Image;
 use crate::fs::notices::Notices;
 
-/// Bytes of 512 summaries, before the journal; and of the journal.
+/// Length in bytes of the 512 summary entries ahead of the journal; and of the journal.
 const SUM_ENTRIES_SIZE: usize = 3584;
 const SUM_JOURNAL_SIZE: usize = 507;
 
-/// Bytes of `nat_journal_entry` and `sit_journal_entry`, each with a number before it.
+/// Length in bytes of `nat_journal_entry` and `sit_journal_entry`, each with the number in front of it.
 const NAT_ENTRY: usize = 4 + 9;
 const SIT_ENTRY: usize = 4 + 74;
 
-/// Where the logs' summaries stand, of the three of data and the three of nodes.
+/// The positions of these logs' summaries among the three of data logs and the three of node logs.
 const HOT_DATA: u32 = 0;
 const COLD_DATA: u32 = 2;
 
-/// The two journals: number (nid, segment) and entry as in the table itself.
+/// The two journals: each entry is a number (nid or segment) and the raw entry as in the table.
 #[derive(Debug, Default)]
 pub struct Journals {
     pub nat: Vec<(u32, Vec<u8>)>,
@@ -29,7 +29,7 @@ pub struct Journals {
 }
 
 impl Journals {
-    /// Reads them out of the checkpoint pack.
+    /// Reads the journals from the checkpoint pack.
     pub fn read(image: &Image, cp: &Checkpoint, notices: &mut Notices) -> Result<Journals> {
         let [nat, sit] = if cp.has(flag::COMPACT_SUM) {
             let blkaddr = cp.start.plus(cp.cp_pack_start_sum);
@@ -49,8 +49,8 @@ impl Journals {
     }
 }
 
-/// `sum_blk_addr`: the summaries stand before the pack's last block, those of nodes only if
-/// nothing was to come behind this checkpoint.
+/// Returns the block of a data log's summary (`sum_blk_addr`). The summaries lie ahead of the pack's last block; those
+/// of node logs are there only if the filesystem was unmounted with this checkpoint.
 fn data_summary(cp: &Checkpoint, log: u32) -> BlkAddr {
     let logs = if cp.has(flag::UMOUNT | flag::FASTBOOT) {
         6

@@ -7,9 +7,8 @@
 //!                    └─→ node chain ──┴─→ roll-forward ─→ newer nodes, newer names ───┘
 //!                                                 directory blocks ──→ names
 //! ```
-//! Every block that is needed is read once, in runs as long as they are, and in the same order
-//! each time. Of regular files no contents are read, and none of the SSA: what it says of a block's
-//! owner, the nodes say themselves.
+//! Every needed block is read once, in runs as long as possible, and always in the same order. The contents of regular
+//! files are not read, nor is the SSA: the owners that it records are also known from the nodes.
 
 use std::collections::HashMap;
 
@@ -50,21 +49,21 @@ use recovery::Recovery;
 use scan::{Scan, Scanner};
 use superblock::SuperBlock;
 
-/// Builds the map of a filesystem, as the next mount will find it: what fsync wrote after the last
-/// checkpoint is taken in. `start_sector` is where the filesystem begins on its disk; all sectors
-/// of the map count from there. What could not be resolved stands in [`Map::notices`], and its
-/// blocks are `unmapped` as far as the SIT says that they are in use.
+/// Builds the map of a filesystem as the next mount will find it, including what fsync wrote after the last checkpoint.
+/// `start_sector` is the filesystem's first sector on its disk, 512 bytes each; all sectors of the map count from the
+/// start of the disk. What could not be resolved is listed in [`Map::notices`], and those of its blocks that the SIT
+/// marks as in use are `unmapped`.
 ///
 /// Source: the kernel's `include/linux/f2fs_fs.h` and `fs/f2fs`.
 ///
 /// # Errors
-/// No superblock or no checkpoint is sound, the image is shorter than the filesystem, or the
-/// layout is one that is not known: blocks that are not of 4 KB, or several devices.
+/// Returns an error if no superblock or no checkpoint is sound, if the image is shorter than the filesystem, or if the
+/// layout is not supported: blocks that are not 4 KiB, or several devices.
 pub fn build(image: &Image, start_sector: u64) -> Result<Map> {
     build_with(image, start_sector, &|_| {})
 }
 
-/// [`build`], which tells `watcher` how far it is.
+/// Builds the map as [`build`] does, and reports progress to `watcher`.
 pub(super) fn build_with(image: &Image, start_sector: u64, watcher: &Watcher) -> Result<Map> {
     let notices = &mut Notices::default();
     let sb = &SuperBlock::read(image, notices)?;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The entries of the directories, from their blocks.
+//! Directory entries, read from the directories' blocks.
 //!
-//! The levels of hashed buckets are only a way to find a name; all the blocks are read.
+//! The levels of hashed buckets only speed up lookups; here all blocks are read.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -17,33 +17,33 @@ use crate::fs::names::{Directories, FileName, encrypted};
 use crate::fs::notices::Notices;
 use fixedbitset::FixedBitSet;
 
-/// Where a directory keeps its entries.
+/// The places where a directory stores its entries.
 #[derive(Debug, Default)]
 pub struct Directory {
-    /// Its blocks.
+    /// Its blocks, as runs.
     pub runs: Vec<Range<BlkAddr>>,
-    /// Those inside its inode.
+    /// The entries inside its inode.
     pub inline: Vec<Entry>,
-    /// Its names are ciphertext. They are given as `<encrypted:HEX>`.
+    /// True if the names are ciphertext; they are returned as `<encrypted:HEX>`.
     pub is_encrypted: bool,
 }
 
-/// Blocks read at once.
+/// Number of blocks read at once.
 const CHUNK: u32 = 256;
 
-/// Reads the directories of an image.
+/// Reads the directories of an image one by one.
 pub struct Tree<'a> {
     image: &'a Image,
     sb: &'a SuperBlock,
     directories: HashMap<Ino, Directory>,
     new: &'a [NewName],
     notices: &'a mut Notices,
-    /// Blocks read so far: a damaged image may give one to many directories.
+    /// The blocks read so far: a damaged image may give one block to many directories.
     read: FixedBitSet,
 }
 
 impl<'a> Tree<'a> {
-    /// None of them is read yet; `new` are the names that are newer than the directories.
+    /// Starts with no directory read. `new` holds the names that are newer than the directories.
     pub fn new(
         image: &'a Image,
         sb: &'a SuperBlock,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The node address table: nid → block.
+//! The node address table (NAT), which gives the block of each nid.
 //!
-//! Its segments come in pairs; a bit of the checkpoint says in which of the two a block counts.
+//! Its segments come in pairs; a bit in the checkpoint tells which of the two holds the valid copy of a block.
 
 use super::block::{self, BLOCK_SIZE, BLOCKS_PER_SEG, SEG_BITS, u32_of};
 use super::checkpoint::Checkpoint;
@@ -31,7 +31,7 @@ pub struct Nat {
 }
 
 impl Nat {
-    /// Reads the table, and what the journal has newer.
+    /// Reads the table and applies the newer entries in the journal.
     pub fn read(
         image: &Image,
         sb: &SuperBlock,
@@ -69,7 +69,7 @@ impl Nat {
     }
 
     fn push_block(&mut self, sb: &SuperBlock, nid: Nid, block: &[u8], notices: &mut Notices) {
-        // Most blocks of the table are so where few files were ever made.
+        // Where few files were ever made, most blocks of the table are all zeros.
         if block == [0; BLOCK_SIZE] {
             return;
         }
@@ -86,18 +86,18 @@ impl Nat {
         self.entries.splice(range, entry);
     }
 
-    /// The entry of a nid in use.
+    /// Returns the entry of a nid; None if it is not in use.
     pub fn get(&self, nid: Nid) -> Option<NatEntry> {
         let at = self.entries.binary_search_by_key(&nid, |entry| entry.nid);
         at.ok().and_then(|at| self.entries.get(at).copied())
     }
 
-    /// Whether there is such an inode.
+    /// Returns true if an inode of this number is in use.
     pub fn is_inode(&self, ino: Ino) -> bool {
         self.get(ino.nid()).is_some_and(|entry| entry.ino == ino)
     }
 
-    /// All entries, in the order of their blocks on the disk.
+    /// Returns all entries in the order of their blocks on the disk.
     pub fn into_disk_order(mut self) -> Vec<NatEntry> {
         self.entries
             .sort_unstable_by_key(|entry| (entry.blkaddr, entry.nid));
@@ -105,7 +105,7 @@ impl Nat {
     }
 }
 
-/// None for a nid without a block, and for the inodes that are no files (node_ino, meta_ino).
+/// Parses an entry. None for a nid without a block, and for the inodes that are not files (node_ino, meta_ino).
 fn parse(sb: &SuperBlock, nid: Nid, entry: &[u8], notices: &mut Notices) -> Option<NatEntry> {
     let (ino, blkaddr) = (Ino(u32_of(entry, 1)), BlkAddr(u32_of(entry, 5)));
     if nid < sb.root_ino.nid() || [BlkAddr::NULL, BlkAddr::NEW].contains(&blkaddr) {
@@ -120,7 +120,7 @@ fn parse(sb: &SuperBlock, nid: Nid, entry: &[u8], notices: &mut Notices) -> Opti
     Some(NatEntry { nid, ino, blkaddr })
 }
 
-/// How many blocks from `first` on lie one behind the other.
+/// Returns the number of NAT blocks from `first` on that are consecutive on the disk.
 fn run_of(cp: &Checkpoint, first: u32, blocks: u32) -> u32 {
     let bit = |n| cp.nat_bitmap.contains(block::index(n));
     let segment_end = (first >> SEG_BITS).saturating_add(1) << SEG_BITS;
@@ -128,7 +128,7 @@ fn run_of(cp: &Checkpoint, first: u32, blocks: u32) -> u32 {
     end.unwrap_or(segment_end.min(blocks)).saturating_sub(first)
 }
 
-/// `current_nat_addr`.
+/// Returns the address of a NAT block's valid copy: `current_nat_addr`.
 fn address(sb: &SuperBlock, cp: &Checkpoint, block: u32) -> BlkAddr {
     let pair = (block >> SEG_BITS << SEG_BITS).saturating_mul(2);
     let second = if cp.nat_bitmap.contains(block::index(block)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `struct f2fs_node`: a footer that says whose node this is, and the tree of nodes below an inode.
+//! `struct f2fs_node`: the footer, which names a node's owner, and the tree of nodes below an inode.
 //!
 //! ```text
 //! inode (0) ─┬─ direct (1), direct (2)
@@ -12,33 +12,33 @@
 use super::block::{u32_of, u64_of};
 use super::numbers::{BlkAddr, Ino, Nid};
 
-/// Addresses in a direct node, nids in an indirect one: `NIDS_PER_BLOCK`.
+/// Number of addresses in a direct node, and of nids in an indirect one: `NIDS_PER_BLOCK`.
 pub const N: u32 = 1018;
 const FOOTER: usize = 4072;
 const DOUBLE: u32 = 5 + 2 * N;
 const BELOW_DOUBLE: u32 = DOUBLE + 1;
-/// The offset of the node of extended attributes.
+/// The offset of the node with extended attributes.
 pub const XATTR_NODE_OFFSET: u32 = u32::MAX >> 3;
-/// The offsets of the five nodes that an inode leads to.
+/// The offsets of the five nodes to which an inode points.
 pub const INODE_CHILDREN: [u32; 5] = [1, 2, 3, 4 + N, DOUBLE];
 
-/// `struct node_footer`, its `flag` taken apart.
+/// `struct node_footer`, with its `flag` split into fields.
 #[derive(Clone, Copy, Debug)]
 pub struct Footer {
     pub nid: Nid,
     pub ino: Ino,
-    /// Place in the inode's tree of nodes.
+    /// Offset in the inode's tree of nodes.
     pub ofs: u32,
-    /// An fsync wrote it.
+    /// True if an fsync wrote the node.
     pub is_fsync: bool,
-    /// An fsync wrote it, and the name of its inode is new.
+    /// True if an fsync wrote the node and the inode's name is new.
     pub is_dent: bool,
     pub cp_ver: u64,
     pub next_blkaddr: BlkAddr,
 }
 
 impl Footer {
-    /// The footer of a block.
+    /// Parses the footer of a node's block.
     pub fn of(block: &[u8]) -> Footer {
         let flag = u32_of(block, FOOTER.saturating_add(8));
         Footer {
@@ -52,28 +52,28 @@ impl Footer {
         }
     }
 
-    /// Whether this is an inode: its nid is its inode's number.
+    /// Returns true if this node is an inode: its nid equals its inode's number.
     pub fn is_inode(&self) -> bool {
         self.nid == self.ino.nid()
     }
 }
 
-/// What a node holds.
+/// The contents of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     Inode,
-    /// Addresses of blocks.
+    /// Addresses of data blocks.
     Direct,
-    /// nids of direct nodes.
+    /// The nids of direct nodes.
     Indirect,
-    /// nids of indirect nodes.
+    /// The nids of indirect nodes.
     Double,
     /// Extended attributes.
     Xattr,
 }
 
 impl Level {
-    /// By the offset in the tree; None behind the last one.
+    /// Returns the contents of the node at an offset in the tree; None beyond the last one.
     pub fn of(ofs: u32) -> Option<Level> {
         Some(match ofs {
             0 => Level::Inode,
@@ -87,13 +87,13 @@ impl Level {
     }
 }
 
-/// Where an indirect node or a direct node is.
+/// The position of an indirect or direct node in the tree.
 struct Place {
-    /// Offset of what leads to the node.
+    /// Offset of the parent node.
     parent: u32,
-    /// Direct nodes of the file before this one, or before its first child.
+    /// Number of the file's direct nodes ahead of this one, or ahead of its first child.
     before: u32,
-    /// For a direct node its place in the parent.
+    /// For a direct node: its index in the parent.
     slot: Option<u32>,
 }
 
@@ -106,7 +106,7 @@ impl Place {
                 slot,
             })
         };
-        // An indirect node, and its children behind it.
+        // Covers an indirect node and its children, which have the offsets behind it.
         let below = |indirect: u32, before: u32, of: u32| {
             let nth = ofs.checked_sub(indirect)?;
             match nth.checked_sub(1) {
@@ -133,7 +133,7 @@ impl Place {
     }
 }
 
-/// The offset of the node that leads to this one.
+/// Returns the offset of the parent of the node at `ofs`; None for the inode.
 pub fn parent(ofs: u32) -> Option<u32> {
     match ofs {
         0 => None,
@@ -142,14 +142,14 @@ pub fn parent(ofs: u32) -> Option<u32> {
     }
 }
 
-/// The offset of the `slot`th child of an indirect or double indirect node.
+/// Returns the offset of child number `slot` of an indirect or double indirect node.
 pub fn child(ofs: u32, slot: u32) -> Option<u32> {
     let step = if ofs == DOUBLE { N + 1 } else { 1 };
     slot.checked_mul(step)?.checked_add(ofs)?.checked_add(1)
 }
 
-/// `f2fs_start_bidx_of_node`: which block of the file a direct node's first address is, with so
-/// many addresses in the inode and in each direct node.
+/// `f2fs_start_bidx_of_node`: returns the position in the file, in blocks, of a direct node's first address, given the
+/// number of addresses in the inode and in each direct node. None if the node holds no addresses.
 pub fn start_bidx(ofs: u32, in_inode: u32, in_node: u32) -> Option<u64> {
     if ofs == 0 {
         return Some(0);
@@ -164,7 +164,7 @@ pub fn start_bidx(ofs: u32, in_inode: u32, in_node: u32) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// The kernel's arithmetic, as its comment and `f2fs_start_bidx_of_node` have it.
+    /// The kernel's arithmetic, following the code and the comment of `f2fs_start_bidx_of_node`.
     fn kernel_bidx(ofs: i64) -> i64 {
         let (n, indirect_blks) = (i64::from(N), 2 * i64::from(N) + 4);
         let bidx = match ofs {
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn every_node_has_its_place() {
-        // Goes down the tree, and counts direct nodes as it meets them.
+        // Walks down the tree and counts direct nodes on the way.
         let mut ofs = 0;
         let mut direct = 0u64;
         let mut expect = |level, up: u32, slot: Option<u32>| {

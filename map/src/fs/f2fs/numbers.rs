@@ -1,35 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The numbers that f2fs counts with.
+//! f2fs's numbers, as types of their own.
 
 use crate::fs::number::number;
 
 number! {
-    /// The address of a block, counted from the start of the filesystem; or one of the words that
-    /// stand for none.
+    /// The address of a block, counted from the start of the filesystem, or one of the values that stand for no block.
     BlkAddr(u32)
 }
 
 impl BlkAddr {
-    /// No block: `NULL_ADDR`.
+    /// There is no block: `NULL_ADDR`.
     pub const NULL: BlkAddr = BlkAddr(0);
-    /// Reserved, but not written yet: `NEW_ADDR`.
+    /// A block is reserved but not yet written: `NEW_ADDR`.
     pub const NEW: BlkAddr = BlkAddr(u32::MAX);
-    /// The first address of a compressed cluster: `COMPRESS_ADDR`.
+    /// Marks the first address slot of a compressed cluster: `COMPRESS_ADDR`.
     pub const COMPRESS: BlkAddr = BlkAddr(u32::MAX - 1);
 }
 
 number! {
-    /// A node, which the NAT gives a block; 0 stands for none.
+    /// The id of a node, to which the NAT assigns a block; 0 stands for none.
     Nid(u32)
 }
 
 number! {
-    /// An inode: the nid of its own node.
+    /// The number of an inode, which is the nid of its own node.
     Ino(u32)
 }
 
 impl Ino {
-    /// The node that holds the inode.
+    /// Returns the nid of the node that holds the inode.
     pub fn nid(self) -> Nid {
         Nid(self.0)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `struct f2fs_orphan_block`: deleted files that were still open. They have blocks, but no name.
+//! `struct f2fs_orphan_block`: files that were deleted while open. They own blocks but have no name.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,7 +15,7 @@ use crate::map::Inode;
 const F2FS_ORPHANS_PER_BLOCK: usize = 1020;
 const ENTRY_COUNT: usize = 4088;
 
-/// Says how many files should have a name, and have none.
+/// Notes how many files without a name are neither orphans nor quota files.
 pub fn note_nameless(
     image: &Image,
     sb: &SuperBlock,
@@ -43,7 +43,7 @@ pub fn note_nameless(
     Ok(())
 }
 
-/// The orphans' inode numbers, from the blocks between the checkpoint and its summaries.
+/// Reads the orphans' inode numbers from the blocks between the checkpoint and its summaries.
 fn read(image: &Image, sb: &SuperBlock, cp: &Checkpoint) -> Result<Vec<Ino>> {
     let first = cp.start.plus(1).plus(sb.cp_payload);
     let before = sb.cp_payload.saturating_add(1);

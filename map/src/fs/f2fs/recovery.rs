@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Roll-forward: what fsync wrote after the checkpoint, as the next mount will find it.
+//! Roll-forward recovery: what fsync wrote after the checkpoint, as the next mount will find it.
 //!
 //! ```text
 //! checkpoint │ inode 7 │ node 7/1 F │ inode 9 DF │ node 7/2 │ …      F fsync, D new name
 //!              next_blkaddr ──────→ ──────────→ ─────────→
 //! ```
-//! Counts: of every inode, the nodes up to its last F (kernel: `find_fsync_dnodes`,
-//! `recover_data`). The nodes bring addresses; the tree above them stays the checkpoint's. Where
-//! the kernel gives up with an error it mounts without any of it, and so does this.
+//! Of each inode the nodes up to its last F are recovered (kernel: `find_fsync_dnodes`, `recover_data`). They bring new
+//! addresses; the tree above them stays the checkpoint's. If the kernel fails with an error it mounts without
+//! recovering anything, and so does this code.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -22,18 +22,18 @@ use crate::fs::bits;
 use crate::fs::image::Image;
 use crate::fs::notices::Notices;
 
-/// What is newer than the checkpoint.
+/// Everything that is newer than the checkpoint.
 #[derive(Debug, Default)]
 pub struct Recovery {
-    /// The nodes that count, by inode and offset.
+    /// The recovered nodes, by inode and offset.
     pub nodes: Vec<NatEntry>,
-    /// New names.
+    /// The new names.
     pub names: Vec<NewName>,
     places: HashSet<(Ino, u32)>,
     truncated: HashSet<Ino>,
 }
 
-/// A directory entry that the mount will make.
+/// A directory entry that the next mount will make.
 #[derive(Clone, Debug)]
 pub struct NewName {
     pub parent: Ino,
@@ -42,7 +42,7 @@ pub struct NewName {
 }
 
 impl Recovery {
-    /// Follows the chain from the next free block of the log of warm nodes.
+    /// Follows the chain of nodes from the next free block of the log of warm nodes.
     pub fn read(
         image: &Image,
         sb: &SuperBlock,
@@ -81,13 +81,13 @@ impl Recovery {
         recovery
     }
 
-    /// Whether a node of the checkpoint is replaced, or truncated away.
+    /// Returns true if a node of the checkpoint is replaced or truncated.
     pub fn replaces(&self, ino: Ino, ofs: u32) -> bool {
         let is_child = ofs != 0 && ofs != XATTR_NODE_OFFSET;
         self.places.contains(&(ino, ofs)) || is_child && self.truncates(ino)
     }
 
-    /// Whether all nodes below an inode of the checkpoint are gone.
+    /// Returns true if all nodes below an inode of the checkpoint are truncated.
     pub fn truncates(&self, ino: Ino) -> bool {
         self.truncated.contains(&ino)
     }
@@ -97,13 +97,13 @@ impl Recovery {
 struct Step {
     blkaddr: BlkAddr,
     footer: Footer,
-    /// For an inode: its contents are inside.
+    /// For an inode: true if the inode holds its contents itself.
     is_inline: bool,
-    /// For an inode with a new name: directory and name.
+    /// For an inode with a new name: its directory and name.
     born: Option<(Ino, Box<[u8]>)>,
 }
 
-/// All nodes written since the checkpoint, in order.
+/// Returns all nodes written since the checkpoint, in order.
 fn chain(
     image: &Image,
     sb: &SuperBlock,
@@ -166,15 +166,15 @@ fn step(sb: &SuperBlock, blkaddr: BlkAddr, footer: Footer, block: &[u8]) -> Resu
     Ok(step)
 }
 
-/// How far an inode is recovered.
+/// The steps up to which an inode is recovered.
 struct Fsynced {
-    /// The last step that is marked.
+    /// Index of its last step with an fsync mark.
     last: usize,
-    /// The last one that brings a name.
+    /// Index of its last step with a new name.
     last_dentry: Option<usize>,
 }
 
-/// `find_fsync_dnodes`: which inodes, and up to where.
+/// Finds the inodes to recover, and the steps up to which each is: `find_fsync_dnodes`.
 fn fsynced(chain: &[Step], nat: &Nat) -> Result<HashMap<Ino, Fsynced>, String> {
     let mut files: HashMap<Ino, Fsynced> = HashMap::new();
     for (nth, step) in chain
@@ -188,7 +188,7 @@ fn fsynced(chain: &[Step], nat: &Nat) -> Result<HashMap<Ino, Fsynced>, String> {
             if makes_it && nat.get(ino.nid()).is_some() {
                 return Err(format!("inode {ino} is new, and in the checkpoint"));
             }
-            // Its inode may come later, with a name.
+            // A later step may bring the inode itself, with a name.
             if !makes_it && !nat.is_inode(ino) {
                 continue;
             }
@@ -205,7 +205,7 @@ fn fsynced(chain: &[Step], nat: &Nat) -> Result<HashMap<Ino, Fsynced>, String> {
     Ok(files)
 }
 
-/// `recover_data`: takes over the nodes one after the other.
+/// Recovers the nodes one after the other: `recover_data`.
 fn recover(chain: &[Step], nat: &Nat) -> Result<Recovery, String> {
     let files = fsynced(chain, nat)?;
     let mut recovery = Recovery::default();
@@ -219,7 +219,7 @@ fn recover(chain: &[Step], nat: &Nat) -> Result<Recovery, String> {
             recovery.names.extend(new_name(step, nat)?);
         }
         if step.is_inline {
-            // The contents moved into the inode.
+            // The contents were moved into the inode, so its nodes are gone.
             let children = (ino, 1)..(ino, XATTR_NODE_OFFSET);
             let gone: Vec<_> = current.range(children).map(|(place, _)| *place).collect();
             gone.iter().for_each(|place| {
@@ -235,7 +235,7 @@ fn recover(chain: &[Step], nat: &Nat) -> Result<Recovery, String> {
     Ok(recovery)
 }
 
-/// `recover_dentry`.
+/// Returns the directory entry to make for an inode: `recover_dentry`.
 fn new_name(step: &Step, nat: &Nat) -> Result<Option<NewName>, String> {
     let Some((parent, name)) = step.born.clone() else {
         return Ok(None);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads every node once, in the order of the disk, and keeps a few bytes of each.
+//! Reads every node once, in disk order, and keeps a few bytes of each.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use crate::fs::notices::Notices;
 use crate::fs::progress::Part;
 use fixedbitset::FixedBitSet;
 
-/// Blocks between two nodes that are read in one go.
+/// The largest distance in blocks between two nodes that are read together.
 const NEAR: u32 = 32;
 
 /// A node, and the part of [`Scan::runs`] that it holds.
@@ -27,70 +27,70 @@ pub struct Node {
     pub nid: Nid,
     pub blkaddr: BlkAddr,
     pub is_fsync: bool,
-    /// Written after the checkpoint.
+    /// True if the node was written after the checkpoint.
     pub is_recovered: bool,
     runs: u16,
     first_run: usize,
 }
 
-/// Addresses of an inode or a direct node that follow one another. A compressed cluster begins
-/// with a run of no blocks at `BlkAddr::COMPRESS`.
+/// Consecutive addresses in an inode or a direct node. A compressed cluster begins with a run of no blocks at
+/// `BlkAddr::COMPRESS`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Number of the first address.
+    /// Index of the first address in the node.
     pub index: u16,
     pub blocks: u16,
     pub blkaddr: BlkAddr,
 }
 
-/// That one node leads to another.
+/// A pointer from one node to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ref {
     pub ino: Ino,
     pub ofs: u32,
     pub nid: Nid,
-    /// The node it stands in.
+    /// The node that holds the pointer.
     pub from: Nid,
 }
 
-/// What was found.
+/// The result of a scan.
 #[derive(Default)]
 pub struct Scan {
     pub nodes: Vec<Node>,
     pub inodes: Vec<InodeRecord>,
     pub refs: Vec<Ref>,
-    /// Entries of directories inside of inodes.
+    /// Directory entries inside inodes.
     pub inline: HashMap<Ino, Vec<Entry>>,
     runs: Vec<Run>,
 }
 
 impl Scan {
-    /// The addresses that a node of this scan holds.
+    /// Returns the runs of addresses that a node of this scan holds.
     pub fn runs(&self, node: &Node) -> &[Run] {
         let end = node.first_run.saturating_add(node.runs.into());
         self.runs.get(node.first_run..end).unwrap_or_default()
     }
 
-    /// An inode by number, once they are sorted.
+    /// Returns an inode by number; the inodes must be sorted.
     pub fn inode(&self, ino: Ino) -> Option<&InodeRecord> {
         let at = self.inodes.binary_search_by_key(&ino, |inode| inode.ino);
         at.ok().and_then(|at| self.inodes.get(at))
     }
 }
 
-/// Makes a [`Scan`].
+/// Builds a [`Scan`].
 pub struct Scanner<'a> {
     pub image: &'a Image,
     pub sb: &'a SuperBlock,
     pub recovery: &'a Recovery,
-    /// What is in use; loses what the recovery replaces.
+    /// The blocks in use. Blocks that the recovery replaces are removed from it.
     pub valid: &'a mut FixedBitSet,
     pub notices: &'a mut Notices,
     pub scan: Scan,
 }
 
 impl Scanner<'_> {
-    /// Reads the nodes that were written after the checkpoint, then those in the NAT.
+    /// Reads the nodes written after the checkpoint, then those in the NAT.
     pub fn read(mut self, entries: &[NatEntry], mut part: Part) -> Scan {
         let mut buf = vec![0; BLOCK_SIZE];
         for &NatEntry { nid, ino, blkaddr } in &self.recovery.nodes {
@@ -98,7 +98,8 @@ impl Scanner<'_> {
                 self.node(NatEntry { nid, ino, blkaddr }, &buf, true);
             }
         }
-        // A segment holds nodes only, or data only; what is not in use between two of them is read with them.
+        // A segment holds either nodes or data, so unused blocks between two nodes of a segment are read along with
+        // them.
         let sb = self.sb;
         let segment = |entry: &NatEntry| sb.in_main(entry.blkaddr).unwrap_or(0) >> SEG_BITS;
         let near = |a: &NatEntry, b: &NatEntry| a.blkaddr.up_to(b.blkaddr) <= NEAR;
@@ -109,7 +110,7 @@ impl Scanner<'_> {
         self.scan
     }
 
-    /// Reads from the first of these nodes to the last.
+    /// Reads all blocks from the first of these nodes to the last.
     fn segment(&mut self, entries: &[NatEntry], buf: &mut Vec<u8>) {
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
             return;
@@ -196,7 +197,7 @@ impl Scanner<'_> {
     ) -> Result<usize, String> {
         let inode = Inode::parse(self.sb, ino, block)?;
         let bad = self.addresses(inode.addrs());
-        // The recovery brings addresses and keeps the tree: the checkpoint's inode has it.
+        // The recovery brings addresses and keeps the tree, which is the checkpoint's inode's.
         if !is_recovered {
             let xattr =
                 Some((XATTR_NODE_OFFSET, inode.i_xattr_nid())).filter(|(_, nid)| *nid != Nid(0));
@@ -239,7 +240,7 @@ impl Scanner<'_> {
         self.scan.refs.extend(refs);
     }
 
-    /// Notes addresses as runs; says how many cannot be.
+    /// Stores addresses as runs. Returns the number of addresses outside the main area.
     fn addresses(&mut self, addrs: impl Iterator<Item = BlkAddr>) -> usize {
         let first = self.scan.runs.len();
         let runs = &mut self.scan.runs;
@@ -270,7 +271,7 @@ impl Scanner<'_> {
         bad
     }
 
-    /// A node of the checkpoint that the recovery replaces is in use no more, nor what it held.
+    /// Removes a replaced node of the checkpoint, and the blocks to which it points, from those in use.
     fn release(&mut self, blkaddr: BlkAddr, first_run: usize) {
         let node = Run {
             index: 0,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The segment information table: which blocks of the main area are in use.
+//! The segment information table (SIT), which tells the blocks of the main area that are in use.
 //!
-//! Two copies, one behind the other; a bit of the checkpoint says in which a block counts.
+//! It has two copies, one behind the other; a bit in the checkpoint tells which copy of a block is valid.
 
 use super::block::{self, part, u16_of};
 use super::checkpoint::Checkpoint;
@@ -16,12 +16,12 @@ use fixedbitset::FixedBitSet;
 
 const SIT_ENTRY_PER_BLOCK: u32 = 55;
 const ENTRY_SIZE: usize = 74;
-/// Bits of `vblocks` that count the valid blocks; above them is the segment's type.
+/// The bits of `vblocks` that count the valid blocks; the bits above them hold the segment's type.
 const SIT_VBLOCKS_MASK: u16 = 0x3ff;
-/// Blocks read at once.
+/// Number of blocks read at once.
 const CHUNK: u32 = 256;
 
-/// Reads the bitmaps of all segments, and what the journal has newer. One bit for each block of
+/// Reads the bitmaps of all segments and applies the newer entries in the journal. Returns one bit for each block of
 /// the main area.
 pub fn read(
     image: &Image,
@@ -74,7 +74,7 @@ pub fn read(
     Ok(valid)
 }
 
-/// Notes one segment; says how many valid blocks it has.
+/// Stores the bitmap of one segment. Returns its number of valid blocks.
 fn put(valid: &mut FixedBitSet, segno: u32, entry: &[u8]) -> u32 {
     let map = bits::highest_first(part(entry, 2, 64));
     let words = map.as_slice();
@@ -84,7 +84,7 @@ fn put(valid: &mut FixedBitSet, segno: u32, entry: &[u8]) -> u32 {
     u32::try_from(map.count_ones(..)).unwrap_or(u32::MAX)
 }
 
-/// How many blocks from `first` on lie one behind the other.
+/// Returns the number of SIT blocks from `first` on that are consecutive on the disk.
 fn run_of(cp: &Checkpoint, first: u32, blocks: u32) -> u32 {
     let bit = |n| cp.sit_bitmap.contains(block::index(n));
     let end = blocks.min(first.saturating_add(CHUNK));
@@ -92,7 +92,7 @@ fn run_of(cp: &Checkpoint, first: u32, blocks: u32) -> u32 {
     other.unwrap_or(end).saturating_sub(first)
 }
 
-/// `current_sit_addr`.
+/// Returns the address of a SIT block's valid copy: `current_sit_addr`.
 fn address(sb: &SuperBlock, cp: &Checkpoint, block: u32) -> BlkAddr {
     let second = if cp.sit_bitmap.contains(block::index(block)) {
         sb.sit_blocks()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `struct f2fs_super_block`: the areas of the disk.
+//! `struct f2fs_super_block`: the areas of the filesystem.
 
 use super::block::{BLOCK_BITS, BLOCKS_PER_SEG, SEG_BITS, index, part, u32_of, u64_of};
 use super::crc;
@@ -18,24 +18,25 @@ pub mod feature {
     pub const COMPRESSION: u32 = 0x2000;
     pub const RO: u32 = 0x4000;
     pub const DEVICE_ALIAS: u32 = 0x8000;
-    /// encrypt to compression, ro, device_alias, packed_ssa, encrypted_inline_data.
+    /// All known bits: those from encrypt to compression, ro, device_alias, packed_ssa and encrypted_inline_data.
     pub const KNOWN: u32 = 0x3ffff;
 }
 
 const F2FS_SUPER_MAGIC: u32 = 0xf2f5_2010;
-/// The two copies, in bytes from the start of the filesystem.
+/// The byte offsets of the two copies from the start of the filesystem.
 const COPIES: [u64; 2] = [1024, 4096 + 1024];
 const SIZE: usize = 3072;
 const CRC_OFFSET: usize = 3068;
 
-/// `NR_CURSEG_PERSIST_TYPE` logs have a summary in a checkpoint of `F2FS_CP_PACKS` own blocks.
+/// The least number of blocks in a checkpoint: `F2FS_CP_PACKS` of its own, and a summary for each of the
+/// `NR_CURSEG_PERSIST_TYPE` logs.
 const CP_BLOCKS: u32 = 2 + 6;
 const SIT_ENTRY_PER_BLOCK: u64 = 55;
 
-/// The fields used here, under the kernel's names.
+/// The fields that are used here, with the kernel's names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SuperBlock {
-    /// Blocks of the filesystem.
+    /// Size of the filesystem in blocks.
     pub block_count: u64,
     pub segment_count_ckpt: u32,
     pub segment_count_sit: u32,
@@ -48,23 +49,23 @@ pub struct SuperBlock {
     pub ssa_blkaddr: BlkAddr,
     pub main_blkaddr: BlkAddr,
     pub root_ino: Ino,
-    /// Blocks of the checkpoint's bitmaps behind its first block.
+    /// Number of blocks with bitmaps behind the checkpoint's first block.
     pub cp_payload: u32,
     pub feature: u32,
-    /// User, group and project quota inodes; 0 where there is none.
+    /// The user, group and project quota inodes; 0 where there is none.
     pub qf_ino: [Ino; 3],
-    /// What the inodes' checksums start from.
+    /// The initial value of the inodes' checksums.
     pub chksum_seed: u32,
 }
 
-/// Why a copy is not used.
+/// The reason why a copy of the superblock is not used.
 enum Fault {
     Corrupt(String),
     Unsupported(String),
 }
 
 impl SuperBlock {
-    /// Reads both copies, and takes the first that is sound, as the kernel does.
+    /// Reads both copies and returns the first sound one, as the kernel does.
     pub fn read(image: &Image, notices: &mut Notices) -> Result<SuperBlock> {
         let [first, second] = COPIES.map(|offset| read_copy(image, offset));
         let sb = match (first, second) {
@@ -82,7 +83,7 @@ impl SuperBlock {
                 notices.push(format!("the first superblock is bad: {error}"));
                 sb
             }
-            // That a sound copy is not supported says more than that the other is damaged.
+            // A sound copy with an unsupported feature is a better explanation than a damaged one.
             (Err(Error::Corrupt { .. }), Err(error @ Error::Unsupported { .. }))
             | (Err(error), Err(_)) => return Err(error),
         };
@@ -138,7 +139,7 @@ impl SuperBlock {
         if (u32(100), u32(104), sb.root_ino) != (1, 2, Ino(3)) {
             return corrupt("reserved inodes with unknown numbers");
         }
-        // devs[0].path: there is a list of devices, even if this is the first of them.
+        // devs[0].path is set: there is a list of devices, even if this is the first of them.
         if u32(2201) != 0 {
             return Err(Fault::Unsupported("several devices".into()));
         }
@@ -151,7 +152,7 @@ impl SuperBlock {
         }
     }
 
-    /// What cannot be, of the areas.
+    /// Returns a description of the first inconsistency between the areas, if there is one.
     fn impossible(&self, image_bytes: u64) -> Option<String> {
         let ends = |blkaddr: BlkAddr, segments: u32| {
             u64::from(segments)
@@ -227,44 +228,44 @@ impl SuperBlock {
         }
     }
 
-    /// Whether all these bits of `feature` are set.
+    /// Returns true if all these bits of `feature` are set.
     pub fn has(&self, bits: u32) -> bool {
         self.feature & bits == bits
     }
 
-    /// Blocks of one copy of the SIT.
+    /// Returns the number of blocks in one copy of the SIT.
     pub fn sit_blocks(&self) -> u32 {
         (self.segment_count_sit / 2).saturating_mul(BLOCKS_PER_SEG)
     }
 
-    /// Blocks of one copy of the NAT.
+    /// Returns the number of blocks in one copy of the NAT.
     pub fn nat_blocks(&self) -> u32 {
         (self.segment_count_nat / 2).saturating_mul(BLOCKS_PER_SEG)
     }
 
-    /// Blocks of the main area.
+    /// Returns the number of blocks in the main area.
     pub fn main_blocks(&self) -> u32 {
         self.segment_count_main.saturating_mul(BLOCKS_PER_SEG)
     }
 
-    /// An empty set of blocks of the main area, by their numbers within it.
+    /// Returns an empty set for blocks of the main area, by their index within it.
     pub fn no_main_blocks(&self) -> FixedBitSet {
         FixedBitSet::with_capacity(index(self.main_blocks()))
     }
 
-    /// A block's number within the main area; None outside of it.
+    /// Returns a block's index within the main area; None outside it.
     pub fn in_main(&self, blkaddr: BlkAddr) -> Option<usize> {
         let n = blkaddr.0.checked_sub(self.main_blkaddr.0)?;
         (n < self.main_blocks()).then_some(index(n))
     }
 
-    /// The address of a block of the main area, by its number within it.
+    /// Returns the address of a block by its index within the main area.
     pub fn main_block(&self, n: usize) -> BlkAddr {
         let n = u32::try_from(n).unwrap_or(u32::MAX);
         self.main_blkaddr.plus(n)
     }
 
-    /// The address of a block of the main area, by segment and offset; None outside of it.
+    /// Returns the address of a block by segment and offset within the main area; None outside it.
     pub fn blkaddr(&self, segno: u32, blkoff: u16) -> Option<BlkAddr> {
         let blkoff = Some(u32::from(blkoff)).filter(|&blkoff| blkoff < BLOCKS_PER_SEG)?;
         let n = segno.checked_mul(BLOCKS_PER_SEG)?.checked_add(blkoff)?;
@@ -288,7 +289,7 @@ fn is_crc_valid(buf: &[u8]) -> bool {
 
 #[cfg(test)]
 impl SuperBlock {
-    /// One segment pair of SIT, two of NAT.
+    /// A superblock with one pair of SIT segments and two pairs of NAT segments.
     pub fn for_tests(cp_payload: u32) -> SuperBlock {
         SuperBlock {
             block_count: 1 << 20,

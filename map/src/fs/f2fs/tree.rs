@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which nodes an inode really leads to: only those hold parts of the file.
+//! Finds the nodes to which an inode really leads: only those hold parts of the file.
 
 use std::collections::HashMap;
 
@@ -8,8 +8,8 @@ use super::numbers::{Ino, Nid};
 use super::scan::{Node, Ref, Scan};
 use crate::fs::notices::Notices;
 
-/// Sorts the nodes by inode and offset, the inodes by number, and drops the nodes that cannot be
-/// reached.
+/// Sorts the nodes by inode and offset and the inodes by number, and drops nodes that cannot be reached from their
+/// inode.
 pub fn prune(scan: &mut Scan, notices: &mut Notices) {
     scan.inodes.sort_unstable_by_key(|inode| inode.ino);
     scan.refs.sort_unstable();
@@ -46,7 +46,7 @@ pub fn prune(scan: &mut Scan, notices: &mut Notices) {
     }
 }
 
-/// The nodes of one inode, as they come by offset: what leads to a node is before it.
+/// The reachable nodes of one inode. Nodes come by offset, so a parent comes before its children.
 #[derive(Default)]
 struct File {
     ino: Ino,
@@ -58,7 +58,7 @@ impl File {
     fn take(&mut self, node: &Node, refs: &[Ref]) -> bool {
         let reached = match node::parent(node.ofs) {
             None => true,
-            // The recovery makes the nodes in between itself.
+            // The recovery makes the missing nodes between the inode and this one itself.
             Some(_) if node.is_recovered => self.leads.contains_key(&0),
             Some(parent) => self.leads.get(&parent).is_some_and(|&from| {
                 let &Node { ino, ofs, nid, .. } = node;

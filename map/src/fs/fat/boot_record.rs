@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `struct fat_boot_sector`: what the layout follows from.
+//! `struct fat_boot_sector`: the fields from which the layout follows.
 //!
-//! It is read as Linux reads it (`fat_read_bpb` and `fat_fill_super` of fs/fat/inode.c): FAT32 is
-//! what has no 16-bit length of its FATs, and of the others the count of clusters tells FAT12
-//! from FAT16. Microsoft's fatgen103 lets the count alone decide; the two differ only where a
-//! FAT32 has less than 65525 clusters, as small test images have.
+//! It is read as Linux does (`fat_read_bpb` and `fat_fill_super` in fs/fat/inode.c): a volume whose 16-bit FAT length
+//! is 0 is FAT32, and for others the number of clusters decides between FAT12 and FAT16. In Microsoft's fatgen103 the
+//! number of clusters alone decides; the two differ only for a FAT32 with less than 65525 clusters, as in small test
+//! images.
 
 use super::cluster::{Cluster, FAT_START_ENT, FatSector};
 use crate::fs::error::Result;
@@ -12,11 +12,11 @@ use crate::fs::image::Image;
 use crate::fs::le::{u16_at, u32_at};
 use crate::fs::notices::Notices;
 
-/// Bytes of a boot record that are looked at, whatever the size of its sector.
+/// Number of bytes of a boot record that are read, whatever the sector size.
 const RECORD: usize = 512;
-/// Where FAT32's copy of the boot record is looked for when the first is no help.
+/// The sector in which FAT32's backup is looked for if the first boot record is damaged.
 const BACKUP: FatSector = FatSector(6);
-/// FAT12 and FAT16 have at most so many clusters, FAT32 as well.
+/// The largest numbers of clusters that FAT12, FAT16 and FAT32 can have.
 const MAX_FAT12: u32 = 0xff4;
 const MAX_FAT16: u32 = 0xfff4;
 const MAX_FAT32: u32 = 0x0fff_fff6;
@@ -28,43 +28,43 @@ pub enum FatBits {
     Twelve,
     /// FAT16.
     Sixteen,
-    /// FAT32, of which 28 bits count.
+    /// FAT32, whose entries use 28 bits.
     ThirtyTwo,
 }
 
-/// The fields used here, under the names of `struct msdos_sb_info`. All sectors are the
-/// filesystem's own, of `sector_size` bytes, and count from its start.
+/// The fields that are used here, with the names of `struct msdos_sb_info`. All sectors are the filesystem's own, of
+/// `sector_size` bytes, and count from its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BootRecord {
-    /// Bytes in a sector, 512 to 4096.
+    /// Size of a sector, 512 to 4096 bytes.
     pub sector_size: u32,
     pub sec_per_clus: u32,
     pub fats: u32,
     pub fat_bits: FatBits,
-    /// First sector of the first FAT: how many sectors are reserved.
+    /// First sector of the first FAT, which is the number of reserved sectors.
     pub fat_start: FatSector,
-    /// Sectors of one FAT.
+    /// Length of one FAT in sectors.
     pub fat_length: u32,
-    /// First sector of FAT12's and FAT16's root directory.
+    /// First sector of the root directory of FAT12 and FAT16.
     pub dir_start: FatSector,
     /// First sector of cluster 2.
     pub data_start: FatSector,
     pub total_sectors: u32,
     /// One past the number of the last cluster.
     pub max_cluster: Cluster,
-    /// First cluster of FAT32's root directory.
+    /// First cluster of the root directory of FAT32.
     pub root_cluster: Cluster,
     /// FAT32: sector of the free-space hints.
     pub fsinfo_sector: Option<FatSector>,
-    /// FAT32: sector of this record's copy.
+    /// FAT32: sector of the boot record's backup.
     pub backup: Option<FatSector>,
-    /// FAT32, mirroring off: the only FAT that is up to date.
+    /// FAT32 with mirroring off: index of the only FAT that is up to date.
     pub active_fat: Option<u32>,
 }
 
 impl BootRecord {
-    /// Reads the boot record, or its backup where the first is damaged. Says in `notices` which,
-    /// and whether the volume was left dirty.
+    /// Reads the boot record, or its backup if the first is damaged. Notes in `notices` which one was used, and whether
+    /// the volume was left dirty.
     pub fn read(image: &Image, notices: &mut Notices) -> Result<BootRecord> {
         let buf = image.read(0, RECORD, "boot record")?;
         match Self::parse(&buf) {
@@ -86,8 +86,8 @@ impl BootRecord {
         }
     }
 
-    /// A FAT32's second record at its usual place, which depends on the size of the sectors. It
-    /// must say itself that it lies there: what is a boot record may be a file's contents.
+    /// Returns a FAT32's backup from its usual place, which depends on the sector size. It must name that place itself:
+    /// what looks like a boot record may be part of a file.
     fn find_backup(image: &Image) -> Option<BootRecord> {
         [512u32, 1024, 2048, 4096].into_iter().find_map(|size| {
             let at = u64::from(size).checked_mul(BACKUP.0)?;
@@ -115,7 +115,7 @@ impl BootRecord {
         }
     }
 
-    /// The error says what cannot be.
+    /// Parses a boot record. The error says which field is impossible.
     fn parse(buf: &[u8]) -> std::result::Result<BootRecord, String> {
         let short = || "it is cut short".to_owned();
         let u16 = |at| u16_at(buf, at).map(u32::from).ok_or_else(short);
@@ -182,8 +182,7 @@ impl BootRecord {
         Ok(boot)
     }
 
-    /// Sets `fat_bits` and `max_cluster`. A FAT too short for all clusters makes the rest of them
-    /// unreachable.
+    /// Sets `fat_bits` and `max_cluster`. If a FAT is too short for all clusters, the rest of them cannot be reached.
     fn count_clusters(&mut self, is_fat32: bool) -> std::result::Result<(), String> {
         let sectors = u64::from(self.total_sectors);
         let clusters = sectors
@@ -213,7 +212,7 @@ impl BootRecord {
         Ok(())
     }
 
-    /// `FAT_STATE_DIRTY` of the boot record: Linux sets it while the volume is mounted.
+    /// Returns true if `FAT_STATE_DIRTY` is set, which Linux does while the volume is mounted.
     fn is_dirty(&self, buf: &[u8]) -> bool {
         let state = match self.fat_bits {
             FatBits::ThirtyTwo => buf.get(65),
@@ -227,7 +226,7 @@ impl BootRecord {
 mod tests {
     use super::*;
 
-    /// A boot record with one reserved sector, one FAT, and these sectors behind them.
+    /// Builds a boot record with one reserved sector, one FAT, and this many clusters behind them, one sector each.
     fn record(fat_length: (u16, u32), clusters: u32) -> Vec<u8> {
         let (short, long) = fat_length;
         let mut buf = vec![0; RECORD];
@@ -258,10 +257,10 @@ mod tests {
                 65525,
                 Err("65525 clusters, at most 65524 are possible"),
             ),
-            // Linux does not ask a FAT32 for the 65525 clusters of fatgen103.
+            // Linux accepts a FAT32 with less than the 65525 clusters that fatgen103 demands.
             ((0, 512), 100, Ok((FatBits::ThirtyTwo, 100))),
             ((0, 600), 65525, Ok((FatBits::ThirtyTwo, 65525))),
-            // A FAT that is too short: 2 * 512 * 8 / 12 and 2 * 256 entries.
+            // A FAT that is too short limits the clusters: to 2 * 512 * 8 / 12 and to 2 * 256 entries.
             ((2, 0), 4084, Ok((FatBits::Twelve, 680))),
             ((2, 0), 4085, Ok((FatBits::Sixteen, 510))),
             ((0, 0), 4085, Err("FATs of 0 sectors")),

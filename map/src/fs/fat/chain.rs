@@ -6,24 +6,24 @@ use super::table::{Entry, Table};
 use crate::fs::bits;
 use fixedbitset::FixedBitSet;
 
-/// Where a chain stopped.
+/// The place where a chain stopped, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// At its end.
+    /// The chain ended in order.
     End,
-    /// At its last cluster, which is marked as bad. Linux takes that for the end too.
+    /// The chain's last cluster is marked as bad, which Linux also takes for the end.
     Bad(Cluster),
-    /// Before a cluster that the FAT says is free.
+    /// The next cluster is free according to the FAT.
     Free(Cluster),
-    /// Before a number that no cluster has.
+    /// The next number is not a cluster's.
     Outside(Cluster),
-    /// Before one of its own clusters.
+    /// The next cluster is one of the chain's own.
     Circle(Cluster),
-    /// Before a cluster of another file.
+    /// The next cluster belongs to another file.
     Taken(Cluster),
 }
 
-/// A file's clusters, as far as they are its own.
+/// The clusters that a file owns, up to the first that it cannot own.
 pub struct Chain {
     pub runs: Vec<Run>,
     /// Length in clusters.
@@ -31,7 +31,7 @@ pub struct Chain {
     pub stop: Stop,
 }
 
-/// Follows the chain that begins with a cluster, and takes the clusters that nobody has taken.
+/// Follows the chain that begins at `start` and marks its clusters in `taken`; clusters that are taken already end it.
 pub fn follow(table: &Table, taken: &mut FixedBitSet, start: Cluster) -> Chain {
     let mut runs: Vec<Run> = Vec::new();
     let mut clusters = 0u32;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which sectors are whose.
+//! The owners of sectors.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::class::Kind;
 use crate::fs::volume::Volume;
 use crate::map::Extent;
 
-/// The claims so far. Clusters are claimed once only, by who has taken them.
+/// The claims collected so far. A cluster is claimed once only, by the file that has taken it.
 pub struct Claims<'a> {
     boot: &'a BootRecord,
     volume: Volume,
@@ -17,7 +17,7 @@ pub struct Claims<'a> {
 }
 
 impl<'a> Claims<'a> {
-    /// No claims yet.
+    /// Starts without claims.
     pub fn new(boot: &'a BootRecord, volume: Volume) -> Claims<'a> {
         Claims {
             boot,
@@ -26,7 +26,7 @@ impl<'a> Claims<'a> {
         }
     }
 
-    /// Claims sectors of the filesystem's size for an inode, 0 for none. `file_offset` is in bytes.
+    /// Claims sectors of the filesystem's own size for an inode (0 for none). `file_offset` is in bytes.
     pub fn sectors(
         &mut self,
         sectors: Range<FatSector>,
@@ -44,12 +44,12 @@ impl<'a> Claims<'a> {
         }
     }
 
-    /// Claims clusters of an inode, 0 for none, without a place in its contents.
+    /// Claims clusters for an inode (0 for none) that have no position in its contents.
     pub fn clusters(&mut self, run: Run, kind: Kind, inode: u64) {
         self.run(run, kind, inode, None);
     }
 
-    /// Claims the clusters of an inode's contents, in their order.
+    /// Claims the clusters of an inode's contents, in file order.
     pub fn contents(&mut self, runs: &[Run], kind: Kind, inode: u64) {
         let mut offset = 0u64;
         for &run in runs {
@@ -64,7 +64,7 @@ impl<'a> Claims<'a> {
         self.sectors(sectors, kind, inode, file_offset);
     }
 
-    /// All claims, in the order in which they count.
+    /// Returns all claims in order of precedence.
     pub fn into_extents(self) -> Vec<Extent> {
         self.extents
     }

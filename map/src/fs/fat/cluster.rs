@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The numbers that FAT counts with: sectors and clusters.
+//! FAT's numbers, sectors and clusters, as types of their own.
 
 use crate::fs::number::number;
 
@@ -9,21 +9,21 @@ number! {
 }
 
 number! {
-    /// A cluster as the FAT and the directories number it, also one that there is not.
+    /// The number of a cluster in the FAT and in directories; it need not exist.
     Cluster(u32)
 }
 
-/// The first cluster: the entries 0 and 1 of the FAT stand for none.
+/// The first cluster; the entries 0 and 1 of the FAT belong to no cluster.
 pub const FAT_START_ENT: Cluster = Cluster(2);
 
 impl Cluster {
-    /// Its number as that of a bit or of an entry in memory.
+    /// Returns the number as an index of a bit or an entry in memory.
     pub fn index(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
 }
 
-/// Clusters that follow each other on the disk and in their file.
+/// Clusters that are consecutive on the disk and in their file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     /// First cluster.
@@ -33,18 +33,18 @@ pub struct Run {
 }
 
 impl Run {
-    /// One past the last cluster.
+    /// Returns the number behind the last cluster.
     pub fn end(&self) -> Cluster {
         self.cluster.plus(self.clusters)
     }
 
-    /// Its clusters, one by one.
+    /// Returns its clusters one by one.
     pub fn members(&self) -> impl Iterator<Item = Cluster> + use<> {
         self.cluster.until(self.end())
     }
 }
 
-/// Adds a cluster at the end of a list of runs.
+/// Appends a cluster to a list of runs.
 pub fn push(runs: &mut Vec<Run>, cluster: Cluster) {
     match runs.last_mut() {
         Some(last) if last.end() == cluster => last.clusters = last.clusters.saturating_add(1),

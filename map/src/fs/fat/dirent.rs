@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `struct msdos_dir_entry`: what a directory says of a file.
+//! `struct msdos_dir_entry`: a directory's entry for a file.
 
 use super::boot_record::FatBits;
 use super::cluster::Cluster;
@@ -10,35 +10,35 @@ use crate::fs::le::{u16_at, u32_at};
 /// Bits of `attr`.
 const ATTR_VOLUME: u8 = 0x08;
 const ATTR_DIR: u8 = 0x10;
-/// `attr` of a slot of a long name.
+/// The value of `attr` in a slot of a long name.
 const ATTR_EXT: u8 = 0x0f;
 const DELETED_FLAG: u8 = 0xe5;
 
-/// A file or directory, there or deleted.
+/// A file or directory, existing or deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// UTF-8, without `/`. Empty for an entry of spaces, which Linux does not show.
+    /// The name in UTF-8, without `/`. Empty for an entry whose name is all spaces, which Linux does not show.
     pub name: String,
     pub is_directory: bool,
-    /// First cluster, 0 for an empty file.
+    /// First cluster; 0 for an empty file.
     pub start: Cluster,
-    /// Bytes; 0 for a directory.
+    /// Length in bytes; 0 for a directory.
     pub size: u32,
     pub deleted: bool,
 }
 
-/// Reads the entries of one directory, in their order.
+/// Parses the entries of one directory in their order.
 pub struct Entries {
     fat_bits: FatBits,
     long: LongName,
     gone: GoneName,
     ended: bool,
-    /// There are entries after the one that should be the last. Linux shows them, others do not.
+    /// True if there are entries behind the directory's end mark. Linux shows them, other systems do not.
     pub after_end: bool,
 }
 
 impl Entries {
-    /// Nothing read so far.
+    /// Starts with no entry read.
     pub fn new(fat_bits: FatBits) -> Entries {
         Entries {
             fat_bits,
@@ -49,7 +49,7 @@ impl Entries {
         }
     }
 
-    /// The next 32 bytes; gives what they end. `.`, `..` and the volume's label are no files.
+    /// Takes the next 32 bytes. Returns the file that they complete; `.`, `..` and the volume's label are not files.
     pub fn next(&mut self, raw: &Raw) -> Option<Entry> {
         let (first, attr) = (raw[0], raw[11]);
         if first == DELETED_FLAG {
@@ -79,8 +79,8 @@ impl Entries {
         Some(self.entry(raw, name, false))
     }
 
-    /// A deleted entry: of its short name only the long one's slots still know the first letter.
-    /// After the directory's end it is not known what was written, and when.
+    /// Returns a deleted file. The first letter of its short name survives only in the long name's slots. Behind the
+    /// directory's end mark it is not known what was written and when, so nothing is returned.
     fn deleted(&mut self, raw: &Raw) -> Option<Entry> {
         let attr = raw[11];
         if attr == ATTR_EXT {
@@ -119,7 +119,7 @@ fn short(raw: &Raw) -> [u8; 11] {
     short
 }
 
-/// A short name cannot have a `/` either, unless it is damaged.
+/// Replaces `/`, which a short name has only if it is damaged.
 fn tidy(name: &str) -> String {
     name.replace('/', ":002f")
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From clusters to sectors to bytes, by the boot record.
+//! Conversion of clusters to sectors and bytes.
 
 use std::ops::Range;
 
@@ -9,39 +9,39 @@ use super::boot_record::BootRecord;
 use super::cluster::{Cluster, FAT_START_ENT, FatSector, Run};
 
 impl BootRecord {
-    /// An empty set of clusters, by their numbers.
+    /// Returns an empty set for clusters, by their numbers.
     pub fn no_clusters(&self) -> FixedBitSet {
         FixedBitSet::with_capacity(self.max_cluster.index())
     }
 
-    /// Bytes from the start of the filesystem to a sector.
+    /// Returns the byte offset of a sector from the start of the filesystem.
     pub fn byte_of(&self, sector: FatSector) -> u64 {
         sector.0.saturating_mul(self.sector_size.into())
     }
 
-    /// One past the last sector.
+    /// Returns the sector behind the last one.
     pub fn end(&self) -> FatSector {
         FatSector(self.total_sectors.into())
     }
 
-    /// First sector of a cluster, which must be one of `FAT_START_ENT..max_cluster`.
+    /// Returns the first sector of a cluster, which must be in `FAT_START_ENT..max_cluster`.
     pub fn sector_of(&self, cluster: Cluster) -> FatSector {
         let before = u64::from(FAT_START_ENT.up_to(cluster));
         let sectors = before.saturating_mul(self.sec_per_clus.into());
         self.data_start.plus(sectors)
     }
 
-    /// The sectors of clusters, which all must be there.
+    /// Returns the sectors of a run of clusters, which must all exist.
     pub fn sectors_of(&self, run: Run) -> Range<FatSector> {
         self.sector_of(run.cluster)..self.sector_of(run.end())
     }
 
-    /// Bytes in a cluster, up to 512 KiB.
+    /// Returns the size of a cluster in bytes, up to 512 KiB.
     pub fn cluster_size(&self) -> u32 {
         self.sector_size.saturating_mul(self.sec_per_clus)
     }
 
-    /// log2 of the directory entries in a sector.
+    /// Returns log2 of the number of directory entries in a sector.
     pub fn dir_per_block_bits(&self) -> u32 {
         (self.sector_size >> 5).trailing_zeros()
     }

@@ -8,11 +8,11 @@ use crate::class::Kind;
 use crate::fs::image::Image;
 use crate::fs::le::u32_at;
 
-/// `MSDOS_ROOT_INO`: the number of the root directory, which has no entry.
+/// `MSDOS_ROOT_INO`: the inode number of the root directory, which has no directory entry.
 pub const MSDOS_ROOT_INO: u64 = 1;
 
-/// Claims the reserved sectors, the FATs, FAT12's and FAT16's root directory, and the sectors at
-/// the end that make no whole cluster.
+/// Claims the reserved sectors, the FATs, the root directory of FAT12 and FAT16, and the sectors at the end that are
+/// less than a cluster.
 pub fn claim(image: &Image, boot: &BootRecord, claims: &mut Claims) {
     for sector in fsinfos(image, boot) {
         claims.sectors(sector..sector.plus(1), Kind::Fsinfo, 0, None);
@@ -21,7 +21,7 @@ pub fn claim(image: &Image, boot: &BootRecord, claims: &mut Claims) {
     claims.sectors(boot.fat_start..boot.dir_start, Kind::Fat, 0, None);
     let root = boot.dir_start..boot.data_start;
     match boot.fat_bits {
-        // Linux leaves room for the entries that the record counts, and never reads them.
+        // On FAT32, Linux skips the sectors for the root entries that the boot record counts, and never reads them.
         FatBits::ThirtyTwo => claims.sectors(root, Kind::Unmapped, 0, None),
         _ => claims.sectors(root, Kind::Directory, MSDOS_ROOT_INO, Some(0)),
     }
@@ -29,7 +29,8 @@ pub fn claim(image: &Image, boot: &BootRecord, claims: &mut Claims) {
     claims.sectors(end..boot.end(), Kind::Unmapped, 0, None);
 }
 
-/// The free-space hints and their copy, which follows the boot record's copy, where they are.
+/// Returns the sectors of the free-space hints and of their copy, which lies behind the boot record's backup, if they
+/// are there.
 fn fsinfos(image: &Image, boot: &BootRecord) -> Vec<FatSector> {
     let Some(first) = boot.fsinfo_sector else {
         return Vec::new();
@@ -43,7 +44,7 @@ fn fsinfos(image: &Image, boot: &BootRecord) -> Vec<FatSector> {
         .collect()
 }
 
-/// `IS_FSINFO`.
+/// Returns true if the sector is an FSInfo sector: `IS_FSINFO`.
 fn is_fsinfo(image: &Image, at: u64) -> bool {
     let Ok(buf) = image.read(at, 512, "FSInfo") else {
         return false;

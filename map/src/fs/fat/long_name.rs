@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `struct msdos_dir_slot`: long names, in entries of their own before the short one.
+//! `struct msdos_dir_slot`: long names, stored in directory entries of their own ahead of the short one.
 
 use crate::fs::le::u16_at;
 
-/// UTF-16 units in one slot.
+/// Number of UTF-16 units in one slot.
 const UNITS: usize = 13;
-/// The longest name takes 20 slots (255 units).
+/// The most slots that a name takes (255 units).
 const SLOTS: u8 = 20;
-/// Marks the slot that comes first and holds the end of the name.
+/// Marks the slot that comes first on the disk and holds the end of the name.
 const LAST: u8 = 0x40;
 
 /// The bytes of one directory entry.
 pub type Raw = [u8; 32];
 
-/// The slots of one name, in the order of `fat_parse_long`: the name's end first.
+/// Collects the slots of one name in disk order, the name's end first, as `fat_parse_long` does.
 pub struct LongName {
     units: Vec<u16>,
-    /// The slot to come next, 0 when the name is complete.
+    /// The number of the slot that must come next; 0 once the name is complete.
     next: u8,
     checksum: u8,
 }
 
 impl LongName {
-    /// No name so far.
+    /// Starts without a name.
     pub fn new() -> LongName {
         LongName {
             units: Vec::new(),
@@ -31,7 +31,7 @@ impl LongName {
         }
     }
 
-    /// Takes a slot. One that does not fit begins anew, or ends what there was.
+    /// Takes a slot. One that does not continue the name starts a new one or discards it.
     pub fn slot(&mut self, raw: &Raw) {
         let [id, checksum] = [raw[0], raw[13]];
         let continues = self.next > 0 && id & !LAST == self.next && checksum == self.checksum;
@@ -46,7 +46,7 @@ impl LongName {
             self.next = slots;
         }
         if id & LAST != 0 {
-            // Once more the end, further on: Linux cuts the name there.
+            // A second end mark: Linux cuts the name there.
             self.units.truncate(UNITS.saturating_mul(self.next.into()));
         }
         self.next = self.next.saturating_sub(1);
@@ -57,13 +57,13 @@ impl LongName {
             .for_each(|(place, unit)| *place = unit);
     }
 
-    /// Forgets the slots: what comes next is no slot, or a deleted one.
+    /// Discards the slots, because the next entry is not a slot or is a deleted one.
     pub fn clear(&mut self) {
         self.units.clear();
         self.next = 0;
     }
 
-    /// The name that belongs to a short one, if it is complete and its checksum is right.
+    /// Returns the name that belongs to a short name if it is complete and its checksum is right.
     pub fn take(&mut self, short: &[u8; 11]) -> Option<String> {
         let fits = self.next == 0 && !self.units.is_empty() && checksum(short) == self.checksum;
         let name = fits
@@ -74,23 +74,23 @@ impl LongName {
     }
 }
 
-/// The slots of a deleted name. The numbers of deleted slots are lost, but not their order.
+/// Collects the slots of a deleted name. Deletion overwrites the numbers of the slots, but not their order.
 pub struct GoneName {
-    /// The nearest to the short entry last.
+    /// The slots, the nearest to the short entry last.
     slots: Vec<([u16; UNITS], u8)>,
 }
 
-/// What can be said of a deleted name.
+/// The recoverable parts of a deleted name.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Gone {
-    /// First byte of the short name.
+    /// The first byte of the short name.
     pub first: Option<u8>,
-    /// The long name, where it is whole for sure.
+    /// The long name, if it is certainly whole.
     pub long: Option<String>,
 }
 
 impl GoneName {
-    /// No slots so far.
+    /// Starts without slots.
     pub fn new() -> GoneName {
         GoneName { slots: Vec::new() }
     }
@@ -103,15 +103,15 @@ impl GoneName {
         self.slots.push((units(raw), raw[13]));
     }
 
-    /// Forgets the slots: what comes next is not deleted.
+    /// Discards the slots, because the next entry is not a deleted one.
     pub fn clear(&mut self) {
         self.slots.clear();
     }
 
-    /// What the slots say of a deleted short entry that follows them. Its checksum gives back its
-    /// first byte; one that cannot stand for the long name's beginning shows that the slots are
-    /// another's. The name is whole if nothing but its end is padded; a name that fills its slots
-    /// has no sign of its end, and might have lost some.
+    /// Returns what the slots tell about the deleted short entry that follows them. Their checksum yields its first
+    /// byte; if the long name cannot begin with that byte, the slots belong to another entry. The long name is whole if
+    /// it is padded at its end and nowhere else; a name that fills its slots has no mark at its end and may have lost
+    /// some.
     pub fn take(&mut self, short: &[u8; 11]) -> Gone {
         let gone = self.read(short);
         self.clear();
@@ -136,7 +136,7 @@ impl GoneName {
     }
 }
 
-/// The 13 units of a slot, which stand in three places.
+/// Returns the 13 UTF-16 units of a slot, which lie in three places.
 fn units(raw: &Raw) -> [u16; UNITS] {
     let places = (1..11).chain(14..26).chain(28..32).step_by(2);
     let mut units = [0; UNITS];
@@ -146,13 +146,13 @@ fn units(raw: &Raw) -> [u16; UNITS] {
     units
 }
 
-/// `fat_checksum` of a short name.
+/// Returns the checksum of a short name: `fat_checksum`.
 fn checksum(short: &[u8; 11]) -> u8 {
     let add = |sum: u8, byte: &u8| sum.rotate_right(1).wrapping_add(*byte);
     short.iter().fold(0, add)
 }
 
-/// The first byte with which the checksum is right: there is always one, and only one.
+/// Returns the first byte with which the checksum is right; there is exactly one.
 fn first_byte(short: &[u8; 11], sum: u8) -> Option<u8> {
     (0..=u8::MAX).find(|&byte| {
         let mut whole = *short;
@@ -161,8 +161,8 @@ fn first_byte(short: &[u8; 11], sum: u8) -> Option<u8> {
     })
 }
 
-/// Whether a short name that begins with this byte can belong to a long one that begins so. All
-/// systems take a letter or a figure over, as a capital; of the rest each makes what it likes.
+/// Returns true if a short name with this first byte can belong to a long name that begins so. All systems keep a
+/// letter or digit, as a capital; for other characters their rules differ.
 fn begins(long: &[u16; UNITS], first: u8) -> bool {
     let legal =
         first > b' ' && !first.is_ascii_lowercase() && !b"\"*+,./:;<=>?[\\]|\x7f".contains(&first);
@@ -170,8 +170,8 @@ fn begins(long: &[u16; UNITS], first: u8) -> bool {
     legal && plain.is_none_or(|plain| plain.to_ascii_uppercase() == first)
 }
 
-/// Up to a NUL. What no name can have, and half surrogates, are given as Linux gives unknown
-/// letters under `uni_xlate`: `:` and four figures. No name has a `:` of its own.
+/// Decodes UTF-16 up to a NUL. A `/` and half surrogates become `:` and four hexadecimal digits, as Linux shows unknown
+/// characters under `uni_xlate`. No name has a `:` of its own.
 fn text(units: &[u16]) -> String {
     let len = units.iter().position(|&unit| unit == 0);
     let units = units.iter().take(len.unwrap_or(units.len())).copied();
@@ -192,7 +192,7 @@ mod tests {
 
     const SHORT: &[u8; 11] = b"SHORTN~1TXT";
 
-    /// The slots of a name, in their order on the disk.
+    /// Builds the slots of a name, in disk order.
     fn slots(units: &[u16], sum: u8) -> Vec<Raw> {
         let mut padded = units.to_vec();
         if !units.len().is_multiple_of(UNITS) {
@@ -256,11 +256,11 @@ mod tests {
             damaged[0][at] = byte;
             assert_eq!(read(&damaged), None, "{at} {byte:#x}");
         }
-        // A second end cuts the name.
+        // A second end mark cuts the name.
         let mut twice = sound.clone();
         twice[1][0] |= LAST;
         assert_eq!(read(&twice).as_deref(), Some("a name of three slots, to "));
-        // Half a name before a whole one does no harm.
+        // Half a name ahead of a whole one does no harm.
         let after = [&sound[..2], &sound[..]].concat();
         assert_eq!(read(&after), read(&sound));
         let mut name = LongName::new();
@@ -300,15 +300,15 @@ mod tests {
         let three = slots(&utf16("s is a name of three slots"), sum);
         assert_eq!(three.len(), 2);
         let padded = slots(&utf16("s is a name of two slots."), sum);
-        // Its end is overwritten, or is another's.
+        // The end of the name is overwritten, or belongs to another name.
         assert_eq!(gone(&padded[1..]), letter());
         let before = slots(&utf16("other"), sum ^ 1);
         let both = [&before[..], &padded[..]].concat();
         assert_eq!(gone(&both), whole("s is a name of two slots."));
-        // Two names with the same checksum: where one ends is not to be told.
+        // Two names have the same checksum, so the end of one cannot be told.
         let both = [&padded[..], &padded[..]].concat();
         assert_eq!(gone(&both), letter());
-        // The slots of another short name: the letter does not fit the long name.
+        // The slots belong to another short name: its first letter does not fit the long name.
         assert_eq!(gone(&slots(&utf16("xyz"), sum)), Gone::default());
         assert_eq!(
             gone(&slots(&utf16("short name"), sum ^ 0x30)),

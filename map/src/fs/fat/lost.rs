@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The clusters that no file has: bad ones, and chains that no directory entry begins.
+//! Clusters without a file: bad ones, and chains to which no directory entry leads.
 
 use super::cluster::{Run, push};
 use super::table::{Entry, Table};
 use crate::fs::bits;
 use fixedbitset::FixedBitSet;
 
-/// The clusters that are neither free nor a file's.
+/// The clusters that are neither free nor owned by a file.
 #[derive(Default)]
 pub struct Nobodys {
     pub bad: Vec<Run>,
     pub lost: Vec<Run>,
-    /// How many chains the lost clusters make.
+    /// Number of chains that the lost clusters form.
     pub lost_chains: u32,
 }
 
-/// Finds them among the clusters that no file has taken, and takes them.
+/// Finds these clusters among those that no file has taken, and marks them as taken.
 pub fn find(table: &Table, taken: &mut FixedBitSet) -> Nobodys {
     let mut found = Nobodys::default();
     let mut followed = FixedBitSet::with_capacity(taken.len());
@@ -37,7 +37,7 @@ pub fn find(table: &Table, taken: &mut FixedBitSet) -> Nobodys {
             }
         }
     }
-    // First the chains that begin somewhere, then those that are circles.
+    // First the chains with a beginning are counted, then the circular ones.
     for circles in [false, true] {
         for cluster in found.lost.iter().flat_map(Run::members) {
             if taken.contains(cluster.index()) || followed.contains(cluster.index()) != circles {

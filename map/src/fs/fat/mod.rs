@@ -8,13 +8,12 @@
 //!       ↑______________│                                           │
 //! FAT ──→ bad clusters, clusters in use, ownerless─────────────────┘
 //! ```
-//! FAT has no inodes. The number that a file goes by is the kernel's `i_pos`, the place of its
-//! directory entry: the sector of the filesystem, times the entries in a sector, plus which one
-//! it is (`fat_make_i_pos` of fs/fat/dir.c). The root directory is 1. There are no generations.
+//! FAT has no inodes. A file's number is the kernel's `i_pos`, the position of its directory entry: the filesystem's
+//! sector times the number of entries in a sector, plus the index of the entry (`fat_make_i_pos` in fs/fat/dir.c). The
+//! root directory has the number 1. There are no generations.
 //!
-//! Names are UTF-8: long ones converted from UTF-16, short ones from code page 437, as Linux does
-//! by default; which page it is, the volume does not say. A half surrogate comes as `:` and four
-//! hexadecimal figures.
+//! Names are UTF-8. Long names are converted from UTF-16, short ones from code page 437, which is Linux's default; the
+//! volume does not record its code page. A half surrogate becomes `:` and four hexadecimal digits.
 //!
 //! Only the reserved sectors, the FATs and the directories are read, always in the same order.
 
@@ -43,19 +42,18 @@ use claims::Claims;
 use table::Table;
 use walk::Walk;
 
-/// Builds the map of a filesystem that begins at `start_sector` (512 bytes) of its disk; all
-/// sectors of the map count from there. What could not be resolved stands in [`Map::notices`],
-/// and its clusters are `unmapped` as far as the FAT says that they are in use. A deleted file
-/// whose entry is still there is an inode too, and owns, as `free`, its first cluster, unless
-/// that has been given away.
+/// Builds the map of a filesystem. `start_sector` is its first sector on its disk, 512 bytes each; all sectors of the
+/// map count from the start of the disk. What could not be resolved is listed in [`Map::notices`], and those of its
+/// clusters that the FAT marks as in use are `unmapped`. A deleted file whose directory entry still exists is an inode
+/// too; it owns its first cluster, as `free`, unless another file has it.
 ///
 /// # Errors
-/// Neither the boot record nor its backup can be of a FAT, or the FAT cannot be read.
+/// Returns an error if neither the boot record nor its backup can belong to a FAT, or if the FAT cannot be read.
 pub fn build(image: &Image, start_sector: u64) -> Result<Map> {
     build_with(image, start_sector, &|_| {})
 }
 
-/// [`build`], which tells `watcher` how far it is.
+/// Builds the map as [`build`] does, and reports progress to `watcher`.
 pub(super) fn build_with(image: &Image, start_sector: u64, watcher: &Watcher) -> Result<Map> {
     let mut notices = Notices::default();
     let boot = &BootRecord::read(image, &mut notices)?;

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The 8.3 name of a directory entry.
 //!
-//! Its bytes are of the code page that the volume was written with, and nothing says which. It
-//! is taken for 437, as Linux (`codepage=437`) and mtools do unless told otherwise.
+//! Its bytes are in the code page of the system that wrote the volume, which is not recorded. Code page 437 is assumed,
+//! the default of Linux (`codepage=437`) and mtools.
 
-/// Bits of `lcase`: the name, the extension is shown in small letters (Windows NT).
+/// Bits of `lcase`: the name, or the extension, is shown in small letters (Windows NT).
 const CASE_LOWER_BASE: u8 = 0x08;
 const CASE_LOWER_EXT: u8 = 0x10;
 
-/// Code page 437 from 0x80 on; below it is ASCII.
+/// The characters of code page 437 from 0x80 on; those below are ASCII.
 const CP437: &str = "ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜ¢£¥₧ƒáíóúñÑªº¿⌐¬½¼¡«»\
                      ░▒▓│┤╡╢╖╕╣║╗╝╜╛┐└┴┬├─┼╞╟╚╔╩╦╠═╬╧╨╤╥╙╘╒╓╫╪┘┌█▄▌▐▀\
                      αßΓπΣσµτΦΘΩδ∞φε∩≡±≥≤⌠⌡÷≈°∙·√ⁿ²■\u{a0}";
 
-/// The name as Linux shows it on a vfat that says nothing else (`shortname=mixed`, UTF-8); empty
-/// if it has none.
+/// Returns the name as Linux shows it on a vfat mounted with default options (`shortname=mixed`, UTF-8); empty if it
+/// has none.
 pub fn decode(raw: &[u8; 11], lcase: u8) -> String {
     let (base, extension) = raw.split_at(8);
     let mut base = base.to_vec();
-    // 0xe5 in that place means that the entry is deleted.
+    // On the disk 0x05 stands for 0xe5, which marks a deleted entry.
     if let Some(first) = base.first_mut().filter(|first| **first == 0x05) {
         *first = 0xe5;
     }
@@ -31,7 +31,7 @@ pub fn decode(raw: &[u8; 11], lcase: u8) -> String {
     name
 }
 
-/// Up to a NUL, without the spaces that fill it up.
+/// Decodes bytes up to a NUL, without the spaces that pad them.
 fn part(raw: &[u8], lower: bool) -> String {
     let len = raw.iter().position(|&byte| byte == 0);
     let bytes = raw.get(..len.unwrap_or(raw.len())).unwrap_or(raw);
@@ -55,7 +55,7 @@ fn cp437(byte: u8) -> char {
     high.unwrap_or(char::from(byte))
 }
 
-/// The small letter, if the code page has it.
+/// Returns the small letter, if the code page has one.
 fn small(letter: char) -> char {
     let mut lower = letter.to_lowercase();
     match (lower.next(), lower.next()) {
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn the_code_page_is_that_of_the_kernel() {
         assert_eq!(CP437.chars().count(), 128);
-        // Some of charset2uni of fs/nls/nls_cp437.c.
+        // A sample of `charset2uni` in fs/nls/nls_cp437.c.
         for (byte, code) in [
             (0x80, 0xc7),
             (0x9e, 0x20a7),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The file allocation table: what follows a cluster.
+//! The file allocation table (FAT), which gives the successor of each cluster.
 
 use super::boot_record::{BootRecord, FatBits};
 use super::cluster::{Cluster, FAT_START_ENT};
@@ -8,32 +8,31 @@ use crate::fs::image::Image;
 use crate::fs::le::{u16_at, u32_at};
 use crate::fs::notices::Notices;
 
-/// What the FAT says of one cluster.
+/// The FAT's entry for one cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// It is free.
+    /// The cluster is free.
     Free,
-    /// It is in use, and this one follows: any number, also of no cluster at all.
+    /// The cluster is in use and this one follows; the number need not be a cluster's.
     Next(Cluster),
-    /// It cannot be used.
+    /// The cluster is bad.
     Bad,
-    /// It is the last of its chain.
+    /// The cluster is the last of its chain.
     End,
 }
 
-/// One copy of the FAT, as far as there are clusters for it.
+/// One copy of the FAT, up to the last cluster.
 pub struct Table {
     bytes: Vec<u8>,
     fat_bits: FatBits,
     max_cluster: Cluster,
 }
 
-/// Copies are compared in parts of so many bytes, which hold whole entries of every width.
+/// Copies are compared in parts of this many bytes, each of which holds whole entries of every width.
 const PART: usize = 3 << 18;
 
 impl Table {
-    /// Reads the FAT that counts, and compares the other copies to it. Linux reads the first,
-    /// and writes what it changes to all.
+    /// Reads the valid FAT and compares the other copies with it. Linux reads the first copy and writes changes to all.
     pub fn read(image: &Image, boot: &BootRecord, notices: &mut Notices) -> Result<Table> {
         let active = active(boot, notices);
         let mut table = Table {
@@ -42,7 +41,7 @@ impl Table {
             max_cluster: boot.max_cluster,
         };
         let len = table.place(boot.max_cluster).0;
-        // Two entries of FAT12 share a byte.
+        // The last entry of FAT12 may share its second byte with one that is not needed.
         let odd = boot.fat_bits == FatBits::Twelve && boot.max_cluster.0 % 2 == 1;
         let len = len.saturating_add(odd.into());
         table.bytes = image.read_sparse(place_of(boot, active), len, format!("FAT {active}"))?;
@@ -60,7 +59,7 @@ impl Table {
         Ok(table)
     }
 
-    /// What the FAT says of a cluster, which must be one of `FAT_START_ENT..max_cluster`.
+    /// Returns the FAT's entry for a cluster, which must be in `FAT_START_ENT..max_cluster`.
     pub fn entry(&self, cluster: Cluster) -> Entry {
         let value = self.value(&self.bytes, cluster);
         let bad = self.all_bits() & !8;
@@ -72,17 +71,17 @@ impl Table {
         }
     }
 
-    /// Whether there is such a cluster.
+    /// Returns true if the cluster exists.
     pub fn has(&self, cluster: Cluster) -> bool {
         (FAT_START_ENT..self.max_cluster).contains(&cluster)
     }
 
-    /// All clusters that there are.
+    /// Returns all existing clusters.
     pub fn clusters(&self) -> impl Iterator<Item = Cluster> + use<> {
         FAT_START_ENT.until(self.max_cluster)
     }
 
-    /// How many clusters are not free.
+    /// Returns the number of clusters that are not free.
     pub fn in_use(&self) -> usize {
         let in_use = |cluster: &Cluster| self.entry(*cluster) != Entry::Free;
         self.clusters().filter(in_use).count()
@@ -96,7 +95,7 @@ impl Table {
         }
     }
 
-    /// Byte where an entry begins, and how far its lowest bit is from that byte's.
+    /// Returns the byte offset of an entry, and the shift of its lowest bit within that byte.
     fn place(&self, cluster: Cluster) -> (usize, u32) {
         let at = cluster.index();
         match self.fat_bits {
@@ -106,7 +105,7 @@ impl Table {
         }
     }
 
-    /// The bare value in `bytes`, which begin with entry 0; of a FAT cut short, a free cluster.
+    /// Returns the raw value of an entry in `bytes`, which begin with entry 0; 0 (free) if the FAT is cut short.
     fn value(&self, bytes: &[u8], cluster: Cluster) -> u32 {
         let (at, shift) = self.place(cluster);
         let value = match self.fat_bits {
@@ -116,7 +115,7 @@ impl Table {
         value.unwrap_or(0) >> shift & self.all_bits()
     }
 
-    /// Windows keeps two flags in the entry 1, which are set while all is well.
+    /// Notes the two flags in entry 1, which Windows clears if something is wrong.
     fn note_flags(&self, notices: &mut Notices) {
         let flags = self.value(&self.bytes, Cluster(1));
         let (clean, sound) = match self.fat_bits {
@@ -132,7 +131,7 @@ impl Table {
         }
     }
 
-    /// How many clusters another copy has other entries for, and the first of them.
+    /// Returns the number of clusters whose entries differ in another copy, and the first of them.
     fn differences(
         &self,
         image: &Image,
@@ -184,7 +183,7 @@ impl Table {
     }
 }
 
-/// The copy that `BPB_ExtFlags` names, else the first.
+/// Returns the index of the copy that `BPB_ExtFlags` names, otherwise 0.
 fn active(boot: &BootRecord, notices: &mut Notices) -> u32 {
     match boot.active_fat {
         None | Some(0) => 0,
@@ -203,7 +202,7 @@ fn active(boot: &BootRecord, notices: &mut Notices) -> u32 {
     }
 }
 
-/// Byte where a copy begins.
+/// Returns the byte offset of a copy.
 fn place_of(boot: &BootRecord, copy: u32) -> u64 {
     let before = u64::from(boot.fat_length).saturating_mul(copy.into());
     boot.byte_of(boot.fat_start.plus(before))
@@ -240,7 +239,7 @@ mod tests {
             entries(&table(FatBits::Sixteen, &bytes, 8)),
             [next(3), End, Free, Bad, next(0xfff6), next(1)]
         );
-        // The upper four bits do not count.
+        // The upper four bits are ignored.
         let words = [0u32, 0, 0xf000_0003, 0xffff_ffff, 0xf000_0000, 0x0fff_fff7];
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         assert_eq!(

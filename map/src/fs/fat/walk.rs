@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tree of directories: names, and which clusters are whose.
+//! The directory tree: names, and the owners of clusters.
 
 use std::collections::hash_map::Entry as Slot;
 use std::collections::{HashMap, VecDeque};
@@ -21,44 +21,44 @@ use crate::fs::notices::Notices;
 use crate::fs::progress::Part;
 use crate::map::{Extent, Inode, Name};
 
-/// A directory that is still to be read.
+/// A directory that is yet to be read.
 struct Directory {
     inode: u64,
-    /// Its sectors, in their order.
+    /// Its sectors, in order.
     sectors: Vec<Range<FatSector>>,
 }
 
-/// Reads the tree, level by level.
+/// Reads the tree level by level.
 pub struct Walk<'a> {
     image: &'a Image,
     boot: &'a BootRecord,
     table: &'a Table,
-    /// Clusters that some file has.
+    /// The clusters that a file owns.
     taken: FixedBitSet,
     claims: Claims<'a>,
     inodes: HashMap<u64, Inode>,
-    /// First cluster → inode, of every directory.
+    /// The inode of every directory, by its first cluster.
     directories: HashMap<Cluster, u64>,
     queue: VecDeque<Directory>,
-    /// First cluster → inode, of deleted files; None where others name it as well.
+    /// The inodes of deleted files, by first cluster; None if several name the same one.
     gone: HashMap<Cluster, Option<u64>>,
-    /// Of single files.
+    /// Notices about single files.
     notices: Notices,
-    /// The clusters of files and directories.
+    /// Progress in clusters of files and directories.
     part: Part<'a>,
 }
 
-/// What was found.
+/// The result of a walk.
 pub struct Walked {
-    /// All claims, in the order in which they count.
+    /// All claims in order of precedence.
     pub extents: Vec<Extent>,
     pub inodes: HashMap<u64, Inode>,
-    /// Of single files.
+    /// Notices about single files.
     pub notices: Notices,
 }
 
 impl<'a> Walk<'a> {
-    /// Nothing is read yet; `claims` are the layout's.
+    /// Starts with nothing read; `claims` holds those of the layout.
     pub fn new(
         image: &'a Image,
         boot: &'a BootRecord,
@@ -81,7 +81,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Reads all of the tree, then looks for what has no file; `notices` are of the whole volume.
+    /// Reads the whole tree, then looks for clusters without a file. `notices` receives those about the whole volume.
     pub fn all(mut self, notices: &mut Notices) -> Walked {
         self.root();
         while let Some(directory) = self.queue.pop_front() {
@@ -125,7 +125,7 @@ impl<'a> Walk<'a> {
             .flat_map(|run| unlike(image, boot, run))
         {
             if let Err(error) = image.read_into(&mut buf, boot.byte_of(sector), &at) {
-                // What follows may be past the end of the image too.
+                // The rest may be beyond the end of the image too.
                 return self.notices.push(error.to_string());
             }
             let first = sector.0.checked_shl(boot.dir_per_block_bits()).unwrap_or(0);
@@ -231,7 +231,7 @@ impl<'a> Walk<'a> {
             .push(format!("inode {inode}: its chain {what}"));
     }
 
-    /// Gives the first clusters of deleted files that nobody else has.
+    /// Claims the first clusters of deleted files for them, if nobody else has these clusters.
     fn claim_gone(&mut self) {
         for (&cluster, &inode) in &self.gone {
             if let Some(inode) = inode
@@ -273,7 +273,7 @@ fn live(name: Name) -> Inode {
     }
 }
 
-/// The sectors of a run of a directory, of those in a hole of the image the first: all others are as it is.
+/// Returns the sectors of a run, but of each hole in the image only the first: the others are equal to it.
 fn unlike(
     image: &Image,
     boot: &BootRecord,

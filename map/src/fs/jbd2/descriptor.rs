@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tags of a descriptor block: `journal_block_tag_t`, `journal_block_tag3_t`. Each stands for one copy, and the copies
+//! The tags of a descriptor block: `journal_block_tag_t`, `journal_block_tag3_t`. Each describes one copy; the copies
 //! follow the descriptor.
 
 use super::be::{u16_at, u32_at};
@@ -11,19 +11,19 @@ const JBD2_FLAG_SAME_UUID: u32 = 2;
 const JBD2_FLAG_LAST_TAG: u32 = 8;
 
 const UUID_LEN: usize = 16;
-/// `struct jbd2_journal_block_tail`
+/// Length in bytes of `struct jbd2_journal_block_tail`.
 const TAIL_LEN: usize = 4;
 
-/// One tag.
+/// One tag: the home of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag {
-    /// Home, in blocks of the filesystem.
+    /// The home, in blocks of the filesystem.
     pub t_blocknr: u64,
-    /// Its first four bytes were the magic number, and are zeros in the copy.
+    /// True if the block's first four bytes were the magic number; they are zeros in the copy.
     pub is_escaped: bool,
 }
 
-/// The tags of a descriptor block; those up to where it is damaged.
+/// Returns the tags of a descriptor block, up to where it is damaged.
 pub fn tags(sb: &Superblock, block: &[u8]) -> Vec<Tag> {
     let tail = if sb.has_tail() { TAIL_LEN } else { 0 };
     let end = block.len().saturating_sub(tail);
@@ -43,7 +43,7 @@ pub fn tags(sb: &Superblock, block: &[u8]) -> Vec<Tag> {
     tags
 }
 
-/// journal_tag_bytes()
+/// Returns the length of a tag in bytes: `journal_tag_bytes()`.
 fn tag_len(sb: &Superblock) -> usize {
     match (sb.has_tag3(), sb.has_csum_v2(), sb.is_64bit()) {
         (true, ..) => 16,
@@ -54,7 +54,7 @@ fn tag_len(sb: &Superblock) -> usize {
     }
 }
 
-/// The first tag and its flags.
+/// Returns the first tag and its flags.
 fn tag(sb: &Superblock, buf: &[u8]) -> Option<(Tag, u32)> {
     let buf = buf.get(..tag_len(sb))?;
     let low = u32_at(buf, 0x0)?;
@@ -79,7 +79,7 @@ mod tests {
 
     use super::*;
 
-    /// A superblock of these features.
+    /// Builds a superblock with these features.
     fn superblock(incompat: u32) -> Superblock {
         let mut block = vec![0; 1024];
         let fields = [
@@ -96,7 +96,7 @@ mod tests {
         Superblock::read(&block).unwrap()
     }
 
-    /// A descriptor block of these homes, as jbd2_journal_commit_transaction writes it.
+    /// Builds a descriptor block with these homes, as jbd2_journal_commit_transaction writes it.
     fn descriptor(sb: &Superblock, homes: &[(u64, bool)]) -> Vec<u8> {
         let mut block = [0xc03b_3998_u32, 1, 7].map(u32::to_be_bytes).concat();
         for (at, &(home, escaped)) in homes.iter().enumerate() {

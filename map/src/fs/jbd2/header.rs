@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `struct journal_header_s`: what a block of the log begins with, if it is none of the copies.
+//! `struct journal_header_s`: the header of every block in the log that is not a copy.
 
 use super::be::u32_at;
 
-/// Bytes of the header.
+/// Length of the header in bytes.
 pub const LEN: usize = 12;
 const JBD2_MAGIC_NUMBER: u32 = 0xc03b_3998;
 
-/// `h_blocktype`.
+/// `h_blocktype`: the kind of block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockType {
     /// JBD2_DESCRIPTOR_BLOCK
@@ -20,16 +20,16 @@ pub enum BlockType {
     Revoke,
 }
 
-/// A header.
+/// A block's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     pub h_blocktype: BlockType,
-    /// The transaction.
+    /// The transaction's number.
     pub h_sequence: u32,
 }
 
 impl Header {
-    /// None if the block begins with none.
+    /// Parses a header; None if the block does not begin with one.
     pub fn read(block: &[u8]) -> Option<Header> {
         if u32_at(block, 0x0)? != JBD2_MAGIC_NUMBER {
             return None;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The log of jbd2, as it lies in an image: what each of its blocks was written for.
+//! The log of jbd2 in an image: the purpose for which each of its blocks was written.
 //!
 //! ```text
 //! superblock │ descriptor, copies … │ revoke │ commit │ descriptor, copies … │ … │ fast commits
 //!              └── one transaction, by its number ──┘
 //! ```
-//! The log is a ring, and a new transaction overwrites old ones from its beginning on. So a run of copies is whole if what
-//! follows it is still of the same transaction.
+//! The log is a ring in which a new transaction overwrites old ones from their beginning. So a run of copies is whole
+//! if the block behind it belongs to the same transaction.
 
 use std::collections::HashMap;
 
@@ -25,32 +25,33 @@ use header::{BlockType, Header};
 use superblock::Superblock;
 
 const SECTOR: u64 = 512;
-/// The largest block of a journal.
+/// The largest block size of a journal, bytes.
 const LARGEST_BLOCK: usize = 65536;
 
 /// A copy in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copy {
-    /// The transaction.
+    /// The transaction's number.
     pub tid: u32,
     /// First sector of its home.
     pub home_sector: u64,
-    /// What it is by its contents, of those whose home is nobody's by now, or a regular file's.
+    /// The kind of block, recognised by its contents; only for copies whose home is by now free or part of a regular
+    /// file.
     pub kind: Option<Kind>,
 }
 
-/// The copies in a log, by the first sector of each.
+/// The copies in a log, by the first sector of each copy.
 #[derive(Clone, Debug, Default)]
 pub struct Journal {
     copies: HashMap<u64, Copy>,
 }
 
 impl Journal {
-    /// Reads the journal that a map has found in an image which begins at `start_sector` of its disk. Empty where there
-    /// is none, or none that can be read.
+    /// Reads the journal that a map has located in an image; the image begins at `start_sector` of its disk. The result
+    /// is empty if there is no journal, or none that can be read.
     ///
     /// # Errors
-    /// The image cannot be read.
+    /// Returns an error if the image cannot be read.
     pub fn read(image: &Image, map: &Map, start_sector: u64) -> Result<Journal> {
         let is_journal =
             |extent: &&Extent| matches!(extent.kind, Kind::Jbd2Superblock | Kind::JournalBlock);
@@ -72,7 +73,7 @@ impl Journal {
         let Some(sb) = Superblock::read(&log.block) else {
             return Ok(Journal::default());
         };
-        // No larger than is checked there.
+        // The size was checked to be at most LARGEST_BLOCK.
         let len = usize::try_from(sb.s_blocksize).unwrap_or(LARGEST_BLOCK);
         log.block.resize(len, 0);
         let mut journal = Journal::default();
@@ -83,17 +84,17 @@ impl Journal {
         Ok(journal)
     }
 
-    /// The copy at a sector of the disk.
+    /// Returns the copy at a sector of the disk.
     pub fn copy(&self, sector: u64) -> Option<&Copy> {
         self.copies.get(&sector)
     }
 
-    /// All copies, each with its first sector.
+    /// Returns all copies, each with its first sector.
     pub fn copies(&self) -> impl Iterator<Item = (u64, &Copy)> {
         self.copies.iter().map(|(&sector, copy)| (sector, copy))
     }
 
-    /// The same on the disk that a mapped device lies on. What lies elsewhere is left out.
+    /// Translates the journal from a mapped device to the disk below. Copies that lie elsewhere are dropped.
     #[must_use]
     pub fn through(self, map: &Map) -> Journal {
         let down = |(sector, copy): (u64, Copy)| {
@@ -109,7 +110,7 @@ impl Journal {
 }
 
 impl FromIterator<(u64, Copy)> for Journal {
-    /// Of copies with their first sectors.
+    /// Collects copies with their first sectors.
     fn from_iter<I: IntoIterator<Item = (u64, Copy)>>(copies: I) -> Journal {
         Journal {
             copies: copies.into_iter().collect(),
@@ -117,17 +118,17 @@ impl FromIterator<(u64, Copy)> for Journal {
     }
 }
 
-/// The blocks of the log.
+/// Access to the blocks of the log.
 struct Log<'a> {
     image: &'a Image,
     start_sector: u64,
     runs: &'a [Extent],
-    /// The last one that was read.
+    /// The block that was read last.
     block: Vec<u8>,
 }
 
 impl Log<'_> {
-    /// Notes the copies of the descriptor at a block, if there is one; returns the next block to look at.
+    /// If the block `at` is a descriptor, stores its copies in `journal`. Returns the next block to look at.
     fn descriptor(
         &mut self,
         sb: &Superblock,
@@ -159,7 +160,7 @@ impl Log<'_> {
             };
             let is_gone = |piece: Extent| matches!(piece.kind, Kind::Free | Kind::Regular);
             let kind = match map.pieces(home_sector, 1).next() {
-                // Of an escaped block the first bytes are not its own.
+                // The first bytes of an escaped block are not its own.
                 Some(piece) if is_gone(piece) && !tag.is_escaped => {
                     let loaded = self.load(sb, place)?;
                     loaded.and_then(|()| contents::kind(&self.block))
@@ -173,11 +174,11 @@ impl Log<'_> {
             };
             journal.copies.insert(sector, copy);
         }
-        // The log may go on at its beginning.
+        // The copies may have wrapped around to the log's beginning.
         Ok(if after > at { after } else { sb.end })
     }
 
-    /// The block so many behind another one, in the ring.
+    /// Returns the block that lies `behind` blocks behind `at` in the ring.
     fn place(sb: &Superblock, at: u32, behind: u32) -> u32 {
         let round = sb.end.saturating_sub(sb.s_first);
         let from_first = at.saturating_sub(sb.s_first).saturating_add(behind);
@@ -185,7 +186,7 @@ impl Log<'_> {
         sb.s_first.saturating_add(within)
     }
 
-    /// The header of a block; None if it has none, or lies nowhere.
+    /// Reads the header of a block; None if it has none or is not part of the file.
     fn header(&self, sb: &Superblock, at: u32) -> Result<Option<Header>> {
         let Some(sector) = self.sector_of(sb, at) else {
             return Ok(None);
@@ -196,7 +197,7 @@ impl Log<'_> {
         Ok(Header::read(&head))
     }
 
-    /// Reads a block; None if it lies nowhere.
+    /// Reads a block into `self.block`; None if it is not part of the file.
     fn load(&mut self, sb: &Superblock, at: u32) -> Result<Option<()>> {
         let Some(sector) = self.sector_of(sb, at) else {
             return Ok(None);
@@ -206,7 +207,7 @@ impl Log<'_> {
         Ok(Some(()))
     }
 
-    /// Where a block of the journal's file lies on the disk.
+    /// Returns the sector of the disk at which a block of the journal's file lies.
     fn sector_of(&self, sb: &Superblock, at: u32) -> Option<u64> {
         let offset = u64::from(at).checked_mul(sb.s_blocksize.into())?;
         let next = self
@@ -217,7 +218,7 @@ impl Log<'_> {
         (within < run.sectors).then(|| run.sector.saturating_add(within))
     }
 
-    /// Where a sector of the disk lies in the image.
+    /// Returns the byte offset in the image of a sector of the disk.
     fn byte_of(&self, sector: u64) -> u64 {
         let within = sector.saturating_sub(self.start_sector);
         within.saturating_mul(SECTOR)

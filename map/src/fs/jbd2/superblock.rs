@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `struct journal_superblock_s`.
+//! `struct journal_superblock_s`: the description of the log.
 
 use super::be::u32_at;
 use super::header::{BlockType, Header};
@@ -10,20 +10,20 @@ const JBD2_FEATURE_INCOMPAT_CSUM_V3: u32 = 0x10;
 const JBD2_FEATURE_INCOMPAT_FAST_COMMIT: u32 = 0x20;
 const JBD2_DEFAULT_FAST_COMMIT_BLOCKS: u32 = 256;
 
-/// The fields that say how the log is to be read.
+/// The fields that are needed for reading the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Superblock {
-    /// Bytes of a block.
+    /// Size of a block in bytes.
     pub s_blocksize: u32,
     /// First block of the log.
     pub s_first: u32,
-    /// One past its last block: there the fast commits begin.
+    /// The block behind the log's last one, where fast commits begin.
     pub end: u32,
     s_feature_incompat: u32,
 }
 
 impl Superblock {
-    /// None if it is not one of a log that can be read.
+    /// Parses a superblock; None if it does not describe a log that can be read.
     pub fn read(block: &[u8]) -> Option<Superblock> {
         if Header::read(block)?.h_blocktype != BlockType::Superblock {
             return None;
@@ -52,22 +52,22 @@ impl Superblock {
         self.s_feature_incompat & feature != 0
     }
 
-    /// Numbers of blocks have 64 bits.
+    /// Returns true if block numbers have 64 bits.
     pub fn is_64bit(&self) -> bool {
         self.incompat(JBD2_FEATURE_INCOMPAT_64BIT)
     }
 
-    /// Tags are `journal_block_tag3_t`.
+    /// Returns true if tags are `journal_block_tag3_t`.
     pub fn has_tag3(&self) -> bool {
         self.incompat(JBD2_FEATURE_INCOMPAT_CSUM_V3)
     }
 
-    /// Tags have two bytes more, for a checksum.
+    /// Returns true if tags have two more bytes, for a checksum.
     pub fn has_csum_v2(&self) -> bool {
         self.incompat(JBD2_FEATURE_INCOMPAT_CSUM_V2)
     }
 
-    /// A block without header ends in a checksum.
+    /// Returns true if descriptor and revoke blocks end with a checksum.
     pub fn has_tail(&self) -> bool {
         self.has_tag3() || self.has_csum_v2()
     }
