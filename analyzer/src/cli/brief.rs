@@ -7,9 +7,9 @@ use mostrace::tables::brief::{Brief, Part};
 use mostrace::tables::{about, finding, summary};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// How many programs, files and layers are shown.
+/// Number of programs, files and layers that are shown.
 const PARTS: usize = 6;
-/// How many notes are shown.
+/// Number of notes that are shown.
 const NOTES: usize = 3;
 /// The width for an output that is not a terminal, or a terminal of unknown width.
 const WIDTH: usize = 100;

@@ -38,8 +38,8 @@ pub struct BudgetArgs {
     /// number of transactions is known for all
     #[arg(long, value_name = "OLD.most", num_args = 1..)]
     baseline: Vec<PathBuf>,
-    /// By how much the baseline may be exceeded; by default as much as runs of one command differ, and not at all if there
-    /// is only one run of each
+    /// The excess over the baseline that is tolerated; by default as much as runs of one command differ, and not at all if
+    /// there is only one run of each
     #[arg(long, value_name = "PERCENT", requires = "baseline", value_parser = percent)]
     tolerance: Option<f64>,
     /// The format in which the results are printed

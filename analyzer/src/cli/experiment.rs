@@ -95,7 +95,7 @@ fn pair(text: &str) -> Result<(String, String), String> {
 /// Cells that a guest measures in one boot. It may run for ten minutes, and its measurements are lost if it is stopped; a
 /// cell can take twenty runs.
 const CELLS_OF_A_GUEST: usize = 1;
-/// How often a recording that lost something is repeated.
+/// Number of attempts at a recording without losses.
 const TRIES: usize = 3;
 
 impl Experiment {

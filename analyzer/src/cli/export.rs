@@ -40,7 +40,7 @@ pub struct Export {
     /// The file to write to; - is the standard output. For a data set, the folder
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// For an iolog, the file or device that fio is to write to
+    /// The file or device that fio is to write to, for an iolog
     #[arg(long, value_name = "PATH", default_value = "scratch")]
     target: String,
     #[command(flatten)]

@@ -109,7 +109,7 @@ pub struct Measure {
 /// Owners with a smaller share are shown as one, per cent.
 const NOTABLE_PERCENT: u64 = 1;
 
-/// As in a shell, the exit status of a command that a signal ended is the signal's number plus this.
+/// Added to a signal's number, this is the exit status of a command that the signal ended, as in a shell.
 const SIGNALS: i32 = 128;
 /// The exit status of a measurement that was interrupted though its command ended well, as a shell's after Ctrl-C.
 const INTERRUPTED: i32 = SIGNALS + 2;
@@ -302,7 +302,7 @@ fn capture(args: &Measure, output: &Path) -> anyhow::Result<i32> {
         Some(name) => Some(User::find(name)?),
         None => User::caller()?,
     };
-    // Where CMD runs, another directory may be mounted over the one of the recording.
+    // Another directory may be mounted over that of the recording where CMD runs.
     let parent = Folder::open(output.parent().unwrap_or(Path::new("")))?;
     let output = parent.handle().join(output.file_name().unwrap_or_default());
     let ground = Ground::new(args, user.as_ref())?;
@@ -342,7 +342,7 @@ fn capture(args: &Measure, output: &Path) -> anyhow::Result<i32> {
     Ok(outcome.exit_status)
 }
 
-/// Where CMD runs, and what is measured. The fields are dropped in this order.
+/// The directory where CMD runs, and the device that is measured. The fields are dropped in this order.
 struct Ground {
     _workplace: Option<Workplace>,
     _site: Option<Site>,
@@ -397,7 +397,7 @@ fn in_guest(args: &Measure, kernel: &str, output: &Path) -> anyhow::Result<i32> 
     let words = args.argv.iter().skip(1).map(|word| word.to_string_lossy());
     let command = shell::line(std::iter::once(name.into()).chain(words));
     let options = shell::line(args.of_the_filesystem());
-    // What CMD prints is kept apart from what the measurement prints.
+    // CMD's output is kept apart from that of the measurement.
     let job = Job {
         kernel,
         script: format!(

@@ -45,7 +45,7 @@ enum Verb {
     },
     /// Record on the phone and fetch the bundle; Ctrl-C ends the recording there
     Record {
-        /// What to trace: a device, or a folder for the device that it is on
+        /// The device to trace, or a folder for the device that it is on
         #[arg(
             short,
             long,
@@ -60,7 +60,7 @@ enum Verb {
         /// Stop after this time, such as 60, 10m, 1h
         #[arg(short = 'w', long = "wait", value_name = "TIME", value_parser = units::time)]
         wait: Option<Duration>,
-        /// Where to put the bundle on this machine
+        /// The bundle to write on this machine
         #[arg(short, long, value_name = "OUT", default_value = "phone.most.tar.zst")]
         output: PathBuf,
         /// Further options of the phone's `mostrace record`, and after another -- a command
@@ -69,7 +69,7 @@ enum Verb {
     },
     /// Fetch the bundle of a recording that continued while the phone was disconnected, or wait for its end
     Pull {
-        /// Where to put the bundle on this machine
+        /// The bundle to write on this machine
         #[arg(short, long, value_name = "OUT", default_value = "phone.most.tar.zst")]
         output: PathBuf,
     },
@@ -166,13 +166,13 @@ impl Adb {
     }
 }
 
-/// How a line is run as root.
+/// The way in which a line is run as root.
 enum Root {
     /// adbd is root: `adb root`.
     Adbd,
-    /// With `su -c`, as Magisk has it.
+    /// `su -c`, as Magisk has it.
     Su,
-    /// With `su 0`, as Android's developer builds have it.
+    /// `su 0`, as Android's developer builds have it.
     SuZero,
 }
 

@@ -25,7 +25,7 @@ pub struct Record {
     /// The whole disk or partition to trace, or a mount point or a file for the device that it is on
     #[arg(short, long, value_name = "DEV|PATH")]
     device: PathBuf,
-    /// Where to put the bundle: NAME.most, a folder, or NAME.most.tar.zst, a single file
+    /// The bundle to write: NAME.most, a folder, or NAME.most.tar.zst, a single file
     #[arg(short, long, value_name = "OUT", default_value = "trace.most", value_parser = output)]
     output: PathBuf,
     /// The source of block events: auto, blktrace, ftrace, bpf, tracefs (plain tracepoints). auto takes the first one that
@@ -90,7 +90,7 @@ pub struct Record {
     /// Stop when CMD ends, even if processes that it started (a daemon, a background job) still run
     #[arg(long, requires = "argv")]
     no_wait: bool,
-    /// When to show the progress of the recording: auto (while no CMD has the terminal), always, never
+    /// Show the progress of the recording: auto (while no CMD has the terminal), always, never
     #[arg(long, value_name = "WHEN", default_value_t = Progress::Auto)]
     progress: Progress,
     /// Print only errors

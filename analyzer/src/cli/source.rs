@@ -33,12 +33,12 @@ pub struct SourceArgs {
     /// are always read that way
     #[arg(long)]
     partial: bool,
-    /// Who is charged for a block that several tasks had changed by the time it was written
+    /// The task that is charged for a block that several tasks had changed by the time it was written
     #[arg(long, value_enum, value_name = "HOW", default_value_t = Share::First)]
     share: Share,
 }
 
-/// Who is charged.
+/// The task that is charged.
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Share {
     /// The task that changed it first

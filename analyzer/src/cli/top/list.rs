@@ -59,16 +59,16 @@ fn class(line: &Line, class: Class) -> String {
 /// The figure by which lines are sorted, the largest first.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub enum Order {
-    /// What was written in the last interval.
+    /// Bytes written in the last interval.
     #[default]
     Now,
-    /// What was written in total.
+    /// Bytes written in total.
     All,
     /// Bytes written per byte that was asked for.
     Times,
     /// Flushes in total.
     Flushes,
-    /// What was read in the last interval.
+    /// Bytes read in the last interval.
     Read,
     /// The name, in alphabetical order.
     Name,

@@ -58,7 +58,7 @@ pub struct Top {
     /// Stop after this time, such as 60, 10m, 1h
     #[arg(short = 'w', long = "wait", value_name = "TIME", value_parser = units::time)]
     wait: Option<Duration>,
-    /// How many processes and files to print in plain lines
+    /// Number of processes and files to print in plain lines
     #[arg(short = 'n', long, value_name = "N", default_value_t = 5)]
     lines: usize,
     /// Keep the recording: its segments are NAME.0001.most and so on, one for each interval

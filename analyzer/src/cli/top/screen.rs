@@ -16,7 +16,7 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, Ke
 use super::show::Show;
 use super::shown::Shown;
 
-/// How long a key may wait.
+/// The longest time that a key waits.
 const ANSWER: Duration = Duration::from_millis(100);
 
 /// The terminal, which is restored when this value is dropped.

@@ -23,10 +23,10 @@ pub struct File {
     /// The folder for the files
     #[arg(default_value = ".")]
     path: PathBuf,
-    /// Which records are accessed, in which order
+    /// The records that are accessed, and their order
     #[arg(long, default_value = "write", value_parser = choice::<Pattern>())]
     pattern: Pattern,
-    /// How they are written, and what is waited for
+    /// The way in which they are written, and what is waited for
     #[arg(long, default_value = "normal", value_parser = choice::<Mode>())]
     mode: Mode,
     /// The size of each thread's file

@@ -20,7 +20,7 @@ use super::report::watched;
 pub struct Fill {
     /// A folder on the volume
     path: PathBuf,
-    /// How much of the volume is used at the end
+    /// The part of the volume that is used at the end
     #[arg(long, value_name = "PERCENT", default_value_t = 80, value_parser = value_parser!(u8).range(1..100))]
     to: u8,
     /// Number of writes over which each latency is measured

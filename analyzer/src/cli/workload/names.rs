@@ -18,10 +18,10 @@ pub struct Names {
     /// The folder
     #[arg(default_value = ".")]
     path: PathBuf,
-    /// What is done to each name
+    /// The operation on each name
     #[arg(long, default_value = "create", value_parser = choice::<NameOp>())]
     op: NameOp,
-    /// How many names
+    /// Number of names
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = value_parser!(u64).range(1..=1 << 32))]
     count: u64,
     /// Only make the files that the same command without this option renames or removes

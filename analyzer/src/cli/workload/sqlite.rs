@@ -28,7 +28,7 @@ pub struct Sqlite {
     /// The database, or a folder for mostrace.db; with --threads, name-0.db, name-1.db …
     #[arg(default_value = ".")]
     path: PathBuf,
-    /// What a transaction does
+    /// The operation of a transaction
     #[arg(long, default_value = "insert", value_parser = choice::<Op>())]
     op: Op,
     /// Journal mode
