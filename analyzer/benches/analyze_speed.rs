@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `mostrace analyze`, `events` and `query` of a generated trace, against blkparse formatting the
-//! same files, and against btt, which measures a merged dump that only `blkparse -d` can make of
-//! them: as a bare trace, as a bundle with two entries for every bio, and with the map of an ext4
-//! too (root). Each is the least of three runs, as a process of its own, by the processor time that
-//! the kernel accounts to it.
+//! `mostrace analyze`, `events` and `query` of a generated trace, compared with blkparse formatting the same files, and with
+//! btt, which measures a merged dump that only `blkparse -d` can make: as a bare trace, as a bundle with two entries for
+//! every bio, and also with the map of an ext4 (root). Each figure is the least of three runs in a process of its own, in
+//! processor time as the kernel accounts for it.
 //!
-//! `cargo bench -p mostrace --bench analyze_speed [-- EVENTS [CPUS]]`; from ten million events on each
-//! runs once, without the peers, to see what grows with the trace.
+//! `cargo bench -p mostrace --bench analyze_speed [-- EVENTS [CPUS]]`; with ten million events or more, each runs once and
+//! without the peers, to show what grows with the trace.
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -29,9 +28,9 @@ use support::generator::{Bio, Recipe, generate_with};
 use zerocopy::IntoBytes;
 
 const RUNS: u32 = 3;
-/// From here on the peers take minutes.
+/// With this many events the peers take minutes.
 const LONG: u64 = 9_000_000;
-/// The generator's disk, bytes.
+/// Size of the generator's disk, bytes.
 const DISK: u64 = 1 << 38;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -113,8 +112,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The bare trace `speed`, and the same as a bundle with both entries of every bio; the events, and
-/// the entries of each table.
+/// Writes the bare trace `speed`, and the same as a bundle with both entries of every bio; returns the number of events and
+/// of each table's entries.
 fn make_bundle(recipe: &Recipe, folder: &Path) -> Result<(u64, u64), Box<dyn Error>> {
     let writer = Writer::create(&folder.join("speed.most"))?;
     let mut processes = TableWriter::create(&writer.path(layout::PROCESS))?;
@@ -142,7 +141,7 @@ fn make_bundle(recipe: &Recipe, folder: &Path) -> Result<(u64, u64), Box<dyn Err
     Ok((events, entries))
 }
 
-/// Files of 32 MiB side by side on the disk.
+/// The files are 32 MiB each, side by side on the disk.
 fn entries_of(bio: &Bio) -> (Vec<u8>, Vec<u8>) {
     let inode = bio.sector >> 16;
     let name = format!("file-{inode}.db");
@@ -201,8 +200,8 @@ fn entries_of(bio: &Bio) -> (Vec<u8>, Vec<u8>) {
     (process.as_bytes().to_vec(), record)
 }
 
-/// `disk.img`, an ext4 as large as the generator's disk, full of files that were only allocated; the
-/// number of extents in its map.
+/// Makes `disk.img`, an ext4 as large as the generator's disk, full of files that were only allocated; returns the number of
+/// extents in its map.
 fn make_map(folder: &Path) -> Result<usize, Box<dyn Error>> {
     let image = folder.join("disk.img");
     File::create(&image)?.set_len(DISK)?;
@@ -233,7 +232,7 @@ fn make_map(folder: &Path) -> Result<usize, Box<dyn Error>> {
     Ok(map.extents().len())
 }
 
-/// Files of 8 MiB in turns, so that none goes on for long.
+/// Writes files of 8 MiB in turns, so that none has long extents.
 fn fill(mount: &Path) -> io::Result<()> {
     let files: Vec<PathBuf> = (0..64)
         .map(|n| mount.join(format!("file-{n}.db")))

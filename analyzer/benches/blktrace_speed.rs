@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reading a trace: ours, merged alone and up to completions, against `cat` of the same files (the
-//! floor), blkparse, which formats them, and btt, which measures a merged dump that only
-//! `blkparse -d` can make of them. Each is the least of three runs, as a process of its own, by the
-//! processor time that the kernel accounts to it.
+//! Reading a trace: our reader, merging alone and up to completions, compared with `cat` of the same files (the floor), with
+//! blkparse, which formats them, and with btt, which measures a merged dump that only `blkparse -d` can make. Each figure is
+//! the least of three runs in a process of its own, in processor time as the kernel accounts for it.
 //!
 //! `cargo bench -p mostrace --no-default-features --bench blktrace_speed [-- EVENTS [CPUS]]`
 
@@ -88,7 +87,7 @@ fn compare(events: u64, cpus: u32) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// All events in order, of which so much is looked at that none is optimised away.
+/// Reads all events in order, and sums up enough that none is optimised away.
 fn merge(basename: &Path) -> Result<(), Box<dyn Error>> {
     let mut trace = Trace::open(&find(basename)?)?;
     let (mut number, mut sum) = (0_u64, 0_u64);
@@ -100,7 +99,7 @@ fn merge(basename: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// All completions.
+/// Reads all completions.
 fn read(basename: &Path) -> Result<(), Box<dyn Error>> {
     let mut completions = Completions::new(Trace::open(&find(basename)?)?);
     let (mut number, mut bytes, mut known) = (0_u64, 0_u64, 0_u64);

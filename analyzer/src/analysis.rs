@@ -59,7 +59,7 @@ pub struct Progress {
     pub total: u64,
 }
 
-/// How a trace is read.
+/// Options for reading a trace.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Map the blocks by this image or device instead of the bundle's snapshot.

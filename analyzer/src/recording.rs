@@ -27,7 +27,7 @@ pub enum Error {
     NoEvents {
         /// The bundle.
         path: PathBuf,
-        /// What else it lacks.
+        /// The bundle's other shortfalls.
         missing: String,
     },
     /// The same recording was named twice, for example as a folder and as an archive: its bytes would be counted twice.

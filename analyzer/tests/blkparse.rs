@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `export --format blkparse`, held against blkparse on the same files, line by line.
+//! Compares `export --format blkparse` with blkparse on the same files, line by line.
 
 mod run;
 
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     ])
 }
 
-/// The lines of events that blkparse prints of `trace.blktrace.N` in a folder.
+/// Returns the lines of events that blkparse prints for `trace.blktrace.N` in a folder.
 fn theirs(folder: &Path) -> Vec<String> {
     let out = Command::new("blkparse")
         .args(["-i", "trace"])
@@ -37,7 +37,7 @@ fn theirs(folder: &Path) -> Vec<String> {
         .unwrap();
     assert!(out.status.success());
     let text = String::from_utf8_lossy(&out.stdout).into_owned();
-    // The summary begins where no line begins with a device.
+    // The summary begins where lines no longer begin with a device.
     let is_event = |line: &&str| {
         let device = line.split_whitespace().next().unwrap_or_default();
         let numbers = device.split_once(',');
@@ -52,7 +52,7 @@ fn ours(path: &Path) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// In the order of time, of equal times by CPU; what blkparse prints of events of equal times comes in another order.
+/// Sorts lines by time and then by CPU, because blkparse prints events of equal time in another order.
 fn in_order(mut lines: Vec<String>) -> Vec<String> {
     lines.sort_by_key(|line| {
         let mut fields = line.split_whitespace().skip(1);
@@ -104,7 +104,7 @@ fn of_a_new_recording() {
         .unwrap();
     assert!(recorded.status.success(), "{recorded:?}");
     let ours = in_order(ours(&out));
-    // blkparse reads no further than to the first CPU without a file.
+    // blkparse stops at the first CPU without a file.
     for cpu in 0..std::thread::available_parallelism().unwrap().get() {
         let path = out.join(format!("trace.blktrace.{cpu}"));
         fs::OpenOptions::new()
@@ -117,7 +117,7 @@ fn of_a_new_recording() {
     assert!(theirs.len() > 100, "{}", theirs.len());
     assert_eq!(ours.len(), theirs.len());
     for (ours, theirs) in ours.iter().zip(&theirs) {
-        // blkparse has not come to the note of the name yet, if that stands far on in another CPU's file.
+        // blkparse has not yet reached the note with the name if that stands later in another CPU's file.
         match theirs.split_once("[(null)]") {
             Some((ahead, _)) => assert!(ours.starts_with(ahead), "{ours}\n{theirs}"),
             None => assert_eq!(ours, theirs),
@@ -125,7 +125,7 @@ fn of_a_new_recording() {
     }
 }
 
-/// A folder with the events as CPU 0's file, from 1 s on, each a while after the one before it.
+/// Writes events as CPU 0's file into a folder; they begin at 1 s, each some time after the one before it.
 fn folder_of(events: &[(u64, Event<'_>)]) -> (tempfile::TempDir, PathBuf) {
     let layout = Layout {
         version: Version::V7,
@@ -144,7 +144,7 @@ fn folder_of(events: &[(u64, Event<'_>)]) -> (tempfile::TempDir, PathBuf) {
     (dir, path)
 }
 
-/// What an event is of, beside its action and payload.
+/// Generates the fields of an event other than its action and payload.
 fn common() -> impl Strategy<Value = (u64, Event<'static>)> {
     let numbers = (any::<u64>(), any::<u32>(), any::<u16>(), 0..u32::MAX);
     let small = (0..1_u32 << 12, 0..1_u32 << 20, 1..20_u32);
@@ -166,7 +166,7 @@ fn common() -> impl Strategy<Value = (u64, Event<'static>)> {
     )
 }
 
-/// The categories that say what a request is.
+/// The categories that describe a request's operation.
 const OPERATION: u64 = BLK_TC_READ
     | BLK_TC_WRITE
     | BLK_TC_FLUSH
@@ -176,7 +176,7 @@ const OPERATION: u64 = BLK_TC_READ
     | BLK_TC_DISCARD
     | BLK_TC_FUA;
 
-/// Any event that blkparse has a line for, and the names of processes.
+/// Generates any event for which blkparse prints a line, and notes with the names of processes.
 fn event() -> impl Strategy<Value = (u64, Event<'static>)> {
     use ta::*;
     let plain = prop::sample::select(vec![
@@ -186,7 +186,7 @@ fn event() -> impl Strategy<Value = (u64, Event<'static>)> {
     let passthrough = prop::sample::select(vec![
         QUEUE, GETRQ, SLEEPRQ, REQUEUE, ISSUE, COMPLETE, INSERT,
     ]);
-    // A unit of a device has no more sectors than blkparse prints of a split.
+    // The number has at most 32 bits, which is all that blkparse prints of it.
     let number = any::<u32>().prop_map(|number| u64::from(number).to_be_bytes().to_vec());
     let of_number = prop::sample::select(vec![UNPLUG_IO, UNPLUG_TIMER, SPLIT]);
     let remap = prop::collection::vec(any::<u8>(), 16);
@@ -212,12 +212,12 @@ fn event() -> impl Strategy<Value = (u64, Event<'static>)> {
         } else {
             0
         };
-        // blkparse 1.2.0 says 0 for the pid of a message.
+        // blkparse 1.2.0 prints 0 as the pid of a message.
         let is_message = action == BLK_TC_NOTIFY | tn::MESSAGE;
         let event = Event {
             action: action | operation,
             pid: if is_message { 0 } else { event.pid },
-            // What a case leaks is little.
+            // A case leaks little memory.
             pdu: pdu.leak(),
             ..event
         };
@@ -262,7 +262,7 @@ fn what_has_no_line_is_counted() {
         queue(1),
         act(ta::ABORT),
         act(ta::DRV_DATA),
-        // Without the payload that would say where.
+        // These events lack the payload that has the place.
         act(ta::REMAP),
         act(ta::SPLIT),
         Event {
@@ -286,7 +286,7 @@ fn what_has_no_line_is_counted() {
     );
 }
 
-/// blkparse reads up to the last whole record, and so do we, and say so.
+/// blkparse reads up to the last whole record; so do we, and we say so.
 fn of_a_trace_that_was_cut() {
     let events: Vec<(u64, Event<'_>)> = (1..200).map(|pid| (1000, queue(pid))).collect();
     let (dir, file) = folder_of(&events);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which files make a trace, and what is said of files that are no trace or not a whole one.
+//! Which files make a trace, and the messages about files that are not a trace or are incomplete.
 
 mod support;
 
@@ -31,7 +31,7 @@ fn one_file() -> Vec<u8> {
     fs::read(real("ext4-fsync.blktrace.0")).expect("the trace")
 }
 
-/// How many events, and the error at the end if any.
+/// Returns the number of events, and the error at the end if there is one.
 fn read(path: &Path, partial: Partial) -> (usize, Option<String>, Vec<String>) {
     let mut trace = Trace::open_with(&[path.to_owned()], partial).expect("opens");
     let (mut events, mut error) = (0, None);
@@ -74,7 +74,7 @@ fn a_basename_is_all_its_files_in_order() {
     );
 }
 
-/// `blkparse -d` writes all CPUs into one file; the same events come of it.
+/// `blkparse -d` writes all CPUs into one file, which yields the same events.
 #[test]
 fn a_merged_dump_is_read_as_one_file() {
     let folder = folder(&[]);
@@ -82,7 +82,7 @@ fn a_merged_dump_is_read_as_one_file() {
     let of = |paths: &[PathBuf]| completions(Trace::open(paths).unwrap()).0;
     let mut merged = of(&find(&dump).unwrap());
     let separate = of(&find(&real("ext4-fsync")).unwrap());
-    // blkparse shifts all times to start at 0.
+    // blkparse shifts all times so that they start at 0.
     let shift = separate[0].time_ns - merged[0].time_ns;
     assert!(shift > 0);
     let shifted = |ns: &mut Option<u64>| *ns = ns.map(|ns| ns + shift);
@@ -158,7 +158,7 @@ fn garbage_in_the_middle_is_refused_or_left_out() {
     let folder = folder(&[("x", &bytes)]);
     let path = folder.path().join("x");
     let (_, error, _) = read(&path, Partial::Refused);
-    // The lowest byte of the magic is the version.
+    // The lowest byte of the magic number is the version.
     let problem = format!(
         "{}: blktrace records of version 23 at byte 96, only 7 and 8 are known",
         path.display()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Real traces of a loop device, held against blkparse line by line and in sum, and against what
-//! the workload (`data/make.sh`) is known to have done.
+//! Compares real traces of a loop device with blkparse, line by line and in sum, and with what the workload (`data/make.sh`)
+//! is known to have done.
 
 mod support;
 
@@ -76,8 +76,8 @@ fn the_counts_are_blkparses() {
     }
 }
 
-/// blkparse sums what is no write as reads (an internal flush too), but counts a completion only
-/// if it has bytes.
+/// blkparse counts everything that is not a write as a read (including an internal flush), but a completion only if it has
+/// bytes.
 #[test]
 fn completed_requests_and_bytes_are_blkparses() {
     for name in REAL {
@@ -112,7 +112,7 @@ fn assert_covered(c: &Completion<'_>) {
     assert_eq!(sector, c.sector + u64::from(c.bytes / 512), "{c:?}");
 }
 
-/// Nothing was lost and no sectors were under way twice, so everything must be explained.
+/// Nothing was lost and no sectors were in flight twice, so every part must be explained.
 #[test]
 fn every_byte_has_its_submitter() {
     for name in REAL {
@@ -136,8 +136,7 @@ fn every_byte_has_its_submitter() {
     }
 }
 
-/// All bytes that were queued are completed, thread by thread: the submitter of every part is
-/// right at least in sum.
+/// All bytes that were queued are completed, thread by thread: the submitters of the parts are right at least in sum.
 #[test]
 fn threads_get_back_what_they_queued() {
     for name in REAL {
@@ -160,8 +159,8 @@ fn threads_get_back_what_they_queued() {
     }
 }
 
-/// Each write that asks for a flush ends in two completions, with its bytes and with none; the
-/// second one has the same thread and Q.
+/// Each write that asks for a flush ends in two completions, with its bytes and without; the second one has the same thread
+/// and Q.
 #[test]
 fn flush_sequences_end_in_an_empty_completion() {
     for name in REAL {

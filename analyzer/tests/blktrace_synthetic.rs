@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Made-up traces, of which every completion is known beforehand.
+//! Synthetic traces, of which every completion is known beforehand.
 
 mod support;
 
@@ -45,7 +45,7 @@ fn life_cycles(events: &[Event<'_>]) -> Vec<Completion<'static>> {
     events.iter().filter_map(completed).collect()
 }
 
-/// A trace of in-memory files.
+/// Opens a trace of in-memory files.
 fn trace(files: Vec<Vec<u8>>, partial: Partial) -> Trace {
     let sources = files.into_iter().enumerate().map(|(i, bytes)| {
         let source: Box<dyn Read + Send> = Box::new(Cursor::new(bytes));
@@ -54,7 +54,7 @@ fn trace(files: Vec<Vec<u8>>, partial: Partial) -> Trace {
     Trace::from_sources(sources.collect(), partial)
 }
 
-/// Records over `count` files, each event in the one that `choose` says.
+/// Writes records into `count` files, each event into the one that `choose` returns.
 fn files(
     events: &[Event<'_>],
     count: usize,
@@ -68,7 +68,7 @@ fn files(
     files
 }
 
-/// The device flushes that were waited for are blktrace_twins.rs's: the simulated devices know of none.
+/// blktrace_twins.rs tests which device flushes were waited for; the simulated devices have none.
 fn plain(mut completions: Vec<Completion<'static>>) -> Vec<Completion<'static>> {
     for completion in &mut completions {
         completion.device_flush = None;
@@ -89,7 +89,7 @@ fn every_completion_is_the_expected_one() {
     }
 }
 
-/// However the records are spread over files and laid out, the same comes out.
+/// The result does not depend on how the records are laid out and spread over files.
 #[test]
 fn the_spread_over_files_does_not_matter() {
     let (events, expected) = simulate(recipe(77));
@@ -111,7 +111,7 @@ fn the_spread_over_files_does_not_matter() {
     }
 }
 
-/// Events up to 64 records out of place within a file are put in order; later ones are told of.
+/// Events up to 64 records out of place within a file are put in order; later ones are reported.
 #[test]
 fn slight_disorder_is_mended() {
     let (events, expected) = simulate(recipe(5));
@@ -136,8 +136,8 @@ fn slight_disorder_is_mended() {
     );
 }
 
-/// The benchmarks' traces are what they are said to be: every bio comes back with its thread and
-/// times, though some records stand late in their file.
+/// The benchmarks' traces are as described: every bio comes back with its thread and times, though some records stand late
+/// in their file.
 #[test]
 fn generated_traces_are_understood_whole() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -173,7 +173,7 @@ fn generated_traces_are_understood_whole() {
     assert_eq!(found, told);
 }
 
-/// A cgroup id ahead of the payload leaves the payload what it is.
+/// A cgroup id before the payload does not change the payload.
 #[test]
 fn cgroup_ids_are_taken_off() {
     let (mut events, _) = simulate(recipe(3));
@@ -188,12 +188,12 @@ fn cgroup_ids_are_taken_off() {
             assert_eq!(event.big_endian, layout.big_endian);
             event.big_endian = false;
         }
-        // The clock's numbers are in the byte order of the record.
+        // The numbers of the clock are in the record's byte order.
         assert_eq!(read[1..], events[1..], "{layout:?}");
     }
 }
 
-/// blkparse sums up the same, and btt measures the same times, where all is plain.
+/// blkparse has the same sums, and btt the same times, if the trace has only plain requests.
 #[test]
 fn blkparse_and_btt_agree() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -219,7 +219,7 @@ fn blkparse_and_btt_agree() {
     assert_eq!(ours, oracle::summary(&basename));
 
     let dump = oracle::dump(&basename, folder.path());
-    // D2C is of requests, Q2C and Q2G of what they begin with, as btt has it.
+    // As in btt, D2C is measured for requests, Q2C and Q2G for the bios that they begin with.
     let mut d2c = Vec::new();
     let mut i2d = Vec::new();
     let mut q2c = Vec::new();
@@ -245,7 +245,7 @@ fn blkparse_and_btt_agree() {
 proptest! {
     #![proptest_config(test_support::property::config(file!(), 300))]
 
-    /// Whatever is done to the bytes: no panic, an end, and parts that cover each completion.
+    /// Whatever happens to the bytes, reading does not panic, it ends, and the parts cover each completion.
     #[test]
     fn damage_is_survived(
         seed in 1_u64..50,
@@ -274,9 +274,9 @@ proptest! {
         prop_assert!(errors <= 1);
     }
 
-    /// Lost events cost knowledge, never bytes, and never make up a submitter. (Sector 0 is left
-    /// out: all flushes and passthrough requests meet there, so that the lost C of one and the
-    /// lost Q of the next look like one that lost nothing.)
+    /// Lost events cost knowledge but never bytes, and never yield a wrong submitter. (Sector 0 is left out: all flushes and
+    /// passthrough requests meet there, so that the lost C of one and the lost Q of the next look like a request that lost
+    /// nothing.)
     #[test]
     fn losses_are_not_guessed_over(seed in 1_u64..1000, lost in 2_u64..40) {
         let (mut events, expected) = simulate(Recipe { ios: 400, ..recipe(seed) });
@@ -297,7 +297,7 @@ proptest! {
                     (Some(of), Some(_)) => {
                         prop_assert_eq!((part.q_ns, part.pid), (of.q_ns, of.pid));
                     }
-                    // A gap may reach over several bios.
+                    // A gap may extend over several bios.
                     (_, None) => unknown += 1,
                     (None, Some(_)) => prop_assert!(false, "{:?} of {:?}", found, expected),
                 }
@@ -306,7 +306,7 @@ proptest! {
         prop_assert!(unknown > 0);
     }
 
-    /// Events of any kind at all: bounded, covered, without panics.
+    /// Events of any kind are handled within bounds, cover their completions, and cause no panic.
     #[test]
     fn arbitrary_events_are_survived(
         events in prop::collection::vec(

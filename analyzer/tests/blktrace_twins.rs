@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! IO to the same sectors at the same time, and IO of which something was lost: what is known is
-//! told, and what is not is None. Told by hand, event by event.
+//! IO to the same sectors at the same time, and IO with lost events: what is known is reported, and the rest is None. The
+//! events are written by hand.
 
 mod support;
 
@@ -34,7 +34,7 @@ fn play(told: &[Told]) -> Vec<Completion<'static>> {
 /// `(sector, blocks, q_ns, pid)`
 type Known = (u64, u32, Option<u64>, Option<u32>);
 
-/// The parts of each completion.
+/// Returns the parts of each completion.
 fn parts(told: &[Told]) -> Vec<Vec<Known>> {
     let part = |p: &Part| (p.sector, p.bytes / 512, p.q_ns, p.pid);
     play(told)
@@ -77,7 +77,7 @@ fn twins_of_one_thread_keep_it() {
     assert_eq!(parts(&told), vec![vec![(8, 8, None, Some(1))]; 2]);
 }
 
-/// The odd one out comes last: the ones compared before it lose what they had in common too.
+/// The one that differs comes last: the others compared before it lose what they had in common too.
 #[test]
 fn of_three_twins_each_could_be_the_odd_one() {
     let mut told = vec![(Q, 1, 8, 8, 1), (Q, 2, 8, 8, 1), (Q, 3, 8, 8, 2)];
@@ -86,7 +86,7 @@ fn of_three_twins_each_could_be_the_odd_one() {
     assert_eq!(parts(&told), vec![vec![(8, 8, None, None)]; 3]);
 }
 
-/// What was among several once does not become sure when the others have gone elsewhere.
+/// An ambiguous bio does not become certain when the others are gone.
 #[test]
 fn a_doubt_lasts() {
     let told = [
@@ -104,7 +104,7 @@ fn a_doubt_lasts() {
     assert_eq!(parts(&told), [twin, [(8, 4, Some(3), Some(2))], twin]);
 }
 
-/// X runs in the thread of Q.
+/// An X runs in the thread of the Q.
 #[test]
 fn a_split_is_of_its_own_threads_bio() {
     let told = [(Q, 1, 8, 24, 1), (Q, 2, 8, 24, 2), (X, 3, 8, 8, 2)];
@@ -112,7 +112,7 @@ fn a_split_is_of_its_own_threads_bio() {
     assert_eq!(parts(&told), [[(8, 8, Some(2), Some(2))]]);
 }
 
-/// An issue tells twins apart if the second is only queued after it.
+/// An issue distinguishes twins if the second is queued only after it.
 #[test]
 fn twins_one_after_the_other_are_told_apart_until_both_are_issued() {
     let told = [(Q, 1, 8, 8, 1), (D, 2, 8, 8, 1), (Q, 3, 8, 8, 2)];
@@ -173,7 +173,7 @@ fn a_lost_d_or_a_driver_without_requests() {
     assert_eq!(parts(&told), [[(8, 8, Some(1), Some(1))]]);
 }
 
-/// blktrace's `-a` can leave X events out. The only bio there is over the sectors is the one.
+/// blktrace's `-a` can leave X events out. The only bio over the sectors is the right one.
 #[test]
 fn without_x_a_bio_is_cut_by_its_requests() {
     let told = [
@@ -190,7 +190,7 @@ fn without_x_a_bio_is_cut_by_its_requests() {
     let part = |sector| [(sector, 8, Some(1), Some(1))];
     assert_eq!(parts(&told), [part(24), part(8), part(16)]);
 
-    // With two of them over the sectors there is no telling.
+    // With two of them over the sectors, the right one is unknown.
     let told = [
         (Q, 1, 8, 24, 1),
         (Q, 2, 0, 24, 2),
@@ -236,7 +236,7 @@ fn a_requeued_request_may_grow() {
     assert_eq!((c.g_ns, c.d_ns), (Some(2), Some(6)));
 }
 
-/// The C of the first was lost. Half a minute later it is no longer taken for under way.
+/// The C of the first was lost. Half a minute later it no longer counts as in flight.
 #[test]
 fn a_lost_c_does_not_blur_for_ever() {
     let told = [(Q, 1, 8, 8, 1), (D, 2, 8, 8, 1)];
@@ -247,14 +247,14 @@ fn a_lost_c_does_not_blur_for_ever() {
     assert_eq!(parts(&late), [[(8, 8, Some(31 * SECOND), Some(2))]]);
 }
 
-/// Something that takes longer than that is still known if nothing else is there.
+/// A request that takes longer than that is still known if nothing else is there.
 #[test]
 fn long_io_is_known() {
     let told = [(Q, 1, 8, 8, 1), (D, 2, 8, 8, 1), (C, 100 * SECOND, 8, 8, 0)];
     assert_eq!(parts(&told), [[(8, 8, Some(1), Some(1))]]);
 }
 
-/// FUA on a device that has it leaves no second completion; the next one to the sectors does.
+/// FUA on a device that supports it leaves no second completion; the next request to the sectors does.
 #[test]
 fn fua_alone_may_have_no_end() {
     let fua = |t| {
@@ -273,7 +273,7 @@ fn fua_alone_may_have_no_end() {
     assert_eq!(parts(&told), expected);
 }
 
-/// Flushes of several threads at once end at sector 0 all, so none is told from the others.
+/// Simultaneous flushes of several threads all end at sector 0, so they cannot be distinguished.
 #[test]
 fn concurrent_flushes_are_not_told_apart() {
     let flush = W | BLK_TC_FLUSH;
@@ -290,7 +290,7 @@ fn concurrent_flushes_are_not_told_apart() {
     assert_eq!(parts(&told), vec![vec![(0, 0, None, None)]; 3]);
 }
 
-/// Requests of several lengths begin at one sector at once: each is made of the bio of its own length.
+/// Requests of several lengths begin at one sector at the same time: each takes the bio of its own length.
 #[test]
 fn the_bio_as_long_as_the_request_is_it() {
     let told = [
@@ -309,7 +309,7 @@ fn the_bio_as_long_as_the_request_is_it() {
         parts(&told),
         [whole(8, 1, 1), whole(64, 2, 2), whole(16, 3, 3)]
     );
-    // Unless two shorter ones make it up as well.
+    // Two shorter ones may make it up as well.
     let told = [
         (Q, 1, 8, 8, 1),
         (Q, 2, 16, 8, 1),
@@ -320,7 +320,7 @@ fn the_bio_as_long_as_the_request_is_it() {
     assert_eq!(parts(&told), [[(8, 16, None, None)]]);
 }
 
-/// Twins of two threads, each issued by its own: the D tells.
+/// Twins of two threads are each issued by their own thread: the D distinguishes them.
 #[test]
 fn a_thread_issues_its_own_bio() {
     let told = [
@@ -333,7 +333,7 @@ fn a_thread_issues_its_own_bio() {
     ];
     let expected = [[(8, 8, Some(2), Some(2))], [(8, 8, Some(1), Some(1))]];
     assert_eq!(parts(&told), expected);
-    // But for what a scheduler has, which any thread may issue.
+    // A bio that a scheduler holds may be issued by any thread.
     let told = [
         (Q, 1, 8, 8, 1),
         (I, 2, 8, 8, 1),
@@ -344,8 +344,8 @@ fn a_thread_issues_its_own_bio() {
     assert_eq!(parts(&told), [[(8, 8, None, None)]]);
 }
 
-/// Two flushes and a write with a flush ahead of it share a cache flush of the device, on CPU 0; a third
-/// flush is ended by another one.
+/// Two flushes and a write with a preflush share a cache flush of the device on CPU 0; a third flush is ended by another
+/// one.
 #[test]
 fn flushes_know_the_device_flush_that_they_waited_for() {
     let flush = W | BLK_TC_FLUSH;
@@ -375,7 +375,7 @@ fn flushes_know_the_device_flush_that_they_waited_for() {
     );
 }
 
-/// Two devices in one trace have sectors of their own.
+/// Two devices in one trace have separate sectors.
 #[test]
 fn devices_do_not_meet() {
     let mut cycles = LifeCycles::new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bundles that tell what cannot be: they are small, and what is made of them is no panic, and small too.
+//! Bundles with impossible contents: they are small, and reading them must not panic and must take little memory.
 #![cfg(feature = "analyze")]
 
 use std::fs;
@@ -10,7 +10,7 @@ use mostrace_bundle::archive;
 use serde_json::Value;
 use wait4::Wait4;
 
-/// More than any verb may take of such a bundle.
+/// More memory than any verb may take for such a bundle.
 const MEMORY: u64 = 1 << 30;
 
 const VERBS: [&[&str]; 11] = [
@@ -27,7 +27,7 @@ const VERBS: [&[&str]; 11] = [
     &["events"],
 ];
 
-/// A sample, as a folder that can be changed.
+/// Returns a sample as a folder that can be changed.
 fn bundle(dir: &Path) -> PathBuf {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sample-traces/wal.most.tar.zst");
     let unpacked = archive::unpack(&sample).expect("sample");
@@ -47,7 +47,7 @@ fn change_manifest(folder: &Path, change: impl Fn(&mut Value)) {
     fs::write(&path, manifest.to_string()).expect("manifest");
 }
 
-/// Puts a number into every entry of a table, or record of an event file.
+/// Puts a number into every entry of a table, or every record of an event file.
 fn change(path: &Path, header: usize, size: usize, places: &[usize], number: u64) {
     let mut bytes = fs::read(path).expect("table");
     for entry in bytes[header..].chunks_exact_mut(size) {
@@ -58,7 +58,7 @@ fn change(path: &Path, header: usize, size: usize, places: &[usize], number: u64
     fs::write(path, bytes).expect("table");
 }
 
-/// Ends with 0, or with an error that is a line or more, and takes no more than it may.
+/// Runs all verbs: each ends with 0 or with an error of at least one line, and stays within its memory.
 fn all_verbs(folder: &Path) {
     for verb in VERBS {
         let said = folder.with_extension("said");
@@ -103,10 +103,10 @@ fn calls_may_tell_of_any_length() {
     let dir = tempfile::tempdir().expect("folder");
     let folder = bundle(dir.path());
     let calls = folder.join("call.entries");
-    // At byte 56 the length, and from 64 on what the call returned.
+    // The length is at byte 56, and the call's return value from byte 64 on.
     change(&calls, 16, 120, &[56], 1 << 63);
     all_verbs(&folder);
-    // 3,255 of them, of 4 million pages each.
+    // There are 3,255 calls of 4 million pages each.
     change(&calls, 16, 120, &[56, 64], 16 << 30);
     change(&calls, 16, 120, &[48], 0);
     all_verbs(&folder);
@@ -114,11 +114,11 @@ fn calls_may_tell_of_any_length() {
 
 #[test]
 fn a_sector_may_be_past_every_device() {
-    // Of the last ones, where the last request ends at the last sector that a number tells, or behind it.
+    // The last request ends at the last sector that fits into a number, or beyond it.
     for first in [1 << 55, u64::MAX - 160, u64::MAX - 155] {
         let dir = tempfile::tempdir().expect("folder");
         let folder = bundle(dir.path());
-        // Records without a pdu: each has the length that is looked for.
+        // The records have no pdu; each has the length that is under test.
         let record = |nth: u64, action: u32| {
             let mut bytes = vec![];
             bytes.extend(0x6561_7407_u32.to_le_bytes());
@@ -130,7 +130,7 @@ fn a_sector_may_be_past_every_device() {
             }
             bytes
         };
-        // Q, D and C of each.
+        // Each request has Q, D and C.
         let actions = [1, 7, 8];
         let records = (0..60).flat_map(|nth| record(nth, actions[nth as usize % 3]));
         fs::write(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who caused what: bundles made by hand, whose causes are known.
+//! Causes: bundles made by hand, whose causes are known.
 #![cfg(feature = "analyze")]
 
 mod scene;
@@ -49,7 +49,7 @@ const FSYNC: CallOf = CallOf {
     lasted_us: 100,
 };
 
-/// With a transaction ahead, within which the recording may have begun.
+/// Makes a scene with a first transaction, within which the recording may have begun.
 fn scene() -> Scene {
     let mut s = Scene::new();
     s.handle(CREATE, &[]);
@@ -75,7 +75,7 @@ fn run(scene: &Scene, verb: &[&str]) -> Vec<Value> {
     mostrace(&args).as_array().unwrap().clone()
 }
 
-/// kind, cause's comm, operation, inode, known, number of causers, of rows that were written.
+/// Returns kind, cause's comm, operation, inode, certainty and number of causers of the rows that were written.
 fn written(scene: &Scene, more: &[&str]) -> Vec<String> {
     let events = [&["events", "--where", "op = 'write'"], more].concat();
     let columns = [
@@ -95,7 +95,7 @@ fn written(scene: &Scene, more: &[&str]) -> Vec<String> {
     run(scene, &events).iter().map(line).collect()
 }
 
-/// Bytes by the values of a column.
+/// Returns bytes by the values of a column.
 fn bytes_by(scene: &Scene, column: &str, more: &[&str]) -> BTreeMap<String, u64> {
     let rows = run(scene, &[&["analyze", "--by", column], more].concat());
     let name = |row: &Value| row[column].as_str().unwrap_or("-").to_owned();
@@ -142,7 +142,7 @@ fn a_copy_is_its_handles_and_a_descriptor_everybodys_in_proportion() {
     );
 }
 
-/// Two operations share its descriptor; but both are of one process, and without the second the first's is all of it.
+/// Two operations share the descriptor, but both belong to one process; without the second, all of it is the first's.
 #[test]
 fn of_a_transaction_of_one_process_the_process_is_known() {
     let known = |s: &Scene| {
@@ -191,7 +191,7 @@ fn of_a_transaction_of_one_process_the_process_is_known() {
     assert_eq!(known(&s)[0], "descriptor exact exact");
 }
 
-/// Two journals count their transactions alike, and a block of theirs does not say which one it is of.
+/// Two journals number their transactions alike, and their blocks do not name the journal.
 #[test]
 fn where_a_disk_has_several_journals_no_block_of_theirs_has_a_cause() {
     let mut s = scene();
@@ -247,7 +247,7 @@ fn a_flusher_allocates_for_who_wrote_the_pages() {
             "commit other allocate 12 exact 1",
         ]
     );
-    // Of pages that nobody is known for the flusher is not the cause.
+    // The flusher is not the cause of pages whose cause is unknown.
     let mut s = scene();
     s.handle(FLUSHER, &[8]);
     s.commit(2000, &[8]);
@@ -302,7 +302,7 @@ fn of_handles_that_overlapped_it_is_one_of_a_set() {
     let mut s = scene();
     s.handle(overlapping, &[8]);
     s.handle(others, &[16]);
-    // It was the first to modify nothing, so it is not meant.
+    // This handle was the first to modify nothing, so it cannot be meant.
     let third = Thread {
         pid: 301,
         tgid: 301,
@@ -384,7 +384,7 @@ fn a_commit_and_its_flush_are_the_first_fsyncs_that_waited() {
     let mut s = scene();
     s.handle(CREATE, &[8]);
     s.commit(2000, &[8]);
-    // Of a process that had no part in it, and one that was called when it was on its way.
+    // The first call is by a process that had no part in it, and the second began when the commit was in flight.
     s.call(CallOf {
         thread: OTHER,
         lasted_us: 9000,
@@ -410,7 +410,7 @@ fn a_commit_and_its_flush_are_the_first_fsyncs_that_waited() {
         (&flush["cause_comm"], &flush["cause_inode"]),
         (&"sqlite3".into(), &12.into())
     );
-    // Called 3 ms ahead of the descriptor; the flush is queued 2 ms after that, and takes 0.1 ms.
+    // It was called 3 ms before the descriptor; the flush is queued 2 ms after that, and takes 0.1 ms.
     assert_eq!(flush["cause_latency_ns"], 5_100_000);
     assert_eq!(rows[rows.len() - 2]["cause_latency_ns"], 4_100_000);
 }
@@ -461,7 +461,7 @@ fn events_have_the_causes_side_by_side() {
     assert_eq!(rows.len() + 1, text.lines().count());
 }
 
-/// Two processes each changed one of two blocks that are written home by one request.
+/// Two processes each changed one of two blocks that one request writes home.
 fn shared_by_two() -> Scene {
     let mut s = scene();
     s.handle(CREATE, &[8]);
@@ -496,14 +496,14 @@ fn a_condition_is_on_the_whole_row_also_where_it_is_cut_into_shares() {
             assert_eq!(sum(column, condition), expected, "{column}: {condition}");
         }
     }
-    // Who caused it is asked of each share, whatever it is summed by.
+    // Conditions on the cause apply to each share, whatever the grouping is.
     let theirs = "origin = 'bdev' AND bytes = 8192 AND cause_comm = 'other'";
     for column in ["class", "cause_comm"] {
         assert_eq!(sum(column, theirs), 4096, "{column}");
     }
 }
 
-/// Its calls are no rows: of some rows no transaction is told, and nothing is divided by them.
+/// Calls are not rows: if a filter selects rows, no transactions are reported and nothing is divided by them.
 #[test]
 fn a_tree_of_some_rows_has_no_transactions() {
     let tmp = tempfile::tempdir().unwrap();
@@ -527,12 +527,12 @@ fn a_tree_of_some_rows_has_no_transactions() {
         "{text}"
     );
     let of_database = text.lines().find(|line| line.contains("the database"));
-    // Name, bytes and percent: no bytes for each transaction.
+    // The fields are name, bytes and percent, without bytes per transaction.
     let figures = of_database.unwrap().split_once("the database").unwrap().1;
     assert_eq!(figures.split_whitespace().count(), 2, "{text}");
 }
 
-/// A page of a file is written, so that it has a name.
+/// Writes a page of a file, so that the file has a name.
 fn named(s: &mut Scene, sector: u64, inode: u64, name: &[u8]) {
     s.request(WRITE | SYNC, sector, 4096, SQLITE);
     s.process(sector, 4096, SQLITE, Origin::FILE);
@@ -540,7 +540,7 @@ fn named(s: &mut Scene, sector: u64, inode: u64, name: &[u8]) {
     s.dirtier(sector, 4096, SQLITE);
 }
 
-/// Where a frame of a WAL begins.
+/// Returns the offset of a WAL's frame.
 fn frame(nth: u64) -> u64 {
     32 + nth * (24 + 4096)
 }
@@ -597,7 +597,7 @@ fn two_databases() -> Scene {
             ..FSYNC
         });
     }
-    // Of no database.
+    // This call is on a file that belongs to no database.
     s.call(write(OTHER, 77, 100));
     s
 }
@@ -633,7 +633,7 @@ fn transactions_are_told_apart_by_process_and_database() {
     assert_eq!(tree["device_bytes"], 4 * 4096);
     assert_eq!(tree["transactions"], 6);
     assert_eq!(owner("other:200", "b.db".into())["device"]["bytes"], 0);
-    // The one that wrote to the device is another: what was asked and what was written are each told of who did it.
+    // Another process wrote to the device: what was asked and what was written are reported for those who did it.
     let options = mostrace::analysis::Options::default();
     let analysis = mostrace::analysis::Analysis::open(&path, &options).unwrap();
     let databases = analysis.databases().unwrap();
@@ -700,7 +700,7 @@ fn an_analysis_begins_with_what_it_found() {
         "6 transactions of 50 bytes wrote 4.8 KB each (96 ×): 43 % ext4's journal of commit blocks, descriptors and copies of \
          unknown blocks, 29 % the database, 14 % SQLite's rollback journal, 14 % SQLite's WAL"
     );
-    // Others have written too: what the workload stored is not all.
+    // Others have written too, so what the workload stored is not everything.
     let mut busy = two_databases();
     for at in 0..20 {
         let commit = CallOf {
@@ -735,7 +735,7 @@ fn an_analysis_begins_with_what_it_found() {
     );
 }
 
-/// The tree, a comparison, a limit and the page have the same.
+/// The tree, a comparison, a limit and the page have the same number.
 fn one_number_of_transactions(s: &Scene, transactions: u64) {
     let tmp = tempfile::tempdir().unwrap();
     let path = s.save(tmp.path());
@@ -768,7 +768,7 @@ fn mostrace_page(path: &str, page: &str) {
     assert!(output.status.success(), "{output:?}");
 }
 
-/// What happens next in a random scene.
+/// A step of a random scene.
 #[derive(Clone, Debug)]
 enum Step {
     Handle {
@@ -871,7 +871,7 @@ fn play(steps: &[Step]) -> Scene {
             }
         }
     }
-    // A trace without events is none.
+    // A trace needs at least one event.
     s.write_file(800, 4096, 12, b"a.db");
     s
 }
@@ -879,7 +879,7 @@ fn play(steps: &[Step]) -> Scene {
 proptest! {
     #![proptest_config(test_support::property::config(file!(), 24))]
 
-    /// Whatever happens, who caused it sums to what there is.
+    /// Whatever happens, the causers' shares sum to the rows' bytes.
     #[test]
     fn causes_have_the_bytes_and_requests_of_classes(steps in prop::collection::vec(step(), 0..40), equal in any::<bool>()) {
         let s = play(&steps);
@@ -901,7 +901,7 @@ proptest! {
         prop_assert_eq!(tree.leaves(), whole.total.write_bytes);
         let owners: u64 = tree.owners.iter().map(|owner| owner.totals.flushes).sum();
         prop_assert_eq!(owners, whole.total.flushes);
-        // Cut into shares or not, each group of classes is the same.
+        // Cut into shares or not, the groups by class are the same.
         prop_assert_eq!(&several[0].groups, &whole.groups);
         for (groups, name) in several.iter().zip(groupings) {
             prop_assert_eq!(groups.total, whole.total, "{}", name);

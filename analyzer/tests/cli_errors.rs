@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What goes wrong is said in one line that names the file, with the right exit status.
+//! Errors are one line that names the file, with the right exit status.
 #![cfg(feature = "analyze")]
 
 mod scene;
@@ -20,7 +20,7 @@ fn run(args: &[&str]) -> Output {
     mostrace().args(args).stdin(Stdio::null()).output().unwrap()
 }
 
-/// Status, stdout and stderr.
+/// Returns status, stdout and stderr.
 fn outcome(args: &[&str]) -> (i32, String, String) {
     let output = run(args);
     let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -31,7 +31,7 @@ fn outcome(args: &[&str]) -> (i32, String, String) {
     )
 }
 
-/// Bundles and files that are wrong in one way each, by name.
+/// Makes bundles and files that are each wrong in one way; returns them by name.
 fn make_wrong_ones(dir: &Path) {
     let bundle = |name: &str, change: &dyn Fn(&Path)| {
         let folder = scene::transaction().save(dir);
@@ -218,7 +218,7 @@ fn a_damaged_snapshot_can_be_done_without() {
     assert!(stdout.contains("no map of the filesystem"), "{stdout}");
 }
 
-/// Nothing says whether the recorder of a bare trace came to its end: what is there is read, and said to be incomplete.
+/// A bare trace does not say whether its recorder ended properly: its contents are read and reported as incomplete.
 #[test]
 fn a_bare_trace_whose_last_record_is_cut_is_read_up_to_there() {
     let tmp = tempfile::tempdir().unwrap();
@@ -231,7 +231,7 @@ fn a_bare_trace_whose_last_record_is_cut_is_read_up_to_there() {
     };
     let (code, all, stderr) = whole("whole", &events);
     assert_eq!((code, stderr.as_str()), (0, ""));
-    // The last record is a note that no table shows.
+    // The last record is a note, which no table shows.
     events.extend(scene::record(9_000_000_000, 1 << 26, 0, 0, 7, b"name\0"));
     events.truncate(events.len() - 4);
     let (code, cut, stderr) = whole("cut", &events);
@@ -249,7 +249,7 @@ fn a_bare_trace_whose_last_record_is_cut_is_read_up_to_there() {
     assert!(stdout.starts_with("INCOMPLETE: "), "{stdout}");
     let (code, _, stderr) = outcome(&["events", path.to_str().unwrap()]);
     assert!(code == 0 && stderr.contains("INCOMPLETE: "), "{stderr}");
-    // What is damaged is not what was cut.
+    // A damaged file is not treated like one that was cut off.
     let middle = events.len() / 2 / 48 * 48;
     events[middle..middle + 4].copy_from_slice(b"....");
     let (code, _, stderr) = whole("damaged", &events);
@@ -259,7 +259,7 @@ fn a_bare_trace_whose_last_record_is_cut_is_read_up_to_there() {
     assert_eq!(code, 1, "{stderr}");
 }
 
-/// The rows are held in a frame of the columns that are named; what is said is of the table that was asked.
+/// The rows are held in a frame of the named columns only; the message is about the whole table.
 #[test]
 fn a_queries_error_is_of_the_columns_of_events() {
     let tmp = tempfile::tempdir().unwrap();
@@ -316,7 +316,7 @@ fn cut_files_are_read_when_asked_for_or_when_the_recorder_was_killed() {
         "{stderr}"
     );
     assert!(stderr.contains("left out"), "{stderr}");
-    // The last C was cut off: the discard is not there.
+    // The last C was cut off, so the discard is missing.
     let (_, table, _) = outcome(&["analyze", path.to_str().unwrap(), "--by", "op", "--json"]);
     assert!(
         table.contains("device_flush") && !table.contains("\"discard\""),
@@ -324,7 +324,7 @@ fn cut_files_are_read_when_asked_for_or_when_the_recorder_was_killed() {
     );
 }
 
-/// A part of it would look like the whole. What was there before is not the program's to remove.
+/// A part of a table would look like the whole. A file that existed before must not be removed.
 #[test]
 fn of_an_output_that_fails_nothing_is_left() {
     let tmp = tempfile::tempdir().unwrap();
@@ -461,7 +461,7 @@ fn hostile_names_cannot_break_a_table() {
     );
 }
 
-/// One of each kind: C1, DEL, marks of direction, and what is not seen.
+/// One character of each kind: C1, DEL, direction marks, and invisible ones.
 const DECEPTIVE: &str =
     "\u{9b}31m\u{7f}\u{202e}\u{2066}\u{ad}\u{180e}\u{2800}\u{3164}\u{e0041}\u{200b}\u{fe0f}\u{a0}";
 
@@ -511,7 +511,7 @@ fn no_name_and_no_word_deceives_who_reads_it() {
             assert_eq!(stray, None, "{args:?}: {text}");
         }
     }
-    // What a program reads is what was written.
+    // Programs read the text unchanged.
     let (_, json, _) = outcome(&["analyze", path, "--json"]);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["manifest"]["notes"], serde_json::json!([DECEPTIVE]));
@@ -532,7 +532,7 @@ fn a_file_is_no_formula_in_a_spreadsheet() {
     assert_eq!(csv("csv-safe"), "path\n'=cmd|' /C calc'!A0\n");
 }
 
-/// A block at sector 0 without a length, and 500 times 4 GiB of blocks: neither is a fault, nor held in memory.
+/// A block at sector 0 without a length, and 500 times 4 GiB of blocks: neither causes an error nor takes memory.
 #[test]
 fn blocks_that_were_given_back_are_bounded() {
     let mut scene = scene::transaction();
@@ -552,7 +552,7 @@ fn blocks_that_were_given_back_are_bounded() {
     }
 }
 
-/// A bundle of which a part is missing is read, and the first line says so.
+/// A bundle with a missing part is read, and the first line says what is missing.
 #[test]
 fn what_is_missing_of_a_bundle_comes_first() {
     let sample = concat!(

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `map`, and the map at work in `analyze` and `events`, on an image that mke2fs filled, held
-//! against debugfs.
+//! `map`, and the map within `analyze` and `events`, on an image that mke2fs filled; compared with debugfs.
 #![cfg(feature = "analyze")]
 
 mod scene;
@@ -40,7 +39,7 @@ fn tool(name: &str) -> Command {
     command
 }
 
-/// 8 MiB of ext4 with 4 KiB blocks: `/dir/data` of 20,000 bytes and a name that is not text.
+/// Makes 8 MiB of ext4 with 4 KiB blocks: `/dir/data` of 20,000 bytes and a name that is not text.
 fn image(dir: &Path) -> PathBuf {
     use std::os::unix::ffi::OsStrExt;
     let tree = dir.join("tree");
@@ -69,7 +68,7 @@ fn debugfs(image: &Path, request: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// First sector, inode and generation of `/dir/data`, as debugfs has them.
+/// Returns first sector, inode and generation of `/dir/data` according to debugfs.
 fn data(image: &Path) -> (u64, u64, u32) {
     let block: u64 = debugfs(image, "bmap /dir/data 0").trim().parse().unwrap();
     let stat = debugfs(image, "stat /dir/data");
@@ -130,7 +129,7 @@ fn the_map_is_as_debugfs_has_it() {
     assert_eq!(rows[0]["path"], "/dir/data");
 }
 
-/// A bundle whose snapshot is the image, `start` sectors into the disk.
+/// Saves a bundle whose snapshot is the image, `start` sectors into the disk.
 fn bundle(dir: &Path, image: &Path, start: u64, mut scene: scene::Scene) -> String {
     let bytes = fs::read(image).unwrap();
     let size = bytes.len() as u64;
@@ -154,7 +153,7 @@ fn the_snapshot_names_what_no_probe_named() {
     let start = 2048;
     let mut s = scene::Scene::new();
     let at = sector + start;
-    // Nameless, of the generation that the snapshot has; then of another one.
+    // The file is nameless, first with the snapshot's generation, then with another one.
     for generation in [generation, generation.wrapping_add(1)] {
         s.request(scene::WRITE, at, 4096, scene::SQLITE);
         s.process(at, 4096, scene::SQLITE, Origin::FILE);
@@ -162,7 +161,7 @@ fn the_snapshot_names_what_no_probe_named() {
         let entry = s.files.last_mut().unwrap();
         entry[56..60].copy_from_slice(&generation.to_le_bytes());
     }
-    // From the device's page cache: an inode table, and what is a file's now.
+    // These come from the device's page cache: an inode table, and what is a file's block now.
     let table: u64 = {
         let stats = debugfs(&image, "stats");
         let rest = stats.split("inode table at ").nth(1).unwrap();
@@ -191,7 +190,7 @@ fn the_snapshot_names_what_no_probe_named() {
             ["free", "-", "unknown"],
         ]
     );
-    // The bundle's own map, and the same from the image.
+    // The bundle's own map and the image's agree.
     let row = json(&["map", &path, "--sector", &at.to_string(), "--json"]);
     assert_eq!(row[0]["path"], "/dir/data");
     let bare = tmp.path().join("scene.most/trace.blktrace.0");

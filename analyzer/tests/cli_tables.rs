@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `analyze` and `events` on bundles made by hand, whose sums are known, and on real traces,
-//! whose sums blkparse knows.
+//! `analyze` and `events` on bundles made by hand, whose sums are known, and on real traces, whose sums blkparse has.
 #![cfg(feature = "analyze")]
 
 mod run;
@@ -38,7 +37,7 @@ fn sum(table: &Value, column: &str) -> u64 {
         .sum()
 }
 
-/// (name, writes, write_bytes, reads, read_bytes) of each row.
+/// Returns (name, writes, write_bytes, reads, read_bytes) of each row.
 fn rows(table: &Value, name: &str) -> Vec<(String, u64, u64, u64, u64)> {
     let number = |row: &Value, column: &str| row[column].as_u64().unwrap();
     let row = |row: &Value| {
@@ -186,7 +185,7 @@ fn every_grouping_sums_to_the_same() {
         assert_eq!(sum(&top, "bytes"), 45056, "{by}");
         assert!(top.as_array().unwrap().len() <= 2);
     }
-    // The rest of the files has rows of one request each: requests are not counted twice.
+    // The remaining files have rows of one request each: requests are not counted twice.
     let top = json(&["analyze", &path, "--by", "kind", "--top", "1", "--json"]);
     assert_eq!(
         (&top[1]["kind"], &top[1]["requests"]),
@@ -251,7 +250,7 @@ fn events_have_the_columns_they_promise() {
     assert!(some.starts_with("op,bytes\nwrite,8192\n"), "{some}");
 }
 
-/// A flusher writes what two have dirtied; of the last page that is not known.
+/// A flusher writes pages that two tasks dirtied; the dirtier of the last page is unknown.
 fn written_back() -> Scene {
     let mut s = Scene::new();
     s.request(scene::WRITE, 1000, 4 * 4096, scene::KWORKER);
@@ -341,7 +340,7 @@ fn parquet_comes_back_as_csv_has_it() {
     let frame = ParquetReader::new(std::fs::File::open(&file).unwrap())
         .finish()
         .unwrap();
-    // polars writes no times as text.
+    // polars does not write times as text.
     let mut frame = frame.drop("time_utc").unwrap();
     let columns: Vec<&str> = frame.columns().iter().map(|c| c.name().as_str()).collect();
     let columns = columns.join(",");
@@ -455,14 +454,14 @@ fn what_others_did_and_what_is_missing_come_first() {
         scene.manifest.counters = Some(counters);
         let (_tmp, path) = saved(&scene);
         let text = mostrace(&["analyze", &path, "--full"]);
-        // No table tells of causes: those stand there who submitted.
+        // There is no table of causes, so submitters stand in for them.
         let said = "28.7 KB were written, 43 % by jbd2/loop0-8 (submitter), ";
         assert!(text.starts_with(said), "{text}");
         assert!(text.lines().any(|line| line == says), "{text}");
     }
 }
 
-/// The largest of both processes, and no more than ten lines.
+/// The output has the largest parts of both processes, and at most ten lines.
 #[test]
 fn what_is_not_asked_for_is_ten_lines() {
     let mut scene = Scene::new();
@@ -479,13 +478,13 @@ fn what_is_not_asked_for_is_ten_lines() {
         format!("next: mostrace analyze {path} --full; mostrace report {path} -o report.html");
     assert_eq!(lines.last(), Some(&&*last));
     assert!(text.contains(" 100 % ████████████████████ "), "{text}");
-    // Those that pass are shown without a sentence, which is of all.
+    // Rows that pass a filter are shown without the sentence, which is about all rows.
     let some = mostrace(&["analyze", &path, "--where", "bytes > 4096"]);
     assert!(
         some.contains("8.2 KB 100 %") && !some.contains("were written"),
         "{some}"
     );
-    // On a terminal that tells no size nothing is left out.
+    // On a terminal without a size, nothing is left out.
     let full = mostrace(&["analyze", &path, "--full"]);
     assert!(
         full.lines().count() > 30 && full.contains("/folder/1"),
@@ -493,7 +492,7 @@ fn what_is_not_asked_for_is_ten_lines() {
     );
 }
 
-/// At the ends of a whole trace there are such entries; where something is missing they tell how much.
+/// A complete trace has such entries at its ends; if something is missing, their number shows how much.
 #[test]
 fn entries_without_a_completion_are_told_where_something_is_missing() {
     let mut scene = Scene::new();
@@ -517,7 +516,7 @@ fn the_number_of_a_thread_may_come_back_as_anothers() {
     };
     let mut scene = Scene::new();
     for (comm, writes) in [("first", 1), ("second", 2)] {
-        // A moment later.
+        // This happens a moment later.
         scene.device_flush();
         scene.note(named(comm));
         for _ in 0..writes {
@@ -589,7 +588,7 @@ fn bare_traces_sum_as_blkparse_sums_them() {
         let expected = support::oracle::summary(&basename);
         let all = json(&["analyze", basename.to_str().unwrap(), "--json"]);
         let total = |column: &str| all["total"][column].as_u64().unwrap();
-        // blkparse takes discards for writes.
+        // blkparse counts discards as writes.
         let written = total("write_bytes") + total("discard_bytes");
         assert_eq!(written / 1024, expected.write_kib, "{name}");
         assert_eq!(total("read_bytes") / 1024, expected.read_kib, "{name}");
@@ -633,7 +632,7 @@ fn rows_are_chosen_by_a_condition() {
     assert_eq!(none.lines().count(), 1, "{none}");
 }
 
-/// What has to be found out for a column is found out when it alone is asked for.
+/// A column's information is determined even if only that column is asked for.
 #[test]
 fn a_column_alone_is_what_it_is_among_all() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sample-traces");
@@ -663,7 +662,7 @@ fn a_column_alone_is_what_it_is_among_all() {
     }
 }
 
-/// A request that is several files' has a row for each: none of them is a rewrite of what another one has just written.
+/// A request of several files has a row for each: none of them rewrites what another one has just written.
 #[test]
 fn nothing_is_rewritten_by_its_own_request() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sample-traces");
@@ -713,7 +712,7 @@ fn percentiles_are_of_requests() {
         ("q2d_p99_ns", 20_000),
         ("d2c_max_ns", 80_000),
     ] {
-        // All are values that occur.
+        // All percentiles are values that occur.
         assert_eq!(write[column], value, "{column}");
     }
 }
@@ -757,7 +756,7 @@ fn what_is_written_again_is_told() {
     assert_eq!(csv, "rewritten_bytes\n0\n0\n4096\n4096\n0\n");
 }
 
-/// The clock of the manifest says when the trace was; numbers are signed.
+/// The manifest's clock says when the trace was made; numbers are signed.
 #[test]
 fn columns_are_of_types_that_databases_know() {
     use polars::prelude::DataType;

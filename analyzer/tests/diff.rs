@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `diff` of the samples: its figures are differences of what `analyze` prints of each.
+//! `diff` of the samples: its figures are differences of what `analyze` prints for each.
 #![cfg(feature = "analyze")]
 
 mod run;
@@ -20,7 +20,7 @@ fn json(args: &[&str]) -> Value {
     serde_json::from_str(&mostrace(args)).unwrap()
 }
 
-/// write_bytes by role, as `analyze` has it.
+/// Returns write_bytes by role, from `analyze`.
 fn by_role(sample: &str) -> BTreeMap<Option<String>, i64> {
     let rows = json(&["analyze", sample, "--by", "role", "--json"]);
     let row = |row: &Value| {
@@ -60,7 +60,7 @@ fn changes_are_the_differences_of_what_analyze_says() {
     }
 }
 
-/// KB for each of the thousand transactions of a sample, as the sentence has it.
+/// Formats KB per transaction of a sample, which has a thousand, as the sentence does.
 fn each_kb(bytes: i64) -> String {
     format!("{:.1} KB", bytes as f64 / 1000.0 / 1000.0)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `mostrace experiment` as a user meets it: what was published against what is measured, and stops in the middle.
-//! One at a time: ftrace has one user.
+//! `mostrace experiment` as a user runs it: claims against measurements, and interruptions. The tests run one at a time,
+//! because ftrace has one user.
 
 mod run;
 
@@ -46,7 +46,7 @@ fn shipped() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments")
 }
 
-/// The whole matrix is in docs/EXPERIMENTS.md; this is the part of it in which SQLite syncs most.
+/// docs/EXPERIMENTS.md has the whole matrix; this is the part of it in which SQLite syncs most.
 fn syncs_are_those_that_were_published() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("small.toml");
@@ -57,7 +57,7 @@ fn syncs_are_those_that_were_published() {
     fs::write(&file, small).unwrap();
     let kept = folder.path().join("kept");
     let options = [
-        // Of insertions 1,000 are checkpointed once in between.
+        // 1,000 insertions would include a checkpoint.
         "--only=op=update",
         "--only=sync=full",
         "--only=journal=delete",
@@ -90,7 +90,7 @@ fn syncs_are_those_that_were_published() {
     );
 }
 
-/// What the queues of loop devices take at most.
+/// Returns the largest requests that the queues of loop devices take.
 fn largest_requests() -> BTreeMap<PathBuf, String> {
     let blocks = fs::read_dir("/sys/block").unwrap();
     let settings = blocks.map(|block| block.unwrap().path().join("queue/max_sectors_kb"));
@@ -99,7 +99,7 @@ fn largest_requests() -> BTreeMap<PathBuf, String> {
     read.collect()
 }
 
-/// Not the making of their tables, nor of their rows. Beside them stands the control cell, in which no blocks are merged.
+/// The set-up of tables and rows does not count. The control cell merges no blocks.
 fn the_trace_of_updates_holds_them_alone() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("small.toml");
@@ -139,14 +139,14 @@ fn the_trace_of_updates_holds_them_alone() {
 const CELLS: usize = 4;
 const RUNS: usize = 2;
 
-/// Cells that take no time, measured twice each.
+/// Makes an experiment whose cells take no time, and are measured twice each.
 fn cheap(folder: &Path) -> PathBuf {
     let file = folder.join("cheap.toml");
     let text = format!(
         "name = 'cheap'\nbefore = ['touch', 'ready']\ncommand = ['sh', '-c', 'cat ready; echo {{n}} >f; sync f']\n\
          [matrix]\nn = [1, 2, 3, 4]\n[repeat]\nwithin_percent = 0\nmost = {RUNS}\n"
     );
-    // Bytes of two runs may be the same by chance: then one less is needed.
+    // The bytes of two runs may be equal by chance; then one measurement less is needed.
     fs::write(
         &file,
         text.replace("within_percent = 0", "within_percent = -1"),
@@ -165,7 +165,7 @@ fn what_is_killed_goes_on_where_it_was() {
     let file = cheap(folder.path());
     let results = file.with_extension("jsonl");
     let mut killed = Vec::new();
-    // After the first measurement, and again after the next.
+    // It is interrupted after the first measurement, and again later.
     for at_least in [2, 4] {
         let mut running = experiment(&file)
             .stdout(Stdio::null())
@@ -180,7 +180,7 @@ fn what_is_killed_goes_on_where_it_was() {
         let before = lines(&results);
         assert!(before.starts_with(&killed));
         killed = before;
-        // What a machine that loses its power leaves of a line.
+        // This is a line as a power failure may leave it.
         let mut end = OpenOptions::new().append(true).open(&results).unwrap();
         end.write_all(b"{\"cell\":\"n=").unwrap();
     }
@@ -227,7 +227,7 @@ fn a_cell_that_cannot_be_measured_stops_no_other() {
     assert_eq!(told[1..], ["mostrace: one cell could not be measured"]);
 }
 
-/// The results go on from guest to guest, and what cannot be measured there is told.
+/// The results continue from guest to guest, and what cannot be measured there is reported.
 fn a_guest_has_what_this_kernel_lacks() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("x.toml");
@@ -258,7 +258,7 @@ fn a_guest_has_what_this_kernel_lacks() {
     assert_eq!(counts, ["1", "0", "1", "0"]);
 }
 
-/// As the definition has it.
+/// Returns the definition's identity.
 fn identity(file: &Path) -> String {
     mostrace::experiment::Definition::read(file)
         .unwrap()
@@ -318,7 +318,7 @@ fn results_are_one_experiments() {
     );
 }
 
-/// A file of something else, its last line whole or not, or of no text.
+/// The file is something else, with a whole last line or not, or is not text.
 fn what_is_no_file_of_results_stays_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let file = cheap(folder.path());
@@ -343,14 +343,14 @@ fn what_is_no_file_of_results_stays_as_it_is() {
         let listed = say(experiment(&file).arg("--list").arg("--results").arg(&notes));
         assert_eq!((listed.status, listed.err), (Some(1), said.err));
     }
-    // What a process leaves that was killed at its first line.
+    // This is what a process leaves that was killed while writing its first line.
     let line = serde_json::to_string(&header).unwrap();
     fs::write(&notes, &line[..20]).unwrap();
     let listed = say(experiment(&file).arg("--list").arg("--results").arg(&notes));
     assert_eq!(listed.status, Some(0), "{}", listed.err);
 }
 
-/// Root measures in folders of others, who can lay a link.
+/// Root measures in folders of others, who can plant a link.
 fn results_go_where_no_link_leads() {
     let folder = tempfile::tempdir().unwrap();
     let file = cheap(folder.path());
@@ -407,7 +407,7 @@ fn what_is_kept_takes_the_place_of_a_bundle_alone() {
         assert_eq!(text.unwrap(), "precious");
         assert_eq!(fs::read_dir(folder).unwrap().count(), 1);
     }
-    // It was measured twice.
+    // The cell was measured twice.
     assert!(mostrace_bundle::Bundle::open(&kept.join("n=3.most")).is_ok());
 }
 
@@ -425,7 +425,7 @@ fn the_shipped_ones_are_sound() {
             .arg("--results")
             .arg(&results));
         assert_eq!(said.status, Some(0), "{}: {}", path.display(), said.err);
-        // What was measured with it is still its own.
+        // Earlier results still belong to the definition.
         let kept = path.with_extension("jsonl");
         if kept.exists() {
             let copy = folder.path().join("copy");
@@ -444,7 +444,7 @@ fn the_shipped_ones_are_sound() {
     assert!(count >= 4, "{count}");
 }
 
-/// Every byte of every run is of one layer, and the table has a column for each, or the rest.
+/// Every byte of every run belongs to one layer, and the table has a column for each layer, or for the rest.
 fn parts_of_shipped_results_are_the_whole() {
     let parts = [
         "journal_bytes",

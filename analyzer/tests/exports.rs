@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `export`: the sums of every format are those of `analyze`.
+//! `export`: the sums of every format equal those of `analyze`.
 #![cfg(feature = "analyze")]
 
 mod run;
@@ -39,14 +39,14 @@ fn text(name: &str, format: &str, more: &[&str]) -> String {
     String::from_utf8(export(name, format, more)).unwrap()
 }
 
-/// Of all rows, as `analyze` says.
+/// Returns a total over all rows, from `analyze`.
 fn total(name: &str, column: &str) -> u64 {
     let json = mostrace(&["analyze", sample(name).to_str().unwrap(), "--json"]);
     let summary: Value = serde_json::from_slice(&json).unwrap();
     summary["total"][column].as_u64().unwrap()
 }
 
-/// The fields of each line.
+/// Returns the fields of each line.
 fn csv(text: &str) -> Vec<Vec<&str>> {
     text.lines().map(|line| line.split(',').collect()).collect()
 }
@@ -98,7 +98,7 @@ fn block_traces_have_every_read_and_write() {
     }
 }
 
-/// A request, as the rows of `events` tell it.
+/// A request according to the rows of `events`.
 #[derive(Default)]
 struct Request {
     arrived_ns: u64,
@@ -106,7 +106,7 @@ struct Request {
     device_flush: Option<u64>,
 }
 
-/// By the number of the completion.
+/// Returns the requests by the number of the completion.
 fn requests(name: &str) -> BTreeMap<u64, Request> {
     let columns = "completion,op,time_ns,q2c_ns,d2c_ns,device_flush";
     let path = sample(name);
@@ -162,7 +162,7 @@ fn an_iolog_has_the_writes_and_the_flushes() {
     }
 }
 
-/// Times are µs since the first request, and one more; a flush stands where it was asked for.
+/// Times are µs since the first request, plus one; a flush stands where it was asked for.
 #[test]
 fn an_iologs_times_are_those_of_the_requests() {
     for name in ["delete", "wal", "f2fs-delete", "fat32-delete"] {
@@ -190,7 +190,7 @@ fn an_iologs_times_are_those_of_the_requests() {
             times
         };
         assert_eq!(times(&|word| word == "write"), of("write"), "{name}");
-        // Of the device's flushes: when the first one that waited for it was asked for.
+        // For each of the device's flushes, the time when the first request that waited for it arrived.
         let mut flushed: BTreeMap<u64, u64> = BTreeMap::new();
         for (number, request) in &requests {
             let own = (request.op == "device_flush").then_some(*number);
@@ -203,7 +203,7 @@ fn an_iologs_times_are_those_of_the_requests() {
         expected.sort_unstable();
         assert_eq!(times(&|word| word == "sync"), expected, "{name}");
     }
-    // jbd2's commit block has a flush ahead of it and, on a device without FUA, one behind it.
+    // jbd2's commit block has a flush before it and, on a device without FUA, one after it.
     let text = text("delete", "iolog", &[]);
     let words: Vec<[&str; 2]> = text
         .lines()
@@ -237,7 +237,7 @@ fn an_oracle_knows_the_next_access() {
         })
         .collect();
     assert_eq!(records.len() * 24, bytes.len());
-    // Every request of this trace is of whole blocks.
+    // Every request of this trace consists of whole blocks.
     let moved: u64 = records.iter().map(|(_, size, _)| u64::from(*size)).sum();
     assert_eq!(
         moved,
@@ -252,7 +252,7 @@ fn an_oracle_knows_the_next_access() {
     assert!(last.values().all(|&at| records[at].2 == -1));
 }
 
-/// The fields of a message of Protocol Buffers: number, and value if it is one, and bytes if it has some.
+/// Decodes a Protocol Buffers message: each field's number, its value if it is a number, and its bytes if it has some.
 fn fields(mut message: &[u8]) -> Vec<(u32, u64, Vec<u8>)> {
     use prost::encoding::{WireType, decode_key, decode_varint};
     let mut fields = Vec::new();
@@ -312,7 +312,7 @@ fn perfettos_slices_have_every_byte_and_end() {
     assert!(begun > 0 && begun == ended, "{begun} {ended}");
 }
 
-/// Name and file of each call, in their order.
+/// Returns name and file of each call, in their order.
 fn calls_in(trace: &[u8]) -> Vec<(String, String)> {
     let mut calls = Vec::new();
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
@@ -339,7 +339,7 @@ fn calls_in(trace: &[u8]) -> Vec<(String, String)> {
     calls
 }
 
-/// In DELETE mode an inode number goes from one database's journal to the other's.
+/// In DELETE mode, an inode number passes from one database's journal to the other's.
 #[test]
 fn perfettos_calls_are_on_the_file_that_had_the_inode_then() {
     let mut scene = Scene::new();
@@ -367,7 +367,7 @@ fn perfettos_calls_are_on_the_file_that_had_the_inode_then() {
     assert_eq!(calls_in(&trace), expected);
 }
 
-/// A table of the one bundle of a data set.
+/// Reads a table of the only bundle of a data set.
 fn parquet(folder: &Path, table: &str) -> DataFrame {
     let mut bundles = std::fs::read_dir(folder.join(table)).unwrap();
     let bundle = bundles.next().unwrap().unwrap().path();
@@ -412,7 +412,7 @@ fn a_data_sets_tables_have_the_same_bytes() {
             .any(|path| path.ends_with("test.db-wal"))
     );
     assert!(parquet(&folder, "processes").height() > 1);
-    // What is there is not written over.
+    // An existing partition is not overwritten.
     let again = Command::new(env!("CARGO_BIN_EXE_mostrace"))
         .args([
             "export",
@@ -493,10 +493,10 @@ fn apps_can_be_hidden_too() {
     assert!(!format!("{hidden:?}").contains("secret"), "{hidden:?}");
 }
 
-/// What every text of the made-up bundle begins with: no word that an export has of its own.
+/// The prefix of every text of the made-up bundle; no word of an export begins with it.
 const MADE_UP: &str = "zyq";
 
-/// A recording of which every text is made up.
+/// Makes a recording in which every text is made up.
 fn made_up(dir: &Path) -> PathBuf {
     let word = |what: &str| format!("{MADE_UP}{what}");
     let thread = |comm| Thread { comm, ..SQLITE };
@@ -606,7 +606,7 @@ fn made_up(dir: &Path) -> PathBuf {
     named
 }
 
-/// All that files of a folder say: their names, and the texts of a data set's tables.
+/// Returns all texts in the files of a folder: their names, and the texts of a data set's tables.
 fn texts_of(folder: &Path) -> String {
     let mut texts = String::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -667,7 +667,7 @@ fn no_word_of_a_recording_is_told_where_names_are_hidden() {
         let hidden = said(format, &["--anonymize"]);
         assert!(!hidden.is_empty(), "{format}");
         assert_eq!(tells(&hidden), None, "{format}");
-        // Else nothing would be shown by that.
+        // Otherwise the test would prove nothing.
         let has_names = !["iolog", "alibaba", "msr", "oracle-general"].contains(&format);
         assert_eq!(tells(&said(format, &[])).is_some(), has_names, "{format}");
     }

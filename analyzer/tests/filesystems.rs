@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Filesystems that no map is made of: what is named on each, and which device a folder of theirs is on.
-//! One at a time: ftrace has one user.
+//! Filesystems without a map: what is named on each, and which device a folder of theirs is on. The tests run one at a time,
+//! because ftrace has one user.
 
 mod run;
 
@@ -17,7 +17,7 @@ use test_support::{Need, run_one_by_one, tests};
 
 const XFSPROGS: Need = Need::Tool("mkfs.xfs", "xfsprogs");
 const BTRFSPROGS: Need = Need::Tool("mkfs.btrfs", "btrfs-progs");
-/// What `WORK` writes to the file `big`.
+/// The bytes that `WORK` writes to the file `big`.
 const BIG: i64 = 50 * 65536;
 const WORK: &str = "dd if=/dev/urandom of=big bs=64k count=50 conv=fsync status=none; \
     mkdir folder; for i in $(seq 20); do echo $i > folder/$i; done; sync -f .";
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     ])
 }
 
-/// A filesystem in a file; unmounted, and its loop device given back, when it is dropped.
+/// A filesystem in a file; when it is dropped, it is unmounted and its loop device detached.
 struct Mounted {
     folder: tempfile::TempDir,
 }
@@ -58,7 +58,7 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        // It may not have been mounted.
+        // It may not be mounted.
         let _ = Command::new("umount").arg(self.point()).output();
     }
 }
@@ -68,7 +68,7 @@ fn runs(command: &mut Command) {
     assert_eq!(said.status, Some(0), "{command:?}: {}", said.err);
 }
 
-/// Records `WORK` in the folder, of the disk that it is on; what the recorder said.
+/// Records `WORK` in the folder, on the disk that it is on; returns the recorder's messages.
 fn recorded(place: &Path, out: &Path) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mostrace"));
     command
@@ -88,12 +88,12 @@ fn recorded(place: &Path, out: &Path) -> String {
     said.err
 }
 
-/// Bytes written, by the values of a column.
+/// Returns bytes written, by the values of a column.
 fn written(bundle: &Path, by: &str) -> BTreeMap<String, i64> {
     written_where(bundle, by, "bytes > 0")
 }
 
-/// The same of some rows.
+/// Returns bytes written by the rows that pass a condition.
 fn written_where(bundle: &Path, by: &str, condition: &str) -> BTreeMap<String, i64> {
     let path = bundle.to_str().unwrap();
     let writes = format!("op = 'write' AND {condition}");
@@ -110,7 +110,7 @@ fn sum(written: &BTreeMap<String, i64>) -> i64 {
     written.values().sum()
 }
 
-/// Every byte is of a class, and those of `big` are its own; whoever submits them, `dd` has caused them.
+/// Every byte has a class, and those of `big` are its own; whoever submits them, `dd` has caused them.
 fn assert_named(bundle: &Path, class: &str) {
     let (files, classes) = (written(bundle, "file"), written(bundle, "class"));
     assert_eq!(files["/big"], BIG, "{files:?}");
@@ -158,7 +158,7 @@ fn of_btrfs_data_and_trees_are_told_apart() {
     assert_eq!(filesystem.kind, "btrfs");
     assert_eq!(filesystem.mount_point.as_deref(), disk.point().to_str());
     assert_named(&out, "metadata");
-    // Who made a block of a tree dirty first is one of those that have changed it.
+    // The task that dirtied a tree's block first is one of those that changed it.
     let trees = written_where(&out, "cause_known", "kind = 'btree'");
     assert!(
         trees
@@ -169,10 +169,10 @@ fn of_btrfs_data_and_trees_are_told_apart() {
     assert!(trees["set"] > 0, "{trees:?}");
     let kinds = written(&out, "kind");
     assert!(kinds["btree"] > 0, "{kinds:?}");
-    // A superblock is written by way of the device's page cache.
+    // A superblock is written through the device's page cache.
     let unknown = written(&out, "class").get("unknown").copied().unwrap_or(0);
     assert!(unknown <= 16 * 4096, "{kinds:?}");
-    // Without a mount, by its first bytes.
+    // Without a mount, the first bytes identify the filesystem.
     let device = PathBuf::from(&manifest.device.path);
     let idle = disk.folder.path().join("idle.most");
     let mut record = Command::new(env!("CARGO_BIN_EXE_mostrace"));

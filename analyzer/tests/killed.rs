@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A recorder under load that is killed at moments of chance, and once by a full disk: every segment that it has finished
-//! can be read, and nothing of the tracing is left. Twenty seconds of it; under `MOSTRACE_LONG=1` ten minutes. And its guard, alone
-//! and with it.
+//! A recorder under load that is killed at random moments, and once by a full disk: every segment that it has finished can
+//! be read, and nothing of the tracing is left. This takes twenty seconds; with `MOSTRACE_LONG=1`, ten minutes. The guard is
+//! also killed, alone and with the recorder.
 //!
-//! One at a time: ftrace has one user.
+//! The tests run one at a time, because ftrace has one user.
 
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
@@ -94,7 +94,7 @@ fn record(device: &Path, output: &Path, source: &str, temporary: &Path) -> Comma
     command
 }
 
-/// The bundles in a folder, in their order.
+/// Returns the bundles in a folder, in their order.
 fn segments(dir: &Path) -> Vec<PathBuf> {
     let mut all: Vec<_> = fs::read_dir(dir)
         .unwrap()
@@ -104,12 +104,12 @@ fn segments(dir: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// Checks that each can be read. Returns how many are finished, and their events.
+/// Checks that each segment can be read. Returns how many are finished, and the number of their events.
 fn read(dir: &Path) -> (usize, u64) {
     let all = segments(dir);
     let (mut finished, mut events) = (0, 0);
     for (index, path) in all.iter().enumerate() {
-        // The last one may have no manifest yet.
+        // The last one may not have a manifest yet.
         let is_last = index + 1 == all.len();
         if is_last && !path.join(layout::MANIFEST).exists() {
             continue;
@@ -121,7 +121,7 @@ fn read(dir: &Path) -> (usize, u64) {
             events += manifest.counts["events"];
             assert!(bundle.shortfalls().is_empty(), "{}", path.display());
             let counters = manifest.counters.as_ref().unwrap();
-            // What the kernel keeps probes from seeing is said here, and counted when it is given up.
+            // What the kernel keeps probes from seeing is reported here, and counted when it is given up.
             let by_bpf = manifest.sources.events == "bpf";
             assert!(counters.agree() || by_bpf, "{}: {counters}", path.display());
         }
@@ -140,7 +140,7 @@ fn read(dir: &Path) -> (usize, u64) {
     (finished, events)
 }
 
-/// The names of BPF programs and of guards that are there.
+/// Returns the names of BPF programs and of guards that exist.
 fn left() -> Vec<String> {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let guards = processes
@@ -197,11 +197,11 @@ fn killed(time: Duration, times: u32) {
             assert!(ended.is_none(), "the recorder has ended: {ended:?}");
             place.join("t.0001.most").join(layout::MANIFEST).exists()
         });
-        // Those before have ended by now, this one has its own: what they left goes.
+        // Earlier recorders have ended by now, and this one has its own folder: what they left is removed.
         wait::until("what was left in temporary folders stays", || {
             temporaries() <= 1
         });
-        // Within the share of time that is left, as chance has it.
+        // It is killed at a random moment of the remaining time.
         wait::until("no segment is finished", || {
             let first = Bundle::open(&place.join("t.0001.most"));
             first.is_ok_and(|bundle| bundle.manifest().state == State::Complete)
@@ -263,7 +263,7 @@ fn full_disk(disk: &LoopExt4, temporary: &Path, dir: &Path) {
     );
 }
 
-/// ftrace's settings, not those of a machine that nobody has traced on: what is put back is what was there.
+/// ftrace's settings, changed from the defaults, so that restoring them can be checked.
 struct Settings(Vec<(&'static str, String)>);
 
 impl Settings {
@@ -290,7 +290,7 @@ impl Drop for Settings {
     }
 }
 
-/// The clock in use, and the first word of the others.
+/// Returns the clock in use, and the first one of the others.
 fn setting(name: &str) -> String {
     let text = fs::read_to_string(Path::new(TRACEFS).join(name)).unwrap();
     let chosen = text
@@ -316,7 +316,7 @@ fn settings(disk: &LoopExt4) -> Vec<String> {
     names.map(setting).into_iter().chain([switch]).collect()
 }
 
-/// The buffer's size the kernel rounds.
+/// The kernel rounds the buffer's size.
 fn assert_is_traced(disk: &LoopExt4) {
     let settings = settings(disk);
     let [tracer, on, clock, size, switch] = &settings[..] else {
@@ -326,14 +326,14 @@ fn assert_is_traced(disk: &LoopExt4) {
     assert!(size.parse::<u32>().unwrap() >= 8192, "{size}");
 }
 
-/// Where others record too, ftrace is theirs for moments.
+/// If others record too, they have ftrace for moments.
 fn assert_are(disk: &LoopExt4, expected: &[String], by: &str) {
     wait::until(&format!("{by}: settings stay changed"), || {
         settings(disk) == expected
     });
 }
 
-/// The instances of a recorder.
+/// Returns the instances of a recorder.
 fn instances(recorder: u32) -> usize {
     let of = format!("mostrace-{recorder}-");
     let all = fs::read_dir(Path::new(TRACEFS).join("instances")).unwrap();
@@ -341,7 +341,7 @@ fn instances(recorder: u32) -> usize {
     names.filter(|name| name.starts_with(&of)).count()
 }
 
-/// Its children of that name, killed.
+/// Kills its children of that name.
 fn kill_guards(recorder: u32) {
     let done = Command::new("pkill")
         .args(["-KILL", "-f", "mostrace-guard", "-P"])
@@ -350,8 +350,8 @@ fn kill_guards(recorder: u32) {
     assert!(done.unwrap().success(), "it has no guard");
 }
 
-/// By a source, with entries of plain tracepoints, which take an instance; once it traces. Another recorder may have ftrace for a
-/// while.
+/// Starts a recorder with this source and with entries of plain tracepoints, which need an instance; returns once it traces.
+/// Another recorder may have ftrace for a while.
 fn started(disk: &LoopExt4, output: &Path, source: &str) -> Child {
     let mut running = None;
     wait::until("ftrace is somebody's", || {
@@ -361,7 +361,7 @@ fn started(disk: &LoopExt4, output: &Path, source: &str) -> Child {
     running.unwrap()
 }
 
-/// None if ftrace is in use.
+/// Returns None if ftrace is in use.
 fn start(disk: &LoopExt4, output: &Path, source: &str) -> Option<Child> {
     let mut recorder = Command::new(env!("CARGO_BIN_EXE_mostrace"))
         .args(["record", "--no-snapshot", "--entries", "tracefs"])
@@ -394,7 +394,7 @@ fn notes(bundle: &Path) -> Vec<String> {
     Bundle::open(bundle).unwrap().manifest().notes.clone()
 }
 
-/// The recorder ends in order, and has it undone by another one.
+/// The recorder ends properly, and another guard undoes its changes.
 fn a_killed_guard() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -419,7 +419,7 @@ fn a_killed_guard() {
     }
 }
 
-/// Nobody is left to undo: the next recorder does, and then takes what was there before for what it has to put back.
+/// Both are killed: the next recorder undoes their changes, and takes what was there before as what it must restore itself.
 fn a_guard_killed_with_its_recorder() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -433,7 +433,7 @@ fn a_guard_killed_with_its_recorder() {
         recorder.wait().unwrap();
         assert_is_traced(&disk);
         assert_eq!(instances(recorder.id()), 1);
-        // What it did to another recorder's instance would be told there.
+        // A change to another recorder's instance would be reported there.
         let other = started(
             &disk,
             &dir.path().join(format!("{next}-other.most")),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `mostrace measure` as a user meets it: limits, users, filesystems, and what is left of it.
-//! One at a time: ftrace has one user.
+//! `mostrace measure` as a user runs it: limits, users, filesystems, and what it leaves behind. The tests run one at a time,
+//! because ftrace has one user.
 
 mod run;
 
@@ -16,9 +16,9 @@ use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, run_one_by_one, tests, wait};
 
 const LIVE: [Need; 2] = [Need::Loop, Need::Btf];
-/// What no other sleep sleeps.
+/// A duration that no other sleep uses.
 const SECONDS: u32 = 98_765;
-/// Of nobody's, on Debian.
+/// The user ID of nobody on Debian.
 const NOBODY: &str = "65534";
 
 fn main() -> ExitCode {
@@ -49,7 +49,7 @@ fn mostrace() -> Command {
     Command::new(env!("CARGO_BIN_EXE_mostrace"))
 }
 
-/// In the root folder of what is made.
+/// Runs CMD in the root folder of the fresh filesystem.
 fn measure(arguments: &[&str]) -> Command {
     let mut command = mostrace();
     command.arg("measure");
@@ -61,7 +61,7 @@ fn measure(arguments: &[&str]) -> Command {
     command
 }
 
-/// Writes 1 MiB, so that at least so much reaches the device.
+/// Writes 1 MiB, so that at least that much reaches the device.
 const MIB: [&str; 4] = ["--", "sh", "-c", "head -c 1048576 /dev/zero >f; sync f"];
 
 fn limits_that_are_kept_and_passed() {
@@ -75,7 +75,7 @@ fn limits_that_are_kept_and_passed() {
     let kept = say(measure(&["--max-write-bytes", "3000000"]).args(MIB));
     assert_eq!(kept.status, Some(0), "{}{}", kept.out, kept.err);
     assert!(kept.out.contains("ok   bytes written: "), "{}", kept.out);
-    // The application may print what it will.
+    // The application may print anything.
     let dir = tempfile::tempdir().unwrap();
     let junit = dir.path().join("junit.xml");
     let options = ["--max-write-bytes", "1M", "--junit"];
@@ -87,7 +87,7 @@ fn limits_that_are_kept_and_passed() {
             && xml.contains("classname=\"sh -c head -c 1048576 /dev/zero &gt;f; sync f\""),
         "{xml}"
     );
-    // What it prints is not among what is said of it.
+    // The command's output is not mixed with the results.
     let loud = ["--", "sh", "-c", "echo loud; echo x >f; sync f"];
     let json = say(measure(&["--json", "--max-write-bytes", "1"]).args(loud));
     assert_eq!(json.status, Some(3), "{}", json.err);
@@ -115,7 +115,7 @@ fn limits_that_are_kept_and_passed() {
         "{}",
         full.out
     );
-    // A command that tells no transactions keeps no limit on them.
+    // A limit per transaction fails if the command reports none.
     let untold = say(measure(&["--max-flushes-per-transaction", "1000"]).args(MIB));
     assert_eq!(untold.status, Some(3));
     assert!(
@@ -152,7 +152,7 @@ fn a_baseline_is_an_earlier_recording() {
         "{}",
         other.out
     );
-    // One of another program says nothing of it.
+    // The baseline of another program proves nothing.
     let copied = say(measure(&["--baseline"]).arg(&old).args(MIB));
     assert_eq!(
         (copied.status, copied.err),
@@ -178,7 +178,7 @@ fn a_baseline_is_an_earlier_recording() {
     );
 }
 
-/// Each on a fresh filesystem: what one run left, the next one does not find.
+/// Each run is on a fresh filesystem: it does not find what the previous run left.
 fn several_runs_say_how_much_they_differ() {
     let dir = tempfile::tempdir().unwrap();
     let script = |mib: &str| {
@@ -212,7 +212,7 @@ fn several_runs_say_how_much_they_differ() {
         first.contains(&format!("from {least} to {most}")),
         "{each:?}, {first}"
     );
-    // The spread of these runs is what the same command may come to more.
+    // The spread of these runs is the tolerance for the same command.
     let same = say(measure(&["--runs", "3", "--baseline"])
         .args(runs("main"))
         .args(script("1")));
@@ -244,7 +244,7 @@ fn several_runs_say_how_much_they_differ() {
     );
     let given = check(&["--tolerance", "1000%"]);
     assert_eq!(given.status, Some(0), "{}", given.out);
-    // One against one: nobody knows.
+    // With one run on each side, the spread is unknown.
     let [one, ..] = runs("main");
     let one = say(mostrace()
         .arg("check")
@@ -296,7 +296,7 @@ fn what_failed_or_wrote_nothing_is_not_ok() {
     assert_eq!(said.status, Some(1), "{}", said.out);
     let line = "failed.most: its command ended with 7: it is no baseline\n";
     assert!(said.err.ends_with(line), "{}", said.err);
-    // The first that fails is the last.
+    // The first run that fails is the last.
     let runs = ["--runs", "3", "--", "sh", "-c", "exit 7"];
     let runs = say(&mut measure(&runs));
     assert_eq!(runs.status, Some(7), "{}", runs.err);
@@ -327,7 +327,8 @@ fn several_workloads_are_added_up() {
     assert_eq!(payload.payload_bytes, 50 * 108);
 }
 
-/// A copy of its folder lies over it: what is there is found, what is written is measured, and the folder stays as it is.
+/// A copy of the folder is mounted over it: its contents are found, what is written is measured, and the folder does not
+/// change.
 fn the_command_runs_where_it_is_called() {
     let outer = tempfile::tempdir().unwrap();
     fs::set_permissions(outer.path(), Permissions::from_mode(0o755)).unwrap();
@@ -361,7 +362,7 @@ fn the_command_runs_where_it_is_called() {
     assert_eq!(fs::read_to_string(here.join("src/input")).unwrap(), "12345");
     assert_eq!(fs::metadata(here.join("run.most")).unwrap().uid(), 65534);
     assert!(!Bundle::open(&here.join("run.most")).unwrap().is_cut());
-    // Each of several runs finds the folder as it is.
+    // Each of several runs finds the folder unchanged.
     let said = run(&["--runs", "2"]);
     assert_eq!(said.status, Some(0), "{}{}", said.out, said.err);
     let said = run(&["-o", "run.most"]);
@@ -417,7 +418,7 @@ fn the_command_runs_in_the_filesystem_as_who_called_sudo() {
     assert!(lines[3].starts_with(&format!("/dev/{} ", manifest.device.name)));
 }
 
-/// One whom the machine does not know has a number all the same.
+/// A user whom the machine does not know has a number anyway.
 fn who_called_sudo_is_never_root() {
     let script = "id -u; id -g; id -G; echo $USER $HOME; stat -c '%u %g' .";
     let called = |uid: &str| {
@@ -442,7 +443,7 @@ fn who_called_sudo_is_never_root() {
     }
 }
 
-/// As nobody, looks for an image as long as the folder is there, and no file `stop` in it.
+/// As nobody, looks for an image as long as the folder exists and has no file `stop`.
 const LOOK: &str = "while [ -d \"$0\" ] && [ ! -e \"$0/stop\" ]; do
     for folder in \"$0\"/mostrace-temporary-*; do
         [ -d \"$folder\" ] && [ -z \"$seen\" ] && seen=1 && echo seen
@@ -483,7 +484,7 @@ fn what_is_measured_is_not_for_others() {
         let is_given = |option| given.contains(&option);
         assert!(is_given("nosuid") && is_given("nodev"), "{given:?}");
     }
-    // mkfs and mount go by paths, and nobody owns this one.
+    // mkfs and mount take paths, and nobody owns this folder.
     chown(dir.path(), Some(nobody), None).unwrap();
     let said = say(measure(&["--", "true"]).env("TMPDIR", dir.path()));
     let wanted = format!(
@@ -533,7 +534,7 @@ fn a_filesystem_is_made_as_asked_for() {
     );
 }
 
-/// Whatever the loop device had from who used it before.
+/// The loop device may have settings from its previous user.
 fn requests_are_as_large_as_asked_for_or_as_the_kernel_has_it() {
     let limit = |options: &[&str]| {
         let dir = tempfile::tempdir().unwrap();
@@ -571,7 +572,7 @@ fn the_exit_status_of_the_command_passes_through() {
     assert!(said.err.contains("sh ended with 7"), "{}", said.err);
 }
 
-/// A command that ends well when it is asked to: its end is not the one that it would have had.
+/// The command exits properly when it is interrupted: its exit status is not the one that it would have had.
 fn an_interrupted_one_says_so() {
     let dir = tempfile::tempdir().unwrap();
     let begun = dir.path().join("begun");
@@ -602,7 +603,8 @@ fn an_interrupted_one_says_so() {
     );
 }
 
-/// As a runner would: with a program that is there, and with one that it fetches, whose checksum has to be right.
+/// Runs the action as a CI runner would: with an installed program, and with one that it fetches, whose checksum must be
+/// right.
 fn the_action_measures_with_the_program_of_a_release() {
     let action = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/action.sh");
     let here = tempfile::tempdir().unwrap();
@@ -630,7 +632,7 @@ fn the_action_measures_with_the_program_of_a_release() {
         over.out
     );
 
-    // What a release has, and a curl that has it.
+    // These are a release's files, and a curl that serves them.
     let (program, release) = ("mostrace-0.9", here.path().join("release"));
     let script = format!(
         "set -e\nmkdir -p release {program}/bin bin\n\
@@ -668,7 +670,7 @@ fn the_action_measures_with_the_program_of_a_release() {
     assert_ne!(run(&path, &variables).status, Some(0));
 }
 
-/// The loop devices that have a file, by their names in sysfs.
+/// Returns the names in sysfs of the loop devices that have a file.
 fn attached() -> Vec<String> {
     let all = fs::read_dir("/sys/block").unwrap();
     let has_file = |name: &String| Path::new("/sys/block").join(name).join("loop").exists();
@@ -710,7 +712,7 @@ fn nothing_is_left_of_a_killed_one() {
     );
     measured.kill().unwrap();
     measured.wait().unwrap();
-    // The namespace goes with the last process in it: the command's.
+    // The namespace ends with the last process in it: the command's.
     let of_command = format!("sleep {SECONDS}");
     let ended = Command::new("pkill")
         .args(["-f", "-x", &of_command])

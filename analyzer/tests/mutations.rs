@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bundles that somebody has changed, read by every verb under limits: no panic, no hang, no memory beyond a bound, at most one line
-//! of error, the same sums in every table, and no character that deceives who reads it.
+//! Changed bundles, read by every verb under limits: no panic, no hang, no memory beyond a bound, at most one line of error,
+//! the same sums in every table, and no deceptive character in the output.
 //!
-//! It runs for a minute, with `MOSTRACE_LONG=1` for an hour. A fault leaves its bundle, and says what repeats it:
+//! It runs for a minute, with `MOSTRACE_LONG=1` for an hour. A fault leaves its bundle, and says how to repeat it:
 //!
 //! | variable | what |
 //! | --- | --- |
-//! | `MOSTRACE_MUTATIONS` | so many runs of the program, instead of a time |
-//! | `MOSTRACE_MUTATIONS_SEED` | another seed than 1 |
-//! | `MOSTRACE_MUTATIONS_BUNDLE` | the bundle of this number alone |
+//! | `MOSTRACE_MUTATIONS` | the number of runs of the program, instead of a time |
+//! | `MOSTRACE_MUTATIONS_SEED` | a seed other than 1 |
+//! | `MOSTRACE_MUTATIONS_BUNDLE` | only the bundle of this number |
 
 mod mutate;
 

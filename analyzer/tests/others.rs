@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Limits on a filesystem that others write to as well: what counts is what the command's processes caused.
-//! One at a time: the signal handlers are the process's.
+//! Limits on a filesystem that others write to as well: only what the command's processes caused counts. The tests run one
+//! at a time, because the signal handlers belong to the process.
 
 mod run;
 
@@ -49,13 +49,13 @@ fn program() -> Command {
     Command::new(env!("CARGO_BIN_EXE_mostrace"))
 }
 
-/// Forks, leaves a daemon behind that writes once its parents have ended, and writes itself: 2 MiB in all.
+/// Forks, leaves a daemon that writes after its parents have ended, and writes itself: 2 MiB in all.
 const APP: &str =
     "(setsid sh -c 'sleep 0.5; head -c 1048576 /dev/zero >daemon; sync daemon' >/dev/null 2>&1 &)
     sh -c 'head -c 524288 /dev/zero >child; sync child'
     head -c 524288 /dev/zero >own; sync own";
 
-/// Measured in the root of the disk's filesystem, with what is written beside it meanwhile.
+/// Measures in the root of the disk's filesystem, optionally while another process writes beside it.
 fn measured(disk: &LoopExt4, output: &Path, limits: &[&str], beside: bool) -> Said {
     let noise = disk.mount_point().join("noise");
     let writer = beside.then(|| {
@@ -64,7 +64,7 @@ fn measured(disk: &LoopExt4, output: &Path, limits: &[&str], beside: bool) -> Sa
             .arg(format!("of={}", noise.display()));
         dd.args(["bs=1M", "count=20", "conv=fsync", "status=none"]);
         let started = disk.mount_point().join("started");
-        // It begins once the recording has, and ends before it does.
+        // It begins after the recording does, and ends before it.
         let script = "while [ ! -e \"$0\" ]; do sleep 0.01; done; exec \"$@\"";
         let mut waits = Command::new("sh");
         waits
@@ -86,7 +86,7 @@ fn measured(disk: &LoopExt4, output: &Path, limits: &[&str], beside: bool) -> Sa
     said
 }
 
-/// Bytes written by whether the command caused them: `yes`, `no` and, where nobody is known, nothing.
+/// Returns bytes written by whether the command caused them: `yes`, `no`, or nothing if unknown.
 fn written(bundle: &Path) -> BTreeMap<Option<String>, u64> {
     let bundle = bundle.to_str().unwrap();
     let said = mostrace(&["analyze", bundle, "--by", "cause_of_command", "--json"]);
@@ -103,7 +103,7 @@ fn of(written: &BTreeMap<Option<String>, u64>, who: Option<&str>) -> u64 {
     written.get(&who).copied().unwrap_or(0)
 }
 
-/// The figure that a limit of so few bytes is passed by.
+/// Returns the figure that exceeds a very small limit.
 fn judged(bundle: &Path) -> u64 {
     let said = say(program()
         .arg("check")
@@ -143,7 +143,7 @@ fn what_others_write_is_not_counted() {
     assert_eq!(parts.iter().sum::<u64>(), total, "{beside:?}");
     assert_eq!(parts[0], judged(&busy), "{beside:?}");
     assert!(parts[1] >= 20 * MIB, "{beside:?}");
-    // Its files, and what its handles changed: the share in a journal that it has in common with others is another one.
+    // These are its files and what its handles changed: its share in a journal that it shares with others differs.
     let ours = [of(&before, Some("yes")), parts[0]];
     assert!(ours.iter().all(|&bytes| bytes >= 2 * MIB), "{ours:?}");
     assert!(ours[0].abs_diff(ours[1]) < MIB / 4, "{ours:?}");
@@ -160,13 +160,13 @@ fn a_limit_per_byte_passed_to_write_is_of_the_command() {
     let told: Value = serde_json::from_str(&told).unwrap();
     let value = told["limits"][0]["value"].as_f64().unwrap();
     let bytes = judged(&bundle) as f64;
-    // 2 MiB and nothing of the 20 that dd passed to write().
+    // The value is of 2 MiB, without the 20 that dd passed to write().
     assert!((value - bytes / (2 * MIB) as f64).abs() < 0.01, "{told}");
     let others = told["not_counted"]["others_bytes"].as_u64().unwrap();
     assert!(others >= 20 * MIB, "{told}");
 }
 
-/// The processes of the table, and the command's own.
+/// Returns the processes of the table, and the command's own.
 fn recorded(bundle: &Path) -> (BTreeSet<u32>, u32) {
     let bundle = Bundle::open(bundle).unwrap();
     let mut found = BTreeSet::new();
@@ -182,7 +182,7 @@ fn recorded(bundle: &Path) -> (BTreeSet<u32>, u32) {
     (found, command.pid.unwrap())
 }
 
-/// Hundreds of short-lived ones, in parallel and in turn, threads, and one that outlives its parents.
+/// Hundreds of short-lived processes, in parallel and in turn, threads, and one that outlives its parents.
 fn the_tree_is_what_strace_sees() {
     let (disk, dir) = (disk(), tempfile::tempdir().unwrap());
     let (bundle, traced) = (dir.path().join("o.most"), dir.path().join("strace"));
@@ -206,7 +206,7 @@ for i in range(20):
         .current_dir(disk.mount_point()));
     assert_eq!(said.status, Some(0), "{}", said.err);
     let (found, command) = recorded(&bundle);
-    // A line for each thread's end. The threads are those of which the number is none of a process's.
+    // There is a line for each thread's end. Threads are those whose number is not a process's.
     let text = fs::read_to_string(&traced).unwrap();
     let ended: BTreeSet<u32> = text
         .lines()
@@ -215,9 +215,9 @@ for i in range(20):
         .collect();
     assert!(found.len() > 800, "{}", found.len());
     let unseen: Vec<&u32> = ended.difference(&found).collect();
-    // Python's threads, which are no processes.
+    // Python's threads are not processes.
     assert_eq!(unseen.len(), 20, "{unseen:?}");
-    // strace itself, which is the command, and what it tries its kernel with.
+    // These are strace itself, which is the command, and what it probes its kernel with.
     let own: Vec<&u32> = found.difference(&ended).collect();
     assert!(own.contains(&&command), "{own:?}");
     println!("{} processes, of strace's own {own:?}", found.len());
@@ -265,7 +265,7 @@ fn without_a_table_everything_counts_and_is_said() {
     let said = measured(&disk(), &bundle, &["--max-write-bytes", "5M"], true);
     assert_eq!(said.status, Some(0), "{}{}", said.out, said.err);
     let total: u64 = written(&bundle).values().sum();
-    // As a capture without our own probes of causes, or one of before, leaves it.
+    // This is what an older recorder, or one without our probes of causes, leaves.
     fs::remove_file(bundle.join(layout::FORK)).unwrap();
     let manifest = bundle.join(layout::MANIFEST);
     let mut value: Value = serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
@@ -285,7 +285,7 @@ fn without_a_table_everything_counts_and_is_said() {
         over.out
     );
     assert_eq!(written(&bundle), BTreeMap::from([(None, total)]));
-    // Of before, nothing says whose the filesystem was.
+    // An older manifest does not say whether others could write to the filesystem.
     let command = value["command"].as_object_mut().unwrap();
     command.retain(|name, _| ["argv", "exit_status"].contains(&name.as_str()));
     fs::write(&manifest, value.to_string()).unwrap();
@@ -294,7 +294,7 @@ fn without_a_table_everything_counts_and_is_said() {
     assert_eq!(before.out.lines().count(), 1, "{}", before.out);
 }
 
-/// On a fresh filesystem there is nobody else: the journal's own writes and the recorder's count too, as before.
+/// On a fresh filesystem nobody else writes: the journal's own writes and the recorder's count too.
 fn alone_everything_counts() {
     let dir = tempfile::tempdir().unwrap();
     let bundle = dir.path().join("o.most");
@@ -319,7 +319,7 @@ fn the_recording_is_kept_off_the_measured_disk() {
         if let Some(output) = output {
             measure.arg("-o").arg(output);
         }
-        // By a name that is relative.
+        // The path is relative.
         let mount = disk.mount_point();
         measure.arg("--in").arg(mount.file_name().unwrap());
         measure.current_dir(mount.parent().unwrap());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Man pages and completions, as `make install` has them written.
+//! Man pages and completions as `make install` writes them.
 
 mod run;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `mostrace phone` against a stand-in for adb: a script that runs what adb would run on the phone, here, in a folder of its
-//! own. The recorder is this build's, the device a loop device's.
+//! `mostrace phone` with a stand-in for adb: a script that runs here, in a folder of its own, what adb would run on the
+//! phone. The recorder is this build's, the device a loop device.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     ])
 }
 
-/// What runs there has `/data/local/tmp` in the folder.
+/// Commands that it runs have the folder as `/data/local/tmp`.
 const ADB: &str = r#"#!/bin/sh
 phone=$(dirname "$0")
 verb=$1
@@ -43,7 +43,7 @@ struct Stand {
 }
 
 impl Stand {
-    /// `id -u` says `uid`, and there is no su.
+    /// Makes a stand-in where `id -u` prints `uid` and there is no su.
     fn new(uid: &str) -> Stand {
         let dir = tempfile::tempdir().unwrap();
         let program = |path: &Path, text: &str| {
@@ -109,7 +109,7 @@ fn without_root_nothing_is_pushed() {
     assert!(!stand.on_phone("mostrace").exists());
 }
 
-/// There is nothing to pull, but the file for it is made before.
+/// There is nothing to pull, but the file for it is created before.
 fn what_has_the_name_of_a_part_is_not_written_to() {
     let stand = Stand::new("0");
     let at = |name: &str| stand.dir.path().join(name);
@@ -223,7 +223,7 @@ fn a_phone_that_goes_away_loses_nothing() {
         .unwrap();
     let pid = || fs::read_to_string(stand.on_phone("pid")).unwrap_or_default();
     stand.wait_until_it_records();
-    // The desktop's side ends without a word, and adbd hangs up.
+    // The desktop's side ends abruptly, and adbd hangs up.
     desktop.kill().unwrap();
     desktop.wait().unwrap();
     let hang_up = Command::new("kill").args(["-HUP", pid().trim()]).status();
@@ -236,13 +236,13 @@ fn a_phone_that_goes_away_loses_nothing() {
     stand.check_bundle("d.most.tar.zst", "phone 0123456789");
 }
 
-/// A shell's functions: `unlock` gives the filesystem the key of the folder, `lock` takes it away.
+/// Shell functions: `unlock` gives the filesystem the folder's key, `lock` removes it.
 const KEY: &str = "set -e; cd \"$1\"; shift
     unlock() { xfs_io -c add_enckey . <../key >../added; key=$(awk '{ print $NF }' ../added); }
     lock() { xfs_io -c \"rm_enckey $key\" . >/dev/null; }
     ";
 
-/// Runs a script on the mounted filesystem, `$0` being this build's program.
+/// Runs a script on the mounted filesystem; `$0` is this build's program.
 fn on(mount: &Path, script: &str) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("{KEY}{script}")]);
@@ -250,7 +250,7 @@ fn on(mount: &Path, script: &str) -> Command {
     command
 }
 
-/// Path and provenance of what was written of regular files.
+/// Returns path and provenance of the regular files that were written.
 fn written(bundle: &Path) -> Vec<(String, String)> {
     let out = Command::new(env!("CARGO_BIN_EXE_mostrace"))
         .args(["analyze", bundle.to_str().unwrap(), "--json"])
@@ -266,7 +266,8 @@ fn written(bundle: &Path) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Without entries all names are the snapshot's, which are ciphertext; the mounted tree has the real ones while it is unlocked.
+/// Without entries, all names are the snapshot's, which are ciphertext; the mounted tree has the real ones while it is
+/// unlocked.
 fn an_unlocked_tree_names_encrypted_files() {
     let disk = LoopExt4::new(&LoopOptions {
         mkfs: vec!["-O".into(), "encrypt".into()],
@@ -305,7 +306,7 @@ fn an_unlocked_tree_names_encrypted_files() {
         "{found:?}"
     );
 
-    // Locked before and after: the folder's names are not real ones.
+    // The folder is locked before and after, so its names are not the real ones.
     let inside = format!("unlock; {write}; lock");
     let (found, notes) = record("locked", "unlock; lock", &inside, "--names .");
     assert_eq!(found[0].1, "encrypted", "{found:?}");

@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The outputs in README.md and in docs/: each `$ mostrace …` there, run in the repository's root, prints what stands below it.
+//! Checks the outputs in README.md and docs/: each `$ mostrace …` there, run in the repository's root, prints the lines
+//! below it.
 //!
-//! A page shortens. It may leave out lines, and columns of a line; what it shows is printed, word for word, in that order.
+//! A page may shorten. It may leave out lines, and columns of a line; what it shows must be printed, word for word, in that
+//! order.
 #![cfg(feature = "analyze")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A command line of README's, and the lines that it shows of its output.
+/// A command line of a page, and the lines that the page shows of its output.
 struct Shown<'a> {
     arguments: Vec<&'a str>,
     lines: Vec<&'a str>,
 }
 
-/// Those of all fenced blocks.
+/// Returns the commands of all fenced blocks.
 fn shown(readme: &str) -> Vec<Shown<'_>> {
     let mut all: Vec<Shown<'_>> = Vec::new();
-    // Outside of a fence, every other part.
+    // Outside of a fence, every other part is a block.
     for block in readme.split("\n```").skip(1).step_by(2) {
         let mut in_output = false;
         for line in block.lines().skip(1) {
@@ -33,14 +35,14 @@ fn shown(readme: &str) -> Vec<Shown<'_>> {
     all
 }
 
-/// Whether the words are among those of the printed line, in that order.
+/// Returns true if the printed line has these words in this order.
 fn is_part_of(line: &str, printed: &str) -> bool {
     let mut printed = printed.split_whitespace();
     line.split_whitespace()
         .all(|word| printed.any(|other| other == word))
 }
 
-/// The first line that is not printed where it should be.
+/// Returns the first line that is not printed where it should be.
 fn first_missing<'a>(lines: &[&'a str], output: &str) -> Option<&'a str> {
     let mut printed = output.lines();
     lines

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `mostrace record` as a user meets it: errors, exit codes, and what a killed recorder leaves.
-//! One at a time: ftrace has one user.
+//! `mostrace record` as a user runs it: errors, exit codes, and what a killed recorder leaves behind. The tests run one at a
+//! time, because ftrace has one user.
 
 use std::fs::{self, Permissions};
 use std::io::{Read, Write};
@@ -19,7 +19,7 @@ const FIO: Need = Need::Tool("fio", "fio");
 const SFDISK: Need = Need::Tool("sfdisk", "fdisk");
 const SCRIPT: Need = Need::Tool("script", "bsdutils");
 const PERL: Need = Need::Tool("perl", "perl-base");
-/// Of nobody's, on Debian.
+/// The user ID of nobody on Debian.
 const NOBODY: u32 = 65534;
 
 fn main() -> ExitCode {
@@ -69,7 +69,7 @@ fn record(device: &Path, out: &Path) -> Command {
     command
 }
 
-/// Waits until it is so, as long as the recorder runs.
+/// Waits until the condition holds, as long as the recorder runs.
 fn while_running(recorder: &mut Child, what: &str, is_so: impl Fn() -> bool) {
     wait::until(what, || {
         let ended = recorder.try_wait().unwrap();
@@ -78,7 +78,7 @@ fn while_running(recorder: &mut Child, what: &str, is_so: impl Fn() -> bool) {
     });
 }
 
-/// The one line on stderr, and the exit status.
+/// Returns the one line on stderr, and the exit status.
 fn complaint(output: &Output) -> (String, Option<i32>) {
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(text.lines().count(), 1, "one line: {text}");
@@ -95,7 +95,7 @@ fn assert_complains_with(status: i32, command: &mut Command, wanted: &str) {
     assert_eq!(code, Some(status), "{line}");
 }
 
-/// Runs it; what it said on stderr.
+/// Runs a command that must succeed; returns its stderr.
 fn succeeds(command: &mut Command) -> String {
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -107,7 +107,7 @@ fn manifest(bundle: &Path) -> Manifest {
     Bundle::open(bundle).unwrap().manifest().clone()
 }
 
-/// Writes that reach the device.
+/// A command whose writes reach the device.
 fn dd(to: &Path) -> String {
     format!(
         "dd if=/dev/zero of={} bs=4k count=8 oflag=direct status=none",
@@ -137,7 +137,7 @@ fn wrong_devices_and_commands() {
         record(disk.device()).args(["--", "no-such-command"]),
         "no-such-command: command not found",
     );
-    // Found, but the kernel takes it for no program.
+    // The file is found, but the kernel cannot execute it.
     let text = dir.path().join("text");
     fs::write(&text, "no program").unwrap();
     assert_complains_with(
@@ -189,7 +189,7 @@ fn wrong_names_and_a_missing_dash() {
     );
 }
 
-/// Where somebody else laid a link, nothing is written to where it leads.
+/// If somebody else has planted a link, nothing is written to its target.
 fn links_are_not_followed() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -210,7 +210,7 @@ fn links_are_not_followed() {
             fs::remove_file(at(link)).unwrap();
         }
     }
-    // While it records the archive's name is still free.
+    // The archive's name is still free while recording.
     let archive = at("d.most.tar.zst");
     let script = format!("ln -s {} {}", at("nothing").display(), archive.display());
     assert_complains(
@@ -264,7 +264,7 @@ fn a_bundle_is_its_owners_alone() {
     }
 }
 
-/// The caller's PATH is for the command alone.
+/// The caller's PATH is used only for the command.
 fn tools_are_the_systems_own() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -357,14 +357,14 @@ fn a_command_of_another_user() {
     assert_eq!(manifest(&out).payload.unwrap().payload_bytes, 7);
 }
 
-/// A folder that all may write to.
+/// Makes a folder that everybody may write to.
 fn open_folder() -> tempfile::TempDir {
     let dir = tempfile::tempdir_in("/tmp").unwrap();
     fs::set_permissions(dir.path(), Permissions::from_mode(0o777)).unwrap();
     dir
 }
 
-/// Of the environment what sudo keeps, and of the open files the three standard ones.
+/// The command gets the environment that sudo keeps, and only the three standard files.
 fn of_the_recorders_another_user_gets_little() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let dir = open_folder();
@@ -405,12 +405,12 @@ fn of_the_recorders_another_user_gets_little() {
     {
         assert!(text.contains(&line), "{line}: {text}");
     }
-    // Root's own command is none of another's.
+    // Root's own command runs as nobody else.
     let text = recorded("own.most", "root");
     assert_eq!(text.matches("precious").count(), 2, "{text}");
 }
 
-/// `dev.tty.legacy_tiocsti`, on for as long as it lives, where the kernel has it.
+/// Sets `dev.tty.legacy_tiocsti` while it lives, if the kernel has it.
 struct Typing(Option<String>);
 
 const TYPING: &str = "/proc/sys/dev/tty/legacy_tiocsti";
@@ -419,7 +419,7 @@ impl Typing {
     fn on() -> Typing {
         let before = fs::read_to_string(TYPING).ok();
         if before.is_some() {
-            // Who may not is none to whom it matters: without it nobody types.
+            // A kernel that does not allow it has TIOCSTI disabled anyway.
             let _ = fs::write(TYPING, "1");
         }
         Typing(before)
@@ -434,7 +434,7 @@ impl Drop for Typing {
     }
 }
 
-/// What it types into it, whoever sits there would run.
+/// Whatever it types into the terminal would be run by the shell there.
 fn another_user_has_not_the_recorders_terminal() {
     const TIOCSTI: &str = "$| = 1; my $c = 'x'; \
         print open(my $t, '<', '/dev/tty') ? \"has a terminal\\n\" : \"has no terminal\\n\"; \
@@ -459,7 +459,7 @@ fn another_user_has_not_the_recorders_terminal() {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        // Held open: its end would be a Ctrl-D.
+        // The input is held open, because its end would act as Ctrl-D.
         let mut keys = script.stdin.take().unwrap();
         keys.write_all(b"word\n").unwrap();
         let mut text = String::new();
@@ -480,7 +480,7 @@ fn another_user_has_not_the_recorders_terminal() {
     assert!(own.contains("has a terminal"), "{own}");
 }
 
-/// It has no terminal from which a Ctrl-C would come to it: the recorder passes it on.
+/// It has no terminal that could send it Ctrl-C, so the recorder passes the signal on.
 fn an_interrupt_reaches_another_users_command() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let dir = open_folder();
@@ -509,7 +509,7 @@ fn an_interrupt_reaches_another_users_command() {
     assert_eq!(manifest(&out).command.unwrap().exit_status, Some(7));
 }
 
-/// Nobody is taken for root who is not: numbers that the machine does not know are kept, and what is no number is refused.
+/// Nobody is mistaken for root: unknown user numbers are kept, and anything that is not a number is refused.
 fn who_called_sudo_is_told_by_numbers() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -593,7 +593,7 @@ fn what_a_command_leaves_running_is_waited_for() {
     assert!(direct >= 8, "{direct}: {text}");
 }
 
-/// The probes wake nobody where there is no IO.
+/// The probes wake nobody while there is no IO.
 fn what_is_waited_for_has_no_more_time_than_the_recording() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -677,7 +677,7 @@ fn a_whole_disk_names_its_partitions() {
     assert!(text.contains(&wanted), "{text}");
 }
 
-/// While a command runs, nothing of ours is on the terminal: a line that is drawn again erases what it printed.
+/// While a command runs, nothing of ours is on the terminal: a redrawn line would erase what it printed.
 fn the_terminal_is_the_commands() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -710,7 +710,7 @@ fn the_terminal_is_the_commands() {
 }
 
 fn without_root() {
-    // The test binary's folder may be closed to others: a copy is not.
+    // The test binary's folder may be closed to others; a copy's is not.
     let dir = tempfile::tempdir_in("/tmp").unwrap();
     let copy = dir.path().join("mostrace");
     fs::copy(env!("CARGO_BIN_EXE_mostrace"), &copy).unwrap();
@@ -776,7 +776,7 @@ fn a_device_without_filesystem() {
     );
 }
 
-/// A mount namespace in which the kernel's BTF is hidden.
+/// Runs in a mount namespace in which the kernel's BTF is hidden.
 fn a_kernel_without_btf() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -809,7 +809,7 @@ fn a_kernel_without_btf() {
         recorded.passed_over
     );
     fs::remove_dir_all(&out).unwrap();
-    // A file tells what the kernel does not.
+    // A file replaces the kernel's BTF.
     let file = disk.mount_point().join("f");
     let btf = dir.path().join("vmlinux.btf");
     fs::copy("/sys/kernel/btf/vmlinux", &btf).unwrap();
@@ -839,8 +839,8 @@ fn a_kernel_without_btf() {
     );
 }
 
-/// Each is mapped once, as all that is mapped counts as the recorder's memory; and filled several times over, it is still taken
-/// whole.
+/// Each ring is mapped once, because everything mapped counts as the recorder's memory; filled several times over, its
+/// records are still complete.
 fn rings_are_as_small_as_asked_and_lose_nothing() {
     const WRITES: usize = 3000;
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
@@ -973,7 +973,7 @@ fn disk_full_while_recording() {
         "exec fio --name=x --filename={}/f --size=32m --rw=randwrite --bs=4k --direct=1 --time_based --runtime=1d",
         disk.mount_point().display()
     );
-    // That it ends at all is because the disk is full.
+    // It ends only because the disk is full.
     let output = record(disk.device(), &out)
         .args(["--", "sh", "-c", &script])
         .output();
@@ -1003,10 +1003,10 @@ fn disk_full_while_recording() {
     }
 }
 
-/// Of the machine that runs the tests.
+/// More CPUs than a machine that runs the tests has.
 const MOST_CPUS: u32 = 1024;
 
-/// SIGKILL leaves a bundle that reads up to its last whole record, and a free tracer.
+/// SIGKILL leaves a bundle that can be read up to its last whole record, and a free tracer.
 fn killed_while_recording() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -1036,7 +1036,7 @@ fn killed_while_recording() {
     let manifest = fs::read_to_string(out.join("manifest.json")).unwrap();
     assert!(manifest.contains("\"recording\""));
     if cfg!(feature = "analyze") {
-        // As if the kill had come in the middle of a write.
+        // The table is cut as if the kill had come in the middle of a write.
         let table = out.join("process.entries");
         let len = fs::metadata(&table).unwrap().len();
         fs::File::options()

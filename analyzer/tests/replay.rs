@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `export --format iolog`, replayed by fio in its own time, and recorded once more.
+//! `export --format iolog`, replayed by fio at its own times, and recorded again.
 
 mod run;
 
@@ -14,10 +14,10 @@ use test_support::loopdev::{LoopExt4, LoopOptions};
 use test_support::{Need, run_one_by_one, tests, wait};
 
 const FIO: Need = Need::Tool("fio", "fio");
-/// Between two writes of the program that is recorded, µs; what takes half of it at least is a pause.
+/// Time between two writes of the recorded program, µs; a gap of at least half of it is a pause.
 const PAUSE_US: u64 = 250_000;
-/// How much a pause of the replay may differ from the log's, per cent. Other programs on the machine make most of them longer: the
-/// lower quartile of all has to keep it.
+/// How much a pause of the replay may differ from the log's, per cent. Other programs on the machine lengthen most of them:
+/// the lower quartile must keep it.
 const TOLERANCE: f64 = 5.0;
 
 fn main() -> ExitCode {
@@ -37,7 +37,7 @@ fn record(device: &Path, out: &Path, command: &[&str]) {
     assert!(recorded.status.success(), "{stderr}");
 }
 
-/// Whether no filesystem is on it. A process with mounts of its own may keep one for longer than we do.
+/// Returns true if no filesystem is mounted on it. A process with its own mounts may keep one for longer than we do.
 fn is_free(device: &Path) -> bool {
     let exclusive = OFlags::EXCL.bits().cast_signed();
     let mut options = OpenOptions::new();
@@ -49,16 +49,16 @@ fn json(args: &[&str]) -> Value {
     serde_json::from_str(&run::mostrace(args)).unwrap()
 }
 
-/// Of all rows.
+/// Returns a total over all rows.
 fn total(bundle: &Path, column: &str) -> u64 {
     let summary = json(&["analyze", bundle.to_str().unwrap(), "--json"]);
     summary["total"][column].as_u64().unwrap()
 }
 
-/// A write: when it was queued, µs, its sector and its bytes.
+/// A write: the time when it was queued (µs), its sector and its bytes.
 type Write = (u64, u64, u64);
 
-/// The writes of a recording, in the order in which they were queued.
+/// Returns the writes of a recording in the order in which they were queued.
 fn writes(bundle: &Path) -> Vec<Write> {
     let sql = "SELECT completion, min(time_ns - q2c_ns) AS queued, min(sector) AS sector, sum(bytes) AS bytes \
                FROM events WHERE op = 'write' GROUP BY completion ORDER BY queued, completion";
@@ -70,7 +70,7 @@ fn writes(bundle: &Path) -> Vec<Write> {
     rows.as_array().unwrap().iter().map(write).collect()
 }
 
-/// From each write to the next, µs.
+/// Returns the time from each write to the next, µs.
 fn gaps(writes: &[Write]) -> Vec<u64> {
     let times = writes.windows(2);
     times.map(|two| two[1].0 - two[0].0).collect()
@@ -81,7 +81,7 @@ fn a_replay_makes_the_same_requests_in_the_same_time() {
     let device = disk.device().to_owned();
     let dir = tempfile::tempdir().unwrap();
     let [first, second] = ["first", "second"].map(|name| dir.path().join(format!("{name}.most")));
-    // Blocks of a file are allocated and committed; then they are written again, which needs no commit.
+    // First the file's blocks are allocated and committed; then they are written again, which needs no commit.
     let file = disk.mount_point().join("f");
     let script = format!(
         "for i in 1 2 3 4 5 6 7 8 1 2 3 4 5 6 7 8; do \
@@ -105,7 +105,7 @@ fn a_replay_makes_the_same_requests_in_the_same_time() {
         log.to_str().unwrap(),
     ]);
     let read_log = format!("--read_iolog={}", log.display());
-    // It ends by itself, long before the time that it is given.
+    // It ends by itself, long before its time limit.
     let fio = [
         "fio",
         "--name=replay",
@@ -137,8 +137,8 @@ fn a_replay_makes_the_same_requests_in_the_same_time() {
         assert_eq!(totals[0], totals[1], "{column}");
     }
     assert!(total(&first, "device_flushes") > 16);
-    // fio waits for each request before it makes the next, and makes up for what it slept too long: one pause may be longer or
-    // shorter, all together are not shorter. A machine with other work makes them longer.
+    // fio waits for each request before it makes the next, and makes up for oversleeping: one pause may be longer or
+    // shorter, but their sum is not shorter. A busy machine lengthens them.
     let last = |writes: &[Write]| writes[writes.len() - 1].0 - writes[0].0;
     let whole = last(&replayed) as f64 / last(&logged) as f64;
     assert!((0.99..20.0).contains(&whole), "{whole}");

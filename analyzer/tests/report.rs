@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The page: its figures add up, and whatever stands in a trace is text in it.
+//! The page: its figures add up, and every text of a trace is text in it.
 #![cfg(feature = "analyze")]
 
 mod scene;
@@ -34,7 +34,7 @@ fn page_of(scene: &Scene) -> String {
     page(&[&scene.save(tmp.path())])
 }
 
-/// What is between two texts, the first time that they occur.
+/// Returns the text between the first occurrences of two texts.
 fn between<'p>(page: &'p str, from: &str, to: &str) -> &'p str {
     let start = page.find(from).unwrap_or_else(|| panic!("no {from}")) + from.len();
     &page[start..start + page[start..].find(to).unwrap()]
@@ -63,7 +63,7 @@ fn open(path: &Path) -> Analysis {
     Analysis::open(path, &options).unwrap()
 }
 
-/// Whose the icicle's bytes are; it has each byte that the device completed once.
+/// Returns the icicle's basis; checks that the icicle has each byte that the device completed once.
 fn whole_icicle(analysis: &Analysis) -> Basis {
     let icicle = Icicle::new(&analysis.facts, "ext4").unwrap();
     let everything = Grouping {
@@ -85,7 +85,7 @@ fn the_icicle_has_every_byte_once() {
     for name in ["delete", "wal", "f2fs-wal", "fat32-delete"] {
         whole_icicle(&open(&sample(name)));
     }
-    // Of what jbd2 wrote nobody is known without the tables of causes.
+    // Without the tables of causes, the causes of jbd2's writes are unknown.
     let mut untold = Scene::new();
     untold.request(WRITE | SYNC, 800, 8192, JBD2);
     untold.process(800, 8192, JBD2, Origin::JOURNAL);
@@ -101,7 +101,8 @@ fn saved(scene: &Scene) -> (tempfile::TempDir, PathBuf) {
     (tmp, path)
 }
 
-/// A block that three have changed, so that each pays a third of 4096 bytes; and many files, of which some are summed up.
+/// A block that three tasks have changed, so that each gets a third of 4096 bytes; and many files, some of which are summed
+/// up.
 fn shared_blocks() -> Scene {
     let mut s = Scene::new();
     let thread = |pid| Thread {
@@ -152,7 +153,7 @@ fn a_hostile_name_is_text() {
         text.contains(NAME) && text.contains("<svg/onload=x>"),
         "{text}"
     );
-    // Without our own scripts, which name some of these elements.
+    // Our own scripts are removed, because they name some of these elements.
     let script = between(&page, "<script>", "</script>");
     let rest = page.replace(script, "").to_lowercase();
     for tag in [
@@ -216,7 +217,7 @@ fn what_is_missing_comes_first() {
 fn transactions_last_from_their_first_call_to_their_last_sync() {
     const JOURNAL: u64 = 12;
     const DATABASE: u64 = 13;
-    /// With which a rollback journal begins.
+    /// The first bytes of a rollback journal.
     const MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
     let mut s = scene::transaction();
     s.write_file(4096, 4096, JOURNAL, b"a.db-journal");
@@ -236,14 +237,14 @@ fn transactions_last_from_their_first_call_to_their_last_sync() {
         s.call(call(CallKind::Write, DATABASE, 4096));
         s.call(call(CallKind::Fdatasync, DATABASE, 0));
         s.call(call(CallKind::Unlink, JOURNAL, 0));
-        // Of the folder.
+        // This call syncs the folder.
         s.call(call(CallKind::Fsync, 2, 0));
     }
     let data = data(&page_of(&s));
     let waterfall = &data[0]["waterfall"];
     assert_eq!(waterfall["times"]["count"], 2);
     let first = &waterfall["shown"][0];
-    // A call a millisecond: from the beginning of the first to the end of the sixth.
+    // There is a call every millisecond: the time is from the beginning of the first to the end of the sixth.
     assert_eq!(first["ns"], 5_100_000);
     assert_eq!(first["calls_all"], 6);
     assert_eq!(first["database"].as_str().unwrap(), "a.db");

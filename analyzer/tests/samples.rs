@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The sample traces, held against blkparse and against themselves.
+//! The sample traces, compared with blkparse and with themselves.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ const SAMPLES: [&str; 7] = [
     "f2fs-wal",
     "fat32-delete",
 ];
-/// Those of DELETE.
+/// The samples in DELETE mode.
 const DELETE: [&str; 3] = ["delete", "f2fs-delete", "fat32-delete"];
 
 fn sample(name: &str) -> PathBuf {
@@ -37,7 +37,7 @@ fn sample(name: &str) -> PathBuf {
     folder.join(format!("{name}.most.tar.zst"))
 }
 
-/// A table as rows of column → value.
+/// Returns a table as rows of column → value.
 fn table(verb: &[&str], bundle: &Path) -> Vec<HashMap<String, String>> {
     let out = Command::new(env!("CARGO_BIN_EXE_mostrace"))
         .args(verb)
@@ -68,7 +68,7 @@ fn number(row: &HashMap<String, String>, column: &str) -> u64 {
         .unwrap_or_else(|_| panic!("{column}: `{}`", row[column]))
 }
 
-/// blkparse's C lines of the same files: how often each (rwbs, sector, bytes) completed.
+/// Returns blkparse's C lines of the same files: how often each (rwbs, sector, bytes) completed.
 fn blkparse(bundle: &Path) -> BTreeMap<(String, u64, u64), u32> {
     let dir = tempfile::tempdir().unwrap();
     let tar = Command::new("tar")
@@ -161,8 +161,8 @@ fn every_table_has_the_same_bytes() {
     }
 }
 
-/// Truth: 1,000 autocommitted inserts write the journal twice each (strace: its pages, then its
-/// header), so at least 2,000 writes of a file that is gone at the snapshot.
+/// The truth: 1,000 autocommitted inserts write the journal twice each (strace: its pages, then its header), so there are at
+/// least 2,000 writes of a file that is gone at the snapshot.
 fn a_deleted_journal_is_named_and_never_metadata() {
     for name in DELETE {
         the_journal_of(name);
@@ -174,7 +174,7 @@ fn the_journal_of(name: &str) {
     let journal: Vec<_> = rows
         .iter()
         .filter(|r| r["path"].ends_with("-journal") && !r["kind"].ends_with("_node"))
-        // Flushes have an owner, and no class.
+        // Flushes have an owner, but no class.
         .filter(|r| number(r, "bytes") > 0)
         .collect();
     let completions: std::collections::HashSet<_> =
@@ -188,13 +188,13 @@ fn the_journal_of(name: &str) {
             ("data", "rollback_journal")
         );
     }
-    // All writes of regular files are the database's or the journal's: none went astray.
+    // All writes of regular files are the database's or the journal's: none is misattributed.
     let data = rows.iter().filter(|r| r["kind"] == "regular");
     assert!(
         data.clone()
             .all(|r| ["db", "rollback_journal"].contains(&&*r["role"]))
     );
-    // And no page of a file came out as anything else.
+    // No page of a file appears as anything else.
     assert!(
         rows.iter()
             .filter(|r| r["origin"] == "file")
@@ -213,8 +213,8 @@ fn nothing_is_without_a_process() {
     }
 }
 
-/// What each filesystem writes beside the files: f2fs unlinks the journal with a checkpoint, and
-/// syncs each file with a node; FAT has its table and its directories.
+/// Each filesystem's other writes: f2fs unlinks the journal with a checkpoint and syncs each file with a node; FAT has its
+/// table and its directories.
 fn the_kinds_are_those_of_the_filesystem() {
     for (name, kinds) in [
         (
@@ -235,11 +235,11 @@ fn the_kinds_are_those_of_the_filesystem() {
     let synced = rows
         .iter()
         .filter(|r| r["kind"] == "fsync_node" && r["path"] == "/app/test.db-journal");
-    // One for each transaction: its journal was synced, and then deleted.
+    // There is one for each transaction: its journal was synced and then deleted.
     assert!(synced.count() >= 1000);
 }
 
-/// The journal in the snapshot against the probes: of every copy that is still there, the home is the one that was seen.
+/// Compares the snapshot's journal with the probes: every copy that is still there has the home that was seen.
 fn homes_in_the_journal_are_those_that_were_seen() {
     for name in ["delete", "truncate", "persist", "wal"] {
         let path = sample(name);
@@ -272,8 +272,8 @@ fn homes_in_the_journal_are_those_that_were_seen() {
     }
 }
 
-/// One process did it all: what the journals, the checkpoints and the tables of FAT have is its doing. FAT writes a buffer
-/// of a directory by itself, and leaves its page dirty: who dirtied the next one on that page is not seen.
+/// One process did everything, so the journals, the checkpoints and FAT's tables were caused by it. FAT writes a directory's
+/// buffer by itself and leaves its page dirty: the next dirtier of that page is not seen.
 fn nearly_all_has_a_cause() {
     for name in SAMPLES {
         let least = if name.starts_with("fat32") { 940 } else { 990 };
@@ -301,7 +301,8 @@ fn nearly_all_has_a_cause() {
     }
 }
 
-/// Captured when entries were made at insertion, and had neither dirtiers nor causes; the figures are those of then.
+/// This sample is older: entries were made at insertion, and there were no dirtiers and causes. The expected figures are of
+/// that time.
 fn a_bundle_of_before_is_read_as_before() {
     let before = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/before/wal.most.tar.zst");
     let written = |by: &str| -> BTreeMap<String, u64> {

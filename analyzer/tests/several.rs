@@ -31,13 +31,13 @@ fn sample(name: &str) -> String {
     format!("{folder}/{name}.most.tar.zst")
 }
 
-/// The rows of an answer in JSON.
+/// Returns the rows of a JSON answer.
 fn rows(args: &[&str]) -> Vec<Value> {
     let answer: Value = serde_json::from_str(&mostrace(args)).unwrap();
     answer.as_array().unwrap().clone()
 }
 
-/// By the values of these columns, the values of those; rows of equal labels have to be one.
+/// Returns the values of some columns by those of others; rows of equal labels must be one.
 fn table(args: &[&str], by: &[&str], of: &[&str]) -> BTreeMap<Vec<String>, Vec<i64>> {
     let mut table = BTreeMap::new();
     for row in rows(args) {
@@ -74,7 +74,7 @@ fn recordings_are_added_up() {
         }
         assert_eq!(both, sums, "{columns}");
     }
-    // With the recording, each is what it is by itself.
+    // Grouped by recording, each has its own figures.
     let apart = by(&[&a, &b], "bundle,class");
     for (name, path) in [("delete", &a), ("wal", &b)] {
         for (label, values) in by(&[path], "class") {
@@ -82,7 +82,7 @@ fn recordings_are_added_up() {
             assert_eq!(apart[&label], values);
         }
     }
-    // A path is one in both; a process and an inode without a name are each recording's own.
+    // A path is the same in both; a process and an inode without a name are each recording's own.
     let of_file = |bundles: &[&str]| by(bundles, "file");
     let database = vec!["\"/mobibench.db\"".to_owned()];
     let files = of_file(&[&a, &b]);
@@ -95,7 +95,7 @@ fn recordings_are_added_up() {
         label[0] == "null" || label[0].ends_with(" (delete)\"") || label[0].ends_with(" (wal)\"")
     };
     assert!(processes.keys().all(is_named), "{:?}", processes.keys());
-    // All that is said without --by.
+    // This is the whole output without --by.
     let whole: Value = serde_json::from_str(&mostrace(&["analyze", &a, &b, "--json"])).unwrap();
     assert_eq!(whole["traces"].as_array().unwrap().len(), 2);
     let written = whole["total"]["write_bytes"].as_i64().unwrap();
@@ -109,7 +109,7 @@ fn recordings_are_added_up() {
         text.contains("2,000 transactions") || text.contains("2,002"),
         "{text}"
     );
-    // The tree's leaves are all that was written, and each process has its own calls.
+    // The tree's leaves are everything that was written, and each process has its own calls.
     let tree: Value =
         serde_json::from_str(&mostrace(&["analyze", &a, &b, "--tree", "--json"])).unwrap();
     assert!(tree.to_string().contains("(delete)"), "{tree}");
@@ -130,7 +130,7 @@ fn a_glob_is_expanded_and_a_name_counts_once() {
         count(&[&sample("wal"), &sample("delete"), &sample("wal")]),
         expected
     );
-    // The same recording under another name is no other one.
+    // The same recording under another name is not another one.
     let dir = tempfile::tempdir().unwrap();
     let copy = dir.path().join("copy.most.tar.zst");
     fs::copy(sample("wal"), &copy).unwrap();
@@ -177,7 +177,7 @@ fn the_tables_of_a_query_come_to_what_events_do() {
             ));
             assert_eq!(sums, [&written[..], &read, &flushes].concat(), "{table}");
         }
-        // One table with the other.
+        // The query joins one table with the other.
         let joined = one(
             "SELECT sum(e.bytes) AS b FROM events AS e JOIN requests AS r \
              ON e.completion = r.completion WHERE r.op = 'write'",
@@ -248,7 +248,7 @@ fn what_is_of_one_recording_refuses_several() {
         assert_eq!(said.status, Some(2), "{}", said.err);
         assert!(said.err.contains(several), "{}", said.err);
     }
-    // Sums are added up, and a data set has a partition for each.
+    // Sums are added up, and a data set has a partition for each recording.
     let weight = |bundles: &[&str]| -> u64 {
         let args = [&["export"], bundles, &["--format", "folded"]].concat();
         let lines = mostrace(&args);
@@ -272,22 +272,22 @@ fn what_is_of_one_recording_refuses_several() {
     assert!(fs::metadata(page).unwrap().len() > 100_000);
 }
 
-/// How often it is tried to record without a loss.
+/// How many attempts are made to record without a loss.
 const TRIES: usize = 5;
 
-/// Two recorders of one disk at the same time: one in a piece, whose events are those of the kernel's own
-/// tracer, one in segments by our own probes.
+/// Two recorders record one disk at the same time: one in one piece, with events of the kernel's own tracer, and one in
+/// segments, with events of our own probes.
 fn segments_come_to_what_one_piece_does() {
     let disk = LoopExt4::new(&LoopOptions {
         size_mib: 256,
-        // Nothing but the work writes.
+        // Nothing but the workload must write.
         mkfs: ["-E", "lazy_itable_init=0,lazy_journal_init=0"]
             .map(Into::into)
             .into(),
         ..LoopOptions::default()
     })
     .unwrap();
-    // A kernel may keep a probe from seeing a completion; the recorder says so, and then the two cannot be equal.
+    // The kernel may keep a probe from seeing a completion; the recorder reports that, and then the two cannot be equal.
     let dir = (0..TRIES).find_map(|_| recorded_twice(&disk));
     let dir = dir.expect("two recordings without a loss");
     let apart = segments(dir.path());
@@ -295,7 +295,7 @@ fn segments_come_to_what_one_piece_does() {
     let [whole, cut] = [&whole, &cut].map(|path| path.to_str().unwrap());
     assert!(!Path::new(cut).exists() && apart.len() >= 4, "{apart:?}");
 
-    // The one in a piece began earlier, and ended later.
+    // The recording in one piece began earlier and ended later.
     let [first, last] = [&apart[0], apart.last().unwrap()].map(|path| manifest(path).clock);
     let within = format!(
         "time_ns >= {} AND time_ns < {}",
@@ -329,7 +329,7 @@ fn segments_come_to_what_one_piece_does() {
         table(&["query", path, &sql, "--json"], &["op"], &["n", "b"])
     };
     assert_eq!(rows_of(cut), rows_of(whole));
-    // The kernel's own count, and what each segment holds by itself.
+    // The kernel's own count agrees with the segments.
     let bytes = |path: &str| -> i64 { sums(path, "class").values().map(|sums| sums[1]).sum() };
     let written = bytes(cut);
     let counted = counted(&apart);
@@ -337,7 +337,7 @@ fn segments_come_to_what_one_piece_does() {
     assert!(counted.agrees(), "{counted}");
     let each = apart.iter().map(|path| bytes(path.to_str().unwrap()));
     assert_eq!(each.sum::<i64>(), written);
-    // Named one by one, in whatever order, they are the same recording; without one of them, it is said.
+    // Named one by one, in any order, they are the same recording; a missing one is reported.
     let mut named: Vec<&str> = apart.iter().map(|path| path.to_str().unwrap()).collect();
     named.reverse();
     let sql = "SELECT count(*) AS n, sum(bytes) AS b FROM events";
@@ -354,7 +354,7 @@ fn segments_come_to_what_one_piece_does() {
     );
 }
 
-/// The same work, recorded by both at once; None if one of them lost something.
+/// Records the same work with both at once; None if one of them lost something.
 fn recorded_twice(disk: &LoopExt4) -> Option<tempfile::TempDir> {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
@@ -367,7 +367,7 @@ fn recorded_twice(disk: &LoopExt4) -> Option<tempfile::TempDir> {
     let mut whole = record("whole.most", &["--source", "ftrace"]);
     let events = at("whole.most/trace.blktrace.0");
     wait::until("the recording", || events.exists());
-    // No transaction is open whose beginning one of them alone has seen.
+    // No transaction is open whose beginning only one of them has seen.
     let sync = Command::new("sync")
         .arg("-f")
         .arg(disk.mount_point())
@@ -376,7 +376,7 @@ fn recorded_twice(disk: &LoopExt4) -> Option<tempfile::TempDir> {
     let mut cut = record("cut.most", &["--source", "bpf", "--segment", "1s"]);
     wait::until("two segments", || at("cut.0002.most").exists());
     work(&disk.mount_point());
-    // What was under way is completed, and the next segments say so.
+    // What was in flight is completed, as the next segments show.
     let now = segments(dir.path()).len();
     wait::until("two more segments", || segments(dir.path()).len() > now + 2);
     for child in [&mut cut, &mut whole] {
@@ -401,7 +401,7 @@ fn is_whole(manifest: &Manifest) -> bool {
     is_whole
 }
 
-/// SQLite in two modes, and files that are made, renamed and removed, over some seconds.
+/// Runs SQLite in two modes, and creates, renames and removes files, for some seconds.
 fn work(place: &Path) {
     for (journal, name) in [("delete", "a.db"), ("wal", "b.db")] {
         let database = place.join(name);
@@ -427,7 +427,7 @@ fn manifest(path: &Path) -> Manifest {
     Bundle::open(path).unwrap().manifest().clone()
 }
 
-/// In their order.
+/// Returns the segments in their order.
 fn segments(dir: &Path) -> Vec<PathBuf> {
     let files = fs::read_dir(dir).unwrap().map(|file| file.unwrap().path());
     let is_segment = |path: &PathBuf| path.to_string_lossy().contains("cut.0");
@@ -436,7 +436,7 @@ fn segments(dir: &Path) -> Vec<PathBuf> {
     segments
 }
 
-/// What the kernel counted as written, bytes, while these were recorded.
+/// Returns the kernel's count of bytes written while these were recorded.
 fn counted(segments: &[PathBuf]) -> Counter {
     let bytes = |path: &PathBuf| match manifest(path).counters {
         Some(Counters::Compared(of)) => of["write_bytes"],

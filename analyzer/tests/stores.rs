@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is not SQLite's: a store's files have their roles, and who writes for others is named in their place.
-//! One at a time: ftrace has one user.
+//! Stores other than SQLite: their files have roles, and those who write for others are named in their place. The tests run
+//! one at a time, because ftrace has one user.
 
 mod run;
 
@@ -49,7 +49,7 @@ fn gits_files_have_their_roles() {
     let sentence = sentence.lines().next().unwrap().to_owned();
     assert!(sentence.contains("git's packs"), "{sentence}");
     let said = run::mostrace(&["analyze", name, "--by", "role,path", "--format", "csv"]);
-    // What git itself says that there is.
+    // These are git's own figures.
     let git = |args: &[&str]| {
         let repo = disk.mount_point().join("repo");
         tool::text(tool::command("git").arg("-C").arg(repo).args(args))
@@ -72,7 +72,7 @@ fn gits_files_have_their_roles() {
     line("other", "/repo/file1");
 }
 
-/// The one pack's index.
+/// Returns the index of the only pack.
 fn pack(disk: &LoopExt4) -> String {
     let folder = disk.mount_point().join("repo/.git/objects/pack");
     let mut files = std::fs::read_dir(folder).unwrap();
@@ -83,7 +83,7 @@ fn pack(disk: &LoopExt4) -> String {
     index.unwrap().to_str().unwrap().to_owned()
 }
 
-/// A loop device on a file, detached in the end.
+/// A loop device on a file, which is detached at the end.
 struct Attached(String);
 
 impl Attached {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `mostrace top`: what it shows of a recording that goes on is what its segments hold.
-//! One at a time: ftrace has one user.
+//! `mostrace top`: what it shows of a running recording is what the segments contain. The tests run one at a time, because
+//! ftrace has one user.
 
 mod run;
 
@@ -88,7 +88,7 @@ fn what_is_shown_is_what_the_segments_hold() {
         last.classes.iter().map(|(_, all)| all).sum::<u64>(),
         written
     );
-    // A commit in one segment of what was changed in the one before has its cause all the same.
+    // A commit in one segment of what was changed in the previous one has its cause too.
     let writer = &last.processes[0];
     assert!(writer.name.starts_with("mostrace"), "{}", writer.name);
     assert!(
@@ -99,7 +99,8 @@ fn what_is_shown_is_what_the_segments_hold() {
     assert!(last.files.iter().any(|file| file.name == "/x.db-journal"));
 }
 
-/// A window that is closed tells those in its session by a signal, and the others (behind setsid) by nothing but the terminal itself.
+/// A window that is closed sends a signal to its session; processes outside it (started by setsid) notice only the
+/// terminal's end.
 fn it_does_not_outlive_its_terminal() {
     let disk = LoopExt4::new(&LoopOptions::default()).unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -134,7 +135,7 @@ fn it_does_not_outlive_its_terminal() {
             None => kill_process(Pid::from_child(&window), Signal::KILL).unwrap(),
         }
         wait::until("the view ends", || !is_running(tops[0]));
-        // All of it is there.
+        // The recording is complete.
         let last = segments(dir.path()).pop().unwrap();
         assert!(!Bundle::open(&last).unwrap().is_cut(), "{}", last.display());
         drop(window.stdin.take());
@@ -142,7 +143,7 @@ fn it_does_not_outlive_its_terminal() {
     }
 }
 
-/// Those of this program whose command line begins so.
+/// Returns the processes of this program whose command line begins with the pattern.
 fn tops(pattern: &str) -> Vec<Pid> {
     let found = say(Command::new("pgrep").args(["-f", &format!("^{pattern}")]));
     let number = |line: &str| Pid::from_raw(line.parse().unwrap()).unwrap();
@@ -154,7 +155,7 @@ fn is_running(process: Pid) -> bool {
     stat.is_ok_and(|stat| !stat.contains(") Z "))
 }
 
-/// In their order.
+/// Returns the segments in their order.
 fn segments(dir: &Path) -> Vec<PathBuf> {
     let files = fs::read_dir(dir).unwrap().map(|file| file.unwrap().path());
     let mut segments: Vec<PathBuf> = files.collect();
@@ -162,7 +163,7 @@ fn segments(dir: &Path) -> Vec<PathBuf> {
     segments
 }
 
-/// What a segment holds by itself: bytes and flushes of the device, bytes that calls wrote.
+/// Returns the figures of a segment by itself: bytes and flushes of the device, bytes that calls wrote.
 fn held(segment: &Path) -> [u64; 3] {
     let analysis = Analysis::open(segment, &Options::default()).unwrap();
     let grouping = Grouping {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Transactions are counted once, and right: against SQLite's own hooks, of every kind of them, in one recording.
-//! One at a time: the recorder's signal handlers are the process's.
+//! Transactions are counted once and correctly: compared with SQLite's own hooks, in all modes, in one recording. The tests
+//! run one at a time, because the recorder's signal handlers belong to the process.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,10 +22,10 @@ fn main() -> ExitCode {
     ])
 }
 
-/// Of each case its processes, and what SQLite's hooks counted in them.
+/// The processes of each case, and what SQLite's hooks counted in them.
 type Truth = BTreeMap<String, (Vec<u32>, u64)>;
 
-/// Of these not even a mark is right: everything that the count rests on is in the calls.
+/// The cases whose counts must be exact, without "at least": the calls have everything that they rest on.
 const EXACT: [&str; 36] = [
     "delete, off",
     "delete, full",
@@ -108,7 +108,7 @@ fn recorded(options: &[&str], cases: &[&str]) -> Recorded {
     Recorded { folder, truth }
 }
 
-/// What is said of the transactions of some processes; None of a recording in which they called nothing.
+/// Returns the count for some processes; None if they called nothing in the recording.
 fn counted(analysis: &Analysis, pids: &[u32]) -> Option<Count> {
     let manifest = analysis.manifest();
     let mut databases = analysis.databases().unwrap();
@@ -127,7 +127,7 @@ fn open(path: &Path) -> Analysis {
 fn every_kind_is_counted_as_sqlite_does() {
     let recorded = recorded(&[], &[]);
     let analysis = open(&recorded.folder.path().join("run.most"));
-    // Of lost blocks nothing is counted here.
+    // Lost blocks do not matter for these counts.
     let losses = &analysis.manifest().unwrap().losses;
     assert_eq!([losses["causes_ring"], losses["causes_tasks"]], [0, 0]);
     let mut wrong = Vec::new();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! README.md, line by line: each command of its table and of its blocks is run as it is typed, one after the other, in a folder on a
-//! filesystem of the test's own that has what they name.
+//! Runs README.md line by line: each command of its table and of its blocks as it is typed, one after the other, in a folder
+//! on a filesystem of the test's own that has the files they name.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -12,14 +12,14 @@ use test_support::{Need, run_one_by_one, tests};
 
 const LIVE: [Need; 3] = [Need::Loop, Need::Btf, Need::Tool("python3", "python3")];
 
-/// Not run: one measures for an hour; tests/experiment.rs runs a smaller one.
+/// Commands that are not run, because they take an hour; tests/experiment.rs runs a smaller experiment.
 const TOO_LONG: &[&str] = &["sudo mostrace experiment "];
-/// They go on until they are interrupted.
+/// Commands that run until they are interrupted.
 const ENDLESS: &[&str] = &["sudo mostrace top "];
-/// Statuses other than 0 that README says.
+/// An exit status other than 0 that README mentions.
 const OVER: i32 = 3;
 
-/// As README's first command: a hundred rows, a transaction each.
+/// The program of README's first command: a hundred rows, each in its own transaction.
 const APP: &str = "\
 import sqlite3
 db = sqlite3.connect('app.db')
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     run_one_by_one(tests![what_readme_has_is_run_as_it_is_typed needs LIVE])
 }
 
-/// Commands, and whether README shows what they print.
+/// Returns the commands, and whether README shows their output.
 fn typed(readme: &str) -> Vec<(&str, bool)> {
     let is_command = |line: &&str| line.trim_start_matches("sudo ").starts_with("mostrace ");
     let mut all = Vec::new();
@@ -51,7 +51,7 @@ fn typed(readme: &str) -> Vec<(&str, bool)> {
     all
 }
 
-/// What the commands name, in `folder`.
+/// Creates in `folder` the files that the commands name.
 fn furnish(folder: &Path) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     for name in ["sample-traces", "experiments"] {
@@ -65,7 +65,7 @@ fn furnish(folder: &Path) {
     };
     program("my-test", "#!/bin/sh\necho a >f && sync f\n");
     fs::create_dir(folder.join("bin")).unwrap();
-    // Root needs none.
+    // Root needs no sudo.
     program("bin/sudo", "#!/bin/sh\nexec \"$@\"\n");
     symlink(env!("CARGO_BIN_EXE_mostrace"), folder.join("bin/mostrace")).unwrap();
 }
@@ -89,7 +89,7 @@ fn what_readme_has_is_run_as_it_is_typed() {
         } else {
             ""
         };
-        // timeout(1) knows no functions, and the first word is in bin.
+        // timeout(1) does not know shell functions, and the first word is in bin.
         let output = Command::new("sh")
             .args(["-c", &format!("{before}{line}")])
             .current_dir(&folder)

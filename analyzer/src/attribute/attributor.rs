@@ -20,8 +20,8 @@ use super::rows::{self, Leftovers, Names, Request, Row};
 use super::{FileId, Op, ProcessId, role};
 use crate::blktrace::{self, Completion, Part};
 
-/// How far entries may deviate from time order in their table, ns: a probe takes the time and then reserves its place in the
-/// ring, and may be preempted in between.
+/// The largest deviation of entries from time order in their table, ns: a probe takes the time and then reserves its place
+/// in the ring, and may be preempted in between.
 const DISORDER_NS: u64 = 20_000_000;
 
 /// Joins completions with entries. Each table is read only as far as the completions have come.

@@ -46,7 +46,7 @@ impl Told {
     }
 }
 
-/// How far the map is believed.
+/// The extent to which the map is believed.
 #[derive(Clone, Copy)]
 enum Belief {
     /// Nothing else is known, so the map is believed.

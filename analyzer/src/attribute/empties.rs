@@ -10,10 +10,10 @@ use super::note::Note;
 use crate::blktrace::{Completion, Part};
 use crate::tally::Tally;
 
-/// How far the entry and the event of one Q may lie apart, ns: the thread may be preempted in between, but it waits for each
-/// of its flushes.
+/// The largest distance between the entry and the event of one Q, ns: the thread may be preempted in between, but it waits
+/// for each of its flushes.
 const SLACK_NS: u64 = 20_000_000;
-/// How far before its C an entry made at C may lie, ns: both are made in one interrupt.
+/// The largest distance between an entry made at C and its C, ns: both are made in one interrupt.
 const SLACK_COMPLETE_NS: u64 = 20_000_000;
 /// More empty flushes than can be in flight at a time.
 const LIMIT: usize = 4096;

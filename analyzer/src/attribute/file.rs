@@ -35,7 +35,7 @@ pub struct File {
     pub path: Option<Box<[u8]>>,
     /// True if the file had a name that the user did not ask to record: a name of another time does not replace it.
     pub name_withheld: bool,
-    /// How the path was found.
+    /// The way in which the path was found.
     pub provenance: Provenance,
     /// The role of a regular file in SQLite or another store; None if it is not regular or has no name.
     pub role: Option<Role>,

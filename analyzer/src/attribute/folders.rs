@@ -11,8 +11,8 @@ use super::HashMap;
 #[derive(Default)]
 pub(super) struct Folders(HashMap<Box<[u8]>, &'static Store>);
 
-/// For a directory and a mark's index, a bit for each of the mark's names seen there: first the names it requires, then
-/// those it forbids.
+/// The marks' names that were seen, by directory and the mark's index. A bit stands for each name: first the names it
+/// requires, then those it forbids.
 type Seen = HashMap<(Box<[u8]>, usize), u32>;
 
 impl Folders {

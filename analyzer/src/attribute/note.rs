@@ -22,11 +22,11 @@ pub(super) struct Note {
     pub tid: Option<u32>,
     /// Sector of the home of a journalled copy's first sector.
     pub home_sector: Option<u64>,
-    /// What `home_sector` counts from.
+    /// The origin that `home_sector` counts from.
     pub home: Home,
-    /// What the block is by its own bytes.
+    /// The kind of the block by its own bytes.
     pub contents: Contents,
-    /// When the entry was made, ns.
+    /// Time of the entry, ns.
     pub time_ns: u64,
     /// The operation by bi_opf where the event cannot express it: blktrace v7 has none for write-zeroes.
     pub op: Option<Op>,
@@ -133,7 +133,7 @@ pub(super) struct Dirt {
     pub process: ProcessId,
     /// True if it moved the pages to collect garbage.
     pub collects: bool,
-    /// When the run's first page became dirty, ns.
+    /// Time when the run's first page became dirty, ns.
     dirty_ns: Option<u64>,
 }
 

@@ -13,7 +13,7 @@ const REQ_OP_DISCARD: u32 = 3;
 const REQ_OP_SECURE_ERASE: u32 = 5;
 const REQ_OP_WRITE_ZEROES: u32 = 9;
 
-/// What a completed request did.
+/// The operation of a completed request.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray,
 )]

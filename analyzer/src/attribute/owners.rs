@@ -26,7 +26,7 @@ const HORIZON_NS: u64 = 60_000_000_000;
 /// If more blocks were freed, freed blocks are ignored altogether: a few entries can stand for all blocks of a disk.
 const MOST_BLOCKS: u64 = 1 << 22;
 
-/// When a block was written, as a transaction number or a time.
+/// The moment when a block was written, as a transaction number or a time.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Moment {
     /// Its copy was written to the journal in this transaction.

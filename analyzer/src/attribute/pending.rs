@@ -14,7 +14,7 @@ use super::cells::{Cells, Place};
 use crate::blktrace::{Completion, Part};
 use crate::tally::Tally;
 
-/// How far an entry may lie before the Q of its bio, ns. Both times are CLOCK_MONOTONIC, but the fast clock that tracers
+/// The longest time from an entry to the Q of its bio, ns. Both times are CLOCK_MONOTONIC, but the fast clock that tracers
 /// read may differ a little from the exact one.
 const SLACK_NS: u64 = 50_000;
 /// The same limit for an entry that was made at Q itself: the probe may run before the tracer and be preempted in between,
@@ -37,7 +37,7 @@ const CROWD_PER_SECTOR: usize = 4;
 /// With fewer entries than this, looking for old ones gains nothing.
 const FEW: usize = 4096;
 
-/// When and where the tracer saw an event; the CPU is None if unknown.
+/// The time and place of an event that the tracer saw; the CPU is None if unknown.
 #[derive(Clone, Copy, Debug)]
 struct Moment {
     ns: u64,
@@ -56,7 +56,7 @@ pub(super) struct Window {
     twin: Option<(u64, u64)>,
 }
 
-/// How far an entry lies from its event: entries before the event on the same CPU sort first, then by ns.
+/// The distance of an entry from its event: entries before the event on the same CPU sort first, then by ns.
 type Distance = (bool, u64);
 
 impl Window {

@@ -31,7 +31,7 @@ pub struct Process {
     pub comm: Option<Box<[u8]>>,
     /// True if it belongs to the tree of the recorded command; None if unknown.
     pub of_command: Option<bool>,
-    /// When it was last seen under this name, ns; 0 if unknown.
+    /// The last time when it was seen under this name, ns; 0 if unknown.
     pub told_ns: u64,
 }
 
@@ -110,7 +110,7 @@ struct Thread {
     /// The thread as an entry described it, and whether it is of the command's tree; None without an entry.
     task: Option<(Task, Option<bool>)>,
     id: ProcessId,
-    /// When an entry or event last named it, ns.
+    /// The last time when an entry or event named it, ns.
     told_ns: u64,
 }
 
@@ -125,7 +125,7 @@ pub(super) struct Processes {
     by_pid: HashMap<u32, Thread>,
     /// The previous thread of each renamed number, and until when (ns): it may have bios in flight.
     before: HashMap<u32, (ProcessId, u64)>,
-    /// How many of the trace's renamings have been taken in.
+    /// Number of the trace's renamings that have been taken in.
     heard: usize,
     /// Threads that only events name, and when one first did (ns).
     bare: Vec<(ProcessId, u64)>,

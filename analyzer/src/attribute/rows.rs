@@ -24,7 +24,7 @@ pub struct Request {
     pub device: u32,
     /// errno; 0 for success.
     pub error: u16,
-    /// What was done with the bytes.
+    /// The operation.
     pub op: Op,
     /// Number of the completion of the device flush that it waited for, if that is known.
     pub device_flush: Option<u32>,
@@ -67,19 +67,19 @@ pub struct Row {
     pub bytes: u32,
     /// The operation; it differs from the request's only where an entry knows it better than the events.
     pub op: Op,
-    /// What the blocks hold; None for rows that carry no data.
+    /// The kind of the blocks; None for rows that carry no data.
     pub kind: Option<Kind>,
-    /// Where the entry was made; None without one.
+    /// The event at which the entry was made; None without one.
     pub stage: Option<Stage>,
-    /// What the pages belonged to; None without an entry.
+    /// The owner of the bio's pages; None without an entry.
     pub origin: Option<Origin>,
     /// File offset of the first byte.
     pub file_offset: Option<u64>,
     /// The earliest Q of its bios, ns.
     pub q_ns: Option<u64>,
-    /// When its first page became dirty, ns.
+    /// Time when its first page became dirty, ns.
     pub dirty_ns: Option<u64>,
-    /// How the owner is known if there is no file; see [`Names::provenance`].
+    /// The source of the owner if there is no file; see [`Names::provenance`].
     pub found: Option<Provenance>,
 }
 

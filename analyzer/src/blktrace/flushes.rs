@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use mostrace_bundle::blk_io_trace::Event;
 use mostrace_bundle::blk_io_trace::action::{BLK_TC_FLUSH, BLK_TC_WRITE, ta};
 
-/// How many device flushes are kept that data may have waited for; few are in flight at a time.
+/// Number of device flushes that are kept because data may have waited for them; few are in flight at a time.
 const RECENT: usize = 64;
 
 /// The most CPUs that may be ending sequences at once: a damaged trace may name any number of CPUs.
@@ -36,7 +36,7 @@ struct Ending {
 pub(super) struct Flushes {
     /// Index of the next completion.
     next: u32,
-    /// At most one for each CPU, oldest first.
+    /// The flushes that are ending, at most one for each CPU, oldest first.
     ending: VecDeque<Ending>,
     recent: VecDeque<Executed>,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a trace's notes contain: process names and the wall clock.
+//! The contents of a trace's notes: process names and the wall clock.
 
 use mostrace_bundle::blk_io_trace::Event;
 use mostrace_bundle::blk_io_trace::action::tn;
@@ -12,7 +12,7 @@ pub struct Names {
     renamed: Vec<(u32, u64)>,
 }
 
-/// How long after the event that caused it a note may be written, ns.
+/// The longest time from an event to the note that it caused, ns.
 const NOTE_NS: u64 = 1_000_000_000;
 
 impl Names {

@@ -23,7 +23,7 @@ pub(super) struct Bio {
     pub device_flush: Option<u32>,
 }
 
-/// Whether a completion of 0 bytes follows the one with the data.
+/// The expectation of a completion of 0 bytes after the one with the data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Sequence {
     #[default]

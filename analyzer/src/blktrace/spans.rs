@@ -14,7 +14,7 @@ pub(super) const STALE_NS: u64 = 30_000_000_000;
 
 /// The most items that are kept; far more than queues hold.
 const CAPACITY: usize = 1 << 18;
-/// How many of the newest items stay when there are too many.
+/// Number of the newest items that stay when there are too many.
 const NEWEST: u64 = 1 << 17;
 /// With this many items, stale ones are dropped.
 const SWEEP: usize = 1 << 14;

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 /// Length of the magic number by which a record is recognised, bytes.
 const MAGIC: usize = 4;
 
-/// Whether a file that cannot be read to its end is an error.
+/// The treatment of a file that cannot be read to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Partial {
     /// It is an error.

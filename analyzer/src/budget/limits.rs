@@ -58,9 +58,9 @@ pub struct Held {
     pub value: Option<Spread>,
     /// The limit.
     pub most: f64,
-    /// What the limit was computed from; None if the user gave a number.
+    /// The baseline from which the limit was computed; None if the user gave a number.
     pub from: Option<From>,
-    /// How certain the number of transactions is by which the value was divided: with more of them the value is smaller.
+    /// The certainty of the number of transactions by which the value was divided: with more of them the value is smaller.
     pub sure: Sure,
     /// The names and bytes of the largest parts, or of those that grew most.
     pub parts: Vec<String>,
@@ -73,11 +73,11 @@ pub struct From {
     pub baseline: f64,
     /// The number of the baseline's runs.
     pub runs: usize,
-    /// By how much it may be exceeded.
+    /// The excess that is tolerated.
     pub tolerance: Tolerance,
 }
 
-/// By how much a baseline may be exceeded; 0.05 is 5 %.
+/// The tolerated excess over a baseline; 0.05 is 5 %.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Tolerance {
     /// The user gave it.
@@ -127,7 +127,7 @@ impl Judgement {
     }
 }
 
-/// How many layers, and how many files, are named.
+/// Number of layers, and number of files, that are named.
 const NAMED: usize = 3;
 
 /// Compares the runs of one command with every limit.

@@ -15,7 +15,7 @@ use crate::transactions::{Count, Database, Transactions};
 /// Bytes written, by name.
 pub type Parts = BTreeMap<String, u64>;
 
-/// Which bytes of a trace count.
+/// The part of a trace's bytes that counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Counted {
     /// All bytes: nobody else used the filesystem, or there was no command.
@@ -32,7 +32,7 @@ pub enum Counted {
     },
 }
 
-/// What was run, and where: runs of different kinds cannot be compared. Unknown fields are None.
+/// The program and the filesystem: runs of different kinds cannot be compared. Unknown fields are None.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kind {
     /// The command's program, without its directory.
@@ -72,9 +72,9 @@ impl Kind {
 pub struct Measured {
     /// The bundle that it was read from; empty if there is none.
     pub path: PathBuf,
-    /// What was run, and where.
+    /// The program and the filesystem.
     pub kind: Kind,
-    /// Which bytes count.
+    /// The part of the bytes that counts.
     pub counted: Counted,
     /// Bytes of completed writes.
     pub write_bytes: u64,

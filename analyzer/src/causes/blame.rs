@@ -73,7 +73,7 @@ impl Blame {
     }
 }
 
-/// How many blocks each causer must answer for.
+/// The number of blocks that each causer must answer for.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Weights {
     causers: Vec<(CauseId, u64)>,

@@ -26,7 +26,7 @@ pub struct Cause {
     pub file: FileId,
 }
 
-/// How certain a cause is.
+/// The certainty of a cause.
 #[derive(
     Clone,
     Copy,

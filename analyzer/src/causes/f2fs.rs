@@ -9,9 +9,9 @@ use super::Reason;
 use super::calls::{Call, Calls};
 use crate::attribute::{FileId, HashMap, ProcessId};
 
-/// How many checkpoints, collections per thread and commits per file are remembered: rows come soon after them.
+/// Number of checkpoints, of collections per thread and of commits per file that are remembered: rows come soon after them.
 const LATEST: usize = 64;
-/// How many inodes' commits are remembered; beyond it, all are forgotten.
+/// Number of inodes whose commits are remembered; beyond it, all are forgotten.
 const INODES: usize = 1 << 12;
 
 /// A task that requested a checkpoint.

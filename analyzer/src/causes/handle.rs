@@ -10,14 +10,14 @@ use crate::attribute::{FileId, ProcessId};
 /// The `h_type` of a handle that marks blocks as written at the end of IO.
 pub(super) const EXT4_HT_EXT_CONVERT: u16 = 11;
 
-/// How the causer of a handle is found.
+/// The way in which the causer of a handle is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lead {
     /// The causer is the task that began the handle.
     Task,
     /// The handle allocated blocks for pages; the causers are those who wrote the pages before.
     Pages,
-    /// As `Pages`, after the pages were written out.
+    /// The same as `Pages`, after the pages were written out.
     WrittenPages,
     /// The handle freed an inode; the causer is whoever unlinked it.
     Eviction,

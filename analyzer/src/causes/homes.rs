@@ -11,7 +11,7 @@ const LIMIT: usize = 1 << 21;
 /// The changes that one causer made to a block since then.
 struct Change {
     blame: Blame,
-    /// When the causer first and last dirtied the block, ns.
+    /// The times when the causer first and last dirtied the block, ns.
     first_ns: u64,
     last_ns: u64,
 }

@@ -6,7 +6,7 @@ use strum::{IntoStaticStr, VariantArray};
 
 use super::handle::EXT4_HT_EXT_CONVERT;
 
-/// What a task did to a file.
+/// The operation of a task on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum Operation {

@@ -3,9 +3,9 @@
 
 use crate::attribute::{HashMap, ProcessId};
 
-/// How many inodes are remembered; beyond it, the half that was written longest ago is forgotten.
+/// Number of inodes that are remembered; beyond it, the half that was written longest ago is forgotten.
 const LIMIT: usize = 1 << 16;
-/// How many writers of one inode are remembered: the latest ones.
+/// Number of writers of one inode that are remembered: the latest ones.
 const WRITERS: usize = 64;
 
 /// A thread that wrote pages, and the Q of the last such pages, ns.

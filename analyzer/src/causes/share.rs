@@ -6,7 +6,7 @@ use std::num::NonZero;
 use super::{CauseId, Known, Reason};
 use crate::tally::Tally;
 
-/// How the bytes of a block are shared if several causers had changed it by the time it was written.
+/// The rule for sharing the bytes of a block that several causers had changed by the time it was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sharing {
     /// All bytes go to the causer that changed it first.
@@ -21,7 +21,7 @@ pub enum Sharing {
 pub struct Share {
     /// The causer.
     pub cause: CauseId,
-    /// How certain that is.
+    /// The certainty of the causer.
     pub known: Known,
     /// Bytes; 0 if the row has none.
     pub bytes: u32,
@@ -32,7 +32,7 @@ pub struct Share {
 pub struct Verdicts {
     shares: Vec<Share>,
     rows: Vec<Verdict>,
-    /// Where the shares of the row that is being judged begin.
+    /// The index of the first share of the row that is being judged.
     begun: usize,
     /// The reason for that row.
     reason: Option<Reason>,
@@ -47,7 +47,7 @@ pub struct Verdict {
     to: usize,
     /// Number of known causers, including those whose share is 0.
     pub causers: u32,
-    /// From the start of the call that forced the row to the device's completion, ns.
+    /// Time from the start of the call that forced the row to the device's completion, ns.
     pub latency_ns: Option<u64>,
     /// Why f2fs wrote the checkpoint that the row belongs to.
     pub reason: Option<Reason>,

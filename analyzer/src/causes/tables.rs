@@ -7,7 +7,7 @@ use mostrace_bundle::Error;
 use mostrace_bundle::entry::{EntryRef, RawCall, RawDirtied, RawF2fs, RawHandle};
 use mostrace_bundle::table::TableReader;
 
-/// How far entries may deviate from time order in their table, ns.
+/// The largest deviation of entries from time order in their table, ns.
 const DISORDER_NS: u64 = 20_000_000;
 /// A call's entry is made at its return. Calls up to this length are found for what is written while they last, ns.
 const LONGEST_CALL_NS: u64 = 10_000_000_000;

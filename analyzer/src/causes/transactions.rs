@@ -8,9 +8,9 @@ use super::handle::Handle;
 use super::{CauseId, Known, Sharing};
 use crate::attribute::HashMap;
 
-/// How many transactions are kept without a commit that was seen: jbd2 has two at a time.
+/// Number of transactions that are kept without a commit that was seen: jbd2 has two at a time.
 const MOST: usize = 64;
-/// How many handles are searched, in either direction, for those that were open at the same time.
+/// Number of handles that are searched, in either direction, for those that were open at the same time.
 const MEETING: usize = 1 << 10;
 
 /// One transaction.
@@ -19,7 +19,7 @@ pub(super) struct Transaction {
     /// Handles, almost in the order of their ends.
     handles: Vec<Handle>,
     by_id: HashMap<u64, u32>,
-    /// For each home sector, the id of the handle that dirtied the block first; the handle's entry may come later.
+    /// The id of the handle that dirtied each block first, by home sector; the handle's entry may come later.
     blocks: HashMap<u64, u64>,
     /// The causers of each handle that was asked for.
     blames: HashMap<u32, Blame>,

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use crate::attribute::{HashMap, ProcessId};
 
-/// How many inodes are remembered; the oldest are forgotten first.
+/// Number of inodes that are remembered; the oldest are forgotten first.
 const LIMIT: usize = 1 << 16;
 
 /// The threads that removed the last names, by inode and generation.

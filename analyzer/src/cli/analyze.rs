@@ -18,23 +18,23 @@ use super::shell;
 use super::source::{SourceArgs, WhereArgs};
 use super::{tree, tree_json};
 
-/// The most columns to sum by at a time.
+/// The most columns to group by at a time.
 const MOST_BY: usize = 4;
 
 /// Sum up what reached the storage: by class, kind, role, process, file …
 ///
-/// Without --by, the finding in one sentence, whether the trace is whole, and the largest programs, files and layers; with
-/// --full, or as JSON, all that there is to say. With --by, one table:
+/// Without --by, prints the finding in one sentence, whether the trace is complete, and the largest
+/// programs, files and layers; with --full, or as JSON, everything. With --by, prints one table:
 ///
 ///   X, requests, bytes, writes, write_bytes, reads, read_bytes, flushes, discards, …
 ///
 /// bytes = write_bytes + read_bytes of completed requests; discards and write-zeroes are counted
-/// apart. `requests` are those that have a part in the group: one that spans several groups counts
+/// separately. `requests` are those with a part in the group: a request that spans several groups counts
 /// in each of them, and once in the total. `flushes` are the requests that asked for a cache flush,
-/// `device_flushes` the flushes that the device executed. `process` is who submitted, `dirtier` who
-/// made the pages dirty; `cause_process`, `cause_op`, `cause_file` and `cause_known` are who caused it, by doing what to
-/// which file, and how well that is known: of bytes that several have caused each group has its share, and a request
-/// counts where its largest share is.
+/// `device_flushes` the flushes that the device executed. `process` is the submitter, `dirtier` the
+/// process that dirtied the pages; `cause_process`, `cause_op`, `cause_file` and `cause_known` say who
+/// caused it, by which operation on which file, and how certain that is. If bytes have several causers,
+/// each group gets its share of them, and a request counts where its largest share is.
 ///
 /// Examples:
 ///   mostrace analyze run.most
@@ -60,27 +60,27 @@ pub struct Analyze {
     /// All tables
     #[arg(long, conflicts_with_all = ["by", "percentiles", "tree"])]
     full: bool,
-    /// Sum by these columns
+    /// Group by these columns
     #[arg(long, value_name = "COLUMN", value_delimiter = ',', hide_possible_values = true,
           value_parser = PossibleValuesParser::new(groupable()))]
     by: Vec<String>,
-    /// Show the N groups with the most bytes (of percentiles: requests), and the rest as one
+    /// Show the N groups with the most bytes (for percentiles: requests), and the others as one
     #[arg(long, value_name = "N", requires = "by")]
     top: Option<usize>,
-    /// Instead of sums: p50, p90, p99 and max of times and sizes
+    /// Show p50, p90, p99 and max of times and sizes instead of sums
     #[arg(long, requires = "by")]
     percentiles: bool,
-    /// From what was stored to what reached the device: by process and database, and by the layers between
+    /// Show what was stored and what reached the device, by process and database and by the layers between
     #[arg(long, conflicts_with_all = ["by", "percentiles"])]
     tree: bool,
-    /// Which columns of the table, in which order
+    /// The columns of the table, in this order
     #[arg(long, value_name = "COLUMN", value_delimiter = ',', requires = "by")]
     columns: Vec<String>,
     #[command(flatten)]
     out: OutArgs,
 }
 
-/// What can be summed by.
+/// Returns the columns that rows can be grouped by.
 fn groupable() -> impl Iterator<Item = PossibleValue> {
     let columns = catalogue::ALL
         .iter()
@@ -148,7 +148,7 @@ impl Analyze {
         Ok(())
     }
 
-    /// What to type next.
+    /// Returns the commands to suggest next.
     fn next(&self) -> String {
         let paths = self.source.paths().iter();
         let paths: Vec<String> = paths
@@ -158,7 +158,7 @@ impl Analyze {
         format!("mostrace analyze {path} --full; mostrace report {path} -o report.html")
     }
 
-    /// The tree, as text or JSON.
+    /// Prints the tree as text or JSON.
     fn tree(
         &self,
         filter: Option<&Filter>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A progress bar on the terminal, for what takes longer than a second.
+//! A progress bar on the terminal for work that takes longer than a second.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use mostrace::analysis::Progress;
 
-/// Shorter work shows nothing.
+/// Shorter work shows no bar.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Erased when it is dropped.
+/// A progress bar, which is erased when it is dropped.
 pub struct Bar {
     bar: ProgressBar,
     began: Instant,
@@ -18,9 +18,9 @@ pub struct Bar {
 }
 
 impl Bar {
-    /// Not to be seen yet.
+    /// Makes a bar that is not shown yet.
     pub fn new() -> Bar {
-        // The template is sound: without one the bar has its own.
+        // The template is valid; a default one would be used otherwise.
         let style = ProgressStyle::with_template("{msg} {wide_bar} {percent}% {eta}");
         let bar = ProgressBar::hidden();
         Bar {
@@ -30,10 +30,10 @@ impl Bar {
         }
     }
 
-    /// Says how far the work is.
+    /// Updates the progress.
     pub fn at(&self, progress: Progress) {
         if !self.shown.get() && self.began.elapsed() > PATIENCE {
-            // Draws on a terminal only.
+            // indicatif draws only on a terminal.
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
             self.shown.set(true);
         }

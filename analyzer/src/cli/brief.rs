@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `analyze` and `measure` say unless they are asked for more: some ten lines that end with what to type next.
+//! The short output of `analyze` and `measure`: about ten lines, of which the last suggests the next command.
 
 use mostrace::analysis::Analysis;
 use mostrace::facts::Filter;
@@ -7,20 +7,20 @@ use mostrace::tables::brief::{Brief, Part};
 use mostrace::tables::{about, finding, summary};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// How many programs, files and layers are shown.
+/// Number of programs, files and layers that are shown.
 const PARTS: usize = 6;
-/// How many of the notes.
+/// Number of notes that are shown.
 const NOTES: usize = 3;
-/// Where the output is no terminal, or one that does not tell its width.
+/// The width for an output that is not a terminal, or a terminal of unknown width.
 const WIDTH: usize = 100;
-/// A name is cut to no less than this.
+/// Names are not cut to fewer characters than this.
 const SHORTEST: usize = 16;
 const BAR: usize = 20;
 
-/// The lines, as wide as the terminal. The analysis has to have causes.
+/// Returns the lines, as wide as the terminal. The analysis must have causes.
 ///
 /// # Errors
-/// A temporary file cannot be read, or the filter does not fit its columns.
+/// Returns an error if a temporary file cannot be read or the filter does not fit its columns.
 pub fn text(
     analysis: &Analysis,
     filter: Option<&Filter>,
@@ -52,7 +52,7 @@ pub fn text(
     Ok(lines.into_iter().map(|line| line + "\n").collect())
 }
 
-/// The first notes, and how many more there are.
+/// Returns the first notes, and how many more there are.
 fn notes(analysis: &Analysis) -> Vec<String> {
     let trace = summary::Trace {
         manifest: analysis.manifest(),
@@ -70,7 +70,7 @@ fn notes(analysis: &Analysis) -> Vec<String> {
     lines
 }
 
-/// `  2.9 MB  49 % ██████████           │  └─ ext4's journal`
+/// Formats a part as `  2.9 MB  49 % ██████████           │  └─ ext4's journal`.
 fn line(part: &Part, is_last: &[bool], total: u64, width: usize) -> String {
     let (of, whole) = (u128::from(part.bytes), u128::from(total.max(1)));
     let filled = usize::try_from((of * BAR as u128).div_ceil(whole)).unwrap_or(BAR);
@@ -86,7 +86,7 @@ fn line(part: &Part, is_last: &[bool], total: u64, width: usize) -> String {
     format!("{before}{}{times}", cut(&part.name, room.max(SHORTEST)))
 }
 
-/// The branches in front of a part, of which it is known for each of those above it whether it is the last.
+/// Returns the branches before a part; `is_last` says for each level above it, and for itself, whether it is the last one.
 fn branch(is_last: &[bool]) -> String {
     let Some((own, above)) = is_last.split_last().filter(|(_, above)| !above.is_empty()) else {
         return String::new();
@@ -97,7 +97,7 @@ fn branch(is_last: &[bool]) -> String {
     passing.chain([own]).collect()
 }
 
-/// At most so wide; of a longer name the end, which tells files of a folder apart.
+/// Cuts a name to `room` columns. A longer name keeps its end, which distinguishes files in a directory.
 fn cut(name: &str, room: usize) -> String {
     if name.width() <= room {
         return name.to_owned();
@@ -146,7 +146,7 @@ mod tests {
         let line = line(&part(1, &path, true), &[true, true], 1_000_000, 80);
         assert_eq!(line.width(), 80);
         assert!(line.contains("└─ …") && line.ends_with("/app.db-journal"));
-        // No narrower than this, whatever the terminal says.
+        // A name is not cut further, whatever the terminal's width.
         assert_eq!(cut(&path, SHORTEST).width(), SHORTEST);
         assert_eq!(cut("数据数据", 5), "…数据");
     }

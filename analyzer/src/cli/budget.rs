@@ -15,45 +15,45 @@ use serde_json::json;
 use super::bar::Bar;
 use super::{UsageError, names};
 
-/// The exit status where a limit was passed.
+/// The exit status if a limit was exceeded.
 const OVER: u8 = 3;
 
-/// What may be written at most.
+/// The limits, and how their results are printed.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub struct BudgetArgs {
-    /// Bytes written to the device, as 4096, 64K, 5M
+    /// Bytes written to the device, such as 4096, 64K, 5M
     #[arg(long, value_name = "BYTES", value_parser = units::size)]
     max_write_bytes: Option<u64>,
-    /// Bytes written for each transaction
+    /// Bytes written per transaction
     #[arg(long, value_name = "BYTES", value_parser = units::size)]
     max_bytes_per_transaction: Option<u64>,
-    /// Bytes written for each byte that the application stored; where it does not tell, for each that it passed to write()
+    /// Bytes written per byte that the application stored, or, if it does not report them, per byte passed to write()
     #[arg(long, value_name = "TIMES", value_parser = positive)]
     max_amplification: Option<f64>,
-    /// Cache flushes that the device executes for each transaction
+    /// Cache flushes that the device executes per transaction
     #[arg(long, value_name = "N", value_parser = positive)]
     max_flushes_per_transaction: Option<f64>,
-    /// Earlier recordings of the same command, whose median may not be exceeded: bytes and flushes, for each transaction if all
-    /// tell how many
+    /// Earlier recordings of the same command, whose median must not be exceeded: bytes and flushes, per transaction if the
+    /// number of transactions is known for all
     #[arg(long, value_name = "OLD.most", num_args = 1..)]
     baseline: Vec<PathBuf>,
-    /// By how much the baseline may be exceeded; by default as much as the runs of one command differ, and nothing if there is one
-    /// run of each
+    /// The excess over the baseline that is tolerated; by default as much as runs of one command differ, and not at all if
+    /// there is only one run of each
     #[arg(long, value_name = "PERCENT", requires = "baseline", value_parser = percent)]
     tolerance: Option<f64>,
-    /// How what came of it is printed
+    /// The format in which the results are printed
     #[arg(long, value_enum, default_value_t = Form::Text)]
     format: Form,
     /// The same as --format json
     #[arg(long, conflicts_with = "format")]
     json: bool,
-    /// Write what came of the limits to this file too, as JUnit's XML
+    /// Write the results to this file too, as JUnit's XML
     #[arg(long, value_name = "FILE.xml")]
     junit: Option<PathBuf>,
 }
 
-/// For whom.
+/// The format of the results.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Form {
     /// A line for each limit
@@ -78,10 +78,10 @@ fn percent(text: &str) -> Result<f64, String> {
 }
 
 impl BudgetArgs {
-    /// The limits; the baseline is read.
+    /// Returns the limits; reads the baseline.
     ///
     /// # Errors
-    /// The baseline cannot be read, is not whole, or its command failed.
+    /// Returns an error if the baseline cannot be read, is incomplete, or its command failed.
     pub fn limits(&self) -> anyhow::Result<Limits> {
         let sound = |(path, measured): (PathBuf, Measured)| match measured.exit_status {
             None | Some(0) => Ok(measured),
@@ -104,7 +104,7 @@ impl BudgetArgs {
         })
     }
 
-    /// For whom it is.
+    /// Returns the format of the results.
     pub fn form(&self) -> Form {
         match self.json {
             true => Form::Json,
@@ -112,7 +112,7 @@ impl BudgetArgs {
         }
     }
 
-    /// Whether any is given.
+    /// Returns true if any limit was given.
     pub fn is_given(&self) -> bool {
         self.max_write_bytes.is_some()
             || self.max_bytes_per_transaction.is_some()
@@ -121,10 +121,10 @@ impl BudgetArgs {
             || !self.baseline.is_empty()
     }
 
-    /// What came of the limits. In JUnit's XML the cases are of the class `name`.
+    /// Compares the runs with the limits. In JUnit's XML, the cases are of the class `name`.
     ///
     /// # Errors
-    /// The baseline is of another program or filesystem, or the file for JUnit cannot be written.
+    /// Returns an error if the baseline is of another program or filesystem, or the file for JUnit cannot be written.
     pub fn judge(
         &self,
         name: &str,
@@ -141,7 +141,7 @@ impl BudgetArgs {
     }
 }
 
-/// Whether the baseline is of the same kind as what is held against it.
+/// Checks that the baseline is of the same kind as the runs.
 fn check_kinds(runs: &Runs, limits: &Limits) -> anyhow::Result<()> {
     for baseline in limits.baseline.iter().flat_map(|b| b.runs.each()) {
         for now in runs.each() {
@@ -156,7 +156,7 @@ fn check_kinds(runs: &Runs, limits: &Limits) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The status to end with.
+/// Returns the exit status.
 pub fn status(judgements: &[Judgement]) -> u8 {
     match judgements.iter().all(Judgement::is_kept) {
         true => 0,
@@ -167,15 +167,15 @@ pub fn status(judgements: &[Judgement]) -> u8 {
 /// Reads a trace as far as limits need it.
 ///
 /// # Errors
-/// It cannot be read.
+/// Returns an error if the trace cannot be read.
 pub fn read(path: &Path, causes: Option<Sharing>) -> anyhow::Result<Analysis> {
     attribute(Recording::open_all(&[path.to_owned()], false)?, causes)
 }
 
-/// Each of those that are named, as the user would call it.
+/// Measures each of the named recordings, and returns each with its path.
 ///
 /// # Errors
-/// One cannot be read, or has lost records.
+/// Returns an error if a recording cannot be read or has lost records.
 fn measured(names: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, Measured)>> {
     let measured = |recording: Recording| {
         let path = recording.path().to_owned();
@@ -196,10 +196,10 @@ fn attribute(recordings: Vec<Recording>, causes: Option<Sharing>) -> anyhow::Res
     Ok(Analysis::of(recordings, &options, &watcher)?)
 }
 
-/// What it comes to.
+/// Returns the figures of a recording.
 ///
 /// # Errors
-/// Records are missing: then no limit can be held against it.
+/// Returns an error if records are missing, because the figures cannot be compared with limits then.
 pub fn measure(path: &Path, analysis: &Analysis) -> anyhow::Result<Measured> {
     let manifest = analysis.manifest();
     if let Some(warning) = analysis.warnings.first() {
@@ -214,11 +214,11 @@ pub fn measure(path: &Path, analysis: &Analysis) -> anyhow::Result<Measured> {
     })
 }
 
-/// Hold a recording, or several runs of one command, against limits
+/// Compare a recording, or several runs of one command, with limits
 ///
-/// Prints a line for each limit; where one is passed, with the layers and files that most was written for (with a
-/// baseline: that grew most). Ends with 3 then, and if the command failed. Of several runs the median counts, as it does of several
-/// baselines.
+/// Prints a line for each limit; if one is exceeded, with the layers and files to which most was written
+/// (with a baseline: that grew most). The exit status is then 3, as it is if the command failed. The median
+/// of several runs counts, and that of several baselines.
 ///
 /// Examples:
 ///   mostrace check run.most --max-bytes-per-transaction 40000
@@ -227,7 +227,8 @@ pub fn measure(path: &Path, analysis: &Analysis) -> anyhow::Result<Measured> {
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Check {
-    /// Bundles of one command's runs: folders or .tar.zst, globs, or names of recordings in segments, each of which is one run
+    /// Bundles of one command's runs: folders or .tar.zst, globs, or names of recordings in segments, each of which is one
+    /// run
     #[arg(required = true, value_name = "BUNDLE")]
     bundles: Vec<PathBuf>,
     #[command(flatten)]
@@ -235,10 +236,10 @@ pub struct Check {
 }
 
 impl Check {
-    /// Runs the command; returns the status to end with.
+    /// Runs the command; returns the exit status.
     ///
     /// # Errors
-    /// A trace cannot be read.
+    /// Returns an error if a trace cannot be read.
     pub fn run(&self) -> anyhow::Result<u8> {
         if !self.budget.is_given() {
             return Err(UsageError("no limit is given".into()).into());

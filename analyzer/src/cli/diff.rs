@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `mostrace diff`: what is different between traces.
+//! `mostrace diff`: compares traces.
 
 use std::path::{Path, PathBuf};
 
@@ -13,11 +13,11 @@ use serde_json::{Map, Value, json};
 
 use super::{budget, names};
 
-/// Say what changed from one recording to others: bytes, writes and flushes, by layer, class, role and cause
+/// Show what changed from one recording to others: bytes, writes and flushes, by layer, class, role and cause
 ///
-/// The first line says it in one sentence; of more than two recordings there is a line for each that is held against the first, and
-/// the tables have a column for each. Where it is known of all how many transactions were committed (by the workload, or by
-/// SQLite's calls), they are compared by the transaction.
+/// The first line says it in one sentence. With more than two recordings, there is a line for each that is
+/// compared with the first, and the tables have a column for each. If the number of committed transactions
+/// is known for all recordings (from the workload, or from SQLite's calls), figures are per transaction.
 ///
 /// Examples:
 ///   mostrace diff delete.most wal.most
@@ -26,16 +26,16 @@ use super::{budget, names};
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Diff {
-    /// The one that the others are held against
+    /// The recording that the others are compared with
     #[arg(value_name = "A")]
     a: PathBuf,
     /// The others: bundles, globs, or names of recordings in segments, each of which is one
     #[arg(value_name = "B", required = true)]
     others: Vec<PathBuf>,
-    /// One object of JSON
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// Where to write; - is the standard output
+    /// The file to write to; - is the standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -67,7 +67,7 @@ impl Diff {
     }
 }
 
-/// Those that are called alike are called by their paths.
+/// Names recordings of equal names by their paths.
 fn name_apart(sides: &mut [Read]) {
     let names: Vec<String> = sides.iter().map(|read| read.side.name.clone()).collect();
     for (read, name) in sides.iter_mut().zip(&names) {

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use mostrace_capture::doctor::{Check, choice, examine};
 
-/// Say what can be captured on this machine, what is missing, and what that costs.
+/// Show what can be captured on this machine, what is missing, and what that costs.
 #[derive(Debug, clap::Args)]
 pub struct Doctor {
-    /// Look at this disk or partition too
+    /// Examine this disk or partition too
     #[arg(short, long, value_name = "DEV")]
     device: Option<PathBuf>,
     /// Print JSON
@@ -16,10 +16,10 @@ pub struct Doctor {
     json: bool,
 }
 
-/// Examines and prints.
+/// Examines the machine and prints the result.
 ///
 /// # Errors
-/// stdout cannot be written.
+/// Returns an error if stdout cannot be written.
 pub fn run(args: &Doctor) -> anyhow::Result<()> {
     use std::io::Write;
     let checks = examine(args.device.as_deref());

@@ -11,18 +11,18 @@ use super::source::{SourceArgs, WhereArgs};
 
 /// One row per completed request part: when, where, who, which file, what kind of block
 ///
-/// A completed request is cut where the process, the kind of block, the file or who dirtied the
-/// pages changes, or where the bytes do not follow one another in the file; rows of one request
+/// A completed request is divided where the process, the kind of block, the file or the task that
+/// dirtied the pages changes, or where the bytes are not consecutive in the file; rows of one request
 /// share `completion`, and their bytes sum to its bytes. The end of a flush sequence, a cache flush
-/// of the device and a discard are rows of their own, told apart by `op`.
+/// of the device and a discard are rows of their own, which `op` distinguishes.
 ///
-/// `pid` and `comm` are who submitted the bio. `dirty_pid` and `dirty_comm` are who made its pages
-/// dirty, and `dirty2q_ns` is how long before Q the row's first page became so, where that was
-/// seen. `mostrace schema` describes every column.
+/// `pid` and `comm` are those of the thread that submitted the bio. `dirty_pid` and `dirty_comm` are those
+/// of the thread that dirtied its pages, and `dirty2q_ns` is the time from then to Q for the row's first
+/// page, if that was seen. `mostrace schema` describes every column.
 ///
-/// Of several recordings, the rows of one follow those of the other, and `bundle` is the first column.
+/// If there are several recordings, their rows follow one another, and `bundle` is the first column.
 ///
-/// In names, bytes that are not UTF-8 or that could steer a terminal stand as \xNN, and a
+/// In names, bytes that are not UTF-8 or that could control a terminal are printed as \xNN, and a
 /// backslash as \\.
 ///
 /// Examples:
@@ -41,7 +41,7 @@ pub struct Events {
     rows: WhereArgs,
     #[command(flatten)]
     out: OutArgs,
-    /// Which columns, in which order; by default all, or the most telling ones in a table
+    /// The columns, in this order; by default all, or the most important ones in a table
     #[arg(long, value_name = "COLUMN", value_delimiter = ',', hide_possible_values = true,
           value_parser = PossibleValuesParser::new(catalogue::ALL.iter().map(|c| c.name)))]
     columns: Vec<String>,
@@ -62,7 +62,7 @@ impl Events {
         let asked = filter.as_ref().map(Filter::columns).unwrap_or_default();
         let analysis = self.source.read_for(columns.iter().chain(asked))?;
         let mut columns = columns;
-        // Of which recording a row is has to be told, where there are several.
+        // With several recordings, each row must show which one it comes from.
         let bundle = Column::find("bundle").filter(|_| analysis.is_of_several());
         if let Some(bundle) = bundle.filter(|_| self.columns.is_empty()) {
             columns.insert(0, bundle);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every command that `--help`, README.md or a page of docs/ shows is one that the command line takes.
+//! Checks that the command line accepts every command that `--help`, README.md or a page of docs/ shows.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,10 +8,10 @@ use clap::{CommandFactory, Parser};
 
 use super::{Cli, arguments};
 
-/// What begins a comment beside a command of `--help`.
+/// The blanks that begin a comment after a command of `--help`.
 const ASIDE: &str = "   ";
 
-/// The words after `mostrace`, as a shell reads the line: of a pipe, of its first command.
+/// Returns the words after `mostrace` as a shell reads the line; of a pipe, the first command's.
 fn words(line: &str) -> Vec<String> {
     let script = format!(
         "mostrace() {{ printf '%s\\0' mostrace \"$@\" >&3; }}\nsudo() {{ \"$@\"; }}\nexec 3>&1 >/dev/null\n{line}\n"
@@ -26,11 +26,11 @@ fn is_command(line: &str) -> bool {
     line.starts_with("mostrace ")
 }
 
-/// Panics if one is not taken.
+/// Panics if a command is not accepted.
 fn check(line: &str, of: &Path) {
     let words = words(line);
     assert!(words.len() > 1, "{}: {line}", of.display());
-    // For the command itself, help is an error too.
+    // Asking the command itself for help is an error of clap's too.
     if let Err(error) = Cli::try_parse_from(arguments(words.into_iter().map(Into::into).collect()))
         && error.use_stderr()
     {
@@ -74,7 +74,7 @@ fn pages_show_what_is_taken() {
     assert!(checked > 60, "{checked}");
 }
 
-/// Commands in blocks for a shell, and in the cells of tables.
+/// Returns the commands in shell code blocks and in the cells of tables.
 fn shown(page: &str) -> Vec<&str> {
     let mut all = Vec::new();
     for (nth, part) in page.split("```").enumerate() {

@@ -21,9 +21,9 @@ use super::keep;
 use super::out::{self, OutArgs};
 use super::{UsageError, budget, shell};
 
-/// Measure every cell of a matrix, each on a fresh filesystem, and hold it against what was published
+/// Measure every cell of a matrix, each on a fresh filesystem, and compare it with what was published
 ///
-/// FILE.toml says what differs, and what is run:
+/// FILE.toml defines the parameters and the command:
 ///
 ///   name = "journal modes"
 ///   before = "mostrace workload sqlite --prepare --journal {journal} x.db"
@@ -34,14 +34,17 @@ use super::{UsageError, budget, shell};
 ///   journal = ["delete", "wal"]
 ///   mkfs = ["", "-O ^has_journal"]
 ///
-/// `filesystem`, `mkfs`, `mount_options`, `size`, `scheduler`, `max_sectors_kb` are those of `measure`. A cell is measured three
-/// times at least, and then again until half the width of the 95 % confidence interval of the mean bytes per transaction is at most
-/// 2 % of that mean, or 20 times ([repeat] with `least`, `within_percent`, `most` says otherwise). Each measurement is added to the
-/// results at once: the same command goes on after a stop, and prints the table when all are there. Figures of the table are for
-/// each transaction, or operation; with per = "commit" for each transaction of SQLite that changed a database.
+/// `filesystem`, `mkfs`, `mount_options`, `size`, `scheduler`, `max_sectors_kb` are options of `measure`. A cell
+/// is measured at least three times, and then until half the width of the 95 % confidence interval of the
+/// mean bytes per transaction is at most 2 % of that mean, or 20 times; [repeat] with `least`,
+/// `within_percent` and `most` changes this. Each measurement is appended to the results at once: after an
+/// interruption the same command continues, and it prints the table when all cells are measured. The
+/// table's figures are per transaction or operation; with per = "commit", per transaction of SQLite that
+/// changed a database.
 ///
-/// What others have published stands in [[published]], what is expected here in [[ours]]. A claim can name a control cell, which is
-/// measured too: where ours differs, its reason is told only if the control cell agrees.
+/// [[published]] has what others have published, [[ours]] what is expected here. A claim can name a control
+/// cell, which is measured too: if our figure differs, the claim's explanation is shown only if the control
+/// cell agrees.
 ///
 /// Examples:
 ///   sudo mostrace experiment experiments/ext4-matrix.toml
@@ -50,36 +53,36 @@ use super::{UsageError, budget, shell};
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Experiment {
-    /// What is measured
+    /// The definition of the experiment
     file: PathBuf,
-    /// The results; beside FILE.toml by default, as FILE.jsonl
+    /// The results; by default FILE.jsonl beside FILE.toml
     #[arg(long, value_name = "FILE.jsonl")]
     results: Option<PathBuf>,
-    /// Measure these cells alone: NAME=VALUE, several times
+    /// Measure only these cells: NAME=VALUE; may be given several times
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
     only: Vec<(String, String)>,
-    /// Measure nothing: print what there is
+    /// Measure nothing; print the existing results
     #[arg(long)]
     no_run: bool,
-    /// Print the cells and how often each was measured, and nothing else
+    /// Print only the cells and how often each was measured
     #[arg(long, conflicts_with = "no_run")]
     list: bool,
-    /// Keep the last recording of each cell, in this folder
+    /// Keep the last recording of each cell in this folder
     #[arg(long, value_name = "DIR", conflicts_with = "guest")]
     keep: Option<PathBuf>,
-    /// Measure in an emulated machine with this kernel of Debian's, as 6.12: it has f2fs and FAT, and needs no root here. Its
-    /// results are FILE.KERNEL.jsonl by default
+    /// Measure in an emulated machine with this Debian kernel, such as 6.12: it has f2fs and FAT, and needs no root here.
+    /// The results are in FILE.KERNEL.jsonl by default
     #[arg(long, value_name = "KERNEL", value_parser = guest::kernel)]
     guest: Option<String>,
-    /// Measure this cell alone, as --list names it; several times
+    /// Measure only this cell, as --list names it; may be given several times
     #[arg(long, value_name = "CELL")]
     cell: Vec<String>,
-    /// Which columns of the table, in which order
+    /// The columns of the table, in this order
     #[arg(long, value_name = "COLUMN,…", value_delimiter = ',')]
     columns: Vec<String>,
     #[command(flatten)]
     out: OutArgs,
-    /// Print the claims in place of the cells: what was published, what was measured, and whether they agree
+    /// Print the claims instead of the cells: what was published, what was measured, and whether they agree
     #[arg(long)]
     claims: bool,
 }
@@ -89,16 +92,17 @@ fn pair(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// A guest boots for so many cells. It has ten minutes, and what it measured is lost if it is stopped; a cell can take twenty runs.
+/// Cells that a guest measures in one boot. It may run for ten minutes, and its measurements are lost if it is stopped; a
+/// cell can take twenty runs.
 const CELLS_OF_A_GUEST: usize = 1;
-/// A recording that lost something is made again so often.
+/// Number of attempts at a recording without losses.
 const TRIES: usize = 3;
 
 impl Experiment {
     /// Runs the command.
     ///
     /// # Errors
-    /// The file is wrong, or a cell cannot be measured.
+    /// Returns an error if the file is invalid or a cell cannot be measured.
     pub fn run(&self) -> anyhow::Result<()> {
         let mut definition = Definition::read(&self.file)?;
         let known = |name: &String| definition.parameters.contains(name);
@@ -119,7 +123,7 @@ impl Experiment {
                 None => "jsonl".into(),
             }),
         };
-        // Whoever only looks may do so while they grow.
+        // Reading does not lock the file, so that results can be read while they grow.
         let mut results = match self.no_run || self.list {
             true => Results::read(&path, &definition)?,
             false => Results::open(&path, &definition)?,
@@ -141,7 +145,7 @@ impl Experiment {
         }
     }
 
-    /// Of several values of one parameter any will do.
+    /// Returns true if the cell was asked for; several values of one parameter are alternatives.
     fn asks_for(&self, cell: &Cell) -> bool {
         if !self.cell.is_empty() && !self.cell.contains(&cell.key()) {
             return false;
@@ -153,8 +157,8 @@ impl Experiment {
         })
     }
 
-    /// Measures what is missing; a cell that cannot be is told, and those after it are measured all the same. Returns how
-    /// many could not.
+    /// Measures the cells that are not done; reports a cell that cannot be measured and goes on with the next. Returns how
+    /// many could not be measured.
     fn measure(
         &self,
         definition: &Definition,
@@ -162,14 +166,14 @@ impl Experiment {
         results: &mut Results,
     ) -> anyhow::Result<u64> {
         let kept = self.keep.as_deref().map(folder).transpose()?;
-        // Hidden where stderr is no terminal.
+        // The bar is hidden if stderr is not a terminal.
         let bar = ProgressBar::new(definition.cells.len() as u64);
         let style = |template| {
             let style = ProgressStyle::with_template(template);
             style.unwrap_or_else(|_| ProgressStyle::default_bar())
         };
         bar.set_style(style("{pos}/{len} cells: {wide_msg}"));
-        // Cells of before say nothing of how long one takes.
+        // Cells that were measured earlier do not count for the estimated time.
         let done = |cell: &&Cell| results.is_done(cell, &definition.repeat);
         bar.set_position(definition.cells.iter().filter(done).count() as u64);
         bar.reset_eta();
@@ -186,15 +190,15 @@ impl Experiment {
             failed += failures.len() as u64;
             bar.suspend(|| failures.iter().for_each(|line| log::error!("{line}")));
             bar.inc(cells.len() as u64);
-            // Until one is done, nobody knows how long it takes.
+            // The time of a cell can be estimated only after the first one.
             bar.set_style(style("{pos}/{len} cells, about {eta} left: {wide_msg}"));
         }
         bar.finish_and_clear();
         Ok(failed)
     }
 
-    /// In a guest with this kernel, which gets the results so far and adds to them; gives a line for each cell that cannot be
-    /// measured there.
+    /// Measures in a guest with this kernel, which gets the results so far and appends to them. Returns a line for each cell
+    /// that cannot be measured there.
     fn measure_in(
         &self,
         kernel: &str,
@@ -206,7 +210,7 @@ impl Experiment {
         let chosen = cells.iter().map(|cell| format!("--cell={}", cell.key()));
         let job = Job {
             kernel,
-            // Its own words are kept beside the results; a cell that fails is none of the guest's failures.
+            // The guest's messages are kept beside the results; a cell that fails does not fail the guest.
             script: format!(
                 "cp {FILES}/results.jsonl {OUT}/\n\
                  mostrace experiment {FILES}/experiment.toml --results {OUT}/results.jsonl {} \
@@ -261,13 +265,13 @@ impl Experiment {
     }
 }
 
-/// Makes a folder, if there is none, and holds it.
+/// Opens a directory, creating it if it does not exist.
 fn folder(path: &Path) -> anyhow::Result<Folder> {
     fs::create_dir_all(path).with_context(|| path.display().to_string())?;
     Ok(Folder::open(path)?)
 }
 
-/// On this kernel; gives a line for each cell that cannot be measured.
+/// Measures on this kernel. Returns a line for each cell that cannot be measured.
 fn measure_here(
     definition: &Definition,
     cells: &[&Cell],
@@ -289,7 +293,7 @@ fn measure_here(
     Ok(failures)
 }
 
-/// One measurement that lost nothing.
+/// Makes one measurement that lost nothing.
 fn figures(cell: &Cell, per: Per, kept: Option<&Folder>) -> anyhow::Result<Figures> {
     let mut why = String::new();
     for _ in 0..TRIES {
@@ -311,7 +315,7 @@ fn figures(cell: &Cell, per: Per, kept: Option<&Folder>) -> anyhow::Result<Figur
     bail!("{TRIES} recordings lost something: {why}")
 }
 
-/// The name that a cell's bundle is kept under.
+/// Returns the name under which a cell's bundle is kept.
 fn name_of(cell: &Cell) -> String {
     let harmless = |c: char| match c {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '=' | '.' => c,
@@ -321,12 +325,12 @@ fn name_of(cell: &Cell) -> String {
     format!("{name}.most")
 }
 
-/// Measures a cell by this program's own `measure`: a fresh filesystem needs a process of its own. Returns its process's
-/// number.
+/// Measures a cell with this program's own `measure`, because a fresh filesystem needs a process of its own. Returns that
+/// process's ID.
 fn record(cell: &Cell, bundle: &Path) -> anyhow::Result<u32> {
     let own = std::env::current_exe()?;
     let mut measure = Command::new(&own);
-    // Scripts find this program too.
+    // Scripts must find this program too.
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = own.parent().map(Path::to_path_buf).into_iter();
     let path = std::env::join_paths(folders.chain(std::env::split_paths(&path)))?;

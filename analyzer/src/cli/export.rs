@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `mostrace export`: the trace in other tools' formats.
+//! `mostrace export`: writes the trace in other tools' formats.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -17,8 +17,8 @@ use super::source::{SourceArgs, several};
 
 /// Write the trace in another tool's format: flame graphs, fio, cache simulators, blkparse's text, a Parquet data set
 ///
-/// Of several recordings `folded` adds up, and `dataset` has a partition for each; the others are of one disk's time, and take one
-/// recording. What a format has no place for is counted on stderr.
+/// With several recordings, `folded` adds them up, and `dataset` has a partition for each; the other formats
+/// are of one disk's time and take one recording. What a format cannot hold is counted on stderr.
 ///
 /// Examples:
 ///   mostrace export run.most --format folded | flamegraph.pl > run.svg
@@ -34,20 +34,20 @@ use super::source::{SourceArgs, several};
 pub struct Export {
     #[command(flatten)]
     source: SourceArgs,
-    /// How to write
+    /// The format
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Format,
-    /// Where to write; - is the standard output. Of a data set, the folder
+    /// The file to write to; - is the standard output. For a data set, the folder
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Of an iolog, the file or device that fio is to write to
+    /// The file or device that fio is to write to, for an iolog
     #[arg(long, value_name = "PATH", default_value = "scratch")]
     target: String,
     #[command(flatten)]
     hide: HideArgs,
 }
 
-/// What is made of rows, of events, or is a folder.
+/// A format made of rows, of events, or as a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     Foreign(Foreign),
@@ -99,7 +99,7 @@ impl Export {
         }
     }
 
-    /// Each recording is a partition of its own.
+    /// Writes each recording as a partition of its own.
     fn dataset(&self, folder: &Path, key: Option<&Key>) -> anyhow::Result<()> {
         let recordings = self.source.open_all()?;
         let name = |one: &Recording| shown(one.path(), key);
@@ -141,7 +141,7 @@ impl Export {
     }
 }
 
-/// With its names hidden, if there is a key for that.
+/// Hides the names if there is a key.
 fn hidden(mut analysis: Analysis, key: Option<&Key>) -> Analysis {
     if let Some(key) = key {
         analysis.anonymize(key);

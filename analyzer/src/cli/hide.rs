@@ -11,26 +11,28 @@ use mostrace::facts::Key;
 /// `--anonymize`, `--key`.
 #[derive(clap::Args)]
 pub struct HideArgs {
-    /// Names of processes, apps, files, folders, devices and of the recording become their keyed hash; known extensions are kept
+    /// Replace names of processes, apps, files, folders, devices and of the recording by their keyed hash; known extensions
+    /// are kept
     #[arg(long)]
     anonymize: bool,
-    /// The key, any file of at least 32 bytes: with one key names are equal in several outputs. Without, one is made and forgotten
+    /// The key, any file of at least 32 bytes: the same key yields the same names in several outputs. Without it, a random
+    /// key is used once
     #[arg(long, value_name = "FILE", requires = "anonymize")]
     key: Option<PathBuf>,
 }
 
 impl HideArgs {
-    /// What names are hidden with, if they are.
+    /// Returns the key if names are to be hidden.
     ///
     /// # Errors
-    /// The key cannot be read.
+    /// Returns an error if the key cannot be read.
     pub fn key(&self) -> anyhow::Result<Option<Key>> {
         let made = || read(self.key.as_deref());
         self.anonymize.then(made).transpose()
     }
 }
 
-/// Of a file, or a new one.
+/// Reads a key from a file, or makes a random one.
 fn read(path: Option<&Path>) -> anyhow::Result<Key> {
     let from = path.unwrap_or(Path::new("/dev/urandom"));
     let name = || from.display().to_string();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A bundle that was made elsewhere, kept.
+//! Keeps a bundle that was made elsewhere.
 
 use std::ffi::OsStr;
 use std::io;
@@ -8,10 +8,10 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use mostrace_bundle::{Folder, archive, layout};
 
-/// Puts the bundle in the folder `from` to NAME.most or NAME.most.tar.zst, where there is none yet.
+/// Copies the bundle in the directory `from` to NAME.most or packs it into NAME.most.tar.zst, which must not exist yet.
 ///
 /// # Errors
-/// It is there already, or cannot be written.
+/// Returns an error if the target exists or cannot be written.
 pub fn keep(from: &Path, to: &Path) -> anyhow::Result<()> {
     if to.extension().is_some_and(|ending| ending == "zst") {
         return Ok(archive::pack(from, to)?);
@@ -20,10 +20,10 @@ pub fn keep(from: &Path, to: &Path) -> anyhow::Result<()> {
     keep_in(&parent, to.file_name().unwrap_or_default(), from)
 }
 
-/// Puts the bundle in the folder `from` into a folder that is held, in the place of one that it has under that name.
+/// Copies the bundle in the directory `from` into an open directory, replacing a bundle of that name.
 ///
 /// # Errors
-/// What has the name is no bundle, or it cannot be written.
+/// Returns an error if something else has that name, or the bundle cannot be written.
 pub fn replace(parent: &Folder, name: &OsStr, from: &Path) -> anyhow::Result<()> {
     if parent.has(name)? {
         let before = parent.open_folder(name)?;

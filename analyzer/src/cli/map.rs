@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `mostrace map`: sector → class, kind, inode, offset, path.
+//! `mostrace map`: prints class, kind, inode, offset and path of sectors.
 
 use std::path::{Path, PathBuf};
 
@@ -17,13 +17,13 @@ use super::out::OutArgs;
 use super::source::several;
 use super::{UsageError, names};
 
-/// Say which sectors belong to what: class, kind, inode, offset in the file, path
+/// Show what each sector belongs to: class, kind, inode, offset in the file, path
 ///
 /// Works on an image, a device, or the snapshot in a bundle; ext4, ext3, ext2, f2fs, and FAT12,
-/// FAT16 and FAT32. Sectors are of 512 bytes and counted from the start of the whole disk. Of a
-/// file with several names the first one is given. On FAT the inode is the place of the directory
+/// FAT16 and FAT32. Sectors are of 512 bytes and counted from the start of the whole disk. If a
+/// file has several names, the first one is given. On FAT the inode is the place of the directory
 /// entry, and a free block with a path was the first one of a deleted file. In names, bytes that
-/// are not UTF-8 or that could steer a terminal stand as \xNN, and a backslash as \\.
+/// are not UTF-8 or that could control a terminal are printed as \xNN, and a backslash as \\.
 ///
 /// Examples:
 ///   mostrace map disk.img
@@ -34,12 +34,12 @@ use super::{UsageError, names};
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Map {
-    /// An image file, a block device, or a bundle; of a recording in segments its last one has the snapshot
+    /// An image file, a block device, or a bundle; a recording in segments has the snapshot in its last one
     image: PathBuf,
     /// Only this sector; may be given several times
     #[arg(long, value_name = "N")]
     sector: Vec<u64>,
-    /// First sector of the filesystem on its disk [default: 0, or as the bundle says]
+    /// First sector of the filesystem on its disk [default: 0, or the bundle's]
     #[arg(long, value_name = "N")]
     start_sector: Option<u64>,
     /// Only extents for which this holds, for example: "kind = 'directory' AND sectors > 8"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `mostrace measure`: what an application writes, in one command.
+//! `mostrace measure`: measures what an application writes, in one command.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -26,11 +26,12 @@ use super::{brief, shell, tree, tree_json};
 
 /// Measure what CMD makes the storage write: on a fresh filesystem, traced, synced, analysed, cleaned up.
 ///
-/// CMD runs where it is called, as the user who called sudo, and of the environment with what sudo keeps: a copy of the folder, on
-/// the fresh filesystem, lies over it, and what CMD writes there is measured. The folder itself stays as it is. The
-/// filesystem is on a loop device whose image lies where temporary files do (TMPDIR, in which nobody else may change what root
-/// makes); nobody else sees it, and nothing of it stays. Prints the finding, and where the bytes went. Ends with CMD's exit
-/// status, or with 3 if a limit was passed.
+/// CMD runs in the current folder, as the user who called sudo, with the environment that sudo keeps. A copy
+/// of the folder on the fresh filesystem is mounted over it, and what CMD writes there is measured; the
+/// folder itself does not change. The filesystem is on a loop device whose image lies in the folder for
+/// temporary files (TMPDIR, in which nobody else may change what root creates); no other process sees it,
+/// and it is removed at the end. Prints the finding, and where the bytes went. The exit status is CMD's,
+/// or 3 if a limit was exceeded.
 ///
 /// Examples:
 ///   sudo mostrace measure -- python3 app.py
@@ -48,7 +49,7 @@ pub struct Measure {
     /// The filesystem to make
     #[arg(long, value_name = "ext4|f2fs|vfat", default_value = "ext4", value_parser = kind)]
     fs: FreshKind,
-    /// Further options of the program that makes it, as "-b 1024 -O fast_commit"
+    /// Further options for mkfs, such as "-b 1024 -O fast_commit"
     #[arg(
         long,
         value_name = "OPTIONS",
@@ -56,46 +57,46 @@ pub struct Measure {
         allow_hyphen_values = true
     )]
     mkfs: String,
-    /// How it is mounted, as for mount -o
+    /// Mount options, as for mount -o
     #[arg(long, value_name = "OPTIONS", default_value = "")]
     mount_options: String,
-    /// How large it is; the image takes what is written alone
+    /// The size of the filesystem; the image takes only as much room as is written
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = units::size)]
     size: u64,
-    /// The scheduler of its queue, as mq-deadline
+    /// The scheduler of its queue, such as mq-deadline
     #[arg(long, value_name = "NAME")]
     scheduler: Option<String>,
-    /// The largest request of its queue, KiB, if not the kernel's own; 4 lets no blocks of 4 KiB be merged
+    /// The largest request of its queue in KiB, instead of the kernel's default; with 4, no blocks of 4 KiB are merged
     #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u32).range(4..))]
     max_sectors_kb: Option<u32>,
-    /// Measure on the filesystem that DIR is on, in DIR, and make none. What CMD's processes caused counts, and what others write there
-    /// meanwhile is told apart
+    /// Measure in DIR, on its filesystem, instead of a fresh one. What CMD's processes caused counts; what others write
+    /// there meanwhile is reported separately
     #[arg(long = "in", value_name = "DIR", conflicts_with_all = ["fs", "mkfs", "mount_options", "size", "scheduler", "max_sectors_kb"])]
     within: Option<PathBuf>,
-    /// Measure in an emulated machine with this kernel of Debian's, as 6.12: it has f2fs and FAT, and needs no root here. CMD is a
-    /// program, no script, or `mostrace workload`
+    /// Measure in an emulated machine with this Debian kernel, such as 6.12: it has f2fs and FAT, and needs no root here.
+    /// CMD must be a program, not a script, or `mostrace workload`
     #[arg(long, value_name = "KERNEL", value_parser = guest::kernel, conflicts_with_all = ["within", "user"])]
     guest: Option<String>,
-    /// Run CMD in the root folder of the fresh filesystem, and not in a copy of the folder where it is called
+    /// Run CMD in the root folder of the fresh filesystem instead of a copy of the current folder
     #[arg(long, conflicts_with_all = ["within", "guest"])]
     empty: bool,
-    /// Keep the recording; of several runs each, as OUT-1.most, OUT-2.most …
+    /// Keep the recording; several runs are kept as OUT-1.most, OUT-2.most …
     #[arg(short, long, value_name = "OUT.most")]
     output: Option<PathBuf>,
-    /// Run CMD so often, each time on another fresh filesystem (with --in, one after the other in DIR): the median counts, and by how
-    /// much the runs differ is told. A run that fails is the last
+    /// Run CMD this often, each time on another fresh filesystem (with --in, one after the other in DIR). The median counts,
+    /// and the spread of the runs is reported. A run that fails is the last
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
     runs: u64,
-    /// Run this first, by a shell, in the same place and as the same user; what it writes is not measured
+    /// Run this first with a shell, in the same place and as the same user; what it writes is not measured
     #[arg(long, value_name = "SCRIPT")]
     before: Option<String>,
-    /// Run CMD as this user, by name or number, and not as who called sudo
+    /// Run CMD as this user, by name or number, instead of the user who called sudo
     #[arg(short, long, value_name = "NAME")]
     user: Option<String>,
-    /// Where the bytes went by process, database and layer, with all that was asked of them
+    /// Show where the bytes went by process, database and layer, with all calls
     #[arg(long)]
     full: bool,
-    /// Print nothing but the limits that are passed
+    /// Print only the limits that are exceeded
     #[arg(short, long, conflicts_with = "full")]
     quiet: bool,
     #[command(flatten)]
@@ -105,12 +106,12 @@ pub struct Measure {
     argv: Vec<OsString>,
 }
 
-/// Those for whom less was written are told together.
+/// Owners with a smaller share are shown as one, per cent.
 const NOTABLE_PERCENT: u64 = 1;
 
-/// As in a shell, the exit status of a command that a signal ended is so much more than the signal's number.
+/// Added to a signal's number, this is the exit status of a command that the signal ended, as in a shell.
 const SIGNALS: i32 = 128;
-/// That of a measurement that was interrupted though its command ended well, as of a shell by Ctrl-C.
+/// The exit status of a measurement that was interrupted though its command ended well, as a shell's after Ctrl-C.
 const INTERRUPTED: i32 = SIGNALS + 2;
 
 fn kind(text: &str) -> Result<FreshKind, String> {
@@ -122,14 +123,14 @@ fn kind(text: &str) -> Result<FreshKind, String> {
     })
 }
 
-/// Measures; returns the status to end with.
+/// Measures; returns the exit status.
 ///
 /// # Errors
-/// The filesystem cannot be made, or the capture or the analysis failed.
+/// Returns an error if the filesystem cannot be made, or the capture or the analysis failed.
 pub fn run(args: &Measure) -> anyhow::Result<u8> {
     let kept;
     let output = match &args.output {
-        // CMD runs elsewhere.
+        // CMD runs in another directory.
         Some(output) => std::path::absolute(output)?,
         None => {
             kept = aside(args.within.as_deref())?;
@@ -164,7 +165,7 @@ pub fn run(args: &Measure) -> anyhow::Result<u8> {
     })
 }
 
-/// Where each run goes: `NAME-1.most` and so on of several, in place of `NAME.most`.
+/// Returns the path of each run's recording: for several runs, `NAME-1.most` and so on instead of `NAME.most`.
 fn outputs(output: &Path, runs: u64) -> Vec<PathBuf> {
     let name = output.file_name().unwrap_or_default().to_string_lossy();
     match name.split_once(".most") {
@@ -176,14 +177,14 @@ fn outputs(output: &Path, runs: u64) -> Vec<PathBuf> {
     }
 }
 
-/// Prints what the runs came to; returns the status to end with.
+/// Prints the results of the runs; returns the exit status.
 fn print(args: &Measure, recorded: &[PathBuf], limits: &Limits) -> anyhow::Result<u8> {
     let form = args.budget.form();
     let mut told = Told::default();
     let mut figures = Vec::new();
     for path in recorded {
         let analysis = budget::read(path, Some(Sharing::First))?;
-        // Without limits, a recording that lacks something is shown as far as it goes.
+        // Without limits, an incomplete recording is shown as far as it goes.
         if recorded.len() > 1 || args.budget.is_given() {
             figures.push((budget::measure(path, &analysis)?, path));
         }
@@ -221,18 +222,18 @@ fn print(args: &Measure, recorded: &[PathBuf], limits: &Limits) -> anyhow::Resul
     Ok(budget::status(&judgements))
 }
 
-/// What is said of the runs, ahead of the limits.
+/// The output about the runs that precedes the limits.
 #[derive(Default)]
 struct Told {
     text: String,
     runs: Vec<Value>,
-    /// What the limits leave out.
+    /// The line about bytes that the limits leave out.
     counted: String,
     not_counted: Value,
 }
 
 impl Told {
-    /// The finding, and where the bytes went.
+    /// Adds the finding, and where the bytes went.
     fn text(&mut self, args: &Measure, analysis: &Analysis) -> anyhow::Result<()> {
         let width = Output::create(None)?.width();
         if !args.full {
@@ -295,13 +296,13 @@ fn sentence(analysis: &Analysis) -> anyhow::Result<String> {
     Ok(finding::sentence(&analysis.facts, manifest, &databases)?)
 }
 
-/// Records CMD on the filesystem asked for; returns its exit status.
+/// Records CMD on the chosen filesystem; returns its exit status.
 fn capture(args: &Measure, output: &Path) -> anyhow::Result<i32> {
     let user = match &args.user {
         Some(name) => Some(User::find(name)?),
         None => User::caller()?,
     };
-    // Where CMD runs, another folder may lie over the one that the recording goes to.
+    // Another directory may be mounted over that of the recording where CMD runs.
     let parent = Folder::open(output.parent().unwrap_or(Path::new("")))?;
     let output = parent.handle().join(output.file_name().unwrap_or_default());
     let ground = Ground::new(args, user.as_ref())?;
@@ -317,12 +318,12 @@ fn capture(args: &Measure, output: &Path) -> anyhow::Result<i32> {
         argv: args.argv.clone(),
         alone: args.within.is_none(),
         user,
-        // On the standard output is one object.
+        // The standard output has only the JSON object.
         stdout_aside: args.budget.form() == Form::Json,
         progress: Progress::Never,
         ..Options::default()
     });
-    // Or the filesystem stays in use.
+    // Otherwise the filesystem would stay in use.
     std::env::set_current_dir(from)?;
     let outcome = outcome?;
     for note in &outcome.manifest.notes {
@@ -341,7 +342,7 @@ fn capture(args: &Measure, output: &Path) -> anyhow::Result<i32> {
     Ok(outcome.exit_status)
 }
 
-/// Where CMD runs, and what is measured. Dropped in this order.
+/// The directory where CMD runs, and the device that is measured. The fields are dropped in this order.
 struct Ground {
     _workplace: Option<Workplace>,
     _site: Option<Site>,
@@ -353,7 +354,7 @@ impl Ground {
     fn new(args: &Measure, user: Option<&User>) -> anyhow::Result<Ground> {
         if let Some(dir) = &args.within {
             fs::read_dir(dir).with_context(|| format!("--in {}", dir.display()))?;
-            // The recorder looks it up from within.
+            // The recorder looks the path up from within that directory.
             let dir = std::path::absolute(dir)?;
             return Ok(Ground {
                 _workplace: None,
@@ -377,7 +378,7 @@ impl Ground {
     }
 }
 
-/// How a command ended that did not end well.
+/// Says how a command ended that failed.
 fn ended(program: &OsStr, status: i32) -> String {
     let program = program.display();
     match status - SIGNALS {
@@ -396,7 +397,7 @@ fn in_guest(args: &Measure, kernel: &str, output: &Path) -> anyhow::Result<i32> 
     let words = args.argv.iter().skip(1).map(|word| word.to_string_lossy());
     let command = shell::line(std::iter::once(name.into()).chain(words));
     let options = shell::line(args.of_the_filesystem());
-    // What CMD prints is kept apart from what the measurement says.
+    // CMD's output is kept apart from that of the measurement.
     let job = Job {
         kernel,
         script: format!(
@@ -417,7 +418,7 @@ fn in_guest(args: &Measure, kernel: &str, output: &Path) -> anyhow::Result<i32> 
     status.trim().parse().context("the guest tells no status")
 }
 
-/// What a program is called in a guest, and where it is here, unless it is this one.
+/// Returns a program's name in the guest, and its path here unless it is this program.
 fn program(word: &OsStr) -> anyhow::Result<(String, Vec<PathBuf>)> {
     if word == "mostrace" {
         return Ok(("mostrace".into(), Vec::new()));
@@ -443,7 +444,7 @@ fn program(word: &OsStr) -> anyhow::Result<(String, Vec<PathBuf>)> {
 }
 
 impl Measure {
-    /// What to type next.
+    /// Returns the commands to suggest next.
     fn next(&self) -> String {
         match &self.output {
             Some(path) if self.runs == 1 => {
@@ -455,7 +456,7 @@ impl Measure {
         }
     }
 
-    /// The options that make the filesystem, and what is run ahead.
+    /// Returns the options for the filesystem and for what is run before.
     fn of_the_filesystem(&self) -> Vec<String> {
         let mut options = vec![
             format!("--fs={}", self.fs.name()),

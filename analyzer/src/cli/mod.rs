@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The command line: one file per verb. Data goes to stdout, messages to stderr.
+//! The command line, with a file for each verb. Data goes to stdout, messages to stderr.
 
 #[cfg(feature = "analyze")]
 mod analyze;
@@ -109,7 +109,7 @@ enum Command {
     Query(query::Query),
     #[cfg(feature = "analyze")]
     Map(map::Map),
-    /// Make the IO to be measured
+    /// Generate the IO to be measured
     #[cfg(feature = "workload")]
     Workload(workload::Workload),
     Doctor(doctor::Doctor),
@@ -119,7 +119,7 @@ enum Command {
     /// Print a shell's completions
     #[command(hide = true)]
     Completions {
-        /// Which shell
+        /// The shell
         shell: clap_complete::Shell,
     },
     /// Print the man page, or write those of all verbs into a folder
@@ -178,19 +178,20 @@ impl Command {
     }
 }
 
-/// Prints what a generator writes: by way of memory, since some of them panic on a closed pipe.
+/// Prints what a generator writes, by way of memory, because some generators panic on a closed pipe.
 fn print(generate: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> anyhow::Result<()> {
     let mut text = Vec::new();
     generate(&mut text)?;
     Ok(std::io::stdout().write_all(&text)?)
 }
 
-/// Arguments that each are right but do not go together: exit status 2.
+/// Arguments that are each valid but cannot be combined; the exit status is 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct UsageError(String);
 
-/// Runs the command. 0: well; 1: an error at run time; 2: wrong usage. `record` passes on its command's.
+/// Runs the command. The exit status is 0 for success, 1 for an error at run time, 2 for wrong usage; `record` passes its
+/// command's through.
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse_from(arguments(std::env::args_os().collect())) {
         Ok(cli) => cli,
@@ -215,7 +216,8 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// The words of a command line, as they are parsed. What follows `workload mobibench` is Mobibench's, whose -v is another than ours: `--` says so.
+/// Prepares the words of a command line for parsing. What follows `workload mobibench` is for Mobibench, whose -v differs
+/// from ours, so `--` is inserted.
 fn arguments(mut all: Vec<OsString>) -> Vec<OsString> {
     let is_option = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
     let verb = all.iter().skip(1).position(|word| !is_option(word));
@@ -228,7 +230,7 @@ fn arguments(mut all: Vec<OsString>) -> Vec<OsString> {
     all
 }
 
-/// Says what is wrong with the arguments, or the help that was asked for.
+/// Prints what is wrong with the arguments, or the help that was asked for.
 fn refuse(error: &clap::Error) -> ExitCode {
     use clap::error::{ContextKind, ContextValue, ErrorKind};
     let stray = match (error.kind(), error.get(ContextKind::InvalidArg)) {
@@ -250,7 +252,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
             ));
         }
         _ => {
-            // Nothing is left to be done if stderr is closed.
+            // If stderr is closed, nothing can be done.
             let _ = error.print();
         }
     }
@@ -265,7 +267,7 @@ fn exit_status(error: &anyhow::Error) -> u8 {
     if error.is::<UsageError>() { 2 } else { 1 }
 }
 
-/// Messages look like errors, but say what they are.
+/// Formats log messages like errors, with their level.
 fn plain(out: &mut env_logger::fmt::Formatter, record: &log::Record<'_>) -> std::io::Result<()> {
     let level = record.level().as_str().to_lowercase();
     writeln!(
@@ -275,13 +277,13 @@ fn plain(out: &mut env_logger::fmt::Formatter, record: &log::Record<'_>) -> std:
     )
 }
 
-/// Says a line on stderr.
+/// Prints a line on stderr.
 fn say(text: &str) {
-    // Nothing is left to be done if stderr is closed.
+    // If stderr is closed, nothing can be done.
     let _ = writeln!(std::io::stderr(), "mostrace: {}", line(text));
 }
 
-/// The error and its causes, each said once.
+/// Formats the error and its causes, each once.
 fn one_line(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
@@ -292,7 +294,7 @@ fn one_line(error: &anyhow::Error) -> String {
     text
 }
 
-/// One line, which neither steers a terminal nor deceives. What libraries say may be several.
+/// Makes a text one line that neither controls a terminal nor deceives. Messages of libraries may have several lines.
 fn line(text: &str) -> String {
     mostrace::text::harmless(&text.replace(['\n', '\t'], " ")).into_owned()
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The names of traces on the command line.
+//! Resolves the names of traces on the command line.
 
 use std::path::{Path, PathBuf};
 
 use mostrace::recording::Recording;
 
-/// What was named, with what a shell left to us: a name with `*`, `?` or `[…]` in it stands for the files that it matches, in the
-/// order of their names, if there is no file of that name itself. What matches nothing stays, and is missed where it is opened.
+/// Expands patterns that the shell left: a name with `*`, `?` or `[…]` stands for the files that it matches, sorted by name,
+/// unless a file has that very name. A pattern that matches nothing stays, and is reported as missing when it is opened.
 pub fn expand(names: &[PathBuf]) -> Vec<PathBuf> {
     names.iter().flat_map(|name| matches(name)).collect()
 }
@@ -26,10 +26,10 @@ fn matches(name: &Path) -> Vec<PathBuf> {
     if found.is_empty() { itself() } else { found }
 }
 
-/// Opens what was named. Segments that follow one another are one recording.
+/// Opens the named traces. Segments that follow one another are one recording.
 ///
 /// # Errors
-/// One cannot be opened.
+/// Returns an error if a trace cannot be opened.
 pub fn open(names: &[PathBuf], partial: bool) -> anyhow::Result<Vec<Recording>> {
     Ok(Recording::open_all(&expand(names), partial)?)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The arguments that say how and where to write.
+//! The arguments that determine the format and the destination of the output.
 
 use std::path::{Path, PathBuf};
 
@@ -8,25 +8,25 @@ use mostrace::tables::Table;
 
 use super::UsageError;
 
-/// Those of formats, and those of a table's text.
+/// File extensions of formats and of text.
 const ENDINGS: [&str; 5] = ["json", "csv", "parquet", "txt", "text"];
 
 /// `--format`, `--json`, `-o`.
 #[derive(clap::Args)]
 pub struct OutArgs {
-    /// How to write; by default as the ending of FILE says, or else a table
+    /// The format; by default the one that FILE's extension indicates, or else a table
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
     /// The same as --format json
     #[arg(long, conflicts_with = "format")]
     json: bool,
-    /// Where to write; - is the standard output
+    /// The file to write to; - is the standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
 impl OutArgs {
-    /// The format, whichever way it was chosen.
+    /// Returns the format, however it was chosen.
     pub fn format(&self) -> Format {
         let ending = self
             .output
@@ -41,7 +41,7 @@ impl OutArgs {
         }
     }
 
-    /// Whoever names a file of another program's expects that it can read it.
+    /// Checks the file's extension: a user who names a file for another program expects that the program can read it.
     fn check_ending(&self) -> anyhow::Result<()> {
         let ending = self.output.as_ref().and_then(|path| path.extension());
         let is_known = ending.is_none_or(|ending| ENDINGS.iter().any(|known| ending == *known));
@@ -56,7 +56,7 @@ impl OutArgs {
         Err(UsageError(what).into())
     }
 
-    /// Creates the output: before the long run, so that a wrong path is found at once.
+    /// Creates the output; call it before the long analysis, so that a wrong path is noticed at once.
     pub fn create(&self) -> anyhow::Result<Output> {
         self.check_ending()?;
         let output = Output::create(self.output.as_deref())?;
@@ -68,10 +68,10 @@ impl OutArgs {
     }
 }
 
-/// Only these columns of a table, in this order; of none, all.
+/// Returns the table with only these columns, in this order; with all columns if none is given.
 ///
 /// # Errors
-/// There is no column of such a name.
+/// Returns an error if there is no column of such a name.
 pub fn chosen(columns: &[String], table: Table) -> anyhow::Result<Table> {
     if columns.is_empty() {
         return Ok(table);

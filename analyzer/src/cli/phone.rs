@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `mostrace phone`: the recorder on a phone, from the desktop, through adb.
+//! `mostrace phone`: controls the recorder on a phone from the desktop, through adb.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -14,18 +14,18 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use mostrace_bundle::{Folder, units};
 
-/// Where everything is kept on the phone. Programs can be run from there.
+/// The directory on the phone that holds everything; programs can be run from there.
 const FOLDER: &str = "/data/local/tmp/mostrace";
 const BUNDLE: &str = "run.most.tar.zst";
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// Record on a phone, through adb: needs a phone that gives root (adb root, or su).
+/// Record on a phone through adb; the phone must give root (adb root, or su).
 #[derive(Debug, clap::Args)]
 pub struct Phone {
-    /// Which one, of several: its serial number, as `adb devices` lists it
+    /// The serial number of the phone, as `adb devices` lists it, if there are several
     #[arg(short, long, value_name = "SERIAL")]
     serial: Option<String>,
-    /// The adb to run
+    /// The adb program
     #[arg(long, value_name = "FILE", default_value = "adb")]
     adb: OsString,
     /// The recorder for the phone (`make phone`), instead of the one beside this program
@@ -37,15 +37,15 @@ pub struct Phone {
 
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
-    /// Say what can be captured on the phone, what is missing, and what that costs
+    /// Show what can be captured on the phone, what is missing, and what that costs
     Doctor {
-        /// Look at this device too; or a folder, for the device that it is on
+        /// Examine this device too, or the device that this folder is on
         #[arg(short, long, value_name = "DEV|PATH", default_value = "/data")]
         device: String,
     },
     /// Record on the phone and fetch the bundle; Ctrl-C ends the recording there
     Record {
-        /// What to trace: a device; or a folder, for the device that it is on
+        /// The device to trace, or a folder for the device that it is on
         #[arg(
             short,
             long,
@@ -57,28 +57,28 @@ enum Verb {
         /// Trace the device that this app's files are on
         #[arg(long, value_name = "PACKAGE")]
         app: Option<String>,
-        /// Stop after so long, as 60, 10m, 1h
+        /// Stop after this time, such as 60, 10m, 1h
         #[arg(short = 'w', long = "wait", value_name = "TIME", value_parser = units::time)]
         wait: Option<Duration>,
-        /// Where to put the bundle here
+        /// The bundle to write on this machine
         #[arg(short, long, value_name = "OUT", default_value = "phone.most.tar.zst")]
         output: PathBuf,
         /// Further options of the phone's `mostrace record`, and after another -- a command
         #[arg(last = true, value_name = "OPTION")]
         options: Vec<String>,
     },
-    /// Fetch the bundle of a recording that went on while the phone was away, or wait for its end
+    /// Fetch the bundle of a recording that continued while the phone was disconnected, or wait for its end
     Pull {
-        /// Where to put it here
+        /// The bundle to write on this machine
         #[arg(short, long, value_name = "OUT", default_value = "phone.most.tar.zst")]
         output: PathBuf,
     },
 }
 
-/// Does what is asked; returns the exit status to end with.
+/// Runs the verb; returns the exit status.
 ///
 /// # Errors
-/// There is no phone, it gives no root, or something on it fails.
+/// Returns an error if there is no phone, it gives no root, or something on it fails.
 pub fn run(args: &Phone) -> anyhow::Result<u8> {
     let adb = Adb {
         program: args.adb.clone(),
@@ -99,7 +99,7 @@ pub fn run(args: &Phone) -> anyhow::Result<u8> {
             output,
             options,
         } => {
-            // Before the phone does anything.
+            // This is checked before the phone does anything.
             let here = Output::create(output)?;
             push(&adb, args.recorder.as_deref())?;
             let device = app
@@ -153,7 +153,7 @@ impl Adb {
         command
     }
 
-    /// What a line prints on the phone, without the end of its last line.
+    /// Returns what a line prints on the phone, without the last line's end.
     fn ask(&self, line: &str) -> anyhow::Result<String> {
         let out = self.shell(line).output();
         let out = out.with_context(|| self.program.display().to_string())?;
@@ -166,13 +166,13 @@ impl Adb {
     }
 }
 
-/// How a line is run as root.
+/// The way in which a line is run as root.
 enum Root {
     /// adbd is root: `adb root`.
     Adbd,
-    /// By `su -c`, as Magisk has it.
+    /// `su -c`, as Magisk has it.
     Su,
-    /// By `su 0`, as Android's own builds for developers have it.
+    /// `su 0`, as Android's developer builds have it.
     SuZero,
 }
 
@@ -198,7 +198,7 @@ impl Root {
     }
 }
 
-/// For the phone's shell.
+/// Quotes a word for the phone's shell.
 fn quote(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-=:,+".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -212,7 +212,7 @@ fn quoted(words: &[String]) -> String {
     words.join(" ")
 }
 
-/// Brings the recorder to the phone.
+/// Copies the recorder to the phone.
 fn push(adb: &Adb, recorder: Option<&Path>) -> anyhow::Result<()> {
     let recorder = match recorder {
         Some(file) => file.to_owned(),
@@ -228,7 +228,8 @@ fn push(adb: &Adb, recorder: Option<&Path>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The one of a machine (`uname -m`) beside this program, or beside its folder, as `make phone` leaves it.
+/// Returns the recorder for a machine (`uname -m`), which lies beside this program or one directory above, where `make
+/// phone` leaves it.
 fn recorder_for(machine: &str) -> anyhow::Result<PathBuf> {
     let (name, target) = match machine {
         "aarch64" => ("mostrace-aarch64", "phone"),
@@ -255,7 +256,7 @@ fn recorder_for(machine: &str) -> anyhow::Result<PathBuf> {
         })
 }
 
-/// The line that records, and leaves the recorder's number where [`end`] finds it.
+/// Returns the line that records and leaves the recorder's process ID where [`end`] finds it.
 fn record_line(
     adb: &Adb,
     device: &str,
@@ -277,7 +278,7 @@ fn record_line(
     Ok(format!("{left} && exec {}", quoted(&words)))
 }
 
-/// Runs the recorder until it ends; a Ctrl-C here is one there.
+/// Runs the recorder until it ends; Ctrl-C here acts as Ctrl-C there.
 fn until_ended(adb: &Adb, root: &Root, line: &str) -> anyhow::Result<ExitStatus> {
     let asked = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
@@ -297,7 +298,7 @@ fn until_ended(adb: &Adb, root: &Root, line: &str) -> anyhow::Result<ExitStatus>
     }
 }
 
-/// The terminal's Ctrl-C is not for adb, which would end and leave the recorder alone.
+/// Keeps the terminal's Ctrl-C from adb, which would end and leave the recorder running.
 #[cfg(unix)]
 fn alone(command: &mut Command) {
     use std::os::unix::process::CommandExt;
@@ -307,13 +308,13 @@ fn alone(command: &mut Command) {
 #[cfg(not(unix))]
 fn alone(_command: &mut Command) {}
 
-/// Has the recorder end as by a Ctrl-C there.
+/// Ends the recorder as Ctrl-C there would.
 fn end(adb: &Adb, root: &Root) -> anyhow::Result<()> {
     adb.ask(&root.line(&format!("kill -INT $(cat {FOLDER}/pid)")))?;
     Ok(())
 }
 
-/// A file here that takes its name when it is whole.
+/// A local file that gets its name when it is complete.
 struct Output {
     path: PathBuf,
     folder: Folder,
@@ -322,7 +323,7 @@ struct Output {
 }
 
 impl Output {
-    /// What an earlier one left of a part goes.
+    /// Creates the file's partial version, replacing one that an earlier run left.
     fn create(path: &Path) -> anyhow::Result<Output> {
         let name = path.file_name().unwrap_or_default();
         let folder = Folder::open(path.parent().unwrap_or(Path::new("")))?;
@@ -349,7 +350,7 @@ impl Output {
 
 /// Waits for the recorder's end, fetches the bundle, and removes everything from the phone.
 fn pull(adb: &Adb, root: &Root, mut to: Output) -> anyhow::Result<()> {
-    // What runs under that number may be another program by now: one of another name is not waited for.
+    // The process ID may belong to another program by now; one of another name is not waited for.
     let pid = format!("$(cat {FOLDER}/pid 2>/dev/null)");
     let runs = format!("grep -q mostrace /proc/{pid}/comm 2>/dev/null");
     adb.ask(&root.line(&format!("while {runs}; do sleep 0.2; done")))?;
@@ -359,7 +360,7 @@ fn pull(adb: &Adb, root: &Root, mut to: Output) -> anyhow::Result<()> {
         .trim()
         .parse()
         .with_context(|| format!("wc of {bundle}: {size}"))?;
-    // The bundle is root's alone: adb pull could not read it.
+    // Only root can read the bundle, so adb pull could not.
     let mut cat = adb.command("exec-out");
     let cat = cat
         .arg(root.line(&format!("cat {bundle}")))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `mostrace query`: SQL over the rows and over what they belong to.
+//! `mostrace query`: SQL over the rows and over the tables beside them.
 
 use mostrace::tables::Table;
 use mostrace::tables::query::{self, Asked};
@@ -10,8 +10,8 @@ use super::source::SourceArgs;
 
 /// Ask in SQL: of events, requests, causes, processes and files
 ///
-/// `mostrace schema` describes the tables and their columns; `bundle` is the recording, where there are several. The columns of
-/// events that are named are held in memory for all rows, and so are the other tables that are named.
+/// `mostrace schema` describes the tables and their columns; `bundle` is the recording if there are several.
+/// The named columns of events are held in memory for all rows, and so are the other tables that are named.
 ///
 /// Examples:
 ///   mostrace query run.most "SELECT role, sum(bytes) FROM events WHERE op = 'write' GROUP BY role"

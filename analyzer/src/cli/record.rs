@@ -13,8 +13,8 @@ use mostrace_capture::{
 
 /// Record the block IO of a device while a command runs, for SECS, or until Ctrl-C.
 ///
-/// Needs root. The exit status of CMD is passed through; it is 126 if CMD cannot be run, 127 if there is
-/// no such command. The bundle is for you alone; under sudo, you are who called it.
+/// Needs root. The exit status of CMD is passed through; it is 126 if CMD cannot be run, 127 if there is no such command.
+/// Only you can read the bundle; under sudo, that is the user who called it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -22,75 +22,78 @@ Examples:
   mostrace record -d /dev/block/sda -o app.most.tar.zst -w 60
   sudo mostrace record -d /data -u \"$USER\" -- ./my-app")]
 pub struct Record {
-    /// The whole disk or partition to trace; or a mount point or a file, for the device that it is on
+    /// The whole disk or partition to trace, or a mount point or a file for the device that it is on
     #[arg(short, long, value_name = "DEV|PATH")]
     device: PathBuf,
-    /// Where to put the bundle: NAME.most, a folder, or NAME.most.tar.zst, one file
+    /// The bundle to write: NAME.most, a folder, or NAME.most.tar.zst, a single file
     #[arg(short, long, value_name = "OUT", default_value = "trace.most", value_parser = output)]
     output: PathBuf,
-    /// Where block events come from: auto, blktrace, ftrace, bpf, tracefs (plain tracepoints).
-    /// auto takes the first that works, in this order, and says why not the others
+    /// The source of block events: auto, blktrace, ftrace, bpf, tracefs (plain tracepoints). auto takes the first one that
+    /// works, in this order, and says why it passed over others
     #[arg(long, default_value_t = Choice::Auto)]
     source: Choice,
-    /// Which block events source bpf records: `needed` (of a request's life: Q, X, I, D, R, C), or `all`
-    /// that blktrace has (G, P, U, M, F, A too)
+    /// The block events that source bpf records: `needed` (of a request's life: Q, X, I, D, R, C), or `all` that blktrace
+    /// has (G, P, U, M, F, A too)
     #[arg(long, value_name = "needed|all", default_value_t = Events::Needed)]
     events: Events,
-    /// Where entries (who wrote, to which file) come from: auto, bpf, kernel, tracefs, none.
-    /// bpf: our probes; kernel: its own recorder (/dev/mostrace); tracefs: plain tracepoints, which know less, and nothing is
-    /// loaded; auto takes the first of the three that works
+    /// The source of entries (who wrote, to which file): auto, bpf, kernel, tracefs, none. bpf: our probes; kernel: its own
+    /// recorder (/dev/mostrace); tracefs: plain tracepoints, which know less but load nothing; auto takes the first of the
+    /// three that works
     #[arg(long, default_value_t = Entries::Auto)]
     entries: Entries,
-    /// Whether to record what leads to causes (a journal's handles, system calls): auto, bpf, kernel, none
+    /// The source of what leads to causes (a journal's handles, system calls): auto, bpf, kernel, none
     #[arg(long, default_value_t = Causes::Auto)]
     causes: Causes,
     /// The files whose names are kept: `all`, `temp` (SQLite's temporary files), or a glob on
     /// the last path component
     #[arg(long, value_name = "all|temp|GLOB", default_value = "all")]
     files: String,
-    /// BTF of this very kernel, for one that was built without (5.10, CONFIG_DEBUG_INFO_BTF=n): for entries and events of bpf
+    /// BTF of this very kernel, if it was built without (5.10, CONFIG_DEBUG_INFO_BTF=n); entries and events of bpf need it
     #[arg(long, value_name = "FILE")]
     btf: Option<PathBuf>,
-    /// Bytes of each of the probes' rings, of which there are three: a power of 2 (64K to 256M). By default by the machine's memory: 1M to 16M.
-    /// A smaller one takes less memory; what finds it full is lost, and counted
+    /// The size of each of the probes' three rings: a power of 2 (64K to 256M); by default 1M to 16M, depending on the
+    /// machine's memory. A smaller ring takes less memory; records that find it full are lost and counted
     #[arg(long, value_name = "SIZE")]
     ring_size: Option<RingSize>,
-    /// Name the files below DIR by the mounted tree, walked before and after the recording: an encrypted folder (fscrypt) has its
-    /// names on the disk as ciphertext, and tells them while it is unlocked. May be given several times
+    /// Name the files below DIR by the mounted tree, which is walked before and after the recording. On the disk, an
+    /// encrypted folder (fscrypt) has its names as ciphertext; the tree shows them while it is unlocked. May be given
+    /// several times
     #[arg(long, value_name = "DIR")]
     names: Vec<PathBuf>,
-    /// Which user is which app, in the form of Android's /data/system/packages.list, which is taken if there is one
+    /// The file that maps users to apps, in the format of Android's /data/system/packages.list, which is used by default if
+    /// it exists
     #[arg(long, value_name = "FILE")]
     packages: Option<PathBuf>,
-    /// Stop after so long, as 60, 10m, 1h; a CMD that still runs is sent SIGTERM
+    /// Stop after this time, such as 60, 10m, 1h; a CMD that is still running is sent SIGTERM
     #[arg(short = 'w', long = "wait", value_name = "TIME", value_parser = units::time)]
     wait: Option<Duration>,
-    /// Cut the recording: after so long (60s, 10m, 1h), or when a segment's files have so many bytes (256M, 1G), the next one
-    /// begins. Each is a bundle, NAME.0001.most and so on, that can be read as soon as it is ended; `analyze NAME.most` reads all of them as one
+    /// Begin a new segment after this time (60s, 10m, 1h) or when a segment's files have this size (256M, 1G). Each segment
+    /// is a bundle, NAME.0001.most and so on, that can be read as soon as it has ended; `analyze NAME.most` reads all of
+    /// them as one
     #[arg(long, value_name = "TIME|SIZE")]
     segment: Option<Size>,
-    /// Keep the last N segments, the one being written among them; the oldest is removed
+    /// Keep the last N segments, including the one being written; older ones are removed
     #[arg(long, value_name = "N", requires = "segment", value_parser = clap::value_parser!(u32).range(2..))]
     keep: Option<u32>,
     /// Before stopping, sync the filesystem, or those of a disk's partitions, so that what CMD left in memory is traced too
     #[arg(long)]
     sync: bool,
-    /// Do not save the filesystem's metadata: blocks can then be named only by live entries
+    /// Do not save the filesystem's metadata; then only live entries can name blocks
     #[arg(long)]
     no_snapshot: bool,
-    /// What you call the recording; kept with it
+    /// A name for the recording, which is stored in it
     #[arg(long, value_name = "TEXT")]
     label: Option<String>,
-    /// Run CMD as this user, by name or number: in a session without a terminal, and of the environment with what sudo keeps
+    /// Run CMD as this user, by name or number, in a session without a terminal and with the environment that sudo keeps
     #[arg(short, long, value_name = "NAME", requires = "argv")]
     user: Option<String>,
-    /// Stop when CMD ends, though what it started (a daemon, a job in the background) still runs
+    /// Stop when CMD ends, even if processes that it started (a daemon, a background job) still run
     #[arg(long, requires = "argv")]
     no_wait: bool,
-    /// When to show how the recording goes on: auto (as long as no CMD has the terminal), always, never
+    /// Show the progress of the recording: auto (while no CMD has the terminal), always, never
     #[arg(long, value_name = "WHEN", default_value_t = Progress::Auto)]
     progress: Progress,
-    /// Say nothing but errors
+    /// Print only errors
     #[arg(short, long)]
     quiet: bool,
     /// The command to run while tracing
@@ -104,18 +107,18 @@ fn output(text: &str) -> Result<PathBuf, String> {
     Ok(path)
 }
 
-/// The one that CMD is to run as.
+/// Returns the user that CMD is to run as.
 ///
 /// # Errors
-/// There is none of that name or number.
+/// Returns an error if there is no user of that name or number.
 fn user(name: Option<&str>) -> anyhow::Result<Option<User>> {
     Ok(name.map(User::find).transpose()?)
 }
 
-/// Records; returns the exit status to end with.
+/// Records; returns the exit status.
 ///
 /// # Errors
-/// The capture could not be made.
+/// Returns an error if the capture could not be made.
 pub fn run(args: &Record) -> anyhow::Result<u8> {
     let outcome = mostrace_capture::record(&Options {
         device: args.device.clone(),
@@ -202,7 +205,7 @@ pub(super) fn report(outcome: &Outcome) {
     }
     #[cfg(feature = "analyze")]
     {
-        // Segments are named by what their recording is called.
+        // Segments are suggested by their recording's name.
         let output = &outcome.output;
         let of_all = segment
             .as_ref()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `mostrace report`: the page.
+//! `mostrace report`: makes an HTML page.
 
 use std::path::PathBuf;
 
@@ -12,11 +12,12 @@ use super::bar::Bar;
 use super::hide::HideArgs;
 use super::{UsageError, names};
 
-/// Make a page of one or more recordings, to look at in a browser
+/// Make a page about one or more recordings, to look at in a browser
 ///
-/// One file, which needs no network: what was traced and whether anything is missing, the finding in one sentence, where the
-/// bytes went (application, file, layer, what of it), bytes over time, sectors over time, SQLite's transactions one by one,
-/// latencies, processes and files, calls for durability, sizes, order, hot blocks. Its size does not grow with the trace's.
+/// The page is one file that needs no network. It shows what was traced and whether anything is missing, the
+/// finding in one sentence, where the bytes went (application, file, layer, part of the layer), bytes over
+/// time, sectors over time, SQLite's transactions one by one, latencies, processes and files, calls for
+/// durability, sizes, order, and hot blocks. Its size does not grow with the trace.
 ///
 /// Examples:
 ///   mostrace report run.most -o run.html
@@ -29,7 +30,7 @@ pub struct Report {
     /// run.0001.most and those after it. Segments that follow one another are one recording
     #[arg(required = true, value_name = "BUNDLE")]
     bundles: Vec<PathBuf>,
-    /// Where to write; - is the standard output
+    /// The file to write to; - is the standard output
     #[arg(short, long, value_name = "FILE.html")]
     output: Option<PathBuf>,
     #[command(flatten)]

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Words for a shell.
+//! Quotes words for a shell.
 
-/// One word of a shell's.
+/// Quotes one word.
 pub fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// The same for people: without marks where a shell needs none.
+/// Quotes one word for people: only if a shell needs it.
 pub fn plain(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
     match word.is_empty() || !word.chars().all(is_plain) {
@@ -15,7 +15,7 @@ pub fn plain(word: &str) -> String {
     }
 }
 
-/// Words, parted by spaces.
+/// Quotes words and joins them with spaces.
 #[cfg(feature = "record")]
 pub fn line<W: AsRef<str>>(words: impl IntoIterator<Item = W>) -> String {
     let quoted = words.into_iter().map(|word| quoted(word.as_ref()));

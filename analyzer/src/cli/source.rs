@@ -14,10 +14,10 @@ use mostrace::recording::Recording;
 /// The traces, and how to read them.
 #[derive(clap::Args)]
 pub struct SourceArgs {
-    /// Bundles (folders or .tar.zst), or bare blktraces (x for x.blktrace.N, or one file); globs; or the name of a recording in
-    /// segments: run.most for run.0001.most and those after it. Segments that follow one another are read as one recording,
-    /// other recordings each by itself, and added up. The column `bundle` tells which one a row is of: without it, --by adds up
-    /// what is equal, such as the same path in two recordings
+    /// Bundles (folders or .tar.zst), or bare blktraces (x for x.blktrace.N, or one file); globs; or the name of a recording
+    /// in segments: run.most for run.0001.most and those after it. Segments that follow one another are read as one
+    /// recording; other recordings are read each by itself and added up. The column `bundle` says which one a row comes
+    /// from; without it, --by adds up what is equal, such as the same path in two recordings
     #[arg(required = true, value_name = "BUNDLE")]
     bundles: Vec<PathBuf>,
     /// Map the blocks by this image or device instead of the bundle's snapshot
@@ -26,21 +26,22 @@ pub struct SourceArgs {
     /// First sector of the image's filesystem on the traced disk
     #[arg(long, value_name = "N", default_value_t = 0, requires = "image")]
     start_sector: u64,
-    /// Do without a map of the filesystem: what no probe saw stays unmapped
+    /// Do not build a map of the filesystem: what no probe saw stays unmapped
     #[arg(long)]
     no_map: bool,
-    /// Read damaged files up to their last whole record; those of a killed recorder, and bare ones that end within a record, are read so anyway
+    /// Read damaged files up to their last whole record; those of a killed recorder, and bare ones that end within a record,
+    /// are always read that way
     #[arg(long)]
     partial: bool,
-    /// Who is charged for a block that several had changed by the time it was written
+    /// The task that is charged for a block that several tasks had changed by the time it was written
     #[arg(long, value_enum, value_name = "HOW", default_value_t = Share::First)]
     share: Share,
 }
 
-/// Who pays.
+/// The task that is charged.
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Share {
-    /// Who changed it first
+    /// The task that changed it first
     First,
     /// All of them, equally
     Equal,
@@ -56,17 +57,17 @@ impl From<Share> for Sharing {
 }
 
 impl SourceArgs {
-    /// As the user named the first.
+    /// Returns the first trace's name as the user gave it.
     pub fn path(&self) -> &Path {
         self.bundles.first().map_or(Path::new(""), PathBuf::as_path)
     }
 
-    /// All of them, as the user named them.
+    /// Returns all names as the user gave them.
     pub fn paths(&self) -> &[PathBuf] {
         &self.bundles
     }
 
-    /// Reads the trace and attributes it, and finds out what else these columns need.
+    /// Reads and attributes the traces, and determines what these columns need.
     pub fn read_for<'c>(
         &self,
         columns: impl Iterator<Item = &'c &'static Column>,
@@ -79,18 +80,18 @@ impl SourceArgs {
         self.read(locality, causes)
     }
 
-    /// Reads the trace and attributes it. With `locality`, it is followed which blocks were written
-    /// before; with `causes`, who caused each row.
+    /// Reads and attributes the traces. `locality` tracks which blocks were written before; `causes` finds who caused each
+    /// row.
     pub fn read(&self, locality: bool, causes: bool) -> anyhow::Result<Analysis> {
         self.attribute(self.open_all()?, locality, causes)
     }
 
-    /// Opens the recordings, each for itself.
+    /// Opens the recordings.
     pub fn open_all(&self) -> anyhow::Result<Vec<Recording>> {
         names::open(&self.bundles, self.partial)
     }
 
-    /// The same as [`read`](Self::read) of what was opened.
+    /// Attributes recordings that are open already, as [`read`](Self::read) does.
     pub fn attribute(
         &self,
         recordings: Vec<Recording>,
@@ -115,7 +116,7 @@ impl SourceArgs {
             &|progress| bar.at(progress),
         )?;
         drop(bar);
-        // A table has no place for what makes it incomplete.
+        // Tables cannot show what makes them incomplete, so it is logged.
         let cut = self.partial || analysis.is_cut();
         let notices = analysis.notices.iter().filter(|_| cut);
         warn(
@@ -125,7 +126,7 @@ impl SourceArgs {
         Ok(analysis)
     }
 
-    /// Opens the only recording, for what is made of its events alone.
+    /// Opens the only recording, for formats that are made of its events alone.
     pub fn open(&self) -> anyhow::Result<Recording> {
         let mut recordings = names::open(&self.bundles, self.partial)?;
         let (Some(recording), true) = (recordings.pop(), recordings.is_empty()) else {
@@ -137,7 +138,7 @@ impl SourceArgs {
     }
 }
 
-/// Each line is of the only one, or says itself which one it is of.
+/// Logs lines with the recording's path, unless the lines name their recordings themselves.
 fn warn<'l>(recordings: &[Recording], lines: impl Iterator<Item = &'l String>) {
     for line in lines {
         match recordings {
@@ -147,24 +148,24 @@ fn warn<'l>(recordings: &[Recording], lines: impl Iterator<Item = &'l String>) {
     }
 }
 
-/// Where there is no answer over several.
+/// Returns the error for commands that take only one recording.
 pub fn several() -> UsageError {
     let what = "this is made of one recording, as several have neither time nor place in common: name one, or the segments of one";
     UsageError(what.into())
 }
 
-/// Which rows are looked at.
+/// The condition on rows.
 #[derive(clap::Args)]
 pub struct WhereArgs {
-    /// Only rows for which this holds: columns of `events`, SQL's operators.
-    /// For example: "role = 'wal' AND bytes > 4096". It is asked of whole rows, whatever is summed; of bytes that several
-    /// have caused, who caused them is asked of each one's share
+    /// Only rows for which this holds: an SQL expression over the columns of `events`, for example: "role = 'wal' AND bytes
+    /// > 4096". It applies to whole rows, whatever is summed; for bytes with several causers, conditions on the cause apply
+    /// to each share
     #[arg(long = "where", value_name = "EXPR")]
     condition: Option<String>,
 }
 
 impl WhereArgs {
-    /// The condition, if there is one.
+    /// Returns the condition, if there is one.
     pub fn filter(&self) -> anyhow::Result<Option<Filter>> {
         let parse =
             |text: &String| Filter::parse(text).map_err(|e| UsageError(e.to_string()).into());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A progress bar for what counts its steps itself, drawn by a thread of its own.
+//! A progress bar for work that counts its own steps, drawn by a separate thread.
 
 use std::sync::mpsc::{Sender, channel};
 use std::thread::Scope;
@@ -7,26 +7,26 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Between two looks; shorter work shows nothing.
+/// Time between two updates; shorter work shows no bar.
 const TICK: Duration = Duration::from_millis(500);
 
-/// Draws until it is dropped, and then erases. On a terminal alone.
+/// Draws the bar on a terminal until it is dropped, and erases it then.
 pub struct Steps {
-    // Dropping it ends the thread.
+    // Dropping the sender ends the thread.
     _going: Sender<()>,
 }
 
 impl Steps {
-    /// Asks `done` now and then.
+    /// Starts the bar, which calls `done` regularly.
     pub fn show<'scope>(
         scope: &'scope Scope<'scope, '_>,
         total: u64,
         done: impl Fn() -> u64 + Send + 'scope,
     ) -> Steps {
         let (going, gone) = channel::<()>();
-        // It hides itself where stderr is no terminal.
+        // The bar hides itself if stderr is not a terminal.
         let bar = ProgressBar::new(total);
-        // The template is sound: without one the bar has its own.
+        // The template is valid; a default one would be used otherwise.
         if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} {eta}") {
             bar.set_style(style);
         }

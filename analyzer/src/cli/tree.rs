@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tree, as `analyze --tree` and `measure` print it.
+//! The tree as `analyze --tree` and `measure` print it.
 
 use mostrace::analysis::Analysis;
 use mostrace::export::to_text;
@@ -10,10 +10,10 @@ use mostrace::transactions::{Source, Sure, Transactions};
 /// The most processes and databases that are shown one by one.
 pub const MOST_OWNERS: usize = 20;
 
-/// Of the rows that pass the filter; they have to have causes.
+/// Builds the tree of the rows that pass the filter; the analysis must have causes.
 ///
 /// # Errors
-/// A table cannot be read, or the filter does not fit its columns.
+/// Returns an error if a table cannot be read or the filter does not fit its columns.
 pub fn of(analysis: &Analysis, filter: Option<&Filter>) -> anyhow::Result<Tree> {
     let manifest = analysis.manifest();
     let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
@@ -22,10 +22,10 @@ pub fn of(analysis: &Analysis, filter: Option<&Filter>) -> anyhow::Result<Tree> 
     Ok(Tree::new(&analysis.facts, &databases, filesystem, filter)?)
 }
 
-/// For people: so many processes and databases one by one, the others together.
+/// Formats the tree for people: the first `shown` processes and databases one by one, the others together.
 ///
 /// # Errors
-/// Never, as no two columns have one name.
+/// Never fails, because all columns have different names.
 pub fn text(
     analysis: &Analysis,
     tree: &Tree,

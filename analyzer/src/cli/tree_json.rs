@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `analyze --tree --json`.
+//! The tree as JSON, for `analyze --tree --json` and `measure --json`.
 
 use mostrace::tables::tree::{Node, Owner, Tree};
 use mostrace::transactions::{Asked, Transactions};
 use mostrace_bundle::manifest::Payload;
 use serde_json::{Value, json};
 
-/// The whole tree. Of some rows only, all that is told of transactions is null.
+/// Returns the whole tree. If a filter selects rows, everything about transactions is null.
 pub fn value(tree: &Tree, payload: Option<&Payload>, transactions: &Transactions) -> Value {
     let transactions = (!tree.is_filtered).then_some(transactions);
     json!({

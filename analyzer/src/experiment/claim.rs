@@ -92,16 +92,16 @@ pub struct Claim {
     /// The claimed upper bound.
     #[serde(default)]
     pub at_most: Option<f64>,
-    /// For a figure per transaction: what occurs once in a run in addition; it is subtracted from our figure.
+    /// An amount that occurs once in each run beside a figure per transaction; it is subtracted from our figure.
     #[serde(default)]
     pub besides: f64,
-    /// By how much our figure may differ and still agree, per cent of the claimed value.
+    /// The difference up to which our figure agrees, per cent of the claimed value.
     #[serde(default)]
     pub tolerance_percent: f64,
     /// If set, the figure is divided by that of the cells with these other values: a claim about a ratio.
     #[serde(default)]
     pub to: Option<BTreeMap<String, String>>,
-    /// Who claims it, and where.
+    /// The source of the claim.
     pub source: String,
     /// Other values of `[fixed]`: the control cell with these values shows whether they explain why our figure differs.
     #[serde(default)]

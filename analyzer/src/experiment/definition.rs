@@ -69,9 +69,9 @@ pub struct Definition {
     pub name: String,
     /// The question that it asks.
     pub about: String,
-    /// What figures are divided by.
+    /// The unit by which figures are divided.
     pub per: Per,
-    /// How often a cell is measured.
+    /// The number of measurements of a cell.
     pub repeat: Repeat,
     /// The cells in the order of the file: the last parameter changes first. The claims' control cells follow those of the
     /// matrix.

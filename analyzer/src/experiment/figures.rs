@@ -10,7 +10,7 @@ use crate::facts::Column;
 use crate::tables::{Grouping, Groups, Label};
 use crate::transactions::{Sure, Transactions};
 
-/// What figures are divided by.
+/// The unit by which figures are divided.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Per {
@@ -28,7 +28,7 @@ pub struct Figures {
     /// The transactions, or operations, that the command reported; otherwise, or always with [`Per::Commit`], those of
     /// SQLite that its calls show. 0 if there is neither.
     pub transactions: u64,
-    /// How certain that number is.
+    /// The certainty of that number.
     #[serde(default)]
     pub transactions_sure: Sure,
     /// Bytes that the command stored, if it reported them.

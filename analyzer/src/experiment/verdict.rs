@@ -65,7 +65,7 @@ fn ours(claim: &Claim, cell: &Cell, definition: &Definition, results: &Results) 
     (other > 0.0).then(|| own / other)
 }
 
-/// How many claims agree in all of their cells.
+/// The number of claims that agree in all of their cells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Number of claims that agree.

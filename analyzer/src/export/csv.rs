@@ -16,12 +16,12 @@ use super::Exporter;
 use super::cell::moment;
 use crate::tables::Table;
 
-/// How texts are written.
+/// The form in which texts are written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Texts {
     /// Unchanged.
     Exact,
-    /// With an apostrophe before each text that could be a formula.
+    /// An apostrophe precedes each text that could be a formula.
     NoFormula,
 }
 

@@ -31,7 +31,7 @@ pub use table::to_text;
 /// The format in which a table is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// For people: aligned columns, large numbers in groups of three
+    /// A text for people: aligned columns, large numbers in groups of three
     Table,
     /// A header line, then one line per row; an empty field is an unknown value
     Csv,

@@ -10,7 +10,7 @@ use crate::attribute::Op;
 use crate::facts::{Facts, NONE, NONE_32, Part, Rows, bits, stored_column as at};
 use crate::tally::Tally;
 
-/// How many requests are held back until earlier arrivals have completed.
+/// Number of requests that are held back until earlier arrivals have completed.
 const WAITING: usize = 1 << 20;
 
 /// A completed request.

@@ -14,7 +14,7 @@ use crate::facts::catalogue::Type;
 use crate::tables::{Table, type_of};
 use crate::tally::Tally;
 
-/// How many rows are laid out together; each lot has a header.
+/// Number of rows that are laid out together; each lot has a header.
 const LOT: usize = 5000;
 /// Blanks between two columns.
 const GAP: usize = 2;

@@ -41,7 +41,7 @@ impl Type {
     }
 }
 
-/// How a column is computed from the stored ones.
+/// The way in which a column is computed from the stored ones.
 enum Values {
     Number(fn(&Facts) -> Expr),
     Flag(fn(&Facts) -> Expr),
@@ -55,16 +55,16 @@ pub struct Column {
     pub name: &'static str,
     /// The type of its values.
     pub ty: Type,
-    /// What it contains, and when it is empty.
+    /// A description of its contents, and of when it is empty.
     pub doc: &'static str,
     /// True if `events` prints it only on request: it is computed from others, for grouping.
     pub derived: bool,
-    /// What must be determined for it while the trace is read; otherwise it is empty.
+    /// The information that must be determined for it while the trace is read; otherwise it is empty.
     pub needs: Needs,
     values: Values,
 }
 
-/// What a column needs beside the rows.
+/// The information that a column needs beside the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
     /// It needs nothing else.

@@ -179,7 +179,7 @@ impl Facts {
     }
 }
 
-/// Whether rows are taken whole or by shares.
+/// The unit in which rows are taken: whole or by shares.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rows {
     /// A whole row, with the cause of its largest share.
@@ -188,7 +188,7 @@ pub(crate) enum Rows {
     Shares,
 }
 
-/// Which requests' rows are taken.
+/// The requests whose rows are taken.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     /// The rows of all requests.

@@ -21,11 +21,11 @@ pub(crate) struct Origin {
     pub clock: Option<(u64, u64)>,
     /// The times of the first and last completion, ns.
     pub span: Option<(u64, u64)>,
-    /// Where its own numbers begin.
+    /// The bases of its own numbers.
     pub base: Base,
 }
 
-/// Where a recording's numbers begin among those of all: this is added to each number except 0.
+/// The bases of a recording's numbers among those of all: a base is added to each number except 0.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Base {
     pub processes: u32,

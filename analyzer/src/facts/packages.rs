@@ -8,7 +8,7 @@ use crate::text::escape;
 /// `AID_USER_OFFSET` in Android's android_filesystem_config.h: an app's uid is the person's number times this, plus the
 /// app's number.
 const USER_OFFSET: u32 = 100_000;
-/// How many of the packages that share a user are named.
+/// Number of the packages sharing a user that are named.
 const NAMED: usize = 3;
 
 /// Returns the package of a user, or the packages that share it; for a system user without one, Android's name of that user.

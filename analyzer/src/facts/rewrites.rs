@@ -18,7 +18,7 @@ use crate::tally::Tally;
 const BLOCK: u64 = 8;
 /// Blocks of a chunk; its notes are adjacent in memory, because neighbours are written together.
 const CHUNK: u64 = 8;
-/// How many of the most written ranges are kept.
+/// Number of the most written ranges that are kept.
 const HOTTEST: usize = 10;
 /// The most chunks that are tracked, 64 GiB of blocks: a trace may come from a stranger.
 const MOST_CHUNKS: usize = 1 << 21;
@@ -130,11 +130,11 @@ pub struct Hot {
     pub sector: u64,
     /// Length in sectors.
     pub sectors: u64,
-    /// How often each of the sectors was written.
+    /// Number of writes to each of the sectors.
     pub writes: u32,
     /// The file of their last write.
     pub file: FileId,
-    /// What they held then.
+    /// The kind that they held then.
     pub kind: Option<Kind>,
 }
 

@@ -156,7 +156,7 @@ pub(super) struct Builder {
     requests: u32,
     /// The device numbers seen so far.
     pub devices: Vec<u32>,
-    /// Where the numbers of the current recording begin.
+    /// The bases of the current recording's numbers.
     pub base: Base,
     /// The blocks that were written before, if that is tracked.
     pub rewrites: Option<Rewrites>,

@@ -24,13 +24,13 @@ use crate::text::escape;
 /// The sums of the current segment and of all.
 #[derive(Default)]
 pub(super) struct Sums {
-    /// What the device completed in this segment.
+    /// The device's completions in this segment.
     now: Device,
     write_latency: Latency,
     read_latency: Latency,
     /// The shares of this segment.
     by_cause: HashMap<Whose, Amount>,
-    /// For each process of this segment, the bytes that its calls wrote and its name.
+    /// The bytes that each process's calls wrote in this segment, and its name.
     asked: HashMap<u32, (u64, [u8; 16])>,
     has_calls: bool,
     since: Duration,
@@ -42,7 +42,7 @@ pub(super) struct Sums {
     processes: HashMap<Who, Line>,
     /// The lines by path, or by inode as long as no path is known; None if neither is.
     files: HashMap<Option<Which>, Line>,
-    /// For each inode the last generation with a known path, and that path.
+    /// The last generation of each inode with a known path, and that path.
     paths: HashMap<u64, (u32, Box<[u8]>)>,
     /// Paths of every generation, of this segment and of the one before: a journal may be created anew for each transaction.
     recent: [Paths; 2],
@@ -315,7 +315,7 @@ fn add<K: Eq + Hash>(
 
 const UNKNOWN: &str = "unknown";
 
-/// How many lines are shown for the current segment, and how many more for the total.
+/// Number of lines that are shown for the current segment, and number of further lines for the total.
 const SHOWN: usize = 100;
 
 /// Returns the lines that caused most in this segment or in total, sorted by the total.

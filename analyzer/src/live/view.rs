@@ -15,9 +15,9 @@ pub struct View {
     pub lasted: Duration,
     /// Duration of all segments.
     pub since: Duration,
-    /// What the device completed in the segment.
+    /// The device's completions in the segment.
     pub now: Device,
-    /// What the device completed in all segments.
+    /// The device's completions in all segments.
     pub device: Device,
     /// Bytes written in the segment and in total, by class in the order of [`Class::ALL`].
     pub classes: [(u64, u64); Class::ALL.len()],
@@ -34,11 +34,11 @@ pub struct View {
     pub files: Vec<Line>,
     /// Number of records lost so far.
     pub lost: u64,
-    /// What others did to the tracing in this segment.
+    /// Interference of others with the tracing in this segment.
     pub interference: Vec<String>,
 }
 
-/// What the device completed.
+/// Requests and bytes that the device completed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Device {
     /// Number of requests that wrote.
@@ -64,14 +64,14 @@ pub struct Latency {
     pub most: Duration,
 }
 
-/// What one process or file caused.
+/// The bytes and flushes that one process or file caused.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Line {
     /// Name of the process or file, escaped for a terminal.
     pub name: String,
-    /// What it caused in the last segment.
+    /// The amount in the last segment.
     pub now: Amount,
-    /// What it caused in total.
+    /// The amount in total.
     pub all: Amount,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where on the disk and when: bytes in a grid of time and sectors.
+//! The bytes over time and sectors, in a grid.
 //!
 //! A trace touches a small part of a disk. So its sectors are drawn in a few bands, and what lies between them is left out.
 

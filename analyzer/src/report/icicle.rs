@@ -11,9 +11,9 @@ use crate::tables::layer::{self, Layer};
 use crate::tables::{Grouping, Groups, Label, Result, Totals};
 use crate::tally::{Tally, sum};
 
-/// How many processes are shown one by one.
+/// Number of processes that are shown one by one.
 const PROCESSES: usize = 30;
-/// How many files of a process are shown one by one.
+/// Number of files of a process that are shown one by one.
 const FILES: usize = 40;
 
 /// The columns of the owner, by cause or by submission; the layer's columns and the operation follow them.
@@ -25,9 +25,9 @@ const OPERATION: &str = "cause_op";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
-    /// Those who caused them.
+    /// The processes that caused them.
     Caused,
-    /// Those who submitted them, because the trace has no cause for any of the bytes written.
+    /// The processes that submitted them, because the trace has no cause for any of the bytes written.
     Submitted,
 }
 
@@ -46,7 +46,7 @@ pub struct Node {
     /// Its parts, the largest first.
     #[serde(rename = "p", skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Node>,
-    /// For a leaf, the bytes by the operations that caused them.
+    /// The bytes of a leaf by the operations that caused them.
     #[serde(rename = "o", skip_serializing_if = "BTreeMap::is_empty")]
     pub operations: BTreeMap<String, u64>,
 }

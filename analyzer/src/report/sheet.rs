@@ -28,7 +28,7 @@ use crate::tables::{Label, Table, numbers, texts};
 use crate::text::grouped;
 use crate::transactions::{self, Transactions};
 
-/// How many processes' latencies are drawn.
+/// Number of processes whose latencies are drawn.
 const PROCESSES: usize = 8;
 
 /// A page cannot be made.
@@ -53,7 +53,7 @@ pub enum Error {
 
 type Result<T> = std::result::Result<T, Error>;
 
-/// How far the trace can be relied on.
+/// The trace's completeness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Trust {
@@ -72,7 +72,7 @@ pub struct Sheet {
     pub(super) name: String,
     pub(super) finding: String,
     pub(super) trust: Trust,
-    /// What proves that, or what is missing.
+    /// The evidence for that, or what is missing.
     pub(super) trust_why: Vec<String>,
     /// Name and value of the lines that describe the trace.
     pub(super) about: Vec<(&'static str, String)>,

@@ -42,7 +42,7 @@ impl Clock {
     }
 }
 
-/// What reached the device in each bin.
+/// The bytes and flushes that reached the device in each bin.
 #[derive(Debug, Serialize)]
 pub(super) struct Timeline {
     bin_ns: u64,

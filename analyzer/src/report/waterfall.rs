@@ -11,7 +11,7 @@ use crate::facts::labels::file_label;
 use crate::tally::Tally;
 use crate::transactions::{Called, Span};
 
-/// How many calls, and how many requests, of a transaction are drawn.
+/// Number of calls, and number of requests, of a transaction that are drawn.
 pub(super) const MOST: usize = 300;
 
 /// The transactions that are drawn, each by the fraction of all that took no longer.
@@ -27,7 +27,7 @@ const QUANTILES: [(&str, f64); 4] = [
 struct Block {
     #[serde(rename = "k")]
     colour: usize,
-    /// What the blocks hold, or else the operation.
+    /// The kind of the blocks, or else the operation.
     #[serde(rename = "w")]
     what: &'static str,
     #[serde(rename = "f")]

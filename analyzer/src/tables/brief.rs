@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where most of the written bytes went, as a tree of program, file and layer. Only the largest parts are shown, as
+//! The destinations of most written bytes, as a tree of program, file and layer. Only the largest parts are shown, as
 //! [dust](https://github.com/bootandy/dust) shows the largest directories of a tree.
 
 use std::cmp::Reverse;

@@ -18,7 +18,7 @@ use crate::tally::Tally;
 use crate::text::grouped;
 use crate::transactions::{Count, Database, Source, Transactions};
 
-/// How many layers the sentence names.
+/// Number of layers that the sentence names.
 const MOST: usize = 3;
 /// Smaller changes of a layer are not named: per cent of what the first trace wrote.
 const LEAST: f64 = 1.0;
@@ -53,7 +53,7 @@ pub struct Side {
     pub total: Totals,
     /// The number of its transactions.
     pub transactions: Count,
-    /// What that number counts.
+    /// The unit of that number.
     unit: Unit,
     /// Why its figures may not be those of the intended measurement: something is missing, or the command failed.
     fault: Option<String>,
@@ -62,7 +62,7 @@ pub struct Side {
     ways: Vec<Groups>,
 }
 
-/// What a trace's number of transactions counts.
+/// The unit of a trace's number of transactions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Unit {
     #[default]

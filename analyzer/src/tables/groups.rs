@@ -52,7 +52,7 @@ pub struct Groups {
     pub total: Totals,
 }
 
-/// How rows are grouped.
+/// The columns by which rows are grouped.
 #[derive(Clone)]
 pub struct Grouping {
     /// The columns.

@@ -19,7 +19,7 @@ use crate::tally::{Tally, sum};
 /// Significant digits of a time's percentile.
 const DIGITS: u8 = 2;
 
-/// What is measured, once for each request of a group; if its rows differ, the largest value counts.
+/// The measured columns; each request of a group counts once, with its rows' largest value.
 pub const MEASURES: [&str; 3] = ["q2d_ns", "d2c_ns", "size_bytes"];
 
 /// The percentiles that are printed before the largest value.
@@ -32,7 +32,7 @@ const MOST: &str = "_most";
 /// The one of [`MEASURES`] that is counted value by value.
 const SIZE: &str = MEASURES[2];
 
-/// For each bucket the number of requests and the largest value in it.
+/// The number of requests and the largest value of each bucket.
 type Distribution = BTreeMap<u64, (u64, u64)>;
 
 /// Returns p50, p90, p99 and max of q2d, d2c and sizes by some columns; the groups with the most requests come first, and

@@ -13,7 +13,7 @@ use crate::transactions::{Database, Transactions};
 
 /// The notice for a trace without a snapshot that could be mapped.
 pub const NO_MAP: &str = "no map of the filesystem: what no probe saw is unmapped";
-/// How many processes and files are shown one by one.
+/// Number of processes and files that are shown one by one.
 const TOP: usize = 20;
 
 const SPANS: &str = "a request that spans groups counts in each of them, and once in the total; \
@@ -36,7 +36,7 @@ pub struct Section {
     pub table: Table,
 }
 
-/// What is known of the trace beside its rows.
+/// Information about the trace beside its rows.
 #[derive(Debug, Default)]
 pub struct Trace<'a> {
     /// None for a bare trace.

@@ -14,9 +14,9 @@ pub struct Totals {
     pub writes: u64,
     /// Bytes written.
     pub write_bytes: u64,
-    /// Those of `writes` that are marked synchronous.
+    /// The part of `writes` that is marked synchronous.
     pub sync_writes: u64,
-    /// Those of `writes` with forced unit access (FUA).
+    /// The part of `writes` with forced unit access (FUA).
     pub fua_writes: u64,
     /// Requests that read bytes.
     pub reads: u64,
@@ -36,14 +36,14 @@ pub struct Totals {
     pub write_zeroes_bytes: u64,
     /// Passthrough and zone requests.
     pub others: u64,
-    /// Those of `requests` that ended with an error; their bytes are counted like the others.
+    /// The part of `requests` that ended with an error; their bytes are counted like the others.
     pub failed: u64,
 }
 
 /// The properties that decide where a request is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sort {
-    /// What the request did.
+    /// The operation.
     pub op: Op,
     /// True if it is marked synchronous.
     pub sync: bool,

@@ -51,13 +51,13 @@ pub struct Owner {
     bundle: String,
     /// `comm:tgid` of the cause, or of the submitter (marked as such) if the cause is unknown; None if both are.
     pub process: Option<String>,
-    /// For a submitter, ` for /file` if most is for one file; else empty.
+    /// A submitter's ` for /file` if most is for one file; else empty.
     target: String,
     /// The path of the database.
     pub database: Option<String>,
     /// The number of transactions found in its calls.
     pub transactions: Count,
-    /// What its calls asked for, by role.
+    /// The sums of its calls, by role.
     pub asked: Vec<(String, Asked)>,
     /// The bytes that reached the device for it.
     pub device: Node,

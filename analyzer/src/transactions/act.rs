@@ -17,7 +17,7 @@ pub(super) struct Who {
     pub pid: u32,
 }
 
-/// What the trace has of the bytes that a call wrote.
+/// The trace's knowledge of the bytes that a call wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
     Nothing,

@@ -4,7 +4,7 @@
 use super::act::{Act, Who};
 use crate::tally::{Tally, sum};
 
-/// How a transaction was committed.
+/// The way in which a transaction was committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     /// The rollback journal was deleted.
@@ -59,9 +59,9 @@ pub struct Commits {
     pub atomic: u64,
     /// The database was written without a journal, and its change counter was incremented.
     pub unjournalled: u64,
-    /// Those of all these commits that belong to a transaction counted with another database.
+    /// Number of these commits that belong to a transaction counted with another database.
     pub united: u64,
-    /// Those that may belong to such a transaction.
+    /// Number of these commits that may belong to such a transaction.
     pub perhaps_united: u64,
 }
 

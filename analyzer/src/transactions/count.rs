@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::text::grouped;
 
-/// How certain a count is.
+/// The certainty of a count.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -27,7 +27,7 @@ pub enum Sure {
 pub struct Count {
     /// The number that was counted.
     pub least: u64,
-    /// Whether these are all.
+    /// The certainty of that number.
     pub sure: Sure,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What processes asked of their files: bytes written, syncs, and the transactions of SQLite databases.
+//! The calls of processes on their files: bytes written, syncs, and the transactions of SQLite databases.
 
 use std::io::Read;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Evidence whether files are SQLite's, which their names alone do not give.
 
-/// What the beginnings of a database's files have shown.
+/// The evidence from the beginnings of a database's files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Proof {
     /// True if one of them begins as SQLite's files do.

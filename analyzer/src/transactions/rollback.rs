@@ -33,7 +33,7 @@ struct Open {
     first_page: FirstPage,
 }
 
-/// What the transaction wrote to the database's first page.
+/// The transaction's writes to the database's first page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum FirstPage {
     #[default]
@@ -58,7 +58,7 @@ pub(super) struct Rollback {
     open: Option<Open>,
     /// The change counter when it was last seen.
     counter: Option<u32>,
-    /// How the last journal ended.
+    /// The way in which the last journal ended.
     ended: Option<Way>,
     /// True if the journal or the database was used at all.
     is_seen: bool,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! When SQLite's transactions began and ended, and what their processes called meanwhile.
+//! The times of SQLite's transactions, and the calls that their processes made meanwhile.
 //!
 //! A transaction begins with the first call, after the previous one, on its journal or on a database without a WAL. It ends
 //! when the calls for durability that follow its commit have returned, and a checkpoint that it triggers.
@@ -40,7 +40,7 @@ impl Span {
 /// A call within a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Called {
-    /// What was called.
+    /// The kind of the call.
     pub kind: CallKind,
     /// The role of its file; None if the file belongs to no database.
     pub role: Option<Role>,

@@ -8,7 +8,7 @@
 use super::commits::{Commit, Way};
 use crate::attribute::HashSet;
 
-/// Whether a commit belongs to a transaction counted with another database.
+/// The relation of a commit to a transaction that is counted with another database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tie {
     /// The commit is a transaction of its own.

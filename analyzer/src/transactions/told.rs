@@ -18,7 +18,7 @@ const SETTING_UP: u64 = 8;
 /// The manifest's names of losses of calls.
 const LOSSES: [&str; 2] = ["causes_ring", "causes_tasks"];
 
-/// Where a number of transactions comes from.
+/// The origin of a number of transactions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
@@ -35,7 +35,7 @@ pub struct Transactions {
     /// Their number.
     #[serde(flatten)]
     pub count: Count,
-    /// Where the number comes from.
+    /// The origin of the number.
     pub source: Source,
     /// Bytes that they stored; None if it is not known for all of them.
     pub payload_bytes: Option<u64>,

@@ -9,15 +9,15 @@ use super::random::Random;
 use super::{bytes, hostile};
 
 const BLOCK: usize = 512;
-/// Fields of a header: where, and how long.
+/// Fields of a header: offset and length.
 const NAME: (usize, usize) = (0, 100);
 const SIZE: (usize, usize) = (124, 12);
 const CHECKSUM: (usize, usize) = (148, 8);
 const KIND: usize = 156;
-/// Kinds of members: files, links, devices, folders, long names, PAX headers, sparse files.
+/// Types of members: files, links, devices, folders, long names, PAX headers, sparse files.
 const KINDS: &[u8] = b"0127345LKxgSV\0";
 
-/// Packs the folder, and changes what came of it.
+/// Packs the folder and changes the archive.
 pub fn pack(random: &mut Random, folder: &Path, to: &Path) {
     mostrace_bundle::archive::pack(folder, to).unwrap();
     let mut file = fs::read(to).unwrap();
@@ -46,7 +46,7 @@ fn change(random: &mut Random, tar: &mut [u8]) {
             format!("{:011o}", number::extreme(random) & 0o77_777_777_777).as_bytes(),
         ),
         _ => {
-            // Numbers of more digits stand in base 256.
+            // Numbers with more digits are stored in base 256.
             put(
                 header,
                 SIZE,
@@ -57,7 +57,7 @@ fn change(random: &mut Random, tar: &mut [u8]) {
     mend(header);
 }
 
-/// Where the headers stand.
+/// Returns the offsets of the headers.
 fn headers(tar: &[u8]) -> Vec<usize> {
     let mut headers = vec![0];
     let mut at = 0;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Changes to bytes of which nothing is known.
+//! Changes to bytes of unknown structure.
 
 use super::hostile;
 use super::random::Random;
 
-/// One change: a bit, a run of bytes, the length.
+/// Makes one change: a bit, a run of bytes, the length.
 pub fn change(random: &mut Random, bytes: &mut Vec<u8>) {
     let from = random.below(bytes.len() as u64 + 1) as usize;
     let to = (from + random.below(200) as usize).min(bytes.len());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bundle after bundle, two at a time, until it is enough.
+//! Runs bundle after bundle, two at a time, until the limit is reached.
 
 use std::ffi::OsString;
 use std::fs;
@@ -20,7 +20,7 @@ const AT_ONCE: usize = 2;
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// When it is enough.
+/// The limit of a run.
 #[derive(Clone, Copy)]
 enum Until {
     Time(Duration),
@@ -28,14 +28,14 @@ enum Until {
     Only(u64),
 }
 
-/// What is to be run.
+/// The parameters of a run.
 pub struct Drive {
     seed: u64,
     until: Until,
 }
 
 impl Drive {
-    /// As the environment says.
+    /// Reads the parameters from the environment.
     pub fn of_environment() -> Drive {
         let number = |name: &str| {
             let text = std::env::var(name).ok()?;
@@ -67,7 +67,7 @@ impl Drive {
         report.into_inner().unwrap().at(start.elapsed())
     }
 
-    /// Takes the next number, until it is enough.
+    /// Takes numbers until the limit is reached.
     fn work(
         &self,
         specimens: &[Specimen],
@@ -91,22 +91,22 @@ impl Drive {
     }
 }
 
-/// A changed bundle, with all that belongs to it.
+/// A changed bundle, with everything that belongs to it.
 struct Bundle<'s> {
     seed: u64,
     nth: u64,
     random: Random,
     scratch: tempfile::TempDir,
     path: PathBuf,
-    /// An unchanged one.
+    /// An unchanged bundle.
     other: &'s Path,
 }
 
 impl<'s> Bundle<'s> {
-    /// The same bundle of the same numbers.
+    /// Makes the bundle of this seed and number, which is always the same.
     fn new(seed: u64, nth: u64, specimens: &'s [Specimen]) -> Bundle<'s> {
         let mut random = Random::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ nth);
-        // The first numbers of seeds that are alike are alike.
+        // The first numbers of similar seeds are similar.
         for _ in 0..16 {
             random.below(2);
         }
@@ -143,7 +143,7 @@ impl<'s> Bundle<'s> {
         }
     }
 
-    /// The sum of its bytes, if there is one.
+    /// Runs a verb; returns the sum of the bytes in its output, if it has one.
     fn run(&self, verb: &Verb, report: &Mutex<Report>) -> Option<u128> {
         let outcome = limits::run(&self.arguments(verb), self.scratch.path());
         report.lock().unwrap().count(&outcome);
@@ -161,7 +161,7 @@ impl<'s> Bundle<'s> {
         verb.arguments(&self.path, self.other, &self.output())
     }
 
-    /// One that is there already is not written over by every verb.
+    /// Returns an unused path, because not every verb overwrites an existing file.
     fn output(&self) -> PathBuf {
         let names = (0..).map(|n| self.scratch.path().join(format!("output-{n}")));
         names.into_iter().find(|path| !path.exists()).unwrap()
@@ -173,7 +173,7 @@ impl<'s> Bundle<'s> {
             .into_iter()
             .map(|word| format!("{word:?}"));
         let command = words.collect::<Vec<_>>().join(" ");
-        // Where it lay is not the same each time.
+        // The bundle's path differs each time.
         let what = what.replace(self.scratch.path().to_str().unwrap(), "");
         report
             .lock()
@@ -181,7 +181,7 @@ impl<'s> Bundle<'s> {
             .fault(what, self.nth, command, || self.keep());
     }
 
-    /// Copies the bundle to where it stays.
+    /// Copies the bundle to where it is kept.
     fn keep(&self) -> PathBuf {
         let name = self.path.file_name().unwrap().to_str().unwrap();
         let name = name.replace("changed", &format!("mutation-{}-{}", self.seed, self.nth));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The samples are of before the table of the command's processes: one is made of the processes of which there are calls.
+//! The samples are older than the table of the command's processes: this makes one of the processes that have calls.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use mostrace_bundle::table::{TableReader, header};
 use serde_json::Value;
 use zerocopy::IntoBytes;
 
-/// Adds the table, if there is none, and says that others could write to the filesystem: so limits go by it. Each process has
-/// started the one that called next, but every third number has gone to somebody else by then.
+/// Adds the table if there is none, and declares that others could write to the filesystem, so that limits use it. Each
+/// process has started the one that called next, but every third number belongs to another process by then.
 pub fn add(files: &mut BTreeMap<String, Vec<u8>>) {
     let (Some(calls), None) = (files.get(layout::CALL), files.get(layout::FORK)) else {
         return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names that somebody chose to do harm.
+//! Names chosen to do harm.
 
 use super::random::Random;
 
@@ -28,7 +28,7 @@ const NAMES: [&[u8]; 22] = [
     b"%s%n{}",
 ];
 
-/// Its bytes; now and then very many.
+/// Returns a name's bytes, sometimes very many.
 pub fn name(random: &mut Random) -> Vec<u8> {
     let name = NAMES[random.below(NAMES.len() as u64) as usize];
     match random.below(6) {
@@ -37,7 +37,7 @@ pub fn name(random: &mut Random) -> Vec<u8> {
     }
 }
 
-/// The same, for what takes text alone.
+/// Returns a name for fields that take only text.
 pub fn text(random: &mut Random) -> String {
     String::from_utf8_lossy(&name(random)).into_owned()
 }

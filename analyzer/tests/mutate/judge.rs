@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is a fault of a run.
+//! Decides whether a run has a fault.
 
 use std::path::Path;
 
@@ -10,12 +10,12 @@ use serde::de::IgnoredAny;
 use super::limits::{CPU, MEMORY, Outcome, WRITTEN};
 use super::verbs::Form;
 
-/// Limits are passed (`check`).
+/// The exit status when limits are exceeded (`check`).
 const OVER: i32 = 3;
 const PANICKED: i32 = 101;
 const SIGXCPU: i32 = 24;
 
-/// What is wrong with it, in words that are the same each time; None if nothing is.
+/// Returns the fault in words that are the same each time; None if there is none.
 pub fn fault(outcome: &Outcome, form: Form, scratch: &Path) -> Option<String> {
     let says = ended(outcome, scratch)
         .or_else(|| spent(outcome))
@@ -38,7 +38,7 @@ fn ended(outcome: &Outcome, scratch: &Path) -> Option<String> {
     }
 }
 
-/// Where, and what was said.
+/// Returns the place and the message of a panic.
 fn panic(err: &str) -> String {
     let mut lines = err.lines().skip_while(|line| !line.contains("panicked at"));
     let place = lines
@@ -55,12 +55,12 @@ fn last_line(err: &str) -> String {
     without_numbers(err.lines().last().unwrap_or_default())
 }
 
-/// So that what differs in a number alone is one kind of fault.
+/// Replaces digits, so that faults that differ only in a number are of one kind.
 fn without_numbers(text: &str) -> String {
     text.replace(|c: char| c.is_ascii_digit(), "9")
 }
 
-/// Beside warnings there is one line, which names a file.
+/// Beside warnings there must be one line, which names a file.
 fn error_line(err: &str, scratch: &Path) -> Option<String> {
     let mut lines = err
         .lines()
@@ -117,7 +117,7 @@ fn deceives(c: char) -> bool {
     c != '\n' && is_deceptive(c)
 }
 
-/// The bytes of a row. Those that were given back or made zero stand apart in a table of sums.
+/// The bytes of a row. Discards and zeroed ranges are separate in a table of sums.
 #[derive(Deserialize)]
 struct Row {
     bytes: u64,
@@ -127,7 +127,7 @@ struct Row {
     write_zeroes_bytes: u64,
 }
 
-/// The sum of the bytes of a table in JSON; None if it was not printed.
+/// Returns the sum of the bytes of a JSON table; None if it was not printed.
 pub fn sum(outcome: &Outcome) -> Option<u128> {
     let rows: Vec<Row> = serde_json::from_slice(&outcome.out)
         .ok()

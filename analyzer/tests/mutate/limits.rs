@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The program, run under limits.
+//! Runs the program under limits.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -11,20 +11,20 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use wait4::Wait4;
 
-/// Of all threads together, which a busy machine does not make longer.
+/// Processor time of all threads together, which does not depend on the load of the machine.
 pub const CPU: Duration = Duration::from_secs(10);
-/// It waits for what does not come if for so long none of it runs or wants to: on a busy machine a run may take long.
+/// The program hangs if none of it runs or wants to run for this long; on a busy machine a run may take long.
 const IDLE: Duration = Duration::from_secs(60);
-/// How often that is looked at, which costs more than whether it has ended.
+/// Time between two checks of that, which are more expensive than checks for the end.
 const LOOK: Duration = Duration::from_secs(1);
-/// In memory at once.
+/// Bytes in memory at a time.
 pub const MEMORY: u64 = 1 << 30;
-/// So that the machine does not run out of memory. Polars asks for more addresses than memory.
+/// Bytes of address space, so that the machine does not run out of memory. Polars asks for more addresses than memory.
 const ADDRESSES: u64 = 8 << 30;
-/// Written to files.
+/// Bytes written to files.
 pub const WRITTEN: u64 = 1 << 30;
 
-/// How a run went.
+/// The outcome of a run.
 pub struct Outcome {
     pub status: Option<i32>,
     pub signal: Option<i32>,
@@ -33,15 +33,15 @@ pub struct Outcome {
     pub cpu: Duration,
     pub memory: u64,
     pub written: u64,
-    /// It was killed, as it did not come to its end.
+    /// True if it was killed because it did not end.
     pub waited: bool,
-    /// Processes that it started go on without it.
+    /// True if processes that it started outlive it.
     pub left_processes: bool,
     /// Names of temporary files that it did not remove.
     pub left_files: Vec<OsString>,
 }
 
-/// Runs it to its end, with `scratch` for what it prints and for its temporary files.
+/// Runs the program to its end; its output and temporary files are in `scratch`.
 pub fn run(arguments: &[OsString], scratch: &Path) -> Outcome {
     let (out, err) = (scratch.join("out"), scratch.join("err"));
     let (temporary, peak) = (scratch.join("temporary"), scratch.join("peak"));
@@ -81,8 +81,8 @@ pub fn run(arguments: &[OsString], scratch: &Path) -> Outcome {
     }
 }
 
-/// Under the limits, and with its largest memory told to a file, in KiB. wait4(2) of the program itself would tell that of
-/// whoever started it, if that has more.
+/// Adds the limits, and has the peak memory in KiB written to a file. wait4(2) of the program itself would return that of
+/// the process that started it, if that is larger.
 fn measured(peak: &Path) -> Command {
     let mut command = Command::new("prlimit");
     command
@@ -94,20 +94,20 @@ fn measured(peak: &Path) -> Command {
     command
 }
 
-/// 0 where it could not be told, as the program was killed with all of its group.
+/// Returns 0 if it is unknown, because the program was killed with its group.
 fn kibibytes(peak: &Path) -> u64 {
     let text = fs::read_to_string(peak).unwrap_or_default();
     text.trim().parse().unwrap_or(0)
 }
 
-/// By which time(1) tells that a signal ended the program.
+/// time(1) adds this to the number of a signal that ended the program.
 const SIGNALS: i32 = 128;
 
 fn signal(code: i32) -> Option<i32> {
     code.checked_sub(SIGNALS).filter(|signal| *signal > 0)
 }
 
-/// Whether it does so in time. It can still be asked about then.
+/// Returns true if it ends in time. The exit status can still be asked for then.
 fn ends(process: Pid) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     let (mut looked, mut ran) = (Instant::now(), Instant::now());
@@ -129,7 +129,7 @@ fn ends(process: Pid) -> bool {
     false
 }
 
-/// Whether any thread of a group runs, wants to, or waits for a disk.
+/// Returns true if any thread of a group runs, wants to run, or waits for a disk.
 fn is_running(group: Pid) -> bool {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let threads = processes.flat_map(|process| {
@@ -138,7 +138,7 @@ fn is_running(group: Pid) -> bool {
     });
     let stat = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("stat")).ok();
     threads.filter_map(stat).any(|stat| {
-        // Of proc_pid_stat(5): `pid (comm) state ppid pgrp …`.
+        // See proc_pid_stat(5): `pid (comm) state ppid pgrp …`.
         let rest = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
         let mut fields = rest.split(' ');
         let is_active = matches!(fields.next(), Some("R" | "D"));
@@ -146,12 +146,12 @@ fn is_running(group: Pid) -> bool {
     })
 }
 
-/// Kills what there still is of a group; whether there was anything.
+/// Kills the rest of a group; returns true if there was any.
 fn kill(group: Pid) -> bool {
     rustix::process::kill_process_group(group, Signal::KILL).is_ok()
 }
 
-/// What it wrote to files, bytes; 0 where the kernel does not count it.
+/// Returns the bytes that it wrote to files; 0 if the kernel does not count them.
 fn written(child: &Child) -> u64 {
     let text = fs::read_to_string(format!("/proc/{}/io", child.id())).unwrap_or_default();
     let line = text

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::random::Random;
 use super::{bytes, hostile, number};
 
-/// One change.
+/// Makes one change.
 pub fn change(random: &mut Random, text: &mut Vec<u8>) {
     match serde_json::from_slice::<Value>(text) {
         Ok(mut value) if !random.one_in(10) => {
@@ -29,7 +29,7 @@ fn change_value(random: &mut Random, value: &mut Value) {
     }
 }
 
-/// The JSON pointer of each value in it.
+/// Collects the JSON pointer of each value.
 fn find(value: &Value, at: &mut String, places: &mut Vec<String>) {
     places.push(at.clone());
     let names: Vec<String> = match value {
@@ -59,7 +59,7 @@ fn remove(value: &mut Value, place: &str) {
     }
 }
 
-/// Mostly of the same type, and extreme; else of another.
+/// Returns another value, mostly an extreme one of the same type.
 fn other(random: &mut Random, value: &Value) -> Value {
     if random.one_in(6) {
         let others = [
@@ -88,7 +88,7 @@ fn other(random: &mut Random, value: &Value) -> Value {
     }
 }
 
-/// As a device has one, or two.
+/// Returns text like a device's number, with one or two numbers.
 fn number_text(random: &mut Random) -> String {
     let (a, b) = (number::extreme(random), number::extreme(random));
     match random.below(3) {

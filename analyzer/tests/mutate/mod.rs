@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Changed bundles, and what the program makes of them.
+//! Changes bundles and checks how the program handles them.
 
 mod archive;
 mod bytes;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers at which arithmetic comes to its end.
+//! Numbers at which arithmetic may overflow.
 
 use super::random::Random;
 
-/// Ends of types, of sectors (2^55 of them are 2^64 bytes), of devices, and sizes of which a few come to much.
+/// Limits of types, of sectors (2^55 of them are 2^64 bytes) and of devices, and sizes of which a few add up to much.
 const EXTREMES: [u64; 20] = [
     0,
     1,
@@ -27,7 +27,7 @@ const EXTREMES: [u64; 20] = [
     u64::MAX,
 ];
 
-/// Another number in the place of `was`, an extreme one or one close to it.
+/// Returns another number instead of `was`: an extreme one or one close to it.
 pub fn other(random: &mut Random, was: u64) -> u64 {
     match random.below(8) {
         0 => was.wrapping_add(1),
@@ -43,14 +43,14 @@ pub fn extreme(random: &mut Random) -> u64 {
     EXTREMES[random.below(EXTREMES.len() as u64) as usize]
 }
 
-/// Where a number of the records of a bundle may be: each stands at a multiple of its width.
+/// A place in a bundle's records where a number may be: a multiple of the number's width.
 pub struct Place {
     at: usize,
     width: usize,
 }
 
 impl Place {
-    /// Within so many bytes; None if there is no room.
+    /// Returns a place within this many bytes; None if there is no room.
     pub fn within(random: &mut Random, bytes: usize) -> Option<Place> {
         let width = [1, 2, 4, 4, 8, 8][random.below(6) as usize];
         let places = bytes / width;
@@ -58,17 +58,17 @@ impl Place {
         Some(Place { at, width })
     }
 
-    /// At this byte.
+    /// Returns the place at this byte.
     pub fn at(at: usize, width: usize) -> Place {
         Place { at, width }
     }
 
-    /// Whether it has any of these bytes.
+    /// Returns true if the place overlaps these bytes.
     pub fn touches(&self, bytes: std::ops::Range<usize>) -> bool {
         self.at < bytes.end && bytes.start < self.at + self.width
     }
 
-    /// The number that is there, of a record that is long enough.
+    /// Returns the number at the place; None if the record is too short.
     pub fn get(&self, record: &[u8]) -> Option<u64> {
         let bytes = record.get(self.at..self.at + self.width)?;
         Some(bytes.iter().rev().fold(0, |n, b| n << 8 | u64::from(*b)))

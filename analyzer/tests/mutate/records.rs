@@ -9,19 +9,19 @@ use super::number::{self, Place};
 use super::random::Random;
 use super::{bytes, hostile};
 
-/// Of blktrace, without the payload, whose length is its last number.
+/// Length of a blktrace record without its payload; the payload's length is its last number.
 const EVENT: usize = 48;
-/// `task->comm` at the end of most entries.
+/// Length of `task->comm`, which ends most entries.
 const COMM: usize = 16;
-/// Of an entry: head, and where its size stands.
+/// Length of an entry's head, which has the entry's size.
 const HEAD: usize = 32;
-/// Of a file entry, without its name, and where the length of that stands.
+/// Length of a file entry without its name, and the offset of the name's length.
 const FILE: usize = 72;
 const NAME_LEN: usize = 68;
-/// What records that are said again may come to.
+/// The most bytes that repeated records may add.
 const ROOM: usize = 4 << 20;
 
-/// How long a record is, and how that stands in it.
+/// The kind of records, which determines how their length is stored.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     Entries,
@@ -29,7 +29,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// Bytes ahead of the first record.
+    /// Returns the bytes before the first record.
     fn header(self) -> usize {
         match self {
             Shape::Entries => HEADER_LEN,
@@ -37,7 +37,7 @@ impl Shape {
         }
     }
 
-    /// Whether kind, size or magic is there, or the length of a payload.
+    /// Returns true if the place has the kind, size or magic number, or the length of a payload.
     fn says_how_long(self, place: &Place) -> bool {
         match self {
             Shape::Entries => place.touches(0..4),
@@ -45,7 +45,7 @@ impl Shape {
         }
     }
 
-    /// Length of the record that begins here; None if it is not whole.
+    /// Returns the length of the record that begins here; None if it is incomplete.
     fn length(self, rest: &[u8]) -> Option<usize> {
         let number = |at: usize| {
             Some(usize::from(u16::from_le_bytes(
@@ -60,7 +60,7 @@ impl Shape {
     }
 }
 
-/// A file, cut into its records.
+/// A file, divided into its records.
 pub struct Records {
     shape: Shape,
     header: Vec<u8>,
@@ -87,10 +87,10 @@ impl Records {
         [&self.header[..], &self.records.concat()].concat()
     }
 
-    /// One change to one record, or to many in the same way.
+    /// Makes one change to one record, or the same change to many.
     pub fn change(&mut self, random: &mut Random) {
         if self.records.is_empty() {
-            // A table that is not taken hides what else was changed.
+            // A table that is rejected hides the other changes.
             if random.one_in(10) {
                 bytes::change(random, &mut self.header);
             }
@@ -111,7 +111,7 @@ impl Records {
         }
     }
 
-    /// One record, some that follow one another, or all.
+    /// Returns the range of one record, of some consecutive ones, or of all.
     fn run(&self, random: &mut Random) -> Range<usize> {
         let all = self.records.len();
         let from = random.below(all as u64) as usize;
@@ -122,7 +122,7 @@ impl Records {
         }
     }
 
-    /// The same number in each.
+    /// Puts the same number into each record.
     fn one_number(&mut self, random: &mut Random, run: Range<usize>) {
         let Some(place) = self.place(random, run.start) else {
             return;
@@ -135,7 +135,7 @@ impl Records {
         }
     }
 
-    /// The number that another place of the same record has.
+    /// Copies the number of another place of the same record.
     fn take_number(&mut self, random: &mut Random, run: Range<usize>) {
         let length = self.records[run.start].len();
         let (Some(from), Some(to)) = (Place::within(random, length), self.place(random, run.start))
@@ -149,7 +149,7 @@ impl Records {
         }
     }
 
-    /// Of a number of a record; seldom of that which says how long it is, as nothing behind it is read then.
+    /// Returns a place of a number in a record; seldom the record's length, because nothing after a wrong one is read.
     fn place(&self, random: &mut Random, nth: usize) -> Option<Place> {
         let place = Place::within(random, self.records[nth].len())?;
         match self.shape.says_how_long(&place) && !random.one_in(20) {
@@ -173,7 +173,7 @@ impl Records {
         self.records.swap(a, b);
     }
 
-    /// Another name: of a process at the end, of a file behind the numbers, in an event its payload.
+    /// Puts in another name: a process's at the end, a file's after the numbers, an event's as its payload.
     fn names(&mut self, random: &mut Random, run: Range<usize>) {
         let name = hostile::name(random);
         for record in &mut self.records[run] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What came of all runs.
+//! The results of all runs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,24 +8,24 @@ use std::time::Duration;
 
 use super::limits::Outcome;
 
-/// Between two words on how far it is.
+/// Time between two progress reports.
 const TELL: Duration = Duration::from_secs(60);
 
-/// The sums, and one fault of each kind.
+/// The counts, and one fault of each kind.
 #[derive(Default)]
 pub struct Report {
     seed: u64,
     pub runs: u64,
     pub bundles: u64,
     elapsed: Duration,
-    /// Runs by how they ended.
+    /// Number of runs by how they ended.
     ends: BTreeMap<String, u64>,
     most_memory: u64,
     most_cpu: Duration,
     pub faults: BTreeMap<String, Fault>,
 }
 
-/// The first of its kind.
+/// The first fault of its kind.
 pub struct Fault {
     times: u64,
     bundle: u64,
@@ -41,7 +41,7 @@ impl Report {
         }
     }
 
-    /// Says once a minute what there is so far.
+    /// Reports the results so far once a minute.
     pub fn tell(&mut self, elapsed: Duration) {
         if elapsed.saturating_sub(self.elapsed) >= TELL {
             self.elapsed = elapsed;
@@ -49,7 +49,7 @@ impl Report {
         }
     }
 
-    /// What came of it in so much time.
+    /// Returns the report with the elapsed time.
     pub fn at(self, elapsed: Duration) -> Report {
         Report { elapsed, ..self }
     }
@@ -65,7 +65,7 @@ impl Report {
         self.most_cpu = self.most_cpu.max(outcome.cpu);
     }
 
-    /// Adds a fault; the bundle is to be kept if it is the first of its kind, where `keep` says.
+    /// Adds a fault; `keep` is called for the first of its kind, and returns where the bundle is kept.
     pub fn fault(
         &mut self,
         what: String,

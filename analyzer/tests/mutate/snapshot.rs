@@ -7,17 +7,17 @@ use super::bytes;
 use super::number::{self, Place};
 use super::random::Random;
 
-/// Magic and size, ahead of the runs; a run's offset and length.
+/// Length of magic number and size before the runs; a run has offset and length.
 const HEADER: usize = 16;
 const RUN: usize = 16;
-/// Where ext4's superblock says what a reader has to check, and its bit of checksums in metadata.
+/// Offset in ext4's superblock of the features that a reader must check, and the bit of metadata checksums.
 const RO_COMPAT: usize = 1024 + 0x64;
 const METADATA_CSUM: u64 = 0x400;
 const EXT4_MAGIC: usize = 1024 + 0x38;
-/// Superblocks and boot records lie within.
+/// Superblocks and boot records lie within this many bytes.
 const FIRST: usize = 8192;
 
-/// One or several changes to what the file holds; what cannot be unpacked is changed as it is.
+/// Makes one or several changes to the unpacked contents; a file that cannot be unpacked is changed directly.
 pub fn change(random: &mut Random, file: &mut Vec<u8>) {
     let Ok(mut image) = zstd::decode_all(&file[..]) else {
         return bytes::change(random, file);
@@ -33,7 +33,7 @@ pub fn change(random: &mut Random, file: &mut Vec<u8>) {
     *file = zstd::encode_all(&image[..], 1).unwrap();
 }
 
-/// Where the contents of the runs lie.
+/// Returns where the contents of the runs lie.
 fn runs(image: &[u8]) -> Vec<Range<usize>> {
     let mut runs = Vec::new();
     let mut at = HEADER;
@@ -48,7 +48,7 @@ fn runs(image: &[u8]) -> Vec<Range<usize>> {
     runs
 }
 
-/// ext4 with checksums takes no changed block; without, it looks at what there is.
+/// Clears the checksum feature: with it ext4's walker rejects changed blocks, without it their contents are read.
 fn without_checksums(image: &mut [u8], first: Option<&Range<usize>>) {
     let Some(blocks) = first.and_then(|run| image.get_mut(run.clone())) else {
         return;

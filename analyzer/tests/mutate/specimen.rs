@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The samples, and bundles that are one of them but for some changes.
+//! The samples, and changed copies of them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,14 +11,14 @@ use super::random::Random;
 use super::records::{Records, Shape};
 use super::{archive as changed_archive, bytes, family, manifest, snapshot};
 
-/// A bundle that nobody has changed.
+/// An unchanged bundle.
 pub struct Specimen {
     pub folder: PathBuf,
     files: BTreeMap<String, Vec<u8>>,
 }
 
 impl Specimen {
-    /// All samples, in folders of `scratch`.
+    /// Unpacks all samples into folders of `scratch`.
     pub fn all(scratch: &Path) -> Vec<Specimen> {
         let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sample-traces");
         let archives = fs::read_dir(samples)
@@ -27,7 +27,7 @@ impl Specimen {
         let mut archives: Vec<PathBuf> = archives
             .filter(|path| path.extension().is_some_and(|e| e == "zst"))
             .collect();
-        // The order of a folder is not the same everywhere.
+        // The order of a folder's entries differs between machines.
         archives.sort();
         let unpacked = |path: &PathBuf| {
             let name = path.file_name().unwrap().to_str().unwrap();
@@ -69,7 +69,7 @@ fn shape(name: &str) -> Option<Shape> {
     }
 }
 
-/// Makes a changed bundle within `scratch`; its path.
+/// Makes a changed bundle within `scratch`; returns its path.
 pub fn changed(random: &mut Random, specimens: &[Specimen], scratch: &Path) -> PathBuf {
     let pick = |random: &mut Random| &specimens[random.below(specimens.len() as u64) as usize];
     let of = pick(random);

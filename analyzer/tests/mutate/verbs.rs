@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is run on each changed bundle.
+//! The commands that are run on each changed bundle.
 
 use std::ffi::OsString;
 use std::path::Path;
 
 use super::random::Random;
 
-/// What comes out of a run.
+/// The form of a run's output.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// For people to read.
+    /// Text for people.
     Text,
     Json,
-    /// For programs alone, or a page.
+    /// Data for programs only, or a page.
     Other,
 }
 
-/// Words of a command line: `B` is the changed bundle, `O` an unchanged one, `F` a file to write.
+/// The words of a command line: `B` is the changed bundle, `O` an unchanged one, `F` a file to write.
 pub struct Verb {
     words: &'static [&'static str],
     pub form: Form,
@@ -79,7 +79,7 @@ const VERBS: &[Verb] = verbs! {
     Other: "export" "B" "--format" "oracle-general" "-o" "F";
 };
 
-/// Tables whose bytes have the same sum.
+/// Tables whose bytes must have the same sum.
 const SUMS: &[Verb] = verbs! {
     Json: "analyze" "B" "--by" "class" "--json";
     Json: "analyze" "B" "--by" "process" "--json";
@@ -91,14 +91,14 @@ const SUMS: &[Verb] = verbs! {
     Json: "events" "B" "--json";
 };
 
-/// Some of all verbs.
+/// Picks three of all verbs.
 pub fn some(random: &mut Random) -> Vec<&'static Verb> {
     (0..3)
         .map(|_| &VERBS[random.below(VERBS.len() as u64) as usize])
         .collect()
 }
 
-/// Two tables that have to have the same sum.
+/// Picks two tables that must have the same sum.
 pub fn sums(random: &mut Random) -> [&'static Verb; 2] {
     let one = random.below(SUMS.len() as u64) as usize;
     let step = 1 + random.below(SUMS.len() as u64 - 1) as usize;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The program, run.
+//! Runs the program.
 #![allow(dead_code)] // each test binary uses its own share
 
 use std::process::{Command, Output};
 
-/// What it prints; it has to succeed.
+/// Returns the output of a run, which must succeed.
 pub fn bytes(args: &[&str]) -> Vec<u8> {
     let output = Command::new(env!("CARGO_BIN_EXE_mostrace"))
         .args(args)
@@ -15,19 +15,19 @@ pub fn bytes(args: &[&str]) -> Vec<u8> {
     output.stdout
 }
 
-/// The same, as text.
+/// Returns the output as text.
 pub fn mostrace(args: &[&str]) -> String {
     String::from_utf8(bytes(args)).unwrap()
 }
 
-/// However a command ends.
+/// The result of a command, however it ends.
 pub struct Said {
     pub status: Option<i32>,
     pub out: String,
     pub err: String,
 }
 
-/// Runs it to its end.
+/// Runs a command to its end.
 pub fn say(command: &mut Command) -> Said {
     let Output {
         status,

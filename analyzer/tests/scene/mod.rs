@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bundles made by hand: events as blktrace v7 writes them, entries as the probes hand them over.
+//! Bundles made by hand: events as blktrace v7 writes them, entries as the probes deliver them.
 #![allow(dead_code)] // each test binary uses its own share
 
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub const DISCARD: u32 = 1 << 29;
 
 pub const DEVICE: u32 = 7 << 20;
 
-/// A thread, as entries name it.
+/// A thread as entries describe it.
 #[derive(Clone, Copy)]
 pub struct Thread {
     pub pid: u32,
@@ -46,7 +46,7 @@ pub const KWORKER: Thread = Thread {
     comm: "kworker/u8:1",
 };
 
-/// One v7 record.
+/// Returns one v7 record.
 pub fn record(time_ns: u64, action: u32, sector: u64, bytes: u32, pid: u32, pdu: &[u8]) -> Vec<u8> {
     let mut r = Vec::new();
     r.extend(0x6561_7407_u32.to_le_bytes());
@@ -62,21 +62,21 @@ pub fn record(time_ns: u64, action: u32, sector: u64, bytes: u32, pid: u32, pdu:
     r
 }
 
-/// Events and entries of requests that follow one another.
+/// Events and entries of consecutive requests.
 #[derive(Default)]
 pub struct Scene {
     pub events: Vec<u8>,
     pub processes: Vec<Vec<u8>>,
     pub files: Vec<Vec<u8>>,
-    /// None: no such table.
+    /// None if the table is missing.
     pub dirtiers: Option<Vec<Vec<u8>>>,
-    /// The same of the tables of causes.
+    /// The tables of causes; None if they are missing.
     pub handles: Option<Vec<Vec<u8>>>,
     pub dirtied: Option<Vec<Vec<u8>>>,
     pub calls: Option<Vec<Vec<u8>>>,
-    /// Of an Android device.
+    /// The packages of an Android device.
     pub packages: Option<&'static str>,
-    /// jbd2's running transaction.
+    /// The number of jbd2's running transaction.
     pub tid: u32,
     /// `i_generation` of the files of further entries and calls.
     pub generation: u32,
@@ -84,22 +84,22 @@ pub struct Scene {
     now_us: u64,
 }
 
-/// A handle, as far as tests differ in it.
+/// The fields of a handle that differ between tests.
 #[derive(Clone, Copy)]
 pub struct HandleOf {
     pub thread: Thread,
     pub function: &'static str,
     pub inode: u64,
     pub call: CallKind,
-    /// How long before its end it began, µs.
+    /// Its duration, µs.
     pub lasted_us: u64,
-    /// Another one was open meanwhile.
+    /// True if another handle was open meanwhile.
     pub overlaps: bool,
-    /// The filesystem's device.
+    /// The filesystem's device number.
     pub s_dev: u32,
 }
 
-/// A system call, as far as tests differ in it.
+/// The fields of a system call that differ between tests.
 #[derive(Clone, Copy)]
 pub struct CallOf {
     pub thread: Thread,
@@ -108,7 +108,7 @@ pub struct CallOf {
     pub offset: u64,
     pub bytes: u64,
     pub first_bytes: Option<[u8; 8]>,
-    /// How long before its return it was made, µs.
+    /// Its duration, µs.
     pub lasted_us: u64,
 }
 
@@ -138,7 +138,7 @@ impl Scene {
         }
     }
 
-    /// A PROCESS note.
+    /// Adds a PROCESS note.
     pub fn note(&mut self, thread: Thread) {
         let mut pdu = thread.comm.as_bytes().to_vec();
         pdu.resize(16, 0);
@@ -147,14 +147,14 @@ impl Scene {
             .extend(record(time, 1 << 26, 0, 0, thread.pid, &pdu));
     }
 
-    /// A message to the trace, as blkcg writes them.
+    /// Adds a message, as blkcg writes them.
     pub fn message(&mut self, text: &str) {
         let time = self.now_us * 1000;
         let message = record(time, 1 << 26 | 2, 0, 0, 0, text.as_bytes());
         self.events.extend(message);
     }
 
-    /// Q, G, I, D and C of one request, a millisecond later than the one before.
+    /// Adds Q, G, I, D and C of one request, a millisecond after the one before.
     pub fn request(&mut self, flags: u32, sector: u64, bytes: u32, thread: Thread) {
         self.now_us += 1000;
         for (act, at, pid) in [
@@ -170,7 +170,7 @@ impl Scene {
         }
     }
 
-    /// A cache flush that the device executes: a lone C.
+    /// Adds a cache flush that the device executes: a lone C.
     pub fn device_flush(&mut self) {
         self.now_us += 1000;
         self.events
@@ -191,12 +191,12 @@ impl Scene {
         }
     }
 
-    /// The process entry of the last request.
+    /// Adds the process entry of the last request.
     pub fn process(&mut self, sector: u64, bytes: u32, thread: Thread, origin: Origin) {
         self.journal(sector, bytes, thread, origin, Jbd2::NONE, NONE);
     }
 
-    /// The same for a jbd2 block.
+    /// Adds the process entry of the last request for a jbd2 block.
     pub fn journal(
         &mut self,
         sector: u64,
@@ -225,7 +225,7 @@ impl Scene {
         self.processes.push(raw.as_bytes().to_vec());
     }
 
-    /// A file entry of the last request.
+    /// Adds a file entry of the last request.
     pub fn file(&mut self, sector: u64, bytes: u32, inode: u64, offset: u64, name: &[u8]) {
         let size = 72 + name.len().next_multiple_of(8);
         let raw = RawFile {
@@ -246,7 +246,7 @@ impl Scene {
         self.files.push(record);
     }
 
-    /// A dirtier entry of the last request, of a page that was dirty for half a second.
+    /// Adds a dirtier entry of the last request, for a page that was dirty for half a second.
     pub fn dirtier(&mut self, sector: u64, bytes: u32, thread: Thread) {
         let comm = comm_of(thread);
         let raw = RawDirtier {
@@ -262,7 +262,7 @@ impl Scene {
         self.dirtiers.get_or_insert_default().push(record);
     }
 
-    /// A handle that ends a millisecond later, in the running transaction; it dirties blocks of 4096 bytes at these home
+    /// Adds a handle of the running transaction that ends a millisecond later; it dirties blocks of 4096 bytes at these home
     /// sectors.
     pub fn handle(&mut self, of: HandleOf, homes: &[u64]) {
         self.now_us += 1000;
@@ -313,7 +313,7 @@ impl Scene {
         }
     }
 
-    /// A call that returns a millisecond later.
+    /// Adds a call that returns a millisecond later.
     pub fn call(&mut self, of: CallOf) {
         self.now_us += 1000;
         let mut head = head_at(TYPE_CALL, 120, self.now_us);
@@ -341,8 +341,8 @@ impl Scene {
         self.calls.get_or_insert_default().push(record);
     }
 
-    /// A commit of the running transaction: a descriptor, copies of blocks with these homes and the commit block, each
-    /// of 4096 bytes from `sector` on, then the end of its flush; and the next transaction.
+    /// Commits the running transaction: a descriptor, copies of blocks with these homes and the commit block, each of 4096
+    /// bytes from `sector` on, then the end of its flush; starts the next transaction.
     pub fn commit(&mut self, sector: u64, homes: &[u64]) {
         let blocks = homes.len() as u64 + 1;
         self.request(WRITE | SYNC, sector, blocks as u32 * 4096, JBD2);
@@ -358,7 +358,7 @@ impl Scene {
         self.tid += 1;
     }
 
-    /// A write of a file by its process, with both entries.
+    /// Adds a write of a file by its process, with both entries.
     pub fn write_file(&mut self, sector: u64, bytes: u32, inode: u64, name: &[u8]) {
         self.request(WRITE | SYNC, sector, bytes, SQLITE);
         self.process(sector, bytes, SQLITE, Origin::FILE);
@@ -394,7 +394,7 @@ impl Scene {
     }
 }
 
-/// The kernel's threads are root's.
+/// The kernel's threads belong to root.
 fn uid_of(thread: Thread) -> u32 {
     if thread.pid < 100 { 0 } else { 1000 }
 }
@@ -405,7 +405,7 @@ fn comm_of(thread: Thread) -> [u8; 16] {
     comm
 }
 
-/// The head of an entry of the tables of causes.
+/// Returns the head of an entry of the tables of causes.
 fn head_at(kind: u16, size: u16, time_us: u64) -> RawHead {
     RawHead {
         kind: kind.into(),
@@ -420,7 +420,7 @@ fn head_at(kind: u16, size: u16, time_us: u64) -> RawHead {
     }
 }
 
-/// One SQLite transaction in rollback mode, as far as it is worth telling:
+/// Makes one SQLite transaction in rollback mode, reduced to its main requests:
 ///
 /// | request | bytes | class, kind, role |
 /// | --- | --- | --- |

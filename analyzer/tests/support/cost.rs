@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a program costs: processor time and peak memory, of the process itself as the kernel
-//! accounts for it when it has ended.
+//! Measures what a program costs: processor time and peak memory of the process itself, as the kernel accounts for them when
+//! it has ended.
 //!
-//! The peak of a process is at least what its parent had when it was started, so a small process stands
-//! between, for each run: [`run_as_told`] at the beginning of `main` is that process.
+//! The peak of a process is at least what its parent had when it was started, so each run has a small process in between:
+//! [`run_as_told`] at the beginning of `main` is that process.
 
 use std::error::Error;
 use std::fmt;
@@ -15,7 +15,7 @@ use wait4::Wait4;
 /// The argument that makes the benchmark run what follows it.
 const RUN: &str = "--cost-of";
 
-/// A run's processor time, user and system, time by the clock, and peak memory.
+/// Processor time in user and system mode, wall time, and peak memory of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
     pub user: Duration,
@@ -25,12 +25,12 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// User and system.
+    /// Returns user and system time, s.
     pub fn cpu(&self) -> f64 {
         (self.user + self.system).as_secs_f64()
     }
 
-    /// The least of several runs of a program with its output thrown away: what disturbs only adds.
+    /// Returns the least cost of several runs of a program without its output: disturbances only add to it.
     pub fn of(
         folder: &Path,
         runs: u32,
@@ -91,8 +91,7 @@ fn run(folder: &Path, program: &str, args: &[&str]) -> Result<Cost, Box<dyn Erro
     })
 }
 
-/// Runs a program and tells its cost, if that is what this process was started for; then `main` is
-/// over.
+/// Runs a program and reports its cost if this process was started for that; then `main` must end.
 pub fn run_as_told() -> Result<bool, Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
     if args.next().as_deref() != Some(RUN) {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Traces of any size, as a busy machine would leave them, written as they are made up: memory does
-//! not grow with their length.
+//! Generates traces of any size, as a busy machine would leave them, and writes them at once: memory does not grow with
+//! their length.
 //!
-//! Threads read at random and ahead, write through the page cache in merged requests, and sync small
-//! writes, after which jbd2 commits: descriptor and copies merged, then a block with flush and FUA on
-//! a device that has no FUA. Now and then a bio is split, a request is requeued, completed in
-//! two steps or a discard. Completions come on the submitting CPU or another one, and some records
-//! stand one or two places late in their file, as interrupts leave them. On average a request has
-//! five events.
+//! Threads read at random and ahead, write through the page cache in merged requests, and sync small writes, after which
+//! jbd2 commits: merged descriptor and copies, then a block with flush and FUA on a device without FUA. Sometimes a bio is
+//! split, or a request is requeued, completed in two steps or a discard. Completions are on the submitting CPU or another
+//! one, and some records stand one or two places late in their file, as after interrupts. On average a request has five
+//! events.
 
 use super::random::Random;
 use mostrace::blktrace::action::*;
@@ -18,49 +17,49 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// What to make.
+/// The parameters of a trace.
 #[derive(Clone, Copy, Debug)]
 pub struct Recipe {
     pub seed: u64,
-    /// As many events, and those that what is under way by then still has.
+    /// The number of events, beside those of requests that are in flight then.
     pub events: u64,
     pub cpus: u32,
 }
 
-/// A bio with what becomes of it.
+/// A bio and its events' times.
 #[derive(Clone, Copy, Debug)]
 pub struct Bio {
     pub device: u32,
     pub sector: u64,
-    /// 0 for a flush alone.
+    /// Length in bytes; 0 for a lone flush.
     pub bytes: u32,
     /// Category bits (`BLK_TC_…`) without an act.
     pub action: u64,
     /// The thread that queued it.
     pub pid: u32,
     pub cpu: u32,
-    /// Whether it is jbd2's, in the journal.
+    /// True if it is a block of jbd2's journal.
     pub journal: bool,
     pub q_ns: u64,
-    /// None where the request was issued without insertion.
+    /// Time of I, ns; None if the request was issued without insertion.
     pub i_ns: Option<u64>,
-    /// The last D.
+    /// Time of the last D, ns.
     pub d_ns: u64,
-    /// C of its last byte.
+    /// Time of the C of its last byte, ns.
     pub c_ns: u64,
 }
 
 impl Bio {
-    /// When a probe would make its entry: at I, or at the first D without one.
+    /// Returns when a probe would make its entry: at I, or else at the first D.
     pub fn made_ns(&self) -> u64 {
         self.i_ns.unwrap_or(self.d_ns)
     }
 }
 
 pub const DEVICE: u32 = 8 << 20;
-/// The journal, in sectors.
+/// The journal's sectors.
 const JOURNAL: std::ops::Range<u64> = 2_048..264_192;
-/// Where files are.
+/// The files' sectors.
 const FILES: std::ops::Range<u64> = 1 << 20..1 << 29;
 const THREADS: u32 = 32;
 const FIRST_PID: u32 = 100;
@@ -77,14 +76,13 @@ const SYNC_READ: u64 = BLK_TC_READ | BLK_TC_SYNC;
 const COMMIT: u64 = SYNC_WRITE | BLK_TC_META | BLK_TC_FLUSH | BLK_TC_FUA;
 const FLUSH: u64 = BLK_TC_READ | BLK_TC_FLUSH;
 
-/// Writes `NAME.blktrace.N` into `dir`, v7; returns the paths, in the order of CPUs, and the number
-/// of events.
+/// Writes `NAME.blktrace.N` into `dir`, v7; returns the paths in the order of CPUs and the number of events.
 pub fn generate(recipe: &Recipe, dir: &Path, name: &str) -> io::Result<(Vec<PathBuf>, u64)> {
     generate_with(recipe, dir, name, |_| Ok(()))
 }
 
-/// The same, telling of each bio at [`Bio::made_ns`], in the order of that time: as the entries of
-/// a table would be written.
+/// Writes a trace, and calls the callback with each bio in the order of [`Bio::made_ns`], in which a table's entries would
+/// be written.
 pub fn generate_with(
     recipe: &Recipe,
     dir: &Path,
@@ -130,22 +128,22 @@ struct Generator<F> {
     each: F,
     agenda: BinaryHeap<Reverse<Due>>,
     now_ns: u64,
-    /// Events so far.
+    /// Number of events so far.
     planned: u64,
     serial: u64,
     thread: u32,
-    /// Where each thread goes on writing or reading.
+    /// The sector where each thread continues.
     streams: Vec<u64>,
-    /// Where jbd2 does.
+    /// The sector where jbd2 continues.
     journal: u64,
-    /// When the last commit is over: there is one at a time.
+    /// The end of the last commit, ns: there is one at a time.
     committed_ns: u64,
 }
 
-/// What happens at a time.
+/// An event on the agenda.
 struct Due {
     time_ns: u64,
-    /// What was planned first comes first.
+    /// Events of equal time are in the order in which they were planned.
     serial: u64,
     what: What,
 }
@@ -175,7 +173,7 @@ impl Ord for Due {
     }
 }
 
-/// A request's way while it is planned.
+/// The state of a request while it is planned.
 struct Way {
     at_ns: u64,
     op: u64,
@@ -242,7 +240,7 @@ impl<F: FnMut(&Bio) -> io::Result<()>> Generator<F> {
         pid % self.files.len() as u32
     }
 
-    /// Plans one more IO: a thread mostly does several in a row.
+    /// Plans one more IO; a thread usually does several in a row.
     fn plan(&mut self) {
         if self.random.one_in(4) {
             self.thread = self.random.below(u64::from(THREADS)) as u32;
@@ -269,7 +267,7 @@ impl<F: FnMut(&Bio) -> io::Result<()>> Generator<F> {
         }
     }
 
-    /// Sectors for the thread to go on with.
+    /// Returns the sectors with which the thread continues.
     fn next_sectors(&mut self, bytes: u32) -> u64 {
         let at = &mut self.streams[self.thread as usize];
         let sectors = u64::from(bytes / 512);
@@ -296,7 +294,7 @@ impl<F: FnMut(&Bio) -> io::Result<()>> Generator<F> {
         self.request(&mut way, &[(sector, 4096)], true, false);
     }
 
-    /// A request that grew at its end while it was plugged.
+    /// Plans a request that grows at its end while it is plugged.
     fn merged(&mut self, op: u64, most: u64) {
         let bios: Vec<(u64, u32)> = (0..1 + self.random.below(most))
             .map(|_| {
@@ -320,7 +318,7 @@ impl<F: FnMut(&Bio) -> io::Result<()>> Generator<F> {
         self.request(&mut way, &[(sector, 1 << 20)], true, false);
     }
 
-    /// A bio too long for the device: its front gets a request of its own.
+    /// Plans a bio that is too long for the device: its front gets a request of its own.
     fn split(&mut self) {
         let (front, bytes) = (1 << 19, 1 << 20);
         let sector = self.next_sectors(bytes);
@@ -337,7 +335,7 @@ impl<F: FnMut(&Bio) -> io::Result<()>> Generator<F> {
         }
     }
 
-    /// What jbd2 does: descriptor and copies, then the commit block.
+    /// Plans a commit of jbd2: descriptor and copies, then the commit block.
     fn commit(&mut self) {
         let copies = 2 + self.random.below(4);
         if self.journal + 8 * (copies + 1) > JOURNAL.end {
@@ -366,7 +364,7 @@ impl<F: FnMut(&Bio) -> io::Result<()>> Generator<F> {
             None,
         );
         self.flush_device(&mut way);
-        // The flush machinery has taken the flush bit from the request.
+        // The flush machinery has removed the flush bit from the request.
         way.op = COMMIT & !BLK_TC_FLUSH;
         let i_ns = self.insert(&mut way, sector, 4096);
         let d_ns = self.issue(&mut way, sector, 4096);
@@ -378,7 +376,7 @@ impl<F: FnMut(&Bio) -> io::Result<()>> Generator<F> {
         self.committed_ns = way.at_ns;
     }
 
-    /// The flush machinery's own request.
+    /// Plans the flush machinery's own request.
     fn flush_device(&mut self, way: &mut Way) {
         let mut flush = Way {
             op: FLUSH,
@@ -405,7 +403,7 @@ impl<F: FnMut(&Bio) -> io::Result<()>> Generator<F> {
         way.at_ns = flush.at_ns;
     }
 
-    /// Bios side by side as one request, from Q to C.
+    /// Plans adjacent bios as one request, from Q to C.
     fn request(&mut self, way: &mut Way, bios: &[(u64, u32)], insert: bool, journal: bool) {
         let bytes = bios.iter().map(|&(_, bytes)| bytes).sum();
         let sector = bios[0].0;
@@ -456,7 +454,7 @@ impl<F: FnMut(&Bio) -> io::Result<()>> Generator<F> {
         way.at_ns
     }
 
-    /// C, on the submitter's CPU or where the interrupt came.
+    /// Plans a C, on the submitter's CPU or where the interrupt came.
     fn complete(&mut self, way: &mut Way, sector: u64, bytes: u32) -> u64 {
         let cpu = match self.random.one_in(4) {
             true => self.random.below(self.files.len() as u64) as u32,
@@ -474,7 +472,7 @@ impl<F: FnMut(&Bio) -> io::Result<()>> Generator<F> {
         way.at_ns
     }
 
-    /// Puts an event on the agenda, about `delay` behind the one before it.
+    /// Puts an event on the agenda, about `delay` after the one before it.
     fn step(
         &mut self,
         way: &mut Way,
@@ -543,7 +541,7 @@ struct CpuFile {
     sequence: u32,
     record: Vec<u8>,
     late: Vec<u8>,
-    /// After how many further records the late one follows.
+    /// The number of records after which the late one follows.
     wait: u64,
 }
 

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One IO of the made-up block layer: its bios, and what happens to it.
+//! One IO of the simulated block layer: its bios, and its events.
 
 use mostrace::blktrace::Part;
 use std::collections::VecDeque;
 
-/// One thing that happens to an IO.
+/// An event of an IO.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Any event that only the trace sees; `bytes` and `sector` as given.
+    /// Any event that only the trace has, with `bytes` and `sector` as given.
     Trace(u64, u64, u32, Vec<u8>),
     Queue(usize),
     GetRequest(usize),
     Insert,
     Issue,
-    /// Completes this many of the bytes left.
+    /// Completes this many of the remaining bytes.
     Complete(u32),
     /// D and C of the flush machinery's own request.
     FlushIssue,
@@ -22,7 +22,7 @@ pub enum Step {
     End,
 }
 
-/// An IO: its bios in sector order, and what is still to happen.
+/// An IO: its bios in sector order, and the steps that remain.
 pub struct Io {
     pub op: u64,
     pub pid: u32,
@@ -32,11 +32,11 @@ pub struct Io {
     pub i_ns: Option<u64>,
     pub d_ns: Option<u64>,
     pub flush_d_ns: Option<u64>,
-    /// As of the last issue.
+    /// Set at the last issue.
     pub sequential: bool,
-    /// Bytes completed so far.
+    /// Number of bytes completed so far.
     pub done: u32,
-    /// Waits its turn for what there is only one of.
+    /// True if it waits for something of which there is only one.
     pub single: bool,
     pub steps: VecDeque<(u64, Step)>,
 }
@@ -47,7 +47,7 @@ impl Io {
         self
     }
 
-    /// Whether this is a split bio: its Q was traced whole, and each piece is a request.
+    /// Returns true for a split bio: its Q was traced whole, and each piece is a request.
     pub fn is_split(&self) -> bool {
         self.parts.len() > 1 && self.parts.iter().all(|p| p.bytes == 65_536)
     }
@@ -66,7 +66,7 @@ impl Io {
         }
     }
 
-    /// The parts of the next `bytes`, byte range by byte range.
+    /// Returns the parts of the next `bytes` bytes.
     pub fn complete(&mut self, bytes: u32) -> Vec<Part> {
         let (from, to) = (self.done, self.done + bytes);
         self.done = to;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Shared by the tests and the benchmarks.
+//! Code shared by the tests and the benchmarks.
 #![allow(dead_code)] // each test binary uses its own share
 
 pub mod cost;
@@ -21,7 +21,7 @@ pub fn real(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// Every event; it must be readable to its end.
+/// Returns every event; the trace must be readable to its end.
 pub fn events(trace: &mut Trace) -> Vec<Event<'static>> {
     let mut all = Vec::new();
     while let Some(event) = trace.next().expect("reads") {
@@ -30,7 +30,7 @@ pub fn events(trace: &mut Trace) -> Vec<Event<'static>> {
     all
 }
 
-/// Every completion.
+/// Returns every completion.
 pub fn completions(trace: Trace) -> (Vec<Completion<'static>>, Completions) {
     let mut completions = Completions::new(trace);
     let mut all = Vec::new();
@@ -40,7 +40,7 @@ pub fn completions(trace: Trace) -> (Vec<Completion<'static>>, Completions) {
     (all, completions)
 }
 
-/// A copy that stays: what a test leaks is little.
+/// Returns a copy with a static lifetime: a test leaks little memory.
 pub fn keep(completion: &Completion<'_>) -> Completion<'static> {
     Completion {
         parts: completion.parts.to_vec().leak(),

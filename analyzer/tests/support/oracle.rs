@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What blkparse and btt say about a trace.
+//! Returns what blkparse and btt print about a trace.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,7 +14,7 @@ fn run(command: &mut Command) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// Basename without its folder, for `-D folder -i name`.
+/// Makes a command with the basename without its folder, for `-D folder -i name`.
 fn blkparse(basename: &Path) -> Command {
     let mut command = Command::new("blkparse");
     command
@@ -25,7 +25,7 @@ fn blkparse(basename: &Path) -> Command {
     command
 }
 
-/// Every event in blkparse's order and format.
+/// Returns every event in blkparse's order and format.
 pub fn lines(basename: &Path, format: &str) -> Vec<String> {
     let text = run(blkparse(basename).args(["-q", "-f", &format!("={format}\n")]));
     text.lines()
@@ -34,7 +34,7 @@ pub fn lines(basename: &Path, format: &str) -> Vec<String> {
         .collect()
 }
 
-/// Completed requests and KiB as blkparse sums them up.
+/// Completed requests and KiB in blkparse's summary.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Summary {
     pub reads: u64,
@@ -65,16 +65,16 @@ pub fn summary(basename: &Path) -> Summary {
     }
 }
 
-/// The merged file that btt reads.
+/// Makes the merged file that btt reads.
 pub fn dump(basename: &Path, folder: &Path) -> PathBuf {
     let dump = folder.join("dump");
     run(blkparse(basename).arg("-O").arg("-d").arg(&dump));
     dump
 }
 
-/// One row of btt's "All Devices" table: average in seconds, and over how many.
+/// Returns a row of btt's "All Devices" table: the average in seconds, and the count.
 pub fn btt_row(dump: &Path, row: &str) -> Option<(f64, u64)> {
-    // btt leaves files in the folder it runs in.
+    // btt leaves files in the folder in which it runs.
     let folder = dump.parent().expect("a folder");
     let text = run(Command::new("btt").current_dir(folder).arg("-i").arg(dump));
     let line = text

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers that are the same everywhere, so that traces are.
+//! Random numbers that are the same everywhere, so that generated traces are.
 
-/// Marsaglia's xorshift.
+/// The generator is Marsaglia's xorshift.
 pub struct Random(u64);
 
 impl Random {

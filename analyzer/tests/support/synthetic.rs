@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A made-up block layer: it plays IOs side by side and tells both the events that a kernel would
-//! trace and the completions that must come of them.
+//! A simulated block layer: it plays IOs in parallel, and reports the events that a kernel would trace and the completions
+//! that must result.
 
 use super::io::{Io, Step};
 use super::random::Random;
@@ -24,13 +24,13 @@ const FLUSH_REQUEST: u64 = BLK_TC_READ | BLK_TC_FLUSH;
 const QUEUE_CATEGORY: u64 = 1 << 20;
 const FS: u64 = 1 << 24;
 
-/// What to make.
+/// The parameters of a simulation.
 #[derive(Clone, Copy, Debug)]
 pub struct Recipe {
     pub seed: u64,
     pub ios: u64,
     pub cpus: u32,
-    /// Only reads and writes with merges and plugs: what btt and blkparse define as we do.
+    /// True for only reads and writes with merges and plugs, which btt and blkparse define as we do.
     pub plain: bool,
 }
 
@@ -68,8 +68,7 @@ impl Simulator {
         }
     }
 
-    /// Plays everything; `emit` gets each event, of strictly rising time, and its completion if it
-    /// is a C.
+    /// Plays everything; `emit` gets each event, with strictly rising times, and its completion if it is a C.
     pub fn run(mut self, mut emit: impl FnMut(Event<'static>, Option<Completion<'static>>)) {
         self.notes(&mut emit);
         self.start();
@@ -141,11 +140,11 @@ impl Simulator {
             .push(Reverse((self.now_ns + delay, self.started)));
         self.ios.insert(self.started, io);
         self.started += 1;
-        // `run` tells starts from steps by the id, so an IO's own id must be below it by now.
+        // `run` distinguishes starts from steps by the id, so an IO's own id must be below it by now.
     }
 
     fn io(&mut self, op: u64, lengths: &[u32]) -> Io {
-        // Far enough apart that nothing under way touches anything else.
+        // The gap is so large that nothing in flight touches anything else.
         self.cursor = (self.cursor + 8 + self.random.below(4096)) % (1 << 40);
         let parts = lengths
             .iter()
@@ -175,7 +174,7 @@ impl Simulator {
         }
     }
 
-    /// A request of several bios, merged at both ends, maybe plugged, requeued, completed in parts.
+    /// A request of several bios, merged at both ends, possibly plugged, requeued, or completed in parts.
     fn merged(&mut self) -> Io {
         let op = match self.random.below(10) {
             0..4 => BLK_TC_READ,
@@ -236,10 +235,10 @@ impl Simulator {
         io
     }
 
-    /// One large bio, cut into requests of their own: only the first piece has a Q of its own
-    /// sectors, and it has those of all.
+    /// One large bio, cut into several requests: only the first piece begins with the Q's sector, and that Q covers all
+    /// pieces.
     fn split(&mut self) -> Io {
-        // Played as one IO whose pieces follow one another.
+        // It is played as one IO whose pieces follow one another.
         let pieces = 2 + self.random.below(5) as usize;
         let mut io = self.io(BLK_TC_WRITE, &vec![65_536; pieces]);
         let (sector, all) = (io.parts[0].sector, 65_536 * pieces as u32);
@@ -259,7 +258,7 @@ impl Simulator {
         io
     }
 
-    /// A flush, alone or ahead of a write that also wants FUA.
+    /// A flush, alone or before a write that also asks for FUA.
     fn flush(&mut self, with_data: bool) -> Io {
         let mut io = match with_data {
             true => self.io(META_SYNC_WRITE | BLK_TC_FLUSH | BLK_TC_FUA, &[4096]),
@@ -281,7 +280,7 @@ impl Simulator {
         io
     }
 
-    /// A passthrough request: no bios are traced.
+    /// A passthrough request, whose bios are not traced.
     fn passthrough(&mut self) -> Io {
         let mut io = self.io(BLK_TC_READ | BLK_TC_PC, &[512]);
         io.parts[0].sector = 0;
@@ -290,7 +289,7 @@ impl Simulator {
         io
     }
 
-    /// A driver without requests.
+    /// A request to a driver without requests.
     fn bio_based(&mut self) -> Io {
         let mut io = self.io(BLK_TC_READ, &[8192]);
         io.then(500, Step::Queue(0))
@@ -308,7 +307,7 @@ impl Simulator {
             Some(part) => (part.sector, part.bytes),
             None => (first, total),
         };
-        // The flush machinery takes the flush bit from the request.
+        // The flush machinery removes the flush bit from the request.
         let op = io.op & !BLK_TC_FLUSH;
         match step {
             Step::Trace(action, sector, bytes, pdu) => {
@@ -404,7 +403,7 @@ impl Simulator {
         }
     }
 
-    /// Whether a request goes on where the one before it ended.
+    /// Returns true if a request begins where the one before it ended.
     fn follows(&mut self, op: u64, sector: u64, bytes: u32) -> bool {
         if !carries_data(op) {
             return false;
@@ -429,7 +428,7 @@ impl Simulator {
         let cpu = self.random.below(u64::from(self.recipe.cpus)) as u32;
         let error: u16 = if self.random.one_in(500) { 5 } else { 0 };
         let mut event = self.event((1 << 23) | op | ta::COMPLETE, sector, bytes, 0, cpu, vec![]);
-        // As the kernel writes it.
+        // The kernel writes the negative errno.
         event.error = error.wrapping_neg();
         let completion = Completion {
             time_ns: self.now_ns,
@@ -480,7 +479,7 @@ impl Simulator {
     }
 }
 
-/// Events and expected completions of a recipe.
+/// Returns events and expected completions of a recipe.
 pub fn simulate(recipe: Recipe) -> (Vec<Event<'static>>, Vec<Completion<'static>>) {
     let (mut events, mut completions) = (Vec::new(), Vec::new());
     Simulator::new(recipe).run(|event, completion| {
@@ -490,8 +489,7 @@ pub fn simulate(recipe: Recipe) -> (Vec<Event<'static>>, Vec<Completion<'static>
     (events, completions)
 }
 
-/// Writes per-CPU files `NAME.blktrace.N`, a record's CPU naming its file; returns their paths and
-/// the number of events.
+/// Writes per-CPU files `NAME.blktrace.N`; a record's CPU determines its file. Returns the paths and the number of events.
 pub fn write(recipe: Recipe, folder: &Path, name: &str) -> (Vec<PathBuf>, u64) {
     let paths: Vec<PathBuf> = (0..recipe.cpus)
         .map(|cpu| folder.join(format!("{name}.blktrace.{cpu}")))

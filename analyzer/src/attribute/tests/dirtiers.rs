@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who dirtied pages that another task submitted.
+//! Dirtiers of pages that another task submitted.
 
 use super::*;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where f2fs and FAT differ from ext4.
+//! The differences of f2fs and FAT from ext4.
 
 use super::*;
 use mostrace_map::class::Provenance;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which entry belongs to which completion.
+//! The assignment of entries to completions.
 
 use super::*;
 use crate::attribute::{Leftovers, Op};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a block is: truth goes before coverage.
+//! The kinds of blocks: truth goes before coverage.
 
 use super::*;
 use crate::attribute::Op;

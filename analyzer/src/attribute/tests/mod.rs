@@ -246,7 +246,7 @@ fn record(fixed: &[u8], name: &[u8]) -> Vec<u8> {
 pub struct Attributed {
     pub requests: Vec<Request>,
     pub rows: Vec<Row>,
-    /// For each request, the index in `rows` where its rows end.
+    /// The end of each request's rows, as an index in `rows`.
     pub ends: Vec<usize>,
     pub names: Names,
 }

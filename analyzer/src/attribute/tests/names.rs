@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which name a block gets, and which it must not get.
+//! Names that a block gets, and names that it must not get.
 
 use super::*;
 use mostrace_map::class::{Provenance, Role};
@@ -42,7 +42,7 @@ fn the_live_name_wins_over_the_snapshot() {
         live("/old-name", 12, Kind::Regular)
     );
     assert_eq!(named(entry(), None), live("old-name", 12, Kind::Regular));
-    // That number may have been another directory's then.
+    // The number may have been another directory's then.
     let in_sub = with(entry(), |raw| raw.parent = 13.into());
     assert_eq!(
         named(in_sub, Some(&map)),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `--guest KERNEL`: a command of ours in a machine emulated by qemu, with one of Debian's kernels: those have filesystems that
-//! the kernel here may lack. The rig is that of the tests, `guest/run.sh`, and comes with the program.
+//! `--guest KERNEL`: runs a command of ours in a machine emulated by qemu with a Debian kernel, which has filesystems that
+//! the kernel here may lack. The scripts are those of the tests, `guest/run.sh`, and are part of the program.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -13,7 +13,7 @@ use mostrace_bundle::temporary::TempFolder;
 
 mod needs;
 
-/// The rig's files.
+/// The files of the guest's scripts.
 const RIG: [(&str, &str); 13] = [
     ("run.sh", include_str!("../../../../guest/run.sh")),
     ("add.sh", include_str!("../../../../guest/add.sh")),
@@ -35,19 +35,19 @@ const RIG: [(&str, &str); 13] = [
     ),
     ("lib-map.sh", include_str!("../../../../guest/lib-map.sh")),
 ];
-/// Beside the folder of tests: what a job's guest has more than every guest.
+/// The preparation that only a job's guest needs; it lies beside the directory of tests.
 const PREPARE: &str = include_str!("prepare.sh");
-/// Where a job's files are in the guest.
+/// The directory of a job's files in the guest.
 pub const FILES: &str = "/job/files";
-/// What a job leaves there comes back.
+/// The directory in the guest whose contents are returned.
 pub const OUT: &str = "/tmp/out";
-/// The job's name in the rig.
+/// The job's name in the guest's scripts.
 const JOB: &str = "job";
 
-/// A kernel's name, as `6.12`.
+/// Parses the name of a kernel, such as `6.12`.
 ///
 /// # Errors
-/// The rig has none of that name.
+/// Returns an error if there is no kernel of that name.
 pub fn kernel(text: &str) -> Result<String, String> {
     let mut all = kernels();
     match all.clone().any(|known| known == text) {
@@ -59,7 +59,7 @@ pub fn kernel(text: &str) -> Result<String, String> {
     }
 }
 
-/// Debian's, of this architecture.
+/// Returns the names of Debian's kernels for this architecture.
 fn kernels() -> impl Iterator<Item = &'static str> + Clone {
     let lines = RIG.iter().filter(|(name, _)| *name == "kernels");
     let lines = lines.flat_map(|(_, text)| text.lines());
@@ -70,24 +70,24 @@ fn kernels() -> impl Iterator<Item = &'static str> + Clone {
     })
 }
 
-/// What is to be done in a guest.
+/// A job for a guest.
 #[derive(Debug)]
 pub struct Job<'j> {
     /// The kernel's name.
     pub kernel: &'j str,
-    /// A script for the guest's shell; what it leaves in [`OUT`] comes back.
+    /// A script for the guest's shell; files that it leaves in [`OUT`] are returned.
     pub script: String,
-    /// Programs of this machine's that it needs, and the libraries that they need.
+    /// Programs of this machine that it needs; their libraries are added.
     pub programs: Vec<PathBuf>,
-    /// Files that it needs, by their names in [`FILES`].
+    /// Files that it needs, with their names in [`FILES`].
     pub files: Vec<(&'static str, PathBuf)>,
 }
 
 impl Job<'_> {
-    /// Boots, runs the script, and gives the folder of what it left.
+    /// Boots the guest, runs the script, and returns the directory with the files that it left.
     ///
     /// # Errors
-    /// Something that the rig needs is missing, the guest does not boot, or the script fails.
+    /// Returns an error if something that a guest needs is missing, the guest does not boot, or the script fails.
     pub fn run(&self) -> anyhow::Result<PathBuf> {
         needs::check()?;
         let folder = TempFolder::new()?;
@@ -133,7 +133,7 @@ impl Job<'_> {
     }
 }
 
-/// With the folders above it; it can be run.
+/// Writes an executable file, creating the directories above it.
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
@@ -148,7 +148,7 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Of the rig's report, the line that says most.
+/// Returns the most informative line of the guest's report.
 fn reason(report: &str) -> &str {
     let lines = || {
         report
@@ -185,7 +185,7 @@ mod tests {
             files: Vec::new(),
         };
         job.write(folder.path()).unwrap();
-        // All that the scripts call by their own place is there.
+        // All files that the scripts call by their own directory are present.
         for (_, text) in RIG {
             let calls = text
                 .match_indices("\"$here/")

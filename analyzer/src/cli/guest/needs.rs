@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a guest needs of this machine.
+//! The programs that a guest needs on this machine.
 
 use std::path::Path;
 
 use anyhow::bail;
 
-/// Programs, and the Debian packages that have them.
+/// The programs, and the Debian packages that have them.
 const PROGRAMS: [(&str, &str); 18] = [
     ("qemu-system-x86_64", "qemu-system-x86"),
     ("busybox", "busybox-static"),
@@ -36,10 +36,10 @@ const FOLDERS: [&str; 6] = [
 ];
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// That all is there.
+/// Checks that everything is present.
 ///
 /// # Errors
-/// Something is missing: the packages that have it.
+/// Returns an error that names the packages that are missing.
 pub fn check() -> anyhow::Result<()> {
     if std::env::consts::ARCH != "x86_64" {
         bail!(

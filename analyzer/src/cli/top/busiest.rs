@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The disk to look at where none is named.
+//! Finds the disk to look at if the user names none.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-/// Each line of it (Documentation/admin-guide/iostats.rst): major, minor, name, then the statistics of the device.
+/// The statistics of each device, one a line (Documentation/admin-guide/iostats.rst): major, minor, name, then the counters.
 const STATISTICS: &str = "/proc/diskstats";
 const NAME: usize = 2;
 const SECTORS_WRITTEN: usize = 9;
 
-/// The disk that most was written to since the machine was started.
+/// Returns the disk to which most was written since the machine was started.
 ///
 /// # Errors
-/// There is none.
+/// Returns an error if there is no disk.
 pub fn busiest() -> anyhow::Result<PathBuf> {
     let text = fs::read_to_string(STATISTICS).context(STATISTICS)?;
     let name = most_written(&text, is_disk).context("no disk is found: -d DEV names one")?;
@@ -33,7 +33,8 @@ fn most_written(text: &str, is_disk: impl Fn(&str) -> bool) -> Option<&str> {
         .map(|(_, name)| name)
 }
 
-/// A whole disk that is hardware, or as good as that: what is above others (device mapper, loop) is seen on these.
+/// Returns true for a whole disk that is hardware, real or virtual: devices above others (device mapper, loop) are seen on
+/// these.
 fn is_disk(name: &str) -> bool {
     Path::new("/sys/block").join(name).join("device").exists()
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The head of the screen: the device in a few lines, and a bar for each class.
+//! The head of the screen: some lines about the device, and a bar for each class.
 
 use mostrace::live::View;
 use mostrace_map::class::Class;
@@ -9,10 +9,10 @@ use ratatui::widgets::Paragraph;
 
 use super::figures::{bytes, latency, per_second, percent, rate, times};
 
-/// So many lines has the device.
+/// The number of lines about the device.
 pub const LINES: u16 = 4;
 
-/// The device now, and in all.
+/// Draws the device's figures for the last interval and in total.
 pub fn head<'v>(device: &str, view: &'v View, is_held: bool) -> Paragraph<'v> {
     Paragraph::new(vec![
         title(device, view, is_held),
@@ -75,7 +75,7 @@ fn in_all(view: &View) -> String {
     all + &format!("   {} flushes", device.flushes)
 }
 
-/// A bar for each class: its share of what is written now, and of all.
+/// Draws a bar for each class, with its share of what is written now and in total.
 pub fn classes(view: &View, width: u16) -> Paragraph<'static> {
     let room = usize::from(width.saturating_sub(52)).clamp(10, 40);
     let line = |(class, &(now, all)): (&Class, &(u64, u64))| {
@@ -93,7 +93,7 @@ pub fn classes(view: &View, width: u16) -> Paragraph<'static> {
     Paragraph::new(lines.collect::<Vec<_>>())
 }
 
-/// Apart for those who see few colours, too.
+/// Returns the class's colour; the colours can be distinguished by colour-blind people too.
 fn colour(class: Class) -> Color {
     match class {
         Class::Data => Color::Blue,

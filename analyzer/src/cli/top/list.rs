@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processes or files, a line each: the name first, and as many figures as there is room for.
+//! Processes or files, one a line: first the name, then as many figures as fit.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -16,12 +16,12 @@ use unicode_width::UnicodeWidthChar;
 
 use super::figures::{bytes, of_class, rate, times};
 
-/// A name has as much room at least, before a figure has any but the first.
+/// The least width of a name while there is more than one figure.
 const NAME: u16 = 28;
-/// The longest rate, `1023.99 MiB/s`, and the longest figure of bytes.
+/// The widths of the longest rate, `1023.99 MiB/s`, and of the longest figure of bytes.
 const RATE: u16 = 13;
 const BYTES: u16 = 11;
-/// So far a page goes.
+/// The number of lines of a page.
 const PAGE: usize = 10;
 
 /// A figure of a line.
@@ -31,7 +31,7 @@ struct Column {
     text: fn(&Line, Duration) -> String,
 }
 
-/// What matters most comes first.
+/// The columns, the most important first.
 const COLUMNS: [Column; 10] = [
     column("now", RATE, |line, lasted| rate(line.now.bytes(), lasted)),
     column("all", BYTES, |line, _| bytes(line.all.bytes())),
@@ -56,21 +56,21 @@ fn class(line: &Line, class: Class) -> String {
     bytes(of_class(&line.all, class))
 }
 
-/// What lines are ordered by: the largest first.
+/// The figure by which lines are sorted, the largest first.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub enum Order {
-    /// What was written in the last interval.
+    /// Bytes written in the last interval.
     #[default]
     Now,
-    /// What was written in all.
+    /// Bytes written in total.
     All,
-    /// Bytes written for each that was asked for.
+    /// Bytes written per byte that was asked for.
     Times,
-    /// Flushes in all.
+    /// Flushes in total.
     Flushes,
-    /// What was read in the last interval.
+    /// Bytes read in the last interval.
     Read,
-    /// By the alphabet.
+    /// The name, in alphabetical order.
     Name,
 }
 
@@ -84,14 +84,14 @@ impl Order {
         Order::Name,
     ];
 
-    /// The one after this, and the first after the last.
+    /// Returns the next order, and the first one after the last.
     pub fn next(self) -> Order {
         let at = Order::ALL.iter().position(|order| *order == self);
         let next = at.map_or(0, |at| at + 1);
         Order::ALL.get(next).copied().unwrap_or_default()
     }
 
-    /// As its column is called.
+    /// Returns the title of the order's column.
     pub fn title(self) -> &'static str {
         match self {
             Order::Now => "now",
@@ -103,7 +103,7 @@ impl Order {
         }
     }
 
-    /// Lines in this order, those alone in whose name a text is, be it in small or capital letters.
+    /// Returns the lines in this order, only those whose name contains `search`, regardless of case.
     pub fn of<'l>(self, lines: &'l [Line], search: &str) -> Vec<&'l Line> {
         let search = search.to_lowercase();
         let is_found = |line: &&Line| line.name.to_lowercase().contains(&search);
@@ -125,16 +125,16 @@ impl Order {
     }
 }
 
-/// What of the lines is seen, and which of them was gone to.
+/// The visible lines and the selected one.
 #[derive(Default)]
 pub struct List {
     state: TableState,
-    /// The name of the line that was gone to: its place may change.
+    /// The name of the selected line, whose place may change.
     selected: Option<String>,
 }
 
 impl List {
-    /// Whether the key goes to another line.
+    /// Moves the selection if the key does that; returns whether it does.
     pub fn go(&mut self, key: KeyCode, lines: &[&Line]) -> bool {
         let Some(last) = lines.len().checked_sub(1) else {
             return false;
@@ -160,7 +160,7 @@ impl List {
         lines.iter().position(|line| line.name == *name)
     }
 
-    /// Draws as many lines and figures as there is room for.
+    /// Draws as many lines and figures as fit.
     pub fn draw(
         &mut self,
         frame: &mut Frame<'_>,
@@ -189,11 +189,11 @@ impl List {
     }
 }
 
-/// The columns that there is room for, and what is left for a name.
+/// Returns the columns that fit, and the width that is left for a name.
 fn fitting(width: u16, is_process: bool) -> (Vec<&'static Column>, u16) {
     let mut left = width;
     let mut fitting = Vec::new();
-    // Of a file nobody counts what was asked for.
+    // Files do not have the bytes that were asked for.
     let of_processes = ["×", "to write()"];
     let columns = COLUMNS
         .iter()
@@ -210,7 +210,7 @@ fn fitting(width: u16, is_process: bool) -> (Vec<&'static Column>, u16) {
     (fitting, left)
 }
 
-/// The end of a path tells more than its beginning; of another name it is the other way round.
+/// Shortens a name: a path keeps its end, any other name its beginning.
 fn shortened(name: &str, room: u16) -> String {
     let room = usize::from(room);
     let wide = |c: char| c.width().unwrap_or(0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `mostrace top`: a recording, looked at while it goes on.
+//! `mostrace top`: a live view of a recording.
 
 use std::io::{IsTerminal, stdout};
 use std::path::{Path, PathBuf};
@@ -30,12 +30,12 @@ use super::{UsageError, say};
 use segments::Arriving;
 use show::Show;
 
-/// Look at what reaches a device as it happens: by class, by process and file that caused it, and how much it is amplified.
+/// Watch what reaches a device as it happens: by class, by process and file that caused it, and with its amplification.
 ///
-/// Needs root. What is shown is one to two intervals old: a system call is told of when it returns. `now` is of the last
-/// interval, `all` since the beginning.
+/// Needs root. The figures are one to two intervals old, because a system call is recorded when it returns.
+/// `now` is the last interval, `all` the time since the beginning.
 ///
-/// Keys: ? tells all; Tab: files or processes first; s: order by the next column; /: search; Space: hold; q, Esc, Ctrl-C: end.
+/// Keys: ? help; Tab: files or processes first; s: sort by the next column; /: search; Space: pause; q, Esc, Ctrl-C: quit.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(after_help = "\
@@ -45,20 +45,20 @@ Examples:
   mostrace top -d /dev/sda3 -b -w 60 >lines.txt
   mostrace top -d /data -o day.most")]
 pub struct Top {
-    /// The whole disk or partition to look at; or a mount point or a file, for the device that it is on; by default the disk that most
-    /// was written to since the machine was started
+    /// The whole disk or partition to watch, or a mount point or a file for the device that it is on; by default the disk to
+    /// which most was written since the machine was started
     #[arg(short, long, value_name = "DEV|PATH")]
     device: Option<PathBuf>,
-    /// How long an interval is, as 1, 500ms, 10s
+    /// The length of an interval, such as 1, 500ms, 10s
     #[arg(short, long, value_name = "TIME", default_value = "1", value_parser = interval)]
     interval: Duration,
-    /// Print plain lines, some for each interval, as where there is no terminal
+    /// Print plain lines for each interval, as if there were no terminal
     #[arg(short, long)]
     batch: bool,
-    /// Stop after so long, as 60, 10m, 1h
+    /// Stop after this time, such as 60, 10m, 1h
     #[arg(short = 'w', long = "wait", value_name = "TIME", value_parser = units::time)]
     wait: Option<Duration>,
-    /// So many processes and files in plain lines
+    /// Number of processes and files to print in plain lines
     #[arg(short = 'n', long, value_name = "N", default_value_t = 5)]
     lines: usize,
     /// Keep the recording: its segments are NAME.0001.most and so on, one for each interval
@@ -66,7 +66,7 @@ pub struct Top {
     output: Option<PathBuf>,
 }
 
-/// They end the view, and the recording too.
+/// Signals that end the view and the recording.
 const ENDS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 
 fn interval(text: &str) -> Result<Duration, String> {
@@ -78,16 +78,16 @@ fn interval(text: &str) -> Result<Duration, String> {
 }
 
 impl Top {
-    /// Runs until the time is up, or the user ends it.
+    /// Runs until the time is up or the user ends it.
     ///
     /// # Errors
-    /// The recording cannot be made, or not be read.
+    /// Returns an error if the recording cannot be made or read.
     pub fn run(&self) -> anyhow::Result<()> {
         let device = match &self.device {
             Some(device) => device.clone(),
             None => busiest::busiest()?,
         };
-        // In memory, where there is such a place: what is written to the device itself would be seen.
+        // The recording is kept in memory if possible, because writes to the device itself would be recorded.
         let folder = TempFolder::in_memory()?;
         let output = match &self.output {
             Some(output) => output.clone(),
@@ -110,7 +110,7 @@ impl Top {
             progress: Progress::Never,
             ..Options::default()
         };
-        // One of these before the recording has begun must not leave the terminal as it is.
+        // A signal before the recording has begun must not leave the terminal in raw mode.
         let is_over = Arc::new(AtomicBool::new(false));
         let register = |signal| signal_hook::flag::register(signal, Arc::clone(&is_over));
         let handlers = ENDS.map(register);
@@ -144,9 +144,9 @@ impl Top {
             let arriving = Arriving::new(output, self.output.is_some(), recorder);
             let follower = scope.spawn(move || follow(arriving, |view| drop(views.send(view))));
             let shown = show.run(&shown);
-            // The terminal is put back.
+            // Dropping it restores the terminal.
             drop(show);
-            // If the user ended the view, the recording goes on.
+            // If the user ended the view, the recorder is still running and must be ended too.
             raise(SIGINT)?;
             shown?;
             match follower.join() {

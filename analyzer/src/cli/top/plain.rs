@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Plain lines: one for the device, one for each process and file that caused something now.
+//! Plain lines: one for the device, and one for each process and file that caused something in the last interval.
 
 use std::cmp::Reverse;
 use std::io::{Write, stdout};
@@ -11,11 +11,11 @@ use mostrace_map::class::Class;
 use super::figures::{bytes, of_class, per_second, percent, rate, times};
 use super::show::Show;
 
-/// So many processes and files for each view.
+/// Prints views as lines, with this many processes and files in each.
 pub struct Lines(usize);
 
 impl Lines {
-    /// So many of each.
+    /// Takes the number of processes and files.
     pub fn new(lines: usize) -> Lines {
         Lines(lines)
     }
@@ -33,7 +33,7 @@ impl Show for Lines {
     }
 }
 
-/// The lines of a view.
+/// Returns the lines of a view.
 fn text(view: &View, lines: usize) -> String {
     let mut text = device(view);
     text.push('\n');
@@ -73,7 +73,7 @@ fn device(view: &View) -> String {
     parts.join(", ")
 }
 
-/// What caused something now, the most first.
+/// Returns the lines that caused something in the last interval, the largest first.
 fn now(lines: &[Line]) -> Vec<&Line> {
     let is_idle = |line: &&Line| line.now.bytes() == 0 && line.now.flushes == 0;
     let mut now: Vec<&Line> = lines.iter().filter(|line| !is_idle(line)).collect();

@@ -16,23 +16,23 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, Ke
 use super::show::Show;
 use super::shown::Shown;
 
-/// How long a key may wait.
+/// The longest time that a key waits.
 const ANSWER: Duration = Duration::from_millis(100);
 
-/// The terminal; put back when it is dropped.
+/// The terminal, which is restored when this value is dropped.
 pub struct Screen {
-    /// None once it is put back.
+    /// None once it is restored.
     terminal: Option<DefaultTerminal>,
     shown: Shown,
-    /// A signal has come that ends the view.
+    /// True if a signal has come that ends the view.
     is_over: Arc<AtomicBool>,
 }
 
 impl Screen {
-    /// Takes the terminal.
+    /// Takes over the terminal.
     ///
     /// # Errors
-    /// It is none.
+    /// Returns an error if there is no terminal.
     pub fn new(device: String, is_over: Arc<AtomicBool>) -> anyhow::Result<Screen> {
         Ok(Screen {
             terminal: Some(ratatui::try_init()?),
@@ -41,7 +41,7 @@ impl Screen {
         })
     }
 
-    /// Whether there is nobody any more to look at it.
+    /// Returns true if the view must end: a signal has come, or the terminal is gone.
     fn is_left(&self) -> bool {
         self.is_over.load(Ordering::Relaxed) || !stdout().is_terminal()
     }
@@ -62,7 +62,7 @@ impl Drop for Screen {
         let terminal = self.terminal.take();
         match stdout().is_terminal() {
             true => drop(ratatui::try_restore()),
-            // ratatui would show the cursor again, and panic as it can tell nobody that it cannot.
+            // ratatui would try to show the cursor again, and would panic because it cannot report the failure.
             false => forget(terminal),
         }
     }
@@ -99,7 +99,8 @@ impl Show for Screen {
     }
 }
 
-/// What the user does. The thread ends with the process: reading from a terminal that is gone does not always return.
+/// Returns the user's input. The thread ends with the process, because reading from a terminal that is gone does not always
+/// return.
 fn events() -> Receiver<Event> {
     let (sender, events) = channel();
     thread::spawn(move || {
@@ -112,7 +113,7 @@ fn events() -> Receiver<Event> {
     events
 }
 
-/// In raw mode no signal comes of it.
+/// Returns true for Ctrl-C, which sends no signal in raw mode.
 fn is_interrupt(key: KeyEvent) -> bool {
     key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL)
 }

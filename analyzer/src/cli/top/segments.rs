@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The segments of a recording that goes on, as they end.
+//! The segments of a running recording, as they end.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,20 +10,20 @@ use mostrace::recording::Error;
 use mostrace_bundle::{Bundle, layout};
 use mostrace_capture::segment;
 
-/// How often it is looked whether a segment has ended.
+/// Time between two checks whether a segment has ended.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// One after the other; each goes when the next is asked for, if it is not to be kept.
+/// Iterates over the segments; each is removed when the next is asked for, unless the recording is kept.
 pub struct Arriving<'r, T> {
     output: PathBuf,
     is_kept: bool,
     recorder: &'r JoinHandle<T>,
-    /// Of the last one.
+    /// The number of the last segment.
     number: u32,
 }
 
 impl<'r, T> Arriving<'r, T> {
-    /// Of the recording to `output` that a thread makes.
+    /// Iterates over the segments of the recording to `output` that the thread `recorder` makes.
     pub fn new(output: PathBuf, is_kept: bool, recorder: &'r JoinHandle<T>) -> Self {
         Arriving {
             output,
@@ -36,7 +36,7 @@ impl<'r, T> Arriving<'r, T> {
     fn await_next(&self) -> Option<Result<Bundle, Error>> {
         let path = segment(&self.output, self.number);
         loop {
-            // Asked first: what it has written by then is there.
+            // This is asked first, so that everything written before the recorder's end is seen.
             let is_over = self.recorder.is_finished();
             if path.join(layout::MANIFEST).exists() {
                 match Bundle::open(&path) {
@@ -57,7 +57,7 @@ impl<T> Iterator for Arriving<'_, T> {
 
     fn next(&mut self) -> Option<Self::Item> {
         if !self.is_kept && self.number > 0 {
-            // What cannot be removed now goes with its folder.
+            // A segment that cannot be removed now is removed with its directory.
             let _ = fs::remove_dir_all(segment(&self.output, self.number));
         }
         self.number += 1;

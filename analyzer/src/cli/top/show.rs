@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What shows views: a screen, or lines.
+//! The interface of what shows views: a screen, or lines.
 
 use std::sync::mpsc::Receiver;
 
@@ -7,9 +7,9 @@ use mostrace::live::View;
 
 /// Shows views as they come.
 pub trait Show {
-    /// Until there are no more, or the user ends it.
+    /// Shows views until there are no more or the user ends it.
     ///
     /// # Errors
-    /// The terminal or the output fails.
+    /// Returns an error if the terminal or the output fails.
     fn run(&mut self, views: &Receiver<View>) -> anyhow::Result<()>;
 }

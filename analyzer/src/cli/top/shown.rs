@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is on the screen, and what keys make of it.
+//! The contents of the screen, and how keys change them.
 
 use std::collections::VecDeque;
 
@@ -15,10 +15,10 @@ use super::figures::{bytes, per_second};
 use super::head;
 use super::list::{List, Order};
 
-/// Intervals of which the rate is kept: as many as a wide terminal has columns.
+/// Number of intervals whose rate is kept, enough for a wide terminal's columns.
 const HISTORY: usize = 400;
 
-/// Of at most 80 columns.
+/// The help text, of at most 80 columns.
 const HELP: &[&str] = &[
     " Tab          processes or files: which of them is above, and has the keys",
     " ↑ ↓ PgUp PgDn Home End   go through its lines",
@@ -33,15 +33,15 @@ const HELP: &[&str] = &[
     " disk stands there, marked (submitter): loop0 for a loop device's file.",
 ];
 
-/// What is on the screen.
+/// The contents of the screen.
 #[derive(Default)]
 pub struct Shown {
     device: String,
     view: View,
-    /// The newest, while what is shown is held.
+    /// The newest view, while the screen is paused.
     held: Option<View>,
     is_held: bool,
-    /// Bytes written in a second, the newest last.
+    /// Bytes written per second, the newest last.
     history: VecDeque<u64>,
     order: Order,
     files_first: bool,
@@ -53,7 +53,7 @@ pub struct Shown {
 }
 
 impl Shown {
-    /// Nothing as yet.
+    /// Starts without a view.
     pub fn new(device: String) -> Shown {
         Shown {
             device,
@@ -61,7 +61,7 @@ impl Shown {
         }
     }
 
-    /// What came of an interval.
+    /// Takes the view of an interval.
     pub fn take(&mut self, view: View) {
         if self.history.len() == HISTORY {
             self.history.pop_front();
@@ -74,7 +74,7 @@ impl Shown {
         }
     }
 
-    /// Whether the key ends the view. While a text is typed, or shown, it does not.
+    /// Returns true if the key ends the view. It does not while a text is typed or the help is shown.
     pub fn is_end(&self, key: KeyCode) -> bool {
         match key {
             KeyCode::Char('q') => !self.is_typing,
@@ -83,7 +83,7 @@ impl Shown {
         }
     }
 
-    /// Whether the key changes what is shown.
+    /// Handles a key; returns true if it changes the screen.
     pub fn obey(&mut self, key: KeyCode) -> bool {
         if self.is_typing {
             return self.type_in(key);
@@ -132,7 +132,7 @@ impl Shown {
         list.go(key, &self.order.of(lines, &self.search))
     }
 
-    /// Draws all of it.
+    /// Draws the whole screen.
     pub fn draw(&mut self, frame: &mut Frame<'_>) {
         let shown = [head::LINES, Class::ALL.len() as u16, 4].map(Constraint::Length);
         let rest = [
@@ -245,7 +245,7 @@ mod tests {
         }
     }
 
-    /// A name of any length leaves room for figures, and figures of any length for a name.
+    /// A long name leaves room for figures, and long figures for a name.
     #[test]
     fn neither_names_nor_digits_are_cut_to_nothing() {
         let mut shown = shown();

@@ -10,10 +10,11 @@ use mostrace_workload::{Caches, FileSettings, Mode, Pattern, run_file};
 use super::choice;
 use super::report::Report;
 
-/// Reading and writing of files, in the manner of Mobibench
+/// Read and write files, in the manner of Mobibench
 ///
-/// Each thread has a file of its own, test.dat0, test.dat1 …, whose records are read or written once each. But for append
-/// the file is there, whole and synced, before. All but the mapped modes end with an fsync().
+/// Each thread has a file of its own, test.dat0, test.dat1 …, and reads or writes each of its records once.
+/// Except for append, the file exists, complete and synced, before. All modes but the mapped ones end with
+/// an fsync().
 ///
 ///   mostrace workload file --pattern random-write --mode fsync --file-size 32M /mnt
 #[derive(clap::Args)]
@@ -22,34 +23,34 @@ pub struct File {
     /// The folder for the files
     #[arg(default_value = ".")]
     path: PathBuf,
-    /// Which records, in which order
+    /// The records that are accessed, and their order
     #[arg(long, default_value = "write", value_parser = choice::<Pattern>())]
     pattern: Pattern,
-    /// How they are written, and what is waited for
+    /// The way in which they are written, and what is waited for
     #[arg(long, default_value = "normal", value_parser = choice::<Mode>())]
     mode: Mode,
-    /// Of each thread's file
+    /// The size of each thread's file
     #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = units::size)]
     file_size: u64,
-    /// Of each record
+    /// The size of each record
     #[arg(long, value_name = "SIZE", default_value = "4k", value_parser = units::size)]
     record_size: u64,
     /// Threads, each with a file of its own
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=1024))]
     threads: u32,
-    /// Of a random order: how many of its records are others once more
+    /// The share of repeated records in a random order
     #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = value_parser!(u8).range(..100))]
     overlap: u8,
-    /// Of the contents and the order
+    /// The seed of the contents and the order
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Pause between records
     #[arg(long, value_name = "MS", default_value_t = 0)]
     interval_ms: u64,
-    /// Leave the kernel's caches as they are; root drops them otherwise, once the files are made
+    /// Do not drop the kernel's caches once the files are made, as root does by default
     #[arg(long)]
     keep_caches: bool,
-    /// Only make the files that the same command without it reads or writes
+    /// Only make the files that the same command without this option reads or writes
     #[arg(long)]
     prepare: bool,
     #[command(flatten)]

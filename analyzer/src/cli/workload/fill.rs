@@ -10,22 +10,23 @@ use mostrace_workload::{FillSettings, Filled, Latency, run_fill};
 
 use super::report::watched;
 
-/// Fill a volume, and see what that makes of its latency
+/// Fill a volume, and show how that changes its latency
 ///
-/// Fills it with files that are written 4 KiB by 4 KiB in an order of chance. Of 4 KiB writes, each with fdatasync(), it tells
-/// how long they took before, when it was full, and after fstrim. What it made is removed in the end.
+/// Fills the volume with files that are written in blocks of 4 KiB in a random order. Reports how long 4 KiB
+/// writes, each with fdatasync(), took before, when the volume was full, and after fstrim. The files are
+/// removed at the end.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Fill {
     /// A folder on the volume
     path: PathBuf,
-    /// How much of it is in use in the end
+    /// The part of the volume that is used at the end
     #[arg(long, value_name = "PERCENT", default_value_t = 80, value_parser = value_parser!(u8).range(1..100))]
     to: u8,
-    /// Writes that each latency is taken of
+    /// Number of writes over which each latency is measured
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = value_parser!(u32).range(1..=1 << 24))]
     probes: u32,
-    /// Of the order of the writes
+    /// The seed of the order of the writes
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Print the result as JSON

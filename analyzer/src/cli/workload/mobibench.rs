@@ -12,18 +12,18 @@ use mostrace_workload::{
 
 use super::report::Report;
 
-/// What Mobibench 1.0.8 does, by its own options (-h lists them)
+/// Do what Mobibench 1.0.8 does, with its own options (-h lists them)
 ///
 ///   mostrace workload mobibench -p /mnt/bench -d 0 -n 1000 -j 3
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment, disable_help_flag = true)]
 pub struct Mobibench {
-    /// Mobibench's
+    /// Mobibench's options
     #[arg(last = true, value_name = "OPTIONS")]
     options: Vec<OsString>,
 }
 
-/// What Mobibench 1.0.8 does, by its own options
+/// Do what Mobibench 1.0.8 does, with its own options
 #[derive(Parser)]
 #[command(
     name = "mostrace workload mobibench",
@@ -64,10 +64,10 @@ struct Options {
     /// 0 OFF, 1 NORMAL, 2 FULL
     #[arg(short = 's', value_name = "MODE", default_value_t = 2)]
     synchronous: u8,
-    /// Replay this script of MobiGen's; every path in it is one below PATH/mobigen_temp
+    /// Replay this MobiGen script; every path in it becomes one below PATH/mobigen_temp
     #[arg(short = 'g', value_name = "SCRIPT")]
     script: Option<PathBuf>,
-    /// No progress
+    /// Show no progress
     #[arg(short = 'q')]
     quiet: bool,
     /// Write the latency of each operation, in ns, one a line
@@ -76,7 +76,7 @@ struct Options {
     /// Write how many operations were done in each second, one a line
     #[arg(short = 'k', value_name = "FILE")]
     iops: Option<PathBuf>,
-    /// Per cent of random records that are others once more
+    /// Per cent of random records that repeat others
     #[arg(short = 'v', value_name = "PERCENT", default_value_t = 0)]
     overlap: u8,
     /// Tables, at most 20
@@ -85,7 +85,7 @@ struct Options {
     /// Databases, at most 20
     #[arg(short = 'D', value_name = "N", default_value_t = 1)]
     databases: u32,
-    /// Insert rows in an order of chance; Mobibench's takes a word, which says nothing
+    /// Insert rows in a random order; Mobibench requires a word here, which is ignored
     #[arg(short = 'R', value_name = "WORD")]
     random_insert: Option<String>,
     /// Take SQLite from this shared library (an option of ours)
@@ -158,7 +158,7 @@ impl Options {
         }
     }
 
-    /// Its last lines: programs that read its output find the figure there.
+    /// Returns Mobibench's last lines, in which programs that read its output find the figure.
     fn in_its_words(&self, outcome: &Outcome) -> String {
         let rate = outcome.transactions_per_second.unwrap_or_default();
         let micros = outcome.payload.elapsed_ns / 1000;

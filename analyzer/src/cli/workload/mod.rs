@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `mostrace workload`: makes the IO to be measured. One file per kind.
+//! `mostrace workload`: generates the IO to be measured, with a file for each kind.
 
 mod file;
 mod fill;
@@ -12,7 +12,7 @@ mod sqlite;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use mostrace_workload::Choice;
 
-/// Arguments of `mostrace workload`.
+/// The arguments of `mostrace workload`.
 #[derive(clap::Args)]
 pub struct Workload {
     #[command(subcommand)]
@@ -29,10 +29,10 @@ enum Kind {
     Fill(fill::Fill),
 }
 
-/// Runs the workload, and tells `record` what was stored if it asks.
+/// Runs the workload, and reports to `record` what was stored if it asks.
 ///
 /// # Errors
-/// It cannot be run.
+/// Returns an error if the workload cannot be run.
 pub fn run(args: &Workload) -> anyhow::Result<()> {
     match &args.kind {
         Kind::Sqlite(args) => args.run(),
@@ -44,7 +44,7 @@ pub fn run(args: &Workload) -> anyhow::Result<()> {
     }
 }
 
-/// Takes one of the names of a setting.
+/// Returns a parser for the names of a setting's values.
 fn choice<T: Choice + Send + std::marker::Sync>() -> impl TypedValueParser<Value = T> {
     PossibleValuesParser::new(T::ALL.iter().map(|value| value.name()))
         .try_map(|name| T::from_name(&name).ok_or("no such value"))

@@ -9,22 +9,22 @@ use mostrace_workload::{NameOp, NameSettings, run_names};
 use super::choice;
 use super::report::Report;
 
-/// Names made, changed and removed, each made durable
+/// Make, rename or remove names, each durably
 ///
-/// After each the folder is synced. What is renamed or removed is made by an earlier call with --prepare.
+/// The folder is synced after each. What is renamed or removed must be made before, with --prepare.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Names {
     /// The folder
     #[arg(default_value = ".")]
     path: PathBuf,
-    /// What is done to each
+    /// The operation on each name
     #[arg(long, default_value = "create", value_parser = choice::<NameOp>())]
     op: NameOp,
-    /// How many
+    /// Number of names
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = value_parser!(u64).range(1..=1 << 32))]
     count: u64,
-    /// Only make the files that the same command without it renames or removes
+    /// Only make the files that the same command without this option renames or removes
     #[arg(long)]
     prepare: bool,
     #[command(flatten)]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What each workload is asked to say, and the running of it.
+//! The options that all workloads share, and how a workload is run.
 
 use std::fs::File;
 use std::io::Write;
@@ -12,11 +12,11 @@ use mostrace_workload::{Outcome, Progress, write_iops, write_latencies, write_pa
 
 use crate::cli::steps::Steps;
 
-/// What is printed and written beside.
+/// The options for results.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Results")]
 pub struct Report {
-    /// Write the latency of each operation, in ns, one a line, when all are done
+    /// Write the latency of each operation in ns, one a line, when all are done
     #[arg(long, value_name = "FILE")]
     pub latency: Option<PathBuf>,
     /// Write how many operations were done in each second, one a line, when all are done
@@ -27,7 +27,7 @@ pub struct Report {
     pub json: bool,
 }
 
-/// A file that is made before the long run, so that a wrong path is found at once.
+/// A file that is created before the long run, so that a wrong path is noticed at once.
 struct Beside<'a>(&'a Path, File);
 
 impl<'a> Beside<'a> {
@@ -41,10 +41,10 @@ impl<'a> Beside<'a> {
 }
 
 impl Report {
-    /// Runs a workload of so many operations, and says what came of it.
+    /// Runs a workload of `total` operations and prints the result.
     ///
     /// # Errors
-    /// It cannot be run, or a file not be written.
+    /// Returns an error if the workload cannot be run or a file cannot be written.
     pub fn run(
         &self,
         total: u64,
@@ -58,10 +58,10 @@ impl Report {
         Ok(writeln!(std::io::stdout(), "{text}")?)
     }
 
-    /// The same, but for the printing.
+    /// Runs a workload without printing its result.
     ///
     /// # Errors
-    /// As [`Report::run`].
+    /// Fails as [`Report::run`] does.
     pub fn outcome(
         &self,
         total: u64,
@@ -86,7 +86,7 @@ impl Report {
     }
 }
 
-/// With a progress bar, where there is a terminal to draw it on.
+/// Runs a workload with a progress bar if there is a terminal.
 pub fn watched<T>(
     total: u64,
     is_shown: bool,

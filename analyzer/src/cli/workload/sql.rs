@@ -9,7 +9,8 @@ use super::report::Report;
 
 /// Replay an application's SQL statements
 ///
-/// FILE is SQL as the sqlite3 shell reads it. A comment `--@ SECONDS` says when, since the log began, what follows it was run:
+/// FILE is SQL as the sqlite3 shell reads it. A comment `--@ SECONDS` gives the time, since the log began, at
+/// which the statements after it were run:
 ///
 ///   --@ 0.5
 ///   INSERT INTO item VALUES (1, 'a');
@@ -20,10 +21,10 @@ use super::report::Report;
 pub struct Sql {
     /// The statements
     file: PathBuf,
-    /// The database; made if it is not there
+    /// The database; created if it does not exist
     #[arg(default_value = "mostrace.db")]
     database: PathBuf,
-    /// One after the other, whatever the log's times
+    /// Run the statements one after the other, whatever the log's times
     #[arg(long)]
     no_timing: bool,
     /// Take SQLite from this shared library

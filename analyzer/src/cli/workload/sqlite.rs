@@ -11,7 +11,7 @@ use mostrace_workload::{
 use super::choice;
 use super::report::Report;
 
-/// SQLite transactions, in the manner of Mobibench
+/// Run SQLite transactions, in the manner of Mobibench
 ///
 /// One table (id INTEGER PRIMARY KEY, Value TEXT, creation_date long); BEGIN, the operation, COMMIT; WAL ends
 /// with a checkpoint. `record` traces a whole command, so updates and deletions take the rows that an earlier
@@ -28,7 +28,7 @@ pub struct Sqlite {
     /// The database, or a folder for mostrace.db; with --threads, name-0.db, name-1.db …
     #[arg(default_value = ".")]
     path: PathBuf,
-    /// What a transaction does
+    /// The operation of a transaction
     #[arg(long, default_value = "insert", value_parser = choice::<Op>())]
     op: Op,
     /// Journal mode
@@ -49,7 +49,7 @@ pub struct Sqlite {
     /// Operations in a transaction
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u64).range(1..=1 << 20))]
     per_transaction: u64,
-    /// Bytes, a power of two from 512 to 65536
+    /// Page size in bytes, a power of two from 512 to 65536
     #[arg(long, value_name = "BYTES", default_value_t = 4096, value_parser = page_size)]
     page_size: u32,
     /// PRAGMA auto_vacuum
@@ -68,22 +68,22 @@ pub struct Sqlite {
     /// Leave the -wal file as it is at the end
     #[arg(long)]
     no_checkpoint: bool,
-    /// Of the values: the same seed stores the same bytes
+    /// The seed of the values: the same seed stores the same bytes
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Only make the database, with the rows that the same command without --prepare will touch
     #[arg(long, conflicts_with = "keep")]
     prepare: bool,
-    /// Insert into the database that is there
+    /// Insert into the existing database
     #[arg(long, conflicts_with = "overwrite")]
     keep: bool,
-    /// Remove the database that is there, with its journals
+    /// Remove the existing database with its journals
     #[arg(long)]
     overwrite: bool,
-    /// Take SQLite from this shared library, as a phone's own, and say its version and how it was built
+    /// Take SQLite from this shared library, such as a phone's own, and print its version and how it was built
     #[arg(long, value_name = "PATH")]
     sqlite_library: Option<PathBuf>,
-    /// Drop the kernel's caches once the database is open, where root allows
+    /// Drop the kernel's caches once the database is open, if root allows it
     #[arg(long)]
     drop_caches: bool,
     #[command(flatten)]

@@ -7,7 +7,7 @@ use crate::attribute::{HashMap, SUBMITTER, program};
 use crate::tables::{Groups, Label, Totals};
 use crate::tally::Tally;
 
-/// How many are named, and the least share of each, per cent.
+/// Number of culprits that are named, and the least share of each, per cent.
 const MOST: usize = 3;
 const LEAST: u64 = 10;
 /// Processes of one name are named one by one if the large ones caused at least this share of what all of that name caused,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the filesystem's journal holds copies of, and the deeds that dirtied those blocks.
+//! The kinds of blocks in the filesystem's journal, and the deeds that dirtied them.
 
 use std::cmp::Reverse;
 
@@ -7,18 +7,18 @@ use super::{found, is_part, listed};
 use crate::tables::layer::plural;
 use crate::tally::Tally;
 
-/// How many kinds of the journal's blocks are named, and the least share of each, per cent.
+/// Number of kinds of the journal's blocks that are named, and the least share of each, per cent.
 const MOST_KINDS: usize = 3;
 const LEAST_OF_KIND: u64 = 10;
 /// A share from which on the words speak of all: of the named kinds, and of what the named deeds dirtied, per cent.
 const NEARLY_ALL: u64 = 90;
 /// The least share of each kind that the named deeds must have dirtied, per cent.
 const MOST_OF_IT: u64 = 50;
-/// How many deeds are named, and the least share of each, per cent.
+/// Number of deeds that are named, and the least share of each, per cent.
 const MOST_DEEDS: usize = 3;
 const LEAST_OF_DEEDS: u64 = 10;
 
-/// What was done to which file, in words: `the WAL's`, `growth`.
+/// A change of a file, in words: `the WAL's`, `growth`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Deed {
     whose: &'static str,
@@ -107,7 +107,7 @@ impl Kind {
     }
 }
 
-/// How much is said of the journal.
+/// The detail in which the journal is described.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Opened {
     /// Only that it is the journal.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a trace shows, in one sentence: how much was written and [for whom](subject), the [parts](part) of it, and what else
+//! Sums up a trace in one sentence: how much was written and [for whom](subject), the [parts](part) of it, and what else
 //! was done [beside](beside) it.
 //!
 //! ```text
@@ -32,7 +32,7 @@ use super::{Grouping, Groups, Result};
 use crate::facts::Facts;
 use crate::transactions::{Database, Transactions};
 
-/// How many layers are named.
+/// Number of layers that are named.
 const MOST: usize = 4;
 /// The least share of a named layer, per cent.
 const LEAST: u64 = 1;

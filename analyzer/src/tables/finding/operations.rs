@@ -8,7 +8,7 @@ use super::{found, is_part, size};
 use crate::tables::{Groups, Label};
 use crate::tally::Tally;
 
-/// How many operations are named, and the least share of each, per cent.
+/// Number of operations that are named, and the least share of each, per cent.
 const MOST: usize = 3;
 const LEAST: u64 = 10;
 

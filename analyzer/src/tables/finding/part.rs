@@ -147,7 +147,7 @@ mod tests {
         );
     }
 
-    /// As in mode PERSIST, copies are the smallest part, and their deed is not that of the other blocks.
+    /// In mode PERSIST, copies are the smallest part, and their deed is not that of the other blocks.
     #[test]
     fn blocks_that_are_no_copies_are_nobodys_deed() {
         let parts = journal(&[

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much was written and for whom: for the committed transactions if they caused nearly all of it, else for the processes
-//! that caused most.
+//! The sentence's subject, the bytes written and for whom: for the committed transactions if they caused nearly all of it,
+//! else for the processes that caused most.
 
 use mostrace_bundle::manifest::Payload;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a process did it for: a file, an SQLite database, or the files of a directory.
+//! The target of a process: a file, an SQLite database, or the files of a directory.
 
 use super::culprits::Bytes;
 use super::is_part;
