@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 use libfuzzer_sys::fuzz_target;
 use mostrace::attribute::{Attributor, Family};
 use mostrace::blktrace::{Completions, Partial, Trace};
-use mostrace::causes::{Causer, Sharing, Tables, databases};
+use mostrace::causes::{Causer, Sharing, Tables};
+use mostrace::pipeline::Pipeline;
+use mostrace::transactions::databases;
 use mostrace_bundle::table::{TableReader, header};
 
 /// The kind and size of the entries in each table; the first stands for events, the last but one for names of the tree.
@@ -80,29 +82,23 @@ fuzz_target!(|data: &[u8]| {
     } else {
         Sharing::Equal
     };
-    let mut causer = Causer::new(tables, &functions, sharing);
+    let causer = Causer::new(tables, &functions, sharing);
     let source: Box<dyn Read + Send> = Box::new(Cursor::new(events));
     let trace = Trace::from_sources(vec![(PathBuf::from("fuzz"), source)], Partial::Allowed);
-    let mut completions = Completions::new(trace);
-    while let Ok(true) = completions.step() {
-        attributor.hear(completions.names());
-        let completion = completions.completion();
-        causer
-            .pull(completion.time_ns, &mut attributor)
-            .expect("whole entries");
-        let (request, rows) = attributor.push(&completion).expect("whole entries");
-        let bytes: u64 = rows.iter().map(|row| u64::from(row.bytes)).sum();
-        assert_eq!(bytes, u64::from(completion.bytes));
-        let verdicts = causer.push(&request, attributor.rows(), &attributor);
-        for (row, (_, shares)) in attributor.rows().iter().zip(verdicts.iter()) {
+    let mut pipeline = Pipeline::new(Completions::new(trace), attributor, Some(causer));
+    while let Ok(Some(step)) = pipeline.next() {
+        let bytes: u64 = step.rows.iter().map(|row| u64::from(row.bytes)).sum();
+        assert_eq!(bytes, u64::from(step.request.bytes));
+        let verdicts = step
+            .verdicts
+            .into_iter()
+            .flat_map(|verdicts| verdicts.iter());
+        for (row, (_, shares)) in step.rows.iter().zip(verdicts) {
             let shared: u64 = shares.iter().map(|share| u64::from(share.bytes)).sum();
             assert_eq!(shared, u64::from(row.bytes));
         }
     }
-    causer.finish();
-    let names = attributor
-        .finish(Some(completions.names()))
-        .expect("whole entries");
+    let names = pipeline.finish().expect("whole entries").names;
     databases(&mut reader(calls), &names).expect("whole entries");
 });
 
