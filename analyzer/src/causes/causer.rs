@@ -85,11 +85,6 @@ impl<'a, R: Read> Causer<'a, R> {
         functions.clone_into(&mut self.functions);
     }
 
-    /// Returns a cause by its number.
-    pub fn cause(&self, id: CauseId) -> Cause {
-        self.found.list.get(id)
-    }
-
     /// Reads the tables as far as a completion at `time_ns` needs them.
     ///
     /// # Errors
@@ -135,6 +130,13 @@ impl<'a, R: Read> Causer<'a, R> {
             }
         }
         Ok(())
+    }
+}
+
+impl<R> Causer<'_, R> {
+    /// Returns a cause by its number.
+    pub fn cause(&self, id: CauseId) -> Cause {
+        self.found.list.get(id)
     }
 
     /// Judges the rows of the next completion; completions come in time order.
