@@ -64,10 +64,12 @@
 )]
 
 pub mod class;
+mod extent;
 pub mod fs;
 mod map;
 pub mod stores;
 mod through;
 
-pub use map::{Extent, Inode, Map, Name};
+pub use extent::Extent;
+pub use map::{Inode, Map, Name};
 pub use through::Piece;

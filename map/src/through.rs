@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Translates the map of a filesystem on a mapped device (dm) to sectors of the disk below.
 
-use crate::map::{Extent, Map};
+use crate::extent::{Extent, append};
 
 /// A run of sectors of a mapped device, and its place on the disk below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,9 +47,9 @@ pub(crate) fn down(pieces: &[Piece], sector: u64) -> Option<u64> {
 
 /// Translates the extents of a mapped device to the disk, sorted and disjoint. Extents outside all pieces are dropped.
 /// If two pieces lie at the same place of the disk, which the kernel never sets up, the one that begins first keeps it.
-pub(crate) fn extents(map: &Map, pieces: &[Piece]) -> Vec<Extent> {
+pub(crate) fn extents(extents: &[Extent], pieces: &[Piece]) -> Vec<Extent> {
     let within = |piece: &Piece| {
-        let (piece, extents) = (*piece, map.extents());
+        let piece = *piece;
         let first = extents.partition_point(|extent| extent.end() <= piece.upper);
         let reached = extents.get(first..).unwrap_or(&[]).iter();
         reached.map_while(move |extent| piece.extent(extent))
@@ -62,7 +62,7 @@ pub(crate) fn extents(map: &Map, pieces: &[Piece]) -> Vec<Extent> {
         let free = extent.sector.max(at);
         if free < extent.end() {
             at = extent.end();
-            crate::map::append(&mut disjoint, extent.cut(free, at));
+            append(&mut disjoint, extent.cut(free, at));
         }
     }
     disjoint

@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 
 use crate::class::Kind;
+use crate::extent::Extent;
 use crate::fs::error::Result;
 use crate::fs::image::Image;
-use crate::map::{Extent, Inode, Map};
+use crate::map::{Inode, Map};
 
 /// A filesystem's place on its disk. Its unit is the block, or for FAT the filesystem's own sector.
 #[derive(Clone, Copy, Debug)]

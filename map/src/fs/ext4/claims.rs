@@ -5,8 +5,8 @@ use super::block_list::Run;
 use super::numbers::{FsBlock, Ino};
 use super::superblock::SuperBlock;
 use crate::class::Kind;
+use crate::extent::Extent;
 use crate::fs::volume::Volume;
-use crate::map::Extent;
 
 /// The claims so far, first come first served.
 pub struct Claims<'a> {

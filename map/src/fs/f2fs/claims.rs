@@ -4,10 +4,10 @@
 use super::numbers::{BlkAddr, Ino};
 use super::superblock::SuperBlock;
 use crate::class::Kind;
+use crate::extent::Extent;
 use crate::fs::bits;
 use crate::fs::notices::Notices;
 use crate::fs::volume::Volume;
-use crate::map::Extent;
 use fixedbitset::FixedBitSet;
 use std::ops::Range;
 

@@ -6,8 +6,8 @@ use std::ops::Range;
 use super::boot_record::BootRecord;
 use super::cluster::{FatSector, Run};
 use crate::class::Kind;
+use crate::extent::Extent;
 use crate::fs::volume::Volume;
-use crate::map::Extent;
 
 /// The claims collected so far. A cluster is claimed once only, by the file that has taken it.
 pub struct Claims<'a> {

@@ -16,10 +16,11 @@ use super::layout::MSDOS_ROOT_INO;
 use super::lost;
 use super::table::{self, Table};
 use crate::class::Kind;
+use crate::extent::Extent;
 use crate::fs::image::Image;
 use crate::fs::notices::Notices;
 use crate::fs::progress::Part;
-use crate::map::{Extent, Inode, Name};
+use crate::map::{Inode, Name};
 
 /// A directory that is yet to be read.
 struct Directory {

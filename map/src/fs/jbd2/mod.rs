@@ -11,9 +11,10 @@
 use std::collections::HashMap;
 
 use crate::class::Kind;
+use crate::extent::Extent;
 use crate::fs::error::Result;
 use crate::fs::image::Image;
-use crate::map::{Extent, Map};
+use crate::map::Map;
 
 mod be;
 mod contents;
