@@ -76,7 +76,7 @@ fn journals_alone_are_enough() {
     }
 }
 
-/// With one of two copies damaged, the map is the same, and a notice says so.
+/// If one of two copies is damaged, the map is the same, and a notice says so.
 fn one_of_two_copies_is_enough() {
     let dir = scratch();
     let image = filled(dir.path(), 128, ALL_FEATURES, fill_little);

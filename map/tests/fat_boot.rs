@@ -101,7 +101,7 @@ fn backups_of_large_sectors_are_found() {
     let scratch = tempfile::tempdir().expect("scratch folder");
     let image = scratch.path().join("image");
     for size in [512, 1024, 2048, 4096] {
-        // With few clusters: only Linux and fsck.vfat accept it as FAT32.
+        // The volume has so few clusters that only Linux and fsck.vfat accept it as FAT32.
         images::mkfs(&image, &format!("-F 32 -S {size} -s 1"), 2000 * size / 1024);
         let sound = Volume::read(&image);
         let map = sound.build().expect("map");

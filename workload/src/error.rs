@@ -65,7 +65,7 @@ pub enum Error {
     Library {
         /// The path as given.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
     /// A line of a script or a log is malformed.
@@ -75,7 +75,7 @@ pub enum Error {
         path: PathBuf,
         /// Line number, counted from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The fault that was found.
         why: String,
     },
     /// A file could not be read, written or removed.

@@ -69,7 +69,7 @@ impl Nat {
     }
 
     fn push_block(&mut self, sb: &SuperBlock, nid: Nid, block: &[u8], notices: &mut Notices) {
-        // Where few files were ever made, most blocks of the table are all zeros.
+        // If few files were ever made, most blocks of the table are all zeros.
         if block == [0; BLOCK_SIZE] {
             return;
         }

@@ -5,8 +5,8 @@
 //! checkpoint │ inode 7 │ node 7/1 F │ inode 9 DF │ node 7/2 │ …      F fsync, D new name
 //!              next_blkaddr ──────→ ──────────→ ─────────→
 //! ```
-//! Of each inode the nodes up to its last F are recovered (kernel: `find_fsync_dnodes`, `recover_data`). They bring new
-//! addresses; the tree above them stays the checkpoint's. If the kernel fails with an error it mounts without
+//! For each inode, the nodes up to its last F are recovered (kernel: `find_fsync_dnodes`, `recover_data`). They bring
+//! new addresses; the tree above them stays the checkpoint's. If the kernel fails with an error it mounts without
 //! recovering anything, and so does this code.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
