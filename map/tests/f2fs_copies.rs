@@ -149,7 +149,7 @@ fn one_of_two_copies_is_enough() {
     none.change(other, |block| block[9] ^= 1);
     let error = none.build().expect_err("no checkpoint").to_string();
     assert!(
-        error.contains("checkpoint: neither pack is whole: block"),
+        error.contains("checkpoint: neither pack is valid: block"),
         "{error}"
     );
     let mut none = editor.image.clone();

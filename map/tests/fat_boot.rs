@@ -55,7 +55,7 @@ fn without_a_backup_a_damaged_boot_record_is_the_end() {
             let no_fat = "first blocks: no filesystem recognised";
             let unknown = at == 11 || at == 16;
             assert!(
-                line.starts_with("boot record: not of a FAT: ") && line.ends_with(what)
+                line.starts_with("boot record: not a FAT boot record: ") && line.ends_with(what)
                     || unknown && line == no_fat,
                 "{line}"
             );
@@ -94,7 +94,7 @@ fn a_damaged_boot_record_is_read_from_its_backup() {
     assert_eq!(volume.build().expect("map").extents(), map.extents());
     // A backup that names another place for itself is not used.
     volume.patch(6 * 512 + 50, &[7]);
-    assert!(line(&volume).starts_with("boot record: not of a FAT: sectors of 0 bytes"));
+    assert!(line(&volume).starts_with("boot record: not a FAT boot record: sectors of 0 bytes"));
 }
 
 fn backups_of_large_sectors_are_found() {

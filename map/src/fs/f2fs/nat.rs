@@ -59,7 +59,9 @@ impl Nat {
         }
         for (number, entry) in &journals.nat {
             if *number >= blocks.saturating_mul(NAT_ENTRY_PER_BLOCK) {
-                notices.push(format!("NAT journal: nid {number} is behind the NAT"));
+                notices.push(format!(
+                    "NAT journal: nid {number} is beyond the end of the NAT"
+                ));
                 continue;
             }
             let nid = Nid(*number);
