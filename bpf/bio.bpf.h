@@ -74,8 +74,8 @@ static __always_inline bool is_above(__u32 disk)
 }
 
 struct bio_device {
-	__u32 dev;	/* of the disk or partition; 0: the bio does not have it (5.10) */
-	__u32 disk;	/* of the disk; 0: not looked up */
+	__u32 dev;	/* the disk or partition; 0: the bio does not have it (5.10) */
+	__u32 disk;	/* the disk; 0: not looked up */
 	__u64 start;	/* first sector on the disk */
 };
 

@@ -175,8 +175,8 @@ enum mostrace_contents {
 /* Common head. 32 bytes. */
 struct mostrace_entry {
 	__u16 type;	/* enum mostrace_type */
-	__u16 size;	/* of the whole record, a multiple of 8 */
-	__u32 dev;	/* of the whole disk: major << 20 | minor */
+	__u16 size;	/* length of the whole record in bytes, a multiple of 8 */
+	__u32 dev;	/* the whole disk: major << 20 | minor */
 	__u64 time_ns;	/* CLOCK_MONOTONIC at the stage */
 	__u64 sector;
 	__u32 bytes;
@@ -189,7 +189,8 @@ struct mostrace_entry {
 struct mostrace_process {
 	struct mostrace_entry head;
 	__u64 submit_ns;	/* CLOCK_MONOTONIC at block_bio_queue, or 0 */
-	__u64 home_sector;	/* of a journalled copy, otherwise MOSTRACE_NONE */
+	__u64 home_sector;	/* first sector of a journalled copy's home, otherwise
+				 * MOSTRACE_NONE */
 	__u32 pid;		/* thread */
 	__u32 tgid;		/* process */
 	__u32 uid;
@@ -215,7 +216,7 @@ struct mostrace_file {
 	__u64 offset;		/* in the file, in bytes; MOSTRACE_NONE: unknown */
 	__u64 parent;		/* inode of the directory, or 0 */
 	__u32 generation;
-	__u32 s_dev;		/* of the filesystem: major << 20 | minor */
+	__u32 s_dev;		/* the filesystem: major << 20 | minor */
 	__u32 nlink;
 	__u16 name_len;		/* 0: no dentry was left, or the file was not asked for */
 	__u8 origin;		/* MOSTRACE_ORIGIN_FILE, _DIRECT, _JOURNAL or _NODE */
@@ -245,7 +246,7 @@ struct mostrace_dirtier {
  */
 struct mostrace_handle {
 	struct mostrace_entry head;	/* flags: enum mostrace_handle_flags */
-	__u64 id;		/* of the handle, unique within this recording */
+	__u64 id;		/* the handle's id, unique within this recording */
 	__u64 start_ns;		/* CLOCK_MONOTONIC, or 0 */
 	__u64 ino;		/* the inode for which it began or which it marked dirty first,
 				 * or 0 */
@@ -254,8 +255,8 @@ struct mostrace_handle {
 	 * bundle it is an index into manifest.functions. MOSTRACE_NONE: unknown.
 	 */
 	__u64 function;
-	__u32 generation;	/* of ino */
-	__u32 s_dev;		/* of the filesystem: major << 20 | minor */
+	__u32 generation;	/* i_generation of ino */
+	__u32 s_dev;		/* the filesystem: major << 20 | minor */
 	__u32 tid;		/* jbd2 transaction */
 	__u32 pid;		/* thread */
 	__u32 tgid;		/* process */
@@ -299,14 +300,14 @@ struct mostrace_call {
 	 * journal or of a WAL's frame.
 	 */
 	__u8 first_bytes[8];
-	__u32 generation;	/* of ino */
-	__u32 s_dev;		/* of the filesystem: major << 20 | minor */
+	__u32 generation;	/* i_generation of ino */
+	__u32 s_dev;		/* the filesystem: major << 20 | minor */
 	__u32 pid;		/* thread */
 	__u32 tgid;		/* process */
 	__u32 uid;
 	__u16 kind;		/* enum mostrace_call_kind */
 	/*
-	 * Of f2fs's fsync: enum cp_reason_type, the reason why it wrote a checkpoint; 0: it wrote
+	 * For f2fs's fsync: enum cp_reason_type, the reason why it wrote a checkpoint; 0: it wrote
 	 * none.
 	 */
 	__u16 cp_reason;
@@ -315,7 +316,8 @@ struct mostrace_call {
 
 /* Flags of a fork's head. */
 enum mostrace_fork_flags {
-	MOSTRACE_FORK_OF_COMMAND = 1,	/* of the recorded command's tree; set by user space */
+	MOSTRACE_FORK_OF_COMMAND = 1,	/* belongs to the recorded command's tree; set by user
+					 * space */
 };
 
 /*
@@ -336,7 +338,7 @@ struct mostrace_freed {
 	struct mostrace_entry head;
 	__u64 ino;
 	__u32 generation;
-	__u32 s_dev;		/* of the filesystem: major << 20 | minor */
+	__u32 s_dev;		/* the filesystem: major << 20 | minor */
 	__u32 tid;		/* jbd2 transaction, or 0 without a journal */
 	__u8 home;		/* enum mostrace_home: the device from whose start head.sector
 				 * counts */
@@ -358,12 +360,12 @@ enum mostrace_f2fs_step {
  */
 struct mostrace_f2fs {
 	struct mostrace_entry head;
-	__u32 s_dev;		/* of the filesystem: major << 20 | minor */
+	__u32 s_dev;		/* the filesystem: major << 20 | minor */
 	__u32 pid;		/* thread */
 	__u32 tgid;		/* process */
 	__u32 uid;
 	__u16 step;		/* enum mostrace_f2fs_step */
-	__u16 reason;		/* of a checkpoint: CP_… of fs/f2fs/f2fs.h, a set of bits */
+	__u16 reason;		/* for a checkpoint: CP_… of fs/f2fs/f2fs.h, a set of bits */
 	__u16 call;		/* enum mostrace_call_kind: the system call that the task is in */
 	__u16 pad;
 	char comm[MOSTRACE_COMM_LEN];

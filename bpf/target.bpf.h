@@ -8,7 +8,7 @@
 /* Filled in by user space before loading. */
 const volatile struct {
 	__u32 disk_dev;		/* major << 20 | minor of the whole disk */
-	__u32 dev;		/* of the disk or partition that is traced */
+	__u32 dev;		/* the traced disk or partition */
 	__u64 start;		/* first sector on the disk */
 	__u64 end;		/* one past the last */
 } target = { .end = ~0ULL };

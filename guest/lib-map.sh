@@ -36,10 +36,10 @@ read_fiemap() {
 		/^ *[0-9]+: *[0-9]+\.\./ {
 			flags = $NF
 			gsub(/[.:]+/, " ")
-			# For inline files filefrag prints bytes.
+			# filefrag prints bytes for inline files.
 			if (flags ~ /inline/) { print int($4 / 4096) * 8, owner[file] >"inline.raw"; next }
 			if (flags ~ /unknown_loc|delalloc/) next
-			# On f2fs: preallocated, without a place on the disk yet.
+			# On f2fs these blocks are preallocated and have no place on the disk yet.
 			if (flags ~ /unwritten/ && ($4 == 0 || $4 > 8589934592)) next
 			print $4, $6, owner[file], $2 * 512
 		}

@@ -9,7 +9,7 @@
 # GUEST_TESTS="NAME…" runs only these tests. GUEST_JOBS=N boots N kernels at a time. GUEST_SILENCE is the number of
 # seconds without a step or a line of output after which a test is ended; a test that goes on may take any time.
 # GUEST_QEMU="OPTION…" is passed to qemu.
-# What the tests leave in /tmp/out is copied to CACHE/guest/KERNEL/SCRIPTS/out, the console to
+# The files that the tests leave in /tmp/out are copied to CACHE/guest/KERNEL/SCRIPTS/out, the console to
 # CACHE/guest/KERNEL/SCRIPTS/log.
 set -eu
 

@@ -62,7 +62,7 @@ soak() {
 	echo "  $counters"
 	echo "  fio made $fio writes, the trace has $traced${rows:+, its table of rows $rows}"
 	missing=$((fio - traced))
-	[ $missing -le 0 ] || [ "$(losses)" != 0 ] || { echo "  MISSING without a word: $missing"; bad=1; }
+	[ $missing -le 0 ] || [ "$(losses)" != 0 ] || { echo "  MISSING and not reported: $missing"; bad=1; }
 	rm -rf "$work/t.most"
 }
 

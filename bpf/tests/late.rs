@@ -167,7 +167,7 @@ fn a_filesystem_that_cannot_be_synced() {
         sync: true,
         ..options(mount.path(), out.path().join("t.most"), &script)
     });
-    // Whether what was written could be stored does not matter here.
+    // It does not matter here if what was written could not be stored.
     let _ = Command::new("umount").arg(point).status();
     run("umount", &["--lazy", place]);
     let manifest = outcome.unwrap().manifest;

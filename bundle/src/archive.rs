@@ -173,7 +173,7 @@ fn unpack_member(
             let out = options.write(true).create_new(true).open(&path);
             let mut out = match out {
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
-                    return Err(Error::corrupt(from, format!("{name} is in it twice")));
+                    return Err(Error::corrupt(from, format!("it contains {name} twice")));
                 }
                 out => out.at(&path)?,
             };
@@ -213,7 +213,7 @@ impl State {
         let Some(left) = self.headers_left.get() else {
             return Ok(());
         };
-        let what = || format!("headers of more than {HEADERS_LIMIT} bytes ahead of one file");
+        let what = || format!("more than {HEADERS_LIMIT} bytes of headers before one file");
         let left = left.checked_sub(as_u64(read));
         let left = left.ok_or_else(|| io::Error::other(what()))?;
         self.headers_left.set(Some(left));

@@ -20,7 +20,7 @@ pub enum Error {
     Corrupt {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and where in the file.
+        /// The fault, and its place in the file.
         what: String,
     },
     /// The file is sound, but this version or machine cannot read it.

@@ -67,7 +67,7 @@ pub struct Manifest {
     pub files: BTreeMap<String, u64>,
     /// The traced command.
     pub command: Option<Command>,
-    /// What the workload reports to have stored.
+    /// The amount of data that the workload reports to have stored.
     pub payload: Option<Payload>,
     /// The saved filesystem metadata, taken at the end of the capture.
     pub snapshot: Option<Snapshot>,
@@ -305,8 +305,8 @@ pub struct Command {
     pub alone: Option<bool>,
 }
 
-/// What a workload reports to have stored. `record` passes the file to write it to as `$MOSTRACE_PAYLOAD`. Several
-/// workloads append to that file and are added up.
+/// The amount of data that a workload reports to have stored. `record` passes the file to write it to as
+/// `$MOSTRACE_PAYLOAD`. Several workloads append to that file and are added up.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Payload {

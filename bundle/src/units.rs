@@ -19,7 +19,7 @@ pub fn size(text: &str) -> Result<u64, String> {
     let bytes = number
         .zip(unit)
         .and_then(|(number, unit)| number.checked_mul(unit));
-    bytes.ok_or_else(|| format!("`{text}` is no size (4096, 64K, 256M, 1G)"))
+    bytes.ok_or_else(|| format!("`{text}` is not a size; examples: 4096, 64K, 256M, 1G"))
 }
 
 /// Parses a time: a number of seconds, alone or with the suffix ms, s, m or h as its unit.
@@ -30,7 +30,7 @@ pub fn time(text: &str) -> Result<Duration, String> {
     let (number, unit) = with_unit(text, &TIMES).unwrap_or((text, 1.0));
     let seconds: Option<f64> = number.parse().ok();
     let time = seconds.and_then(|number| Duration::try_from_secs_f64(number * unit).ok());
-    time.ok_or_else(|| format!("`{text}` is no time (10, 1.5s, 500ms, 10m, 1h)"))
+    time.ok_or_else(|| format!("`{text}` is not a time; examples: 10, 1.5s, 500ms, 10m, 1h"))
 }
 
 /// Returns true if the text ends in a unit of size.
@@ -70,7 +70,7 @@ mod tests {
             assert_eq!(size(text), Ok(bytes), "{text}");
         }
         for text in ["", "M", "1.5G", "-1", "5m", "5 M", "5MB", "16777216T", "x"] {
-            let says = format!("`{text}` is no size (4096, 64K, 256M, 1G)");
+            let says = format!("`{text}` is not a size; examples: 4096, 64K, 256M, 1G");
             assert_eq!(size(text), Err(says));
         }
     }
@@ -89,7 +89,7 @@ mod tests {
             assert_eq!(time(text), Ok(Duration::from_millis(millis)), "{text}");
         }
         for text in ["", "s", "-1", "1M", "1d", "inf", "NaN", "1e30h"] {
-            let says = format!("`{text}` is no time (10, 1.5s, 500ms, 10m, 1h)");
+            let says = format!("`{text}` is not a time; examples: 10, 1.5s, 500ms, 10m, 1h");
             assert_eq!(time(text), Err(says));
         }
     }

@@ -12,8 +12,8 @@ struct page;
 /* The place of a page. */
 struct mostrace_place {
 	struct page *page;	/* in the page cache; for a bounce page the file's page */
-	struct inode *inode;	/* of the page cache that the page is in, or NULL */
-	u64 offset;		/* of the page in the inode, in bytes */
+	struct inode *inode;	/* the inode whose page cache the page is in, or NULL */
+	u64 offset;		/* offset of the page in the inode, in bytes */
 	bool mapped;		/* it is in a page cache or anonymous */
 };
 

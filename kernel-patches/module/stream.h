@@ -20,13 +20,13 @@ struct mostrace_stream {
 	char magic[8];		/* MOSTRACE_STREAM_MAGIC */
 	__u16 byte_order;	/* MOSTRACE_STREAM_ORDER, as the machine writes it */
 	__u16 version;		/* MOSTRACE_STREAM_VERSION */
-	__u16 header_size;	/* of this structure */
-	__u16 entry_size;	/* of struct mostrace_entry */
-	__u16 process_size;	/* of struct mostrace_process */
-	__u16 file_size;	/* of struct mostrace_file, without its name */
-	__u32 page_size;	/* of the kernel, in bytes */
+	__u16 header_size;	/* size of this structure */
+	__u16 entry_size;	/* size of struct mostrace_entry */
+	__u16 process_size;	/* size of struct mostrace_process */
+	__u16 file_size;	/* size of struct mostrace_file, without its name */
+	__u32 page_size;	/* page size of the kernel, in bytes */
 	__u64 start_ns;		/* CLOCK_MONOTONIC when recording began */
-	__u32 ring_bytes;	/* of each CPU's ring */
+	__u32 ring_bytes;	/* size of each CPU's ring */
 	__u32 pad;
 };
 

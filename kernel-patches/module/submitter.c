@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What is remembered of bios. Bios queued for a device without requests are remembered until they
- * complete, because another bio may be made from them for a recorded disk. On a kernel that reports
- * the file of direct IO before the bio is queued, such bios are remembered until then. The table
- * has a fixed size: a bio whose bucket is full is counted and not remembered.
+ * The data of bios that is remembered for later. Bios queued for a device without requests are
+ * remembered until they complete, because another bio may be made from them for a recorded disk. On
+ * a kernel that reports the file of direct IO before the bio is queued, such bios are remembered
+ * until then. The table has a fixed size: a bio whose bucket is full is counted and not remembered.
  *
  * There are no locks. A bio belongs to one task at a time, so no task reads what is remembered of
  * it while it is filled in, or while the bio completes; tasks compete only for the places of a

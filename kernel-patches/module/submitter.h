@@ -8,11 +8,11 @@ struct bio;
 struct bio_vec;
 struct file;
 
-/* What is known of a bio when it is queued. */
+/* The data of a bio that is known when it is queued. */
 struct mostrace_submitter {
 	struct mostrace_task task;
 	u64 direct_pos;	/* file position of the data for direct IO, or MOSTRACE_NONE */
-	struct file *direct_file;	/* of direct IO, or NULL; open until the IO ends */
+	struct file *direct_file;	/* the file of direct IO, or NULL; open until the IO ends */
 	struct bio *root;	/* the bio that the data's owner made; differs for a clone */
 	struct bio *plain;	/* for dm-crypt's bio: the one with the plaintext; otherwise NULL */
 	const struct bio_vec *bvec;	/* where the data begins, bvec_done bytes in; NULL: none */

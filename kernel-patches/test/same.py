@@ -183,7 +183,8 @@ def differences(probes, module):
     theirs = collections.Counter([s for e in theirs for s in by_sector(e)] + dirtied(probes, since))
     ours = collections.Counter([s for e in ours for s in by_sector(e)] + dirtied(module, since))
     missing, extra = theirs - ours, ours - theirs
-    # Of a page that is dirtied again between its bio's Q and its entry, the module reports both, the probes neither.
+    # If a page is dirtied again between block_bio_queue and its entry, the module reports both tasks and the probes
+    # neither.
     known = {e[:2] for e in missing}
     alone = collections.Counter({e: n for e, n in extra.items() if e[0] == "dirtied" and e[:2] not in known})
     extra -= alone

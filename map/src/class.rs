@@ -11,7 +11,7 @@ use crate::stores::StoreFile;
 )]
 #[strum(serialize_all = "snake_case")]
 pub enum Class {
-    /// What the filesystem stores about files and free space.
+    /// The filesystem's own records of files and free space.
     Metadata,
     /// The filesystem's own journal.
     Journal,

@@ -76,7 +76,7 @@ fn journals_alone_are_enough() {
     }
 }
 
-/// With one of two copies damaged, the map is the same, and a notice says so.
+/// If one of two copies is damaged, the map is the same, and a notice says so.
 fn one_of_two_copies_is_enough() {
     let dir = scratch();
     let image = filled(dir.path(), 128, ALL_FEATURES, fill_little);
@@ -149,7 +149,7 @@ fn one_of_two_copies_is_enough() {
     none.change(other, |block| block[9] ^= 1);
     let error = none.build().expect_err("no checkpoint").to_string();
     assert!(
-        error.contains("checkpoint: neither pack is whole: block"),
+        error.contains("checkpoint: neither pack is valid: block"),
         "{error}"
     );
     let mut none = editor.image.clone();

@@ -316,7 +316,7 @@ fn a_bad_chain_counts_for_nothing() {
             put32(&mut nodes[0].block, 360, 17);
             editor.write_chain(&nodes);
         }),
-        ("is new, and in the checkpoint", &|editor| {
+        ("is marked as new, but the checkpoint has it", &|editor| {
             let mut nodes = same(editor);
             nodes[0].marks |= DENT;
             editor.write_chain(&nodes);
@@ -326,7 +326,7 @@ fn a_bad_chain_counts_for_nothing() {
             put32(&mut nodes[1].block, 84, 888);
             editor.write_chain(&nodes);
         }),
-        ("no direct node, offset 3", &|editor| {
+        ("not a direct node: offset 3", &|editor| {
             let mut nodes = same(editor);
             (nodes[1].nid, nodes[1].ofs) = (NEW_INO + 1, 3);
             editor.write_chain(&nodes);

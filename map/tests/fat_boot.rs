@@ -55,7 +55,7 @@ fn without_a_backup_a_damaged_boot_record_is_the_end() {
             let no_fat = "first blocks: no filesystem recognised";
             let unknown = at == 11 || at == 16;
             assert!(
-                line.starts_with("boot record: not of a FAT: ") && line.ends_with(what)
+                line.starts_with("boot record: not a FAT boot record: ") && line.ends_with(what)
                     || unknown && line == no_fat,
                 "{line}"
             );
@@ -94,14 +94,14 @@ fn a_damaged_boot_record_is_read_from_its_backup() {
     assert_eq!(volume.build().expect("map").extents(), map.extents());
     // A backup that names another place for itself is not used.
     volume.patch(6 * 512 + 50, &[7]);
-    assert!(line(&volume).starts_with("boot record: not of a FAT: sectors of 0 bytes"));
+    assert!(line(&volume).starts_with("boot record: not a FAT boot record: sectors of 0 bytes"));
 }
 
 fn backups_of_large_sectors_are_found() {
     let scratch = tempfile::tempdir().expect("scratch folder");
     let image = scratch.path().join("image");
     for size in [512, 1024, 2048, 4096] {
-        // With few clusters: only Linux and fsck.vfat accept it as FAT32.
+        // The volume has so few clusters that only Linux and fsck.vfat accept it as FAT32.
         images::mkfs(&image, &format!("-F 32 -S {size} -s 1"), 2000 * size / 1024);
         let sound = Volume::read(&image);
         let map = sound.build().expect("map");

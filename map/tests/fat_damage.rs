@@ -144,7 +144,7 @@ fn the_first_of_two_owners_keeps_a_cluster() {
         let says = [
             "clusters in use, but by no file: 1, chains of them: 1".into(),
             format!(
-                "inode {inode}: its chain goes on with cluster {}, which is another's",
+                "inode {inode}: its chain continues with cluster {}, which belongs to another file",
                 a[2]
             ),
         ];
@@ -160,11 +160,14 @@ fn chains_that_leave_what_is_in_use() {
         let free = 100;
         let lost = "clusters in use, but by no file: 1, chains of them: 1".to_owned();
         for (value, what) in [
-            (free, format!("goes on with cluster {free}, which is free")),
-            (1, "goes on with cluster 1, which is not there".into()),
+            (
+                free,
+                format!("continues with cluster {free}, which is free"),
+            ),
+            (1, "continues with cluster 1, which does not exist".into()),
             (
                 0xff5,
-                "goes on with cluster 4085, which is not there".into(),
+                "continues with cluster 4085, which does not exist".into(),
             ),
         ] {
             if value == 0xff5 && sound.volume.bits != 12 {
@@ -188,7 +191,7 @@ fn chains_that_leave_what_is_in_use() {
         // The FAT marks the last cluster as free, and the FAT decides.
         let mut volume = sound.volume.clone();
         volume.set(b[2], 0);
-        let what = format!("goes on with cluster {}, which is free", b[2]);
+        let what = format!("continues with cluster {}, which is free", b[2]);
         let map = damaged(
             &sound,
             &volume,
@@ -347,7 +350,7 @@ fn a_directory_with_two_parents_is_read_once() {
         volume.patch(at + 11, &[0x10]);
         volume.patch(at + 26, &start("/a"));
         let what = format!(
-            "goes on with cluster {}, which is another's",
+            "continues with cluster {}, which belongs to another file",
             sound.clusters("/a")[0]
         );
         let says = [
@@ -417,7 +420,7 @@ fn a_deleted_file_keeps_its_first_cluster_unless_others_had_it() {
         // A file's chain continues with the cluster, though the FAT says that it is free.
         let mut volume = sound.volume.clone();
         volume.set(sound.clusters("/b")[2], cluster);
-        let what = format!("its chain goes on with cluster {cluster}, which is free");
+        let what = format!("its chain continues with cluster {cluster}, which is free");
         let map = damaged(
             &sound,
             &volume,

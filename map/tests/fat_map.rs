@@ -273,7 +273,7 @@ impl Case {
                 assert_eq!(shown, theirs, "{name}: {object:?}");
                 whole += 1;
             }
-            // Of its clusters the map has the first one, if no other file has or had it.
+            // The map has the first of its clusters, if no other file has or had it.
             let first = object.runs.first().map(|run| START + run.1 / 512);
             match *self.extents_of(inode) {
                 [] => {}

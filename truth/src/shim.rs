@@ -70,7 +70,7 @@ pub fn writes() -> u64 {
 /// complete log.
 fn must(done: io::Result<()>) {
     if let Err(error) = done {
-        eprintln!("truth: what SQLite does cannot be logged: {error}");
+        eprintln!("truth: SQLite's calls cannot be logged: {error}");
         std::process::abort();
     }
 }

@@ -16,7 +16,7 @@ use crate::names::Names;
 use crate::patterns::{self, Pattern};
 use crate::site::{CONTENTS, NAMES};
 
-/// How the disk is used.
+/// The layout of the filesystems on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Layout {
     /// One filesystem on the whole disk
@@ -41,7 +41,7 @@ pub struct Trial {
     /// Options for `mount -o`
     #[arg(long, default_value = "defaults")]
     mount_options: String,
-    /// How the disk is used
+    /// The layout of the filesystems on the disk
     #[arg(long, value_enum, default_value = "whole")]
     layout: Layout,
     /// Further options of `mostrace record`

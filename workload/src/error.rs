@@ -13,13 +13,13 @@ pub enum Error {
     #[error("{0}")]
     Setting(String),
     /// The database exists, and neither keeping nor overwriting it was requested.
-    #[error("{}: exists: --overwrite removes it, --keep works in it", .0.display())]
+    #[error("{}: exists; --overwrite removes it, --keep works in it", .0.display())]
     Exists(PathBuf),
     /// The file to overwrite is not an SQLite database.
-    #[error("{}: not an SQLite database: not overwritten", .0.display())]
+    #[error("{}: not an SQLite database, so it is not overwritten", .0.display())]
     NotDatabase(PathBuf),
     /// The database has too few rows for the updates or deletions.
-    #[error("{}: {have} rows, and {op} needs {need}: make them first with --prepare", .path.display())]
+    #[error("{}: {have} rows, and {op} needs {need}: insert them first with --prepare", .path.display())]
     TooFewRows {
         /// The database.
         path: PathBuf,
@@ -31,7 +31,7 @@ pub enum Error {
         need: u64,
     },
     /// An expected row does not exist.
-    #[error("{}: row {id} is missing: make the database anew with --prepare --overwrite", .path.display())]
+    #[error("{}: row {id} is missing: create the database again with --prepare --overwrite", .path.display())]
     MissingRow {
         /// The database.
         path: PathBuf,
@@ -65,7 +65,7 @@ pub enum Error {
     Library {
         /// The path as given.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
     /// A line of a script or a log is malformed.
@@ -75,7 +75,7 @@ pub enum Error {
         path: PathBuf,
         /// Line number, counted from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The fault that was found.
         why: String,
     },
     /// A file could not be read, written or removed.

@@ -57,8 +57,10 @@ impl FillSettings {
     fn check(&self) -> Result<()> {
         match self.percent {
             1..100 if self.probes > 0 => Ok(()),
-            1..100 => Err(Error::Setting("a latency is of one write at least".into())),
-            _ => Err(Error::Setting("a volume is filled to 1 to 99 %".into())),
+            1..100 => Err(Error::Setting("a latency needs at least one write".into())),
+            _ => Err(Error::Setting(
+                "a volume can be filled to between 1 and 99 %".into(),
+            )),
         }
     }
 

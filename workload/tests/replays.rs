@@ -340,7 +340,7 @@ fn what_is_no_sqlite_is_refused() {
     };
     assert_eq!(
         error("libc.so.6"),
-        "libc.so.6: is no SQLite: open_v2 is not in it"
+        "libc.so.6: is not SQLite: it lacks open_v2"
     );
     let missing = error("/no/such/library.so");
     assert!(

@@ -25,7 +25,7 @@ pub enum Error {
         path: PathBuf,
         /// The on-disk structure.
         at: String,
-        /// What is wrong with it.
+        /// The fault that was found.
         what: String,
     },
     /// Nothing in the image looks like a filesystem: it may be empty, or a whole disk with partitions.

@@ -41,7 +41,7 @@ pub fn link<D: Directories>(
             parent: root.into(),
             name: [].into(),
         }),
-        None => directories.note("there is no root directory, no file has a name".into()),
+        None => directories.note("there is no root directory, so no file has a name".into()),
     }
     let mut found = HashSet::from([root]);
     let mut queue: VecDeque<_> = [root]

@@ -93,7 +93,7 @@ pub struct FileSettings {
     pub overlap: u8,
     /// Seed for contents and order; thread n uses seed + n.
     pub seed: u64,
-    /// Whether the kernel's caches are dropped after the files were made.
+    /// The setting for dropping the kernel's caches after the files were made.
     pub caches: Caches,
     /// Pause between two records of a thread, ms.
     pub interval_ms: u64,

@@ -5,7 +5,7 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-/// Whether the page cache and the caches of names and inodes are dropped before the measured phase.
+/// The choice whether the page cache and the caches of names and inodes are dropped before the measured phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Caches {

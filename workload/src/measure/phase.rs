@@ -13,7 +13,7 @@ use crate::Result;
 pub struct Phase {
     /// Wall time, ns.
     pub elapsed_ns: u64,
-    /// What was written; None if the kernel does not count it.
+    /// The amounts that were written; None if the kernel does not count them.
     pub written: Option<Written>,
 }
 

@@ -109,7 +109,7 @@ impl Line {
             "stat" | "stat64" => Call::Stat(word("the path")?.to_owned()),
             "lstat" | "lstat64" => Call::Lstat(word("the path")?.to_owned()),
             "unlink" => Call::Unlink(word("the path")?.to_owned()),
-            other => return Err(format!("`{other}` is no call that can be replayed")),
+            other => return Err(format!("`{other}` is not a call that can be replayed")),
         };
         let result = match &call {
             Call::Open { .. } => Some(number(word("the descriptor")?)?),
@@ -149,14 +149,14 @@ fn offset<'w>(
 
 fn bytes(word: &str) -> std::result::Result<i64, String> {
     match number(word)? {
-        many if many > MOST_BYTES => Err(format!("{many} bytes are more than a call is given")),
+        many if many > MOST_BYTES => Err(format!("{many} bytes are more than one call may have")),
         bytes => Ok(bytes),
     }
 }
 
 fn number<T: std::str::FromStr>(word: &str) -> std::result::Result<T, String> {
     word.parse()
-        .map_err(|_| format!("`{word}` is no such number"))
+        .map_err(|_| format!("`{word}` is not a valid number"))
 }
 
 /// Parses a script. Returns its lines in their order, which is thread after thread in what MobiGen writes.
@@ -229,16 +229,16 @@ mod tests {
         let wrong = |text: &str| parse(Path::new("s"), text).unwrap_err().to_string();
         assert_eq!(
             wrong("1 0 fsync 3\n1 0 rename \"/a\" \"/b\"\n"),
-            "s:2: `rename` is no call that can be replayed"
+            "s:2: `rename` is not a call that can be replayed"
         );
         assert_eq!(
             wrong("1 0 write 3\n"),
             "s:1: the number of bytes is missing"
         );
-        assert_eq!(wrong("1 x"), "s:1: `x` is no such number");
+        assert_eq!(wrong("1 x"), "s:1: `x` is not a valid number");
         assert_eq!(
             wrong("1 0 pwrite 3 0 67108865"),
-            "s:1: 67108865 bytes are more than a call is given"
+            "s:1: 67108865 bytes are more than one call may have"
         );
     }
 

@@ -25,7 +25,7 @@ use crate::outcome::{Outcome, Task};
 use crate::sqlite::Engine;
 use crate::{Error, Result};
 
-/// Whether statements run at the times in the log.
+/// The times at which statements run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Timing {
@@ -43,7 +43,7 @@ pub struct SqlSettings {
     pub log: PathBuf,
     /// The database; it is made if it does not exist.
     pub database: PathBuf,
-    /// Whether statements run at the times in the log.
+    /// The times at which statements run.
     pub timing: Timing,
     /// A shared library to use as SQLite.
     pub library: Option<PathBuf>,

@@ -24,7 +24,10 @@ pub(super) fn statements(text: &str) -> Result<Vec<Statement<'_>>, (u64, String)
             Token::Comment => {
                 if let Some(seconds) = this.strip_prefix(TIME) {
                     at = time(seconds).ok_or_else(|| {
-                        (line(text, place), format!("`{}` is no time", this.trim()))
+                        (
+                            line(text, place),
+                            format!("`{}` is not a time", this.trim()),
+                        )
                     })?;
                 }
             }
@@ -207,9 +210,9 @@ mod tests {
         );
         assert_eq!(
             of("a;\n--@ soon\nb;"),
-            Err((2, "`--@ soon` is no time".into()))
+            Err((2, "`--@ soon` is not a time".into()))
         );
-        assert_eq!(of("--@ -1\nb;"), Err((1, "`--@ -1` is no time".into())));
+        assert_eq!(of("--@ -1\nb;"), Err((1, "`--@ -1` is not a time".into())));
     }
 
     #[test]

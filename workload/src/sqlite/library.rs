@@ -85,7 +85,7 @@ impl Library {
                 .map(|threadsafe| threadsafe())
         };
         match threadsafe {
-            Some(0) => Err(wrong("is built for one thread alone".into())),
+            Some(0) => Err(wrong("is built for one thread only".into())),
             _ => Ok(library),
         }
     }
@@ -136,7 +136,7 @@ impl Functions {
                     Self {
                         $($name: *library
                             .get($symbol)
-                            .map_err(|_| format!("is no SQLite: {} is not in it", stringify!($name)))?),+
+                            .map_err(|_| format!("is not SQLite: it lacks {}", stringify!($name)))?),+
                     }
                 }
             };

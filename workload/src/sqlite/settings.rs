@@ -130,7 +130,7 @@ pub struct Settings {
     pub seed: u64,
     /// A shared library to use as SQLite instead of the built-in one.
     pub library: Option<PathBuf>,
-    /// Whether the kernel's caches are dropped after the setup phase.
+    /// The setting for dropping the kernel's caches after the setup phase.
     pub caches: Caches,
 }
 

@@ -40,7 +40,7 @@ pub fn example(name: &str) -> PathBuf {
     example
 }
 
-/// What a test under strace needs.
+/// The requirements of a test that uses strace.
 pub const STRACE: [Need; 2] = [Need::Tool("strace", "strace"), Need::Ptrace];
 /// The sqlite3 command.
 pub const SQLITE3: Need = Need::Tool("sqlite3", "sqlite3");

@@ -60,15 +60,15 @@ impl Checkpoint {
             (Ok(one), Ok(two)) if two.wrapping_sub(one).cast_signed() > 0 => second,
             (Ok(_), Ok(_)) => sb.cp_blkaddr,
             (Ok(_), Err(why)) => {
-                notices.push(format!("checkpoint pack 2 is not whole: {why}"));
+                notices.push(format!("checkpoint pack 2 is not valid: {why}"));
                 sb.cp_blkaddr
             }
             (Err(why), Ok(_)) => {
-                notices.push(format!("checkpoint pack 1 is not whole: {why}"));
+                notices.push(format!("checkpoint pack 1 is not valid: {why}"));
                 second
             }
             (Err(one), Err(two)) => {
-                let what = format!("neither pack is whole: {one}; {two}");
+                let what = format!("neither pack is valid: {one}; {two}");
                 return Err(image.corrupt("checkpoint", what));
             }
         };

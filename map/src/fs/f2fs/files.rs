@@ -98,7 +98,7 @@ impl File<'_, '_> {
                 cluster = self.cluster(run.index);
                 continue;
             }
-            // In a compressed cluster no block has an offset of its own: each gets the cluster's start.
+            // The blocks of a compressed cluster have no offsets of their own: each gets the cluster's start.
             let first = run.index;
             let end = first.saturating_add(run.blocks).min(limit);
             let compressed = cluster.end.clamp(first, end).saturating_sub(first);

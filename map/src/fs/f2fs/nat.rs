@@ -59,7 +59,9 @@ impl Nat {
         }
         for (number, entry) in &journals.nat {
             if *number >= blocks.saturating_mul(NAT_ENTRY_PER_BLOCK) {
-                notices.push(format!("NAT journal: nid {number} is behind the NAT"));
+                notices.push(format!(
+                    "NAT journal: nid {number} is beyond the end of the NAT"
+                ));
                 continue;
             }
             let nid = Nid(*number);
@@ -69,7 +71,7 @@ impl Nat {
     }
 
     fn push_block(&mut self, sb: &SuperBlock, nid: Nid, block: &[u8], notices: &mut Notices) {
-        // Where few files were ever made, most blocks of the table are all zeros.
+        // If few files were ever made, most blocks of the table are all zeros.
         if block == [0; BLOCK_SIZE] {
             return;
         }

@@ -5,8 +5,8 @@
 //! checkpoint │ inode 7 │ node 7/1 F │ inode 9 DF │ node 7/2 │ …      F fsync, D new name
 //!              next_blkaddr ──────→ ──────────→ ─────────→
 //! ```
-//! Of each inode the nodes up to its last F are recovered (kernel: `find_fsync_dnodes`, `recover_data`). They bring new
-//! addresses; the tree above them stays the checkpoint's. If the kernel fails with an error it mounts without
+//! For each inode, the nodes up to its last F are recovered (kernel: `find_fsync_dnodes`, `recover_data`). They bring
+//! new addresses; the tree above them stays the checkpoint's. If the kernel fails with an error it mounts without
 //! recovering anything, and so does this code.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -158,7 +158,7 @@ fn step(sb: &SuperBlock, blkaddr: BlkAddr, footer: Footer, block: &[u8]) -> Resu
             block::addrs(block).take(block::index(N)).all(is_inside)
         }
         Some(Level::Xattr) if !footer.is_inode() => true,
-        _ => return Err(bad(format!("no direct node, offset {}", footer.ofs))),
+        _ => return Err(bad(format!("not a direct node: offset {}", footer.ofs))),
     };
     if !inside {
         return Err(bad("an address outside the main area".into()));
@@ -186,7 +186,9 @@ fn fsynced(chain: &[Step], nat: &Nat) -> Result<HashMap<Ino, Fsynced>, String> {
         let makes_it = step.born.is_some();
         if !files.contains_key(&ino) {
             if makes_it && nat.get(ino.nid()).is_some() {
-                return Err(format!("inode {ino} is new, and in the checkpoint"));
+                return Err(format!(
+                    "inode {ino} is marked as new, but the checkpoint has it"
+                ));
             }
             // A later step may bring the inode itself, with a name.
             if !makes_it && !nat.is_inode(ino) {

@@ -103,7 +103,8 @@ impl SuperBlock {
         let log_blocksize = u32(16);
         if (13..=16).contains(&log_blocksize) {
             let bytes = 1u32.wrapping_shl(log_blocksize);
-            let what = format!("blocks of {bytes} bytes, as kernels with such pages make them");
+            let what =
+                format!("blocks of {bytes} bytes, as used by kernels with pages of that size");
             return Err(Fault::Unsupported(what));
         }
         let feature = u32(2180);

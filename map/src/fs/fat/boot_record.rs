@@ -76,8 +76,9 @@ impl BootRecord {
                 Ok(boot)
             }
             Err(what) => {
-                let boot = Self::find_backup(image)
-                    .ok_or_else(|| image.corrupt("boot record", format!("not of a FAT: {what}")))?;
+                let boot = Self::find_backup(image).ok_or_else(|| {
+                    image.corrupt("boot record", format!("not a FAT boot record: {what}"))
+                })?;
                 notices.push(format!(
                     "the boot record is damaged ({what}), its backup in sector {BACKUP} is used"
                 ));

@@ -222,11 +222,15 @@ impl<'a> Walk<'a> {
             Stop::Bad(cluster) => format!("ends with cluster {cluster}, which is bad"),
             Stop::Free(cluster) => {
                 self.gone.insert(cluster, None);
-                format!("goes on with cluster {cluster}, which is free")
+                format!("continues with cluster {cluster}, which is free")
             }
-            Stop::Outside(cluster) => format!("goes on with cluster {cluster}, which is not there"),
+            Stop::Outside(cluster) => {
+                format!("continues with cluster {cluster}, which does not exist")
+            }
             Stop::Circle(cluster) => format!("goes back to its cluster {cluster}"),
-            Stop::Taken(cluster) => format!("goes on with cluster {cluster}, which is another's"),
+            Stop::Taken(cluster) => {
+                format!("continues with cluster {cluster}, which belongs to another file")
+            }
         };
         self.notices
             .push(format!("inode {inode}: its chain {what}"));
