@@ -101,7 +101,14 @@ fn arrows(src: &Path, floors: &Floors, wrong: &mut Vec<String>) -> BTreeSet<(Str
 
 /// The modules and items that a file of the module `path` names, from the crate's root on.
 fn targets(text: &str, path: &[String]) -> Vec<Vec<String>> {
-    let mut targets = used(text, &["crate", "mostrace"]);
+    // A program names the library by its crate's name.
+    let is_program = text.contains("use mostrace::");
+    let heads: &[&str] = if is_program {
+        &["crate", "mostrace"]
+    } else {
+        &["crate"]
+    };
+    let mut targets = used(text, heads);
     let parent = path.len().saturating_sub(1);
     let above = used(text, &["super"]).into_iter().map(|used| {
         let ups = used.iter().take_while(|word| *word == "super").count();
