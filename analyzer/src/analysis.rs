@@ -25,8 +25,8 @@
 mod anonymous;
 mod maps;
 mod reader;
+mod remarks;
 mod together;
-mod told;
 
 use std::path::{Path, PathBuf};
 
@@ -45,8 +45,8 @@ use crate::transactions::{self, Database};
 pub use anonymous::shown;
 pub use maps::{map_by, map_of, on_the_disk};
 use reader::Reader;
-use told::Told;
-pub use told::warnings;
+use remarks::Remarks;
+pub use remarks::warnings;
 
 /// Reports how far the reading has come.
 #[derive(Clone, Copy, Debug)]
@@ -160,7 +160,7 @@ impl Analysis {
         let (mut warnings, mut notices) = (Vec::new(), Vec::new());
         let mut mapped = !recordings.is_empty();
         for (recording, name) in recordings.iter().zip(&names) {
-            let mut of_one = Told::of(recording);
+            let mut of_one = Remarks::of(recording);
             let reader = Reader {
                 options,
                 recording,

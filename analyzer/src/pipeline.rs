@@ -67,7 +67,7 @@ impl<'a, R: Read> Pipeline<'a, R> {
             return Ok(None);
         }
         let attributor = &mut self.attributor;
-        attributor.hear(self.completions.names());
+        attributor.learn_names(self.completions.names());
         let completion = self.completions.completion();
         if let Some(causer) = &mut self.causer {
             causer.pull(completion.time_ns, attributor.registry_mut())?;

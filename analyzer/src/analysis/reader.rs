@@ -7,7 +7,7 @@ use mostrace_map::fs;
 use mostrace_map::fs::jbd2::Journal;
 
 use super::maps::{journal_of, map_of, on_the_disk};
-use super::told::Told;
+use super::remarks::Remarks;
 use super::{Error, Options, Progress, Result};
 use crate::attribute::{Attributor, Family, Loops};
 use crate::blktrace::{Completions, WallClock};
@@ -35,7 +35,7 @@ impl Reader<'_> {
         mut facts: facts::Builder,
         map: Option<&Map>,
         journal: Option<&Journal>,
-        told: &mut Told,
+        remarks: &mut Remarks,
     ) -> Result<facts::Builder> {
         let manifest = self.recording.manifest();
         let packages = self.recording.last().map_or(Ok(None), Bundle::packages)?;
@@ -67,11 +67,11 @@ impl Reader<'_> {
             facts = facts.with_causes(causes);
         }
         let [missing, others] = self.recording.told(end.completions.notices());
-        told.warnings.extend(missing);
-        told.notices.extend(others);
+        remarks.warnings.extend(missing);
+        remarks.notices.extend(others);
         for (name, table) in &tables {
             if let Some(at) = table.cut_at() {
-                told.notices.push(format!(
+                remarks.notices.push(format!(
                     "{name}: cut short at byte {at}; what follows is left out"
                 ));
             }

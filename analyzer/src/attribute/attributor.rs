@@ -152,8 +152,8 @@ impl<'a, R: Read> Attributor<'a, R> {
 
     /// Takes the thread renamings that the trace has noted so far: the number of a thread that has ended may be reused by
     /// another.
-    pub fn hear(&mut self, names: &blktrace::Names) {
-        self.registry.processes.hear(names);
+    pub fn learn_names(&mut self, names: &blktrace::Names) {
+        self.registry.processes.learn_names(names);
     }
 
     /// Takes the next completion, in time order, and returns its rows in the order of sectors; there is at least one.

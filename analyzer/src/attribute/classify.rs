@@ -17,17 +17,17 @@ use mostrace_map::{Extent, Map};
 
 /// The map's answer for a block.
 #[derive(Clone, Copy)]
-struct Told {
+struct Answer {
     kind: Kind,
     file: FileId,
     file_offset: Option<u64>,
     found: Provenance,
 }
 
-impl Told {
+impl Answer {
     /// Makes an answer without a file.
-    fn new(kind: Kind, found: Provenance) -> Told {
-        Told {
+    fn new(kind: Kind, found: Provenance) -> Answer {
+        Answer {
             kind,
             file: FileId::NONE,
             file_offset: None,
@@ -208,8 +208,8 @@ impl<R: Read> Attributor<'_, R> {
     }
 
     /// Returns what a piece of the map says of a block that was queued at `q_ns`.
-    fn believe(&mut self, piece: &Extent, belief: Belief, q_ns: Option<u64>) -> Told {
-        let unknown = |kind| Told::new(kind, Provenance::Unknown);
+    fn believe(&mut self, piece: &Extent, belief: Belief, q_ns: Option<u64>) -> Answer {
+        let unknown = |kind| Answer::new(kind, Provenance::Unknown);
         match (belief, piece.kind) {
             (Belief::Metadata(contents, moment), kind) if changes_hands(kind) => {
                 self.metadata(piece, contents, moment, q_ns)
@@ -219,10 +219,10 @@ impl<R: Read> Attributor<'_, R> {
             (Belief::Whole, kind) if changes_hands(kind) && self.has_changed(piece, q_ns) => {
                 unknown(Kind::Free)
             }
-            (_, kind) if kind.class() == Class::Journal => Told::new(kind, Provenance::Layout),
+            (_, kind) if kind.class() == Class::Journal => Answer::new(kind, Provenance::Layout),
             (Belief::Journal, _) => unknown(Kind::JournalBlock),
-            (Belief::Node, kind) if !kind.is_node() => Told::new(Kind::Node, Provenance::Live),
-            (_, kind) => self.owned(piece, Told::new(kind, Map::provenance(piece))),
+            (Belief::Node, kind) if !kind.is_node() => Answer::new(Kind::Node, Provenance::Live),
+            (_, kind) => self.owned(piece, Answer::new(kind, Map::provenance(piece))),
         }
     }
 
@@ -234,7 +234,7 @@ impl<R: Read> Attributor<'_, R> {
         contents: Contents,
         moment: Moment,
         q_ns: Option<u64>,
-    ) -> Told {
+    ) -> Answer {
         let before = self.owners.at(piece.sector, moment);
         let kind = match contents {
             Contents::EXTENTS => Kind::ExtentTree,
@@ -246,9 +246,9 @@ impl<R: Read> Attributor<'_, R> {
             _ if piece.kind == Kind::Regular => Kind::Free,
             _ => piece.kind,
         };
-        let told = Told::new(kind, Provenance::Unknown);
+        let told = Answer::new(kind, Provenance::Unknown);
         match before {
-            Some(file) => Told { file, ..told },
+            Some(file) => Answer { file, ..told },
             // If the recorder does not report freed blocks, the owner may have got the block after its last change.
             None if !self.owners.is_told() && self.has_changed(piece, q_ns) => told,
             None if kind == piece.kind => self.owned(piece, told),
@@ -270,11 +270,11 @@ impl<R: Read> Attributor<'_, R> {
     }
 
     /// Adds the file that owns the piece.
-    fn owned(&mut self, piece: &Extent, told: Told) -> Told {
+    fn owned(&mut self, piece: &Extent, told: Answer) -> Answer {
         match (piece.kind, piece.inode) {
             // A free piece's inode is a deleted file's, which no longer owns it.
             (Kind::Free, _) | (_, 0) => told,
-            (_, inode) => Told {
+            (_, inode) => Answer {
                 file: self.registry.files.snapshot(inode),
                 file_offset: piece.file_offset,
                 ..told

@@ -182,7 +182,7 @@ impl Processes {
     /// Takes new renamings: what entries said of a number before it was renamed belongs to another thread, or to the same
     /// thread before it ran another program.
     #[inline]
-    pub fn hear(&mut self, names: &Names) {
+    pub fn learn_names(&mut self, names: &Names) {
         let renamed = names.renamed();
         if renamed.len() > self.heard {
             self.rename(renamed);

@@ -19,7 +19,7 @@ pub(super) struct Who {
 
 /// The trace's knowledge of the bytes that a call wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum Content {
     Nothing,
     /// The first eight bytes.
     First([u8; 8]),
@@ -40,7 +40,7 @@ pub(super) struct Act {
     pub kind: CallKind,
     pub offset: u64,
     pub bytes: u64,
-    pub told: Told,
+    pub content: Content,
     pub who: Who,
     /// Inode and generation.
     pub file: (u64, u32),
@@ -48,17 +48,17 @@ pub(super) struct Act {
     pub end_ns: u64,
 }
 
-impl Told {
-    pub fn of(raw: &RawCall) -> Told {
+impl Content {
+    pub fn of(raw: &RawCall) -> Content {
         let flags = raw.head.flags;
         if flags.has(call_flags::FIRST) {
-            return Told::First(raw.first_bytes);
+            return Content::First(raw.first_bytes);
         }
         if !flags.has(call_flags::DATABASE) {
-            return Told::Nothing;
+            return Content::Nothing;
         }
         let [a, b, c, d, high, low, write, read] = raw.first_bytes;
-        Told::FirstPage {
+        Content::FirstPage {
             counter: u32::from_be_bytes([a, b, c, d]),
             // Two bytes cannot hold 65536.
             size: match u16::from_be_bytes([high, low]) {
@@ -71,12 +71,12 @@ impl Told {
 
     /// Returns true for a rollback journal's header.
     pub fn is_journal(self) -> bool {
-        self == Told::First(JOURNAL)
+        self == Content::First(JOURNAL)
     }
 
     /// Returns true for a WAL's header.
     pub fn is_wal(self) -> bool {
-        let Told::First([a, b, c, d, ..]) = self else {
+        let Content::First([a, b, c, d, ..]) = self else {
             return false;
         };
         [a, b, c, d & !1] == WAL
@@ -84,7 +84,7 @@ impl Told {
 
     /// Returns true for zeros: a journal's header before and after a transaction.
     pub fn is_zero(self) -> bool {
-        self == Told::First([0; 8])
+        self == Content::First([0; 8])
     }
 }
 
@@ -94,7 +94,7 @@ impl Act {
             kind: CallKind::of(raw.kind.get()),
             offset: raw.offset.get(),
             bytes: raw.bytes.get(),
-            told: Told::of(raw),
+            content: Content::of(raw),
             who: Who {
                 tgid: raw.tgid.get(),
                 pid: raw.pid.get(),
@@ -107,14 +107,14 @@ impl Act {
 
     /// Returns true if the call zeroes a journal's header.
     pub fn is_zeroing(&self) -> bool {
-        self.offset == 0 && self.bytes == ZEROED && self.told.is_zero()
+        self.offset == 0 && self.bytes == ZEROED && self.content.is_zero()
     }
 
     /// Returns change counter and WAL mode if the call writes a database's first page as SQLite does, by itself. A copy of a
     /// whole database does not count.
     pub fn first_page(&self) -> Option<(u32, bool)> {
-        match self.told {
-            Told::FirstPage {
+        match self.content {
+            Content::FirstPage {
                 counter,
                 size,
                 has_wal,

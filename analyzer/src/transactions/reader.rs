@@ -5,7 +5,7 @@ use mostrace_bundle::entry::{CallKind, RawCall};
 use mostrace_map::class::{Kind, Role};
 
 use super::Outcome;
-use super::act::{Act, Told};
+use super::act::{Act, Content};
 use super::commits::Commit;
 use super::store::Store;
 use super::threads::{Thread, Tie};
@@ -203,6 +203,6 @@ impl<'n> Reader<'n> {
 
 /// Returns true if the call wrote the beginning of one of SQLite's files.
 fn is_sqlites(act: &Act) -> bool {
-    let is_first_page = matches!(act.told, Told::FirstPage { .. });
-    is_first_page || act.told.is_journal() || act.told.is_wal()
+    let is_first_page = matches!(act.content, Content::FirstPage { .. });
+    is_first_page || act.content.is_journal() || act.content.is_wal()
 }

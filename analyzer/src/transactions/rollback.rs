@@ -12,7 +12,7 @@
 use mostrace_bundle::entry::CallKind;
 
 use super::Outcome;
-use super::act::{Act, Told, Who};
+use super::act::{Act, Content, Who};
 use super::commits::{Commit, Way};
 use super::proof::Proof;
 use crate::attribute::HashSet;
@@ -39,7 +39,7 @@ enum FirstPage {
     #[default]
     Unwritten,
     /// The page was written, but the trace does not have its bytes.
-    Untold,
+    Unknown,
     /// The change counter in the first and in the last write of the page.
     Counts { first: u32, last: u32 },
 }
@@ -97,9 +97,9 @@ impl Rollback {
     }
 
     fn journalled(&mut self, act: &Act, proof: &mut Proof, outcome: &mut Outcome) {
-        if act.told.is_journal() {
+        if act.content.is_journal() {
             proof.see(true);
-        } else if act.offset == 0 && !act.told.is_zero() && act.told != Told::Nothing {
+        } else if act.offset == 0 && !act.content.is_zero() && act.content != Content::Nothing {
             proof.see(false);
         }
         self.end_unseen(act, outcome);
@@ -191,9 +191,9 @@ impl Rollback {
     }
 
     fn written(&mut self, act: &Act, has_wal: bool, proof: &mut Proof, outcome: &mut Outcome) {
-        match act.told {
-            Told::FirstPage { .. } => proof.see(true),
-            Told::First(_) if act.offset == 0 => proof.see(false),
+        match act.content {
+            Content::FirstPage { .. } => proof.see(true),
+            Content::First(_) if act.offset == 0 => proof.see(false),
             _ => {}
         }
         let before = self.counter;
@@ -213,7 +213,7 @@ impl Rollback {
             return;
         }
         let first_page = act.first_page();
-        let is_copy = matches!(act.told, Told::FirstPage { .. }) && first_page.is_none();
+        let is_copy = matches!(act.content, Content::FirstPage { .. }) && first_page.is_none();
         self.copier = is_copy.then_some(act.who.pid);
         self.counter = first_page.map(|(counter, _)| counter);
         self.has_wal = first_page.map(|(_, has_wal)| has_wal).or(self.has_wal);
@@ -246,7 +246,7 @@ impl Open {
             return;
         }
         self.first_page = match (act.first_page(), self.first_page) {
-            (None, _) | (_, FirstPage::Untold) => FirstPage::Untold,
+            (None, _) | (_, FirstPage::Unknown) => FirstPage::Unknown,
             (Some((counter, _)), FirstPage::Unwritten) => FirstPage::Counts {
                 first: counter,
                 last: counter,

@@ -4,15 +4,15 @@ use mostrace_map::class::{Kind, Provenance, Role};
 use proptest::prelude::*;
 
 use super::Outcome;
-use super::act::{Act, Told, Who};
+use super::act::{Act, Content, Who};
 use super::commits::Commits;
 use super::count::{Count, Sure};
 use super::databases::Database;
 use super::store::Store;
 use super::threads::{Thread, Tie};
 
-const MAGIC: Told = Told::First([0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]);
-const WAL: Told = Told::First([0x37, 0x7f, 0x06, 0x82, 0, 0x2d, 0xe2, 0x18]);
+const MAGIC: Content = Content::First([0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]);
+const WAL: Content = Content::First([0x37, 0x7f, 0x06, 0x82, 0, 0x2d, 0xe2, 0x18]);
 const PAGE: u64 = 4096;
 const FRAME: u64 = 24 + PAGE;
 
@@ -21,7 +21,7 @@ fn call(kind: CallKind) -> Act {
         kind,
         offset: 0,
         bytes: 0,
-        told: Told::Nothing,
+        content: Content::Nothing,
         who: Who { tgid: 1, pid: 1 },
         file: (20, 1),
         start_ns: 0,
@@ -29,26 +29,26 @@ fn call(kind: CallKind) -> Act {
     }
 }
 
-fn write(offset: u64, bytes: u64, told: Told) -> Act {
+fn write(offset: u64, bytes: u64, content: Content) -> Act {
     Act {
         offset,
         bytes,
-        told,
+        content,
         ..call(CallKind::Write)
     }
 }
 
 fn page(number: u64) -> Act {
-    write(number * PAGE, PAGE, Told::Nothing)
+    write(number * PAGE, PAGE, Content::Nothing)
 }
 
 fn first_page(counter: u32) -> Act {
-    let told = Told::FirstPage {
+    let content = Content::FirstPage {
         counter,
         size: PAGE,
         has_wal: false,
     };
-    write(0, PAGE, told)
+    write(0, PAGE, content)
 }
 
 /// Returns what calls on the files of one database yield: the number of commits, and whether there may be more.
@@ -69,7 +69,7 @@ fn seen(acts: &[(Role, Act)]) -> (u64, bool) {
 
 /// Returns the ways in which a journal ends.
 fn ends() -> [Act; 3] {
-    let zeroing = write(0, 28, Told::First([0; 8]));
+    let zeroing = write(0, 28, Content::First([0; 8]));
     [call(CallKind::Unlink), call(CallKind::Truncate), zeroing]
 }
 
@@ -77,9 +77,9 @@ fn ends() -> [Act; 3] {
 fn journalled(database: &[Act], end: Act) -> Vec<(Role, Act)> {
     let sync = call(CallKind::Fdatasync);
     let journal = [
-        write(0, 512, Told::First([0; 8])),
-        write(512, 4, Told::Nothing),
-        write(516, PAGE, Told::Nothing),
+        write(0, 512, Content::First([0; 8])),
+        write(512, 4, Content::Nothing),
+        write(516, PAGE, Content::Nothing),
         sync,
         write(0, 12, MAGIC),
         sync,
@@ -116,9 +116,9 @@ fn a_wal_of_other_pages_is_read_by_their_size() {
             let header = write(
                 32 + at * (24 + page),
                 24,
-                Told::First([0, 0, 0, 1, 0, 0, 0, 9]),
+                Content::First([0, 0, 0, 1, 0, 0, 0, 9]),
             );
-            [header, write(header.offset + 24, page, Told::Nothing)]
+            [header, write(header.offset + 24, page, Content::Nothing)]
         };
         let mut acts = vec![write(0, 32, WAL)];
         acts.extend([frame(0), frame(1), frame(2)].concat());
@@ -132,8 +132,8 @@ fn a_wal_of_other_pages_is_read_by_their_size() {
 /// A recording may claim any length for a call, and nothing follows a full frame.
 #[test]
 fn a_frame_may_be_said_to_be_of_any_length() {
-    let header = write(32, 24, Told::First([0, 0, 0, 1, 0, 0, 0, 9]));
-    let endless = write(header.offset + 24, u64::MAX, Told::Nothing);
+    let header = write(32, 24, Content::First([0, 0, 0, 1, 0, 0, 0, 9]));
+    let endless = write(header.offset + 24, u64::MAX, Content::Nothing);
     let acts = [write(0, 32, WAL), header, endless, endless];
     assert_eq!(seen(&acts.map(|act| (Role::Wal, act))), (1, false));
 }
@@ -263,14 +263,14 @@ impl Written {
     }
 
     fn header(&mut self, nth: u64, page: u8, size: u8) {
-        let told = Told::First([0, 0, 0, page, 0, 0, 0, size]);
+        let told = Content::First([0, 0, 0, page, 0, 0, 0, size]);
         self.push(write(32 + nth * FRAME, 24, told));
     }
 
     fn frame(&mut self, page: u8, size: u8) {
         let at = self.1;
         self.header(at, page, size);
-        self.push(write(32 + at * FRAME + 24, PAGE, Told::Nothing));
+        self.push(write(32 + at * FRAME + 24, PAGE, Content::Nothing));
         self.1 += 1;
     }
 
@@ -283,9 +283,9 @@ impl Written {
         let at = self.1;
         self.header(at, page, size);
         let begin = 32 + at * FRAME + 24;
-        self.push(write(begin, 4016, Told::Nothing));
+        self.push(write(begin, 4016, Content::Nothing));
         self.sync();
-        self.push(write(begin + 4016, 80, Told::Nothing));
+        self.push(write(begin + 4016, 80, Content::Nothing));
         self.1 += 1;
     }
 }
@@ -338,7 +338,7 @@ fn frames_that_fill_a_sector_are_no_transactions() {
 
 #[test]
 fn headers_that_are_not_told_leave_a_doubt() {
-    let frame = write(32, 24, Told::Nothing);
+    let frame = write(32, 24, Content::Nothing);
     let mut wal = Written::new();
     wal.push(frame);
     wal.sync();
@@ -356,9 +356,9 @@ fn strangers_files_are_told_by_their_beginnings() {
     let acts = [
         (
             Role::RollbackJournal,
-            write(0, 512, Told::First(*b"my notes")),
+            write(0, 512, Content::First(*b"my notes")),
         ),
-        (Role::Db, write(0, 512, Told::First(*b"my notes"))),
+        (Role::Db, write(0, 512, Content::First(*b"my notes"))),
         (Role::RollbackJournal, unlink),
     ];
     let mut store = Store::default();
@@ -433,10 +433,10 @@ proptest! {
                 0 => call(CallKind::Unlink),
                 1 => call(CallKind::Truncate),
                 2 => call(CallKind::Fdatasync),
-                3 => write(0, 28, Told::First([0; 8])),
-                4 => write(32 + at * FRAME, 24, Told::First([0, 0, 0, 1, 0, 0, 0, told])),
+                3 => write(0, 28, Content::First([0; 8])),
+                4 => write(32 + at * FRAME, 24, Content::First([0, 0, 0, 1, 0, 0, 0, told])),
                 5 => first_page(told.into()),
-                _ => write(at * PAGE, PAGE, if told == 0 { MAGIC } else { Told::Nothing }),
+                _ => write(at * PAGE, PAGE, if told == 0 { MAGIC } else { Content::Nothing }),
             };
             store.see(roles[role], &act, &mut outcome);
         }

@@ -9,7 +9,7 @@
 use mostrace_bundle::entry::CallKind;
 
 use super::Outcome;
-use super::act::{Act, Told};
+use super::act::{Act, Content};
 use super::commits::{Commit, Way};
 use super::proof::Proof;
 use crate::causes::is_sync;
@@ -55,7 +55,7 @@ pub(super) struct Wal {
     /// True if sectors are filled.
     fills: bool,
     /// True if headers were written whose bytes the trace does not have.
-    untold: bool,
+    unknown: bool,
 }
 
 impl Wal {
@@ -71,19 +71,19 @@ impl Wal {
 
     /// Handles a restart of the WAL: the following frames are new, and may have another page size.
     fn begin(&mut self, act: &Act, proof: &mut Proof, outcome: &mut Outcome) {
-        if let Told::First(_) = act.told {
-            proof.see(act.told.is_wal());
+        if let Content::First(_) = act.content {
+            proof.see(act.content.is_wal());
         }
         self.settle(outcome);
         (self.frame, self.last, self.page) = (None, None, 0);
     }
 
     fn write(&mut self, act: &Act, proof: &mut Proof, outcome: &mut Outcome) {
-        match act.told {
-            Told::First(words) if act.bytes == FRAME && self.is_frames_place(act.offset) => {
+        match act.content {
+            Content::First(words) if act.bytes == FRAME && self.is_frames_place(act.offset) => {
                 self.header(act, words, outcome);
             }
-            Told::Nothing if act.bytes == FRAME => self.untold = true,
+            Content::Nothing if act.bytes == FRAME => self.unknown = true,
             _ => self.contents(act, proof),
         }
     }
@@ -150,7 +150,7 @@ impl Wal {
     }
 
     fn sync(&mut self, act: &Act, outcome: &mut Outcome) {
-        if std::mem::take(&mut self.untold) {
+        if std::mem::take(&mut self.unknown) {
             outcome.commits.push(Commit::of(Way::Wal, act));
             outcome.doubt = true;
         }

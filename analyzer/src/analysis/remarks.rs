@@ -9,14 +9,14 @@ use crate::text::escape;
 
 /// Collects the warnings and notices of one recording.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct Remarks {
     pub warnings: Vec<String>,
     pub notices: Vec<String>,
 }
 
-impl Told {
-    pub fn of(recording: &Recording) -> Told {
-        Told {
+impl Remarks {
+    pub fn of(recording: &Recording) -> Remarks {
+        Remarks {
             warnings: warnings(recording),
             notices: Vec::new(),
         }
