@@ -96,7 +96,7 @@ pub enum Error {
     #[error(transparent)]
     Map(#[from] fs::Error),
     /// The bundle's snapshot has no map.
-    #[error("{0} (--no-map does without)")]
+    #[error("{0} (--no-map reads the trace without a map)")]
     Snapshot(String),
     /// The rows could not be kept.
     #[error("temporary files: {0}")]
@@ -498,7 +498,7 @@ impl Reader<'_> {
 fn journal_of(image: &Path, start_sector: u64, map: &Map, notices: &mut Vec<String>) -> Journal {
     let journal = Image::open(image).and_then(|image| Journal::read(&image, map, start_sector));
     journal.unwrap_or_else(|error| {
-        notices.push(format!("the journal is not looked into: {error}"));
+        notices.push(format!("the journal cannot be read: {error}"));
         Journal::default()
     })
 }
