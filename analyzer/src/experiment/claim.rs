@@ -60,7 +60,7 @@ impl Figure {
     }
 }
 
-/// Whose claim it is.
+/// The origin of a claim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Display)]
 #[strum(serialize_all = "snake_case")]
 pub enum Kind {
@@ -75,7 +75,7 @@ pub enum Kind {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// Whose claim it is: a claim of `[[published]]` or of `[[ours]]`.
+    /// Its origin: it is a claim of `[[published]]` or of `[[ours]]`.
     #[serde(skip)]
     pub kind: Kind,
     /// The values of the cells that it is about.
