@@ -100,7 +100,7 @@ pub enum Error {
     #[error(transparent)]
     Map(#[from] fs::Error),
     /// The bundle's snapshot has no map.
-    #[error("{0} (--no-map does without)")]
+    #[error("{0} (--no-map reads the trace without a map)")]
     Snapshot(String),
     /// The rows could not be kept.
     #[error("temporary files: {0}")]

@@ -255,12 +255,14 @@ impl Recording {
         if first.number > 1 {
             let number = first.number;
             gaps.push(format!(
-                "the recording began earlier: segment {number} is the first of those that are read"
+                "the recording began earlier: segment {number} is the first one that is read"
             ));
         }
         if !last.last && !self.is_unended() {
             let number = last.number;
-            gaps.push(format!("the recording did not end there: segment {number} is the last of those that are read"));
+            gaps.push(format!(
+                "the recording did not end there: segment {number} is the last one that is read"
+            ));
         }
         gaps
     }

@@ -288,7 +288,7 @@ fn results_are_one_experiments() {
     assert_eq!(
         said.err,
         format!(
-            "mostrace: {name}: is of another experiment, or what is measured has changed: move it away\n"
+            "mostrace: {name}: belongs to another experiment, or what is measured has changed: move it away\n"
         )
     );
     fs::write(&file, text).unwrap();
@@ -302,7 +302,7 @@ fn results_are_one_experiments() {
     fs::write(&results, "nothing\n").unwrap();
     assert_eq!(
         list().err,
-        format!("mostrace: {name}: is no file of an experiment's results\n")
+        format!("mostrace: {name}: is not a file of an experiment's results\n")
     );
     fs::remove_file(&results).unwrap();
     let held = fs::File::create(&results).unwrap();
@@ -393,7 +393,7 @@ fn what_is_kept_takes_the_place_of_a_bundle_alone() {
     assert_eq!(said.status, Some(1), "{}", said.err);
     assert!(
         said.err
-            .contains("n=2.most: is no bundle, and is not written over"),
+            .contains("n=2.most: is not a bundle, and is not overwritten"),
         "{}",
         said.err
     );

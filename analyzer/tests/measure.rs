@@ -159,7 +159,7 @@ fn a_baseline_is_an_earlier_recording() {
         (
             Some(1),
             format!(
-                "mostrace: {}: this baseline is of mostrace, and what is held against it of sh\n",
+                "mostrace: {}: this baseline is of mostrace, and the runs to compare are of sh\n",
                 old.display()
             )
         )
@@ -195,11 +195,7 @@ fn several_runs_say_how_much_they_differ() {
         first.starts_with("bytes written: ") && first.contains(", the median of 3 runs from "),
         "{first}"
     );
-    assert!(
-        main.out.contains("\nThe run in the middle:\n"),
-        "{}",
-        main.out
-    );
+    assert!(main.out.contains("\nThe median run:\n"), "{}", main.out);
     let bytes = |path| {
         let check = ["check", "--max-write-bytes", "1"];
         let said = say(mostrace().args(check).arg(path)).out;
@@ -294,7 +290,7 @@ fn what_failed_or_wrote_nothing_is_not_ok() {
     assert_eq!(check(&nothing, &nothing).status, Some(0));
     let said = check(&good, &failed);
     assert_eq!(said.status, Some(1), "{}", said.out);
-    let line = "failed.most: its command ended with 7: it is no baseline\n";
+    let line = "failed.most: its command ended with 7, so it cannot be a baseline\n";
     assert!(said.err.ends_with(line), "{}", said.err);
     // The first run that fails is the last.
     let runs = ["--runs", "3", "--", "sh", "-c", "exit 7"];
@@ -598,7 +594,7 @@ fn an_interrupted_one_says_so() {
     let err = String::from_utf8_lossy(&said.stderr);
     assert_eq!(said.status.code(), Some(130), "{err}");
     assert!(
-        err.contains("interrupted: what follows is of the time until then"),
+        err.contains("interrupted: what follows covers the time until then"),
         "{err}"
     );
 }
@@ -746,7 +742,7 @@ fn what_cannot_be_measured_is_one_line() {
         ),
         (
             &["--guest", "6.12", "--", "/proc/self/status"],
-            "/proc/self/status: is a script; a guest has no interpreter for it",
+            "/proc/self/status: is a script, and a guest has no interpreter for it",
         ),
         (
             &["--guest", "6.12", "--", "no-such-command"],

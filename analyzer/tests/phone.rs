@@ -129,7 +129,7 @@ fn what_has_the_name_of_a_part_is_not_written_to() {
         .output()
         .unwrap();
     assert!(
-        said(&out).contains("exists, and is not written over"),
+        said(&out).contains("exists, and is not overwritten"),
         "{}",
         said(&out)
     );
@@ -174,7 +174,7 @@ fn a_recording_comes_back() {
         .output()
         .unwrap();
     assert!(
-        said(&again).contains("exists, and is not written over"),
+        said(&again).contains("exists, and is not overwritten"),
         "{}",
         said(&again)
     );

@@ -239,7 +239,7 @@ fn several_are_held_against_the_first() {
 
 fn what_is_of_one_recording_refuses_several() {
     let (a, b) = (sample("delete"), sample("wal"));
-    let several = "this is made of one recording";
+    let several = "this needs a single recording";
     for args in [
         &["export", &a, &b, "--format", "iolog"][..],
         &["export", &a, &b, "--format", "blkparse"],

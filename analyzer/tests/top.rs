@@ -186,7 +186,7 @@ fn what_cannot_be_looked_at_is_one_line() {
         (
             &["top", "-b", "-d", "/", "-o", "x.most.tar.zst"],
             2,
-            "mostrace: x.most.tar.zst: the segments of a view are folders, NAME.most",
+            "mostrace: x.most.tar.zst: the segments must be folders, NAME.most",
         ),
     ] {
         let said = say(mostrace().args(arguments));

@@ -65,7 +65,7 @@ pub struct Row {
     pub sector: u64,
     /// Bytes; 0 for flushes.
     pub bytes: u32,
-    /// The operation; it differs from the request's only where an entry knows it better than the events.
+    /// The operation, which is the request's.
     pub op: Op,
     /// The kind of the blocks; None for rows that carry no data.
     pub kind: Option<Kind>,

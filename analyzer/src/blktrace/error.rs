@@ -96,7 +96,7 @@ impl fmt::Display for Problem {
                 left,
             } => write!(
                 f,
-                "not a blktrace file ({left} bytes, and a record has {needed} at least)"
+                "not a blktrace file ({left} bytes, and a record has at least {needed})"
             ),
             Self::Truncated {
                 offset,

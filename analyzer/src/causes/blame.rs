@@ -121,7 +121,7 @@ impl Weights {
             };
             verdicts.add_another(causer, known, part);
         }
-        // A row that ended without a share would count as unknown only if it had no bytes.
+        // Otherwise `Verdicts::end` would add an unknown share of 0 bytes.
         if self.causers.is_empty() {
             verdicts.add_another(CauseId::UNKNOWN, Known::Unknown, bytes);
         }

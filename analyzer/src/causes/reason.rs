@@ -32,7 +32,7 @@ pub enum Reason {
     RecoverDir = 10,
     /// Attributes of its directory were changed.
     XattrDir = 11,
-    /// A task called fsync, and the kernel did not say why it needed a checkpoint, or made another call for durability.
+    /// A task made a call for durability: an fsync for which the kernel gave no reason, or another call.
     Fsync = 12,
     /// A task called sync or syncfs.
     Sync = 13,

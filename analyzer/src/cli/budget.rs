@@ -65,10 +65,12 @@ pub enum Form {
 }
 
 fn positive(text: &str) -> Result<f64, String> {
-    let number: f64 = text.parse().map_err(|_| format!("`{text}` is no number"))?;
+    let number: f64 = text
+        .parse()
+        .map_err(|_| format!("`{text}` is not a number"))?;
     match number.is_finite() && number >= 0.0 {
         true => Ok(number),
-        false => Err(format!("`{text}` is no limit")),
+        false => Err(format!("`{text}` is not a valid limit")),
     }
 }
 
@@ -86,7 +88,7 @@ impl BudgetArgs {
         let sound = |(path, measured): (PathBuf, Measured)| match measured.exit_status {
             None | Some(0) => Ok(measured),
             Some(status) => bail!(
-                "{}: its command ended with {status}: it is no baseline",
+                "{}: its command ended with {status}, so it cannot be a baseline",
                 path.display()
             ),
         };
@@ -148,7 +150,7 @@ fn check_kinds(runs: &Runs, limits: &Limits) -> anyhow::Result<()> {
             if let Some((now, before)) = now.kind.difference(&baseline.kind) {
                 let shown = baseline.path.display();
                 bail!(
-                    "{shown}: this baseline is of {before}, and what is held against it of {now}"
+                    "{shown}: this baseline is of {before}, and the runs to compare are of {now}"
                 );
             }
         }
@@ -204,7 +206,7 @@ pub fn measure(path: &Path, analysis: &Analysis) -> anyhow::Result<Measured> {
     let manifest = analysis.manifest();
     if let Some(warning) = analysis.warnings.first() {
         let shown = path.display();
-        bail!("{shown}: no limit can be held against this trace: {warning}");
+        bail!("{shown}: this trace cannot be compared with limits: {warning}");
     }
     let databases = analysis.databases()?;
     let facts = &analysis.facts;

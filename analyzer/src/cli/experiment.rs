@@ -112,7 +112,7 @@ impl Experiment {
         }
         let is_cell = |key: &&String| !definition.cells.iter().any(|cell| cell.key() == **key);
         if let Some(key) = self.cell.iter().find(is_cell) {
-            let what = "is no cell; --list names them";
+            let what = "is not a cell; --list shows the cells";
             return Err(UsageError(format!("--cell \"{key}\": {what}")).into());
         }
         definition.cells.retain(|cell| self.asks_for(cell));

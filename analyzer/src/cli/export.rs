@@ -114,7 +114,7 @@ impl Export {
 
     fn foreign(&self, format: Foreign, key: Option<&Key>) -> anyhow::Result<()> {
         if self.target.contains(char::is_whitespace) {
-            let what = "--target: an iolog has no name with blanks in it";
+            let what = "--target: the name in an iolog cannot have blanks";
             return Err(UsageError(what.into()).into());
         }
         let mut out = Output::create(self.output.as_deref())?;

@@ -29,7 +29,7 @@ pub fn replace(parent: &Folder, name: &OsStr, from: &Path) -> anyhow::Result<()>
         let before = parent.open_folder(name)?;
         if !before.has(layout::MANIFEST)? {
             bail!(
-                "{}: is no bundle, and is not written over",
+                "{}: is not a bundle, and is not overwritten",
                 before.path().display()
             );
         }

@@ -119,7 +119,7 @@ fn kind(text: &str) -> Result<FreshKind, String> {
         "ext4" => FreshKind::Ext4,
         "f2fs" => FreshKind::F2fs,
         "vfat" | "fat32" => FreshKind::Vfat,
-        other => return Err(format!("`{other}` is none of ext4, f2fs, vfat")),
+        other => return Err(format!("`{other}` is not one of ext4, f2fs, vfat")),
     })
 }
 
@@ -202,7 +202,7 @@ fn print(args: &Measure, recorded: &[PathBuf], limits: &Limits) -> anyhow::Resul
         told.text += &report::runs(runs);
         let typical = figures.iter().find(|(run, _)| run == runs.typical());
         if let Some((_, path)) = typical {
-            told.text += "The run in the middle:\n";
+            told.text += "The median run:\n";
             told.text(args, &budget::read(path, Some(Sharing::First))?)?;
         }
     }
@@ -330,7 +330,7 @@ fn capture(args: &Measure, output: &Path) -> anyhow::Result<i32> {
         super::say(&format!("note: {note}"));
     }
     if outcome.interrupted {
-        super::say("interrupted: what follows is of the time until then");
+        super::say("interrupted: what follows covers the time until then");
         return Ok(match outcome.exit_status {
             0 => INTERRUPTED,
             status => status,
@@ -384,7 +384,7 @@ fn ended(program: &OsStr, status: i32) -> String {
     match status - SIGNALS {
         signal @ 1.. => {
             format!(
-                "{program} was ended by signal {signal}: what follows is of the time until then"
+                "{program} was ended by signal {signal}: what follows covers the time until then"
             )
         }
         _ => format!("{program} ended with {status}"),
@@ -415,7 +415,10 @@ fn in_guest(args: &Measure, kernel: &str, output: &Path) -> anyhow::Result<i32> 
     io::stderr().write_all(&fs::read(left.join("err")).unwrap_or_default())?;
     keep(&left.join("run.most"), output)?;
     let status = fs::read_to_string(left.join("status"))?;
-    status.trim().parse().context("the guest tells no status")
+    status
+        .trim()
+        .parse()
+        .context("the guest reported no status")
 }
 
 /// Returns a program's name in the guest, and its path here unless it is this program.
@@ -437,7 +440,7 @@ fn program(word: &OsStr) -> anyhow::Result<(String, Vec<PathBuf>)> {
     let mut magic = [0; 4];
     let read = File::open(&path).and_then(|mut file| file.read_exact(&mut magic));
     if read.is_err() || &magic != b"\x7fELF" {
-        bail!("{shown}: is a script; a guest has no interpreter for it");
+        bail!("{shown}: is a script, and a guest has no interpreter for it");
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     Ok((name.into_owned(), vec![path.clone()]))

@@ -50,7 +50,7 @@ impl OutArgs {
         }
         let path = self.output.as_deref().unwrap_or(Path::new("-"));
         let what = format!(
-            "{}: of which format is not known by its ending: --format says it (table, csv, csv-safe, json, parquet)",
+            "{}: the extension does not determine a format: choose one with --format (table, csv, csv-safe, json, parquet)",
             path.display()
         );
         Err(UsageError(what).into())

@@ -108,7 +108,7 @@ pub fn run(args: &Phone) -> anyhow::Result<u8> {
             let line = record_line(&adb, &device, *wait, options)?;
             let status = until_ended(&adb, &root, &root.line(&line))?;
             pull(&adb, &root, here).with_context(|| {
-                "what was recorded stays on the phone, `mostrace phone pull` fetches it".to_owned()
+                "the recording stays on the phone; `mostrace phone pull` fetches it".to_owned()
             })?;
             Ok(code(status))
         }
@@ -236,7 +236,9 @@ fn recorder_for(machine: &str) -> anyhow::Result<PathBuf> {
         "armv7l" | "armv8l" => ("mostrace-armv7", "phone-armv7"),
         "x86_64" => ("mostrace-x86_64", "phone-x86_64"),
         other => {
-            bail!("the phone is a {other}: there is no recorder for it; --recorder FILE takes one")
+            bail!(
+                "the phone is a {other}, for which there is no recorder; name one with --recorder FILE"
+            )
         }
     };
     let here = std::env::current_exe()?;
@@ -328,7 +330,7 @@ impl Output {
         let name = path.file_name().unwrap_or_default();
         let folder = Folder::open(path.parent().unwrap_or(Path::new("")))?;
         if folder.has(name)? {
-            bail!("{}: exists, and is not written over", path.display());
+            bail!("{}: exists, and is not overwritten", path.display());
         }
         let mut part = name.to_owned();
         part.push(".part");
@@ -370,7 +372,10 @@ fn pull(adb: &Adb, root: &Root, mut to: Output) -> anyhow::Result<()> {
     let copied = io::copy(&mut from, &mut to.file)?;
     cat.wait()?;
     if copied != size {
-        bail!("{}: {copied} of {size} bytes came", to.path.display());
+        bail!(
+            "{}: only {copied} of {size} bytes arrived",
+            to.path.display()
+        );
     }
     let path = to.path.clone();
     to.finish()?;

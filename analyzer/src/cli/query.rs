@@ -33,7 +33,7 @@ impl Query {
     /// Runs the command.
     pub fn run(self) -> anyhow::Result<()> {
         if !query::asks(&self.sql) {
-            let what = "asks nothing: a query begins with SELECT or WITH, and changes nothing";
+            let what = "not a query: a query begins with SELECT or WITH, and changes nothing";
             return Err(UsageError(format!("{}: {what}", self.sql)).into());
         }
         let mut out = self.out.create()?;

@@ -100,7 +100,7 @@ impl SourceArgs {
     ) -> anyhow::Result<Analysis> {
         let bar = Bar::new();
         if recordings.len() > 1 && self.image.is_some() {
-            let what = "--image is of one recording's filesystem: name one recording";
+            let what = "--image has the filesystem of one recording: name one recording";
             return Err(UsageError(what.into()).into());
         }
         let analysis = Analysis::of(
@@ -150,7 +150,7 @@ fn warn<'l>(recordings: &[Recording], lines: impl Iterator<Item = &'l String>) {
 
 /// Returns the error for commands that take only one recording.
 pub fn several() -> UsageError {
-    let what = "this is made of one recording, as several have neither time nor place in common: name one, or the segments of one";
+    let what = "this needs a single recording, because several have neither time nor place in common: name one, or the segments of one";
     UsageError(what.into())
 }
 

@@ -60,7 +60,7 @@ impl Figure {
     }
 }
 
-/// Whose claim it is.
+/// The origin of a claim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Display)]
 #[strum(serialize_all = "snake_case")]
 pub enum Kind {
@@ -75,7 +75,7 @@ pub enum Kind {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// Whose claim it is: a claim of `[[published]]` or of `[[ours]]`.
+    /// Its origin: it is a claim of `[[published]]` or of `[[ours]]`.
     #[serde(skip)]
     pub kind: Kind,
     /// The values of the cells that it is about.
@@ -137,7 +137,9 @@ impl Claim {
     ) -> Result<(), String> {
         let to = self.to.iter().flat_map(BTreeMap::keys);
         if let Some(name) = self.at.keys().chain(to).find(|n| !parameters.contains(n)) {
-            return Err(format!("published: `{name}` is no parameter of the matrix"));
+            return Err(format!(
+                "published: `{name}` is not a parameter of the matrix"
+            ));
         }
         if let Some(name) = self.control.keys().find(|n| !fixed.contains_key(*n)) {
             return Err(format!("published: control: `{name}` is not in [fixed]"));
@@ -147,9 +149,7 @@ impl Claim {
         }
         match self.why.is_empty() == self.control.is_empty() {
             true => Ok(()),
-            false => Err(
-                "published: a reason needs a control cell that shows it, and that a reason".into(),
-            ),
+            false => Err("published: `why` and `control` must be given together".into()),
         }
     }
 

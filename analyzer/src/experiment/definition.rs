@@ -165,7 +165,7 @@ impl Definition {
         };
         let cells = template.cells(&matrix, &except);
         if cells.is_empty() {
-            return Err("there is no cell in its matrix".into());
+            return Err("its matrix has no cell".into());
         }
         let mut definition = Definition {
             name: written.name,
@@ -223,7 +223,7 @@ fn matrix(table: &toml::Table) -> Result<Vec<(String, Vec<String>)>, String> {
         let values: Vec<Value> = values
             .clone()
             .try_into()
-            .map_err(|_| format!("matrix.{name}: is no list of texts and numbers"))?;
+            .map_err(|_| format!("matrix.{name}: is not a list of texts and numbers"))?;
         Ok((name.clone(), values.iter().map(Value::text).collect()))
     };
     table.iter().map(parameter).collect()
@@ -242,7 +242,7 @@ fn check(
     }
     for name in fixed.keys().chain(matrix.iter().map(|(name, _)| name)) {
         if !used.contains(name) && !OF_THE_FILESYSTEM.contains(&name.as_str()) {
-            return Err(format!("`{name}` is used nowhere in the command"));
+            return Err(format!("`{name}` is not used in the command"));
         }
     }
     if let Some((name, _)) = matrix.iter().find(|(name, _)| fixed.contains_key(name)) {
@@ -321,7 +321,7 @@ mod tests {
         let wrong = |from: &str, to: &str| {
             Definition::parse(&(GOOD.to_owned() + &CLAIM.replace(from, to))).unwrap_err()
         };
-        let says = "published: a reason needs a control cell that shows it, and that a reason";
+        let says = "published: `why` and `control` must be given together";
         assert_eq!(wrong("control = { size = '32M' }\n", ""), says);
         assert_eq!(wrong("why = 'smaller'", ""), says);
         assert_eq!(
@@ -330,7 +330,7 @@ mod tests {
         );
         assert_eq!(
             wrong("op = 'delete'", "x = 'y'"),
-            "published: `x` is no parameter of the matrix"
+            "published: `x` is not a parameter of the matrix"
         );
         assert_eq!(
             wrong("value = 1\n", ""),
@@ -341,7 +341,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_in_one_line() {
         let wrong = |from: &str, to: &str| Definition::parse(&GOOD.replace(from, to)).unwrap_err();
-        assert_eq!(wrong("{op}", ""), "`op` is used nowhere in the command");
+        assert_eq!(wrong("{op}", ""), "`op` is not used in the command");
         assert_eq!(
             wrong("{op}", "{op} {x}"),
             "{x} is neither in [fixed] nor in [matrix]"
@@ -350,16 +350,16 @@ mod tests {
             wrong("size = '64M'", "op = 'x'"),
             "`op` is in [fixed] and in [matrix]"
         );
-        assert_eq!(wrong("['wal', 1]", "[]"), "there is no cell in its matrix");
+        assert_eq!(wrong("['wal', 1]", "[]"), "its matrix has no cell");
         assert_eq!(
             wrong("['wal', 1]", "'wal'"),
-            "matrix.journal: is no list of texts and numbers"
+            "matrix.journal: is not a list of texts and numbers"
         );
         assert!(wrong("name = 'n'", "nam = 'n'").starts_with("line 1: unknown field `nam`"));
         assert!(wrong("name = 'n'", "name = ").starts_with("line 1: "));
         let per = wrong("[fixed]", "per = 'page'\n[fixed]");
         assert!(per.starts_with("line 3: unknown variant `page`"), "{per}");
         let patient = wrong("[fixed]", "repeat.most = 21\n[fixed]");
-        assert_eq!(patient, "repeat.most: a cell is measured 20 times at most");
+        assert_eq!(patient, "repeat.most: a cell is measured at most 20 times");
     }
 }

@@ -30,10 +30,10 @@ impl Repeat {
     /// Returns an error if the values are invalid.
     pub(super) fn check(&self) -> Result<(), String> {
         match self.most {
-            0 => Err("repeat.most: a cell is measured once at least".into()),
+            0 => Err("repeat.most: a cell is measured at least once".into()),
             1..=MOST => Ok(()),
             _ => Err(format!(
-                "repeat.most: a cell is measured {MOST} times at most"
+                "repeat.most: a cell is measured at most {MOST} times"
             )),
         }
     }

@@ -161,7 +161,7 @@ impl Results {
 /// Returns the runs, and the length in bytes of the whole lines: an incomplete last line is ignored.
 fn parse(path: &Path, bytes: &[u8], definition: &Definition) -> Result<(Vec<Run>, usize), Error> {
     let wrong = |why: &str| Error::wrong(path, why);
-    let foreign = || wrong("is no file of an experiment's results");
+    let foreign = || wrong("is not a file of an experiment's results");
     let end = bytes.iter().rposition(|byte| *byte == b'\n');
     let (whole, rest) = bytes.split_at(end.map_or(0, |end| end + 1));
     let header = Header::of(definition);
@@ -179,7 +179,8 @@ fn parse(path: &Path, bytes: &[u8], definition: &Definition) -> Result<(Vec<Run>
     match serde_json::from_str::<Header>(first) {
         Ok(found) if found == header => {}
         Ok(_) => {
-            let why = "is of another experiment, or what is measured has changed: move it away";
+            let why =
+                "belongs to another experiment, or what is measured has changed: move it away";
             return Err(wrong(why));
         }
         Err(_) => return Err(foreign()),

@@ -2,7 +2,7 @@
 //! Prints the events as `blkparse -i` does by default, without its summary:
 //!
 //! ```text
-//! device   cpu  sequence  seconds.ns        pid  action rwbs  what is told of such an action
+//! device   cpu  sequence  seconds.ns        pid  action rwbs  the rest, by action
 //!   7,1      0         2     0.000000000   9548  Q      WS    299008 + 8 [mostrace]
 //! ```
 //!

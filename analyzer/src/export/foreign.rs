@@ -59,7 +59,7 @@ pub enum Error {
     #[error(transparent)]
     Io(#[from] io::Error),
     /// The format needs absolute times, which the trace lacks.
-    #[error("this trace does not tell the time by the wall clock, which the format has")]
+    #[error("the format needs the time by the wall clock, which this trace lacks")]
     NoClock,
 }
 
@@ -156,7 +156,7 @@ impl LeftOut {
             (self.fua, "writes with FUA are written as plain ones"),
             (
                 self.late,
-                "requests are out of order: they took longer than a million others",
+                "requests are out of order, because they took longer than a million others",
             ),
         ];
         let some = of.into_iter().filter(|(count, _)| *count > 0);

@@ -19,7 +19,7 @@ pub struct Filter {
 #[derive(Debug, thiserror::Error)]
 pub enum FilterError {
     /// It is not an SQL expression.
-    #[error("`{text}` is no condition: {what}")]
+    #[error("`{text}` is not a condition: {what}")]
     Syntax {
         /// The text as the user gave it.
         text: String,

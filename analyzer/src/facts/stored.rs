@@ -21,7 +21,8 @@ pub(crate) const NONE: u64 = u64::MAX;
 /// Stands for an unknown value in columns of 32 bits.
 pub(crate) const NONE_32: u32 = u32::MAX;
 
-/// The fields of `_bits`. Where not said otherwise, 0 stands for None, and other values are the enum's own code plus one.
+/// The fields of `_bits`. A field of an enum has 0 for None and else the enum's own code plus one, unless its comment says
+/// otherwise.
 pub(crate) mod bits {
     use super::Field;
 

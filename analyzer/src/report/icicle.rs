@@ -21,7 +21,7 @@ const CAUSED: [&str; 2] = ["cause_process", "cause_file"];
 const SUBMITTED: [&str; 2] = ["process", "file"];
 const OPERATION: &str = "cause_op";
 
-/// Whose the bytes are.
+/// The owners of the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
@@ -97,7 +97,7 @@ pub(super) struct Share {
 /// The trees, and the same sums by process and by file.
 #[derive(Debug, Serialize)]
 pub struct Icicle {
-    /// Whose the bytes are.
+    /// The owners of the bytes.
     pub basis: Basis,
     /// Bytes written.
     pub written: Node,

@@ -206,11 +206,11 @@ fn trust(analysis: &Analysis, manifest: Option<&Manifest>) -> (Trust, Vec<String
         return (Trust::Incomplete, analysis.warnings.clone());
     }
     let Some(manifest) = manifest else {
-        let why = "a bare trace: what was lost of it is not told";
+        let why = "a bare trace, which does not say what was lost";
         return (Trust::Unchecked, vec![why.into()]);
     };
     let counted = format!(
-        "none of {} kinds of loss, which were counted, has occurred",
+        "none of the {} kinds of loss that are counted has occurred",
         manifest.losses.len()
     );
     match &manifest.counters {
@@ -220,7 +220,7 @@ fn trust(analysis: &Analysis, manifest: Option<&Manifest>) -> (Trust, Vec<String
             (Trust::Unchecked, vec![counted, why])
         }
         None => {
-            let why = "the recorder did not hold it against the kernel's counters";
+            let why = "the recorder did not compare it with the kernel's counters";
             (Trust::Unchecked, vec![counted, why.into()])
         }
     }

@@ -121,12 +121,12 @@ pub fn whole(recordings: &[Recording], warnings: &[String]) -> Option<String> {
         return None;
     }
     if recordings.iter().any(|one| one.bundles().is_empty()) {
-        return Some("a bare trace: nobody knows what was lost".into());
+        return Some("a bare trace, which does not say what was lost".into());
     }
     let bundles = recordings.iter().flat_map(Recording::bundles);
     let told = bundles.map(|bundle| match &bundle.manifest().counters {
         Some(counters) => counters.to_string(),
-        None => "there are no counters of the kernel to hold that against".into(),
+        None => "there are no counters of the kernel to compare with".into(),
     });
     let told: BTreeSet<String> = told.collect();
     let told: Vec<String> = told.into_iter().collect();

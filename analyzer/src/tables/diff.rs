@@ -228,7 +228,7 @@ fn changed(what: &str, side: usize, sides: usize) -> String {
 fn apart([a, b]: [&Side; 2]) -> Option<String> {
     let faulty = [a, b].into_iter().find_map(|side| {
         let fault = side.fault.as_ref()?;
-        Some(format!("of {}, {fault}", side.name))
+        Some(format!("{} is not reliable: {fault}", side.name))
     });
     let unlike = || match [a, b].map(exactly) {
         [Some(_), Some(_)] if a.unit != b.unit => Some(format!(
@@ -239,12 +239,12 @@ fn apart([a, b]: [&Side; 2]) -> Option<String> {
             b.unit.one()
         )),
         [Some(_), None] => Some(format!(
-            "of {} alone it is known how many {}s there were",
+            "the number of {1}s is known only for {0}",
             a.name,
             a.unit.one()
         )),
         [None, Some(_)] => Some(format!(
-            "of {} alone it is known how many {}s there were",
+            "the number of {1}s is known only for {0}",
             b.name,
             b.unit.one()
         )),
@@ -421,7 +421,7 @@ fn sentence([a, b]: [&Side; 2], layers: [&Sums; 2], per: Per) -> String {
     if let Some(why) = apart([a, b]) {
         let [before, after] = [a, b].map(|side| size(side.total.write_bytes as f64));
         return format!(
-            "{} wrote {after}, {} {before}: not compared in a line, as {why}",
+            "{} wrote {after}, {} {before}: not compared in one line, because {why}",
             b.name, a.name
         );
     }
@@ -561,10 +561,10 @@ mod tests {
         let sentence = |a: &Side, b: &Side| Diff::new(&[a, b]).unwrap().sentence;
         let a = side("db", 40_000, 80, Some(10));
         let known = |transactions| side("wal", 20_000, 40, transactions);
-        let begin = "wal wrote 20.0 KB, db 40.0 KB: not compared in a line, as ";
+        let begin = "wal wrote 20.0 KB, db 40.0 KB: not compared in one line, because ";
         assert_eq!(
             sentence(&a, &known(None)),
-            format!("{begin}of db alone it is known how many transactions there were")
+            format!("{begin}the number of transactions is known only for db")
         );
         let b = Side {
             unit: Unit::Operations,
@@ -580,7 +580,7 @@ mod tests {
         };
         assert_eq!(
             sentence(&a, &b),
-            format!("{begin}of wal, its command ended with 1")
+            format!("{begin}wal is not reliable: its command ended with 1")
         );
     }
 

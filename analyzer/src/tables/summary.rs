@@ -307,7 +307,7 @@ pub fn notices(facts: &Facts, trace: &Trace<'_>) -> Vec<String> {
         .filter(|&missed| missed > 0)
     {
         notices.push(format!(
-            "rewrites: {missed} writes were not followed, being too long or too far apart"
+            "rewrites: {missed} writes were not tracked, because they are too long or too far apart"
         ));
     }
     notices

@@ -54,7 +54,7 @@ pub fn kernel(text: &str) -> Result<String, String> {
         true => Ok(text.to_owned()),
         false => {
             let known: Vec<&str> = all.by_ref().collect();
-            Err(format!("`{text}` is none of {}", known.join(", ")))
+            Err(format!("`{text}` is not one of {}", known.join(", ")))
         }
     }
 }
@@ -160,7 +160,7 @@ fn reason(report: &str) -> &str {
         lines().find(|line| line.starts_with("failed: ") || line.starts_with("mostrace: "));
     failed
         .or_else(|| lines().next_back())
-        .unwrap_or("nothing was said")
+        .unwrap_or("it printed nothing")
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ const SECTORS_WRITTEN: usize = 9;
 /// Returns an error if there is no disk.
 pub fn busiest() -> anyhow::Result<PathBuf> {
     let text = fs::read_to_string(STATISTICS).context(STATISTICS)?;
-    let name = most_written(&text, is_disk).context("no disk is found: -d DEV names one")?;
+    let name = most_written(&text, is_disk).context("no disk is found: name one with -d DEV")?;
     Ok(Path::new("/dev").join(name))
 }
 

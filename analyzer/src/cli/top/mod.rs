@@ -94,7 +94,7 @@ impl Top {
             None => folder.path().join("top.most"),
         };
         if output.extension().is_none_or(|ending| ending != "most") {
-            let what = "the segments of a view are folders, NAME.most";
+            let what = "the segments must be folders, NAME.most";
             return Err(UsageError(format!("{}: {what}", output.display())).into());
         }
         mostrace_capture::check_output(&output)?;

@@ -19,8 +19,8 @@ pub(super) struct Durable {
     pub flushes: u64,
 }
 
-/// Returns `; 200 calls for durability: 36.9 KB and 1 flush each`; nothing if calls are unknown, few, or small compared with
-/// the bytes written.
+/// Returns `; 200 calls for durability: 36.9 KB and 1 flush each`; nothing if calls are unknown or few,
+/// or if each cost 1 MB or more.
 pub(super) fn words(
     manifest: Option<&Manifest>,
     databases: &[Database],
