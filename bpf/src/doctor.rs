@@ -6,14 +6,14 @@ use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::device::Device;
 use crate::entries::{self, kernel::KernelPaths};
 use crate::error::At;
-use crate::events::{queue, tracefs};
-use crate::filesystem;
-use crate::kernel::{self, Symbols};
-use crate::mounts::Mount;
-use crate::tool;
+use crate::machine::device::Device;
+use crate::machine::filesystem;
+use crate::machine::kernel::{self, Symbols};
+use crate::machine::mounts::Mount;
+use crate::machine::tool;
+use crate::machine::{queue, tracefs};
 
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]

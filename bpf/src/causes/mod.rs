@@ -11,7 +11,7 @@ use mostrace_bundle::Folder;
 
 use crate::entries::{Counts, Cut};
 use crate::error::Result;
-use crate::kernel::Symbols;
+use crate::machine::kernel::Symbols;
 use crate::names::NameFilter;
 use crate::probes::Stream;
 use crate::probes::causes::CauseProbes;

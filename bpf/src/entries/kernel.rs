@@ -19,9 +19,9 @@ use super::{Counts, Cut, EntrySource, Tables};
 use crate::causes::{self, CauseSource, KernelCauses};
 use crate::cut::Ends;
 use crate::error::{At, Error, Result, read_line};
-use crate::guard::Guard;
+use crate::machine::guard::Guard;
+use crate::machine::tool;
 use crate::names::NameFilter;
-use crate::tool;
 
 const READ_LEN: usize = 1 << 16;
 

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::{Result, read_line, write_line};
-use crate::guard::{Guard, Undo};
+use crate::machine::guard::{Guard, Undo};
 
 /// Each CPU's ring. A SQLite run makes some 1 MB of entries a second; polls are 5 ms apart, but a
 /// busy machine may run the recorder late.

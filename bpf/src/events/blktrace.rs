@@ -12,14 +12,15 @@ use mostrace_bundle::blk_io_trace::BlkIoTrace;
 use mostrace_bundle::{Folder, layout};
 use zerocopy::LE;
 
-use super::watch::Watch;
-use super::{Cut, EventSource, files_in, queue};
-use crate::device::Device;
+use super::{Cut, EventSource, files_in};
 use crate::error::{Error, Result, read_line};
-use crate::guard::{Guard, Undo};
-use crate::lock::Lock;
-use crate::mounts::Mount;
-use crate::tool;
+use crate::machine::device::Device;
+use crate::machine::guard::{Guard, Undo};
+use crate::machine::lock::Lock;
+use crate::machine::mounts::Mount;
+use crate::machine::queue;
+use crate::machine::tool;
+use crate::machine::watch::Watch;
 
 const TOOL: &str = "blktrace";
 const DEBUGFS: &str = "/sys/kernel/debug";

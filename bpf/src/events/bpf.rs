@@ -14,8 +14,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, LE};
 use super::cpu_files::{CpuFiles, Pushed};
 use super::in_flight::{InFlight, Step};
 use super::{Cut, EventSource};
-use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::machine::device::Device;
 use crate::probes::events::{ENDS, EventProbes};
 use crate::probes::{Stream, Teller, Told};
 

@@ -15,17 +15,17 @@ use mostrace_bundle::blk_io_trace::{BlkIoTrace, BlkIoTrace2, Prefix, Version};
 use zerocopy::FromBytes;
 use zerocopy::byteorder::{LE, U16, U32};
 
-use super::tracefs;
-use super::watch::Watch;
-use super::{CpuFiles, Cut, EventSource, queue};
+use super::{CpuFiles, Cut, EventSource};
 use crate::TICK;
-use crate::device::Device;
 use crate::error::{Error, Result, write_line};
-use crate::guard::{Guard, Undo};
-use crate::leftovers;
-use crate::lock::Lock;
-use crate::mounts::Mount;
-use crate::tracefs::{Buffer, PAGE_MAX, open_pipe};
+use crate::machine::device::Device;
+use crate::machine::guard::{Guard, Undo};
+use crate::machine::leftovers;
+use crate::machine::lock::Lock;
+use crate::machine::mounts::Mount;
+use crate::machine::queue;
+use crate::machine::tracefs::{self, Buffer, PAGE_MAX, open_pipe};
+use crate::machine::watch::Watch;
 
 const NAME: &str = "ftrace";
 /// Per CPU. A SQLite run makes some 2 MB of events a second.

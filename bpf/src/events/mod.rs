@@ -14,10 +14,7 @@ pub(crate) mod bpf;
 mod cpu_files;
 pub(crate) mod ftrace;
 mod in_flight;
-pub(crate) mod queue;
-pub(crate) mod tracefs;
 pub(crate) mod unfinished;
-mod watch;
 
 pub(crate) use cpu_files::CpuFiles;
 

@@ -10,10 +10,10 @@ use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 
 use super::{Stream, Take, attach, per_cpu_sum, recursion_misses};
 use crate::causes::calls;
-use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::kernel;
-use crate::memory;
+use crate::machine::device::Device;
+use crate::machine::kernel;
+use crate::machine::memory;
 use crate::ring_size::RingSize;
 
 mod skel {

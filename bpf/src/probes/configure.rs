@@ -7,9 +7,9 @@ use libbpf_rs::btf::Btf;
 
 use super::form::entries::Form;
 use super::map_to_open;
-use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::kernel::{self, Symbols};
+use crate::machine::device::Device;
+use crate::machine::kernel::{self, Symbols};
 
 /// Fills in the constants, and leaves out the programs that this kernel or this device has no use for.
 /// Returns what the probes cannot tell here.

@@ -13,10 +13,10 @@ use libbpf_rs::{Map, OpenObject};
 use super::form::events as form;
 use super::{Stream, Take, attach, events_lost, map_of, map_to_open, recursion_misses};
 use crate::choice::Events;
-use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::kernel;
-use crate::memory;
+use crate::machine::device::Device;
+use crate::machine::kernel;
+use crate::machine::memory;
 use crate::ring_size::RingSize;
 
 /// What follows a request that was issued to its end.

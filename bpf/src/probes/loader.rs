@@ -12,8 +12,8 @@ use libbpf_rs::OpenObject;
 use super::causes::CauseProbes;
 use super::events::{EventProbes, Wanted};
 use super::{Probes, log_libbpf};
-use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::machine::device::Device;
 use crate::ring_size::RingSize;
 
 /// Where the probes will live.

@@ -12,10 +12,10 @@ use libbpf_rs::btf::Btf;
 use libbpf_rs::skel::{OpenSkel, Skel};
 use libbpf_rs::{ErrorKind, Map, MapCore, MapFlags, Object, OpenMapMut, OpenObject, PrintLevel};
 
-use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::kernel;
-use crate::memory;
+use crate::machine::device::Device;
+use crate::machine::kernel;
+use crate::machine::memory;
 use crate::ring_size::RingSize;
 
 pub(crate) mod causes;

@@ -12,7 +12,7 @@ use rustix::fs::{OFlags, fcntl_setfl};
 
 use super::ring::Ring;
 use crate::error::{At, Error, Result};
-use crate::wait::Wait;
+use crate::machine::wait::Wait;
 
 /// How long a record may lie in the ring if nothing wakes the thread.
 const REST: Duration = Duration::from_millis(400);

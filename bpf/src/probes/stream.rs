@@ -9,7 +9,7 @@ use libbpf_rs::{Link, MapCore};
 use super::reader::Reader;
 use super::ring::{self, Ring};
 use crate::error::{At, Result};
-use crate::kernel;
+use crate::machine::kernel;
 
 /// Puts one record of the ring buffer into a `T`.
 pub(crate) type Take<T> = fn(&mut T, &[u8]) -> Result<()>;

@@ -18,9 +18,9 @@ use mostrace_bundle::blk_io_trace::{Decoded, Event, MAX_RECORD, decode};
 use mostrace_bundle::{Counter, Counters, Folder, Manifest};
 
 use super::tracing::COMPLETIONS;
-use crate::device::Device;
 use crate::error::{At, Error, Result, read_line};
 use crate::events::files_in;
+use crate::machine::device::Device;
 
 const SECTOR: u64 = 512;
 

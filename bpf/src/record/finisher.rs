@@ -13,12 +13,12 @@ use mostrace_bundle::manifest::{Causes, Manifest, State};
 use super::counters;
 use super::late::Late;
 use super::output::Finished;
+use super::progress::Packing;
 use super::series::{Open, name_of};
 use super::tracing::{CAUSES, COMPLETIONS, UNCOUNTED};
 use crate::causes;
 use crate::error::{At, Error, Result};
 use crate::events::unfinished;
-use crate::progress::Packing;
 
 /// A segment that is complete but for what is to be counted of it.
 pub(super) struct Ended(Open);

@@ -6,14 +6,14 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::Options;
+use super::command::{Command, Start};
 use super::series::Series;
 use super::signals::Signals;
 use super::tracing::Tracing;
 use crate::TICK;
-use crate::command::{Command, Start};
-use crate::device::Device;
 use crate::error::{At, Error, Result, read_line};
-use crate::wait::Wait;
+use crate::machine::device::Device;
+use crate::machine::wait::Wait;
 
 /// How long a command may take to end after SIGTERM before it is left alone.
 const PATIENCE: Duration = Duration::from_secs(10);

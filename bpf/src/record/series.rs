@@ -14,12 +14,12 @@ use super::finisher::{Ended, Finisher};
 use super::naming;
 use super::options::{Options, Size};
 use super::output::Output;
+use super::packages;
+use super::progress::Packing;
 use super::subject::Subject;
 use super::tracing::Tracing;
-use crate::clock;
 use crate::error::{Error, Result};
-use crate::packages;
-use crate::progress::Packing;
+use crate::machine::clock;
 use crate::trees;
 
 /// The kernel counts what completes right after the tracepoint, on the same CPU.

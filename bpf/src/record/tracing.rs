@@ -9,18 +9,18 @@ use mostrace_bundle::{Folder, Manifest, Writer};
 
 use super::Options;
 use super::late::Late;
+use super::progress::Recording;
 use super::sources::{Explaining, event_source, explaining_sources};
 use super::subject::Subject;
 use crate::causes::{self, CauseSource};
-use crate::clock;
 use crate::entries::{Counts, EntrySource};
 use crate::error::{At, Result};
 use crate::events::{EventSource, unfinished};
+use crate::machine::clock;
+use crate::machine::wait::Wait;
 use crate::names::NameFilter;
 use crate::probes::{Loader, Rooms};
-use crate::progress::Recording;
 use crate::ring_size::RingSize;
-use crate::wait::Wait;
 
 /// The sources, running.
 pub(super) struct Tracing<'o> {

@@ -36,9 +36,9 @@ use super::rwbs::categories;
 use super::task::Tasks;
 use super::volume::{Piece, Volume};
 use crate::cut::Ends;
-use crate::device::Device;
 use crate::entries::{Counts, Cut, EntrySource, Tables};
 use crate::error::Result;
+use crate::machine::device::Device;
 use crate::names::NameFilter;
 
 /// What a filesystem's event tells.
@@ -401,7 +401,7 @@ impl TracefsEntries {
 
 /// Those of the events that the kernel has and that have a use.
 fn find(root: &Path, has_volume: bool) -> Result<Vec<(&'static str, Event)>> {
-    let one_f2fs = crate::mountinfo::all()
+    let one_f2fs = crate::machine::mountinfo::all()
         .iter()
         .filter(|m| m.kind == "f2fs")
         .count()

@@ -11,9 +11,9 @@ use zerocopy::{IntoBytes, LE};
 use super::format::{Field, Format};
 use super::instance::{self, Instance, Record};
 use super::rwbs::categories;
-use crate::device::Device;
 use crate::error::Result;
 use crate::events::{CpuFiles, Cut, EventSource};
+use crate::machine::device::Device;
 
 /// The tracepoints, and blktrace's action of each.
 const EVENTS: [(&str, u64); 6] = [

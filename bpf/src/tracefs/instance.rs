@@ -5,13 +5,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::buffer::{Buffer, PAGE_MAX};
-use crate::clock;
 use crate::error::{At, Error, Result, write_line};
-use crate::events::tracefs;
-use crate::guard::{Guard, Undo};
-use crate::lock::Lock;
-use crate::mounts::Mount;
+use crate::machine::clock;
+use crate::machine::guard::{Guard, Undo};
+use crate::machine::lock::Lock;
+use crate::machine::mounts::Mount;
+use crate::machine::tracefs::{self, Buffer, PAGE_MAX};
 
 /// Per CPU. An event takes some 100 bytes: this is what 100,000 of them a second leave on a CPU in 200 ms.
 const BUFFER_KB: u32 = 2048;

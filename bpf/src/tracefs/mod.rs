@@ -4,7 +4,6 @@
 //!
 //! Where the fields of an event lie is read from its `format`, never known by version.
 
-mod buffer;
 mod entries;
 mod events;
 mod extents;
@@ -15,7 +14,6 @@ mod rwbs;
 mod task;
 mod volume;
 
-pub(crate) use buffer::{Buffer, PAGE_MAX, open_pipe};
 pub(crate) use entries::TracefsEntries;
 pub(crate) use events::{NAMES as BLOCK_EVENTS, TracefsEvents};
 pub(crate) use instance::check;

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use mostrace_bundle::manifest::Mapping;
 
-use crate::device::Device;
+use crate::machine::device::Device;
 
 /// The filesystem on the traced device, or on a mapped one (dm) that lies on it.
 #[derive(Clone, Debug)]

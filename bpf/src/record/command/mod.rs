@@ -13,9 +13,11 @@ use std::time::Duration;
 use mostrace_bundle::manifest::PAYLOAD_ENV;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-use crate::descendants::{self, Descendants};
 use crate::error::{Error, Result};
-use crate::user::User;
+use crate::machine::user::User;
+use descendants::Descendants;
+
+mod descendants;
 
 /// The namespace of processes that the kernel begins with: `PROC_PID_INIT_INO` of <linux/proc_ns.h>.
 const ALL_PROCESSES: &str = "pid:[4026531836]";

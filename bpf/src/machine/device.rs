@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use mostrace_bundle::manifest;
 
 use crate::error::{At, Error, Result, read_line};
-use crate::mountinfo;
+use crate::machine::mountinfo;
 
 /// A whole disk or a partition.
 #[derive(Clone, Debug)]

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use mostrace_bundle::temporary::TempFolder;
 
-use crate::device::Device;
 use crate::error::Result;
+use crate::machine::device::Device;
 
 /// What has to be free in memory for a recording: one of some minutes takes less.
 const ROOM: u64 = 1 << 30;

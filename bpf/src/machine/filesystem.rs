@@ -7,10 +7,10 @@ use std::path::Path;
 
 use mostrace_bundle::manifest::Filesystem;
 
-use crate::device::{Device, dev_of_stat};
 use crate::error::{At, Result};
-use crate::mountinfo::{self, Mounted};
-use crate::tool;
+use crate::machine::device::{Device, dev_of_stat};
+use crate::machine::mountinfo::{self, Mounted};
+use crate::machine::tool;
 
 /// A mount of the device, or what its first blocks say; None if nothing is recognised.
 ///

@@ -26,8 +26,8 @@ use rustix::process::{
 };
 
 use crate::error::{At, Result};
-use crate::lock::Lock;
-use crate::tool;
+use crate::machine::lock::Lock;
+use crate::machine::tool;
 
 const SCRIPT: &str = r#"
 trap '' INT TERM HUP

@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::mountinfo::{self, Mounted};
-use crate::tool;
+use crate::machine::mountinfo::{self, Mounted};
+use crate::machine::tool;
 
 /// Where tracefs is mounted.
 pub(crate) const TRACEFS: &str = "/sys/kernel/tracing";

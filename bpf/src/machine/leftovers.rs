@@ -10,9 +10,9 @@ use std::path::{Component, Path, PathBuf};
 use mostrace_bundle::manifest::Device;
 
 use crate::error::{Error, Result};
-use crate::guard::{Guard, Undo};
-use crate::lock::{self, Lock};
-use crate::mounts::{Mount, TRACEFS};
+use crate::machine::guard::{Guard, Undo};
+use crate::machine::lock::{self, Lock};
+use crate::machine::mounts::{Mount, TRACEFS};
 
 /// The settings that a recorder changes.
 const SETTINGS: [&str; 4] = [

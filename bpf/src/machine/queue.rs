@@ -7,10 +7,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::device::Device;
 use crate::error::{Error, Result, read_line};
-use crate::lock;
-use crate::openers;
+use crate::machine::device::Device;
+use crate::machine::lock;
+use crate::machine::openers;
 
 /// Where blktrace's files are, a folder for each traced device.
 const RELAYS: &str = "/sys/kernel/debug/block";

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which disk a device is: a loop device may be given another image, a drive another medium, a disk another filesystem.
 
-use crate::device::Device;
 use crate::error::read_line;
-use crate::filesystem;
+use crate::machine::device::Device;
+use crate::machine::filesystem;
 
 /// What tells one disk from another. What is not known is None.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,9 +4,9 @@
 use std::path::Path;
 use std::process::Command;
 
+use super::site::settle;
 use crate::error::{At, Error, Result};
-use crate::site::settle;
-use crate::user::User;
+use crate::machine::user::User;
 
 /// Runs a shell's script in a folder, as that user if one is named, and has what it wrote reach the device.
 ///

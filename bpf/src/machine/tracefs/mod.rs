@@ -5,8 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result, read_line};
-use crate::guard::Undo;
-use crate::openers;
+use crate::machine::guard::Undo;
+use crate::machine::openers;
+
+mod buffer;
+mod ring_page;
+
+pub(crate) use buffer::{Buffer, PAGE_MAX, open_pipe};
 
 /// What the kernel counted of one CPU's buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -14,10 +14,10 @@ use std::process::Command;
 use mostrace_bundle::folder::Owner;
 use mostrace_bundle::temporary::TempFolder;
 
-use crate::device::Device;
 use crate::error::{At, Error, Result};
-use crate::tool;
-use crate::user::User;
+use crate::machine::device::Device;
+use crate::machine::tool;
+use crate::machine::user::User;
 
 /// Which filesystem is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

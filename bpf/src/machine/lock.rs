@@ -15,7 +15,7 @@ use std::sync::Arc;
 use mostrace_bundle::manifest::Device;
 
 use crate::error::{At, Error, Result};
-use crate::openers;
+use crate::machine::openers;
 
 /// The second one is for machines without /run, as Android.
 const FOLDERS: [&str; 2] = ["/run/mostrace", "/dev/.mostrace"];

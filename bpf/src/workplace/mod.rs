@@ -13,10 +13,16 @@ use mostrace_bundle::folder::Identity;
 use rustix::mount::{UnmountFlags, mount_bind, unmount};
 
 use crate::error::{At, Error, Result};
-use crate::prepare::prepare;
-use crate::site::Site;
-use crate::tool;
-use crate::user::User;
+use crate::machine::tool;
+use crate::machine::user::User;
+
+mod aside;
+mod prepare;
+mod site;
+
+pub use aside::aside;
+pub use prepare::prepare;
+pub use site::{FreshKind, FreshOptions, Site};
 
 /// The copy may have one part in so many of the filesystem: the rest is for what the command writes.
 const PART_OF_THE_FILESYSTEM: u64 = 2;

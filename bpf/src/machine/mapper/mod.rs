@@ -5,8 +5,8 @@ use std::path::Path;
 
 use mostrace_bundle::manifest::Mapping;
 
-use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::machine::device::Device;
 
 mod ioctl;
 mod table;

@@ -11,7 +11,7 @@ use mostrace_bundle::manifest::Payload;
 use mostrace_bundle::temporary::TempFolder;
 
 use crate::error::{At, Error, Result};
-use crate::user::User;
+use crate::machine::user::User;
 
 const NAME: &str = "payload.json";
 /// A payload is a few hundred bytes.

@@ -6,9 +6,9 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use super::Stats;
+use super::ring_page::RingPage;
 use crate::error::{At, Error, Result};
-use crate::events::tracefs::Stats;
-use crate::ring_page::RingPage;
 
 /// The largest sub-buffer that kernels offer (`buffer_subbuf_size_kb`).
 pub(crate) const PAGE_MAX: usize = 1 << 18;

@@ -12,7 +12,7 @@ use mostrace_bundle::folder::Owner;
 use uzers::os::unix::UserExt;
 
 use crate::error::{Error, Result};
-use crate::session;
+use crate::machine::session;
 
 /// What sudo keeps of root's environment for a command of another user's; besides, what begins with `LC_`.
 const KEPT: [&str; 9] = [
