@@ -2,17 +2,17 @@
 //! Sleeping until there is something to do: epoll(7).
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-/// What ends a sleep.
+/// The descriptors that end a sleep.
 #[derive(Debug)]
 pub(crate) struct Wait {
     epoll: OwnedFd,
 }
 
 impl Wait {
-    /// Nothing yet but the time.
+    /// Makes one that nothing ends but the time.
     ///
     /// # Errors
     /// No descriptor is left.
@@ -25,18 +25,18 @@ impl Wait {
         Ok(Wait { epoll })
     }
 
-    /// As long as `fd` can be read, or its other end is closed.
+    /// Ends sleeps as long as `fd` can be read, or its other end is closed.
     ///
     /// # Errors
-    /// It is none that can be waited for.
+    /// `fd` cannot be waited for.
     pub fn while_readable(&self, fd: impl AsFd) -> io::Result<()> {
         self.add(fd, libc::EPOLLIN)
     }
 
-    /// Each time that `fd` wakes those who wait, whether or not it could be read before.
+    /// Ends a sleep each time that `fd` wakes those who wait, whether or not it could be read before.
     ///
     /// # Errors
-    /// It is none that can be waited for.
+    /// `fd` cannot be waited for.
     pub fn when_woken(&self, fd: impl AsFd) -> io::Result<()> {
         self.add(fd, libc::EPOLLIN | libc::EPOLLET)
     }
@@ -53,7 +53,7 @@ impl Wait {
         Ok(())
     }
 
-    /// Until one of them, a signal, or the time is over.
+    /// Sleeps until one of the descriptors or a signal ends it, or the time is over.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -61,7 +61,7 @@ impl Wait {
     pub fn sleep(&self, at_most: Duration) -> io::Result<()> {
         const MANY: usize = 8;
         let epoll = self.epoll.as_raw_fd();
-        // Rounded up: a time below 1 ms is not to be waited for in a circle.
+        // Rounded up: a loop is not to spin through a time below 1 ms.
         let millis = at_most.as_nanos().div_ceil(1_000_000);
         let millis = i32::try_from(millis).unwrap_or(i32::MAX);
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; MANY];
@@ -71,6 +71,13 @@ impl Wait {
             Err(e) if e.kind() != io::ErrorKind::Interrupted => Err(e),
             _ => Ok(()),
         }
+    }
+}
+
+/// It can be read itself as long as one of its descriptors can.
+impl AsFd for Wait {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
     }
 }
 
@@ -102,8 +109,12 @@ mod tests {
         for _ in 0..2 {
             wait.sleep(LONG).unwrap();
         }
+        let outer = Wait::new().unwrap();
+        outer.while_readable(&wait).unwrap();
+        outer.sleep(LONG).unwrap();
         drop(writer);
         wait.sleep(LONG).unwrap();
+        outer.sleep(LONG).unwrap();
         assert!(start.elapsed() < LONG);
     }
 

@@ -12,13 +12,14 @@ use crate::machine::clock;
 use crate::machine::kernel;
 use crate::machine::leftovers;
 use crate::machine::loops;
-use crate::probes::Rooms;
 use crate::snapshot;
+use crate::source::bpf::ObjectStorage;
 use crate::trees::Trees;
 
 mod command;
 mod counters;
 mod finisher;
+mod journal_copies;
 mod late;
 mod naming;
 mod notes;
@@ -28,9 +29,9 @@ mod packages;
 mod payload;
 mod progress;
 mod run;
+mod selection;
 mod series;
 mod signals;
-mod sources;
 mod subject;
 mod tracing;
 
@@ -95,13 +96,13 @@ fn capture(
     if let Some(why) = refused.into_iter().next() {
         return Err(why);
     }
-    let mut rooms = Rooms::new();
+    let mut storage = ObjectStorage::new();
     let first = &mut series.current;
     first.readings.take();
     let bundle = first.output.writer();
     let manifest = &mut first.manifest;
     manifest.notes.extend(before);
-    let mut tracing = Tracing::start(options, subject, bundle, &mut rooms, manifest)?;
+    let mut tracing = Tracing::start(options, subject, bundle, &mut storage, manifest)?;
     first.readings.take();
     manifest.clock = clock::now();
     manifest.sources = tracing.sources(&subject.names);
@@ -133,7 +134,7 @@ fn capture(
     } = &mut series.current;
     let folder = output.writer().folder();
     readings.take();
-    tracing.stop(folder, manifest)?;
+    tracing.stop(manifest)?;
     readings.take();
     counters::put(readings.compare(folder), manifest);
     for why in trees.walk(folder)? {

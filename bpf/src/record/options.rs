@@ -9,12 +9,10 @@ use std::time::Duration;
 use mostrace_bundle::{Manifest, units};
 
 use super::progress::Progress;
-use crate::causes::Causes;
-use crate::choice::{Choice, Events};
-use crate::entries::Entries;
-use crate::entries::kernel::KernelPaths;
+use crate::choice::{Causes, Choice, Entries, Events};
 use crate::machine::user::User;
-use crate::ring_size::RingSize;
+use crate::source::bpf::RingSize;
+use crate::source::recorder::KernelPaths;
 
 /// What to record. By default it is all that can be had, of no device yet.
 #[derive(Clone, Debug)]

@@ -15,8 +15,8 @@ use crate::machine::filesystem;
 use crate::machine::first_page;
 use crate::machine::mapper;
 use crate::machine::medium::Medium;
-use crate::names::NameFilter;
-use crate::tracefs::Volume;
+use crate::sink::NameFilter;
+use crate::source::tracefs::Volume;
 
 /// The device and what lies on it, and the names to keep.
 pub(super) struct Subject {

@@ -140,7 +140,7 @@ impl Command {
     }
 
     /// How long it may be left alone, if no SIGCHLD comes: that tells of its own end alone.
-    pub fn rhythm(&self) -> Duration {
+    pub fn poll_interval(&self) -> Duration {
         match self.status {
             None => Duration::MAX,
             Some(_) => descendants::EVERY,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::entries::Counts;
+use crate::sink::Counts;
 
 const EVERY: Duration = Duration::from_millis(200);
 
