@@ -1,6 +1,49 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Capture for mostrace: block events from one of three sources, entries from one of two, and a
-//! snapshot of the filesystem's metadata, into one bundle.
+//! Capture for mostrace: records the block IO of a device into a bundle, which other crates read.
+//!
+//! A recording has three parts. *Block events* are what blktrace records: a bio is queued, a request is issued and
+//! completes. *Entries* tell who queued a bio, and of which file it is. *Causes* are the handles of a filesystem's journal, the
+//! blocks that each dirtied, and the system calls behind them. At the end a *snapshot* of the filesystem's metadata is added,
+//! which maps sectors to files.
+//!
+//! The types in the order in which one meets them:
+//!
+//! - [`Options`] say what to record: the device, the command to run meanwhile, the bundle to write. Their defaults choose the
+//!   first source that works for each part; [`Choice`], [`Entries`] and [`Causes`] name one.
+//! - [`record()`] records until the command ends, the time is up, or a signal comes. It needs root.
+//! - [`Outcome`] is the result: the command's exit status, and the manifest with the counts and losses.
+//! - [`Error`] tells in one line what went wrong, and, if the user can help it, how.
+//! - [`Segments`] split a long recording into bundles that follow one another; [`segment`] names each.
+//! - [`Site`] is a fresh filesystem on a loop device, and [`Workplace`] the caller's folder on it, for a command that is measured
+//!   where nobody else writes.
+//! - [`doctor::examine`] checks what can be recorded on this machine.
+//!
+//! # Example
+//!
+//! ```no_run
+//! use mostrace_capture::{Options, record};
+//!
+//! let outcome = record(&Options {
+//!     device: "/dev/sda2".into(),
+//!     output: "run.most".into(),
+//!     argv: vec!["sync".into()],
+//!     ..Options::default()
+//! })?;
+//! println!("{} events", outcome.manifest.counts["events"]);
+//! # Ok::<(), mostrace_capture::Error>(())
+//! ```
+//!
+//! # Floors
+//!
+//! A folder of the sources uses those below it alone, which a test draws (`tests/folders.rs`):
+//!
+//! ```text
+//! record  doctor  workplace     one recording from its options to the bundle; checks; a place to run a command
+//! source                        the sources behind one trait, Source: bpf, ftrace, blktrace, tracefs, recorder
+//! sink    snapshot  trees       the files that sources write to, Sink; the filesystem's metadata; names of files
+//! machine                       devices, mounts, the kernel, locks, the guard, users, tools
+//! choice  error                 the options' values; errors
+//! ```
 
 mod choice;
 pub mod doctor;

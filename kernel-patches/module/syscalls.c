@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What is made of each system call: as bpf/src/causes/calls.rs tells the probes. */
+/* What is made of each system call: as bpf/src/source/bpf/calls.rs tells the probes. */
 #include <linux/kernel.h>
 #include <asm/unistd.h>
 #include "mostrace.h"

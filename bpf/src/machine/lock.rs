@@ -248,7 +248,7 @@ impl LockFile {
 }
 
 impl Lock {
-    /// Writes before it cuts: however this process ends, what was kept stays kept.
+    /// Writes before it truncates: however this process ends, what was kept stays kept.
     fn say(&self, kept: Option<&str>) -> Result<()> {
         let lines = [Some(self.holder.as_str()), kept].into_iter().flatten();
         let text: String = lines.map(|line| format!("{line}\n")).collect();

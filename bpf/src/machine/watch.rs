@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Settings that have to stay as they are while a trace runs: somebody else may change them.
+//! A watch over settings that have to stay as they are while a trace runs: somebody else may change them.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,20 +9,20 @@ use crate::error::{Result, read_line};
 
 const EVERY: Duration = Duration::from_secs(1);
 
-/// The settings.
+/// The watched settings.
 #[derive(Debug)]
 pub(crate) struct Watch {
     settings: Vec<(PathBuf, String)>,
-    /// What each of those that changed was first seen to be.
+    /// The first other value of each setting that was seen to change.
     changed: BTreeMap<PathBuf, String>,
-    looked: Instant,
+    checked: Instant,
 }
 
 impl Watch {
-    /// Of the files as they read now.
+    /// Watches the files from now on.
     ///
     /// # Errors
-    /// One cannot be read.
+    /// A file cannot be read.
     pub fn new(files: impl IntoIterator<Item = PathBuf>) -> Result<Watch> {
         let settings = files.into_iter().map(|file| {
             let text = read_line(&file)?;
@@ -31,20 +31,20 @@ impl Watch {
         Ok(Watch {
             settings: settings.collect::<Result<_>>()?,
             changed: BTreeMap::new(),
-            looked: Instant::now(),
+            checked: Instant::now(),
         })
     }
 
-    /// Looks if the last look was a while ago; called often.
-    pub fn glance(&mut self) {
-        if self.looked.elapsed() >= EVERY {
-            self.look();
+    /// Checks the settings if the last check was a while ago; called often.
+    pub fn poll(&mut self) {
+        if self.checked.elapsed() >= EVERY {
+            self.check();
         }
     }
 
-    /// Looks at every setting.
-    pub fn look(&mut self) {
-        self.looked = Instant::now();
+    /// Checks every setting.
+    pub fn check(&mut self) {
+        self.checked = Instant::now();
         for (file, set) in &self.settings {
             let now = read_line(file).unwrap_or_else(|e| e.to_string());
             if now != *set {
@@ -53,7 +53,7 @@ impl Watch {
         }
     }
 
-    /// What was seen to change, one line each.
+    /// The changes that were seen, one line each.
     pub fn changes(&self) -> Vec<String> {
         let line = |(file, set): &(PathBuf, String)| {
             let now = self.changed.get(file)?;
@@ -80,12 +80,12 @@ mod tests {
         };
         let (on, mask) = (file("on", "1\n"), file("mask", "read,write\n"));
         let mut watch = Watch::new([on.clone(), mask]).unwrap();
-        watch.look();
+        watch.check();
         assert!(watch.changes().is_empty());
         file("on", "0\n");
-        watch.look();
+        watch.check();
         file("on", "1\n");
-        watch.look();
+        watch.check();
         let expected = format!("{} was set to `0`, from `1`", on.display());
         assert_eq!(watch.changes(), [expected]);
         assert!(Watch::new([dir.path().join("none")]).is_err());

@@ -2,19 +2,19 @@
 //! The tables of causes: the handles of a journal, the blocks that each dirtied, the system calls behind them, and the
 //! processes of the command's tree.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::mem::offset_of;
 
 use mostrace_bundle::entry::{
-    RawCall, RawDirtied, RawF2fs, RawFile, RawHandle, TYPE_CALL, TYPE_DIRTIED, TYPE_F2FS,
-    TYPE_FILE, TYPE_FORK, TYPE_HANDLE,
+    RawCall, RawDirtied, RawF2fs, RawHandle, TYPE_CALL, TYPE_DIRTIED, TYPE_F2FS, TYPE_FILE,
+    TYPE_FORK, TYPE_HANDLE,
 };
 use mostrace_bundle::{Folder, layout};
 
 use super::file_names::FileNames;
 use super::functions::{Functions, HANDLE};
+use super::latest_causes::LatestCauses;
 use super::process_tree::{FORK, ProcessTree};
-use super::recent::Recent;
 use super::tables::{Counts, Spec, TableSet, entries, kind_of};
 use super::{NameFilter, Retention};
 use crate::error::{Error, Result};
@@ -56,13 +56,6 @@ const TABLES: [Spec; 6] = [
     },
 ];
 
-/// The room for the latest handles and dirtied blocks, bytes: at least half of it is kept.
-const RECENT: usize = 8 << 20;
-/// The steps of f2fs that are kept: a checkpoint, or a garbage collection, that goes on is among them, and who waits for it.
-const STEPS: usize = 64;
-/// The most names of files that are kept for the next segment; at one more, those so far are forgotten.
-const NAMES: usize = 1 << 14;
-
 /// The tables of one recording.
 pub(super) struct CauseTables {
     tables: TableSet,
@@ -71,43 +64,7 @@ pub(super) struct CauseTables {
     tree: ProcessTree,
     /// The newest transaction.
     tid: u32,
-    latest: Latest,
-}
-
-/// What the next segment repeats, beside the command's processes.
-struct Latest {
-    retention: Retention,
-    /// The handles and dirtied blocks.
-    recent: Recent,
-    /// By each name, the last file that had it.
-    named: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// The steps of f2fs.
-    steps: VecDeque<Vec<u8>>,
-}
-
-impl Latest {
-    fn name(&mut self, record: &[u8]) {
-        let most = self.retention.room(NAMES);
-        if most == 0 {
-            return;
-        }
-        if self.named.len() >= most {
-            self.named.clear();
-        }
-        let name = record.get(size_of::<RawFile>()..).unwrap_or_default();
-        self.named.insert(name.to_vec(), record.to_vec());
-    }
-
-    fn step(&mut self, entry: &[u8]) {
-        let most = self.retention.room(STEPS);
-        if most == 0 {
-            return;
-        }
-        if self.steps.len() >= most {
-            self.steps.pop_front();
-        }
-        self.steps.push_back(entry.to_vec());
-    }
+    latest: LatestCauses,
 }
 
 impl CauseTables {
@@ -122,12 +79,7 @@ impl CauseTables {
             functions: Functions::default(),
             tree: ProcessTree::default(),
             tid: 0,
-            latest: Latest {
-                retention,
-                recent: Recent::new(retention.room(RECENT)),
-                named: BTreeMap::new(),
-                steps: VecDeque::new(),
-            },
+            latest: LatestCauses::new(retention),
         })
     }
 
@@ -141,11 +93,11 @@ impl CauseTables {
             (Some(TYPE_HANDLE), HANDLE) => {
                 let entry = self.functions.number(entry);
                 self.tid = tid_of(&entry).unwrap_or(self.tid);
-                self.latest.recent.push(0, &entry);
+                self.latest.entry(&entry);
                 self.tables.push(&entry)
             }
             (Some(TYPE_DIRTIED), DIRTIED) => {
-                self.latest.recent.push(0, entry);
+                self.latest.entry(entry);
                 self.tables.push(entry)
             }
             (Some(TYPE_CALL), CALL) => self.tables.push(entry),
@@ -177,18 +129,10 @@ impl CauseTables {
     /// # Errors
     /// The bundle cannot be written.
     pub fn begin_segment(&mut self, folder: &Folder) -> Result<BTreeMap<String, u64>> {
-        let (_, recent) = self.latest.recent.take();
-        let is_open =
-            |entry: &&[u8]| tid_of(entry).is_some_and(|tid| self.tid.wrapping_sub(tid) <= 1);
-        let open: Vec<_> = entries(&recent).filter(is_open).collect();
-        for entry in &open {
-            self.latest.recent.push(0, entry);
-        }
-        let names = self.latest.named.values().map(Vec::as_slice);
-        let steps = self.latest.steps.iter().map(Vec::as_slice);
+        let recent = self.latest.take_open(self.tid);
         let tree = self.tree.known().map(<[u8; FORK]>::as_slice);
-        let repeated = open.into_iter().chain(names).chain(steps).chain(tree);
-        self.tables.begin_segment(folder, repeated)
+        let repeated = entries(&recent).chain(self.latest.names_and_steps());
+        self.tables.begin_segment(folder, repeated.chain(tree))
     }
 
     /// Hands what is buffered to the kernel.
@@ -217,7 +161,7 @@ pub(crate) fn is_cause(entry: &[u8]) -> bool {
 }
 
 /// The transaction of a handle's or a dirtied block's entry.
-fn tid_of(entry: &[u8]) -> Option<u32> {
+pub(super) fn tid_of(entry: &[u8]) -> Option<u32> {
     let at = match kind_of(entry)? {
         TYPE_HANDLE => offset_of!(RawHandle, tid),
         TYPE_DIRTIED => offset_of!(RawDirtied, tid),
@@ -231,7 +175,7 @@ mod tests {
     use std::mem::offset_of;
 
     use mostrace_bundle::Entry;
-    use mostrace_bundle::entry::NONE;
+    use mostrace_bundle::entry::{NONE, RawFile};
     use mostrace_bundle::table::TableReader;
 
     use super::*;

@@ -4,8 +4,8 @@
 use std::collections::HashSet;
 
 use foldhash::fast::RandomState;
-use mostrace_bundle::blk_io_trace::Event;
 use mostrace_bundle::blk_io_trace::action::{BLK_TC_FLUSH, BLK_TC_WRITE, ta};
+use mostrace_bundle::blk_io_trace::{Decoded, Event, decode};
 
 /// A record of a request, as far as its completion is looked up by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +84,30 @@ impl Completions {
             of_flushes,
             claimed: HashSet::default(),
         }
+    }
+
+    /// Splits the records of a part of a trace: into its completions, and the events of what did not complete, in the order of
+    /// time.
+    pub fn split(since_ns: u64, recent: &[u8]) -> (Completions, Vec<(Event<'_>, &[u8])>) {
+        let mut events = Vec::new();
+        let mut rest = recent;
+        while let Decoded::Record(event, len) = decode(rest) {
+            let (record, behind) = rest.split_at(len);
+            events.push((event, record));
+            rest = behind;
+        }
+        events.sort_by_key(|(event, _)| event.time_ns);
+        let is_completion = |event: &Event<'_>| event.act() == ta::COMPLETE;
+        let completed = events.iter().filter(|(event, _)| is_completion(event));
+        let completed = completed.filter_map(|(event, _)| RequestRecord::of(event));
+        let mut completions = Completions::new(since_ns, completed);
+        events.reverse();
+        events.retain(|(event, _)| {
+            !is_completion(event)
+                && RequestRecord::of(event).is_some_and(|record| !completions.claim(&record))
+        });
+        events.reverse();
+        (completions, events)
     }
 
     /// Claims the completions of a record. Returns true if all of its sectors were completed: a bio may be split. Each completion

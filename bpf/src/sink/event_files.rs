@@ -4,12 +4,11 @@
 use std::collections::BTreeMap;
 
 use mostrace_bundle::Folder;
-use mostrace_bundle::blk_io_trace::action::ta;
-use mostrace_bundle::blk_io_trace::{Decoded, Event, Prefix, decode};
+use mostrace_bundle::blk_io_trace::{Decoded, Prefix, decode};
 use zerocopy::{FromBytes, LE};
 
 use super::Retention;
-use super::completions::{Completions, RequestRecord};
+use super::completions::Completions;
 use super::cpu_file::{Comm, CpuFile, comm_of, padded};
 use super::held_back::HeldBack;
 use super::in_flight::{InFlight, Step};
@@ -162,7 +161,7 @@ impl EventFiles {
     pub(super) fn begin_segment(&mut self, folder: &Folder) -> Result<EventsEnd> {
         self.flush()?;
         let (since_ns, recent) = self.recent.take();
-        let (completions, under_way) = under_way(since_ns, &recent);
+        let (completions, under_way) = Completions::split(since_ns, &recent);
         let files = std::mem::take(&mut self.files);
         self.folder = folder.clone();
         self.count = 0;
@@ -221,29 +220,6 @@ impl EventFiles {
     pub fn flush(&mut self) -> Result<()> {
         self.files.iter_mut().flatten().try_for_each(CpuFile::flush)
     }
-}
-
-/// The completions of a part of a trace, and the events of what did not complete, in the order of time.
-fn under_way(since_ns: u64, recent: &[u8]) -> (Completions, Vec<(Event<'_>, &[u8])>) {
-    let mut events = Vec::new();
-    let mut rest = recent;
-    while let Decoded::Record(event, len) = decode(rest) {
-        let (record, behind) = rest.split_at(len);
-        events.push((event, record));
-        rest = behind;
-    }
-    events.sort_by_key(|(event, _)| event.time_ns);
-    let is_completion = |event: &Event<'_>| event.act() == ta::COMPLETE;
-    let completed = events.iter().filter(|(event, _)| is_completion(event));
-    let completed = completed.filter_map(|(event, _)| RequestRecord::of(event));
-    let mut completions = Completions::new(since_ns, completed);
-    events.reverse();
-    events.retain(|(event, _)| {
-        !is_completion(event)
-            && RequestRecord::of(event).is_some_and(|record| !completions.claim(&record))
-    });
-    events.reverse();
-    (completions, events)
 }
 
 fn time_of(record: &[u8]) -> Option<u64> {

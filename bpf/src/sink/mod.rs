@@ -25,6 +25,7 @@ mod file_names;
 mod functions;
 mod held_back;
 mod in_flight;
+mod latest_causes;
 mod name_filter;
 mod process_tree;
 mod recent;

@@ -137,7 +137,7 @@ impl Source for Blktrace {
     }
 
     fn poll(&mut self, _sink: &mut Sink) -> Result<()> {
-        self.watch.glance();
+        self.watch.poll();
         match self.child.try_wait() {
             Ok(None) => Ok(()),
             _ => Err(ended(format!("ended: {}", complaint(&mut self.child)))),
@@ -145,7 +145,7 @@ impl Source for Blktrace {
     }
 
     fn stop(&mut self, _what: Provides, _sink: &mut Sink) -> Result<()> {
-        self.watch.look();
+        self.watch.check();
         // The guard interrupts the tool.
         self.notes.extend(self.guard.take().and_then(Guard::end));
         let mut summary = String::new();

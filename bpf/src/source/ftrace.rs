@@ -30,7 +30,7 @@ const NAME: &str = "ftrace";
 const BUFFER_KB: u32 = 8192;
 /// How long the buffers may be left alone while little comes: one of [`BUFFER_KB`] holds what some 100,000 requests a second
 /// leave on one CPU meanwhile.
-const LEISURE: Duration = Duration::from_millis(125);
+const IDLE_INTERVAL: Duration = Duration::from_millis(125);
 /// From this number of events at a time on, the buffers are not left alone for long.
 const MANY: u64 = 1 << 12;
 /// The running tracer.
@@ -158,25 +158,25 @@ impl Source for Ftrace {
     }
 
     fn poll(&mut self, sink: &mut Sink) -> Result<()> {
-        self.watch.glance();
+        self.watch.poll();
         let before = sink.events.count();
         self.read_buffers(sink)?;
         self.poll_interval = match sink.events.count() - before {
-            0..MANY => LEISURE.min(self.poll_interval * 2),
+            0..MANY => IDLE_INTERVAL.min(self.poll_interval * 2),
             _ => POLL_INTERVAL,
         };
         Ok(())
     }
 
     fn drain(&mut self, sink: &mut Sink) -> Result<()> {
-        self.watch.look();
+        self.watch.check();
         self.read_buffers(sink)?;
         self.account()
     }
 
     fn stop(&mut self, _what: Provides, sink: &mut Sink) -> Result<()> {
         self.lost = None;
-        self.watch.look();
+        self.watch.check();
         write_line(&self.enable, "0")?;
         self.read_buffers(sink)?;
         self.account()?;

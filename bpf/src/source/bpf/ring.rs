@@ -8,8 +8,8 @@
 //!                 u32 len (bit 31: busy, bit 30: discarded), u32, len bytes, up to a multiple of 8
 //! ```
 //! Source: `kernel/bpf/ringbuf.c`. libbpf calls a function for each record and frees it then; here a
-//! stretch of finished records is copied as it is, and freed at once. The kernel offers the data twice in a row, so that no
-//! record is cut where the ring ends; here it is mapped once, and copied in two pieces there: every page that is mapped counts as
+//! batch of finished records is copied as it is, and freed at once. The kernel offers the data twice in a row, so that no
+//! record is split where the ring ends; here it is mapped once, and copied in two pieces there: every page that is mapped counts as
 //! this process's memory, whether it is read or not.
 
 use std::io;
@@ -122,7 +122,7 @@ impl Ring {
 
     #[allow(unsafe_code)]
     fn len_at(&self, position: usize) -> &AtomicU32 {
-        // SAFETY: positions of records are multiples of 8, and so is the ring's size: a length is never cut.
+        // SAFETY: positions of records are multiples of 8, and so is the ring's size: a length is never split.
         unsafe { &*self.data_at(position).cast::<AtomicU32>() }
     }
 }
@@ -139,14 +139,14 @@ fn stride(len: u32) -> usize {
     HEAD + len.next_multiple_of(8)
 }
 
-/// The records in a stretch that was taken; those that were discarded are passed over.
-pub(super) fn records(mut stretch: &[u8]) -> impl Iterator<Item = &[u8]> {
+/// The records in a batch that was taken; those that were discarded are passed over.
+pub(super) fn records(mut batch: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         loop {
-            let (head, rest) = stretch.split_first_chunk::<4>()?;
+            let (head, rest) = batch.split_first_chunk::<4>()?;
             let len = u32::from_ne_bytes(*head);
-            let at = stretch.len().min(stride(len));
-            stretch = &stretch[at..];
+            let at = batch.len().min(stride(len));
+            batch = &batch[at..];
             if len & DISCARDED == 0 {
                 return rest.get(HEAD - 4..)?.get(..len as usize);
             }
@@ -160,11 +160,11 @@ mod tests {
 
     use super::*;
 
-    fn put(stretch: &mut Vec<u8>, record: &[u8], flags: u32) {
-        stretch.extend((record.len() as u32 | flags).to_ne_bytes());
-        stretch.extend([0; 4]);
-        stretch.extend(record);
-        stretch.resize(stretch.len().next_multiple_of(8), 0);
+    fn put(batch: &mut Vec<u8>, record: &[u8], flags: u32) {
+        batch.extend((record.len() as u32 | flags).to_ne_bytes());
+        batch.extend([0; 4]);
+        batch.extend(record);
+        batch.resize(batch.len().next_multiple_of(8), 0);
     }
 
     proptest! {
@@ -172,12 +172,12 @@ mod tests {
         fn records_come_out_as_they_were_put_in(
             all in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..40), any::<bool>()), 0..20)
         ) {
-            let mut stretch = Vec::new();
+            let mut batch = Vec::new();
             for (record, kept) in &all {
-                put(&mut stretch, record, if *kept { 0 } else { DISCARDED });
+                put(&mut batch, record, if *kept { 0 } else { DISCARDED });
             }
             let kept: Vec<&[u8]> = all.iter().filter(|r| r.1).map(|r| &r.0[..]).collect();
-            prop_assert_eq!(records(&stretch).collect::<Vec<_>>(), kept);
+            prop_assert_eq!(records(&batch).collect::<Vec<_>>(), kept);
         }
 
         #[test]

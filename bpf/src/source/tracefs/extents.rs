@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is known of blocks or sectors, as far as events have told by now.
+//! Facts about runs of blocks or sectors, as far as events have told them by now.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What is known of a run.
-pub(super) trait Told: Copy {
-    /// The same of the run's rest, so many blocks behind its first.
+/// A fact about a run.
+pub(super) trait Fact: Copy {
+    /// The same fact about the rest of the run, which begins `blocks` behind its first block.
     fn later(self, blocks: u64) -> Self;
 }
 
@@ -31,28 +31,28 @@ impl<T> Default for Extents<T> {
     }
 }
 
-impl<T: Told> Extents<T> {
+impl<T: Fact> Extents<T> {
     /// From now on this is so of the blocks, and nothing else.
-    pub fn insert(&mut self, blocks: Range<u64>, told: T) {
+    pub fn insert(&mut self, blocks: Range<u64>, fact: T) {
         self.remove(&blocks);
         if self.runs.len() >= LIMIT {
             self.forgotten += self.runs.len() as u64;
             self.runs.clear();
         }
         if !blocks.is_empty() {
-            self.runs.insert(blocks.start, (blocks.end, told));
+            self.runs.insert(blocks.start, (blocks.end, fact));
         }
     }
 
     /// From now on nothing is known of them.
     pub fn remove(&mut self, blocks: &Range<u64>) {
-        for (run, told) in self.overlapping(blocks) {
+        for (run, fact) in self.overlapping(blocks) {
             self.runs.remove(&run.start);
             if run.start < blocks.start {
-                self.runs.insert(run.start, (blocks.start, told));
+                self.runs.insert(run.start, (blocks.start, fact));
             }
             if run.end > blocks.end {
-                let behind = told.later(blocks.end - run.start);
+                let behind = fact.later(blocks.end - run.start);
                 self.runs.insert(blocks.end, (run.end, behind));
             }
         }
@@ -61,11 +61,11 @@ impl<T: Told> Extents<T> {
     /// What is known of these blocks, in their order.
     pub fn of(&self, blocks: &Range<u64>) -> Vec<(Range<u64>, T)> {
         let runs = self.overlapping(blocks).into_iter();
-        runs.map(|(run, told)| {
+        runs.map(|(run, fact)| {
             let start = run.start.max(blocks.start);
             (
                 start..run.end.min(blocks.end),
-                told.later(start - run.start),
+                fact.later(start - run.start),
             )
         })
         .collect()
@@ -77,7 +77,7 @@ impl<T: Told> Extents<T> {
         }
         let before = self.runs.range(..blocks.start).next_back();
         let runs = before.into_iter().chain(self.runs.range(blocks.clone()));
-        runs.map(|(&start, &(end, told))| (start..end, told))
+        runs.map(|(&start, &(end, fact))| (start..end, fact))
             .filter(|(run, _)| run.end > blocks.start)
             .collect()
     }

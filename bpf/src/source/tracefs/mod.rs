@@ -5,6 +5,7 @@
 //! The places of an event's fields are read from its `format`, never known by version.
 
 mod bio;
+mod block_event;
 mod builder;
 mod entries;
 mod events;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whose blocks are, and who queued a bio, as events tell it.
+//! The owner of blocks, and the thread that queued a bio, as events tell them.
 
-use super::extents::Told;
+use super::extents::Fact;
 
-/// A run of blocks of one file.
+/// The owner of a run of blocks: a file, or a node of f2fs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
-    /// 0 of a node, of which no event says whose it is.
+    /// The inode of the file; 0 of a node, because no event tells its file.
     pub ino: u64,
-    /// Block of the file, at the run's first one; of a node its number.
+    /// The block of the file at the run's first block; the number of a node.
     pub index: u64,
     pub is_node: bool,
 }
 
-impl Told for Owner {
+impl Fact for Owner {
     fn later(self, blocks: u64) -> Owner {
         Owner {
             index: self.index.saturating_add(blocks),
@@ -30,11 +30,11 @@ pub(super) struct Thread {
     pub uid: u32,
     pub comm: [u8; 16],
     pub is_kernels: bool,
-    /// When it did.
+    /// The time when it did, CLOCK_MONOTONIC.
     pub queued_ns: u64,
 }
 
-impl Told for Thread {
+impl Fact for Thread {
     fn later(self, _: u64) -> Thread {
         self
     }
