@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which source of block events, and which events, are asked for.
+//! The sources that the user asks for, and the events.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// `--source`.
+/// `--source`: the source of block events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// The first that works, in the order below.
@@ -60,13 +60,13 @@ impl fmt::Display for Choice {
     }
 }
 
-/// `--events`: which block events are recorded. The block tracers give all of them anyway.
+/// `--events`: the block events that are recorded. The block tracers give all of them anyway.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Events {
-    /// Those that make a request's life: Q, X, I, D, R and C.
+    /// The events that make a request's life: Q, X, I, D, R and C.
     #[default]
     Needed,
-    /// Every one that blktrace knows.
+    /// Every event that blktrace knows.
     All,
 }
 
@@ -87,6 +87,95 @@ impl fmt::Display for Events {
         f.write_str(match self {
             Events::Needed => "needed",
             Events::All => "all",
+        })
+    }
+}
+
+/// `--entries`: the source of entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entries {
+    /// The first that works, in the order below.
+    Auto,
+    /// The project's own probes.
+    Bpf,
+    /// The kernel's own recorder, a module or built in.
+    Kernel,
+    /// Plain tracepoints.
+    Tracefs,
+    /// No entries: block events alone.
+    None,
+}
+
+impl Entries {
+    /// The sources, in the order in which `auto` tries them.
+    pub const IN_ORDER: [Entries; 3] = [Entries::Bpf, Entries::Kernel, Entries::Tracefs];
+}
+
+impl FromStr for Entries {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Entries, String> {
+        Ok(match text {
+            "auto" => Entries::Auto,
+            "bpf" => Entries::Bpf,
+            "kernel" => Entries::Kernel,
+            "tracefs" => Entries::Tracefs,
+            "none" => Entries::None,
+            other => {
+                return Err(format!(
+                    "`{other}` is none of auto, bpf, kernel, tracefs, none"
+                ));
+            }
+        })
+    }
+}
+
+impl fmt::Display for Entries {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Entries::Auto => "auto",
+            Entries::Bpf => "bpf",
+            Entries::Kernel => "kernel",
+            Entries::Tracefs => "tracefs",
+            Entries::None => "none",
+        })
+    }
+}
+
+/// `--causes`: the source of causes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Causes {
+    /// The project's own probes if the kernel takes them, or the kernel's recorder if that is the source of entries.
+    Auto,
+    /// The project's own probes.
+    Bpf,
+    /// The kernel's own recorder, which has to be the source of entries too.
+    Kernel,
+    /// No causes.
+    None,
+}
+
+impl FromStr for Causes {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Causes, String> {
+        Ok(match text {
+            "auto" => Causes::Auto,
+            "bpf" => Causes::Bpf,
+            "kernel" => Causes::Kernel,
+            "none" => Causes::None,
+            other => return Err(format!("`{other}` is none of auto, bpf, kernel, none")),
+        })
+    }
+}
+
+impl fmt::Display for Causes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Causes::Auto => "auto",
+            Causes::Bpf => "bpf",
+            Causes::Kernel => "kernel",
+            Causes::None => "none",
         })
     }
 }

@@ -6,14 +6,15 @@ use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::device::Device;
-use crate::entries::{self, kernel::KernelPaths};
 use crate::error::At;
-use crate::events::{queue, tracefs};
-use crate::filesystem;
-use crate::kernel::{self, Symbols};
-use crate::mounts::Mount;
-use crate::tool;
+use crate::machine::device::Device;
+use crate::machine::filesystem;
+use crate::machine::kernel::{self, Symbols};
+use crate::machine::mounts::Mount;
+use crate::machine::tool;
+use crate::machine::{queue, tracefs};
+use crate::source::recorder::{self, KernelPaths};
+use crate::source::tracefs::{BLOCK_EVENTS, check};
 
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -197,7 +198,7 @@ fn btf() -> Result<String, String> {
         .map_err(|e| e.to_string())
 }
 
-/// As `probes/causes.rs` loads its probes; without them, the kernel's recorder may have causes.
+/// As `source/bpf/cause_probes.rs` loads its probes; without them, the kernel's recorder may have causes.
 fn causes() -> Result<String, String> {
     let btf = kernel::btf().map_err(|e| e.to_string());
     let refused = match btf.map(|btf| kernel::has_bpf_loop(&btf)) {
@@ -205,7 +206,7 @@ fn causes() -> Result<String, String> {
         Ok(false) => "the kernel has no bpf_loop (5.17)".to_owned(),
         Err(why) => why,
     };
-    match entries::kernel::has_causes(&KernelPaths::default()) {
+    match recorder::has_causes(&KernelPaths::default()) {
         true => Ok(format!("with --entries kernel, its recorder; {refused}")),
         false => Err(refused),
     }
@@ -220,7 +221,7 @@ fn kallsyms() -> Result<String, String> {
 }
 
 fn recorder() -> Result<String, String> {
-    entries::kernel::describe(&KernelPaths::default()).map_err(|e| e.to_string())
+    recorder::describe(&KernelPaths::default()).map_err(|e| e.to_string())
 }
 
 fn blktrace() -> Result<String, String> {
@@ -263,7 +264,7 @@ fn ftrace() -> Result<String, String> {
 
 /// Plain tracepoints, in an instance of their own.
 fn tracepoints() -> Result<String, String> {
-    let found = crate::tracefs::check(&crate::tracefs::BLOCK_EVENTS);
+    let found = check(&BLOCK_EVENTS);
     found
         .map(|()| "plain tracepoints, in an instance of our own".into())
         .map_err(|e| e.to_string())

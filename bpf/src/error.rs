@@ -6,8 +6,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::choice::Choice;
-
 /// An error of capturing.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -248,9 +246,9 @@ pub enum Error {
         /// By whom, as far as is known, and how to free it.
         by: String,
     },
-    /// A source that has no segments.
+    /// The source cannot record to segments.
     #[error("{source_name} writes its files itself: a recording by it cannot be cut into segments")]
-    NotCut {
+    NoSegments {
         /// Its name.
         source_name: &'static str,
     },
@@ -309,14 +307,13 @@ pub enum Error {
         refused: Vec<Refused>,
     },
     /// `--entries auto` found none.
-    #[error("no source of entries: {bpf}; {kernel}; {tracefs}; --entries none does without")]
+    #[error(
+        "no source of entries: {}; --entries none does without",
+        reasons(refused)
+    )]
     NoEntries {
-        /// Why not the probes.
-        bpf: Box<Error>,
-        /// Why not the kernel's own recorder.
-        kernel: Box<Error>,
-        /// Why not plain tracepoints.
-        tracefs: Box<Error>,
+        /// The sources, and why each was not taken.
+        refused: Vec<Refused>,
     },
     /// What the kernel, a source or the workload said makes no sense.
     #[error("{from}: {what}")]
@@ -331,15 +328,17 @@ pub enum Error {
 /// A source that was not taken.
 #[derive(Debug)]
 pub struct Refused {
-    /// Which.
-    pub source: Choice,
-    /// Why.
+    /// The option that names the source: `source` or `entries`.
+    pub option: &'static str,
+    /// The name of the source.
+    pub name: String,
+    /// The reason.
     pub why: Error,
 }
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "source {} not taken: {}", self.source, self.why)
+        write!(f, "{} {} not taken: {}", self.option, self.name, self.why)
     }
 }
 
@@ -363,6 +362,14 @@ fn without_map(kind: &str) -> String {
 
 fn joined(refused: &[Refused]) -> String {
     let each: Vec<_> = refused.iter().map(Refused::to_string).collect();
+    each.join("; ")
+}
+
+fn reasons(refused: &[Refused]) -> String {
+    let each: Vec<_> = refused
+        .iter()
+        .map(|refused| refused.why.to_string())
+        .collect();
     each.join("; ")
 }
 
@@ -451,16 +458,16 @@ mod tests {
 
     #[test]
     fn no_source_says_why_of_each() {
+        let refused = |option, name: &str, why| Refused {
+            option,
+            name: name.into(),
+            why,
+        };
+        let no_btf = Error::ProbesRefused(Arc::new(Error::NoBtf("/sys/kernel/btf/vmlinux")));
         let error = Error::NoEvents {
             refused: vec![
-                Refused {
-                    source: Choice::Ftrace,
-                    why: Error::NoBlkTracer,
-                },
-                Refused {
-                    source: Choice::Bpf,
-                    why: Error::ProbesRefused(Arc::new(Error::NoBtf("/sys/kernel/btf/vmlinux"))),
-                },
+                refused("source", "ftrace", Error::NoBlkTracer),
+                refused("source", "bpf", no_btf),
             ],
         };
         assert_eq!(
@@ -471,9 +478,11 @@ mod tests {
              BPF entries need 5.8 or later with CONFIG_DEBUG_INFO_BTF, or a file of the kernel's BTF (--btf)"
         );
         let error = Error::NoEntries {
-            bpf: Box::new(Error::bpf("x")),
-            kernel: Box::new(Error::NoBlkTracer),
-            tracefs: Box::new(Error::bpf("y")),
+            refused: vec![
+                refused("entries", "bpf", Error::bpf("x")),
+                refused("entries", "kernel", Error::NoBlkTracer),
+                refused("entries", "tracefs", Error::bpf("y")),
+            ],
         };
         assert_eq!(
             error.to_string(),

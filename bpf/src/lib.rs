@@ -1,65 +1,56 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Capture for mostrace: block events from one of three sources, entries from one of two, and a
-//! snapshot of the filesystem's metadata, into one bundle.
+//! Capture for mostrace: records the block IO of a device into a bundle, which other crates read.
+//!
+//! A recording has three parts. *Block events* are what blktrace records: a bio is queued, a request is issued and
+//! completes. *Entries* tell who queued a bio, and of which file it is. *Causes* are the handles of a filesystem's journal, the
+//! blocks that each dirtied, and the system calls behind them. At the end a *snapshot* of the filesystem's metadata is added,
+//! which maps sectors to files.
+//!
+//! The types in the order in which one meets them:
+//!
+//! - [`Options`] say what to record: the device, the command to run meanwhile, the bundle to write. Their defaults choose the
+//!   first source that works for each part; [`Choice`], [`Entries`] and [`Causes`] name one.
+//! - [`record()`] records until the command ends, the time is up, or a signal comes. It needs root.
+//! - [`Outcome`] is the result: the command's exit status, and the manifest with the counts and losses.
+//! - [`Error`] tells in one line what went wrong, and, if the user can help it, how.
+//! - [`Segments`] split a long recording into bundles that follow one another; [`segment`] names each.
+//! - [`Site`] is a fresh filesystem on a loop device, and [`Workplace`] the caller's folder on it, for a command that is measured
+//!   where nobody else writes.
+//! - [`doctor::examine`] checks what can be recorded on this machine.
+//!
+//! # Example
+//!
+//! ```no_run
+//! use mostrace_capture::{Options, record};
+//!
+//! let outcome = record(&Options {
+//!     device: "/dev/sda2".into(),
+//!     output: "run.most".into(),
+//!     argv: vec!["sync".into()],
+//!     ..Options::default()
+//! })?;
+//! println!("{} events", outcome.manifest.counts["events"]);
+//! # Ok::<(), mostrace_capture::Error>(())
+//! ```
+//!
+//! docs/ARCHITECTURE.md draws which module uses which.
 
-mod aside;
-mod causes;
 mod choice;
-mod clock;
-mod command;
-mod cut;
-mod descendants;
-mod device;
 pub mod doctor;
-mod entries;
 mod error;
-mod events;
-mod filesystem;
-mod first_page;
-mod guard;
-mod kernel;
-mod leftovers;
-mod lock;
-mod loops;
-mod mapper;
-mod medium;
-mod memory;
-mod mountinfo;
-mod mounts;
-mod names;
-mod openers;
-mod packages;
-mod payload;
-mod prepare;
-mod probes;
-mod progress;
+mod machine;
 mod record;
-mod ring_page;
-mod ring_size;
-mod session;
-mod site;
+mod sink;
 mod snapshot;
-mod tool;
-mod tracefs;
+mod source;
 mod trees;
-mod user;
-mod wait;
 mod workplace;
 
-/// How often a source is polled that cannot say when there is something to poll for.
-pub(crate) const TICK: std::time::Duration = std::time::Duration::from_millis(5);
-
-pub use aside::aside;
-pub use causes::Causes;
-pub use choice::{Choice, Events};
-pub use device::Device;
-pub use entries::Entries;
-pub use entries::kernel::KernelPaths;
+pub use choice::{Causes, Choice, Entries, Events};
 pub use error::{Error, Refused};
-pub use prepare::prepare;
-pub use progress::Progress;
-pub use record::{Options, Outcome, Segments, Size, check_output, record, segment};
-pub use ring_size::RingSize;
-pub use site::{FreshKind, FreshOptions, Site};
-pub use user::User;
-pub use workplace::Workplace;
+pub use machine::device::Device;
+pub use machine::user::User;
+pub use record::{Options, Outcome, Progress, Segments, Size, check_output, record, segment};
+pub use source::bpf::RingSize;
+pub use source::recorder::KernelPaths;
+pub use workplace::{FreshKind, FreshOptions, Site, Workplace, aside, prepare};

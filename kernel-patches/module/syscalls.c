@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The description of each system call, with the same content as bpf/src/causes/calls.rs for the
+ * The description of each system call, with the same content as bpf/src/source/bpf/calls.rs for the
  * probes.
  */
 #include <linux/kernel.h>

@@ -18,9 +18,9 @@ use mostrace_bundle::blk_io_trace::{Decoded, Event, MAX_RECORD, decode};
 use mostrace_bundle::{Counter, Counters, Folder, Manifest};
 
 use super::tracing::COMPLETIONS;
-use crate::device::Device;
 use crate::error::{At, Error, Result, read_line};
-use crate::events::files_in;
+use crate::machine::device::Device;
+use crate::sink::event_files_in;
 
 const SECTOR: u64 = 512;
 
@@ -119,7 +119,7 @@ impl Sums {
     fn of(folder: &Folder, device: &Device) -> Result<Sums> {
         let own = device.info.start_sector..device.end_sector();
         let mut sums = Sums::default();
-        for name in files_in(folder)? {
+        for name in event_files_in(folder)? {
             for_each_event(folder, &name, |event| {
                 if event.bytes == 0 || own.contains(&event.sector) {
                     sums.push(event);

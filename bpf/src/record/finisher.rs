@@ -11,14 +11,14 @@ use mostrace_bundle::Counters;
 use mostrace_bundle::manifest::{Causes, Manifest, State};
 
 use super::counters;
+use super::journal_copies;
 use super::late::Late;
 use super::output::Finished;
+use super::progress::Packing;
 use super::series::{Open, name_of};
 use super::tracing::{CAUSES, COMPLETIONS, UNCOUNTED};
-use crate::causes;
 use crate::error::{At, Error, Result};
-use crate::events::unfinished;
-use crate::progress::Packing;
+use crate::sink::unfinished;
 
 /// A segment that is complete but for what is to be counted of it.
 pub(super) struct Ended(Open);
@@ -45,7 +45,7 @@ impl Ended {
         }
         counters::put(readings.compare(bundle.folder()), &mut manifest);
         if manifest.sources.causes != "none" {
-            manifest.causes = late.read(CAUSES, causes::compare(bundle.folder()));
+            manifest.causes = late.read(CAUSES, journal_copies::compare(bundle.folder()));
         }
         manifest.notes.extend(late.into_notes());
         manifest.files = bundle.sizes()?;

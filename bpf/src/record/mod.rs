@@ -7,36 +7,42 @@ use mostrace_bundle::Writer;
 use mostrace_bundle::layout;
 use mostrace_bundle::manifest::{self, Manifest, SCHEMA};
 
-use crate::clock;
-use crate::command::Start;
 use crate::error::{Error, Result};
-use crate::kernel;
-use crate::leftovers;
-use crate::loops;
-use crate::payload::PayloadPlace;
-use crate::probes::Rooms;
+use crate::machine::clock;
+use crate::machine::kernel;
+use crate::machine::leftovers;
+use crate::machine::loops;
 use crate::snapshot;
+use crate::source::bpf::ObjectStorage;
 use crate::trees::Trees;
-use run::Ended;
 
+mod command;
 mod counters;
 mod finisher;
+mod journal_copies;
 mod late;
 mod naming;
 mod notes;
 mod options;
 mod output;
+mod packages;
+mod payload;
+mod progress;
 mod run;
+mod selection;
 mod series;
 mod signals;
-mod sources;
 mod subject;
 mod tracing;
 
+use command::Start;
 use late::Late;
 pub use mostrace_bundle::segments::segment;
 pub use options::{Options, Outcome, Segments, Size};
 pub use output::check_output;
+use payload::PayloadPlace;
+pub use progress::Progress;
+use run::Ended;
 use series::{Open, Series};
 use signals::Signals;
 use subject::Subject;
@@ -90,13 +96,13 @@ fn capture(
     if let Some(why) = refused.into_iter().next() {
         return Err(why);
     }
-    let mut rooms = Rooms::new();
+    let mut storage = ObjectStorage::new();
     let first = &mut series.current;
     first.readings.take();
     let bundle = first.output.writer();
     let manifest = &mut first.manifest;
     manifest.notes.extend(before);
-    let mut tracing = Tracing::start(options, subject, bundle, &mut rooms, manifest)?;
+    let mut tracing = Tracing::start(options, subject, bundle, &mut storage, manifest)?;
     first.readings.take();
     manifest.clock = clock::now();
     manifest.sources = tracing.sources(&subject.names);
@@ -128,7 +134,7 @@ fn capture(
     } = &mut series.current;
     let folder = output.writer().folder();
     readings.take();
-    tracing.stop(folder, manifest)?;
+    tracing.stop(manifest)?;
     readings.take();
     counters::put(readings.compare(folder), manifest);
     for why in trees.walk(folder)? {

@@ -8,7 +8,7 @@ use mostrace_bundle::{Manifest, Writer};
 
 use super::subject::Subject;
 use crate::error::{At, Result};
-use crate::medium::Medium;
+use crate::machine::medium::Medium;
 
 /// Says so when the device has no requests of its own.
 pub(super) fn mapped(subject: &Subject, manifest: &mut Manifest) {

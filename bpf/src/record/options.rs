@@ -8,62 +8,60 @@ use std::time::Duration;
 
 use mostrace_bundle::{Manifest, units};
 
-use crate::causes::Causes;
-use crate::choice::{Choice, Events};
-use crate::entries::Entries;
-use crate::entries::kernel::KernelPaths;
-use crate::progress::Progress;
-use crate::ring_size::RingSize;
-use crate::user::User;
+use super::progress::Progress;
+use crate::choice::{Causes, Choice, Entries, Events};
+use crate::machine::user::User;
+use crate::source::bpf::RingSize;
+use crate::source::recorder::KernelPaths;
 
 /// What to record. By default it is all that can be had, of no device yet.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Whole disk or partition.
+    /// The whole disk or the partition to trace, or a path on it.
     pub device: PathBuf,
-    /// `NAME.most`, or `NAME.most.tar.zst`.
+    /// The bundle to write: `NAME.most`, a folder, or `NAME.most.tar.zst`, an archive.
     pub output: PathBuf,
-    /// `--source`.
+    /// `--source`: the source of block events.
     pub source: Choice,
-    /// `--events`.
+    /// `--events`: the block events to record.
     pub events: Events,
-    /// `--entries`.
+    /// `--entries`: the source of entries.
     pub entries: Entries,
-    /// `--causes`.
+    /// `--causes`: the source of causes.
     pub causes: Causes,
-    /// The kernel's own recorder.
+    /// The places of the kernel's own recorder.
     pub kernel: KernelPaths,
-    /// `--files`.
+    /// `--files`: the files that keep their names: `all`, `temp`, or a glob.
     pub files: String,
-    /// `--btf`: the kernel's type information, if it does not tell it itself.
+    /// `--btf`: a file with the kernel's type information, if the kernel has none itself.
     pub btf: Option<PathBuf>,
-    /// `--ring-size`: of each of the probes' rings, if it is not to be by the machine's memory.
+    /// `--ring-size`: the size of each ring of the probes; None for one that fits the machine's memory.
     pub ring_size: Option<RingSize>,
     /// `--names`: folders whose files are named by the mounted tree.
     pub names: Vec<PathBuf>,
-    /// `--packages`: the list of an Android device's apps, if not its own.
+    /// `--packages`: a list of an Android device's apps in place of the device's own.
     pub packages: Option<PathBuf>,
-    /// `-w`.
+    /// `-w`: the time after which the recording ends.
     pub limit: Option<Duration>,
-    /// `--segment`, `--keep`: into several bundles, one after the other.
+    /// `--segment`, `--keep`: the segments, if the recording goes to several bundles, one after the other.
     pub segments: Option<Segments>,
-    /// `--sync`: write back what the command left in memory, under tracing.
+    /// `--sync`: true to write back, while tracing, what the command left in memory.
     pub sync: bool,
-    /// Save the filesystem's metadata.
+    /// True to save the filesystem's metadata.
     pub snapshot: bool,
-    /// `--label`: what the user calls the recording.
+    /// `--label`: the user's name for the recording.
     pub label: Option<String>,
-    /// The command, possibly empty.
+    /// The command with its arguments; empty to record without one.
     pub argv: Vec<OsString>,
-    /// The filesystem was made for the command, and nobody else sees it.
+    /// True if the filesystem was made for the command, and nobody else sees it.
     pub alone: bool,
-    /// `-u`: whom the command runs as, if not as this process.
+    /// `-u`: the user whom the command runs as; None for that of this process.
     pub user: Option<User>,
-    /// What the command prints goes to this process's standard error, whose standard output is for something else.
+    /// True if what the command prints goes to this process's standard error, because its standard output is for something else.
     pub stdout_aside: bool,
-    /// Record until what the command left running has ended, too.
+    /// True to record until the processes that the command left running have ended too.
     pub wait_for_descendants: bool,
-    /// `--progress`.
+    /// `--progress`: when to show the progress on a terminal.
     pub progress: Progress,
 }
 
@@ -97,28 +95,28 @@ impl Default for Options {
     }
 }
 
-/// How a recording is cut.
+/// The segments of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segments {
-    /// How long or how large one is.
+    /// The size of each segment.
     pub each: Size,
-    /// So many are there at most, the one that is being written among them; None: all.
+    /// The most segments that are kept, the one that is being written among them; None to keep all.
     pub keep: Option<u32>,
 }
 
-/// Of a segment.
+/// The size of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// It ends after this time.
+    /// The segment ends after this time.
     Time(Duration),
-    /// It ends when its files have so many bytes, or a little more.
+    /// The segment ends when its files have this many bytes, or a little more.
     Bytes(u64),
 }
 
 impl FromStr for Size {
     type Err = String;
 
-    /// A number with a unit of time, or of bytes.
+    /// Parses a number with a unit of time, or of bytes.
     fn from_str(text: &str) -> Result<Size, String> {
         let of_bytes = units::size(text).ok().filter(|bytes| *bytes > 0);
         let of_time = units::time(text).ok().filter(|time| !time.is_zero());
@@ -131,14 +129,14 @@ impl FromStr for Size {
     }
 }
 
-/// What came of it.
+/// The result of a recording.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Exit status of the command; 0 without one.
+    /// The exit status of the command; 0 without one.
     pub exit_status: i32,
-    /// Whether a signal ended it, such as that of Ctrl-C.
+    /// True if a signal ended the recording, such as that of Ctrl-C.
     pub interrupted: bool,
-    /// The manifest as written; of a recording that was cut that of the last segment, with the counts and losses of all.
+    /// The manifest as written. Of a recording to segments it is that of the last one, with the counts and losses of all.
     pub manifest: Manifest,
     /// The last bundle.
     pub output: PathBuf,

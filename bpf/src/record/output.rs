@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use mostrace_bundle::folder::{self, Folder, Identity, Owner};
 use mostrace_bundle::{Writer, archive, layout};
 
+use super::progress::Packing;
 use crate::error::{At, Error, Result};
-use crate::progress::Packing;
-use crate::user;
+use crate::machine::user;
 
 /// The place of one bundle.
 pub(super) struct Output {

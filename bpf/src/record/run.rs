@@ -6,14 +6,14 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::Options;
+use super::command::{Command, Start};
 use super::series::Series;
 use super::signals::Signals;
 use super::tracing::Tracing;
-use crate::TICK;
-use crate::command::{Command, Start};
-use crate::device::Device;
 use crate::error::{At, Error, Result, read_line};
-use crate::wait::Wait;
+use crate::machine::device::Device;
+use crate::machine::wait::Wait;
+use crate::source::POLL_INTERVAL;
 
 /// How long a command may take to end after SIGTERM before it is left alone.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -51,7 +51,7 @@ pub(super) fn run(
     let mut command = command.map(Command::start).transpose()?;
     let pid = command.as_ref().and_then(Command::pid);
     if let Some(pid) = pid {
-        tracing.begin(pid);
+        tracing.command_started(pid);
     }
     if let Some(told) = &mut series.current.manifest.command {
         told.pid = pid;
@@ -107,9 +107,11 @@ fn watch(
             }
             _ => {}
         }
-        let of_command = command.as_ref().map_or(Duration::MAX, |c| c.rhythm());
+        let of_command = command
+            .as_ref()
+            .map_or(Duration::MAX, |c| c.poll_interval());
         let of_time = left.filter(|_| !over).unwrap_or(PATIENCE);
-        let next = tracing.rhythm().min(of_command).min(of_time);
+        let next = tracing.poll_interval().min(of_command).min(of_time);
         let next = next.min(series.due_in());
         wait.sleep(next).at("epoll")?;
     }
@@ -144,7 +146,7 @@ pub(super) fn sync(mount: &Path, tracing: &mut Tracing<'_>) -> Result<()> {
     let sync = std::thread::spawn(move || rustix::fs::syncfs(&folder));
     while !sync.is_finished() {
         tracing.poll()?;
-        std::thread::sleep(TICK);
+        std::thread::sleep(POLL_INTERVAL);
     }
     match sync.join() {
         Ok(synced) => synced.at(mount),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The bundles of one recording: one, or, if it is cut, one after the other. One of them is being written; those that
-//! have ended are finished by a thread, since their events are read once more for that.
+//! The bundles of one recording: one, or its segments, one after the other. One bundle is being written; a thread finishes the
+//! segments that have ended, since their events are read once more for that.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,12 +14,12 @@ use super::finisher::{Ended, Finisher};
 use super::naming;
 use super::options::{Options, Size};
 use super::output::Output;
+use super::packages;
+use super::progress::Packing;
 use super::subject::Subject;
 use super::tracing::Tracing;
-use crate::clock;
 use crate::error::{Error, Result};
-use crate::packages;
-use crate::progress::Packing;
+use crate::machine::clock;
 use crate::trees;
 
 /// The kernel counts what completes right after the tracepoint, on the same CPU.
@@ -38,19 +38,19 @@ pub(super) struct Open {
 pub(super) struct Series<'o> {
     options: &'o Options,
     subject: &'o Subject,
-    /// The one that is being written.
+    /// The bundle that is being written.
     pub current: Open,
     began: Instant,
     looked: Instant,
-    /// Of a recording that is cut.
+    /// The thread that finishes segments, if the recording goes to segments.
     finisher: Option<Finisher>,
 }
 
 impl<'o> Series<'o> {
-    /// Makes the place of the first one.
+    /// Makes the place of the first bundle.
     ///
     /// # Errors
-    /// It is taken, or cannot be made.
+    /// The place is taken, or cannot be made.
     pub fn begin(
         options: &'o Options,
         subject: &'o Subject,
@@ -81,12 +81,12 @@ impl<'o> Series<'o> {
         })
     }
 
-    /// Of the bundle that is being written.
+    /// The folder of the bundle that is being written.
     pub fn folder(&self) -> &Path {
         self.current.output.writer().dir()
     }
 
-    /// How long until the next cut, if it is known.
+    /// The time until the next segment is due, if it is known.
     pub fn due_in(&self) -> Duration {
         match self.options.segments.map(|segments| segments.each) {
             Some(Size::Time(each)) => each.saturating_sub(self.began.elapsed()),
@@ -95,7 +95,7 @@ impl<'o> Series<'o> {
         }
     }
 
-    /// Cuts, if it is time; called often.
+    /// Begins the next segment if it is due; called often.
     ///
     /// # Errors
     /// The next bundle cannot be made, or one that ended could not be finished.
@@ -104,7 +104,7 @@ impl<'o> Series<'o> {
             finisher.check()?;
         }
         match self.is_due()? {
-            true => self.cut(tracing),
+            true => self.next_segment(tracing),
             false => Ok(()),
         }
     }
@@ -121,7 +121,7 @@ impl<'o> Series<'o> {
         })
     }
 
-    fn cut(&mut self, tracing: &mut Tracing<'_>) -> Result<()> {
+    fn next_segment(&mut self, tracing: &mut Tracing<'_>) -> Result<()> {
         let ended = &mut self.current.manifest;
         let number = ended.segment.as_ref().map_or(1, |s| s.number) + 1;
         let path = segments::segment(&self.options.output, number);
@@ -134,7 +134,7 @@ impl<'o> Series<'o> {
         let at = clock::now();
         std::thread::sleep(ACCOUNTED);
         self.current.readings.take();
-        let own_from = tracing.cut(at, output.writer().folder(), ended)?;
+        let own_from = tracing.begin_segment(at, output.writer().folder(), ended)?;
         log::debug!("segment {number} after {:?}", since(at));
         let mut next = Open {
             output,
@@ -155,10 +155,10 @@ impl<'o> Series<'o> {
         }
     }
 
-    /// Says of the last one that it is complete.
+    /// Writes that the last bundle is complete.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The manifest cannot be written.
     pub fn complete(&mut self) -> Result<()> {
         let Open {
             output, manifest, ..
@@ -171,10 +171,10 @@ impl<'o> Series<'o> {
         Ok(output.writer().put_manifest(manifest)?)
     }
 
-    /// Finishes those that are not finished yet. Returns what they come to, and the last one's place.
+    /// Finishes the bundles that are not finished yet. Returns their sums, and the place of the last one.
     ///
     /// # Errors
-    /// One cannot be packed.
+    /// A bundle cannot be packed.
     pub fn end(self) -> Result<(Manifest, PathBuf)> {
         let Open {
             output, manifest, ..
@@ -190,7 +190,7 @@ impl<'o> Series<'o> {
         Ok((totals.into_manifest(manifest), path))
     }
 
-    /// After an error: what was recorded stays. Returns what is to be said.
+    /// Ends the series after an error: what was recorded stays. Returns the error for the user.
     pub fn abandon(self, why: Error) -> Error {
         // What the segments before lack would be said of this one.
         let _ = self.finisher.map(|finisher| finisher.end(None));
@@ -204,7 +204,7 @@ impl<'o> Series<'o> {
     }
 }
 
-/// The place of a bundle, with what each has from its beginning.
+/// Makes the place of a bundle, with what each bundle has from its beginning.
 fn place(path: &Path, subject: &Subject) -> Result<Output> {
     let output = Output::create(path)?;
     if let Some(packages) = &subject.packages {
@@ -213,7 +213,7 @@ fn place(path: &Path, subject: &Subject) -> Result<Output> {
     Ok(output)
 }
 
-/// Of the next segment, by that of the one before.
+/// The manifest of the next segment, by that of the one before.
 fn next_manifest(before: &Manifest, number: u32) -> Manifest {
     Manifest {
         segment: Some(manifest::Segment {
@@ -233,7 +233,7 @@ fn since(at: manifest::Clock) -> Duration {
     Duration::from_nanos(now.start_mono_ns.saturating_sub(at.start_mono_ns))
 }
 
-/// Of a bundle's name, for messages.
+/// The name of a bundle, for messages.
 pub(super) fn name_of(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default();
     name.to_string_lossy().into_owned()

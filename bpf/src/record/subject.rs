@@ -7,16 +7,16 @@ use mostrace_bundle::Packages;
 use mostrace_bundle::manifest::{Filesystem, Mapping};
 
 use super::Options;
-use crate::command;
-use crate::device::Device;
+use super::command;
+use super::packages;
 use crate::error::{Error, Result};
-use crate::filesystem;
-use crate::first_page;
-use crate::mapper;
-use crate::medium::Medium;
-use crate::names::NameFilter;
-use crate::packages;
-use crate::tracefs::Volume;
+use crate::machine::device::Device;
+use crate::machine::filesystem;
+use crate::machine::first_page;
+use crate::machine::mapper;
+use crate::machine::medium::Medium;
+use crate::sink::NameFilter;
+use crate::source::tracefs::Volume;
 
 /// The device and what lies on it, and the names to keep.
 pub(super) struct Subject {

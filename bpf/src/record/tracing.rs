@@ -7,41 +7,43 @@ use std::time::Duration;
 use mostrace_bundle::manifest::{Clock, Sources};
 use mostrace_bundle::{Folder, Manifest, Writer};
 
-use super::Options;
 use super::late::Late;
-use super::sources::{Explaining, event_source, explaining_sources};
+use super::progress::Recording;
+use super::selection::start_sources;
 use super::subject::Subject;
-use crate::causes::{self, CauseSource};
-use crate::clock;
-use crate::entries::{Counts, EntrySource};
+use super::{Options, journal_copies};
 use crate::error::{At, Result};
-use crate::events::{EventSource, unfinished};
-use crate::names::NameFilter;
-use crate::probes::{Loader, Rooms};
-use crate::progress::Recording;
-use crate::ring_size::RingSize;
-use crate::wait::Wait;
+use crate::machine::clock;
+use crate::machine::kernel::Symbols;
+use crate::machine::wait::Wait;
+use crate::sink::{NameFilter, Retention, Sink, unfinished};
+use crate::source::bpf::{BpfSource, ObjectStorage, RingSize};
+use crate::source::{Losses, Provides, Remark, Source};
 
-/// The sources, running.
+/// The sources while they run, and the sink that they record to.
 pub(super) struct Tracing<'o> {
-    source: Box<dyn EventSource>,
-    entries: Option<Box<dyn EntrySource>>,
-    causes: Option<Box<dyn CauseSource>>,
-    probes: Loader<'o>,
+    sources: Vec<Box<dyn Source + 'o>>,
+    sink: Sink,
     progress: Recording,
-    /// What the segments before had.
     before: Before,
 }
 
-/// What is counted from the beginning of the recording on.
+/// What the segments before have reported already: sources count from the beginning of the recording on.
 #[derive(Default)]
 struct Before {
-    losses: BTreeMap<String, u64>,
+    losses: Losses,
     interference: Vec<String>,
 }
 
+/// What a recording consists of, in the order in which it is stopped, with the note of a failure.
+const PARTS: [(Provides, &str); 3] = [
+    (Provides::EVENTS, "events are missing at the end"),
+    (Provides::ENTRIES, "entries are missing at the end"),
+    (Provides::CAUSES, "causes are missing at the end"),
+];
+
 impl<'o> Tracing<'o> {
-    /// Starts them; the manifest says which were passed over.
+    /// Starts the sources; the manifest says which were passed over.
     ///
     /// # Errors
     /// There is no source of the kind asked for.
@@ -49,76 +51,61 @@ impl<'o> Tracing<'o> {
         options: &Options,
         subject: &Subject,
         bundle: &Writer,
-        rooms: &'o mut Rooms,
+        storage: &'o mut ObjectStorage,
         manifest: &mut Manifest,
     ) -> Result<Tracing<'o>> {
-        let folder = bundle.folder();
+        let retention = Retention::of(options.segments.is_some());
+        let mut sink = Sink::new(bundle.folder(), subject.names.clone(), retention);
         let ring_size = options.ring_size;
         let ring_size = ring_size.unwrap_or_else(RingSize::of_this_machine);
-        let mut probes = Loader::new(rooms, options.btf.as_deref(), ring_size);
-        let Explaining {
-            mut entries,
-            causes,
-        } = explaining_sources(options, subject, folder, &mut probes, manifest)?;
-        let source = event_source(
-            options.source,
-            options,
-            &subject.device,
-            folder,
-            &mut probes,
-            &mut entries,
-            &mut manifest.passed_over,
-        )?;
+        let bpf = BpfSource::new(storage, options.btf.as_deref(), ring_size)?;
+        let sources = start_sources(options, subject, bpf, &mut sink, manifest)?;
         let has_command = !options.argv.is_empty();
         let progress = Recording::new(options.progress.of_recording(has_command));
         Ok(Tracing {
-            source,
-            entries,
-            causes,
-            probes,
+            sources,
+            sink,
             progress,
             before: Before::default(),
         })
     }
 
-    /// Their names, for the manifest.
+    fn provides(&self, what: Provides) -> Option<&(dyn Source + 'o)> {
+        let mut sources = self.sources.iter().map(Box::as_ref);
+        sources.find(|source| source.provides().has(what))
+    }
+
+    /// The names of the sources, for the manifest.
     pub fn sources(&self, names: &NameFilter) -> Sources {
+        let name = |what| self.provides(what).map_or("none", Source::name).to_owned();
         let sources = Sources {
-            events: self.source.name().into(),
-            entries: self.entries.as_ref().map_or("none", |e| e.name()).into(),
+            events: name(Provides::EVENTS),
+            entries: name(Provides::ENTRIES),
             files: names.spelling().into(),
-            causes: self.causes.as_ref().map_or("none", |c| c.name()).into(),
+            causes: name(Provides::CAUSES),
         };
         log::info!("events: {}, entries: {}", sources.events, sources.entries);
         sources
     }
 
-    /// Lets `wait` end when one of them has something to poll for.
+    /// Lets `wait` end when a source has something to poll for.
     ///
     /// # Errors
     /// The kernel refuses.
     pub fn wake(&self, wait: &Wait) -> Result<()> {
-        let entries = self.entries.as_ref().and_then(|e| e.bell());
-        let causes = self.causes.as_ref().and_then(|c| c.bell());
-        for bell in self.source.bell().into_iter().chain(entries).chain(causes) {
-            wait.while_readable(bell).at("epoll")?;
-        }
-        Ok(())
+        let mut fds = self.sources.iter().filter_map(|source| source.wakeup_fd());
+        fds.try_for_each(|fd| wait.while_readable(fd)).at("epoll")
     }
 
-    /// How long they may be left alone if nothing wakes.
-    pub fn rhythm(&self) -> Duration {
-        let entries = self.entries.as_ref().map(|e| e.rhythm());
-        entries
-            .into_iter()
-            .fold(self.source.rhythm(), Duration::min)
+    /// How long the sources may be left alone if nothing wakes.
+    pub fn poll_interval(&self) -> Duration {
+        let intervals = self.sources.iter().map(|source| source.poll_interval());
+        intervals.min().unwrap_or(Duration::MAX)
     }
 
-    /// The command has been started, as this process. Called ahead of the first [`Tracing::poll`].
-    pub fn begin(&mut self, command: u32) {
-        if let Some(causes) = &mut self.causes {
-            causes.begin(command);
-        }
+    /// Says that the command has been started as this process. Called ahead of the first [`Tracing::poll`].
+    pub fn command_started(&mut self, pid: u32) {
+        self.sink.command_started(pid);
     }
 
     /// Moves what has come since the last call into the bundle; called often.
@@ -126,70 +113,65 @@ impl<'o> Tracing<'o> {
     /// # Errors
     /// A source ended, what came makes no sense, or the bundle cannot be written.
     pub fn poll(&mut self) -> Result<()> {
-        self.source.poll()?;
-        if let Some(entries) = &mut self.entries {
-            entries.poll()?;
+        for source in &mut self.sources {
+            source.poll(&mut self.sink)?;
         }
-        if let Some(causes) = &mut self.causes {
-            causes.poll()?;
-        }
+        self.sink.flush()?;
         if self.progress.is_due() {
-            let entries = self.entries.as_ref().map(|e| e.counts());
             let lost = self.losses()?.values().sum();
-            let events = self.source.events();
-            self.progress
-                .show(events, &entries.unwrap_or_default(), lost);
+            let (events, entries) = (self.sink.event_count(), self.sink.entry_counts());
+            self.progress.show(events, &entries, lost);
         }
         Ok(())
     }
 
-    /// Of probes that make events alone, no counter stands in for one of the entries' source.
-    fn losses(&self) -> Result<BTreeMap<String, u64>> {
-        let mut losses = self.probes.losses()?;
-        losses.extend(self.source.losses());
-        if let Some(entries) = &self.entries {
-            losses.extend(entries.losses()?);
+    /// The losses of all sources. Where two report a counter, the later source's value wins.
+    fn losses(&self) -> Result<Losses> {
+        let mut losses = Losses::new();
+        for source in &self.sources {
+            losses.extend(source.losses()?);
         }
         Ok(losses)
     }
 
-    /// Ends a segment, of which the manifest is, and goes on in `folder` from `at` on, which is now. Returns where the next
-    /// one's own records begin in its files.
+    /// Ends the segment that `manifest` describes and continues into `folder` at `at`, which is the present. Returns where the
+    /// next segment's own records begin in its files.
     ///
     /// # Errors
-    /// As [`Tracing::poll`]; or a source has no segments.
-    pub fn cut(
+    /// As [`Tracing::poll`].
+    pub fn begin_segment(
         &mut self,
         at: Clock,
         folder: &Folder,
         manifest: &mut Manifest,
     ) -> Result<BTreeMap<String, u64>> {
-        let cut = self.source.cut(at.start_mono_ns, folder)?;
-        let mut own_from = cut.own_from;
+        self.sink.hold_from(at.start_mono_ns);
+        for source in &mut self.sources {
+            source.drain(&mut self.sink)?;
+        }
+        let end = self.sink.begin_segment(folder)?;
         manifest.clock.stop_mono_ns = at.start_mono_ns;
-        manifest.counts.insert("events".into(), cut.events);
-        if let Some(entries) = &mut self.entries {
-            let cut = entries.cut(at.start_mono_ns, folder, cut.ends)?;
-            own_from.extend(cut.own_from);
-            put_counts(cut.counts, manifest);
-        }
-        if let Some(causes) = &mut self.causes {
-            let cut = causes.cut(folder)?;
-            own_from.extend(cut.own_from);
-            put_counts(cut.counts, manifest);
-            manifest.functions = causes.functions(&manifest.functions);
-        }
+        manifest.counts.extend(end.counts);
+        self.name_functions(manifest);
         self.settle_accounts(manifest)?;
-        let under_way = cut.requests.count();
-        manifest.segment.get_or_insert_default().under_way = under_way;
-        if let Some(unfinished) = cut.unfinished {
-            let lost = unfinished.saturating_sub(under_way);
+        manifest.segment.get_or_insert_default().under_way = end.under_way;
+        if let Some(unfinished) = end.unfinished {
+            let lost = unfinished.saturating_sub(end.under_way);
             manifest.losses.insert(COMPLETIONS.into(), lost);
         }
-        Ok(own_from)
+        Ok(end.own_from)
     }
 
-    /// What was lost, and who interfered, since the segment before.
+    /// Names the functions that began handles, in the order of their numbers in the tables. A recording to segments asks at the
+    /// end of each, mostly for the same functions, and all of the kernel's symbols are read for them.
+    fn name_functions(&self, manifest: &mut Manifest) {
+        let addresses = self.sink.functions();
+        if addresses.len() != manifest.functions.len() {
+            manifest.functions = Symbols::read().around(addresses);
+        }
+    }
+
+    /// Writes down what was lost, and who interfered, since the segment before.
     fn settle_accounts(&mut self, manifest: &mut Manifest) -> Result<()> {
         let losses = self.losses()?;
         let before = |what: &String| self.before.losses.get(what).copied().unwrap_or(0);
@@ -197,9 +179,13 @@ impl<'o> Tracing<'o> {
             .iter()
             .map(|(what, lost)| (what.clone(), lost.saturating_sub(before(what))));
         manifest.losses = since.collect();
-        let mut interference = self.source.interference();
-        let of_entries = self.entries.as_ref().map(|e| e.interference());
-        interference.extend(of_entries.unwrap_or_default());
+        let interference: Vec<_> = self
+            .remarks()
+            .filter_map(|remark| match remark {
+                Remark::Interference(line) => Some(line),
+                _ => None,
+            })
+            .collect();
         let mut new = interference.clone();
         new.retain(|line| !self.before.interference.contains(line));
         manifest.interference = new;
@@ -210,47 +196,47 @@ impl<'o> Tracing<'o> {
         Ok(())
     }
 
-    /// Stops both, drains both into the bundle in `folder`, and writes the counts down. What fails is a note, and of a source
-    /// that failed it is not known what was lost.
+    fn remarks(&self) -> impl Iterator<Item = Remark> {
+        self.sources.iter().flat_map(|source| source.remarks())
+    }
+
+    /// Stops the sources, drains them into the bundle, and writes the counts down. What fails is a note; of a source that
+    /// failed it is not known what was lost.
     ///
     /// # Errors
     /// The bundle cannot be written.
-    pub fn stop(&mut self, folder: &Folder, manifest: &mut Manifest) -> Result<()> {
+    pub fn stop(&mut self, manifest: &mut Manifest) -> Result<()> {
         self.progress.finish();
+        let folder = self.sink.folder().clone();
         let mut late = Late::new(folder.path());
-        let events = late.note("events are missing at the end", self.source.stop())?;
-        manifest.clock.stop_mono_ns = clock::now().start_mono_ns;
-        let count = self.source.events();
-        manifest.counts.insert("events".into(), count);
-        let mut not_known = Vec::new();
-        if events.is_none() {
-            not_known.extend(self.source.losses().into_keys());
-        }
-        if let Some(entries) = &mut self.entries {
-            let stopped = late.note("entries are missing at the end", entries.stop())?;
-            if stopped.is_none() {
-                not_known.extend(entries.losses().unwrap_or_default().into_keys());
+        for (part, failure) in PARTS {
+            let mut sources = self.sources.iter_mut();
+            if let Some(source) = sources.find(|source| source.provides().has(part)) {
+                late.note(failure, source.stop(part, &mut self.sink))?;
             }
-            put_counts(entries.counts(), manifest);
+            if part == Provides::EVENTS {
+                manifest.clock.stop_mono_ns = clock::now().start_mono_ns;
+            }
         }
-        if let Some(causes) = &mut self.causes {
-            late.note("causes are missing at the end", causes.stop())?;
-            put_counts(causes.counts(), manifest);
-            manifest.functions = causes.functions(&manifest.functions);
-            manifest.causes = late.read(CAUSES, causes::compare(folder));
+        self.sink.flush()?;
+        manifest.counts.extend(self.sink.counts());
+        if self.provides(Provides::CAUSES).is_some() {
+            self.name_functions(manifest);
+            manifest.causes = late.read(CAUSES, journal_copies::compare(&folder));
         }
         late.note("losses are not known", self.settle_accounts(manifest))?;
-        manifest.losses.retain(|what, _| !not_known.contains(what));
-        let unfinished = match self.source.unfinished() {
+        let unfinished = match self.sink.events.in_flight() {
             Some(counted) => Some(counted),
-            None => late.read(UNCOUNTED, unfinished::count(folder)),
+            None => late.read(UNCOUNTED, unfinished::count(&folder)),
         };
         manifest
             .losses
             .extend(unfinished.map(|n| (COMPLETIONS.to_owned(), n)));
-        manifest.notes.extend(self.source.notes());
-        let of_entries = self.entries.as_ref().map(|entries| entries.notes());
-        manifest.notes.extend(of_entries.into_iter().flatten());
+        let notes = self.remarks().filter_map(|remark| match remark {
+            Remark::Note(note) => Some(note),
+            _ => None,
+        });
+        manifest.notes.extend(notes);
         manifest.notes.extend(late.into_notes());
         Ok(())
     }
@@ -258,13 +244,7 @@ impl<'o> Tracing<'o> {
 
 /// The loss of requests that were issued and never completed.
 pub(super) const COMPLETIONS: &str = "completions";
-/// What is undone where the bundle's own tables cannot be read again.
+/// What is left undone where the event files cannot be read again.
 pub(super) const UNCOUNTED: &str = "completions that are missing are not counted";
+/// What is left undone where the tables of causes cannot be read again.
 pub(super) const CAUSES: &str = "causes are not held against the journal's copies";
-
-fn put_counts(counts: Counts, manifest: &mut Manifest) {
-    let kept = counts.into_iter();
-    manifest
-        .counts
-        .extend(kept.map(|(name, kept)| (name.to_owned(), kept)));
-}

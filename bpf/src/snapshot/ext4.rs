@@ -10,9 +10,9 @@ use mostrace_map::fs::{Image, ext4};
 
 use super::pack::{pack, pack_ranges};
 use super::{described, scratch};
-use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::tool;
+use crate::machine::device::Device;
+use crate::machine::tool;
 
 const TOOL: &str = "e2image";
 

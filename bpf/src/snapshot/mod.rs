@@ -7,9 +7,9 @@ use std::path::Path;
 use mostrace_bundle::Folder;
 use mostrace_bundle::manifest::{Filesystem, Snapshot};
 
-use crate::device::Device;
 use crate::error::{At, Error, Result};
-use crate::filesystem::is_ext;
+use crate::machine::device::Device;
+use crate::machine::filesystem::is_ext;
 
 mod ext4;
 mod pack;

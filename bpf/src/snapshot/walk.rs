@@ -11,8 +11,8 @@ use mostrace_map::fs::{self, Image};
 use super::pack::pack;
 use super::recording::Recording;
 use super::{described, scratch};
-use crate::device::Device;
 use crate::error::{At, Result};
+use crate::machine::device::Device;
 
 /// Saves what building the map reads of the device into the bundle in `bundle`. The filesystem is
 /// written back before, if it is mounted.

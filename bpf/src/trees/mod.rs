@@ -10,10 +10,10 @@ use std::{fs, mem};
 
 use mostrace_bundle::{Folder, layout, table};
 
-use crate::clock;
-use crate::device::dev_of_stat;
 use crate::error::{At, Error, Result};
-use crate::mountinfo;
+use crate::machine::clock;
+use crate::machine::device::dev_of_stat;
+use crate::machine::mountinfo;
 use walk::{Walk, Walked};
 
 mod fscrypt;

@@ -11,8 +11,8 @@ use rustix::io::Errno;
 use zerocopy::IntoBytes;
 
 use super::fscrypt;
-use crate::device::dev_of_stat;
 use crate::error::{At, Result};
+use crate::machine::device::dev_of_stat;
 
 /// More names are not kept of one walk.
 const MOST: u64 = 1 << 20;

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which filesystem lies on the device, and where it is mounted.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+
+use mostrace_bundle::manifest::Filesystem;
+
+use crate::error::{At, Result};
+use crate::machine::device::{Device, dev_of_stat};
+use crate::machine::mountinfo::{self, Mounted};
+use crate::machine::tool;
+
+/// A mount of the device, or what its first blocks say; None if nothing is recognised.
+///
+/// # Errors
+/// The device cannot be read.
+pub fn find(device: &Device) -> Result<Option<Filesystem>> {
+    if let Some(mounted) = mounted(device) {
+        return Ok(Some(mounted));
+    }
+    let kind = recognise(device)?;
+    Ok(kind.map(|kind| Filesystem {
+        kind: kind.into(),
+        features: features(kind, device),
+        ..Filesystem::default()
+    }))
+}
+
+/// The first mount of the device.
+pub fn mounted(device: &Device) -> Option<Filesystem> {
+    let mut mounts = mountinfo::all().into_iter();
+    let found = mounts.find(|mounted| is_of(mounted, device))?;
+    Some(Filesystem {
+        features: features(&found.kind, device),
+        kind: found.kind,
+        mount_point: Some(found.point),
+        mount_options: Some(found.options),
+        ..Filesystem::default()
+    })
+}
+
+/// By dumpe2fs, or by f2fs itself while it is mounted.
+fn features(kind: &str, device: &Device) -> Option<Vec<String>> {
+    let words = |text: &str| {
+        let words = text.split([' ', ',', '\n']);
+        words.filter(|w| !w.is_empty()).map(str::to_owned).collect()
+    };
+    if is_ext(kind) {
+        let out = tool::command("dumpe2fs")
+            .ok()?
+            .arg("-h")
+            .arg(device.node())
+            .output()
+            .ok()?;
+        let text = String::from_utf8_lossy(&out.stdout);
+        let line = text
+            .lines()
+            .find_map(|l| l.strip_prefix("Filesystem features:"))?;
+        return Some(words(line));
+    }
+    let f2fs = Path::new("/sys/fs/f2fs").join(&device.info.name);
+    let text = fs::read_to_string(f2fs.join("features")).ok()?;
+    Some(words(&text))
+}
+
+/// Whether it is one of the ext family, which e2fsprogs knows.
+pub fn is_ext(kind: &str) -> bool {
+    ["ext4", "ext3", "ext2"].contains(&kind)
+}
+
+/// By its number, or by that of its mount point, or by what was mounted: some filesystems, and the files of some, have a number of
+/// their own.
+fn is_of(mounted: &Mounted, device: &Device) -> bool {
+    let number = || Some(dev_of_stat(fs::metadata(&mounted.point).ok()?.dev()));
+    mounted.dev == device.info.dev || number() == Some(device.dev) || is_source(mounted, device)
+}
+
+/// Whether it is a btrfs on the device, be it on others too.
+fn is_source(mounted: &Mounted, device: &Device) -> bool {
+    if mounted.kind != "btrfs" {
+        return false;
+    }
+    let source = fs::metadata(&mounted.source);
+    let Ok(source) = source.map(|meta| dev_of_stat(meta.rdev())) else {
+        return false;
+    };
+    let name = &device.info.name;
+    source == device.dev
+        || btrfs_devices()
+            .iter()
+            .any(|devices| devices.contains(name) && devices.contains(&name_of(&mounted.source)))
+}
+
+/// Of a node, resolved, as in sysfs.
+fn name_of(node: &str) -> String {
+    let node = fs::canonicalize(node).unwrap_or_default();
+    let name = node.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+/// Of each btrfs that is mounted, the kernel's names of its devices.
+fn btrfs_devices() -> Vec<Vec<String>> {
+    let names = |folder: &Path| -> Vec<String> {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names.collect()
+    };
+    let all = Path::new("/sys/fs/btrfs");
+    let each = names(all).into_iter();
+    each.map(|one| names(&all.join(one).join("devices")))
+        .collect()
+}
+
+/// The other devices of a btrfs that lies on this one; none of any other filesystem.
+pub fn other_devices(device: &Device) -> Vec<String> {
+    let name = &device.info.name;
+    let mut of_one = btrfs_devices().into_iter().find(|all| all.contains(name));
+    of_one
+        .iter_mut()
+        .for_each(|all| all.retain(|one| one != name));
+    of_one.unwrap_or_default()
+}
+
+/// Magic numbers of the superblocks.
+fn recognise(device: &Device) -> Result<Option<&'static str>> {
+    let kind = kind_of(&head(device.node())?);
+    Ok(kind.or(btrfs_number(device.node()).map(|_| "btrfs")))
+}
+
+/// Where btrfs keeps its first superblock, in it the number, and behind that, with two words between, the magic.
+const BTRFS: u64 = 64 << 10;
+const BTRFS_FSID: usize = 32;
+const BTRFS_MAGIC: usize = 64;
+
+/// The number of a btrfs; None of what is none.
+fn btrfs_number(node: &Path) -> Option<Vec<u8>> {
+    let mut superblock = [0; 72];
+    let file = File::open(node).ok()?;
+    file.read_exact_at(&mut superblock, BTRFS).ok()?;
+    let number = &superblock[BTRFS_FSID..BTRFS_FSID + 16];
+    (superblock[BTRFS_MAGIC..] == *b"_BHRfS_M").then(|| number.to_vec())
+}
+
+/// What the filesystem on a device was made with to be told from others: its UUID, or its serial number. None if there is none that
+/// is known.
+pub fn number(node: &Path) -> Option<Vec<u8>> {
+    let head = head(node).ok()?;
+    let Some(kind) = kind_of(&head) else {
+        return btrfs_number(node);
+    };
+    let (at, len) = match kind {
+        "xfs" => (32, 16),
+        "ext4" => (1024 + 104, 16),
+        "f2fs" => (1024 + 108, 16),
+        "exfat" => (100, 4),
+        // The boot record of FAT32 is longer.
+        _ if head[82..].starts_with(b"FAT32") => (67, 4),
+        _ => (39, 4),
+    };
+    Some(head[at..at + len].to_vec())
+}
+
+/// The first bytes; zeros behind the end of a short device.
+fn head(node: &Path) -> Result<[u8; 4096]> {
+    let file = File::open(node).at(node)?;
+    let mut head = [0u8; 4096];
+    let mut filled = 0;
+    while filled < head.len() {
+        match file.read_at(&mut head[filled..], filled as u64).at(node)? {
+            0 => break,
+            n => filled += n,
+        }
+    }
+    Ok(head)
+}
+
+fn kind_of(head: &[u8; 4096]) -> Option<&'static str> {
+    let at = |offset: usize, magic: &[u8]| head[offset..].starts_with(magic);
+    if at(1080, &[0x53, 0xef]) {
+        // The kernel mounts ext2 and ext3 with the same code.
+        Some("ext4")
+    } else if at(1024, &[0x10, 0x20, 0xf5, 0xf2]) {
+        Some("f2fs")
+    } else if at(0, b"XFSB") {
+        Some("xfs")
+    } else if at(3, b"EXFAT   ") {
+        Some("exfat")
+    } else if at(510, &[0x55, 0xaa]) && (at(54, b"FAT") || at(82, b"FAT32")) {
+        Some("vfat")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn superblocks_are_told_by_their_magic() {
+        let mut head = [0; 4096];
+        assert_eq!(kind_of(&head), None);
+        head[1080..1082].copy_from_slice(&[0x53, 0xef]);
+        assert_eq!(kind_of(&head), Some("ext4"));
+    }
+}

@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Puts a machine's tracing settings back, even if the recorder is killed.
+//!
+//! A shell waits on a pipe from the recorder. The pipe closes when the recorder
+//! closes it, or ends in whatever way, SIGKILL included; then the shell undoes.
+//! There is no second way to undo, so that the one there is, is used every time: of a shell that was killed itself, another
+//! one takes the place when the recorder ends. Where both are killed, the next recorder has it done (`leftovers`).
+//! A write is tried again for ten minutes: ftrace refuses a change of tracer as long as the ending recorder still has its
+//! pipes open, and one that was killed while it waits for a busy disk ends only when that has answered. The recorder itself
+//! waits for a moment only. What is no longer there is left alone.
+//!
+//! A process to be interrupted is started in the shell's process group, and the group is interrupted: the number of a
+//! process that has ended may be another's by then, that of a group with a member cannot. It is interrupted too when the
+//! recorder ends and no shell is left.
+//! The recorder and the shell, as its standard output, hold the lock of what is undone: nobody else may have that before.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, set_parent_process_death_signal, waitid,
+};
+
+use crate::error::{At, Result};
+use crate::machine::lock::Lock;
+use crate::machine::tool;
+
+const SCRIPT: &str = r#"
+trap '' INT TERM HUP
+read -r _
+given_up=
+again() {
+    [ $((tries += 1)) -le 6000 ] || given_up=y
+    [ ! "$given_up" ] && sleep 0.1
+}
+while [ $# -gt 0 ]; do
+    tries=0
+    case $1 in
+    write)
+        while [ -e "$2" ] && ! printf '%s\n' "$3" >"$2" && again; do :; done
+        shift 3 ;;
+    remove)
+        while [ -e "$2" ] && ! rmdir "$2" && again; do :; done
+        shift 2 ;;
+    interrupt) kill -INT 0; shift ;;
+    forget)
+        [ "$given_up" ] || printf '%s\n' "$3" >"$2"
+        shift 3 ;;
+    esac
+done 2>/dev/null
+"#;
+
+/// How long the recorder waits until all is undone.
+const PATIENCE: Duration = Duration::from_secs(5);
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
+/// So many shells are started at most: who kills them all wants it so.
+const SHELLS: usize = 3;
+
+/// One thing to undo.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Undo {
+    /// Write a text to a file.
+    Write(PathBuf, String),
+    /// Remove a folder, as an instance of tracefs is removed.
+    RemoveFolder(PathBuf),
+    /// Send SIGINT to what was started by [`Guard::adopt`].
+    Interrupt,
+    /// Write a text to a file if all before it is undone.
+    Forget(PathBuf, String),
+}
+
+impl Undo {
+    fn words(&self) -> Vec<OsString> {
+        let (verb, path, text) = match self {
+            Undo::Write(path, text) => ("write", Some(path), Some(text)),
+            Undo::RemoveFolder(path) => ("remove", Some(path), None),
+            Undo::Interrupt => ("interrupt", None, None),
+            Undo::Forget(path, text) => ("forget", Some(path), Some(text)),
+        };
+        let words = [
+            Some(verb.into()),
+            path.map(Into::into),
+            text.map(Into::into),
+        ];
+        words.into_iter().flatten().collect()
+    }
+}
+
+/// How a shell is found.
+enum Found {
+    /// It has undone what can be undone.
+    Ended,
+    /// It goes on trying.
+    Late,
+    /// Somebody killed it by this signal.
+    Killed(i32),
+}
+
+/// Undoes when dropped.
+#[derive(Debug)]
+pub struct Guard {
+    /// None once it is undone.
+    shell: Option<Child>,
+    undo: Vec<Undo>,
+    lock: Option<Lock>,
+}
+
+impl Guard {
+    /// Arms the guard. The undo steps are carried out in order, under `lock`.
+    ///
+    /// # Errors
+    /// No shell can be started.
+    pub fn arm(undo: Vec<Undo>, lock: Option<Lock>) -> Result<Guard> {
+        // A process group of its own: Ctrl-C must reach the recorder alone.
+        let shell = shell(&undo, lock.as_ref(), 0)?;
+        Ok(Guard {
+            shell: Some(shell),
+            undo,
+            lock,
+        })
+    }
+
+    /// Has a program start in the guard's process group.
+    #[allow(unsafe_code)]
+    pub fn adopt<'c>(&self, program: &'c mut Command) -> &'c mut Command {
+        let group = self.shell.as_ref().map_or(0, number);
+        let end_too = || Ok(set_parent_process_death_signal(Some(Signal::INT))?);
+        // SAFETY: between fork and exec it makes this system call, and nothing else.
+        unsafe { program.pre_exec(end_too) };
+        program.process_group(group)
+    }
+
+    /// Undoes. Returns what a reader of the recording should know: that somebody has killed the shell.
+    pub fn end(mut self) -> Option<String> {
+        self.undo()
+    }
+
+    fn undo(&mut self) -> Option<String> {
+        let mut told = None;
+        let mut shell = self.shell.take()?;
+        for left in (0..SHELLS).rev() {
+            drop(shell.stdin.take());
+            match wait_for(&shell) {
+                Found::Killed(signal) if left > 0 => {
+                    told = Some(format!(
+                        "the process that puts back what tracing has changed was killed (signal {signal}): \
+                         another one was started to do it"
+                    ));
+                    match self.replace(&mut shell) {
+                        Ok(next) => shell = next,
+                        Err(e) => {
+                            return Some(format!("what tracing has changed is not put back: {e}"));
+                        }
+                    }
+                }
+                Found::Late => {
+                    log::warn!(
+                        "what was set for tracing cannot be put back yet; process {} goes on trying",
+                        shell.id()
+                    );
+                    return told;
+                }
+                Found::Killed(_) => {
+                    let why = "what tracing has changed is not put back: the processes that do so were killed";
+                    told = Some(why.to_owned());
+                    break;
+                }
+                Found::Ended => break,
+            }
+        }
+        // It has ended.
+        let _ = shell.wait();
+        told
+    }
+
+    /// Another shell in the place, and in the process group, of one that was killed: that has its number until it is waited for.
+    fn replace(&self, killed: &mut Child) -> Result<Child> {
+        let next = shell(&self.undo, self.lock.as_ref(), number(killed));
+        let _ = killed.wait();
+        next
+    }
+}
+
+/// A shell that will undo, in this process group, or in one of its own for 0.
+fn shell(undo: &[Undo], lock: Option<&Lock>, group: i32) -> Result<Child> {
+    let stdout = lock.map_or(Ok(Stdio::null()), Lock::for_child)?;
+    tool::command("sh")?
+        .arg("-c")
+        .arg(SCRIPT)
+        .arg("mostrace-guard")
+        .args(undo.iter().flat_map(Undo::words))
+        .process_group(group)
+        .stdin(Stdio::piped())
+        .stdout(stdout)
+        .stderr(Stdio::null())
+        .spawn()
+        .at("sh")
+}
+
+/// A pid fits: pid_t is signed.
+fn number(child: &Child) -> i32 {
+    child.id().cast_signed()
+}
+
+/// Waits for a moment, and leaves it to be waited for.
+fn wait_for(shell: &Child) -> Found {
+    let since = Instant::now();
+    while since.elapsed() <= PATIENCE {
+        if let Some(found) = look_at(shell) {
+            return found;
+        }
+        sleep(LOOK_AGAIN);
+    }
+    Found::Late
+}
+
+fn look_at(shell: &Child) -> Option<Found> {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let status = Pid::from_raw(number(shell)).map(|pid| waitid(WaitId::Pid(pid), options));
+    match status {
+        Some(Ok(None)) => None,
+        Some(Ok(Some(status))) => match status.terminating_signal() {
+            Some(signal) => Some(Found::Killed(signal)),
+            None => Some(Found::Ended),
+        },
+        // One that cannot be waited for has undone, or never will.
+        Some(Err(_)) | None => Some(Found::Ended),
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if let Some(told) = self.undo() {
+            log::warn!("{told}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+    use std::os::unix::process::ExitStatusExt;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+    use super::*;
+
+    #[test]
+    fn undoes_in_order_when_dropped() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a b'c");
+        std::fs::write(&file, "on").unwrap();
+        let steps = [
+            Undo::Write(file.clone(), "1".into()),
+            Undo::Write(file.clone(), "$(id) off".into()),
+        ];
+        let guard = Guard::arm(steps.to_vec(), None).unwrap();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "on");
+        drop(guard);
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "$(id) off\n");
+    }
+
+    #[test]
+    fn a_folder_goes_once_it_can() {
+        let dir = tempfile::tempdir().unwrap();
+        let (folder, other) = (dir.path().join("instance"), dir.path().join("f"));
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(&other, "on").unwrap();
+        let steps = [
+            Undo::RemoveFolder(folder.clone()),
+            Undo::Write(other.clone(), "done".into()),
+        ];
+        drop(Guard::arm(steps.to_vec(), None).unwrap());
+        assert!(!folder.exists());
+        assert_eq!(std::fs::read_to_string(&other).unwrap(), "done\n");
+    }
+
+    /// As the tracer's is for as long as a killed recorder has not ended. The recorder does not wait for it.
+    #[test]
+    fn what_is_refused_for_long_is_tried_for_long() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let (file, kept) = (at("setting"), at("kept"));
+        // A folder cannot be written to; a file takes its place later.
+        std::fs::create_dir(at("folder")).unwrap();
+        std::fs::write(at("file"), "on").unwrap();
+        std::fs::write(&kept, "steps").unwrap();
+        symlink(at("folder"), &file).unwrap();
+        let steps = vec![
+            Undo::Write(file.clone(), "off".into()),
+            Undo::Forget(kept.clone(), "nobody".into()),
+        ];
+        let guard = Guard::arm(steps, None).unwrap();
+        let begun = Instant::now();
+        drop(guard);
+        let waited = begun.elapsed();
+        assert!(waited >= PATIENCE && waited < 3 * PATIENCE, "{waited:?}");
+        sleep(Duration::from_secs(1));
+        assert_eq!(std::fs::read_to_string(&kept).unwrap(), "steps");
+        symlink(at("file"), at("other")).unwrap();
+        std::fs::rename(at("other"), &file).unwrap();
+        test_support::wait::until("it is undone", || {
+            std::fs::read_to_string(&kept).is_ok_and(|text| text == "nobody\n")
+        });
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "off\n");
+    }
+
+    /// As the settings of a disk that was pulled out.
+    #[test]
+    fn what_is_no_longer_there_is_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("f");
+        std::fs::write(&file, "on").unwrap();
+        let steps = vec![
+            Undo::Write(dir.path().join("gone/f"), "0".into()),
+            Undo::RemoveFolder(dir.path().join("gone")),
+            Undo::Write(file.clone(), "off".into()),
+        ];
+        assert_eq!(Guard::arm(steps, None).unwrap().end(), None);
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "off\n");
+    }
+
+    #[test]
+    fn of_a_shell_that_was_killed_another_one_takes_the_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("f");
+        std::fs::write(&file, "on").unwrap();
+        let steps = vec![Undo::Interrupt, Undo::Write(file.clone(), "off".into())];
+        let mut guard = Guard::arm(steps, None).unwrap();
+        let mut adopted = guard.adopt(&mut sleeping()).spawn().unwrap();
+        guard.shell.as_mut().unwrap().kill().unwrap();
+        let told = guard.end().unwrap();
+        assert!(told.contains("was killed (signal 9)"), "{told}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "off\n");
+        assert_eq!(adopted.wait().unwrap().signal(), Some(2));
+    }
+
+    /// What is to be undone is refused for as long as it takes to kill every shell.
+    #[test]
+    fn it_is_said_that_nothing_was_put_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let link = dir.path().join("link");
+        std::fs::create_dir(dir.path().join("folder")).unwrap();
+        std::os::unix::fs::symlink("folder", &link).unwrap();
+        let guard = Guard::arm(vec![Undo::Write(link.clone(), "off".into())], None).unwrap();
+        let over = Arc::new(AtomicBool::new(false));
+        let ends = over.clone();
+        let killer = std::thread::spawn(move || {
+            while !ends.load(Relaxed) {
+                let mut pkill = Command::new("pkill");
+                pkill.args(["-KILL", "-f"]).arg(&link).status().unwrap();
+            }
+        });
+        let told = guard.end();
+        over.store(true, Relaxed);
+        killer.join().unwrap();
+        let told = told.unwrap();
+        assert!(
+            told.starts_with("what tracing has changed is not put back: "),
+            "{told}"
+        );
+    }
+
+    /// Where both the shell and the recorder are killed. What started it is a thread here, whose end is what counts.
+    #[test]
+    fn what_was_adopted_ends_with_who_started_it() {
+        let started = std::thread::spawn(|| {
+            let mut guard = Guard::arm(Vec::new(), None).unwrap();
+            let adopted = guard.adopt(&mut sleeping()).spawn().unwrap();
+            guard.shell.as_mut().unwrap().kill().unwrap();
+            adopted
+        });
+        let mut adopted = started.join().unwrap();
+        assert_eq!(adopted.wait().unwrap().signal(), Some(2));
+    }
+
+    fn sleeping() -> Command {
+        // A job in the background is started with the signal ignored.
+        let mut sleep = Command::new("env");
+        sleep.args(["--default-signal=INT", "sleep", "600"]);
+        sleep
+    }
+
+    /// One that has ended, and was waited for, is no longer in the group: its number is not used.
+    #[test]
+    fn interrupts_what_it_adopted_and_nothing_else() {
+        let guard = Guard::arm(vec![Undo::Interrupt], None).unwrap();
+        let mut adopted = guard.adopt(&mut sleeping()).spawn().unwrap();
+        let mut ended = guard.adopt(&mut Command::new("true")).spawn().unwrap();
+        assert!(ended.wait().unwrap().success());
+        let mut other = sleeping().spawn().unwrap();
+        drop(guard);
+        assert_eq!(adopted.wait().unwrap().signal(), Some(2));
+        assert_eq!(other.try_wait().unwrap(), None);
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
+}

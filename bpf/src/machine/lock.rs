@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What one recorder at a time may have: the block tracer of a disk's queue, and ftrace's `blk` tracer.
+//!
+//! A lock is flock(2) on a file in a folder of root's own, or on an instance's folder. The kernel releases it when the last
+//! process that has it open ends, however it ends; what the file says of its holder, in its first line, counts only as long as
+//! the lock is held. What a holder keeps there for the next one, in the second line, counts until it is forgotten.
+
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+
+use mostrace_bundle::manifest::Device;
+
+use crate::error::{At, Error, Result};
+use crate::machine::openers;
+
+/// The second one is for machines without /run, as Android.
+const FOLDERS: [&str; 2] = ["/run/mostrace", "/dev/.mostrace"];
+const BLK_TRACER: &str = "blk-tracer";
+
+/// A lock that is held, as long as a clone of it lives.
+#[derive(Clone, Debug)]
+pub(crate) struct Lock {
+    file: Arc<File>,
+    path: PathBuf,
+    /// What its file says of the holder.
+    holder: String,
+}
+
+impl Lock {
+    /// The block tracer of the queue of `device`'s disk, for `source`.
+    ///
+    /// # Errors
+    /// Another recorder has it; or the lock file cannot be made.
+    pub fn of_queue(device: &Device, source: &str) -> Result<Lock> {
+        let file = LockFile::open(&queue_name(&device.disk_dev))?;
+        let what = format!("the block tracer of {} is taken", device.disk);
+        file.alone(&what, &holder(device, source))
+    }
+
+    /// ftrace's `blk` tracer: it takes the events of every queue.
+    ///
+    /// # Errors
+    /// Another recorder has it, or has a tracer that it would take the events from.
+    pub fn of_blk_tracer(device: &Device) -> Result<Lock> {
+        let file = LockFile::open(BLK_TRACER)?;
+        file.alone("ftrace's blk tracer is taken", &holder(device, "ftrace"))
+    }
+
+    /// That nobody takes ftrace's `blk` tracer; several may have this.
+    ///
+    /// # Errors
+    /// Somebody has taken it.
+    pub fn against_blk_tracer() -> Result<Lock> {
+        LockFile::open(BLK_TRACER)?.shared("ftrace's blk tracer takes the events of every disk")
+    }
+
+    /// A folder, unless another process has it.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn of_folder(path: &Path) -> Result<Option<Lock>> {
+        let file = open_folder(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Lock::new(file, path))),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(e)) => Err(e).at(path),
+        }
+    }
+
+    /// A folder, once nobody else has it.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn of_own_folder(path: &Path) -> Result<Lock> {
+        let file = open_folder(path)?;
+        file.lock().at(path)?;
+        Ok(Lock::new(file, path))
+    }
+
+    fn new(file: File, path: &Path) -> Lock {
+        Lock {
+            file: Arc::new(file),
+            path: path.to_owned(),
+            holder: String::new(),
+        }
+    }
+
+    /// Its file, and what that says of the holder.
+    pub fn said(&self) -> (&Path, &str) {
+        (&self.path, &self.holder)
+    }
+
+    /// What a holder has kept in the file, this one or one before.
+    pub fn kept(&self) -> Option<String> {
+        kept_in(&self.path)
+    }
+
+    /// Keeps a line in the file.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn keep(&self, line: &str) -> Result<()> {
+        self.say(Some(line))
+    }
+
+    /// For a process that is to hold the lock too.
+    ///
+    /// # Errors
+    /// No file descriptor is left.
+    pub fn for_child(&self) -> Result<Stdio> {
+        Ok(self.file.try_clone().at(&self.path)?.into())
+    }
+}
+
+/// Whether a recorder that is gone has kept something with ftrace's `blk` tracer. The lock is not tried.
+pub(crate) fn is_blk_tracer_left() -> bool {
+    let files = FOLDERS.map(|folder| Path::new(folder).join(BLK_TRACER));
+    files
+        .iter()
+        .any(|file| kept_in(file).is_some() && !is_held(file))
+}
+
+fn kept_in(path: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    Some(text.lines().nth(1)?.to_owned())
+}
+
+fn open_folder(path: &Path) -> Result<File> {
+    let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::NOFOLLOW;
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(flags.bits().cast_signed());
+    options.open(path).at(path)
+}
+
+/// Who has the block tracer of the disk `dev` (major:minor), if another recorder has it. Nothing is disturbed: the lock is
+/// not tried.
+pub(crate) fn recorder_of(dev: &str) -> Option<String> {
+    let folders = FOLDERS.iter().map(Path::new);
+    folders
+        .map(|folder| folder.join(queue_name(dev)))
+        .find_map(|path| another_at(&path))
+}
+
+/// Who holds a lock file, if that is not this process.
+fn another_at(path: &Path) -> Option<String> {
+    let said = is_held(path).then(|| said_by(path))?;
+    (!said.starts_with(&this_process())).then_some(said)
+}
+
+fn this_process() -> String {
+    format!("pid {} ", std::process::id())
+}
+
+fn queue_name(dev: &str) -> String {
+    format!("queue-{}", dev.replace(':', "-"))
+}
+
+fn holder(device: &Device, source: &str) -> String {
+    format!("{}records {} by {source}", this_process(), device.path)
+}
+
+/// What the file says of its holder; those that share a lock say nothing, but have it open.
+fn said_by(path: &Path) -> String {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    match text.lines().next().unwrap_or_default() {
+        "" => openers::named(|open| open == path).map_or_else(
+            || "other recordings by blktrace".into(),
+            |who| format!("recordings by blktrace: {who}"),
+        ),
+        said => said.to_owned(),
+    }
+}
+
+/// /proc/locks: `1: FLOCK  ADVISORY  WRITE 4711 00:1a:1234 0 EOF`, the file as major:minor:inode.
+fn is_held(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(meta) = std::fs::metadata(path) else {
+        return false;
+    };
+    let (major, minor) = (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev()));
+    let file = format!(" {major:02x}:{minor:02x}:{} ", meta.ino());
+    let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
+    locks
+        .lines()
+        .any(|line| line.contains("FLOCK") && line.contains(&file))
+}
+
+/// A lock file that is open.
+struct LockFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl LockFile {
+    fn open(name: &str) -> Result<LockFile> {
+        LockFile::open_in(&folder()?, name)
+    }
+
+    fn open_in(folder: &Path, name: &str) -> Result<LockFile> {
+        let path = folder.join(name);
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
+            .open(&path)
+            .at(&path)?;
+        Ok(LockFile { file, path })
+    }
+
+    fn alone(self, what: &str, holder: &str) -> Result<Lock> {
+        let tried = self.file.try_lock();
+        self.locked(tried, what, holder)
+    }
+
+    fn shared(self, what: &str) -> Result<Lock> {
+        let tried = self.file.try_lock_shared();
+        self.locked(tried, what, "")
+    }
+
+    fn locked(
+        self,
+        tried: std::result::Result<(), TryLockError>,
+        what: &str,
+        holder: &str,
+    ) -> Result<Lock> {
+        let LockFile { file, path } = self;
+        match tried {
+            Ok(()) => {
+                let mut lock = Lock::new(file, &path);
+                holder.clone_into(&mut lock.holder);
+                lock.say(lock.kept().as_deref())?;
+                Ok(lock)
+            }
+            Err(TryLockError::WouldBlock) => Err(Error::Busy {
+                what: what.to_owned(),
+                by: said_by(&path),
+            }),
+            Err(TryLockError::Error(e)) => Err(e).at(&path),
+        }
+    }
+}
+
+impl Lock {
+    /// Writes before it truncates: however this process ends, what was kept stays kept.
+    fn say(&self, kept: Option<&str>) -> Result<()> {
+        let lines = [Some(self.holder.as_str()), kept].into_iter().flatten();
+        let text: String = lines.map(|line| format!("{line}\n")).collect();
+        self.file.write_all_at(text.as_bytes(), 0).at(&self.path)?;
+        self.file.set_len(text.len() as u64).at(&self.path)
+    }
+}
+
+/// The folder, which no other user may enter.
+fn folder() -> Result<PathBuf> {
+    let [first, second] = FOLDERS.map(Path::new);
+    let folder = match first.parent().is_some_and(Path::is_dir) {
+        true => first,
+        false => second,
+    };
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(e) if e.kind() != ErrorKind::AlreadyExists => Err(e).at(folder),
+        _ => Ok(folder.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use test_support::wait;
+
+    fn file(folder: &Path) -> LockFile {
+        LockFile::open_in(folder, "x").unwrap()
+    }
+
+    /// Takes a lock that is free: the child of another test may have its file open between its fork and its exec.
+    fn taken(folder: &Path, holder: &str) -> Lock {
+        let mut lock = None;
+        wait::until("the lock is free", || {
+            lock = file(folder).alone("x is taken", holder).ok();
+            lock.is_some()
+        });
+        lock.unwrap()
+    }
+
+    fn refusal(result: Result<Lock>) -> String {
+        result.unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_lock_is_one_holders_and_says_whose() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        assert!(!is_held(&path));
+        let first = file(dir.path()).alone("x is taken", "pid 1, a longer text");
+        assert!(is_held(&path));
+        let said = refusal(file(dir.path()).alone("x is taken", "pid 2"));
+        assert_eq!(said, "x is taken: pid 1, a longer text");
+        let said = refusal(file(dir.path()).shared("x is taken"));
+        assert_eq!(said, "x is taken: pid 1, a longer text");
+        drop(first);
+        wait::until("it is free", || !is_held(&path));
+        let _second = taken(dir.path(), "pid 2");
+        let said = refusal(file(dir.path()).alone("x is taken", "pid 3"));
+        assert_eq!(said, "x is taken: pid 2");
+    }
+
+    #[test]
+    fn a_lock_of_ones_own_is_nobody_elses() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        assert_eq!(another_at(&path), None);
+        let own = file(dir.path()).alone("x is taken", &format!("{}records", this_process()));
+        assert_eq!(another_at(&path), None);
+        drop(own);
+        let _other = taken(dir.path(), "pid 0 records");
+        assert_eq!(another_at(&path).as_deref(), Some("pid 0 records"));
+    }
+
+    #[test]
+    fn several_share_a_lock_against_one() {
+        let dir = tempfile::tempdir().unwrap();
+        drop(file(dir.path()).alone("x is taken", "pid 1"));
+        wait::until("it is free", || !is_held(&dir.path().join("x")));
+        let shared = [(); 2].map(|()| file(dir.path()).shared("x is taken").unwrap());
+        let said = refusal(file(dir.path()).alone("x is taken", "pid 2"));
+        assert!(said.starts_with("x is taken: "), "{said}");
+        let mut child = std::process::Command::new("cat")
+            .stdin(Stdio::piped())
+            .stdout(shared[0].for_child().unwrap())
+            .spawn()
+            .unwrap();
+        let said = refusal(file(dir.path()).alone("x is taken", "pid 2"));
+        let who = format!("pid {} (cat)", child.id());
+        assert!(said.contains("recordings by blktrace: ") && said.contains(&who));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        drop(shared);
+        taken(dir.path(), "pid 2");
+    }
+
+    #[test]
+    fn what_is_kept_outlives_its_holder() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        let first = taken(dir.path(), "pid 1, a longer text");
+        assert_eq!(first.kept(), None);
+        first.keep("[1]").unwrap();
+        let said = refusal(file(dir.path()).alone("x is taken", "pid 2"));
+        assert_eq!(said, "x is taken: pid 1, a longer text");
+        drop(first);
+        let second = taken(dir.path(), "pid 2");
+        assert_eq!(second.kept().as_deref(), Some("[1]"));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "pid 2\n[1]\n");
+        drop(second);
+        let mut shared = None;
+        wait::until("it is free", || {
+            shared = file(dir.path()).shared("x is taken").ok();
+            shared.is_some()
+        });
+        assert_eq!(kept_in(&path).as_deref(), Some("[1]"));
+    }
+
+    #[test]
+    fn a_folder_is_one_holders() {
+        let dir = tempfile::tempdir().unwrap();
+        let held = Lock::of_own_folder(dir.path()).unwrap();
+        assert!(Lock::of_folder(dir.path()).unwrap().is_none());
+        drop(held);
+        wait::until("it is free", || {
+            Lock::of_folder(dir.path()).unwrap().is_some()
+        });
+        assert!(Lock::of_folder(&dir.path().join("none")).is_err());
+    }
+
+    #[test]
+    fn a_child_holds_it_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let lock = file(dir.path()).alone("x is taken", "pid 1").unwrap();
+        let mut child = std::process::Command::new("cat")
+            .stdin(Stdio::piped())
+            .stdout(lock.for_child().unwrap())
+            .spawn()
+            .unwrap();
+        drop(lock);
+        refusal(file(dir.path()).alone("x is taken", "pid 2"));
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        taken(dir.path(), "pid 2");
+    }
+}

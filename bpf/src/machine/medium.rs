@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which disk a device is: a loop device may be given another image, a drive another medium, a disk another filesystem.
+
+use crate::error::read_line;
+use crate::machine::device::Device;
+use crate::machine::filesystem;
+
+/// What tells one disk from another. What is not known is None.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Medium {
+    /// The kernel counts it up whenever the disk may be another one; from 5.15 on.
+    diskseq: Option<String>,
+    /// Of a loop device.
+    backing_file: Option<String>,
+    /// In sectors.
+    size: Option<String>,
+    /// The filesystem's own number, as it was made with.
+    filesystem: Option<Vec<u8>>,
+}
+
+impl Medium {
+    /// The one that `device` has now; `of_filesystem` is the device that the filesystem is on.
+    pub fn of(device: &Device, of_filesystem: &Device) -> Medium {
+        let disk = device.disk_sysfs();
+        let backing_file = read_line(disk.join("loop/backing_file")).ok();
+        Medium {
+            diskseq: read_line(disk.join("diskseq")).ok(),
+            // An image that has lost its name is the same one.
+            backing_file: backing_file.map(|file| file.trim_end_matches(" (deleted)").to_owned()),
+            size: read_line(device.sysfs.join("size")).ok(),
+            filesystem: filesystem::number(of_filesystem.node()),
+        }
+    }
+
+    /// What is another one `now`, in a few words each. The names of images count where there is no number: a file may be renamed.
+    pub fn changes(&self, now: &Medium) -> Vec<String> {
+        let mut changes = Vec::new();
+        let is_other = match (&self.diskseq, &now.diskseq) {
+            (Some(before), Some(now)) => before != now,
+            _ => self.backing_file != now.backing_file,
+        };
+        if is_other {
+            let image = |file: &Option<String>| file.clone().unwrap_or_else(|| "nothing".into());
+            changes.push(match (&self.backing_file, &now.backing_file) {
+                (None, None) => "the kernel counts another disk".into(),
+                (before, now) => format!("behind it was {}, then {}", image(before), image(now)),
+            });
+        }
+        if self.size != now.size {
+            let sectors = |size: &Option<String>| size.clone().unwrap_or_else(|| "no".into());
+            let (before, now) = (sectors(&self.size), sectors(&now.size));
+            changes.push(format!("it had {before} sectors, then {now}"));
+        }
+        match (&self.filesystem, &now.filesystem) {
+            (before, now) if before == now => {}
+            (None, _) => changes.push("it has a filesystem that it had not".into()),
+            (_, None) => changes.push("its filesystem is gone".into()),
+            _ => changes.push("its filesystem is another one".into()),
+        }
+        changes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn medium(diskseq: Option<&str>, backing_file: &str) -> Medium {
+        Medium {
+            diskseq: diskseq.map(Into::into),
+            backing_file: Some(backing_file.into()),
+            size: Some("8".into()),
+            filesystem: Some(vec![1]),
+        }
+    }
+
+    #[test]
+    fn another_disk_is_told_by_its_number_else_by_its_image() {
+        let first = medium(Some("4"), "/a");
+        assert_eq!(first.changes(&first), [""; 0]);
+        assert_eq!(first.changes(&medium(Some("4"), "/renamed")), [""; 0]);
+        let other = ["behind it was /a, then /b"];
+        assert_eq!(first.changes(&medium(Some("5"), "/b")), other);
+        assert_eq!(medium(None, "/a").changes(&medium(None, "/b")), other);
+    }
+
+    #[test]
+    fn another_size_and_filesystem_are_told() {
+        let first = medium(Some("4"), "/a");
+        let now = Medium {
+            size: Some("16".into()),
+            filesystem: Some(vec![2]),
+            ..first.clone()
+        };
+        assert_eq!(
+            first.changes(&now),
+            ["it had 8 sectors, then 16", "its filesystem is another one"]
+        );
+        let gone = first.changes(&Medium::default());
+        assert_eq!(gone.len(), 3, "{gone:?}");
+        assert_eq!(gone[0], "behind it was /a, then nothing");
+    }
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! This machine: its kernel, devices, mounts, users and tools, and what tracing changes on it.
+//!
+//! Nothing here knows of recordings, sources or bundles' tables.
+
+pub(crate) mod clock;
+pub(crate) mod device;
+pub(crate) mod filesystem;
+pub(crate) mod first_page;
+pub(crate) mod guard;
+pub(crate) mod kernel;
+pub(crate) mod leftovers;
+pub(crate) mod lock;
+pub(crate) mod loops;
+pub(crate) mod mapper;
+pub(crate) mod medium;
+pub(crate) mod memory;
+pub(crate) mod mountinfo;
+pub(crate) mod mounts;
+pub(crate) mod openers;
+pub(crate) mod queue;
+mod session;
+pub(crate) mod tool;
+pub(crate) mod tracefs;
+pub(crate) mod user;
+pub(crate) mod wait;
+pub(crate) mod watch;

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The block tracer of a queue, in sysfs: `/sys/block/X/trace`.
+//!
+//! A queue has one, shared by the disk, its partitions, blktrace and ftrace. Whoever sets it up a second time, or turns it
+//! off, ends the first one's trace.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result, read_line};
+use crate::machine::device::Device;
+use crate::machine::lock;
+use crate::machine::openers;
+
+/// Where blktrace's files are, a folder for each traced device.
+const RELAYS: &str = "/sys/kernel/debug/block";
+
+/// What tells of a tracer, or changes it.
+const ATTRIBUTES: [&str; 5] = ["enable", "act_mask", "pid", "start_lba", "end_lba"];
+
+/// The switch of the device's tracer.
+pub(crate) fn enable(device: &Device) -> PathBuf {
+    device.sysfs.join("trace/enable")
+}
+
+/// All of the tracer's attributes.
+pub(crate) fn attributes(device: &Device) -> impl Iterator<Item = PathBuf> {
+    let folder = device.sysfs.join("trace");
+    ATTRIBUTES.into_iter().map(move |name| folder.join(name))
+}
+
+/// Whether nobody traces the device. Reading disturbs no trace.
+///
+/// # Errors
+/// Who does, as far as can be told; or the kernel has no block tracer.
+pub(crate) fn check_free(device: &Device) -> Result<()> {
+    if read_line(enable(device))? == "0" {
+        return Ok(());
+    }
+    Err(Error::Busy {
+        what: format!("{} is being traced", device.info.disk),
+        by: tracer_of(device),
+    })
+}
+
+/// Who traces the device.
+fn tracer_of(device: &Device) -> String {
+    let names = [&device.info.name, &device.info.disk];
+    known_tracer(&device.info.disk_dev, &names).unwrap_or_else(|| {
+        let enable = enable(device);
+        format!(
+            "by whom is not known (to end it: echo 0 > {})",
+            enable.display()
+        )
+    })
+}
+
+/// A recorder that has the lock of the disk `dev`, or whoever has the relay files of one of `names` open.
+fn known_tracer(dev: &str, names: &[&String]) -> Option<String> {
+    let relays: Vec<_> = names
+        .iter()
+        .map(|name| Path::new(RELAYS).join(name))
+        .collect();
+    lock::recorder_of(dev)
+        .or_else(|| openers::named(|open| relays.iter().any(|folder| open.starts_with(folder))))
+}
+
+/// The disks that are being traced, each with whoever does if that is known.
+pub(crate) fn traced() -> Vec<String> {
+    let disks = fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    disks
+        .map(|disk| disk.path())
+        .filter(|disk| read_line(disk.join("trace/enable")).is_ok_and(|on| on != "0"))
+        .map(|disk| {
+            let name = disk
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            let dev = read_line(disk.join("dev")).unwrap_or_default();
+            match known_tracer(&dev, &[&name]) {
+                Some(who) => format!("{name} ({who})"),
+                None => name,
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The ring buffer of one CPU, read page by page from its `trace_pipe_raw`.
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use super::Stats;
+use super::ring_page::RingPage;
+use crate::error::{At, Error, Result};
+
+/// The largest sub-buffer that kernels offer (`buffer_subbuf_size_kb`).
+pub(crate) const PAGE_MAX: usize = 1 << 18;
+
+/// The ring buffer of one CPU.
+#[derive(Debug)]
+pub(crate) struct Buffer {
+    pub cpu: u32,
+    pub folder: PathBuf,
+    /// None once it is read to its end.
+    pub pipe: Option<File>,
+    /// Events taken from it.
+    pub taken: u64,
+    /// Events that the kernel had counted as read before.
+    before: u64,
+}
+
+/// Opens a pipe of tracefs that is read without waiting.
+///
+/// # Errors
+/// It cannot be opened.
+pub(crate) fn open_pipe(path: &Path) -> Result<File> {
+    let nonblock = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let mut pipe = OpenOptions::new();
+    pipe.read(true).custom_flags(nonblock).open(path).at(path)
+}
+
+impl Buffer {
+    /// That of `cpu` in `folder`, `per_cpu/cpuN`.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn open(cpu: u32, folder: PathBuf) -> Result<Buffer> {
+        let pipe = open_pipe(&folder.join("trace_pipe_raw"))?;
+        Ok(Buffer {
+            cpu,
+            pipe: Some(pipe),
+            taken: 0,
+            before: Stats::read(&folder)?.read,
+            folder,
+        })
+    }
+
+    /// Hands over all that is there now: CPU, time and bytes of each event. `page` is room for a sub-buffer.
+    ///
+    /// # Errors
+    /// It cannot be read, what is there makes no sense, or `take` fails.
+    pub fn drain(
+        &mut self,
+        page: &mut [u8],
+        mut take: impl FnMut(u32, u64, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        loop {
+            let len = self.read_page(page)?;
+            if len == 0 {
+                return Ok(());
+            }
+            let events = RingPage::new(&page[..len]).ok_or_else(|| {
+                Error::malformed(self.folder.display(), "malformed page in trace_pipe_raw")
+            })?;
+            for (time_ns, payload) in events {
+                self.taken += 1;
+                take(self.cpu, time_ns, payload)?;
+            }
+        }
+    }
+
+    /// One sub-buffer; 0 when there is none.
+    fn read_page(&mut self, page: &mut [u8]) -> Result<usize> {
+        let Some(pipe) = &mut self.pipe else {
+            return Ok(0);
+        };
+        loop {
+            match pipe.read(page) {
+                Ok(n) => return Ok(n),
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(0),
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(e).at(self.folder.join("trace_pipe_raw")),
+            }
+        }
+    }
+
+    /// What the kernel counted of it, and what is wrong with that: whatever was read was read here.
+    ///
+    /// # Errors
+    /// Its counters cannot be read.
+    pub fn account(&self) -> Result<(Stats, Option<String>)> {
+        let stats = Stats::read(&self.folder)?;
+        let ours = self.before.saturating_add(self.taken);
+        let file = self.folder.display();
+        let wrong = match stats.read.checked_sub(ours) {
+            Some(0) => None,
+            Some(others) => Some(format!(
+                "{file}: {others} events were read by somebody else"
+            )),
+            None => Some(format!(
+                "{file}: the buffer was emptied by somebody else: of {ours} events read the kernel knows {}",
+                stats.read
+            )),
+        };
+        Ok((stats, wrong))
+    }
+}

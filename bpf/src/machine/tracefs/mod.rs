@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is global in tracefs: the tracer, its clock, its buffers. One user at a time can have them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result, read_line};
+use crate::machine::guard::Undo;
+use crate::machine::openers;
+
+mod buffer;
+mod ring_page;
+
+pub(crate) use buffer::{Buffer, PAGE_MAX, open_pipe};
+
+/// What the kernel counted of one CPU's buffer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stats {
+    /// Events that nobody has read.
+    pub entries: u64,
+    /// Events that anybody has read since the buffer was last emptied.
+    pub read: u64,
+    /// Events overwritten or dropped since.
+    pub lost: u64,
+}
+
+impl Stats {
+    /// Of the buffer in `folder`, `per_cpu/cpuN`.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn read(folder: &Path) -> Result<Stats> {
+        Ok(Stats::parse(&read_line(folder.join("stats"))?))
+    }
+
+    fn parse(text: &str) -> Stats {
+        let counts = text.lines().filter_map(|line| {
+            let (name, count) = line.split_once(": ")?;
+            Some((name, count.trim().parse::<u64>().ok()?))
+        });
+        let mut stats = Stats::default();
+        for (name, count) in counts {
+            match name {
+                "entries" => stats.entries = count,
+                "read events" => stats.read = count,
+                "overrun" | "commit overrun" | "dropped events" => {
+                    stats.lost = stats.lost.saturating_add(count);
+                }
+                _ => {}
+            }
+        }
+        stats
+    }
+}
+
+/// The folders of the CPUs' buffers, by CPU.
+///
+/// # Errors
+/// They cannot be listed.
+pub(crate) fn buffers(tracefs: &Path) -> Result<Vec<(u32, PathBuf)>> {
+    use crate::error::At;
+    let dir = tracefs.join("per_cpu");
+    let mut buffers = Vec::new();
+    for entry in fs::read_dir(&dir).at(&dir)? {
+        let name = entry.at(&dir)?.file_name();
+        let cpu = name.to_str().and_then(|n| n.strip_prefix("cpu"));
+        if let Some(cpu) = cpu.and_then(|n| n.parse().ok()) {
+            buffers.push((cpu, dir.join(&name)));
+        }
+    }
+    buffers.sort();
+    Ok(buffers)
+}
+
+/// Whether the kernel has the blk tracer, and nobody uses another one.
+///
+/// # Errors
+/// The reason.
+pub(crate) fn has_blk(tracefs: &Path) -> Result<()> {
+    let tracers = read_line(tracefs.join("available_tracers"))?;
+    if !tracers.split_ascii_whitespace().any(|t| t == "blk") {
+        return Err(Error::NoBlkTracer);
+    }
+    let file = tracefs.join("current_tracer");
+    let current = read_line(&file)?;
+    if current != "nop" {
+        return Err(in_use(format!(
+            "current_tracer is {current} (to free it: echo nop > {})",
+            file.display()
+        )));
+    }
+    Ok(())
+}
+
+/// Whether nobody uses tracefs: a change of the tracer, its clock or its buffers would take from them what they trace, and
+/// what they have traced. Its instances have buffers and clocks of their own, and do not matter.
+///
+/// # Errors
+/// The reason.
+pub(crate) fn check_free(tracefs: &Path) -> Result<()> {
+    has_blk(tracefs)?;
+    let events = tracefs.join("set_event");
+    if let Some(first) = read_line(&events)?.lines().next() {
+        return Err(in_use(format!(
+            "events are enabled, {first} first (to free it: echo > {})",
+            events.display()
+        )));
+    }
+    let instances = tracefs.join("instances");
+    let is_pipe = |open: &Path| {
+        let name = open.file_name().and_then(|name| name.to_str());
+        open.starts_with(tracefs)
+            && !open.starts_with(&instances)
+            && name.is_some_and(|name| name.starts_with("trace_pipe"))
+    };
+    if let Some(reader) = openers::named(is_pipe) {
+        return Err(in_use(format!("its pipes are open: {reader}")));
+    }
+    for (cpu, folder) in buffers(tracefs)? {
+        let entries = Stats::read(&folder)?.entries;
+        if entries > 0 {
+            return Err(in_use(format!(
+                "{entries} events of CPU {cpu} wait to be read (to drop them: echo > {})",
+                tracefs.join("trace").display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn in_use(by: String) -> Error {
+    Error::Busy {
+        what: "ftrace is in use".into(),
+        by,
+    }
+}
+
+/// The settings as they are, to be put back, in an order that leaves nothing running.
+///
+/// # Errors
+/// They cannot be read.
+pub(crate) fn undo_steps(tracefs: &Path) -> Result<Vec<Undo>> {
+    let clock = read_line(tracefs.join("trace_clock"))?;
+    let on = read_line(tracefs.join("tracing_on"))?;
+    // `7 (expanded: 1408)` before first use
+    let size = read_line(tracefs.join("buffer_size_kb"))?;
+    let size = size.split_ascii_whitespace().next().unwrap_or("1408");
+    let write = |name: &str, text: &str| Undo::Write(tracefs.join(name), text.to_owned());
+    Ok(vec![
+        write("current_tracer", "nop"),
+        write("tracing_on", &on),
+        write("trace_clock", chosen(&clock).unwrap_or("local")),
+        write("buffer_size_kb", size),
+    ])
+}
+
+/// The one in brackets.
+fn chosen(choices: &str) -> Option<&str> {
+    Some(choices.split_once('[')?.1.split_once(']')?.0)
+}
+
+/// What somebody else may change while the tracer runs.
+pub(crate) fn settings(tracefs: &Path) -> impl Iterator<Item = PathBuf> {
+    [
+        "tracing_on",
+        "current_tracer",
+        "trace_clock",
+        "buffer_size_kb",
+        "tracing_cpumask",
+    ]
+    .map(|name| tracefs.join(name))
+    .into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn stats_are_told_by_their_names() {
+        let text = "entries: 5\noverrun: 2\ncommit overrun: 1\nbytes: 99\noldest event ts: 4.5\n\
+                    now ts: 678.147291\ndropped events: 4\nread events: 6";
+        let expected = Stats {
+            entries: 5,
+            read: 6,
+            lost: 7,
+        };
+        assert_eq!(Stats::parse(text), expected);
+    }
+
+    #[test]
+    fn the_clock_in_use_stands_in_brackets() {
+        assert_eq!(chosen("local global [mono] boot"), Some("mono"));
+        assert_eq!(chosen("local"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_has_stats(text: String) {
+            Stats::parse(&text);
+        }
+    }
+}

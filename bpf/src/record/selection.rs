@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The choice of the sources that record.
+
+use mostrace_bundle::Manifest;
+
+use super::Options;
+use super::subject::Subject;
+use crate::choice::{Causes, Choice, Entries};
+use crate::error::{Error, Refused, Result};
+use crate::machine::device::Device;
+use crate::sink::Sink;
+use crate::source::blktrace::{self, Blktrace};
+use crate::source::bpf::BpfSource;
+use crate::source::ftrace::Ftrace;
+use crate::source::recorder::Recorder;
+use crate::source::tracefs::{TracefsEntries, TracefsEvents};
+use crate::source::{Provides, Remark, Source};
+
+/// The sources, while they are chosen and started.
+pub(super) struct Selection<'a, 'o> {
+    options: &'a Options,
+    subject: &'a Subject,
+    sink: &'a mut Sink,
+    /// The probes, which may provide any part of a recording.
+    bpf: BpfSource<'o>,
+    /// The source of entries, if that is not the probes.
+    entries: Option<Box<dyn Source + 'o>>,
+    /// The source of events, if that is not the probes.
+    events: Option<Box<dyn Source + 'o>>,
+}
+
+/// Chooses and starts the sources. What explains an event is started first, so that no event is without. The manifest says what
+/// the sources cannot tell, and why others were passed over.
+///
+/// # Errors
+/// There is no source of the kind asked for.
+pub(super) fn start_sources<'o>(
+    options: &Options,
+    subject: &Subject,
+    bpf: BpfSource<'o>,
+    sink: &mut Sink,
+    manifest: &mut Manifest,
+) -> Result<Vec<Box<dyn Source + 'o>>> {
+    let mut selection = Selection {
+        options,
+        subject,
+        sink,
+        bpf,
+        entries: None,
+        events: None,
+    };
+    selection.start_entries_and_causes(manifest)?;
+    selection.start_events(manifest)?;
+    let Selection {
+        bpf,
+        entries,
+        events,
+        ..
+    } = selection;
+    // The probes are the first, so that of two sources that report a counter the other's value wins.
+    let mut sources: Vec<Box<dyn Source + 'o>> = vec![Box::new(bpf)];
+    sources.extend(events);
+    sources.extend(entries);
+    Ok(sources)
+}
+
+impl Selection<'_, '_> {
+    fn start_entries_and_causes(&mut self, manifest: &mut Manifest) -> Result<()> {
+        let wanted = self.wanted_causes()?;
+        let are_recorders = wanted == Causes::Kernel
+            || wanted == Causes::Auto && self.options.entries == Entries::Kernel;
+        let refused = match wanted {
+            Causes::Bpf => self.start_bpf_causes().err(),
+            Causes::Auto if !are_recorders => self.start_bpf_causes().err(),
+            _ => None,
+        };
+        let with_causes =
+            !self.provides(Provides::CAUSES) && matches!(wanted, Causes::Auto | Causes::Kernel);
+        self.start_entries(with_causes, manifest)?;
+        if self.provides(Provides::CAUSES) || wanted == Causes::None {
+            return Ok(());
+        }
+        let tried = match (wanted, refused) {
+            (Causes::Kernel, _) => return Err(Error::RecorderHasNoCauses),
+            (Causes::Bpf, Some(why)) => return Err(why),
+            (_, Some(why)) => Err(why),
+            (_, None) => self.start_bpf_causes(),
+        };
+        let why = tried.err().map(|why| format!("no causes: {why}"));
+        manifest.notes.extend(why);
+        Ok(())
+    }
+
+    fn wanted_causes(&self) -> Result<Causes> {
+        match (self.options.entries, self.options.causes) {
+            (Entries::None, Causes::Kernel) => Err(Error::RecorderHasNoCauses),
+            (Entries::None, Causes::Bpf) => Err(Error::CausesWithoutEntries),
+            (Entries::None, _) => Ok(Causes::None),
+            // Whoever asks for plain tracepoints asks that nothing is loaded.
+            (Entries::Tracefs, Causes::Auto) => Ok(Causes::None),
+            (_, causes) => Ok(causes),
+        }
+    }
+
+    fn start_bpf_causes(&mut self) -> Result<()> {
+        let has_command = !self.options.argv.is_empty();
+        self.bpf
+            .start_causes(&self.subject.device, has_command, self.sink)
+    }
+
+    fn start_entries(&mut self, with_causes: bool, manifest: &mut Manifest) -> Result<()> {
+        match self.options.entries {
+            Entries::None => return Ok(()),
+            Entries::Auto => {
+                let start = |entries| self.start_entries_by(entries, with_causes);
+                match first_that_starts("entries", &Entries::IN_ORDER, start) {
+                    Ok(passed_over) => manifest.passed_over.extend(passed_over),
+                    Err(refused) => return Err(Error::NoEntries { refused }),
+                }
+            }
+            entries => self.start_entries_by(entries, with_causes)?,
+        }
+        let source: &dyn Source = self.entries.as_deref().unwrap_or(&self.bpf);
+        let limits = source
+            .remarks()
+            .into_iter()
+            .filter_map(|remark| match remark {
+                Remark::Limit(limit) => Some(limit),
+                _ => None,
+            });
+        manifest.notes.extend(limits);
+        Ok(())
+    }
+
+    fn start_entries_by(&mut self, entries: Entries, with_causes: bool) -> Result<()> {
+        let device = &self.subject.device;
+        match entries {
+            Entries::Bpf => self.bpf.start_entries(device, self.sink)?,
+            Entries::Kernel => {
+                let filesystems = match with_causes {
+                    true => device.filesystems().into_iter().map(dev_name).collect(),
+                    false => Vec::new(),
+                };
+                let (paths, dev) = (&self.options.kernel, &device.info.dev);
+                let recorder = Recorder::start(paths, dev, &filesystems, self.sink)?;
+                self.entries = Some(Box::new(recorder));
+            }
+            Entries::Tracefs => {
+                let source = TracefsEntries::start(device, self.subject.volume(), self.sink)?;
+                self.entries = Some(Box::new(source));
+            }
+            Entries::Auto | Entries::None => {}
+        }
+        Ok(())
+    }
+
+    fn start_events(&mut self, manifest: &mut Manifest) -> Result<()> {
+        let choice = self.options.source;
+        if choice != Choice::Auto {
+            return self.start_events_by(choice);
+        }
+        let start = |choice| self.start_events_by(choice);
+        match first_that_starts("source", &Choice::IN_ORDER, start) {
+            Ok(passed_over) => manifest.passed_over.extend(passed_over),
+            Err(refused) => return Err(Error::NoEvents { refused }),
+        }
+        Ok(())
+    }
+
+    fn start_events_by(&mut self, choice: Choice) -> Result<()> {
+        let device: &Device = &self.subject.device;
+        let is_segmented = self.options.segments.is_some();
+        match choice {
+            Choice::Blktrace => {
+                if is_segmented && !Blktrace::PROVIDES.has(Provides::SEGMENTS) {
+                    return Err(Error::NoSegments {
+                        source_name: blktrace::TOOL,
+                    });
+                }
+                self.events = Some(Box::new(Blktrace::start(device, self.sink)?));
+            }
+            Choice::Ftrace => self.events = Some(Box::new(Ftrace::start(device)?)),
+            Choice::Tracefs => self.events = Some(Box::new(TracefsEvents::start(device)?)),
+            Choice::Bpf => self
+                .bpf
+                .start_events(device, self.options.events, self.sink)?,
+            Choice::Auto => {}
+        }
+        Ok(())
+    }
+
+    fn provides(&self, what: Provides) -> bool {
+        let entries = self.entries.as_ref();
+        self.bpf.provides().has(what) || entries.is_some_and(|e| e.provides().has(what))
+    }
+}
+
+/// Starts the first candidate that works. Returns why each one before it was passed over.
+///
+/// # Errors
+/// The reasons, if none works.
+fn first_that_starts<C: Copy + ToString>(
+    option: &'static str,
+    candidates: &[C],
+    mut start: impl FnMut(C) -> Result<()>,
+) -> std::result::Result<Vec<String>, Vec<Refused>> {
+    let mut refused: Vec<Refused> = Vec::new();
+    for &candidate in candidates {
+        match start(candidate) {
+            Ok(()) => return Ok(refused.iter().map(Refused::to_string).collect()),
+            Err(why) => refused.push(Refused {
+                option,
+                name: candidate.to_string(),
+                why,
+            }),
+        }
+    }
+    Err(refused)
+}
+
+/// MAJ:MIN.
+fn dev_name(dev: u32) -> String {
+    format!("{}:{}", dev >> 20, dev & 0xf_ffff)
+}

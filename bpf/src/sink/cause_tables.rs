@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The tables of causes: the handles of a journal, the blocks that each dirtied, the system calls behind them, and the
+//! processes of the command's tree.
+
+use std::collections::BTreeMap;
+use std::mem::offset_of;
+
+use mostrace_bundle::entry::{
+    RawCall, RawDirtied, RawF2fs, RawHandle, TYPE_CALL, TYPE_DIRTIED, TYPE_F2FS, TYPE_FILE,
+    TYPE_FORK, TYPE_HANDLE,
+};
+use mostrace_bundle::{Folder, layout};
+
+use super::file_names::FileNames;
+use super::functions::{Functions, HANDLE};
+use super::latest_causes::LatestCauses;
+use super::process_tree::{FORK, ProcessTree};
+use super::tables::{Counts, Spec, TableSet, entries, kind_of};
+use super::{NameFilter, Retention};
+use crate::error::{Error, Result};
+
+const DIRTIED: usize = size_of::<RawDirtied>();
+const CALL: usize = size_of::<RawCall>();
+const F2FS: usize = size_of::<RawF2fs>();
+
+const TABLES: [Spec; 6] = [
+    Spec {
+        kind: TYPE_HANDLE,
+        name: layout::HANDLE,
+        count: "handle_entries",
+    },
+    Spec {
+        kind: TYPE_DIRTIED,
+        name: layout::DIRTIED,
+        count: "dirtied_entries",
+    },
+    Spec {
+        kind: TYPE_CALL,
+        name: layout::CALL,
+        count: "call_entries",
+    },
+    Spec {
+        kind: TYPE_FILE,
+        name: layout::CALLED,
+        count: "called_entries",
+    },
+    Spec {
+        kind: TYPE_F2FS,
+        name: layout::F2FS,
+        count: "f2fs_entries",
+    },
+    Spec {
+        kind: TYPE_FORK,
+        name: layout::FORK,
+        count: "fork_entries",
+    },
+];
+
+/// The tables of one recording.
+pub(super) struct CauseTables {
+    tables: TableSet,
+    names: FileNames,
+    functions: Functions,
+    tree: ProcessTree,
+    /// The newest transaction.
+    tid: u32,
+    latest: LatestCauses,
+}
+
+impl CauseTables {
+    /// Makes the files in `folder`.
+    ///
+    /// # Errors
+    /// The bundle cannot be written.
+    pub fn create(folder: &Folder, names: NameFilter, retention: Retention) -> Result<CauseTables> {
+        Ok(CauseTables {
+            tables: TableSet::create(folder, &TABLES)?,
+            names: FileNames::new(names),
+            functions: Functions::default(),
+            tree: ProcessTree::default(),
+            tid: 0,
+            latest: LatestCauses::new(retention),
+        })
+    }
+
+    /// Takes one entry.
+    ///
+    /// # Errors
+    /// The entry is malformed, or the bundle cannot be written.
+    pub fn push(&mut self, entry: &[u8]) -> Result<()> {
+        let malformed = || Error::malformed("entries of causes", "malformed entry");
+        match (kind_of(entry), entry.len()) {
+            (Some(TYPE_HANDLE), HANDLE) => {
+                let entry = self.functions.number(entry);
+                self.tid = tid_of(&entry).unwrap_or(self.tid);
+                self.latest.entry(&entry);
+                self.tables.push(&entry)
+            }
+            (Some(TYPE_DIRTIED), DIRTIED) => {
+                self.latest.entry(entry);
+                self.tables.push(entry)
+            }
+            (Some(TYPE_CALL), CALL) => self.tables.push(entry),
+            (Some(TYPE_FILE), _) => {
+                let record = self.names.trim(entry).ok_or_else(malformed)?;
+                self.latest.name(record);
+                self.tables.push(record)
+            }
+            (Some(TYPE_F2FS), F2FS) => {
+                self.latest.step(entry);
+                self.tables.push(entry)
+            }
+            (Some(TYPE_FORK), FORK) => match self.tree.push(entry) {
+                Some(record) => self.tables.push(&record),
+                None => Ok(()),
+            },
+            _ => Err(malformed()),
+        }
+    }
+
+    /// Says that the command has been started as this process.
+    pub fn command_started(&mut self, pid: u32) {
+        self.tree.command_started(pid);
+    }
+
+    /// Continues into `folder`: with what the running and the committing transaction have, the names, the latest steps of
+    /// f2fs, and the command's processes, which are in the tables before too. Returns where the tables' own records begin.
+    ///
+    /// # Errors
+    /// The bundle cannot be written.
+    pub fn begin_segment(&mut self, folder: &Folder) -> Result<BTreeMap<String, u64>> {
+        let recent = self.latest.take_open(self.tid);
+        let tree = self.tree.known().map(<[u8; FORK]>::as_slice);
+        let repeated = entries(&recent).chain(self.latest.names_and_steps());
+        self.tables.begin_segment(folder, repeated.chain(tree))
+    }
+
+    /// Hands what is buffered to the kernel.
+    ///
+    /// # Errors
+    /// The bundle cannot be written.
+    pub fn flush(&mut self) -> Result<()> {
+        self.tables.flush()
+    }
+
+    /// The entries of the segment so far.
+    pub fn counts(&self) -> Counts {
+        self.tables.counts()
+    }
+
+    /// The addresses of the functions that began handles, in the order of their numbers in the table.
+    pub fn functions(&self) -> &[u64] {
+        self.functions.addresses()
+    }
+}
+
+/// Returns true for an entry of a type that only causes have. The entry of a file may be one of either kind.
+pub(crate) fn is_cause(entry: &[u8]) -> bool {
+    kind_of(entry)
+        .is_some_and(|kind| [TYPE_HANDLE, TYPE_DIRTIED, TYPE_CALL, TYPE_F2FS].contains(&kind))
+}
+
+/// The transaction of a handle's or a dirtied block's entry.
+pub(super) fn tid_of(entry: &[u8]) -> Option<u32> {
+    let at = match kind_of(entry)? {
+        TYPE_HANDLE => offset_of!(RawHandle, tid),
+        TYPE_DIRTIED => offset_of!(RawDirtied, tid),
+        _ => return None,
+    };
+    Some(u32::from_ne_bytes(entry.get(at..at + 4)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::offset_of;
+
+    use mostrace_bundle::Entry;
+    use mostrace_bundle::entry::{NONE, RawFile};
+    use mostrace_bundle::table::TableReader;
+
+    use super::*;
+
+    fn all() -> NameFilter {
+        NameFilter::parse("all").unwrap()
+    }
+
+    fn entry(kind: u16, len: usize) -> Vec<u8> {
+        let mut entry = vec![0; len];
+        entry[..2].copy_from_slice(&kind.to_ne_bytes());
+        entry[2..4].copy_from_slice(&(len as u16).to_ne_bytes());
+        entry
+    }
+
+    #[test]
+    fn addresses_become_numbers() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::open(dir.path()).unwrap();
+        let mut tables = CauseTables::create(&folder, all(), Retention::of(false)).unwrap();
+        let addresses = [0xffff_8000_0000_1000, 0xffff_8000_0000_2000, NONE, 0];
+        for address in addresses.iter().chain(&addresses) {
+            let mut handle = entry(TYPE_HANDLE, size_of::<RawHandle>());
+            let at = offset_of!(RawHandle, function);
+            handle[at..at + 8].copy_from_slice(&u64::to_ne_bytes(*address));
+            tables.push(&handle).unwrap();
+        }
+        tables.flush().unwrap();
+        assert_eq!(tables.functions(), &addresses[..2]);
+        let path = dir.path().join(layout::HANDLE);
+        let table = std::fs::File::open(&path).unwrap();
+        let numbers: Vec<_> = TableReader::new(table, &path, false)
+            .unwrap()
+            .map(|entry| match entry {
+                Ok(Entry::Handle(handle)) => handle.function.get(),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(numbers, [0, 1, NONE, NONE, 0, 1, NONE, NONE]);
+    }
+
+    /// A file's journal, made anew for each transaction, has one name.
+    #[test]
+    fn the_next_segment_has_the_names_that_are_known() {
+        let dirs = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let [first, second] = dirs.each_ref().map(|dir| Folder::open(dir.path()).unwrap());
+        let mut tables = CauseTables::create(&first, all(), Retention::of(true)).unwrap();
+        for (ino, name) in [(7_u64, b"a.db"), (8, b"b.db"), (9, b"b.db")] {
+            let mut file = entry(TYPE_FILE, 80);
+            file[offset_of!(RawFile, ino)..][..8].copy_from_slice(&ino.to_ne_bytes());
+            file[offset_of!(RawFile, name_len)..][..2].copy_from_slice(&4_u16.to_ne_bytes());
+            file[size_of::<RawFile>()..][..4].copy_from_slice(name);
+            tables.push(&file).unwrap();
+        }
+        assert!(tables.counts().contains(&("called_entries", 3)));
+        tables.begin_segment(&second).unwrap();
+        tables.flush().unwrap();
+        let path = dirs[1].path().join(layout::CALLED);
+        let table = TableReader::new(std::fs::File::open(&path).unwrap(), &path, false).unwrap();
+        let names: Vec<_> = table
+            .map(|entry| match entry {
+                Ok(Entry::File(file)) => (file.raw.ino.get(), file.name),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(names, [(7, b"a.db".to_vec()), (9, b"b.db".to_vec())]);
+    }
+
+    #[test]
+    fn entries_of_another_size_or_type_are_malformed() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::open(dir.path()).unwrap();
+        let mut tables = CauseTables::create(&folder, all(), Retention::of(false)).unwrap();
+        tables.command_started(0);
+        for (kind, len) in [
+            (TYPE_HANDLE, 120),
+            (TYPE_DIRTIED, 48),
+            (TYPE_CALL, 120),
+            (TYPE_F2FS, 72),
+            (TYPE_FORK, 40),
+        ] {
+            tables.push(&entry(kind, len)).unwrap();
+            assert!(tables.push(&entry(kind, len + 8)).is_err(), "{kind}");
+        }
+        tables.push(&entry(TYPE_FILE, 72)).unwrap();
+        assert!(tables.push(&entry(TYPE_FILE, 64)).is_err());
+        assert!(tables.push(&entry(1, 88)).is_err() && tables.push(&[]).is_err());
+        let kept: Vec<u64> = tables.counts().iter().map(|(_, kept)| *kept).collect();
+        assert_eq!(kept, [1, 1, 1, 1, 1, 1]);
+    }
+}

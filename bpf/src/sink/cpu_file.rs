@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The event file of one CPU, with the names of the tasks that its records are of.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::PathBuf;
+
+use foldhash::fast::RandomState;
+use mostrace_bundle::blk_io_trace::action::{BLK_TC_NOTIFY, tn};
+use mostrace_bundle::blk_io_trace::{Event, Layout, Prefix, Version, encode};
+use mostrace_bundle::{Folder, layout};
+use zerocopy::{FromBytes, LE};
+
+use crate::error::{At, Result};
+
+const COMM_LEN: usize = 16;
+/// The name of a task, with NULs behind it.
+pub(super) type Comm = [u8; COMM_LEN];
+/// How long the name of a task is taken to be the same, ns: the task may run another program, or end and leave its number
+/// to another task, which takes longer.
+const NAMED_NS: u64 = 1_000_000_000;
+/// The most tasks' names that are known of each CPU; then all are looked up anew.
+const NAMES: usize = 1 << 16;
+/// The most bytes of a file that wait until they are written.
+const BUFFER: usize = 1 << 18;
+
+/// The event file of one CPU.
+#[derive(Debug)]
+pub(super) struct CpuFile {
+    path: PathBuf,
+    file: File,
+    /// The records that are not in the file yet.
+    buffer: Vec<u8>,
+    sequence: u32,
+    named: TaskNames,
+    /// The task of the last record, whose name need not be looked up until then: most records follow one of the same task.
+    fresh: Fresh,
+}
+
+/// The names of tasks, by process number.
+pub(super) type TaskNames = HashMap<u32, Named, RandomState>;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Fresh {
+    pid: u32,
+    until_ns: u64,
+}
+
+/// The name of a task.
+#[derive(Debug, Default)]
+pub(super) struct Named {
+    /// The time when the name was looked up or noted, in the records' clock.
+    time_ns: u64,
+    /// None if the task was gone by then.
+    comm: Option<Comm>,
+    /// True once the name is noted in this file.
+    noted: bool,
+}
+
+impl CpuFile {
+    /// Makes the file of `cpu` in `folder`, in place of that of a source that was tried before.
+    ///
+    /// # Errors
+    /// The bundle cannot be written.
+    pub fn create(folder: &Folder, cpu: u32) -> Result<CpuFile> {
+        let name = layout::trace_of_cpu(cpu);
+        let path = folder.path().join(&name);
+        let file = folder.replace(&name)?;
+        Ok(CpuFile {
+            path,
+            file,
+            buffer: Vec::with_capacity(BUFFER),
+            sequence: 0,
+            named: HashMap::default(),
+            fresh: Fresh::default(),
+        })
+    }
+
+    /// Returns true if the name of a task is to be looked up.
+    #[inline]
+    pub fn is_due(&mut self, pid: u32, time_ns: u64) -> bool {
+        if self.fresh.pid == pid && time_ns < self.fresh.until_ns {
+            return false;
+        }
+        let named = self.named.get(&pid).filter(|named| named.noted);
+        let until_ns = named.map_or(0, |named| named.time_ns.saturating_add(NAMED_NS));
+        self.fresh = Fresh { pid, until_ns };
+        time_ns >= until_ns
+    }
+
+    /// Notes the name of a task, if it is known and differs from the one that the file has.
+    ///
+    /// # Errors
+    /// The bundle cannot be written.
+    pub fn name(&mut self, cpu: u32, pid: u32, time_ns: u64, comm: Option<Comm>) -> Result<()> {
+        if self.named.len() >= NAMES {
+            self.named.clear();
+        }
+        let named = self.named.entry(pid).or_default();
+        named.time_ns = time_ns;
+        let is_new = !named.noted || comm.is_some_and(|comm| named.comm != Some(comm));
+        named.comm = comm.or(named.comm);
+        named.noted = true;
+        match named.comm {
+            Some(comm) if is_new => self.note(cpu, pid, time_ns, comm),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes the names over from the segment before, for tasks that have ended since. Names that were not noted there are
+    /// dropped.
+    pub fn inherit(&mut self, names: TaskNames) {
+        let known = names.into_iter().filter(|(_, named)| named.noted);
+        self.named = known
+            .map(|(pid, named)| {
+                let named = Named {
+                    noted: false,
+                    ..named
+                };
+                (pid, named)
+            })
+            .collect();
+    }
+
+    /// The names that the next segment's file inherits.
+    pub fn into_names(self) -> TaskNames {
+        self.named
+    }
+
+    /// The name of the file and its length, once all is flushed.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn len(&self) -> Result<(String, u64)> {
+        let len = self.file.metadata().at(&self.path)?.len();
+        let name = self.path.file_name().unwrap_or_default();
+        Ok((name.to_string_lossy().into_owned(), len))
+    }
+
+    /// Writes a note BLK_TN_PROCESS of version 7, without a device.
+    fn note(&mut self, cpu: u32, pid: u32, time_ns: u64, comm: Comm) -> Result<()> {
+        let event = Event {
+            time_ns,
+            action: BLK_TC_NOTIFY | tn::PROCESS,
+            pid,
+            cpu,
+            pdu: &comm,
+            ..Event::default()
+        };
+        let v7 = Layout {
+            version: Version::V7,
+            big_endian: false,
+        };
+        let mut note = Vec::new();
+        // The note has a short payload and no more than 32 bits of action.
+        match encode(&event, v7, &mut note) {
+            Ok(()) => self.write(&note),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Appends a record, and fills its sequence number in.
+    ///
+    /// # Errors
+    /// The bundle cannot be written.
+    #[inline]
+    pub fn write(&mut self, record: &[u8]) -> Result<()> {
+        if self.buffer.len() + record.len() > BUFFER {
+            self.flush()?;
+        }
+        let at = self.buffer.len();
+        self.buffer.extend_from_slice(record);
+        self.sequence = self.sequence.wrapping_add(1);
+        if let Ok((prefix, _)) = Prefix::<LE>::mut_from_prefix(&mut self.buffer[at..]) {
+            prefix.sequence = self.sequence.into();
+        }
+        Ok(())
+    }
+
+    /// Hands what is buffered to the kernel.
+    ///
+    /// # Errors
+    /// The bundle cannot be written.
+    pub fn flush(&mut self) -> Result<()> {
+        self.file.write_all(&self.buffer).at(&self.path)?;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+/// The name of a task that still lives.
+pub(super) fn comm_of(pid: u32) -> Option<Comm> {
+    let comm = fs::read(format!("/proc/{pid}/comm")).ok()?;
+    Some(padded(comm.strip_suffix(b"\n").unwrap_or(&comm)))
+}
+
+/// Pads a name with NULs; the last byte stays a NUL.
+pub(super) fn padded(comm: &[u8]) -> Comm {
+    let mut padded = [0; COMM_LEN];
+    for (to, from) in padded.iter_mut().take(COMM_LEN - 1).zip(comm) {
+        *to = *from;
+    }
+    padded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_comes_back_as_anothers_is_named_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut file = CpuFile::create(&Folder::open(dir.path()).unwrap(), 0).unwrap();
+        let mut named = |time_ns: u64, comm: Option<&str>| {
+            let due = file.is_due(42, time_ns);
+            let before = file.sequence;
+            if due {
+                let comm = comm.map(|comm| padded(comm.as_bytes()));
+                file.name(0, 42, time_ns, comm).unwrap();
+            }
+            (due, file.sequence - before)
+        };
+        assert_eq!(named(5, Some("first")), (true, 1));
+        assert_eq!(named(6, Some("second")), (false, 0));
+        assert_eq!(named(NAMED_NS + 5, Some("first")), (true, 0));
+        assert_eq!(named(2 * NAMED_NS + 5, None), (true, 0), "gone");
+        assert_eq!(named(3 * NAMED_NS + 5, Some("second")), (true, 1));
+    }
+}

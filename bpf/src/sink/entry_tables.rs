@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The tables of entries: who wrote a block, and to which file.
+
+use std::collections::BTreeMap;
+use std::mem::offset_of;
+
+use mostrace_bundle::entry::{
+    RawDirtier, RawFreed, RawHead, RawProcess, TYPE_DIRTIER, TYPE_FILE, TYPE_FREED, TYPE_PROCESS,
+};
+use mostrace_bundle::{Folder, layout};
+use zerocopy::FromBytes;
+
+use super::completions::{Completions, RequestRecord};
+use super::file_names::FileNames;
+use super::held_back::HeldBack;
+use super::recent::Recent;
+use super::tables::{Counts, Spec, TableSet, entries, kind_of, u16_at};
+use super::{NameFilter, Retention};
+use crate::error::{Error, Result};
+
+/// The room for the latest entries, bytes: half of it is what those of some 10,000 bios take.
+const RECENT: usize = 8 << 20;
+
+const TABLES: [Spec; 4] = [
+    Spec {
+        kind: TYPE_PROCESS,
+        name: layout::PROCESS,
+        count: "process_entries",
+    },
+    Spec {
+        kind: TYPE_FILE,
+        name: layout::FILE,
+        count: "file_entries",
+    },
+    Spec {
+        kind: TYPE_DIRTIER,
+        name: layout::DIRTIER,
+        count: "dirtier_entries",
+    },
+    Spec {
+        kind: TYPE_FREED,
+        name: layout::FREED,
+        count: "freed_entries",
+    },
+];
+
+/// The tables of one recording.
+pub(super) struct EntryTables {
+    tables: TableSet,
+    names: FileNames,
+    /// The source of the entries, for messages.
+    from: String,
+    recent: Recent,
+    held: HeldBack<Vec<u8>>,
+}
+
+impl EntryTables {
+    /// Makes the files in `folder`. Messages about entries name `from`.
+    ///
+    /// # Errors
+    /// The bundle cannot be written.
+    pub fn create(
+        folder: &Folder,
+        names: NameFilter,
+        from: &str,
+        retention: Retention,
+    ) -> Result<EntryTables> {
+        Ok(EntryTables {
+            tables: TableSet::create(folder, &TABLES)?,
+            names: FileNames::new(names),
+            from: from.to_owned(),
+            recent: Recent::new(retention.room(RECENT)),
+            held: HeldBack::default(),
+        })
+    }
+
+    /// Takes one entry. Returns false if there is no table for its type.
+    ///
+    /// # Errors
+    /// The entry is malformed, or the bundle cannot be written.
+    pub fn push(&mut self, entry: &[u8]) -> Result<bool> {
+        let malformed = || Error::malformed(&self.from, "malformed entry");
+        let record = match kind_of(entry).ok_or_else(malformed)? {
+            TYPE_PROCESS => fixed::<RawProcess>(entry),
+            TYPE_FILE => self.names.trim(entry),
+            TYPE_DIRTIER => fixed::<RawDirtier>(entry),
+            TYPE_FREED => fixed::<RawFreed>(entry),
+            _ => return Ok(false),
+        };
+        let record = record.ok_or_else(malformed)?;
+        if self.held.holds(time_of(record)) {
+            self.held.push(record.to_vec());
+        } else {
+            put(&mut self.tables, &mut self.recent, record)?;
+        }
+        Ok(true)
+    }
+
+    /// Holds back, from now on, what is of `at_ns` or later, until [`EntryTables::begin_segment`].
+    pub fn hold_from(&mut self, at_ns: u64) {
+        self.held.begin(at_ns);
+    }
+
+    /// Continues into `folder`: with the entries that no completion is claimed for, which are in the tables before too, and
+    /// with what was held back. Returns where the tables' own records begin.
+    ///
+    /// # Errors
+    /// The bundle cannot be written.
+    pub fn begin_segment(
+        &mut self,
+        folder: &Folder,
+        completions: &mut Completions,
+    ) -> Result<BTreeMap<String, u64>> {
+        let (_, recent) = self.recent.take();
+        let repeated = under_way(&recent, completions);
+        for record in &repeated {
+            self.recent.push(time_of(record), record);
+        }
+        let own_from = self.tables.begin_segment(folder, repeated.into_iter())?;
+        for record in self.held.take() {
+            put(&mut self.tables, &mut self.recent, &record)?;
+        }
+        Ok(own_from)
+    }
+
+    /// Hands what is buffered to the kernel.
+    ///
+    /// # Errors
+    /// The bundle cannot be written.
+    pub fn flush(&mut self) -> Result<()> {
+        self.tables.flush()
+    }
+
+    /// The entries of the segment so far.
+    pub fn counts(&self) -> Counts {
+        self.tables.counts()
+    }
+}
+
+fn put(tables: &mut TableSet, recent: &mut Recent, record: &[u8]) -> Result<()> {
+    // Freed blocks belong to no request.
+    if kind_of(record) != Some(TYPE_FREED) {
+        recent.push(time_of(record), record);
+    }
+    tables.push(record)
+}
+
+/// The entries that no completion is claimed for, in the order of time, as the tables are.
+fn under_way<'a>(recent: &'a [u8], completions: &mut Completions) -> Vec<&'a [u8]> {
+    let mut records: Vec<_> = entries(recent)
+        .filter_map(|entry| Some((RawHead::ref_from_prefix(entry).ok()?.0, entry)))
+        .collect();
+    records.sort_by_key(|(head, _)| head.time_ns.get());
+    records.reverse();
+    records.retain(|(head, _)| {
+        !completions.claim(&RequestRecord {
+            // The kinds of events lie below.
+            kind: u64::from(head.kind.get()) << 32,
+            time_ns: head.time_ns.get(),
+            sector: head.sector.get(),
+            bytes: head.bytes.get(),
+            of_device: false,
+        })
+    });
+    records
+        .into_iter()
+        .rev()
+        .map(|(_, record)| record)
+        .collect()
+}
+
+fn time_of(entry: &[u8]) -> u64 {
+    RawHead::ref_from_prefix(entry).map_or(0, |(head, _)| head.time_ns.get())
+}
+
+/// The bytes of an entry that is a `T` and nothing else, as its own size has to say: readers go by it.
+fn fixed<T>(entry: &[u8]) -> Option<&[u8]> {
+    let size = usize::from(u16_at(entry, offset_of!(RawHead, size))?);
+    entry.get(..size).filter(|_| size == size_of::<T>())
+}
+
+#[cfg(test)]
+mod tests {
+    use mostrace_bundle::entry::RawFile;
+
+    use super::*;
+
+    #[test]
+    fn entries_of_another_size_are_malformed() {
+        let dir = tempfile::tempdir().unwrap();
+        let names = NameFilter::parse("all").unwrap();
+        let folder = Folder::open(dir.path()).unwrap();
+        let mut tables = EntryTables::create(&folder, names, "here", Retention::of(false)).unwrap();
+        let entry = |kind: u16, len: usize| {
+            let mut entry = vec![0; len];
+            entry[..2].copy_from_slice(&kind.to_ne_bytes());
+            entry[2..4].copy_from_slice(&(len as u16).to_ne_bytes());
+            entry
+        };
+        for (kind, len) in [
+            (TYPE_PROCESS, 88),
+            (TYPE_FILE, 72),
+            (TYPE_DIRTIER, 72),
+            (TYPE_FREED, 56),
+        ] {
+            assert!(tables.push(&entry(kind, len)).unwrap());
+            let short = tables.push(&entry(kind, len - 8)).unwrap_err();
+            assert_eq!(short.to_string(), "here: malformed entry");
+        }
+        let mut long_name = entry(TYPE_FILE, 72);
+        long_name[offset_of!(RawFile, name_len)] = 1;
+        for bad in [
+            &entry(TYPE_PROCESS, 96),
+            &entry(TYPE_DIRTIER, 80),
+            &long_name,
+        ] {
+            assert!(tables.push(bad).is_err(), "{bad:?}");
+        }
+        assert!(!tables.push(&entry(99, 40)).unwrap());
+        let kept: Vec<u64> = tables.counts().iter().map(|(_, kept)| *kept).collect();
+        assert_eq!(kept, [1, 1, 1, 1]);
+    }
+}

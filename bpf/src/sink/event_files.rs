@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The per-CPU event files `trace.blktrace.N`, for sources that hand over single records.
+
+use std::collections::BTreeMap;
+
+use mostrace_bundle::Folder;
+use mostrace_bundle::blk_io_trace::{Decoded, Prefix, decode};
+use zerocopy::{FromBytes, LE};
+
+use super::Retention;
+use super::completions::Completions;
+use super::cpu_file::{Comm, CpuFile, comm_of, padded};
+use super::held_back::HeldBack;
+use super::in_flight::{InFlight, Step};
+use super::recent::Recent;
+use crate::error::Result;
+
+/// The room for the latest records, bytes: half of it is what 40,000 events of some 8,000 requests take.
+const RECENT: usize = 4 << 20;
+
+/// One file per CPU that had events.
+#[derive(Debug)]
+pub(crate) struct EventFiles {
+    folder: Folder,
+    /// The files, by the CPU's number.
+    files: Vec<Option<CpuFile>>,
+    count: u64,
+    recent: Recent,
+    held: HeldBack<Held>,
+    /// The requests that are in flight, if they are counted.
+    in_flight: Option<InFlight>,
+}
+
+/// A call of [`EventFiles`] that is held back.
+#[derive(Debug)]
+enum Held {
+    /// A record.
+    Record { cpu: u32, pid: u32, record: Vec<u8> },
+    /// The name of a task.
+    Name {
+        cpu: u32,
+        pid: u32,
+        time_ns: u64,
+        comm: Comm,
+    },
+}
+
+/// The result of the events of a segment.
+pub(super) struct EventsEnd {
+    /// The requests that are in flight at the end of the segment, if they are counted.
+    pub unfinished: Option<u64>,
+    /// The requests that the next segment repeats.
+    pub under_way: u64,
+    /// The latest completions of the segment.
+    pub completions: Completions,
+    /// The place, by file, where the next segment's own records begin.
+    pub own_from: BTreeMap<String, u64>,
+}
+
+impl EventFiles {
+    /// Makes files in `folder` as CPUs turn up, in place of those of a source that was tried before.
+    pub fn new(folder: &Folder, retention: Retention) -> EventFiles {
+        EventFiles {
+            folder: folder.clone(),
+            files: Vec::new(),
+            count: 0,
+            recent: Recent::new(retention.room(RECENT)),
+            held: HeldBack::default(),
+            in_flight: None,
+        }
+    }
+
+    /// Counts the requests in flight from now on, by what the source passes to [`EventFiles::follow`].
+    pub fn count_in_flight(&mut self) {
+        self.in_flight = Some(InFlight::default());
+    }
+
+    /// Follows a request by its next event, ahead of [`EventFiles::push`]; for a source whose events come in the order of time.
+    /// Returns false for a completion, or a requeue, whose issue was not seen. An event of the next segment is followed when
+    /// that begins.
+    pub fn follow(&mut self, time_ns: u64, step: Step) -> bool {
+        match &mut self.in_flight {
+            Some(in_flight) if !self.held.holds(time_ns) => in_flight.step(step),
+            _ => true,
+        }
+    }
+
+    /// The requests in flight; None if they are not counted.
+    pub fn in_flight(&self) -> Option<u64> {
+        self.in_flight.as_ref().map(InFlight::count)
+    }
+
+    /// Appends one record, `blk_io_trace` or `blk_io_trace2` with its pdu, of a task `pid` that ran on `cpu`. Its sequence
+    /// number is filled in here, and its task's name, as blktrace notes it, goes before the task's first record.
+    ///
+    /// # Errors
+    /// The bundle cannot be written.
+    #[inline]
+    pub fn push(&mut self, cpu: u32, pid: u32, record: &[u8]) -> Result<()> {
+        let time_ns = time_of(record).unwrap_or(0);
+        if self.held.holds(time_ns) {
+            let record = record.to_vec();
+            self.held.push(Held::Record { cpu, pid, record });
+            return Ok(());
+        }
+        self.write(cpu, pid, time_ns, record)?;
+        self.recent.push(time_ns, record);
+        self.count += 1;
+        Ok(())
+    }
+
+    #[inline]
+    fn write(&mut self, cpu: u32, pid: u32, time_ns: u64, record: &[u8]) -> Result<()> {
+        let file = self.file(cpu)?;
+        if file.is_due(pid, time_ns) {
+            file.name(cpu, pid, time_ns, comm_of(pid))?;
+        }
+        file.write(record)
+    }
+
+    /// Notes the name that a task has at the time, unless the file has it already.
+    ///
+    /// # Errors
+    /// The bundle cannot be written.
+    pub fn name(&mut self, cpu: u32, pid: u32, time_ns: u64, comm: &[u8]) -> Result<()> {
+        let comm = padded(comm);
+        if self.held.holds(time_ns) {
+            self.held.push(Held::Name {
+                cpu,
+                pid,
+                time_ns,
+                comm,
+            });
+            return Ok(());
+        }
+        self.file(cpu)?.name(cpu, pid, time_ns, Some(comm))
+    }
+
+    #[inline]
+    fn file(&mut self, cpu: u32) -> Result<&mut CpuFile> {
+        let at = cpu as usize;
+        if at >= self.files.len() {
+            self.files.resize_with(at + 1, || None);
+        }
+        match &mut self.files[at] {
+            Some(file) => Ok(file),
+            none => Ok(none.insert(CpuFile::create(&self.folder, cpu)?)),
+        }
+    }
+
+    /// Holds back, from now on, what is of `at_ns` or later, until [`EventFiles::begin_segment`].
+    pub fn hold_from(&mut self, at_ns: u64) {
+        self.held.begin(at_ns);
+    }
+
+    /// Continues into `folder`: with the events of requests that have not completed, which are in the files before too, and
+    /// with what was held back.
+    ///
+    /// # Errors
+    /// The bundle cannot be written.
+    pub(super) fn begin_segment(&mut self, folder: &Folder) -> Result<EventsEnd> {
+        self.flush()?;
+        let (since_ns, recent) = self.recent.take();
+        let (completions, under_way) = Completions::split(since_ns, &recent);
+        let files = std::mem::take(&mut self.files);
+        self.folder = folder.clone();
+        self.count = 0;
+        for (cpu, file) in (0..).zip(files) {
+            if let Some(file) = file {
+                self.file(cpu)?.inherit(file.into_names());
+            }
+        }
+        let mut requests = InFlight::default();
+        for (event, record) in under_way {
+            requests.step(Step::of(&event));
+            self.write(event.cpu, event.pid, event.time_ns, record)?;
+            self.recent.push(event.time_ns, record);
+        }
+        self.flush()?;
+        let own_from = self.files.iter().flatten().map(CpuFile::len);
+        let end = EventsEnd {
+            unfinished: self.in_flight(),
+            under_way: requests.count(),
+            completions,
+            own_from: own_from.collect::<Result<_>>()?,
+        };
+        self.in_flight = self.in_flight.take().map(|_| requests);
+        for held in self.held.take() {
+            self.push_held(held)?;
+        }
+        Ok(end)
+    }
+
+    fn push_held(&mut self, held: Held) -> Result<()> {
+        match held {
+            Held::Record { cpu, pid, record } => {
+                if let Decoded::Record(event, _) = decode(&record) {
+                    self.follow(event.time_ns, Step::of(&event));
+                }
+                self.push(cpu, pid, &record)
+            }
+            Held::Name {
+                cpu,
+                pid,
+                time_ns,
+                comm,
+            } => self.name(cpu, pid, time_ns, &comm),
+        }
+    }
+
+    /// The records of the segment so far, without those that were repeated.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Hands what is buffered to the kernel.
+    ///
+    /// # Errors
+    /// The bundle cannot be written.
+    pub fn flush(&mut self) -> Result<()> {
+        self.files.iter_mut().flatten().try_for_each(CpuFile::flush)
+    }
+}
+
+fn time_of(record: &[u8]) -> Option<u64> {
+    let (prefix, _) = Prefix::<LE>::ref_from_prefix(record).ok()?;
+    Some(prefix.time.get())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use mostrace_bundle::blk_io_trace::action::tn;
+
+    use super::*;
+
+    #[test]
+    fn a_task_is_named_once_per_cpu() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut files = EventFiles::new(&Folder::open(dir.path()).unwrap(), Retention::of(false));
+        let pid = std::process::id();
+        let record = [7u8; 48];
+        files.push(3, pid, &record).unwrap();
+        files.push(3, pid, &record).unwrap();
+        files.flush().unwrap();
+        let bytes = fs::read(dir.path().join("trace.blktrace.3")).unwrap();
+        assert_eq!(bytes.len(), 64 + 48 + 48);
+        let Decoded::Record(note, 64) = decode(&bytes) else {
+            panic!("no note: {bytes:?}")
+        };
+        assert!(note.is_note() && note.act() == tn::PROCESS);
+        assert_eq!((note.pid, note.cpu, note.sequence), (pid, 3, 1));
+        assert_eq!(note.time_ns, u64::from_le_bytes([7; 8]));
+        assert_eq!(bytes[64 + 4..64 + 8], 2u32.to_le_bytes());
+        assert_eq!(files.count(), 2);
+    }
+
+    #[test]
+    fn a_task_that_was_named_is_named_again_by_another_name_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut files = EventFiles::new(&Folder::open(dir.path()).unwrap(), Retention::of(false));
+        let pid = std::process::id();
+        for comm in [&b"sh"[..], b"sh\0\0", b"fio"] {
+            files.name(0, pid, 5, comm).unwrap();
+            files.push(0, pid, &[0; 48]).unwrap();
+        }
+        files.flush().unwrap();
+        let bytes = fs::read(dir.path().join("trace.blktrace.0")).unwrap();
+        let note = |at: usize| match decode(&bytes[at..]) {
+            Decoded::Record(note, 64) => String::from_utf8_lossy(note.pdu).into_owned(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(bytes.len(), 64 + 2 * 48 + 64 + 48);
+        assert!(note(0).starts_with("sh\0") && note(64 + 2 * 48).starts_with("fio\0"));
+    }
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The place where sources put what they record: the event files and the tables of a bundle.
+//!
+//! A recording may go to several bundles, its segments. A [`Sink`] that is told so keeps the latest records, and repeats those
+//! of requests that are under way at the beginning of each segment, so that every segment can be read alone. Completions are
+//! never repeated: every byte is in one segment.
+//!
+//! [`EventFiles`] are the per-CPU files of block events, [`EntryTables`] and [`CauseTables`] two sets of tables ([`tables`]).
+//! [`completions::Completions`] tell which of the [`recent::Recent`] records belong to requests that have ended.
+
+use std::collections::BTreeMap;
+
+use mostrace_bundle::blk_io_trace::BlkIoTrace;
+use mostrace_bundle::{Folder, layout};
+use zerocopy::LE;
+
+use crate::error::Result;
+
+mod cause_tables;
+mod completions;
+mod cpu_file;
+mod entry_tables;
+mod event_files;
+mod file_names;
+mod functions;
+mod held_back;
+mod in_flight;
+mod latest_causes;
+mod name_filter;
+mod process_tree;
+mod recent;
+mod tables;
+pub(crate) mod unfinished;
+
+use cause_tables::CauseTables;
+pub(crate) use cause_tables::is_cause;
+use entry_tables::EntryTables;
+pub(crate) use event_files::EventFiles;
+pub(crate) use in_flight::Step;
+pub(crate) use name_filter::NameFilter;
+pub(crate) use tables::{Counts, split_entry};
+
+/// How much of the latest records is kept for the next segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Retention {
+    is_segmented: bool,
+}
+
+impl Retention {
+    /// The retention of a recording that goes to segments, or to one bundle.
+    pub fn of(is_segmented: bool) -> Retention {
+        Retention { is_segmented }
+    }
+
+    /// Returns `most`, or 0 if there is no next segment.
+    pub fn room(self, most: usize) -> usize {
+        if self.is_segmented { most } else { 0 }
+    }
+}
+
+/// The result of a segment, at the time when the next one has begun.
+#[derive(Debug, Default)]
+pub(crate) struct SegmentEnd {
+    /// The records of the segment, by the manifest's names, without those that were repeated at its beginning.
+    pub counts: BTreeMap<String, u64>,
+    /// The requests that were issued and did not complete in the segment, or ahead of it; None if they were not counted.
+    pub unfinished: Option<u64>,
+    /// The requests among them that the next segment repeats.
+    pub under_way: u64,
+    /// The place, by name of the next segment's files, where its own records begin, behind those that are repeated.
+    pub own_from: BTreeMap<String, u64>,
+}
+
+/// The files of one bundle, and what is kept for those of the next one.
+pub(crate) struct Sink {
+    folder: Folder,
+    names: NameFilter,
+    retention: Retention,
+    /// The per-CPU files of block events.
+    pub events: EventFiles,
+    is_tool_writing: bool,
+    entries: Option<EntryTables>,
+    causes: Option<CauseTables>,
+}
+
+impl Sink {
+    /// Makes a sink without any file yet, for a bundle in `folder`. Only files that `names` keeps are named in the tables.
+    pub fn new(folder: &Folder, names: NameFilter, retention: Retention) -> Sink {
+        Sink {
+            folder: folder.clone(),
+            names,
+            retention,
+            events: EventFiles::new(folder, retention),
+            is_tool_writing: false,
+            entries: None,
+            causes: None,
+        }
+    }
+
+    /// The folder of the bundle that is being written.
+    pub fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
+    /// Leaves the event files to a tool that writes them itself.
+    pub fn leave_events_to_tool(&mut self) {
+        self.is_tool_writing = true;
+    }
+
+    /// Makes the tables of entries, in place of those of a source that was tried before. Messages about entries name `from`.
+    ///
+    /// # Errors
+    /// The bundle cannot be written.
+    pub fn open_entries(&mut self, from: &str) -> Result<()> {
+        let names = self.names.clone();
+        let tables = EntryTables::create(&self.folder, names, from, self.retention)?;
+        self.entries = Some(tables);
+        Ok(())
+    }
+
+    /// Makes the tables of causes.
+    ///
+    /// # Errors
+    /// The bundle cannot be written.
+    pub fn open_causes(&mut self) -> Result<()> {
+        let names = self.names.clone();
+        self.causes = Some(CauseTables::create(&self.folder, names, self.retention)?);
+        Ok(())
+    }
+
+    /// Forgets the tables of causes, whose source was refused.
+    pub fn close_causes(&mut self) {
+        self.causes = None;
+    }
+
+    /// Takes one entry. Returns false if there is no table for its type.
+    ///
+    /// # Errors
+    /// The entry is malformed, or the bundle cannot be written.
+    pub fn push_entry(&mut self, entry: &[u8]) -> Result<bool> {
+        let tables = self.entries.as_mut();
+        tables.map_or(Ok(false), |tables| tables.push(entry))
+    }
+
+    /// Takes one entry of causes. Returns false if there are no tables of causes.
+    ///
+    /// # Errors
+    /// The entry is malformed, or the bundle cannot be written.
+    pub fn push_cause(&mut self, entry: &[u8]) -> Result<bool> {
+        let Some(tables) = &mut self.causes else {
+            return Ok(false);
+        };
+        tables.push(entry).map(|()| true)
+    }
+
+    /// Says that the command has been started as this process: the tables of causes keep the processes of its tree.
+    pub fn command_started(&mut self, pid: u32) {
+        if let Some(causes) = &mut self.causes {
+            causes.command_started(pid);
+        }
+    }
+
+    /// The events of the segment so far. Those of a tool are counted by the sizes of its files: plain records have no more
+    /// than a head.
+    pub fn event_count(&self) -> u64 {
+        if !self.is_tool_writing {
+            return self.events.count();
+        }
+        let names = event_files_in(&self.folder).unwrap_or_default();
+        let sizes = names
+            .iter()
+            .filter_map(|name| self.folder.len_of(name).ok());
+        sizes
+            .map(|len| len / size_of::<BlkIoTrace<LE>>() as u64)
+            .sum()
+    }
+
+    /// The entries of the segment so far, by the manifest's names.
+    pub fn entry_counts(&self) -> Counts {
+        let tables = self.entries.as_ref();
+        tables.map_or_else(Counts::new, EntryTables::counts)
+    }
+
+    /// All records of the segment so far, by the manifest's names.
+    pub fn counts(&self) -> BTreeMap<String, u64> {
+        let causes = self.causes.as_ref().map(CauseTables::counts);
+        let events = [("events", self.event_count())];
+        let tables = self
+            .entry_counts()
+            .into_iter()
+            .chain(causes.into_iter().flatten());
+        let all = events.into_iter().chain(tables);
+        all.map(|(name, count)| (name.to_owned(), count)).collect()
+    }
+
+    /// The addresses of the kernel's functions that began handles, in the order of their numbers in the table.
+    pub fn functions(&self) -> &[u64] {
+        self.causes.as_ref().map_or(&[], CauseTables::functions)
+    }
+
+    /// Holds back, from now on, what is of `at_ns` or later, until [`Sink::begin_segment`].
+    pub fn hold_from(&mut self, at_ns: u64) {
+        self.events.hold_from(at_ns);
+        if let Some(entries) = &mut self.entries {
+            entries.hold_from(at_ns);
+        }
+    }
+
+    /// Continues into `folder`: with what belongs to requests and transactions that are under way, which is in the segment
+    /// before too, and with what was held back.
+    ///
+    /// # Errors
+    /// The bundle cannot be written.
+    pub fn begin_segment(&mut self, folder: &Folder) -> Result<SegmentEnd> {
+        self.flush()?;
+        let mut end = SegmentEnd {
+            counts: self.counts(),
+            ..SegmentEnd::default()
+        };
+        self.folder = folder.clone();
+        let mut events = self.events.begin_segment(folder)?;
+        end.unfinished = events.unfinished;
+        end.under_way = events.under_way;
+        end.own_from = events.own_from;
+        if let Some(entries) = &mut self.entries {
+            end.own_from
+                .extend(entries.begin_segment(folder, &mut events.completions)?);
+        }
+        if let Some(causes) = &mut self.causes {
+            end.own_from.extend(causes.begin_segment(folder)?);
+        }
+        self.flush()?;
+        Ok(end)
+    }
+
+    /// Hands what is buffered to the kernel.
+    ///
+    /// # Errors
+    /// The bundle cannot be written.
+    pub fn flush(&mut self) -> Result<()> {
+        self.events.flush()?;
+        if let Some(entries) = &mut self.entries {
+            entries.flush()?;
+        }
+        self.causes.as_mut().map_or(Ok(()), CauseTables::flush)
+    }
+}
+
+/// The names of the event files in a bundle, unordered.
+///
+/// # Errors
+/// The folder cannot be read.
+pub(crate) fn event_files_in(folder: &Folder) -> Result<Vec<String>> {
+    let mut names = folder.names()?;
+    names.retain(|name| layout::cpu_of(name).is_some());
+    Ok(names)
+}

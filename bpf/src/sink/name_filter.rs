@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The files that keep their names in the tables.
+
+use glob::Pattern;
+
+use crate::error::{Error, Result};
+
+/// Names of SQLite's temporary files, and of what is kept beside them on a phone.
+pub const TEMPORARY: &[&str] = &[
+    "*-journal",
+    "*-wal",
+    "*-shm",
+    "*-mj*",
+    "*.bak",
+    "*.tmp",
+    "etilqs_*",
+];
+
+/// `temp`, `all` or a glob on the last path component.
+#[derive(Clone, Debug)]
+pub struct NameFilter {
+    spelling: String,
+    globs: Option<Vec<Pattern>>,
+}
+
+impl NameFilter {
+    /// Parses `--files`.
+    ///
+    /// # Errors
+    /// A malformed glob.
+    pub fn parse(spelling: &str) -> Result<NameFilter> {
+        let globs = match spelling {
+            "all" => None,
+            "temp" => Some(set(TEMPORARY)?),
+            glob => Some(set(&[glob])?),
+        };
+        Ok(NameFilter {
+            spelling: spelling.to_owned(),
+            globs,
+        })
+    }
+
+    /// The filter as the user gave it.
+    pub fn spelling(&self) -> &str {
+        &self.spelling
+    }
+
+    /// Returns true if files of this name keep it. Bytes that are no UTF-8 match `?` and `*`.
+    pub fn keeps(&self, name: &[u8]) -> bool {
+        let name = String::from_utf8_lossy(name);
+        self.globs
+            .as_ref()
+            .is_none_or(|globs| globs.iter().any(|g| g.matches(&name)))
+    }
+}
+
+fn set(globs: &[&str]) -> Result<Vec<Pattern>> {
+    let parse = |glob: &&str| {
+        Pattern::new(glob).map_err(|source| Error::Files {
+            glob: (*glob).to_owned(),
+            source,
+        })
+    };
+    globs.iter().map(parse).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn temporary_files_of_sqlite() {
+        let temp = NameFilter::parse("temp").unwrap();
+        for name in [
+            "a.db-journal",
+            "a.db-wal",
+            "a.db-shm",
+            "a.db-mj01",
+            "p.xml.bak",
+            "x.tmp",
+        ] {
+            assert!(temp.keeps(name.as_bytes()), "{name}");
+        }
+        assert!(!temp.keeps(b"a.db"));
+        assert!(NameFilter::parse("all").unwrap().keeps(b"a.db"));
+        let glob = NameFilter::parse("*.db").unwrap();
+        assert!(glob.keeps(b"\xff.db") && !glob.keeps(b"a.txt"));
+        assert!(NameFilter::parse("[").is_err());
+    }
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The latest records, as many as there is room for.
+
+/// Records, one behind the other, in two halves: when the newer half is full, the older one is dropped.
+#[derive(Debug, Default)]
+pub(super) struct Recent {
+    older: Half,
+    newer: Half,
+    /// The size of one half, in bytes.
+    room: usize,
+    /// The time of the latest record that was dropped.
+    gone_ns: u64,
+}
+
+#[derive(Debug, Default)]
+struct Half {
+    bytes: Vec<u8>,
+    last_ns: u64,
+}
+
+impl Recent {
+    /// Makes room for `bytes`; the latest half of them is kept at least.
+    pub fn new(bytes: usize) -> Recent {
+        Recent {
+            room: bytes / 2,
+            ..Recent::default()
+        }
+    }
+
+    /// Keeps a record, if there is room for any.
+    #[inline]
+    pub fn push(&mut self, time_ns: u64, record: &[u8]) {
+        if self.room > 0 {
+            self.keep(time_ns, record);
+        }
+    }
+
+    fn keep(&mut self, time_ns: u64, record: &[u8]) {
+        if self.newer.bytes.len() + record.len() > self.room {
+            std::mem::swap(&mut self.older, &mut self.newer);
+            self.gone_ns = self.gone_ns.max(self.newer.last_ns);
+            self.newer.bytes.clear();
+            self.newer.last_ns = 0;
+        }
+        self.newer.bytes.extend_from_slice(record);
+        self.newer.last_ns = self.newer.last_ns.max(time_ns);
+    }
+
+    /// Takes all records in the order in which they came, and the time from which on none is missing: records of several CPUs
+    /// do not come in the order of time. There is room as before.
+    pub fn take(&mut self) -> (u64, Vec<u8>) {
+        let mut all = std::mem::take(&mut self.older.bytes);
+        all.append(&mut self.newer.bytes);
+        (self.gone_ns.saturating_add(1), all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_last_ones_are_kept_whole(lens in prop::collection::vec(1usize..30, 0..60)) {
+            let records: Vec<Vec<u8>> = (0u8..).zip(&lens).map(|(i, &len)| vec![i; len]).collect();
+            let mut recent = Recent::new(200);
+            for (time_ns, record) in (1..).zip(&records) {
+                recent.push(time_ns, record);
+            }
+            let (since_ns, kept) = recent.take();
+            let all = records.concat();
+            prop_assert!(all.ends_with(&kept));
+            prop_assert!(kept.len() <= 200 && kept.len() >= all.len().min(100 - 29));
+            // It begins where a record does.
+            let first = (0..=records.len()).find(|&first| records[first..].concat() == kept);
+            prop_assert_eq!(first, usize::try_from(since_ns - 1).ok());
+            prop_assert!(recent.take().1.is_empty());
+        }
+    }
+
+    #[test]
+    fn without_room_nothing_is_kept() {
+        let mut recent = Recent::default();
+        recent.push(1, &[1; 48]);
+        assert!(recent.take().1.is_empty());
+    }
+
+    #[test]
+    fn what_went_last_says_from_when_on_none_is_missing() {
+        let mut recent = Recent::new(200);
+        // A CPU's records, and those of another one that came at the same time.
+        for time_ns in [10, 20, 30, 5, 15, 25] {
+            recent.push(time_ns, &[0; 40]);
+        }
+        let (since_ns, kept) = recent.take();
+        assert_eq!((since_ns, kept.len()), (21, 4 * 40));
+    }
+}

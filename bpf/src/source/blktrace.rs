@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The blktrace utility, through debugfs.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use mostrace_bundle::{Folder, layout};
+
+use super::{Losses, Provides, Remark, Source, remarks};
+use crate::error::{Error, Result, read_line};
+use crate::machine::device::Device;
+use crate::machine::guard::{Guard, Undo};
+use crate::machine::lock::Lock;
+use crate::machine::mounts::Mount;
+use crate::machine::queue;
+use crate::machine::tool;
+use crate::machine::watch::Watch;
+use crate::sink::{Sink, event_files_in};
+
+/// The name of the source, and of the tool.
+pub(crate) const TOOL: &str = "blktrace";
+const DEBUGFS: &str = "/sys/kernel/debug";
+/// tracefs where it is mounted, else where debugfs shows it.
+const CURRENT_TRACER: [&str; 2] = [
+    "/sys/kernel/tracing/current_tracer",
+    "/sys/kernel/debug/tracing/current_tracer",
+];
+/// How long blktrace may take to set its files up.
+const START_LIMIT: Duration = Duration::from_secs(10);
+
+/// The running utility.
+#[derive(Debug)]
+pub(crate) struct Blktrace {
+    child: Child,
+    /// The number of dropped events; None if the tool did not say.
+    dropped: Option<u64>,
+    watch: Watch,
+    guard: Option<Guard>,
+    notes: Vec<String>,
+    /// Held for as long as the queue is traced.
+    _queue: Lock,
+}
+
+impl Blktrace {
+    /// What the tool provides: it writes its files itself, so that a recording by it cannot go to segments.
+    pub const PROVIDES: Provides = Provides::EVENTS;
+
+    /// Starts `blktrace -d DEVICE` into per-CPU files in the sink's folder.
+    ///
+    /// # Errors
+    /// Not installed, no debugfs, or the kernel refuses (lockdown); or somebody else traces the device, or has ftrace's
+    /// blk tracer, which would take the events.
+    pub fn start(device: &Device, sink: &mut Sink) -> Result<Blktrace> {
+        let folder = sink.folder().clone();
+        let mut command = tool::command(TOOL)?;
+        let queue_lock = Lock::of_queue(&device.info, TOOL)?;
+        let tracer_lock = Lock::against_blk_tracer()?;
+        Mount::debugfs()?;
+        queue::check_free(device)?;
+        let current_tracer = current_tracer();
+        check_not_blk(current_tracer)?;
+
+        let guard = Guard::arm(vec![Undo::Interrupt], Some(tracer_lock))?;
+        command
+            .arg("-d")
+            .arg(device.node())
+            .arg("-D")
+            .arg(folder.handle())
+            .args(["-o", layout::TRACE])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = guard
+            .adopt(&mut command)
+            .spawn()
+            .map_err(|e| failed(e.to_string()))?;
+        if let Err(e) = wait_until_set_up(&mut child, device, &folder.handle()) {
+            drop(guard);
+            // It has been interrupted, if it had not ended.
+            let _ = child.wait();
+            remove_files(&folder);
+            return Err(e);
+        }
+        let watched = current_tracer.map(PathBuf::from).into_iter();
+        let watch = Watch::new(watched.chain(queue::attributes(device)))?;
+        sink.leave_events_to_tool();
+        Ok(Blktrace {
+            child,
+            dropped: None,
+            watch,
+            guard: Some(guard),
+            notes: Vec::new(),
+            _queue: queue_lock,
+        })
+    }
+}
+
+/// The file that names ftrace's tracer, if there is one.
+fn current_tracer() -> Option<&'static Path> {
+    CURRENT_TRACER
+        .into_iter()
+        .map(Path::new)
+        .find(|path| path.exists())
+}
+
+fn check_not_blk(current_tracer: Option<&Path>) -> Result<()> {
+    let Some(file) = current_tracer else {
+        return Ok(());
+    };
+    match read_line(file)?.as_str() {
+        "blk" => Err(Error::Busy {
+            what: "ftrace's blk tracer takes the events of every disk".into(),
+            by: format!(
+                "it is on, by whom is not known (to free it: echo nop > {})",
+                file.display()
+            ),
+        }),
+        _ => Ok(()),
+    }
+}
+
+impl Source for Blktrace {
+    fn name(&self) -> &'static str {
+        TOOL
+    }
+
+    fn provides(&self) -> Provides {
+        Blktrace::PROVIDES
+    }
+
+    /// The tool writes its files itself.
+    fn poll_interval(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+
+    fn poll(&mut self, _sink: &mut Sink) -> Result<()> {
+        self.watch.poll();
+        match self.child.try_wait() {
+            Ok(None) => Ok(()),
+            _ => Err(ended(format!("ended: {}", complaint(&mut self.child)))),
+        }
+    }
+
+    fn stop(&mut self, _what: Provides, _sink: &mut Sink) -> Result<()> {
+        self.watch.check();
+        // The guard interrupts the tool.
+        self.notes.extend(self.guard.take().and_then(Guard::end));
+        let mut summary = String::new();
+        if let Some(mut out) = self.child.stdout.take() {
+            // Without the summary only the number of drops is unknown: no error.
+            let _ = out.read_to_string(&mut summary);
+        }
+        let status = self.child.wait().map_err(|e| failed(e.to_string()))?;
+        if !status.success() {
+            return Err(ended(format!("failed ({status})")));
+        }
+        self.dropped = dropped(&summary);
+        Ok(())
+    }
+
+    fn losses(&self) -> Result<Losses> {
+        let dropped = self.dropped.map(|n| ("events_tracer".to_owned(), n));
+        Ok(dropped.into_iter().collect())
+    }
+
+    fn remarks(&self) -> Vec<Remark> {
+        let interference = self.watch.changes();
+        let interference = remarks(&interference, Remark::Interference);
+        remarks(&self.notes, Remark::Note)
+            .chain(interference)
+            .collect()
+    }
+}
+
+/// The error of a tool that could not be started, or that says why.
+fn failed(why: String) -> Error {
+    Error::ToolFailed { tool: TOOL, why }
+}
+
+/// The error of a tool that ran, but not to its end.
+fn ended(how: String) -> Error {
+    Error::ToolEnded { tool: TOOL, how }
+}
+
+/// Waits until blktrace is ready: it prints nothing then, but its files show it.
+fn wait_until_set_up(child: &mut Child, device: &Device, dir: &Path) -> Result<()> {
+    let relays = Path::new(DEBUGFS).join("block").join(&device.info.name);
+    let deadline = Instant::now() + START_LIMIT;
+    loop {
+        if !matches!(child.try_wait(), Ok(None)) {
+            return Err(failed(complaint(child)));
+        }
+        if is_set_up(&relays, dir) {
+            // The files are there a moment before BLKTRACESTART.
+            std::thread::sleep(Duration::from_millis(200));
+            return match child.try_wait() {
+                Ok(None) => Ok(()),
+                _ => Err(failed(complaint(child))),
+            };
+        }
+        if Instant::now() > deadline {
+            return Err(ended("did not start within 10 s".into()));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Returns true once blktrace has opened every relay file: the kernel makes one for each CPU, and blktrace makes its own file only
+/// when it has opened that. The kernel may refuse this (lockdown) a good while after it made the file.
+fn is_set_up(relays: &Path, dir: &Path) -> bool {
+    let Ok(files) = fs::read_dir(relays) else {
+        return false;
+    };
+    let mut outputs = files
+        .flatten()
+        .filter_map(|file| {
+            file.file_name()
+                .to_str()?
+                .strip_prefix("trace")?
+                .parse()
+                .ok()
+        })
+        .map(|cpu| dir.join(layout::trace_of_cpu(cpu)))
+        .peekable();
+    outputs.peek().is_some() && outputs.all(|output| output.exists())
+}
+
+/// The first line that an ended blktrace wrote to stderr.
+fn complaint(child: &mut Child) -> String {
+    let mut text = String::new();
+    if let Some(err) = child.stderr.take() {
+        let _ = err.take(64 << 10).read_to_string(&mut text);
+    }
+    text.lines()
+        .find(|l| !l.trim().is_empty())
+        .unwrap_or("no message")
+        .trim()
+        .to_owned()
+}
+
+fn remove_files(folder: &Folder) {
+    for name in event_files_in(folder).unwrap_or_default() {
+        // The source did not start; the next one replaces what is left of its files.
+        let _ = folder.remove(name);
+    }
+}
+
+/// `  Total:  12345 events (dropped 7),  578 KiB data`
+fn dropped(summary: &str) -> Option<u64> {
+    let parse = |line: &str| {
+        line.split_once("(dropped ")?
+            .1
+            .split_once(')')?
+            .0
+            .parse()
+            .ok()
+    };
+    summary.lines().rev().find_map(parse)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_set_up_once_every_relay_file_is_open() {
+        let (relays, dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let is_ready = || is_set_up(relays.path(), dir.path());
+        assert!(!is_set_up(&relays.path().join("none"), dir.path()));
+        fs::write(relays.path().join("dropped"), "").unwrap();
+        assert!(!is_ready());
+        for cpu in [0, 1] {
+            fs::write(relays.path().join(format!("trace{cpu}")), "").unwrap();
+            assert!(!is_ready());
+        }
+        fs::write(dir.path().join("trace.blktrace.0"), "").unwrap();
+        assert!(!is_ready());
+        fs::write(dir.path().join("trace.blktrace.1"), "").unwrap();
+        assert!(is_ready());
+    }
+
+    #[test]
+    fn the_summary_tells_drops() {
+        assert_eq!(
+            dropped("=== sda ===\n  CPU  0: 5 events\n  Total: 5 events (dropped 7), 1 KiB data\n"),
+            Some(7)
+        );
+        assert_eq!(dropped(""), None);
+    }
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The probes of causes (`causes.bpf.c`).
+
+use std::mem::MaybeUninit;
+
+use libbpf_rs::OpenObject;
+use libbpf_rs::btf::Btf;
+use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
+
+use super::calls;
+use super::object::{attach, per_cpu_sum, recursion_misses};
+use super::ring_size::RingSize;
+use super::stream::Stream;
+use crate::error::{Error, Result};
+use crate::machine::device::Device;
+use crate::machine::kernel;
+use crate::machine::memory;
+use crate::source::Losses;
+
+mod skel {
+    #![allow(missing_docs, unsafe_code, clippy::all)]
+    include!(concat!(env!("OUT_DIR"), "/causes.skel.rs"));
+}
+
+mod fentry {
+    #![allow(missing_docs, unsafe_code, clippy::all)]
+    include!(concat!(env!("OUT_DIR"), "/fentry.skel.rs"));
+}
+
+use fentry::FentrySkelBuilder;
+use skel::{CausesSkel, CausesSkelBuilder, OpenCausesSkel};
+
+/// `enum causes_loss` of causes.bpf.h, in its order; the manifest's names.
+const LOSSES: [&str; 2] = ["causes_ring", "causes_tasks"];
+
+/// The loaded probes of causes.
+pub(crate) struct CauseProbes<'o> {
+    skel: CausesSkel<'o>,
+}
+
+impl<'o> CauseProbes<'o> {
+    /// Loads the probes, with those of the command's processes if there is a command.
+    ///
+    /// # Errors
+    /// There is no BTF, or the kernel refuses the probes.
+    pub(super) fn load(
+        storage: &'o mut MaybeUninit<OpenObject>,
+        device: &Device,
+        has_command: bool,
+        ring: RingSize,
+    ) -> Result<CauseProbes<'o>> {
+        let btf = kernel::btf()?;
+        if !kernel::has_bpf_loop(&btf) {
+            return Err(Error::bpf("this kernel has no bpf_loop (5.17)"));
+        }
+        let mut open = CausesSkelBuilder::default()
+            .open(storage)
+            .map_err(Error::bpf)?;
+        fill_constants(&mut open, device)?;
+        open.maps
+            .causes
+            .set_max_entries(ring.bytes())
+            .map_err(Error::bpf)?;
+        let uring = fill_uring(&mut open, &btf)?;
+        drop(btf);
+        memory::give_back();
+        for mut program in open.open_object_mut().progs_mut() {
+            let is_uring = program
+                .name()
+                .as_encoded_bytes()
+                .starts_with(b"cause_uring_");
+            let wanted = !is_uring || uring.iter().any(|name| program.name() == *name);
+            let is_refused = program.name() == "cause_modify_fentry" && !has_fentry();
+            let is_idle = program.name() == "cause_fork" && !has_command;
+            program.set_autoload(wanted && !is_refused && !is_idle);
+        }
+        let skel = open.load().map_err(Error::bpf)?;
+        memory::give_back();
+        Ok(CauseProbes { skel })
+    }
+
+    /// Attaches the probes.
+    ///
+    /// # Errors
+    /// The kernel refuses them.
+    pub fn attach(&self) -> Result<Stream> {
+        let stream = Stream::new(&self.skel.maps.causes)?;
+        attach(self.skel.object(), stream)
+    }
+
+    /// The records that the probes lost.
+    ///
+    /// # Errors
+    /// The kernel does not give the counters.
+    pub(super) fn losses(&self) -> Result<Losses> {
+        let mut losses = Losses::new();
+        for (index, name) in (0u32..).zip(LOSSES) {
+            let lost = per_cpu_sum(&self.skel.maps.causes_lost, index)?;
+            losses.insert(name.to_owned(), lost);
+        }
+        let misses = recursion_misses(self.skel.object());
+        losses.insert("probe_misses".to_owned(), misses);
+        Ok(losses)
+    }
+}
+
+/// Returns true if the kernel loads a program of this kind: it may not know the function's type, or be locked down.
+fn has_fentry() -> bool {
+    let mut room = MaybeUninit::uninit();
+    let open = FentrySkelBuilder::default().open(&mut room);
+    open.and_then(OpenSkel::load).is_ok()
+}
+
+/// Tells where this kernel's io_uring passes its request; returns the programs that there is something for.
+fn fill_uring(open: &mut OpenCausesSkel<'_>, btf: &Btf<'_>) -> Result<Vec<&'static str>> {
+    const SUBMITS: [(&str, &str); 2] = [
+        ("io_uring_submit_req", "cause_uring_submit_req"),
+        ("io_uring_submit_sqe", "cause_uring_submit_sqe"),
+    ];
+    let at = |tracepoint| kernel::argument_index(btf, tracepoint, "io_kiocb").ok();
+    let mut submits = SUBMITS
+        .iter()
+        .filter_map(|(t, program)| Some((at(t)?, *program)));
+    let Some((index, program)) = submits.next() else {
+        return Ok(Vec::new());
+    };
+    let rodata = open.maps.rodata_data.as_deref_mut();
+    let rodata = rodata.ok_or_else(|| Error::bpf("skeleton without rodata"))?;
+    rodata.uring_submit_at = index;
+    rodata.uring_has_cqe = kernel::passes(btf, "io_uring_complete", "io_uring_cqe");
+    Ok(vec![program, "cause_uring_complete"])
+}
+
+fn fill_constants(open: &mut OpenCausesSkel<'_>, device: &Device) -> Result<()> {
+    let rodata = open.maps.rodata_data.as_deref_mut();
+    let rodata = rodata.ok_or_else(|| Error::bpf("skeleton without rodata"))?;
+    rodata.target.disk_dev = device.disk_dev;
+    rodata.target.dev = device.dev;
+    let filesystems = device.filesystems();
+    let room = &mut rodata.filesystems;
+    let kept = filesystems.len().min(room.devs.len());
+    room.devs[..kept].copy_from_slice(&filesystems[..kept]);
+    room.count = u32::try_from(kept).unwrap_or(0);
+    rodata.call_kinds = calls::kinds();
+    Ok(())
+}

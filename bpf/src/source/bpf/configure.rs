@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the probes are told before they are loaded: what to trace, and where this kernel keeps things.
+
+use std::ffi::{OsStr, OsString};
+
+use libbpf_rs::btf::Btf;
+
+use super::form::entries::Form;
+use super::object::map_to_open;
+use crate::error::{Error, Result};
+use crate::machine::device::Device;
+use crate::machine::kernel::{self, Symbols};
+
+/// Fills in the constants, and leaves out the programs that this kernel or this device has no use for.
+/// Returns what the probes cannot tell here.
+///
+/// # Errors
+/// A tracepoint is missing.
+pub(super) fn configure<'o>(
+    open: &mut impl Form<'o>,
+    device: &Device,
+    btf: &Btf<'_>,
+) -> Result<Vec<String>> {
+    let symbols = Symbols::read();
+    let above = device.above();
+    fill_constants(open, device, btf)?;
+    let mut notes = fill_above(open, &above)?;
+    notes.extend(fill_symbols(open, &symbols)?);
+    choose_programs(open, btf, !above.is_empty())?;
+    Ok(notes)
+}
+
+fn choose_programs<'o>(open: &mut impl Form<'o>, btf: &Btf<'_>, is_below: bool) -> Result<()> {
+    let looped = kernel::has_bpf_loop(btf);
+    let names: Vec<_> = open
+        .open_object()
+        .progs()
+        .map(|p| p.name().to_owned())
+        .collect();
+    for mut program in open.open_object_mut().progs_mut() {
+        let name = program.name().to_owned();
+        let asked = is_for(looped, &name, &names) && has_dirtier(btf, &name);
+        program.set_autoload(asked && (is_below || !is_of_above(&name)));
+    }
+    if !is_below {
+        let mut submitters = map_to_open(open, "submitters")?;
+        submitters.set_max_entries(1).map_err(Error::bpf)?;
+    }
+    Ok(())
+}
+
+/// Programs that have something to do only where there are disks above the traced one.
+fn is_of_above(program: &OsStr) -> bool {
+    let name = program.as_encoded_bytes();
+    name.starts_with(b"mostrace_bio_remap") || name == b"mostrace_bio_complete"
+}
+
+/// Tells the probes which disks are mapped onto the traced one.
+fn fill_above<'o>(open: &mut impl Form<'o>, above: &[u32]) -> Result<Vec<String>> {
+    let room = &mut open.constants()?.above;
+    let kept = above.len().min(room.disks.len());
+    room.disks[..kept].copy_from_slice(&above[..kept]);
+    room.count = u32::try_from(kept).unwrap_or(0);
+    let mut notes = Vec::new();
+    if kept < above.len() {
+        notes.push(format!(
+            "{} disks are mapped onto the traced one: of those beyond {kept}, submitters and dirtiers are not known",
+            above.len()
+        ));
+    }
+    Ok(notes)
+}
+
+fn fill_constants<'o>(open: &mut impl Form<'o>, device: &Device, btf: &Btf<'_>) -> Result<()> {
+    let bio = |tracepoint: &str| kernel::argument_index(btf, tracepoint, "bio");
+    let filesystems = device.filesystems();
+    let rodata = open.constants()?;
+    let room = &mut rodata.filesystems;
+    let kept = filesystems.len().min(room.devs.len());
+    room.devs[..kept].copy_from_slice(&filesystems[..kept]);
+    room.count = u32::try_from(kept).unwrap_or(0);
+    rodata.target.disk_dev = device.disk_dev;
+    rodata.target.dev = device.dev;
+    rodata.target.start = device.info.start_sector;
+    rodata.target.end = device.end_sector();
+    rodata.target_start = device.info.start_sector;
+    rodata.page_shift = rustix::param::page_size().trailing_zeros();
+    rodata.trace_completion_bit = kernel::enum_value(btf, "BIO_TRACE_COMPLETION")?;
+    rodata.complete_has_errno = kernel::completes_with_errno(btf);
+    rodata.args.bio_queue = bio("block_bio_queue")?;
+    rodata.args.remap = bio("block_bio_remap")?;
+    Ok(())
+}
+
+/// What the probes go by that no type tells.
+fn fill_symbols<'o>(open: &mut impl Form<'o>, symbols: &Symbols) -> Result<Vec<String>> {
+    let rodata = open.constants()?;
+    // Both came with one series.
+    rodata.size_lags = symbols.has("bio_iov_iter_bounce");
+    rodata.blind = symbols.are_hidden();
+    let at = &mut rodata.symbols;
+    symbols.fill(&mut [
+        ("bio_chain_endio", &mut at.bio_chain_endio),
+        ("iomap_dio_bio_end_io", &mut at.iomap_dio_bio_end_io),
+        ("blkdev_bio_end_io", &mut at.blkdev_bio_end_io),
+        ("blkdev_bio_end_io_simple", &mut at.blkdev_bio_end_io_simple),
+        ("blkdev_bio_end_io_async", &mut at.blkdev_bio_end_io_async),
+        ("submit_bio_wait_endio", &mut at.submit_bio_wait_endio),
+        ("bio_wait_end_io", &mut at.bio_wait_end_io),
+        (
+            "journal_end_buffer_io_sync",
+            &mut at.journal_end_buffer_io_sync,
+        ),
+        ("dio_bio_end_io", &mut at.dio_bio_end_io),
+        ("dio_bio_end_aio", &mut at.dio_bio_end_aio),
+        ("f2fs_dio_end_io", &mut at.f2fs_dio_end_io),
+        ("f2fs_dio_end_bio", &mut at.f2fs_dio_end_bio),
+        ("clone_endio", &mut at.clone_endio),
+        ("crypt_endio", &mut at.crypt_endio),
+        (
+            "blk_throtl_dispatch_work_fn",
+            &mut at.blk_throtl_dispatch_work_fn,
+        ),
+        ("wb_workfn", &mut at.wb_workfn),
+        ("page_offset_base", &mut at.page_offset_base),
+        ("vmemmap_base", &mut at.vmemmap_base),
+    ]);
+    let hidden = "the kernel hides its symbols (kernel.kptr_restrict): which file a bio belongs to is not known, but for copies in a journal";
+    Ok(rodata
+        .blind
+        .then(|| hidden.to_owned())
+        .into_iter()
+        .collect())
+}
+
+/// Programs with a loop come twice, the second without bpf_loop for kernels before 5.17.
+fn is_for(looped: bool, program: &OsStr, all: &[OsString]) -> bool {
+    const UNROLLED: &str = "_unrolled";
+    let mut twin = program.to_owned();
+    twin.push(UNROLLED);
+    let is_unrolled = program.as_encoded_bytes().ends_with(UNROLLED.as_bytes());
+    if looped {
+        !is_unrolled
+    } else {
+        is_unrolled || !all.contains(&twin)
+    }
+}
+
+/// Of the probes of dirtier.bpf.h, those whose tracepoints there are; any other program.
+fn has_dirtier(btf: &Btf<'_>, program: &OsStr) -> bool {
+    match program.to_str() {
+        Some("mostrace_dirty_folio") => kernel::has_tracepoint(btf, "writeback_dirty_folio"),
+        Some("mostrace_dirty_page") => kernel::has_tracepoint(btf, "writeback_dirty_page"),
+        Some("mostrace_dirty_buffer") => kernel::has_tracepoint(btf, "block_dirty_buffer"),
+        _ => true,
+    }
+}

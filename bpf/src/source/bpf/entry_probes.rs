@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The probes of entries (`mostrace.bpf.c`).
+
+use std::mem::MaybeUninit;
+use std::path::Path;
+
+use libbpf_rs::OpenObject;
+use libbpf_rs::btf::Btf;
+use libbpf_rs::skel::Skel;
+
+use super::configure;
+use super::form::entries;
+use super::forwarder::EventForwarder;
+use super::object::{attach, events_lost, map_of, map_to_open, per_cpu_sum, recursion_misses};
+use super::ring_size::RingSize;
+use super::stream::Stream;
+use crate::error::{Error, Result};
+use crate::machine::device::Device;
+use crate::machine::kernel;
+use crate::machine::memory;
+use crate::source::Losses;
+
+/// `enum loss` of loss.bpf.h, in its order; the manifest's names.
+const LOSSES: [&str; 4] = ["entries_ring", "submitters", "pages_cut", "dirtiers"];
+
+/// The loaded probes of entries.
+pub(crate) struct EntryProbes<'o> {
+    skel: Box<dyn Skel<'o> + 'o>,
+    /// What the probes cannot tell on this kernel, and why.
+    limits: Vec<String>,
+}
+
+impl<'o> EntryProbes<'o> {
+    /// Loads the probes by the kernel's own BTF, or by that of a file.
+    ///
+    /// # Errors
+    /// There is no BTF, or the kernel refuses the probes.
+    pub fn load(
+        storage: &'o mut MaybeUninit<OpenObject>,
+        device: &Device,
+        btf: Option<&Path>,
+        ring: RingSize,
+    ) -> Result<EntryProbes<'o>> {
+        match btf {
+            None => EntryProbes::configured(entries::typed(storage)?, device, kernel::btf()?, ring),
+            Some(file) => {
+                let btf = kernel::btf_of(file)?;
+                EntryProbes::configured(entries::untyped(storage, file)?, device, btf, ring)
+            }
+        }
+    }
+
+    fn configured(
+        mut open: impl entries::Form<'o, Output: 'o>,
+        device: &Device,
+        btf: Btf<'_>,
+        ring: RingSize,
+    ) -> Result<EntryProbes<'o>> {
+        let limits = configure::configure(&mut open, device, &btf)?;
+        // libbpf reads the BTF once more: not both at a time.
+        drop(btf);
+        memory::give_back();
+        map_to_open(&mut open, "entries")?
+            .set_max_entries(ring.bytes())
+            .map_err(Error::bpf)?;
+        let skel = open.load().map_err(Error::bpf)?;
+        memory::give_back();
+        let skel = Box::new(skel);
+        Ok(EntryProbes { skel, limits })
+    }
+
+    /// What the probes cannot tell on this kernel, and why.
+    pub fn limits(&self) -> &[String] {
+        &self.limits
+    }
+
+    /// Attaches the probes.
+    ///
+    /// # Errors
+    /// The kernel refuses them.
+    pub fn attach(&self) -> Result<Stream> {
+        let stream = Stream::new(&map_of(&*self.skel, "entries")?)?;
+        attach(self.skel.object(), stream)
+    }
+
+    /// The records that the probes lost.
+    ///
+    /// # Errors
+    /// The kernel does not give the counters.
+    pub fn losses(&self) -> Result<Losses> {
+        let mut losses = Losses::new();
+        for (index, name) in (0u32..).zip(LOSSES) {
+            let lost = per_cpu_sum(&map_of(&*self.skel, "losses")?, index)?;
+            losses.insert(name.to_owned(), lost);
+        }
+        losses.insert("events_ring".to_owned(), events_lost(&*self.skel)?);
+        let misses = recursion_misses(self.skel.object());
+        losses.insert("probe_misses".to_owned(), misses);
+        Ok(losses)
+    }
+
+    /// A forwarder, by which the probes write block events too.
+    ///
+    /// # Errors
+    /// There is no descriptor left.
+    pub fn forwarder(&self) -> Result<EventForwarder> {
+        let told_to = map_of(&*self.skel, "told_to")?;
+        EventForwarder::of(&told_to)
+    }
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The probes of block events (`events.bpf.c`).
+
+use std::ffi::OsStr;
+use std::mem::MaybeUninit;
+use std::path::Path;
+
+use libbpf_rs::btf::Btf;
+use libbpf_rs::skel::Skel;
+use libbpf_rs::{Map, OpenObject};
+
+use super::form::events as form;
+use super::object::{attach, events_lost, map_of, map_to_open, recursion_misses};
+use super::ring_size::RingSize;
+use super::stream::Stream;
+use crate::choice::Events;
+use crate::error::{Error, Result};
+use crate::machine::device::Device;
+use crate::machine::kernel;
+use crate::machine::memory;
+use crate::source::Losses;
+
+/// The programs that follow a request that was issued to its end.
+pub(crate) const ENDS: [&str; 2] = ["event_rq_complete", "event_rq_requeue"];
+
+/// The programs that are left out where the probes of entries forward the same.
+const FORWARDED: [&str; 2] = ["event_bio_queue", "event_rq_complete"];
+
+/// The programs of the events that the analyser joins to life cycles, and entries to: Q, X, I, D, R and C.
+const LIFE_CYCLE: [&str; 7] = [
+    "event_bio_queue",
+    "event_split",
+    "event_rq_insert",
+    "event_rq_issue",
+    "event_rq_requeue",
+    "event_rq_complete",
+    "event_bio_complete",
+];
+
+/// The loaded probes of block events.
+pub(crate) struct EventProbes<'o> {
+    skel: Box<dyn Skel<'o> + 'o>,
+}
+
+/// The block events that are wanted of the probes.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted {
+    /// All events that blktrace knows, or those of life cycles.
+    pub events: Events,
+    /// True if the probes of entries forward queued bios and completed requests.
+    pub is_forwarded: bool,
+}
+
+impl Wanted {
+    fn has(self, program: &OsStr) -> bool {
+        let is_wanted = self.events == Events::All || LIFE_CYCLE.iter().any(|p| program == *p);
+        is_wanted && !(self.is_forwarded && FORWARDED.iter().any(|p| program == *p))
+    }
+}
+
+impl<'o> EventProbes<'o> {
+    /// Loads the probes by the kernel's own BTF, or by that of a file.
+    ///
+    /// # Errors
+    /// There is no BTF, or the kernel refuses the probes.
+    pub(super) fn load(
+        storage: &'o mut MaybeUninit<OpenObject>,
+        device: &Device,
+        wanted: Wanted,
+        btf: Option<&Path>,
+        ring: RingSize,
+    ) -> Result<EventProbes<'o>> {
+        match btf {
+            None => EventProbes::of(form::typed(storage)?, device, wanted, kernel::btf()?, ring),
+            Some(file) => {
+                let btf = kernel::btf_of(file)?;
+                EventProbes::of(form::untyped(storage, file)?, device, wanted, btf, ring)
+            }
+        }
+    }
+
+    fn of(
+        mut open: impl form::Form<'o, Output: 'o>,
+        device: &Device,
+        wanted: Wanted,
+        btf: Btf<'_>,
+        ring: RingSize,
+    ) -> Result<EventProbes<'o>> {
+        fill_constants(open.constants()?, device, &btf)?;
+        drop(btf);
+        memory::give_back();
+        map_to_open(&mut open, "events")?
+            .set_max_entries(ring.bytes())
+            .map_err(Error::bpf)?;
+        for mut program in open.open_object_mut().progs_mut() {
+            let is_wanted = wanted.has(program.name());
+            program.set_autoload(is_wanted);
+        }
+        let skel = Box::new(open.load().map_err(Error::bpf)?);
+        memory::give_back();
+        Ok(EventProbes { skel })
+    }
+
+    /// The ring of the probes.
+    ///
+    /// # Errors
+    /// They have none.
+    pub fn ring(&self) -> Result<Map<'_>> {
+        map_of(&*self.skel, "events")
+    }
+
+    /// Attaches the probes.
+    ///
+    /// # Errors
+    /// The kernel refuses them.
+    pub fn attach(&self) -> Result<Stream> {
+        let stream = Stream::new(&self.ring()?)?;
+        attach(self.skel.object(), stream)
+    }
+
+    /// The records that the probes lost.
+    ///
+    /// # Errors
+    /// The kernel does not give the counters.
+    pub(super) fn losses(&self) -> Result<Losses> {
+        let lost = events_lost(&*self.skel)?;
+        let misses = recursion_misses(self.skel.object());
+        let losses = [("events_ring", lost), ("probe_misses", misses)];
+        Ok(losses.map(|(name, n)| (name.to_owned(), n)).into())
+    }
+}
+
+fn fill_constants(rodata: &mut form::Constants, device: &Device, btf: &Btf<'_>) -> Result<()> {
+    let bio = |tracepoint: &str| kernel::argument_index(btf, tracepoint, "bio");
+    let request = |tracepoint: &str| kernel::argument_index(btf, tracepoint, "request");
+    rodata.target.disk_dev = device.disk_dev;
+    rodata.target.dev = device.dev;
+    rodata.target.start = device.info.start_sector;
+    rodata.target.end = device.end_sector();
+    rodata.complete_has_errno = kernel::completes_with_errno(btf);
+    rodata.args.bio_queue = bio("block_bio_queue")?;
+    rodata.args.split = bio("block_split")?;
+    rodata.args.getrq = bio("block_getrq")?;
+    rodata.args.backmerge = bio("block_bio_backmerge")?;
+    rodata.args.frontmerge = bio("block_bio_frontmerge")?;
+    rodata.args.remap = bio("block_bio_remap")?;
+    rodata.args.rq_insert = request("block_rq_insert")?;
+    rodata.args.rq_issue = request("block_rq_issue")?;
+    rodata.args.rq_merge = request("block_rq_merge")?;
+    rodata.args.rq_requeue = request("block_rq_requeue")?;
+    Ok(())
+}

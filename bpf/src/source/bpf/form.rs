@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The two forms of the probes of entries and of events, each of one source. One gives pointers the types of the kernel's own
+//! BTF, so that fields are loaded; libbpf loads it only where the kernel has that. The other copies what it reads, and takes
+//! what it knows of types from any BTF of the kernel: that of a file (`--btf`), where the kernel was built without.
+
+/// Both forms of a source, as a module: their skeletons by name, and the fields of what they are told before they are loaded.
+macro_rules! forms {
+    ($module:ident, $stem:literal, $builder:ident, $open:ident, [$($field:ident),*]) => {
+        pub(super) mod $module {
+            use std::mem::{MaybeUninit, offset_of};
+            use std::path::Path;
+
+            use libbpf_rs::OpenObject;
+            use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+
+            use crate::error::{Error, Result};
+
+            mod typed {
+                #![allow(missing_docs, unsafe_code, clippy::all)]
+                include!(concat!(env!("OUT_DIR"), "/", $stem, ".skel.rs"));
+            }
+
+            mod untyped {
+                #![allow(missing_docs, unsafe_code, clippy::all)]
+                include!(concat!(env!("OUT_DIR"), "/", $stem, "_untyped.skel.rs"));
+            }
+
+            /// What both are told before they are loaded.
+            pub use typed::types::rodata as Constants;
+            use untyped::types::rodata as Others;
+
+            // Both are made of one declaration.
+            const _: () = {
+                assert!(size_of::<Constants>() == size_of::<Others>());
+                $(assert!(offset_of!(Constants, $field) == offset_of!(Others, $field));)*
+            };
+
+            /// Probes that are not loaded yet, of either form.
+            pub trait Form<'o>: OpenSkel<'o> {
+                /// What they are told.
+                ///
+                /// # Errors
+                /// The skeleton has no place for it.
+                fn constants(&mut self) -> Result<&mut Constants>;
+            }
+
+            fn missing() -> Error {
+                Error::bpf("skeleton without rodata")
+            }
+
+            impl<'o> Form<'o> for typed::$open<'o> {
+                fn constants(&mut self) -> Result<&mut Constants> {
+                    self.maps.rodata_data.as_deref_mut().ok_or_else(missing)
+                }
+            }
+
+            impl<'o> Form<'o> for untyped::$open<'o> {
+                #[allow(unsafe_code)]
+                fn constants(&mut self) -> Result<&mut Constants> {
+                    let others = self.maps.rodata_data.as_deref_mut();
+                    let others: *mut Others = others.ok_or_else(missing)?;
+                    // SAFETY: they have the same fields at the same places, as asserted above.
+                    Ok(unsafe { &mut *others.cast::<Constants>() })
+                }
+            }
+
+            /// Opens those that take the kernel's own types.
+            ///
+            /// # Errors
+            /// libbpf refuses them.
+            pub fn typed<'o>(
+                storage: &'o mut MaybeUninit<OpenObject>,
+            ) -> Result<impl Form<'o, Output: 'o> + use<'o>> {
+                let builder = typed::$builder::default();
+                builder.open(storage).map_err(Error::bpf)
+            }
+
+            /// Opens those that take the types of a file.
+            ///
+            /// # Errors
+            /// libbpf refuses them.
+            pub fn untyped<'o>(
+                storage: &'o mut MaybeUninit<OpenObject>,
+                btf: &Path,
+            ) -> Result<impl Form<'o, Output: 'o> + use<'o>> {
+                let mut builder = untyped::$builder::default();
+                let object = builder.object_builder_mut();
+                object.btf_custom_path(btf).map_err(Error::bpf)?;
+                builder.open(storage).map_err(Error::bpf)
+            }
+        }
+    };
+}
+
+forms!(
+    entries,
+    "mostrace",
+    MostraceSkelBuilder,
+    OpenMostraceSkel,
+    [
+        target,
+        filesystems,
+        symbols,
+        args,
+        complete_has_errno,
+        above,
+        target_start,
+        page_shift,
+        trace_completion_bit,
+        size_lags,
+        blind
+    ]
+);
+
+forms!(
+    events,
+    "events",
+    EventsSkelBuilder,
+    OpenEventsSkel,
+    [target, args, complete_has_errno]
+);

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The probes, loaded when they are first asked for: a kernel that takes none need not be asked if no probes are wanted, and
+//! probes of one kind load even if those of another kind do not.
+
+use std::mem::MaybeUninit;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use libbpf_rs::OpenObject;
+
+use super::cause_probes::CauseProbes;
+use super::entry_probes::EntryProbes;
+use super::event_probes::{EventProbes, Wanted};
+use super::object::log_libbpf;
+use super::ring_size::RingSize;
+use crate::error::{Error, Result};
+use crate::machine::device::Device;
+use crate::source::Losses;
+
+/// The memory that the loaded objects live in.
+pub(crate) struct ObjectStorage {
+    entries: MaybeUninit<OpenObject>,
+    events: MaybeUninit<OpenObject>,
+    causes: MaybeUninit<OpenObject>,
+}
+
+impl ObjectStorage {
+    /// Makes memory for objects that are not loaded yet.
+    pub fn new() -> ObjectStorage {
+        ObjectStorage {
+            entries: MaybeUninit::uninit(),
+            events: MaybeUninit::uninit(),
+            causes: MaybeUninit::uninit(),
+        }
+    }
+}
+
+/// The probes of one kind, or why there are none.
+enum Slot<'o, P> {
+    Empty(&'o mut MaybeUninit<OpenObject>),
+    Tried(std::result::Result<P, Arc<Error>>),
+    /// Only while they are being loaded.
+    Taken,
+}
+
+impl<'o, P> Slot<'o, P> {
+    /// Loads the probes, unless that was tried before.
+    fn get(
+        &mut self,
+        load: impl FnOnce(&'o mut MaybeUninit<OpenObject>) -> Result<P>,
+    ) -> Result<&P> {
+        if let Slot::Empty(storage) = std::mem::replace(self, Slot::Taken) {
+            *self = Slot::Tried(load(storage).map_err(Arc::new));
+        }
+        match self {
+            Slot::Tried(Ok(probes)) => Ok(probes),
+            Slot::Tried(Err(e)) => Err(Error::ProbesRefused(Arc::clone(e))),
+            _ => Err(Error::bpf("not loaded")),
+        }
+    }
+
+    fn loaded(&self) -> Option<&P> {
+        match self {
+            Slot::Tried(Ok(probes)) => Some(probes),
+            _ => None,
+        }
+    }
+}
+
+/// The probes of each kind.
+pub(crate) struct ProbeLoader<'o> {
+    /// A file with the kernel's BTF, for the probes of entries and events.
+    btf: Option<PathBuf>,
+    ring_size: RingSize,
+    entries: Slot<'o, EntryProbes<'o>>,
+    events: Slot<'o, EventProbes<'o>>,
+    causes: Slot<'o, CauseProbes<'o>>,
+}
+
+impl<'o> ProbeLoader<'o> {
+    /// Makes a loader that has loaded nothing yet.
+    pub fn new(
+        storage: &'o mut ObjectStorage,
+        btf: Option<&Path>,
+        ring_size: RingSize,
+    ) -> ProbeLoader<'o> {
+        libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Warn, log_libbpf)));
+        ProbeLoader {
+            btf: btf.map(Path::to_owned),
+            ring_size,
+            entries: Slot::Empty(&mut storage.entries),
+            events: Slot::Empty(&mut storage.events),
+            causes: Slot::Empty(&mut storage.causes),
+        }
+    }
+
+    /// The probes of entries.
+    ///
+    /// # Errors
+    /// There is no BTF, or the kernel refuses the probes.
+    pub fn entries(&mut self, device: &Device) -> Result<&EntryProbes<'o>> {
+        let (btf, ring) = (self.btf.as_deref(), self.ring_size);
+        self.entries
+            .get(|storage| EntryProbes::load(storage, device, btf, ring))
+    }
+
+    /// The probes of block events.
+    ///
+    /// # Errors
+    /// As [`ProbeLoader::entries`].
+    pub fn events(&mut self, device: &Device, wanted: Wanted) -> Result<&EventProbes<'o>> {
+        let (btf, ring) = (self.btf.as_deref(), self.ring_size);
+        self.events
+            .get(|storage| EventProbes::load(storage, device, wanted, btf, ring))
+    }
+
+    /// The probes of causes, and of the command's processes if there is a command.
+    ///
+    /// # Errors
+    /// As [`ProbeLoader::entries`]; or the kernel has no bpf_loop.
+    pub fn causes(&mut self, device: &Device, has_command: bool) -> Result<&CauseProbes<'o>> {
+        let ring = self.ring_size;
+        self.causes
+            .get(|storage| CauseProbes::load(storage, device, has_command, ring))
+    }
+
+    /// The records that the loaded probes lost.
+    ///
+    /// # Errors
+    /// The kernel does not give the counters.
+    pub fn losses(&self) -> Result<Losses> {
+        let mut losses = Losses::new();
+        let entries = self.entries.loaded().map(EntryProbes::losses);
+        let events = self.events.loaded().map(EventProbes::losses);
+        let causes = self.causes.loaded().map(CauseProbes::losses);
+        for of_one in entries.into_iter().chain(events).chain(causes) {
+            for (name, lost) in of_one? {
+                *losses.entry(name).or_insert(0) += lost;
+            }
+        }
+        Ok(losses)
+    }
+}

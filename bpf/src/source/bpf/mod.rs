@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The project's own BPF probes: those of entries, of block events and of causes, each loaded without the others.
+//!
+//! [`ProbeLoader`] loads the probes of a kind when they are asked for. Attached, they fill a ring, which a thread empties
+//! ([`stream`]); [`BpfSource`] puts the records into the sink. Where both entries and block events come from probes, those of
+//! entries write some of the events too ([`forwarder`]).
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+use std::time::Duration;
+
+use super::{Losses, Provides, Remark, Source, remarks};
+use crate::choice::Events;
+use crate::error::{At, Error, Result};
+use crate::machine::device::Device;
+use crate::machine::wait::Wait;
+use crate::sink::{Sink, split_entry};
+
+mod block_events;
+mod calls;
+mod cause_probes;
+mod configure;
+mod entry_probes;
+mod event_probes;
+mod form;
+mod forwarder;
+mod loader;
+mod object;
+mod reader;
+mod ring;
+mod ring_size;
+mod stream;
+
+use block_events::BlockEvents;
+use event_probes::Wanted;
+use forwarder::EventForwarder;
+pub(crate) use loader::ObjectStorage;
+use loader::ProbeLoader;
+pub use ring_size::RingSize;
+use stream::Stream;
+
+/// The attached probes.
+pub(crate) struct BpfSource<'o> {
+    events: Option<BlockEvents>,
+    entries: Option<Stream>,
+    causes: Option<Stream>,
+    /// What lets the probes of entries write block events, until those are started.
+    forwarder: Option<EventForwarder>,
+    /// What the probes of entries cannot tell on this kernel.
+    limits: Vec<String>,
+    /// All descriptors of the streams in one.
+    wait: Wait,
+    loader: ProbeLoader<'o>,
+}
+
+impl<'o> BpfSource<'o> {
+    /// Makes a source that provides nothing yet. The probes are loaded by the kernel's own BTF, or by that of the file `btf`.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn new(
+        storage: &'o mut ObjectStorage,
+        btf: Option<&Path>,
+        ring_size: RingSize,
+    ) -> Result<BpfSource<'o>> {
+        Ok(BpfSource {
+            events: None,
+            entries: None,
+            causes: None,
+            forwarder: None,
+            limits: Vec::new(),
+            wait: Wait::new().at("epoll")?,
+            loader: ProbeLoader::new(storage, btf, ring_size),
+        })
+    }
+
+    /// Attaches the probes of entries, and makes the tables.
+    ///
+    /// # Errors
+    /// The kernel refuses the probes, or the bundle cannot be written.
+    pub fn start_entries(&mut self, device: &Device, sink: &mut Sink) -> Result<()> {
+        let probes = self.loader.entries(device)?;
+        let stream = probes.attach()?;
+        let forwarder = probes.forwarder()?;
+        self.limits = probes.limits().to_vec();
+        self.wait.while_readable(stream.wakeup_fd()).at("epoll")?;
+        sink.open_entries("BPF probes")?;
+        self.forwarder = Some(forwarder);
+        self.entries = Some(stream);
+        Ok(())
+    }
+
+    /// Attaches the probes of causes, with those of the command's processes if there is a command, and makes the tables.
+    ///
+    /// # Errors
+    /// The kernel refuses the probes, or the bundle cannot be written.
+    pub fn start_causes(
+        &mut self,
+        device: &Device,
+        has_command: bool,
+        sink: &mut Sink,
+    ) -> Result<()> {
+        let stream = self.loader.causes(device, has_command)?.attach()?;
+        self.wait.while_readable(stream.wakeup_fd()).at("epoll")?;
+        sink.open_causes()?;
+        self.causes = Some(stream);
+        Ok(())
+    }
+
+    /// Attaches the probes of block events. Where the probes of entries are attached, they write some of the events.
+    ///
+    /// # Errors
+    /// The kernel refuses the probes.
+    pub fn start_events(&mut self, device: &Device, events: Events, sink: &mut Sink) -> Result<()> {
+        let forwarder = self.forwarder.take();
+        let wanted = Wanted {
+            events,
+            is_forwarded: forwarder.is_some(),
+        };
+        let probes = self.loader.events(device, wanted)?;
+        let events = BlockEvents::start(probes, forwarder, device, sink)?;
+        self.wait.while_readable(events.wakeup_fd()).at("epoll")?;
+        self.events = Some(events);
+        Ok(())
+    }
+}
+
+/// Takes a record of the ring of entries, which holds the entries of a bio, one after the other.
+fn put(record: &[u8], sink: &mut Sink) -> Result<()> {
+    let mut rest = record;
+    while let Some((entry, after)) = split_entry(rest) {
+        if !sink.push_entry(entry)? {
+            return Err(Error::bpf("an entry of unknown type"));
+        }
+        rest = after;
+    }
+    match rest {
+        [] => Ok(()),
+        _ => Err(Error::bpf("an entry of no size")),
+    }
+}
+
+impl Source for BpfSource<'_> {
+    fn name(&self) -> &'static str {
+        "bpf"
+    }
+
+    fn provides(&self) -> Provides {
+        Provides::SEGMENTS
+            | Provides::EVENTS.only_if(self.events.is_some())
+            | Provides::ENTRIES.only_if(self.entries.is_some())
+            | Provides::CAUSES.only_if(self.causes.is_some())
+    }
+
+    fn wakeup_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.wait.as_fd())
+    }
+
+    /// The threads of the streams empty the rings.
+    fn poll_interval(&self) -> Duration {
+        Duration::MAX
+    }
+
+    fn poll(&mut self, sink: &mut Sink) -> Result<()> {
+        if let Some(events) = &mut self.events {
+            events.poll(sink)?;
+        }
+        if let Some(entries) = &mut self.entries {
+            entries.poll(|record| put(record, sink))?;
+        }
+        if let Some(causes) = &mut self.causes {
+            causes.poll(|record| sink.push_cause(record).map(drop))?;
+        }
+        Ok(())
+    }
+
+    fn drain(&mut self, sink: &mut Sink) -> Result<()> {
+        if let Some(events) = &mut self.events {
+            events.drain(sink)?;
+        }
+        if let Some(entries) = &mut self.entries {
+            entries.drain(|record| put(record, sink))?;
+        }
+        if let Some(causes) = &mut self.causes {
+            causes.drain(|record| sink.push_cause(record).map(drop))?;
+        }
+        Ok(())
+    }
+
+    fn stop(&mut self, what: Provides, sink: &mut Sink) -> Result<()> {
+        match (what, &mut self.events, &mut self.entries, &mut self.causes) {
+            (Provides::EVENTS, Some(events), ..) => events.stop(sink),
+            (Provides::ENTRIES, _, Some(entries), _) => entries.detach(|record| put(record, sink)),
+            (Provides::CAUSES, .., Some(causes)) => {
+                causes.detach(|record| sink.push_cause(record).map(drop))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The probes count in maps of the kernel, whatever becomes of the streams.
+    fn losses(&self) -> Result<Losses> {
+        self.loader.losses()
+    }
+
+    fn remarks(&self) -> Vec<Remark> {
+        remarks(&self.limits, Remark::Limit).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mostrace_bundle::Folder;
+
+    use super::*;
+    use crate::sink::{NameFilter, Retention};
+
+    #[test]
+    fn a_record_is_split_into_its_entries() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::open(dir.path()).unwrap();
+        let names = NameFilter::parse("all").unwrap();
+        let mut sink = Sink::new(&folder, names, Retention::of(false));
+        sink.open_entries("here").unwrap();
+        let entry = |kind: u16, size: u16| {
+            let mut entry = vec![0; usize::from(size)];
+            entry[..2].copy_from_slice(&kind.to_ne_bytes());
+            entry[2..4].copy_from_slice(&size.to_ne_bytes());
+            entry
+        };
+        let record = [entry(2, 72), entry(4, 72), entry(1, 88)].concat();
+        put(&record, &mut sink).unwrap();
+        let kept: Vec<u64> = sink.entry_counts().iter().map(|(_, kept)| *kept).collect();
+        assert_eq!(kept, [1, 1, 1, 0]);
+        let longer = [&record[..], &[0; 4]].concat();
+        for bad in [
+            &record[..record.len() - 8],
+            &longer,
+            &entry(99, 32),
+            &[0; 40],
+        ] {
+            assert!(put(bad, &mut sink).is_err(), "{}", bad.len());
+        }
+    }
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the probes of every kind have in common: programs that are attached, maps that are read.
+
+use std::ffi::OsStr;
+
+use libbpf_rs::skel::{OpenSkel, Skel};
+use libbpf_rs::{ErrorKind, Map, MapCore, MapFlags, Object, OpenMapMut, PrintLevel};
+
+use super::stream::Stream;
+use crate::error::{Error, Result};
+
+/// The beginning of the names of programs of which one is enough, and none is needed: a kernel may have no such functions, or not
+/// let them be probed.
+const MODIFY: &[u8] = b"cause_modify_";
+
+/// The block events that found the ring full.
+pub(super) fn events_lost(skel: &dyn Skel<'_>) -> Result<u64> {
+    per_cpu_sum(&map_of(skel, "events_lost")?, 0)
+}
+
+/// Attaches the programs that were loaded, for as long as the stream lives.
+///
+/// # Errors
+/// The kernel refuses one of them.
+pub(super) fn attach(object: &Object, mut stream: Stream) -> Result<Stream> {
+    let mut has_modify = false;
+    for program in object.progs_mut().filter(|p| p.autoload()) {
+        let is_modify = program.name().as_encoded_bytes().starts_with(MODIFY);
+        if is_modify && has_modify {
+            continue;
+        }
+        match program.attach() {
+            Ok(link) => {
+                has_modify |= is_modify;
+                stream.keep(program.name(), link);
+            }
+            Err(e) if is_of_a_filesystem(program.name()) && e.kind() == ErrorKind::NotFound => {
+                log::debug!("{}: not there", program.name().to_string_lossy());
+            }
+            Err(e) if is_modify => {
+                log::debug!("{}: {e}", program.name().to_string_lossy());
+            }
+            Err(e) => return Err(Error::bpf(e)),
+        }
+    }
+    Ok(stream)
+}
+
+/// Returns the map of this name.
+///
+/// # Errors
+/// There is none.
+pub(super) fn map_of<'s>(skel: &'s dyn Skel<'_>, name: &str) -> Result<Map<'s>> {
+    let mut maps = skel.object().maps();
+    let found = maps.find(|map| map.name() == name);
+    found.ok_or_else(|| Error::bpf(format!("probes without {name}")))
+}
+
+/// Returns the map of this name, of probes that are not loaded yet.
+///
+/// # Errors
+/// There is none.
+pub(super) fn map_to_open<'a, 'o: 'a>(
+    open: &'a mut impl OpenSkel<'o>,
+    name: &str,
+) -> Result<OpenMapMut<'a>> {
+    let mut maps = open.open_object_mut().maps_mut();
+    let found = maps.find(|map| map.name() == name);
+    found.ok_or_else(|| Error::bpf(format!("probes without {name}")))
+}
+
+/// The sum over all CPUs of an element of a per-CPU array of u64.
+///
+/// # Errors
+/// The kernel does not give it.
+pub(super) fn per_cpu_sum(map: &dyn MapCore, index: u32) -> Result<u64> {
+    let per_cpu = map.lookup_percpu(&index.to_ne_bytes(), MapFlags::ANY);
+    let per_cpu = per_cpu.map_err(Error::bpf)?.unwrap_or_default();
+    let count = |bytes: &Vec<u8>| {
+        let bytes = bytes.get(..8).and_then(|b| b.try_into().ok());
+        bytes.map_or(0, u64::from_ne_bytes)
+    };
+    Ok(per_cpu.iter().map(count).sum())
+}
+
+/// The runs that the kernel skipped because a program was already running on the CPU (6.1 and later).
+pub(super) fn recursion_misses(object: &Object) -> u64 {
+    let mine: Vec<u32> = object.progs().filter_map(|p| program_id(&p)).collect();
+    libbpf_rs::query::ProgInfoIter::default()
+        .filter(|info| mine.contains(&info.id))
+        .map(|info| info.recursion_misses)
+        .sum()
+}
+
+fn program_id(program: &libbpf_rs::Program<'_>) -> Option<u32> {
+    use std::os::fd::AsFd;
+    libbpf_rs::Program::id_from_fd(program.as_fd()).ok()
+}
+
+/// Passes a message of libbpf on to the log.
+pub(super) fn log_libbpf(level: PrintLevel, text: String) {
+    match level {
+        PrintLevel::Warn => log::debug!("libbpf: {}", text.trim_end()),
+        _ => log::trace!("libbpf: {}", text.trim_end()),
+    }
+}
+
+/// Returns true for a program of a filesystem, by its name in flush.bpf.h and causes.bpf.c: its tracepoint is there only once the
+/// filesystem is.
+fn is_of_a_filesystem(program: &OsStr) -> bool {
+    let name = program.as_encoded_bytes();
+    [
+        "mostrace_ext4_",
+        "mostrace_f2fs_",
+        "cause_ext4_",
+        "cause_f2fs_",
+        "cause_jbd2_",
+    ]
+    .iter()
+    .any(|of_one| name.starts_with(of_one.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    /// By what the build script told cargo.
+    #[test]
+    fn a_changed_header_compiles_the_probes_again() {
+        let told = Path::new(env!("OUT_DIR")).with_file_name("output");
+        let told = fs::read_to_string(told).unwrap();
+        let is_followed = |name: &str| {
+            let line = format!("cargo:rerun-if-changed={name}");
+            told.lines().any(|l| l == line)
+        };
+        let mut files = ["mostrace.bpf.c", "events.bpf.c", "causes.bpf.c"]
+            .map(str::to_owned)
+            .to_vec();
+        let mut at = 0;
+        while let Some(file) = files.get(at).cloned() {
+            assert!(is_followed(&file), "{file}");
+            let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file));
+            let includes = text.unwrap();
+            let includes = includes.lines().filter_map(|line| {
+                let name = line.strip_prefix("#include \"")?.strip_suffix('"')?;
+                Some(name.to_owned())
+            });
+            let new: Vec<_> = includes.filter(|name| !files.contains(name)).collect();
+            files.extend(new);
+            at += 1;
+        }
+        assert!(files.contains(&"dirtier.bpf.h".to_owned()), "{files:?}");
+    }
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The thread that empties a ring. It does nothing else, so that no disk that stalls keeps it from it: what it takes
+//! waits in a queue. When the queue is full the ring fills up too, and what finds it full is counted there.
+
+use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{OFlags, fcntl_setfl};
+
+use super::ring::Ring;
+use crate::error::{At, Error, Result};
+use crate::machine::wait::Wait;
+
+/// How long a record may lie in the ring if nothing wakes the thread.
+const REST: Duration = Duration::from_millis(400);
+/// A batch has at most one part in this many of the ring: the thread is woken when so much waits (`ring.bpf.h`).
+const PART: usize = 16;
+/// The batches that wait: at most eight times what the ring has.
+const QUEUE: usize = 8 * PART;
+/// A program that has reserved a record submits it within microseconds, but its CPU may be taken away from a guest.
+const FINISH_LIMIT: Duration = Duration::from_secs(10);
+
+/// What the thread hands over.
+enum Taken {
+    /// A batch of records.
+    Batch(Vec<u8>),
+    /// Says that all that had been in the ring when the thread was asked is handed over.
+    All,
+}
+
+/// The running thread.
+pub(super) struct Reader {
+    /// None once the thread is to end.
+    queue: Option<Receiver<Taken>>,
+    control: Option<PipeWriter>,
+    /// A pipe with one byte for each item of the queue.
+    woken: PipeReader,
+    thread: Option<JoinHandle<Result<()>>>,
+}
+
+impl Reader {
+    /// Begins to empty `ring`.
+    ///
+    /// # Errors
+    /// There is no thread or descriptor left.
+    pub fn start(ring: Ring) -> Result<Reader> {
+        let (sender, queue) = sync_channel(QUEUE);
+        let (woken, wakeup) = io::pipe().at("pipe")?;
+        let (asked, control) = io::pipe().at("pipe")?;
+        fcntl_setfl(&asked, OFlags::NONBLOCK).at("pipe")?;
+        let wait = Wait::new().at("epoll")?;
+        wait.when_woken(&ring).at("BPF ring")?;
+        wait.while_readable(&asked).at("pipe")?;
+        let thread = Thread {
+            ring,
+            queue: sender,
+            wakeup,
+            asked,
+        };
+        let thread = std::thread::Builder::new()
+            .name("ring-reader".into())
+            .spawn(move || thread.run(&wait))
+            .at("thread")?;
+        Ok(Reader {
+            queue: Some(queue),
+            control: Some(control),
+            woken,
+            thread: Some(thread),
+        })
+    }
+
+    /// A descriptor that can be read when something was handed over.
+    pub fn wakeup_fd(&self) -> BorrowedFd<'_> {
+        self.woken.as_fd()
+    }
+
+    /// The next batch of records, if there is one.
+    ///
+    /// # Errors
+    /// The error that the thread ended with.
+    pub fn next(&mut self) -> Result<Option<Vec<u8>>> {
+        let Some(queue) = &self.queue else {
+            return Ok(None);
+        };
+        match queue.try_recv() {
+            Ok(Taken::Batch(batch)) => self.take_byte().map(|()| Some(batch)),
+            Ok(Taken::All) => self.take_byte().map(|()| None),
+            Err(TryRecvError::Empty) => Ok(None),
+            Err(TryRecvError::Disconnected) => Err(self.failure()),
+        }
+    }
+
+    /// Passes everything that is in the ring now to `each`, to the last record that is not finished yet.
+    ///
+    /// # Errors
+    /// The error that the thread ended with, or the first one of `each`.
+    pub fn rest(&mut self, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        if let Some(control) = &mut self.control {
+            control.write_all(&[0]).at("pipe")?;
+        }
+        loop {
+            let taken = self.queue.as_ref().and_then(|queue| queue.recv().ok());
+            match taken {
+                Some(Taken::Batch(batch)) => {
+                    self.take_byte()?;
+                    each(&batch)?;
+                }
+                Some(Taken::All) => return self.take_byte(),
+                None => return Err(self.failure()),
+            }
+        }
+    }
+
+    /// Reads the byte of an item that was taken from the queue.
+    fn take_byte(&mut self) -> Result<()> {
+        // The byte is there, or will be at once.
+        self.woken.read_exact(&mut [0]).at("pipe")
+    }
+
+    /// Why there is no thread any more.
+    fn failure(&mut self) -> Error {
+        let ended = self.thread.take().map(JoinHandle::join);
+        match ended {
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            Some(Ok(Err(e))) => e,
+            _ => Error::bpf("the thread that empties the ring has ended"),
+        }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        // Without a queue and a control the thread ends, wherever it is.
+        self.queue = None;
+        self.control = None;
+        if let Some(thread) = self.thread.take() {
+            // Its errors are no matter any more.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The thread's own side.
+struct Thread {
+    ring: Ring,
+    queue: SyncSender<Taken>,
+    wakeup: PipeWriter,
+    asked: PipeReader,
+}
+
+/// What the thread is asked for.
+enum Asked {
+    Nothing,
+    Rest,
+    End,
+}
+
+impl Thread {
+    fn run(mut self, wait: &Wait) -> Result<()> {
+        loop {
+            wait.sleep(REST).at("epoll")?;
+            let end = self.ring.produced();
+            let goes_on = match self.asked()? {
+                Asked::End => return Ok(()),
+                Asked::Nothing => self.hand_over_up_to(end, false)?,
+                Asked::Rest => self.hand_over_up_to(end, true)? && self.put(Taken::All),
+            };
+            if !goes_on {
+                return Ok(());
+            }
+        }
+    }
+
+    fn asked(&mut self) -> Result<Asked> {
+        match self.asked.read(&mut [0]) {
+            Ok(0) => Ok(Asked::End),
+            Ok(_) => Ok(Asked::Rest),
+            Err(e) if e.kind() == ErrorKind::WouldBlock => Ok(Asked::Nothing),
+            Err(e) if e.kind() == ErrorKind::Interrupted => Ok(Asked::Nothing),
+            Err(e) => Err(e).at("pipe"),
+        }
+    }
+
+    /// Hands over what was reserved before `end`: all of it, if `all` says that records that are not finished are waited for.
+    /// Returns false if nobody takes it.
+    fn hand_over_up_to(&mut self, end: usize, all: bool) -> Result<bool> {
+        let since = Instant::now();
+        loop {
+            let batch = self.ring.take(self.ring.size() / PART);
+            let taken = !batch.is_empty();
+            if taken && !self.put(Taken::Batch(batch)) {
+                return Ok(false);
+            }
+            let left = end.wrapping_sub(self.ring.consumed()).cast_signed();
+            if left <= 0 || !taken && !all {
+                return Ok(true);
+            }
+            if !taken {
+                if since.elapsed() > FINISH_LIMIT {
+                    return Err(Error::bpf("a record in the ring is never finished"));
+                }
+                std::thread::sleep(Duration::from_micros(200));
+            }
+        }
+    }
+
+    fn put(&mut self, taken: Taken) -> bool {
+        self.queue.send(taken).is_ok() && self.wakeup.write_all(&[0]).is_ok()
+    }
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Entries as the probes would make them, from what tracepoints tell.
+
+use std::ops::Range;
+
+use mostrace_bundle::entry::{
+    Contents, Flags, Home, Jbd2, NONE, Origin, RawFile, RawHead, RawProcess, Stage, TYPE_FILE,
+    TYPE_PROCESS, What,
+};
+use zerocopy::IntoBytes;
+
+use super::bio::Bio;
+use super::instance::Record;
+use super::owner::{Owner, Thread};
+use super::volume::{Piece, Volume};
+
+/// Makes the entries of one disk.
+#[derive(Debug)]
+pub(super) struct EntryBuilder {
+    /// The number of the disk, MAJ << 20 | MIN.
+    pub disk_dev: u32,
+    /// The size of a page in bytes.
+    pub page_size: u64,
+}
+
+impl EntryBuilder {
+    fn head(&self, record: &Record, kind: u16, size: usize, sector: u64, bytes: u64) -> RawHead {
+        RawHead {
+            kind: kind.into(),
+            size: (size as u16).into(),
+            dev: self.disk_dev.into(),
+            time_ns: record.time_ns.into(),
+            sector: sector.into(),
+            bytes: (bytes as u32).into(),
+            cpu: (record.cpu as u16).into(),
+            stage: Stage::QUEUE,
+            flags: Flags::default(),
+        }
+    }
+
+    /// The entry of the thread that queued a bio.
+    pub fn process(&self, record: &Record, bio: &Bio, thread: &Thread) -> RawProcess {
+        let size = size_of::<RawProcess>();
+        let mut head = self.head(record, TYPE_PROCESS, size, bio.sector, bio.sectors << 9);
+        if thread.is_kernels {
+            head.flags = Flags::KERNEL_THREAD;
+        }
+        RawProcess {
+            head,
+            submit_ns: thread.queued_ns.into(),
+            home_sector: NONE.into(),
+            pid: thread.pid.into(),
+            tgid: thread.tgid.into(),
+            uid: thread.uid.into(),
+            opf: bio.opf().into(),
+            tid: 0.into(),
+            origin: if bio.is_data() {
+                Origin::UNKNOWN
+            } else {
+                Origin::EMPTY
+            },
+            jbd2: Jbd2::NONE,
+            home: Home::DISK,
+            contents: Contents::UNKNOWN,
+            comm: thread.comm,
+        }
+    }
+
+    /// The entry of the file that a run of blocks belongs to, with its name if `path` is known.
+    pub fn file(
+        &self,
+        record: &Record,
+        volume: &Volume,
+        piece: &Piece,
+        run: &Range<u64>,
+        owner: Owner,
+        path: Option<&[u8]>,
+    ) -> Vec<u8> {
+        let name = path.map_or(Vec::new(), upwards);
+        let name = &name[..name.len().min(usize::from(u16::MAX) / 2)];
+        let padded = name.len().next_multiple_of(8);
+        let block_bytes = volume.sectors_of_block * 512;
+        let (sectors, behind) = volume.part(piece, run);
+        let bytes = (sectors.end - sectors.start) * 512;
+        let size = size_of::<RawFile>() + padded;
+        let mut head = self.head(record, TYPE_FILE, size, sectors.start, bytes);
+        head.flags = Flags::NO_GENERATION;
+        let unit = if owner.is_node {
+            self.page_size
+        } else {
+            block_bytes
+        };
+        let file = RawFile {
+            head,
+            ino: owner.ino.into(),
+            offset: (owner.index.saturating_mul(unit).saturating_add(behind)).into(),
+            parent: 0.into(),
+            generation: 0.into(),
+            s_dev: volume.dev.into(),
+            nlink: 0.into(),
+            name_len: (name.len() as u16).into(),
+            origin: if owner.is_node {
+                Origin::NODE
+            } else {
+                Origin::FILE
+            },
+            what: if owner.is_node {
+                What::NODE
+            } else {
+                What::UNKNOWN
+            },
+        };
+        let mut entry = file.as_bytes().to_vec();
+        entry.extend(name);
+        entry.resize(size, 0);
+        entry
+    }
+}
+
+/// A path as the probes write it: the name, and the folders above it, with a slash behind each.
+fn upwards(path: &[u8]) -> Vec<u8> {
+    let mut told = Vec::with_capacity(path.len());
+    for name in path.rsplit(|&byte| byte == b'/') {
+        if !name.is_empty() {
+            told.extend_from_slice(name);
+            told.push(b'/');
+        }
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_told_from_its_end() {
+        for (path, told) in [
+            (&b"/data/app/a.db-wal"[..], &b"a.db-wal/app/data/"[..]),
+            (b"/a", b"a/"),
+            (b"/", b""),
+        ] {
+            assert_eq!(upwards(path), told);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Block events from the block layer's plain tracepoints, written as blktrace writes them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use mostrace_bundle::blk_io_trace::{BlkIoTrace, Prefix, Version, action};
+use zerocopy::{IntoBytes, LE};
+
+use super::block_event::{Fields, Seen, Target};
+use super::format::Format;
+use super::instance::{self, Instance, Record};
+use crate::error::Result;
+use crate::machine::device::Device;
+use crate::sink::Sink;
+use crate::source::{Losses, Provides, Remark, Source};
+
+/// The tracepoints, and blktrace's action of each.
+const EVENTS: [(&str, u64); 6] = [
+    ("block/block_bio_queue", action::ta::QUEUE | TC_QUEUE),
+    ("block/block_split", action::ta::SPLIT),
+    ("block/block_rq_insert", action::ta::INSERT | TC_QUEUE),
+    ("block/block_rq_issue", action::ta::ISSUE | TC_ISSUE),
+    ("block/block_rq_requeue", action::ta::REQUEUE | TC_REQUEUE),
+    (
+        "block/block_rq_complete",
+        action::ta::COMPLETE | TC_COMPLETE,
+    ),
+];
+const TC_QUEUE: u64 = 1 << 20;
+const TC_REQUEUE: u64 = 1 << 21;
+const TC_ISSUE: u64 = 1 << 22;
+const TC_COMPLETE: u64 = 1 << 23;
+
+/// The names of the tracepoints, for whoever asks whether they are there.
+pub(crate) const NAMES: [&str; 6] = [
+    EVENTS[0].0,
+    EVENTS[1].0,
+    EVENTS[2].0,
+    EVENTS[3].0,
+    EVENTS[4].0,
+    EVENTS[5].0,
+];
+
+/// The running tracepoints.
+pub(crate) struct TracefsEvents {
+    instance: Instance,
+    /// The fields of each tracepoint, by its number.
+    fields: BTreeMap<u16, Fields>,
+    target: Target,
+    /// The name that was noted last, by thread.
+    names: BTreeMap<u32, Vec<u8>>,
+}
+
+/// The filter of an event with a `dev`.
+pub(super) fn only(devs: &[u32]) -> String {
+    let each: Vec<String> = devs.iter().map(|dev| format!("dev == {dev}")).collect();
+    each.join(" || ")
+}
+
+fn fields(tracefs: &Path) -> Result<BTreeMap<u16, Fields>> {
+    EVENTS
+        .iter()
+        .map(|&(event, action)| {
+            let format = Format::read(tracefs, event)?;
+            Ok((format.id, Fields::of(action, &format)?))
+        })
+        .collect()
+}
+
+impl TracefsEvents {
+    /// Starts the tracepoints.
+    ///
+    /// # Errors
+    /// The kernel does not have all of them, or refuses an instance.
+    pub fn start(device: &Device) -> Result<TracefsEvents> {
+        let fields = fields(instance::root()?)?;
+        let filter = only(&[device.dev, device.disk_dev]);
+        let events = NAMES.map(|event| (event, filter.clone()));
+        Ok(TracefsEvents {
+            instance: Instance::start("events", &events)?,
+            fields,
+            target: Target::of(device),
+            names: BTreeMap::new(),
+        })
+    }
+
+    fn push(&mut self, records: Vec<Record>, sink: &mut Sink) -> Result<()> {
+        for record in records {
+            let fields = self.fields.get(&record.id());
+            let seen = fields.and_then(|fields| fields.read(&record.bytes));
+            if let Some(seen) = seen.filter(|seen| self.target.has(seen)) {
+                self.put(&record, &seen, sink)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, record: &Record, seen: &Seen, sink: &mut Sink) -> Result<()> {
+        if let Some(comm) = &seen.comm
+            && self.names.get(&seen.pid) != Some(comm)
+        {
+            sink.events
+                .name(record.cpu, seen.pid, record.time_ns, comm)?;
+            self.names.insert(seen.pid, comm.clone());
+        }
+        let pdu = seen
+            .new_sector
+            .map_or(Vec::new(), |at| at.to_be_bytes().to_vec());
+        let head: BlkIoTrace<LE> = BlkIoTrace {
+            prefix: Prefix {
+                magic: Version::V7.magic().into(),
+                sequence: 0.into(),
+                time: record.time_ns.into(),
+            },
+            sector: seen.sector.into(),
+            bytes: seen.bytes.into(),
+            action: (seen.action as u32).into(),
+            pid: seen.pid.into(),
+            device: self.target.dev.into(),
+            cpu: record.cpu.into(),
+            error: seen.error.into(),
+            pdu_len: (pdu.len() as u16).into(),
+        };
+        let mut bytes = head.as_bytes().to_vec();
+        bytes.extend(pdu);
+        sink.events.push(record.cpu, seen.pid, &bytes)
+    }
+}
+
+impl Source for TracefsEvents {
+    fn name(&self) -> &'static str {
+        "tracefs"
+    }
+
+    fn provides(&self) -> Provides {
+        Provides::EVENTS | Provides::SEGMENTS
+    }
+
+    fn poll(&mut self, sink: &mut Sink) -> Result<()> {
+        let records = self.instance.take()?;
+        self.push(records, sink)
+    }
+
+    fn stop(&mut self, _what: Provides, sink: &mut Sink) -> Result<()> {
+        let records = self.instance.stop()?;
+        self.push(records, sink)
+    }
+
+    fn losses(&self) -> Result<Losses> {
+        let lost = self.instance.lost();
+        Ok(lost
+            .map(|lost| ("events_tracefs".to_owned(), lost))
+            .into_iter()
+            .collect())
+    }
+
+    fn remarks(&self) -> Vec<Remark> {
+        self.instance.remarks()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_name_each_device() {
+        assert_eq!(only(&[5, 7]), "dev == 5 || dev == 7");
+    }
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Facts about runs of blocks or sectors, as far as events have told them by now.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// A fact about a run.
+pub(super) trait Fact: Copy {
+    /// The same fact about the rest of the run, which begins `blocks` behind its first block.
+    fn later(self, blocks: u64) -> Self;
+}
+
+/// More are forgotten, all at once: some 30 MB.
+const LIMIT: usize = 1 << 18;
+
+/// Disjoint runs of blocks.
+#[derive(Debug)]
+pub(super) struct Extents<T> {
+    /// First block → one past the last, and what is known.
+    runs: BTreeMap<u64, (u64, T)>,
+    /// Runs that were forgotten for want of room.
+    pub forgotten: u64,
+}
+
+impl<T> Default for Extents<T> {
+    fn default() -> Extents<T> {
+        Extents {
+            runs: BTreeMap::new(),
+            forgotten: 0,
+        }
+    }
+}
+
+impl<T: Fact> Extents<T> {
+    /// From now on this is so of the blocks, and nothing else.
+    pub fn insert(&mut self, blocks: Range<u64>, fact: T) {
+        self.remove(&blocks);
+        if self.runs.len() >= LIMIT {
+            self.forgotten += self.runs.len() as u64;
+            self.runs.clear();
+        }
+        if !blocks.is_empty() {
+            self.runs.insert(blocks.start, (blocks.end, fact));
+        }
+    }
+
+    /// From now on nothing is known of them.
+    pub fn remove(&mut self, blocks: &Range<u64>) {
+        for (run, fact) in self.overlapping(blocks) {
+            self.runs.remove(&run.start);
+            if run.start < blocks.start {
+                self.runs.insert(run.start, (blocks.start, fact));
+            }
+            if run.end > blocks.end {
+                let behind = fact.later(blocks.end - run.start);
+                self.runs.insert(blocks.end, (run.end, behind));
+            }
+        }
+    }
+
+    /// What is known of these blocks, in their order.
+    pub fn of(&self, blocks: &Range<u64>) -> Vec<(Range<u64>, T)> {
+        let runs = self.overlapping(blocks).into_iter();
+        runs.map(|(run, fact)| {
+            let start = run.start.max(blocks.start);
+            (
+                start..run.end.min(blocks.end),
+                fact.later(start - run.start),
+            )
+        })
+        .collect()
+    }
+
+    fn overlapping(&self, blocks: &Range<u64>) -> Vec<(Range<u64>, T)> {
+        if blocks.is_empty() {
+            return Vec::new();
+        }
+        let before = self.runs.range(..blocks.start).next_back();
+        let runs = before.into_iter().chain(self.runs.range(blocks.clone()));
+        runs.map(|(&start, &(end, fact))| (start..end, fact))
+            .filter(|(run, _)| run.end > blocks.start)
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::owner::Owner;
+    use super::*;
+
+    fn owner(ino: u64, index: u64) -> Owner {
+        Owner {
+            ino,
+            index,
+            is_node: false,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn each_block_is_the_last_owners(
+            steps in prop::collection::vec((0u64..60, 0u64..20, 0u64..4), 0..40), asked in 0u64..60,
+        ) {
+            let mut extents = Extents::default();
+            let mut model = [None; 80];
+            for (start, len, ino) in steps {
+                let blocks = start..start + len;
+                for block in blocks.clone() {
+                    let owned = owner(ino, 100 + block - start);
+                    model[block as usize] = (ino > 0).then_some(owned);
+                }
+                match ino {
+                    0 => extents.remove(&blocks),
+                    _ => extents.insert(blocks, owner(ino, 100)),
+                }
+            }
+            let mut found = [None; 80];
+            for (run, first) in extents.of(&(asked..80)) {
+                for block in run.clone() {
+                    found[block as usize] = Some(first.later(block - run.start));
+                }
+            }
+            prop_assert_eq!(&found[asked as usize..], &model[asked as usize..]);
+        }
+    }
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! An instance of tracefs: buffers, a clock and events of its own. It goes with the recorder, however that ends. It is locked as
+//! long as the recorder or its guard lives: one that can be locked is nobody's any more.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::{At, Error, Result, write_line};
+use crate::machine::clock;
+use crate::machine::guard::{Guard, Undo};
+use crate::machine::lock::Lock;
+use crate::machine::mounts::Mount;
+use crate::machine::tracefs::{self, Buffer, PAGE_MAX};
+use crate::source::{Remark, remarks};
+
+/// The size of a buffer, per CPU. An event takes some 100 bytes: this is what 100,000 of them a second leave on a CPU in 200 ms.
+const BUFFER_KB: u32 = 2048;
+
+/// One event, of the tracepoint whose number stands in its first two bytes.
+#[derive(Debug)]
+pub(super) struct Record {
+    pub time_ns: u64,
+    pub cpu: u32,
+    pub bytes: Vec<u8>,
+}
+
+impl Record {
+    /// The number of its tracepoint.
+    pub fn id(&self) -> u16 {
+        let id = self.bytes.first_chunk();
+        id.map_or(0, |id| u16::from_le_bytes(*id))
+    }
+}
+
+/// The running instance.
+#[derive(Debug)]
+pub(super) struct Instance {
+    folder: PathBuf,
+    buffers: Vec<Buffer>,
+    page: Vec<u8>,
+    /// The records that are read and not handed out yet: another CPU may have an earlier one.
+    waiting: Vec<Record>,
+    events: Vec<PathBuf>,
+    /// The events that the kernel found no room for; None if they could not be counted at the end.
+    lost: Option<u64>,
+    interference: Vec<String>,
+    guard: Option<Guard>,
+    notes: Vec<String>,
+}
+
+/// Checks that an instance can be made, and has these events: makes one, and removes it at once.
+///
+/// # Errors
+/// The reason why it cannot.
+pub(crate) fn check(events: &[&str]) -> Result<()> {
+    let root = root()?;
+    for event in events {
+        let path = root.join("events").join(event);
+        fs::metadata(&path).at(&path)?;
+    }
+    let folder = folder(root, "check");
+    let _lock = make(&folder)?;
+    fs::remove_dir(&folder).at(&folder)
+}
+
+fn folder(root: &Path, purpose: &str) -> PathBuf {
+    let name = format!("mostrace-{}-{purpose}", std::process::id());
+    root.join("instances").join(name)
+}
+
+/// Makes the folder and locks it. Until it is locked, another recorder may take it for one that is left over, and remove it.
+fn make(folder: &Path) -> Result<Lock> {
+    loop {
+        fs::create_dir(folder).map_err(|source| Error::NoInstance {
+            path: folder.to_owned(),
+            source,
+        })?;
+        match Lock::of_own_folder(folder) {
+            Ok(lock) if folder.exists() => return Ok(lock),
+            Err(e) if folder.exists() => return Err(e),
+            _ => {}
+        }
+    }
+}
+
+/// The folder that tracefs is mounted at.
+///
+/// # Errors
+/// tracefs is not there.
+pub(super) fn root() -> Result<&'static Path> {
+    Ok(Mount::tracefs()?.path())
+}
+
+impl Instance {
+    /// Makes one for `purpose`, with these events (`system/event`) and what is kept of each (`dev == 5`; empty for all).
+    ///
+    /// # Errors
+    /// The kernel refuses an instance, an event or a filter.
+    pub fn start(purpose: &str, events: &[(&str, String)]) -> Result<Instance> {
+        let folder = folder(root()?, purpose);
+        let lock = make(&folder)?;
+        let guard = Guard::arm(vec![Undo::RemoveFolder(folder.clone())], Some(lock));
+        let mut instance = Instance {
+            buffers: Vec::new(),
+            page: vec![0; PAGE_MAX],
+            waiting: Vec::new(),
+            events: Vec::new(),
+            lost: Some(0),
+            interference: Vec::new(),
+            guard: Some(guard?),
+            notes: Vec::new(),
+            folder,
+        };
+        instance.begin(events)?;
+        Ok(instance)
+    }
+
+    fn begin(&mut self, events: &[(&str, String)]) -> Result<()> {
+        write_line(self.folder.join("trace_clock"), "mono")?;
+        write_line(self.folder.join("buffer_size_kb"), &BUFFER_KB.to_string())?;
+        write_line(self.folder.join("tracing_on"), "1")?;
+        for (cpu, folder) in tracefs::buffers(&self.folder)? {
+            self.buffers.push(Buffer::open(cpu, folder)?);
+        }
+        for (event, filter) in events {
+            let event = self.folder.join("events").join(event);
+            if !filter.is_empty() {
+                write_line(event.join("filter"), filter)?;
+            }
+            let enable = event.join("enable");
+            write_line(&enable, "1")?;
+            self.events.push(enable);
+        }
+        Ok(())
+    }
+
+    /// Takes what has come, in the order of time over all CPUs; what comes while this is read is taken the next time.
+    ///
+    /// # Errors
+    /// A buffer cannot be read.
+    pub fn take(&mut self) -> Result<Vec<Record>> {
+        let until_ns = clock::now().start_mono_ns;
+        self.read()?;
+        let later = self
+            .waiting
+            .partition_point(|record| record.time_ns < until_ns);
+        let later = self.waiting.split_off(later);
+        Ok(std::mem::replace(&mut self.waiting, later))
+    }
+
+    fn read(&mut self) -> Result<()> {
+        let waiting = &mut self.waiting;
+        for buffer in &mut self.buffers {
+            buffer.drain(&mut self.page, |cpu, time_ns, payload| {
+                waiting.push(Record {
+                    time_ns,
+                    cpu,
+                    bytes: payload.to_vec(),
+                });
+                Ok(())
+            })?;
+        }
+        self.waiting.sort_by_key(|record| record.time_ns);
+        Ok(())
+    }
+
+    /// Stops, takes what is left, and removes the instance.
+    ///
+    /// # Errors
+    /// A buffer cannot be read.
+    pub fn stop(&mut self) -> Result<Vec<Record>> {
+        self.lost = None;
+        for enable in &self.events {
+            write_line(enable, "0")?;
+        }
+        self.read()?;
+        self.account()?;
+        for buffer in &mut self.buffers {
+            buffer.pipe = None;
+        }
+        self.notes.extend(self.guard.take().and_then(Guard::end));
+        Ok(std::mem::take(&mut self.waiting))
+    }
+
+    fn account(&mut self) -> Result<()> {
+        let mut lost: u64 = 0;
+        self.interference.clear();
+        for buffer in &self.buffers {
+            let (stats, wrong) = buffer.account()?;
+            lost = lost.saturating_add(stats.lost);
+            self.interference.extend(wrong);
+        }
+        self.lost = Some(lost);
+        Ok(())
+    }
+
+    /// The events that the kernel found no room for; complete after [`Instance::stop`], and None if that failed.
+    pub fn lost(&self) -> Option<u64> {
+        self.lost
+    }
+
+    /// What the instance has to say; complete after [`Instance::stop`].
+    pub fn remarks(&self) -> Vec<Remark> {
+        let interference = remarks(&self.interference, Remark::Interference);
+        remarks(&self.notes, Remark::Note)
+            .chain(interference)
+            .collect()
+    }
+}
+
+impl Drop for Instance {
+    /// An instance cannot be removed while its pipes are open.
+    fn drop(&mut self) {
+        self.buffers.clear();
+        drop(self.guard.take());
+    }
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Plain tracepoints, read through an instance of tracefs that is the recorder's own: nothing is loaded into the kernel, and
+//! nobody else's tracing is touched. They are for kernels that have neither BTF nor a block tracer, such as a phone's stock one.
+//!
+//! The places of an event's fields are read from its `format`, never known by version.
+
+mod bio;
+mod block_event;
+mod builder;
+mod entries;
+mod events;
+mod extents;
+mod format;
+mod instance;
+mod owner;
+mod rwbs;
+mod task;
+mod tracepoints;
+mod volume;
+
+pub(crate) use entries::TracefsEntries;
+pub(crate) use events::{NAMES as BLOCK_EVENTS, TracefsEvents};
+pub(crate) use instance::check;
+pub(crate) use volume::Volume;

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The owner of blocks, and the thread that queued a bio, as events tell them.
+
+use super::extents::Fact;
+
+/// The owner of a run of blocks: a file, or a node of f2fs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Owner {
+    /// The inode of the file; 0 of a node, because no event tells its file.
+    pub ino: u64,
+    /// The block of the file at the run's first block; the number of a node.
+    pub index: u64,
+    pub is_node: bool,
+}
+
+impl Fact for Owner {
+    fn later(self, blocks: u64) -> Owner {
+        Owner {
+            index: self.index.saturating_add(blocks),
+            ..self
+        }
+    }
+}
+
+/// The thread that queued a bio.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Thread {
+    pub pid: u32,
+    pub tgid: u32,
+    pub uid: u32,
+    pub comm: [u8; 16],
+    pub is_kernels: bool,
+    /// The time when it did, CLOCK_MONOTONIC.
+    pub queued_ns: u64,
+}
+
+impl Fact for Thread {
+    fn later(self, _: u64) -> Thread {
+        self
+    }
+}

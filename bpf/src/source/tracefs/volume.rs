@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where the filesystem that the files are of lies on the traced disk.
+
+use std::ops::Range;
+
+use mostrace_bundle::manifest::Mapping;
+
+use crate::machine::device::Device;
+
+/// The filesystem on the traced device, or on a mapped one (dm) that lies on it.
+#[derive(Clone, Debug)]
+pub(crate) struct Volume {
+    /// Of the device that it is on.
+    pub dev: u32,
+    pub sectors_of_block: u64,
+    /// Whether that is a mapped one.
+    pub is_mapped: bool,
+    /// Disjoint.
+    runs: Vec<Run>,
+}
+
+/// Sectors that follow one another on both.
+#[derive(Clone, Debug)]
+struct Run {
+    disk: Range<u64>,
+    /// First sector on the filesystem's device.
+    start: u64,
+}
+
+/// Sectors of the disk that are the filesystem's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub disk: Range<u64>,
+    /// First sector on the filesystem's device.
+    pub start: u64,
+}
+
+impl Piece {
+    /// On the filesystem's device.
+    pub fn sectors(&self) -> Range<u64> {
+        self.start..self.start + (self.disk.end - self.disk.start)
+    }
+}
+
+impl Volume {
+    /// Of a filesystem on the traced device itself, whose blocks have `block_size` bytes.
+    pub fn on(device: &Device, block_size: u64) -> Volume {
+        let run = Run {
+            disk: device.info.start_sector..device.end_sector(),
+            start: 0,
+        };
+        Volume {
+            dev: device.dev,
+            sectors_of_block: block_size / 512,
+            is_mapped: false,
+            runs: vec![run],
+        }
+    }
+
+    /// Of one on the mapped device `dev`, as far as that lies on the disk, sysfs' `major:minor`.
+    pub fn above(disk: &str, dev: u32, mapping: &[Mapping], block_size: u64) -> Volume {
+        let here = mapping.iter().filter(|run| run.lower_disk_dev == disk);
+        let runs = here.map(|run| Run {
+            disk: run.lower_start_sector..run.lower_start_sector.saturating_add(run.sectors),
+            start: run.start_sector,
+        });
+        Volume {
+            dev,
+            sectors_of_block: block_size / 512,
+            is_mapped: true,
+            runs: runs.collect(),
+        }
+    }
+
+    /// The blocks that a piece touches.
+    pub(super) fn blocks(&self, piece: &Piece) -> Range<u64> {
+        let sectors = piece.sectors();
+        sectors.start / self.sectors_of_block..sectors.end.div_ceil(self.sectors_of_block)
+    }
+
+    /// Of a run of blocks, what lies within the piece: on the disk, and how many bytes behind the run's first.
+    pub(super) fn part(&self, piece: &Piece, blocks: &Range<u64>) -> (Range<u64>, u64) {
+        let sectors = piece.sectors();
+        let run = blocks.start * self.sectors_of_block..blocks.end * self.sectors_of_block;
+        let first = run.start.max(sectors.start);
+        let end = run.end.min(sectors.end).max(first);
+        let on_disk = piece.disk.start + (first - sectors.start);
+        (on_disk..on_disk + (end - first), (first - run.start) * 512)
+    }
+
+    /// What of these sectors of the disk is the filesystem's.
+    pub(super) fn pieces(&self, sectors: &Range<u64>) -> Vec<Piece> {
+        let overlaps = self.runs.iter().filter_map(|run| {
+            let first = run.disk.start.max(sectors.start);
+            let end = run.disk.end.min(sectors.end);
+            (first < end).then(|| Piece {
+                disk: first..end,
+                start: run.start + (first - run.disk.start),
+            })
+        });
+        overlaps.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 100 sectors from 2048 on, of the second half first; 8 lie elsewhere.
+    fn mapped() -> Volume {
+        let run = |start_sector, sectors, disk: &str, lower_start_sector| Mapping {
+            start_sector,
+            sectors,
+            lower_disk_dev: disk.into(),
+            lower_start_sector,
+            ..Mapping::default()
+        };
+        let mapping = [
+            run(0, 50, "7:0", 2098),
+            run(50, 50, "7:0", 2048),
+            run(100, 8, "7:1", 0),
+        ];
+        Volume::above("7:0", 0xfd_00000, &mapping, 4096)
+    }
+
+    #[test]
+    fn sectors_of_the_disk_are_followed_up() {
+        let volume = mapped();
+        let piece = |disk: Range<u64>, start| Piece { disk, start };
+        assert_eq!(volume.pieces(&(2050..2060)), [piece(2050..2060, 52)]);
+        let mut across = volume.pieces(&(2090..2110));
+        across.sort_by_key(|piece| piece.disk.start);
+        assert_eq!(across, [piece(2090..2098, 92), piece(2098..2110, 0)]);
+        assert_eq!(volume.pieces(&(0..2048)), []);
+        assert_eq!(volume.pieces(&(2148..9999)), []);
+    }
+
+    #[test]
+    fn a_run_of_blocks_is_cut_to_the_piece() {
+        let volume = mapped();
+        // Sectors 52..62: blocks 6, 7, the first half of it missing.
+        let piece = &volume.pieces(&(2050..2060))[0];
+        assert_eq!(volume.blocks(piece), 6..8);
+        assert_eq!(volume.part(piece, &(6..8)), (2050..2060, 4 * 512));
+        assert_eq!(volume.part(piece, &(7..8)), (2054..2060, 0));
+    }
+}
