@@ -72,6 +72,7 @@ fn floor(line: &str) -> Vec<(String, u32)> {
 
 /// Which module uses which. Adds to `wrong` what is on no floor, and what stands on one but does not exist.
 fn arrows(src: &Path, floors: &Floors, wrong: &mut Vec<String>) -> BTreeSet<(String, String)> {
+    let exports = exports(src);
     let mut arrows = BTreeSet::new();
     let mut met = BTreeSet::new();
     for file in sources(src) {
@@ -85,18 +86,28 @@ fn arrows(src: &Path, floors: &Floors, wrong: &mut Vec<String>) -> BTreeSet<(Str
         let text = text.split("#[cfg(test)]\nmod tests").next().unwrap();
         let own = path.len().min(from.split('/').count());
         for used in targets(text, &path) {
-            // A name that the crate's root exports is the root's.
-            let to = module(&used, floors).or_else(|| module(&["lib".into()], floors));
-            let is_own = used.starts_with(&path[..own]);
-            arrows.extend(
-                to.filter(|to| *to != from && !is_own)
-                    .map(|to| (from.clone(), to)),
-            );
+            let used = exports.get(&used[0]).unwrap_or(&used);
+            let to =
+                module(used, floors).filter(|to| *to != from && !used.starts_with(&path[..own]));
+            arrows.extend(to.map(|to| (from.clone(), to)));
         }
     }
     let absent = floors.keys().filter(|module| !met.contains(*module));
     wrong.extend(absent.map(|module| format!("{}: there is no {module}", src.display())));
     arrows
+}
+
+/// What the crate's root exports, by its name, with its path.
+fn exports(src: &Path) -> BTreeMap<String, Vec<String>> {
+    let root = fs::read_to_string(src.join("lib.rs")).unwrap();
+    let mut paths = Vec::new();
+    for (at, head) in root.match_indices("pub use ") {
+        tree(&root[at + head.len()..], &[], &mut paths);
+    }
+    let named = paths
+        .into_iter()
+        .map(|path| (path.last().unwrap().clone(), path));
+    named.collect()
 }
 
 /// The modules and items that a file of the module `path` names, from the crate's root on.

@@ -7,6 +7,7 @@ use std::fmt;
 use mostrace_bundle::manifest::Payload;
 use serde::{Deserialize, Serialize};
 
+use crate::measure::milliseconds;
 use crate::{Cpu, Latency, Measured, Operation, Phase, Switches, Written};
 
 /// The outcome of a run.
@@ -114,10 +115,6 @@ fn total(phases: &[Phase]) -> Option<Written> {
 
 pub(crate) fn per_second(count: u64, elapsed_ns: u64) -> Option<f64> {
     (count > 0 && elapsed_ns > 0).then(|| count as f64 * 1e9 / elapsed_ns as f64)
-}
-
-pub(crate) fn milliseconds(ns: u64) -> f64 {
-    ns as f64 / 1e6
 }
 
 /// Displays a few lines, without a newline at the end.

@@ -7,8 +7,6 @@ use std::io::{BufWriter, Write};
 
 use serde::{Deserialize, Serialize};
 
-use crate::outcome::milliseconds;
-
 /// One operation: a transaction, or the reading or writing of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
@@ -98,6 +96,11 @@ fn write_lines(file: File, numbers: impl IntoIterator<Item = u64>) -> std::io::R
         writeln!(out, "{number}")?;
     }
     out.flush()
+}
+
+/// Converts nanoseconds to milliseconds.
+pub(crate) fn milliseconds(ns: u64) -> f64 {
+    ns as f64 / 1e6
 }
 
 #[cfg(test)]

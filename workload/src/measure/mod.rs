@@ -12,6 +12,7 @@ mod written;
 
 pub use caches::{Caches, drop_caches};
 pub use cpu::Cpu;
+pub(crate) use latency::milliseconds;
 pub use latency::{Latency, Operation, write_iops, write_latencies};
 pub use phase::Phase;
 pub(crate) use phase::timed;
