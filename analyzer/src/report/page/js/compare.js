@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Several traces side by side: their bytes by colour, and each held against the first.
+// Draws several traces side by side: their bytes by colour, and each compared with the first.
 "use strict";
 
 const compare = (() => {
   const { h, swatch } = dom;
 
   const strips = (sheets) => {
-    // By the transaction, if all of them tell how many there were.
+    // Figures are per transaction if every trace has a count of transactions.
     const each = sheets.every((one) => one.transactions);
     const bars = sheets.map((one) => {
       const times = each ? one.transactions : 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Where on the disk, and when.
+// Draws where on the disk requests went, over time.
 "use strict";
 
 const density = (() => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Elements. Text is set as text, whatever is in it.
+// Makes elements. Text is always set as text, never as markup.
 "use strict";
 
 const dom = (() => {
@@ -19,7 +19,7 @@ const dom = (() => {
 
   const button = (text, onclick, attributes) => h("button", { type: "button", onclick, ...attributes }, text);
 
-  /** Buttons of which one is chosen. */
+  /** Makes a group of buttons of which one is chosen. */
   const choice = (label, options, chosen, choose) => {
     const buttons = options.map((option, at) =>
       button(option, () => {
@@ -31,10 +31,10 @@ const dom = (() => {
 
   const swatch = (colour) => h("span", { class: `swatch back-${colour}`, "aria-hidden": "true" });
 
-  /** A variable of the style sheet. */
+  /** Returns a variable of the style sheet. */
   const variable = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-  /** The beginning and the end of a text that is too long, the end being a file's own name. */
+  /** Shortens a text in its middle: the end of a path is the file's own name. */
   const shorten = (text, most) => {
     if (text.length <= most) return text;
     if (most < 4) return "";
@@ -42,7 +42,7 @@ const dom = (() => {
     return `${text.slice(0, most - 1 - end)}…${text.slice(-end)}`;
   };
 
-  /** Calls when the element gets another width, and at first. */
+  /** Calls back once at first, and whenever the width of the element changes. */
   const onWidth = (element, draw) => {
     let last = -1;
     const look = () => {
@@ -53,11 +53,11 @@ const dom = (() => {
       }
     };
     new ResizeObserver(look).observe(element);
-    // Ahead of printing nothing else tells.
+    // Before printing there is no other event.
     document.addEventListener("layout", look);
   };
 
-  /** Calls when the colours change. */
+  /** Calls back when the colours change. */
   const onTheme = (draw) => document.addEventListener("theme", draw);
 
   return { h, s, button, choice, swatch, variable, shorten, onWidth, onTheme };

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Numbers as people write them.
+// Formats numbers for people.
 "use strict";
 
 const format = (() => {
   const UNITS = [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "KB"]];
   const TIMES = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]];
 
-  /** At most three digits that tell something. */
+  /** Formats a number with at most three significant digits. */
   const short = (number) => {
     const size = Math.abs(number);
     return number.toFixed(size >= 99.95 || Number.isInteger(number) ? 0 : size >= 9.995 ? 1 : 2);
@@ -20,7 +20,7 @@ const format = (() => {
   const ns = (number) => (number === 0 ? "0" : time(number));
   const count = (number) => number.toLocaleString("en-US", { maximumFractionDigits: 2 });
   const percent = (part, whole) => (whole > 0 ? `${short((part * 100) / whole)} %` : "–");
-  /** Of a sector, as a place on the disk. */
+  /** Formats a sector as a place on the disk. */
   const place = (sector) => {
     const mib = sector / 2048;
     return mib >= 1024 ? `${short(mib / 1024)} GiB` : `${short(mib)} MiB`;

@@ -5,12 +5,12 @@
 const grid = (() => {
   const { h, button } = dom;
   const ROWS = 100;
-  /** The column that has a bar in it: the first of these. */
+  /** Names of columns; the first one that the table has gets bars. */
   const MEASURED = ["write bytes", "bytes", "calls", "requests", "writes"];
 
   const compare = (a, b) => {
     if (a === b) return 0;
-    // What is not known comes last, whichever way it is sorted.
+    // Unknown values come last in either direction.
     if (a === null || a === undefined) return Infinity;
     if (b === null || b === undefined) return -Infinity;
     return typeof a === "number" ? a - b : String(a).localeCompare(String(b));
@@ -18,7 +18,7 @@ const grid = (() => {
 
   const quoted = (value) => {
     let text = value === null || value === undefined ? "" : String(value);
-    // A program that opens it must not take a name for a formula.
+    // A spreadsheet must not take a name for a formula.
     if (typeof value === "string" && /^[=+\-@\t]/.test(text)) text = `'${text}`;
     return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
@@ -29,7 +29,7 @@ const grid = (() => {
     try {
       await navigator.clipboard.writeText(text);
     } catch {
-      // Where a file may not: the old way.
+      // Pages from files may not use the clipboard API in every browser.
       const area = h("textarea");
       area.value = text;
       document.body.append(area);

@@ -10,13 +10,13 @@ const heatmap = (() => {
   const RIGHT = 8;
   const GAP = 7;
 
-  /** Numbers that were written as distances. */
+  /** Decodes numbers that are stored as differences. */
   const places = (skips) => {
     let at = 0;
     return skips.map((skip) => (at += skip));
   };
 
-  /** Round steps of an axis, at most so many. */
+  /** Returns round steps for an axis, at most `most` of them. */
   const ticks = (from, to, most) => {
     const rough = (to - from) / Math.max(1, most);
     const power = 10 ** Math.floor(Math.log10(rough));
@@ -48,7 +48,7 @@ const heatmap = (() => {
     const visible = () => model.bands.filter((band) => band.row < view.y1 && band.row + band.rows > view.y0);
     const size = () => ({ width: frame.clientWidth, height: frame.clientHeight });
 
-    /** Rows to pixels: bands are a little apart. */
+    /** Converts rows to pixels; bands are a little apart. */
     const scale = () => {
       const { width, height } = size();
       const bands = visible();
@@ -145,7 +145,7 @@ const heatmap = (() => {
       const box = canvas.getBoundingClientRect();
       return { x: event.clientX - box.left, y: event.clientY - box.top };
     };
-    /** The cell there, or the nearest one with something in it. */
+    /** Returns the cell at this place, or the nearest one that is not empty. */
     const near = (px, py) => {
       const here = scale().at(px, py);
       if (!here) return null;
@@ -235,7 +235,7 @@ const heatmap = (() => {
     dom.onTheme(paint);
     return {
       element: h("div", { class: "heat" }, tools, frame, readout),
-      /** Other cells of the same grid. */
+      /** Replaces the cells of the grid. */
       show: (cells) => { model.cells = cells; cursor = null; setCells(); hint(); paint(); },
     };
   };

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Where the bytes went: a column for each level, as high as its bytes.
+// Draws where the bytes went: a column for each level, in which heights are in proportion to bytes.
 "use strict";
 
 const icicle = (() => {
   const { h, s, button, shorten } = dom;
   const HEIGHT = 400;
   const LEAST = 170;
-  /** Device, process, file, layer, what of it. */
+  /** The levels: device, process, file, layer, and the part of the layer. */
   const LEVELS = 5;
 
-  /** What the colours stand for. */
+  /** The meaning of the colours. */
   const ABOUT = [
     "pages of a SQLite database, written home",
     "SQLite's own journal or WAL, by which a transaction can be undone or redone after a crash",
@@ -31,7 +31,7 @@ const icicle = (() => {
   };
   const path = (node) => (node ? [...path(node.parent), node] : []);
 
-  /** Where columns begin, and how many there are. A narrow page has little room for the device and the process. */
+  /** Returns where columns begin, and their number. A narrow page has little room for the device and the process. */
   const lay = (width, focus) => {
     const deep = LEVELS - focus.level;
     const rest = width - 66;
@@ -41,7 +41,7 @@ const icicle = (() => {
     return { xs: [0, ...widths.map((wide) => (x += wide))], columns: widths.length };
   };
 
-  /** All leaves as rows of a table. */
+  /** Returns all leaves as rows of a table. */
   const leaves = (root) => {
     const rows = [];
     const visit = (node) => {
@@ -116,10 +116,10 @@ const icicle = (() => {
       const shown = placed.filter(({ column }) => column < columns);
       if (!shown.some(({ node }) => node === current)) current = focus;
       const groups = new Map();
-      // Beside the groups: who hears the page is told the whole name.
+      // A screen reader gets the whole name, beside the groups.
       const names = [];
       const drawn = shown.map(({ node, y, height, column }) => {
-        // The last column that has parts tells so by where it ends.
+        // Where the last column with parts ends shows that it has parts.
         const span = node.p || column === columns - 1 ? 1 : columns - column;
         const colour = node.k ?? (node.level % 2 ? "n" : "m");
         const [x, wide] = [xs[column], xs[column + span] - xs[column]];
@@ -153,7 +153,7 @@ const icicle = (() => {
         group.setAttribute("aria-selected", "true");
         group.focus();
       };
-      // By the keyboard: what is drawn anew has the focus.
+      // After a key, the element that is drawn anew gets the focus.
       const zoomFrom = (node) => {
         zoom(node);
         box.querySelector('[tabindex="0"]')?.focus();
@@ -191,7 +191,7 @@ const icicle = (() => {
     return h("div", {}, crumbs, box, readout, h("details", { class: "more" }, h("summary", {}, "The same as a table"), grid.draw(table)));
   };
 
-  /** Bytes written, by colour. */
+  /** Returns the bytes written, by colour. */
   const byColour = (root) => {
     const sums = new Array(6).fill(0);
     const visit = (node) => (node.p ? node.p.forEach(visit) : (sums[node.k ?? 5] += node.v));

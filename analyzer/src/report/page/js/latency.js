@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// How long requests took.
+// Draws how long requests took.
 "use strict";
 
 const latency = (() => {
@@ -10,7 +10,7 @@ const latency = (() => {
     const series = data.series.map((one) => ({ ...one, cells: { at: heatmap.places(one.skip), count: one.count, most: Math.max(1, ...one.count.map((n) => Math.log2(n + 1))) } }));
     let shown = series[0];
     const ns = (row) => 2 ** (data.first + row / data.steps);
-    // Rows that nothing is in are not drawn.
+    // Empty rows are not drawn.
     const used = series[0].cells.at.map((at) => Math.floor(at / data.columns));
     const low = Math.max(0, Math.min(...used) - 1);
     const rows = Math.min(data.rows, Math.max(...used) + 2) - low;

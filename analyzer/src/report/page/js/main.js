@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// The page: which trace is shown, and in which colours.
+// The page: chooses the trace that is shown, and the colours.
 "use strict";
 
 (() => {
@@ -9,7 +9,7 @@
   const contents = document.querySelector(".contents");
   const links = new Map();
 
-  /** Of several traces, the first page compares them. */
+  /** If there are several traces, the first page compares them. */
   const first = articles.length - data.sheets.length;
   const draw = (nth) => (nth < first ? compare.draw(articles[nth], data) : sheet.draw(articles[nth], data.sheets[nth - first], nth));
   const show = (nth) => {
@@ -33,7 +33,7 @@
   wish.addEventListener("change", () => paint(wish.matches ? "dark" : "light"));
   paint(wish.matches ? "dark" : "light");
 
-  // Paper is white, and all sections are on it.
+  // A printed page is white, and has all sections.
   let before = null;
   window.addEventListener("beforeprint", () => {
     before = root.dataset.theme;

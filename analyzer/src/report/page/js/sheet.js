@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// One trace: its sections, each drawn when it comes into view.
+// Shows one trace: its sections, each drawn when it comes into view.
 "use strict";
 
 const sheet = (() => {
@@ -28,7 +28,7 @@ const sheet = (() => {
   };
   const some = (...grids) => grids.filter((table) => table && table.rows.length);
 
-  /** Short name, heading, what it is, how it is drawn; null where there is nothing to draw. */
+  /** The sections: short name, heading, description, and the function that draws it; null if there is nothing to draw. */
   const sections = (data) => [
     ["Bytes", "Where the bytes went", WENT[data.icicle.basis], () => went(data)],
     data.timeline && ["Time", "Bytes over time", "Written to the device, each part on top of the others.", () => timeline.draw(data)],
@@ -55,7 +55,7 @@ const sheet = (() => {
     }
   }, { rootMargin: "600px" });
 
-  /** Fills the article of a trace; the links to its sections. */
+  /** Fills the article of a trace; returns the links to its sections. */
   const draw = (article, data, nth) => {
     if (data.counters) article.querySelector(".counters").append(grid.draw(data.counters));
     const place = article.querySelector(".sections");
@@ -67,7 +67,7 @@ const sheet = (() => {
       if (make) {
         const fill = () => body.hasChildNodes() || body.append(make() ?? "");
         panel.addEventListener("draw", fill);
-        // The first one is on the first screen.
+        // The first section is visible at once.
         if (at === 0) fill();
         else later.observe(panel);
       }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Bytes over time, stacked by colour.
+// Draws bytes over time, stacked by colour.
 "use strict";
 
 const timeline = (() => {
   const { h, button, swatch, variable } = dom;
 
-  /** Bins put together, so that each is at least so many pixels wide. */
+  /** Combines bins, so that each is wide enough to be seen. */
   const coarser = (values, by) => {
     const out = new Array(Math.ceil(values.length / by)).fill(0);
     values.forEach((value, at) => { out[Math.floor(at / by)] += value; });

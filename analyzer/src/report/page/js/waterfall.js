@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Transactions of SQLite: calls above, the device below.
+// Draws SQLite's transactions: system calls above, requests below.
 "use strict";
 
 const waterfall = (() => {
@@ -20,7 +20,7 @@ const waterfall = (() => {
   ];
   const COLOUR_OF_ROLE = { db: 0, rollback_journal: 1, wal: 1, shm: 1, super_journal: 1 };
 
-  /** The parts of one request as one bar. */
+  /** Combines the parts of one request into one bar. */
   const together = (blocks) => {
     const bars = new Map();
     for (const block of blocks) {
@@ -35,7 +35,7 @@ const waterfall = (() => {
     return [...bars.values()].map((bar) => ({ ...bar, w: [...bar.what].map(words).join(", ") }));
   };
 
-  /** Puts bars that overlap below one another. */
+  /** Puts overlapping bars below one another. */
   const stack = (bars) => {
     const ends = [];
     for (const bar of bars) {
@@ -104,7 +104,7 @@ const waterfall = (() => {
     const cut = [[transaction.calls.length, transaction.calls_all, "calls"], [transaction.blocks.length, transaction.blocks_all, "requests"]]
       .filter(([shown, all]) => all > shown).map(([shown, all, what]) => `Only the first ${shown} of ${format.count(all)} ${what} are drawn. `);
     readout.replaceChildren(h("span", { class: "soft" }, "Point at a bar, or move with the arrow keys. Of a request, the pale part is before the device had it."));
-    // Its first call is ahead of what it wrote.
+    // The first call of a transaction begins before its first write.
     const since = transaction.at_ns;
     const when = since < 0 ? `${format.ns(-since)} before the first completion` : `${format.ns(since)} after the first completion`;
     return h("div", {},
