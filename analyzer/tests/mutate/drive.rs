@@ -145,7 +145,11 @@ impl<'s> Bundle<'s> {
 
     /// Runs a verb; returns the sum of the bytes in its output, if it has one.
     fn run(&self, verb: &Verb, report: &Mutex<Report>) -> Option<u128> {
-        let outcome = limits::run(&self.arguments(verb), self.scratch.path());
+        let mut outcome = limits::run(&self.arguments(verb), self.scratch.path());
+        // A virtual machine that is paused charges the pause to whoever was running: only what happens twice is a fault.
+        if outcome.is_cut_short() {
+            outcome = limits::run(&self.arguments(verb), self.scratch.path());
+        }
         report.lock().unwrap().count(&outcome);
         if let Some(what) = judge::fault(&outcome, verb.form, self.scratch.path().parent()?) {
             self.fault(

@@ -7,14 +7,12 @@ use mostrace::text::is_deceptive;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::limits::{CPU, MEMORY, Outcome, WRITTEN};
+use super::limits::{CPU, MEMORY, Outcome, SIGXCPU, WRITTEN};
 use super::verbs::Form;
 
 /// The exit status when limits are exceeded (`check`).
 const OVER: i32 = 3;
 const PANICKED: i32 = 101;
-const SIGXCPU: i32 = 24;
-
 /// Returns the fault in words that are the same each time; None if there is none.
 pub fn fault(outcome: &Outcome, form: Form, scratch: &Path) -> Option<String> {
     let says = ended(outcome, scratch)

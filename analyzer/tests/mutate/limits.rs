@@ -24,6 +24,9 @@ const ADDRESSES: u64 = 8 << 30;
 /// Bytes written to files.
 pub const WRITTEN: u64 = 1 << 30;
 
+/// The number of the signal that ends a process which used up its processor time.
+pub const SIGXCPU: i32 = 24;
+
 /// The outcome of a run.
 pub struct Outcome {
     pub status: Option<i32>,
@@ -39,6 +42,14 @@ pub struct Outcome {
     pub left_processes: bool,
     /// Names of temporary files that it did not remove.
     pub left_files: Vec<OsString>,
+}
+
+impl Outcome {
+    /// Returns true if the run was ended because it took too much time, or if the measuring program was.
+    pub fn is_cut_short(&self) -> bool {
+        let is_over = self.signal == Some(SIGXCPU) || self.cpu >= CPU;
+        self.waited || is_over || self.status.or(self.signal).is_none()
+    }
 }
 
 /// Runs the program to its end; its output and temporary files are in `scratch`.
