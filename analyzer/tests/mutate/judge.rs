@@ -13,6 +13,7 @@ use super::verbs::Form;
 /// The exit status when limits are exceeded (`check`).
 const OVER: i32 = 3;
 const PANICKED: i32 = 101;
+
 /// Returns the fault in words that are the same each time; None if there is none.
 pub fn fault(outcome: &Outcome, form: Form, scratch: &Path) -> Option<String> {
     let says = ended(outcome, scratch)
