@@ -39,7 +39,7 @@ impl Sources {
         let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
         for path in entries.map(|entry| entry.path()) {
             let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-            let inner = [module, &[name.clone()]].concat();
+            let inner = [module, std::slice::from_ref(&name)].concat();
             if path.is_dir() {
                 self.folders.insert(inner.clone());
                 self.add(&path, &inner);
