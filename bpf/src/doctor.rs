@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can be captured on this machine, what is missing, and what that costs.
+//! The checks of what can be captured on this machine, what is missing, and what that costs.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -16,16 +16,16 @@ use crate::machine::{queue, tracefs};
 use crate::source::recorder::{self, KernelPaths};
 use crate::source::tracefs::{BLOCK_EVENTS, check};
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// What.
+    /// The thing that was looked at.
     pub what: &'static str,
-    /// Whether it is as wanted.
+    /// True if it is as wanted.
     pub ok: bool,
-    /// What was found.
+    /// The state that was found.
     pub found: String,
-    /// What is lost without it; empty if it is as wanted.
+    /// The loss without it; empty if it is as wanted.
     pub cost: &'static str,
 }
 
@@ -48,7 +48,7 @@ impl Check {
     }
 }
 
-/// All checks; those of a device only if one is given.
+/// Makes all checks, those of a device only if one is given.
 pub fn examine(device: Option<&Path>) -> Vec<Check> {
     let mut checks = vec![
         Check::new("root", root(), "record needs it; analyze does not"),
@@ -160,7 +160,7 @@ fn requests(device: &Device) -> Check {
     }
 }
 
-/// Who traces what at the moment.
+/// The disks that are traced at the moment, and by whom.
 fn traced_now() -> String {
     match queue::traced() {
         traced if traced.is_empty() => "no disk".into(),
@@ -198,7 +198,7 @@ fn btf() -> Result<String, String> {
         .map_err(|e| e.to_string())
 }
 
-/// As `source/bpf/cause_probes.rs` loads its probes; without them, the kernel's recorder may have causes.
+/// Checks for what `source/bpf/cause_probes.rs` needs to load its probes; without them, the kernel's recorder may have causes.
 fn causes() -> Result<String, String> {
     let btf = kernel::btf().map_err(|e| e.to_string());
     let refused = match btf.map(|btf| kernel::has_bpf_loop(&btf)) {

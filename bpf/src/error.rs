@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can go wrong while capturing; one line each.
+//! The errors of capturing, one line each.
 
 use std::fmt::{self, Display};
 use std::io;
@@ -14,7 +14,7 @@ pub enum Error {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// The bundle cannot be written.
@@ -23,30 +23,30 @@ pub enum Error {
     /// The filesystem cannot be mapped.
     #[error(transparent)]
     Map(#[from] mostrace_map::fs::Error),
-    /// It takes a privilege that the caller has not.
+    /// The caller lacks a privilege.
     #[error("{what}")]
     NoPrivilege {
-        /// What takes which.
+        /// The action and the privilege that it takes.
         what: String,
     },
     /// There is no such device.
     #[error("{}: {source}{}", path.display(), and_node(path))]
     NoDevice {
-        /// As the caller named it.
+        /// The path that the caller named.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// What was named is no block device.
+    /// The named file is no block device.
     #[error("{}: not a block device", path.display())]
     NotBlockDevice {
-        /// As the caller named it.
+        /// The path that the caller named.
         path: PathBuf,
     },
-    /// What was named is neither a device nor on one.
+    /// The named path is neither a device nor on one.
     #[error("{}: on {filesystem}, which has no block device of its own: name one", path.display())]
     NotOnDevice {
-        /// As the caller named it.
+        /// The path that the caller named.
         path: PathBuf,
         /// Type of the filesystem.
         filesystem: String,
@@ -64,7 +64,7 @@ pub enum Error {
     SeveralDisks {
         /// The mapped device.
         device: String,
-        /// Those below.
+        /// The disks below it.
         disks: String,
     },
     /// The bundle's disk is full.
@@ -78,7 +78,7 @@ pub enum Error {
     /// A source failed; what came before it did is kept.
     #[error("{why}: the recording ends here; what came before is in {}", kept.display())]
     EndedEarly {
-        /// What failed.
+        /// The failure.
         why: Box<Error>,
         /// The bundle, which is complete but for what is missing behind its end.
         kept: PathBuf,
@@ -86,7 +86,7 @@ pub enum Error {
     /// There is no way to save this filesystem's metadata.
     #[error("{}", without_map(kind))]
     NoSnapshotOf {
-        /// As the manifest names it.
+        /// The type of the filesystem, as in the manifest.
         kind: String,
     },
     /// Nothing is written over.
@@ -95,18 +95,18 @@ pub enum Error {
         /// The folder or the archive.
         path: PathBuf,
     },
-    /// What was asked for has another ending than a bundle's.
+    /// The output has another ending than a bundle's.
     #[error("{}: a bundle is NAME.most, a folder, or NAME.most.tar.zst, one file", path.display())]
     OutputName {
-        /// As given.
+        /// The text that the user gave.
         path: PathBuf,
     },
     /// `--files` is no glob.
     #[error("--files {glob}: {source}")]
     Files {
-        /// As given.
+        /// The text that the user gave.
         glob: String,
-        /// Where it goes wrong.
+        /// The place of the mistake.
         source: glob::PatternError,
     },
     /// The command is not there.
@@ -120,7 +120,7 @@ pub enum Error {
     NoInstance {
         /// The one that was asked for.
         path: PathBuf,
-        /// What the kernel says.
+        /// The kernel's error.
         source: io::Error,
     },
     /// A tool is not where the system has its own.
@@ -134,13 +134,13 @@ pub enum Error {
     /// The kernel has no such filesystem.
     #[error("{kind}: this kernel has no such filesystem")]
     NoSuchFilesystem {
-        /// As mount(8) names it.
+        /// The type of the filesystem, as mount(8) names it.
         kind: &'static str,
     },
     /// The command's user is not known.
     #[error("{name}: no such user")]
     NoUser {
-        /// As given.
+        /// The text that the user gave.
         name: String,
     },
     /// The environment does not tell who called sudo.
@@ -148,7 +148,7 @@ pub enum Error {
     SudoCaller {
         /// SUDO_UID or SUDO_GID.
         name: &'static str,
-        /// What is wrong with it.
+        /// The mistake.
         what: String,
     },
     /// Others can change what lies in the folder of temporary files.
@@ -165,7 +165,7 @@ pub enum Error {
     Command {
         /// argv\[0\].
         command: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// The folder of temporary files takes no file as large as the filesystem that was asked for.
@@ -173,7 +173,7 @@ pub enum Error {
     ImageSize {
         /// Bytes.
         size: u64,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// A copy of the caller's folder would not leave room on the filesystem for what a command writes.
@@ -184,9 +184,9 @@ pub enum Error {
     TooLarge {
         /// The folder.
         path: PathBuf,
-        /// What it holds, if that could be found out.
+        /// The bytes that it holds, if that could be found out.
         bytes: Option<u64>,
-        /// What it may hold.
+        /// The bytes that it may hold.
         most: u64,
     },
     /// A copy of the caller's folder would hide the copy itself.
@@ -204,12 +204,12 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
-    /// What was to be run ahead of a recording failed.
+    /// The script that was to be run ahead of a recording failed.
     #[error("`{script}` ended with {status}: {said}")]
     Prepare {
         /// The script.
         script: String,
-        /// As `exit status: 1`.
+        /// The exit status, such as `exit status: 1`.
         status: String,
         /// Its messages.
         said: String,
@@ -219,7 +219,7 @@ pub enum Error {
     ToolFailed {
         /// The program.
         tool: &'static str,
-        /// What it said.
+        /// Its message.
         why: String,
     },
     /// A tool that mostrace runs did not do its part to the end.
@@ -227,13 +227,13 @@ pub enum Error {
     ToolEnded {
         /// The program.
         tool: &'static str,
-        /// How it ended.
+        /// The way in which it ended.
         how: String,
     },
     /// A filesystem of the kernel's own is not there.
     #[error("{}: {kind} cannot be mounted", path.display())]
     NotMounted {
-        /// Where it belongs.
+        /// The folder that it belongs at.
         path: &'static Path,
         /// debugfs or tracefs.
         kind: &'static str,
@@ -241,9 +241,9 @@ pub enum Error {
     /// Somebody else uses what has one user.
     #[error("{what}: {by}")]
     Busy {
-        /// What is in use.
+        /// The thing that is in use.
         what: String,
-        /// By whom, as far as is known, and how to free it.
+        /// The user of it, as far as is known, and the way to free it.
         by: String,
     },
     /// The source cannot record to segments.
@@ -272,7 +272,7 @@ pub enum Error {
     NoRecorder {
         /// Its device.
         device: PathBuf,
-        /// How to get it.
+        /// The way to get it.
         help: &'static str,
     },
     /// The kernel's own recorder is loaded, but has no device node.
@@ -315,12 +315,12 @@ pub enum Error {
         /// The sources, and why each was not taken.
         refused: Vec<Refused>,
     },
-    /// What the kernel, a source or the workload said makes no sense.
+    /// Data from the kernel, a source or the workload are malformed.
     #[error("{from}: {what}")]
     Malformed {
-        /// Who said it.
+        /// The origin of the data.
         from: String,
-        /// What is wrong with it.
+        /// The mistake.
         what: String,
     },
 }
@@ -342,7 +342,7 @@ impl fmt::Display for Refused {
     }
 }
 
-/// What is called `vda` is /dev/vda.
+/// The hint that a device called `vda` is /dev/vda.
 fn and_node(path: &Path) -> String {
     let node = Path::new("/dev").join(path);
     match path.components().count() == 1 && node.exists() {
@@ -351,7 +351,7 @@ fn and_node(path: &Path) -> String {
     }
 }
 
-/// What is known of a filesystem that no map is made of.
+/// The knowledge about a filesystem that no map is made of.
 fn without_map(kind: &str) -> String {
     match kind {
         "xfs" => "the probes name the files of xfs's data; xfs's log and its metadata are not told apart".into(),
@@ -374,7 +374,7 @@ fn reasons(refused: &[Refused]) -> String {
 }
 
 impl Error {
-    /// What the recorder's own exit status is then: that of a shell which cannot run a command, else 1.
+    /// The recorder's own exit status: that of a shell which cannot run a command, else 1.
     pub fn exit_status(&self) -> u8 {
         match self {
             Error::CommandNotFound { .. } => 127,
@@ -383,7 +383,7 @@ impl Error {
         }
     }
 
-    /// Whether it is of a file in this folder.
+    /// Returns true for an error about a file in this folder.
     pub(crate) fn is_of(&self, folder: &Path) -> bool {
         match self {
             Error::Io { path, .. } => path.starts_with(folder),
@@ -396,7 +396,7 @@ impl Error {
         }
     }
 
-    /// What is said of a full disk once there is something in the bundle `kept`.
+    /// Turns the error of a full disk into one that names the bundle `kept`, once there is something in it.
     pub(crate) fn or_disk_full(self, kept: &Path) -> Error {
         let (Error::Io { path, source }
         | Error::Bundle(mostrace_bundle::Error::Io { path, source })) = &self

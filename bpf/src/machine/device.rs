@@ -13,7 +13,7 @@ use crate::machine::mountinfo;
 /// A whole disk or a partition.
 #[derive(Clone, Debug)]
 pub struct Device {
-    /// As in the manifest.
+    /// The device as the manifest describes it.
     pub info: manifest::Device,
     /// `/sys/class/block/NAME`, resolved.
     pub sysfs: PathBuf,
@@ -159,7 +159,7 @@ impl Device {
         })
     }
 
-    /// Whether it is a part of its disk.
+    /// Returns true if the device is a part of its disk.
     pub fn is_partition(&self) -> bool {
         self.dev != self.disk_dev
     }
@@ -172,7 +172,7 @@ impl Device {
         }
     }
 
-    /// Whether its driver takes requests. Of others (zram, brd, pmem, md, dm) there are bios alone.
+    /// Returns true if the driver takes requests. Others (zram, brd, pmem, md, dm) take bios alone.
     pub fn has_requests(&self) -> bool {
         self.disk_sysfs().join("mq").is_dir()
     }
@@ -263,7 +263,7 @@ impl Device {
         found
     }
 
-    /// Whether a file of `st_dev` lies on the same disk.
+    /// Returns true if a file of `st_dev` lies on the same disk.
     pub fn shares_disk_with(&self, st_dev: u64) -> bool {
         let Ok(sysfs) = fs::canonicalize(sysfs_link(st_dev)) else {
             return false;
@@ -277,7 +277,7 @@ impl Device {
     }
 }
 
-/// Where sysfs has a device of this number.
+/// The folder of sysfs for the device of this number.
 fn sysfs_link(rdev: u64) -> PathBuf {
     let (major, minor) = (rustix::fs::major(rdev), rustix::fs::minor(rdev));
     PathBuf::from(format!("/sys/dev/block/{major}:{minor}"))
@@ -308,7 +308,7 @@ fn partitions_of(disk: &Path) -> impl Iterator<Item = PathBuf> {
     folders.filter(|folder| folder.join("partition").exists())
 }
 
-/// What a folder of sysfs holds; nothing if it cannot be read.
+/// The entries of a folder of sysfs; none if it cannot be read.
 fn folders(dir: &Path) -> Vec<PathBuf> {
     fs::read_dir(dir).map_or(Vec::new(), |entries| {
         entries.flatten().map(|e| e.path()).collect()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which filesystem lies on the device, and where it is mounted.
+//! The filesystem on a device, and the folder at which it is mounted.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -65,7 +65,7 @@ fn features(kind: &str, device: &Device) -> Option<Vec<String>> {
     Some(words(&text))
 }
 
-/// Whether it is one of the ext family, which e2fsprogs knows.
+/// Returns true for a filesystem of the ext family, which e2fsprogs knows.
 pub fn is_ext(kind: &str) -> bool {
     ["ext4", "ext3", "ext2"].contains(&kind)
 }
@@ -77,7 +77,7 @@ fn is_of(mounted: &Mounted, device: &Device) -> bool {
     mounted.dev == device.info.dev || number() == Some(device.dev) || is_source(mounted, device)
 }
 
-/// Whether it is a btrfs on the device, be it on others too.
+/// Returns true for a mounted btrfs that has the device as its source, possibly beside others.
 fn is_source(mounted: &Mounted, device: &Device) -> bool {
     if mounted.kind != "btrfs" {
         return false;
@@ -93,14 +93,14 @@ fn is_source(mounted: &Mounted, device: &Device) -> bool {
             .any(|devices| devices.contains(name) && devices.contains(&name_of(&mounted.source)))
 }
 
-/// Of a node, resolved, as in sysfs.
+/// The kernel's name of a device, by its node.
 fn name_of(node: &str) -> String {
     let node = fs::canonicalize(node).unwrap_or_default();
     let name = node.file_name().unwrap_or_default();
     name.to_string_lossy().into_owned()
 }
 
-/// Of each btrfs that is mounted, the kernel's names of its devices.
+/// The kernel's names of the devices of each btrfs that is mounted.
 fn btrfs_devices() -> Vec<Vec<String>> {
     let names = |folder: &Path| -> Vec<String> {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();

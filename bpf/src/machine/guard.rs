@@ -54,10 +54,10 @@ while [ $# -gt 0 ]; do
 done 2>/dev/null
 "#;
 
-/// How long the recorder waits until all is undone.
+/// The time that the recorder waits until all is undone.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
-/// So many shells are started at most: who kills them all wants it so.
+/// The most shells that are started: whoever kills them all wants it so.
 const SHELLS: usize = 3;
 
 /// One thing to undo.
@@ -90,11 +90,11 @@ impl Undo {
     }
 }
 
-/// How a shell is found.
+/// The state in which a shell is found.
 enum Found {
-    /// It has undone what can be undone.
+    /// The shell has undone what can be undone.
     Ended,
-    /// It goes on trying.
+    /// The shell goes on trying.
     Late,
     /// Somebody killed it by this signal.
     Killed(i32),
@@ -103,7 +103,7 @@ enum Found {
 /// Undoes when dropped.
 #[derive(Debug)]
 pub struct Guard {
-    /// None once it is undone.
+    /// The shell; None once it has undone.
     shell: Option<Child>,
     undo: Vec<Undo>,
     lock: Option<Lock>,
@@ -124,7 +124,7 @@ impl Guard {
         })
     }
 
-    /// Has a program start in the guard's process group.
+    /// Lets a program start in the guard's process group.
     #[allow(unsafe_code)]
     pub fn adopt<'c>(&self, program: &'c mut Command) -> &'c mut Command {
         let group = self.shell.as_ref().map_or(0, number);

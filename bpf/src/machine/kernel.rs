@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the running kernel is and offers.
+//! The running kernel: its version, its type information, its symbols.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use mostrace_bundle::manifest;
 
 use crate::error::{At, Error, Result};
 
-/// Where the kernel's type information lies.
+/// The file with the kernel's type information.
 pub const VMLINUX_BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// `uname` and the like, for the manifest.
@@ -62,8 +62,7 @@ pub fn has_bpf_loop(btf: &Btf<'_>) -> bool {
         })
 }
 
-/// The names of a tracepoint's argument types, as `["request", "unsigned int"]`;
-/// None if the kernel has no such tracepoint.
+/// The names of a tracepoint's argument types, such as `["request", "unsigned int"]`; None if the kernel has no such tracepoint.
 fn arguments(btf: &Btf<'_>, tracepoint: &str) -> Option<Vec<String>> {
     let typedef: Typedef<'_> = btf.type_by_name(&format!("btf_trace_{tracepoint}"))?;
     let pointer = Ptr::try_from(typedef.referenced_type()).ok()?;
@@ -99,7 +98,7 @@ pub fn wait_for_programs() {
     }
 }
 
-/// Whether the kernel has a tracepoint.
+/// Returns true if the kernel has a tracepoint.
 pub fn has_tracepoint(btf: &Btf<'_>, tracepoint: &str) -> bool {
     arguments(btf, tracepoint).is_some()
 }
@@ -119,12 +118,12 @@ pub fn argument_index(btf: &Btf<'_>, tracepoint: &str, wanted: &str) -> Result<u
         })
 }
 
-/// Whether a tracepoint passes a `struct WANTED *`.
+/// Returns true if a tracepoint passes a `struct WANTED *`.
 pub fn passes(btf: &Btf<'_>, tracepoint: &str, wanted: &str) -> bool {
     argument_index(btf, tracepoint, wanted).is_ok()
 }
 
-/// Whether block_rq_complete passes a blk_status_t (u8) rather than a negative errno.
+/// Returns true if block_rq_complete passes a blk_status_t (u8) rather than a negative errno.
 pub fn completes_with_errno(btf: &Btf<'_>) -> bool {
     arguments(btf, "block_rq_complete")
         .and_then(|args| args.get(1).cloned())
@@ -171,12 +170,12 @@ impl Symbols {
         })
     }
 
-    /// Whether the kernel hides all addresses (kptr_restrict): every symbol is 0.
+    /// Returns true if the kernel hides all addresses (kptr_restrict): every symbol is 0.
     pub fn are_hidden(&self) -> bool {
         self.iter().all(|(_, address)| address == 0)
     }
 
-    /// Whether the kernel has a symbol, whether or not it shows its address.
+    /// Returns true if the kernel has a symbol, whether or not it shows its address.
     pub fn has(&self, wanted: &str) -> bool {
         self.iter().any(|(name, _)| name == wanted)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a killed recorder left of its tracing, where its guard was killed too: ftrace's settings, and instances of tracefs.
+//! The leftovers of a killed recorder whose guard was killed too: ftrace's settings, and instances of tracefs.
 //!
 //! A recorder keeps what is to be undone in its lock before it changes anything. Whoever has the lock next has that done
 //! first, by a guard as ever, and then finds the settings as they were before either. An instance is locked itself.
@@ -21,7 +21,7 @@ const SETTINGS: [&str; 4] = [
     "trace_clock",
     "buffer_size_kb",
 ];
-/// Of what is written to them.
+/// The most bytes of a value that is written to a setting.
 const LONGEST: usize = 32;
 
 /// Keeps the writes among these steps in the lock. Returns the steps, with one more that forgets them.
@@ -117,7 +117,7 @@ fn from_line(line: &str) -> Vec<Undo> {
     known.map(|(path, text)| Undo::Write(path, text)).collect()
 }
 
-/// One of ftrace's, or the switch of a disk's block tracer.
+/// Returns true for a setting of ftrace, or the switch of a disk's block tracer.
 fn is_setting(path: &Path) -> bool {
     let plain = |c| matches!(c, Component::RootDir | Component::Normal(_));
     let is_ftraces = SETTINGS

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What one recorder at a time may have: the block tracer of a disk's queue, and ftrace's `blk` tracer.
+//! Locks on what one recorder at a time may have: the block tracer of a disk's queue, and ftrace's `blk` tracer.
 //!
 //! A lock is flock(2) on a file in a folder of root's own, or on an instance's folder. The kernel releases it when the last
 //! process that has it open ends, however it ends; what the file says of its holder, in its first line, counts only as long as
@@ -26,7 +26,7 @@ const BLK_TRACER: &str = "blk-tracer";
 pub(crate) struct Lock {
     file: Arc<File>,
     path: PathBuf,
-    /// What its file says of the holder.
+    /// The line about the holder that the lock's file has.
     holder: String,
 }
 
@@ -50,7 +50,7 @@ impl Lock {
         file.alone("ftrace's blk tracer is taken", &holder(device, "ftrace"))
     }
 
-    /// That nobody takes ftrace's `blk` tracer; several may have this.
+    /// Locks against ftrace's `blk` tracer: nobody takes it. Several recorders may hold this lock.
     ///
     /// # Errors
     /// Somebody has taken it.
@@ -61,7 +61,7 @@ impl Lock {
     /// A folder, unless another process has it.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// The file cannot be opened.
     pub fn of_folder(path: &Path) -> Result<Option<Lock>> {
         let file = open_folder(path)?;
         match file.try_lock() {
@@ -74,7 +74,7 @@ impl Lock {
     /// A folder, once nobody else has it.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// The file cannot be opened.
     pub fn of_own_folder(path: &Path) -> Result<Lock> {
         let file = open_folder(path)?;
         file.lock().at(path)?;
@@ -89,12 +89,12 @@ impl Lock {
         }
     }
 
-    /// Its file, and what that says of the holder.
+    /// The lock's file, and the line about the holder.
     pub fn said(&self) -> (&Path, &str) {
         (&self.path, &self.holder)
     }
 
-    /// What a holder has kept in the file, this one or one before.
+    /// The text that a holder has kept in the file, this one or one before.
     pub fn kept(&self) -> Option<String> {
         kept_in(&self.path)
     }
@@ -102,12 +102,12 @@ impl Lock {
     /// Keeps a line in the file.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub fn keep(&self, line: &str) -> Result<()> {
         self.say(Some(line))
     }
 
-    /// For a process that is to hold the lock too.
+    /// A copy for a process that is to hold the lock too.
     ///
     /// # Errors
     /// No file descriptor is left.
@@ -116,7 +116,7 @@ impl Lock {
     }
 }
 
-/// Whether a recorder that is gone has kept something with ftrace's `blk` tracer. The lock is not tried.
+/// Returns true if a recorder that has ended has kept something with ftrace's `blk` tracer. The lock is not tried.
 pub(crate) fn is_blk_tracer_left() -> bool {
     let files = FOLDERS.map(|folder| Path::new(folder).join(BLK_TRACER));
     files
@@ -136,7 +136,7 @@ fn open_folder(path: &Path) -> Result<File> {
     options.open(path).at(path)
 }
 
-/// Who has the block tracer of the disk `dev` (major:minor), if another recorder has it. Nothing is disturbed: the lock is
+/// Names the holder of the block tracer of the disk `dev` (major:minor), if another recorder has it. Nothing is disturbed: the lock is
 /// not tried.
 pub(crate) fn recorder_of(dev: &str) -> Option<String> {
     let folders = FOLDERS.iter().map(Path::new);
@@ -145,7 +145,7 @@ pub(crate) fn recorder_of(dev: &str) -> Option<String> {
         .find_map(|path| another_at(&path))
 }
 
-/// Who holds a lock file, if that is not this process.
+/// Names the holder of a lock file, if that is not this process.
 fn another_at(path: &Path) -> Option<String> {
     let said = is_held(path).then(|| said_by(path))?;
     (!said.starts_with(&this_process())).then_some(said)
@@ -163,7 +163,7 @@ fn holder(device: &Device, source: &str) -> String {
     format!("{}records {} by {source}", this_process(), device.path)
 }
 
-/// What the file says of its holder; those that share a lock say nothing, but have it open.
+/// The line about its holder that a file has; those that share a lock write none, but have the file open.
 fn said_by(path: &Path) -> String {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     match text.lines().next().unwrap_or_default() {

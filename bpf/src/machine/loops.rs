@@ -8,7 +8,7 @@ use std::path::Path;
 use mostrace_bundle::manifest::Loop;
 use rustix::fs::{major, minor};
 
-/// Those on the filesystem of this `major:minor`. A backing file that is not to be found by its name from here is left out.
+/// The loop devices on the filesystem of this `major:minor`. A backing file that is not to be found by its name from here is left out.
 pub(crate) fn on(dev: &str) -> Vec<Loop> {
     let devices = fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let mut loops: Vec<Loop> = devices
@@ -22,7 +22,7 @@ pub(crate) fn on(dev: &str) -> Vec<Loop> {
     loops
 }
 
-/// Of the backing file of a block device, if it has one that lies there.
+/// The inode of a block device's backing file, if it has one that lies on `dev`.
 fn inode_of(device: &Path, dev: &str) -> Option<u64> {
     let path = fs::read_to_string(device.join("loop/backing_file")).ok()?;
     let file = fs::metadata(path.trim_end_matches('\n')).ok()?;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which disk a device is: a loop device may be given another image, a drive another medium, a disk another filesystem.
+//! The identity of the disk behind a device: a loop device may be given another image, a drive another medium, a disk another filesystem.
 
 use crate::error::read_line;
 use crate::machine::device::Device;
 use crate::machine::filesystem;
 
-/// What tells one disk from another. What is not known is None.
+/// The marks that tell one disk from another. A mark that is not known is None.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Medium {
     /// The kernel counts it up whenever the disk may be another one; from 5.15 on.
     diskseq: Option<String>,
-    /// Of a loop device.
+    /// The image of a loop device.
     backing_file: Option<String>,
-    /// In sectors.
+    /// The size in sectors.
     size: Option<String>,
     /// The filesystem's own number, as it was made with.
     filesystem: Option<Vec<u8>>,
@@ -32,7 +32,7 @@ impl Medium {
         }
     }
 
-    /// What is another one `now`, in a few words each. The names of images count where there is no number: a file may be renamed.
+    /// The marks that differ `now`, in a few words each. The names of images count where there is no number: a file may be renamed.
     pub fn changes(&self, now: &Medium) -> Vec<String> {
         let mut changes = Vec::new();
         let is_other = match (&self.diskseq, &now.diskseq) {

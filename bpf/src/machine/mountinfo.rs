@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is mounted: proc_pid_mountinfo(5).
+//! The mounts of this process: proc_pid_mountinfo(5).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,17 +9,17 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Mounted {
     /// `major:minor` of the files in it; of some filesystems (btrfs) that is no block device.
     pub dev: String,
-    /// What of the filesystem is mounted.
+    /// The folder of the filesystem that is mounted.
     pub root: String,
     pub point: String,
     pub kind: String,
-    /// What is mounted: of many filesystems the node of a device.
+    /// The source of the mount: for many filesystems the node of a device.
     pub source: String,
-    /// Those of the mount, then those of the filesystem.
+    /// The options of the mount, then those of the filesystem.
     pub options: String,
 }
 
-/// All of them, in the kernel's order; none if they cannot be read.
+/// All mounts, in the kernel's order; none if they cannot be read.
 pub(crate) fn all() -> Vec<Mounted> {
     let text = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     text.lines().filter_map(parse).collect()
@@ -36,7 +36,7 @@ pub(crate) fn of(path: &Path) -> Option<Mounted> {
 }
 
 impl Mounted {
-    /// Of an overlay, the folder that what is written goes into; None of one that cannot be written, and of any other filesystem.
+    /// The folder that takes what is written to an overlay; None if it cannot be written, and for any other filesystem.
     pub fn upper(&self) -> Option<PathBuf> {
         if self.kind != "overlay" {
             return None;

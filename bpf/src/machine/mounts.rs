@@ -7,10 +7,10 @@ use crate::error::{Error, Result};
 use crate::machine::mountinfo::{self, Mounted};
 use crate::machine::tool;
 
-/// Where tracefs is mounted.
+/// The folder that tracefs is mounted at.
 pub(crate) const TRACEFS: &str = "/sys/kernel/tracing";
 
-/// One that is mounted.
+/// A filesystem of the kernel's own that is mounted.
 #[derive(Debug)]
 pub(crate) struct Mount {
     path: &'static Path,
@@ -52,7 +52,7 @@ impl Mount {
         })
     }
 
-    /// Where it is.
+    /// The folder that it is mounted at.
     pub fn path(&self) -> &'static Path {
         self.path
     }

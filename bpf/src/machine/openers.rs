@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which processes have a file open.
+//! The processes that have a file open.
 
 use std::fmt;
 use std::fs;

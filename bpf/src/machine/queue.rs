@@ -12,10 +12,10 @@ use crate::machine::device::Device;
 use crate::machine::lock;
 use crate::machine::openers;
 
-/// Where blktrace's files are, a folder for each traced device.
+/// The folder of blktrace's files, with a folder for each traced device.
 const RELAYS: &str = "/sys/kernel/debug/block";
 
-/// What tells of a tracer, or changes it.
+/// The attributes that show a tracer, or change it.
 const ATTRIBUTES: [&str; 5] = ["enable", "act_mask", "pid", "start_lba", "end_lba"];
 
 /// The switch of the device's tracer.
@@ -23,16 +23,16 @@ pub(crate) fn enable(device: &Device) -> PathBuf {
     device.sysfs.join("trace/enable")
 }
 
-/// All of the tracer's attributes.
+/// The files of all attributes of the tracer.
 pub(crate) fn attributes(device: &Device) -> impl Iterator<Item = PathBuf> {
     let folder = device.sysfs.join("trace");
     ATTRIBUTES.into_iter().map(move |name| folder.join(name))
 }
 
-/// Whether nobody traces the device. Reading disturbs no trace.
+/// Checks that nobody traces the device. Reading disturbs no trace.
 ///
 /// # Errors
-/// Who does, as far as can be told; or the kernel has no block tracer.
+/// Somebody traces it, who is named as far as can be told; or the kernel has no block tracer.
 pub(crate) fn check_free(device: &Device) -> Result<()> {
     if read_line(enable(device))? == "0" {
         return Ok(());
@@ -43,7 +43,7 @@ pub(crate) fn check_free(device: &Device) -> Result<()> {
     })
 }
 
-/// Who traces the device.
+/// Names whoever traces the device.
 fn tracer_of(device: &Device) -> String {
     let names = [&device.info.name, &device.info.disk];
     known_tracer(&device.info.disk_dev, &names).unwrap_or_else(|| {

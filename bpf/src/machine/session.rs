@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Has a command begin in a session of its own, which has no terminal, and with its three standard streams alone.
+/// Lets a command begin in a session of its own, which has no terminal, and with its three standard streams alone.
 #[allow(unsafe_code)]
 pub(crate) fn leave(command: &mut Command) {
     // Between fork and exec there is no reading of folders.
@@ -26,7 +26,7 @@ pub(crate) fn leave(command: &mut Command) {
     unsafe { command.pre_exec(begin) };
 }
 
-/// All but the standard streams.
+/// All open descriptors but the standard streams.
 fn open_files() -> Vec<i32> {
     let all = std::fs::read_dir("/proc/self/fd").into_iter().flatten();
     let numbers = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());

@@ -11,10 +11,10 @@ use crate::error::{Error, Result};
 /// The last one is Android's; nobody but root can write to any of them.
 pub(crate) const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin:/system/bin";
 
-/// Where a program is, if it is in one of the system's folders.
+/// Finds a program in the system's folders.
 ///
 /// # Errors
-/// It is not.
+/// The program is in none of them.
 pub(crate) fn find(name: &'static str) -> Result<PathBuf> {
     let at = |folder| Path::new(folder).join(name);
     let is_program = |path: &PathBuf| {

@@ -14,7 +14,7 @@ use uzers::os::unix::UserExt;
 use crate::error::{Error, Result};
 use crate::machine::session;
 
-/// What sudo keeps of root's environment for a command of another user's; besides, what begins with `LC_`.
+/// The variables of root's environment that sudo keeps for a command of another user, beside those that begin with `LC_`.
 const KEPT: [&str; 9] = [
     "PATH",
     "TERM",
@@ -26,7 +26,7 @@ const KEPT: [&str; 9] = [
     "DISPLAY",
     "HOSTNAME",
 ];
-/// Where a command is looked for, if the caller has no PATH.
+/// The folders in which a command is looked for if the caller has no PATH.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// A user of this machine.
@@ -51,7 +51,7 @@ impl User {
             .ok_or_else(|| Error::NoUser { name: name.into() })
     }
 
-    /// Who called sudo, if somebody did: as whom a command is to run that is not meant for root.
+    /// The user who called sudo, if somebody did: a command that is not meant for root is to run as that user.
     ///
     /// # Errors
     /// The environment says it in part, or in no number.
@@ -121,7 +121,7 @@ impl User {
         unsafe { command.pre_exec(step_down) };
     }
 
-    /// Whether it is another user than this process.
+    /// Returns true if this is another user than that of this process.
     pub(crate) fn is_another(&self) -> bool {
         self.owner.uid != rustix::process::geteuid().as_raw()
     }
@@ -135,7 +135,7 @@ fn kept() -> impl Iterator<Item = (OsString, OsString)> {
     path.chain(std::env::vars_os().filter(move |(name, _)| name.to_str().is_some_and(is_kept)))
 }
 
-/// Who called sudo, if somebody did.
+/// The user who called sudo, if somebody did.
 ///
 /// # Errors
 /// The environment says it in part, or in no number: whoever it was is not known then, and is not taken for root.

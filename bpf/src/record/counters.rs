@@ -33,7 +33,7 @@ pub(super) fn put(counters: Counters, manifest: &mut Manifest) {
     manifest.counters = Some(counters);
 }
 
-/// What the kernel has counted of a device since it is there.
+/// The kernel's counters of a device, since the device is there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Stat {
     reads: u64,
@@ -68,7 +68,7 @@ impl Stat {
     }
 }
 
-/// What the completions of a trace add up to, and what of them failed.
+/// The sums of the completions of a trace, and of those that failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sums {
     reads: Sum,
@@ -114,7 +114,7 @@ impl Sums {
         bytes.add(event.bytes.into(), failed);
     }
 
-    /// Of the event files in `folder`, as far as they concern `device`: a block tracer lets events of a partition's
+    /// Sums the event files in `folder` up, as far as they concern `device`: a block tracer lets events of a partition's
     /// neighbours pass.
     fn of(folder: &Folder, device: &Device) -> Result<Sums> {
         let own = device.info.start_sector..device.end_sector();
@@ -130,7 +130,7 @@ impl Sums {
     }
 }
 
-/// Of a file of records.
+/// Passes each event of a file of records to `take`.
 fn for_each_event(folder: &Folder, name: &str, mut take: impl FnMut(&Event<'_>)) -> Result<()> {
     let path = folder.path().join(name);
     let mut file = folder.read(name)?;
@@ -172,7 +172,7 @@ pub(super) struct Readings {
 const READINGS: usize = 4;
 
 impl Readings {
-    /// None yet.
+    /// Begins without a reading.
     pub fn new(device: &Device) -> Self {
         Readings {
             device: device.clone(),
@@ -180,9 +180,9 @@ impl Readings {
         }
     }
 
-    /// Those of a recording that goes on where this one has ended: the readings around its end are those around the other's
-    /// beginning.
-    pub fn goes_on(&self, device: &Device) -> Self {
+    /// The readings of the next segment, which begins where this one has ended: the readings around this one's end are those
+    /// around the other's beginning.
+    pub fn of_next(&self, device: &Device) -> Self {
         let end = self.taken.len().saturating_sub(2);
         Readings {
             device: device.clone(),

@@ -20,7 +20,7 @@ use super::tracing::{CAUSES, COMPLETIONS, UNCOUNTED};
 use crate::error::{At, Error, Result};
 use crate::sink::unfinished;
 
-/// A segment that is complete but for what is to be counted of it.
+/// A segment that has ended; only its events are not counted yet.
 pub(super) struct Ended(Open);
 
 impl Ended {
@@ -28,7 +28,7 @@ impl Ended {
         Ended(open)
     }
 
-    /// Returns it and what its manifest says.
+    /// Finishes the segment. Returns it with its manifest and its path.
     fn finish(self) -> Result<(Finished, Manifest, PathBuf)> {
         let Open {
             output,
@@ -57,24 +57,24 @@ impl Ended {
     }
 }
 
-/// What the segments of a recording come to.
+/// The sums of the segments of a recording.
 #[derive(Default)]
 pub(super) struct Totals {
     counts: BTreeMap<String, u64>,
     losses: BTreeMap<String, u64>,
     causes: Option<Causes>,
-    /// Of the first that does not agree with the kernel's.
+    /// The counters of the first segment that do not agree with the kernel's.
     differs: Option<Counters>,
-    /// What is to be said of single ones, each with its name.
+    /// The notes about single segments, each with the segment's name.
     notes: Vec<String>,
     interference: Vec<String>,
 }
 
-/// So many lines are kept of either kind.
+/// The most lines of either kind that are kept.
 const LINES: usize = 50;
 
 impl Totals {
-    /// Takes one more.
+    /// Adds a segment.
     pub fn add(&mut self, manifest: &Manifest, path: &Path) {
         let sums = [
             (&mut self.counts, &manifest.counts),
@@ -103,7 +103,7 @@ impl Totals {
         self.interference.truncate(LINES);
     }
 
-    /// The last one's manifest with what all come to.
+    /// Puts the sums into the manifest of the last segment.
     pub fn into_manifest(self, last: Manifest) -> Manifest {
         let notes = last.notes.iter().cloned().chain(self.notes).collect();
         Manifest {
@@ -118,19 +118,19 @@ impl Totals {
     }
 }
 
-/// What the thread ends with; those that may have to go are the oldest first.
+/// The result of the thread: the sums, and the segments that may have to be removed, the oldest first.
 type Outcome = Result<(Totals, VecDeque<Finished>)>;
 
 /// The running thread.
 pub(super) struct Finisher {
-    // None once there is nothing more to come.
+    /// None once there is nothing more to come.
     queue: Option<Sender<Ended>>,
     thread: Option<JoinHandle<Outcome>>,
     keep: Option<u32>,
 }
 
 impl Finisher {
-    /// Of segments, of which there are to be so many at most, the one that is being written among them.
+    /// Starts the thread. At most `keep` segments stay, the one that is being written among them.
     ///
     /// # Errors
     /// There is no thread left.
@@ -157,10 +157,10 @@ impl Finisher {
         })
     }
 
-    /// Takes a segment.
+    /// Takes a segment to be finished.
     ///
     /// # Errors
-    /// One before could not be finished.
+    /// A segment before could not be finished.
     pub fn take(&mut self, ended: Ended) -> Result<()> {
         let sent = self.queue.as_ref().is_some_and(|q| q.send(ended).is_ok());
         match sent {
@@ -169,10 +169,10 @@ impl Finisher {
         }
     }
 
-    /// That it still works.
+    /// Checks that the thread still works.
     ///
     /// # Errors
-    /// What it ended with.
+    /// The error that the thread ended with.
     pub fn check(&mut self) -> Result<()> {
         match self.thread.as_ref().is_some_and(JoinHandle::is_finished) {
             true => self.failure(),
@@ -193,10 +193,10 @@ impl Finisher {
         }
     }
 
-    /// Finishes those that are left; `last`, which was finished elsewhere, counts as one of them.
+    /// Finishes the segments that are left; `last`, which was finished elsewhere, counts as one of them.
     ///
     /// # Errors
-    /// One of them cannot be written.
+    /// A segment cannot be written.
     pub fn end(mut self, last: Option<Finished>) -> Result<Totals> {
         let (totals, mut kept) = self.join()?;
         kept.extend(last);
@@ -205,7 +205,7 @@ impl Finisher {
     }
 }
 
-/// Removes the oldest, so that with `others` there are `keep` at most.
+/// Removes the oldest segments, so that with `others` there are `keep` at most.
 fn rotate(kept: &mut VecDeque<Finished>, keep: Option<u32>, others: usize) -> Result<()> {
     let Some(keep) = keep else {
         // Those that stay need not be known.

@@ -19,15 +19,15 @@ struct Transaction {
     copies: u64,
     dirtied: u64,
     named: u64,
-    /// Of a handle that was open when the recording began, nothing is known before.
+    /// True if a handle was open when the recording began: what it did before is not known.
     is_torn: bool,
     has_handle: bool,
 }
 
-/// Reads the tables of a recording that has stopped.
+/// Compares the tables of a recording that has stopped.
 ///
 /// # Errors
-/// They cannot be read.
+/// The tables cannot be read.
 pub(crate) fn compare(folder: &Folder) -> Result<Causes> {
     let mut transactions: BTreeMap<u32, Transaction> = BTreeMap::new();
     let mut named: HashSet<(u32, u64)> = HashSet::new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! That a recording in segments takes the place of no other one's.
+//! A check that a recording to segments does not take the place of another one.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use mostrace_bundle::{Folder, segments};
 
 use crate::error::{Error, Result};
 
-/// That there is no segment of another recording that has the same name.
+/// Checks that there is no segment of another recording with the same name.
 ///
 /// # Errors
-/// There is one.
+/// There is such a segment.
 pub(super) fn check_free(output: &Path) -> Result<()> {
     let parent = output.parent().unwrap_or(Path::new(""));
     let mut names = Folder::open(parent)?.names()?;

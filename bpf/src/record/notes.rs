@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a reader of the bundle should know of the capture.
+//! The notes in the manifest about the device that was recorded.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

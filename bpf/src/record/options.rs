@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What to record, and what came of it.
+//! The options of a recording, and its result.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::machine::user::User;
 use crate::source::bpf::RingSize;
 use crate::source::recorder::KernelPaths;
 
-/// What to record. By default it is all that can be had, of no device yet.
+/// The options of a recording. By default everything is recorded that can be; a device has to be named.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The whole disk or the partition to trace, or a path on it.

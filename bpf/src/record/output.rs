@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the bundle goes: a folder, packed at the end if it is to be one file. It is root's alone while
-//! it is written, and then that of the user who called sudo.
+//! The place that the bundle is written to: a folder, packed at the end if it is to be one file. Only root can read it while it is
+//! written; then it belongs to the user who called sudo.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -15,7 +15,7 @@ use crate::machine::user;
 
 /// The place of one bundle.
 pub(super) struct Output {
-    /// What the bundle is in.
+    /// The folder that the bundle is in.
     parent: Folder,
     writer: Writer,
     /// Name of the archive, if there is to be one.
@@ -26,7 +26,7 @@ pub(super) struct Output {
 /// The names of the folder and of the archive, if there is to be one.
 ///
 /// # Errors
-/// It is neither NAME.most nor NAME.most.tar.zst.
+/// The name is neither NAME.most nor NAME.most.tar.zst.
 fn names(output: &Path) -> Result<(OsString, Option<OsString>)> {
     let name = output.file_name().unwrap_or_default();
     let text = name.as_encoded_bytes();
@@ -43,10 +43,10 @@ fn names(output: &Path) -> Result<(OsString, Option<OsString>)> {
     }
 }
 
-/// Whether a bundle can have this name.
+/// Checks that a bundle can have this name.
 ///
 /// # Errors
-/// It is neither NAME.most nor NAME.most.tar.zst.
+/// The name is neither NAME.most nor NAME.most.tar.zst.
 pub fn check_output(output: &Path) -> Result<()> {
     names(output).map(drop)
 }
@@ -81,7 +81,7 @@ impl Output {
         &self.writer
     }
 
-    /// Where it will be.
+    /// The path that the bundle will have.
     pub fn path(&self) -> PathBuf {
         match &self.archive {
             Some(archive) => self.parent.path().join(archive),
@@ -136,7 +136,7 @@ impl Output {
         Ok(Identity::of(&file.metadata().at(&path)?))
     }
 
-    /// Whether there is something in the bundle.
+    /// Returns true if there is something in the bundle.
     pub fn is_begun(&self) -> bool {
         self.writer.folder().has(layout::MANIFEST).unwrap_or(true)
     }
@@ -163,7 +163,7 @@ impl Finished {
     /// Removes it. What somebody has moved away, or put in its place, stays.
     ///
     /// # Errors
-    /// It cannot be removed.
+    /// The bundle cannot be removed.
     pub fn remove(self) -> Result<()> {
         if self.parent.identity_of(&self.name)? != Some(self.identity) {
             return Ok(());

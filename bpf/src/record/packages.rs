@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which app is which user, where this is an Android device: kept with the recording, as users are all that the kernel knows.
+//! The apps of an Android device, by user: kept with the recording, because the kernel knows only users.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -10,7 +10,7 @@ use mostrace_bundle::{Folder, layout};
 
 use crate::error::{At, Error, Result};
 
-/// Where Android keeps the list.
+/// The file in which Android keeps the list.
 const OF_ANDROID: &str = "/data/system/packages.list";
 
 /// The list in `named`, or Android's own; None where there is none. What kept that one from being read is a note.

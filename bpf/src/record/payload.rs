@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the command's workload says what it stored.
+//! The file in which the command's workload says what it stored.
 
 use std::fs::{self, Permissions};
 use std::io::Read;
@@ -28,7 +28,7 @@ impl PayloadPlace {
     /// Makes it, for the command's user if that is another one.
     ///
     /// # Errors
-    /// There is no room for temporary files.
+    /// No temporary folder can be made.
     pub fn new(user: Option<&User>) -> Result<PayloadPlace> {
         let outer = TempFolder::new()?;
         let folder = Folder::open(outer.path())?.make_folder("payload".as_ref())?;
@@ -43,15 +43,15 @@ impl PayloadPlace {
         })
     }
 
-    /// Where to put it.
+    /// The path that the workload is given.
     pub fn path(&self) -> PathBuf {
         self.folder.path().join(NAME)
     }
 
-    /// What was put there, if anything was: by several workloads, added up.
+    /// Reads what was put there, if anything was: payloads of several workloads are added up.
     ///
     /// # Errors
-    /// It makes no sense.
+    /// The file is malformed.
     pub fn read(&self) -> Result<Option<Payload>> {
         if !self.folder.has(NAME)? {
             return Ok(None);
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(place.read().unwrap(), Some(payload));
     }
 
-    /// As the page for authors says.
+    /// The form that the page for authors describes.
     #[test]
     fn three_fields_are_enough() {
         let place = PayloadPlace::new(None).unwrap();

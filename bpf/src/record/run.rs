@@ -15,16 +15,16 @@ use crate::machine::device::Device;
 use crate::machine::wait::Wait;
 use crate::source::POLL_INTERVAL;
 
-/// How long a command may take to end after SIGTERM before it is left alone.
+/// The time in which a command has to end after SIGTERM before it is left alone.
 const PATIENCE: Duration = Duration::from_secs(10);
 const SETTLE: Duration = Duration::from_millis(200);
 
-/// How the time of tracing ended.
+/// The end of the time of tracing.
 #[derive(Default)]
 pub(super) struct Ended {
     /// The command's status; None if there was none or it did not end.
     pub status: Option<i32>,
-    /// What failed before it was time.
+    /// The error that ended the recording early.
     pub early: Option<Error>,
 }
 

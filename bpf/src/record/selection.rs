@@ -29,8 +29,9 @@ pub(super) struct Selection<'a, 'o> {
     events: Option<Box<dyn Source + 'o>>,
 }
 
-/// Chooses and starts the sources. What explains an event is started first, so that no event is without. The manifest says what
-/// the sources cannot tell, and why others were passed over.
+/// Chooses and starts the sources, and returns them in the order in which they are to be polled. Entries and causes are started
+/// ahead of events, so that every event has its own. The manifest says what the sources cannot tell, and why others were passed
+/// over.
 ///
 /// # Errors
 /// There is no source of the kind asked for.
@@ -57,9 +58,11 @@ pub(super) fn start_sources<'o>(
         events,
         ..
     } = selection;
-    // The probes are the first, so that of two sources that report a counter the other's value wins.
-    let mut sources: Vec<Box<dyn Source + 'o>> = vec![Box::new(bpf)];
+    // Events are polled first, so that a reader of the growing bundle finds their entries. Where the probes and the source of
+    // entries both report a counter, the latter's value wins.
+    let mut sources: Vec<Box<dyn Source + 'o>> = Vec::new();
     sources.extend(events);
+    sources.push(Box::new(bpf));
     sources.extend(entries);
     Ok(sources)
 }

@@ -24,7 +24,7 @@ use crate::trees;
 
 /// The kernel counts what completes right after the tracepoint, on the same CPU.
 const ACCOUNTED: Duration = Duration::from_millis(2);
-/// How often the size of a segment is looked at.
+/// The interval at which the size of a segment is looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// A bundle that is being written.
@@ -139,7 +139,7 @@ impl<'o> Series<'o> {
         let mut next = Open {
             output,
             manifest: next_manifest(ended, number),
-            readings: self.current.readings.goes_on(&self.subject.device),
+            readings: self.current.readings.of_next(&self.subject.device),
         };
         next.manifest.clock = at;
         if let Some(segment) = &mut next.manifest.segment {

@@ -15,13 +15,13 @@ use signal_hook::low_level;
 use crate::error::{At, Result};
 
 const END: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT];
-/// In place of a number of [`END`].
+/// The value that stands for no signal, in place of an index of [`END`].
 const NONE: usize = END.len();
 
 /// Set up for as long as it lives. Can be read when one of them came.
 #[derive(Debug)]
 pub(super) struct Signals {
-    /// Which of [`END`] came last.
+    /// The index in [`END`] of the signal that came last.
     stop: Arc<AtomicUsize>,
     came: PipeReader,
     handlers: Vec<SigId>,

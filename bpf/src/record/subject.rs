@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is to be recorded, looked at before anything is traced or written.
+//! The subject of a recording, looked up before anything is traced or written.
 
 use std::path::{Path, PathBuf};
 
@@ -28,9 +28,9 @@ pub(super) struct Subject {
     pub names: NameFilter,
     /// The apps of an Android device.
     pub packages: Option<Packages>,
-    /// Which disk it is at the beginning.
+    /// The disk at the beginning: another one may be in its place at the end.
     pub medium: Medium,
-    /// What the user should know of how these were found.
+    /// The notes for the user about how these were found.
     pub notes: Vec<String>,
 }
 
@@ -44,7 +44,7 @@ impl Subject {
     /// Looks everything up that can keep a capture from being made.
     ///
     /// # Errors
-    /// What is missing.
+    /// Something is missing.
     pub fn find(options: &Options) -> Result<Subject> {
         if !rustix::process::geteuid().is_root() {
             return Err(Error::NoPrivilege {
@@ -88,7 +88,7 @@ impl Subject {
         Ok(subject)
     }
 
-    /// Where the filesystem lies on the traced disk, if it is mounted.
+    /// The place of the filesystem on the traced disk, if it is mounted.
     pub fn volume(&self) -> Option<Volume> {
         let block_size = rustix::fs::statvfs(self.mount_point()?).ok()?.f_frsize;
         Some(match &self.mapped {
@@ -99,7 +99,7 @@ impl Subject {
         })
     }
 
-    /// What the probes need of f2fs before anything is traced. Without it they cannot tell whose its nodes are.
+    /// Prepares f2fs for the probes before anything is traced: without it they cannot tell whose its nodes are.
     fn prepare(&self) {
         let node = self.of_filesystem().node();
         if self.filesystem.as_ref().is_some_and(|f| f.kind == "f2fs")
@@ -109,13 +109,13 @@ impl Subject {
         }
     }
 
-    /// Where the filesystem is mounted, if it is.
+    /// The folder at which the filesystem is mounted, if it is.
     pub fn mount_point(&self) -> Option<&Path> {
         let mount = self.filesystem.as_ref()?.mount_point.as_ref()?;
         Some(Path::new(mount))
     }
 
-    /// Where all that is on the traced device is mounted: its filesystem, or those of its partitions.
+    /// The folders at which all that is on the traced device is mounted: its filesystem, or those of its partitions.
     pub fn mount_points(&self) -> Vec<PathBuf> {
         if self.filesystem.is_some() {
             return self.mount_point().into_iter().map(Path::to_owned).collect();
@@ -133,7 +133,7 @@ impl Subject {
         self.mapped.as_ref().map_or(&self.device, |m| &m.device)
     }
 
-    /// Why there is no snapshot of a device on which nothing that is known lies.
+    /// The note that there is no snapshot, for a device without a known filesystem.
     fn without_filesystem(&self, named: &Path) -> String {
         let partitions = self.device.partitions();
         let partitions: Vec<String> = partitions.iter().map(|node| described(node)).collect();
@@ -146,7 +146,7 @@ impl Subject {
     }
 }
 
-/// Of a btrfs that lies on several devices, of which one is traced.
+/// The note about a btrfs that lies on several devices, of which one is traced.
 fn on_others_too(device: &Device, filesystem: &Filesystem) -> Option<String> {
     let others = match filesystem.kind.as_str() {
         "btrfs" => filesystem::other_devices(device),

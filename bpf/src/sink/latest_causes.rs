@@ -22,7 +22,7 @@ pub(super) struct LatestCauses {
     retention: Retention,
     /// The handles and dirtied blocks.
     recent: Recent,
-    /// By each name, the last file that had it.
+    /// The last file that had a name, by name.
     named: BTreeMap<Vec<u8>, Vec<u8>>,
     /// The steps of f2fs.
     steps: VecDeque<Vec<u8>>,

@@ -82,7 +82,7 @@ mod tests {
         record
     }
 
-    /// Of each entry that was kept: the process, and whether it is of the tree.
+    /// The process of each entry that was kept, and whether it is of the tree.
     fn kept(tree: &mut ProcessTree, forks: &[(u32, u32)]) -> Vec<(u32, bool)> {
         let kept = forks.iter().map(|&(parent, tgid)| fork(parent, tgid));
         let kept: Vec<Record> = kept.filter_map(|entry| tree.push(&entry)).collect();

@@ -15,7 +15,7 @@ use crate::error::{At, Result};
 /// The records of tables, by the manifest's names.
 pub(crate) type Counts = Vec<(&'static str, u64)>;
 
-/// What a table of a set is for.
+/// The specification of a table.
 pub(super) struct Spec {
     /// The type of its entries.
     pub kind: u16,

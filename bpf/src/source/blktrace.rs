@@ -28,7 +28,7 @@ const CURRENT_TRACER: [&str; 2] = [
     "/sys/kernel/tracing/current_tracer",
     "/sys/kernel/debug/tracing/current_tracer",
 ];
-/// How long blktrace may take to set its files up.
+/// The time in which blktrace has to set its files up.
 const START_LIMIT: Duration = Duration::from_secs(10);
 
 /// The running utility.
@@ -51,8 +51,8 @@ impl Blktrace {
     /// Starts `blktrace -d DEVICE` into per-CPU files in the sink's folder.
     ///
     /// # Errors
-    /// Not installed, no debugfs, or the kernel refuses (lockdown); or somebody else traces the device, or has ftrace's
-    /// blk tracer, which would take the events.
+    /// blktrace is not installed, there is no debugfs, or the kernel refuses (lockdown); or somebody else traces the device, or
+    /// has ftrace's blk tracer, which would take the events.
     pub fn start(device: &Device, sink: &mut Sink) -> Result<Blktrace> {
         let folder = sink.folder().clone();
         let mut command = tool::command(TOOL)?;

@@ -28,7 +28,7 @@ use crate::sink::Sink;
 const NAME: &str = "ftrace";
 /// The size of a buffer, per CPU. A SQLite run makes some 2 MB of events a second.
 const BUFFER_KB: u32 = 8192;
-/// How long the buffers may be left alone while little comes: one of [`BUFFER_KB`] holds what some 100,000 requests a second
+/// The poll interval while little comes: a buffer of [`BUFFER_KB`] holds what some 100,000 requests a second
 /// leave on one CPU meanwhile.
 const IDLE_INTERVAL: Duration = Duration::from_millis(125);
 /// From this number of events at a time on, the buffers are not left alone for long.

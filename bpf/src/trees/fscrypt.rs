@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether an encrypted folder's key is there (`include/uapi/linux/fscrypt.h`), and a file's generation.
+//! The state of an encrypted folder's key (`include/uapi/linux/fscrypt.h`), and the generation of a file.
 
 use std::os::fd::AsFd;
 
@@ -50,13 +50,13 @@ pub(super) fn generation(file: impl AsFd) -> io::Result<u32> {
     Ok(word[0])
 }
 
-/// Whether a folder's names are encrypted on the disk.
+/// Returns true if a folder's names are encrypted on the disk.
 pub(super) fn is_encrypted(folder: impl AsFd) -> bool {
     let asked = statx(folder, "", AtFlags::EMPTY_PATH, StatxFlags::empty());
     asked.is_ok_and(|statx| statx.stx_attributes.contains(StatxAttributes::ENCRYPTED))
 }
 
-/// Whether the filesystem has the key of an encrypted folder. A key of a process's keyring, as policies of the first version may
+/// Returns true if the filesystem has the key of an encrypted folder. A key of a process's keyring, as policies of the first version may
 /// have, is not told.
 pub(super) fn has_key(folder: impl AsFd) -> bool {
     let folder = folder.as_fd();

@@ -22,7 +22,7 @@ mod walk;
 /// A folder whose files are to be named.
 pub(crate) struct Tree {
     path: PathBuf,
-    /// Its path from the filesystem's root, without a `/` at the end.
+    /// The path of the folder from the filesystem's root, without a `/` at the end.
     from_root: Vec<u8>,
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct Trees {
 }
 
 impl Trees {
-    /// Of these folders.
+    /// Finds the trees of these folders.
     ///
     /// # Errors
     /// As [`Tree::find`].
@@ -127,12 +127,12 @@ impl Trees {
         Ok(refused)
     }
 
-    /// How many names were written.
+    /// The number of names that were written.
     pub fn named(&self) -> Option<u64> {
         (!self.trees.is_empty()).then_some(self.named)
     }
 
-    /// What the last walk could not name.
+    /// The notes about what the last walk could not name.
     pub fn notes(&self) -> Vec<String> {
         let Walked {
             locked,

@@ -14,14 +14,14 @@ use super::fscrypt;
 use crate::error::{At, Result};
 use crate::machine::device::dev_of_stat;
 
-/// More names are not kept of one walk.
+/// The most names that one walk keeps.
 const MOST: u64 = 1 << 20;
 /// Longer paths cannot be opened either (`PATH_MAX`).
 const LONGEST: usize = 4096;
-/// So many entries are looked at for a file that tells whether a folder is locked.
+/// The most entries that are looked at for a file that tells whether a folder is locked.
 const LOOKED_AT: usize = 1 << 12;
 
-/// What a walk has named, and what not.
+/// The result of a walk: what it has named, and what not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Walked {
     pub named: u64,
@@ -195,7 +195,7 @@ fn flags_of(kind: FileType) -> OFlags {
 /// The folder that a walk begins at.
 ///
 /// # Errors
-/// It cannot be opened.
+/// The folder cannot be opened.
 pub(super) fn open_root(path: &Path) -> Result<OwnedFd> {
     openat(CWD, path, flags(), Mode::empty()).at(path)
 }
@@ -235,7 +235,7 @@ fn is_unlocked(folder: &OwnedFd) -> bool {
     fscrypt::has_key(folder) || opens_a_file(folder, &mut LOOKED_AT.clone()).unwrap_or(false)
 }
 
-/// Whether the first file in the folder or below it can be opened; None if there is none.
+/// Returns true if the first file in the folder or below it can be opened; None if there is none.
 fn opens_a_file(folder: &OwnedFd, left: &mut usize) -> Option<bool> {
     for (name, kind) in entries(folder) {
         *left = left.checked_sub(1)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a recording lies that nobody keeps: beside the measured disk, so that it is not in the measurement itself.
+//! The place of a recording that nobody keeps: beside the measured disk, so that it is not in the measurement itself.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -10,13 +10,13 @@ use mostrace_bundle::temporary::TempFolder;
 use crate::error::Result;
 use crate::machine::device::Device;
 
-/// What has to be free in memory for a recording: one of some minutes takes less.
+/// The bytes that have to be free in memory for a recording: one of some minutes takes less.
 const ROOM: u64 = 1 << 30;
 
 /// A temporary folder; one in memory, if that for temporary files is on the disk of `within` and there is room.
 ///
 /// # Errors
-/// There can be none.
+/// None can be made.
 pub fn aside(within: Option<&Path>) -> Result<TempFolder> {
     // What cannot be recorded is told later.
     let disk = within.and_then(|within| Device::open(within).ok());

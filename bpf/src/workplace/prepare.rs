@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a command finds when it is measured: made ahead of the recording.
+//! The preparation of what a measured command finds, ahead of the recording.
 
 use std::path::Path;
 use std::process::Command;

@@ -19,19 +19,19 @@ use crate::machine::device::Device;
 use crate::machine::tool;
 use crate::machine::user::User;
 
-/// Which filesystem is made.
+/// The type of filesystem that is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FreshKind {
-    /// By mke2fs.
+    /// ext4, made by mke2fs.
     Ext4,
-    /// By mkfs.f2fs.
+    /// f2fs, made by mkfs.f2fs.
     F2fs,
-    /// By mkfs.vfat.
+    /// FAT, made by mkfs.vfat.
     Vfat,
 }
 
 impl FreshKind {
-    /// As mount(8) names it.
+    /// The name of the type, as mount(8) has it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -61,14 +61,14 @@ impl FreshKind {
     }
 }
 
-/// How the filesystem is made.
+/// The options of the filesystem that is made.
 #[derive(Clone, Debug)]
 pub struct FreshOptions {
     /// Which.
     pub kind: FreshKind,
     /// Further arguments of the program that makes it.
     pub mkfs: Vec<String>,
-    /// As of `mount -o`; empty for the defaults.
+    /// The options of `mount -o`; empty for the defaults.
     pub mount_options: String,
     /// Bytes.
     pub size: u64,
@@ -155,13 +155,13 @@ impl Site {
         })
     }
 
-    /// Where it is mounted.
+    /// The folder at which it is mounted.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.mount.point
     }
 
-    /// Of the device, bytes.
+    /// The size of the device in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
@@ -207,7 +207,7 @@ impl Drop for LargestRequest {
     }
 }
 
-/// What is mounted, and unmounted in the end.
+/// A mount that is unmounted in the end.
 #[derive(Debug)]
 struct Mount {
     point: PathBuf,
@@ -278,7 +278,7 @@ fn check_kernel_has(kind: FreshKind) -> Result<()> {
     }
 }
 
-/// From here on what this process mounts is seen by it and its children alone.
+/// Lets only this process and its children see what it mounts from here on.
 #[allow(unsafe_code)]
 fn leave_mount_namespace() -> Result<()> {
     // SAFETY: it takes a number alone.

@@ -13,7 +13,7 @@ use crate::error::{At, Error, Result};
 
 const CONTROLS: [&str; 2] = ["/dev/mapper/control", "/dev/device-mapper"];
 const TABLE_STATUS: Opcode = opcode::read_write::<DmIoctl>(0xfd, 12);
-/// Of a table, not of how it is.
+/// Asks for the table rather than for the state.
 const DM_STATUS_TABLE_FLAG: u32 = 1 << 4;
 const DM_BUFFER_FULL_FLAG: u32 = 1 << 8;
 /// The kernel wipes its copy: a crypt target's line has its key.

@@ -14,7 +14,7 @@ mod table;
 /// A mapped device may lie on another one; more of them are a circle.
 const DEPTH: usize = 16;
 
-/// Whether the device is one of the device mapper's.
+/// Returns true for a device of the device mapper.
 pub fn is_mapped(device: &Device) -> bool {
     has_table(&device.sysfs)
 }
@@ -23,7 +23,7 @@ fn has_table(sysfs: &Path) -> bool {
     sysfs.join("dm").is_dir()
 }
 
-/// Where the sectors of a mapped device lie on disks that are not mapped, in the order of its sectors.
+/// The places of a mapped device's sectors on disks that are not mapped, in the order of its sectors.
 ///
 /// # Errors
 /// A target that scatters its sectors, by name; or the kernel gives no table.

@@ -10,9 +10,9 @@ pub struct Target {
     /// First sector on the mapped device.
     pub start: u64,
     pub sectors: u64,
-    /// Its type, as `linear`.
+    /// The type of the target, such as `linear`.
     pub name: String,
-    /// Where it lies; None of a type that scatters its sectors, or that is not known here.
+    /// The place of its sectors; None for a type that scatters them, or that is not known here.
     pub lower: Option<Lower>,
 }
 
@@ -32,7 +32,7 @@ struct DmTargetSpec {
     sector_start: U64,
     length: U64,
     status: U32,
-    /// Where the next one begins, from the first.
+    /// The offset of the next target from the first.
     next: U32,
     target_type: [u8; 16],
 }

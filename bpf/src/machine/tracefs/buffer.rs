@@ -18,18 +18,18 @@ pub(crate) const PAGE_MAX: usize = 1 << 18;
 pub(crate) struct Buffer {
     pub cpu: u32,
     pub folder: PathBuf,
-    /// None once it is read to its end.
+    /// The open pipe; None once it is read to its end.
     pub pipe: Option<File>,
-    /// Events taken from it.
+    /// The events that were taken from it.
     pub taken: u64,
-    /// Events that the kernel had counted as read before.
+    /// The events that the kernel had counted as read before.
     before: u64,
 }
 
 /// Opens a pipe of tracefs that is read without waiting.
 ///
 /// # Errors
-/// It cannot be opened.
+/// The pipe cannot be opened.
 pub(crate) fn open_pipe(path: &Path) -> Result<File> {
     let nonblock = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let mut pipe = OpenOptions::new();
@@ -37,10 +37,10 @@ pub(crate) fn open_pipe(path: &Path) -> Result<File> {
 }
 
 impl Buffer {
-    /// That of `cpu` in `folder`, `per_cpu/cpuN`.
+    /// Opens the buffer of `cpu` in `folder`, `per_cpu/cpuN`.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// The pipe cannot be opened.
     pub fn open(cpu: u32, folder: PathBuf) -> Result<Buffer> {
         let pipe = open_pipe(&folder.join("trace_pipe_raw"))?;
         Ok(Buffer {
@@ -55,7 +55,7 @@ impl Buffer {
     /// Hands over all that is there now: CPU, time and bytes of each event. `page` is room for a sub-buffer.
     ///
     /// # Errors
-    /// It cannot be read, what is there makes no sense, or `take` fails.
+    /// The buffer cannot be read, its contents are malformed, or `take` fails.
     pub fn drain(
         &mut self,
         page: &mut [u8],
@@ -76,7 +76,7 @@ impl Buffer {
         }
     }
 
-    /// One sub-buffer; 0 when there is none.
+    /// Reads one sub-buffer. Returns its length; 0 when there is none.
     fn read_page(&mut self, page: &mut [u8]) -> Result<usize> {
         let Some(pipe) = &mut self.pipe else {
             return Ok(0);
@@ -91,10 +91,10 @@ impl Buffer {
         }
     }
 
-    /// What the kernel counted of it, and what is wrong with that: whatever was read was read here.
+    /// The kernel's counters of the buffer, and a complaint if they differ from what was read here.
     ///
     /// # Errors
-    /// Its counters cannot be read.
+    /// The counters cannot be read.
     pub fn account(&self) -> Result<(Stats, Option<String>)> {
         let stats = Stats::read(&self.folder)?;
         let ours = self.before.saturating_add(self.taken);

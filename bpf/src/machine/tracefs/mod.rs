@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is global in tracefs: the tracer, its clock, its buffers. One user at a time can have them.
+//! The global part of tracefs: the tracer, its clock, its buffers. One user at a time can have them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,22 +13,22 @@ mod ring_page;
 
 pub(crate) use buffer::{Buffer, PAGE_MAX, open_pipe};
 
-/// What the kernel counted of one CPU's buffer.
+/// The kernel's counters of one CPU's buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stats {
-    /// Events that nobody has read.
+    /// The events that nobody has read.
     pub entries: u64,
-    /// Events that anybody has read since the buffer was last emptied.
+    /// The events that anybody has read since the buffer was last emptied.
     pub read: u64,
-    /// Events overwritten or dropped since.
+    /// The events that were overwritten or dropped since.
     pub lost: u64,
 }
 
 impl Stats {
-    /// Of the buffer in `folder`, `per_cpu/cpuN`.
+    /// Reads the counters of the buffer in `folder`, `per_cpu/cpuN`.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The file cannot be read.
     pub fn read(folder: &Path) -> Result<Stats> {
         Ok(Stats::parse(&read_line(folder.join("stats"))?))
     }
@@ -56,7 +56,7 @@ impl Stats {
 /// The folders of the CPUs' buffers, by CPU.
 ///
 /// # Errors
-/// They cannot be listed.
+/// The folder cannot be listed.
 pub(crate) fn buffers(tracefs: &Path) -> Result<Vec<(u32, PathBuf)>> {
     use crate::error::At;
     let dir = tracefs.join("per_cpu");
@@ -72,10 +72,10 @@ pub(crate) fn buffers(tracefs: &Path) -> Result<Vec<(u32, PathBuf)>> {
     Ok(buffers)
 }
 
-/// Whether the kernel has the blk tracer, and nobody uses another one.
+/// Checks that the kernel has the blk tracer, and that nobody uses another one.
 ///
 /// # Errors
-/// The reason.
+/// The reason why not.
 pub(crate) fn has_blk(tracefs: &Path) -> Result<()> {
     let tracers = read_line(tracefs.join("available_tracers"))?;
     if !tracers.split_ascii_whitespace().any(|t| t == "blk") {
@@ -92,11 +92,11 @@ pub(crate) fn has_blk(tracefs: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether nobody uses tracefs: a change of the tracer, its clock or its buffers would take from them what they trace, and
+/// Checks that nobody uses tracefs: a change of the tracer, its clock or its buffers would take from them what they trace, and
 /// what they have traced. Its instances have buffers and clocks of their own, and do not matter.
 ///
 /// # Errors
-/// The reason.
+/// The reason why not.
 pub(crate) fn check_free(tracefs: &Path) -> Result<()> {
     has_blk(tracefs)?;
     let events = tracefs.join("set_event");
@@ -138,7 +138,7 @@ fn in_use(by: String) -> Error {
 /// The settings as they are, to be put back, in an order that leaves nothing running.
 ///
 /// # Errors
-/// They cannot be read.
+/// A setting cannot be read.
 pub(crate) fn undo_steps(tracefs: &Path) -> Result<Vec<Undo>> {
     let clock = read_line(tracefs.join("trace_clock"))?;
     let on = read_line(tracefs.join("tracing_on"))?;
@@ -159,7 +159,7 @@ fn chosen(choices: &str) -> Option<&str> {
     Some(choices.split_once('[')?.1.split_once(']')?.0)
 }
 
-/// What somebody else may change while the tracer runs.
+/// The settings that somebody else may change while the tracer runs.
 pub(crate) fn settings(tracefs: &Path) -> impl Iterator<Item = PathBuf> {
     [
         "tracing_on",

@@ -41,7 +41,7 @@ fn u64_at(buf: &[u8], at: usize) -> Option<u64> {
 }
 
 impl<'a> RingPage<'a> {
-    /// None if `page` is shorter than it claims.
+    /// Takes a page; None if it is shorter than it claims.
     pub fn new(page: &'a [u8]) -> Option<RingPage<'a>> {
         let time = u64_at(page, 0)?;
         let commit = u64_at(page, 8)?;

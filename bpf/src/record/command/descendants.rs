@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a command leaves running when it ends: a daemon, a job in the background.
+//! The processes that a command leaves running when it ends: a daemon, a job in the background.
 //!
 //! The recorder asks the kernel to become the parent of those whose own parent has ended
 //! (PR_SET_CHILD_SUBREAPER). They stay in /proc as its children then.
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, getpid, set_child_subreaper};
 
-/// How old a look may be: it costs a file of each process of the machine.
+/// The interval at which the processes are looked up: that reads a file of each process of the machine.
 pub(crate) const EVERY: Duration = Duration::from_millis(20);
 
 /// The descendants of one command.
@@ -34,7 +34,7 @@ impl Descendants {
         }
     }
 
-    /// Those that still run, as of at most 20 ms ago. Asked for once the command has ended.
+    /// The processes that still run, as of at most 20 ms ago. Asked for once the command has ended.
     pub fn left(&mut self) -> &[Pid] {
         if self.looked.is_none_or(|at| at.elapsed() >= EVERY) {
             self.looked = Some(Instant::now());
@@ -66,7 +66,7 @@ fn children() -> impl Iterator<Item = Pid> {
     })
 }
 
-/// Of proc_pid_stat(5): `pid (comm) state ppid …`, where comm can hold anything.
+/// The state and the parent in a line of proc_pid_stat(5): `pid (comm) state ppid …`, where comm can hold anything.
 fn state_and_parent(stat: &str) -> Option<(char, i32)> {
     let (_, rest) = stat.rsplit_once(") ")?;
     let mut fields = rest.split(' ');

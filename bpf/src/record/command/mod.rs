@@ -22,18 +22,18 @@ mod descendants;
 /// The namespace of processes that the kernel begins with: `PROC_PID_INIT_INO` of <linux/proc_ns.h>.
 const ALL_PROCESSES: &str = "pid:[4026531836]";
 
-/// How a command is started.
+/// The way in which a command is started.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Start<'a> {
-    /// Not empty.
+    /// The command with its arguments, not empty.
     pub argv: &'a [OsString],
-    /// Where it may put its payload.
+    /// The file that the command may put its payload into.
     pub payload: &'a Path,
     /// Whom it runs as, if not as the recorder.
     pub user: Option<&'a User>,
-    /// Whether what it prints goes to standard error.
+    /// True if what the command prints goes to standard error.
     pub stdout_aside: bool,
-    /// Whether what it leaves running is waited for.
+    /// True if the processes that it leaves running are waited for.
     pub wait: bool,
 }
 
@@ -43,18 +43,18 @@ pub(crate) struct Command {
     child: Child,
     name: String,
     status: Option<i32>,
-    /// None if they are not waited for.
+    /// The processes that it leaves running; None if they are not waited for.
     descendants: Option<Descendants>,
     asked_to_end: Cell<bool>,
     told: bool,
-    /// Whether it has a session of its own, whose leader it is.
+    /// True if it has a session of its own, whose leader it is.
     is_apart: bool,
 }
 
 /// Looks a program up as execvp(3) would, so that a mistyped one is told before tracing starts.
 ///
 /// # Errors
-/// Not found, or not executable.
+/// The command is not found, or not executable.
 pub(crate) fn check(argv: &[OsString]) -> Result<()> {
     let Some(program) = argv.first() else {
         return Ok(());
@@ -88,7 +88,7 @@ impl Command {
     /// Starts it, with the place for its payload in the environment.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// The command cannot be started.
     pub fn start(start: Start<'_>) -> Result<Command> {
         let name = start.argv[0].to_string_lossy().into_owned();
         let descendants = start.wait.then(Descendants::adopt);
@@ -116,7 +116,7 @@ impl Command {
         })
     }
 
-    /// Its number among all processes of the machine; None if the recorder itself knows only those of a container.
+    /// The number of its process on the machine; None if the recorder itself knows only those of a container.
     pub fn pid(&self) -> Option<u32> {
         let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
         (namespace == Path::new(ALL_PROCESSES)).then(|| self.child.id())
@@ -125,7 +125,7 @@ impl Command {
     /// The exit status as a shell gives it, if it has ended, and what it left running has.
     ///
     /// # Errors
-    /// It cannot be waited for.
+    /// The command cannot be waited for.
     pub fn ended(&mut self) -> Result<Option<i32>> {
         if self.status.is_none() {
             let status = self.child.try_wait();
@@ -139,7 +139,7 @@ impl Command {
         Ok(self.status.filter(|_| !goes_on))
     }
 
-    /// How long it may be left alone, if no SIGCHLD comes: that tells of its own end alone.
+    /// The interval at which the command is polled if no SIGCHLD comes: the signal tells of its own end alone.
     pub fn poll_interval(&self) -> Duration {
         match self.status {
             None => Duration::MAX,

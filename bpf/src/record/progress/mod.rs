@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a terminal shows of a capture that goes on. On stderr; nothing if that is no terminal.
+//! The progress of a recording, shown on stderr if that is a terminal.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,17 +13,17 @@ pub(crate) use recording::Recording;
 /// `--progress`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Progress {
-    /// As long as no command has the terminal.
+    /// Shows the progress as long as no command has the terminal.
     #[default]
     Auto,
-    /// Also while a command runs, whose own output a line of ours may erase.
+    /// Shows it also while a command runs, whose own output the line may erase.
     Always,
-    /// Nothing.
+    /// Shows nothing.
     Never,
 }
 
 impl Progress {
-    /// Whether to show how the recording goes on, with a command or without.
+    /// Returns true if the progress of the recording is shown, with a command or without.
     pub(crate) fn of_recording(self, has_command: bool) -> bool {
         match self {
             Progress::Auto => !has_command,
@@ -32,7 +32,7 @@ impl Progress {
         }
     }
 
-    /// Whether to show how the packing goes on: the command has ended then.
+    /// Returns true if the progress of packing is shown: the command has ended then.
     pub(crate) fn of_packing(self) -> bool {
         self != Progress::Never
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! While packing: a bar, once it has taken a second.
+//! The bar that is shown once packing has taken a second.
 
 use std::time::{Duration, Instant};
 
@@ -11,12 +11,12 @@ const PATIENCE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Packing {
     bar: ProgressBar,
-    /// When to show it; None once it is shown, or if it is not to be.
+    /// The time when the bar is to be shown; None once it is shown, or if it is never to be.
     due: Option<Instant>,
 }
 
 impl Packing {
-    /// Shown or not.
+    /// Makes the bar, shown or not.
     pub fn new(shown: bool) -> Packing {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         let template = "{msg} {wide_bar} {decimal_bytes} of {decimal_total_bytes}, {eta} left";
@@ -30,12 +30,12 @@ impl Packing {
         }
     }
 
-    /// There are so many bytes in all.
+    /// Sets the number of bytes in all.
     pub fn expect(&self, bytes: u64) {
         self.bar.set_length(bytes);
     }
 
-    /// So many bytes more are done.
+    /// Adds bytes that are done.
     pub fn advance(&mut self, bytes: u64) {
         self.bar.inc(bytes);
         if self.due.is_some_and(|due| Instant::now() >= due) {

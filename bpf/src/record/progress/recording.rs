@@ -17,7 +17,7 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    /// Shown or not.
+    /// Makes the line, shown or not.
     pub fn new(shown: bool) -> Recording {
         let target = match shown {
             true => ProgressDrawTarget::stderr(),
@@ -33,7 +33,7 @@ impl Recording {
         }
     }
 
-    /// Whether it is time for the next [`Recording::show`]: asking the kernel for losses is not free.
+    /// Returns true if the next [`Recording::show`] is due: asking the kernel for losses is not free.
     pub fn is_due(&self) -> bool {
         !self.bar.is_hidden() && self.shown.elapsed() >= EVERY
     }

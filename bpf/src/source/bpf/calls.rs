@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! This machine's numbers of system calls, and what the probes are to make of each.
+//! The system calls of this machine by number, and what the probes make of each.
 
 use mostrace_bundle::entry::CallKind;
 
 /// `CALLS_MAX` of call.bpf.h.
 const CALLS_MAX: usize = 512;
 
-/// `CALL_INSIDE`: it is told of handles alone, and not recorded itself.
+/// `CALL_INSIDE`: the call is named in handles, and not recorded itself.
 const INSIDE: u16 = 0x20;
 /// `CALL_PATH`: its first argument is no descriptor.
 const PATH: u16 = 0x40;
@@ -17,7 +17,7 @@ const VECTOR: u16 = 0x100;
 /// `CALL_IOCTL`: its second argument says what it is.
 const IOCTL: u16 = 0x200;
 
-/// By descriptors; what the numbers are on this machine.
+/// The system calls that all architectures have, with their kind and the place of their arguments.
 const CALLS: &[(i64, CallKind, u16)] = &[
     (libc::SYS_write, CallKind::Write, 0),
     (libc::SYS_writev, CallKind::Write, VECTOR),
@@ -93,7 +93,7 @@ const OLD: &[(i64, CallKind, u16)] = &[
 #[cfg(not(any(target_arch = "x86_64", target_arch = "x86", target_arch = "arm")))]
 const OLD: &[(i64, CallKind, u16)] = &[];
 
-/// By number: `enum mostrace_call_kind`, and how the arguments lie.
+/// The kind of each system call by number, `enum mostrace_call_kind`, and the place of its arguments.
 pub(crate) fn kinds() -> [u16; CALLS_MAX] {
     let mut kinds = [0; CALLS_MAX];
     for &(number, kind, how) in CALLS.iter().chain(OLD) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the probes are told before they are loaded: what to trace, and where this kernel keeps things.
+//! The constants of the probes of entries, which are filled in before they are loaded: the device to trace, and the places of the
+//! kernel's functions and fields.
 
 use std::ffi::{OsStr, OsString};
 
@@ -92,7 +93,7 @@ fn fill_constants<'o>(open: &mut impl Form<'o>, device: &Device, btf: &Btf<'_>) 
     Ok(())
 }
 
-/// What the probes go by that no type tells.
+/// Fills in the addresses of functions, which no type tells. Returns what the probes cannot tell without them.
 fn fill_symbols<'o>(open: &mut impl Form<'o>, symbols: &Symbols) -> Result<Vec<String>> {
     let rodata = open.constants()?;
     // Both came with one series.
@@ -146,7 +147,7 @@ fn is_for(looped: bool, program: &OsStr, all: &[OsString]) -> bool {
     }
 }
 
-/// Of the probes of dirtier.bpf.h, those whose tracepoints there are; any other program.
+/// Returns false for a probe of dirtier.bpf.h whose tracepoint the kernel does not have.
 fn has_dirtier(btf: &Btf<'_>, program: &OsStr) -> bool {
     match program.to_str() {
         Some("mostrace_dirty_folio") => kernel::has_tracepoint(btf, "writeback_dirty_folio"),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The two forms of the probes of entries and of events, each of one source. One gives pointers the types of the kernel's own
-//! BTF, so that fields are loaded; libbpf loads it only where the kernel has that. The other copies what it reads, and takes
-//! what it knows of types from any BTF of the kernel: that of a file (`--btf`), where the kernel was built without.
+//! The two forms of the probes of entries and of events, which are compiled from one source. One form gives pointers the types
+//! of the kernel's own BTF, so that fields are loaded; libbpf loads it only where the kernel has BTF. The other form copies what
+//! it reads, and takes its types from any BTF of the kernel: from that of a file (`--btf`), if the kernel was built without.
 
-/// Both forms of a source, as a module: their skeletons by name, and the fields of what they are told before they are loaded.
+/// Makes a module of both forms of a source: of their skeletons by name, and the fields of their constants.
 macro_rules! forms {
     ($module:ident, $stem:literal, $builder:ident, $open:ident, [$($field:ident),*]) => {
         pub(super) mod $module {
@@ -25,7 +25,7 @@ macro_rules! forms {
                 include!(concat!(env!("OUT_DIR"), "/", $stem, "_untyped.skel.rs"));
             }
 
-            /// What both are told before they are loaded.
+            /// The constants of both, which are filled in before they are loaded.
             pub use typed::types::rodata as Constants;
             use untyped::types::rodata as Others;
 
@@ -37,7 +37,7 @@ macro_rules! forms {
 
             /// Probes that are not loaded yet, of either form.
             pub trait Form<'o>: OpenSkel<'o> {
-                /// What they are told.
+                /// The constants.
                 ///
                 /// # Errors
                 /// The skeleton has no place for it.

@@ -39,7 +39,7 @@ impl ObjectStorage {
 enum Slot<'o, P> {
     Empty(&'o mut MaybeUninit<OpenObject>),
     Tried(std::result::Result<P, Arc<Error>>),
-    /// Only while they are being loaded.
+    /// The state while the probes are being loaded.
     Taken,
 }
 

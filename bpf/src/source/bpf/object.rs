@@ -125,7 +125,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    /// By what the build script told cargo.
+    /// The build script tells cargo which files to follow.
     #[test]
     fn a_changed_header_compiles_the_probes_again() {
         let told = Path::new(env!("OUT_DIR")).with_file_name("output");

@@ -14,7 +14,7 @@ use super::ring::Ring;
 use crate::error::{At, Error, Result};
 use crate::machine::wait::Wait;
 
-/// How long a record may lie in the ring if nothing wakes the thread.
+/// The time that a record may lie in the ring if nothing wakes the thread.
 const REST: Duration = Duration::from_millis(400);
 /// A batch has at most one part in this many of the ring: the thread is woken when so much waits (`ring.bpf.h`).
 const PART: usize = 16;
@@ -120,7 +120,7 @@ impl Reader {
         self.woken.read_exact(&mut [0]).at("pipe")
     }
 
-    /// Why there is no thread any more.
+    /// The reason why there is no thread any more.
     fn failure(&mut self) -> Error {
         let ended = self.thread.take().map(JoinHandle::join);
         match ended {

@@ -27,10 +27,10 @@ const HEAD: usize = 8;
 pub(super) struct Ring {
     fd: OwnedFd,
     consumer: MmapRaw,
-    /// Its position, and from the next page on the data.
+    /// The page of the producer's position, and from the next page on the data.
     producer: MmapRaw,
     page: usize,
-    /// Of the data, a power of 2.
+    /// The size of the data in bytes, a power of 2.
     size: usize,
 }
 
@@ -38,7 +38,7 @@ impl Ring {
     /// Maps the ring of a map.
     ///
     /// # Errors
-    /// It is none, or there is no room for it.
+    /// The map is no ring, or there is no memory for it.
     pub fn of(map: &dyn MapCore) -> io::Result<Ring> {
         let fd = map.as_fd().try_clone_to_owned()?;
         let page = rustix::param::page_size();
@@ -58,12 +58,12 @@ impl Ring {
         })
     }
 
-    /// Bytes of its data.
+    /// The size of the data in bytes.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// What is reserved, finished or not, ends here.
+    /// The end of what is reserved, finished or not.
     #[allow(unsafe_code)]
     pub fn produced(&self) -> usize {
         // SAFETY: the page begins with an unsigned long, which lives as long as the mapping.
@@ -71,7 +71,7 @@ impl Ring {
         position.load(Ordering::Acquire)
     }
 
-    /// What was taken ends here.
+    /// The end of what was taken.
     pub fn consumed(&self) -> usize {
         self.consumer_position().load(Ordering::Relaxed)
     }
@@ -133,7 +133,7 @@ impl AsFd for Ring {
     }
 }
 
-/// From one record to the next.
+/// The bytes from one record to the next.
 fn stride(len: u32) -> usize {
     let len = (len & !(BUSY | DISCARDED)) as usize;
     HEAD + len.next_multiple_of(8)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How large a BPF ring buffer is.
+//! The size of a BPF ring buffer.
 
 use std::str::FromStr;
 
@@ -10,16 +10,16 @@ use mostrace_bundle::units;
 pub struct RingSize(u32);
 
 impl RingSize {
-    /// Several of the largest record.
+    /// The least size, which holds several of the largest record.
     const LEAST: u32 = 1 << 16;
     const MOST: u32 = 1 << 28;
-    /// The largest that is taken by itself: a desktop's.
+    /// The largest size that is chosen by itself: a desktop's.
     const MOST_BY_ITSELF: u64 = 1 << 24;
     const LEAST_BY_ITSELF: u64 = 1 << 20;
-    /// Of the machine's memory, each of the rings has at most one part in so many.
+    /// Each ring takes at most one part in this many of the machine's memory.
     const PART: u64 = 2048;
 
-    /// For this machine, by its memory.
+    /// The size for this machine, by its memory.
     pub fn of_this_machine() -> RingSize {
         let info = rustix::system::sysinfo();
         #[allow(clippy::useless_conversion)] // 32 bits on some machines
@@ -34,7 +34,7 @@ impl RingSize {
         RingSize(1 << log2)
     }
 
-    /// In bytes.
+    /// The size in bytes.
     pub fn bytes(self) -> u32 {
         self.0
     }

@@ -9,7 +9,8 @@
 //! f2fs_datawrite_start ──→ names ──────────┤
 //! block_bio_queue ──→ thread ──→ /proc ────┘
 //! ```
-//! Where the filesystem is on a mapped device (dm), bios are queued twice: there, by whom they are for, and on the disk below, by anyone.
+//! If the filesystem is on a mapped device (dm), bios are queued twice: there by the thread that wants them, and on the disk below by
+//! any thread.
 //! A name is told where a filesystem's event has one: on f2fs, of a file that is written; ext4 has no such event.
 
 use std::collections::{BTreeMap, HashMap, HashSet};

@@ -10,7 +10,7 @@ pub(super) trait Fact: Copy {
     fn later(self, blocks: u64) -> Self;
 }
 
-/// More are forgotten, all at once: some 30 MB.
+/// The most runs that are kept, which take some 30 MB: at one more, all are forgotten.
 const LIMIT: usize = 1 << 18;
 
 /// Disjoint runs of blocks.
@@ -18,7 +18,7 @@ const LIMIT: usize = 1 << 18;
 pub(super) struct Extents<T> {
     /// First block → one past the last, and what is known.
     runs: BTreeMap<u64, (u64, T)>,
-    /// Runs that were forgotten for want of room.
+    /// The runs that were forgotten for lack of room.
     pub forgotten: u64,
 }
 
@@ -32,7 +32,7 @@ impl<T> Default for Extents<T> {
 }
 
 impl<T: Fact> Extents<T> {
-    /// From now on this is so of the blocks, and nothing else.
+    /// Sets the fact about the blocks, in place of any other.
     pub fn insert(&mut self, blocks: Range<u64>, fact: T) {
         self.remove(&blocks);
         if self.runs.len() >= LIMIT {
@@ -44,7 +44,7 @@ impl<T: Fact> Extents<T> {
         }
     }
 
-    /// From now on nothing is known of them.
+    /// Forgets what is known of the blocks.
     pub fn remove(&mut self, blocks: &Range<u64>) {
         for (run, fact) in self.overlapping(blocks) {
             self.runs.remove(&run.start);
@@ -58,7 +58,7 @@ impl<T: Fact> Extents<T> {
         }
     }
 
-    /// What is known of these blocks, in their order.
+    /// The facts about these blocks, in the blocks' order.
     pub fn of(&self, blocks: &Range<u64>) -> Vec<(Range<u64>, T)> {
         let runs = self.overlapping(blocks).into_iter();
         runs.map(|(run, fact)| {

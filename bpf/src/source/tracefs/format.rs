@@ -16,7 +16,7 @@ use std::path::Path;
 
 use crate::error::{At, Error, Result};
 
-/// One event's.
+/// The format of one event.
 #[derive(Debug, Default)]
 pub(super) struct Format {
     pub id: u16,
@@ -24,17 +24,17 @@ pub(super) struct Format {
     print: String,
 }
 
-/// Where a field lies.
+/// The place of a field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Field {
     offset: usize,
     size: usize,
-    /// It holds where, behind the record, its bytes lie, and how many (`__data_loc`).
+    /// True if the field holds the offset and the length of its bytes (`__data_loc`).
     is_dynamic: bool,
 }
 
 impl Format {
-    /// That of `system/event` in a tracefs.
+    /// Reads the format of `system/event` in a tracefs.
     ///
     /// # Errors
     /// The kernel has no such event, or says it in another form.
@@ -60,13 +60,13 @@ impl Format {
         has_id.then_some(format)
     }
 
-    /// Where a field lies, if the event has it.
+    /// The place of a field, if the event has it.
     pub fn find(&self, name: &str) -> Option<Field> {
         let of_name = |(named, _): &&(String, Field)| named == name;
         Some(self.fields.iter().find(of_name)?.1)
     }
 
-    /// Where a field lies.
+    /// The place of a field.
     ///
     /// # Errors
     /// The event has none of the name.
@@ -111,7 +111,7 @@ fn field_of(text: &str) -> Option<(String, Field)> {
 }
 
 impl Field {
-    /// Its bytes in a record.
+    /// The bytes of the field in a record.
     pub fn bytes(self, record: &[u8]) -> Option<&[u8]> {
         let fixed = record.get(self.offset..self.offset.checked_add(self.size)?)?;
         if !self.is_dynamic {

@@ -16,7 +16,7 @@ use crate::source::{Remark, remarks};
 /// The size of a buffer, per CPU. An event takes some 100 bytes: this is what 100,000 of them a second leave on a CPU in 200 ms.
 const BUFFER_KB: u32 = 2048;
 
-/// One event, of the tracepoint whose number stands in its first two bytes.
+/// One event. The number of its tracepoint stands in its first two bytes.
 #[derive(Debug)]
 pub(super) struct Record {
     pub time_ns: u64,

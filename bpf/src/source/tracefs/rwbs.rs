@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a block event does, as its tracepoint spells it (`blk_fill_rwbs`): `FWFS` is a write with a flush ahead and FUA.
+//! The operation of a block event, as its tracepoint spells it (`blk_fill_rwbs`): `FWFS` is a write with a flush ahead and FUA.
 
 use mostrace_bundle::blk_io_trace::action::{
     BLK_TC_AHEAD, BLK_TC_DISCARD, BLK_TC_FLUSH, BLK_TC_FS, BLK_TC_FUA, BLK_TC_META, BLK_TC_PC,
@@ -36,7 +36,7 @@ pub(super) fn categories(rwbs: &[u8], sectors: u64) -> u64 {
         .fold(flush_ahead | op, |all, bit| all | bit)
 }
 
-/// Whether what follows an F is a flag: then the F is the operation.
+/// Returns true if a flag follows an F, which is the operation then.
 fn is_flag(rest: &[u8]) -> bool {
     matches!(rest.first(), Some(b'A' | b'S' | b'M'))
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a thread is beside its number and its name, which is all that a tracepoint tells: asked of /proc when it is first
-//! seen. A thread that has ended by then has no process and no user that are known.
+//! The process and the user of a thread. A tracepoint tells only its number and its name; the rest is read from /proc when the thread
+//! is first seen. A thread that has ended by then has no known process and user.
 
 use std::collections::HashMap;
 use std::fs;
@@ -24,13 +24,13 @@ const GONE: Task = Task {
     is_kernels: false,
 };
 
-/// Those that were asked for, each with the name that it had.
+/// The threads that were looked up, each with the name that it had.
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
     known: HashMap<u32, (Vec<u8>, Task), RandomState>,
 }
 
-/// More than run on a machine: then all are asked for again.
+/// The most threads that are kept, more than run on a machine: then all are looked up again.
 const MANY: usize = 1 << 14;
 
 impl Tasks {
@@ -51,7 +51,7 @@ impl Tasks {
     }
 }
 
-/// None if it is another thread's: the number was given again, or the name changed meanwhile.
+/// Parses a status; None if it is another thread's, because the number was given again or the name changed meanwhile.
 fn parse(status: &str, comm: &[u8]) -> Option<Task> {
     let word = |name: &str| {
         let of_name = |line: &str| Some(line.strip_prefix(name)?.strip_prefix(":\t")?.to_owned());
@@ -72,7 +72,7 @@ fn parse(status: &str, comm: &[u8]) -> Option<Task> {
     })
 }
 
-/// As /proc writes a name.
+/// The name as /proc writes it.
 fn escaped(comm: &[u8]) -> String {
     let text = String::from_utf8_lossy(comm);
     text.replace('\\', "\\\\").replace('\n', "\\n")

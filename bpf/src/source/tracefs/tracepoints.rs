@@ -48,7 +48,7 @@ const EVENTS: [(&str, Tells); 13] = [
 /// The flags of ext4's lookups that only the contents of regular files are looked up with: written back, or written directly.
 const OF_REGULAR: [&str; 4] = ["DELALLOC", "PRE_IO", "IO_SUBMIT", "UNWRIT"];
 
-/// One event that is listened to.
+/// A tracepoint that is enabled.
 #[derive(Debug)]
 pub(super) struct Event {
     pub tells: Tells,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the filesystem that the files are of lies on the traced disk.
+//! The place of the files' filesystem on the traced disk.
 
 use std::ops::Range;
 
@@ -10,10 +10,10 @@ use crate::machine::device::Device;
 /// The filesystem on the traced device, or on a mapped one (dm) that lies on it.
 #[derive(Clone, Debug)]
 pub(crate) struct Volume {
-    /// Of the device that it is on.
+    /// The number of the device that the filesystem is on, MAJ << 20 | MIN.
     pub dev: u32,
     pub sectors_of_block: u64,
-    /// Whether that is a mapped one.
+    /// True if that device is a mapped one.
     pub is_mapped: bool,
     /// Disjoint.
     runs: Vec<Run>,
@@ -36,14 +36,14 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// On the filesystem's device.
+    /// The first sector on the filesystem's device.
     pub fn sectors(&self) -> Range<u64> {
         self.start..self.start + (self.disk.end - self.disk.start)
     }
 }
 
 impl Volume {
-    /// Of a filesystem on the traced device itself, whose blocks have `block_size` bytes.
+    /// A filesystem on the traced device itself, whose blocks have `block_size` bytes.
     pub fn on(device: &Device, block_size: u64) -> Volume {
         let run = Run {
             disk: device.info.start_sector..device.end_sector(),
@@ -57,7 +57,7 @@ impl Volume {
         }
     }
 
-    /// Of one on the mapped device `dev`, as far as that lies on the disk, sysfs' `major:minor`.
+    /// A filesystem on the mapped device `dev`, as far as that lies on the disk, sysfs' `major:minor`.
     pub fn above(disk: &str, dev: u32, mapping: &[Mapping], block_size: u64) -> Volume {
         let here = mapping.iter().filter(|run| run.lower_disk_dev == disk);
         let runs = here.map(|run| Run {
@@ -78,7 +78,7 @@ impl Volume {
         sectors.start / self.sectors_of_block..sectors.end.div_ceil(self.sectors_of_block)
     }
 
-    /// Of a run of blocks, what lies within the piece: on the disk, and how many bytes behind the run's first.
+    /// The part of a run of blocks that lies within the piece: its sectors on the disk, and its offset in the run, in bytes.
     pub(super) fn part(&self, piece: &Piece, blocks: &Range<u64>) -> (Range<u64>, u64) {
         let sectors = piece.sectors();
         let run = blocks.start * self.sectors_of_block..blocks.end * self.sectors_of_block;
@@ -88,7 +88,7 @@ impl Volume {
         (on_disk..on_disk + (end - first), (first - run.start) * 512)
     }
 
-    /// What of these sectors of the disk is the filesystem's.
+    /// The pieces of these sectors of the disk that belong to the filesystem.
     pub(super) fn pieces(&self, sectors: &Range<u64>) -> Vec<Piece> {
         let overlaps = self.runs.iter().filter_map(|run| {
             let first = run.disk.start.max(sectors.start);
