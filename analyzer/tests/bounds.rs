@@ -112,32 +112,59 @@ fn calls_may_tell_of_any_length() {
     all_verbs(&folder);
 }
 
+/// Returns the events of 20 writes of so many bytes, eight sectors apart, from sector `first` on.
+fn requests(first: u64, length: u32) -> Vec<u8> {
+    // The records have no pdu. Each request has Q, D and C.
+    let record = |nth: u64, action: u32| {
+        let mut bytes = vec![];
+        bytes.extend(0x6561_7407_u32.to_le_bytes());
+        bytes.extend(0_u32.to_le_bytes());
+        bytes.extend((37_432_319_409_465 + nth * 1000).to_le_bytes());
+        bytes.extend((first + nth / 3 * 8).to_le_bytes());
+        for word in [length, 2 << 16 | action, 100, 7 << 20 | 1, 0, 0_u32] {
+            bytes.extend(word.to_le_bytes());
+        }
+        bytes
+    };
+    (0..60)
+        .flat_map(|nth| record(nth, [1, 7, 8][nth as usize % 3]))
+        .collect()
+}
+
+#[test]
+fn requests_longer_than_a_devices_are_no_list_of_blocks() {
+    let dir = tempfile::tempdir().expect("folder");
+    let folder = bundle(dir.path());
+    let export = |length| {
+        fs::write(folder.join("trace.blktrace.0"), requests(4096, length)).expect("events");
+        fs::write(folder.join("trace.blktrace.1"), "").expect("events");
+        let blocks = dir.path().join(format!("blocks-{length}"));
+        let said = Command::new(env!("CARGO_BIN_EXE_mostrace"))
+            .args(["export", "--format", "oracle-general", "-o"])
+            .args([&blocks, &folder])
+            .output()
+            .expect("mostrace");
+        let lines = String::from_utf8_lossy(&said.stderr).into_owned();
+        (said.status.code(), lines, fs::metadata(&blocks).ok())
+    };
+    let (status, _, blocks) = export(1 << 20);
+    assert_eq!(
+        (status, blocks.map(|file| file.len() >= 20 * 256 * 24)),
+        (Some(0), Some(true))
+    );
+    let (status, said, blocks) = export(0xffff_f000);
+    let error = format!("mostrace: {}: its ", folder.display());
+    assert!(said.lines().any(|line| line.starts_with(&error)), "{said}");
+    assert_eq!((status, blocks.is_none()), (Some(1), true));
+}
+
 #[test]
 fn a_sector_may_be_past_every_device() {
     // The last request ends at the last sector that fits into a number, or beyond it.
     for first in [1 << 55, u64::MAX - 160, u64::MAX - 155] {
         let dir = tempfile::tempdir().expect("folder");
         let folder = bundle(dir.path());
-        // The records have no pdu; each has the length that is under test.
-        let record = |nth: u64, action: u32| {
-            let mut bytes = vec![];
-            bytes.extend(0x6561_7407_u32.to_le_bytes());
-            bytes.extend(0_u32.to_le_bytes());
-            bytes.extend((37_432_319_409_465 + nth * 1000).to_le_bytes());
-            bytes.extend((first + nth / 3 * 8).to_le_bytes());
-            for word in [4096, 2 << 16 | action, 100, 7 << 20 | 1, 0, 0_u32] {
-                bytes.extend(word.to_le_bytes());
-            }
-            bytes
-        };
-        // Each request has Q, D and C.
-        let actions = [1, 7, 8];
-        let records = (0..60).flat_map(|nth| record(nth, actions[nth as usize % 3]));
-        fs::write(
-            folder.join("trace.blktrace.0"),
-            records.collect::<Vec<u8>>(),
-        )
-        .expect("events");
+        fs::write(folder.join("trace.blktrace.0"), requests(first, 4096)).expect("events");
         fs::write(folder.join("trace.blktrace.1"), "").expect("events");
         all_verbs(&folder);
     }

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use mostrace::analysis::{Analysis, shown};
-use mostrace::export::{Dataset, Foreign, Output, blkparse};
+use mostrace::export::{Dataset, Foreign, ForeignError, Output, blkparse};
 use mostrace::facts::Key;
 use mostrace::recording::Recording;
 
@@ -126,8 +126,19 @@ impl Export {
         if analysis.is_of_several() && !format.adds_up() {
             return Err(several().into());
         }
-        self.warn(&format.write(&analysis, &self.target, &mut out)?);
+        let left_out = format.write(&analysis, &self.target, &mut out);
+        self.warn(&left_out.map_err(|error| self.named(error))?);
         Ok(())
+    }
+
+    /// Adds the trace's name to an error that is the trace's.
+    fn named(&self, error: ForeignError) -> anyhow::Error {
+        match error {
+            ForeignError::NoClock | ForeignError::TooLong { .. } => {
+                anyhow::anyhow!("{}: {error}", self.source.path().display())
+            }
+            other => other.into(),
+        }
     }
 
     fn read(&self, locality: bool, causes: bool, key: Option<&Key>) -> anyhow::Result<Analysis> {

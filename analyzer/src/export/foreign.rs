@@ -61,6 +61,16 @@ pub enum Error {
     /// The format needs absolute times, which the trace lacks.
     #[error("the format needs the time by the wall clock, which this trace lacks")]
     NoClock,
+    /// The format has a record for each block, and the requests are longer than a device's.
+    #[error(
+        "its {requests} requests access {blocks} blocks of 4 KiB, more than oracle-general writes: some 1,024 for each request"
+    )]
+    TooLong {
+        /// Reads and writes.
+        requests: usize,
+        /// The blocks that they access, each as often as it is accessed.
+        blocks: u64,
+    },
 }
 
 pub(super) type Result<T> = std::result::Result<T, Error>;
@@ -69,6 +79,10 @@ pub(super) type Result<T> = std::result::Result<T, Error>;
 pub(super) const SECTOR: u64 = 512;
 /// Bytes of an object in oracleGeneral.
 const BLOCK: u64 = 4096;
+/// Blocks that oracleGeneral has room for: some for each request, as long as a device's are on average at most (4 MiB), and
+/// some for all. A small bundle can tell of requests of 4 GiB.
+const BLOCKS_A_REQUEST: u64 = 1 << 10;
+const BLOCKS: u64 = 1 << 20;
 /// The time from 1601 to 1970, in units of 100 ns.
 const FILETIME_OF_UNIX: u64 = 116_444_736_000_000_000;
 
@@ -266,6 +280,17 @@ fn oracle_general(facts: &Facts, out: &mut Output, left_out: &mut LeftOut) -> Re
         }
         Ok::<_, Error>(())
     })?;
+    let requests = u64::try_from(accesses.len()).unwrap_or(u64::MAX);
+    if number
+        > requests
+            .saturating_mul(BLOCKS_A_REQUEST)
+            .saturating_add(BLOCKS)
+    {
+        return Err(Error::TooLong {
+            requests: accesses.len(),
+            blocks: number,
+        });
+    }
     let mut out = BufWriter::new(out);
     for (access, next) in accesses.iter().zip(next_accesses(&accesses)) {
         for next in next {

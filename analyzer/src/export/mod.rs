@@ -23,7 +23,7 @@ use crate::tables::Table;
 
 pub use blkparse::write as blkparse;
 pub use dataset::Dataset;
-pub use foreign::Foreign;
+pub use foreign::{Error as ForeignError, Foreign};
 pub use json::to_value;
 pub use output::{Output, WriteError};
 pub use table::to_text;
