@@ -39,5 +39,4 @@ pub use reason::Reason;
 pub use share::{Share, Sharing, Verdict, Verdicts};
 pub use tables::Tables;
 
-#[cfg(feature = "analyze")]
 pub(crate) use operation::is_sync;
