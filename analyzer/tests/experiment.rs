@@ -336,7 +336,7 @@ fn what_is_no_file_of_results_stays_as_it_is() {
         fs::write(&notes, text).unwrap();
         let said = say(experiment(&file).arg("--results").arg(&notes));
         assert_eq!((said.status, said.out.as_str()), (Some(1), ""));
-        let name = format!("mostrace: {}: is ", notes.display());
+        let name = format!("mostrace: {}: ", notes.display());
         assert!(said.err.starts_with(&name), "{}", said.err);
         assert_eq!(said.err.lines().count(), 1, "{}", said.err);
         assert_eq!(fs::read(&notes).unwrap(), text);
