@@ -365,14 +365,14 @@ fn recorded_twice(disk: &LoopExt4) -> Option<tempfile::TempDir> {
         command.stderr(Stdio::null()).spawn().unwrap()
     };
     let mut whole = record("whole.most", &["--source", "ftrace"]);
-    let events = at("whole.most/trace.blktrace.0");
-    wait::until("the recording", || events.exists());
-    // No transaction is open whose beginning only one of them has seen.
-    let sync = Command::new("sync")
-        .arg("-f")
-        .arg(disk.mount_point())
-        .status();
-    assert!(sync.unwrap().success());
+    // After this no transaction is open whose beginning only one of them has seen.
+    wait::until("the recording", || {
+        fs::write(disk.mount_point().join("begun"), "begun").unwrap();
+        let mut sync = Command::new("sync");
+        let status = sync.arg("-f").arg(disk.mount_point()).status();
+        assert!(status.unwrap().success());
+        has_events(&at("whole.most"))
+    });
     let mut cut = record("cut.most", &["--source", "bpf", "--segment", "1s"]);
     wait::until("two segments", || at("cut.0002.most").exists());
     work(&disk.mount_point());
@@ -388,6 +388,13 @@ fn recorded_twice(disk: &LoopExt4) -> Option<tempfile::TempDir> {
     all.iter()
         .all(|path| is_whole(&manifest(path)))
         .then_some(dir)
+}
+
+/// Returns true if a recording has events of any CPU.
+fn has_events(bundle: &Path) -> bool {
+    let files = fs::read_dir(bundle).into_iter().flatten().flatten();
+    let mut names = files.map(|file| file.file_name());
+    names.any(|name| name.to_string_lossy().starts_with("trace.blktrace."))
 }
 
 fn is_whole(manifest: &Manifest) -> bool {

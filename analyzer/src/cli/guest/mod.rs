@@ -171,7 +171,10 @@ mod tests {
     fn kernels_are_those_of_this_architecture() {
         assert_eq!(kernel("6.12").as_deref(), Ok("6.12"));
         let said = kernel("4.4").unwrap_err();
-        assert!(said.starts_with("`4.4` is not one of 6.12, 6.1, "), "{said}");
+        assert!(
+            said.starts_with("`4.4` is not one of 6.12, 6.1, "),
+            "{said}"
+        );
         assert!(!said.contains("arm64") && !said.contains("plain"), "{said}");
     }
 
