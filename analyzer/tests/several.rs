@@ -365,14 +365,20 @@ fn recorded_twice(disk: &LoopExt4) -> Option<tempfile::TempDir> {
         command.stderr(Stdio::null()).spawn().unwrap()
     };
     let mut whole = record("whole.most", &["--source", "ftrace"]);
-    // After this no transaction is open whose beginning only one of them has seen.
+    // A read is an event, and changes nothing.
+    let input = format!("if={}", disk.device().display());
     wait::until("the recording", || {
-        fs::write(disk.mount_point().join("begun"), "begun").unwrap();
-        let mut sync = Command::new("sync");
-        let status = sync.arg("-f").arg(disk.mount_point()).status();
-        assert!(status.unwrap().success());
+        let mut read = Command::new("dd");
+        read.args([&input, "of=/dev/null", "iflag=direct", "bs=4096", "count=1"]);
+        assert!(read.stderr(Stdio::null()).status().unwrap().success());
         has_events(&at("whole.most"))
     });
+    // No transaction is open whose beginning only one of them has seen.
+    let sync = Command::new("sync")
+        .arg("-f")
+        .arg(disk.mount_point())
+        .status();
+    assert!(sync.unwrap().success());
     let mut cut = record("cut.most", &["--source", "bpf", "--segment", "1s"]);
     wait::until("two segments", || at("cut.0002.most").exists());
     work(&disk.mount_point());
