@@ -40,7 +40,9 @@ fn work(site: &'static Site, part: &str) -> io::Result<()> {
     shim::install(site, how)?;
     transact(site, mode, &path).map_err(io::Error::other)?;
     match shim::writes() {
-        0 => Err(io::Error::other("SQLite did not write through the logged calls")),
+        0 => Err(io::Error::other(
+            "SQLite did not write through the logged calls",
+        )),
         _ => Ok(()),
     }
 }
