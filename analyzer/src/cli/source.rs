@@ -157,9 +157,9 @@ pub fn several() -> UsageError {
 /// The condition on rows.
 #[derive(clap::Args)]
 pub struct WhereArgs {
-    /// Only rows for which this holds: an SQL expression over the columns of `events`, for example: "role = 'wal' AND bytes
-    /// > 4096". It applies to whole rows, whatever is summed; for bytes with several causers, conditions on the cause apply
-    /// to each share
+    /// Only rows for which this holds: an SQL expression over the columns of `events`, for example
+    /// "role = 'wal' AND bytes > 4096". It applies to whole rows, whatever is summed; for bytes with several causers,
+    /// conditions on the cause apply to each share
     #[arg(long = "where", value_name = "EXPR")]
     condition: Option<String>,
 }

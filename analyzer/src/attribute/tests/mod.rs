@@ -139,9 +139,9 @@ pub fn file(t: u64, sector: u64, bytes: u32, name: &str) -> FileEntry {
     }
 }
 
-/// Makes a map of 4 KiB blocks, 8 sectors each: superblock, inode table, directory of inode 2, `/a.db` (inode 12, generation
-/// 1) in two pieces with a free block between them, the journal, an extent block of `/a.db`. It covers sectors 0 to 79;
-/// inode 13 is `/sub`, inode 14 an empty `/sub/x`.
+/// Makes a map of 4 KiB blocks, 8 sectors each: superblock, inode table, directory of inode 2, `/a.db` in two pieces with a
+/// free block between them, the journal, an extent block of `/a.db`. It covers sectors 0 to 79. `/a.db` is inode 12 of
+/// generation 1, inode 13 is `/sub`, inode 14 an empty `/sub/x`.
 pub fn map() -> Map {
     let extent = |block: u64, blocks: u64, kind, inode, file_offset| Extent {
         sector: block * 8,
