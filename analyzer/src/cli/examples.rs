@@ -16,7 +16,11 @@ fn words(line: &str) -> Vec<String> {
     let script = format!(
         "mostrace() {{ printf '%s\\0' mostrace \"$@\" >&3; }}\nsudo() {{ \"$@\"; }}\nexec 3>&1 >/dev/null\n{line}\n"
     );
-    let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+    // What the line redirects goes to a folder of its own.
+    let folder = tempfile::tempdir().unwrap();
+    let mut shell = Command::new("sh");
+    shell.current_dir(&folder).args(["-c", &script]);
+    let output = shell.output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     text.split_terminator('\0').map(str::to_owned).collect()
 }
