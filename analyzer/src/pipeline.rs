@@ -29,15 +29,15 @@ pub struct Step<'p, 'a> {
     pub rows: &'p [Row],
     /// The causers of each row; None if causes are not wanted.
     pub verdicts: Option<&'p Verdicts>,
-    /// What the rows refer to, as far as it is known.
+    /// The processes and files that the rows refer to, as far as they are known.
     pub registry: &'p Registry<'a>,
 }
 
-/// What is known when a trace has been read to its end.
+/// The result of a trace that has been read to its end.
 pub struct End {
     /// The completions, with what they told of the trace as a whole.
     pub completions: Completions,
-    /// What rows and causes refer to.
+    /// The processes and files that rows and causes refer to.
     pub names: Names,
     /// The causes, indexed by number; None if they were not wanted.
     pub causes: Option<Vec<Cause>>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the user should know of a recording beside its rows.
+//! Collects the warnings and notices that belong to a recording beside its rows.
 
 use mostrace_bundle::Bundle;
 

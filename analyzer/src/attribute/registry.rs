@@ -8,7 +8,7 @@ use super::file::Files;
 use super::process::{Processes, Task};
 use super::{File, FileId, Process, ProcessId};
 
-/// What is known so far of every process and file that a table or an event named.
+/// Knows every process and file that a table or an event has named so far.
 pub struct Registry<'a> {
     pub(super) map: Option<&'a Map>,
     pub(super) processes: Processes,

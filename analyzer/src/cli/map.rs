@@ -45,14 +45,14 @@ pub struct Map {
     /// Only extents for which this holds, for example: "kind = 'directory' AND sectors > 8"
     #[arg(long = "where", value_name = "EXPR")]
     condition: Option<String>,
-    /// Who lists the blocks of inodes on ext4, ext3 and ext2: mostrace's own walker, or debugfs of e2fsprogs
+    /// The program that lists the blocks of inodes on ext4, ext3 and ext2: mostrace's own walker, or debugfs of e2fsprogs
     #[arg(long, value_enum, default_value = "walker", value_name = "WHO")]
     by: Lister,
     #[command(flatten)]
     out: OutArgs,
 }
 
-/// Who lists the blocks of inodes.
+/// The program that lists the blocks of inodes.
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Lister {
     Walker,

@@ -124,8 +124,6 @@ struct Row {
     discard_bytes: u64,
     #[serde(default)]
     write_zeroes_bytes: u64,
-    #[serde(default)]
-    op: Option<String>,
 }
 
 /// Returns the sum of the bytes of a JSON table; None if it was not printed.
@@ -134,7 +132,5 @@ pub fn sum(outcome: &Outcome) -> Option<u128> {
         .ok()
         .filter(|_| outcome.status == Some(0))?;
     let bytes = |row: &Row| [row.bytes, row.discard_bytes, row.write_zeroes_bytes];
-    // Tables count passthrough commands and zone management as requests alone; `events` has their lengths.
-    let counted = rows.iter().filter(|row| row.op.as_deref() != Some("other"));
-    Some(counted.flat_map(bytes).map(u128::from).sum())
+    Some(rows.iter().flat_map(bytes).map(u128::from).sum())
 }

@@ -57,7 +57,7 @@ use numbers::{EXT4_BAD_INO, EXT4_RESIZE_INO, EXT4_ROOT_INO, FsBlock, Ino};
 use superblock::{SuperBlock, compat, ro_compat};
 use walk::Walker;
 
-/// Who lists the blocks of inodes.
+/// The program that lists the blocks of inodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum By {
     /// A walker of our own. Where there is a debugfs, it is asked about the filesystem as a whole and about the journal, and
