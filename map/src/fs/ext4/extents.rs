@@ -27,7 +27,7 @@ const EXT_INIT_MAX_LEN: u16 = 1 << 15;
 pub fn root(i_block: &[u8]) -> Result<Vec<Node>, &'static str> {
     let depth = u16_at(i_block, 6).unwrap_or(0);
     if depth > EXT4_MAX_EXTENT_DEPTH {
-        return Err("its extent tree is higher than any");
+        return Err("is higher than the kernel allows");
     }
     node(i_block, depth)
 }

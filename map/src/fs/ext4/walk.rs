@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The blocks of an inode, by walking its tree.
+//! Lists the blocks of an inode by walking its tree.
 
 use std::collections::HashSet;
 
@@ -30,7 +30,7 @@ struct Of {
 }
 
 impl<'a> Walker<'a> {
-    /// A walker that believes no inode and no node whose checksum is wrong.
+    /// Makes a walker that believes no inode and no node whose checksum is wrong.
     pub fn new(image: &'a Image, sb: &'a SuperBlock) -> Walker<'a> {
         Walker {
             image,
@@ -40,7 +40,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// A walker for metadata that is in use: a checksum may be about to follow what it is of.
+    /// Makes a walker for metadata that is in use: a checksum may be written later than the bytes that it covers.
     pub fn without_checksums(image: &'a Image, sb: &'a SuperBlock) -> Walker<'a> {
         Walker {
             checks_sums: false,
@@ -48,7 +48,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// The blocks of an inode, whose bytes are `raw`. What is wrong with a part of its tree is a complaint, and that part
+    /// Lists the blocks of an inode, whose bytes are `raw`. A fault in a part of its tree is a complaint, and that part
     /// is left out.
     pub fn list(&mut self, record: &InodeRecord, raw: &[u8]) -> BlockList {
         let mut list = BlockList::default();
@@ -122,7 +122,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// What a node leads to.
+    /// Returns the entries of a node.
     fn node(&mut self, node: &Node, of: &Of, list: &mut BlockList) -> Result<Vec<Node>, Wrong> {
         let block = node.block;
         if block >= self.sb.end() {
