@@ -103,7 +103,11 @@ fn totals(duration_ns: u64, total: &Totals) -> Vec<(&'static str, String)> {
     if total.others > 0 {
         lines.push((
             "others",
-            format!("{} passthrough or zone requests", total.others),
+            format!(
+                "{} in {} passthrough or zone requests",
+                size(total.other_bytes),
+                total.others
+            ),
         ));
     }
     if total.failed > 0 {

@@ -238,13 +238,14 @@ fn section(name: &'static str, title: &str, note: Option<&'static str>, table: T
 }
 
 /// Totals that the sections' tables leave out; `--by` has them.
-const APART: [&str; 7] = [
+const APART: [&str; 8] = [
     "bytes",
     "sync_writes",
     "fua_writes",
     "write_zeroes",
     "write_zeroes_bytes",
     "others",
+    "other_bytes",
     "failed",
 ];
 

@@ -116,7 +116,7 @@ fn deceives(c: char) -> bool {
     c != '\n' && is_deceptive(c)
 }
 
-/// The bytes of a row. Discards and zeroed ranges are separate in a table of sums.
+/// The bytes of a row. Discards, zeroed ranges and passthrough commands are separate in a table of sums.
 #[derive(Deserialize)]
 struct Row {
     bytes: u64,
@@ -124,6 +124,8 @@ struct Row {
     discard_bytes: u64,
     #[serde(default)]
     write_zeroes_bytes: u64,
+    #[serde(default)]
+    other_bytes: u64,
 }
 
 /// Returns the sum of the bytes of a JSON table; None if it was not printed.
@@ -131,6 +133,13 @@ pub fn sum(outcome: &Outcome) -> Option<u128> {
     let rows: Vec<Row> = serde_json::from_slice(&outcome.out)
         .ok()
         .filter(|_| outcome.status == Some(0))?;
-    let bytes = |row: &Row| [row.bytes, row.discard_bytes, row.write_zeroes_bytes];
+    let bytes = |row: &Row| {
+        [
+            row.bytes,
+            row.discard_bytes,
+            row.write_zeroes_bytes,
+            row.other_bytes,
+        ]
+    };
     Some(rows.iter().flat_map(bytes).map(u128::from).sum())
 }

@@ -46,6 +46,7 @@ pub(super) fn words(total: &Totals, told: u64) -> String {
     let all = [
         bytes(total.discard_bytes, "discarded"),
         bytes(total.write_zeroes_bytes, "zeroed"),
+        bytes(total.other_bytes, "moved by passthrough or zone commands"),
         is_flushed.then(flushes),
         (total.failed > 0).then(failed),
     ];
