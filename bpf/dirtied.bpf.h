@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The blocks that a handle was the first in its transaction to modify. If the kernel allows a program at
- * jbd2_journal_dirty_metadata, each block is reported when it is modified. Otherwise the blocks are looked for when the
+ * jbd2_journal_dirty_metadata, every modification of a block is reported. Otherwise the blocks are looked for when the
  * handle ends: those that were new to the transaction are the last ones in t_buffers, except for those of handles that
  * ended meanwhile; those that the committing transaction still holds are in its lists, promised to the running one
  * (fs/jbd2/transaction.c). Nothing is locked, and the lists change during the walk: blocks that it misses have no

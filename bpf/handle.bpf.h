@@ -18,6 +18,7 @@ enum handle_state {
 struct handle {
 	struct mostrace_handle entry;
 	__u32 handles;		/* t_handle_count when the handle joined */
+	bool told;		/* an entry of a block refers to it */
 	__u32 state;
 };
 
@@ -154,26 +155,76 @@ static __always_inline int begin_handle(__u32 s_dev, __u32 tid, __u32 type)
 	return 0;
 }
 
-/* jbd2 attributes a buffer to the handle if no handle of the transaction modified it before. */
+/* Returns a number that stands for what a handle was begun for: its function and inode. */
+static __always_inline __u64 purpose_of(const struct mostrace_handle *entry)
+{
+	__u64 number = entry->function * 0x9e3779b97f4a7c15ULL;
+
+	return (number ^ entry->ino ^ (__u64)entry->generation << 32) * 0x9e3779b97f4a7c15ULL ^ entry->type;
+}
+
+/* A thread that modified a block in a transaction, and what for. */
+struct modifier {
+	struct claim claim;
+	__u64 purpose;
+	__u32 pid;
+	__u32 pad;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1 << 15);
+	__type(key, struct modifier);
+	__type(value, __u8);
+} modifiers SEC(".maps");
+
+/* Returns true if the block was modified for the same purpose before. */
+static __always_inline bool is_known_modifier(const struct mostrace_handle *handle, const struct claim *claim)
+{
+	struct modifier modifier = {
+		.claim = *claim,
+		.purpose = purpose_of(handle),
+		.pid = bpf_get_current_pid_tgid(),
+	};
+	__u8 told = 1;
+
+	return bpf_map_update_elem(&modifiers, &modifier, &told, BPF_NOEXIST);
+}
+
+/*
+ * A buffer is about to be modified. jbd2 counts it for the handle if no handle of the transaction modified it before;
+ * later modifications are reported too, once for each purpose.
+ */
 static __always_inline int modify(struct buffer_head *bh)
 {
 	struct journal_head *jh = LOAD(bh, b_private);
 	struct mostrace_dirtied entry = {};
+	struct claim claim;
 	struct handle *h;
+	bool is_first;
 
-	/* For most buffers this is not the first change. */
-	if (!jh || BPF_CORE_READ(jh, b_modified))
+	if (!jh)
 		return 0;
 	h = current_handle();
 	if (!h || h->state != HANDLE_OPEN)
 		return 0;
+	entry.handle = h->entry.id;
+	entry.tid = h->entry.tid;
+	claim = claim_of(&entry, bh);
+	is_first = !BPF_CORE_READ(jh, b_modified);
+	if (is_known_modifier(&h->entry, &claim) && !is_first)
+		return 0;
 	entry.head = cause_head(MOSTRACE_DIRTIED, sizeof(entry), bpf_ktime_get_ns());
 	entry.head.flags = BPF_CORE_READ(jh, b_transaction) == current_transaction() ?
 		MOSTRACE_DIRTIED_NEW : MOSTRACE_DIRTIED_KEPT;
-	entry.handle = h->entry.id;
-	entry.tid = h->entry.tid;
-	tell_modified(&entry, bh);
-	h->entry.named++;
+	entry.head.flags |= MOSTRACE_DIRTIED_EACH;
+	h->told = true;
+	if (is_first) {
+		tell_modified(&entry, bh);
+		h->entry.named++;
+	} else {
+		put_dirtied(&entry, bh, &claim);
+	}
 	return 0;
 }
 
@@ -204,13 +255,14 @@ static __always_inline int restart_handle(__u32 s_dev, __u32 tid)
 		return 0;
 	left = (struct journal_tid){ .s_dev = s_dev, .tid = h->entry.tid };
 	tear(&left);
-	flags = h->entry.head.flags | MOSTRACE_HANDLE_RESTARTED;
+	flags = h->entry.head.flags | MOSTRACE_HANDLE_RESTARTED | MOSTRACE_HANDLE_EACH_CAUSE;
 	h->entry.head = cause_head(MOSTRACE_HANDLE, sizeof(h->entry), bpf_ktime_get_ns());
 	h->entry.head.flags = flags;
 	name_task(&h->entry);
 	put_cause(&h->entry, sizeof(h->entry));
 	h->entry.head.flags = 0;
 	h->entry.named = 0;
+	h->told = false;
 	join(h, tid);
 	return 0;
 }
@@ -241,12 +293,14 @@ struct handle_end {
 };
 
 struct participant {
+	__u64 purpose;
 	__u32 s_dev;
 	__u32 tid;
-	__u32 tgid;
+	__u32 pid;
+	__u32 pad;
 };
 
-/* Processes for which a handle of the transaction was recorded. */
+/* Threads for which a handle of the transaction was recorded, and what for. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1 << 12);
@@ -256,18 +310,19 @@ struct {
 
 /*
  * Returns true if the handle is worth an entry. Most handles modify what another one of the transaction modified
- * already; of those, one per process is recorded to show that it took part.
+ * already; of those, one per thread and purpose is recorded to show that it took part.
  */
-static __always_inline bool says_something(const struct handle_end *end)
+static __always_inline bool says_something(const struct handle *h, const struct handle_end *end)
 {
 	struct participant participant = {
+		.purpose = purpose_of(&h->entry),
 		.s_dev = end->s_dev,
 		.tid = end->tid,
-		.tgid = bpf_get_current_pid_tgid() >> 32,
+		.pid = bpf_get_current_pid_tgid(),
 	};
 	__u8 told = 1;
 
-	if ((__s32)end->dirtied > 0 || end->sync)
+	if ((__s32)end->dirtied > 0 || end->sync || h->told)
 		return true;
 	return !bpf_map_update_elem(&participants, &participant, &told, BPF_NOEXIST);
 }
@@ -305,6 +360,7 @@ static __always_inline void put_handle(struct handle *h, const struct handle_end
 		flags |= MOSTRACE_HANDLE_KERNEL;
 	if (end->sync)
 		flags |= MOSTRACE_HANDLE_SYNC;
+	flags |= MOSTRACE_HANDLE_EACH_CAUSE;
 	entry->head = cause_head(MOSTRACE_HANDLE, sizeof(*entry), bpf_ktime_get_ns());
 	entry->head.flags = flags;
 	entry->requested = end->requested;
@@ -327,12 +383,12 @@ static __always_inline int end_handle(const struct handle_end *end)
 	h = current_handle();
 	if (h && h->state == HANDLE_OPEN && h->entry.tid == end->tid) {
 		tell_call(&h->entry);
-		if (says_something(end))
+		if (says_something(h, end))
 			put_handle(h, end, transaction);
 		h->state = HANDLE_NONE;
 		return 0;
 	}
-	if (!says_something(end))
+	if (!says_something(&unseen, end))
 		return 0;
 	/* The handle was begun before the probes were attached. */
 	unseen.entry.id = new_handle_id();

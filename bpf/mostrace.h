@@ -147,6 +147,11 @@ enum mostrace_handle_flags {
 					 * this is not known */
 	MOSTRACE_HANDLE_UNSEEN = 8,	/* it began before the recording: no function, no inode */
 	MOSTRACE_HANDLE_KERNEL = 16,	/* it belongs to a kernel thread: PF_KTHREAD */
+	/*
+	 * Each thread has an entry for each function and inode that it began a handle for in the
+	 * transaction.
+	 */
+	MOSTRACE_HANDLE_EACH_CAUSE = 32,
 };
 
 /* Flags of a call's head. */
@@ -154,10 +159,15 @@ enum mostrace_call_flags {
 	MOSTRACE_CALL_FIRST = 1,	/* first_bytes is set */
 };
 
-/* Flags of a dirtied block's head: the place where it was found. */
+/* Flags of a dirtied block's head: the place where it was found, and whether it is all. */
 enum mostrace_dirtied_flags {
 	MOSTRACE_DIRTIED_NEW = 1,	/* among the last buffers that joined t_buffers */
 	MOSTRACE_DIRTIED_KEPT = 2,	/* still held by the committing transaction */
+	/*
+	 * Every modification is told: there is an entry for each thread, function and inode whose
+	 * handle modified the block. Otherwise there is one for the first modification.
+	 */
+	MOSTRACE_DIRTIED_EACH = 4,
 };
 
 /*

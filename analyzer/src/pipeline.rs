@@ -87,11 +87,11 @@ impl<'a, R: Read> Pipeline<'a, R> {
     }
 
     /// Continues with the events of the next segment. The tables may have grown since, and the manifest of the newest segment
-    /// names these `functions`.
-    pub fn go_on(&mut self, trace: Trace, functions: &[String]) {
+    /// names these `functions`; `is_whole` is false if entries of causes were lost.
+    pub fn go_on(&mut self, trace: Trace, functions: &[String], is_whole: bool) {
         self.attributor.go_on();
         if let Some(causer) = &mut self.causer {
-            causer.go_on(functions);
+            causer.go_on(functions, is_whole);
         }
         self.completions.go_on(trace);
     }

@@ -118,7 +118,7 @@ fn counted(analysis: &Analysis, pids: &[u32]) -> Option<Count> {
 
 fn open(path: &Path) -> Analysis {
     let options = Options {
-        causes: Some(Sharing::First),
+        causes: Some(Sharing::default()),
         ..Options::default()
     };
     Analysis::open(path, &options).unwrap()

@@ -415,6 +415,9 @@ pub mod handle_flags {
     pub const UNSEEN: Flags = Flags(8);
     /// The handle belongs to a kernel thread.
     pub const KERNEL: Flags = Flags(16);
+    /// Each thread has an entry for each function and inode that it began a handle for in the transaction. Without it, a
+    /// process may have an entry for the first of its handles that dirtied nothing, and for those that did.
+    pub const EACH_CAUSE: Flags = Flags(32);
 }
 
 /// `enum mostrace_call_flags`: the flags in a call's head.
@@ -438,6 +441,9 @@ pub mod dirtied_flags {
     pub const NEW: Flags = Flags(1);
     /// The block was still held by the committing transaction.
     pub const KEPT: Flags = Flags(2);
+    /// Every modification is told: there is an entry for each thread, function and inode whose handle modified the block.
+    /// Without it, there is one for the first modification.
+    pub const EACH: Flags = Flags(4);
 }
 
 /// `enum mostrace_call_kind`: a system call by which a file or its metadata is changed or written out.

@@ -40,6 +40,8 @@ pub struct Map {
     notices: Vec<String>,
     /// The pieces in which a mapped device lies on the disk; empty if the filesystem is on the disk itself.
     through: Vec<Piece>,
+    /// The size of the filesystem's blocks, bytes; 0 if it is not known.
+    block_size: u64,
 }
 
 impl Map {
@@ -53,7 +55,19 @@ impl Map {
             inodes,
             notices: Vec::new(),
             through: Vec::new(),
+            block_size: 0,
         }
+    }
+
+    /// Sets the size of the filesystem's blocks, bytes; on FAT that is its sector, the unit in which the kernel writes.
+    #[must_use]
+    pub fn with_block_size(self, block_size: u64) -> Map {
+        Map { block_size, ..self }
+    }
+
+    /// Returns the size of the filesystem's blocks, bytes (FAT: of its sectors); None if it is not known.
+    pub fn block_size(&self) -> Option<u64> {
+        (self.block_size > 0).then_some(self.block_size)
     }
 
     /// Translates the map from a mapped device to the disk below. `pieces` are the runs of the mapped device; sectors

@@ -133,7 +133,8 @@ impl Reader<'_> {
         };
         let manifest = self.recording.manifest();
         let functions = manifest.map_or(&[][..], |manifest| &manifest.functions);
-        Some(Causer::new(tables, functions, sharing))
+        let is_whole = manifest.is_some_and(causes::are_whole);
+        Some(Causer::new(tables, functions, sharing, is_whole))
     }
 
     /// Returns one moment in the trace's clock and as Unix time, ns each, if the manifest knows one.

@@ -199,6 +199,11 @@ impl<'m> Files<'m> {
         self.filesystem = Some(s_dev);
     }
 
+    /// Returns true unless the filesystem with this device number is known to be another one than the map's.
+    pub fn is_mapped(&self, s_dev: u32) -> bool {
+        self.filesystem.is_none_or(|known| known == s_dev)
+    }
+
     /// Takes a name of the mounted tree; if a file has several names, the last one counts.
     pub fn see_tree(&mut self, entry: FileRef<'_>) {
         let FileRef { raw, name } = entry;

@@ -53,6 +53,16 @@ impl<'a> Registry<'a> {
         self.processes.is_user(process)
     }
 
+    /// Returns the size of the mapped filesystem's blocks, bytes; None if it is not known.
+    pub fn block_size(&self) -> Option<u64> {
+        self.map.and_then(Map::block_size)
+    }
+
+    /// Returns true if files of the filesystem with this device number (major << 20 | minor) are numbered as the map's.
+    pub fn is_mapped(&self, s_dev: u32) -> bool {
+        self.files.is_mapped(s_dev)
+    }
+
     /// Returns the disk sector of a home block; None if it is unknown.
     pub fn home_on_disk(&self, home: Home, sector: u64) -> Option<u64> {
         match (home, self.map) {

@@ -16,37 +16,121 @@ pub(super) enum Blame {
     /// The causer is unknown.
     #[default]
     Unknown,
-    /// This causer, for certain.
+    /// This causer made every change.
     Exact(CauseId),
-    /// One of these or several of them, the likeliest first.
-    Set(Rc<[CauseId]>),
+    /// These causers made every change, the first one first.
+    Shared(Rc<[CauseId]>),
+    /// This causer made the first change; others may have made more.
+    First(CauseId, Others),
+    /// One of these or several of them, the likeliest first; others may have made changes too.
+    Set(Rc<[CauseId]>, Others),
+}
+
+/// The causers that may have changed a block beside those that are known to have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Others {
+    /// There are none.
+    #[default]
+    None,
+    /// They are among these.
+    Among(Rc<[CauseId]>),
+    /// Anybody may be one.
+    Unknown,
+}
+
+impl Others {
+    /// Returns them; `CauseId::UNKNOWN` stands for anybody.
+    pub fn causers(&self) -> &[CauseId] {
+        match self {
+            Others::None => &[],
+            Others::Among(all) => all,
+            Others::Unknown => &[CauseId::UNKNOWN],
+        }
+    }
+
+    /// Returns all causers of these blames.
+    pub fn among(blames: &[Blame]) -> Others {
+        let causers = blames.iter().flat_map(|blame| blame.causers());
+        match distinct(causers.copied()) {
+            Some(causers) => Others::Among(causers.into()),
+            None => Others::Unknown,
+        }
+    }
+
+    fn joined<'b>(all: impl IntoIterator<Item = &'b Others>) -> Others {
+        let causers = all.into_iter().flat_map(|others| others.causers());
+        match distinct(causers.copied()) {
+            None => Others::Unknown,
+            Some(none) if none.is_empty() => Others::None,
+            Some(causers) => Others::Among(causers.into()),
+        }
+    }
 }
 
 impl Blame {
     /// Combines all possible causers; the result is exact if they are all the same, and unknown if one is unknown.
     pub fn of(causers: impl IntoIterator<Item = CauseId>) -> Blame {
-        let mut distinct: Vec<CauseId> = Vec::new();
-        for causer in causers {
-            if causer == CauseId::UNKNOWN {
-                return Blame::Unknown;
-            }
-            if !distinct.contains(&causer) {
-                distinct.push(causer);
-            }
+        Blame::combined(causers, |causers| Blame::Set(causers, Others::None))
+    }
+
+    /// Combines causers each of which made a change, in the order of these, if there are no other changes.
+    pub fn all(causers: impl IntoIterator<Item = CauseId>) -> Blame {
+        Blame::combined(causers, Blame::Shared)
+    }
+
+    fn combined(
+        causers: impl IntoIterator<Item = CauseId>,
+        several: impl FnOnce(Rc<[CauseId]>) -> Blame,
+    ) -> Blame {
+        match distinct(causers) {
+            None => Blame::Unknown,
+            Some(causers) => match causers[..] {
+                [] => Blame::Unknown,
+                [one] => Blame::Exact(one),
+                _ if causers.len() > MOST => Blame::Unknown,
+                _ => several(causers.into()),
+            },
         }
-        match distinct[..] {
+    }
+
+    /// Returns the blame for a block that these causers changed first, and that `others` may have changed later.
+    pub fn first(self, others: &Others) -> Blame {
+        match self {
+            Blame::Unknown => Blame::Unknown,
+            Blame::Exact(one) | Blame::First(one, _) => Blame::First(one, others.clone()),
+            Blame::Shared(all) | Blame::Set(all, _) => Blame::Set(all, others.clone()),
+        }
+    }
+
+    /// Combines what is known of one change after the other of a block that was written after all of them.
+    pub fn joined(changes: &[Blame]) -> Blame {
+        match changes {
             [] => Blame::Unknown,
-            [one] => Blame::Exact(one),
-            _ if distinct.len() > MOST => Blame::Unknown,
-            _ => Blame::Set(distinct.into()),
+            [one] => one.clone(),
+            _ => {
+                let causers = changes.iter().flat_map(|blame| blame.causers());
+                let causers = causers.copied();
+                match changes.iter().all(Blame::is_complete) {
+                    true => Blame::all(causers),
+                    false => Blame::of(causers)
+                        .first(&Others::joined(changes.iter().map(Blame::others))),
+                }
+            }
         }
+    }
+
+    /// Returns true if no causer is missing.
+    fn is_complete(&self) -> bool {
+        matches!(self, Blame::Exact(_) | Blame::Shared(_))
     }
 
     pub fn known(&self) -> Known {
         match self {
             Blame::Unknown => Known::Unknown,
             Blame::Exact(_) => Known::Exact,
-            Blame::Set(_) => Known::Set,
+            Blame::Shared(_) => Known::Shared,
+            Blame::First(..) => Known::First,
+            Blame::Set(..) => Known::Set,
         }
     }
 
@@ -54,23 +138,60 @@ impl Blame {
     pub fn causers(&self) -> &[CauseId] {
         match self {
             Blame::Unknown => &[CauseId::UNKNOWN],
-            Blame::Exact(one) => std::slice::from_ref(one),
-            Blame::Set(all) => all,
+            Blame::Exact(one) | Blame::First(one, _) => std::slice::from_ref(one),
+            Blame::Set(all, _) | Blame::Shared(all) => all,
+        }
+    }
+
+    /// Returns the causers that may have made changes beside [`Self::causers`].
+    pub fn others(&self) -> &Others {
+        match self {
+            Blame::First(_, others) | Blame::Set(_, others) => others,
+            _ => &Others::None,
+        }
+    }
+
+    /// Returns the same blame with each causer replaced.
+    pub fn map(&self, mut to: impl FnMut(CauseId) -> CauseId) -> Blame {
+        let mut all = |causers: &Rc<[CauseId]>| causers.iter().map(|&one| to(one)).collect::<Vec<_>>();
+        match self {
+            Blame::Unknown => Blame::Unknown,
+            Blame::Set(causers, others) => match Blame::of(all(causers)) {
+                Blame::Set(causers, _) => Blame::Set(causers, others.clone()),
+                one => one.first(others),
+            },
+            Blame::Shared(causers) => Blame::all(all(causers)),
+            Blame::Exact(one) => Blame::Exact(to(*one)),
+            Blame::First(one, others) => Blame::First(to(*one), others.clone()),
         }
     }
 
     /// Divides `whole` among the causers.
     pub fn parts(&self, whole: u32, sharing: Sharing) -> impl Iterator<Item = (CauseId, u32)> {
         let causers = self.causers();
-        let weights = match sharing {
-            Sharing::First => {
-                let first = |at: usize| u64::from(at == 0);
-                (0..causers.len()).map(first).collect()
-            }
-            Sharing::Equal => vec![1; causers.len()],
+        let last = causers.len().saturating_sub(1);
+        let weight = |at: usize| match sharing {
+            Sharing::First => u64::from(at == 0),
+            Sharing::Last => u64::from(at == last),
+            Sharing::Equal => 1,
         };
+        let weights: Vec<u64> = (0..causers.len()).map(weight).collect();
         causers.iter().copied().zip(in_proportion(whole, &weights))
     }
+}
+
+/// Returns each causer once, in the order of the first occurrences; None if one is unknown.
+fn distinct(causers: impl IntoIterator<Item = CauseId>) -> Option<Vec<CauseId>> {
+    let mut distinct: Vec<CauseId> = Vec::new();
+    for causer in causers {
+        if causer == CauseId::UNKNOWN {
+            return None;
+        }
+        if !distinct.contains(&causer) {
+            distinct.push(causer);
+        }
+    }
+    Some(distinct)
 }
 
 /// The number of blocks that each causer must answer for.

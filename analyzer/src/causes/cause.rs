@@ -51,7 +51,11 @@ pub enum Known {
     Proportional,
     /// The cause is one of several possible ones.
     Set,
-    /// The cause was seen.
+    /// The cause changed these bytes first; others may have changed them too.
+    First,
+    /// The cause is one of several that changed these bytes since they were last written, all of which are known.
+    Shared,
+    /// Every change of these bytes since they were last written was seen, and all of them are of this cause.
     Exact,
 }
 

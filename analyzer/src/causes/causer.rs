@@ -4,10 +4,10 @@
 use std::io::Read;
 
 use mostrace_bundle::Error;
-use mostrace_bundle::entry::{CallKind, Origin, handle_flags};
+use mostrace_bundle::entry::{CallKind, NONE, Origin, RawCall, handle_flags};
 use mostrace_map::class::{Class, Kind};
 
-use super::blame::{Blame, Weights};
+use super::blame::{Blame, Others, Weights};
 use super::calls::{Call, Calls};
 use super::cause::List;
 use super::f2fs::F2fs;
@@ -16,7 +16,8 @@ use super::homes::Homes;
 use super::pages::Pages;
 use super::share::{Sharing, Verdicts};
 use super::tables::Tables;
-use super::transactions::Transactions;
+use super::journals::{Journals, Place};
+use super::writes::{Act, Change, Inode, Writes};
 use super::unlinked::Unlinked;
 use super::{Cause, CauseId, Known, Operation};
 use crate::attribute::{FileId, HashMap, Op, ProcessId, Registry, Request, Row};
@@ -29,6 +30,8 @@ mod journal;
 
 use checkpoint::Nodes;
 
+/// Number of inodes whose last conversion is remembered; beyond it, all are forgotten.
+const CONVERTED: usize = 1 << 16;
 /// A filesystem's block size until another one is known, bytes.
 const BLOCK: u32 = 4096;
 
@@ -37,8 +40,10 @@ pub struct Causer<'a, R> {
     tables: Tables<'a, R>,
     functions: Vec<String>,
     sharing: Sharing,
+    /// False if the recording lost entries, so that there may be changes that nothing tells of.
+    is_whole: bool,
     found: Found,
-    transactions: Transactions,
+    journals: Journals,
     homes: Homes,
     /// Weights of the transactions committed since jbd2's superblock was written.
     since_superblock: Weights,
@@ -58,17 +63,27 @@ struct Found {
     f2fs: F2fs,
     pages: Pages,
     unlinked: Unlinked,
+    writes: Writes,
+    /// The time when blocks of each inode were last converted, ns.
+    converted: HashMap<Inode, u64>,
 }
 
 impl<'a, R: Read> Causer<'a, R> {
     /// Takes the tables of a bundle and the functions that its manifest names.
-    pub fn new(tables: Tables<'a, R>, functions: &[String], sharing: Sharing) -> Self {
+    /// `is_whole` is false if the recording lost entries of these tables.
+    pub fn new(
+        tables: Tables<'a, R>,
+        functions: &[String],
+        sharing: Sharing,
+        is_whole: bool,
+    ) -> Self {
         Causer {
             tables,
             functions: functions.to_vec(),
             sharing,
+            is_whole,
             found: Found::default(),
-            transactions: Transactions::default(),
+            journals: Journals::default(),
             homes: Homes::default(),
             since_superblock: Weights::default(),
             commits: HashMap::default(),
@@ -79,8 +94,9 @@ impl<'a, R: Read> Causer<'a, R> {
     }
 
     /// Makes the tables read on: they may have grown past the end that was reached, and the manifest may name more
-    /// functions.
-    pub fn go_on(&mut self, functions: &[String]) {
+    /// functions; `is_whole` is false if entries were lost meanwhile.
+    pub fn go_on(&mut self, functions: &[String], is_whole: bool) {
+        self.is_whole &= is_whole;
         self.tables.go_on();
         functions.clone_into(&mut self.functions);
     }
@@ -90,6 +106,9 @@ impl<'a, R: Read> Causer<'a, R> {
     /// # Errors
     /// Returns an error if a table cannot be read.
     pub fn pull(&mut self, time_ns: u64, registry: &mut Registry<'_>) -> Result<(), Error> {
+        if let Some(bytes) = registry.block_size().and_then(|b| u32::try_from(b).ok()) {
+            self.block = bytes.max(512);
+        }
         while let Some(raw) = self.tables.call(time_ns)? {
             let process = registry.thread(raw.into(), raw.head.time_ns.get());
             let file = registry.inode(raw.ino.get(), raw.generation.get());
@@ -98,6 +117,9 @@ impl<'a, R: Read> Causer<'a, R> {
                 self.found.unlinked.push(call.inode, process);
             }
             let succeeded = raw.result.get() >= 0;
+            if registry.is_mapped(raw.s_dev.get()) {
+                self.found.note_write(raw, process, self.block.into());
+            }
             self.found.f2fs.call(&call, succeeded);
             self.found.calls.push(call, time_ns);
         }
@@ -119,14 +141,13 @@ impl<'a, R: Read> Causer<'a, R> {
             let function = function.and_then(|at| self.functions.get(at));
             let is_kernels = raw.head.flags.has(handle_flags::KERNEL) || !registry.is_user(process);
             let handle = Handle::new(raw, function.map(String::as_str), process, is_kernels, file);
-            self.transactions
-                .add(raw.s_dev.get(), raw.tid.get(), handle);
+            let handle = self.found.note_handle(handle, CallKind::of(raw.call.get()));
+            self.journals.add(raw.s_dev.get(), raw.tid.get(), handle);
         }
         while let Some(raw) = self.tables.dirtied(time_ns)? {
             self.block = raw.head.bytes.get().max(512);
             if let Some(home) = registry.home_on_disk(raw.home, raw.head.sector.get()) {
-                self.transactions
-                    .dirtied(raw.tid.get(), raw.handle.get(), home);
+                self.journals.modified(raw, home);
             }
         }
         Ok(())
@@ -187,7 +208,7 @@ impl<R> Causer<'_, R> {
             (Some(Class::Journal), None) => self.unknown(row.bytes),
             (Some(Class::Metadata), _) => self.metadata(request, row, registry),
             _ if row.origin == Some(Origin::BDEV) => self.metadata(request, row, registry),
-            _ => self.contents(row, registry),
+            _ => self.contents(request, row, registry),
         }
         None
     }
@@ -208,14 +229,29 @@ impl<R> Causer<'_, R> {
         causer
     }
 
+    /// Gives all bytes of a row to the causer of the first change; anybody may have made more.
+    fn first(&mut self, process: Option<ProcessId>, operation: Operation, row: &Row) {
+        let blame = process.map_or(Blame::Unknown, |process| {
+            Blame::Exact(self.found.list.intern(Cause {
+                process,
+                operation: Some(operation),
+                file: row.file,
+            }))
+        });
+        self.blame(&blame.first(&Others::Unknown), row.bytes);
+    }
+
     fn unknown(&mut self, bytes: u32) {
         self.verdicts.add(CauseId::UNKNOWN, Known::Unknown, bytes);
     }
 
     fn blame(&mut self, blame: &Blame, bytes: u32) {
+        let partial = (!self.is_whole).then(|| blame.clone().first(&Others::Unknown));
+        let blame = partial.as_ref().unwrap_or(blame);
         for (causer, part) in blame.parts(bytes, self.sharing) {
             self.verdicts.add(causer, blame.known(), part);
         }
+        self.verdicts.add_others(blame.others().causers());
     }
 }
 
@@ -243,8 +279,14 @@ impl Found {
         let found = match handle.lead {
             Lead::Nothing => return Blame::Unknown,
             Lead::Task => Blame::Unknown,
-            Lead::Pages => Blame::of(pages.since(handle.inode, handle.start_ns).map(&mut cause)),
-            Lead::WrittenPages => Blame::of(pages.last(handle.inode).map(&mut cause)),
+            Lead::Pages => {
+                let writers = pages.submitted(handle.inode, handle.start_ns, handle.end_ns);
+                Blame::of(writers.map(&mut cause))
+            }
+            Lead::WrittenPages => {
+                let writers = pages.completed(handle.inode, handle.converted_ns, handle.start_ns);
+                Blame::of(writers.map(&mut cause))
+            }
             Lead::Eviction => Blame::of(unlinked.get(handle.inode).map(&mut cause)),
         };
         match found {
@@ -255,16 +297,80 @@ impl Found {
 
     /// Returns the same causers with the operation `Write`.
     fn as_written(&mut self, blame: &Blame) -> Blame {
-        let causers = blame.causers().iter().map(|&causer| {
+        blame.map(|causer| {
             let cause = self.list.get(causer);
-            match causer {
-                CauseId::UNKNOWN => causer,
-                _ => self.list.intern(Cause {
-                    operation: Some(Operation::Write),
-                    ..cause
-                }),
+            self.list.intern(Cause {
+                operation: Some(Operation::Write),
+                ..cause
+            })
+        })
+    }
+
+    /// Notes what a call did to the contents of a file on a filesystem with blocks of `block` bytes.
+    fn note_write(&mut self, raw: &RawCall, process: ProcessId, block: u64) {
+        let inode = (raw.ino.get(), raw.generation.get());
+        let (start_ns, end_ns) = (raw.start_ns.get(), raw.head.time_ns.get());
+        let mut note = |act, from: u64, to: u64| {
+            if from < to {
+                let change = Change {
+                    act,
+                    process,
+                    from,
+                    to,
+                    start_ns,
+                    end_ns,
+                };
+                self.writes.push(inode, change);
             }
-        });
-        Blame::of(causers.collect::<Vec<_>>())
+        };
+        let (offset, result) = (raw.offset.get(), raw.result.get());
+        let behind = |at: u64| at.checked_next_multiple_of(block).unwrap_or(u64::MAX);
+        match CallKind::of(raw.kind.get()) {
+            CallKind::Write if result > 0 && offset != NONE => {
+                note(Act::Changed, offset, offset.saturating_add(raw.bytes.get()));
+            }
+            // The rest of the last block is zeroed, unless the file grows.
+            CallKind::Truncate if result == 0 => {
+                note(Act::Dropped, behind(offset), u64::MAX);
+                note(Act::MayHaveChanged, offset, behind(offset));
+            }
+            // A range that is zeroed or removed may begin and end within a block.
+            CallKind::Fallocate if result == 0 => {
+                let end = offset.saturating_add(raw.bytes.get());
+                note(Act::MayHaveChanged, offset, behind(offset));
+                note(Act::MayHaveChanged, end, behind(end));
+            }
+            _ => {}
+        }
+    }
+
+    /// Notes what a handle tells of the contents and the conversions of a file; returns it with the latter.
+    fn note_handle(&mut self, handle: Handle, call: CallKind) -> Handle {
+        match (handle.operation, call, handle.lead) {
+            // O_TRUNC
+            (Operation::Truncate, CallKind::Open, _) => self.writes.push(
+                handle.inode,
+                Change {
+                    act: Act::Dropped,
+                    process: handle.process,
+                    from: 0,
+                    to: u64::MAX,
+                    start_ns: handle.start_ns,
+                    end_ns: handle.end_ns,
+                },
+            ),
+            (.., Lead::WrittenPages) => {
+                if self.converted.len() >= CONVERTED {
+                    self.converted.clear();
+                }
+                let before = self.converted.insert(handle.inode, handle.start_ns);
+                return Handle {
+                    converted_ns: before.unwrap_or(0),
+                    ..handle
+                };
+            }
+            _ => {}
+        }
+        handle
     }
 }

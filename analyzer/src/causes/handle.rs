@@ -43,6 +43,10 @@ pub(super) struct Handle {
     pub lead: Lead,
     /// Number of blocks that the handle was the first to modify.
     pub dirtied: u32,
+    /// True if each thread has an entry for each function and inode that it began a handle for in the transaction.
+    pub tells_causes: bool,
+    /// The time when blocks of the inode were converted before, ns; of a handle that converts them.
+    pub converted_ns: u64,
     /// True if another handle was open meanwhile.
     pub overlaps: bool,
     /// True if the handle went on in another transaction: which blocks it dirtied in this one is then unknown.
@@ -87,9 +91,17 @@ impl Handle {
             inode: (raw.ino.get(), raw.generation.get()),
             lead,
             dirtied: raw.dirtied.get(),
+            tells_causes: flags.has(handle_flags::EACH_CAUSE),
+            converted_ns: 0,
             overlaps: flags.has(handle_flags::OVERLAP),
             goes_on: flags.has(handle_flags::RESTARTED),
         }
+    }
+
+    /// Returns true if no process can have taken part in the transaction through this thread without an entry: threads of
+    /// programs have one at least, but a kernel thread works for many.
+    pub fn tells_all(&self) -> bool {
+        self.tells_causes || !self.is_kernels
     }
 
     /// Returns true if this handle may have dirtied what `other` is said to have dirtied: both were open at the same time,

@@ -21,9 +21,11 @@ mod blame;
 mod calls;
 mod cause;
 mod causer;
+mod changed;
 mod f2fs;
 mod handle;
 mod homes;
+mod journals;
 mod operation;
 mod pages;
 mod reason;
@@ -31,6 +33,7 @@ mod share;
 mod tables;
 mod transactions;
 mod unlinked;
+mod writes;
 
 pub use cause::{Cause, CauseId, Known};
 pub use causer::Causer;
@@ -38,5 +41,6 @@ pub use operation::Operation;
 pub use reason::Reason;
 pub use share::{Share, Sharing, Verdict, Verdicts};
 pub use tables::Tables;
+pub(crate) use tables::are_whole;
 
 pub(crate) use operation::is_sync;

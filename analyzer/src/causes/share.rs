@@ -9,11 +9,13 @@ use crate::tally::Tally;
 /// The rule for sharing the bytes of a block that several causers had changed by the time it was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sharing {
-    /// All bytes go to the causer that changed it first.
-    #[default]
-    First,
     /// All causers get equal shares.
+    #[default]
     Equal,
+    /// All bytes go to the causer that changed it first.
+    First,
+    /// All bytes go to the causer that changed it last.
+    Last,
 }
 
 /// A causer's share of a row.
@@ -38,6 +40,8 @@ pub struct Verdicts {
     reason: Option<Reason>,
     /// True if that row's causers are of one process.
     is_one_process: bool,
+    /// Causers that may have changed that row's bytes without having a share of them.
+    others: Vec<CauseId>,
 }
 
 /// The result for one row.
@@ -63,6 +67,7 @@ impl Verdicts {
         self.begun = 0;
         self.reason = None;
         self.is_one_process = false;
+        self.others.clear();
     }
 
     /// Returns each row's verdict with its shares, the largest share first.
@@ -97,10 +102,18 @@ impl Verdicts {
         self.reason = Some(reason);
     }
 
-    /// Returns the causers of the row that is being judged, including those whose share is 0.
+    /// Notes that these causers may have changed bytes of the row that is being judged.
+    pub(super) fn add_others(&mut self, others: &[CauseId]) {
+        if !self.others.ends_with(others) {
+            self.others.extend_from_slice(others);
+        }
+    }
+
+    /// Returns the certain and possible causers of the row that is being judged, including those whose share is 0.
     pub(super) fn causers(&self) -> impl Iterator<Item = CauseId> {
         let mine = self.shares.get(self.begun..).unwrap_or_default();
-        mine.iter().map(|share| share.cause)
+        let shares = mine.iter().map(|share| share.cause);
+        shares.chain(self.others.iter().copied())
     }
 
     /// Notes that the row's causers belong to one process.
@@ -112,7 +125,11 @@ impl Verdicts {
     pub(super) fn end(&mut self, latency_ns: Option<u64>) {
         let begun = self.begun;
         let mine = self.shares.get(begun..).unwrap_or_default();
-        let causers = mine.iter().filter(|s| s.cause != CauseId::UNKNOWN).count();
+        let is_new = |(at, share): &(usize, &Share)| {
+            let before = mine.get(..*at).unwrap_or_default();
+            share.cause != CauseId::UNKNOWN && before.iter().all(|other| other.cause != share.cause)
+        };
+        let causers = mine.iter().enumerate().filter(is_new).count();
         let largest = (begun..self.shares.len())
             .rev()
             .max_by_key(|&at| self.shares[at].bytes);
@@ -130,6 +147,7 @@ impl Verdicts {
             is_one_process: std::mem::take(&mut self.is_one_process),
         });
         self.begun = kept;
+        self.others.clear();
     }
 
     /// Makes the verdict on one row of a checkpoint that has one exact cause.
@@ -202,7 +220,7 @@ mod tests {
 
         #[test]
         fn the_shares_of_a_row_keep_its_bytes(
-            rows in prop::collection::vec(prop::collection::vec((0u32..5, 0u8..4, 0u32..3), 0..9), 0..9)
+            rows in prop::collection::vec(prop::collection::vec((0u32..5, 0u8..6, 0u32..3), 0..9), 0..9)
         ) {
             let mut verdicts = Verdicts::default();
             for row in &rows {
@@ -220,7 +238,7 @@ mod tests {
                 prop_assert!(shares.iter().all(|s| s.bytes <= shares[0].bytes));
                 prop_assert!(shares.len() == 1 || shares.iter().all(|s| s.bytes > 0));
                 let known: std::collections::HashSet<_> =
-                    row.iter().filter(|(cause, ..)| *cause != 0).map(|(c, k, _)| (c, k)).collect();
+                    row.iter().map(|(cause, ..)| cause).filter(|cause| **cause != 0).collect();
                 prop_assert_eq!(verdict.causers as usize, known.len());
             }
         }

@@ -3,14 +3,24 @@
 
 use std::io::Read;
 
-use mostrace_bundle::Error;
+use mostrace_bundle::{Error, Manifest};
 use mostrace_bundle::entry::{EntryRef, RawCall, RawDirtied, RawF2fs, RawHandle};
 use mostrace_bundle::table::TableReader;
 
 /// The largest deviation of entries from time order in their table, ns.
 const DISORDER_NS: u64 = 20_000_000;
 /// A call's entry is made at its return. Calls up to this length are found for what is written while they last, ns.
-const LONGEST_CALL_NS: u64 = 10_000_000_000;
+pub(super) const LONGEST_CALL_NS: u64 = 10_000_000_000;
+
+/// The manifest's names of the losses that may include entries of these tables.
+const LOSSES: [&str; 3] = ["causes_ring", "causes_tasks", "probe_misses"];
+
+/// Returns true if no entry of these tables was lost. A recorder that was killed leaves no counts of losses, and other
+/// recorders than the probes count otherwise: theirs are not known to be whole.
+pub(crate) fn are_whole(manifest: &Manifest) -> bool {
+    let losses = &manifest.losses;
+    LOSSES.iter().all(|name| losses.get(*name) == Some(&0))
+}
 
 /// The tables that a bundle has.
 pub struct Tables<'a, R> {

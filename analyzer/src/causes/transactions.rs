@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The journal's open transactions: their handles, and the blocks that these dirtied.
+//! A journal's open transactions: their handles, and the blocks that these dirtied.
 
-use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
 
-use super::blame::{Blame, Weights};
+use super::blame::{Blame, Others, Weights};
 use super::handle::Handle;
 use super::{CauseId, Known, Sharing};
 use crate::attribute::HashMap;
 
-/// Number of transactions that are kept without a commit that was seen: jbd2 has two at a time.
-const MOST: usize = 64;
 /// Number of handles that are searched, in either direction, for those that were open at the same time.
 const MEETING: usize = 1 << 10;
 
@@ -19,10 +17,12 @@ pub(super) struct Transaction {
     /// Handles, almost in the order of their ends.
     handles: Vec<Handle>,
     by_id: HashMap<u64, u32>,
-    /// The id of the handle that dirtied each block first, by home sector; the handle's entry may come later.
-    blocks: HashMap<u64, u64>,
+    /// The handles that dirtied each block, by home sector; a handle's entry may come later.
+    blocks: HashMap<u64, Modified>,
     /// The causers of each handle that was asked for.
     blames: HashMap<u32, Blame>,
+    /// The causers of all handles.
+    others: Option<Others>,
     weights: Option<Weights>,
     /// The first Q of its blocks, ns.
     pub first_q_ns: Option<u64>,
@@ -30,7 +30,71 @@ pub(super) struct Transaction {
     is_cut: bool,
 }
 
+/// A modification of a block: its time (ns) and the handle's id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Modification {
+    pub time_ns: u64,
+    pub handle: u64,
+}
+
+/// The modifications of a block that are known.
+struct Modified {
+    first: Modification,
+    later: Vec<Modification>,
+    /// True if every handle that modified the block is told; otherwise only the first one is.
+    are_all: bool,
+}
+
+impl Modified {
+    fn add(&mut self, new: Modification) {
+        let later = std::cmp::max(self.first, new);
+        self.first = self.first.min(new);
+        let after = self.later.partition_point(|known| *known <= later);
+        self.later.insert(after, later);
+    }
+
+    /// Returns the handles' ids, the first one first.
+    fn handles(&self) -> impl Iterator<Item = u64> {
+        std::iter::once(&self.first)
+            .chain(&self.later)
+            .map(|modification| modification.handle)
+    }
+}
+
 impl Transaction {
+    /// Begins a transaction; `is_cut` is true if the recording may have begun within it.
+    pub fn new(is_cut: bool) -> Transaction {
+        Transaction {
+            is_cut,
+            ..Transaction::default()
+        }
+    }
+
+    /// Notes that a handle modified a block; `are_all` says whether all modifications of it are told.
+    pub fn modified(&mut self, home: u64, modification: Modification, are_all: bool) {
+        match self.blocks.entry(home) {
+            Entry::Vacant(place) => {
+                place.insert(Modified {
+                    first: modification,
+                    later: Vec::new(),
+                    are_all,
+                });
+            }
+            Entry::Occupied(known) if are_all => known.into_mut().add(modification),
+            Entry::Occupied(_) => {}
+        }
+    }
+
+    /// Returns true if it has the handle with this id.
+    pub fn has_handle(&self, id: u64) -> bool {
+        self.by_id.contains_key(&id)
+    }
+
+    /// Returns true if it has a block with this home.
+    pub fn has_block(&self, home: u64) -> bool {
+        self.blocks.contains_key(&home)
+    }
+
     pub fn add(&mut self, handle: Handle) {
         let at = u32::try_from(self.handles.len()).unwrap_or(u32::MAX);
         self.by_id.insert(handle.id, at);
@@ -44,20 +108,57 @@ impl Transaction {
 
     /// Returns the causers of a block. `causers` finds those of a handle.
     pub fn blame(&mut self, home: u64, causers: &mut impl FnMut(&Handle) -> Blame) -> Blame {
-        let at = self.blocks.get(&home).and_then(|id| self.by_id.get(id));
-        match at {
-            Some(&at) => self.blame_of(at, causers),
+        match self.blocks.remove(&home) {
+            Some(modified) => {
+                let blame = self.blame_of_block(&modified, causers);
+                self.blocks.insert(home, modified);
+                blame
+            }
             None => Blame::Unknown,
         }
+    }
+
+    fn blame_of_block(
+        &mut self,
+        modified: &Modified,
+        causers: &mut impl FnMut(&Handle) -> Blame,
+    ) -> Blame {
+        // What a handle modified that was open when the recording began is not told.
+        let are_all = modified.are_all && !self.is_cut;
+        let mut blame = |id: u64| match self.by_id.get(&id) {
+            Some(&at) => self.blame_of(at, causers),
+            None => Blame::Unknown,
+        };
+        if are_all {
+            let blames: Vec<Blame> = modified.handles().map(blame).collect();
+            return Blame::joined(&blames);
+        }
+        blame(modified.first.handle).first(self.others(causers))
+    }
+
+    /// Returns the causers of all handles: whoever modified a block after the first one is among them.
+    fn others(&mut self, causers: &mut impl FnMut(&Handle) -> Blame) -> &Others {
+        if self.others.is_none() {
+            let are_known = !self.is_cut && self.handles.iter().all(Handle::tells_all);
+            let others = match are_known {
+                false => Others::Unknown,
+                true => {
+                    let all = (0..self.handles.len()).map(|at| self.blame_of(at as u32, causers));
+                    Others::among(&all.collect::<Vec<_>>())
+                }
+            };
+            self.others = Some(others);
+        }
+        self.others.get_or_insert_default()
     }
 
     /// Removes all blocks and returns each one's home sector, the time when it was dirtied (ns) and its causers.
     pub fn blocks(&mut self, causers: &mut impl FnMut(&Handle) -> Blame) -> Vec<(u64, u64, Blame)> {
         let blocks = std::mem::take(&mut self.blocks);
-        let told = |(home, id): (u64, u64)| {
-            let at = *self.by_id.get(&id)?;
+        let told = |(home, modified): (u64, Modified)| {
+            let at = *self.by_id.get(&modified.first.handle)?;
             let end_ns = self.handles.get(at as usize)?.end_ns;
-            Some((home, end_ns, self.blame_of(at, causers)))
+            Some((home, end_ns, self.blame_of_block(&modified, causers)))
         };
         blocks.into_iter().filter_map(told).collect()
     }
@@ -85,13 +186,19 @@ impl Transaction {
                         are_exact &= blame.known() == Known::Exact;
                     }
                 }
-                if are_exact {
+                if are_exact && self.is_of_one_cause(causers) {
                     weights.are_all();
                 }
             }
             self.weights = Some(weights);
         }
         self.weights.get_or_insert_default()
+    }
+
+    /// Returns true if all handles that took part are known, and have one causer.
+    fn is_of_one_cause(&mut self, causers: &mut impl FnMut(&Handle) -> Blame) -> bool {
+        let are_told = self.handles.iter().all(|handle| handle.tells_causes);
+        are_told && matches!(self.others(causers), Others::Among(all) if all.len() == 1)
     }
 
     /// Returns the causers of the transaction; none before [`Self::weights`] was called.
@@ -130,59 +237,5 @@ impl Transaction {
         before
             .chain(after)
             .filter(|other| other.may_be_meant_for(handle))
-    }
-}
-
-/// The transactions that are not committed yet at the trace's current time.
-#[derive(Default)]
-pub(super) struct Transactions {
-    under_way: BTreeMap<u32, Transaction>,
-    /// The first transaction that a handle was seen of.
-    first: Option<u32>,
-    /// Device number of the filesystem that they belong to.
-    s_dev: Option<u32>,
-    /// True if the disk has several journals. Each numbers its own transactions, and a journal block does not name its
-    /// journal, so its transaction is unknown then.
-    are_mixed: bool,
-}
-
-impl Transactions {
-    /// Adds a handle of the filesystem on this device.
-    pub fn add(&mut self, s_dev: u32, tid: u32, handle: Handle) {
-        self.are_mixed |= *self.s_dev.get_or_insert(s_dev) != s_dev;
-        self.open(tid).add(handle);
-    }
-
-    /// Notes that a handle dirtied a block.
-    pub fn dirtied(&mut self, tid: u32, handle: u64, home: u64) {
-        self.open(tid).blocks.entry(home).or_insert(handle);
-    }
-
-    fn open(&mut self, tid: u32) -> &mut Transaction {
-        if self.under_way.len() >= MOST && !self.under_way.contains_key(&tid) {
-            self.under_way.pop_first();
-        }
-        let first = *self.first.get_or_insert(tid);
-        self.under_way.entry(tid).or_insert_with(|| Transaction {
-            is_cut: tid <= first,
-            ..Transaction::default()
-        })
-    }
-
-    /// Returns an open transaction; None if there are several journals.
-    pub fn get(&mut self, tid: u32) -> Option<&mut Transaction> {
-        let transaction = self.under_way.get_mut(&tid);
-        transaction.filter(|_| !self.are_mixed)
-    }
-
-    /// Removes and returns the transactions up to `tid`, which is committed: earlier ones are committed too.
-    pub fn committed(&mut self, tid: u32) -> Vec<Transaction> {
-        let mut taken = Vec::new();
-        while let Some(first) = self.under_way.first_entry()
-            && *first.key() <= tid
-        {
-            taken.push(first.remove());
-        }
-        taken
     }
 }

@@ -98,7 +98,7 @@ fn json(sides: &[Read], diff: &Differences) -> Value {
 }
 
 fn read(path: &Path) -> anyhow::Result<Read> {
-    let analysis = budget::read(path, Some(Sharing::First))?;
+    let analysis = budget::read(path, Some(Sharing::default()))?;
     let manifest = analysis.manifest();
     let name = about::name(path, manifest);
     let databases = analysis.databases()?;

@@ -300,7 +300,7 @@ fn figures(cell: &Cell, per: Per, kept: Option<&Folder>) -> anyhow::Result<Figur
         let folder = TempFolder::new()?;
         let bundle = folder.path().join("cell.most");
         let recorder = record(cell, &bundle)?;
-        let analysis = budget::read(&bundle, Some(Sharing::First))?;
+        let analysis = budget::read(&bundle, Some(Sharing::default()))?;
         match analysis.warnings.first() {
             Some(warning) => why.clone_from(warning),
             None => {

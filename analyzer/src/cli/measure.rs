@@ -183,7 +183,7 @@ fn print(args: &Measure, recorded: &[PathBuf], limits: &Limits) -> anyhow::Resul
     let mut told = Told::default();
     let mut figures = Vec::new();
     for path in recorded {
-        let analysis = budget::read(path, Some(Sharing::First))?;
+        let analysis = budget::read(path, Some(Sharing::default()))?;
         // Without limits, an incomplete recording is shown as far as it goes.
         if recorded.len() > 1 || args.budget.is_given() {
             figures.push((budget::measure(path, &analysis)?, path));
@@ -203,7 +203,7 @@ fn print(args: &Measure, recorded: &[PathBuf], limits: &Limits) -> anyhow::Resul
         let typical = figures.iter().find(|(run, _)| run == runs.typical());
         if let Some((_, path)) = typical {
             told.text += "The median run:\n";
-            told.text(args, &budget::read(path, Some(Sharing::First))?)?;
+            told.text(args, &budget::read(path, Some(Sharing::default()))?)?;
         }
     }
     if let Some(runs) = &runs {

@@ -47,7 +47,7 @@ impl Report {
         }
         let options = Options {
             locality: true,
-            causes: Some(Sharing::First),
+            causes: Some(Sharing::default()),
             ..Options::default()
         };
         let key = self.hide.key()?;

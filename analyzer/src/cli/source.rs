@@ -34,24 +34,27 @@ pub struct SourceArgs {
     #[arg(long)]
     partial: bool,
     /// The task that is charged for a block that several tasks had changed by the time it was written
-    #[arg(long, value_enum, value_name = "HOW", default_value_t = Share::First)]
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = Share::Equal)]
     share: Share,
 }
 
 /// The task that is charged.
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Share {
-    /// The task that changed it first
-    First,
     /// All of them, equally
     Equal,
+    /// The task that changed it first
+    First,
+    /// The task that changed it last
+    Last,
 }
 
 impl From<Share> for Sharing {
     fn from(share: Share) -> Sharing {
         match share {
-            Share::First => Sharing::First,
             Share::Equal => Sharing::Equal,
+            Share::First => Sharing::First,
+            Share::Last => Sharing::Last,
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::attribute::Op;
 use mostrace_map::class::Kind;
 
 /// Version of the columns; it grows when a column changes its meaning or is removed.
-pub const SCHEMA: u32 = 2;
+pub const SCHEMA: u32 = 3;
 
 /// The type of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -235,13 +235,13 @@ pub static ALL: &[Column] = &[
     caused(text("cause_op", labels::cause_operations, "what it did: write, read, allocate, create, unlink, rename, truncate, fsync, time, xattr, mkdir, checkpoint, gc, mount, other, atomic_write")),
     caused(id("cause_inode", labels::cause_inode, "inode of the file that it was done to")),
     caused(text("cause_path", labels::cause_paths, "path of that file")),
-    caused(text("cause_known", labels::cause_known, "how certain the cause is: exact (it was seen), set (one of several possible causes), proportional (its part in a whole transaction or checkpoint), unknown")),
+    caused(text("cause_known", labels::cause_known, "how certain the cause is: exact (every change of these bytes since they were last written was seen, and all are of this cause), shared (all causes that changed them are known, and each has a part), first (this cause was seen to change them first; others may have changed them too), set (one of several possible causes), proportional (its part in a whole transaction or checkpoint), unknown")),
     caused(amount("causes", |_| number([at::causers], |[c]| Some(c)), "number of known causers; --by cause_… gives each its share of the bytes")),
     caused(amount("cause_latency_ns", |_| number([at::forced], |[f]| known(f)), "for a flush, a commit or a fast commit that a call for durability forced: time from the start of that call to the completion")),
     text("package", |f| labels::packages(f, at::process), "on an Android device, the app of the user that submitted it, the apps that share the user, or Android's name of a system user"),
     caused(text("cause_package", labels::cause_packages, "as package, for the user that caused it")),
     caused(text("checkpoint_reason", labels::checkpoint_reasons, "why f2fs wrote the checkpoint that the row belongs to: the kernel's reason if an fsync needed one (non_regular, compressed, hardlink, sb_need_cp, wrong_pino, no_spc_roll, node_need_cp, fastboot_mode, spec_log_num, recover_dir, xattr_dir), else fsync, sync, ioctl, gc, discard, umount, recovery, pause, resize, background (a kernel thread asked for it), other")),
-    caused(text("cause_process_known", labels::cause_process_known, "how certain the process is: exact also if all certain or possible causers belong to one process; else as cause_known")),
+    caused(text("cause_process_known", labels::cause_process_known, "how certain the process is: exact also if all certain and possible causers belong to one process; else as cause_known")),
     caused(id("cause_generation", labels::cause_generation, "i_generation of the file that it was done to: inode numbers are reused")),
     caused(yes("cause_of_command", labels::cause_of_command, "whether that process belongs to the recorded command's tree: the command, or a process that it or a descendant started; empty if the cause is unknown or the recording does not have the tree")),
     derived(text("process", |f| labels::processes(f, at::process), "comm:tgid of the process that submitted it")),

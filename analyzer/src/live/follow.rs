@@ -13,7 +13,7 @@ use super::sums::Sums;
 use super::view::View;
 use crate::attribute::Attributor;
 use crate::blktrace::{Completions, Partial, Trace};
-use crate::causes::{Causer, Sharing, Tables};
+use crate::causes::{Causer, Sharing, Tables, are_whole};
 use crate::pipeline::Pipeline;
 use crate::recording::Error;
 
@@ -59,7 +59,12 @@ pub fn follow(
         calls: calls.as_mut(),
         f2fs: f2fs.as_mut(),
     };
-    let causer = Causer::new(tables, &waiting.manifest.functions, Sharing::First);
+    let causer = Causer::new(
+        tables,
+        &waiting.manifest.functions,
+        Sharing::default(),
+        are_whole(&waiting.manifest),
+    );
     let completions = Completions::new(Trace::from_sources(Vec::new(), Partial::Refused));
     let mut pipeline = Pipeline::new(completions, attributor, Some(causer));
     let mut sums = Sums::default();
@@ -73,7 +78,7 @@ pub fn follow(
         }
         let Waiting { trace, manifest } = waiting;
         let newest = next.as_ref().map_or(&manifest, |next| &next.manifest);
-        pipeline.go_on(trace, &newest.functions);
+        pipeline.go_on(trace, &newest.functions, are_whole(newest));
         while let Some(step) = pipeline.next()? {
             sums.push(&step);
         }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use mostrace_bundle::entry::{
     CallKind, Contents, Flags, Home, Jbd2, NONE, Origin, RawCall, RawDirtied, RawDirtier, RawFile,
     RawHandle, RawHead, RawProcess, Stage, TYPE_CALL, TYPE_DIRTIED, TYPE_DIRTIER, TYPE_FILE,
-    TYPE_HANDLE, TYPE_PROCESS, What, call_flags, handle_flags,
+    TYPE_HANDLE, TYPE_PROCESS, What, call_flags, dirtied_flags, handle_flags,
 };
 use mostrace_bundle::manifest::{Device, Filesystem, SCHEMA, State};
 use mostrace_bundle::table::TableWriter;
@@ -21,6 +21,9 @@ pub const SYNC: u32 = 1 << 19;
 pub const DISCARD: u32 = 1 << 29;
 
 pub const DEVICE: u32 = 7 << 20;
+
+/// The losses of entries of causes.
+const LOSSES: [&str; 3] = ["causes_ring", "causes_tasks", "probe_misses"];
 
 /// A thread as entries describe it.
 #[derive(Clone, Copy)]
@@ -81,6 +84,8 @@ pub struct Scene {
     /// `i_generation` of the files of further entries and calls.
     pub generation: u32,
     pub manifest: Manifest,
+    /// True if each modification of a block is told, and each thread and purpose that took part in a transaction.
+    pub tells_each: bool,
     now_us: u64,
 }
 
@@ -127,10 +132,12 @@ impl Scene {
                 kind: "ext4".into(),
                 ..Filesystem::default()
             }),
+            losses: LOSSES.map(|name| (name.to_owned(), 0)).into(),
             ..Manifest::default()
         };
         Scene {
             manifest,
+            tells_each: true,
             tid: 1,
             generation: 1,
             now_us: 1000,
@@ -248,10 +255,15 @@ impl Scene {
 
     /// Adds a dirtier entry of the last request, for a page that was dirty for half a second.
     pub fn dirtier(&mut self, sector: u64, bytes: u32, thread: Thread) {
+        self.dirtier_since(sector, bytes, thread, 500);
+    }
+
+    /// The same for a thread that made the first page dirty `ago_us` µs ago.
+    pub fn dirtier_since(&mut self, sector: u64, bytes: u32, thread: Thread, ago_us: u64) {
         let comm = comm_of(thread);
         let raw = RawDirtier {
             head: self.head(TYPE_DIRTIER, 72, sector, bytes),
-            dirty_ns: (self.now_us * 1000).saturating_sub(500_000).into(),
+            dirty_ns: (self.now_us.saturating_sub(ago_us) * 1000).into(),
             pid: thread.pid.into(),
             tgid: thread.tgid.into(),
             uid: uid_of(thread).into(),
@@ -275,9 +287,11 @@ impl Scene {
         let handles = self.handles.get_or_insert_default();
         let id = handles.len() as u64 + 1;
         let mut head = head_at(TYPE_HANDLE, 120, self.now_us);
-        if of.overlaps {
-            head.flags = handle_flags::OVERLAP;
-        }
+        head.flags = match (of.overlaps, self.tells_each) {
+            (true, _) => handle_flags::OVERLAP,
+            (false, true) => handle_flags::EACH_CAUSE,
+            (false, false) => Flags(0),
+        };
         let raw = RawHandle {
             head,
             id: id.into(),
@@ -301,6 +315,9 @@ impl Scene {
         for &home in homes {
             let mut head = head_at(TYPE_DIRTIED, 48, self.now_us);
             (head.sector, head.bytes) = (home.into(), 4096.into());
+            if self.tells_each {
+                head.flags = dirtied_flags::EACH;
+            }
             let raw = RawDirtied {
                 head,
                 handle: id.into(),
@@ -326,7 +343,11 @@ impl Scene {
             ino: of.inode.into(),
             offset: of.offset.into(),
             bytes: of.bytes.into(),
-            result: 0.into(),
+            result: match of.kind {
+                CallKind::Write => of.bytes as i64,
+                _ => 0,
+            }
+            .into(),
             first_bytes: of.first_bytes.unwrap_or_default(),
             generation: self.generation.into(),
             s_dev: DEVICE.into(),

@@ -56,6 +56,7 @@ impl Volume {
 
     /// Builds the map of the whole volume.
     pub fn map(&self, extents: Vec<Extent>, inodes: HashMap<u64, Inode>) -> Map {
-        Map::new(self.start_sector, self.sectors(), extents, inodes)
+        let map = Map::new(self.start_sector, self.sectors(), extents, inodes);
+        map.with_block_size(self.per_unit.saturating_mul(512))
     }
 }

@@ -32,7 +32,12 @@ impl<R> Causer<'_, R> {
             (_, Kind::FsyncNode) => (dirtier, Operation::Fsync, Operation::Checkpoint),
             _ => (dirtier, Operation::Other, Operation::Checkpoint),
         };
-        self.one(process, operation, row);
+        match collector {
+            Some(_) => {
+                self.one(process, operation, row);
+            }
+            None => self.first(process, operation, row),
+        }
         let causer = match process {
             None => CauseId::UNKNOWN,
             Some(process) => self.found.list.intern(Cause {

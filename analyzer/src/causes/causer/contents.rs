@@ -5,38 +5,167 @@ use mostrace_bundle::entry::Origin;
 use mostrace_map::class::Kind;
 
 use super::{Causer, user};
-use crate::attribute::{ProcessId, Registry, Row};
-use crate::causes::Operation;
+use crate::attribute::{ProcessId, Registry, Request, Row};
+use crate::causes::blame::{Blame, Others};
+use crate::causes::changed::Changers;
+use crate::causes::writes::Inode;
+use crate::causes::{Cause, Operation};
+
+/// What is known of a row of buffered contents.
+struct Contents {
+    inode: Inode,
+    /// The row's bytes in the file.
+    range: (u64, u64),
+    q_ns: u64,
+    /// The user's task that made the first page dirty.
+    dirtier: Option<ProcessId>,
+    /// True if the dirtier did so within a known call.
+    is_explained: bool,
+    /// True if all calls that may have changed the file are known.
+    are_all: bool,
+}
 
 impl<R> Causer<'_, R> {
-    /// Judges contents of a file: the causer is the task that dirtied the pages, or the submitter of direct IO.
-    pub(super) fn contents(&mut self, row: &Row, registry: &Registry<'_>) {
+    /// Judges contents of a file: the causers are the tasks whose calls changed them since they were last written, or the
+    /// task that made the pages dirty, or the submitter of direct IO.
+    pub(super) fn contents(&mut self, request: &Request, row: &Row, registry: &Registry<'_>) {
         if let Some(collector) = self.collector(row, registry) {
             self.one(Some(collector), Operation::Gc, row);
             return;
         }
+        let operation = self.operation(row, registry);
         let is_direct = matches!(row.origin, Some(Origin::DIRECT | Origin::RAW));
-        let process = match row.dirtier {
-            ProcessId::UNKNOWN if is_direct => user(row.process, registry),
-            dirtier => user(dirtier, registry),
+        if is_direct && row.dirtier == ProcessId::UNKNOWN {
+            let process = user(row.process, registry);
+            self.one(process, operation, row);
+            if let (Some(process), Some((inode, range, q_ns))) = (process, place(row, registry)) {
+                self.found.writes.written_directly(inode, process, q_ns);
+                self.found.writes.written(inode, range, q_ns, None);
+                self.submitted(request, inode, [process], q_ns);
+            }
+            return;
+        }
+        match self.buffered(row, registry) {
+            Some(contents) => self.by_calls(request, row, operation, &contents),
+            None => self.by_dirtier(request, row, operation, registry),
+        }
+    }
+
+    /// Returns what is known of a row whose file and place in it are known by an entry.
+    fn buffered(&mut self, row: &Row, registry: &Registry<'_>) -> Option<Contents> {
+        let (inode, range, q_ns) = place(row, registry)?;
+        let is_of_file = row.origin == Some(Origin::FILE) && row.kind == Some(Kind::Regular);
+        if !is_of_file || row.file_offset.is_none() || !self.tables.has_calls() {
+            return None;
+        }
+        let dirtier = user(row.dirtier, registry);
+        let writes = &mut self.found.writes;
+        let is_explained = dirtier
+            .zip(row.dirty_ns)
+            .is_some_and(|(process, dirty_ns)| writes.explain(inode, range.0, process, dirty_ns));
+        Some(Contents {
+            inode,
+            range,
+            q_ns,
+            dirtier,
+            is_explained,
+            are_all: self.is_whole && writes.are_all(inode, q_ns),
+        })
+    }
+
+    /// Judges a row by the calls that changed its bytes.
+    fn by_calls(&mut self, request: &Request, row: &Row, operation: Operation, of: &Contents) {
+        let block = self.block.into();
+        let runs = self
+            .found
+            .writes
+            .changers(of.inode, of.range, block, of.q_ns);
+        let mut from = of.range.0;
+        for (to, changers) in runs {
+            let bytes = u32::try_from(to.saturating_sub(from)).unwrap_or(u32::MAX);
+            let blame = self.blame_of(&changers, of, row, operation);
+            self.blame(&blame, bytes);
+            let writes = &mut self.found.writes;
+            writes.written(of.inode, (from, to), of.q_ns, changers.only());
+            match changers.is_empty() {
+                true => self.submitted(request, of.inode, of.dirtier, of.q_ns),
+                false => self.submitted(request, of.inode, changers.all(), of.q_ns),
+            }
+            from = to;
+        }
+    }
+
+    /// Returns the causers of blocks that these tasks changed by calls.
+    fn blame_of(
+        &mut self,
+        changers: &Changers,
+        of: &Contents,
+        row: &Row,
+        operation: Operation,
+    ) -> Blame {
+        let list = &mut self.found.list;
+        let mut cause = |process: ProcessId| {
+            list.intern(Cause {
+                process,
+                operation: Some(operation),
+                file: row.file,
+            })
         };
-        let file = registry.file(row.file);
-        let inode = file.inode.map(|ino| (ino, file.generation.unwrap_or(0)));
-        let is_atomic = inode
-            .zip(row.q_ns)
-            .is_some_and(|(inode, q_ns)| self.found.f2fs.commits(inode, q_ns));
-        let operation = match row.kind {
+        // Only a row's first page has a time.
+        let is_untimed = row.dirty_ns.is_none();
+        let is_explained = of.is_explained
+            || (is_untimed && of.dirtier.is_some_and(|dirtier| changers.has(dirtier)));
+        let all: Vec<_> = changers.all().map(&mut cause).collect();
+        if of.are_all && is_explained && !changers.is_empty() {
+            return match changers.possible.is_empty() {
+                true => Blame::all(all),
+                false => Blame::of(all),
+            };
+        }
+        // Whoever dirtied a page outside a known call did so through a mapping, or before calls were recorded.
+        let unexplained = of.dirtier.filter(|_| !is_explained || changers.is_empty());
+        let dirtier = unexplained.map(&mut cause);
+        Blame::of(dirtier.into_iter().chain(all)).first(&Others::Unknown)
+    }
+
+    /// Judges a row by the task that made its pages dirty: others may have changed them afterwards.
+    fn by_dirtier(
+        &mut self,
+        request: &Request,
+        row: &Row,
+        operation: Operation,
+        registry: &Registry<'_>,
+    ) {
+        let dirtier = user(row.dirtier, registry);
+        self.first(dirtier, operation, row);
+        if let (Some(process), Some((inode, _, q_ns))) = (dirtier, place(row, registry)) {
+            self.submitted(request, inode, [process], q_ns);
+        }
+    }
+
+    /// Notes that pages of an inode that these tasks had changed were submitted at `q_ns`; only handles lead back to them.
+    fn submitted(
+        &mut self,
+        request: &Request,
+        inode: Inode,
+        processes: impl IntoIterator<Item = ProcessId>,
+        q_ns: u64,
+    ) {
+        if self.tables.has_handles() {
+            for process in processes {
+                let pages = &mut self.found.pages;
+                pages.written(inode, process, q_ns, request.time_ns);
+            }
+        }
+    }
+
+    fn operation(&self, row: &Row, registry: &Registry<'_>) -> Operation {
+        let is_atomic =
+            place(row, registry).is_some_and(|(inode, _, q_ns)| self.found.f2fs.commits(inode, q_ns));
+        match row.kind {
             Some(Kind::Directory | Kind::Symlink) => Operation::Other,
             _ if is_atomic => Operation::AtomicWrite,
             _ => Operation::Write,
-        };
-        self.one(process, operation, row);
-        // Only handles are traced back to these pages.
-        if !self.tables.has_handles() {
-            return;
-        }
-        if let (Some(process), Some(inode), Some(q_ns)) = (process, inode, row.q_ns) {
-            self.found.pages.written(inode, process, q_ns);
         }
     }
 
@@ -53,4 +182,12 @@ impl<R> Causer<'_, R> {
         let pid = registry.process(process).pid?;
         self.found.f2fs.collects(pid, time_ns).then_some(process)
     }
+}
+
+/// Returns the inode, the row's bytes in the file and the time of Q, ns.
+fn place(row: &Row, registry: &Registry<'_>) -> Option<(Inode, (u64, u64), u64)> {
+    let file = registry.file(row.file);
+    let inode = (file.inode?, file.generation.unwrap_or(0));
+    let from = row.file_offset.unwrap_or(0);
+    Some((inode, (from, from.saturating_add(row.bytes.into())), row.q_ns?))
 }

@@ -17,7 +17,14 @@ impl<R> Causer<'_, R> {
     ) -> Option<u64> {
         let process = user(row.process, registry);
         let call = process.and_then(|p| self.call(p, row.q_ns?, registry));
-        self.fsync(request, row, process, call)
+        let file = call.map(|call| call.file).filter(|&file| file != FileId::NONE);
+        let row = Row {
+            file: file.unwrap_or(row.file),
+            ..*row
+        };
+        // The area has changes of other tasks to other inodes too.
+        self.first(process, Operation::Fsync, &row);
+        call.map(|call| request.time_ns.saturating_sub(call.start_ns))
     }
 
     /// Judges the end of a flush sequence or of an empty flush.

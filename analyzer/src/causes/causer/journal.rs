@@ -4,7 +4,7 @@
 use mostrace_bundle::entry::CallKind;
 use mostrace_map::class::Kind;
 
-use super::{Causer, Found};
+use super::{Causer, Found, Place};
 use crate::attribute::{JournalBlock, Registry, Request, Row};
 use crate::causes::calls::Call;
 use crate::causes::handle::Handle;
@@ -22,7 +22,7 @@ impl<R> Causer<'_, R> {
         registry: &Registry<'_>,
     ) -> Option<u64> {
         let Causer {
-            transactions,
+            journals,
             found,
             sharing,
             ..
@@ -32,7 +32,12 @@ impl<R> Causer<'_, R> {
             since.share(row.bytes, &mut self.verdicts);
             return None;
         }
-        let transaction = block.tid.and_then(|tid| transactions.get(tid));
+        let place = block.tid.map(|tid| Place {
+            sector: row.sector,
+            tid,
+            home: block.home_sector,
+        });
+        let transaction = place.and_then(|place| journals.get(place));
         let Some(transaction) = transaction else {
             self.unknown(row.bytes);
             return None;
@@ -54,7 +59,7 @@ impl<R> Causer<'_, R> {
             Some(Kind::Commit) => {
                 let weights = transaction.weights(*sharing, &mut causers);
                 weights.share(row.bytes, &mut self.verdicts);
-                self.commit(request, row, block.tid?, registry)
+                self.commit(request, row, place?, registry)
             }
             Some(Kind::Descriptor | Kind::Revoke) => {
                 let weights = transaction.weights(*sharing, &mut causers);
@@ -73,22 +78,22 @@ impl<R> Causer<'_, R> {
         &mut self,
         request: &Request,
         row: &Row,
-        tid: u32,
+        place: Place,
         registry: &Registry<'_>,
     ) -> Option<u64> {
-        let forced = self.forced_by(row, tid, registry).copied();
+        let forced = self.forced_by(row, place, registry).copied();
         if self.commits.len() >= COMMITS {
             self.commits.clear();
         }
         self.commits.insert(row.sector, forced);
         let Causer {
-            transactions,
+            journals,
             found,
             homes,
             ..
         } = self;
         let mut causers = |handle: &Handle| found.causers(handle);
-        for mut transaction in transactions.committed(tid) {
+        for mut transaction in journals.committed(place) {
             let weights = transaction.weights(self.sharing, &mut causers);
             self.since_superblock.add_all(weights);
             for (home, time_ns, blame) in transaction.blocks(&mut causers) {
@@ -100,9 +105,9 @@ impl<R> Causer<'_, R> {
 
     /// Returns the call that a commit was made for: the first one that waited for it all along, of a process that took part
     /// in the transaction or that a kernel thread did work for. None if the timer or a lack of room caused the commit.
-    fn forced_by(&mut self, row: &Row, tid: u32, registry: &Registry<'_>) -> Option<&Call> {
+    fn forced_by(&mut self, row: &Row, place: Place, registry: &Registry<'_>) -> Option<&Call> {
         let Found { calls, list, .. } = &self.found;
-        let transaction = self.transactions.get(tid)?;
+        let transaction = self.journals.get(place)?;
         let from_ns = transaction.first_q_ns?;
         let is_its = |causer, tgid| {
             let process = registry.process(list.get(causer).process);

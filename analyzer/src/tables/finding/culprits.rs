@@ -4,6 +4,7 @@
 use super::target::Targets;
 use super::{is_part, listed, operations, percent};
 use crate::attribute::{HashMap, SUBMITTER, program};
+use crate::causes::Known;
 use crate::tables::{Groups, Label, Totals};
 use crate::tally::Tally;
 
@@ -19,7 +20,7 @@ pub(super) type Bytes = fn(&Totals) -> u64;
 
 /// The sums by which the culprits are found.
 pub(super) struct Culprits<'a> {
-    /// Sums by process and operation.
+    /// Sums by process, operation and how certain the process is.
     pub processes: &'a Groups,
     /// Sums by process, file and SQLite database, of the largest only.
     pub files: &'a Groups,
@@ -61,7 +62,10 @@ impl Culprits<'_> {
             ));
         }
         if !words.is_empty() && is_part(unknown, whole, LEAST) {
-            words.push(format!("{} % by nobody known", percent(unknown, whole)));
+            words.push(format!(
+                "{} % by nobody known for certain",
+                percent(unknown, whole)
+            ));
         }
         match words.is_empty() {
             true => String::new(),
@@ -92,11 +96,13 @@ impl Culprits<'_> {
         format!("{percent} % by {}{target}", culprit.name())
     }
 
-    /// Returns the processes with their figures, the largest first.
+    /// Returns the processes with the figures of what they are certain to have caused, the largest first.
     fn known(&self, of: Bytes) -> Vec<(&str, u64)> {
         let mut by_process: HashMap<&str, u64> = HashMap::default();
         for (labels, totals) in self.processes.groups.iter() {
-            if let Some(Label::Text(name)) = labels.first() {
+            if let Some(Label::Text(name)) = labels.first()
+                && (is_certain(labels) || name.ends_with(SUBMITTER))
+            {
                 by_process.entry(name).or_default().tally(of(totals));
             }
         }
@@ -105,6 +111,12 @@ impl Culprits<'_> {
         known.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
         known
     }
+}
+
+/// Returns true if a group's process caused what it is charged with, alone or with others that are known.
+fn is_certain(labels: &[Label]) -> bool {
+    let certain = [Known::Exact, Known::Shared].map(Known::as_str);
+    matches!(labels.get(2), Some(Label::Text(known)) if certain.contains(&known.as_str()))
 }
 
 /// Returns the culprits that are large enough to be named; `known` is sorted by bytes.
@@ -192,7 +204,7 @@ mod tests {
             word => Label::Text(word.to_owned()),
         };
         let processes = rows.iter();
-        let processes = processes.map(|(p, _, bytes)| (vec![label(p), label("write")], *bytes));
+        let processes = processes.map(|(p, _, bytes)| (vec![label(p), label("write"), label("exact")], *bytes));
         let processes = sums(processes);
         let files = rows
             .iter()
@@ -237,7 +249,7 @@ mod tests {
         let app = ("app:7", "/f", 900);
         assert_eq!(
             by(&[app, ("", "", 100)]),
-            ", 90 % by app:7 for /f and 10 % by nobody known"
+            ", 90 % by app:7 for /f and 10 % by nobody known for certain"
         );
         assert_eq!(by(&[app, ("", "", 99)]), ", 90 % by app:7 for /f");
         assert_eq!(by(&[("", "", 99)]), "");

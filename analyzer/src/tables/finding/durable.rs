@@ -89,7 +89,7 @@ mod tests {
 
     fn sums(rows: &[(&str, u64, u64)]) -> Groups {
         let row = |(process, write_bytes, flushes): &(&str, u64, u64)| {
-            let labels = [*process, "write"].map(|word| Label::Text(word.to_owned()));
+            let labels = [*process, "write", "exact"].map(|word| Label::Text(word.to_owned()));
             let totals = Totals {
                 write_bytes: *write_bytes,
                 flushes: *flushes,

@@ -41,7 +41,7 @@ const LEAST: u64 = 1;
 const LONG: usize = 300;
 
 /// The groupings that the sentence needs: by layer, and role and operation of the cause; by the process of the cause, or
-/// else of the submitter, and its operation; by that process, its file and its database.
+/// else of the submitter, its operation and how certain the process is; by that process, its file and its database.
 pub(super) const GROUPINGS: [(&[&str], Option<usize>); 3] = [
     (
         &[
@@ -54,7 +54,10 @@ pub(super) const GROUPINGS: [(&[&str], Option<usize>); 3] = [
         ],
         None,
     ),
-    (&["cause_or_submitter", "cause_op"], None),
+    (
+        &["cause_or_submitter", "cause_op", "cause_process_known"],
+        None,
+    ),
     (
         &["cause_or_submitter", "cause_or_file", "cause_database"],
         Some(MOST_FILES),

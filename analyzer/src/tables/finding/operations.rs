@@ -17,7 +17,7 @@ const LEAST: u64 = 10;
 pub(super) fn words(groups: &Groups, culprit: &Culprit<'_>, of: Bytes) -> String {
     let mut sums: Vec<(&str, u64)> = Vec::new();
     for (labels, totals) in &groups.groups {
-        if let [Label::Text(process), Label::Text(operation)] = &labels[..]
+        if let [Label::Text(process), Label::Text(operation), ..] = &labels[..]
             && culprit.processes.contains(&process.as_str())
         {
             let new = || (operation.as_str(), 0);

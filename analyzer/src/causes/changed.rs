@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The ranges of one file that calls have changed since they were last written out, and the tasks that made the calls.
+
+use std::collections::BTreeMap;
+
+use super::writes::{Act, Change};
+use crate::attribute::ProcessId;
+
+/// The largest folio of the page cache: one entry of a page middle directory, bytes.
+const LARGEST_FOLIO: u64 = 2 << 20;
+
+/// The tasks that changed a block.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Changers {
+    /// The tasks that had changed it, the first one first.
+    pub certain: Vec<ProcessId>,
+    /// Further tasks that may have changed it: their calls were in progress when the block was written.
+    pub possible: Vec<ProcessId>,
+}
+
+impl Changers {
+    fn add_certain(&mut self, process: ProcessId) {
+        self.possible.retain(|&other| other != process);
+        if !self.certain.contains(&process) {
+            self.certain.push(process);
+        }
+    }
+
+    /// Adds tasks whose calls may have changed the block.
+    pub fn add_possible(&mut self, processes: impl Iterator<Item = ProcessId>) {
+        for process in processes {
+            if !self.certain.contains(&process) && !self.possible.contains(&process) {
+                self.possible.push(process);
+            }
+        }
+    }
+
+    /// Returns the tasks that had changed the block, then those that may have.
+    pub fn all(&self) -> impl Iterator<Item = ProcessId> {
+        self.certain.iter().chain(&self.possible).copied()
+    }
+
+    /// Returns true if no task is known.
+    pub fn is_empty(&self) -> bool {
+        self.certain.is_empty() && self.possible.is_empty()
+    }
+
+    /// Returns true if the task had changed the block or may have.
+    pub fn has(&self, process: ProcessId) -> bool {
+        self.all().any(|other| other == process)
+    }
+
+    /// Returns the task if there is only one.
+    pub fn only(&self) -> Option<ProcessId> {
+        match (&self.certain[..], &self.possible[..]) {
+            (&[one], []) | ([], &[one]) => Some(one),
+            _ => None,
+        }
+    }
+}
+
+/// The calls of one task that changed a range.
+#[derive(Clone, Copy, Debug)]
+struct Changer {
+    process: ProcessId,
+    first_start_ns: u64,
+    first_end_ns: u64,
+    last_end_ns: u64,
+    is_doubtful: bool,
+}
+
+/// A range up to `to`.
+#[derive(Clone, Debug)]
+struct Range {
+    to: u64,
+    /// In the order in which their first calls returned.
+    changers: Vec<Changer>,
+}
+
+/// The changed ranges of a file, by their first byte. They are disjoint, and none is empty.
+#[derive(Debug, Default)]
+pub(super) struct Changed {
+    ranges: BTreeMap<u64, Range>,
+}
+
+impl Changed {
+    pub fn len(&self) -> usize {
+        self.ranges.len()
+    }
+
+    /// Enters a call that has returned.
+    pub fn enter(&mut self, change: &Change) {
+        let (from, to) = (change.from, change.to);
+        if change.act == Act::Dropped {
+            return self.forget(from, to, change.end_ns);
+        }
+        self.cut(from);
+        self.cut(to);
+        let mut at = from;
+        let mut gaps = Vec::new();
+        for (&begin, range) in self.ranges.range_mut(from..to.max(from)) {
+            if at < begin {
+                gaps.push((at, begin));
+            }
+            range.add(change);
+            at = range.to;
+        }
+        if at < to {
+            gaps.push((at, to));
+        }
+        for (begin, to) in gaps {
+            let mut range = Range {
+                to,
+                changers: Vec::new(),
+            };
+            range.add(change);
+            self.ranges.insert(begin, range);
+        }
+    }
+
+    /// Returns who had changed the block of `block` bytes that holds byte `at`, and the end of the blocks that the same tasks
+    /// had changed, at most `to`.
+    pub fn run(&self, at: u64, to: u64, block: u64, q_ns: u64) -> (u64, Changers) {
+        let block = block.max(1);
+        let begin = at.saturating_sub(at.checked_rem(block).unwrap_or(0));
+        let end = begin.saturating_add(block);
+        let mut changers = Changers::default();
+        let mut run_end = end;
+        let reaching = self.ranges.range(..begin).next_back();
+        let reaching = reaching.filter(|(_, range)| range.to > begin);
+        for (&from, range) in reaching.into_iter().chain(self.ranges.range(begin..end)) {
+            range.tell(q_ns, &mut changers);
+            // Further whole blocks of a range have the same answer.
+            if from <= begin {
+                let rest = range.to.checked_rem(block).unwrap_or(0);
+                run_end = run_end.max(range.to.saturating_sub(rest));
+            }
+        }
+        (run_end.min(to), changers)
+    }
+
+    /// Forgets the changes to `from..to` that were made by `time_ns`.
+    pub fn forget(&mut self, from: u64, to: u64, time_ns: u64) {
+        self.cut(from);
+        self.cut(to);
+        let mut empty = Vec::new();
+        for (&begin, range) in self.ranges.range_mut(from..to.max(from)) {
+            range
+                .changers
+                .retain_mut(|changer| changer.goes_on_after(time_ns));
+            if range.changers.is_empty() {
+                empty.push(begin);
+            }
+        }
+        for begin in empty {
+            self.ranges.remove(&begin);
+        }
+    }
+
+    /// Returns true if a call of the task near byte `at` was in progress at `time_ns`; one folio may hold both places.
+    pub fn has_call(&self, at: u64, process: ProcessId, time_ns: u64) -> bool {
+        let (first, last) = (
+            at.saturating_sub(LARGEST_FOLIO),
+            at.saturating_add(LARGEST_FOLIO),
+        );
+        let reaching = self.ranges.range(..first).next_back();
+        let near = reaching.into_iter().chain(self.ranges.range(first..last));
+        let mut changers = near.flat_map(|(_, range)| &range.changers);
+        changers.any(|changer| {
+            let span = changer.first_start_ns..=changer.last_end_ns;
+            changer.process == process && span.contains(&time_ns)
+        })
+    }
+
+    /// Cuts the range that lies on both sides of `at` in two.
+    fn cut(&mut self, at: u64) {
+        let across = self.ranges.range_mut(..at).next_back();
+        if let Some((_, range)) = across.filter(|(_, range)| at < range.to) {
+            let behind = range.clone();
+            range.to = at;
+            self.ranges.insert(at, behind);
+        }
+    }
+}
+
+impl Range {
+    fn add(&mut self, change: &Change) {
+        let same = |changer: &&mut Changer| changer.process == change.process;
+        if let Some(changer) = self.changers.iter_mut().find(same) {
+            changer.last_end_ns = changer.last_end_ns.max(change.end_ns);
+            changer.is_doubtful &= change.act == Act::MayHaveChanged;
+            return;
+        }
+        self.changers.push(Changer {
+            process: change.process,
+            first_start_ns: change.start_ns,
+            first_end_ns: change.end_ns,
+            last_end_ns: change.end_ns,
+            is_doubtful: change.act == Act::MayHaveChanged,
+        });
+    }
+
+    /// Adds the tasks that had changed the range by `q_ns`.
+    fn tell(&self, q_ns: u64, changers: &mut Changers) {
+        for changer in self.changers.iter().filter(|c| c.first_start_ns <= q_ns) {
+            match changer.first_end_ns <= q_ns && !changer.is_doubtful {
+                true => changers.add_certain(changer.process),
+                false => changers.add_possible(std::iter::once(changer.process)),
+            }
+        }
+    }
+}
+
+impl Changer {
+    /// Forgets the calls up to `time_ns`; returns false if there are no later ones.
+    fn goes_on_after(&mut self, time_ns: u64) -> bool {
+        if self.last_end_ns <= time_ns {
+            return false;
+        }
+        if self.first_end_ns <= time_ns {
+            self.first_start_ns = time_ns;
+            self.first_end_ns = self.last_end_ns;
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::writes::Writes;
+    use super::*;
+
+    const BLOCK: u64 = 16;
+    const BYTES: u64 = 8 * BLOCK;
+    const INODE: (u64, u32) = (12, 1);
+
+    /// A call of one of three tasks, or a range that is written out; each takes one moment.
+    fn step() -> impl Strategy<Value = (u32, u64, u64)> {
+        (0u32..4, 0..BYTES, 1..3 * BLOCK)
+    }
+
+    proptest! {
+        /// Every byte of a block that is written out has the tasks that a list of all calls gives it.
+        #[test]
+        fn each_block_has_those_who_changed_it(steps in prop::collection::vec(step(), 1..60)) {
+            let mut writes = Writes::default();
+            let mut blocks: Vec<Vec<ProcessId>> = vec![Vec::new(); (BYTES / BLOCK) as usize];
+            for (at, &(task, from, length)) in steps.iter().enumerate() {
+                let (time_ns, process) = (10 + 10 * at as u64, ProcessId(task));
+                let to = (from + length).min(BYTES);
+                let touched = (from / BLOCK) as usize..to.div_ceil(BLOCK) as usize;
+                if task > 0 {
+                    let change = Change {
+                        act: Act::Changed,
+                        process,
+                        from,
+                        to,
+                        start_ns: time_ns - 5,
+                        end_ns: time_ns - 1,
+                    };
+                    writes.push(INODE, change);
+                    for block in &mut blocks[touched] {
+                        if !block.contains(&process) {
+                            block.push(process);
+                        }
+                    }
+                    continue;
+                }
+                // Whole blocks are written.
+                let range = (touched.start as u64 * BLOCK, touched.end as u64 * BLOCK);
+                let runs = writes.changers(INODE, range, BLOCK, time_ns);
+                let mut begin = range.0;
+                for (end, changers) in runs {
+                    for at in begin / BLOCK..end / BLOCK {
+                        let mut told: Vec<_> = changers.all().collect();
+                        let mut known = std::mem::take(&mut blocks[at as usize]);
+                        told.sort();
+                        known.sort();
+                        prop_assert_eq!(told, known, "block {}", at);
+                        prop_assert!(changers.possible.is_empty());
+                    }
+                    begin = end;
+                }
+                prop_assert_eq!(begin, range.1);
+                writes.written(INODE, range, time_ns, None);
+            }
+        }
+    }
+}

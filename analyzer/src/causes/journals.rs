@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The journals on a disk, and their transactions that are not committed yet. Each journal numbers its own transactions.
+
+use std::collections::BTreeMap;
+
+use mostrace_bundle::entry::{RawDirtied, dirtied_flags};
+
+use super::handle::Handle;
+use super::transactions::{Modification, Transaction};
+use crate::attribute::HashMap;
+
+/// Number of transactions of a journal that are kept without a commit that was seen: jbd2 has two at a time.
+const MOST: usize = 64;
+/// Number of journals that are known apart.
+const JOURNALS: usize = 64;
+/// Number of handles whose blocks wait for them; beyond it, all are forgotten.
+const WAITING: usize = 1 << 16;
+/// A block belongs to the one of several journals that has blocks this near, sectors.
+const NEAR: u64 = 1 << 16;
+
+/// A block of a journal.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub sector: u64,
+    /// Number of the transaction.
+    pub tid: u32,
+    /// The sector of its home, if it is a copy.
+    pub home: Option<u64>,
+}
+
+/// One journal.
+struct Journal {
+    /// Device number of its filesystem, major << 20 | minor.
+    s_dev: u32,
+    under_way: BTreeMap<u32, Transaction>,
+    /// The first transaction that a handle was seen of.
+    first: u32,
+    /// The first and last sector of the copies that were recognised.
+    seen: Option<(u64, u64)>,
+}
+
+/// A block that a handle modified.
+struct Block {
+    home: u64,
+    modification: Modification,
+    are_all: bool,
+}
+
+/// The journals of which handles were seen.
+#[derive(Default)]
+pub(super) struct Journals {
+    journals: Vec<Journal>,
+    /// Blocks of handles whose own entries were not read yet, by the handle's id.
+    waiting: HashMap<u64, Vec<Block>>,
+}
+
+impl Journals {
+    /// Adds a handle of the filesystem on this device.
+    pub fn add(&mut self, s_dev: u32, tid: u32, handle: Handle) {
+        let blocks = self.waiting.remove(&handle.id).unwrap_or_default();
+        let Some(journal) = self.journal(s_dev, tid) else {
+            return;
+        };
+        let transaction = journal.open(tid);
+        transaction.add(handle);
+        for block in blocks {
+            transaction.modified(block.home, block.modification, block.are_all);
+        }
+    }
+
+    /// Notes that a handle modified the block with this home. The entry does not name the filesystem, but its handle does.
+    pub fn modified(&mut self, raw: &RawDirtied, home: u64) {
+        let block = Block {
+            home,
+            modification: Modification {
+                time_ns: raw.head.time_ns.get(),
+                handle: raw.handle.get(),
+            },
+            are_all: raw.head.flags.has(dirtied_flags::EACH),
+        };
+        let id = block.modification.handle;
+        let mut open = self
+            .journals
+            .iter_mut()
+            .filter_map(|journal| journal.under_way.get_mut(&raw.tid.get()));
+        if let Some(transaction) = open.find(|transaction| transaction.has_handle(id)) {
+            return transaction.modified(home, block.modification, block.are_all);
+        }
+        if self.waiting.len() >= WAITING {
+            self.waiting.clear();
+        }
+        self.waiting.entry(id).or_default().push(block);
+    }
+
+    /// Returns the open transaction that a block of a journal belongs to; None if it is not known.
+    pub fn get(&mut self, place: Place) -> Option<&mut Transaction> {
+        let at = self.find(place)?;
+        let journal = self.journals.get_mut(at)?;
+        if place.home.is_some() {
+            journal.see(place.sector);
+        }
+        journal.under_way.get_mut(&place.tid)
+    }
+
+    /// Removes and returns the transactions up to the one of a commit block: earlier ones are committed too.
+    pub fn committed(&mut self, place: Place) -> Vec<Transaction> {
+        let journal = self.find(place).and_then(|at| self.journals.get_mut(at));
+        let mut taken = Vec::new();
+        if let Some(journal) = journal {
+            while let Some(first) = journal.under_way.first_entry()
+                && *first.key() <= place.tid
+            {
+                taken.push(first.remove());
+            }
+        }
+        taken
+    }
+
+    /// Returns the index of the journal that a block belongs to.
+    fn find(&self, place: Place) -> Option<usize> {
+        if let [_] = &self.journals[..] {
+            return Some(0);
+        }
+        let is_its = |journal: &Journal| match place.home {
+            Some(home) => journal
+                .under_way
+                .get(&place.tid)
+                .is_some_and(|transaction| transaction.has_block(home)),
+            None => journal.is_near(place.sector),
+        };
+        let mut found = self
+            .journals
+            .iter()
+            .enumerate()
+            .filter(|(_, journal)| is_its(journal));
+        let (at, _) = found.next()?;
+        found.next().is_none().then_some(at)
+    }
+
+    fn journal(&mut self, s_dev: u32, tid: u32) -> Option<&mut Journal> {
+        let known = self.journals.iter().position(|j| j.s_dev == s_dev);
+        if known.is_none() && self.journals.len() < JOURNALS {
+            self.journals.push(Journal {
+                s_dev,
+                under_way: BTreeMap::new(),
+                first: tid,
+                seen: None,
+            });
+        }
+        let last = self.journals.len().checked_sub(1)?;
+        self.journals
+            .get_mut(known.unwrap_or(last))
+            .filter(|journal| journal.s_dev == s_dev)
+    }
+}
+
+impl Journal {
+    fn open(&mut self, tid: u32) -> &mut Transaction {
+        if self.under_way.len() >= MOST && !self.under_way.contains_key(&tid) {
+            self.under_way.pop_first();
+        }
+        let is_cut = tid <= self.first;
+        self.under_way
+            .entry(tid)
+            .or_insert_with(|| Transaction::new(is_cut))
+    }
+
+    fn see(&mut self, sector: u64) {
+        let (first, last) = self.seen.unwrap_or((sector, sector));
+        self.seen = Some((first.min(sector), last.max(sector)));
+    }
+
+    fn is_near(&self, sector: u64) -> bool {
+        self.seen.is_some_and(|(first, last)| {
+            first.saturating_sub(sector).max(sector.saturating_sub(last)) < NEAR
+        })
+    }
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The calls that changed the contents of files since these were last written out.
+//!
+//! The kernel tells who made a folio dirty that was clean. It does not tell who changes the folio afterwards, nor who changes
+//! another block of a large one. The calls do: each has its range of the file, its task, its beginning and its end.
+
+use std::collections::VecDeque;
+
+use super::changed::{Changed, Changers};
+use super::tables::LONGEST_CALL_NS;
+use crate::attribute::{HashMap, HashSet, ProcessId};
+use crate::tally::Tally;
+
+/// Most calls and ranges that are kept; beyond it, all are forgotten.
+const LIMIT: usize = 1 << 19;
+/// Number of dirtyings of each inode that are remembered as explained.
+const EXPLAINED: usize = 8;
+
+/// Inode and generation.
+pub(super) type Inode = (u64, u32);
+
+/// What a call did to a range of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Act {
+    /// It changed the bytes.
+    Changed,
+    /// It may have changed them, or only a part of it may not be written out yet.
+    MayHaveChanged,
+    /// It dropped them: earlier changes are not written out.
+    Dropped,
+}
+
+/// A call that changed or dropped bytes `from..to` of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Change {
+    pub act: Act,
+    pub process: ProcessId,
+    pub from: u64,
+    pub to: u64,
+    pub start_ns: u64,
+    pub end_ns: u64,
+}
+
+impl Change {
+    /// Returns true if the call was in progress at `time_ns`.
+    fn is_at(&self, time_ns: u64) -> bool {
+        (self.start_ns..self.end_ns).contains(&time_ns)
+    }
+
+    fn meets(&self, from: u64, to: u64) -> bool {
+        self.from < to && from < self.to
+    }
+
+    /// Returns what is left of the call without `from..to`.
+    fn without(self, from: u64, to: u64) -> impl Iterator<Item = Change> {
+        let ahead = Change {
+            to: self.to.min(from),
+            ..self
+        };
+        let behind = Change {
+            from: self.from.max(to),
+            ..self
+        };
+        [ahead, behind].into_iter().filter(|c| c.from < c.to)
+    }
+}
+
+/// The changes to the contents of all files that are not written out yet.
+#[derive(Default)]
+pub(super) struct Writes {
+    inodes: HashMap<Inode, OfInode>,
+    count: usize,
+    /// Inodes of which calls were forgotten.
+    forgotten: HashSet<Inode>,
+}
+
+#[derive(Default)]
+struct OfInode {
+    /// Calls that are not entered into `changed` yet, in the order of their returns.
+    ahead: VecDeque<Change>,
+    /// The length of the longest call, ns.
+    longest_ns: u64,
+    changed: Changed,
+    /// Tasks, and times when they made a page dirty within a known call.
+    explained: VecDeque<(ProcessId, u64)>,
+    /// The time of the first shared, writable mapping: stores to it are not seen.
+    mapped_ns: Option<u64>,
+}
+
+impl Writes {
+    /// Notes a call. Calls come almost in the order of their returns, and may come ahead of the trace's time.
+    pub fn push(&mut self, inode: Inode, change: Change) {
+        if self.count >= LIMIT {
+            self.forgotten.extend(self.inodes.keys());
+            self.inodes.clear();
+            self.count = 0;
+        }
+        let length_ns = change.end_ns.saturating_sub(change.start_ns);
+        let is_too_long = length_ns >= LONGEST_CALL_NS && change.act == Act::Changed;
+        let change = Change {
+            act: if is_too_long { Act::MayHaveChanged } else { change.act },
+            ..change
+        };
+        self.count.tally(1);
+        let of = self.inodes.entry(inode).or_default();
+        of.longest_ns = of.longest_ns.max(length_ns);
+        let after = of.ahead.partition_point(|c| c.end_ns <= change.end_ns);
+        of.ahead.insert(after, change);
+    }
+
+    /// Notes that a file was mapped shared and writable at `time_ns`.
+    pub fn mapped(&mut self, inode: Inode, time_ns: u64) {
+        let mapped_ns = &mut self.inodes.entry(inode).or_default().mapped_ns;
+        *mapped_ns = Some(mapped_ns.map_or(time_ns, |before| before.min(time_ns)));
+    }
+
+    /// Returns true if every change to the file by a call is known, and nothing else may have changed it by `time_ns`.
+    pub fn are_all(&self, inode: Inode, time_ns: u64) -> bool {
+        let mapped_ns = self.inodes.get(&inode).and_then(|of| of.mapped_ns);
+        !self.forgotten.contains(&inode) && mapped_ns.is_none_or(|mapped_ns| time_ns < mapped_ns)
+    }
+
+    /// Returns the tasks that had changed bytes `from..to` by `q_ns`, in runs of blocks of `block` bytes with the same
+    /// answer: the end of each run, and the tasks.
+    pub fn changers(
+        &mut self,
+        inode: Inode,
+        (from, to): (u64, u64),
+        block: u64,
+        q_ns: u64,
+    ) -> Vec<(u64, Changers)> {
+        self.with(inode, |of| of.changers((from, to), block, q_ns))
+            .unwrap_or_else(|| vec![(to, Changers::default())])
+    }
+
+    /// Notes that bytes `from..to` were written out as they were at `q_ns`. `by` is the only task that had changed them, if
+    /// there is only one.
+    pub fn written(&mut self, inode: Inode, range: (u64, u64), q_ns: u64, by: Option<ProcessId>) {
+        self.with(inode, |of| of.written(range, q_ns, by));
+        self.drop_if_unused(inode);
+    }
+
+    /// Notes that a task wrote to the device itself what the call passed that it was in at `q_ns`.
+    pub fn written_directly(&mut self, inode: Inode, process: ProcessId, q_ns: u64) {
+        self.with(inode, |of| {
+            of.ahead
+                .retain(|change| change.process != process || !change.is_at(q_ns));
+        });
+    }
+
+    /// Returns true if a task made a page near byte `at` dirty at `dirty_ns` within a call that is known.
+    pub fn explain(&mut self, inode: Inode, at: u64, process: ProcessId, dirty_ns: u64) -> bool {
+        self.with(inode, |of| of.explain(at, process, dirty_ns))
+            .unwrap_or(false)
+    }
+
+    /// Does something with what is known of an inode; None if nothing is.
+    fn with<T>(&mut self, inode: Inode, act: impl FnOnce(&mut OfInode) -> T) -> Option<T> {
+        let of = self.inodes.get_mut(&inode)?;
+        let before = of.size();
+        let result = act(of);
+        self.count = self.count.saturating_sub(before);
+        self.count.tally(of.size());
+        Some(result)
+    }
+
+    fn drop_if_unused(&mut self, inode: Inode) {
+        let is_unused = |of: &OfInode| of.size() == 0 && of.mapped_ns.is_none();
+        if self.inodes.get(&inode).is_some_and(is_unused) {
+            self.inodes.remove(&inode);
+        }
+    }
+}
+
+/// Returns the first byte behind the block that holds byte `at`.
+fn behind_block(at: u64, block: u64) -> u64 {
+    let within = at.checked_rem(block).unwrap_or(0);
+    at.saturating_sub(within).saturating_add(block.max(1))
+}
+
+impl OfInode {
+    fn size(&self) -> usize {
+        self.ahead.len().saturating_add(self.changed.len())
+    }
+
+    /// Enters the calls that returned by `time_ns`.
+    fn enter(&mut self, time_ns: u64) {
+        while let Some(change) = self.ahead.pop_front() {
+            if change.end_ns > time_ns {
+                self.ahead.push_front(change);
+                return;
+            }
+            self.changed.enter(&change);
+        }
+    }
+
+    fn changers(&mut self, (from, to): (u64, u64), block: u64, q_ns: u64) -> Vec<(u64, Changers)> {
+        self.enter(q_ns);
+        let in_progress: Vec<Change> = self.in_progress(q_ns).copied().collect();
+        let mut runs: Vec<(u64, Changers)> = Vec::new();
+        let mut at = from;
+        while at < to {
+            let (mut end, mut changers) = self.changed.run(at, to, block, q_ns);
+            if in_progress.iter().any(|change| change.meets(at, end)) {
+                // Further blocks may have another answer.
+                end = end.min(behind_block(at, block));
+                let near = in_progress.iter().filter(|change| change.meets(at, end));
+                changers.add_possible(near.map(|change| change.process));
+            }
+            match runs.last_mut() {
+                Some(last) if last.1 == changers => last.0 = end,
+                _ => runs.push((end, changers)),
+            }
+            at = end;
+        }
+        runs
+    }
+
+    fn written(&mut self, (from, to): (u64, u64), q_ns: u64, by: Option<ProcessId>) {
+        self.enter(q_ns);
+        self.changed.forget(from, to, q_ns);
+        let is_meant = |c: &Change| c.act != Act::Dropped && c.is_at(q_ns) && c.meets(from, to);
+        if !self.in_progress(q_ns).any(|c| is_meant(c)) {
+            return;
+        }
+        let left = |change: Change| -> Vec<Change> {
+            match is_meant(&change) {
+                false => vec![change],
+                // The call had changed these bytes already.
+                true if by == Some(change.process) => change.without(from, to).collect(),
+                true => vec![Change {
+                    act: Act::MayHaveChanged,
+                    ..change
+                }],
+            }
+        };
+        self.ahead = std::mem::take(&mut self.ahead)
+            .into_iter()
+            .flat_map(left)
+            .collect();
+    }
+
+    /// Returns the calls that were in progress at `time_ns`.
+    fn in_progress(&self, time_ns: u64) -> impl Iterator<Item = &Change> {
+        let latest_ns = time_ns.saturating_add(self.longest_ns);
+        let near = self
+            .ahead
+            .iter()
+            .take_while(move |c| c.end_ns <= latest_ns);
+        near.filter(move |change| change.is_at(time_ns) && change.act != Act::Dropped)
+    }
+
+    fn explain(&mut self, at: u64, process: ProcessId, dirty_ns: u64) -> bool {
+        if self.explained.contains(&(process, dirty_ns)) {
+            return true;
+        }
+        let is_ahead = self
+            .in_progress(dirty_ns)
+            .any(|change| change.process == process);
+        if !is_ahead && !self.changed.has_call(at, process, dirty_ns) {
+            return false;
+        }
+        if self.explained.len() >= EXPLAINED {
+            self.explained.pop_front();
+        }
+        self.explained.push_back((process, dirty_ns));
+        true
+    }
+}
