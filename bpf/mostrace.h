@@ -151,7 +151,7 @@ enum mostrace_handle_flags {
 	 * Each thread has an entry for each function and inode that it began a handle for in the
 	 * transaction.
 	 */
-	MOSTRACE_HANDLE_EACH_CAUSE = 32,
+	MOSTRACE_HANDLE_EACH_CAUSE = 64,
 };
 
 /* Flags of a call's head. */

@@ -81,6 +81,11 @@ pub fn examine(device: Option<&Path>) -> Vec<Check> {
             "whose a journal's copies and metadata are is not known",
         ),
         Check::new(
+            "each modification",
+            modifications(),
+            "in ext4's journal a cause is `first` where it could be `exact` or `shared`",
+        ),
+        Check::new(
             "kernel's recorder",
             recorder(),
             "without BPF entries from plain tracepoints alone: no journal's homes, no dirtiers, of ext4 no live names",
@@ -209,6 +214,18 @@ fn causes() -> Result<String, String> {
     match recorder::has_causes(&KernelPaths::default()) {
         true => Ok(format!("with --entries kernel, its recorder; {refused}")),
         false => Err(refused),
+    }
+}
+
+/// Returns how a program is attached to `jbd2_journal_dirty_metadata`, which every modification of a journalled block passes.
+fn modifications() -> Result<String, String> {
+    let kprobes = Path::new("/sys/bus/event_source/devices/kprobe");
+    if crate::source::bpf::has_fentry() {
+        Ok("of journalled blocks, by fentry".into())
+    } else if kprobes.exists() {
+        Ok("of journalled blocks, by a kprobe".into())
+    } else {
+        Err("the kernel accepts neither fentry nor kprobes".into())
     }
 }
 

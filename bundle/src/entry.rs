@@ -417,7 +417,7 @@ pub mod handle_flags {
     pub const KERNEL: Flags = Flags(16);
     /// Each thread has an entry for each function and inode that it began a handle for in the transaction. Without it, a
     /// process may have an entry for the first of its handles that dirtied nothing, and for those that did.
-    pub const EACH_CAUSE: Flags = Flags(32);
+    pub const EACH_CAUSE: Flags = Flags(64);
 }
 
 /// `enum mostrace_call_flags`: the flags in a call's head.

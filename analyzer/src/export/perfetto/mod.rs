@@ -119,7 +119,7 @@ impl Row {
         let queued = self.queued_ns();
         match (self.op(), self.text(1), self.text(5)) {
             ("write", "data", _) => calls.wrote(self.file(5, 10)?, self.number(6)?, queued),
-            ("write", "journal", "exact") => {
+            ("write", "journal", "exact" | "shared" | "first") => {
                 let pid = u32::try_from(self.number(7)?).ok()?;
                 calls.did(pid, self.text(6), self.file(8, 11)?, queued)
             }

@@ -105,7 +105,7 @@ impl<'o> CauseProbes<'o> {
 }
 
 /// Returns true if the kernel loads a program of this kind: it may not know the function's type, or be locked down.
-fn has_fentry() -> bool {
+pub(crate) fn has_fentry() -> bool {
     let mut room = MaybeUninit::uninit();
     let open = FentrySkelBuilder::default().open(&mut room);
     open.and_then(OpenSkel::load).is_ok()

@@ -13,6 +13,7 @@ use super::{Losses, Provides, Remark, Source, remarks};
 use crate::choice::Events;
 use crate::error::{At, Error, Result};
 use crate::machine::device::Device;
+use crate::machine::filesystem;
 use crate::machine::wait::Wait;
 use crate::sink::{Sink, split_entry};
 
@@ -34,6 +35,7 @@ mod stream;
 use block_events::BlockEvents;
 use event_probes::Wanted;
 use forwarder::EventForwarder;
+pub(crate) use cause_probes::has_fentry;
 pub(crate) use loader::ObjectStorage;
 use loader::ProbeLoader;
 pub use ring_size::RingSize;
@@ -102,6 +104,9 @@ impl<'o> BpfSource<'o> {
     ) -> Result<()> {
         let stream = self.loader.causes(device, has_command)?.attach()?;
         self.wait.while_readable(stream.wakeup_fd()).at("epoll")?;
+        if !stream.has(object::MODIFY) && is_ext(device) {
+            self.limits.push(ONLY_FIRST.to_owned());
+        }
         sink.open_causes()?;
         self.causes = Some(stream);
         Ok(())
@@ -123,6 +128,16 @@ impl<'o> BpfSource<'o> {
         self.events = Some(events);
         Ok(())
     }
+}
+
+/// What a reader should know if later modifications of a journalled block are not seen.
+const ONLY_FIRST: &str = "the kernel accepts no program at jbd2_journal_dirty_metadata, so a block in the journal has the cause of \
+                          its first change in the transaction (`first`); later changes are not seen";
+
+/// Returns true if the device's filesystem is ext4 or ext3.
+fn is_ext(device: &Device) -> bool {
+    let found = filesystem::find(device).ok().flatten();
+    found.is_some_and(|filesystem| filesystem.kind.starts_with("ext"))
 }
 
 /// Takes a record of the ring of entries, which holds the entries of a bio, one after the other.

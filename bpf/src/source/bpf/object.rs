@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 
 /// The beginning of the names of programs of which one is enough, and none is needed: a kernel may have no such functions, or not
 /// let them be probed.
-const MODIFY: &[u8] = b"cause_modify_";
+pub(super) const MODIFY: &[u8] = b"cause_modify_";
 
 /// The block events that found the ring full.
 pub(super) fn events_lost(skel: &dyn Skel<'_>) -> Result<u64> {

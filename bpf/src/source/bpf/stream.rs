@@ -36,6 +36,12 @@ impl Stream {
         self.links.push((program.to_owned(), link));
     }
 
+    /// Returns true if a program whose name begins like this is attached.
+    pub fn has(&self, prefix: &[u8]) -> bool {
+        let mut names = self.links.iter().map(|(name, _)| name.as_encoded_bytes());
+        names.any(|name| name.starts_with(prefix))
+    }
+
     /// A descriptor that can be read when there is something to take.
     pub fn wakeup_fd(&self) -> BorrowedFd<'_> {
         self.reader.wakeup_fd()
