@@ -56,7 +56,7 @@ fn rows(table: &Value, name: &str) -> Vec<(String, u64, u64, u64, u64)> {
 fn a_transaction_sums_up() {
     let (_tmp, path) = saved(&scene::transaction());
     let all = json(&["analyze", &path, "--json"]);
-    assert_eq!(all["schema"], 2);
+    assert_eq!(all["schema"], 3);
     let total = &all["total"];
     for (column, value) in [
         ("requests", 8),

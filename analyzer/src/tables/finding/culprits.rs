@@ -96,21 +96,37 @@ impl Culprits<'_> {
         format!("{percent} % by {}{target}", culprit.name())
     }
 
-    /// Returns the processes with the figures of what they are certain to have caused, the largest first.
+    /// Returns the processes with the figures of what they caused, the largest first. If one process caused nearly all that
+    /// has a cause, nobody else is likely to have changed it; otherwise only what is certain counts.
     fn known(&self, of: Bytes) -> Vec<(&str, u64)> {
+        let likely = self.sums(of, |_| true);
+        let whole = likely.iter().map(|(_, bytes)| bytes).sum();
+        match likely.first() {
+            Some((_, most)) if is_part(*most, whole, NEARLY_ALL) => likely,
+            _ => self.sums(of, |labels| is_certain(labels) || is_submitters(labels)),
+        }
+    }
+
+    /// Returns the processes with the sums of the groups that are wanted, the largest first.
+    fn sums(&self, of: Bytes, is_wanted: impl Fn(&[Label]) -> bool) -> Vec<(&str, u64)> {
         let mut by_process: HashMap<&str, u64> = HashMap::default();
         for (labels, totals) in self.processes.groups.iter() {
             if let Some(Label::Text(name)) = labels.first()
-                && (is_certain(labels) || name.ends_with(SUBMITTER))
+                && is_wanted(labels)
             {
                 by_process.entry(name).or_default().tally(of(totals));
             }
         }
-        let known = by_process.into_iter();
-        let mut known: Vec<(&str, u64)> = known.filter(|(_, bytes)| *bytes > 0).collect();
-        known.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
-        known
+        let sums = by_process.into_iter();
+        let mut sums: Vec<(&str, u64)> = sums.filter(|(_, bytes)| *bytes > 0).collect();
+        sums.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+        sums
     }
+}
+
+/// Returns true if a group's process is not a causer but the submitter.
+fn is_submitters(labels: &[Label]) -> bool {
+    matches!(labels.first(), Some(Label::Text(name)) if name.ends_with(SUBMITTER))
 }
 
 /// Returns true if a group's process caused what it is charged with, alone or with others that are known.
@@ -242,6 +258,33 @@ mod tests {
         let names: Vec<String> = (1..=20).map(|pid| format!("p{pid}:{pid}")).collect();
         let rows: Vec<_> = names.iter().map(|name| (name.as_str(), "/f", 50)).collect();
         assert_eq!(by(&rows), ", by 20 processes, none with 10 % of it");
+    }
+
+    /// What others may have changed too counts only if nobody else caused much.
+    #[test]
+    fn what_is_not_certain_counts_if_one_process_caused_nearly_all() {
+        let said = |other: u64| {
+            let row = |process: &str, known: &str, bytes| {
+                let labels = [process, "write", known].map(|word| Label::Text(word.to_owned()));
+                (labels.to_vec(), bytes)
+            };
+            let rows = [
+                row("app:7", "exact", 500),
+                row("app:7", "first", 450),
+                row("cp:8", "exact", other),
+            ];
+            let culprits = Culprits {
+                processes: &sums(rows.into_iter()),
+                files: &Groups::default(),
+                tells_operations: false,
+            };
+            culprits.words(950 + other, |t| t.write_bytes)
+        };
+        assert_eq!(said(50), ", 95 % by app:7");
+        assert_eq!(
+            said(150),
+            ", 45 % by app:7, 14 % by cp:8 and 41 % by nobody known for certain"
+        );
     }
 
     #[test]
