@@ -219,9 +219,11 @@ static __always_inline int restart_handle(__u32 s_dev, __u32 tid)
 static __always_inline void tell_call(const struct mostrace_handle *entry)
 {
 	struct call *call = current_call();
+	bool is_told;
 
 	if (!call)
 		return;
+	is_told = call->is_ours;
 	call->is_ours = true;
 	/* For a rename this is the folder. */
 	if (!call->entry.ino && call->entry.kind != MOSTRACE_CALL_RENAME) {
@@ -229,6 +231,11 @@ static __always_inline void tell_call(const struct mostrace_handle *entry)
 		call->entry.generation = entry->generation;
 	}
 	call->entry.s_dev = entry->s_dev;
+	/* A request to io_uring whose end nothing tells. */
+	if (call->entry.head.flags & MOSTRACE_CALL_OPEN_END && !is_told) {
+		end_entry(call);
+		put_call(call);
+	}
 }
 
 struct handle_end {
@@ -258,7 +265,7 @@ struct {
  * Returns true if the handle is worth an entry. Most handles modify what another one of the transaction modified
  * already; of those, one per process is recorded to show that it took part.
  */
-static __always_inline bool says_something(const struct handle_end *end)
+static __always_inline bool says_something(const struct handle_end *end, __u8 flags)
 {
 	struct participant participant = {
 		.s_dev = end->s_dev,
@@ -267,7 +274,7 @@ static __always_inline bool says_something(const struct handle_end *end)
 	};
 	__u8 told = 1;
 
-	if ((__s32)end->dirtied > 0 || end->sync)
+	if ((__s32)end->dirtied > 0 || end->sync || flags & MOSTRACE_HANDLE_FORGOT)
 		return true;
 	return !bpf_map_update_elem(&participants, &participant, &told, BPF_NOEXIST);
 }
@@ -327,12 +334,12 @@ static __always_inline int end_handle(const struct handle_end *end)
 	h = current_handle();
 	if (h && h->state == HANDLE_OPEN && h->entry.tid == end->tid) {
 		tell_call(&h->entry);
-		if (says_something(end))
+		if (says_something(end, h->entry.head.flags))
 			put_handle(h, end, transaction);
 		h->state = HANDLE_NONE;
 		return 0;
 	}
-	if (!says_something(end))
+	if (!says_something(end, 0))
 		return 0;
 	/* The handle was begun before the probes were attached. */
 	unseen.entry.id = new_handle_id();
