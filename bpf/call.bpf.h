@@ -6,7 +6,7 @@
 #ifndef MOSTRACE_CALL_BPF_H
 #define MOSTRACE_CALL_BPF_H
 
-#include "called.bpf.h"
+#include "current.bpf.h"
 #include "firstbytes.bpf.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -18,6 +18,8 @@ struct pt_regs___x86 {
 	unsigned long si;
 	unsigned long dx;
 	unsigned long r10;
+	unsigned long r8;
+	unsigned long r9;
 	unsigned long orig_ax;
 };
 
@@ -46,49 +48,11 @@ struct task_struct___x86 {
 #define CALL_AT 0x80		/* its fourth argument is an offset */
 #define CALL_VECTOR 0x100	/* its second argument is an array of buffers */
 #define CALL_IOCTL 0x200	/* its second argument determines the kind */
+#define CALL_THIRD 0x400	/* its third argument is the descriptor, and its fourth points to the offset */
+#define CALL_MMAP 0x800		/* its arguments are those of mmap */
 #define CALLS_MAX 512
 
 const volatile __u16 call_kinds[CALLS_MAX];
-
-struct call {
-	struct mostrace_call entry;
-	struct file *file;
-	void *buffer;		/* written buffer in the program's memory; NULL: several */
-	bool is_ours;		/* the call involves the traced filesystem */
-};
-
-/*
- * The call that each thread is in; its kind is OTHER if the thread is in none that is recorded. An entry stays as long
- * as there is room, because making and removing one for each call would cost more than everything else.
- */
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 1 << 14);
-	__type(key, __u32);
-	__type(value, struct call);
-} calls SEC(".maps");
-
-static __always_inline struct call *current_call(void)
-{
-	__u32 thread = bpf_get_current_pid_tgid();
-
-	struct call *call = bpf_map_lookup_elem(&calls, &thread);
-
-	return call && call->entry.kind != MOSTRACE_CALL_OTHER ? call : 0;
-}
-
-static __always_inline struct call *room_for_call(void)
-{
-	static const struct call none;
-	__u32 thread = bpf_get_current_pid_tgid();
-	struct call *call = bpf_map_lookup_elem(&calls, &thread);
-
-	if (call)
-		return call;
-	if (bpf_map_update_elem(&calls, &thread, &none, BPF_ANY))
-		lose_cause(LOSS_CAUSES_TASKS);
-	return bpf_map_lookup_elem(&calls, &thread);
-}
 
 /* `regs` is what a BTF tracepoint passes; its fields can be loaded directly. */
 static __always_inline __u64 call_argument(struct pt_regs *regs, __u32 n)
@@ -98,8 +62,10 @@ static __always_inline __u64 call_argument(struct pt_regs *regs, __u32 n)
 
 	if (!bpf_core_field_exists(x86->di))
 		return n == 0 ? arm64->regs[0] : n == 1 ? arm64->regs[1] :
-		       n == 2 ? arm64->regs[2] : arm64->regs[3];
-	return n == 0 ? x86->di : n == 1 ? x86->si : n == 2 ? x86->dx : x86->r10;
+		       n == 2 ? arm64->regs[2] : n == 3 ? arm64->regs[3] :
+		       n == 4 ? arm64->regs[4] : arm64->regs[5];
+	return n == 0 ? x86->di : n == 1 ? x86->si : n == 2 ? x86->dx : n == 3 ? x86->r10 :
+	       n == 4 ? x86->r8 : x86->r9;
 }
 
 /* Returns an argument of the function that has the kprobe; `regs` is the program's context. */
@@ -168,13 +134,6 @@ static __always_inline struct file *open_file(struct task_struct *task, __u32 fd
 	return file;
 }
 
-static __always_inline void tell_inode(struct mostrace_call *call, struct inode *inode)
-{
-	call->ino = inode_ino(inode);
-	call->generation = LOAD(inode, i_generation);
-	call->s_dev = LOAD(inode, i_sb, s_dev);
-}
-
 /* Returns the open file if it belongs to the traced filesystem. */
 static __always_inline struct file *traced_file(struct task_struct *task, __u32 fd)
 {
@@ -192,6 +151,37 @@ static __always_inline void tell_file(struct call *call, struct file *file)
 	/* syncfs has a file as argument, but concerns the whole filesystem. */
 	if (call->entry.kind != MOSTRACE_CALL_SYNC)
 		tell_inode(&call->entry, LOAD(file, f_inode));
+}
+
+/* <linux/mman.h>, <linux/fs.h> */
+#define MAP_SHARED 1
+#define MAP_SHARED_VALIDATE 3
+#define MAP_TYPE 0xf
+#define MAP_ANONYMOUS 0x20
+#define FMODE_WRITE 2
+
+/*
+ * Returns true if an mmap makes a shared mapping of a file. If the file is open for writing, mprotect may let the
+ * program write to the mapping later.
+ */
+static __always_inline bool is_shared_mapping(struct pt_regs *regs)
+{
+	__u32 flags = call_argument(regs, 3), type = flags & MAP_TYPE;
+
+	return (type == MAP_SHARED || type == MAP_SHARED_VALIDATE) && !(flags & MAP_ANONYMOUS);
+}
+
+/* Returns the file of a call with a descriptor if the call is to be recorded, otherwise NULL. */
+static __always_inline struct file *described_file(struct task_struct *task, __u16 how, struct pt_regs *regs)
+{
+	struct file *file;
+
+	if (!(how & CALL_MMAP))
+		return traced_file(task, call_argument(regs, how & CALL_THIRD ? 2 : 0));
+	if (!is_shared_mapping(regs))
+		return 0;
+	file = traced_file(task, call_argument(regs, 4));
+	return file && LOAD(file, f_mode) & FMODE_WRITE ? file : 0;
 }
 
 /* Finds the range of the file that the call asks for. The length that a write() wrote is known when it returns. */
@@ -216,6 +206,16 @@ static __always_inline void find_range(struct call *c, __u16 how, struct pt_regs
 	case MOSTRACE_CALL_FALLOCATE:
 		call->offset = call_argument(regs, 2);
 		call->bytes = call_argument(regs, 3);
+		*(__u32 *)call->first_bytes = call_argument(regs, 1);
+		break;
+	case MOSTRACE_CALL_SPLICE:
+		if (how & CALL_THIRD && call_argument(regs, 3))
+			bpf_probe_read_user(&call->offset, sizeof(call->offset),
+					    (void *)call_argument(regs, 3));
+		break;
+	case MOSTRACE_CALL_MMAP:
+		call->offset = call_argument(regs, 5);
+		call->bytes = call_argument(regs, 1);
 		break;
 	}
 }
@@ -228,14 +228,13 @@ static __always_inline bool is_recorded(__u16 how)
 static __always_inline int remember_call(struct pt_regs *regs, __u16 how, struct task_struct *task)
 {
 	__u16 kind = how & CALL_IOCTL ? kind_of_ioctl(call_argument(regs, 1)) : how & CALL_KIND;
-	__u64 id = bpf_get_current_pid_tgid();
 	struct file *file = 0;
 	struct call *call;
 
 	if (kind == MOSTRACE_CALL_OTHER)
 		return 0;
 	if (!(how & CALL_PATH)) {
-		file = traced_file(task, call_argument(regs, 0));
+		file = described_file(task, how, regs);
 		if (!file)
 			return 0;
 	}
@@ -247,10 +246,7 @@ static __always_inline int remember_call(struct pt_regs *regs, __u16 how, struct
 		tell_file(call, file);
 	find_range(call, how, regs);
 	call->entry.start_ns = bpf_ktime_get_ns();
-	call->entry.pid = id;
-	call->entry.tgid = id >> 32;
-	call->entry.uid = bpf_get_current_uid_gid();
-	current_comm(call->entry.comm);
+	tell_task(&call->entry);
 	return 0;
 }
 
@@ -269,6 +265,21 @@ static __always_inline int begin_call(struct pt_regs *regs, long number)
 #define MOSTRACE_CALL_THROUGH 4
 #define O_DSYNC 00010000
 
+#define O_APPEND 00002000
+
+/*
+ * Tells where the call wrote. The filesystem's word is exact; the file's position may have been moved by another
+ * thread. With O_APPEND, pwrite64 writes at the end of the file and not at its offset.
+ */
+static __always_inline __u64 written_at(const struct call *call, struct file *file, long bytes)
+{
+	if (call->written_to)
+		return call->written_to - bytes;
+	if (call->entry.offset == MOSTRACE_NONE)
+		return LOAD(file, f_pos) - bytes;
+	return LOAD(file, f_flags) & O_APPEND ? MOSTRACE_NONE : call->entry.offset;
+}
+
 static __always_inline void tell_written(struct call *call, long bytes)
 {
 	struct mostrace_call *entry = &call->entry;
@@ -277,9 +288,22 @@ static __always_inline void tell_written(struct call *call, long bytes)
 	entry->bytes = bytes;
 	if (LOAD(file, f_flags) & O_DSYNC)
 		entry->head.flags |= MOSTRACE_CALL_THROUGH;
-	if (entry->offset == MOSTRACE_NONE)
-		entry->offset = LOAD(file, f_pos) - bytes;
+	entry->offset = written_at(call, file, bytes);
 	tell_first_bytes(entry, call->buffer, bytes);
+}
+
+/* Takes the positive result of a call: a number of bytes, or the address of a mapping, which is nobody's business. */
+static __always_inline void tell_result(struct call *call, long result)
+{
+	switch (call->entry.kind) {
+	case MOSTRACE_CALL_WRITE:
+	case MOSTRACE_CALL_SPLICE:
+		tell_written(call, result);
+		break;
+	case MOSTRACE_CALL_MMAP:
+		call->entry.result = 0;
+		break;
+	}
 }
 
 static __always_inline int end_call(struct pt_regs *regs, long result)
@@ -297,8 +321,10 @@ static __always_inline int end_call(struct pt_regs *regs, long result)
 	if (call->is_ours) {
 		entry->head = cause_head(MOSTRACE_CALL, sizeof(*entry), bpf_ktime_get_ns());
 		entry->result = result;
-		if (entry->kind == MOSTRACE_CALL_WRITE && result > 0)
-			tell_written(call, result);
+		if (result > 0)
+			tell_result(call, result);
+		if (entry->kind == MOSTRACE_CALL_FALLOCATE)
+			entry->head.flags |= MOSTRACE_CALL_MODE;
 		/*
 		 * The file is copied to a local variable: without BTF types, LOAD relocates its argument, and struct
 		 * call is not a kernel type.
@@ -306,7 +332,7 @@ static __always_inline int end_call(struct pt_regs *regs, long result)
 		file = call->file;
 		if (file && result >= 0)
 			name_called(LOAD(file, f_inode), LOAD(file, f_path.dentry));
-		put_cause(entry, sizeof(*entry));
+		put_call(call);
 	}
 	entry->kind = MOSTRACE_CALL_OTHER;
 	return 0;

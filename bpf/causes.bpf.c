@@ -8,6 +8,7 @@
 #include "handle.bpf.h"
 #include "steps.bpf.h"
 #include "uring.bpf.h"
+#include "written.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -72,6 +73,22 @@ static __always_inline int tell_moved(struct inode *inode)
 	return 0;
 }
 
+/*
+ * Records the file that a rename replaces and whose last name it removes: ext4 marks it dirty then. The file lives on
+ * as long as it is open, and whoever closes it last frees its blocks. What else the call marks dirty without a name is
+ * being freed, and comes after it.
+ */
+static __always_inline void tell_replaced(struct inode *inode)
+{
+	struct call *call = current_call();
+
+	if (!call || call->replaced.ino || LOAD(inode, i_nlink))
+		return;
+	call->replaced.ino = inode_ino(inode);
+	call->replaced.generation = LOAD(inode, i_generation);
+	call->replaced.s_dev = LOAD(inode, i_sb, s_dev);
+}
+
 /* (inode, ip) */
 SEC("raw_tp/ext4_mark_inode_dirty")
 int cause_ext4_mark_inode_dirty(__u64 *ctx)
@@ -82,7 +99,10 @@ int cause_ext4_mark_inode_dirty(__u64 *ctx)
 	if (!h)
 		return 0;
 	tell_handle_inode(&h->entry, inode);
-	return h->entry.call == MOSTRACE_CALL_RENAME ? tell_moved(inode) : 0;
+	if (h->entry.call != MOSTRACE_CALL_RENAME)
+		return 0;
+	tell_replaced(inode);
+	return tell_moved(inode);
 }
 
 /* (folder, dentry) */
@@ -100,6 +120,42 @@ int cause_ext4_unlink_enter(__u64 *ctx)
 	if (is_traced_filesystem(call->entry.s_dev))
 		name_called(inode, dentry);
 	return 0;
+}
+
+/* (inode, is_metadata, block) */
+SEC("raw_tp/ext4_forget")
+int cause_ext4_forget(__u64 *ctx)
+{
+	struct handle *h = current_handle();
+
+	if (h)
+		h->entry.head.flags |= MOSTRACE_HANDLE_FORGOT;
+	return 0;
+}
+
+/* (inode, pos, len, copied): all four. Which of them ext4 calls depends on the mode of the journal. */
+SEC("raw_tp/ext4_write_end")
+int cause_ext4_write_end(__u64 *ctx)
+{
+	return tell_filesystem_wrote((struct inode *)ctx[0], ctx[1], ctx[3]);
+}
+
+SEC("raw_tp/ext4_da_write_end")
+int cause_ext4_da_write_end(__u64 *ctx)
+{
+	return tell_filesystem_wrote((struct inode *)ctx[0], ctx[1], ctx[3]);
+}
+
+SEC("raw_tp/ext4_journalled_write_end")
+int cause_ext4_journalled_write_end(__u64 *ctx)
+{
+	return tell_filesystem_wrote((struct inode *)ctx[0], ctx[1], ctx[3]);
+}
+
+SEC("raw_tp/f2fs_write_end")
+int cause_f2fs_write_end(__u64 *ctx)
+{
+	return tell_filesystem_wrote((struct inode *)ctx[0], ctx[1], ctx[3]);
 }
 
 /* Records the file of an msync, which has only an address as argument. */

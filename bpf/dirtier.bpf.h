@@ -35,17 +35,73 @@ struct dirty_page {
 	__u32 tgid;
 	__u32 uid;
 	__u16 doubt;		/* another task dirtied it too */
-	__u16 collects;		/* it was dirtied to be moved, by garbage collection */
+	__u16 flags;		/* flags of its entry: MOSTRACE_COLLECTS, MOSTRACE_MAPPED */
 	char comm[MOSTRACE_COMM_LEN];
 };
 
-/* The page that was used longest ago is forgotten; its dirtier is then not known. */
+/*
+ * The page that was used longest ago is forgotten; its dirtier is then not known. User space finds the number of those
+ * by dirt_counts.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1 << 17);
 	__type(key, __u64);
 	__type(value, struct dirty_page);
 } dirty_pages SEC(".maps");
+
+/*
+ * What was remembered, and what of it was taken by a bio or dropped ahead of that. The difference is the number of
+ * entries that wait for their bio; those that are not in the table were forgotten, which the kernel does not report.
+ */
+enum dirt_count {
+	DIRT_REMEMBERED,
+	DIRT_SETTLED,
+	DIRT_MAX,
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, DIRT_MAX);
+	__type(key, __u32);
+	__type(value, __u64);
+} dirt_counts SEC(".maps");
+
+static __always_inline void count_dirt(__u32 what)
+{
+	__u64 *count = bpf_map_lookup_elem(&dirt_counts, &what);
+
+	if (count)
+		__sync_fetch_and_add(count, 1);
+}
+
+/* Returns true if no bio has written the page since it was dirtied. */
+static __always_inline bool waits(const struct dirty_page *page)
+{
+	return page->taken_ns < page->dirty_ns;
+}
+
+static __always_inline void forget_dirt(__u64 key, const struct dirty_page *page)
+{
+	bool waited = waits(page);
+
+	if (!bpf_map_delete_elem(&dirty_pages, &key) && waited)
+		count_dirt(DIRT_SETTLED);
+}
+
+/* <uapi/asm-generic/errno-base.h> */
+#define EEXIST 17
+
+static __always_inline void remember_dirt(__u64 key, const struct dirty_page *page)
+{
+	long error = bpf_map_update_elem(&dirty_pages, &key, page, BPF_NOEXIST);
+
+	if (!error)
+		count_dirt(DIRT_REMEMBERED);
+	/* Another task may have dirtied a buffer at the same moment. */
+	else if (error != -EEXIST)
+		lose(LOSS_DIRTIERS);
+}
 
 /* Returns the disk that an inode's pages are written to. */
 static __always_inline struct gendisk *inode_disk(struct inode *inode)
@@ -207,15 +263,15 @@ static __always_inline bool is_dirtier(struct inode *inode)
 	return is_traced_inode(inode) && !is_writeback(inode);
 }
 
-/* Records that the current task makes something dirty that was clean. */
-static __always_inline void put_dirt(const struct dirty_place *place)
+/* Records that the current task makes something of the inode's dirty that was clean. */
+static __always_inline void put_dirt(const struct dirty_place *place, struct inode *inode)
 {
 	__u64 key = place->key, id = bpf_get_current_pid_tgid();
 	struct dirty_page *known, page = { .mapping = place->mapping, .index = place->index };
 
 	known = bpf_map_lookup_elem(&dirty_pages, &key);
 	if (known && known->mapping == page.mapping && known->index == page.index &&
-	    known->taken_ns < known->dirty_ns) {
+	    waits(known)) {
 		/* A buffer that is already dirty is reported whoever changes it. */
 		if (!place->is_buffer)
 			dirty_again(known, id);
@@ -225,20 +281,23 @@ static __always_inline void put_dirt(const struct dirty_place *place)
 	page.pid = id;
 	page.tgid = id >> 32;
 	page.uid = bpf_get_current_uid_gid();
-	page.collects = f2fs_work() & F2FS_COLLECTS;
+	page.flags = (f2fs_work() & F2FS_COLLECTS ? MOSTRACE_COLLECTS : 0) |
+		     (is_mapped_writable(inode) ? MOSTRACE_MAPPED : 0);
 	current_comm(page.comm);
-	if (bpf_map_update_elem(&dirty_pages, &key, &page, BPF_ANY))
-		lose(LOSS_DIRTIERS);
+	if (known)
+		forget_dirt(key, known);
+	remember_dirt(key, &page);
 }
 
 static __always_inline int dirty_folio(__u64 head, struct address_space *mapping)
 {
 	struct dirty_place place = { .key = head, .mapping = (__u64)mapping };
+	struct inode *inode = LOAD(mapping, host);
 
-	if (!is_dirtier(LOAD(mapping, host)))
+	if (!is_dirtier(inode))
 		return 0;
 	place.index = folio_index(head);
-	put_dirt(&place);
+	put_dirt(&place, inode);
 	return 0;
 }
 
@@ -268,7 +327,7 @@ int mostrace_dirty_buffer(__u64 *ctx)
 	view_folio(&folio, (__u64)BPF_CORE_READ(bh, b_page));
 	inode = mapping_inode(folio.mapping);
 	if (inode && is_bdev(inode) && is_dirtier(inode))
-		put_dirt(&place);
+		put_dirt(&place, inode);
 	return 0;
 }
 
@@ -290,9 +349,10 @@ SEC("raw_tp/mm_filemap_delete_from_page_cache")
 int mostrace_drop_folio(__u64 *ctx)
 {
 	__u64 key = ctx[0];
+	struct dirty_page *page = bpf_map_lookup_elem(&dirty_pages, &key);
 
-	if (bpf_map_lookup_elem(&dirty_pages, &key))
-		bpf_map_delete_elem(&dirty_pages, &key);
+	if (page)
+		forget_dirt(key, page);
 	return 0;
 }
 
@@ -309,8 +369,7 @@ static __always_inline void put_dirtier(struct work *w, const struct dirty_run *
 	}
 	d = (struct mostrace_dirtier *)room(w);
 	put_head(&d->head, w, MOSTRACE_DIRTIER, sizeof(*d), end - (run->bytes >> 9), run->bytes);
-	if (run->collects)
-		d->head.flags |= MOSTRACE_COLLECTS;
+	d->head.flags |= run->flags;
 	d->dirty_ns = page->dirty_ns;
 	d->pid = run->pid;
 	d->tgid = page->tgid;
@@ -341,16 +400,19 @@ static __always_inline void find_place(const struct work *w, const struct folio_
 	place->is_buffer = false;
 }
 
-/* Returns the dirtier, and whether it collected garbage; 0 if it is not known. */
-static __always_inline __u32 dirtier_of(const struct work *w, const struct dirty_place *place, __u32 *collects)
+/* Returns the dirtier, and the flags of its entry; 0 if it is not known. */
+static __always_inline __u32 dirtier_of(const struct work *w, const struct dirty_place *place, __u32 *flags)
 {
 	struct dirty_page *page = bpf_map_lookup_elem(&dirty_pages, &place->key);
 
 	if (!page || page->dirty_ns > w->who.time_ns || page->mapping != place->mapping ||
 	    page->index != place->index)
 		return 0;
+	/* In this order: user space counts what waits while this goes on. */
+	if (waits(page))
+		count_dirt(DIRT_SETTLED);
 	page->taken_ns = w->who.time_ns;
-	*collects = page->collects;
+	*flags = page->flags | (w->walk.is_mapped ? MOSTRACE_MAPPED : 0);
 	return page->doubt ? 0 : page->pid;
 }
 
@@ -359,19 +421,19 @@ static __always_inline void step_dirtier(struct work *w, const struct folio_view
 {
 	struct dirty_run *run = &w->walk.dirtier;
 	struct dirty_place place;
-	__u32 collects = 0;
+	__u32 flags = 0;
 	__u32 pid;
 
 	find_place(w, folio, &place);
-	pid = dirtier_of(w, &place, &collects);
-	if (run->pid != pid || run->collects != collects)
+	pid = dirtier_of(w, &place, &flags);
+	if (run->pid != pid || run->flags != flags)
 		close_dirtier(w);
 	if (!pid)
 		return;
 	if (!run->bytes) {
 		run->key = place.key;
 		run->pid = pid;
-		run->collects = collects;
+		run->flags = flags;
 	}
 	run->bytes += chunk;
 }

@@ -22,6 +22,12 @@ static __always_inline struct inode *mapping_inode(__u64 mapping)
 	return host;
 }
 
+/* Returns true if a program has a shared mapping of the inode's pages that it may write to, or may be allowed to. */
+static __always_inline bool is_mapped_writable(struct inode *inode)
+{
+	return inode && LOAD(inode, i_mapping, i_mmap_writable.counter) > 0;
+}
+
 static __always_inline bool is_bdev(struct inode *inode)
 {
 	return (LOAD(inode, i_mode) & S_IFMT) == S_IFBLK;

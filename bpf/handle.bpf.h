@@ -271,9 +271,11 @@ static __always_inline int restart_handle(__u32 s_dev, __u32 tid)
 static __always_inline void tell_call(const struct mostrace_handle *entry)
 {
 	struct call *call = current_call();
+	bool is_told;
 
 	if (!call)
 		return;
+	is_told = call->is_ours;
 	call->is_ours = true;
 	/* For a rename this is the folder. */
 	if (!call->entry.ino && call->entry.kind != MOSTRACE_CALL_RENAME) {
@@ -281,6 +283,11 @@ static __always_inline void tell_call(const struct mostrace_handle *entry)
 		call->entry.generation = entry->generation;
 	}
 	call->entry.s_dev = entry->s_dev;
+	/* A request to io_uring whose end nothing tells. */
+	if (call->entry.head.flags & MOSTRACE_CALL_OPEN_END && !is_told) {
+		end_entry(call);
+		put_call(call);
+	}
 }
 
 struct handle_end {
@@ -322,7 +329,7 @@ static __always_inline bool says_something(const struct handle *h, const struct 
 	};
 	__u8 told = 1;
 
-	if ((__s32)end->dirtied > 0 || end->sync || h->told)
+	if ((__s32)end->dirtied > 0 || end->sync || h->told || h->entry.head.flags & MOSTRACE_HANDLE_FORGOT)
 		return true;
 	return !bpf_map_update_elem(&participants, &participant, &told, BPF_NOEXIST);
 }

@@ -125,6 +125,9 @@ struct xa_node {
 struct address_space {
 	struct inode *host;
 	struct xarray i_pages;
+	struct {
+		int counter;
+	} i_mmap_writable;
 };
 
 struct inode {
@@ -149,6 +152,7 @@ struct file {
 	struct path f_path;
 	__s64 f_pos;
 	unsigned int f_flags;
+	unsigned int f_mode;
 };
 
 struct kiocb {

@@ -45,6 +45,8 @@ enum mostrace_flags {
 					 * f2fs's garbage */
 	MOSTRACE_HARDLINKED = 4,	/* i_nlink > 1: the name is one of several */
 	MOSTRACE_NAME_CUT = 8,		/* the name is longer than MOSTRACE_NAME_MAX - 1 */
+	MOSTRACE_MAPPED = 8,		/* of a dirtier: the file had a shared mapping that may be
+					 * written when the pages were dirtied or queued */
 	MOSTRACE_CHAINED = 16,		/* the submitter was taken from the bio of which this is
 					 * a part or a clone */
 	MOSTRACE_NAME_WITHHELD = 32,	/* there is a name, but the file was not asked for */
@@ -131,6 +133,7 @@ enum mostrace_call_kind {
 	MOSTRACE_CALL_ATOMIC_START = 23,
 	MOSTRACE_CALL_ATOMIC_COMMIT = 24,
 	MOSTRACE_CALL_ATOMIC_ABORT = 25,
+	MOSTRACE_CALL_MMAP = 26,	/* mmap: a shared mapping of a file that is open for writing */
 };
 
 /* Flags of a handle's head. */
@@ -148,6 +151,11 @@ enum mostrace_handle_flags {
 	MOSTRACE_HANDLE_UNSEEN = 8,	/* it began before the recording: no function, no inode */
 	MOSTRACE_HANDLE_KERNEL = 16,	/* it belongs to a kernel thread: PF_KTHREAD */
 	/*
+	 * It gave blocks back. jbd2 subtracts those that the transaction had modified from
+	 * `dirtied`, which is then less than what the handle modified.
+	 */
+	MOSTRACE_HANDLE_FORGOT = 32,
+	/*
 	 * Each thread has an entry for each function and inode that it began a handle for in the
 	 * transaction.
 	 */
@@ -157,6 +165,21 @@ enum mostrace_handle_flags {
 /* Flags of a call's head. */
 enum mostrace_call_flags {
 	MOSTRACE_CALL_FIRST = 1,	/* first_bytes is set */
+	/* 2 is in firstbytes.bpf.h, 4 in call.bpf.h. */
+	/*
+	 * A request to io_uring that posts no completion unless it fails, so that nothing tells its
+	 * end: it may go on after head.time_ns. Its offset and bytes are as asked for, and its
+	 * result is 0. If it fails, another entry without this flag follows.
+	 */
+	MOSTRACE_CALL_OPEN_END = 8,
+	/*
+	 * The filesystem reported the write; it is part of no call that has an entry (io_submit, a
+	 * 32-bit program, a loop device). start_ns is head.time_ns, when the write ended.
+	 */
+	MOSTRACE_CALL_PART = 16,
+	/* Of an unlink: the rename whose entry precedes this one replaced the file. */
+	MOSTRACE_CALL_REPLACED = 32,
+	MOSTRACE_CALL_MODE = 64,	/* of a fallocate: first_bytes begins with its mode, __u32 */
 };
 
 /* Flags of a dirtied block's head: the place where it was found, and whether it is all. */

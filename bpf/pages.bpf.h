@@ -107,6 +107,7 @@ static __always_inline long step_folio(struct work *w, __u32 slot)
 		walk->mapping = folio.mapping;
 		walk->inode = mapping_inode(folio.mapping);
 		walk->origin = origin_of(walk->inode);
+		walk->is_mapped = walk->writes && is_mapped_writable(walk->inode);
 	}
 	if (!walk->begun)
 		walk->first_origin = walk->origin;

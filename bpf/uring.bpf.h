@@ -10,24 +10,57 @@
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
-struct io_kiocb {
-	struct file *file;
-	__u8 opcode;
-};
-
 /* The beginning of each kind of request: io_uring/rw.c, io_uring/sync.c */
 struct io_rw {
 	struct kiocb kiocb;
+	__u32 len;
 };
 
 struct io_sync {
 	__s64 len;
 	__s64 off;
 	int flags;
+	int mode;
+};
+
+/* io_uring/truncate.c */
+struct io_ftrunc {
+	__s64 len;
 };
 
 struct io_uring_cqe {
 	__s32 res;
+};
+
+/* io_uring/rsrc.h, io_uring/filetable.h: the registered files, from 6.13 on and before */
+struct io_rsrc_node {
+	unsigned long file_ptr;
+};
+
+struct io_rsrc_data {
+	__u32 nr;
+	struct io_rsrc_node **nodes;
+};
+
+struct io_file_table {
+	struct io_rsrc_data data;
+};
+
+struct io_ring_ctx {
+	struct io_file_table file_table;
+};
+
+struct io_fixed_file {
+	unsigned long file_ptr;
+};
+
+struct io_file_table___plain {
+	struct io_fixed_file *files;
+};
+
+struct io_ring_ctx___plain {
+	struct io_file_table___plain file_table;
+	__u32 nr_user_files;
 };
 
 #pragma clang attribute pop
@@ -40,22 +73,24 @@ enum {
 	IORING_OP_SYNC_FILE_RANGE = 8,
 	IORING_OP_FALLOCATE = 17,
 	IORING_OP_WRITE = 23,
+	IORING_OP_RENAMEAT = 35,
+	IORING_OP_UNLINKAT = 36,
+	IORING_OP_MKDIRAT = 37,
+	IORING_OP_SYMLINKAT = 38,
+	IORING_OP_LINKAT = 39,
 	IORING_OP_FTRUNCATE = 55,
 	IORING_OP_WRITEV_FIXED = 61,
 };
 #define IORING_FSYNC_DATASYNC 1
+/* The flags of a submission are the low bits of the request's. */
+#define IOSQE_FIXED_FILE 1U
+#define IOSQE_CQE_SKIP_SUCCESS (1U << 6)
+/* The low bits of a registered file's pointer are flags. */
+#define FILE_POINTER (~7UL)
 
 /* Index of the request among the arguments of the submission tracepoint, and whether completion passes a cqe. */
 const volatile __u8 uring_submit_at;
 const volatile bool uring_has_cqe;
-
-/* Requests in flight. */
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 1 << 14);
-	__type(key, __u64);
-	__type(value, struct mostrace_call);
-} uring_calls SEC(".maps");
 
 static __always_inline __u16 uring_kind(__u8 opcode)
 {
@@ -73,59 +108,181 @@ static __always_inline __u16 uring_kind(__u8 opcode)
 		return MOSTRACE_CALL_FALLOCATE;
 	case IORING_OP_FTRUNCATE:
 		return MOSTRACE_CALL_TRUNCATE;
+	case IORING_OP_RENAMEAT:
+		return MOSTRACE_CALL_RENAME;
+	case IORING_OP_UNLINKAT:
+		return MOSTRACE_CALL_UNLINK;
+	case IORING_OP_MKDIRAT:
+		return MOSTRACE_CALL_MKDIR;
+	case IORING_OP_SYMLINKAT:
+	case IORING_OP_LINKAT:
+		return MOSTRACE_CALL_LINK;
 	default:
 		return MOSTRACE_CALL_OTHER;
 	}
 }
 
+/* Returns a registered file of the ring, or NULL. */
+static __always_inline struct file *fixed_file(struct io_ring_ctx *ctx, __u32 nth)
+{
+	struct io_ring_ctx___plain *plain = (void *)ctx;
+	struct io_fixed_file *files;
+	struct io_rsrc_node **nodes, *node = 0;
+	unsigned long file = 0;
+
+	if (bpf_core_field_exists(ctx->file_table.data)) {
+		nodes = BPF_CORE_READ(ctx, file_table.data.nodes);
+		if (nth < BPF_CORE_READ(ctx, file_table.data.nr))
+			bpf_probe_read_kernel(&node, sizeof(node), nodes + nth);
+		file = node ? BPF_CORE_READ(node, file_ptr) : 0;
+	} else if (bpf_core_field_exists(plain->file_table.files)) {
+		files = BPF_CORE_READ(plain, file_table.files);
+		if (nth < BPF_CORE_READ(plain, nr_user_files))
+			bpf_probe_read_kernel(&file, sizeof(file), files + nth);
+	}
+	return (struct file *)(file & FILE_POINTER);
+}
+
+/* Returns the file of a request that is being submitted; io_uring itself looks it up when it executes the request. */
+static __always_inline struct file *submitted_file(struct io_kiocb *req)
+{
+	struct file *file = BPF_CORE_READ(req, file);
+	__u32 fd;
+
+	if (file || !bpf_core_field_exists(req->cqe.fd))
+		return file;
+	fd = BPF_CORE_READ(req, cqe.fd);
+	if (BPF_CORE_READ(req, flags) & IOSQE_FIXED_FILE)
+		return fixed_file(BPF_CORE_READ(req, ctx), fd);
+	return open_file((void *)bpf_get_current_task_btf(), fd);
+}
+
+static __always_inline bool has_file(__u16 kind)
+{
+	return kind == MOSTRACE_CALL_WRITE || kind == MOSTRACE_CALL_FSYNC || kind == MOSTRACE_CALL_FDATASYNC ||
+	       kind == MOSTRACE_CALL_SYNC_RANGE || kind == MOSTRACE_CALL_FALLOCATE ||
+	       kind == MOSTRACE_CALL_TRUNCATE;
+}
+
+/* Tells the range of a request that does not write; it stays as it was asked for. */
+static __always_inline void tell_named_range(struct mostrace_call *call, struct io_kiocb *req)
+{
+	struct io_sync *sync = (struct io_sync *)req;
+
+	switch (call->kind) {
+	case MOSTRACE_CALL_FSYNC:
+		if (BPF_CORE_READ(sync, flags) & IORING_FSYNC_DATASYNC)
+			call->kind = MOSTRACE_CALL_FDATASYNC;
+		break;
+	case MOSTRACE_CALL_FALLOCATE:
+		*(__u32 *)call->first_bytes = BPF_CORE_READ(sync, mode);
+		call->head.flags |= MOSTRACE_CALL_MODE;
+		/* fallthrough */
+	case MOSTRACE_CALL_SYNC_RANGE:
+		call->offset = BPF_CORE_READ(sync, off);
+		call->bytes = BPF_CORE_READ(sync, len);
+		break;
+	case MOSTRACE_CALL_TRUNCATE:
+		if (bpf_core_type_exists(struct io_ftrunc))
+			call->offset = BPF_CORE_READ((struct io_ftrunc *)req, len);
+		break;
+	}
+}
+
+static __always_inline void tell_uring_range(struct mostrace_call *call, struct io_kiocb *req, __s64 result)
+{
+	if (call->kind != MOSTRACE_CALL_WRITE) {
+		tell_named_range(call, req);
+	} else if (result > 0) {
+		call->bytes = result;
+		call->offset = BPF_CORE_READ((struct io_rw *)req, kiocb.ki_pos) - result;
+	}
+}
+
+/* Tells the range that a write asks for. The offset ~0 stands for the file's position; with O_APPEND it does not count. */
+static __always_inline void tell_asked_range(struct mostrace_call *call, struct io_kiocb *req, struct file *file)
+{
+	__u8 opcode = BPF_CORE_READ(req, opcode);
+	bool is_vector = opcode == IORING_OP_WRITEV || opcode == IORING_OP_WRITEV_FIXED;
+
+	if (call->kind != MOSTRACE_CALL_WRITE) {
+		tell_named_range(call, req);
+		return;
+	}
+	if (!(BPF_CORE_READ(file, f_flags) & O_APPEND))
+		call->offset = BPF_CORE_READ((struct io_rw *)req, kiocb.ki_pos);
+	call->bytes = is_vector ? MOSTRACE_NONE : BPF_CORE_READ((struct io_rw *)req, len);
+}
+
+/*
+ * Begins a request that posts no completion if it succeeds. No tracepoint tells its end, so the entry is made when it
+ * is submitted, as far as it is known then. A request with a path has its entry when its handle ends.
+ */
+static __always_inline void begin_open_end(struct call *call, struct io_kiocb *req)
+{
+	struct mostrace_call *entry = &call->entry;
+	struct inode *inode;
+	struct file *file;
+
+	entry->head.flags = MOSTRACE_CALL_OPEN_END;
+	if (!has_file(entry->kind))
+		return;
+	file = submitted_file(req);
+	inode = file ? BPF_CORE_READ(file, f_inode) : 0;
+	if (!inode || !is_traced_filesystem(BPF_CORE_READ(inode, i_sb, s_dev)))
+		return;
+	tell_inode(entry, inode);
+	tell_asked_range(entry, req, file);
+	call->is_ours = true;
+	end_entry(call);
+	put_call(call);
+}
+
 static __always_inline int submit_uring(struct io_kiocb *req)
 {
-	struct mostrace_call call = {
-		.kind = uring_kind(BPF_CORE_READ(req, opcode)),
-		.offset = MOSTRACE_NONE,
+	struct call call = {
+		.entry.kind = uring_kind(BPF_CORE_READ(req, opcode)),
+		.entry.offset = MOSTRACE_NONE,
 	};
-	__u64 id = bpf_get_current_pid_tgid(), key = (__u64)req;
+	__u64 key = (__u64)req;
 
-	if (call.kind == MOSTRACE_CALL_OTHER)
+	/* The request that was here before may have posted no completion. */
+	bpf_map_delete_elem(&uring_calls, &key);
+	if (call.entry.kind == MOSTRACE_CALL_OTHER)
 		return 0;
-	call.start_ns = bpf_ktime_get_ns();
-	call.pid = id;
-	call.tgid = id >> 32;
-	call.uid = bpf_get_current_uid_gid();
-	current_comm(call.comm);
+	call.entry.start_ns = bpf_ktime_get_ns();
+	tell_task(&call.entry);
+	if (BPF_CORE_READ(req, flags) & IOSQE_CQE_SKIP_SUCCESS)
+		begin_open_end(&call, req);
 	if (bpf_map_update_elem(&uring_calls, &key, &call, BPF_ANY))
 		lose_cause(LOSS_CAUSES_TASKS);
 	return 0;
 }
 
-static __always_inline void tell_uring_range(struct mostrace_call *call, struct io_kiocb *req, __s64 result)
-{
-	if (call->kind == MOSTRACE_CALL_WRITE && result > 0) {
-		call->bytes = result;
-		call->offset = BPF_CORE_READ((struct io_rw *)req, kiocb.ki_pos) - result;
-	} else if (call->kind == MOSTRACE_CALL_FSYNC &&
-		   BPF_CORE_READ((struct io_sync *)req, flags) & IORING_FSYNC_DATASYNC) {
-		call->kind = MOSTRACE_CALL_FDATASYNC;
-	}
-}
-
+/* A request with a path involves the filesystem if it joined the journal, as a system call does. */
 static __always_inline int complete_uring(struct io_kiocb *req, __s64 result)
 {
 	__u64 key = (__u64)req;
-	struct mostrace_call *call = bpf_map_lookup_elem(&uring_calls, &key);
-	struct inode *inode;
+	struct call *call = bpf_map_lookup_elem(&uring_calls, &key);
+	struct inode *inode = 0;
 	struct file *file;
 
 	if (!call)
 		return 0;
-	file = BPF_CORE_READ(req, file);
-	inode = file ? BPF_CORE_READ(file, f_inode) : 0;
+	file = has_file(call->entry.kind) ? BPF_CORE_READ(req, file) : 0;
+	if (file)
+		inode = BPF_CORE_READ(file, f_inode);
+	/* A request that was to post no completion has failed. */
+	call->entry.head.flags = 0;
 	if (inode && is_traced_filesystem(BPF_CORE_READ(inode, i_sb, s_dev))) {
-		tell_inode(call, inode);
-		call->result = result;
-		tell_uring_range(call, req, result);
-		call->head = cause_head(MOSTRACE_CALL, sizeof(*call), bpf_ktime_get_ns());
-		put_cause(call, sizeof(*call));
+		tell_inode(&call->entry, inode);
+		tell_uring_range(&call->entry, req, result);
+		call->is_ours = true;
+	}
+	if (call->is_ours) {
+		call->entry.result = result;
+		end_entry(call);
+		put_call(call);
 	}
 	bpf_map_delete_elem(&uring_calls, &key);
 	return 0;

@@ -26,7 +26,7 @@ struct dirty_run {
 	__u64 key;		/* its first page or buffer, in dirty_pages */
 	__u32 bytes;
 	__u32 pid;
-	__u32 collects;
+	__u32 flags;		/* flags of its entry */
 	__u32 pad;
 };
 
@@ -45,6 +45,7 @@ struct page_walk {
 	__u8 first_origin;	/* origin of the bio's first page */
 	__u8 begun;
 	__u8 writes;
+	__u8 is_mapped;		/* the mapping may be written through a program's memory */
 	struct run file;
 	struct dirty_run dirtier;
 };

@@ -9,13 +9,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use mostrace_bundle::entry::{
-    CallKind, Jbd2, RawCall, RawDirtied, RawHandle, RawProcess, call_flags, handle_flags,
-};
-use mostrace_bundle::{Bundle, Entry, Manifest, layout};
-use mostrace_capture::{Causes, Options, record};
-use test_support::loopdev::{LoopExt4, LoopOptions};
+use mostrace_bundle::entry::{CallKind, Jbd2, RawProcess, call_flags, handle_flags};
+use mostrace_capture::Causes;
+use test_support::loopdev::LoopExt4;
 use test_support::{Need, run_one_by_one, tests};
+
+mod recorded;
+
+use recorded::{Recording, disk as sized_disk, recording};
 
 const FIO: Need = Need::Tool("fio", "fio");
 const SQLITE: Need = Need::Tool("sqlite3", "sqlite3");
@@ -34,66 +35,8 @@ fn main() -> ExitCode {
     ])
 }
 
-struct Recording {
-    manifest: Manifest,
-    process: Vec<RawProcess>,
-    handles: Vec<RawHandle>,
-    dirtied: Vec<RawDirtied>,
-    calls: Vec<RawCall>,
-}
-
 fn disk(mount_options: &str) -> LoopExt4 {
-    // ext4's own thread has nothing left to write.
-    let mkfs = ["-E", "lazy_itable_init=0,lazy_journal_init=0"];
-    let options = LoopOptions {
-        mount_options: mount_options.into(),
-        mkfs: mkfs.map(str::to_owned).into(),
-        ..LoopOptions::default()
-    };
-    LoopExt4::new(&options).unwrap()
-}
-
-fn recording(device: &Path, causes: Causes, script: &str) -> Recording {
-    let dir = tempfile::tempdir().unwrap();
-    let output = dir.path().join("t.most");
-    let options = Options {
-        device: device.to_owned(),
-        output: output.clone(),
-        causes,
-        sync: true,
-        snapshot: false,
-        argv: ["sh", "-ec", script].map(Into::into).to_vec(),
-        ..Options::default()
-    };
-    let outcome = record(&options).unwrap();
-    assert_eq!(outcome.exit_status, 0, "the script failed: {script}");
-    for (what, lost) in &outcome.manifest.losses {
-        assert_eq!(*lost, 0, "{what}");
-    }
-    let mut got = Recording {
-        manifest: outcome.manifest,
-        process: Vec::new(),
-        handles: Vec::new(),
-        dirtied: Vec::new(),
-        calls: Vec::new(),
-    };
-    let bundle = Bundle::open(&output).unwrap();
-    for name in layout::TABLES.into_iter().chain(layout::CAUSES) {
-        for entry in bundle.table(name, false).unwrap().into_iter().flatten() {
-            match entry.unwrap() {
-                Entry::Process(p) => got.process.push(p),
-                Entry::Handle(h) => got.handles.push(h),
-                Entry::Dirtied(d) => got.dirtied.push(d),
-                Entry::Call(c) => got.calls.push(c),
-                Entry::File(_)
-                | Entry::Dirtier(_)
-                | Entry::Freed(_)
-                | Entry::F2fs(_)
-                | Entry::Fork(_) => {}
-            }
-        }
-    }
-    got
+    sized_disk(mount_options, 64, &[])
 }
 
 fn copies(got: &Recording) -> impl Iterator<Item = &RawProcess> {

@@ -64,6 +64,9 @@ open_enum! {
         KERNEL_THREAD = 2,
         /// In a dirtier entry: the task moved the pages while it collected f2fs's garbage.
         COLLECTS = 4,
+        /// In a dirtier entry: the file had a shared mapping that may be written when the pages were dirtied or queued, so
+        /// that others may have changed them unseen.
+        MAPPED = 8,
         /// In a file entry: the name is one of several.
         HARDLINKED = 4,
         /// The name is longer than the entry holds.
@@ -418,6 +421,8 @@ pub mod handle_flags {
     /// Each thread has an entry for each function and inode that it began a handle for in the transaction. Without it, a
     /// process may have an entry for the first of its handles that dirtied nothing, and for those that did.
     pub const EACH_CAUSE: Flags = Flags(64);
+    /// The handle gave blocks back: it may have modified more blocks than `dirtied` says.
+    pub const FORGOT: Flags = Flags(32);
 }
 
 /// `enum mostrace_call_flags`: the flags in a call's head.
@@ -431,6 +436,17 @@ pub mod call_flags {
     pub const DATABASE: Flags = Flags(2);
     /// The call wrote to a file that was opened with `O_SYNC` or `O_DSYNC`: the data was durable when it returned.
     pub const THROUGH: Flags = Flags(4);
+    /// A request to io_uring that posts no completion unless it fails, so that nothing tells its end: it may go on after
+    /// `head.time_ns`. Its offset and bytes are as asked for, and its result is 0. If it fails, another entry without this
+    /// flag follows.
+    pub const OPEN_END: Flags = Flags(8);
+    /// The filesystem reported the write, which is part of no call that has an entry. `start_ns` is `head.time_ns`, when
+    /// the write ended.
+    pub const PART: Flags = Flags(16);
+    /// An unlink that is part of the rename whose entry precedes this one: the rename replaced the file.
+    pub const REPLACED: Flags = Flags(32);
+    /// `first_bytes` begins with the mode of a fallocate, 32 bits.
+    pub const MODE: Flags = Flags(64);
 }
 
 /// `enum mostrace_dirtied_flags`: the flags in a dirtied block's head.
@@ -504,6 +520,8 @@ pub enum CallKind {
     AtomicCommit = 24,
     /// f2fs's ioctl that discards an atomic write
     AtomicAbort = 25,
+    /// mmap: a shared mapping of a file that is open for writing
+    Mmap = 26,
 }
 
 impl CallKind {

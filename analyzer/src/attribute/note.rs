@@ -133,6 +133,8 @@ pub(super) struct Dirt {
     pub process: ProcessId,
     /// True if it moved the pages to collect garbage.
     pub collects: bool,
+    /// True if stores through a mapping may have changed the pages unseen.
+    pub is_mapped: bool,
     /// Time when the run's first page became dirty, ns.
     dirty_ns: Option<u64>,
 }
@@ -141,6 +143,7 @@ impl Blur for Dirt {
     fn blur(&mut self, other: &mut Dirt) {
         agree(&mut self.process, &mut other.process, ProcessId::UNKNOWN);
         agree(&mut self.collects, &mut other.collects, false);
+        agree(&mut self.is_mapped, &mut other.is_mapped, true);
         agree(&mut self.dirty_ns, &mut other.dirty_ns, None);
     }
 }
@@ -157,6 +160,7 @@ impl Dirt {
         Dirt {
             process,
             collects: raw.head.flags.has(Flags::COLLECTS),
+            is_mapped: raw.head.flags.has(Flags::MAPPED),
             dirty_ns: Some(raw.dirty_ns.get()),
         }
     }

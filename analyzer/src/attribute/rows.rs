@@ -57,6 +57,8 @@ pub struct Row {
     pub dirtier: ProcessId,
     /// True if the dirtier moved the pages to collect f2fs's garbage.
     pub collects: bool,
+    /// True if stores through a mapping may have changed its pages unseen.
+    pub is_mapped: bool,
     /// The file that the blocks belong to.
     pub file: FileId,
     /// The details of a journal block that a probe saw.
@@ -115,7 +117,7 @@ impl Row {
     fn join(&mut self, next: &Row) -> bool {
         let answer = |r: &Row| {
             (
-                (r.process, r.dirtier, r.collects, r.file, r.op),
+                (r.process, r.dirtier, r.collects, r.is_mapped, r.file, r.op),
                 (r.kind, r.stage, r.origin, r.found),
             )
         };

@@ -4,7 +4,7 @@
 use std::io::Read;
 
 use mostrace_bundle::Error;
-use mostrace_bundle::entry::{CallKind, NONE, Origin, RawCall, handle_flags};
+use mostrace_bundle::entry::{CallKind, NONE, Origin, RawCall, call_flags, handle_flags};
 use mostrace_map::class::{Class, Kind};
 
 use super::blame::{Blame, Others, Weights};
@@ -30,6 +30,10 @@ mod journal;
 
 use checkpoint::Nodes;
 
+/// The filesystem tells of a part of a write while it is made dirty; both happen within this time, ns.
+const PART_NS: u64 = 100_000;
+/// `FALLOC_FL_KEEP_SIZE`, the one mode beside 0 in which no contents are changed (uapi/linux/falloc.h).
+const KEEP_SIZE: u32 = 1;
 /// Number of inodes whose last conversion is remembered; beyond it, all are forgotten.
 const CONVERTED: usize = 1 << 16;
 /// A filesystem's block size until another one is known, bytes.
@@ -255,6 +259,13 @@ impl<R> Causer<'_, R> {
     }
 }
 
+/// Returns true if a fallocate zeroes, removes or moves contents, or may do so.
+fn changes_contents(raw: &RawCall) -> bool {
+    let mode = raw.first_bytes.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
+    let is_known = raw.head.flags.has(call_flags::MODE);
+    !is_known || mode.is_none_or(|mode| mode & !KEEP_SIZE != 0)
+}
+
 /// Returns the process if it is a user's thread; kernel threads are not causes, except f2fs's when it collects garbage.
 fn user(process: ProcessId, registry: &Registry<'_>) -> Option<ProcessId> {
     registry.is_user(process).then_some(process)
@@ -309,7 +320,12 @@ impl Found {
     /// Notes what a call did to the contents of a file on a filesystem with blocks of `block` bytes.
     fn note_write(&mut self, raw: &RawCall, process: ProcessId, block: u64) {
         let inode = (raw.ino.get(), raw.generation.get());
-        let (start_ns, end_ns) = (raw.start_ns.get(), raw.head.time_ns.get());
+        let slack_ns = match raw.head.flags.has(call_flags::PART) {
+            true => PART_NS,
+            false => 0,
+        };
+        let start_ns = raw.start_ns.get().saturating_sub(slack_ns);
+        let end_ns = raw.head.time_ns.get().saturating_add(slack_ns);
         let mut note = |act, from: u64, to: u64| {
             if from < to {
                 let change = Change {
@@ -325,20 +341,26 @@ impl Found {
         };
         let (offset, result) = (raw.offset.get(), raw.result.get());
         let behind = |at: u64| at.checked_next_multiple_of(block).unwrap_or(u64::MAX);
+        let end = offset.saturating_add(raw.bytes.get());
+        let flags = raw.head.flags;
         match CallKind::of(raw.kind.get()) {
-            CallKind::Write if result > 0 && offset != NONE => {
-                note(Act::Changed, offset, offset.saturating_add(raw.bytes.get()));
+            CallKind::Write | CallKind::Splice if offset == NONE => {
+                if result > 0 {
+                    self.writes.lose(inode);
+                }
             }
+            CallKind::Write if flags.has(call_flags::OPEN_END) => {
+                note(Act::MayHaveChanged, offset, end);
+            }
+            CallKind::Write | CallKind::Splice if result > 0 => note(Act::Changed, offset, end),
+            CallKind::Mmap if result == 0 => self.writes.mapped(inode, start_ns),
             // The rest of the last block is zeroed, unless the file grows.
             CallKind::Truncate if result == 0 => {
                 note(Act::Dropped, behind(offset), u64::MAX);
                 note(Act::MayHaveChanged, offset, behind(offset));
             }
-            // A range that is zeroed or removed may begin and end within a block.
-            CallKind::Fallocate if result == 0 => {
-                let end = offset.saturating_add(raw.bytes.get());
-                note(Act::MayHaveChanged, offset, behind(offset));
-                note(Act::MayHaveChanged, end, behind(end));
+            CallKind::Fallocate if result == 0 && changes_contents(raw) => {
+                note(Act::MayHaveChanged, offset, u64::MAX);
             }
             _ => {}
         }

@@ -41,16 +41,16 @@ pub(super) struct Handle {
     /// Inode and generation.
     pub inode: (u64, u32),
     pub lead: Lead,
-    /// Number of blocks that the handle was the first to modify.
+    /// Number of blocks that the handle was the first to modify, as far as it is known.
     pub dirtied: u32,
     /// True if each thread has an entry for each function and inode that it began a handle for in the transaction.
     pub tells_causes: bool,
     /// The time when blocks of the inode were converted before, ns; of a handle that converts them.
     pub converted_ns: u64,
+    /// True if `dirtied` is known: the handle neither went on in another transaction nor gave blocks back.
+    pub knows_dirtied: bool,
     /// True if another handle was open meanwhile.
     pub overlaps: bool,
-    /// True if the handle went on in another transaction: which blocks it dirtied in this one is then unknown.
-    pub goes_on: bool,
 }
 
 impl Handle {
@@ -94,7 +94,7 @@ impl Handle {
             tells_causes: flags.has(handle_flags::EACH_CAUSE),
             converted_ns: 0,
             overlaps: flags.has(handle_flags::OVERLAP),
-            goes_on: flags.has(handle_flags::RESTARTED),
+            knows_dirtied: !flags.has(handle_flags::RESTARTED) && !flags.has(handle_flags::FORGOT),
         }
     }
 
@@ -104,14 +104,52 @@ impl Handle {
         self.tells_causes || !self.is_kernels
     }
 
+    /// Returns true if the handle was the first to modify a block, or may have been.
+    pub fn may_have_dirtied(&self) -> bool {
+        self.dirtied > 0 || !self.knows_dirtied
+    }
+
     /// Returns true if this handle may have dirtied what `other` is said to have dirtied: both were open at the same time,
-    /// and this one was the first to modify a block.
+    /// and this one was the first to modify a block, or may have been.
     pub fn may_be_meant_for(&self, other: &Handle) -> bool {
-        self.dirtied > 0 && self.start_ns <= other.end_ns && other.start_ns <= self.end_ns
+        self.may_have_dirtied() && self.start_ns <= other.end_ns && other.start_ns <= self.end_ns
     }
 }
 
 /// Returns true if a call removes a name.
 pub(super) fn removes(call: CallKind) -> bool {
     matches!(call, CallKind::Unlink | CallKind::Rename)
+}
+
+#[cfg(test)]
+mod tests {
+    use mostrace_bundle::entry::Flags;
+    use zerocopy::FromZeros;
+
+    use super::*;
+
+    fn handle(flags: Flags, dirtied: u32) -> Handle {
+        let mut raw = RawHandle::new_zeroed();
+        raw.head.flags = flags;
+        raw.head.time_ns = 20.into();
+        raw.start_ns = 10.into();
+        raw.dirtied = dirtied.into();
+        Handle::new(&raw, None, ProcessId::UNKNOWN, false, FileId::NONE)
+    }
+
+    /// jbd2 does not tell how much a handle dirtied in the transaction that it leaves, and subtracts what was given back.
+    #[test]
+    fn a_handle_that_may_have_dirtied_blocks_may_be_meant_for_another() {
+        let other = handle(Flags(0), 1);
+        for (flags, dirtied, expected) in [
+            (Flags(0), 0, false),
+            (Flags(0), 1, true),
+            (handle_flags::RESTARTED, 0, true),
+            (handle_flags::FORGOT, 0, true),
+            (handle_flags::OVERLAP, 0, false),
+        ] {
+            let meant = handle(flags, dirtied).may_be_meant_for(&other);
+            assert_eq!(meant, expected, "{flags:?} {dirtied}");
+        }
+    }
 }

@@ -171,7 +171,8 @@ impl Operation {
             | CallKind::Uring
             | CallKind::Attr
             | CallKind::AtomicStart
-            | CallKind::AtomicAbort => return None,
+            | CallKind::AtomicAbort
+            | CallKind::Mmap => return None,
         })
     }
 }

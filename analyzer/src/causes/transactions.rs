@@ -174,7 +174,9 @@ impl Transaction {
             if self.is_cut {
                 weights.add(CauseId::UNKNOWN, 1);
             } else {
-                let mut are_exact = !self.handles.iter().any(|handle| handle.goes_on);
+                let has_no_weight =
+                    |handle: &Handle| handle.dirtied == 0 && handle.may_have_dirtied();
+                let mut are_exact = !self.handles.iter().any(has_no_weight);
                 for at in 0..self.handles.len() {
                     let dirtied = self.handles[at].dirtied;
                     if dirtied > 0 {

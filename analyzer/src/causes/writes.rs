@@ -108,6 +108,11 @@ impl Writes {
         of.ahead.insert(after, change);
     }
 
+    /// Notes that there is a change to a file whose place is not known.
+    pub fn lose(&mut self, inode: Inode) {
+        self.forgotten.insert(inode);
+    }
+
     /// Notes that a file was mapped shared and writable at `time_ns`.
     pub fn mapped(&mut self, inode: Inode, time_ns: u64) {
         let mapped_ns = &mut self.inodes.entry(inode).or_default().mapped_ns;

@@ -69,7 +69,7 @@ impl<R> Causer<'_, R> {
             q_ns,
             dirtier,
             is_explained,
-            are_all: self.is_whole && writes.are_all(inode, q_ns),
+            are_all: self.is_whole && !row.is_mapped && writes.are_all(inode, q_ns),
         })
     }
 

@@ -16,6 +16,10 @@ const AT: u16 = 0x80;
 const VECTOR: u16 = 0x100;
 /// `CALL_IOCTL`: its second argument says what it is.
 const IOCTL: u16 = 0x200;
+/// `CALL_THIRD`: its third argument is the descriptor of the file that is written.
+const THIRD: u16 = 0x400;
+/// `CALL_MMAP`: its arguments are those of mmap.
+const MMAP: u16 = 0x800;
 
 /// The system calls that all architectures have, with their kind and the place of their arguments.
 const CALLS: &[(i64, CallKind, u16)] = &[
@@ -67,9 +71,9 @@ const CALLS: &[(i64, CallKind, u16)] = &[
     (libc::SYS_utimensat, CallKind::Attr, INSIDE),
     (libc::SYS_mount, CallKind::Mount, INSIDE),
     (libc::SYS_umount2, CallKind::Mount, INSIDE),
-    (libc::SYS_sendfile, CallKind::Splice, INSIDE),
-    (libc::SYS_splice, CallKind::Splice, INSIDE),
-    (libc::SYS_copy_file_range, CallKind::Splice, INSIDE),
+    (libc::SYS_sendfile, CallKind::Splice, 0),
+    (libc::SYS_splice, CallKind::Splice, THIRD),
+    (libc::SYS_copy_file_range, CallKind::Splice, THIRD),
 ];
 
 /// Calls that newer architectures, arm64 among them, do without.
@@ -93,10 +97,16 @@ const OLD: &[(i64, CallKind, u16)] = &[
 #[cfg(not(any(target_arch = "x86_64", target_arch = "x86", target_arch = "arm")))]
 const OLD: &[(i64, CallKind, u16)] = &[];
 
+/// Machines with addresses of 32 bits have mmap2, whose offset counts in pages.
+#[cfg(target_pointer_width = "64")]
+const MAPS: &[(i64, CallKind, u16)] = &[(libc::SYS_mmap, CallKind::Mmap, MMAP)];
+#[cfg(not(target_pointer_width = "64"))]
+const MAPS: &[(i64, CallKind, u16)] = &[(libc::SYS_mmap2, CallKind::Other, MMAP)];
+
 /// The kind of each system call by number, `enum mostrace_call_kind`, and the place of its arguments.
 pub(crate) fn kinds() -> [u16; CALLS_MAX] {
     let mut kinds = [0; CALLS_MAX];
-    for &(number, kind, how) in CALLS.iter().chain(OLD) {
+    for &(number, kind, how) in CALLS.iter().chain(MAPS).chain(OLD) {
         let place = usize::try_from(number).ok().and_then(|n| kinds.get_mut(n));
         if let Some(place) = place {
             *place = kind as u16 | how;
@@ -117,7 +127,7 @@ mod tests {
         assert_eq!(of(libc::SYS_pwrite64), 1 | AT);
         assert_eq!(of(libc::SYS_unlinkat), 7 | PATH);
         assert_eq!(of(libc::SYS_getpid), 0);
-        for &(number, kind, how) in CALLS.iter().chain(OLD) {
+        for &(number, kind, how) in CALLS.iter().chain(MAPS).chain(OLD) {
             assert_eq!(of(number), kind as u16 | how, "{number}: named twice?");
         }
     }

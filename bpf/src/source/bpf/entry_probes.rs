@@ -9,6 +9,7 @@ use libbpf_rs::btf::Btf;
 use libbpf_rs::skel::Skel;
 
 use super::configure;
+use super::forgotten::Forgotten;
 use super::form::entries;
 use super::forwarder::EventForwarder;
 use super::object::{attach, events_lost, map_of, map_to_open, per_cpu_sum, recursion_misses};
@@ -28,6 +29,7 @@ pub(crate) struct EntryProbes<'o> {
     skel: Box<dyn Skel<'o> + 'o>,
     /// What the probes cannot tell on this kernel, and why.
     limits: Vec<String>,
+    forgotten: Forgotten,
 }
 
 impl<'o> EntryProbes<'o> {
@@ -66,7 +68,12 @@ impl<'o> EntryProbes<'o> {
         let skel = open.load().map_err(Error::bpf)?;
         memory::give_back();
         let skel = Box::new(skel);
-        Ok(EntryProbes { skel, limits })
+        let forgotten = Forgotten::default();
+        Ok(EntryProbes {
+            skel,
+            limits,
+            forgotten,
+        })
     }
 
     /// What the probes cannot tell on this kernel, and why.
@@ -93,6 +100,10 @@ impl<'o> EntryProbes<'o> {
             let lost = per_cpu_sum(&map_of(&*self.skel, "losses")?, index)?;
             losses.insert(name.to_owned(), lost);
         }
+        let counts = map_of(&*self.skel, "dirt_counts")?;
+        let pages = map_of(&*self.skel, "dirty_pages")?;
+        *losses.entry("dirtiers".to_owned()).or_insert(0) +=
+            self.forgotten.count(&counts, &pages)?;
         losses.insert("events_ring".to_owned(), events_lost(&*self.skel)?);
         let misses = recursion_misses(self.skel.object());
         losses.insert("probe_misses".to_owned(), misses);

@@ -23,6 +23,7 @@ mod cause_probes;
 mod configure;
 mod entry_probes;
 mod event_probes;
+mod forgotten;
 mod form;
 mod forwarder;
 mod loader;

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The call that the current task is in: its own system call or, for a worker of io_uring, the request that it executes
+ * for the task that submitted it.
+ */
+#ifndef MOSTRACE_CURRENT_BPF_H
+#define MOSTRACE_CURRENT_BPF_H
+
+#include "called.bpf.h"
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+/* io_uring/io-wq.c, <linux/io_uring_types.h> */
+struct io_wq_work {
+	int cancel_seq;
+};
+
+struct io_worker {
+	struct io_wq_work *cur_work;
+};
+
+struct io_ring_ctx;
+
+struct io_cqe {
+	__s32 fd;
+};
+
+struct io_kiocb {
+	struct file *file;
+	__u8 opcode;
+	__u32 flags;		/* the low half, which has the flags of the submission */
+	struct io_cqe cqe;
+	struct io_ring_ctx *ctx;
+	struct io_wq_work work;
+};
+
+#pragma clang attribute pop
+
+struct call {
+	struct mostrace_call entry;
+	struct file *file;
+	void *buffer;		/* written buffer in the program's memory; NULL: several */
+	__u64 written_to;	/* the end of what the filesystem said that the call wrote, or 0 */
+	struct called_file replaced;	/* the file that the call, a rename, replaced */
+	bool is_ours;		/* the call involves the traced filesystem */
+};
+
+/*
+ * The call that each thread is in; its kind is OTHER if the thread is in none that is recorded. An entry stays as long
+ * as there is room, because making and removing one for each call would cost more than everything else.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1 << 14);
+	__type(key, __u32);
+	__type(value, struct call);
+} calls SEC(".maps");
+
+/* Requests in flight. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1 << 14);
+	__type(key, __u64);
+	__type(value, struct call);
+} uring_calls SEC(".maps");
+
+/* Returns the request that a worker executes, or NULL; the thread that polls for submissions is no worker. */
+static __always_inline struct call *worker_call(struct task_struct *task)
+{
+	struct io_worker *worker = BPF_CORE_READ((struct task_struct___worker *)task, worker_private);
+	struct io_wq_work *work = worker ? BPF_CORE_READ(worker, cur_work) : 0;
+	__u64 request;
+
+	if (!work)
+		return 0;
+	request = (__u64)work - bpf_core_field_offset(struct io_kiocb, work);
+	return bpf_map_lookup_elem(&uring_calls, &request);
+}
+
+static __always_inline struct call *current_call(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	__u32 thread = bpf_get_current_pid_tgid();
+	struct call *call;
+
+	if (task->flags & PF_IO_WORKER)
+		return worker_call(task);
+	call = bpf_map_lookup_elem(&calls, &thread);
+	return call && call->entry.kind != MOSTRACE_CALL_OTHER ? call : 0;
+}
+
+static __always_inline struct call *room_for_call(void)
+{
+	static const struct call none;
+	__u32 thread = bpf_get_current_pid_tgid();
+	struct call *call = bpf_map_lookup_elem(&calls, &thread);
+
+	if (call)
+		return call;
+	if (bpf_map_update_elem(&calls, &thread, &none, BPF_ANY))
+		lose_cause(LOSS_CAUSES_TASKS);
+	return bpf_map_lookup_elem(&calls, &thread);
+}
+
+static __always_inline void tell_inode(struct mostrace_call *call, struct inode *inode)
+{
+	call->ino = inode_ino(inode);
+	call->generation = LOAD(inode, i_generation);
+	call->s_dev = LOAD(inode, i_sb, s_dev);
+}
+
+static __always_inline void tell_task(struct mostrace_call *call)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+
+	call->pid = id;
+	call->tgid = id >> 32;
+	call->uid = bpf_get_current_uid_gid();
+	current_comm(call->comm);
+}
+
+/* Tells the present as the time of the entry; the flags stay. */
+static __always_inline void end_entry(struct call *call)
+{
+	__u8 flags = call->entry.head.flags;
+
+	call->entry.head = cause_head(MOSTRACE_CALL, sizeof(call->entry), bpf_ktime_get_ns());
+	call->entry.head.flags = flags;
+}
+
+/* Puts the entry of a call that has returned, and of the file that it replaced if it is a rename. */
+static __always_inline void put_call(struct call *call)
+{
+	struct mostrace_call *entry = &call->entry;
+
+	put_cause(entry, sizeof(*entry));
+	if (!call->replaced.ino || entry->result)
+		return;
+	entry->kind = MOSTRACE_CALL_UNLINK;
+	entry->head.flags = MOSTRACE_CALL_REPLACED;
+	entry->ino = call->replaced.ino;
+	entry->generation = call->replaced.generation;
+	entry->s_dev = call->replaced.s_dev;
+	put_cause(entry, sizeof(*entry));
+}
+
+#endif
