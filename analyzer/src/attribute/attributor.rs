@@ -374,6 +374,7 @@ impl<'a, R: Read> Attributor<'a, R> {
                 origin: note.map(|n| n.origin).or(run.map(|r| r.origin)),
                 dirtier: dirt.map_or(ProcessId::UNKNOWN, |d| d.process),
                 collects: dirt.is_some_and(|d| d.collects),
+                is_mapped: dirt.is_some_and(|d| d.is_mapped),
                 dirty_ns: dirt.and_then(|d| d.dirty_at(at)),
                 ..Row::default()
             };

@@ -344,10 +344,8 @@ impl Found {
         let end = offset.saturating_add(raw.bytes.get());
         let flags = raw.head.flags;
         match CallKind::of(raw.kind.get()) {
-            CallKind::Write | CallKind::Splice if offset == NONE => {
-                if result > 0 {
-                    self.writes.lose(inode);
-                }
+            CallKind::Write | CallKind::Splice if result > 0 && offset == NONE => {
+                self.writes.lose(inode);
             }
             CallKind::Write if flags.has(call_flags::OPEN_END) => {
                 note(Act::MayHaveChanged, offset, end);

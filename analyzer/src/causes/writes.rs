@@ -225,7 +225,7 @@ impl OfInode {
         self.enter(q_ns);
         self.changed.forget(from, to, q_ns);
         let is_meant = |c: &Change| c.act != Act::Dropped && c.is_at(q_ns) && c.meets(from, to);
-        if !self.in_progress(q_ns).any(|c| is_meant(c)) {
+        if !self.in_progress(q_ns).any(is_meant) {
             return;
         }
         let left = |change: Change| -> Vec<Change> {
