@@ -54,9 +54,7 @@ impl Device {
             return Device::look_up(meta.rdev(), Some(path));
         }
         if !kind.is_file() && !kind.is_dir() {
-            return Err(Error::NotBlockDevice {
-                path: path.to_owned(),
-            });
+            return Err(Error::NotBlockDevice(path.to_owned()));
         }
         if !sysfs_link(meta.dev()).exists() {
             return Device::of_mount(path);
