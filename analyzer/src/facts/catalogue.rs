@@ -89,6 +89,11 @@ impl Column {
         ALL.iter().find(|column| column.name == name)
     }
 
+    /// Returns the columns with these names.
+    pub fn all_of(names: &[&str]) -> Vec<&'static Column> {
+        names.iter().filter_map(|name| Column::find(name)).collect()
+    }
+
     /// Returns true if it is filled only when blocks that were written before are tracked.
     pub fn needs_locality(&self) -> bool {
         self.needs == Needs::Locality

@@ -119,10 +119,7 @@ impl Sheet {
         let filesystem = filesystem.map_or("the filesystem", |f| f.kind.as_str());
         let filesystem = crate::text::escape(filesystem.as_bytes());
         let databases = analysis.databases()?;
-        let by_process = Grouping {
-            by: Column::find("process").into_iter().collect(),
-            top: Some(PROCESSES),
-        };
+        let by_process = Grouping::of((&["process"], Some(PROCESSES)));
         let groups = Groups::new(facts, by_process, None)?;
         let icicle = Icicle::new(facts, &filesystem)?;
         let [processes, files] = culprits::tables(facts, &icicle)?;
@@ -145,7 +142,7 @@ impl Sheet {
         let some = |grid: Table, title: &str, note| {
             grid.says_something().then(|| Grid::new(title, note, grid))
         };
-        let rewrites = columns(&["class", "role"]);
+        let rewrites = Column::all_of(&["class", "role"]);
         Ok(Sheet {
             name: about::name(path, manifest),
             side: Side::new(
@@ -192,10 +189,6 @@ impl Sheet {
 
 const OWNERS: &str = "with the part that each has in the filesystem's journal and metadata; a request counts where its largest share is";
 const SYNCS: &str = "from the call to its return";
-
-fn columns(names: &[&str]) -> Vec<&'static Column> {
-    names.iter().filter_map(|name| Column::find(name)).collect()
-}
 
 fn calls_of(analysis: &Analysis) -> Result<Option<recording::Table>> {
     Ok(analysis.calls().map_err(analysis::Error::from)?)

@@ -164,7 +164,7 @@ impl Relation {
     /// Returns its columns in their order.
     pub fn columns(self) -> Vec<Doc> {
         let known = |names: &[&str]| -> Vec<Doc> {
-            let columns = names.iter().filter_map(|name| Column::find(name));
+            let columns = Column::all_of(names).into_iter();
             columns.map(|c| (c.name, c.ty.name(), c.doc)).collect()
         };
         match self {
@@ -191,10 +191,6 @@ impl Relation {
     }
 }
 
-fn find(names: &[&str]) -> Vec<&'static Column> {
-    names.iter().filter_map(|name| Column::find(name)).collect()
-}
-
 fn requests(facts: &Facts) -> Pieces<'_> {
     let columns = [&["completion", "sector", "bytes", "q2c_ns"], &SAME[..]].concat();
     let group = |frame: DataFrame| {
@@ -212,12 +208,12 @@ fn requests(facts: &Facts) -> Pieces<'_> {
             .agg(aggregated);
         Ok(Table::from(requests.collect()?))
     };
-    let frames = facts.frames(&find(&columns), None);
+    let frames = facts.frames(&Column::all_of(&columns), None);
     Box::new(frames.map(move |frame| group(frame?)))
 }
 
 fn causes(facts: &Facts) -> Pieces<'_> {
-    let columns = find(&CAUSES);
+    let columns = Column::all_of(&CAUSES);
     let columns = columns.iter().map(|column| column.expr(facts)).collect();
     let shares = facts.view(columns, Part::Any, None, Rows::Shares);
     Box::new(shares.map(|view| Ok(Table::from(view?.collect()?))))
