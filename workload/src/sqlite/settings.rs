@@ -98,7 +98,7 @@ pub struct Settings {
     #[arg(default_value = ".")]
     pub path: PathBuf,
     /// Handling of a database that exists already.
-    #[arg(skip)]
+    #[arg(skip = Existing::Refuse)]
     pub existing: Existing,
     /// The operation of a transaction
     #[arg(long, default_value = "insert", value_parser = named::<Op>())]
@@ -163,12 +163,6 @@ fn page_size(text: &str) -> std::result::Result<u32, String> {
     match Settings::is_page_size(bytes) {
         true => Ok(bytes),
         false => Err("a power of two from 512 to 65536".into()),
-    }
-}
-
-impl Default for Existing {
-    fn default() -> Self {
-        Self::Refuse
     }
 }
 
