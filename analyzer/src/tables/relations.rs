@@ -6,6 +6,8 @@ use polars::prelude::{
     Column as Values, DataFrame, DataType, Expr, IntoLazy, PolarsError, PolarsResult, col, len,
 };
 
+use strum::{IntoStaticStr, VariantArray};
+
 use super::{Table, numbers, texts};
 use crate::attribute::{File, Op, Process};
 use crate::facts::labels::{package_of, process_labels};
@@ -14,7 +16,8 @@ use crate::tally::Tally;
 use crate::text::escape;
 
 /// One of these tables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum Relation {
     /// A row for each completion.
     Requests,
@@ -126,21 +129,11 @@ pub type Pieces<'f> = Box<dyn Iterator<Item = Result<Table, PolarsError>> + 'f>;
 
 impl Relation {
     /// All tables.
-    pub const ALL: [Relation; 4] = [
-        Relation::Requests,
-        Relation::Causes,
-        Relation::Processes,
-        Relation::Files,
-    ];
+    pub const ALL: &[Relation] = Relation::VARIANTS;
 
     /// Returns the table's name in a query, which is also its directory in a data set.
     pub fn name(self) -> &'static str {
-        match self {
-            Relation::Requests => "requests",
-            Relation::Causes => "causes",
-            Relation::Processes => "processes",
-            Relation::Files => "files",
-        }
+        self.into()
     }
 
     /// Returns a sentence that describes a row.

@@ -206,7 +206,7 @@ mod tests {
             file[size_of::<RawFile>()..][..4].copy_from_slice(name);
             tables.push(&file).unwrap();
         }
-        assert!(tables.counts().contains(&("called_entries", 3)));
+        assert!(tables.counts().contains(&("called_entries".to_owned(), 3)));
         tables.begin_segment(&second).unwrap();
         tables.flush().unwrap();
         let path = dirs[1].path().join(layout::CALLED);

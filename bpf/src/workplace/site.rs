@@ -20,7 +20,8 @@ use crate::machine::tool;
 use crate::machine::user::User;
 
 /// The type of filesystem that is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum FreshKind {
     /// ext4, made by mke2fs.
     Ext4,
@@ -34,11 +35,7 @@ impl FreshKind {
     /// The name of the type, as mount(8) has it.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            FreshKind::Ext4 => "ext4",
-            FreshKind::F2fs => "f2fs",
-            FreshKind::Vfat => "vfat",
-        }
+        self.into()
     }
 
     /// The tool that makes it, and what that always gets: nothing is left for a kernel thread to do during a measurement.

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-use mostrace_workload::{FillSettings, Filled, Latency, run_fill};
+use mostrace_workload::{FillSettings, Filled, run_fill};
 
 use super::report::watched;
 
@@ -54,13 +54,12 @@ fn text(filled: &Filled) -> Result<String, std::fmt::Error> {
     let most = phases.iter().filter_map(|(_, l)| l.map(|l| l.p99_ns)).max();
     for (name, latency) in phases {
         let Some(latency) = latency else { continue };
-        let Latency {
-            p50_ns,
-            p90_ns,
-            p99_ns,
-            ..
-        } = latency;
-        for (what, ns) in [("p50", p50_ns), ("p90", p90_ns), ("p99", p99_ns)] {
+        let shown = [
+            ("p50", latency.p50_ns),
+            ("p90", latency.p90_ns),
+            ("p99", latency.p99_ns),
+        ];
+        for (what, ns) in shown {
             let length = ns.saturating_mul(WIDTH).div_ceil(most.unwrap_or(1).max(1));
             let bar = "█".repeat(usize::try_from(length).unwrap_or(0));
             write!(
