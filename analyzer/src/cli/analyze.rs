@@ -131,11 +131,8 @@ impl Analyze {
         }
         let analysis = self.source.read(true, true)?;
         let trace = Trace {
-            manifest: analysis.manifest(),
-            warnings: analysis.warnings.clone(),
-            notices: analysis.notices.clone(),
-            mapped: analysis.mapped,
             databases: analysis.databases()?,
+            ..analysis.trace()
         };
         let summary = Summary::new(&analysis.facts, filter, trace)?;
         match format {

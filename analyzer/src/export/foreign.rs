@@ -173,10 +173,15 @@ impl LeftOut {
                 "requests are out of order, because they took longer than a million others",
             ),
         ];
-        let some = of.into_iter().filter(|(count, _)| *count > 0);
-        some.map(|(count, what)| format!("{count} {what}"))
-            .collect()
+        counted(&of)
     }
+}
+
+/// Returns a line for each count that is not 0.
+pub(super) fn counted(all: &[(u64, &str)]) -> Vec<String> {
+    let some = all.iter().filter(|(count, _)| *count > 0);
+    some.map(|(count, what)| format!("{count} {what}"))
+        .collect()
 }
 
 fn folded(facts: &Facts, out: &mut Output) -> Result<()> {
