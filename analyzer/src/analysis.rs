@@ -39,7 +39,7 @@ use crate::causes::Sharing;
 use crate::facts::{self, Facts};
 use crate::recording::{self, Recording, Table};
 use crate::tables::about;
-use crate::tables::summary::NO_MAP;
+use crate::tables::summary::{NO_MAP, Trace};
 use crate::text::escape;
 use crate::transactions::{self, Database};
 pub use anonymous::shown;
@@ -197,6 +197,17 @@ impl Analysis {
     /// manifest.
     pub fn manifest(&self) -> Option<&Manifest> {
         self.manifest.as_ref()
+    }
+
+    /// Returns what a summary says of the trace beside its rows; without the databases, which take time to find.
+    pub fn trace(&self) -> Trace<'_> {
+        Trace {
+            manifest: self.manifest(),
+            warnings: self.warnings.clone(),
+            notices: self.notices.clone(),
+            mapped: self.mapped,
+            databases: Vec::new(),
+        }
     }
 
     /// Returns the recordings that were read.

@@ -30,6 +30,19 @@ macro_rules! tallied {
 
 tallied!(u32, u64, usize, i64);
 
+/// Adds structs field by field.
+macro_rules! tallied_by_field {
+    ($name:ident: $($field:ident),+ $(,)?) => {
+        impl $crate::tally::Tally for $name {
+            fn tally(&mut self, more: $name) {
+                $(self.$field.tally(more.$field);)+
+            }
+        }
+    };
+}
+
+pub(crate) use tallied_by_field;
+
 /// Arrays are added element by element.
 impl<T: Tally, const N: usize> Tally for [T; N] {
     fn tally(&mut self, more: [T; N]) {

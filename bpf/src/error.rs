@@ -24,11 +24,8 @@ pub enum Error {
     #[error(transparent)]
     Map(#[from] mostrace_map::fs::Error),
     /// The caller lacks a privilege.
-    #[error("{what}")]
-    NoPrivilege {
-        /// The action and the privilege that it takes.
-        what: String,
-    },
+    #[error("{0}")]
+    NoPrivilege(String),
     /// There is no such device.
     #[error("{}: {source}{}", path.display(), and_node(path))]
     NoDevice {
@@ -38,11 +35,8 @@ pub enum Error {
         source: io::Error,
     },
     /// The named file is no block device.
-    #[error("{}: not a block device", path.display())]
-    NotBlockDevice {
-        /// The path that the caller named.
-        path: PathBuf,
-    },
+    #[error("{}: not a block device", .0.display())]
+    NotBlockDevice(PathBuf),
     /// The named path is neither a device nor on one.
     #[error("{}: on {filesystem}, which has no block device of its own: name one", path.display())]
     NotOnDevice {
@@ -84,23 +78,14 @@ pub enum Error {
         kept: PathBuf,
     },
     /// There is no way to save this filesystem's metadata.
-    #[error("{}", without_map(kind))]
-    NoSnapshotOf {
-        /// The type of the filesystem, as in the manifest.
-        kind: String,
-    },
+    #[error("{}", without_map(.0))]
+    NoSnapshotOf(String),
     /// Nothing is written over.
-    #[error("{}: exists already (-o NAME.most names another)", path.display())]
-    OutputExists {
-        /// The folder or the archive.
-        path: PathBuf,
-    },
+    #[error("{}: exists already (-o NAME.most names another)", .0.display())]
+    OutputExists(PathBuf),
     /// The output has another ending than a bundle's.
-    #[error("{}: a bundle is NAME.most, a folder, or NAME.most.tar.zst, one file", path.display())]
-    OutputName {
-        /// The text that the user gave.
-        path: PathBuf,
-    },
+    #[error("{}: a bundle is NAME.most, a folder, or NAME.most.tar.zst, one file", .0.display())]
+    OutputName(PathBuf),
     /// `--files` is no glob.
     #[error("--files {glob}: {source}")]
     Files {
@@ -110,11 +95,8 @@ pub enum Error {
         source: glob::PatternError,
     },
     /// The command is not there.
-    #[error("{command}: command not found")]
-    CommandNotFound {
-        /// Its name.
-        command: String,
-    },
+    #[error("{0}: command not found")]
+    CommandNotFound(String),
     /// The kernel gives no instance of tracefs.
     #[error("{}: no instance of tracefs: {source}", path.display())]
     NoInstance {
@@ -132,17 +114,11 @@ pub enum Error {
         path: &'static str,
     },
     /// The kernel has no such filesystem.
-    #[error("{kind}: this kernel has no such filesystem")]
-    NoSuchFilesystem {
-        /// The type of the filesystem, as mount(8) names it.
-        kind: &'static str,
-    },
+    #[error("{0}: this kernel has no such filesystem")]
+    NoSuchFilesystem(&'static str),
     /// The command's user is not known.
-    #[error("{name}: no such user")]
-    NoUser {
-        /// The text that the user gave.
-        name: String,
-    },
+    #[error("{0}: no such user")]
+    NoUser(String),
     /// The environment does not tell who called sudo.
     #[error("{name} {what}: who called sudo is not known (unset SUDO_UID and SUDO_GID to be root)")]
     SudoCaller {
@@ -154,12 +130,9 @@ pub enum Error {
     /// Others can change what lies in the folder of temporary files.
     #[error(
         "{}: others can put something else in the place of what is made there; TMPDIR names another folder for temporary files",
-        path.display()
+        .0.display()
     )]
-    UnsafeFolder {
-        /// The folder, or one above it.
-        path: PathBuf,
-    },
+    UnsafeFolder(PathBuf),
     /// The command could not be started.
     #[error("{command}: {source}")]
     Command {
@@ -192,18 +165,12 @@ pub enum Error {
     /// A copy of the caller's folder would hide the copy itself.
     #[error(
         "{}: CMD runs in a copy of this folder, which holds the folder of temporary files; go to another one, or run CMD in an empty folder (--empty)",
-        path.display()
+        .0.display()
     )]
-    HoldsTemporaries {
-        /// The folder.
-        path: PathBuf,
-    },
+    HoldsTemporaries(PathBuf),
     /// Somebody moved the caller's folder while it was copied.
-    #[error("{}: was moved while it was copied", path.display())]
-    Moved {
-        /// The folder.
-        path: PathBuf,
-    },
+    #[error("{}: was moved while it was copied", .0.display())]
+    Moved(PathBuf),
     /// The script that was to be run ahead of a recording failed.
     #[error("`{script}` ended with {status}: {said}")]
     Prepare {
@@ -247,11 +214,8 @@ pub enum Error {
         by: String,
     },
     /// The source cannot record to segments.
-    #[error("{source_name} writes its files itself: a recording by it cannot be cut into segments")]
-    NoSegments {
-        /// Its name.
-        source_name: &'static str,
-    },
+    #[error("{0} writes its files itself: a recording by it cannot be cut into segments")]
+    NoSegments(&'static str),
     /// The kernel was built without its block tracer.
     #[error("ftrace has no blk tracer (CONFIG_BLK_DEV_IO_TRACE)")]
     NoBlkTracer,
@@ -287,11 +251,8 @@ pub enum Error {
         number: PathBuf,
     },
     /// The kernel's own recorder does not find what it is to record.
-    #[error("{}: the kernel's recorder finds no device to record", device.display())]
-    RecorderFindsNoDevice {
-        /// The recorder's device.
-        device: PathBuf,
-    },
+    #[error("{}: the kernel's recorder finds no device to record", .0.display())]
+    RecorderFindsNoDevice(PathBuf),
     /// `--causes kernel`.
     #[error(
         "no causes from the kernel's recorder: it is older, or not the source of entries (--entries kernel)"
@@ -301,20 +262,14 @@ pub enum Error {
     #[error("causes are found by way of entries: not with --entries none")]
     CausesWithoutEntries,
     /// `--source auto` found none.
-    #[error("no source of block events: {}", joined(refused))]
-    NoEvents {
-        /// The sources, and why each was not taken.
-        refused: Vec<Refused>,
-    },
+    #[error("no source of block events: {}", joined(.0))]
+    NoEvents(Vec<Refused>),
     /// `--entries auto` found none.
     #[error(
         "no source of entries: {}; --entries none does without",
-        reasons(refused)
+        reasons(.0)
     )]
-    NoEntries {
-        /// The sources, and why each was not taken.
-        refused: Vec<Refused>,
-    },
+    NoEntries(Vec<Refused>),
     /// Data from the kernel, a source or the workload are malformed.
     #[error("{from}: {what}")]
     Malformed {
@@ -377,7 +332,7 @@ impl Error {
     /// The recorder's own exit status: that of a shell which cannot run a command, else 1.
     pub fn exit_status(&self) -> u8 {
         match self {
-            Error::CommandNotFound { .. } => 127,
+            Error::CommandNotFound(_) => 127,
             Error::Command { .. } => 126,
             _ => 1,
         }
@@ -464,12 +419,10 @@ mod tests {
             why,
         };
         let no_btf = Error::ProbesRefused(Arc::new(Error::NoBtf("/sys/kernel/btf/vmlinux")));
-        let error = Error::NoEvents {
-            refused: vec![
-                refused("source", "ftrace", Error::NoBlkTracer),
-                refused("source", "bpf", no_btf),
-            ],
-        };
+        let error = Error::NoEvents(vec![
+            refused("source", "ftrace", Error::NoBlkTracer),
+            refused("source", "bpf", no_btf),
+        ]);
         assert_eq!(
             error.to_string(),
             "no source of block events: \
@@ -477,13 +430,11 @@ mod tests {
              source bpf not taken: this kernel has no BTF (/sys/kernel/btf/vmlinux is missing): \
              BPF entries need 5.8 or later with CONFIG_DEBUG_INFO_BTF, or a file of the kernel's BTF (--btf)"
         );
-        let error = Error::NoEntries {
-            refused: vec![
-                refused("entries", "bpf", Error::bpf("x")),
-                refused("entries", "kernel", Error::NoBlkTracer),
-                refused("entries", "tracefs", Error::bpf("y")),
-            ],
-        };
+        let error = Error::NoEntries(vec![
+            refused("entries", "bpf", Error::bpf("x")),
+            refused("entries", "kernel", Error::NoBlkTracer),
+            refused("entries", "tracefs", Error::bpf("y")),
+        ]);
         assert_eq!(
             error.to_string(),
             "no source of entries: BPF probes: x; \

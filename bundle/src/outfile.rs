@@ -8,6 +8,7 @@
 
 use std::fs::{File, Metadata};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -53,14 +54,7 @@ pub fn remove(path: &Path, file: &File) -> io::Result<()> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Ok(());
     };
-    let here = parent.as_os_str().is_empty();
-    let parent = if here { Path::new(".") } else { parent };
-    let folder = openat(
-        CWD,
-        parent,
-        OFlags::DIRECTORY | OFlags::CLOEXEC,
-        Mode::empty(),
-    )?;
+    let folder = open_folder(parent)?;
     let (named, made) = (
         statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?,
         fstat(file)?,
@@ -69,6 +63,14 @@ pub fn remove(path: &Path, file: &File) -> io::Result<()> {
         unlinkat(&folder, name, AtFlags::empty())?;
     }
     Ok(())
+}
+
+/// Opens a folder; an empty path is the current one.
+fn open_folder(path: &Path) -> io::Result<OwnedFd> {
+    let here = path.as_os_str().is_empty();
+    let path = if here { Path::new(".") } else { path };
+    let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(openat(CWD, path, flags, Mode::empty())?)
 }
 
 fn open(path: &Path, flags: OFlags) -> io::Result<File> {
@@ -93,10 +95,7 @@ fn carefully(path: &Path, flags: OFlags) -> io::Result<File> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return follow(path, flags);
     };
-    let here = parent.as_os_str().is_empty();
-    let parent = if here { Path::new(".") } else { parent };
-    let of_folder = OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let parent = openat(CWD, parent, of_folder, Mode::empty())?;
+    let parent = open_folder(parent)?;
     let folder = fstat(&parent)?;
     let file = match openat(&parent, name, flags | OFlags::NOFOLLOW, mode()) {
         Err(Errno::LOOP) => {

@@ -4,7 +4,6 @@
 //! They are found by the files' names and sizes alone. The manifest lists the files with their sizes; older manifests
 //! have only counts of records, which give a lower bound.
 
-use std::fmt;
 use std::fs;
 use std::path::Path;
 
@@ -24,16 +23,19 @@ use crate::table::HEADER_LEN;
 const LISTED: usize = 8;
 
 /// One missing part. Displays as one line, without the bundle's name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Shortfall {
     /// The archive ends too early.
+    #[error("the archive is cut short at byte {}{}", .0.at, within(.0))]
     Cut(Cut),
     /// A file does not exist.
+    #[error("{name} is missing")]
     Missing {
         /// Its name.
         name: String,
     },
     /// A file is shorter than recorded.
+    #[error("{name} is cut short: {bytes} of {of} bytes")]
     Short {
         /// Its name.
         name: String,
@@ -43,6 +45,10 @@ pub enum Shortfall {
         of: u64,
     },
     /// The event files together are too short for the number of events that was counted.
+    #[error(
+        "at most {at_most} of the {of} block events that were counted are there{}",
+        absent(without_file)
+    )]
     Events {
         /// The most events that fit into the files.
         at_most: u64,
@@ -52,6 +58,7 @@ pub enum Shortfall {
         without_file: Vec<u32>,
     },
     /// A table is too short for the number of entries that was counted.
+    #[error("{name}: at most {at_most} of the {of} entries that were counted are there")]
     Entries {
         /// The table.
         name: &'static str,
@@ -62,43 +69,16 @@ pub enum Shortfall {
     },
 }
 
-impl fmt::Display for Shortfall {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Shortfall::Cut(Cut { at, within: None }) => {
-                write!(f, "the archive is cut short at byte {at}")
-            }
-            Shortfall::Cut(Cut {
-                at,
-                within: Some(name),
-            }) => write!(f, "the archive is cut short at byte {at}, within {name}"),
-            Shortfall::Missing { name } => write!(f, "{name} is missing"),
-            Shortfall::Short { name, bytes, of } => {
-                write!(f, "{name} is cut short: {bytes} of {of} bytes")
-            }
-            Shortfall::Events {
-                at_most,
-                of,
-                without_file,
-            } => {
-                write!(
-                    f,
-                    "at most {at_most} of the {of} block events that were counted are there"
-                )?;
-                let names: Vec<_> = without_file
-                    .iter()
-                    .map(|&cpu| layout::trace_of_cpu(cpu))
-                    .collect();
-                match names.is_empty() {
-                    true => Ok(()),
-                    false => write!(f, "; there is no {}", names.join(", ")),
-                }
-            }
-            Shortfall::Entries { name, at_most, of } => write!(
-                f,
-                "{name}: at most {at_most} of the {of} entries that were counted are there"
-            ),
-        }
+fn within(cut: &Cut) -> String {
+    let name = cut.within.iter();
+    name.map(|name| format!(", within {name}")).collect()
+}
+
+fn absent(without_file: &[u32]) -> String {
+    let names = without_file.iter().map(|&cpu| layout::trace_of_cpu(cpu));
+    match names.collect::<Vec<_>>().join(", ") {
+        none if none.is_empty() => none,
+        names => format!("; there is no {names}"),
     }
 }
 

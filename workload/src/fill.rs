@@ -8,6 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use clap::value_parser;
 use serde::{Deserialize, Serialize};
 
 use crate::measure::{Progress, in_threads};
@@ -22,15 +23,18 @@ const MOST_FILES: u64 = 256;
 const PROBE_BYTES: u64 = 16 << 20;
 
 /// Settings for filling a volume.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
 pub struct FillSettings {
-    /// A folder on the volume.
+    /// A folder on the volume
     pub path: PathBuf,
-    /// Percentage of the volume's blocks that are to be in use; less than 100.
+    /// The part of the volume that is used at the end
+    #[arg(long = "to", value_name = "PERCENT", default_value_t = 80, value_parser = value_parser!(u8).range(1..100))]
     pub percent: u8,
-    /// Number of writes for each measurement of latency.
+    /// Number of writes over which each latency is measured
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = value_parser!(u32).range(1..=1 << 24))]
     pub probes: u32,
-    /// Seed for the order of the writes.
+    /// The seed of the order of the writes
+    #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
 

@@ -79,7 +79,7 @@ pub use mobigen::{MobigenSettings, run_mobigen};
 pub use names::{NameOp, NameSettings, run_names};
 pub use outcome::{Outcome, Task};
 pub use payload::write_payload;
-pub use sql::{SqlSettings, Timing, run_sql};
+pub use sql::{SqlSettings, run_sql};
 pub use sqlite::{AutoVacuum, Existing, Journal, Locking, Op, Settings, Sync, run};
 
 /// Returns the version of the built-in SQLite, for example `3.54.1`.

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Makes, renames and removes files, each followed by a sync: measures the cost of operations on a folder.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use clap::value_parser;
 use serde::{Deserialize, Serialize};
 
-use crate::choice::choice;
+use crate::choice::{self, choice, named};
 use crate::measure::{Progress, in_threads, timed};
 use crate::outcome::{Outcome, Task};
 use crate::{Choice, Error, Result};
@@ -28,27 +28,27 @@ choice! {
 }
 
 /// Settings of a workload on names.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, clap::Args)]
 #[serde(default, deny_unknown_fields)]
 pub struct NameSettings {
-    /// The folder for the names; it must hold nothing called `name-…`.
+    // It must hold nothing called `name-…`.
+    /// The folder
+    #[arg(default_value = ".")]
     pub path: PathBuf,
-    /// The operation.
+    /// The operation on each name
+    #[arg(long, default_value = "create", value_parser = named::<NameOp>())]
     pub op: NameOp,
-    /// Number of operations.
+    /// Number of names
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = value_parser!(u64).range(1..=1 << 32))]
     pub count: u64,
-    /// True to only make and sync the files that a later run without this setting renames or removes.
+    /// Only make the files that the same command without this option renames or removes
+    #[arg(long)]
     pub prepare: bool,
 }
 
 impl Default for NameSettings {
     fn default() -> Self {
-        Self {
-            path: PathBuf::from("."),
-            op: NameOp::Create,
-            count: 100,
-            prepare: false,
-        }
+        choice::defaults()
     }
 }
 
@@ -83,18 +83,14 @@ pub fn run_names(settings: &NameSettings, progress: &Progress) -> Result<Outcome
     })?;
     let (finish, ()) = timed(|| Ok(()))?;
     let what = if settings.prepare { "prepare " } else { "" };
-    let (prepare, op) = (settings.prepare.to_string(), settings.op.name().to_owned());
+    let mut table = choice::table(settings, &["path"]);
+    table.insert("path".into(), settings.path.display().to_string());
     let task = Task {
         workload: "names",
-        heading: format!("names, {what}{op}"),
+        heading: format!("names, {what}{}", settings.op.name()),
         payload_bytes: 0,
         count,
-        settings: BTreeMap::from([
-            ("op".to_owned(), op),
-            ("count".to_owned(), settings.count.to_string()),
-            ("prepare".to_owned(), prepare),
-            ("path".to_owned(), settings.path.display().to_string()),
-        ]),
+        settings: table,
     };
     Ok(Outcome::new(task, [setup, finish], measured))
 }

@@ -10,8 +10,8 @@ use std::process::{Command, ExitCode};
 
 use common::sqlite3;
 use mostrace_workload::{
-    Journal, Mobibench, MobigenSettings, Outcome, Progress, Settings, SqlSettings, Sync, Timing,
-    run, run_mobibench, run_mobigen, run_sql,
+    Journal, Mobibench, MobigenSettings, Outcome, Progress, Settings, SqlSettings, Sync, run,
+    run_mobibench, run_mobigen, run_sql,
 };
 use test_support::tests;
 
@@ -77,7 +77,7 @@ fn a_transaction_of_several_databases_touches_all() {
     let options = Mobibench {
         databases: 3,
         tables: 2,
-        random_insert: true,
+        random_insert: Some("word".into()),
         ..mobibench(folder.path())
     };
     bench(&options);
@@ -235,7 +235,7 @@ fn a_script_makes_its_calls_and_no_others() {
     assert_eq!(told("other_result_"), others);
 }
 
-fn sql(folder: &Path, log: &str, timing: Timing) -> SqlSettings {
+fn sql(folder: &Path, log: &str, timing: bool) -> SqlSettings {
     fs::write(folder.join("log.sql"), log).unwrap();
     SqlSettings {
         log: folder.join("log.sql"),
@@ -248,7 +248,7 @@ fn sql(folder: &Path, log: &str, timing: Timing) -> SqlSettings {
 fn a_log_is_replayed_with_its_times() {
     let folder = tempfile::tempdir().unwrap();
     let log = "CREATE TABLE a (b);\n--@ 0.05\nINSERT INTO a VALUES ('x; y');\nBEGIN; INSERT INTO a VALUES (2);\n--@ 0.2\nCOMMIT;\n";
-    let outcome = run_sql(&sql(folder.path(), log, Timing::Kept), &Progress::default()).unwrap();
+    let outcome = run_sql(&sql(folder.path(), log, true), &Progress::default()).unwrap();
     assert_eq!(
         (outcome.payload.transactions, outcome.operations.len()),
         (3, 5)
@@ -266,7 +266,7 @@ fn a_statement_that_is_refused_is_named() {
     let settings = sql(
         folder.path(),
         "CREATE TABLE a (b);\n\nINSERT INTO c VALUES (1);\n",
-        Timing::None,
+        false,
     );
     let error = run_sql(&settings, &Progress::default())
         .unwrap_err()

@@ -104,7 +104,7 @@ impl Measured {
         manifest: Option<&Manifest>,
         databases: &[Database],
     ) -> Result<Measured> {
-        let groupings = [["class", "role"], ["class", "file"]].map(|names| by(&names));
+        let groupings = [["class", "role"], ["class", "file"]].map(|names| Grouping::by(&names));
         let sums = Groups::several(facts, &groupings, None)?;
         let [layers, files] = &sums[..] else {
             return Ok(Measured::default());
@@ -138,7 +138,7 @@ impl Measured {
             return Ok(Measured { counted, ..all });
         }
         let groupings = [["class", "role"], ["class", "file"]];
-        let groupings = groupings.map(|[class, what]| by(&[OF_COMMAND, class, what]));
+        let groupings = groupings.map(|[class, what]| Grouping::by(&[OF_COMMAND, class, what]));
         let sums = Groups::several(facts, &groupings, None)?;
         let [layers, files] = &sums[..] else {
             return Ok(Measured::default());
@@ -187,13 +187,6 @@ const OF_COMMAND: &str = "cause_of_command";
 
 /// The labels of a group, and the sums of its rows.
 type Group = (Vec<Label>, Totals);
-
-fn by(names: &[&str]) -> Grouping {
-    Grouping {
-        by: names.iter().filter_map(|name| Column::find(name)).collect(),
-        top: None,
-    }
-}
 
 /// Returns the groups whose first label is `first`, without that label.
 fn those_of(groups: &Groups, first: Option<&str>) -> Vec<Group> {

@@ -101,11 +101,8 @@ impl Analyze {
         }
         let filter = self.rows.filter()?;
         let filter = filter.as_ref();
-        let by: Vec<&'static Column> = self
-            .by
-            .iter()
-            .filter_map(|name| Column::find(name))
-            .collect();
+        let names: Vec<&str> = self.by.iter().map(String::as_str).collect();
+        let by = Column::all_of(&names);
         let mut out = self.out.create()?;
         if !by.is_empty() {
             let asked = filter.map(Filter::columns).unwrap_or_default();
@@ -134,11 +131,8 @@ impl Analyze {
         }
         let analysis = self.source.read(true, true)?;
         let trace = Trace {
-            manifest: analysis.manifest(),
-            warnings: analysis.warnings.clone(),
-            notices: analysis.notices.clone(),
-            mapped: analysis.mapped,
             databases: analysis.databases()?,
+            ..analysis.trace()
         };
         let summary = Summary::new(&analysis.facts, filter, trace)?;
         match format {

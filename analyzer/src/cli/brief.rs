@@ -54,14 +54,7 @@ pub fn text(
 
 /// Returns the first notes, and how many more there are.
 fn notes(analysis: &Analysis) -> Vec<String> {
-    let trace = summary::Trace {
-        manifest: analysis.manifest(),
-        warnings: analysis.warnings.clone(),
-        notices: analysis.notices.clone(),
-        mapped: analysis.mapped,
-        databases: Vec::new(),
-    };
-    let all = summary::notices(&analysis.facts, &trace);
+    let all = summary::notices(&analysis.facts, &analysis.trace());
     let (shown, more) = all.split_at(all.len().min(NOTES));
     let mut lines: Vec<String> = shown.iter().map(|note| format!("note: {note}")).collect();
     if !more.is_empty() {

@@ -142,7 +142,7 @@ pub fn run(args: &Measure) -> anyhow::Result<u8> {
         mostrace_capture::check_output(output)?;
         if output.exists() {
             let path = output.clone();
-            return Err(mostrace_capture::Error::OutputExists { path }.into());
+            return Err(mostrace_capture::Error::OutputExists(path).into());
         }
     }
     let limits = args.budget.limits()?;

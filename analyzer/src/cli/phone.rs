@@ -14,6 +14,8 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use mostrace_bundle::{Folder, units};
 
+use super::shell;
+
 /// The directory on the phone that holds everything; programs can be run from there.
 const FOLDER: &str = "/data/local/tmp/mostrace";
 const BUNDLE: &str = "run.most.tar.zst";
@@ -192,23 +194,15 @@ impl Root {
     fn line(&self, line: &str) -> String {
         match self {
             Root::Adbd => line.to_owned(),
-            Root::Su => format!("su -c {}", quote(line)),
-            Root::SuZero => format!("su 0 sh -c {}", quote(line)),
+            Root::Su => format!("su -c {}", shell::plain(line)),
+            Root::SuZero => format!("su 0 sh -c {}", shell::plain(line)),
         }
     }
 }
 
-/// Quotes a word for the phone's shell.
-fn quote(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-=:,+".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
+/// Quotes words for the phone's shell.
 fn quoted(words: &[String]) -> String {
-    let words: Vec<_> = words.iter().map(|word| quote(word)).collect();
+    let words: Vec<_> = words.iter().map(|word| shell::plain(word)).collect();
     words.join(" ")
 }
 
@@ -397,7 +391,7 @@ mod tests {
             String::from_utf8(out.stdout).unwrap(),
             words.join("\n") + "\n"
         );
-        let twice = format!("sh -c {}", quote(&line));
+        let twice = format!("sh -c {}", shell::plain(&line));
         let out = Command::new("sh").args(["-c", &twice]).output().unwrap();
         assert_eq!(
             String::from_utf8(out.stdout).unwrap(),

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::analysis::{Analysis, Error};
 use crate::budget::{Measured, Parts};
-use crate::facts::Column;
 use crate::tables::{Grouping, Groups, Label};
 use crate::transactions::{Sure, Transactions};
 
@@ -67,11 +66,7 @@ impl Figures {
         let mut databases = analysis.databases()?;
         databases.retain(|database| database.tgid != recorder);
         let measured = Measured::new(&analysis.facts, manifest, &databases)?;
-        let by = |names: &[&str]| Grouping {
-            by: names.iter().filter_map(|name| Column::find(name)).collect(),
-            top: None,
-        };
-        let groupings = [by(&["cause_op", "cause_role"]), by(&["class"])];
+        let groupings = [&["cause_op", "cause_role"][..], &["class"]].map(Grouping::by);
         let sums = Groups::several(&analysis.facts, &groupings, None)?;
         let [groups, classes] = &sums[..] else {
             return Ok(Figures::default());

@@ -14,7 +14,7 @@ use std::io::{self, BufWriter, Write};
 
 use mostrace_bundle::blk_io_trace::action::{BLK_TA_CGROUP, BLK_TC_PC, letter, ta, tn};
 
-use super::foreign::Error;
+use super::foreign::{Error, counted};
 use super::output::Output;
 use crate::blktrace::{Event, Names, Trace, rwbs};
 use crate::facts::{Key, hashed};
@@ -73,16 +73,9 @@ struct LeftOut {
 
 impl LeftOut {
     fn words(&self) -> Vec<String> {
-        let of = [
-            (
-                self.without_line,
-                "events are of a kind that blkparse prints no line for",
-            ),
-            (self.hidden, "messages are left out, as they may hold names"),
-        ];
-        let some = of.into_iter().filter(|(count, _)| *count > 0);
-        some.map(|(count, what)| format!("{count} {what}"))
-            .collect()
+        let kind = "events are of a kind that blkparse prints no line for";
+        let names = "messages are left out, as they may hold names";
+        counted(&[(self.without_line, kind), (self.hidden, names)])
     }
 }
 

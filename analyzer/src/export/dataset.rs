@@ -86,7 +86,7 @@ impl Dataset {
         let of_events = facts.frames(&all, None).map(|frame| frame.map(Table::from));
         Format::Parquet.write_all(events, of_events)?;
         let outputs = [requests, causes, processes, files];
-        for (relation, output) in Relation::ALL.into_iter().zip(outputs) {
+        for (relation, output) in Relation::ALL.iter().copied().zip(outputs) {
             let pieces = relation.of(facts).map(|piece| piece.map(without_bundle));
             Format::Parquet.write_all(output, pieces)?;
         }

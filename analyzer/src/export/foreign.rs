@@ -21,7 +21,7 @@ use super::perfetto;
 use super::requests::{self, Request};
 use crate::analysis::Analysis;
 use crate::attribute::Op;
-use crate::facts::{Column, Facts};
+use crate::facts::Facts;
 use crate::recording;
 use crate::tables::{Grouping, Groups, Label};
 use crate::tally::Tally;
@@ -173,10 +173,15 @@ impl LeftOut {
                 "requests are out of order, because they took longer than a million others",
             ),
         ];
-        let some = of.into_iter().filter(|(count, _)| *count > 0);
-        some.map(|(count, what)| format!("{count} {what}"))
-            .collect()
+        counted(&of)
     }
+}
+
+/// Returns a line for each count that is not 0.
+pub(super) fn counted(all: &[(u64, &str)]) -> Vec<String> {
+    let some = all.iter().filter(|(count, _)| *count > 0);
+    some.map(|(count, what)| format!("{count} {what}"))
+        .collect()
 }
 
 fn folded(facts: &Facts, out: &mut Output) -> Result<()> {
@@ -188,11 +193,7 @@ fn folded(facts: &Facts, out: &mut Output) -> Result<()> {
         "kind",
         "home_kind",
     ];
-    let by = CAUSED
-        .iter()
-        .filter_map(|name| Column::find(name))
-        .collect();
-    let groups = Groups::new(facts, Grouping { by, top: None }, None)?;
+    let groups = Groups::new(facts, Grouping::by(&CAUSED), None)?;
     let mut stacks: Vec<(String, u64)> = Vec::new();
     for (labels, totals) in groups.groups.iter().filter(|(_, t)| t.write_bytes > 0) {
         // A copy in the journal is followed by the kind that it is a copy of.

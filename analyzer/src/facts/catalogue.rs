@@ -89,6 +89,11 @@ impl Column {
         ALL.iter().find(|column| column.name == name)
     }
 
+    /// Returns the columns with these names.
+    pub fn all_of(names: &[&str]) -> Vec<&'static Column> {
+        names.iter().filter_map(|name| Column::find(name)).collect()
+    }
+
     /// Returns true if it is filled only when blocks that were written before are tracked.
     pub fn needs_locality(&self) -> bool {
         self.needs == Needs::Locality
@@ -187,16 +192,16 @@ pub static ALL: &[Column] = &[
     text("rwbs", rwbs, "what the request was, in blkparse's letters"),
     id("sector", |_| number([at::sector], |[s]| known(s)), "first sector, in units of 512 bytes from the start of the whole disk; empty for a cache flush of the device"),
     amount("bytes", |_| number([at::bytes], |[b]| Some(b)), "length in bytes; 0 for flushes"),
-    id("pid", |f| labels::pid(f, at::process), "thread that submitted it"),
+    id("pid", |f| labels::of_process(f, at::process, |p| p.pid), "thread that submitted it"),
     text("comm", |f| labels::comms(f, at::process), "name of that thread"),
     text("class", class, "metadata, journal, data or unknown; empty for rows without data"),
     text("path", |f| labels::paths(f, at::file), "path of the file from the filesystem's root; without a leading / it is a bare file name whose directory is unknown"),
     text("device", labels::devices, "major:minor of the traced disk"),
-    id("tgid", |f| labels::tgid(f, at::process), "process that submitted it"),
-    id("uid", |f| labels::uid(f, at::process), "user of that process"),
+    id("tgid", |f| labels::of_process(f, at::process, |p| p.tgid), "process that submitted it"),
+    id("uid", |f| labels::of_process(f, at::process, |p| p.uid), "user of that process"),
     text("kind", |_| kind(bits::KIND), "what the blocks hold"),
     text("role", labels::roles, "role of a regular file, or of the file of a flush, in SQLite or another store (rocksdb_wal, git_pack, …; GLOSSARY.md lists them); other if it has none, unknown if the file's name is unknown"),
-    id("inode", |f| labels::inode(f, at::file), "inode number of the file (on FAT, the place of its directory entry)"),
+    id("inode", |f| labels::of_file(f, at::file, |file| file.inode), "inode number of the file (on FAT, the place of its directory entry)"),
     id("file_offset", |_| number([at::offset], |[o]| known(o)), "offset of the row's first byte in the file, in bytes"),
     text("stage", labels::stages, "where the entry was made: queue, insert, issue, complete"),
     text("provenance", labels::provenances, "how the owner is known: live, snapshot, layout, tree (the mounted tree), encrypted (names in the path are ciphertext), unknown; for rows without data only if a flush is of a file"),
@@ -210,15 +215,15 @@ pub static ALL: &[Column] = &[
     yes("meta", |_| letter(3), "marked as metadata by the filesystem"),
     id("error", |_| number([at::error], |[e]| Some(e)), "errno; 0 for success"),
     text("origin", labels::origins, "what the pages belonged to: file, bdev, direct, raw, journal, empty, node, meta, unknown; empty without an entry"),
-    id("generation", |f| labels::generation(f, at::file), "i_generation of the file"),
+    id("generation", |f| labels::of_file(f, at::file, |file| file.generation.map(u64::from)), "i_generation of the file"),
     id("jbd2_tid", |_| number([at::tid], |[t]| (t != u64::from(NONE_32)).then_some(t)), "jbd2 transaction of a journal block"),
     id("home_sector", |_| number([at::home_sector], |[s]| known(s)), "sector to which a journalled copy is written at the checkpoint"),
     text("home_kind", |_| kind(bits::HOME_KIND), "kind of the block at that sector"),
-    id("home_inode", |f| labels::inode(f, at::home_file), "inode of the file at that sector, or of the file that the metadata there belongs to"),
+    id("home_inode", |f| labels::of_file(f, at::home_file, |file| file.inode), "inode of the file at that sector, or of the file that the metadata there belongs to"),
     text("home_path", |f| labels::paths(f, at::home_file), "path of that file"),
-    id("dirty_pid", |f| labels::pid(f, at::dirtier), "thread that dirtied the pages"),
-    id("dirty_tgid", |f| labels::tgid(f, at::dirtier), "its process"),
-    id("dirty_uid", |f| labels::uid(f, at::dirtier), "its user"),
+    id("dirty_pid", |f| labels::of_process(f, at::dirtier, |p| p.pid), "thread that dirtied the pages"),
+    id("dirty_tgid", |f| labels::of_process(f, at::dirtier, |p| p.tgid), "its process"),
+    id("dirty_uid", |f| labels::of_process(f, at::dirtier, |p| p.uid), "its user"),
     text("dirty_comm", |f| labels::comms(f, at::dirtier), "its name"),
     amount("dirty2q_ns", |_| number([at::dirty, at::q], between), "time from the row's first page becoming dirty to its Q"),
     column("time_utc", Type::Time, Values::Time(utc), "when the request was completed, by the wall clock; empty if the trace does not have it"),
@@ -286,13 +291,11 @@ fn rwbs(_: &Facts) -> Text {
 }
 
 fn op(_: &Facts) -> Text {
-    let words = Op::ALL.iter().map(|op| Some(op.as_str().to_owned()));
-    Text::new([at::bits], words, |[b]| bits::OP.of(b))
+    Text::new([at::bits], labels::words_of::<Op>(), |[b]| bits::OP.of(b))
 }
 
 fn kind(field: super::field::Field) -> Text {
-    let words = Kind::ALL.iter().map(|kind| Some(kind.as_str().to_owned()));
-    let words = std::iter::once(None).chain(words);
+    let words = std::iter::once(None).chain(labels::words_of::<Kind>());
     Text::new([at::bits], words, move |[b]| field.of(b))
 }
 

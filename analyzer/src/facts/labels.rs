@@ -7,6 +7,7 @@ use std::sync::Arc;
 use mostrace_bundle::entry::{Origin, Stage};
 use mostrace_map::class::{Kind, Provenance, Role};
 use polars::prelude::Expr;
+use strum::VariantArray;
 
 use super::Facts;
 use super::packages::package;
@@ -20,8 +21,21 @@ use crate::text::escape;
 /// The role of a regular file whose name is unknown.
 const UNKNOWN_ROLE: &str = "unknown";
 
+/// Returns the names of an enum's values in their order.
+pub(super) fn words_of<T>() -> impl Iterator<Item = Option<String>>
+where
+    T: Copy + Into<&'static str> + VariantArray,
+{
+    let name = |value: &T| Some((*value).into().to_owned());
+    T::VARIANTS.iter().map(name)
+}
+
 /// Looks up a number of each row's process.
-fn of_process(facts: &Facts, from: &'static str, value: fn(&Process) -> Option<u32>) -> Expr {
+pub(super) fn of_process(
+    facts: &Facts,
+    from: &'static str,
+    value: fn(&Process) -> Option<u32>,
+) -> Expr {
     let of: Arc<[Option<u64>]> = facts
         .names()
         .processes
@@ -32,29 +46,9 @@ fn of_process(facts: &Facts, from: &'static str, value: fn(&Process) -> Option<u
 }
 
 /// Looks up a number of each row's file.
-fn of_file(facts: &Facts, from: &'static str, value: fn(&File) -> Option<u64>) -> Expr {
+pub(super) fn of_file(facts: &Facts, from: &'static str, value: fn(&File) -> Option<u64>) -> Expr {
     let of: Arc<[Option<u64>]> = facts.names().files.iter().map(value).collect();
     number([from], move |[id]| of.get(id as usize).copied().flatten())
-}
-
-pub(super) fn pid(facts: &Facts, from: &'static str) -> Expr {
-    of_process(facts, from, |process| process.pid)
-}
-
-pub(super) fn tgid(facts: &Facts, from: &'static str) -> Expr {
-    of_process(facts, from, |process| process.tgid)
-}
-
-pub(super) fn uid(facts: &Facts, from: &'static str) -> Expr {
-    of_process(facts, from, |process| process.uid)
-}
-
-pub(super) fn inode(facts: &Facts, from: &'static str) -> Expr {
-    of_file(facts, from, |file| file.inode)
-}
-
-pub(super) fn generation(facts: &Facts, from: &'static str) -> Expr {
-    of_file(facts, from, |file| file.generation.map(u64::from))
 }
 
 pub(super) fn comms(facts: &Facts, from: &'static str) -> Text {
@@ -306,27 +300,22 @@ pub(super) fn cause_operations(facts: &Facts) -> Text {
 }
 
 pub(super) fn cause_known(_: &Facts) -> Text {
-    let words = Known::ALL
-        .iter()
-        .map(|known| Some(known.as_str().to_owned()));
-    Text::new([at::bits], words, |[b]| bits::KNOWN.of(b))
+    Text::new([at::bits], words_of::<Known>(), |[b]| bits::KNOWN.of(b))
 }
 
 pub(super) fn cause_process_known(_: &Facts) -> Text {
-    let words = Known::ALL
-        .iter()
-        .map(|known| Some(known.as_str().to_owned()));
-    Text::new([at::bits], words, |[b]| match bits::ONE_PROCESS.of(b) {
-        0 => bits::KNOWN.of(b),
-        _ => Known::Exact as u64,
-    })
+    Text::new(
+        [at::bits],
+        words_of::<Known>(),
+        |[b]| match bits::ONE_PROCESS.of(b) {
+            0 => bits::KNOWN.of(b),
+            _ => Known::Exact as u64,
+        },
+    )
 }
 
 pub(super) fn checkpoint_reasons(_: &Facts) -> Text {
-    let words = Reason::ALL
-        .iter()
-        .map(|reason| Some(reason.as_str().to_owned()));
-    let words = std::iter::once(None).chain(words);
+    let words = std::iter::once(None).chain(words_of::<Reason>());
     Text::new([at::bits], words, |[b]| bits::REASON.of(b))
 }
 
@@ -392,7 +381,7 @@ pub(super) fn roles(facts: &Facts) -> Text {
 
 /// Returns how names are known: by the file, or by the row itself if its blocks belong to no file.
 pub(super) fn provenances(facts: &Facts) -> Text {
-    let words = Provenance::ALL.iter().map(|p| Some(p.as_str().to_owned()));
+    let words = words_of::<Provenance>();
     let of_file = |file: &File| found_code(file.provenance);
     let of_file: Arc<[u64]> = facts.names().files.iter().map(of_file).collect();
     Text::new(

@@ -103,25 +103,19 @@ impl Origins {
 
     /// Returns the names of one of several recordings, by its own numbers.
     pub fn names_of(&self, nth: usize) -> Names {
-        fn part<T: Clone>(all: &[T], from: Option<u32>, to: Option<u32>) -> Vec<T> {
-            let place = |base: u32| (base as usize).saturating_add(1).min(all.len());
-            let from = from.map_or(all.len(), place);
-            let own = from..to.map_or(all.len(), place).max(from);
-            all.iter().take(1).chain(&all[own]).cloned().collect()
+        let bases = [nth, nth.saturating_add(1)].map(|nth| self.list.get(nth).map(|o| o.base));
+        fn part<T: Clone>(all: &[T], bases: [Option<Base>; 2], of: fn(Base) -> u32) -> Vec<T> {
+            let place = |base: Base| (of(base) as usize).saturating_add(1).min(all.len());
+            let [from, to] = bases.map(|base| base.map_or(all.len(), place));
+            all.iter()
+                .take(1)
+                .chain(&all[from..to.max(from)])
+                .cloned()
+                .collect()
         }
-        let base = |nth: usize| self.list.get(nth).map(|origin| origin.base);
-        let (here, next) = (base(nth), base(nth.saturating_add(1)));
         Names {
-            processes: part(
-                &self.names.processes,
-                here.map(|b| b.processes),
-                next.map(|b| b.processes),
-            ),
-            files: part(
-                &self.names.files,
-                here.map(|b| b.files),
-                next.map(|b| b.files),
-            ),
+            processes: part(&self.names.processes, bases, |base| base.processes),
+            files: part(&self.names.files, bases, |base| base.files),
             ..Names::default()
         }
     }

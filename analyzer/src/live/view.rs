@@ -6,7 +6,7 @@ use std::time::Duration;
 use mostrace_map::class::Class;
 
 use crate::attribute::{Op, Request};
-use crate::tally::{Tally, sum};
+use crate::tally::{Tally, sum, tallied_by_field};
 
 /// The figures of a segment and of all segments so far.
 #[derive(Clone, Debug, Default)]
@@ -123,14 +123,8 @@ impl Latency {
     }
 }
 
-impl Tally for Device {
-    fn tally(&mut self, more: Device) {
-        self.writes.tally(more.writes);
-        self.write_bytes.tally(more.write_bytes);
-        self.reads.tally(more.reads);
-        self.read_bytes.tally(more.read_bytes);
-        self.flushes.tally(more.flushes);
-    }
+tallied_by_field! {
+    Device: writes, write_bytes, reads, read_bytes, flushes
 }
 
 impl Amount {
@@ -145,14 +139,9 @@ impl Amount {
     }
 }
 
-impl Tally for Amount {
-    fn tally(&mut self, more: Amount) {
-        self.classes.tally(more.classes);
-        self.read.tally(more.read);
-        self.flushes.tally(more.flushes);
-        // A trace may claim any length for a call.
-        self.asked.tally(more.asked);
-    }
+// A trace may claim any length for a call.
+tallied_by_field! {
+    Amount: classes, read, flushes, asked
 }
 
 impl View {

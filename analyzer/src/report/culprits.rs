@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::colour::Colour;
 use super::icicle::{Basis, Icicle, Share};
-use crate::facts::{Column, Facts};
+use crate::facts::Facts;
 use crate::tables::{Grouping, Groups, Label, Result, Table, Totals, numbers, texts};
 
 /// The most rows of a table.
@@ -20,11 +20,8 @@ pub(super) fn tables(facts: &Facts, icicle: &Icicle) -> Result<[Table; 2]> {
         Basis::Caused => ["cause_process", "cause_file"],
         Basis::Submitted => ["process", "file"],
     };
-    let grouping = |name: &str| Grouping {
-        by: Column::find(name).into_iter().collect(),
-        top: Some(MOST),
-    };
-    let groups = Groups::several(facts, &names.map(grouping), None)?;
+    let groupings = names.map(|name| Grouping::of((&[name], Some(MOST))));
+    let groups = Groups::several(facts, &groupings, None)?;
     let table = |at: usize, name, shares| match groups.get(at) {
         Some(groups) => table(name, groups, shares),
         None => Ok(Table::default()),

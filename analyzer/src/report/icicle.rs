@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 
 use super::colour::Colour;
-use crate::facts::{Column, Facts};
+use crate::facts::Facts;
 use crate::tables::layer::{self, Layer};
 use crate::tables::{Grouping, Groups, Label, Result, Totals};
 use crate::tally::{Tally, sum};
@@ -110,11 +110,7 @@ pub struct Icicle {
 }
 
 fn grouping(owner: [&str; 2]) -> Grouping {
-    let names = owner.iter().chain(&layer::COLUMNS).chain([&OPERATION]);
-    Grouping {
-        by: names.filter_map(|name| Column::find(name)).collect(),
-        top: None,
-    }
+    Grouping::by(&[&owner[..], &layer::COLUMNS, &[OPERATION]].concat())
 }
 
 impl Icicle {

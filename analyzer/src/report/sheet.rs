@@ -22,7 +22,7 @@ use crate::recording;
 use crate::tables::diff::Side;
 use crate::tables::finding::size;
 use crate::tables::sizes::{self, Sizes};
-use crate::tables::summary::{self, Trace};
+use crate::tables::summary;
 use crate::tables::{Grouping, Groups, Totals, about, finding, locality, ratio};
 use crate::tables::{Label, Table, numbers, texts};
 use crate::text::grouped;
@@ -86,10 +86,8 @@ pub struct Sheet {
     #[serde(skip)]
     pub(super) side: Side,
     duration_ns: u64,
-    timeline: Option<Timeline>,
-    density: Option<density::Drawn>,
-    latency: Option<latency::Drawn>,
-    waterfall: Option<Waterfall>,
+    #[serde(flatten)]
+    pictures: Pictures,
     counters: Option<Grid>,
     processes: Grid,
     files: Grid,
@@ -119,33 +117,22 @@ impl Sheet {
         let filesystem = filesystem.map_or("the filesystem", |f| f.kind.as_str());
         let filesystem = crate::text::escape(filesystem.as_bytes());
         let databases = analysis.databases()?;
-        let by_process = Grouping {
-            by: Column::find("process").into_iter().collect(),
-            top: Some(PROCESSES),
-        };
+        let by_process = Grouping::of((&["process"], Some(PROCESSES)));
         let groups = Groups::new(facts, by_process, None)?;
         let icicle = Icicle::new(facts, &filesystem)?;
         let [processes, files] = culprits::tables(facts, &icicle)?;
         let sizes = Sizes::new(facts, None)?;
-        let pictures = Pictures::new(analysis, &groups)?;
         let syncs = match calls_of(analysis)? {
             Some(mut calls) => Some(Syncs::read(&mut calls, facts)?.table()?),
             None => None,
         };
         let transactions = Transactions::new(manifest, &databases);
-        let trace = Trace {
-            manifest,
-            warnings: analysis.warnings.clone(),
-            notices: analysis.notices.clone(),
-            mapped: analysis.mapped,
-            databases: Vec::new(),
-        };
         let (trust, trust_why) = trust(analysis, manifest);
         let grid = |title: &str, note, table: Table| Grid::new(title, note, table);
         let some = |grid: Table, title: &str, note| {
             grid.says_something().then(|| Grid::new(title, note, grid))
         };
-        let rewrites = columns(&["class", "role"]);
+        let rewrites = Column::all_of(&["class", "role"]);
         Ok(Sheet {
             name: about::name(path, manifest),
             side: Side::new(
@@ -163,14 +150,11 @@ impl Sheet {
             trust,
             trust_why,
             about: about::lines(path, manifest, facts.duration_ns(), &groups.total),
-            notices: summary::notices(facts, &trace),
+            notices: summary::notices(facts, &analysis.trace()),
             headlines: headlines(&groups.total, manifest, &transactions),
             colours: Colour::ALL.iter().map(|colour| colour.name()).collect(),
             duration_ns: facts.duration_ns(),
-            timeline: pictures.timeline,
-            density: pictures.density,
-            latency: pictures.latency,
-            waterfall: pictures.waterfall,
+            pictures: Pictures::new(analysis, &groups)?,
             counters: manifest
                 .and_then(|m| m.counters.as_ref())
                 .and_then(counters),
@@ -192,10 +176,6 @@ impl Sheet {
 
 const OWNERS: &str = "with the part that each has in the filesystem's journal and metadata; a request counts where its largest share is";
 const SYNCS: &str = "from the call to its return";
-
-fn columns(names: &[&str]) -> Vec<&'static Column> {
-    names.iter().filter_map(|name| Column::find(name)).collect()
-}
 
 fn calls_of(analysis: &Analysis) -> Result<Option<recording::Table>> {
     Ok(analysis.calls().map_err(analysis::Error::from)?)
@@ -231,13 +211,9 @@ fn counters(counters: &Counters) -> Option<Grid> {
         return None;
     };
     let rows = || compared.values();
+    let name = |name: &String| Some(crate::text::escape(name.as_bytes()).replace('_', " "));
     let table = Table::new(vec![
-        texts(
-            "counter",
-            compared
-                .keys()
-                .map(|name| Some(crate::text::escape(name.as_bytes()).replace('_', " "))),
-        ),
+        texts("counter", compared.keys().map(name)),
         numbers("traced", rows().map(|c| Some(c.traced))),
         numbers("at_least", rows().map(|c| Some(c.at_least))),
         numbers("at_most", rows().map(|c| c.at_most)),
@@ -281,7 +257,7 @@ fn headlines(
 }
 
 /// The pictures of all rows; an empty trace has none.
-#[derive(Default)]
+#[derive(Debug, Default, Serialize)]
 struct Pictures {
     timeline: Option<Timeline>,
     density: Option<density::Drawn>,

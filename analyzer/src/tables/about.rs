@@ -64,35 +64,21 @@ pub fn lines(
 }
 
 fn totals(duration_ns: u64, total: &Totals) -> Vec<(&'static str, String)> {
-    let mut lines = Vec::new();
-    lines.push((
-        "duration",
-        format!(
-            "{} from the first completion to the last",
-            seconds(duration_ns)
+    let (writes, sync, fua) = (total.writes, total.sync_writes, total.fua_writes);
+    let (written, read) = (size(total.write_bytes), size(total.read_bytes));
+    let (asked, done) = (total.flushes, total.device_flushes);
+    let duration = seconds(duration_ns) + " from the first completion to the last";
+    let written =
+        format!("{written} in {writes} requests, of them {sync} synchronous, {fua} with FUA");
+    let mut lines = vec![
+        ("duration", duration),
+        ("written", written),
+        ("read", format!("{read} in {} requests", total.reads)),
+        (
+            "flushes",
+            format!("{asked} asked for, {done} executed by the device"),
         ),
-    ));
-    lines.push((
-        "written",
-        format!(
-            "{} in {} requests, of them {} synchronous, {} with FUA",
-            size(total.write_bytes),
-            total.writes,
-            total.sync_writes,
-            total.fua_writes
-        ),
-    ));
-    lines.push((
-        "read",
-        format!("{} in {} requests", size(total.read_bytes), total.reads),
-    ));
-    lines.push((
-        "flushes",
-        format!(
-            "{} asked for, {} executed by the device",
-            total.flushes, total.device_flushes
-        ),
-    ));
+    ];
     let apart = [
         ("discarded", total.discards, total.discard_bytes),
         ("zeroed", total.write_zeroes, total.write_zeroes_bytes),
@@ -101,20 +87,13 @@ fn totals(duration_ns: u64, total: &Totals) -> Vec<(&'static str, String)> {
         lines.push((name, format!("{} in {requests} requests", size(bytes))));
     }
     if total.others > 0 {
-        lines.push((
-            "others",
-            format!(
-                "{} in {} passthrough or zone requests",
-                size(total.other_bytes),
-                total.others
-            ),
-        ));
+        let (others, bytes) = (total.others, size(total.other_bytes));
+        let others = format!("{bytes} in {others} passthrough or zone requests");
+        lines.push(("others", others));
     }
     if total.failed > 0 {
-        lines.push((
-            "failed",
-            format!("{} requests, counted like the others", total.failed),
-        ));
+        let failed = format!("{} requests, counted like the others", total.failed);
+        lines.push(("failed", failed));
     }
     lines
 }

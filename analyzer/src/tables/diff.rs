@@ -11,9 +11,9 @@ use polars::prelude::{Column as Values, IntoColumn, NamedFrom, Series};
 
 use super::finding::size;
 use super::layer::{self, Layer};
-use super::summary::Section;
+use super::summary::{Section, section};
 use super::{Grouping, Groups, Label, Result, Table, Totals, numbers, ratio, reals, texts};
-use crate::facts::{Column, Facts};
+use crate::facts::Facts;
 use crate::tally::Tally;
 use crate::text::grouped;
 use crate::transactions::{Count, Database, Source, Transactions};
@@ -110,14 +110,9 @@ impl Side {
         databases: &[Database],
         warnings: &[String],
     ) -> Result<Side> {
-        let of = |names: &[&str]| Grouping {
-            by: names.iter().filter_map(|name| Column::find(name)).collect(),
-            top: None,
-        };
-        let groupings: Vec<Grouping> = [of(&layer::COLUMNS)]
-            .into_iter()
-            .chain(WAYS.iter().map(|(.., names)| of(names)))
-            .collect();
+        let names = [&layer::COLUMNS[..]].into_iter();
+        let names = names.chain(WAYS.iter().map(|(.., names)| *names));
+        let groupings: Vec<Grouping> = names.map(Grouping::by).collect();
         let mut ways = Groups::several(facts, &groupings, None)?;
         let layers = ways.remove(0);
         let filesystem = manifest.and_then(|m| m.filesystem.as_ref());
@@ -175,13 +170,13 @@ impl Diff {
             })
             .collect();
         let mut sections = vec![
-            section("total", "Total", total(sides, per)?),
-            section("by_layer", "Layers", changes(&[LAYER], &layers, per)?),
+            section("total", "Total", None, total(sides, per)?),
+            section("by_layer", "Layers", None, changes(&[LAYER], &layers, per)?),
         ];
         for (at, (name, title, columns)) in WAYS.iter().enumerate() {
             let of = |side: &&Side| side.ways.get(at).map(sums).unwrap_or_default();
             let sums: Vec<Sums> = sides.iter().map(of).collect();
-            sections.push(section(name, title, changes(columns, &sums, per)?));
+            sections.push(section(name, title, None, changes(columns, &sums, per)?));
         }
         let others = sides.iter().zip(&layers).skip(1);
         let lines = others.filter_map(|(side, sums)| {
@@ -257,15 +252,6 @@ fn apart([a, b]: [&Side; 2]) -> Option<String> {
 fn exactly(side: &Side) -> Option<u64> {
     let count = side.transactions;
     count.divisor().filter(|_| count.is_exact())
-}
-
-fn section(name: &'static str, title: &str, table: Table) -> Section {
-    Section {
-        name,
-        title: title.to_owned(),
-        note: None,
-        table,
-    }
 }
 
 /// Sums by the labels of some columns.

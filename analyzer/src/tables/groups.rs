@@ -63,9 +63,14 @@ pub struct Grouping {
 
 impl Grouping {
     /// Groups by columns of these names.
-    pub(super) fn of((names, top): (&[&str], Option<usize>)) -> Grouping {
-        let by = names.iter().filter_map(|name| Column::find(name)).collect();
+    pub(crate) fn of((names, top): (&[&str], Option<usize>)) -> Grouping {
+        let by = Column::all_of(names);
         Grouping { by, top }
+    }
+
+    /// Groups rows by the columns with these names, without a limit.
+    pub(crate) fn by(names: &[&str]) -> Grouping {
+        Grouping::of((names, None))
     }
 }
 

@@ -1,20 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Temporal locality: how much of what is written goes to sectors that the trace wrote before.
 
-use polars::prelude::{DataType, IntoLazy, UnionArgs, col, concat, lit};
+use polars::prelude::{DataType, IntoLazy, PolarsError, UnionArgs, col, concat, lit};
 
 use super::groups::{Keys, Label, columns, labels};
 use super::{Result, Table, numbers, percent, reals, texts};
 use crate::attribute::Op;
 use crate::facts::{
-    Column, Facts, Filter, Part, Rows, bits,
+    Column, Facts, Filter, Hot, Part, Rows, bits,
     labels::{device_name, file_label},
     row::flag,
     stored_column as at,
 };
+use crate::tally::sum;
 
 /// The definition of the columns, printed beside the table.
 pub const DEFINITION: &str = "rewritten: in sectors that the trace had written before; after: since the last time, on average over rows";
+
+/// The sums of a group.
+struct Line {
+    labels: Vec<Label>,
+    written: u64,
+    rewritten: u64,
+    /// The number of rows that rewrote something.
+    rows: u64,
+    after_ms: f64,
+}
 
 /// Returns the bytes written and rewritten by some columns, the most written first; the last row is the total.
 ///
@@ -63,62 +74,42 @@ pub fn table(facts: &Facts, by: &[&'static Column], filter: Option<&Filter>) -> 
         .zip(&of)
         .map(|(name, words)| labels(sums.column(name)?, words.as_ref()))
         .collect::<Result<_>>()?;
-    let number = |name: &str| -> Result<Vec<u64>> {
-        Ok(sums
-            .column(name)?
-            .u64()?
-            .iter()
-            .map(Option::unwrap_or_default)
-            .collect())
-    };
+    let number = |name: &str| Ok::<_, PolarsError>(sums.column(name)?.u64()?.clone());
     let (written, rewritten, rows) = (number("written")?, number("rewritten")?, number("rows")?);
-    let after: Vec<f64> = sums
-        .column("after")?
-        .f64()?
-        .iter()
-        .map(Option::unwrap_or_default)
-        .collect();
-    let mut order: Vec<usize> = (0..sums.height()).collect();
-    order.sort_by_key(|&row| {
-        (
-            std::cmp::Reverse(written[row]),
-            words.iter().map(|w| w[row].clone()).collect::<Vec<_>>(),
-        )
-    });
-    let amounts = |values: &[u64]| -> Vec<u64> {
-        order
-            .iter()
-            .map(|&row| values[row])
-            .chain([values.iter().sum()])
-            .collect()
+    let after = sums.column("after")?.f64()?;
+    let row = |row: usize| Line {
+        labels: words.iter().map(|labels| labels[row].clone()).collect(),
+        written: written.get(row).unwrap_or_default(),
+        rewritten: rewritten.get(row).unwrap_or_default(),
+        rows: rows.get(row).unwrap_or_default(),
+        after_ms: after.get(row).unwrap_or_default(),
     };
-    let (written, rewritten, rows) = (amounts(&written), amounts(&rewritten), amounts(&rows));
-    let after: Vec<f64> = order
-        .iter()
-        .map(|&row| after[row])
-        .chain([after.iter().sum()])
-        .collect();
+    let mut lines: Vec<Line> = (0..sums.height()).map(row).collect();
+    let total = Line {
+        labels: Vec::new(),
+        written: sum(lines.iter().map(|line| line.written)),
+        rewritten: sum(lines.iter().map(|line| line.rewritten)),
+        rows: sum(lines.iter().map(|line| line.rows)),
+        after_ms: lines.iter().map(|line| line.after_ms).sum(),
+    };
+    lines.sort_by(|a, b| (b.written, &a.labels).cmp(&(a.written, &b.labels)));
     let mut table = Vec::new();
-    for (at, (name, words)) in names.iter().zip(&words).enumerate() {
+    for (at, name) in names.iter().enumerate() {
         let total = (at == 0).then(|| "total".to_owned());
-        table.push(texts(
-            name,
-            order.iter().map(|&row| words[row].text()).chain([total]),
-        ));
+        let labels = lines.iter().map(|line| line.labels[at].text());
+        table.push(texts(name, labels.chain([total])));
     }
-    let some = |values: &[u64]| values.iter().copied().map(Some).collect::<Vec<_>>();
-    table.push(numbers("write_bytes", some(&written)));
-    table.push(numbers("rewritten_bytes", some(&rewritten)));
-    let shares = rewritten
-        .iter()
-        .zip(&written)
-        .map(|(&part, &whole)| percent(part, whole));
-    table.push(reals("rewritten_percent", shares));
-    let means = after
-        .iter()
-        .zip(&rows)
-        .map(|(sum, &rows)| (rows > 0).then(|| sum / rows as f64));
-    table.push(reals("after_mean_ms", means));
+    let all = || lines.iter().chain([&total]);
+    let mean = |line: &Line| (line.rows > 0).then(|| line.after_ms / line.rows as f64);
+    table.extend([
+        numbers("write_bytes", all().map(|line| Some(line.written))),
+        numbers("rewritten_bytes", all().map(|line| Some(line.rewritten))),
+        reals(
+            "rewritten_percent",
+            all().map(|line| percent(line.rewritten, line.written)),
+        ),
+        reals("after_mean_ms", all().map(mean)),
+    ]);
     Table::with_total(table)
 }
 
@@ -127,28 +118,17 @@ pub fn table(facts: &Facts, by: &[&'static Column], filter: Option<&Filter>) -> 
 /// # Errors
 /// Never fails, because all columns have different names.
 pub fn hottest(facts: &Facts) -> Result<Table> {
-    let hottest = facts
-        .locality()
-        .map_or(&[][..], |locality| &locality.hottest);
+    let hottest = || facts.locality().into_iter().flat_map(|l| &l.hottest);
+    let number = |name, of: fn(&Hot) -> u64| numbers(name, hottest().map(|hot| Some(of(hot))));
+    let kinds = hottest().map(|hot| hot.kind.map(|kind| kind.to_string()));
+    let files = hottest().map(|hot| file_label(facts.names().file(hot.file)?));
+    let devices = hottest().map(|hot| Some(device_name(hot.device)));
     Table::new(vec![
-        texts(
-            "device",
-            hottest.iter().map(|hot| Some(device_name(hot.device))),
-        ),
-        numbers("sector", hottest.iter().map(|hot| Some(hot.sector))),
-        numbers("sectors", hottest.iter().map(|hot| Some(hot.sectors))),
-        numbers("writes", hottest.iter().map(|hot| Some(hot.writes.into()))),
-        texts(
-            "kind",
-            hottest
-                .iter()
-                .map(|hot| hot.kind.map(|kind| kind.to_string())),
-        ),
-        texts(
-            "file",
-            hottest
-                .iter()
-                .map(|hot| file_label(facts.names().file(hot.file)?)),
-        ),
+        texts("device", devices),
+        number("sector", |hot| hot.sector),
+        number("sectors", |hot| hot.sectors),
+        number("writes", |hot| hot.writes.into()),
+        texts("kind", kinds),
+        texts("file", files),
     ])
 }

@@ -106,10 +106,7 @@ fn count(
 ) -> Result<BTreeMap<Vec<Label>, [Distribution; 3]>> {
     let keys = Keys::new(facts, by.iter().copied());
     let names = keys.all();
-    let measures: Vec<&Column> = MEASURES
-        .iter()
-        .filter_map(|name| Column::find(name))
-        .collect();
+    let measures = Column::all_of(&MEASURES);
     let mut expressions = keys.columns();
     expressions.extend(measures.iter().map(|measure| measure.expr(facts)));
     let bucket = bucketing();

@@ -76,7 +76,10 @@ impl Asked {
     /// Finds the tables and columns whose names occur in a query. A name may stand for something else; then one more is
     /// loaded, which does no harm.
     pub fn by(sql: &str) -> Asked {
-        let relations = Relation::ALL.into_iter().filter(|one| has(sql, one.name()));
+        let relations = Relation::ALL
+            .iter()
+            .copied()
+            .filter(|one| has(sql, one.name()));
         let relations: Vec<Relation> = relations.collect();
         let is_of_events = relations.is_empty() || has(sql, NAME);
         Asked {

@@ -6,6 +6,8 @@ use polars::prelude::{
     Column as Values, DataFrame, DataType, Expr, IntoLazy, PolarsError, PolarsResult, col, len,
 };
 
+use strum::{IntoStaticStr, VariantArray};
+
 use super::{Table, numbers, texts};
 use crate::attribute::{File, Op, Process};
 use crate::facts::labels::{package_of, process_labels};
@@ -14,7 +16,8 @@ use crate::tally::Tally;
 use crate::text::escape;
 
 /// One of these tables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum Relation {
     /// A row for each completion.
     Requests,
@@ -126,21 +129,11 @@ pub type Pieces<'f> = Box<dyn Iterator<Item = Result<Table, PolarsError>> + 'f>;
 
 impl Relation {
     /// All tables.
-    pub const ALL: [Relation; 4] = [
-        Relation::Requests,
-        Relation::Causes,
-        Relation::Processes,
-        Relation::Files,
-    ];
+    pub const ALL: &[Relation] = Relation::VARIANTS;
 
     /// Returns the table's name in a query, which is also its directory in a data set.
     pub fn name(self) -> &'static str {
-        match self {
-            Relation::Requests => "requests",
-            Relation::Causes => "causes",
-            Relation::Processes => "processes",
-            Relation::Files => "files",
-        }
+        self.into()
     }
 
     /// Returns a sentence that describes a row.
@@ -164,7 +157,7 @@ impl Relation {
     /// Returns its columns in their order.
     pub fn columns(self) -> Vec<Doc> {
         let known = |names: &[&str]| -> Vec<Doc> {
-            let columns = names.iter().filter_map(|name| Column::find(name));
+            let columns = Column::all_of(names).into_iter();
             columns.map(|c| (c.name, c.ty.name(), c.doc)).collect()
         };
         match self {
@@ -191,10 +184,6 @@ impl Relation {
     }
 }
 
-fn find(names: &[&str]) -> Vec<&'static Column> {
-    names.iter().filter_map(|name| Column::find(name)).collect()
-}
-
 fn requests(facts: &Facts) -> Pieces<'_> {
     let columns = [&["completion", "sector", "bytes", "q2c_ns"], &SAME[..]].concat();
     let group = |frame: DataFrame| {
@@ -212,12 +201,12 @@ fn requests(facts: &Facts) -> Pieces<'_> {
             .agg(aggregated);
         Ok(Table::from(requests.collect()?))
     };
-    let frames = facts.frames(&find(&columns), None);
+    let frames = facts.frames(&Column::all_of(&columns), None);
     Box::new(frames.map(move |frame| group(frame?)))
 }
 
 fn causes(facts: &Facts) -> Pieces<'_> {
-    let columns = find(&CAUSES);
+    let columns = Column::all_of(&CAUSES);
     let columns = columns.iter().map(|column| column.expr(facts)).collect();
     let shares = facts.view(columns, Part::Any, None, Rows::Shares);
     Box::new(shares.map(|view| Ok(Table::from(view?.collect()?))))

@@ -31,7 +31,7 @@ pub fn markdown() -> String {
         // Writing to a String does not fail.
         let _ = writeln!(page, "| `{name}` | {ty} | {doc}{derived} |");
     }
-    for relation in Relation::ALL {
+    for relation in Relation::ALL.iter().copied() {
         let _ = write!(
             page,
             "\n## `{}`\n\n{}\n\n| column | type | what |\n| --- | --- | --- |\n",

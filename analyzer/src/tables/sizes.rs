@@ -9,7 +9,7 @@ use super::{Result, Table, numbers, percent, reals, texts};
 use crate::attribute::Op;
 use crate::facts::row::code;
 use crate::facts::{Facts, Filter, Part, Rows, bits, stored_column as at};
-use crate::tally::Tally;
+use crate::tally::{Tally, sum, tallied_by_field};
 
 /// The size of a page, which has a row of its own, as in the paper.
 const PAGE: u32 = 4096;
@@ -23,6 +23,10 @@ pub const ORDER: &str = "a request is sequential if it begins at the sector wher
 struct Share {
     requests: u64,
     bytes: u64,
+}
+
+tallied_by_field! {
+    Share: requests, bytes
 }
 
 /// Writes and reads.
@@ -93,16 +97,9 @@ impl Sizes {
     }
 
     fn sum(&self, of: impl Fn(u32, bool) -> bool) -> Shares {
-        let mut sum = Shares::default();
-        for (&(bytes, sequential), shares) in &self.shares {
-            if of(bytes, sequential) {
-                for (sum, share) in sum.iter_mut().zip(shares) {
-                    sum.requests.tally(share.requests);
-                    sum.bytes.tally(share.bytes);
-                }
-            }
-        }
-        sum
+        let shares = self.shares.iter();
+        let wanted = shares.filter(|&(&(bytes, sequential), _)| of(bytes, sequential));
+        sum(wanted.map(|(_, shares)| *shares))
     }
 
     /// Returns counts of writes and reads by size: below 4 KiB, exactly 4 KiB, then in doubling steps. The last row is the

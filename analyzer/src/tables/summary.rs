@@ -119,11 +119,11 @@ impl Summary {
                 "percentiles",
                 "Times and sizes of requests",
                 Some(TIMES),
-                percentiles::table(facts, &columns(&["op"]), None, filter)?,
+                percentiles::table(facts, &Column::all_of(&["op"]), None, filter)?,
             ),
         ]);
         if facts.locality().is_some() {
-            let by_role = locality::table(facts, &columns(&["class", "role"]), filter)?;
+            let by_role = locality::table(facts, &Column::all_of(&["class", "role"]), filter)?;
             sections.extend([
                 section("rewrites", "Rewrites", Some(locality::DEFINITION), by_role),
                 section("hottest", "Hottest ranges", None, locality::hottest(facts)?),
@@ -224,11 +224,12 @@ const FILE: usize = 5;
 const HOME: usize = 6;
 const PROVENANCE: usize = 7;
 
-fn columns(names: &[&str]) -> Vec<&'static Column> {
-    names.iter().filter_map(|name| Column::find(name)).collect()
-}
-
-fn section(name: &'static str, title: &str, note: Option<&'static str>, table: Table) -> Section {
+pub(super) fn section(
+    name: &'static str,
+    title: &str,
+    note: Option<&'static str>,
+    table: Table,
+) -> Section {
     Section {
         name,
         title: title.to_owned(),

@@ -3,7 +3,7 @@
 
 use crate::attribute::{Op, Request};
 use crate::blktrace::action::{BLK_TC_FUA, BLK_TC_SYNC};
-use crate::tally::Tally;
+use crate::tally::{Tally, tallied_by_field};
 
 /// The sums of a group of rows. A request counts once in each group that it has rows in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -117,25 +117,10 @@ impl Totals {
     }
 }
 
-impl Tally for Totals {
-    fn tally(&mut self, more: Totals) {
-        self.requests.tally(more.requests);
-        self.writes.tally(more.writes);
-        self.write_bytes.tally(more.write_bytes);
-        self.sync_writes.tally(more.sync_writes);
-        self.fua_writes.tally(more.fua_writes);
-        self.reads.tally(more.reads);
-        self.read_bytes.tally(more.read_bytes);
-        self.flushes.tally(more.flushes);
-        self.device_flushes.tally(more.device_flushes);
-        self.discards.tally(more.discards);
-        self.discard_bytes.tally(more.discard_bytes);
-        self.write_zeroes.tally(more.write_zeroes);
-        self.write_zeroes_bytes.tally(more.write_zeroes_bytes);
-        self.others.tally(more.others);
-        self.other_bytes.tally(more.other_bytes);
-        self.failed.tally(more.failed);
-    }
+tallied_by_field! {
+    Totals: requests, writes, write_bytes, sync_writes, fua_writes, reads, read_bytes, flushes,
+    device_flushes, discards, discard_bytes, write_zeroes, write_zeroes_bytes, others,
+    other_bytes, failed
 }
 
 /// A column's name and how to get it from totals.

@@ -4,14 +4,27 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use crate::text::grouped;
 
 /// The certainty of a count.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    IntoStaticStr,
 )]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Sure {
     /// The count is exact.
     #[default]
@@ -72,11 +85,7 @@ impl Count {
 impl Sure {
     /// The word used in tables and files.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Sure::Exact => "exact",
-            Sure::AtLeast => "at_least",
-            Sure::Unknown => "unknown",
-        }
+        self.into()
     }
 }
 

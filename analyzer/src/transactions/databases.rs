@@ -14,7 +14,7 @@ use super::reader::{Found, Reader};
 use super::threads::Tie;
 use crate::attribute::{HashMap, HashSet, Names};
 use crate::causes::is_sync;
-use crate::tally::{Tally, sum};
+use crate::tally::{Tally, sum, tallied_by_field};
 
 /// The calls of one process on the files of one role of one database, or on its other files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,14 +48,9 @@ pub struct Database {
     pub asked: Vec<(Role, Asked)>,
 }
 
-impl Tally for Asked {
-    fn tally(&mut self, more: Asked) {
-        self.writes.tally(more.writes);
-        // A trace may claim any length for a call: a sum that overflows stays at the maximum.
-        self.bytes.tally(more.bytes);
-        self.syncs.tally(more.syncs);
-        self.through.tally(more.through);
-    }
+// A trace may claim any length for a call: a sum that overflows stays at the maximum.
+tallied_by_field! {
+    Asked: writes, bytes, syncs, through
 }
 
 impl Asked {

@@ -54,9 +54,7 @@ impl Device {
             return Device::look_up(meta.rdev(), Some(path));
         }
         if !kind.is_file() && !kind.is_dir() {
-            return Err(Error::NotBlockDevice {
-                path: path.to_owned(),
-            });
+            return Err(Error::NotBlockDevice(path.to_owned()));
         }
         if !sysfs_link(meta.dev()).exists() {
             return Device::of_mount(path);
@@ -104,11 +102,7 @@ impl Device {
         let link = sysfs_link(rdev);
         let sysfs = fs::canonicalize(&link).at(&link)?;
         let partition = sysfs.join("partition").exists();
-        let disk = if partition {
-            parent(&sysfs)
-        } else {
-            sysfs.clone()
-        };
+        let disk = disk_of(&sysfs);
         let disk_dev_text = read_line(disk.join("dev"))?;
         let disk_dev = parse_dev(&disk_dev_text)
             .ok_or_else(|| Error::malformed(disk.display(), "bad device number"))?;
@@ -268,11 +262,7 @@ impl Device {
         let Ok(sysfs) = fs::canonicalize(sysfs_link(st_dev)) else {
             return false;
         };
-        let disk = if sysfs.join("partition").exists() {
-            parent(&sysfs)
-        } else {
-            sysfs
-        };
+        let disk = disk_of(&sysfs);
         read_line(disk.join("dev")).ok().and_then(|t| parse_dev(&t)) == Some(self.disk_dev)
     }
 }
@@ -317,6 +307,14 @@ fn folders(dir: &Path) -> Vec<PathBuf> {
 
 fn parent(path: &Path) -> PathBuf {
     path.parent().map(Path::to_owned).unwrap_or_default()
+}
+
+/// The folder in sysfs of the whole disk.
+fn disk_of(sysfs: &Path) -> PathBuf {
+    match sysfs.join("partition").exists() {
+        true => parent(sysfs),
+        false => sysfs.to_owned(),
+    }
 }
 
 fn name_of(sysfs: &Path) -> String {

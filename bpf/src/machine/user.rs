@@ -48,7 +48,7 @@ impl User {
         let by_number = || uzers::get_user_by_uid(name.parse().ok()?);
         let user = uzers::get_user_by_name(name).or_else(by_number);
         user.map(User::known)
-            .ok_or_else(|| Error::NoUser { name: name.into() })
+            .ok_or_else(|| Error::NoUser(name.into()))
     }
 
     /// The user who called sudo, if somebody did: a command that is not meant for root is to run as that user.

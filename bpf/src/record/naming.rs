@@ -17,9 +17,7 @@ pub(super) fn check_free(output: &Path) -> Result<()> {
     names.retain(|file| segments::number(output, file).is_some());
     names.sort();
     match names.first() {
-        Some(first) => Err(Error::OutputExists {
-            path: parent.join(first),
-        }),
+        Some(first) => Err(Error::OutputExists(parent.join(first))),
         None => Ok(()),
     }
 }

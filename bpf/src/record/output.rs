@@ -37,9 +37,7 @@ fn names(output: &Path) -> Result<(OsString, Option<OsString>)> {
             Ok((folder.into(), Some(name.to_owned())))
         }
         None if is_named(text) => Ok((name.to_owned(), None)),
-        _ => Err(Error::OutputName {
-            path: output.to_owned(),
-        }),
+        _ => Err(Error::OutputName(output.to_owned())),
     }
 }
 
@@ -63,7 +61,7 @@ impl Output {
         for name in [Some(&folder), archive.as_ref()].into_iter().flatten() {
             if parent.has(name)? {
                 let path = parent.path().join(name);
-                return Err(Error::OutputExists { path });
+                return Err(Error::OutputExists(path));
             }
         }
         let owner = user::of_sudo()?;

@@ -118,7 +118,7 @@ impl Selection<'_, '_> {
                 let start = |entries| self.start_entries_by(entries, with_causes);
                 match first_that_starts("entries", &Entries::IN_ORDER, start) {
                     Ok(passed_over) => manifest.passed_over.extend(passed_over),
-                    Err(refused) => return Err(Error::NoEntries { refused }),
+                    Err(refused) => return Err(Error::NoEntries(refused)),
                 }
             }
             entries => self.start_entries_by(entries, with_causes)?,
@@ -165,7 +165,7 @@ impl Selection<'_, '_> {
         let start = |choice| self.start_events_by(choice);
         match first_that_starts("source", &Choice::IN_ORDER, start) {
             Ok(passed_over) => manifest.passed_over.extend(passed_over),
-            Err(refused) => return Err(Error::NoEvents { refused }),
+            Err(refused) => return Err(Error::NoEvents(refused)),
         }
         Ok(())
     }
@@ -176,9 +176,7 @@ impl Selection<'_, '_> {
         match choice {
             Choice::Blktrace => {
                 if is_segmented && !Blktrace::PROVIDES.has(Provides::SEGMENTS) {
-                    return Err(Error::NoSegments {
-                        source_name: blktrace::TOOL,
-                    });
+                    return Err(Error::NoSegments(blktrace::TOOL));
                 }
                 self.events = Some(Box::new(Blktrace::start(device, self.sink)?));
             }

@@ -47,9 +47,9 @@ impl Subject {
     /// Something is missing.
     pub fn find(options: &Options) -> Result<Subject> {
         if !rustix::process::geteuid().is_root() {
-            return Err(Error::NoPrivilege {
-                what: "recording needs root (sudo mostrace …)".into(),
-            });
+            return Err(Error::NoPrivilege(
+                "recording needs root (sudo mostrace …)".into(),
+            ));
         }
         let names = NameFilter::parse(&options.files)?;
         let named = Device::open(&options.device)?;

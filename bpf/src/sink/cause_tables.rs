@@ -24,36 +24,12 @@ const CALL: usize = size_of::<RawCall>();
 const F2FS: usize = size_of::<RawF2fs>();
 
 const TABLES: [Spec; 6] = [
-    Spec {
-        kind: TYPE_HANDLE,
-        name: layout::HANDLE,
-        count: "handle_entries",
-    },
-    Spec {
-        kind: TYPE_DIRTIED,
-        name: layout::DIRTIED,
-        count: "dirtied_entries",
-    },
-    Spec {
-        kind: TYPE_CALL,
-        name: layout::CALL,
-        count: "call_entries",
-    },
-    Spec {
-        kind: TYPE_FILE,
-        name: layout::CALLED,
-        count: "called_entries",
-    },
-    Spec {
-        kind: TYPE_F2FS,
-        name: layout::F2FS,
-        count: "f2fs_entries",
-    },
-    Spec {
-        kind: TYPE_FORK,
-        name: layout::FORK,
-        count: "fork_entries",
-    },
+    (TYPE_HANDLE, layout::HANDLE),
+    (TYPE_DIRTIED, layout::DIRTIED),
+    (TYPE_CALL, layout::CALL),
+    (TYPE_FILE, layout::CALLED),
+    (TYPE_F2FS, layout::F2FS),
+    (TYPE_FORK, layout::FORK),
 ];
 
 /// The tables of one recording.
@@ -230,7 +206,7 @@ mod tests {
             file[size_of::<RawFile>()..][..4].copy_from_slice(name);
             tables.push(&file).unwrap();
         }
-        assert!(tables.counts().contains(&("called_entries", 3)));
+        assert!(tables.counts().contains(&("called_entries".to_owned(), 3)));
         tables.begin_segment(&second).unwrap();
         tables.flush().unwrap();
         let path = dirs[1].path().join(layout::CALLED);

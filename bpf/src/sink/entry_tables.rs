@@ -22,26 +22,10 @@ use crate::error::{Error, Result};
 const RECENT: usize = 8 << 20;
 
 const TABLES: [Spec; 4] = [
-    Spec {
-        kind: TYPE_PROCESS,
-        name: layout::PROCESS,
-        count: "process_entries",
-    },
-    Spec {
-        kind: TYPE_FILE,
-        name: layout::FILE,
-        count: "file_entries",
-    },
-    Spec {
-        kind: TYPE_DIRTIER,
-        name: layout::DIRTIER,
-        count: "dirtier_entries",
-    },
-    Spec {
-        kind: TYPE_FREED,
-        name: layout::FREED,
-        count: "freed_entries",
-    },
+    (TYPE_PROCESS, layout::PROCESS),
+    (TYPE_FILE, layout::FILE),
+    (TYPE_DIRTIER, layout::DIRTIER),
+    (TYPE_FREED, layout::FREED),
 ];
 
 /// The tables of one recording.

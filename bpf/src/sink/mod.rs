@@ -184,13 +184,12 @@ impl Sink {
     /// All records of the segment so far, by the manifest's names.
     pub fn counts(&self) -> BTreeMap<String, u64> {
         let causes = self.causes.as_ref().map(CauseTables::counts);
-        let events = [("events", self.event_count())];
+        let events = [("events".to_owned(), self.event_count())];
         let tables = self
             .entry_counts()
             .into_iter()
             .chain(causes.into_iter().flatten());
-        let all = events.into_iter().chain(tables);
-        all.map(|(name, count)| (name.to_owned(), count)).collect()
+        events.into_iter().chain(tables).collect()
     }
 
     /// The addresses of the kernel's functions that began handles, in the order of their numbers in the table.

@@ -5,28 +5,22 @@ use std::collections::BTreeMap;
 use std::mem::offset_of;
 use std::path::PathBuf;
 
-use mostrace_bundle::Folder;
 use mostrace_bundle::entry::RawHead;
 use mostrace_bundle::table::{HEADER_LEN, TableWriter};
+use mostrace_bundle::{Folder, layout};
 use zerocopy::FromBytes;
 
 use crate::error::{At, Result};
 
 /// The records of tables, by the manifest's names.
-pub(crate) type Counts = Vec<(&'static str, u64)>;
+pub(crate) type Counts = Vec<(String, u64)>;
 
-/// The specification of a table.
-pub(super) struct Spec {
-    /// The type of its entries.
-    pub kind: u16,
-    /// The name of its file.
-    pub name: &'static str,
-    /// The manifest's name of the number of its records.
-    pub count: &'static str,
-}
+/// The specification of a table: the type of its entries, and the name of its file.
+pub(super) type Spec = (u16, &'static str);
 
 struct Table {
-    spec: &'static Spec,
+    kind: u16,
+    name: &'static str,
     path: PathBuf,
     out: TableWriter,
     count: u64,
@@ -35,11 +29,12 @@ struct Table {
 }
 
 impl Table {
-    fn create(folder: &Folder, spec: &'static Spec) -> Result<Table> {
-        let path = folder.path().join(spec.name);
-        let out = TableWriter::new(folder.replace(spec.name)?).at(&path)?;
+    fn create(folder: &Folder, (kind, name): Spec) -> Result<Table> {
+        let path = folder.path().join(name);
+        let out = TableWriter::new(folder.replace(name)?).at(&path)?;
         Ok(Table {
-            spec,
+            kind,
+            name,
             path,
             out,
             count: 0,
@@ -60,7 +55,7 @@ impl TableSet {
     /// # Errors
     /// The bundle cannot be written.
     pub fn create(folder: &Folder, specs: &'static [Spec]) -> Result<TableSet> {
-        let tables = specs.iter().map(|spec| Table::create(folder, spec));
+        let tables = specs.iter().map(|spec| Table::create(folder, *spec));
         Ok(TableSet {
             specs,
             tables: tables.collect::<Result<_>>()?,
@@ -81,7 +76,7 @@ impl TableSet {
 
     fn of(&mut self, record: &[u8]) -> Option<&mut Table> {
         let kind = kind_of(record)?;
-        self.tables.iter_mut().find(|table| table.spec.kind == kind)
+        self.tables.iter_mut().find(|table| table.kind == kind)
     }
 
     /// Continues into `folder` with records that the segment before has too. Returns where the tables' own records begin.
@@ -103,7 +98,7 @@ impl TableSet {
         }
         let own_from = self.tables.iter().map(|table| {
             let from = HEADER_LEN as u64 + table.repeated;
-            (table.spec.name.to_owned(), from)
+            (table.name.to_owned(), from)
         });
         Ok(own_from.collect())
     }
@@ -121,7 +116,7 @@ impl TableSet {
     pub fn counts(&self) -> Counts {
         let tables = self.tables.iter();
         tables
-            .map(|table| (table.spec.count, table.count))
+            .map(|table| (layout::count_of(table.name), table.count))
             .collect()
     }
 }

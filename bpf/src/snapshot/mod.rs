@@ -25,7 +25,7 @@ pub(crate) fn take(device: &Device, filesystem: &Filesystem, folder: &Folder) ->
     match filesystem.kind.as_str() {
         kind if is_ext(kind) => ext4::save(device, folder),
         "f2fs" | "vfat" | "msdos" => walk::save(device, mount, folder),
-        other => Err(Error::NoSnapshotOf { kind: other.into() }),
+        other => Err(Error::NoSnapshotOf(other.into())),
     }
 }
 

@@ -46,7 +46,7 @@ impl Workplace {
         let path = std::env::current_dir().at(".")?;
         let below = Folder::open(&path)?;
         if site.path().starts_with(&path) {
-            return Err(Error::HoldsTemporaries { path });
+            return Err(Error::HoldsTemporaries(path));
         }
         check_size(&path, site.size(), user)?;
         let copy = copy(&path, site.path(), user)?;
@@ -63,7 +63,7 @@ impl Workplace {
                 workplace.enter()?;
                 Ok(workplace)
             }
-            false => Err(Error::Moved { path }),
+            false => Err(Error::Moved(path)),
         }
     }
 

@@ -20,7 +20,8 @@ use crate::machine::tool;
 use crate::machine::user::User;
 
 /// The type of filesystem that is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum FreshKind {
     /// ext4, made by mke2fs.
     Ext4,
@@ -34,11 +35,7 @@ impl FreshKind {
     /// The name of the type, as mount(8) has it.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            FreshKind::Ext4 => "ext4",
-            FreshKind::F2fs => "f2fs",
-            FreshKind::Vfat => "vfat",
-        }
+        self.into()
     }
 
     /// The tool that makes it, and what that always gets: nothing is left for a kernel thread to do during a measurement.
@@ -97,10 +94,8 @@ impl Site {
     /// or others can change the folder of temporary files.
     pub fn new(options: &FreshOptions, user: Option<&User>) -> Result<Site> {
         if !rustix::process::geteuid().is_root() {
-            return Err(Error::NoPrivilege {
-                what: "measuring needs root (sudo mostrace measure …); with --guest 6.12 it is done in an emulated machine, and needs none"
-                    .into(),
-            });
+            return Err(Error::NoPrivilege("measuring needs root (sudo mostrace measure …); with --guest 6.12 it is done in an emulated machine, and needs none"
+                    .into()));
         }
         check_kernel_has(options.kind)?;
         let owner = user.map(|user| user.owner);
@@ -247,7 +242,7 @@ fn check_ours(folder: &Path) -> Result<()> {
         let meta = fs::metadata(above).at(above)?;
         let others_write = meta.mode() & OTHERS_WRITE != 0 && meta.mode() & STICKY == 0;
         if meta.uid() != 0 || others_write {
-            return Err(Error::UnsafeFolder { path: above.into() });
+            return Err(Error::UnsafeFolder(above.into()));
         }
     }
     Ok(())
@@ -274,7 +269,7 @@ fn check_kernel_has(kind: FreshKind) -> Result<()> {
     }
     match has() {
         true => Ok(()),
-        false => Err(Error::NoSuchFilesystem { kind: kind.name() }),
+        false => Err(Error::NoSuchFilesystem(kind.name())),
     }
 }
 

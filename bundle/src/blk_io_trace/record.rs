@@ -95,55 +95,37 @@ pub(super) trait Head: FromBytes + KnownLayout + Immutable + Unaligned + 'static
     fn pdu_len(&self) -> u16;
 }
 
-impl<O: ByteOrder + 'static> Head for BlkIoTrace<O> {
-    #[inline]
-    fn event(&self) -> Event<'static> {
-        Event {
-            time_ns: self.prefix.time.get(),
-            sector: self.sector.get(),
-            action: u64::from(self.action.get()),
-            cgroup: 0,
-            bytes: self.bytes.get(),
-            pid: self.pid.get(),
-            device: self.device.get(),
-            cpu: self.cpu.get(),
-            sequence: self.prefix.sequence.get(),
-            error: self.error.get(),
-            big_endian: is_big_endian::<O>(),
-            pdu: &[],
-        }
-    }
+macro_rules! head {
+    ($record:ident) => {
+        impl<O: ByteOrder + 'static> Head for $record<O> {
+            #[inline]
+            fn event(&self) -> Event<'static> {
+                Event {
+                    time_ns: self.prefix.time.get(),
+                    sector: self.sector.get(),
+                    action: u64::from(self.action.get()),
+                    cgroup: 0,
+                    bytes: self.bytes.get(),
+                    pid: self.pid.get(),
+                    device: self.device.get(),
+                    cpu: self.cpu.get(),
+                    sequence: self.prefix.sequence.get(),
+                    error: self.error.get(),
+                    big_endian: is_big_endian::<O>(),
+                    pdu: &[],
+                }
+            }
 
-    #[inline]
-    fn pdu_len(&self) -> u16 {
-        self.pdu_len.get()
-    }
+            #[inline]
+            fn pdu_len(&self) -> u16 {
+                self.pdu_len.get()
+            }
+        }
+    };
 }
 
-impl<O: ByteOrder + 'static> Head for BlkIoTrace2<O> {
-    #[inline]
-    fn event(&self) -> Event<'static> {
-        Event {
-            time_ns: self.prefix.time.get(),
-            sector: self.sector.get(),
-            action: self.action.get(),
-            cgroup: 0,
-            bytes: self.bytes.get(),
-            pid: self.pid.get(),
-            device: self.device.get(),
-            cpu: self.cpu.get(),
-            sequence: self.prefix.sequence.get(),
-            error: self.error.get(),
-            big_endian: is_big_endian::<O>(),
-            pdu: &[],
-        }
-    }
-
-    #[inline]
-    fn pdu_len(&self) -> u16 {
-        self.pdu_len.get()
-    }
-}
+head!(BlkIoTrace);
+head!(BlkIoTrace2);
 
 #[inline]
 fn is_big_endian<O: ByteOrder>() -> bool {

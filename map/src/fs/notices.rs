@@ -20,6 +20,12 @@ impl Notices {
         }
     }
 
+    /// Adds the lines of `others`.
+    pub fn append(&mut self, others: Notices) {
+        let lines = others.into_lines();
+        lines.into_iter().for_each(|line| self.push(line));
+    }
+
     /// Returns true if there is no line.
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()

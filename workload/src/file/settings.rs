@@ -4,10 +4,14 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use clap::ArgAction::SetTrue;
+use clap::builder::{BoolValueParser, TypedValueParser};
+use clap::value_parser;
+use mostrace_bundle::units;
 use serde::{Deserialize, Serialize};
 
-use crate::choice::choice;
-use crate::{Caches, Choice, Error, Result};
+use crate::choice::{self, choice, named};
+use crate::{Caches, Error, Result};
 
 choice! {
     /// The access pattern. The file exists before the run, except for Append.
@@ -74,48 +78,52 @@ impl Mode {
 }
 
 /// Settings of a workload on files. The default is Mobibench's: 1 MiB in records of 4 KiB.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, clap::Args)]
 #[serde(default, deny_unknown_fields)]
 pub struct FileSettings {
-    /// The folder for the files, which are called `test.dat0`, `test.dat1` and so on.
+    /// The folder for the files
+    #[arg(default_value = ".")]
     pub path: PathBuf,
-    /// The access pattern.
+    /// The records that are accessed, and their order
+    #[arg(long, default_value = "write", value_parser = named::<Pattern>())]
     pub pattern: Pattern,
-    /// The way in which records are written and made durable.
+    /// The way in which they are written, and what is waited for
+    #[arg(long, default_value = "normal", value_parser = named::<Mode>())]
     pub mode: Mode,
-    /// Size of each thread's file in bytes. Each whole record in it is read or written once.
+    /// The size of each thread's file
+    #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = units::size)]
     pub file_size: u64,
-    /// Size of a record in bytes; for O_DIRECT a multiple of 512.
+    /// The size of each record
+    #[arg(long, value_name = "SIZE", default_value = "4k", value_parser = record_size)]
     pub record_size: u32,
-    /// Number of threads, each with a file of its own; at least 1.
+    /// Threads, each with a file of its own
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=1024))]
     pub threads: u32,
-    /// For random order: the percentage of records that repeat another one; less than 100.
+    /// The share of repeated records in a random order
+    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = value_parser!(u8).range(..100))]
     pub overlap: u8,
-    /// Seed for contents and order; thread n uses seed + n.
+    // Thread n uses seed + n.
+    /// The seed of the contents and the order
+    #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// The setting for dropping the kernel's caches after the files were made.
-    pub caches: Caches,
-    /// Pause between two records of a thread, ms.
+    /// Pause between records
+    #[arg(long, value_name = "MS", default_value_t = 0)]
     pub interval_ms: u64,
-    /// True to only make the files that a later run without this setting needs.
+    /// Do not drop the kernel's caches once the files are made, as root does by default
+    #[arg(long = "keep-caches", action = SetTrue, value_parser = BoolValueParser::new().map(|keep| Caches::from(!keep)))]
+    pub caches: Caches,
+    /// Only make the files that the same command without this option reads or writes
+    #[arg(long)]
     pub prepare: bool,
+}
+
+fn record_size(text: &str) -> std::result::Result<u32, String> {
+    u32::try_from(units::size(text)?).map_err(|error| error.to_string())
 }
 
 impl Default for FileSettings {
     fn default() -> Self {
-        Self {
-            path: PathBuf::from("."),
-            pattern: Pattern::Write,
-            mode: Mode::Normal,
-            file_size: 1 << 20,
-            record_size: 4096,
-            threads: 1,
-            overlap: 0,
-            seed: 1,
-            caches: Caches::Drop,
-            interval_ms: 0,
-            prepare: false,
-        }
+        choice::defaults()
     }
 }
 
@@ -158,19 +166,8 @@ impl FileSettings {
 
     /// Returns the settings by name, as stored in the manifest.
     pub fn table(&self) -> BTreeMap<String, String> {
-        [
-            ("path", self.path.display().to_string()),
-            ("pattern", self.pattern.name().to_owned()),
-            ("mode", self.mode.name().to_owned()),
-            ("file_size", self.file_size.to_string()),
-            ("record_size", self.record_size.to_string()),
-            ("threads", self.threads.to_string()),
-            ("overlap", self.overlap.to_string()),
-            ("seed", self.seed.to_string()),
-            ("interval_ms", self.interval_ms.to_string()),
-            ("prepare", self.prepare.to_string()),
-        ]
-        .map(|(name, value)| (name.to_owned(), value))
-        .into()
+        let mut table = choice::table(self, &["caches", "path"]);
+        table.insert("path".into(), self.path.display().to_string());
+        table
     }
 }

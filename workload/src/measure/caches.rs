@@ -16,6 +16,16 @@ pub enum Caches {
     Drop,
 }
 
+impl From<bool> for Caches {
+    /// Returns `Drop` for true.
+    fn from(is_dropped: bool) -> Self {
+        match is_dropped {
+            true => Self::Drop,
+            false => Self::Keep,
+        }
+    }
+}
+
 /// Drops the clean entries of these caches, for the whole machine.
 ///
 /// # Errors

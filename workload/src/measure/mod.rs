@@ -3,6 +3,7 @@
 
 mod caches;
 mod cpu;
+mod kernel_counts;
 mod latency;
 mod phase;
 mod progress;

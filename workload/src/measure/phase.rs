@@ -19,7 +19,7 @@ pub struct Phase {
 
 /// Runs one phase and measures it by the clock and the kernel's counters.
 pub(crate) fn timed<T>(phase: impl FnOnce() -> Result<T>) -> Result<(Phase, T)> {
-    let before = Written::by_this_thread();
+    let before = Written::of_this_thread();
     let start = Instant::now();
     let value = phase()?;
     let phase = Phase {

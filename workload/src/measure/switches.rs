@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::kernel_counts::kernel_counts;
+
 /// Numbers of context switches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Switches {
@@ -12,40 +14,9 @@ pub struct Switches {
     pub involuntary: u64,
 }
 
-impl Switches {
-    /// Returns the switches of this thread since it began; None if there is no such file.
-    pub(super) fn of_this_thread() -> Option<Self> {
-        Self::parse(&std::fs::read_to_string("/proc/thread-self/status").ok()?)
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        let field = |name: &str| {
-            text.lines()
-                .find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
-        };
-        Some(Self {
-            voluntary: field("voluntary_ctxt_switches:")?,
-            involuntary: field("nonvoluntary_ctxt_switches:")?,
-        })
-    }
-
-    /// Returns the switches of this thread since `before`.
-    pub(super) fn since(before: Option<Self>) -> Option<Self> {
-        let (now, before) = (Self::of_this_thread()?, before?);
-        Some(Self {
-            voluntary: now.voluntary.saturating_sub(before.voluntary),
-            involuntary: now.involuntary.saturating_sub(before.involuntary),
-        })
-    }
-
-    /// Returns the sums of both.
-    pub(super) fn and(self, other: Self) -> Self {
-        Self {
-            voluntary: self.voluntary.saturating_add(other.voluntary),
-            involuntary: self.involuntary.saturating_add(other.involuntary),
-        }
-    }
-}
+kernel_counts!(
+    Switches { voluntary: "voluntary_ctxt_switches:", involuntary: "nonvoluntary_ctxt_switches:" } in "status"
+);
 
 #[cfg(test)]
 mod tests {

@@ -107,7 +107,7 @@ fn share<W>(
     work: impl Fn(&mut W, &mut Stopwatch<'_>) -> Result<()>,
 ) -> Result<Share> {
     ready.wait();
-    let (written, switches) = (Written::by_this_thread(), Switches::of_this_thread());
+    let (written, switches) = (Written::of_this_thread(), Switches::of_this_thread());
     let mut stopwatch = Stopwatch {
         began: Instant::now(),
         progress,

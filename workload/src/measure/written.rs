@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::kernel_counts::kernel_counts;
+
 /// Numbers of bytes and of calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Written {
@@ -15,41 +17,8 @@ pub struct Written {
     pub calls: u64,
 }
 
-impl Written {
-    /// Returns what this thread wrote since it began. None if there is no such file: not Linux, or no
-    /// CONFIG_TASK_IO_ACCOUNTING.
-    pub(super) fn by_this_thread() -> Option<Self> {
-        Self::parse(&std::fs::read_to_string("/proc/thread-self/io").ok()?)
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        let field = |name: &str| {
-            text.lines()
-                .find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
-        };
-        Some(Self {
-            bytes: field("wchar:")?,
-            calls: field("syscw:")?,
-        })
-    }
-
-    /// Returns what this thread wrote since `before`.
-    pub(super) fn since(before: Option<Self>) -> Option<Self> {
-        let (now, before) = (Self::by_this_thread()?, before?);
-        Some(Self {
-            bytes: now.bytes.saturating_sub(before.bytes),
-            calls: now.calls.saturating_sub(before.calls),
-        })
-    }
-
-    /// Returns the sums of both.
-    pub(crate) fn and(self, other: Self) -> Self {
-        Self {
-            bytes: self.bytes.saturating_add(other.bytes),
-            calls: self.calls.saturating_add(other.calls),
-        }
-    }
-}
+// Some kernels have no such file: it needs CONFIG_TASK_IO_ACCOUNTING.
+kernel_counts!(Written { bytes: "wchar:", calls: "syscw:" } in "io");
 
 #[cfg(test)]
 mod tests {
@@ -76,7 +45,7 @@ mod tests {
             let mut file = tempfile::tempfile().unwrap();
             file.write_all(&vec![7; bytes]).unwrap();
         };
-        let before = Written::by_this_thread();
+        let before = Written::of_this_thread();
         std::thread::spawn(move || write(54321)).join().unwrap();
         write(12345);
         assert_eq!(Written::since(before).unwrap().bytes, 12345);

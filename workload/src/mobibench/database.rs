@@ -61,7 +61,7 @@ impl Databases {
             }
             databases.batch(at, "set the pragmas", &setting)?;
             databases.make_tables(at)?;
-            let rows = databases.rows_of(at, options.random_insert, &mut chance)?;
+            let rows = databases.rows_of(at, options.random_insert.is_some(), &mut chance)?;
             databases.rows.push(rows);
         }
         databases.attach()?;

@@ -5,64 +5,62 @@ use std::path::PathBuf;
 
 use crate::{Choice, Error, FileSettings, Journal, Mode, Op, Pattern, Result, Sync};
 
-/// Mobibench's options and its defaults. Each comment begins with the option's letter.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Mobibench's options and its defaults.
+#[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
 pub struct Mobibench {
-    /// `-p`: the folder, which is made if it does not exist.
+    /// The folder
+    #[arg(short = 'p', value_name = "PATH", default_value = "./mobibench")]
     pub path: PathBuf,
-    /// `-f`: size of all threads' files together, KiB.
+    /// KiB of all threads' files together
+    #[arg(short = 'f', value_name = "KIB", default_value_t = 1024)]
     pub file_kib: u64,
-    /// `-r`: size of a record, KiB.
+    /// KiB of a record
+    #[arg(short = 'r', value_name = "KIB", default_value_t = 4)]
     pub record_kib: u32,
-    /// `-a`: the access pattern: 0 write, 1 random write, 2 read, 3 random read, 4 append.
+    /// 0 write, 1 random write, 2 read, 3 random read, 4 append
+    #[arg(short = 'a', value_name = "MODE", default_value_t = 0)]
     pub access: u8,
-    /// `-y`: the sync mode: 0 normal, 1 O_SYNC, 2 fsync, 3 O_DIRECT, 4 both, 5 mmap, 6 MS_ASYNC, 7 MS_SYNC, 8
-    /// fdatasync.
+    /// 0 normal, 1 O_SYNC, 2 fsync, 3 O_DIRECT, 4 sync+direct, 5 mmap, 6 mmap+MS_ASYNC, 7 mmap+MS_SYNC, 8 fdatasync
+    #[arg(short = 'y', value_name = "MODE", default_value_t = 0)]
     pub sync_mode: u8,
-    /// `-t`: number of threads, 1 to 100.
+    /// Threads, at most 100
+    #[arg(short = 't', value_name = "N", default_value_t = 1)]
     pub threads: u32,
-    /// `-d`: the database operation: 0 insert, 1 update, 2 delete. None for workloads on files.
+    /// Work on databases: 0 insert, 1 update, 2 delete
+    #[arg(short = 'd', value_name = "OP")]
     pub database: Option<u8>,
-    /// `-n`: number of transactions of all threads together.
+    /// Transactions of all threads together
+    #[arg(short = 'n', value_name = "N", default_value_t = 10)]
     pub transactions: u64,
-    /// `-i`: pause after each transaction, ms; at most 10,000.
+    /// ms after each transaction
+    #[arg(short = 'i', value_name = "MS", default_value_t = 0)]
     pub interval_ms: u64,
-    /// `-j`: the journal mode: 0 DELETE, 1 TRUNCATE, 2 PERSIST, 3 WAL, 4 MEMORY, 5 OFF.
+    /// 0 DELETE, 1 TRUNCATE, 2 PERSIST, 3 WAL, 4 MEMORY, 5 OFF
+    #[arg(short = 'j', value_name = "MODE", default_value_t = 1)]
     pub journal: u8,
-    /// `-s`: synchronous: 0 OFF, 1 NORMAL, 2 FULL.
+    /// 0 OFF, 1 NORMAL, 2 FULL
+    #[arg(short = 's', value_name = "MODE", default_value_t = 2)]
     pub synchronous: u8,
-    /// `-v`: percentage of random records that repeat other ones.
+    /// Per cent of random records that repeat others
+    #[arg(short = 'v', value_name = "PERCENT", default_value_t = 0)]
     pub overlap: u8,
-    /// `-T`: number of tables, 1 to 20.
+    /// Tables, at most 20
+    #[arg(short = 'T', value_name = "N", default_value_t = 3)]
     pub tables: u32,
-    /// `-D`: number of databases, 1 to 20.
+    /// Databases, at most 20
+    #[arg(short = 'D', value_name = "N", default_value_t = 1)]
     pub databases: u32,
-    /// `-R`: rows are inserted in random order.
-    pub random_insert: bool,
-    /// A shared library to use as SQLite. Mobibench has no such option.
+    /// Insert rows in a random order; Mobibench requires a word here, which is ignored
+    #[arg(short = 'R', value_name = "WORD")]
+    pub random_insert: Option<String>,
+    /// Take SQLite from this shared library (an option of ours)
+    #[arg(long = "sqlite-library", value_name = "PATH")]
     pub library: Option<PathBuf>,
 }
 
 impl Default for Mobibench {
     fn default() -> Self {
-        Self {
-            path: PathBuf::from("./mobibench"),
-            file_kib: 1024,
-            record_kib: 4,
-            access: 0,
-            sync_mode: 0,
-            threads: 1,
-            database: None,
-            transactions: 10,
-            interval_ms: 0,
-            journal: 1,
-            synchronous: 2,
-            overlap: 0,
-            tables: 3,
-            databases: 1,
-            random_insert: false,
-            library: None,
-        }
+        crate::choice::defaults()
     }
 }
 

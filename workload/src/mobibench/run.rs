@@ -59,7 +59,7 @@ fn task(options: &Mobibench, op: Op, engine: &Engine, dropped: bool) -> Result<T
         ("tables", tables.to_string()),
         ("databases", databases.to_string()),
         ("interval_ms", options.interval_ms.to_string()),
-        ("random_insert", options.random_insert.to_string()),
+        ("random_insert", options.random_insert.is_some().to_string()),
         ("caches_dropped", dropped.to_string()),
     ]
     .map(|(name, value)| (name.to_owned(), value))

@@ -19,6 +19,13 @@ pub(super) struct Calls {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally(BTreeMap<String, Calls>);
 
+impl Calls {
+    fn add(&mut self, more: Calls) {
+        self.made = self.made.saturating_add(more.made);
+        self.other_result = self.other_result.saturating_add(more.other_result);
+    }
+}
+
 impl Tally {
     /// Counts a call that returned `result`.
     pub fn add(&mut self, line: &Line, result: i64) {
@@ -28,27 +35,24 @@ impl Tally {
             Some(expected) => expected != result,
             None => result < 0,
         };
-        let calls = self.0.entry(line.name.clone()).or_default();
-        calls.made = calls.made.saturating_add(1);
-        calls.other_result = calls.other_result.saturating_add(is_other.into());
+        self.0.entry(line.name.clone()).or_default().add(Calls {
+            made: 1,
+            other_result: is_other.into(),
+        });
     }
 
     /// Adds another thread's counts.
     pub fn merge(&mut self, other: Tally) {
         for (name, theirs) in other.0 {
-            let calls = self.0.entry(name).or_default();
-            calls.made = calls.made.saturating_add(theirs.made);
-            calls.other_result = calls.other_result.saturating_add(theirs.other_result);
+            self.0.entry(name).or_default().add(theirs);
         }
     }
 
     /// Returns the sums over all kinds.
     pub fn total(&self) -> Calls {
-        let sum = |sum: Calls, calls: &Calls| Calls {
-            made: sum.made.saturating_add(calls.made),
-            other_result: sum.other_result.saturating_add(calls.other_result),
-        };
-        self.0.values().fold(Calls::default(), sum)
+        let mut total = Calls::default();
+        self.0.values().for_each(|calls| total.add(*calls));
+        total
     }
 
     /// Returns the counts in the form of the payload's settings: `calls_KIND`, and `other_result_KIND` if it is not 0.

@@ -18,34 +18,25 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
-
 use crate::measure::{Progress, in_threads, timed};
 use crate::outcome::{Outcome, Task};
 use crate::sqlite::Engine;
 use crate::{Error, Result};
 
-/// The times at which statements run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Timing {
-    /// Each statement runs when its time has come.
-    #[default]
-    Kept,
-    /// Statements run one after the other without pauses.
-    None,
-}
-
 /// Settings of a replay.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, clap::Args)]
 pub struct SqlSettings {
-    /// The log file.
+    /// The statements
+    #[arg(value_name = "FILE")]
     pub log: PathBuf,
-    /// The database; it is made if it does not exist.
+    /// The database; created if it does not exist
+    #[arg(default_value = "mostrace.db")]
     pub database: PathBuf,
-    /// The times at which statements run.
-    pub timing: Timing,
-    /// A shared library to use as SQLite.
+    /// Run the statements one after the other, whatever the log's times
+    #[arg(long = "no-timing", action = clap::ArgAction::SetFalse)]
+    pub timing: bool,
+    /// Take SQLite from this shared library
+    #[arg(long = "sqlite-library", value_name = "PATH")]
     pub library: Option<PathBuf>,
 }
 
@@ -72,7 +63,7 @@ pub fn run_sql(settings: &SqlSettings, progress: &Progress) -> Result<Outcome> {
     let (mut workers, measured) =
         in_threads(vec![connection], progress, |connection, stopwatch| {
             for statement in &statements {
-                if settings.timing == Timing::Kept {
+                if settings.timing {
                     std::thread::sleep(statement.at.saturating_sub(began.elapsed()));
                 }
                 stopwatch.time(|| {

@@ -25,33 +25,40 @@ use super::connection::{Connection, Value};
 type Handle = *mut c_void;
 type Destructor = Option<unsafe extern "C" fn(*mut c_void)>;
 
-/// The functions that every library must have.
-struct Functions {
-    open_v2: unsafe extern "C" fn(*const c_char, *mut Handle, c_int, *const c_char) -> c_int,
-    close: unsafe extern "C" fn(Handle) -> c_int,
-    errmsg: unsafe extern "C" fn(Handle) -> *const c_char,
-    exec: unsafe extern "C" fn(
-        Handle,
-        *const c_char,
-        Destructor,
-        *mut c_void,
-        *mut *mut c_char,
-    ) -> c_int,
-    prepare_v2: unsafe extern "C" fn(
-        Handle,
-        *const c_char,
-        c_int,
-        *mut Handle,
-        *mut *const c_char,
-    ) -> c_int,
-    bind_int64: unsafe extern "C" fn(Handle, c_int, i64) -> c_int,
-    bind_text: unsafe extern "C" fn(Handle, c_int, *const c_char, c_int, Destructor) -> c_int,
-    step: unsafe extern "C" fn(Handle) -> c_int,
-    reset: unsafe extern "C" fn(Handle) -> c_int,
-    finalize: unsafe extern "C" fn(Handle) -> c_int,
-    changes: unsafe extern "C" fn(Handle) -> c_int,
-    column_count: unsafe extern "C" fn(Handle) -> c_int,
-    column_text: unsafe extern "C" fn(Handle, c_int) -> *const c_char,
+/// Declares the functions that every library must have, by their names without `sqlite3_`.
+macro_rules! functions {
+    ($($name:ident: fn($($argument:ty),+) -> $result:ty,)+) => {
+        struct Functions { $($name: unsafe extern "C" fn($($argument),+) -> $result,)+ }
+
+        impl Functions {
+            fn of(library: &libloading::Library) -> std::result::Result<Self, String> {
+                // SAFETY: the types are those of SQLite's documentation, which has kept them since 3.5.
+                Ok(unsafe {
+                    Self {
+                        $($name: *library
+                            .get(concat!("sqlite3_", stringify!($name)))
+                            .map_err(|_| format!("is not SQLite: it lacks {}", stringify!($name)))?),+
+                    }
+                })
+            }
+        }
+    };
+}
+
+functions! {
+    open_v2: fn(*const c_char, *mut Handle, c_int, *const c_char) -> c_int,
+    close: fn(Handle) -> c_int,
+    errmsg: fn(Handle) -> *const c_char,
+    exec: fn(Handle, *const c_char, Destructor, *mut c_void, *mut *mut c_char) -> c_int,
+    prepare_v2: fn(Handle, *const c_char, c_int, *mut Handle, *mut *const c_char) -> c_int,
+    bind_int64: fn(Handle, c_int, i64) -> c_int,
+    bind_text: fn(Handle, c_int, *const c_char, c_int, Destructor) -> c_int,
+    step: fn(Handle) -> c_int,
+    reset: fn(Handle) -> c_int,
+    finalize: fn(Handle) -> c_int,
+    changes: fn(Handle) -> c_int,
+    column_count: fn(Handle) -> c_int,
+    column_text: fn(Handle, c_int) -> *const c_char,
 }
 
 /// A loaded library.
@@ -124,38 +131,6 @@ impl Library {
             let options = (0..).map(|n| get(n)).take_while(|option| !option.is_null());
             options.map(|option| text(option)).collect()
         }
-    }
-}
-
-impl Functions {
-    fn of(library: &libloading::Library) -> std::result::Result<Self, String> {
-        macro_rules! functions {
-            ($($name:ident = $symbol:literal),+ $(,)?) => {
-                // SAFETY: the types are those of SQLite's documentation, which has kept them since 3.5.
-                unsafe {
-                    Self {
-                        $($name: *library
-                            .get($symbol)
-                            .map_err(|_| format!("is not SQLite: it lacks {}", stringify!($name)))?),+
-                    }
-                }
-            };
-        }
-        Ok(functions! {
-            open_v2 = b"sqlite3_open_v2",
-            close = b"sqlite3_close",
-            errmsg = b"sqlite3_errmsg",
-            exec = b"sqlite3_exec",
-            prepare_v2 = b"sqlite3_prepare_v2",
-            bind_int64 = b"sqlite3_bind_int64",
-            bind_text = b"sqlite3_bind_text",
-            step = b"sqlite3_step",
-            reset = b"sqlite3_reset",
-            finalize = b"sqlite3_finalize",
-            changes = b"sqlite3_changes",
-            column_count = b"sqlite3_column_count",
-            column_text = b"sqlite3_column_text",
-        })
     }
 }
 

@@ -4,10 +4,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use clap::ArgAction::{SetFalse, SetTrue};
+use clap::builder::{BoolValueParser, TypedValueParser};
+use clap::value_parser;
 use serde::{Deserialize, Serialize};
 
-use crate::choice::choice;
-use crate::{Caches, Choice, Error, Result};
+use crate::choice::{self, choice, named};
+use crate::{Caches, Error, Result};
 
 choice! {
     /// The operation of a transaction.
@@ -88,75 +91,84 @@ choice! {
 }
 
 /// Settings of a workload on SQLite. The default is Mobibench's: 100 characters in 4 KiB pages, autovacuum.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, clap::Args)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// The database, or a folder in which it is called `mostrace.db`. See [`Settings::databases`].
+    /// The database, or a folder for mostrace.db; with --threads, name-0.db, name-1.db …
+    #[arg(default_value = ".")]
     pub path: PathBuf,
     /// Handling of a database that exists already.
+    #[arg(skip = Existing::Refuse)]
     pub existing: Existing,
-    /// True to only make what a later run needs, in one transaction: the empty table for insertions, and the rows that
-    /// updates or deletions will change.
-    pub prepare: bool,
-    /// The operation of a transaction.
+    /// The operation of a transaction
+    #[arg(long, default_value = "insert", value_parser = named::<Op>())]
     pub op: Op,
-    /// Journal mode. If a kept database has another mode, the change is a write in the setup phase.
+    // If a kept database has another mode, the change is a write in the setup phase.
+    /// Journal mode
+    #[arg(long, default_value = "delete", value_parser = named::<Journal>())]
     pub journal: Journal,
-    /// `PRAGMA synchronous`.
+    /// PRAGMA synchronous
+    #[arg(long, default_value = "full", value_parser = named::<Sync>())]
     pub sync: Sync,
-    /// Locking mode.
+    /// PRAGMA locking_mode
+    #[arg(long, default_value = "normal", value_parser = named::<Locking>())]
     pub locking: Locking,
-    /// Number of threads, each with a database of its own; at least 1.
+    /// Threads, each with a database of its own
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=1024))]
     pub threads: u32,
-    /// Number of transactions of each thread.
+    /// Transactions of each thread
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = value_parser!(u64).range(..=1 << 40))]
     pub transactions: u64,
-    /// Number of rows inserted, updated or deleted in a transaction; at least 1.
+    /// Operations in a transaction
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u64).range(1..=1 << 20))]
     pub per_transaction: u64,
-    /// Page size in bytes: a power of two from 512 to 65536.
+    /// Page size in bytes, a power of two from 512 to 65536
+    #[arg(long, value_name = "BYTES", default_value_t = 4096, value_parser = page_size)]
     pub page_size: u32,
-    /// Automatic vacuum.
+    /// PRAGMA auto_vacuum
+    #[arg(long, default_value = "full", value_parser = named::<AutoVacuum>())]
     pub auto_vacuum: AutoVacuum,
-    /// Length of a Value in bytes (ASCII characters), at most 100,000,000.
+    // ASCII characters.
+    /// Length of each value
+    #[arg(long, value_name = "BYTES", default_value_t = 100,
+          value_parser = value_parser!(u32).range(..=i64::from(Settings::MAX_VALUE_SIZE)))]
     pub value_size: u32,
-    /// Pause between the end of a transaction and the start of the next, ms. Pauses count in the elapsed time but not
-    /// in latencies.
+    // Pauses count in the elapsed time but not in latencies.
+    /// Pause between transactions
+    #[arg(long, value_name = "MS", default_value_t = 0)]
     pub interval_ms: u64,
-    /// Number of pages in the WAL at which a commit runs a checkpoint; 0 never does.
+    /// Pages in the WAL at which a commit checkpoints; 0 never does
+    #[arg(long, value_name = "PAGES", default_value_t = 1000, value_parser = value_parser!(u32).range(..=1 << 30))]
     pub wal_autocheckpoint: u32,
-    /// True to end with a checkpoint of the WAL and remove it. Otherwise the -wal file stays, with frames that are not
-    /// yet in the database.
+    /// Leave the -wal file as it is at the end
+    #[arg(long = "no-checkpoint", action = SetFalse)]
     pub checkpoint: bool,
-    /// Seed of the values; thread n uses seed + n. The same seed stores the same bytes.
+    // Thread n uses seed + n.
+    /// The seed of the values: the same seed stores the same bytes
+    #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// A shared library to use as SQLite instead of the built-in one.
+    /// Only make the database, with the rows that the same command without --prepare will touch
+    #[arg(long)]
+    pub prepare: bool,
+    /// Take SQLite from this shared library, such as a phone's own, and print its version and how it was built
+    #[arg(long = "sqlite-library", value_name = "PATH")]
     pub library: Option<PathBuf>,
-    /// The setting for dropping the kernel's caches after the setup phase.
+    /// Drop the kernel's caches once the database is open, if root allows it
+    #[arg(long = "drop-caches", action = SetTrue, value_parser = BoolValueParser::new().map(Caches::from))]
     pub caches: Caches,
+}
+
+fn page_size(text: &str) -> std::result::Result<u32, String> {
+    let bytes = text.parse().map_err(|error| format!("{error}"))?;
+    match Settings::is_page_size(bytes) {
+        true => Ok(bytes),
+        false => Err("a power of two from 512 to 65536".into()),
+    }
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self {
-            path: PathBuf::from("."),
-            existing: Existing::Refuse,
-            prepare: false,
-            op: Op::Insert,
-            journal: Journal::Delete,
-            sync: Sync::Full,
-            locking: Locking::Normal,
-            threads: 1,
-            transactions: 1000,
-            per_transaction: 1,
-            page_size: 4096,
-            auto_vacuum: AutoVacuum::Full,
-            value_size: 100,
-            interval_ms: 0,
-            wal_autocheckpoint: 1000,
-            checkpoint: true,
-            seed: 1,
-            library: None,
-            caches: Caches::Keep,
-        }
+        choice::defaults()
     }
 }
 
@@ -209,26 +221,7 @@ impl Settings {
 
     /// Returns the settings by name, as stored in the manifest; `database.0` and so on are the files.
     pub fn table(&self) -> BTreeMap<String, String> {
-        let mut table: BTreeMap<String, String> = [
-            ("existing", self.existing.name().to_owned()),
-            ("prepare", self.prepare.to_string()),
-            ("op", self.op.name().to_owned()),
-            ("journal", self.journal.name().to_owned()),
-            ("sync", self.sync.name().to_owned()),
-            ("locking", self.locking.name().to_owned()),
-            ("threads", self.threads.to_string()),
-            ("transactions", self.transactions.to_string()),
-            ("per_transaction", self.per_transaction.to_string()),
-            ("page_size", self.page_size.to_string()),
-            ("auto_vacuum", self.auto_vacuum.name().to_owned()),
-            ("value_size", self.value_size.to_string()),
-            ("interval_ms", self.interval_ms.to_string()),
-            ("wal_autocheckpoint", self.wal_autocheckpoint.to_string()),
-            ("checkpoint", self.checkpoint.to_string()),
-            ("seed", self.seed.to_string()),
-        ]
-        .map(|(name, value)| (name.to_owned(), value))
-        .into();
+        let mut table = choice::table(self, &["path", "library", "caches"]);
         for (thread, path) in self.databases().iter().enumerate() {
             table.insert(format!("database.{thread}"), path.display().to_string());
         }

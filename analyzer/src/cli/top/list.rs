@@ -12,6 +12,7 @@ use ratatui::layout::{Constraint, Rect};
 use ratatui::style::Style;
 use ratatui::text::Line as Text;
 use ratatui::widgets::{Cell, Row, Table, TableState};
+use strum::{IntoStaticStr, VariantArray};
 use unicode_width::UnicodeWidthChar;
 
 use super::figures::{bytes, of_class, rate, times};
@@ -57,7 +58,8 @@ fn class(line: &Line, class: Class) -> String {
 }
 
 /// The figure by which lines are sorted, the largest first.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum Order {
     /// Bytes written in the last interval.
     #[default]
@@ -65,6 +67,7 @@ pub enum Order {
     /// Bytes written in total.
     All,
     /// Bytes written per byte that was asked for.
+    #[strum(serialize = "×")]
     Times,
     /// Flushes in total.
     Flushes,
@@ -75,32 +78,16 @@ pub enum Order {
 }
 
 impl Order {
-    const ALL: [Order; 6] = [
-        Order::Now,
-        Order::All,
-        Order::Times,
-        Order::Flushes,
-        Order::Read,
-        Order::Name,
-    ];
-
     /// Returns the next order, and the first one after the last.
     pub fn next(self) -> Order {
-        let at = Order::ALL.iter().position(|order| *order == self);
+        let at = Order::VARIANTS.iter().position(|order| *order == self);
         let next = at.map_or(0, |at| at + 1);
-        Order::ALL.get(next).copied().unwrap_or_default()
+        Order::VARIANTS.get(next).copied().unwrap_or_default()
     }
 
     /// Returns the title of the order's column.
     pub fn title(self) -> &'static str {
-        match self {
-            Order::Now => "now",
-            Order::All => "all",
-            Order::Times => "×",
-            Order::Flushes => "flushes",
-            Order::Read => "read",
-            Order::Name => "name",
-        }
+        self.into()
     }
 
     /// Returns the lines in this order, only those whose name contains `search`, regardless of case.

@@ -3,10 +3,8 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::PathBuf;
 
-use clap::value_parser;
-use mostrace_workload::{FillSettings, Filled, Latency, run_fill};
+use mostrace_workload::{FillSettings, Filled, run_fill};
 
 use super::report::watched;
 
@@ -18,17 +16,8 @@ use super::report::watched;
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Fill {
-    /// A folder on the volume
-    path: PathBuf,
-    /// The part of the volume that is used at the end
-    #[arg(long, value_name = "PERCENT", default_value_t = 80, value_parser = value_parser!(u8).range(1..100))]
-    to: u8,
-    /// Number of writes over which each latency is measured
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = value_parser!(u32).range(1..=1 << 24))]
-    probes: u32,
-    /// The seed of the order of the writes
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
+    #[command(flatten)]
+    settings: FillSettings,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
@@ -39,14 +28,9 @@ const WIDTH: u64 = 40;
 
 impl Fill {
     pub fn run(&self) -> anyhow::Result<()> {
-        let settings = FillSettings {
-            path: self.path.clone(),
-            percent: self.to,
-            probes: self.probes,
-            seed: self.seed,
-        };
+        let settings = &self.settings;
         let filled = watched(settings.steps()?, true, |progress| {
-            run_fill(&settings, progress)
+            run_fill(settings, progress)
         })?;
         let text = match self.json {
             true => serde_json::to_string_pretty(&filled)?,
@@ -70,13 +54,12 @@ fn text(filled: &Filled) -> Result<String, std::fmt::Error> {
     let most = phases.iter().filter_map(|(_, l)| l.map(|l| l.p99_ns)).max();
     for (name, latency) in phases {
         let Some(latency) = latency else { continue };
-        let Latency {
-            p50_ns,
-            p90_ns,
-            p99_ns,
-            ..
-        } = latency;
-        for (what, ns) in [("p50", p50_ns), ("p90", p90_ns), ("p99", p99_ns)] {
+        let shown = [
+            ("p50", latency.p50_ns),
+            ("p90", latency.p90_ns),
+            ("p99", latency.p99_ns),
+        ];
+        for (what, ns) in shown {
             let length = ns.saturating_mul(WIDTH).div_ceil(most.unwrap_or(1).max(1));
             let bar = "█".repeat(usize::try_from(length).unwrap_or(0));
             write!(

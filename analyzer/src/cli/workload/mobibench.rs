@@ -31,39 +31,8 @@ pub struct Mobibench {
     args_override_self = true
 )]
 struct Options {
-    /// The folder
-    #[arg(short = 'p', value_name = "PATH", default_value = "./mobibench")]
-    path: PathBuf,
-    /// KiB of all threads' files together
-    #[arg(short = 'f', value_name = "KIB", default_value_t = 1024)]
-    file_kib: u64,
-    /// KiB of a record
-    #[arg(short = 'r', value_name = "KIB", default_value_t = 4)]
-    record_kib: u32,
-    /// 0 write, 1 random write, 2 read, 3 random read, 4 append
-    #[arg(short = 'a', value_name = "MODE", default_value_t = 0)]
-    access: u8,
-    /// 0 normal, 1 O_SYNC, 2 fsync, 3 O_DIRECT, 4 sync+direct, 5 mmap, 6 mmap+MS_ASYNC, 7 mmap+MS_SYNC, 8 fdatasync
-    #[arg(short = 'y', value_name = "MODE", default_value_t = 0)]
-    sync_mode: u8,
-    /// Threads, at most 100
-    #[arg(short = 't', value_name = "N", default_value_t = 1)]
-    threads: u32,
-    /// Work on databases: 0 insert, 1 update, 2 delete
-    #[arg(short = 'd', value_name = "OP")]
-    database: Option<u8>,
-    /// Transactions of all threads together
-    #[arg(short = 'n', value_name = "N", default_value_t = 10)]
-    transactions: u64,
-    /// ms after each transaction
-    #[arg(short = 'i', value_name = "MS", default_value_t = 0)]
-    interval_ms: u64,
-    /// 0 DELETE, 1 TRUNCATE, 2 PERSIST, 3 WAL, 4 MEMORY, 5 OFF
-    #[arg(short = 'j', value_name = "MODE", default_value_t = 1)]
-    journal: u8,
-    /// 0 OFF, 1 NORMAL, 2 FULL
-    #[arg(short = 's', value_name = "MODE", default_value_t = 2)]
-    synchronous: u8,
+    #[command(flatten)]
+    settings: Settings,
     /// Replay this MobiGen script; every path in it becomes one below PATH/mobigen_temp
     #[arg(short = 'g', value_name = "SCRIPT")]
     script: Option<PathBuf>,
@@ -76,21 +45,6 @@ struct Options {
     /// Write how many operations were done in each second, one a line
     #[arg(short = 'k', value_name = "FILE")]
     iops: Option<PathBuf>,
-    /// Per cent of random records that repeat others
-    #[arg(short = 'v', value_name = "PERCENT", default_value_t = 0)]
-    overlap: u8,
-    /// Tables, at most 20
-    #[arg(short = 'T', value_name = "N", default_value_t = 3)]
-    tables: u32,
-    /// Databases, at most 20
-    #[arg(short = 'D', value_name = "N", default_value_t = 1)]
-    databases: u32,
-    /// Insert rows in a random order; Mobibench requires a word here, which is ignored
-    #[arg(short = 'R', value_name = "WORD")]
-    random_insert: Option<String>,
-    /// Take SQLite from this shared library (an option of ours)
-    #[arg(long, value_name = "PATH")]
-    sqlite_library: Option<PathBuf>,
     /// Print the result as JSON (an option of ours)
     #[arg(long)]
     json: bool,
@@ -101,7 +55,7 @@ impl Mobibench {
         let name = OsString::from("mobibench");
         let given = std::iter::once(&name).chain(&self.options);
         let options = Options::try_parse_from(given).unwrap_or_else(|error| error.exit());
-        let settings = options.settings();
+        let settings = &options.settings;
         let report = Report {
             latency: options.latency.clone(),
             iops: options.iops.clone(),
@@ -112,13 +66,13 @@ impl Mobibench {
             Some(script) => {
                 let settings = MobigenSettings {
                     script: script.clone(),
-                    path: options.path.join("mobigen_temp"),
+                    path: settings.path.join("mobigen_temp"),
                     timing: true,
                 };
                 report.outcome(0, is_shown, |progress| run_mobigen(&settings, progress))?
             }
             None => report.outcome(options.total(), is_shown, |progress| {
-                run_mobibench(&settings, progress)
+                run_mobibench(settings, progress)
             })?,
         };
         let text = match options.json {
@@ -130,31 +84,10 @@ impl Mobibench {
 }
 
 impl Options {
-    fn settings(&self) -> Settings {
-        Settings {
-            path: self.path.clone(),
-            file_kib: self.file_kib,
-            record_kib: self.record_kib,
-            access: self.access,
-            sync_mode: self.sync_mode,
-            threads: self.threads,
-            database: self.database,
-            transactions: self.transactions,
-            interval_ms: self.interval_ms,
-            journal: self.journal,
-            synchronous: self.synchronous,
-            overlap: self.overlap,
-            tables: self.tables,
-            databases: self.databases,
-            random_insert: self.random_insert.is_some(),
-            library: self.sqlite_library.clone(),
-        }
-    }
-
     fn total(&self) -> u64 {
-        match self.database {
-            Some(_) => self.transactions,
-            None => self.file_kib / u64::from(self.record_kib.max(1)),
+        match self.settings.database {
+            Some(_) => self.settings.transactions,
+            None => self.settings.file_kib / u64::from(self.settings.record_kib.max(1)),
         }
     }
 
@@ -164,10 +97,10 @@ impl Options {
         let micros = outcome.payload.elapsed_ns / 1000;
         let (seconds, micros) = (micros / 1_000_000, micros % 1_000_000);
         let time = format!("[TIME] :{seconds:8} sec {micros:06}us. ");
-        if self.database.is_some() && self.script.is_none() {
+        if self.settings.database.is_some() && self.script.is_none() {
             return format!("{time}\t{rate:.2} Transactions/sec");
         }
-        let bytes = rate * f64::from(self.record_kib) * 1024.0;
+        let bytes = rate * f64::from(self.settings.record_kib) * 1024.0;
         let (kib, mib) = (bytes / 1024.0, bytes / 1_048_576.0);
         format!("{time}\t{bytes:.0} B/sec, \t{kib:.2} KB/sec, \t{mib:.2} MB/sec.")
     }

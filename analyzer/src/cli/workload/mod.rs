@@ -9,9 +9,6 @@ mod report;
 mod sql;
 mod sqlite;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use mostrace_workload::Choice;
-
 /// The arguments of `mostrace workload`.
 #[derive(clap::Args)]
 pub struct Workload {
@@ -42,10 +39,4 @@ pub fn run(args: &Workload) -> anyhow::Result<()> {
         Kind::Sql(args) => args.run(),
         Kind::Fill(args) => args.run(),
     }
-}
-
-/// Returns a parser for the names of a setting's values.
-fn choice<T: Choice + Send + std::marker::Sync>() -> impl TypedValueParser<Value = T> {
-    PossibleValuesParser::new(T::ALL.iter().map(|value| value.name()))
-        .try_map(|name| T::from_name(&name).ok_or("no such value"))
 }

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `mostrace workload sql`.
 
-use std::path::PathBuf;
-
-use mostrace_workload::{SqlSettings, Timing, run_sql};
+use mostrace_workload::{SqlSettings, run_sql};
 
 use super::report::Report;
 
@@ -19,32 +17,15 @@ use super::report::Report;
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Sql {
-    /// The statements
-    file: PathBuf,
-    /// The database; created if it does not exist
-    #[arg(default_value = "mostrace.db")]
-    database: PathBuf,
-    /// Run the statements one after the other, whatever the log's times
-    #[arg(long)]
-    no_timing: bool,
-    /// Take SQLite from this shared library
-    #[arg(long, value_name = "PATH")]
-    sqlite_library: Option<PathBuf>,
+    #[command(flatten)]
+    settings: SqlSettings,
     #[command(flatten)]
     report: Report,
 }
 
 impl Sql {
     pub fn run(&self) -> anyhow::Result<()> {
-        let settings = SqlSettings {
-            log: self.file.clone(),
-            database: self.database.clone(),
-            timing: match self.no_timing {
-                true => Timing::None,
-                false => Timing::Kept,
-            },
-            library: self.sqlite_library.clone(),
-        };
-        self.report.run(0, |progress| run_sql(&settings, progress))
+        self.report
+            .run(0, |progress| run_sql(&self.settings, progress))
     }
 }

@@ -159,10 +159,7 @@ fn names_of(facts: &Facts, rows: &[Row]) -> Names {
 }
 
 fn rows(facts: &Facts) -> Result<Vec<Row>> {
-    let columns: Vec<&Column> = COLUMNS
-        .iter()
-        .filter_map(|name| Column::find(name))
-        .collect();
+    let columns = Column::all_of(&COLUMNS);
     let mut rows = Vec::new();
     for frame in facts.frames(&columns, None) {
         add_rows(&frame?, &mut rows)?;

@@ -74,7 +74,7 @@ pub(crate) fn check(argv: &[OsString]) -> Result<()> {
     }
     let command = program.to_string_lossy().into_owned();
     let source = match candidates.iter().find(|p| p.exists()) {
-        None => return Err(Error::CommandNotFound { command }),
+        None => return Err(Error::CommandNotFound(command)),
         Some(folder) if folder.is_dir() => io::ErrorKind::IsADirectory,
         Some(_) => io::ErrorKind::PermissionDenied,
     };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The progress of a recording, shown on stderr if that is a terminal.
 
-use std::fmt;
-use std::str::FromStr;
+use strum::{Display, EnumString, VariantNames};
+
+use crate::choice::unknown;
 
 mod packing;
 mod recording;
@@ -11,7 +12,8 @@ pub(crate) use packing::Packing;
 pub(crate) use recording::Recording;
 
 /// `--progress`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Display, EnumString, VariantNames)]
+#[strum(serialize_all = "lowercase", parse_err_ty = String, parse_err_fn = unknown::<Progress>)]
 pub enum Progress {
     /// Shows the progress as long as no command has the terminal.
     #[default]
@@ -35,28 +37,5 @@ impl Progress {
     /// Returns true if the progress of packing is shown: the command has ended then.
     pub(crate) fn of_packing(self) -> bool {
         self != Progress::Never
-    }
-}
-
-impl FromStr for Progress {
-    type Err = String;
-
-    fn from_str(text: &str) -> std::result::Result<Progress, String> {
-        Ok(match text {
-            "auto" => Progress::Auto,
-            "always" => Progress::Always,
-            "never" => Progress::Never,
-            other => return Err(format!("`{other}` is none of auto, always, never")),
-        })
-    }
-}
-
-impl fmt::Display for Progress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Progress::Auto => "auto",
-            Progress::Always => "always",
-            Progress::Never => "never",
-        })
     }
 }

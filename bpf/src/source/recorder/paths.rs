@@ -103,12 +103,11 @@ pub(super) fn explain(error: Error, device: &Path) -> Error {
             what: device.display().to_string(),
             by: "somebody else reads it; the kernel's recorder has one reader".into(),
         },
-        Some(Errno::PERM) => Error::NoPrivilege {
-            what: format!("{}: opening it takes CAP_SYS_ADMIN", device.display()),
-        },
-        Some(Errno::NODEV | Errno::NXIO) => Error::RecorderFindsNoDevice {
-            device: device.to_owned(),
-        },
+        Some(Errno::PERM) => Error::NoPrivilege(format!(
+            "{}: opening it takes CAP_SYS_ADMIN",
+            device.display()
+        )),
+        Some(Errno::NODEV | Errno::NXIO) => Error::RecorderFindsNoDevice(device.to_owned()),
         _ => error,
     }
 }

@@ -136,6 +136,7 @@ fn entries_go_into_their_tables_and_settings_back() {
         ("dirtier_entries", 1),
         ("freed_entries", 0),
     ];
+    let counts = counts.map(|(name, count)| (name.to_owned(), count));
     assert_eq!(source.counts(), counts);
     let losses = [("dirtiers", 0), ("entries_ring", 3), ("entries_unknown", 1)];
     let losses = losses.map(|(name, lost)| (name.to_owned(), lost));
@@ -165,7 +166,7 @@ fn causes_have_tables_of_their_own() {
         .concat(),
     );
     source.stop().unwrap();
-    assert_eq!(source.counts()[0], ("process_entries", 1));
+    assert_eq!(source.counts()[0], ("process_entries".to_owned(), 1));
     assert_eq!(source.losses()["entries_unknown"], 0);
     let counts = [
         ("handle_entries", 1),
@@ -267,7 +268,7 @@ fn an_empty_device_is_waited_for_by_polls() {
     source.poll().unwrap();
     pipe.write_all(&entry(1, 88)).unwrap();
     source.stop().unwrap();
-    assert_eq!(source.counts()[0], ("process_entries", 1));
+    assert_eq!(source.counts()[0], ("process_entries".to_owned(), 1));
 }
 
 #[test]

@@ -182,10 +182,7 @@ impl Builder<'_> {
             }
             self.claim_file(&record, list);
         });
-        notices
-            .into_lines()
-            .into_iter()
-            .for_each(|line| self.notices.push(line));
+        self.notices.append(notices);
         match by {
             By::Debugfs => self.claim_as_debugfs_lists(&sound)?,
             By::Walk => self.compare(&sound),
@@ -206,10 +203,7 @@ impl Builder<'_> {
         sound.ask(self.image, &mut notices, part, |record, list| {
             self.claim_file(record, list);
         })?;
-        notices
-            .into_lines()
-            .into_iter()
-            .for_each(|line| self.notices.push(line));
+        self.notices.append(notices);
         Ok(())
     }
 
@@ -250,11 +244,8 @@ impl Builder<'_> {
             Err(Error::Io { at, source, .. }) => Some(format!("{at}: {source}")),
             Err(error) => Some(error.to_string()),
         };
-        let lines = notices
-            .into_lines()
-            .into_iter()
-            .chain(differs)
-            .chain(failure);
+        self.notices.append(notices);
+        let lines = differs.into_iter().chain(failure);
         lines.for_each(|line| self.notices.push(line));
     }
 
