@@ -266,8 +266,21 @@ fn whoever_changes_a_block_after_the_first_is_not_left_out() {
             "metadata_copy other unlink 12 first 1"
         ]
     );
-    let known = run(&s, &["events", "--columns", "cause_process_known", "--where", "kind = 'metadata_copy'"]);
-    assert!(known.iter().all(|row| row["cause_process_known"] == "first"));
+    let known = run(
+        &s,
+        &[
+            "events",
+            "--columns",
+            "cause_process_known",
+            "--where",
+            "kind = 'metadata_copy'",
+        ],
+    );
+    assert!(
+        known
+            .iter()
+            .all(|row| row["cause_process_known"] == "first")
+    );
 }
 
 const WRITER: CallOf = CallOf {
@@ -355,7 +368,10 @@ fn a_change_that_may_be_unseen_leaves_the_first() {
     let lines = written(&s, &[]);
     assert_eq!(
         lines,
-        ["regular third write 12 set 2", "regular third write 12 first 1"]
+        [
+            "regular third write 12 set 2",
+            "regular third write 12 first 1"
+        ]
     );
     let mut s = scene();
     s.call(WRITER);
@@ -539,7 +555,11 @@ fn a_block_written_home_is_who_changed_it_first_or_all_theirs() {
             "unmapped - - - unknown 0"
         ]
     );
-    let first = bytes_by(&s, "cause_comm", &[&only[..], &["--share", "first"]].concat());
+    let first = bytes_by(
+        &s,
+        "cause_comm",
+        &[&only[..], &["--share", "first"]].concat(),
+    );
     let of = |name: &str, bytes: u64| (name.to_owned(), bytes);
     assert_eq!(
         first,

@@ -112,8 +112,9 @@ impl Blame {
                 let causers = causers.copied();
                 match changes.iter().all(Blame::is_complete) {
                     true => Blame::all(causers),
-                    false => Blame::of(causers)
-                        .first(&Others::joined(changes.iter().map(Blame::others))),
+                    false => {
+                        Blame::of(causers).first(&Others::joined(changes.iter().map(Blame::others)))
+                    }
                 }
             }
         }
@@ -153,7 +154,8 @@ impl Blame {
 
     /// Returns the same blame with each causer replaced.
     pub fn map(&self, mut to: impl FnMut(CauseId) -> CauseId) -> Blame {
-        let mut all = |causers: &Rc<[CauseId]>| causers.iter().map(|&one| to(one)).collect::<Vec<_>>();
+        let mut all =
+            |causers: &Rc<[CauseId]>| causers.iter().map(|&one| to(one)).collect::<Vec<_>>();
         match self {
             Blame::Unknown => Blame::Unknown,
             Blame::Set(causers, others) => match Blame::of(all(causers)) {

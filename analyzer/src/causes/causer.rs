@@ -13,12 +13,12 @@ use super::cause::List;
 use super::f2fs::F2fs;
 use super::handle::{Handle, Lead, removes};
 use super::homes::Homes;
+use super::journals::{Journals, Place};
 use super::pages::Pages;
 use super::share::{Sharing, Verdicts};
 use super::tables::Tables;
-use super::journals::{Journals, Place};
-use super::writes::{Act, Change, Inode, Writes};
 use super::unlinked::Unlinked;
+use super::writes::{Act, Change, Inode, Writes};
 use super::{Cause, CauseId, Known, Operation};
 use crate::attribute::{FileId, HashMap, Op, ProcessId, Registry, Request, Row};
 
@@ -261,7 +261,10 @@ impl<R> Causer<'_, R> {
 
 /// Returns true if a fallocate zeroes, removes or moves contents, or may do so.
 fn changes_contents(raw: &RawCall) -> bool {
-    let mode = raw.first_bytes.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
+    let mode = raw
+        .first_bytes
+        .first_chunk()
+        .map(|bytes| u32::from_le_bytes(*bytes));
     let is_known = raw.head.flags.has(call_flags::MODE);
     !is_known || mode.is_none_or(|mode| mode & !KEEP_SIZE != 0)
 }
@@ -344,7 +347,9 @@ impl Found {
         let end = offset.saturating_add(raw.bytes.get());
         let flags = raw.head.flags;
         match CallKind::of(raw.kind.get()) {
-            CallKind::Write | CallKind::Splice if result > 0 && offset == NONE => {
+            CallKind::Write | CallKind::Splice
+                if offset == NONE && (result > 0 || flags.has(call_flags::OPEN_END)) =>
+            {
                 self.writes.lose(inode);
             }
             CallKind::Write if flags.has(call_flags::OPEN_END) => {

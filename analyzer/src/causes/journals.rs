@@ -172,7 +172,10 @@ impl Journal {
 
     fn is_near(&self, sector: u64) -> bool {
         self.seen.is_some_and(|(first, last)| {
-            first.saturating_sub(sector).max(sector.saturating_sub(last)) < NEAR
+            first
+                .saturating_sub(sector)
+                .max(sector.saturating_sub(last))
+                < NEAR
         })
     }
 }

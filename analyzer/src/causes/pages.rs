@@ -62,8 +62,7 @@ impl Pages {
         let runs = self.of(inode);
         let next = runs.clone().filter(move |run| run.last_q_ns > to_ns);
         let next = next.min_by_key(|run| run.first_q_ns);
-        let within =
-            runs.filter(move |run| run.first_q_ns <= to_ns && from_ns <= run.last_q_ns);
+        let within = runs.filter(move |run| run.first_q_ns <= to_ns && from_ns <= run.last_q_ns);
         within.chain(next).map(|run| run.process)
     }
 

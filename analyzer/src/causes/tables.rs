@@ -3,9 +3,9 @@
 
 use std::io::Read;
 
-use mostrace_bundle::{Error, Manifest};
 use mostrace_bundle::entry::{EntryRef, RawCall, RawDirtied, RawF2fs, RawHandle};
 use mostrace_bundle::table::TableReader;
+use mostrace_bundle::{Error, Manifest};
 
 /// The largest deviation of entries from time order in their table, ns.
 const DISORDER_NS: u64 = 20_000_000;

@@ -98,7 +98,11 @@ impl Writes {
         let length_ns = change.end_ns.saturating_sub(change.start_ns);
         let is_too_long = length_ns >= LONGEST_CALL_NS && change.act == Act::Changed;
         let change = Change {
-            act: if is_too_long { Act::MayHaveChanged } else { change.act },
+            act: if is_too_long {
+                Act::MayHaveChanged
+            } else {
+                change.act
+            },
             ..change
         };
         self.count.tally(1);
@@ -248,10 +252,7 @@ impl OfInode {
     /// Returns the calls that were in progress at `time_ns`.
     fn in_progress(&self, time_ns: u64) -> impl Iterator<Item = &Change> {
         let latest_ns = time_ns.saturating_add(self.longest_ns);
-        let near = self
-            .ahead
-            .iter()
-            .take_while(move |c| c.end_ns <= latest_ns);
+        let near = self.ahead.iter().take_while(move |c| c.end_ns <= latest_ns);
         near.filter(move |change| change.is_at(time_ns) && change.act != Act::Dropped)
     }
 

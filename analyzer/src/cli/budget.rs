@@ -181,7 +181,10 @@ pub fn read(path: &Path, causes: Option<Sharing>) -> anyhow::Result<Analysis> {
 fn measured(names: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, Measured)>> {
     let measured = |recording: Recording| {
         let path = recording.path().to_owned();
-        let measured = measure(&path, &attribute(vec![recording], Some(Sharing::default()))?)?;
+        let measured = measure(
+            &path,
+            &attribute(vec![recording], Some(Sharing::default()))?,
+        )?;
         Ok((path, measured))
     };
     let recordings = names::open(names, false)?;

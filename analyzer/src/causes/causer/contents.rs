@@ -160,8 +160,8 @@ impl<R> Causer<'_, R> {
     }
 
     fn operation(&self, row: &Row, registry: &Registry<'_>) -> Operation {
-        let is_atomic =
-            place(row, registry).is_some_and(|(inode, _, q_ns)| self.found.f2fs.commits(inode, q_ns));
+        let is_atomic = place(row, registry)
+            .is_some_and(|(inode, _, q_ns)| self.found.f2fs.commits(inode, q_ns));
         match row.kind {
             Some(Kind::Directory | Kind::Symlink) => Operation::Other,
             _ if is_atomic => Operation::AtomicWrite,
@@ -189,5 +189,9 @@ fn place(row: &Row, registry: &Registry<'_>) -> Option<(Inode, (u64, u64), u64)>
     let file = registry.file(row.file);
     let inode = (file.inode?, file.generation.unwrap_or(0));
     let from = row.file_offset.unwrap_or(0);
-    Some((inode, (from, from.saturating_add(row.bytes.into())), row.q_ns?))
+    Some((
+        inode,
+        (from, from.saturating_add(row.bytes.into())),
+        row.q_ns?,
+    ))
 }

@@ -17,7 +17,9 @@ impl<R> Causer<'_, R> {
     ) -> Option<u64> {
         let process = user(row.process, registry);
         let call = process.and_then(|p| self.call(p, row.q_ns?, registry));
-        let file = call.map(|call| call.file).filter(|&file| file != FileId::NONE);
+        let file = call
+            .map(|call| call.file)
+            .filter(|&file| file != FileId::NONE);
         let row = Row {
             file: file.unwrap_or(row.file),
             ..*row

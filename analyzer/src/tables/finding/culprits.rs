@@ -220,7 +220,8 @@ mod tests {
             word => Label::Text(word.to_owned()),
         };
         let processes = rows.iter();
-        let processes = processes.map(|(p, _, bytes)| (vec![label(p), label("write"), label("exact")], *bytes));
+        let processes =
+            processes.map(|(p, _, bytes)| (vec![label(p), label("write"), label("exact")], *bytes));
         let processes = sums(processes);
         let files = rows
             .iter()

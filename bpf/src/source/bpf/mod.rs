@@ -34,9 +34,9 @@ mod ring_size;
 mod stream;
 
 use block_events::BlockEvents;
+pub(crate) use cause_probes::has_fentry;
 use event_probes::Wanted;
 use forwarder::EventForwarder;
-pub(crate) use cause_probes::has_fentry;
 pub(crate) use loader::ObjectStorage;
 use loader::ProbeLoader;
 pub use ring_size::RingSize;
