@@ -39,6 +39,11 @@ class Traces(unittest.TestCase):
         self.assertEqual(self.whose(line(1, "dd-1", "write", INODE), line(2, "dd-2", "store", INODE), *flush), [{1, 2}])
         self.assertEqual(self.whose(modify(6, "kworker/0:1-9")), [set()])
 
+    def test_a_file_with_the_number_of_an_evicted_one_is_another(self):
+        evict = [line(2, "rm-2", "evict", INODE), line(3, "rm-2", "evicted")]
+        flush = [line(5, "kworker/u8:1-9", "writeback", INODE), modify(6, "kworker/u8:1-9"), line(7, "kworker/u8:1-9", "written")]
+        self.assertEqual(self.whose(line(1, "dd-1", "write", INODE), *evict, line(4, "dd-3", "write", INODE), *flush), [{3}])
+
     def test_a_trace_with_a_gap_is_refused(self):
         with self.assertRaises(ValueError):
             Trace([line(1, "dd-1", "written")])

@@ -67,11 +67,19 @@ class Trace:
         elif event in INSIDE:
             self._inside[pid].append((event, inode))
         elif event in ENDS:
-            inside = self._inside[pid]
-            if not inside or INSIDE[inside.pop()[0]] != event:
-                raise ValueError(f"{ns}: {event} of task {pid} without its beginning: the trace is not whole")
+            self._leave(event, ns, pid)
         else:
             raise ValueError(f"no such event: {event}")
+
+    def _leave(self, event, ns, pid):
+        inside = self._inside[pid]
+        began, inode = inside.pop() if inside else (None, None)
+        if INSIDE.get(began) != event:
+            raise ValueError(f"{ns}: {event} of task {pid} without its beginning: the trace is not whole")
+        if event == "evicted":
+            # The next file with this number is another one.
+            self._writers.pop(inode, None)
+            self._removers.pop(inode, None)
 
     def _causers(self, pid, is_kernels):
         """Returns the tasks for which this task modifies a block now, and why these are not known."""

@@ -13,7 +13,8 @@ use crate::judge::Said;
 
 /// A row of a file that is written to its place: a copy in the journal has no place in the file.
 const ROWS: &str = "SELECT completion, sector, bytes, time_ns, d2c_ns, q2d_ns, inode, generation, file_offset, cause_known, \
-                    cause_tgid FROM events WHERE op = 'write' AND class IN ('data', 'unknown')";
+                    cause_tgid FROM events WHERE op = 'write' AND class IN ('data', 'unknown') \
+                    AND coalesce(kind, '') <> 'directory'";
 const CAUSES: &str = "SELECT completion, sector, cause_tgid FROM causes WHERE op = 'write' AND cause_tgid IS NOT NULL";
 
 #[derive(Deserialize)]
