@@ -48,7 +48,6 @@ if [ "$what" = causes ]; then
 fi
 try
 [ "$what" = all ] || exit 0
-all_causes
 try --mkfs "-b 1024"
 try --mkfs "-b 2048"
 try --mkfs "-O bigalloc -C 16384"
@@ -74,3 +73,4 @@ try --record "--entries none"
 try --record "--source bpf"
 try --layout disk
 try --layout partition
+all_causes

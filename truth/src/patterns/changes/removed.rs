@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 
 use super::{Changed, another};
 use crate::patterns::Pattern;
@@ -26,15 +27,17 @@ fn work(site: &Site, part: &str) -> io::Result<()> {
 /// One process writes, another cuts the file in the middle of a block, whose rest becomes zeroes; a third one extends it.
 fn cut(site: &Site) -> io::Result<()> {
     let file = Changed::synced(site, "/cut", 256 << 10)?;
-    // No block is larger: the rest of the block, or of the page, is what a truncate may change.
-    const BLOCK: u64 = 4096;
+    const PAGE: u64 = 4096;
+    let block = file.file.metadata()?.blksize();
     for round in (0..ROUNDS).rev() {
-        let block = round * 4 * BLOCK;
-        another(|| file.write(block..block + 500))?;
-        let zeroes = block + 1000..block + BLOCK;
-        another(|| file.change(zeroes.clone(), || file.file.set_len(block + 1000)))?;
+        let page = round * 4 * PAGE;
+        another(|| file.write(page..page + 500))?;
+        // A truncate makes the rest of the last block zero; the blocks after it are free.
+        let end = page + 1000;
+        let zeroes = end..end.next_multiple_of(block);
+        another(|| file.change(zeroes.clone(), || file.file.set_len(end)))?;
         if round % 2 == 0 {
-            another(|| file.write(block + 2000..block + 3000))?;
+            another(|| file.write(page + 2000..page + 3000))?;
         }
         file.file.sync_data()?;
     }
