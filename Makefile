@@ -87,11 +87,12 @@ truth: build
 	truth/run.sh $(MOSTRACE) all
 	@$(MAKE) --no-print-directory truth-guest
 
-# The same of f2fs, FAT and ext4 in a guest, by the probes and by the kernel's recorder.
+# The same of f2fs, FAT and ext4 in a guest, by the probes and by the kernel's recorder; and the causes of ext4's metadata.
 TRUTH = $(CARGO_TARGET_DIR)/truth/release/mostrace-truth
 truth-guest: build
 	$(CARGO) build $(PROFILE) --quiet --manifest-path truth/Cargo.toml --target-dir $(CARGO_TARGET_DIR)/truth
 	$(GUESTS) $(MODULE) env TRUTH=$(TRUTH) GUEST_SCRIPTS=guest/truth/tests guest/run.sh $(MOSTRACE) $(KERNELS)
+	$(GUESTS) env MOSTRACE=$(MOSTRACE) GUEST_TESTS=ext4 GUEST_SCRIPTS=guest/accuracy/tests guest/run.sh $(MOSTRACE) $(KERNELS)
 
 # All that there is but test-kernels: both kernels, the module on them, the patched kernels, the tests that take minutes.
 test-all: lint
@@ -198,8 +199,8 @@ bench-overhead: build
 	$(GUESTS) env GUEST_SCRIPTS=kernel-patches/test/overhead GUEST_QEMU="-smp 1 -icount shift=0,sleep=off" \
 		GUEST_SILENCE=7200 guest/run.sh $(MOSTRACE) test all
 
-# How right causes are, in the guests: each journalled copy's against a kprobe on jbd2_journal_dirty_metadata; those of f2fs and FAT against
-# writers' folders and a trace of every buffer.
+# How right causes are, in the guests: those of ext4's blocks against a trace of every modification by the kernel's kprobe events; those of f2fs
+# and FAT against writers' folders and a trace of every buffer.
 bench-accuracy: build
 	$(GUESTS) env MOSTRACE=$(MOSTRACE) GUEST_SCRIPTS=guest/accuracy/tests guest/run.sh $(MOSTRACE) test all
 

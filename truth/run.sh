@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Usage: run.sh MOSTRACE [all]
+# Usage: run.sh MOSTRACE [all | causes]
 # Compares what this mostrace says of every sector with the truth: on an ext4 with mke2fs's defaults, or with `all` over
-# many filesystem options and sources. Without root, loop devices or FUSE it says so and succeeds; under
+# many filesystem options and sources. With `all` or `causes`, judges the causes of blocks that several processes changed. Without root, loop devices or FUSE it says so and succeeds; under
 # MOSTRACE_NO_SKIP it fails.
 set -eu
 mostrace=$(realpath "$1")
@@ -24,6 +24,28 @@ try() {
 	echo "truth: ${*:-default options}"
 	"$target/release/mostrace-truth" run --mostrace "$mostrace" "$@"
 }
+causes() {
+	echo "truth of causes: ${*:-default options}"
+	"$target/release/mostrace-truth" causes --mostrace "$mostrace" "$@" || wrong=1
+}
+all_causes() {
+	wrong=
+	causes
+	causes --mkfs "-b 4096"
+	causes --mkfs "-b 4096" --mount-options data=journal
+	causes --mkfs "-b 4096" --mount-options lazytime
+	causes --mkfs "-b 4096" --mount-options nodelalloc
+	causes --mkfs "-b 4096 -O fast_commit"
+	causes --mkfs "-b 4096 -O ^has_journal"
+	causes --mkfs "-b 4096" --record "--source bpf"
+	causes --mkfs "-b 4096" --layout disk
+	causes --mkfs "-b 4096" --layout partition
+	[ -z "$wrong" ]
+}
+if [ "$what" = causes ]; then
+	all_causes
+	exit
+fi
 try
 [ "$what" = all ] || exit 0
 try --mkfs "-b 1024"
@@ -51,3 +73,4 @@ try --record "--entries none"
 try --record "--source bpf"
 try --layout disk
 try --layout partition
+all_causes

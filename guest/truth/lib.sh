@@ -14,3 +14,17 @@ truth() {
 	done
 	[ ! -e wrong ] || fail "see above"
 }
+
+# causes TYPE OPTION…: judges the causes of blocks that several processes changed; faults are printed, and `causes_ended` fails.
+causes() {
+	step "causes: $*"
+	info "causes: $*"
+	type=$1
+	shift
+	mostrace-truth causes --mostrace /usr/local/bin/mostrace --fs "$type" "$@" >truth.log 2>&1 || touch wrong
+	cut -c1-600 truth.log | while read -r line; do info "$line"; done
+}
+
+causes_ended() {
+	[ ! -e wrong ] || fail "see above"
+}

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::ioctl::{Getter, ioctl, opcode};
 
+use crate::changes;
 use crate::contents;
 use crate::names::{self, Inode};
 use crate::stamp::{How, SECTOR, Stamp, now_ns};
@@ -17,6 +18,7 @@ const BLOCK: usize = 4096;
 /// The names of the log files.
 pub const NAMES: &str = "names";
 pub const CONTENTS: &str = "contents";
+pub const CHANGES: &str = "changes";
 
 /// A folder of the mounted filesystem, and the logs.
 pub struct Site {
@@ -24,6 +26,7 @@ pub struct Site {
     pub root: PathBuf,
     pub names: names::Writer,
     pub contents: contents::Writer,
+    pub changes: changes::Writer,
 }
 
 /// A file in which every sector is stamped.
@@ -41,6 +44,7 @@ impl Site {
             root: mount.join(folder.trim_start_matches('/')),
             names: names::Writer::open(&logs.join(NAMES), folder)?,
             contents: contents::Writer::open(&logs.join(CONTENTS))?,
+            changes: changes::Writer::open(&logs.join(CHANGES))?,
         })
     }
 

@@ -8,13 +8,16 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 
+use crate::causes;
+use crate::changes;
 use crate::compare::{self, COLUMNS, Logs, Report, compare};
 use crate::contents::Contents;
 use crate::device::{Loop, Mount, Part, Type, tell};
 use crate::disk::{Disk, Written};
+use crate::judge::{Judged, judge};
 use crate::names::Names;
 use crate::patterns::{self, Pattern};
-use crate::site::{CONTENTS, NAMES};
+use crate::site::{CHANGES, CONTENTS, NAMES};
 
 /// The layout of the filesystems on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -94,6 +97,23 @@ impl Trial {
             keep(pattern, &log, &logs, kept)?;
         }
         Ok(report)
+    }
+
+    /// Records a pattern and judges the causes of its rows by the changes that it logged.
+    pub fn judge(&self, pattern: &Pattern) -> Result<Judged> {
+        let folder = tempfile::tempdir()?;
+        let logs = folder.path().join("logs");
+        fs::create_dir(&logs)?;
+        let Recorded { bundle, log } = self.record(pattern, folder.path(), &logs)?;
+        let (rows, others) = causes::said(&self.mostrace, &bundle)?;
+        let mut judged = judge(&rows, &changes::read(&logs.join(CHANGES))?);
+        judged.skip("its place in a file is not known", others);
+        if judged.faults() > 0
+            && let Some(kept) = &self.keep
+        {
+            keep(pattern, &log, &logs, kept)?;
+        }
+        Ok(judged)
     }
 
     /// Records a pattern in `folder`, with the writers' logs in `logs`. Everything is unmounted when it returns.

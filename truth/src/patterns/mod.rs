@@ -12,6 +12,7 @@ use crate::site::Site;
 mod aio;
 mod buffered;
 mod bulk;
+pub mod changes;
 mod churn;
 mod direct;
 mod dropped;
@@ -39,6 +40,7 @@ pub struct Pattern {
     pub work: fn(&'static Site, &str) -> io::Result<()>,
 }
 
+/// The patterns whose sectors are stamped.
 pub const ALL: &[Pattern] = &[
     aio::PATTERN,
     buffered::PATTERN,
@@ -63,7 +65,8 @@ pub const ALL: &[Pattern] = &[
 ];
 
 pub fn find(name: &str) -> anyhow::Result<&'static Pattern> {
-    let found = ALL.iter().find(|pattern| pattern.name == name);
+    let mut all = ALL.iter().chain(changes::ALL);
+    let found = all.find(|pattern| pattern.name == name);
     found.with_context(|| format!("{name}: no such pattern"))
 }
 
