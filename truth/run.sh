@@ -35,6 +35,7 @@ all_causes() {
 	causes --mkfs "-b 4096" --mount-options data=journal
 	causes --mkfs "-b 4096" --mount-options lazytime
 	causes --mkfs "-b 4096" --mount-options nodelalloc
+	causes --mkfs "-b 4096" --mount-options dioread_lock
 	causes --mkfs "-b 4096 -O fast_commit"
 	causes --mkfs "-b 4096 -O ^has_journal"
 	causes --mkfs "-b 4096" --record "--source bpf"
