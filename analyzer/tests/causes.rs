@@ -551,7 +551,7 @@ fn a_block_written_home_is_who_changed_it_first_or_all_theirs() {
     assert_eq!(
         written(&s, &[])[7..],
         [
-            "unmapped other unlink 12 exact 2",
+            "unmapped other unlink 12 shared 2",
             "unmapped - - - unknown 0"
         ]
     );

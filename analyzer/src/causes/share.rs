@@ -51,6 +51,8 @@ pub struct Verdict {
     to: usize,
     /// Number of known causers, including those whose share is 0.
     pub causers: u32,
+    /// How certain it is that the largest share's cause is the row's.
+    pub known: Known,
     /// Time from the start of the call that forced the row to the device's completion, ns.
     pub latency_ns: Option<u64>,
     /// Why f2fs wrote the checkpoint that the row belongs to.
@@ -130,6 +132,7 @@ impl Verdicts {
             share.cause != CauseId::UNKNOWN && before.iter().all(|other| other.cause != share.cause)
         };
         let causers = mine.iter().enumerate().filter(is_new).count();
+        let known = known_of(mine);
         let largest = (begun..self.shares.len())
             .rev()
             .max_by_key(|&at| self.shares[at].bytes);
@@ -142,6 +145,7 @@ impl Verdicts {
             from: begun,
             to: kept,
             causers: u32::try_from(causers).unwrap_or(u32::MAX),
+            known,
             latency_ns,
             reason: self.reason.take(),
             is_one_process: std::mem::take(&mut self.is_one_process),
@@ -172,6 +176,27 @@ impl Verdicts {
         }
         self.shares.truncate(kept);
         kept
+    }
+}
+
+/// Returns how certain it is that one cause is the whole row's, whose blocks may have causes of their own.
+fn known_of(shares: &[Share]) -> Known {
+    let least = shares.iter().map(|share| share.known).min();
+    let least = least.unwrap_or_default();
+    let is_one = shares.windows(2).all(|pair| match pair {
+        [a, b] => a.cause == b.cause,
+        _ => true,
+    });
+    if is_one {
+        return least;
+    }
+    let is_divided = shares
+        .iter()
+        .any(|share| share.known == Known::Proportional);
+    match least {
+        _ if is_divided => Known::Proportional,
+        Known::Shared | Known::Exact => Known::Shared,
+        _ => Known::Set,
     }
 }
 
@@ -242,6 +267,28 @@ mod tests {
                 prop_assert_eq!(verdict.causers as usize, known.len());
             }
         }
+    }
+
+    /// A row of two blocks is nobody's alone if each has a cause of its own.
+    #[test]
+    fn a_row_is_exact_if_all_of_it_is_of_one_cause() {
+        let known = |shares: &[(u32, Known)]| {
+            let share = |&(cause, known): &(u32, Known)| Share {
+                cause: CauseId(cause),
+                known,
+                bytes: 4096,
+            };
+            known_of(&shares.iter().map(share).collect::<Vec<_>>())
+        };
+        use Known::{Exact, First, Proportional, Set, Shared, Unknown};
+        assert_eq!(known(&[]), Unknown);
+        assert_eq!(known(&[(1, Exact)]), Exact);
+        assert_eq!(known(&[(1, Exact), (1, First)]), First);
+        assert_eq!(known(&[(1, Exact), (2, Exact)]), Shared);
+        assert_eq!(known(&[(1, Shared), (2, Shared), (2, Exact)]), Shared);
+        assert_eq!(known(&[(1, Exact), (2, First)]), Set);
+        assert_eq!(known(&[(1, Exact), (0, Unknown)]), Set);
+        assert_eq!(known(&[(1, Proportional), (0, Unknown)]), Proportional);
     }
 
     #[test]

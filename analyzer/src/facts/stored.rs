@@ -227,7 +227,7 @@ impl Builder {
                 | bits::HOME_KIND.word(home_kind.map_or(0, kind_code))
                 | bits::REASON.word(verdict.and_then(|v| v.reason).map_or(0, |r| r as u64))
                 | bits::ONE_PROCESS.word(verdict.is_some_and(|v| v.is_one_process).into())
-                | bits::KNOWN.word(first.map_or(Known::Unknown, |share| share.known) as u64);
+                | bits::KNOWN.word(verdict.map_or(Known::Unknown, |v| v.known) as u64);
             self.columns.push(Stored {
                 request: self.requests,
                 time: request.time_ns,
