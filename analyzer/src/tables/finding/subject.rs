@@ -218,8 +218,10 @@ mod tests {
             })
             .collect();
         let layers: Vec<(&[&str], u64)> = layers.iter().map(|(l, b)| (&l[..], *b)).collect();
-        let processes: Vec<([&str; 2], u64)> =
-            by.iter().map(|(p, .., b)| ([*p, "write"], *b)).collect();
+        let processes: Vec<([&str; 3], u64)> = by
+            .iter()
+            .map(|(process, .., bytes)| ([*process, "write", "exact"], *bytes))
+            .collect();
         let processes: Vec<(&[&str], u64)> = processes.iter().map(|(l, b)| (&l[..], *b)).collect();
         let files: Vec<([&str; 3], u64)> =
             by.iter().map(|(p, f, _, b)| ([*p, *f, ""], *b)).collect();
