@@ -122,7 +122,9 @@ impl<'a, R: Read> Causer<'a, R> {
             }
             let succeeded = raw.result.get() >= 0;
             if registry.is_mapped(raw.s_dev.get()) {
-                self.found.note_write(raw, process, self.block.into());
+                // A kernel thread, such as a loop device's, writes for somebody who is not known.
+                let whose = user(process, registry).unwrap_or_default();
+                self.found.note_write(raw, whose, self.block.into());
             }
             self.found.f2fs.call(&call, succeeded);
             self.found.calls.push(call, time_ns);

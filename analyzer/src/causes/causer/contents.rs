@@ -9,7 +9,7 @@ use crate::attribute::{ProcessId, Registry, Request, Row};
 use crate::causes::blame::{Blame, Others};
 use crate::causes::changed::Changers;
 use crate::causes::writes::Inode;
-use crate::causes::{Cause, Operation};
+use crate::causes::{Cause, CauseId, Operation};
 
 /// What is known of a row of buffered contents.
 struct Contents {
@@ -104,12 +104,13 @@ impl<R> Causer<'_, R> {
         operation: Operation,
     ) -> Blame {
         let list = &mut self.found.list;
-        let mut cause = |process: ProcessId| {
-            list.intern(Cause {
+        let mut cause = |process| match process {
+            ProcessId::UNKNOWN => CauseId::UNKNOWN,
+            process => list.intern(Cause {
                 process,
                 operation: Some(operation),
                 file: row.file,
-            })
+            }),
         };
         // Only a row's first page has a time.
         let is_untimed = row.dirty_ns.is_none();
@@ -152,7 +153,8 @@ impl<R> Causer<'_, R> {
         q_ns: u64,
     ) {
         if self.tables.has_handles() {
-            for process in processes {
+            let known = |process: &ProcessId| *process != ProcessId::UNKNOWN;
+            for process in processes.into_iter().filter(known) {
                 let pages = &mut self.found.pages;
                 pages.written(inode, process, q_ns, request.time_ns);
             }
