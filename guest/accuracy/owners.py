@@ -47,12 +47,12 @@ def rows(mostrace, bundle):
 
 
 def owner(row, n):
-    """Compares a row with the owner of its folder."""
+    """Compares a row with the owner of its folder: whoever dirtied its page first."""
     match = re.match(r"^/w(\d+)(/|$)", row["path"])
     n["bytes"] += int(row["bytes"])
     if row["cause_known"] == "unknown":
         n["unknown"] += int(row["bytes"])
-    if not match or row["cause_known"] != "exact":
+    if not match or row["cause_known"] != "first":
         return
     n["owned"] += 1
     n["owner"] += int(row["cause_uid"]) == 1000 + int(match[1])
@@ -65,7 +65,7 @@ def first(row, buffers, written, n):
         # The trace has a resolution of microseconds.
         since = [c for c in buffers[sector] if written.get(sector, 0) < c[0] <= queued + 1000]
         written[sector] = queued
-        if row["cause_known"] != "exact" or not since:
+        if row["cause_known"] != "first" or not since:
             continue
         if since[0][2]:
             n["led"] += 1
