@@ -5,7 +5,7 @@
 use std::io;
 use std::time::Duration;
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, ErrorCode, params};
 
 use super::Pattern;
 use crate::shim;
@@ -47,12 +47,25 @@ fn work(site: &'static Site, part: &str) -> io::Result<()> {
     }
 }
 
+/// Sets the journal mode. While another process changes it, SQLite says that the database is locked without waiting for it:
+/// <https://www.sqlite.org/wal.html#sometimes_queries_return_sqlite_busy_in_wal_mode>.
+fn set_journal_mode(connection: &Connection, mode: &str) -> rusqlite::Result<()> {
+    loop {
+        match connection.pragma_update(None, "journal_mode", mode) {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            result => return result,
+        }
+    }
+}
+
 fn transact(site: &Site, mode: &str, path: &str) -> rusqlite::Result<()> {
     let mut random = Random::new().expect("the system has random numbers");
     let mut number = |limit| random.below(limit).expect("the system has random numbers");
     let mut connection = Connection::open(site.at(path))?;
     connection.busy_timeout(Duration::from_secs(120))?;
-    connection.pragma_update(None, "journal_mode", mode)?;
+    set_journal_mode(&connection, mode)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     // Without this, no page would be written to the database before the end.
     connection.pragma_update(None, "wal_autocheckpoint", 40)?;
