@@ -36,6 +36,8 @@ const PART_NS: u64 = 100_000;
 const KEEP_SIZE: u32 = 1;
 /// Number of inodes whose last conversion is remembered; beyond it, all are forgotten.
 const CONVERTED: usize = 1 << 16;
+/// ext4's largest block, bytes (`EXT4_MAX_BLOCK_SIZE`).
+const LARGEST_BLOCK: u32 = 1 << 16;
 /// A filesystem's block size until another one is known, bytes.
 const BLOCK: u32 = 4096;
 
@@ -111,7 +113,7 @@ impl<'a, R: Read> Causer<'a, R> {
     /// Returns an error if a table cannot be read.
     pub fn pull(&mut self, time_ns: u64, registry: &mut Registry<'_>) -> Result<(), Error> {
         if let Some(bytes) = registry.block_size().and_then(|b| u32::try_from(b).ok()) {
-            self.block = bytes.max(512);
+            self.block = bytes.clamp(512, LARGEST_BLOCK);
         }
         while let Some(raw) = self.tables.call(time_ns)? {
             let process = registry.thread(raw.into(), raw.head.time_ns.get());
@@ -151,7 +153,7 @@ impl<'a, R: Read> Causer<'a, R> {
             self.journals.add(raw.s_dev.get(), raw.tid.get(), handle);
         }
         while let Some(raw) = self.tables.dirtied(time_ns)? {
-            self.block = raw.head.bytes.get().max(512);
+            self.block = raw.head.bytes.get().clamp(512, LARGEST_BLOCK);
             if let Some(home) = registry.home_on_disk(raw.home, raw.head.sector.get()) {
                 self.journals.modified(raw, home);
             }

@@ -9,6 +9,11 @@ use crate::attribute::ProcessId;
 /// The largest folio of the page cache: one entry of a page middle directory, bytes.
 const LARGEST_FOLIO: u64 = 2 << 20;
 
+/// Number of ranges that one call or row may touch, and of tasks that are known of one range; beyond it, the answer is unknown.
+/// A recording may come from anybody, and the work for each of its entries must be bounded.
+const TOUCHED: usize = 1 << 12;
+const TASKS: usize = 1 << 6;
+
 /// The tasks that changed a block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Changers {
@@ -88,11 +93,18 @@ impl Changed {
         self.ranges.len()
     }
 
-    /// Enters a call that has returned.
-    pub fn enter(&mut self, change: &Change) {
+    /// Enters a call that has returned. Returns false if it touches too many ranges: then all are forgotten.
+    #[must_use]
+    pub fn enter(&mut self, change: &Change) -> bool {
         let (from, to) = (change.from, change.to);
         if change.act == Act::Dropped {
-            return self.forget(from, to, change.end_ns);
+            // Calls are entered in the order of their returns, so everything there is older. Only whole tails are dropped.
+            self.cut(from);
+            self.ranges.split_off(&from);
+            return true;
+        }
+        if self.touches_too_many(from, to) {
+            return false;
         }
         self.cut(from);
         self.cut(to);
@@ -116,6 +128,17 @@ impl Changed {
             range.add(change);
             self.ranges.insert(begin, range);
         }
+        true
+    }
+
+    /// Forgets all ranges and returns true if more than may be touched begin in `from..to`.
+    fn touches_too_many(&mut self, from: u64, to: u64) -> bool {
+        let mut touched = self.ranges.range(from..to.max(from));
+        let are_too_many = touched.nth(TOUCHED).is_some();
+        if are_too_many {
+            self.ranges.clear();
+        }
+        are_too_many
     }
 
     /// Returns who had changed the block of `block` bytes that holds byte `at`, and the end of the blocks that the same tasks
@@ -128,7 +151,12 @@ impl Changed {
         let mut run_end = end;
         let reaching = self.ranges.range(..begin).next_back();
         let reaching = reaching.filter(|(_, range)| range.to > begin);
-        for (&from, range) in reaching.into_iter().chain(self.ranges.range(begin..end)) {
+        let ranges = reaching.into_iter().chain(self.ranges.range(begin..end));
+        for (nth, (&from, range)) in ranges.enumerate() {
+            if nth >= TOUCHED {
+                changers.add_possible(std::iter::once(ProcessId::UNKNOWN));
+                break;
+            }
             range.tell(q_ns, &mut changers);
             // Further whole blocks of a range have the same answer.
             if from <= begin {
@@ -139,8 +167,13 @@ impl Changed {
         (run_end.min(to), changers)
     }
 
-    /// Forgets the changes to `from..to` that were made by `time_ns`.
-    pub fn forget(&mut self, from: u64, to: u64, time_ns: u64) {
+    /// Forgets the changes to `from..to` that were made by `time_ns`. Returns false if that touches too many ranges: then all
+    /// are forgotten.
+    #[must_use]
+    pub fn forget(&mut self, from: u64, to: u64, time_ns: u64) -> bool {
+        if self.touches_too_many(from, to) {
+            return false;
+        }
         self.cut(from);
         self.cut(to);
         let mut empty = Vec::new();
@@ -155,6 +188,7 @@ impl Changed {
         for begin in empty {
             self.ranges.remove(&begin);
         }
+        true
     }
 
     /// Returns true if a call of the task near byte `at` was in progress at `time_ns`; one folio may hold both places.
@@ -165,7 +199,7 @@ impl Changed {
         );
         let reaching = self.ranges.range(..first).next_back();
         let near = reaching.into_iter().chain(self.ranges.range(first..last));
-        let mut changers = near.flat_map(|(_, range)| &range.changers);
+        let mut changers = near.take(TOUCHED).flat_map(|(_, range)| &range.changers);
         changers.any(|changer| {
             let span = changer.first_start_ns..=changer.last_end_ns;
             changer.process == process && span.contains(&time_ns)
@@ -185,14 +219,18 @@ impl Changed {
 
 impl Range {
     fn add(&mut self, change: &Change) {
-        let same = |changer: &&mut Changer| changer.process == change.process;
+        let process = match self.changers.len() {
+            few if few < TASKS => change.process,
+            _ => ProcessId::UNKNOWN,
+        };
+        let same = |changer: &&mut Changer| [process, change.process].contains(&changer.process);
         if let Some(changer) = self.changers.iter_mut().find(same) {
             changer.last_end_ns = changer.last_end_ns.max(change.end_ns);
             changer.is_doubtful &= change.act == Act::MayHaveChanged;
             return;
         }
         self.changers.push(Changer {
-            process: change.process,
+            process,
             first_start_ns: change.start_ns,
             first_end_ns: change.end_ns,
             last_end_ns: change.end_ns,
@@ -270,7 +308,7 @@ mod tests {
                 }
                 // Whole blocks are written.
                 let range = (touched.start as u64 * BLOCK, touched.end as u64 * BLOCK);
-                let runs = writes.changers(INODE, range, BLOCK, time_ns);
+                let (runs, _) = writes.changers(INODE, range, BLOCK, time_ns);
                 let mut begin = range.0;
                 for (end, changers) in runs {
                     for at in begin / BLOCK..end / BLOCK {

@@ -13,6 +13,8 @@ use crate::tally::Tally;
 
 /// Most calls and ranges that are kept; beyond it, all are forgotten.
 const LIMIT: usize = 1 << 19;
+/// Number of calls that are searched for those in progress at a time.
+const SEARCHED: usize = 1 << 12;
 /// Number of dirtyings of each inode that are remembered as explained.
 const EXPLAINED: usize = 8;
 
@@ -81,6 +83,8 @@ struct OfInode {
     /// The length of the longest call, ns.
     longest_ns: u64,
     changed: Changed,
+    /// True if ranges of it were forgotten, so that there may be unknown changes.
+    is_partial: bool,
     /// Tasks, and times when they made a page dirty within a known call.
     explained: VecDeque<(ProcessId, u64)>,
     /// The time of the first shared, writable mapping: stores to it are not seen.
@@ -130,16 +134,16 @@ impl Writes {
     }
 
     /// Returns the tasks that had changed bytes `from..to` by `q_ns`, in runs of blocks of `block` bytes with the same
-    /// answer: the end of each run, and the tasks.
+    /// answer: the end of each run, and the tasks. False if there may be more: too many calls were made at that time.
     pub fn changers(
         &mut self,
         inode: Inode,
         (from, to): (u64, u64),
         block: u64,
         q_ns: u64,
-    ) -> Vec<(u64, Changers)> {
+    ) -> (Vec<(u64, Changers)>, bool) {
         self.with(inode, |of| of.changers((from, to), block, q_ns))
-            .unwrap_or_else(|| vec![(to, Changers::default())])
+            .unwrap_or_else(|| (vec![(to, Changers::default())], true))
     }
 
     /// Notes that bytes `from..to` were written out as they were at `q_ns`. `by` is the only task that had changed them, if
@@ -174,7 +178,7 @@ impl Writes {
     }
 
     fn drop_if_unused(&mut self, inode: Inode) {
-        let is_unused = |of: &OfInode| of.size() == 0 && of.mapped_ns.is_none();
+        let is_unused = |of: &OfInode| of.size() == 0 && of.mapped_ns.is_none() && !of.is_partial;
         if self.inodes.get(&inode).is_some_and(is_unused) {
             self.inodes.remove(&inode);
         }
@@ -199,13 +203,19 @@ impl OfInode {
                 self.ahead.push_front(change);
                 return;
             }
-            self.changed.enter(&change);
+            self.is_partial |= !self.changed.enter(&change);
         }
     }
 
-    fn changers(&mut self, (from, to): (u64, u64), block: u64, q_ns: u64) -> Vec<(u64, Changers)> {
+    fn changers(
+        &mut self,
+        (from, to): (u64, u64),
+        block: u64,
+        q_ns: u64,
+    ) -> (Vec<(u64, Changers)>, bool) {
         self.enter(q_ns);
         let in_progress: Vec<Change> = self.in_progress(q_ns).copied().collect();
+        let are_all = !self.is_partial && self.near(q_ns).nth(SEARCHED).is_none();
         let mut runs: Vec<(u64, Changers)> = Vec::new();
         let mut at = from;
         while at < to {
@@ -222,38 +232,42 @@ impl OfInode {
             }
             at = end;
         }
-        runs
+        (runs, are_all)
     }
 
     fn written(&mut self, (from, to): (u64, u64), q_ns: u64, by: Option<ProcessId>) {
         self.enter(q_ns);
-        self.changed.forget(from, to, q_ns);
+        self.is_partial |= !self.changed.forget(from, to, q_ns);
         let is_meant = |c: &Change| c.act != Act::Dropped && c.is_at(q_ns) && c.meets(from, to);
-        if !self.in_progress(q_ns).any(is_meant) {
-            return;
-        }
-        let left = |change: Change| -> Vec<Change> {
-            match is_meant(&change) {
-                false => vec![change],
-                // The call had changed these bytes already.
-                true if by == Some(change.process) => change.without(from, to).collect(),
-                true => vec![Change {
-                    act: Act::MayHaveChanged,
-                    ..change
-                }],
+        let searched = self.near(q_ns).take(SEARCHED).count();
+        for at in (0..searched).rev() {
+            let Some(change) = self.ahead.get(at).copied().filter(is_meant) else {
+                continue;
+            };
+            // The only task that changed these bytes had done so already.
+            if by == Some(change.process) {
+                self.ahead.remove(at);
+                for left in change.without(from, to) {
+                    self.ahead.insert(at, left);
+                }
+            } else if let Some(change) = self.ahead.get_mut(at) {
+                change.act = Act::MayHaveChanged;
             }
-        };
-        self.ahead = std::mem::take(&mut self.ahead)
-            .into_iter()
-            .flat_map(left)
-            .collect();
+        }
     }
 
-    /// Returns the calls that were in progress at `time_ns`.
+    /// Returns the calls that were in progress at `time_ns`, as far as they are searched.
     fn in_progress(&self, time_ns: u64) -> impl Iterator<Item = &Change> {
+        self.near(time_ns)
+            .take(SEARCHED)
+            .filter(move |change| change.is_at(time_ns) && change.act != Act::Dropped)
+    }
+
+    /// Returns the calls that ended so soon after `time_ns` that they may have been in progress then.
+    fn near(&self, time_ns: u64) -> impl Iterator<Item = &Change> {
         let latest_ns = time_ns.saturating_add(self.longest_ns);
-        let near = self.ahead.iter().take_while(move |c| c.end_ns <= latest_ns);
-        near.filter(move |change| change.is_at(time_ns) && change.act != Act::Dropped)
+        let ahead = self.ahead.iter();
+        ahead.take_while(move |change| change.end_ns <= latest_ns)
     }
 
     fn explain(&mut self, at: u64, process: ProcessId, dirty_ns: u64) -> bool {
@@ -271,5 +285,68 @@ impl OfInode {
         }
         self.explained.push_back((process, dirty_ns));
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INODE: Inode = (12, 1);
+
+    fn call(task: u32, from: u64, to: u64, at_ns: u64) -> Change {
+        Change {
+            act: Act::Changed,
+            process: ProcessId(task),
+            from,
+            to,
+            start_ns: at_ns,
+            end_ns: at_ns + 1,
+        }
+    }
+
+    /// Without the bounds this takes minutes: each call would touch each of the small ranges.
+    #[test]
+    fn calls_over_many_ranges_leave_an_answer_that_says_it_is_not_all() {
+        let mut writes = Writes::default();
+        for at in 0..100_000 {
+            writes.push(INODE, call(1, 2 * at, 2 * at + 1, at));
+        }
+        for at in 0..100_000 {
+            writes.push(INODE, call(2, 0, 200_000, 100_000 + at));
+        }
+        let (_, are_all) = writes.changers(INODE, (0, 4096), 4096, 300_000);
+        assert!(!are_all);
+    }
+
+    #[test]
+    fn more_tasks_than_are_kept_of_a_range_are_unknown() {
+        let mut writes = Writes::default();
+        for task in 1..1_000 {
+            writes.push(INODE, call(task, 0, 4096, task.into()));
+        }
+        let (runs, _) = writes.changers(INODE, (0, 4096), 4096, 10_000);
+        assert!(runs[0].1.has(ProcessId::UNKNOWN));
+    }
+
+    /// A call that was in progress when its first half was written out changed that half before, and the second half later.
+    #[test]
+    fn a_call_is_cut_where_it_was_written_out() {
+        let mut writes = Writes::default();
+        let long = Change {
+            end_ns: 1_000,
+            ..call(1, 0, 8192, 10)
+        };
+        writes.push(INODE, long);
+        let (runs, _) = writes.changers(INODE, (0, 4096), 4096, 500);
+        assert_eq!(runs[0].1.only(), Some(ProcessId(1)));
+        writes.written(INODE, (0, 4096), 500, Some(ProcessId(1)));
+        writes.push(INODE, call(2, 0, 8192, 1_500));
+        let (runs, are_all) = writes.changers(INODE, (0, 8192), 4096, 2_000);
+        let certain: Vec<_> = runs
+            .iter()
+            .map(|(end, c)| (*end, c.certain.len()))
+            .collect();
+        assert_eq!((certain, are_all), (vec![(4096, 1), (8192, 2)], true));
     }
 }

@@ -76,10 +76,12 @@ impl<R> Causer<'_, R> {
     /// Judges a row by the calls that changed its bytes.
     fn by_calls(&mut self, request: &Request, row: &Row, operation: Operation, of: &Contents) {
         let block = self.block.into();
-        let runs = self
-            .found
-            .writes
-            .changers(of.inode, of.range, block, of.q_ns);
+        let writes = &mut self.found.writes;
+        let (runs, are_found) = writes.changers(of.inode, of.range, block, of.q_ns);
+        let of = &Contents {
+            are_all: of.are_all && are_found,
+            ..*of
+        };
         let mut from = of.range.0;
         for (to, changers) in runs {
             let bytes = u32::try_from(to.saturating_sub(from)).unwrap_or(u32::MAX);
