@@ -100,9 +100,11 @@ impl Culprits<'_> {
     /// has a cause, nobody else is likely to have changed it; otherwise only what is certain counts.
     fn known(&self, of: Bytes) -> Vec<(&str, u64)> {
         let likely = self.sums(of, |_| true);
-        let whole = likely.iter().map(|(_, bytes)| bytes).sum();
-        match likely.first() {
-            Some((_, most)) if is_part(*most, whole, NEARLY_ALL) => likely,
+        let is_causer = |(name, _): &&(&str, u64)| !name.ends_with(SUBMITTER);
+        let caused = likely.iter().filter(is_causer).map(|(_, bytes)| bytes);
+        let caused = caused.sum();
+        match likely.iter().find(is_causer) {
+            Some((_, most)) if is_part(*most, caused, NEARLY_ALL) => likely,
             _ => self.sums(of, |labels| is_certain(labels) || is_submitters(labels)),
         }
     }

@@ -3,12 +3,12 @@
 
 use std::mem::MaybeUninit;
 
-use libbpf_rs::OpenObject;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
+use libbpf_rs::{OpenObject, PrintLevel};
 
 use super::calls;
-use super::object::{attach, per_cpu_sum, recursion_misses};
+use super::object::{attach, log_libbpf, per_cpu_sum, recursion_misses};
 use super::ring_size::RingSize;
 use super::stream::Stream;
 use crate::error::{Error, Result};
@@ -106,6 +106,8 @@ impl<'o> CauseProbes<'o> {
 
 /// Returns true if the kernel loads a program of this kind: it may not know the function's type, or be locked down.
 pub(crate) fn has_fentry() -> bool {
+    // A refusal is an answer here, and not worth a message.
+    libbpf_rs::set_print(Some((PrintLevel::Warn, log_libbpf)));
     let mut room = MaybeUninit::uninit();
     let open = FentrySkelBuilder::default().open(&mut room);
     open.and_then(OpenSkel::load).is_ok()
