@@ -356,7 +356,7 @@ fn a_block_that_two_calls_changed_is_shared_until_it_is_written() {
     assert_eq!(by, [half("other"), half("sqlite3")].into());
 }
 
-/// What calls do not explain is not exact: a page dirtied by somebody without a call, a call in progress, lost entries.
+/// A change that no call explains is not exact: a page dirtied by somebody without a call, a call in progress, lost entries.
 #[test]
 fn a_change_that_may_be_unseen_leaves_the_first() {
     let mut s = scene();

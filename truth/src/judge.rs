@@ -13,7 +13,7 @@ use crate::stamp::SECTOR;
 /// The certainties that are judged; the others claim nothing that the changes could refute.
 const ASKED: [&str; 3] = ["exact", "shared", "first"];
 
-/// What mostrace says of a row of a file's contents.
+/// A row of a file's contents, and mostrace's answer for it.
 #[derive(Clone, Debug)]
 pub struct Said {
     pub queued_ns: u64,

@@ -29,7 +29,7 @@ pub(super) enum Blame {
 /// The causers that may have changed a block beside those that are known to have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Others {
-    /// There are none.
+    /// Nobody else changed the block.
     #[default]
     None,
     /// They are among these.

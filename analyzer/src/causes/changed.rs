@@ -164,6 +164,21 @@ impl Changed {
                 run_end = run_end.max(range.to.saturating_sub(rest));
             }
         }
+        // Nor were the blocks changed that lie ahead of the next range.
+        if changers.is_empty() {
+            let next = self
+                .ranges
+                .range(end..)
+                .next()
+                .map_or(to, |(&from, _)| from);
+            let rest = next.checked_rem(block).unwrap_or(0);
+            let next = if next == to {
+                to
+            } else {
+                next.saturating_sub(rest)
+            };
+            run_end = run_end.max(next);
+        }
         (run_end.min(to), changers)
     }
 

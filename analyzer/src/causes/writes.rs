@@ -15,13 +15,15 @@ use crate::tally::Tally;
 const LIMIT: usize = 1 << 19;
 /// Number of calls that are searched for those in progress at a time.
 const SEARCHED: usize = 1 << 12;
+/// Number of calls in progress at one time that are told of a file.
+const IN_PROGRESS: usize = 64;
 /// Number of dirtyings of each inode that are remembered as explained.
 const EXPLAINED: usize = 8;
 
 /// Inode and generation.
 pub(super) type Inode = (u64, u32);
 
-/// What a call did to a range of a file.
+/// The effect of a call on a range of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Act {
     /// It changed the bytes.
@@ -191,6 +193,16 @@ fn behind_block(at: u64, block: u64) -> u64 {
     at.saturating_sub(within).saturating_add(block.max(1))
 }
 
+/// Returns the end of the blocks from byte `at` on in which the same of these calls meet: where one of them begins or ends,
+/// the next block may have another answer.
+fn same_until(calls: &[Change], at: u64, block: u64) -> u64 {
+    let first = behind_block(at, block);
+    let edges = calls.iter().flat_map(|call| [call.from, call.to]);
+    let edges = edges.filter(|edge| *edge > at);
+    let begins = edges.map(|edge| edge.saturating_sub(edge.checked_rem(block).unwrap_or(0)));
+    begins.min().map_or(first, |begin| begin.max(first))
+}
+
 impl OfInode {
     fn size(&self) -> usize {
         self.ahead.len().saturating_add(self.changed.len())
@@ -214,15 +226,17 @@ impl OfInode {
         q_ns: u64,
     ) -> (Vec<(u64, Changers)>, bool) {
         self.enter(q_ns);
-        let in_progress: Vec<Change> = self.in_progress(q_ns).copied().collect();
-        let are_all = !self.is_partial && self.near(q_ns).nth(SEARCHED).is_none();
+        let in_progress = self.in_progress(q_ns).take(IN_PROGRESS).copied();
+        let in_progress: Vec<Change> = in_progress.collect();
+        let are_all = !self.is_partial
+            && in_progress.len() < IN_PROGRESS
+            && self.near(q_ns).nth(SEARCHED).is_none();
         let mut runs: Vec<(u64, Changers)> = Vec::new();
         let mut at = from;
         while at < to {
             let (mut end, mut changers) = self.changed.run(at, to, block, q_ns);
             if in_progress.iter().any(|change| change.meets(at, end)) {
-                // Further blocks may have another answer.
-                end = end.min(behind_block(at, block));
+                end = end.min(same_until(&in_progress, at, block));
                 let near = in_progress.iter().filter(|change| change.meets(at, end));
                 changers.add_possible(near.map(|change| change.process));
             }
@@ -348,5 +362,21 @@ mod tests {
             .map(|(end, c)| (*end, c.certain.len()))
             .collect();
         assert_eq!((certain, are_all), (vec![(4096, 1), (8192, 2)], true));
+    }
+
+    #[test]
+    fn a_call_in_progress_may_have_changed_the_blocks_that_it_meets() {
+        let mut writes = Writes::default();
+        let long = Change {
+            end_ns: 1_000,
+            ..call(1, 5000, 13_000, 10)
+        };
+        writes.push(INODE, long);
+        let (runs, _) = writes.changers(INODE, (0, 1 << 40), 4096, 500);
+        let possible: Vec<_> = runs
+            .iter()
+            .map(|(end, c)| (*end, c.possible.len()))
+            .collect();
+        assert_eq!(possible, [(4096, 0), (16_384, 1), (1 << 40, 0)]);
     }
 }

@@ -11,7 +11,7 @@ use crate::causes::changed::Changers;
 use crate::causes::writes::Inode;
 use crate::causes::{Cause, CauseId, Operation};
 
-/// What is known of a row of buffered contents.
+/// A row of buffered contents with what is known of it.
 struct Contents {
     inode: Inode,
     /// The row's bytes in the file.

@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(by(&rows), ", by 20 processes, none with 10 % of it");
     }
 
-    /// What others may have changed too counts only if nobody else caused much.
+    /// Bytes that others may have changed too count only if nobody else caused much.
     #[test]
     fn what_is_not_certain_counts_if_one_process_caused_nearly_all() {
         let said = |other: u64| {

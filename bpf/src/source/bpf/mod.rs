@@ -131,7 +131,7 @@ impl<'o> BpfSource<'o> {
     }
 }
 
-/// What a reader should know if later modifications of a journalled block are not seen.
+/// The remark for a recording in which later modifications of a journalled block are not seen.
 const ONLY_FIRST: &str = "the kernel accepts no program at jbd2_journal_dirty_metadata, so a block in the journal has the cause of \
                           its first change in the transaction (`first`); later changes are not seen";
 
