@@ -220,6 +220,24 @@ impl<T: Default> Spans<T> {
         self.slots.get_mut(index).map(|slot| &mut slot.item)
     }
 
+    /// Changes all items that start at the sector and fit.
+    pub fn each_at(
+        &mut self,
+        lane: Lane,
+        sector: u64,
+        fits: impl Fn(&Item<T>) -> bool,
+        change: impl Fn(&mut T),
+    ) {
+        let bucket = self.buckets.get(self.bucket_of(lane, sector));
+        let mut next = bucket.map_or(NONE, |bucket| bucket.first);
+        while let Some(slot) = self.slots.get_mut(next) {
+            next = slot.next;
+            if (slot.lane, slot.sector) == (lane, sector) && fits(&slot.item) {
+                change(&mut slot.item.value);
+            }
+        }
+    }
+
     /// Takes the item that starts at the sector and fits. Stale items are dropped first, except the last one. If several
     /// fit, the oldest is taken, and `blur` makes all of them alike, so that none claims to be the right one.
     #[inline]
@@ -275,6 +293,36 @@ impl<T: Default> Spans<T> {
             }
         }
         Some(taken)
+    }
+
+    /// Takes the newest item that starts at the sector and fits; the others stay as they are.
+    pub fn take_that(
+        &mut self,
+        lane: Lane,
+        sector: u64,
+        fits: impl Fn(&Item<T>) -> bool,
+    ) -> Option<Item<T>> {
+        let fitting = self.at(lane, sector).filter(|(_, item)| fits(item));
+        let (newest, _) = fitting.last()?;
+        self.remove(newest)
+    }
+
+    /// Makes all items that start in `from..to` alike by `blur`.
+    pub fn blur_between(&mut self, lane: Lane, from: u64, to: u64, blur: impl Fn(&mut T, &mut T)) {
+        self.settle();
+        let those = self.order.between(lane, from, to).take(TWINS);
+        let those: Vec<usize> = those.map(|(_, index)| index).collect();
+        let Some((&first, others)) = those.split_first() else {
+            return;
+        };
+        // The second pass blurs the first items by what the last one differs in.
+        for _ in 0..2 {
+            for &other in others {
+                if let Ok([one, other]) = self.slots.get_disjoint_mut([first, other]) {
+                    blur(&mut one.item.value, &mut other.item.value);
+                }
+            }
+        }
     }
 
     fn remove(&mut self, index: usize) -> Option<Item<T>> {
