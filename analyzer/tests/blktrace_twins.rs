@@ -344,6 +344,70 @@ fn a_thread_issues_its_own_bio() {
     assert_eq!(parts(&told), [[(8, 8, None, None)]]);
 }
 
+/// A requeued request may be issued by any thread, although it was not inserted.
+#[test]
+fn a_requeued_request_is_nobodys_own() {
+    let told = [
+        (Q, 1, 8, 8, 1),
+        (D, 2, 8, 8, 1),
+        (R, 3, 8, 8, 1),
+        (Q, 4, 8, 8, 2),
+        (D, 5, 8, 8, 2),
+        (C, 6, 8, 8, 0),
+        (D, 7, 8, 8, 2),
+        (C, 8, 8, 8, 0),
+    ];
+    assert_eq!(parts(&told), vec![vec![(8, 8, None, None)]; 2]);
+}
+
+/// Either of two requests may be the one made of two bios, and none is certain when the other is gone.
+#[test]
+fn a_doubt_lasts_for_bios_of_other_lengths_too() {
+    let told = [
+        (Q, 1, 8, 8, 1),
+        (Q, 2, 16, 8, 1),
+        (Q, 3, 8, 16, 2),
+        (D, 4, 8, 16, 9),
+        (C, 5, 8, 16, 0),
+        (D, 6, 8, 16, 9),
+        (C, 7, 8, 16, 0),
+    ];
+    let unknown = |sector, blocks| (sector, blocks, None, None);
+    let expected = [vec![unknown(8, 16)], vec![unknown(8, 8), unknown(16, 8)]];
+    assert_eq!(parts(&told), expected);
+}
+
+/// The numbers of bios tell twins apart: the second one is issued first, and is completed last. A split's front is a new
+/// bio.
+#[test]
+fn the_numbers_of_bios_tell_twins_apart() {
+    let mut cycles = LifeCycles::new();
+    let mut told = |action, time_ns, blocks: u32, pid, pdu: &[u64]| {
+        let pdu: Vec<u8> = pdu.iter().flat_map(|n| n.to_le_bytes()).collect();
+        let event = Event {
+            time_ns,
+            sector: 8,
+            action,
+            bytes: blocks * 512,
+            pid,
+            pdu: &pdu,
+            ..Event::default()
+        };
+        cycles.push(&event).map(|c| (c.parts[0].pid, c.d_ns))
+    };
+    told(Q, 1, 16, 1, &[10]);
+    told(Q, 2, 16, 1, &[20]);
+    told(X, 3, 8, 1, &[16u64.to_be(), 11, 10]);
+    told(X, 4, 8, 1, &[16u64.to_be(), 21, 20]);
+    told(Q, 5, 8, 2, &[30]);
+    told(D, 6, 8, 9, &[21]);
+    told(D, 7, 8, 9, &[30]);
+    told(D, 8, 8, 9, &[11]);
+    assert_eq!(told(C, 9, 8, 0, &[11]), Some((Some(1), Some(8))));
+    assert_eq!(told(C, 10, 8, 0, &[30]), Some((Some(2), Some(7))));
+    assert_eq!(told(C, 11, 8, 0, &[21]), Some((Some(1), Some(6))));
+}
+
 /// Two flushes and a write with a preflush share a cache flush of the device on CPU 0; a third flush is ended by another
 /// one.
 #[test]

@@ -6,6 +6,7 @@ use std::io::Read;
 
 use serde::Deserialize;
 
+use crate::assign::assign;
 use crate::contents::Contents;
 use crate::disk::{What, Written};
 use crate::mark::Mark;
@@ -79,10 +80,13 @@ pub struct Report {
     pub sectors: u64,
     /// Number of those that are stamped.
     pub stamped: u64,
-    /// Number of sectors that several tasks wrote while the request was in flight; they are not checked.
+    /// Number of sectors of rows that were written several times while the request was in flight. The rows are assigned to
+    /// these writes so that as many rows as possible are right.
     pub contested: u64,
     /// Number of sectors in rows that were not written between their D and C.
     pub unwritten: u64,
+    /// The first of these rows.
+    pub first_unwritten: Option<String>,
     /// Number of stamped sectors that are in no row.
     pub missing: u64,
     /// The first of these.
@@ -115,41 +119,92 @@ impl Report {
     }
 }
 
+/// The rows of a sector with the bytes of the row before it, and the writes that reached it with their places in the log.
+#[derive(Default)]
+struct Sector<'a> {
+    rows: Vec<(&'a Row, u64)>,
+    writes: Vec<(usize, &'a Written)>,
+}
+
+impl Sector<'_> {
+    /// Compares each row with the write that it is assigned to.
+    fn compare(&self, logs: &Logs, report: &mut Report, seen: &mut [bool]) {
+        let during = |(row, _): &(&Row, u64)| {
+            let from_ns = row.d2c_ns.map_or(0, |d2c| row.time_ns.saturating_sub(d2c));
+            let within = |w: &usize| (from_ns..=row.time_ns).contains(&self.writes[*w].1.time_ns);
+            (0..self.writes.len()).filter(within).collect()
+        };
+        let candidates: Vec<Vec<usize>> = self.rows.iter().map(during).collect();
+        let fits = |row: usize, write: usize| {
+            // A single candidate is taken in any case.
+            candidates[row].len() == 1 || self.fits(row, write, logs)
+        };
+        let writes = assign(&candidates, self.writes.len(), fits);
+        for (row, write) in writes.into_iter().enumerate() {
+            let Some(write) = write else {
+                let (row, _) = self.rows[row];
+                report.unwritten += 1;
+                report
+                    .first_unwritten
+                    .get_or_insert_with(|| format!("{row:?}"));
+                continue;
+            };
+            report.contested += u64::from(candidates[row].len() > 1);
+            seen[self.writes[write].0] = true;
+            self.judge(row, write, logs, report);
+        }
+    }
+
+    /// Returns true if the row describes the write without a fault, and does not queue a direct write before it was made.
+    fn fits(&self, row: usize, write: usize, logs: &Logs) -> bool {
+        let mut report = Report::default();
+        self.judge(row, write, logs, &mut report);
+        let (row, _) = self.rows[row];
+        let queued_ns = row
+            .d2c_ns
+            .zip(row.q2d_ns)
+            .map(|(d2c, q2d)| row.time_ns - d2c - q2d);
+        let is_early = match self.writes[write].1.what {
+            What::Stamped(stamp) if stamp.how == How::Direct => {
+                queued_ns.is_some_and(|queued_ns| queued_ns < stamp.time_ns)
+            }
+            _ => false,
+        };
+        report.wrong() == 0 && !is_early
+    }
+
+    fn judge(&self, row: usize, write: usize, logs: &Logs, report: &mut Report) {
+        let (row, ahead) = self.rows[row];
+        let written = known(row, ahead, self.writes[write].1, logs);
+        judge(report, row, ahead, &written, logs);
+    }
+}
+
 pub fn rows(csv: impl Read) -> Result<Vec<Row>, csv::Error> {
     csv::Reader::from_reader(csv).deserialize().collect()
 }
 
 /// Compares rows with the disk's log. Sectors of both are counted from the disk's start.
 pub fn compare(rows: &[Row], log: &[Written], logs: &Logs) -> Report {
-    let mut by_sector: HashMap<u64, Vec<(usize, &Written)>> = HashMap::new();
+    let mut sectors: HashMap<u64, Sector<'_>> = HashMap::new();
     for (at, written) in log.iter().enumerate() {
-        by_sector
-            .entry(written.sector)
-            .or_default()
-            .push((at, written));
+        let sector = sectors.entry(written.sector).or_default();
+        sector.writes.push((at, written));
     }
-    let mut seen = vec![false; log.len()];
     let mut report = Report::default();
     for row in rows.iter().filter(|row| row.op == "write") {
         let Some(first) = row.sector else { continue };
-        let from_ns = row.d2c_ns.map_or(0, |d2c| row.time_ns.saturating_sub(d2c));
         for at in 0..row.bytes / 512 {
             report.sectors += 1;
-            let sector = by_sector.get(&(first + at)).map_or(&[][..], Vec::as_slice);
-            let during = |w: &&(usize, &Written)| (from_ns..=row.time_ns).contains(&w.1.time_ns);
-            let found: Vec<_> = sector.iter().filter(during).collect();
-            for &&(index, _) in &found {
-                seen[index] = true;
-            }
-            match found[..] {
-                [] => report.unwritten += 1,
-                [(_, written)] => {
-                    let written = known(row, at * 512, written, logs);
-                    judge(&mut report, row, at * 512, &written, logs);
-                }
-                _ => report.contested += 1,
-            }
+            let sector = sectors.entry(first + at).or_default();
+            sector.rows.push((row, at * 512));
         }
+    }
+    let mut seen = vec![false; log.len()];
+    // In the order of sectors, so that the examples of a report are the same every time.
+    let sectors: BTreeMap<u64, Sector<'_>> = sectors.into_iter().collect();
+    for sector in sectors.values() {
+        sector.compare(logs, &mut report, &mut seen);
     }
     // The filesystem's own blocks may have been written before the trace began.
     let is_writers = |written: &&Written| match written.what {

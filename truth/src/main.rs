@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, ensure};
 use clap::{Parser, Subcommand};
 
+mod assign;
 mod causes;
 mod changes;
 mod compare;
@@ -199,6 +200,9 @@ fn print(name: &str, report: &Report, unknown: bool) {
     println!(
         "{name:<10} {sectors:>8} {stamped:>8} {contested:>9} {unwritten:>9} {missing:>7}   {checks}"
     );
+    if let Some(unwritten) = &report.first_unwritten {
+        println!("    unwritten: {unwritten}");
+    }
     if let Some(missing) = &report.first_missing {
         println!("    missing: {missing}");
     }

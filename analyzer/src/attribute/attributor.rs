@@ -335,6 +335,7 @@ impl<'a, R: Read> Attributor<'a, R> {
         let mut seen = std::mem::take(&mut self.seen);
         let first = part.sector;
         self.notes.take(first, end, &window, &mut seen.notes);
+        let window = window.of_bio(&seen.notes);
         self.runs.take(first, end, &window, &mut seen.runs);
         self.dirt.take(first, end, &window, &mut seen.dirt);
         self.segments(completion, part, end, op, &seen);

@@ -13,6 +13,8 @@ use mostrace_map::class::Kind;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Note {
     pub process: ProcessId,
+    /// The thread that queued the bio, if that is its submitter.
+    thread: Option<u32>,
     /// True if the probe ran at Q and saw that the task that queued the bio is not its submitter.
     pub is_anothers: bool,
     pub stage: Stage,
@@ -35,9 +37,11 @@ pub(super) struct Note {
 impl Note {
     pub fn new(raw: &RawProcess, process: ProcessId) -> Note {
         let unseen = raw.head.flags.has(Flags::NO_SUBMITTER);
+        let is_anothers = unseen || raw.head.flags.has(Flags::CHAINED);
         Note {
             process: if unseen { ProcessId::UNKNOWN } else { process },
-            is_anothers: unseen && raw.head.stage == Stage::QUEUE,
+            thread: Some(raw.pid.get()).filter(|_| !is_anothers),
+            is_anothers: is_anothers && raw.head.stage == Stage::QUEUE,
             stage: raw.head.stage,
             origin: raw.origin,
             jbd2: raw.jbd2,
@@ -57,7 +61,14 @@ impl Note {
 }
 
 impl Blur for Note {
-    fn blur(&mut self, other: &mut Note) {
+    fn thread(&self) -> Option<u32> {
+        self.thread
+    }
+
+    fn blur(&mut self, other: &mut Note, _: i64) {
+        agree(&mut self.thread, &mut other.thread, None);
+        self.is_anothers |= other.is_anothers;
+        other.is_anothers = self.is_anothers;
         agree(&mut self.process, &mut other.process, ProcessId::UNKNOWN);
         agree(&mut self.origin, &mut other.origin, Origin::UNKNOWN);
         agree(&mut self.op, &mut other.op, None);
@@ -115,14 +126,17 @@ impl Run {
 }
 
 impl Blur for Run {
-    fn blur(&mut self, other: &mut Run) {
+    fn blur(&mut self, other: &mut Run, ahead: i64) {
         let place = |run: &Run| (run.file, run.node);
         if place(self) != place(other) {
             for run in [&mut *self, &mut *other] {
                 (run.file, run.node) = (FileId::NONE, None);
             }
         }
-        agree(&mut self.offset, &mut other.offset, None);
+        let offsets = self.offset.zip(other.offset);
+        if offsets.is_none_or(|(one, two)| one.checked_add_signed(ahead) != Some(two)) {
+            (self.offset, other.offset) = (None, None);
+        }
         agree(&mut self.origin, &mut other.origin, Origin::UNKNOWN);
     }
 }
@@ -140,7 +154,7 @@ pub(super) struct Dirt {
 }
 
 impl Blur for Dirt {
-    fn blur(&mut self, other: &mut Dirt) {
+    fn blur(&mut self, other: &mut Dirt, _: i64) {
         agree(&mut self.process, &mut other.process, ProcessId::UNKNOWN);
         agree(&mut self.collects, &mut other.collects, false);
         agree(&mut self.is_mapped, &mut other.is_mapped, true);

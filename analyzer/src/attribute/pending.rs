@@ -2,8 +2,9 @@
 //! Entries that wait for their completion and are found by sector.
 //!
 //! The probe makes an entry at the same Q, I or D as the tracer makes its event, on the same CPU and right before it. So
-//! among several requests for the same place, which may differ in length, each finds its own entry. If two requests for the
-//! same sectors are in flight, it is unknown which of them a C ends: their entries keep only what they have in common.
+//! among several requests for the same place, which may differ in length, each finds its own entry. If it is unknown which
+//! of several Qs a part had, because their bios were in flight for the same sectors at once, any of the entries there may be
+//! its own: they keep only what they have in common.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -49,12 +50,19 @@ struct Moment {
 pub(super) struct Window {
     from_ns: u64,
     to_ns: u64,
+    /// The thread that the tracer saw at Q.
+    pid: Option<u32>,
+    /// The time and CPU of the bio's process entry, if that was found: its other entries have the same.
+    made: Option<Made>,
     q: Option<Moment>,
     i: Option<Moment>,
     d: Option<Moment>,
     /// The completion's sectors (first and end) if it has a twin, whose entries are then found there too.
     twin: Option<(u64, u64)>,
 }
+
+/// The time (ns) and the CPU of an entry that was made at Q: all entries of a bio have the same.
+pub(super) type Made = (u64, u16);
 
 /// The distance of an entry from its event: entries before the event on the same CPU sort first, then by ns.
 type Distance = (bool, u64);
@@ -76,6 +84,8 @@ impl Window {
         Window {
             from_ns,
             to_ns: completion.time_ns,
+            pid: part.pid,
+            made: None,
             q,
             i,
             d,
@@ -83,14 +93,45 @@ impl Window {
         }
     }
 
+    /// Restricts the window to the other entries of the bio whose process entries were found, unless the right Q is unknown:
+    /// then the found ones need not be the bio's.
+    pub fn of_bio(self, notes: &[Match<impl Sized>]) -> Window {
+        if self.q.is_none() {
+            return self;
+        }
+        let mut made = notes.iter().map(|note| note.made);
+        let first = made.next().flatten();
+        let made = first.filter(|first| made.all(|other| other == Some(*first)));
+        Window { made, ..self }
+    }
+
+    /// Returns true if it is unknown which Q the part had, so that any of several entries made at a Q may be its own.
+    fn is_doubtful(&self, stage: Stage) -> bool {
+        stage == Stage::QUEUE && self.q.is_none() && self.made.is_none()
+    }
+
+    /// Returns true if the item is of a bio that another thread queued than the tracer saw.
+    fn is_by_another(&self, item: &impl Blur) -> bool {
+        let threads = self.pid.zip(item.thread());
+        threads.is_some_and(|(one, two)| one != two)
+    }
+
     /// Returns the entry's distance; None if the entry belongs to another request.
-    fn distance<T>(&self, entry: &Waiting<T>) -> Option<Distance> {
-        let (event, from_ns) = match (entry.stage, self.q) {
-            (Stage::QUEUE, Some(q)) => (Some(q), q.ns.saturating_sub(SLACK_AT_Q_NS)),
-            (Stage::INSERT, _) => (self.i.or(self.d), self.from_ns),
-            _ => (self.d.or(self.i), self.from_ns),
+    fn distance<T: Blur>(&self, entry: &Waiting<T>) -> Option<Distance> {
+        let (event, from_ns, to_ns) = match (entry.stage, self.q) {
+            (Stage::QUEUE, _) if self.made.is_some() => {
+                let is_of_bio = self.made == Some((entry.time_ns, entry.cpu));
+                return is_of_bio.then_some((false, 0));
+            }
+            (Stage::QUEUE, _) if self.is_by_another(&entry.item) => return None,
+            (Stage::QUEUE, Some(q)) => {
+                let from_ns = q.ns.saturating_sub(SLACK_AT_Q_NS);
+                (Some(q), from_ns, q.ns.saturating_add(SLACK_NS))
+            }
+            (Stage::INSERT, _) => (self.i.or(self.d), self.from_ns, self.to_ns),
+            _ => (self.d.or(self.i), self.from_ns, self.to_ns),
         };
-        if !(from_ns..=self.to_ns).contains(&entry.time_ns) {
+        if !(from_ns..=to_ns.min(self.to_ns)).contains(&entry.time_ns) {
             return None;
         }
         let Some(Moment { ns, cpu }) = event else {
@@ -103,8 +144,14 @@ impl Window {
 
 /// An item whose twins can be reduced to what they have in common.
 pub(super) trait Blur: Copy {
-    /// Sets what differs between the two to unknown in both.
-    fn blur(&mut self, other: &mut Self);
+    /// Sets what differs between the two to unknown in both. The other one begins `ahead` bytes after this one, or before
+    /// it if `ahead` is negative.
+    fn blur(&mut self, other: &mut Self, ahead: i64);
+
+    /// Returns the thread that queued the bio, if the item tells: the tracer saw the same thread at Q.
+    fn thread(&self) -> Option<u32> {
+        None
+    }
 }
 
 /// An entry that waits, or a piece of it.
@@ -127,6 +174,8 @@ pub(super) struct Match<T> {
     end: u64,
     /// Sectors of the entry that lie before this piece.
     skipped: u64,
+    /// The time and CPU of the entry if it was made at Q.
+    made: Option<Made>,
     item: T,
 }
 
@@ -247,8 +296,8 @@ impl<T: Blur> Pending<T> {
             self.find(&range, window, &mut found);
         }
         found.sort_unstable();
-        if let Some(twins) = window.twin {
-            self.blur(&found, twins);
+        if window.twin.is_some() || found.len() > 1 {
+            self.blur(&found, window);
         }
         for Found { place, .. } in found.drain(..) {
             self.claim(place, &range, out);
@@ -282,24 +331,29 @@ impl<T: Blur> Pending<T> {
         self.dropped.tally(dropped as u64);
     }
 
-    /// Blurs those of the found entries that lie within the twins' sectors and overlap.
-    fn blur(&mut self, found: &[Found], (start, end): (u64, u64)) {
+    /// Blurs those of the found entries that may each be the right one and overlap: all that were made at a Q if the right
+    /// Q is unknown, and those that lie within the twins' sectors.
+    fn blur(&mut self, found: &[Found], window: &Window) {
         let run = |found: &Found| {
-            let (sector, sectors, _) = self.waiting.get(found.place);
-            (sector, sector.saturating_add(sectors.into()), found.place)
+            let (sector, sectors, entry) = self.waiting.get(found.place);
+            let end = sector.saturating_add(sectors.into());
+            let is_twin = window
+                .twin
+                .is_some_and(|(from, to)| from <= sector && end <= to);
+            let is_known = window.made.is_some() && entry.stage == Stage::QUEUE;
+            let is_doubtful = window.is_doubtful(entry.stage) || is_twin && !is_known;
+            is_doubtful.then_some((sector, end, found.place))
         };
-        let runs = found.iter().take(TWINS).map(run);
-        let within: Vec<_> = runs
-            .filter(|(from, to, _)| start <= *from && *to <= end)
-            .collect();
+        let within: Vec<_> = found.iter().take(TWINS).filter_map(run).collect();
         // The second pass blurs the first entries by what the last one differs in.
         for _ in 0..2 {
             let mut rest = &within[..];
             while let [one, others @ ..] = rest {
                 for other in others {
                     if one.0 < other.1 && other.0 < one.1 {
+                        let ahead = self.ahead(one.2, other.2);
                         let mut item = self.waiting.item_mut(other.2).item;
-                        self.waiting.item_mut(one.2).item.blur(&mut item);
+                        self.waiting.item_mut(one.2).item.blur(&mut item, ahead);
                         self.waiting.item_mut(other.2).item = item;
                     }
                 }
@@ -308,7 +362,17 @@ impl<T: Blur> Pending<T> {
         }
     }
 
-    /// Takes from one entry what lies in `range` and was not taken from another one before; the rest goes on waiting.
+    /// Returns how many bytes after the beginning of one entry the other one begins.
+    fn ahead(&self, one: Place, other: Place) -> i64 {
+        let begin = |place| {
+            let (sector, _, entry) = self.waiting.get(place);
+            sector.saturating_sub(entry.skipped) as i64
+        };
+        begin(other).saturating_sub(begin(one)).saturating_mul(512)
+    }
+
+    /// Takes from one entry what lies in `range` and was not taken from another one before; the rest goes on waiting. What
+    /// was taken from another one goes on waiting too if the entry was made at Q: then another bio is still under way there.
     fn claim(&mut self, place: Place, range: &Range<u64>, out: &mut Vec<Match<T>>) {
         let (start, sectors, &entry) = self.waiting.get(place);
         let end = start.saturating_add(sectors.into());
@@ -316,10 +380,12 @@ impl<T: Blur> Pending<T> {
             sector: start,
             end,
             skipped: entry.skipped,
+            made: (entry.stage == Stage::QUEUE).then_some((entry.time_ns, entry.cpu)),
             item: entry.item,
         };
         let (from, to) = (start.max(range.start), end.min(range.end));
         let before = out.len();
+        let mut others: Vec<Range<u64>> = Vec::new();
         let mut at = from;
         while at < to {
             let next = out.partition_point(|m| m.end <= at);
@@ -334,12 +400,23 @@ impl<T: Blur> Pending<T> {
                 };
                 out.insert(next, found);
             }
+            let taken = free_to..taken_to.min(to);
+            match others.last_mut() {
+                _ if entry.stage != Stage::QUEUE || taken.is_empty() => {}
+                Some(Range { end, .. }) if *end == taken.start => *end = taken.end,
+                _ => others.push(taken),
+            }
             at = taken_to;
         }
         if out.len() == before {
             return;
         }
         self.waiting.remove(place);
+        for piece in others {
+            let skipped = whole.skipped_at(piece.start);
+            let sectors = piece.end.saturating_sub(piece.start) as u32;
+            self.put(piece.start, sectors, Waiting { skipped, ..entry });
+        }
         // The remaining pieces are no longer than the whole entry, so that their lengths fit.
         self.put(start, from.saturating_sub(start) as u32, entry);
         let skipped = whole.skipped_at(to);

@@ -10,9 +10,11 @@
 //! completion leaves a bio of 0 bytes waiting there.
 //!
 //! Items that match an event are looked up by device, direction and sectors. Several match if the same sectors are in flight
-//! more than once. Then the one that was queued by the thread of the D on its CPU is chosen, provided that no scheduler held
-//! it; otherwise all keep only what they have in common: an unknown thread or time is None, never a guess. If an event was
-//! lost (Q, D or C), its fields are None too, and every completed byte is still reported.
+//! more than once. If the events have the bio's number ([`Event::bio`]), it decides. Without it, the one that the thread of
+//! the D queued on its CPU is chosen, provided that no scheduler held it; otherwise all keep only what they have in common:
+//! an unknown thread or time is None, never a guess. If it is even unknown which bios tile the D, the wrong ones may go on
+//! waiting, and whatever is queued over these is *in doubt* too. If an event was lost (Q, D or C), its fields are None, and
+//! every completed byte is still reported.
 
 use super::completion::{Completion, Part};
 use super::flushes::Flushes;
@@ -28,6 +30,8 @@ use mostrace_bundle::blk_io_trace::action::{BLK_TC_DISCARD, BLK_TC_PC, BLK_TC_WR
 pub struct LifeCycles {
     waiting: Spans<Bio>,
     issued: Spans<Request>,
+    /// True if a waiting bio may be another one than the events say.
+    in_doubt: bool,
     streams: Streams,
     flushes: Flushes,
     /// The last completion without its parts; `done_parts` has the parts.
@@ -50,6 +54,7 @@ impl LifeCycles {
         Self {
             waiting: Spans::new(),
             issued: Spans::new(),
+            in_doubt: false,
             streams: Streams::default(),
             flushes: Flushes::default(),
             done: Completion::default(),
@@ -98,6 +103,7 @@ impl LifeCycles {
         self.wait(
             event,
             Bio {
+                number: event.bio(),
                 q_ns: Some(event.time_ns),
                 q_cpu: Some(event.cpu),
                 pid: Some(event.pid),
@@ -114,6 +120,32 @@ impl LifeCycles {
             value,
         };
         self.waiting.insert(lane(event), event.sector, item);
+        if self.in_doubt {
+            self.spread_doubt(event);
+        }
+    }
+
+    /// Makes a bio that was queued over one in doubt doubtful too: either may be taken for the other.
+    #[cold]
+    fn spread_doubt(&mut self, event: &Event<'_>) {
+        // Only the bio itself waits: whatever was in doubt has been issued.
+        self.in_doubt = self.waiting.len() > 1;
+        let (lane, now) = (lane(event), event.time_ns);
+        let is_doubtful = |item: &Item<Bio>| {
+            item.value.q_ns.is_none() && now.saturating_sub(item.since_ns) < STALE_NS
+        };
+        let end = end(event.sector, event.bytes);
+        if self.waiting.covers(lane, event.sector, end, is_doubtful) {
+            self.doubt(lane, event.sector, event.bytes);
+        }
+    }
+
+    /// Makes the bios alike that cover the sectors: it is unknown which of them were issued.
+    #[cold]
+    fn doubt(&mut self, lane: Lane, sector: u64, bytes: u32) {
+        self.in_doubt = true;
+        let end = end(sector, bytes);
+        self.waiting.blur_around(lane, sector, end, Bio::blur);
     }
 
     /// A G has the bio's sectors. If several bios match, any will do: the D makes them alike.
@@ -127,8 +159,15 @@ impl LifeCycles {
 
     /// An I covers all bios merged by then; the last matching bio gets the time.
     fn insert(&mut self, event: &Event<'_>) {
-        let covered =
-            |item: &Item<Bio>| item.bytes <= event.bytes && (item.bytes > 0 || event.bytes == 0);
+        let number = event.bio();
+        let is_other = |bio: &Bio| number.is_some() && bio.number.is_some() && bio.number != number;
+        let covered = |item: &Item<Bio>| {
+            let fits = item.bytes <= event.bytes && (item.bytes > 0 || event.bytes == 0);
+            fits && !is_other(&item.value)
+        };
+        // If several match, any of them may be the one.
+        self.waiting
+            .each_at(lane(event), event.sector, covered, |bio| bio.is_held = true);
         match self.waiting.last_at(lane(event), event.sector, covered) {
             Some(item) => item.value.insert(event),
             None => self.wait_unqueued(event, |bio| bio.insert(event)),
@@ -147,7 +186,8 @@ impl LifeCycles {
         }
     }
 
-    /// An X runs in the thread of the Q; it has the front's sectors and the place of the cut.
+    /// An X runs in the thread of the Q; it has the front's sectors and the place of the cut, and may have the numbers of the
+    /// bio that was queued, which becomes the rest, and of the front, which is a new one.
     fn split(&mut self, event: &Event<'_>) {
         let lane = lane(event);
         let cut = event.split_at().unwrap_or(end(event.sector, event.bytes));
@@ -157,15 +197,23 @@ impl LifeCycles {
         let reaches = |item: &Item<Bio>| item.bytes > front;
         let own = |item: &Item<Bio>| reaches(item) && item.value.pid == Some(event.pid);
         let now = event.time_ns;
-        let bio = self
-            .waiting
-            .take(lane, event.sector, now, own, Bio::blur)
-            .or_else(|| {
-                self.waiting
-                    .take(lane, event.sector, now, reaches, Bio::blur)
-            });
+        let bio = numbered(event.split_bio(), |number| {
+            let is_it = |item: &Item<Bio>| reaches(item) && item.value.number == number;
+            self.waiting.take_that(lane, event.sector, is_it)
+        });
+        // A thread splits a bio when it submits it: those that it queued before are split already.
+        let bio = bio.or_else(|| self.waiting.take_that(lane, event.sector, own));
+        let bio = bio.or_else(|| {
+            self.waiting
+                .take(lane, event.sector, now, reaches, Bio::blur)
+        });
         if let Some(bio) = bio {
-            self.put_back(lane, event.sector, &bio, front);
+            let number = event.bio();
+            let value = Bio {
+                number,
+                ..bio.value
+            };
+            self.put_back(lane, event.sector, &Item { value, ..bio }, front);
             self.put_back_rest(lane, event.sector, &bio, front);
         }
     }
@@ -203,26 +251,45 @@ impl LifeCycles {
     fn gather(&mut self, event: &Event<'_>) -> Request {
         let lane = lane(event);
         let mut request = Request {
+            number: event.bio(),
             parts: self.spare.pop().unwrap_or_default(),
             ..Request::default()
         };
+        let first = self.take_numbered(event);
         if event.bytes == 0 {
             let empty = |item: &Item<Bio>| item.bytes == 0;
             let now = event.time_ns;
-            let bio = self.waiting.take(lane, event.sector, now, empty, Bio::blur);
+            let bio =
+                first.or_else(|| self.waiting.take(lane, event.sector, now, empty, Bio::blur));
             request.add(event.sector, 0, &bio.map(|b| b.value).unwrap_or_default());
             return request;
         }
-        if let Some(bio) = self.take_whole(event) {
+        let mut done: u32 = 0;
+        if first.is_none() && request.number.is_some() {
+            // The bio of this number may have been taken for one that was merged into another request.
+            self.doubt(lane, event.sector, event.bytes);
+        }
+        if let Some(first) = first {
+            request.add(event.sector, first.bytes, &first.value);
+            done = first.bytes;
+        } else if let Some(bio) = self.take_whole(event) {
             request.add(event.sector, event.bytes, &bio);
             return request;
         }
-        let mut done: u32 = 0;
         while let Some(left) = event.bytes.checked_sub(done).filter(|&left| left > 0) {
             let sector = end(event.sector, done);
             let (bytes, bio) = match self.take_waiting(lane, sector, left, event.time_ns) {
                 Some(item) => (item.bytes, item.value),
-                None => (self.gap(lane, sector, left), Bio::default()),
+                None => {
+                    let gap = self.gap(lane, sector, left);
+                    if self
+                        .waiting
+                        .covers(lane, sector, end(sector, gap), |_| true)
+                    {
+                        self.doubt(lane, sector, gap);
+                    }
+                    (gap, Bio::default())
+                }
             };
             request.add(sector, bytes, &bio);
             done = done.saturating_add(bytes);
@@ -230,8 +297,19 @@ impl LifeCycles {
         request
     }
 
+    /// Takes the bio that has the event's number.
+    fn take_numbered(&mut self, event: &Event<'_>) -> Option<Item<Bio>> {
+        numbered(event.bio(), |number| {
+            let is_it = |item: &Item<Bio>| {
+                let fits = item.bytes <= event.bytes && (item.bytes > 0 || event.bytes == 0);
+                fits && item.value.number == number
+            };
+            self.waiting.take_that(lane(event), event.sector, is_it)
+        })
+    }
+
     /// Takes the bio that is as long as the request, if other bios start there too: these may be shorter and belong to other
-    /// requests. If they could make up the request as well, it is unknown which it was, and the bio is blurred.
+    /// requests. If they could make up the request as well, it is unknown which it was, and all of them are blurred.
     fn take_whole(&mut self, event: &Event<'_>) -> Option<Bio> {
         let (lane, sector, now) = (lane(event), event.sector, event.time_ns);
         if self.waiting.count_at(lane, sector, |_| true) < 2 {
@@ -243,32 +321,42 @@ impl LifeCycles {
         let own = |item: &Item<Bio>| {
             let bio = &item.value;
             let from = (bio.pid, bio.q_cpu);
-            same(item) && bio.i_ns.is_none() && from == (Some(event.pid), Some(event.cpu))
+            same(item) && !bio.is_held && from == (Some(event.pid), Some(event.cpu))
         };
-        // A bio that a scheduler holds may be issued by any thread, including this one.
-        let inserted = |item: &Item<Bio>| same(item) && item.value.i_ns.is_some();
+        // Bios that a scheduler holds may be issued by any thread, including this one, and several as one request.
+        let inserted = |item: &Item<Bio>| (same(item) || shorter(item)) && item.value.is_held;
         if self.waiting.count_at(lane, sector, own) == 1
             && self.waiting.count_at(lane, sector, inserted) == 0
         {
             let bio = self.waiting.take(lane, sector, now, own, Bio::blur)?;
             return Some(bio.value);
         }
-        let cut = self.waiting.first_at(lane, sector, shorter)?.bytes;
-        let goes_on = self
-            .waiting
-            .count_at(lane, end(sector, cut), |item| item.bytes > 0)
-            > 0;
-        let mut bio = self.waiting.take(lane, sector, now, same, Bio::blur)?.value;
-        if goes_on {
-            bio.blur(&mut Bio::default());
+        self.waiting.first_at(lane, sector, shorter)?;
+        let goes_on = |item: &Item<Bio>| {
+            let next = end(sector, item.bytes);
+            let has_bytes = |item: &Item<Bio>| item.bytes > 0;
+            shorter(item) && self.waiting.count_at(lane, next, has_bytes) > 0
+        };
+        if self.waiting.count_at(lane, sector, same) > 0
+            && self.waiting.count_at(lane, sector, goes_on) > 0
+        {
+            self.doubt(lane, sector, event.bytes);
         }
-        Some(bio)
+        Some(self.waiting.take(lane, sector, now, same, Bio::blur)?.value)
     }
 
     /// Takes the bio that starts at the sector, or else the only one that reaches over it; its parts outside of the `left`
     /// bytes from `sector` on go on waiting.
     fn take_waiting(&mut self, lane: Lane, sector: u64, left: u32, now: u64) -> Option<Item<Bio>> {
         let whole = |item: &Item<Bio>| (1..=left).contains(&item.bytes);
+        // If bios of several lengths fit, it is unknown where the next one begins, and which it is.
+        if let Some(first) = self.waiting.first_at(lane, sector, whole) {
+            let bytes = first.bytes;
+            let another = |item: &Item<Bio>| whole(item) && item.bytes != bytes;
+            if self.waiting.count_at(lane, sector, another) > 0 {
+                self.doubt(lane, sector, left);
+            }
+        }
         if let Some(bio) = self.waiting.take(lane, sector, now, whole, Bio::blur) {
             return Some(bio);
         }
@@ -297,15 +385,16 @@ impl LifeCycles {
         let lane = lane(event);
         let same = |item: &Item<Request>| item.bytes == event.bytes;
         let now = event.time_ns;
-        let Some(item) = self
-            .issued
-            .take(lane, event.sector, now, same, Request::blur)
-        else {
-            return;
-        };
+        let item = self.take_issued_numbered(event).or_else(|| {
+            self.issued
+                .take(lane, event.sector, now, same, Request::blur)
+        });
+        let Some(item) = item else { return };
         let request = item.value;
         for (i, part) in request.parts.iter().enumerate() {
             let bio = Bio {
+                number: request.number.filter(|_| i == 0),
+                is_held: true,
                 q_ns: part.q_ns,
                 q_cpu: part.q_cpu,
                 pid: part.pid,
@@ -323,6 +412,11 @@ impl LifeCycles {
                 value: bio,
             };
             self.waiting.insert(lane, part.sector, item);
+        }
+        if request.parts.iter().any(|part| part.q_ns.is_none()) {
+            self.doubt(lane, event.sector, event.bytes);
+        } else if self.in_doubt {
+            self.spread_doubt(event);
         }
         self.spare(request.parts);
     }
@@ -369,7 +463,9 @@ impl LifeCycles {
     fn take_issued(&mut self, event: &Event<'_>) -> Option<Request> {
         let (lane, sector, now) = (lane(event), event.sector, event.time_ns);
         let same = |item: &Item<Request>| item.bytes == event.bytes;
-        if let Some(item) = self.issued.take(lane, sector, now, same, Request::blur) {
+        let item = self.take_issued_numbered(event);
+        let item = item.or_else(|| self.issued.take(lane, sector, now, same, Request::blur));
+        if let Some(item) = item {
             self.expect_end(event, &item.value);
             return Some(item.value);
         }
@@ -377,6 +473,8 @@ impl LifeCycles {
         let mut rest = self.issued.take(lane, sector, now, longer, Request::blur)?;
         let mut parts = self.spare.pop().unwrap_or_default();
         rest.value.cut(event.bytes, &mut parts);
+        // The rest may begin with another bio.
+        rest.value.number = None;
         let front = Request {
             parts,
             ..rest.value
@@ -385,6 +483,15 @@ impl LifeCycles {
         rest.value.sequential = carries_data(event);
         self.issued.insert(lane, end(sector, event.bytes), rest);
         Some(front)
+    }
+
+    /// Takes the request of the event's length whose first bio has the event's number.
+    fn take_issued_numbered(&mut self, event: &Event<'_>) -> Option<Item<Request>> {
+        numbered(event.bio(), |number| {
+            let is_it =
+                |item: &Item<Request>| item.bytes == event.bytes && item.value.number == number;
+            self.issued.take_that(lane(event), event.sector, is_it)
+        })
     }
 
     /// After the data of a flush sequence, adds a waiting bio for its end, the C of 0 bytes.
@@ -402,6 +509,8 @@ impl LifeCycles {
         {}
         let last = request.parts.last();
         let end = Bio {
+            number: request.number.filter(|_| request.parts.len() == 1),
+            is_held: false,
             q_ns: last.and_then(|part| part.q_ns),
             q_cpu: last.and_then(|part| part.q_cpu),
             pid: last.and_then(|part| part.pid),
@@ -430,6 +539,14 @@ fn lane(event: &Event<'_>) -> Lane {
         direction |= u64::from(event.action & flag != 0) << i;
     }
     Lane(u64::from(event.device) << 3 | direction)
+}
+
+/// Looks up by a number if there is one.
+fn numbered<T>(
+    number: Option<u64>,
+    take: impl FnOnce(Option<u64>) -> Option<Item<T>>,
+) -> Option<Item<T>> {
+    number.and_then(|_| take(number))
 }
 
 fn bytes_of(sectors: u64) -> Option<u32> {

@@ -9,12 +9,16 @@ use mostrace_bundle::blk_io_trace::action::{BLK_TC_FLUSH, BLK_TC_FUA};
 /// The state of a bio before it is issued.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bio {
+    /// Its number, by which events of it are recognised; None from a source that does not have it.
+    pub number: Option<u64>,
     pub q_ns: Option<u64>,
     pub q_cpu: Option<u32>,
     pub pid: Option<u32>,
     pub g_ns: Option<u64>,
     pub i_ns: Option<u64>,
     pub i_cpu: Option<u32>,
+    /// True if it may have been inserted or requeued: then any thread may issue it, not only the one that queued it.
+    pub is_held: bool,
     /// Set only for a bio of 0 bytes that ends a flush sequence.
     pub d_ns: Option<u64>,
     pub d_cpu: Option<u32>,
@@ -36,6 +40,8 @@ pub(super) enum Sequence {
 
 #[derive(Debug, Default)]
 pub(super) struct Request {
+    /// The number of its first bio, as in the D.
+    pub number: Option<u64>,
     pub d_ns: Option<u64>,
     pub d_cpu: Option<u32>,
     pub i_ns: Option<u64>,
@@ -63,12 +69,15 @@ impl Sequence {
 impl Bio {
     /// Notes the bio's I.
     pub fn insert(&mut self, event: &Event<'_>) {
+        self.is_held = true;
         self.i_ns = Some(event.time_ns);
         self.i_cpu = Some(event.cpu);
     }
 
     /// Sets the fields in which the two differ to None in both.
     pub fn blur(&mut self, other: &mut Self) {
+        self.is_held |= other.is_held;
+        other.is_held = self.is_held;
         agree(&mut self.q_ns, &mut other.q_ns);
         agree(&mut self.q_cpu, &mut other.q_cpu);
         agree(&mut self.pid, &mut other.pid);

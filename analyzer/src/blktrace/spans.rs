@@ -87,7 +87,6 @@ impl<T: Default> Spans<T> {
         }
     }
 
-    #[cfg(test)]
     pub fn len(&self) -> usize {
         self.len
     }
@@ -220,6 +219,24 @@ impl<T: Default> Spans<T> {
         self.slots.get_mut(index).map(|slot| &mut slot.item)
     }
 
+    /// Changes all items that start at the sector and fit.
+    pub fn each_at(
+        &mut self,
+        lane: Lane,
+        sector: u64,
+        fits: impl Fn(&Item<T>) -> bool,
+        change: impl Fn(&mut T),
+    ) {
+        let bucket = self.buckets.get(self.bucket_of(lane, sector));
+        let mut next = bucket.map_or(NONE, |bucket| bucket.first);
+        while let Some(slot) = self.slots.get_mut(next) {
+            next = slot.next;
+            if (slot.lane, slot.sector) == (lane, sector) && fits(&slot.item) {
+                change(&mut slot.item.value);
+            }
+        }
+    }
+
     /// Takes the item that starts at the sector and fits. Stale items are dropped first, except the last one. If several
     /// fit, the oldest is taken, and `blur` makes all of them alike, so that none claims to be the right one.
     #[inline]
@@ -275,6 +292,71 @@ impl<T: Default> Spans<T> {
             }
         }
         Some(taken)
+    }
+
+    /// Takes the newest item that starts at the sector and fits; the others stay as they are.
+    pub fn take_that(
+        &mut self,
+        lane: Lane,
+        sector: u64,
+        fits: impl Fn(&Item<T>) -> bool,
+    ) -> Option<Item<T>> {
+        let fitting = self.at(lane, sector).filter(|(_, item)| fits(item));
+        let (newest, _) = fitting.last()?;
+        self.remove(newest)
+    }
+
+    /// Makes all items alike by `blur` that cover some of `from..to`, and all that overlap one of them.
+    pub fn blur_around(&mut self, lane: Lane, from: u64, to: u64, blur: impl Fn(&mut T, &mut T)) {
+        let (mut those, mut range) = (Vec::new(), from..to);
+        loop {
+            let found = self.covering(lane, range.start, range.end);
+            if found.len() == those.len() {
+                break;
+            }
+            those = found;
+            for slot in those.iter().filter_map(|&index| self.slots.get(index)) {
+                range.start = range.start.min(slot.sector);
+                range.end = range.end.max(end(slot.sector, slot.item.bytes));
+            }
+        }
+        let Some((&first, others)) = those.split_first() else {
+            return;
+        };
+        // The second pass blurs the first items by what the last one differs in.
+        for _ in 0..2 {
+            for &other in others {
+                if let Ok([one, other]) = self.slots.get_disjoint_mut([first, other]) {
+                    blur(&mut one.item.value, &mut other.item.value);
+                }
+            }
+        }
+    }
+
+    /// Returns true if an item that fits covers some of `from..to`.
+    pub fn covers(
+        &mut self,
+        lane: Lane,
+        from: u64,
+        to: u64,
+        fits: impl Fn(&Item<T>) -> bool,
+    ) -> bool {
+        let those = self.covering(lane, from, to).into_iter();
+        let mut items = those.filter_map(|index| self.slots.get(index));
+        items.any(|slot| fits(&slot.item))
+    }
+
+    /// Returns the items that cover some of `from..to`.
+    fn covering(&mut self, lane: Lane, from: u64, to: u64) -> Vec<usize> {
+        self.settle();
+        let before = self.order.between(lane, 0, from).rev().take(TWINS);
+        let within = self.order.between(lane, from, to).take(TWINS);
+        let covers = |index: &usize| {
+            let slot = self.slots.get(*index);
+            slot.is_some_and(|s| s.item.bytes > 0 && end(s.sector, s.item.bytes) > from)
+        };
+        let those = before.chain(within).map(|(_, index)| index);
+        those.filter(covers).collect()
     }
 
     fn remove(&mut self, index: usize) -> Option<Item<T>> {

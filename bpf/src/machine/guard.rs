@@ -331,7 +331,7 @@ mod tests {
         std::fs::write(&file, "on").unwrap();
         let steps = vec![Undo::Interrupt, Undo::Write(file.clone(), "off".into())];
         let mut guard = Guard::arm(steps, None).unwrap();
-        let mut adopted = guard.adopt(&mut sleeping()).spawn().unwrap();
+        let mut adopted = start(guard.adopt(&mut sleeping()));
         guard.shell.as_mut().unwrap().kill().unwrap();
         let told = guard.end().unwrap();
         assert!(told.contains("was killed (signal 9)"), "{told}");
@@ -370,7 +370,7 @@ mod tests {
     fn what_was_adopted_ends_with_who_started_it() {
         let started = std::thread::spawn(|| {
             let mut guard = Guard::arm(Vec::new(), None).unwrap();
-            let adopted = guard.adopt(&mut sleeping()).spawn().unwrap();
+            let adopted = start(guard.adopt(&mut sleeping()));
             guard.shell.as_mut().unwrap().kill().unwrap();
             adopted
         });
@@ -385,14 +385,24 @@ mod tests {
         sleep
     }
 
+    /// Starts what no longer ignores the signal.
+    fn start(sleep: &mut Command) -> Child {
+        let child = sleep.spawn().unwrap();
+        let name = format!("/proc/{}/comm", child.id());
+        while std::fs::read_to_string(&name).unwrap() != "sleep\n" {
+            std::thread::sleep(LOOK_AGAIN);
+        }
+        child
+    }
+
     /// One that has ended, and was waited for, is no longer in the group: its number is not used.
     #[test]
     fn interrupts_what_it_adopted_and_nothing_else() {
         let guard = Guard::arm(vec![Undo::Interrupt], None).unwrap();
-        let mut adopted = guard.adopt(&mut sleeping()).spawn().unwrap();
+        let mut adopted = start(guard.adopt(&mut sleeping()));
         let mut ended = guard.adopt(&mut Command::new("true")).spawn().unwrap();
         assert!(ended.wait().unwrap().success());
-        let mut other = sleeping().spawn().unwrap();
+        let mut other = start(&mut sleeping());
         drop(guard);
         assert_eq!(adopted.wait().unwrap().signal(), Some(2));
         assert_eq!(other.try_wait().unwrap(), None);

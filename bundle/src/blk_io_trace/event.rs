@@ -81,6 +81,41 @@ impl Event<'_> {
         Some(u64::from_be_bytes(self.pdu_at(0)?))
     }
 
+    /// Returns the number of the bio of a `Q`, of the front of an `X`, or of the first bio of a request (`I`, `D`, `R`, `C`),
+    /// as the event's payload: it distinguishes bios for the same sectors. None for any other event, and from a source that
+    /// does not have it; no recorder writes it yet. A number belongs to one bio from its Q to its C, and may be another's afterwards.
+    #[must_use]
+    pub fn bio(&self) -> Option<u64> {
+        use action::ta::{COMPLETE, INSERT, ISSUE, QUEUE, REQUEUE, SPLIT};
+        // The payload of a passthrough command is the command.
+        if self.is_note() || self.action & action::BLK_TC_PC != 0 {
+            return None;
+        }
+        let at = match self.act() {
+            QUEUE | INSERT | ISSUE | REQUEUE | COMPLETE if self.pdu.len() == 8 => 0,
+            SPLIT => 8,
+            _ => return None,
+        };
+        self.number_at(at)
+    }
+
+    /// Returns the number of the bio that an `X` event splits, as [`Event::bio`].
+    #[must_use]
+    pub fn split_bio(&self) -> Option<u64> {
+        if self.is_note() || self.act() != action::ta::SPLIT {
+            return None;
+        }
+        self.number_at(16)
+    }
+
+    fn number_at(&self, at: usize) -> Option<u64> {
+        let number = match self.big_endian {
+            false => u64::from_le_bytes(self.pdu_at(at)?),
+            true => u64::from_be_bytes(self.pdu_at(at)?),
+        };
+        Some(number).filter(|&number| number != 0)
+    }
+
     /// Returns the number of requests that a `U` or `UT` event releases; None for any other event.
     #[must_use]
     pub fn unplugged(&self) -> Option<u64> {

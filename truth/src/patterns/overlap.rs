@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Several processes write the same place of one file directly and at the same time, each with a different length.
+//! Several processes write the same place of one file directly and at the same time: four with a different length each, and
+//! two with the length of another one.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -10,7 +11,15 @@ use crate::stamp::How;
 
 pub const PATTERN: Pattern = Pattern {
     name: "overlap",
-    parts: &["make", "4096", "8192", "16384", "32768"],
+    parts: &[
+        "make",
+        "4096",
+        "8192",
+        "16384",
+        "32768",
+        "8192 too",
+        "32768 too",
+    ],
     work,
 };
 
@@ -22,7 +31,8 @@ fn work(site: &Site, part: &str) -> io::Result<()> {
         file.sync()?;
         return site.rename(file.inode, "/overlap.new", PATH);
     }
-    let bytes: usize = part.parse().map_err(io::Error::other)?;
+    let bytes = part.trim_end_matches(" too");
+    let bytes: usize = bytes.parse().map_err(io::Error::other)?;
     let start = Instant::now();
     while !site.at(PATH).exists() {
         if start.elapsed() > Duration::from_secs(60) {

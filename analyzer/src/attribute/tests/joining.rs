@@ -84,7 +84,18 @@ fn an_entry_made_at_q_belongs_to_the_bio_of_that_q() {
             ..entry
         }
     };
-    let writes = [write(5, 24, BLOCK), write(15, 24, BLOCK)];
+    let write_by = |pid: u32, t| {
+        let write = write(t, 24, BLOCK);
+        let part = Part {
+            pid: Some(pid),
+            ..write.parts[0]
+        };
+        Completion {
+            parts: vec![part].leak(),
+            ..write
+        }
+    };
+    let writes = [write_by(30, 5), write_by(31, 15)];
     let entries = vec![at_q(30, 5), at_q(31, 15)];
     let a = attribute(&writes, entries, vec![], None);
     assert_eq!(pids(&a), [Some(30), Some(31)]);

@@ -7,6 +7,7 @@ mod filesystems;
 mod joining;
 mod kinds;
 mod names;
+mod overlap;
 mod owners;
 mod pending;
 
