@@ -57,8 +57,8 @@ struct block_record {
 	__u16 error;
 };
 
-/* The payload behind a record; its length follows from the record's size in the ring. */
-#define PDU_MAX 16
+/* task->comm, the payload of a note of a task's name. */
+#define NAME_BYTES 16
 
 _Static_assert(sizeof(struct block_record) == 32, "block_record");
 
@@ -71,8 +71,18 @@ struct {
 } events_lost SEC(".maps");
 
 /*
- * Puts an event into the ring; all its fields but the CPU must be filled in. `pdu` has `pdu_len` bytes, a constant:
- * 0, 8 or 16.
+ * Returns a number that a bio has from its Q to its C: several bios for the same sectors may be in flight, and only
+ * this distinguishes their requests. It is the bio's address, which user space encodes before it is recorded: the
+ * verifier allows no arithmetic on a pointer other than to follow it. 0 for no bio.
+ */
+static __always_inline __u64 bio_number(const struct bio *bio)
+{
+	return (__u64)bio;
+}
+
+/*
+ * Puts an event into the ring; all its fields but the CPU must be filled in. `pdu` is the payload behind the record and
+ * has `pdu_len` bytes, a constant: 0, 8, 16 or 24. User space learns the length from the record's size in the ring.
  */
 static __always_inline void put_event(void *ring, struct block_record event, const __u64 *pdu, __u32 pdu_len)
 {
@@ -94,6 +104,8 @@ static __always_inline void put_event(void *ring, struct block_record event, con
 		to[0] = pdu[0];
 	if (pdu_len > 8)
 		to[1] = pdu[1];
+	if (pdu_len > 16)
+		to[2] = pdu[2];
 	bpf_ringbuf_submit(r, wake_flags(ring, RING_EVENTS));
 }
 
@@ -108,7 +120,7 @@ struct {
 /* This is a function of its own because it is called seldom, and so that its stack is not part of a walk over pages. */
 static __noinline void tell_name(void *ring, __u64 time, __u32 pid)
 {
-	__u64 comm[PDU_MAX / 8] = {};
+	__u64 comm[NAME_BYTES / 8] = {};
 
 	bpf_get_current_comm(comm, sizeof(comm));
 	/* The time must be part of the initialiser: if it is set in a copy of a constant, clang 14 loses it. */
@@ -152,8 +164,8 @@ static __always_inline __u32 categories(__u32 opf)
 	return what;
 }
 
-/* Records that the current thread, `pid`, queues a bio. */
-static __always_inline void put_queued(void *ring, __u64 time, __u32 pid, __u64 sector, __u32 bytes, __u32 opf)
+/* Records that the current thread, `pid`, queues a bio, whose bio_number is `bio`. */
+static __always_inline void put_queued(void *ring, __u64 time, __u32 pid, __u64 sector, __u32 bytes, __u32 opf, __u64 bio)
 {
 	struct block_record e = {
 		.time = time,
@@ -164,7 +176,7 @@ static __always_inline void put_queued(void *ring, __u64 time, __u32 pid, __u64 
 	};
 
 	put_name(ring, time, pid);
-	put_event(ring, e, 0, 0);
+	put_event(ring, e, &bio, sizeof(bio));
 }
 
 /*

@@ -57,7 +57,7 @@ int event_bio_queue(__u64 *ctx)
 
 	if (has_target_bio(bio))
 		put_queued(&events, bpf_ktime_get_ns(), bpf_get_current_pid_tgid(), GET(bio, bi_iter.bi_sector), GET(bio, bi_iter.bi_size),
-			   GET(bio, bi_opf));
+			   GET(bio, bi_opf), bio_number(bio));
 	return 0;
 }
 
@@ -102,20 +102,26 @@ TRACEPOINT("block_bio_complete")
 int event_bio_complete(__u64 *ctx)
 {
 	struct bio *bio = (void *)CTX(ctx, 1);
+	__u64 number = bio_number(bio);
 
 	if (has_target_bio(bio))
-		put_event(&events, of_bio(bio, TA_COMPLETE, status_errno(GET(bio, bi_status))), 0, 0);
+		put_event(&events, of_bio(bio, TA_COMPLETE, status_errno(GET(bio, bi_status))), &number, 8);
 	return 0;
 }
 
+/* The bio is the front, a new one that is chained to the bio that was queued, which is now the rest (bio_chain). */
 TRACEPOINT("block_split")
 int event_split(__u64 *ctx)
 {
 	struct bio *bio = ARG(ctx, args.split);
-	__u64 pdu = __builtin_bswap64((__u32)ARG_AFTER(ctx, args.split, 1));
+	__u64 pdu[3];
 
-	if (has_target_bio(bio))
-		put_event(&events, of_bio(bio, TA_SPLIT, status_errno(GET(bio, bi_status))), &pdu, 8);
+	if (!has_target_bio(bio))
+		return 0;
+	pdu[0] = __builtin_bswap64((__u32)ARG_AFTER(ctx, args.split, 1));
+	pdu[1] = bio_number(bio);
+	pdu[2] = bio_number(GET(bio, bi_private));
+	put_event(&events, of_bio(bio, TA_SPLIT, status_errno(GET(bio, bi_status))), pdu, sizeof(pdu));
 	return 0;
 }
 

@@ -108,7 +108,8 @@ static READS_MUCH void tell_queued(const struct work *w, __u32 pid)
 	void *ring = ring_for(TOLD_QUEUED);
 
 	if (ring)
-		put_queued(ring, w->who.time_ns, pid, w->ascent.root.sector, w->ascent.root.size, w->ascent.root.opf);
+		put_queued(ring, w->who.time_ns, pid, w->ascent.root.sector, w->ascent.root.size, w->ascent.root.opf,
+			   bio_number(w->ascent.root.bio));
 }
 
 static __always_inline __u32 see(struct work *w, const struct bio_device *device)

@@ -51,11 +51,21 @@ static __always_inline bool has_target_sectors(struct request *rq, __u32 opf)
 	return !dev || dev == target.dev;
 }
 
+/*
+ * Puts an event without payload. This is a function of its own, because clang would merge it with the other call of
+ * put_event, and the verifier requires the size of a record to be a constant.
+ */
+static __noinline void put_plain(void *ring, const struct block_record *event)
+{
+	put_event(ring, *event, 0, 0);
+}
+
 /* Puts an event of a request. As in blk_rq_trace_sector, passthrough and flush requests have no sector. */
 static __always_inline void put_request_event(void *ring, struct request *rq, __u32 what, __u32 bytes, __u16 error)
 {
 	struct block_record e = { .bytes = bytes, .error = error };
 	struct gendisk *disk;
+	__u64 bio;
 	__u32 opf;
 
 	if (bpf_core_field_exists(struct request___rq_disk, rq_disk))
@@ -75,7 +85,13 @@ static __always_inline void put_request_event(void *ring, struct request *rq, __
 	if (is_passthrough(opf) || e.sector == ~0ULL)
 		e.sector = 0;
 	e.action = what | categories(opf) | (is_passthrough(opf) ? TC(BLK_TC_PC) : TC(BLK_TC_FS));
-	put_event(ring, e, 0, 0);
+	/* The payload of a passthrough command is the command, for those that read blktrace's files. */
+	if (is_passthrough(opf)) {
+		put_plain(ring, &e);
+		return;
+	}
+	bio = bio_number(GET(rq, bio));
+	put_event(ring, e, &bio, sizeof(bio));
 }
 
 /* Puts the event of block_rq_complete. */

@@ -88,7 +88,7 @@ static __noinline void submitter_of_throttled(struct submitter *s, const struct 
 		set_unknown(s);
 		return;
 	}
-	s->flags = is_kernel_thread(waiter);
+	s->flags = is_kernel_thread(waiter) | MOSTRACE_CHAINED;
 	s->pid = BPF_CORE_READ(waiter, pid);
 	s->tgid = BPF_CORE_READ(waiter, tgid);
 	s->uid = BPF_CORE_READ(waiter, cred, uid.val);

@@ -83,7 +83,7 @@ impl Event<'_> {
 
     /// Returns the number of the bio of a `Q`, of the front of an `X`, or of the first bio of a request (`I`, `D`, `R`, `C`),
     /// as the event's payload: it distinguishes bios for the same sectors. None for any other event, and from a source that
-    /// does not have it; no recorder writes it yet. A number belongs to one bio from its Q to its C, and may be another's afterwards.
+    /// does not have it: source `bpf` has it. A number belongs to one bio from its Q to its C, and may be another's afterwards.
     #[must_use]
     pub fn bio(&self) -> Option<u64> {
         use action::ta::{COMPLETE, INSERT, ISSUE, QUEUE, REQUEUE, SPLIT};

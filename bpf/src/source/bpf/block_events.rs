@@ -9,6 +9,7 @@ use mostrace_bundle::blk_io_trace::action::is_note;
 use mostrace_bundle::blk_io_trace::{BlkIoTrace, Prefix, Version};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, LE};
 
+use super::bio_number::BioNumbers;
 use super::event_probes::{ENDS, EventProbes};
 use super::forwarder::{EventForwarder, Forwarded};
 use super::stream::Stream;
@@ -46,6 +47,7 @@ impl BlockEvents {
         sink.events.count_in_flight();
         let records = Records {
             device: device.dev,
+            numbers: BioNumbers::new(),
             is_ending: false,
         };
         Ok(BlockEvents {
@@ -138,11 +140,12 @@ struct BlockRecord {
 }
 
 const HEAD: usize = size_of::<BlkIoTrace<LE>>();
-const PDU_MAX: usize = 16;
+const PDU_MAX: usize = 24;
 
 /// The form in which records go to the sink.
 struct Records {
     device: u32,
+    numbers: BioNumbers,
     /// True once nothing new is recorded: completions of what was issued when nobody listened any more are left out.
     is_ending: bool,
 }
@@ -169,6 +172,7 @@ impl Records {
         if !pdu.is_empty() {
             let behind = record.get_mut(HEAD..len).ok_or_else(malformed)?;
             behind.copy_from_slice(pdu);
+            self.numbers.encode(action, behind);
         }
         events.push(cpu, event.pid, &record[..len])
     }

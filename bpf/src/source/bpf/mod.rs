@@ -17,6 +17,7 @@ use crate::machine::filesystem;
 use crate::machine::wait::Wait;
 use crate::sink::{Sink, split_entry};
 
+mod bio_number;
 mod block_events;
 mod calls;
 mod cause_probes;

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The numbers by which events of the same bio are recognised.
+//!
+//! The probes report the bio's address. It is encoded with a secret of the recording, so that a bundle does not reveal where
+//! the kernel's memory lies.
+
+use std::hash::{BuildHasher, RandomState};
+
+use mostrace_bundle::blk_io_trace::action::{act, ta};
+
+const NUMBER: usize = size_of::<u64>();
+
+/// The secret of one recording.
+pub(super) struct BioNumbers {
+    secret: [u64; 2],
+}
+
+impl BioNumbers {
+    pub fn new() -> BioNumbers {
+        // The standard library takes the keys of its hash from the system's random numbers.
+        let random = RandomState::new();
+        BioNumbers {
+            secret: [random.hash_one(0), random.hash_one(1)],
+        }
+    }
+
+    /// Encodes the addresses in the payload of an event: of Q, I, D, R and C it is the bio's address, and an X has those of
+    /// the front and of the bio that is cut after the place of the cut.
+    pub fn encode(&self, action: u64, pdu: &mut [u8]) {
+        let addresses = match act(action) {
+            ta::QUEUE | ta::INSERT | ta::ISSUE | ta::REQUEUE | ta::COMPLETE => pdu,
+            ta::SPLIT => pdu.get_mut(NUMBER..).unwrap_or_default(),
+            _ => return,
+        };
+        for address in addresses.as_chunks_mut::<NUMBER>().0 {
+            *address = self.number(u64::from_ne_bytes(*address)).to_le_bytes();
+        }
+    }
+
+    /// Returns the number for an address; 0 for none. Each step can be undone, so that no two bios have the same number.
+    fn number(&self, address: u64) -> u64 {
+        if address == 0 {
+            return 0;
+        }
+        let mixed = (address ^ self.secret[0]).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        let mixed = ((mixed ^ mixed >> 33) ^ self.secret[1]).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+        mixed ^ mixed >> 29
+    }
+}
