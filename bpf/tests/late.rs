@@ -2,6 +2,7 @@
 //! Faults after something has been recorded: they are reported, and the recording is still complete.
 
 use std::fs;
+use std::os::linux::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
         a_device_that_is_attached_anew needs NEEDS,
         a_filesystem_that_is_made_anew needs NEEDS,
         an_image_that_loses_its_name needs NEEDS,
+        loop_devices_that_come_and_go needs NEEDS,
     ])
 }
 
@@ -331,4 +333,30 @@ fn an_image_that_loses_its_name() {
         assert_is_whole(&manifest);
         assert_eq!(manifest.notes, [""; 0]);
     }
+}
+
+/// One is there for some seconds, another one only when the recording ends.
+fn loop_devices_that_come_and_go() {
+    let disk = disk();
+    let at = disk.mount_point();
+    let at = at.display();
+    let script = format!(
+        "truncate -s 1M {at}/a {at}/b; l=$(losetup -f --show {at}/a); echo $l >{at}/names; sleep 3; losetup -d $l\n\
+         l=$(losetup -f --show {at}/b); echo $l >>{at}/names"
+    );
+    let manifest = recorded(&disk, &script, |_| {});
+    let names = fs::read_to_string(disk.mount_point().join("names")).unwrap();
+    let names: Vec<_> = names.lines().collect();
+    let detached = Command::new("losetup").args(["-d", names[1]]).status();
+    assert!(detached.unwrap().success());
+    let inode = |name: &str| {
+        fs::metadata(disk.mount_point().join(name))
+            .unwrap()
+            .st_ino()
+    };
+    let expected = [(names[0], inode("a")), (names[1], inode("b"))];
+    let seen = manifest.loops.iter();
+    let seen = seen.map(|device| (format!("/dev/{}", device.name), device.inode));
+    let seen: Vec<_> = seen.collect();
+    assert_eq!(seen, expected.map(|(name, inode)| (name.to_owned(), inode)));
 }

@@ -11,7 +11,6 @@ use crate::error::{Error, Result};
 use crate::machine::clock;
 use crate::machine::kernel;
 use crate::machine::leftovers;
-use crate::machine::loops;
 use crate::snapshot;
 use crate::source::bpf::ObjectStorage;
 use crate::trees::Trees;
@@ -21,6 +20,7 @@ mod counters;
 mod finisher;
 mod journal_copies;
 mod late;
+mod loops;
 mod naming;
 mod notes;
 mod options;
@@ -135,6 +135,7 @@ fn capture(
     let folder = output.writer().folder();
     readings.take();
     tracing.stop(manifest)?;
+    loops::add(subject, &mut manifest.loops);
     readings.take();
     counters::put(readings.compare(folder), manifest);
     for why in trees.walk(folder)? {
@@ -175,7 +176,7 @@ fn first_manifest(options: &Options, subject: &Subject) -> Manifest {
             .mapped
             .as_ref()
             .map_or_else(Vec::new, |m| m.mapping.clone()),
-        loops: loops_of(subject),
+        loops: loops::of(subject),
         notes: subject.notes.clone(),
         command: (!argv.is_empty()).then_some(manifest::Command {
             argv,
@@ -185,14 +186,6 @@ fn first_manifest(options: &Options, subject: &Subject) -> Manifest {
         }),
         ..Manifest::default()
     }
-}
-
-/// Loop devices on the filesystem, be that on a mapped device.
-fn loops_of(subject: &Subject) -> Vec<manifest::Loop> {
-    let filesystem = subject.filesystem.as_ref();
-    let mapped = filesystem.and_then(|filesystem| filesystem.dev.as_ref());
-    let dev = mapped.unwrap_or(&subject.device.info.dev);
-    filesystem.map_or_else(Vec::new, |_| loops::on(dev))
 }
 
 /// A trace without a snapshot is worth keeping: what keeps it from being taken is a note.

@@ -11,6 +11,7 @@ use mostrace_bundle::segments::{self, SNAPSHOT_IN_THE_LAST};
 
 use super::counters::Readings;
 use super::finisher::{Ended, Finisher};
+use super::loops::Watch;
 use super::naming;
 use super::options::{Options, Size};
 use super::output::Output;
@@ -42,6 +43,7 @@ pub(super) struct Series<'o> {
     pub current: Open,
     began: Instant,
     looked: Instant,
+    loops: Watch,
     /// The thread that finishes segments, if the recording goes to segments.
     finisher: Option<Finisher>,
 }
@@ -77,6 +79,7 @@ impl<'o> Series<'o> {
             },
             began: Instant::now(),
             looked: Instant::now(),
+            loops: Watch::new(),
             finisher,
         })
     }
@@ -86,16 +89,17 @@ impl<'o> Series<'o> {
         self.current.output.writer().dir()
     }
 
-    /// The time until the next segment is due, if it is known.
+    /// The time until [`Series::go_on`] has something to do.
     pub fn due_in(&self) -> Duration {
-        match self.options.segments.map(|segments| segments.each) {
+        let segment = match self.options.segments.map(|segments| segments.each) {
             Some(Size::Time(each)) => each.saturating_sub(self.began.elapsed()),
             Some(Size::Bytes(_)) => LOOK,
             None => Duration::MAX,
-        }
+        };
+        segment.min(self.loops.due_in())
     }
 
-    /// Begins the next segment if it is due; called often.
+    /// Looks for new loop devices and begins the next segment, each if it is due; called often.
     ///
     /// # Errors
     /// The next bundle cannot be made, or one that ended could not be finished.
@@ -103,6 +107,8 @@ impl<'o> Series<'o> {
         if let Some(finisher) = &mut self.finisher {
             finisher.check()?;
         }
+        let seen = &mut self.current.manifest.loops;
+        self.loops.look(self.subject, seen);
         match self.is_due()? {
             true => self.next_segment(tracing),
             false => Ok(()),

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Loop devices on the traced filesystem, some of which come and go while it is recorded.
+
+use std::time::{Duration, Instant};
+
+use mostrace_bundle::manifest::Loop;
+
+use super::subject::Subject;
+use crate::machine::loops;
+
+/// The interval at which it is looked for new ones: one that is there for less may be missed.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Returns those that are there now, be the filesystem on a mapped device.
+pub(super) fn of(subject: &Subject) -> Vec<Loop> {
+    let filesystem = subject.filesystem.as_ref();
+    let mapped = filesystem.and_then(|filesystem| filesystem.dev.as_ref());
+    let dev = mapped.unwrap_or(&subject.device.info.dev);
+    filesystem.map_or_else(Vec::new, |_| loops::on(dev))
+}
+
+/// Adds those that are there now to those that were `seen`.
+pub(super) fn add(subject: &Subject, seen: &mut Vec<Loop>) {
+    for device in of(subject) {
+        if !seen.contains(&device) {
+            seen.push(device);
+        }
+    }
+}
+
+/// Looks for new ones now and then.
+pub(super) struct Watch {
+    looked: Instant,
+}
+
+impl Watch {
+    pub fn new() -> Watch {
+        Watch {
+            looked: Instant::now(),
+        }
+    }
+
+    /// The time until it is looked for new ones.
+    pub fn due_in(&self) -> Duration {
+        LOOK.saturating_sub(self.looked.elapsed())
+    }
+
+    /// Adds the new ones to those that were `seen`, unless it was looked for them a moment ago; called often.
+    pub fn look(&mut self, subject: &Subject, seen: &mut Vec<Loop>) {
+        if self.looked.elapsed() >= LOOK {
+            self.looked = Instant::now();
+            add(subject, seen);
+        }
+    }
+}
