@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Usage: run.sh MOSTRACE [all | causes]
+# Usage: run.sh MOSTRACE [all | causes | overlap]
 # Compares what this mostrace says of every sector with the truth: on an ext4 with mke2fs's defaults, or with `all` over
-# many filesystem options and sources. With `all` or `causes`, judges the causes of blocks that several processes changed. Without root, loop devices or FUSE it says so and succeeds; under
-# MOSTRACE_NO_SKIP it fails.
+# many filesystem options and sources. With `all` or `causes`, judges the causes of blocks that several processes changed. With
+# `all` or `overlap`, runs requests for the same sectors at once, eight times for each source and scheduler. Without root, loop
+# devices or FUSE it says so and succeeds; under MOSTRACE_NO_SKIP it fails.
 set -eu
 mostrace=$(realpath "$1")
 what=${2:-one}
@@ -43,10 +44,24 @@ all_causes() {
 	causes --mkfs "-b 4096" --layout partition
 	[ -z "$wrong" ]
 }
-if [ "$what" = causes ]; then
+overlaps() {
+	for run in 1 2 3 4 5 6 7 8; do
+		for scheduler in none mq-deadline; do
+			try --queue scheduler=$scheduler --record "--source bpf" overlap
+			try --queue scheduler=$scheduler --record "--source ftrace" overlap
+		done
+	done
+}
+case $what in
+causes)
 	all_causes
 	exit
-fi
+	;;
+overlap)
+	overlaps
+	exit
+	;;
+esac
 try
 [ "$what" = all ] || exit 0
 try --mkfs "-b 1024"
@@ -74,4 +89,5 @@ try --record "--entries none"
 try --record "--source bpf"
 try --layout disk
 try --layout partition
+overlaps
 all_causes
