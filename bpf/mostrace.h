@@ -26,6 +26,7 @@ enum mostrace_type {
 	MOSTRACE_FREED = 8,
 	MOSTRACE_F2FS = 9,
 	MOSTRACE_FORK = 10,
+	MOSTRACE_OPERATION = 11,
 };
 
 /* The stage of a bio's or request's life at which the entry was made. */
@@ -402,6 +403,81 @@ struct mostrace_f2fs {
 	__u16 call;		/* enum mostrace_call_kind: the system call that the task is in */
 	__u16 pad;
 	char comm[MOSTRACE_COMM_LEN];
+};
+
+/* What an operation does; bundle/src/operation.rs describes each. */
+enum mostrace_operation_kind {
+	MOSTRACE_OP_OPEN = 1,
+	MOSTRACE_OP_OPENED = 2,	/* no call: the file was open when it was first used */
+	MOSTRACE_OP_CLOSE = 3,	/* of the last descriptor */
+	MOSTRACE_OP_READ = 4,
+	MOSTRACE_OP_WRITE = 5,
+	MOSTRACE_OP_TRUNCATE = 6,
+	MOSTRACE_OP_FALLOCATE = 7,
+	MOSTRACE_OP_FSYNC = 8,
+	MOSTRACE_OP_FDATASYNC = 9,
+	MOSTRACE_OP_SYNC_RANGE = 10,
+	MOSTRACE_OP_SYNC = 11,
+	MOSTRACE_OP_SYNCFS = 12,
+	MOSTRACE_OP_MSYNC = 13,
+	MOSTRACE_OP_STORE = 14,	/* a range of a shared mapping became dirty */
+	MOSTRACE_OP_RENAME = 15,
+	MOSTRACE_OP_LINK = 16,
+	MOSTRACE_OP_SYMLINK = 17,
+	MOSTRACE_OP_UNLINK = 18,
+	MOSTRACE_OP_RMDIR = 19,
+	MOSTRACE_OP_MKDIR = 20,
+	MOSTRACE_OP_MKNOD = 21,
+	MOSTRACE_OP_CHMOD = 22,
+	MOSTRACE_OP_CHOWN = 23,
+	MOSTRACE_OP_UTIMES = 24,
+	MOSTRACE_OP_SETXATTR = 25,
+	MOSTRACE_OP_REMOVEXATTR = 26,
+	MOSTRACE_OP_COPY = 27,
+	MOSTRACE_OP_CLONE = 28,
+	MOSTRACE_OP_ATOMIC_START = 29,
+	MOSTRACE_OP_ATOMIC_COMMIT = 30,
+	MOSTRACE_OP_ATOMIC_ABORT = 31,
+};
+
+/* Flags of an operation's head. */
+enum mostrace_operation_flags {
+	MOSTRACE_OP_CREATED = 1,	/* the open made the file */
+	MOSTRACE_OP_NO_PATH = 2,	/* the path is unknown */
+	MOSTRACE_OP_BY_PATH = 4,	/* the call named its file by path, not by descriptor */
+	MOSTRACE_OP_POSITIONED = 8,	/* offset was an argument, or is the filesystem's word */
+};
+
+/*
+ * A call that changed the filesystem's files or names or ordered its writes, and that returned at
+ * head.time_ns. head.sector is MOSTRACE_NONE and head.bytes 0. 144 bytes, then the path and the
+ * second name, padded with NULs to a multiple of 8. In the bundle a path counts from the root of
+ * the filesystem, without a leading slash; user space makes it from what the probe records.
+ */
+struct mostrace_operation {
+	struct mostrace_entry head;	/* flags: enum mostrace_operation_flags */
+	__u64 start_ns;
+	__u64 file;		/* the open file, a number that is unique in the recording; 0: none */
+	__u64 other_file;	/* of a copy or clone: the open file that the bytes came from */
+	__u64 offset;		/* in the file, or MOSTRACE_NONE */
+	__u64 other_offset;	/* in other_file, or MOSTRACE_NONE */
+	__u64 bytes;		/* asked for, length of the range, or the new length */
+	__s64 result;		/* return value: bytes, 0, or a negative errno */
+	__u64 ino;		/* or 0 */
+	__u64 size;		/* of open and opened: i_size then; otherwise MOSTRACE_NONE */
+	__u32 generation;	/* i_generation of ino */
+	__u32 s_dev;		/* the filesystem: major << 20 | minor */
+	__u32 pid;		/* thread */
+	__u32 tgid;		/* process */
+	__u32 flags;		/* the call's; in the bundle as in asm-generic */
+	__u32 mode;		/* of open, mkdir, mknod, chmod */
+	__u32 uid;		/* of chown */
+	__u32 gid;
+	__u16 kind;		/* enum mostrace_operation_kind */
+	__u16 i_mode;		/* of open and opened */
+	__u16 path_len;
+	__u16 other_len;
+	char names[];
 };
 
 #endif

@@ -37,7 +37,7 @@ build() {
 
 # debian_of ARCHITECTURE [dashes]: prints Debian's name for it, or the prefix of its compiler.
 debian_of() {
-	case $1$2 in
+	case $1${2:-} in
 	x86_64) echo amd64 ;;
 	aarch64) echo arm64 ;;
 	x86_64dashes) echo x86-64-linux-gnu ;;
@@ -61,7 +61,7 @@ stage() {
 
 # package ARCHITECTURE: makes the Debian package of its tree. The required libraries are read from the program.
 package() {
-	debian=$(debian_of "$1" "")
+	debian=$(debian_of "$1")
 	mkdir -p "$work/$1/DEBIAN"
 	libc=$(objdump -T "$work/$1/usr/bin/mostrace" | sed -n 's/.*(GLIBC_\([0-9.]*\)).*/\1/p' | sort -V | tail -n 1)
 	needs="libc6 (>= $libc), e2fsprogs"

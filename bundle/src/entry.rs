@@ -6,6 +6,8 @@
 use strum::{FromRepr, IntoStaticStr};
 use zerocopy::{FromBytes, I64, Immutable, IntoBytes, KnownLayout, LE, U16, U32, U64};
 
+use crate::operation::{OperationEntry, OperationRef, TYPE_OPERATION};
+
 /// `MOSTRACE_NONE`: the value of a 64-bit field that is not known.
 pub const NONE: u64 = u64::MAX;
 
@@ -675,6 +677,8 @@ pub enum EntryRef<'a> {
     F2fs(&'a RawF2fs),
     /// A process that was started.
     Fork(&'a RawFork),
+    /// A call that changed the filesystem.
+    Operation(OperationRef<'a>),
 }
 
 impl<'a> EntryRef<'a> {
@@ -690,6 +694,7 @@ impl<'a> EntryRef<'a> {
             EntryRef::Freed(f) => &f.head,
             EntryRef::F2fs(f) => &f.head,
             EntryRef::Fork(f) => &f.head,
+            EntryRef::Operation(o) => &o.raw.head,
         }
     }
 
@@ -723,6 +728,7 @@ impl<'a> EntryRef<'a> {
             TYPE_FREED => fixed(record, "freed").map(EntryRef::Freed),
             TYPE_F2FS => fixed(record, "f2fs").map(EntryRef::F2fs),
             TYPE_FORK => fixed(record, "fork").map(EntryRef::Fork),
+            TYPE_OPERATION => OperationRef::decode(record).map(EntryRef::Operation),
             other => Err(format!("unknown entry type {other}")),
         }
     }
@@ -768,6 +774,8 @@ pub enum Entry {
     F2fs(RawF2fs),
     /// A process that was started.
     Fork(RawFork),
+    /// A call that changed the filesystem.
+    Operation(OperationEntry),
 }
 
 impl Entry {
@@ -783,6 +791,7 @@ impl Entry {
             Entry::Freed(f) => &f.head,
             Entry::F2fs(f) => &f.head,
             Entry::Fork(f) => &f.head,
+            Entry::Operation(o) => &o.raw.head,
         }
     }
 
@@ -810,6 +819,7 @@ impl From<EntryRef<'_>> for Entry {
             EntryRef::Freed(raw) => Entry::Freed(*raw),
             EntryRef::F2fs(raw) => Entry::F2fs(*raw),
             EntryRef::Fork(raw) => Entry::Fork(*raw),
+            EntryRef::Operation(operation) => Entry::Operation(operation.into()),
         }
     }
 }

@@ -35,6 +35,8 @@ pub const F2FS: &str = "f2fs.entries";
 pub const CAUSES: [&str; 4] = [HANDLE, DIRTIED, CALL, F2FS];
 /// The table of the processes that the command and its descendants started.
 pub const FORK: &str = "fork.entries";
+/// The table of the operations that changed the filesystem, for a replay.
+pub const OPERATION: &str = "operation.entries";
 /// The apps of an Android device by user id.
 pub const PACKAGES: &str = "packages.list";
 /// The filesystem's metadata.
@@ -56,7 +58,9 @@ pub fn is_known(name: &str) -> bool {
 }
 
 fn is_table(name: &str) -> bool {
-    TABLES.contains(&name) || CAUSES.contains(&name) || [FREED, NAMES, CALLED, FORK].contains(&name)
+    TABLES.contains(&name)
+        || CAUSES.contains(&name)
+        || [FREED, NAMES, CALLED, FORK, OPERATION].contains(&name)
 }
 
 /// Returns the CPU in an event file's name; None if it is not the name of one.
@@ -108,6 +112,7 @@ mod tests {
             CALLED,
             F2FS,
             FORK,
+            OPERATION,
             NAMES,
             PACKAGES,
             SNAPSHOT,

@@ -94,6 +94,7 @@ pub mod folder;
 pub mod layout;
 mod length;
 pub mod manifest;
+pub mod operation;
 pub mod outfile;
 pub mod packages;
 mod reader;

@@ -17,6 +17,7 @@ use crate::entry::{
 use crate::layout;
 use crate::length::as_u64;
 use crate::manifest::Manifest;
+use crate::operation::RawOperation;
 use crate::table::HEADER_LEN;
 
 /// The most missing CPUs that are listed: a file's name may claim any CPU number.
@@ -112,7 +113,7 @@ fn by_counts<'a>(dir: &'a Path, manifest: &'a Manifest) -> impl Iterator<Item = 
     let tables = layout::TABLES
         .into_iter()
         .chain(layout::CAUSES)
-        .chain([layout::FREED, layout::FORK])
+        .chain([layout::FREED, layout::FORK, layout::OPERATION])
         .filter_map(move |name| entries(dir, name, count(&layout::count_of(name))));
     let snapshot = manifest.snapshot.is_some() && size(dir, layout::SNAPSHOT).is_none();
     let snapshot = snapshot.then(|| Shortfall::Missing {
@@ -162,6 +163,7 @@ fn entries(dir: &Path, name: &'static str, of: u64) -> Option<Shortfall> {
         layout::F2FS => room_for::<RawF2fs>(records),
         layout::FREED => room_for::<RawFreed>(records),
         layout::FORK => room_for::<RawFork>(records),
+        layout::OPERATION => room_for::<RawOperation>(records),
         _ => room_for::<RawDirtier>(records),
     };
     (at_most < of).then_some(Shortfall::Entries { name, at_most, of })

@@ -273,7 +273,8 @@ impl<'a, R: Read> Attributor<'a, R> {
                     | EntryRef::Call(_)
                     | EntryRef::Freed(_)
                     | EntryRef::F2fs(_)
-                    | EntryRef::Fork(_) => {}
+                    | EntryRef::Fork(_)
+                    | EntryRef::Operation(_) => {}
                 }
             }
         }

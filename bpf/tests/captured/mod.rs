@@ -67,7 +67,8 @@ impl Captured {
                     | Entry::Call(_)
                     | Entry::Freed(_)
                     | Entry::F2fs(_)
-                    | Entry::Fork(_) => {
+                    | Entry::Fork(_)
+                    | Entry::Operation(_) => {
                         unreachable!()
                     }
                 }

@@ -11,6 +11,7 @@ use mostrace_bundle::entry::{
     TYPE_PROCESS, What, cp, fork_flags,
 };
 use mostrace_bundle::manifest::{SCHEMA, State};
+use mostrace_bundle::operation::{OperationKind, OperationRef, RawOperation, TYPE_OPERATION};
 use mostrace_bundle::sparse::SparseWriter;
 use mostrace_bundle::table::TableWriter;
 use mostrace_bundle::{Manifest, Writer, layout};
@@ -185,6 +186,40 @@ pub fn fork() -> Vec<u8> {
         parent: 7.into(),
     };
     raw.as_bytes().to_vec()
+}
+
+/// An operation's entry: a rename.
+pub fn operation() -> Vec<u8> {
+    let raw = RawOperation {
+        head: head(TYPE_OPERATION, 0, NONE),
+        start_ns: 850.into(),
+        file: 0.into(),
+        other_file: 0.into(),
+        offset: NONE.into(),
+        other_offset: NONE.into(),
+        bytes: 0.into(),
+        result: (-2).into(),
+        ino: 0.into(),
+        size: NONE.into(),
+        generation: 0.into(),
+        s_dev: (7 << 20).into(),
+        pid: 9.into(),
+        tgid: 8.into(),
+        flags: 1.into(),
+        mode: 0.into(),
+        uid: 0.into(),
+        gid: 0.into(),
+        kind: (OperationKind::Rename as u16).into(),
+        i_mode: 0.into(),
+        path_len: 0.into(),
+        other_len: 0.into(),
+    };
+    let operation = OperationRef {
+        raw: &raw,
+        path: b"a/old",
+        other: b"b/new",
+    };
+    operation.encode().unwrap()
 }
 
 /// Writes a table of these records.

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What an application did to a filesystem, one call after the other.
+
+use strum::IntoStaticStr;
+
+use crate::Name;
+
+/// An open file (the kernel's `struct file`): all descriptors that were duplicated or inherited from one open share it.
+/// It is a number that is unique in the recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileId(pub u64);
+
+/// An operation, from the call to its return.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// The thread that made the call.
+    pub thread: u32,
+    /// The process of that thread.
+    pub process: u32,
+    /// When the call was made, in ns of the recording's clock.
+    pub begin_ns: u64,
+    /// When it returned, in ns of the same clock; not before `begin_ns`.
+    pub end_ns: u64,
+    /// The call and its arguments.
+    pub call: Call,
+    /// What it returned: bytes, 0, or a negative errno. An open that succeeded has 0.
+    pub result: i64,
+}
+
+/// The file that a call is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// It has a descriptor.
+    File(FileId),
+    /// It has a path.
+    Path(Name),
+}
+
+/// What is known of an open file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// The number that later operations give it. None if the open failed.
+    pub file: Option<FileId>,
+    /// The path; None if it is unknown.
+    pub path: Option<Name>,
+    /// `O_…`, as in asm-generic/fcntl.h.
+    pub flags: u32,
+    /// The permissions that a created file was asked to have.
+    pub mode: u32,
+    /// The file's `i_mode` (`S_IF…` and permissions) when the call returned; 0 if it is unknown.
+    pub i_mode: u32,
+    /// The file's size when the call returned, bytes; None if it is unknown.
+    pub size: Option<u64>,
+    /// The open made the file.
+    pub created: bool,
+    /// The inode's number and generation; (0, 0) if they are unknown.
+    pub inode: (u64, u32),
+}
+
+/// A range of a file, bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// Where it begins.
+    pub offset: u64,
+    /// Its length.
+    pub bytes: u64,
+}
+
+/// A call and its arguments. Strum's words are those of the table, see
+/// [`OperationKind`](mostrace_bundle::operation::OperationKind).
+#[derive(Clone, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+#[allow(missing_docs)] // the fields are the calls' arguments
+pub enum Call {
+    Open(Opened),
+    /// No call: the file was open when it was first used.
+    Opened(Opened),
+    /// The last descriptor was closed.
+    Close {
+        file: FileId,
+    },
+    /// `offset` is None if the call went on at the file's position, and that is unknown.
+    Read {
+        file: FileId,
+        offset: Option<u64>,
+        bytes: u64,
+    },
+    /// `offset` is None if it is unknown, or if the file was opened with `O_APPEND`.
+    Write {
+        file: FileId,
+        offset: Option<u64>,
+        bytes: u64,
+    },
+    Truncate {
+        target: Target,
+        length: u64,
+    },
+    Fallocate {
+        file: FileId,
+        mode: u32,
+        range: Range,
+    },
+    Fsync {
+        file: FileId,
+    },
+    Fdatasync {
+        file: FileId,
+    },
+    SyncRange {
+        file: FileId,
+        range: Range,
+        flags: u32,
+    },
+    Sync,
+    Syncfs {
+        file: FileId,
+    },
+    /// The range is that of the file; `file` is one that was mapped.
+    Msync {
+        file: FileId,
+        range: Range,
+        flags: u32,
+    },
+    /// The task stored to a shared mapping, so that the range became dirty.
+    Store {
+        file: FileId,
+        range: Range,
+    },
+    Rename {
+        from: Name,
+        to: Name,
+        flags: u32,
+    },
+    Link {
+        from: Name,
+        to: Name,
+    },
+    /// `target` is what the link holds; it may lead anywhere.
+    Symlink {
+        target: Vec<u8>,
+        path: Name,
+    },
+    Unlink {
+        path: Name,
+    },
+    Rmdir {
+        path: Name,
+    },
+    Mkdir {
+        path: Name,
+        mode: u32,
+    },
+    Mknod {
+        path: Name,
+        mode: u32,
+    },
+    Chmod {
+        target: Target,
+        mode: u32,
+    },
+    /// `u32::MAX` leaves the user or the group as it is.
+    Chown {
+        target: Target,
+        uid: u32,
+        gid: u32,
+    },
+    Utimes {
+        target: Target,
+    },
+    Setxattr {
+        target: Target,
+        name: Vec<u8>,
+        bytes: u64,
+        flags: u32,
+    },
+    Removexattr {
+        target: Target,
+        name: Vec<u8>,
+    },
+    /// copy_file_range, sendfile, splice. `from` is None if the bytes came from outside the filesystem.
+    Copy {
+        from: Option<FileId>,
+        from_offset: Option<u64>,
+        to: FileId,
+        offset: Option<u64>,
+        bytes: u64,
+    },
+    /// A length of 0 means up to the end of `from`.
+    Clone {
+        from: FileId,
+        from_offset: u64,
+        to: FileId,
+        range: Range,
+    },
+    AtomicStart {
+        file: FileId,
+    },
+    AtomicCommit {
+        file: FileId,
+    },
+    AtomicAbort {
+        file: FileId,
+    },
+}
+
+impl Call {
+    /// Returns the word that tables use, for example `sync_range`.
+    pub fn kind(&self) -> &'static str {
+        self.into()
+    }
+}
