@@ -2,7 +2,8 @@
 //! Replays what an application did to a filesystem: the same calls in the same order, on another filesystem, with other
 //! contents. What that writes to the storage is what the application would write there.
 //!
-//! - [`Operation`] is one call. [`read_bundle`] reads those that `record --operations` put in a bundle.
+//! - [`Operation`] is one call. [`read_bundle`] reads those that `record --operations` put in a bundle,
+//!   [`read_strace`] those in the output of strace.
 //!
 //! A recording may come from anybody. A replay touches nothing outside the folder that it is given, and refuses what no
 //! application needs.
@@ -11,9 +12,11 @@
 mod error;
 mod name;
 mod operation;
+mod strace;
 mod table;
 
 pub use error::{Error, Result};
 pub use name::Name;
 pub use operation::{Call, FileId, Opened, Operation, Range, Target};
+pub use strace::{StraceSettings, read_strace};
 pub use table::{Recorded, read_bundle};

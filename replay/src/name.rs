@@ -69,11 +69,18 @@ impl Name {
 
     /// Returns true if `self` is `folder` or lies below it.
     pub fn is_in(&self, folder: &Name) -> bool {
-        folder.is_root()
-            || self
-                .0
-                .strip_prefix(folder.as_bytes())
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+        self.below(folder).is_some()
+    }
+
+    /// Returns the path as it counts from `folder`; None if it lies elsewhere.
+    pub fn below(&self, folder: &Name) -> Option<Name> {
+        let rest = self.0.strip_prefix(folder.as_bytes())?;
+        let rest = match rest {
+            [b'/', rest @ ..] => rest,
+            rest if rest.is_empty() || folder.is_root() => rest,
+            _ => return None,
+        };
+        Some(Name(rest.into()))
     }
 }
 
