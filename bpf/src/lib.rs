@@ -53,4 +53,4 @@ pub use machine::user::User;
 pub use record::{Options, Outcome, Progress, Segments, Size, check_output, record, segment};
 pub use source::bpf::RingSize;
 pub use source::recorder::KernelPaths;
-pub use workplace::{FreshKind, FreshOptions, Site, Workplace, aside, prepare};
+pub use workplace::{FreshKind, FreshOptions, Site, Workplace, aside, prepare, settle};

@@ -13,13 +13,11 @@ use mostrace::causes::Sharing;
 use mostrace::export::Output;
 use mostrace::tables::finding;
 use mostrace::transactions::Transactions;
-use mostrace_bundle::{Folder, units};
-use mostrace_capture::{
-    FreshKind, FreshOptions, Options, Progress, Site, User, Workplace, aside, prepare, record,
-};
+use mostrace_capture::{FreshKind, Options, User, aside, prepare};
 use serde_json::{Value, json};
 
 use super::budget::{self, BudgetArgs, Form};
+use super::ground::{FreshArgs, Ground, Place, kind};
 use super::guest::{self, Job, OUT};
 use super::keep::keep;
 use super::{brief, shell, tree, tree_json};
@@ -49,26 +47,8 @@ pub struct Measure {
     /// The filesystem to make
     #[arg(long, value_name = "ext4|f2fs|vfat", default_value = "ext4", value_parser = kind)]
     fs: FreshKind,
-    /// Further options for mkfs, such as "-b 1024 -O fast_commit"
-    #[arg(
-        long,
-        value_name = "OPTIONS",
-        default_value = "",
-        allow_hyphen_values = true
-    )]
-    mkfs: String,
-    /// Mount options, as for mount -o
-    #[arg(long, value_name = "OPTIONS", default_value = "")]
-    mount_options: String,
-    /// The size of the filesystem; the image takes only as much room as is written
-    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = units::size)]
-    size: u64,
-    /// The scheduler of its queue, such as mq-deadline
-    #[arg(long, value_name = "NAME")]
-    scheduler: Option<String>,
-    /// The largest request of its queue in KiB, instead of the kernel's default; with 4, no blocks of 4 KiB are merged
-    #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u32).range(4..))]
-    max_sectors_kb: Option<u32>,
+    #[command(flatten)]
+    fresh: FreshArgs,
     /// Measure in DIR, on its filesystem, instead of a fresh one. What CMD's processes caused counts; what others write
     /// there meanwhile is reported separately
     #[arg(long = "in", value_name = "DIR", conflicts_with_all = ["fs", "mkfs", "mount_options", "size", "scheduler", "max_sectors_kb"])]
@@ -77,6 +57,9 @@ pub struct Measure {
     /// CMD must be a program, not a script, or `mostrace workload`
     #[arg(long, value_name = "KERNEL", value_parser = guest::kernel, conflicts_with_all = ["within", "user"])]
     guest: Option<String>,
+    /// Record every call that changes the filesystem too, for `mostrace replay`
+    #[arg(long)]
+    operations: bool,
     /// Run CMD in the root folder of the fresh filesystem instead of a copy of the current folder
     #[arg(long, conflicts_with_all = ["within", "guest"])]
     empty: bool,
@@ -113,15 +96,6 @@ const NOTABLE_PERCENT: u64 = 1;
 const SIGNALS: i32 = 128;
 /// The exit status of a measurement that was interrupted though its command ended well, as a shell's after Ctrl-C.
 const INTERRUPTED: i32 = SIGNALS + 2;
-
-fn kind(text: &str) -> Result<FreshKind, String> {
-    Ok(match text {
-        "ext4" => FreshKind::Ext4,
-        "f2fs" => FreshKind::F2fs,
-        "vfat" | "fat32" => FreshKind::Vfat,
-        other => return Err(format!("`{other}` is not one of ext4, f2fs, vfat")),
-    })
-}
 
 /// Measures; returns the exit status.
 ///
@@ -302,30 +276,28 @@ fn capture(args: &Measure, output: &Path) -> anyhow::Result<i32> {
         Some(name) => Some(User::find(name)?),
         None => User::caller()?,
     };
-    // Another directory may be mounted over that of the recording where CMD runs.
-    let parent = Folder::open(output.parent().unwrap_or(Path::new("")))?;
-    let output = parent.handle().join(output.file_name().unwrap_or_default());
-    let ground = Ground::new(args, user.as_ref())?;
+    let place = match &args.within {
+        Some(dir) => Place::Folder(dir.clone()),
+        None => Place::Fresh {
+            options: args.fresh.options(args.fs),
+            empty: args.empty,
+        },
+    };
+    let ground = Ground::new(&place, user.as_ref())?;
     if let Some(script) = &args.before {
-        prepare(script, &ground.folder, user.as_ref())?;
+        prepare(script, ground.folder(), user.as_ref())?;
     }
-    let from = std::env::current_dir()?;
-    std::env::set_current_dir(&ground.folder)?;
-    let outcome = record(&Options {
-        device: ground.device.clone(),
+    let outcome = ground.record(
         output,
-        sync: true,
-        argv: args.argv.clone(),
-        alone: args.within.is_none(),
-        user,
-        // The standard output has only the JSON object.
-        stdout_aside: args.budget.form() == Form::Json,
-        progress: Progress::Never,
-        ..Options::default()
-    });
-    // Otherwise the filesystem would stay in use.
-    std::env::set_current_dir(from)?;
-    let outcome = outcome?;
+        Options {
+            argv: args.argv.clone(),
+            user,
+            operations: args.operations,
+            // The standard output has only the JSON object.
+            stdout_aside: args.budget.form() == Form::Json,
+            ..Options::default()
+        },
+    )?;
     for note in &outcome.manifest.notes {
         super::say(&format!("note: {note}"));
     }
@@ -340,42 +312,6 @@ fn capture(args: &Measure, output: &Path) -> anyhow::Result<i32> {
         super::say(&ended(&args.argv[0], outcome.exit_status));
     }
     Ok(outcome.exit_status)
-}
-
-/// The directory where CMD runs, and the device that is measured. The fields are dropped in this order.
-struct Ground {
-    _workplace: Option<Workplace>,
-    _site: Option<Site>,
-    folder: PathBuf,
-    device: PathBuf,
-}
-
-impl Ground {
-    fn new(args: &Measure, user: Option<&User>) -> anyhow::Result<Ground> {
-        if let Some(dir) = &args.within {
-            fs::read_dir(dir).with_context(|| format!("--in {}", dir.display()))?;
-            // The recorder looks the path up from within that directory.
-            let dir = std::path::absolute(dir)?;
-            return Ok(Ground {
-                _workplace: None,
-                _site: None,
-                folder: dir.clone(),
-                device: dir,
-            });
-        }
-        let site = Site::new(&args.fresh(), user)?;
-        let workplace = match args.empty {
-            true => None,
-            false => Some(Workplace::new(&site, user)?),
-        };
-        let folder = workplace.as_ref().map_or(site.path(), Workplace::path);
-        Ok(Ground {
-            folder: folder.to_owned(),
-            device: site.device().to_owned(),
-            _workplace: workplace,
-            _site: Some(site),
-        })
-    }
 }
 
 /// Says how a command ended that failed.
@@ -461,29 +397,11 @@ impl Measure {
 
     /// Returns the options for the filesystem and for what is run before.
     fn of_the_filesystem(&self) -> Vec<String> {
-        let mut options = vec![
-            format!("--fs={}", self.fs.name()),
-            format!("--mkfs={}", self.mkfs),
-            format!("--mount-options={}", self.mount_options),
-            format!("--size={}M", self.size >> 20),
-        ];
-        let scheduler = self.scheduler.iter();
-        options.extend(scheduler.map(|name| format!("--scheduler={name}")));
-        let largest = self.max_sectors_kb.iter();
-        options.extend(largest.map(|kib| format!("--max-sectors-kb={kib}")));
+        let mut options = vec![format!("--fs={}", self.fs.name())];
+        options.extend(self.fresh.words());
         let before = self.before.iter();
         options.extend(before.map(|script| format!("--before={script}")));
+        options.extend(self.operations.then(|| "--operations".to_owned()));
         options
-    }
-
-    fn fresh(&self) -> FreshOptions {
-        FreshOptions {
-            kind: self.fs,
-            mkfs: self.mkfs.split_whitespace().map(str::to_owned).collect(),
-            mount_options: self.mount_options.clone(),
-            size: self.size,
-            scheduler: self.scheduler.clone(),
-            max_sectors_kb: self.max_sectors_kb,
-        }
     }
 }

@@ -22,6 +22,8 @@ mod experiment;
 #[cfg(feature = "analyze")]
 mod export;
 #[cfg(all(feature = "record", feature = "analyze"))]
+mod ground;
+#[cfg(all(feature = "record", feature = "analyze"))]
 mod guest;
 #[cfg(feature = "analyze")]
 mod hide;
@@ -41,6 +43,8 @@ mod phone;
 mod query;
 #[cfg(feature = "record")]
 mod record;
+#[cfg(all(feature = "record", feature = "analyze", feature = "workload"))]
+mod replay;
 #[cfg(feature = "analyze")]
 mod report;
 #[cfg(feature = "analyze")]
@@ -89,6 +93,8 @@ enum Command {
     Top(top::Top),
     #[cfg(all(feature = "record", feature = "analyze"))]
     Measure(measure::Measure),
+    #[cfg(all(feature = "record", feature = "analyze", feature = "workload"))]
+    Replay(replay::Replay),
     #[cfg(all(feature = "record", feature = "analyze"))]
     Experiment(experiment::Experiment),
     #[cfg(feature = "analyze")]
@@ -140,6 +146,8 @@ impl Command {
             Command::Top(args) => args.run()?,
             #[cfg(all(feature = "record", feature = "analyze"))]
             Command::Measure(args) => return Ok(ExitCode::from(measure::run(&args)?)),
+            #[cfg(all(feature = "record", feature = "analyze", feature = "workload"))]
+            Command::Replay(args) => return Ok(ExitCode::from(args.run()?)),
             #[cfg(all(feature = "record", feature = "analyze"))]
             Command::Experiment(args) => args.run()?,
             #[cfg(feature = "analyze")]

@@ -22,7 +22,7 @@ mod site;
 
 pub use aside::aside;
 pub use prepare::prepare;
-pub use site::{FreshKind, FreshOptions, Site};
+pub use site::{FreshKind, FreshOptions, Site, settle};
 
 /// The copy may have one part in so many of the filesystem: the rest is for what the command writes.
 const PART_OF_THE_FILESYSTEM: u64 = 2;

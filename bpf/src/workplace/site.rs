@@ -248,8 +248,11 @@ fn check_ours(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What was left in memory up to now is none of the measurement's.
-pub(crate) fn settle(point: &Path) -> Result<()> {
+/// Writes out what memory holds of the filesystem, so that it is no part of what is measured next.
+///
+/// # Errors
+/// The filesystem cannot be written out.
+pub fn settle(point: &Path) -> Result<()> {
     let folder = File::open(point).at(point)?;
     rustix::fs::syncfs(&folder)
         .map_err(io::Error::from)

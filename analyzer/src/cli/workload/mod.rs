@@ -5,6 +5,7 @@ mod file;
 mod fill;
 mod mobibench;
 mod names;
+pub mod replay;
 mod report;
 mod sql;
 mod sqlite;
@@ -24,6 +25,7 @@ enum Kind {
     Mobibench(mobibench::Mobibench),
     Sql(sql::Sql),
     Fill(fill::Fill),
+    Replay(replay::Replay),
 }
 
 /// Runs the workload, and reports to `record` what was stored if it asks.
@@ -38,5 +40,6 @@ pub fn run(args: &Workload) -> anyhow::Result<()> {
         Kind::Mobibench(args) => args.run(),
         Kind::Sql(args) => args.run(),
         Kind::Fill(args) => args.run(),
+        Kind::Replay(args) => args.run(),
     }
 }

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `mostrace replay`: what a recorded application would write on other filesystems.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use mostrace::budget::{Judgement, Runs, report};
+use mostrace::causes::Sharing;
+use mostrace::export::{Output, to_text, to_value};
+use mostrace::tables::diff::{Diff as Differences, Side, letter};
+use mostrace_bundle::temporary::TempFolder;
+use mostrace_capture::{FreshKind, Options, settle};
+use mostrace_replay::{Outcome, Start};
+use serde_json::{Map, Value, json};
+
+use super::budget::{self, BudgetArgs, Form};
+use super::ground::{FreshArgs, Ground, Place, kind};
+use super::workload::replay::{How, Source};
+
+/// Replay a recorded application on fresh filesystems, and compare what it writes there with what it wrote
+///
+/// RECORDING is a bundle that was recorded with --operations, or the output of strace. The files that the
+/// application found are made first, then each of its threads makes its calls again, in the recorded order
+/// and with the recorded pauses. Contents are not recorded, so other bytes are written. The exit status is 3
+/// if a limit was exceeded.
+///
+/// Examples:
+///   sudo mostrace measure --operations -o app.most -- ./app
+///   sudo mostrace replay app.most
+///   sudo mostrace replay app.most --fs ext4,f2fs,vfat -o replays
+///   sudo mostrace replay app.most --mkfs "-O fast_commit" --mount-options commit=30
+///   strace -f -y -ttt -T -o app.strace ./app; sudo mostrace replay app.strace --root .
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct Replay {
+    #[command(flatten)]
+    source: Source,
+    /// The filesystems to make, one after the other
+    #[arg(long, value_name = "ext4|f2fs|vfat", default_value = "ext4", value_delimiter = ',', value_parser = kind)]
+    fs: Vec<FreshKind>,
+    #[command(flatten)]
+    fresh: FreshArgs,
+    /// Replay in the empty folder DIR, on its filesystem, instead of a fresh one
+    #[arg(long = "in", value_name = "DIR", conflicts_with_all = ["fs", "mkfs", "mount_options", "size", "scheduler", "max_sectors_kb"])]
+    within: Option<PathBuf>,
+    #[command(flatten)]
+    how: How,
+    /// Keep the recordings of the replays in the folder OUT, as ext4.most.tar.zst and so on
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    budget: BudgetArgs,
+}
+
+/// A replay that was recorded.
+struct Replayed {
+    name: String,
+    path: PathBuf,
+    outcome: Outcome,
+}
+
+impl Replay {
+    /// Runs the command; returns the exit status.
+    ///
+    /// # Errors
+    /// Returns an error if the recording has no operations, or a replay could not be recorded.
+    pub fn run(&self) -> anyhow::Result<u8> {
+        let limits = self.budget.limits()?;
+        let recorded = self.source.read()?;
+        let start = Start::of(&recorded.operations);
+        let kept = TempFolder::new()?;
+        let folder = self.folder(kept.path())?;
+        let replays = self.places().into_iter().map(|(name, place)| {
+            let path = folder.join(format!("{name}.most.tar.zst"));
+            let outcome = self.record(&place, &start, &path, kept.path());
+            let outcome = outcome.with_context(|| format!("on {name}"))?;
+            Ok(Replayed {
+                name,
+                path,
+                outcome,
+            })
+        });
+        let replays: Vec<Replayed> = replays.collect::<anyhow::Result<_>>()?;
+        let mut judgements = Vec::new();
+        if self.budget.is_given() {
+            for replay in &replays {
+                let analysis = budget::read(&replay.path, Some(Sharing::default()))?;
+                let measured = budget::measure(&replay.path, &analysis)?;
+                if let Some(runs) = Runs::new(vec![measured]) {
+                    judgements.extend(self.budget.judge(&replay.name, &runs, &limits)?);
+                }
+            }
+        }
+        self.print(&replays, &recorded.left_out, &judgements)?;
+        Ok(budget::status(&judgements))
+    }
+
+    /// Returns the folder for the replays' recordings.
+    fn folder(&self, aside: &Path) -> anyhow::Result<PathBuf> {
+        let Some(folder) = &self.output else {
+            return Ok(aside.to_owned());
+        };
+        fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        let folder = std::path::absolute(folder)?;
+        for (name, _) in self.places() {
+            let path = folder.join(format!("{name}.most.tar.zst"));
+            if path.exists() {
+                return Err(mostrace_capture::Error::OutputExists(path).into());
+            }
+        }
+        Ok(folder)
+    }
+
+    /// Returns where to replay, with a name for each.
+    fn places(&self) -> Vec<(String, Place)> {
+        if let Some(dir) = &self.within {
+            return vec![("replayed".to_owned(), Place::Folder(dir.clone()))];
+        }
+        let fresh = |kind: &FreshKind| {
+            let options = self.fresh.options(*kind);
+            (
+                kind.name().to_owned(),
+                Place::Fresh {
+                    options,
+                    empty: true,
+                },
+            )
+        };
+        self.fs.iter().map(fresh).collect()
+    }
+
+    /// Replays in one place, and records that into `path`.
+    fn record(
+        &self,
+        place: &Place,
+        start: &Start,
+        path: &Path,
+        aside: &Path,
+    ) -> anyhow::Result<Outcome> {
+        let ground = Ground::new(place, None)?;
+        if let Place::Folder(dir) = place
+            && fs::read_dir(dir)?.next().is_some()
+        {
+            bail!("{}: is not empty", dir.display());
+        }
+        start.make(ground.folder(), self.how.contents())?;
+        settle(ground.folder())?;
+        let result = aside.join("outcome.json");
+        let mut argv: Vec<OsString> = vec![std::env::current_exe()?.into()];
+        argv.extend(["workload", "replay"].map(OsString::from));
+        argv.extend(self.source.words()?);
+        argv.extend(self.how.words());
+        argv.extend([
+            "--prepared".into(),
+            "--outcome".into(),
+            result.clone().into(),
+        ]);
+        let recorded = ground.record(
+            path,
+            Options {
+                argv,
+                stdout_aside: true,
+                ..Options::default()
+            },
+        )?;
+        for note in &recorded.manifest.notes {
+            super::say(&format!("note: {note}"));
+        }
+        if recorded.exit_status != 0 {
+            bail!("the replay ended with {}", recorded.exit_status);
+        }
+        let text = fs::read(&result).with_context(|| result.display().to_string())?;
+        fs::remove_file(&result)?;
+        Ok(serde_json::from_slice(&text)?)
+    }
+
+    /// Compares the replays with the recording, or with the first of them if that has no events.
+    fn differences(&self, replays: &[Replayed]) -> anyhow::Result<(Vec<String>, Differences)> {
+        let mut paths: Vec<(String, &Path)> = Vec::new();
+        if self.source.is_bundle()? {
+            paths.push(("recorded".to_owned(), self.source.path()));
+        }
+        paths.extend(
+            replays
+                .iter()
+                .map(|replay| (replay.name.clone(), &*replay.path)),
+        );
+        let sides = paths.iter().map(|(name, path)| {
+            let analysis = budget::read(path, Some(Sharing::default()))?;
+            // SQLite's transactions are known by contents, which a replay does not have.
+            Ok(Side::new(
+                name.clone(),
+                &analysis.facts,
+                None,
+                &[],
+                &analysis.warnings,
+            )?)
+        });
+        let sides: Vec<Side> = sides.collect::<anyhow::Result<_>>()?;
+        let all: Vec<&Side> = sides.iter().collect();
+        let diff = Differences::new(&all)?;
+        Ok((paths.into_iter().map(|(name, _)| name).collect(), diff))
+    }
+
+    fn print(
+        &self,
+        replays: &[Replayed],
+        left_out: &std::collections::BTreeMap<&'static str, u64>,
+        judgements: &[Judgement],
+    ) -> anyhow::Result<()> {
+        let mut out = Output::create(None)?;
+        let (names, diff) = self.differences(replays)?;
+        if self.budget.form() == Form::Json {
+            let outcomes = replays
+                .iter()
+                .map(|replay| (replay.name.clone(), json!(replay.outcome)));
+            let mut object = Map::new();
+            object.insert("sentence".into(), json!(diff.sentence));
+            object.insert("columns".into(), json!(names));
+            object.insert("left_out".into(), json!(left_out));
+            object.insert("replays".into(), Value::Object(outcomes.collect()));
+            for section in &diff.sections {
+                object.insert(section.name.into(), to_value(&section.table));
+            }
+            object.insert("limits".into(), report::json(judgements));
+            return Ok(out.json(&Value::Object(object))?);
+        }
+        let mut text = String::new();
+        if names.len() > 1 {
+            writeln!(text, "{}\n", diff.sentence)?;
+        }
+        for (nth, name) in names.iter().enumerate() {
+            writeln!(text, "{}: {name}", letter(nth))?;
+        }
+        for section in diff.sections.iter().filter(|s| s.table.says_something()) {
+            write!(
+                text,
+                "\n{}\n{}",
+                section.title,
+                to_text(&section.table, out.width())
+            )?;
+        }
+        for (why, count) in left_out {
+            writeln!(text, "\n{count} calls are not replayed: {why}")?;
+        }
+        for replay in replays {
+            writeln!(text, "\n{}: {}", replay.name, replay.outcome)?;
+        }
+        match self.budget.form() {
+            Form::Github => out.text(&report::github(judgements))?,
+            _ => out.text(&(text + &report::text(judgements)))?,
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `mostrace workload replay`: makes an application's recorded calls again in a folder.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use mostrace_bundle::{Bundle, outfile};
+use mostrace_replay::{
+    Contents, Name, Outcome, Recorded, Settings, Start, StraceSettings, Timing, read_bundle,
+    read_strace, replay,
+};
+
+/// Make the calls of a recorded application again, in a folder
+///
+/// RECORDING is a bundle that was recorded with --operations, or the output of strace. The files that the
+/// application found are made first. `mostrace replay` does this on fresh filesystems and compares what is
+/// written.
+///
+///   mostrace workload replay run.most --path /mnt/test
+///   strace -f -y -ttt -T -o app.strace ./app
+///   mostrace workload replay app.strace --root "$PWD" --path /mnt/test --fast
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct Replay {
+    #[command(flatten)]
+    source: Source,
+    #[command(flatten)]
+    how: How,
+    /// The folder that stands for the recorded filesystem's root
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    path: PathBuf,
+    /// The files that the application found are there already
+    #[arg(long)]
+    prepared: bool,
+    /// Write the result as JSON to this file too
+    #[arg(long, value_name = "FILE")]
+    outcome: Option<PathBuf>,
+}
+
+/// The recording.
+#[derive(clap::Args, Clone)]
+pub struct Source {
+    /// A bundle recorded with --operations, or the output of `strace -f -y -ttt -T`
+    #[arg(value_name = "RECORDING")]
+    recording: PathBuf,
+    /// Of strace's output: replay what was done below this folder
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+}
+
+/// How calls are made again.
+#[derive(clap::Args, Clone)]
+pub struct How {
+    /// Leave out the application's pauses
+    #[arg(long)]
+    fast: bool,
+    /// What is written: random bytes, zeros, or bytes that compress to a part of their length, such as 0.5
+    #[arg(long, value_name = "random|zeros|PART", default_value = "random", value_parser = contents)]
+    contents: Contents,
+}
+
+fn contents(text: &str) -> Result<Contents, String> {
+    match text {
+        "random" => Ok(Contents::Random),
+        "zeros" => Ok(Contents::Zeros),
+        part => match part.parse::<f64>() {
+            Ok(part) if (0.0..=1.0).contains(&part) => Ok(Contents::Ratio(part)),
+            _ => Err(format!(
+                "`{text}` is not random, zeros, or a number from 0 to 1"
+            )),
+        },
+    }
+}
+
+impl Source {
+    /// Returns the recording's path.
+    pub fn path(&self) -> &Path {
+        &self.recording
+    }
+
+    /// Reads the operations.
+    ///
+    /// # Errors
+    /// Returns an error if the recording cannot be read, or has none.
+    pub fn read(&self) -> anyhow::Result<Recorded> {
+        let path = &self.recording;
+        if self.is_bundle()? {
+            return Ok(read_bundle(path, &Bundle::open(path)?)?);
+        }
+        let Some(root) = &self.root else {
+            bail!(
+                "{}: strace's output has the calls on all files; name the folder to replay with --root DIR",
+                path.display()
+            );
+        };
+        let root = std::path::absolute(root)?;
+        let root = Name::new(root.as_os_str().as_bytes());
+        let root = root.context("--root: leads nowhere")?;
+        let text = fs::read(path).with_context(|| path.display().to_string())?;
+        let text = String::from_utf8_lossy(&text);
+        let settings = StraceSettings {
+            folder: Some(root.clone()),
+            root,
+        };
+        Ok(read_strace(path, &text, &settings)?)
+    }
+
+    /// Returns true if the recording is a bundle: a folder, or an archive, which begins with zstd's magic number.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be read.
+    pub fn is_bundle(&self) -> anyhow::Result<bool> {
+        let named = || self.recording.display().to_string();
+        if fs::metadata(&self.recording).with_context(named)?.is_dir() {
+            return Ok(true);
+        }
+        let mut magic = Vec::new();
+        let file = File::open(&self.recording).with_context(named)?;
+        file.take(4).read_to_end(&mut magic).with_context(named)?;
+        Ok(magic == [0x28, 0xb5, 0x2f, 0xfd])
+    }
+
+    /// Returns the words of a command line with this recording.
+    pub fn words(&self) -> anyhow::Result<Vec<OsString>> {
+        let mut words = vec![std::path::absolute(&self.recording)?.into_os_string()];
+        if let Some(root) = &self.root {
+            words.extend(["--root".into(), std::path::absolute(root)?.into_os_string()]);
+        }
+        Ok(words)
+    }
+}
+
+impl How {
+    /// Returns what is written.
+    pub fn contents(&self) -> Contents {
+        self.contents
+    }
+
+    /// Returns the words of a command line with these options.
+    pub fn words(&self) -> Vec<OsString> {
+        let contents = match self.contents {
+            Contents::Random => "random".to_owned(),
+            Contents::Zeros => "zeros".to_owned(),
+            Contents::Ratio(part) => part.to_string(),
+        };
+        let mut words = vec![format!("--contents={contents}").into()];
+        words.extend(self.fast.then(|| "--fast".into()));
+        words
+    }
+}
+
+impl Replay {
+    pub fn run(&self) -> anyhow::Result<()> {
+        let recorded = self.source.read()?;
+        if !self.prepared {
+            Start::of(&recorded.operations).make(&self.path, self.how.contents)?;
+        }
+        let settings = Settings {
+            root: self.path.clone(),
+            timing: if self.how.fast {
+                Timing::Fast
+            } else {
+                Timing::Kept
+            },
+            contents: self.how.contents,
+        };
+        let outcome: Outcome = replay(&recorded, &settings, |_| {})?;
+        if let Some(path) = &self.outcome {
+            let file = outfile::create(path).with_context(|| path.display().to_string())?;
+            serde_json::to_writer(file, &outcome)?;
+        }
+        Ok(writeln!(std::io::stdout(), "{outcome}")?)
+    }
+}
