@@ -22,6 +22,7 @@ fn modules_use_only_what_is_below_them() {
             "bpf/src",
             "bundle/src",
             "map/src",
+            "replay/src",
             "workload/src"
         ]
     );

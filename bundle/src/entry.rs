@@ -6,7 +6,9 @@
 use strum::{FromRepr, IntoStaticStr};
 use zerocopy::{FromBytes, I64, Immutable, IntoBytes, KnownLayout, LE, U16, U32, U64};
 
-use crate::operation::{OperationEntry, OperationRef, TYPE_OPERATION};
+pub mod operation;
+
+use self::operation::{OperationEntry, OperationRef, TYPE_OPERATION};
 
 /// `MOSTRACE_NONE`: the value of a 64-bit field that is not known.
 pub const NONE: u64 = u64::MAX;

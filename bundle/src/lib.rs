@@ -94,7 +94,6 @@ pub mod folder;
 pub mod layout;
 mod length;
 pub mod manifest;
-pub mod operation;
 pub mod outfile;
 pub mod packages;
 mod reader;
@@ -107,7 +106,7 @@ pub mod units;
 mod writer;
 
 pub use counters::{Counter, Counters};
-pub use entry::Entry;
+pub use entry::{Entry, operation};
 pub use error::Error;
 pub use folder::Folder;
 pub use manifest::Manifest;

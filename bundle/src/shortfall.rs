@@ -11,13 +11,13 @@ use zerocopy::LE;
 
 use crate::archive::Cut;
 use crate::blk_io_trace::BlkIoTrace;
+use crate::entry::operation::RawOperation;
 use crate::entry::{
     RawCall, RawDirtied, RawDirtier, RawF2fs, RawFile, RawFork, RawFreed, RawHandle, RawProcess,
 };
 use crate::layout;
 use crate::length::as_u64;
 use crate::manifest::Manifest;
-use crate::operation::RawOperation;
 use crate::table::HEADER_LEN;
 
 /// The most missing CPUs that are listed: a file's name may claim any CPU number.

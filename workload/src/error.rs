@@ -9,6 +9,9 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// The reason why a workload did not run, or did not finish.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// A MobiGen script cannot be read.
+    #[error(transparent)]
+    Script(#[from] mostrace_replay::Error),
     /// A setting is out of range.
     #[error("{0}")]
     Setting(String),

@@ -8,9 +8,9 @@ use std::rc::Rc;
 use super::StraceSettings;
 use super::args::{Args, Folder, descriptor, field, number};
 use super::errno;
-use super::flags::{AT, CLONE, FALLOCATE, MMAP, MODE, OPEN, RENAME, SYNC_RANGE, XATTR};
 use super::tasks::{Mapping, OpenFile, Task};
 use crate::Name;
+use crate::flags::{AT, CLONE, FALLOCATE, MMAP, MODE, OPEN, RENAME, SYNC_RANGE, XATTR};
 use crate::operation::{Call, FileId, Opened, Operation, Range, Target};
 use crate::table::Recorded;
 

@@ -11,7 +11,6 @@
 mod args;
 mod calls;
 mod errno;
-mod flags;
 mod line;
 mod tasks;
 

@@ -8,8 +8,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::files::below;
-use super::script::{Call, Line};
 use crate::{Error, Result};
+use mostrace_replay::mobigen::{Call, Line};
 
 /// A path as the first call found it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,7 +95,7 @@ fn found(root: &Path, lines: &[Line]) -> BTreeMap<PathBuf, Found> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mobigen::script::parse;
+    use mostrace_replay::mobigen::parse;
 
     #[test]
     fn what_the_first_call_found_was_there() {

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
-use super::script::Flags;
 use crate::{Error, Result};
+use mostrace_replay::mobigen::Flags;
 
 /// The open files, shared by all threads, as the threads of a process share one table of descriptors.
 pub(super) struct Files {

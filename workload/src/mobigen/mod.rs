@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Replays a MobiGen [script](script), which lists the system calls of an application.
+//! Replays a MobiGen [script](mostrace_replay::mobigen), which lists the system calls of an application.
 //!
 //! Every line makes one call of its kind, and its result is compared with that in the application. Mobibench works on
 //! the original paths, as root. Here every path lies below the given folder, in which [the files that existed
@@ -8,7 +8,6 @@
 mod before;
 mod files;
 mod player;
-mod script;
 mod tally;
 
 use std::collections::BTreeMap;
@@ -18,8 +17,9 @@ use std::time::Instant;
 
 use files::Files;
 use player::Player;
-use script::Line;
 use tally::Tally;
+
+use mostrace_replay::mobigen::{Line, parse};
 
 use crate::measure::{Progress, in_threads, timed};
 use crate::outcome::{Outcome, Task};
@@ -70,7 +70,7 @@ pub fn run_mobigen(settings: &MobigenSettings, progress: &Progress) -> Result<Ou
 /// Returns a player for each of the script's threads, and the folder as it was before the application began.
 fn prepare(settings: &MobigenSettings) -> Result<(Vec<Player>, Files)> {
     let text = fs::read_to_string(&settings.script).map_err(Error::io(&settings.script))?;
-    let lines = script::parse(&settings.script, &text)?;
+    let lines = parse(&settings.script, &text)?;
     fs::create_dir_all(&settings.path).map_err(Error::io(&settings.path))?;
     before::make(&settings.path, &lines)?;
     let mut threads: BTreeMap<u32, Vec<Line>> = BTreeMap::new();

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use rustix::fs::Access;
 
 use super::files::{Files, open};
-use super::script::{Call, Flags, Line};
 use super::tally::Tally;
+use mostrace_replay::mobigen::{Call, Flags, Line};
 
 /// One thread of a script.
 pub(super) struct Player {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::script::Line;
+use mostrace_replay::mobigen::Line;
 
 /// The counts of one kind of call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

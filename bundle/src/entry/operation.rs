@@ -5,7 +5,7 @@
 use strum::{FromRepr, IntoStaticStr};
 use zerocopy::{FromBytes, I64, Immutable, IntoBytes, KnownLayout, LE, U16, U32, U64};
 
-use crate::entry::RawHead;
+use super::RawHead;
 
 /// `MOSTRACE_OPERATION`.
 pub const TYPE_OPERATION: u16 = 11;

@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The names of flags, and their values in the kernel's generic headers.
 
-type Words = [(&'static str, u64)];
+pub(crate) type Words = [(&'static str, u64)];
+
+/// Returns the sum of flags that are joined by `|`; unknown names count as 0.
+pub(crate) fn of(text: &str, words: &Words) -> u64 {
+    let value = |name: &str| words.iter().find(|(known, _)| *known == name);
+    text.split('|')
+        .filter_map(value)
+        .fold(0, |sum, (_, value)| sum | value)
+}
 
 /// `<asm-generic/fcntl.h>`
-pub(super) const OPEN: &Words = &[
+pub(crate) const OPEN: &Words = &[
     ("O_RDONLY", 0),
     ("O_WRONLY", 0o1),
     ("O_RDWR", 0o2),
@@ -27,7 +35,7 @@ pub(super) const OPEN: &Words = &[
 ];
 
 /// `<linux/fcntl.h>`
-pub(super) const AT: &Words = &[
+pub(crate) const AT: &Words = &[
     ("AT_SYMLINK_NOFOLLOW", 0x100),
     ("AT_REMOVEDIR", 0x200),
     ("AT_SYMLINK_FOLLOW", 0x400),
@@ -35,14 +43,14 @@ pub(super) const AT: &Words = &[
 ];
 
 /// `<linux/fs.h>`
-pub(super) const RENAME: &Words = &[
+pub(crate) const RENAME: &Words = &[
     ("RENAME_NOREPLACE", 1),
     ("RENAME_EXCHANGE", 2),
     ("RENAME_WHITEOUT", 4),
 ];
 
 /// `<linux/falloc.h>`
-pub(super) const FALLOCATE: &Words = &[
+pub(crate) const FALLOCATE: &Words = &[
     ("FALLOC_FL_KEEP_SIZE", 0x01),
     ("FALLOC_FL_PUNCH_HOLE", 0x02),
     ("FALLOC_FL_COLLAPSE_RANGE", 0x08),
@@ -52,17 +60,17 @@ pub(super) const FALLOCATE: &Words = &[
 ];
 
 /// `<linux/fs.h>`
-pub(super) const SYNC_RANGE: &Words = &[
+pub(crate) const SYNC_RANGE: &Words = &[
     ("SYNC_FILE_RANGE_WAIT_BEFORE", 1),
     ("SYNC_FILE_RANGE_WRITE", 2),
     ("SYNC_FILE_RANGE_WAIT_AFTER", 4),
 ];
 
 /// `<linux/xattr.h>`
-pub(super) const XATTR: &Words = &[("XATTR_CREATE", 1), ("XATTR_REPLACE", 2)];
+pub(crate) const XATTR: &Words = &[("XATTR_CREATE", 1), ("XATTR_REPLACE", 2)];
 
 /// `<linux/stat.h>`
-pub(super) const MODE: &Words = &[
+pub(crate) const MODE: &Words = &[
     ("S_IFIFO", 0o010_000),
     ("S_IFCHR", 0o020_000),
     ("S_IFDIR", 0o040_000),
@@ -76,7 +84,7 @@ pub(super) const MODE: &Words = &[
 ];
 
 /// `<linux/mman.h>`
-pub(super) const MMAP: &Words = &[
+pub(crate) const MMAP: &Words = &[
     ("MAP_SHARED", 1),
     ("MAP_SHARED_VALIDATE", 3),
     ("MS_ASYNC", 1),
@@ -86,7 +94,7 @@ pub(super) const MMAP: &Words = &[
 ];
 
 /// `<linux/sched.h>`
-pub(super) const CLONE: &Words = &[
+pub(crate) const CLONE: &Words = &[
     ("CLONE_FS", 0x200),
     ("CLONE_FILES", 0x400),
     ("CLONE_THREAD", 0x1_0000),

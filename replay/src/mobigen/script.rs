@@ -17,6 +17,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use crate::flags::{self, OPEN};
 use crate::{Error, Result};
 
 /// The most bytes that a call may read or write; no application on a phone makes longer ones.
@@ -24,19 +25,25 @@ const MOST_BYTES: i64 = 1 << 26;
 
 /// One line of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Line {
+pub struct Line {
+    /// The thread's number.
     pub thread: u32,
+    /// When the call was made, since the script's begin.
     pub at: Duration,
     /// The name of the call in the script.
     pub name: String,
+    /// The call and its arguments.
     pub call: Call,
     /// Its result in the application; None if the script does not give one.
     pub result: Option<i64>,
 }
 
-/// A call and its arguments.
+/// A call and its arguments: descriptors as they were in the application, paths as in the script. The length of a read or
+/// write is the line's result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Call {
+#[allow(missing_docs)] // the fields are the calls' arguments
+pub enum Call {
+    /// A word without quotes stands for a file of its own.
     Open {
         path: String,
         flags: Flags,
@@ -59,13 +66,19 @@ pub(super) enum Call {
     Unlink(String),
 }
 
-/// The flags of an open that matter here.
+/// The flags of an open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Flags {
+pub struct Flags {
+    /// It is opened for writing.
     pub writes: bool,
+    /// `O_CREAT`.
     pub creates: bool,
+    /// `O_EXCL`.
     pub exclusive: bool,
+    /// `O_DIRECTORY`.
     pub directory: bool,
+    /// All flags, as in asm-generic/fcntl.h.
+    pub all: u32,
 }
 
 impl Flags {
@@ -76,6 +89,7 @@ impl Flags {
             creates: has("O_CREAT"),
             exclusive: has("O_EXCL"),
             directory: has("O_DIRECTORY"),
+            all: u32::try_from(flags::of(word, OPEN)).unwrap_or_default(),
         }
     }
 }
@@ -163,7 +177,7 @@ fn number<T: std::str::FromStr>(word: &str) -> std::result::Result<T, String> {
 ///
 /// # Errors
 /// Returns an error if a line is malformed; it names the line and the reason.
-pub(super) fn parse(script: &Path, text: &str) -> Result<Vec<Line>> {
+pub fn parse(script: &Path, text: &str) -> Result<Vec<Line>> {
     let lines = (1_u64..)
         .zip(text.lines())
         .filter(|(_, line)| !line.trim().is_empty());
@@ -193,6 +207,7 @@ mod tests {
             creates: true,
             exclusive: false,
             directory: false,
+            all: 0o102,
         };
         let open = line("1 0 open \"/a/b\" O_RDWR|O_CREAT 36");
         let path = "\"/a/b\"".to_owned();
