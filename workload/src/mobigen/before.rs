@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::files::below;
 use crate::{Error, Result};
-use mostrace_replay::mobigen::{Call, Line};
+use mostrace_replay::mobigen::{Line, ScriptCall as Call};
 
 /// A path as the first call found it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

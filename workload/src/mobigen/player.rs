@@ -10,7 +10,7 @@ use rustix::fs::Access;
 
 use super::files::{Files, open};
 use super::tally::Tally;
-use mostrace_replay::mobigen::{Call, Flags, Line};
+use mostrace_replay::mobigen::{Flags, Line, ScriptCall as Call};
 
 /// One thread of a script.
 pub(super) struct Player {
