@@ -153,11 +153,7 @@ impl Replay {
         argv.extend(["workload", "replay"].map(OsString::from));
         argv.extend(self.source.words()?);
         argv.extend(self.how.words());
-        argv.extend([
-            "--prepared".into(),
-            "--outcome".into(),
-            result.clone().into(),
-        ]);
+        argv.extend(["--keep".into(), "--outcome".into(), result.clone().into()]);
         let recorded = ground.record(
             path,
             Options {

@@ -33,9 +33,12 @@ pub struct Replay {
     /// The folder that stands for the recorded filesystem's root
     #[arg(long, value_name = "DIR", default_value = ".")]
     path: PathBuf,
-    /// The files that the application found are there already
+    /// Only make the files that the application found
     #[arg(long)]
-    prepared: bool,
+    prepare: bool,
+    /// Use the files that --prepare made
+    #[arg(long, conflicts_with = "prepare")]
+    keep: bool,
     /// Write the result as JSON to this file too
     #[arg(long, value_name = "FILE")]
     outcome: Option<PathBuf>,
@@ -156,8 +159,11 @@ impl How {
 impl Replay {
     pub fn run(&self) -> anyhow::Result<()> {
         let recorded = self.source.read()?;
-        if !self.prepared {
+        if !self.keep {
             Start::of(&recorded.operations).make(&self.path, self.how.contents)?;
+        }
+        if self.prepare {
+            return Ok(());
         }
         let settings = Settings {
             root: self.path.clone(),
