@@ -12,7 +12,7 @@
 //! // let path = Path::new("wal.most.tar.zst");
 //! let analysis = Analysis::open(&path, &Options::default())?;
 //! let role = Column::find("role").expect("is in the catalogue");
-//! let grouping = Grouping { by: vec![role], top: None };
+//! let grouping = Grouping { by: vec![role], top: None, every: None };
 //! let roles = Groups::new(&analysis.facts, grouping, None)?;
 //! for (labels, totals) in &roles.groups {
 //!     println!("{:?} {}", labels[0].text(), totals.write_bytes);

@@ -6,7 +6,13 @@ use std::time::Duration;
 /// Units of size: each suffix with its power of two.
 const SIZES: [(&str, u32); 5] = [("K", 10), ("k", 10), ("M", 20), ("G", 30), ("T", 40)];
 /// Units of time: each suffix with its length in seconds.
-const TIMES: [(&str, f64); 4] = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
+const TIMES: [(&str, f64); 5] = [
+    ("ms", 1e-3),
+    ("s", 1.0),
+    ("m", 60.0),
+    ("h", 3600.0),
+    ("d", 86400.0),
+];
 
 /// Parses a size in bytes: a whole number, alone or with the suffix K, M, G or T (powers of 1024).
 ///
@@ -22,7 +28,7 @@ pub fn size(text: &str) -> Result<u64, String> {
     bytes.ok_or_else(|| format!("`{text}` is not a size; examples: 4096, 64K, 256M, 1G"))
 }
 
-/// Parses a time: a number of seconds, alone or with the suffix ms, s, m or h as its unit.
+/// Parses a time: a number of seconds, alone or with the suffix ms, s, m, h or d as its unit.
 ///
 /// # Errors
 /// Returns an error if the text is not a time.
@@ -85,10 +91,11 @@ mod tests {
             ("500ms", 500),
             ("10m", 600_000),
             ("1h", 3_600_000),
+            ("2d", 172_800_000),
         ] {
             assert_eq!(time(text), Ok(Duration::from_millis(millis)), "{text}");
         }
-        for text in ["", "s", "-1", "1M", "1d", "inf", "NaN", "1e30h"] {
+        for text in ["", "s", "-1", "1M", "1y", "inf", "NaN", "1e30h"] {
             let says = format!("`{text}` is not a time; examples: 10, 1.5s, 500ms, 10m, 1h");
             assert_eq!(time(text), Err(says));
         }

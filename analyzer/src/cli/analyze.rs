@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `mostrace analyze`: the tables.
 
+use std::time::Duration;
+
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use mostrace::analysis::Analysis;
 use mostrace::export::{Format, Output, to_text, to_value};
@@ -9,6 +11,7 @@ use mostrace::recording::Recording;
 use mostrace::tables::summary::{Summary, Trace};
 use mostrace::tables::{Grouping, Groups, about, percentiles};
 use mostrace::transactions::Transactions;
+use mostrace_bundle::units;
 use serde_json::{Map, Value, json};
 
 use super::UsageError;
@@ -43,6 +46,7 @@ const MOST_BY: usize = 4;
 ///   mostrace analyze run.most --by process,class --top 10
 ///   mostrace analyze run.most --by dirtier,file
 ///   mostrace analyze run.most --by cause_process,cause_op
+///   mostrace analyze 'day-*.most' --every 1h --by process
 ///   mostrace analyze run.most --tree
 ///   mostrace analyze monday.most tuesday.most --by bundle,process
 ///   mostrace analyze 'day-*.most' --by file                        (equal paths are added up)
@@ -67,6 +71,9 @@ pub struct Analyze {
     /// Show the N groups with the most bytes (for percentiles: requests), and the others as one
     #[arg(long, value_name = "N", requires = "by")]
     top: Option<usize>,
+    /// Sum up each interval of this length by itself, such as 10s, 1m, 1h; --by divides each further
+    #[arg(long, value_name = "TIME", value_parser = interval, conflicts_with_all = ["top", "percentiles", "tree"])]
+    every: Option<Duration>,
     /// Show p50, p90, p99 and max of times and sizes instead of sums
     #[arg(long, requires = "by")]
     percentiles: bool,
@@ -78,6 +85,13 @@ pub struct Analyze {
     columns: Vec<String>,
     #[command(flatten)]
     out: OutArgs,
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    match units::time(text)? {
+        time if time < Duration::from_millis(1) => Err("an interval is at least 1ms long".into()),
+        time => Ok(time),
+    }
 }
 
 /// Returns the columns that rows can be grouped by.
@@ -92,7 +106,8 @@ impl Analyze {
     /// Runs the command.
     pub fn run(self) -> anyhow::Result<()> {
         let format = self.out.format();
-        if self.by.is_empty() && matches!(format, Format::Csv | Format::CsvSafe | Format::Parquet) {
+        let is_one_table = self.every.is_some() || !self.by.is_empty();
+        if !is_one_table && matches!(format, Format::Csv | Format::CsvSafe | Format::Parquet) {
             let what = "csv and parquet hold one table: choose it with --by";
             return Err(UsageError(what.into()).into());
         }
@@ -104,14 +119,14 @@ impl Analyze {
         let names: Vec<&str> = self.by.iter().map(String::as_str).collect();
         let by = Column::all_of(&names);
         let mut out = self.out.create()?;
-        if !by.is_empty() {
+        if is_one_table {
             let asked = filter.map(Filter::columns).unwrap_or_default();
             let facts = self.source.read_for(by.iter().chain(asked))?.facts;
             let table = match self.percentiles {
                 true => percentiles::table(&facts, &by, self.top, filter)?,
                 false => {
-                    let top = self.top;
-                    Groups::new(&facts, Grouping { by, top }, filter)?.table()?
+                    let (top, every) = (self.top, self.every);
+                    Groups::new(&facts, Grouping { by, top, every }, filter)?.table()?
                 }
             };
             let table = out::chosen(&self.columns, table)?;

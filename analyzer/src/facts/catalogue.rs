@@ -2,6 +2,8 @@
 //! The single list of columns: those that `events` prints, that `--by`, `--where` and `query` accept, and that
 //! docs/SCHEMA.md describes.
 
+use std::time::Duration;
+
 use polars::prelude::{DataType, Expr, TimeUnit};
 
 use super::Facts;
@@ -276,13 +278,23 @@ fn letter(at: usize) -> Expr {
 
 /// Converts the completion's time to Unix time, by the clock of the capture or of the trace's own TIMESTAMP note.
 fn utc(facts: &Facts) -> Expr {
+    unix_us(facts, Some).cast(DataType::Datetime(TimeUnit::Microseconds, None))
+}
+
+/// Returns where the interval of this length begins in which a request was completed: Unix time in µs.
+pub(crate) fn interval(facts: &Facts, every: Duration) -> Expr {
+    let every = u64::try_from(every.as_micros()).unwrap_or(u64::MAX);
+    unix_us(facts, move |us| us.checked_sub(us.checked_rem(every)?))
+}
+
+/// Returns the completion's Unix time in µs, passed through `change`.
+fn unix_us(facts: &Facts, change: impl Fn(u64) -> Option<u64> + Send + Sync + 'static) -> Expr {
     let clocks = facts.origins.list.iter().map(|origin| origin.clock);
     let clocks: Vec<Option<(u64, u64)>> = clocks.collect();
     number([at::time, at::origin], move |[time_ns, origin]| {
         let (mono_ns, unix_ns) = clocks.get(origin as usize).copied().flatten()?;
-        Some(unix_ns.checked_add(time_ns)?.checked_sub(mono_ns)? / 1000)
+        change(unix_ns.checked_add(time_ns)?.checked_sub(mono_ns)? / 1000)
     })
-    .cast(DataType::Datetime(TimeUnit::Microseconds, None))
 }
 
 fn rwbs(_: &Facts) -> Text {

@@ -3,7 +3,9 @@
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
+use chrono::{DateTime, SecondsFormat};
 use polars::prelude::{
     BooleanChunked, Column as Values, DataFrame, DataType, Expr, IntoLazy, LazyFrame,
     NewChunkedArray, UnionArgs, col, concat, len,
@@ -12,7 +14,7 @@ use polars::prelude::{
 use super::totals::{FIELDS, Sort, Totals};
 use super::{Result, Table, numbers, texts};
 use crate::attribute::Op;
-use crate::facts::catalogue::Key;
+use crate::facts::catalogue::{self, Key};
 use crate::facts::row::{Words, code, flag};
 use crate::facts::{Column, Facts, Filter, Part, Rows, bits, stored_column};
 use crate::tally::{Tally, sum};
@@ -59,18 +61,33 @@ pub struct Grouping {
     pub by: Vec<&'static Column>,
     /// If set, all groups but this many become one, with the label [`Label::Rest`].
     pub top: Option<usize>,
+    /// If set, rows are grouped first by the interval of this length in which their requests were completed, and groups
+    /// follow in the order of time. Intervals are counted from the beginning of 1970, and their label is where they begin.
+    pub every: Option<Duration>,
 }
+
+/// The column of intervals.
+const TIME: &str = "time_utc";
 
 impl Grouping {
     /// Groups by columns of these names.
     pub(crate) fn of((names, top): (&[&str], Option<usize>)) -> Grouping {
-        let by = Column::all_of(names);
-        Grouping { by, top }
+        Grouping {
+            by: Column::all_of(names),
+            top,
+            every: None,
+        }
     }
 
     /// Groups rows by the columns with these names, without a limit.
     pub(crate) fn by(names: &[&str]) -> Grouping {
         Grouping::of((names, None))
+    }
+
+    /// Returns the names of the columns of labels.
+    fn names(&self) -> impl Iterator<Item = &'static str> {
+        let time = self.every.map(|_| TIME).into_iter();
+        time.chain(self.by.iter().map(|column| column.name))
     }
 }
 
@@ -95,8 +112,12 @@ impl Groups {
     ) -> Result<Vec<Groups>> {
         let by = groupings.iter().flat_map(|g| g.by.iter().copied());
         let rows = rows_of(by.clone(), filter);
-        let keys = Keys::new(facts, by);
-        let mut sums: Vec<Sums> = groupings.iter().map(|g| Sums::new(names(&g.by))).collect();
+        let every = groupings.iter().find_map(|grouping| grouping.every);
+        let keys = Keys::new(facts, by).with_times(facts, every);
+        let mut sums: Vec<Sums> = groupings
+            .iter()
+            .map(|grouping| Sums::new(grouping.names().map(str::to_owned).collect()))
+            .collect();
         let mut total = Sums::new(Vec::new());
         for view in facts.view(keys.columns(), Part::Any, filter, rows) {
             let batch = view?.collect()?.lazy();
@@ -171,10 +192,6 @@ const FIRST: &str = "_first";
 type Codes = Vec<u64>;
 const NOTHING: u64 = u64::MAX;
 
-fn names(by: &[&Column]) -> Vec<String> {
-    by.iter().map(|column| column.name.to_owned()).collect()
-}
-
 /// The expressions to group by, and the words of their codes.
 pub(super) struct Keys {
     keys: Vec<(&'static str, Key)>,
@@ -189,6 +206,13 @@ impl Keys {
             }
         }
         Keys { keys }
+    }
+
+    /// Adds the intervals in which requests were completed.
+    fn with_times(mut self, facts: &Facts, every: Option<Duration>) -> Keys {
+        let key = every.map(|every| (TIME, Key::Number(catalogue::interval(facts, every))));
+        self.keys.extend(key);
+        self
     }
 
     /// Returns the expressions of all keys and of what is summed.
@@ -407,14 +431,17 @@ impl Sorted {
         grouping: &Grouping,
         filter: Option<&Filter>,
     ) -> Result<Groups> {
-        let words = keys.of(&grouping.by);
+        let times = grouping.every.map(|_| None).into_iter();
+        let words: Vec<Option<Words>> = times.chain(keys.of(&grouping.by)).collect();
+        let time = |codes: &Codes| grouping.every.and_then(|_| codes.first().copied());
         let rank = |(_, parts): &(Codes, [Totals; 2])| {
             let both = sum(*parts);
             Reverse((both.bytes(), both.requests))
         };
         let order = |a: &(Codes, [Totals; 2]), b: &(Codes, [Totals; 2])| {
-            rank(a)
-                .cmp(&rank(b))
+            time(&a.0)
+                .cmp(&time(&b.0))
+                .then_with(|| rank(a).cmp(&rank(b)))
                 .then_with(|| named(&a.0, &words).cmp(named(&b.0, &words)))
         };
         let top = grouping.top.unwrap_or(usize::MAX).min(self.groups.len());
@@ -424,18 +451,21 @@ impl Sorted {
         let others = self.groups.split_off(top);
         self.groups.sort_by(order);
         let label = |(codes, parts): &(Codes, [Totals; 2])| {
-            let labels = named(codes, &words).map(Name::label).collect();
+            let mut labels: Vec<Label> = named(codes, &words).map(Name::label).collect();
+            if let (Some(at), Some(label)) = (time(codes), labels.first_mut()) {
+                *label = moment(at);
+            }
             (labels, sum(*parts))
         };
         let mut groups: Vec<(Vec<Label>, Totals)> = self.groups.iter().map(label).collect();
         if !others.is_empty() {
             let mut all = sum(others.iter().map(|(_, [whole, _])| *whole));
             all.tally(self.spanning_rest(facts, grouping, filter)?);
-            let rest = vec![Label::Rest(others.len()); grouping.by.len()];
+            let rest = vec![Label::Rest(others.len()); grouping.names().count()];
             groups.push((rest, all));
         }
         Ok(Groups {
-            by: grouping.by.iter().map(|column| column.name).collect(),
+            by: grouping.names().collect(),
             groups,
             total: Totals::default(),
         })
@@ -450,6 +480,7 @@ impl Sorted {
         filter: Option<&Filter>,
     ) -> Result<Totals> {
         let keys = Keys::new(facts, grouping.by.iter().copied());
+        let keys = keys.with_times(facts, grouping.every);
         let shown: HashSet<Codes> = self.groups.iter().map(|(codes, _)| codes.clone()).collect();
         let mut sums = Sums::new(Vec::new());
         let rows = rows_of(grouping.by.iter().copied(), filter);
@@ -470,6 +501,15 @@ impl Sorted {
             sums.add_spanning(&hidden)?;
         }
         Ok(sums.finish()?.total())
+    }
+}
+
+/// Returns the label of an interval, which begins at this Unix time in µs; it is empty if the trace has no wall clock.
+fn moment(unix_us: u64) -> Label {
+    let time = i64::try_from(unix_us).ok();
+    match time.and_then(DateTime::from_timestamp_micros) {
+        Some(time) => Label::Text(time.to_rfc3339_opts(SecondsFormat::AutoSi, true)),
+        None => Label::Empty,
     }
 }
 

@@ -212,6 +212,7 @@ fn grouping(by: &[&str], top: Option<usize>) -> Grouping {
     Grouping {
         by: columns(by),
         top,
+        every: None,
     }
 }
 
