@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A program under strace: its calls are counted against what the program says of itself, and made again in another
+//! folder, where the same files must come to be.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::env;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use mostrace_replay::{
+    Call, Contents, Name, Recorded, Settings, Start, StraceSettings, Timing, read_strace, replay,
+};
+use rustix::fs::{FallocateFlags, fallocate};
+use test_support::{Need, tests};
+
+/// With this variable the test's own binary is the traced program, in the folder that it names.
+const PROGRAM: &str = "MOSTRACE_REPLAY_PROGRAM";
+const STRACE: [Need; 2] = [Need::Tool("strace", "strace"), Need::Ptrace];
+
+fn main() -> ExitCode {
+    if let Some(folder) = env::var_os(PROGRAM) {
+        program(Path::new(&folder));
+        return ExitCode::SUCCESS;
+    }
+    test_support::run(tests![
+        calls_are_those_that_the_program_made needs STRACE,
+        the_same_files_come_to_be needs STRACE,
+        without_y_and_t_it_is_the_same needs STRACE,
+    ])
+}
+
+/// Makes the files that the program finds.
+fn before(folder: &Path) {
+    fs::create_dir_all(folder.join("old/sub")).unwrap();
+    fs::write(folder.join("old/log"), vec![b'l'; 10_000]).unwrap();
+    fs::write(folder.join("old/sub/gone"), vec![b'g'; 3_000]).unwrap();
+    fs::write(folder.join("old/moved"), vec![b'm'; 5_000]).unwrap();
+}
+
+/// The traced program: two threads that work at once, then one that does the rest.
+fn program(folder: &Path) {
+    let writer = |name: &str| {
+        let mut file = File::create(folder.join(name)).unwrap();
+        for n in 0..20_u8 {
+            file.write_all(&vec![n; 700]).unwrap();
+            if n % 5 == 4 {
+                file.sync_data().unwrap();
+            }
+        }
+        file.sync_all().unwrap();
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| writer("a"));
+        scope.spawn(|| writer("b"));
+    });
+    // By a relative path, appended to, through a duplicate.
+    env::set_current_dir(folder).unwrap();
+    let log = OpenOptions::new().append(true).open("old/log").unwrap();
+    (&log).write_all(b"one").unwrap();
+    log.try_clone().unwrap().write_all(b"two").unwrap();
+    drop(log);
+    // Written in places, made longer, cut.
+    let mut options = OpenOptions::new();
+    let options = options.read(true).write(true).create(true).truncate(false);
+    let mut place = options.open("place").unwrap();
+    place.write_all_at(b"there", 5_000).unwrap();
+    place.seek(SeekFrom::Start(100)).unwrap();
+    place.write_all(b"here").unwrap();
+    place.read_exact(&mut [0; 10]).unwrap();
+    place.write_all(b"behind").unwrap();
+    fallocate(&place, FallocateFlags::KEEP_SIZE, 0, 65_536).unwrap();
+    place.set_len(9_000).unwrap();
+    drop(place);
+    // Names.
+    fs::create_dir("new").unwrap();
+    fs::rename("old/moved", "new/moved").unwrap();
+    fs::hard_link("a", "new/linked").unwrap();
+    std::os::unix::fs::symlink("../b", "new/to-b").unwrap();
+    fs::remove_file("old/sub/gone").unwrap();
+    fs::remove_dir("old/sub").unwrap();
+    fs::rename("new", "newer").unwrap();
+    File::create("newer/late")
+        .unwrap()
+        .write_all(b"late")
+        .unwrap();
+    fs::set_permissions("b", fs::Permissions::from_mode(0o600)).unwrap();
+    // What fails fails again.
+    assert!(fs::remove_file("nothing").is_err());
+    assert!(fs::create_dir("newer").is_err());
+    let twice = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open("a");
+    assert!(twice.is_err());
+}
+
+/// The number of calls of each kind in [`program`] that change something.
+const CALLS: [(&str, usize); 14] = [
+    ("chmod", 1),
+    ("close", 5),
+    ("fallocate", 1),
+    ("fdatasync", 8),
+    ("fsync", 2),
+    ("link", 1),
+    ("mkdir", 2),
+    ("open", 6),
+    ("rename", 2),
+    ("rmdir", 1),
+    ("symlink", 1),
+    ("truncate", 1),
+    ("unlink", 2),
+    ("write", 40 + 2 + 3 + 1),
+];
+
+/// Runs the program under strace in `folder`; returns what was recorded.
+fn traced(folder: &Path, options: &[&str]) -> Recorded {
+    before(folder);
+    let text = folder.with_extension("strace");
+    let ran = Command::new("strace")
+        .args(["-f", "-ttt"])
+        .args(options)
+        .arg("-o")
+        .arg(&text)
+        .arg(env::current_exe().unwrap())
+        .env(PROGRAM, folder)
+        .status();
+    assert!(ran.unwrap().success());
+    let root = Name::new(folder.as_os_str().as_bytes()).unwrap();
+    let settings = StraceSettings { root, folder: None };
+    let recorded = fs::read(&text).unwrap();
+    read_strace(&text, &String::from_utf8(recorded).unwrap(), &settings).unwrap()
+}
+
+fn counts(recorded: &Recorded) -> BTreeMap<&'static str, usize> {
+    let mut counts = BTreeMap::new();
+    for operation in &recorded.operations {
+        *counts.entry(operation.call.kind()).or_default() += 1;
+    }
+    counts
+}
+
+fn calls_are_those_that_the_program_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let recorded = traced(&folder.path().join("app"), &["-y", "-T"]);
+    assert_eq!(counts(&recorded), BTreeMap::from(CALLS));
+    assert_eq!(recorded.left_out, BTreeMap::new());
+    let threads: BTreeSet<u32> = recorded.operations.iter().map(|o| o.thread).collect();
+    assert_eq!(threads.len(), 3);
+    let writes = recorded
+        .operations
+        .iter()
+        .filter_map(|operation| match operation.call {
+            Call::Write { offset, bytes, .. } if bytes < 700 => Some((offset, bytes)),
+            _ => None,
+        });
+    let writes: Vec<(Option<u64>, u64)> = writes.collect();
+    let places = [Some(5_000), Some(100), Some(114), Some(0)];
+    let lengths = [5, 4, 6, 4];
+    assert_eq!(writes[..2], [(None, 3), (None, 3)]);
+    assert_eq!(
+        writes[2..],
+        std::array::from_fn::<_, 4, _>(|n| (places[n], lengths[n]))
+    );
+}
+
+/// What a tree is made of: for each path its type and permissions, its size, and where a link leads.
+fn tree(folder: &Path) -> BTreeMap<String, (u32, u64, String)> {
+    let mut all = BTreeMap::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(at) = open.pop() {
+        for entry in fs::read_dir(at).unwrap() {
+            let path = entry.unwrap().path();
+            let meta = fs::symlink_metadata(&path).unwrap();
+            let size = if meta.is_file() { meta.len() } else { 0 };
+            let target = fs::read_link(&path).unwrap_or_default();
+            let name = path.strip_prefix(folder).unwrap().display().to_string();
+            all.insert(name, (meta.mode(), size, target.display().to_string()));
+            if meta.is_dir() {
+                open.push(path);
+            }
+        }
+    }
+    all
+}
+
+fn played_again(recorded: &Recorded, folder: &Path) {
+    fs::create_dir(folder).unwrap();
+    let start = Start::of(&recorded.operations);
+    start.make(folder, Contents::Random).unwrap();
+    let settings = Settings {
+        root: folder.to_owned(),
+        timing: Timing::Fast,
+        contents: Contents::Random,
+    };
+    let outcome = replay(recorded, &settings, |_| {}).unwrap();
+    let other: u64 = outcome
+        .calls
+        .values()
+        .map(|tally| tally.made - tally.same)
+        .sum();
+    assert_eq!(other, 0, "{outcome}");
+}
+
+fn the_same_files_come_to_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let [app, again] = ["app", "again"].map(|name| folder.path().join(name));
+    let recorded = traced(&app, &["-y", "-T"]);
+    played_again(&recorded, &again);
+    assert_eq!(tree(&again), tree(&app));
+}
+
+/// Without -y, paths are followed by the calls alone, and without -T a call ends when it begins.
+fn without_y_and_t_it_is_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let [app, again] = ["app", "again"].map(|name| folder.path().join(name));
+    let recorded = traced(&app, &[]);
+    assert_eq!(counts(&recorded), BTreeMap::from(CALLS));
+    played_again(&recorded, &again);
+    assert_eq!(tree(&again), tree(&app));
+}
