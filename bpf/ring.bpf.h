@@ -22,7 +22,7 @@ enum { BPF_RB_AVAIL_DATA = 0, BPF_RB_RING_SIZE = 1 };
 /* The loader sets another size. */
 #define RING_BYTES (1 << 24)
 
-enum ring { RING_ENTRIES, RING_EVENTS, RING_CAUSES, RINGS };
+enum ring { RING_ENTRIES, RING_EVENTS, RING_CAUSES, RING_OPERATIONS, RINGS };
 
 /*
  * The number of records put into each ring. If two rings that are filled in turn shared one counter, always the same

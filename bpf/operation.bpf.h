@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * System calls that may change the traced filesystem, as they were made: their arguments, the open files that their
+ * descriptors lead to, and the names that they were given. User space makes operations of them.
+ */
+#ifndef MOSTRACE_OPERATION_BPF_H
+#define MOSTRACE_OPERATION_BPF_H
+
+#include "filesystems.bpf.h"
+#include "path.bpf.h"
+#include "ring.bpf.h"
+#include "syscall.bpf.h"
+
+/* User space's description of each call number: where its arguments are (0: it has none). An argument's place counts from 1. */
+#define SHAPE_FD(shape) ((shape) & 7)			/* the descriptor of the file that it is about */
+#define SHAPE_FD2(shape) ((shape) >> 3 & 7)		/* a second descriptor */
+#define SHAPE_PATH(shape) ((shape) >> 6 & 7)
+#define SHAPE_PATH2(shape) ((shape) >> 9 & 7)
+#define SHAPE_OFFSET(shape) ((shape) >> 12 & 7)		/* a pointer to the offset in the first file */
+#define SHAPE_OFFSET2(shape) ((shape) >> 15 & 7)	/* a pointer to the offset in the second */
+#define SHAPE_AT (1U << 18)		/* in front of each path is the descriptor of its folder */
+#define SHAPE_OPENS (1U << 19)		/* it returns a descriptor */
+#define SHAPE_CLOSES (1U << 20)
+#define SHAPE_TEXT (1U << 21)		/* the second path is a text that names nothing */
+#define SHAPE_CLONES (1U << 22)		/* ioctl: only some commands matter */
+#define SHAPE_HOW (1U << 23)		/* openat2: the flags are in a structure */
+#define SHAPE_ALL (1U << 24)		/* it concerns all filesystems */
+
+const volatile __u32 call_shapes[CALLS_MAX];
+
+#define NAME_BYTES 512
+
+/* An open file. User space mirrors these structures (source/bpf/raw_call.rs). */
+struct raw_file {
+	__u64 address;		/* of the struct file, or 0 */
+	__u64 ino;
+	__u64 size;
+	__u64 position;
+	__u32 generation;
+	__u32 s_dev;
+	__u32 flags;		/* f_flags */
+	__u16 mode;		/* i_mode */
+	__u8 is_new;		/* it was not told before, and the name in its place is its path */
+	__u8 created;
+};
+
+enum raw_name_flags {
+	RAW_NAME_THERE = 1,	/* there is a name */
+	RAW_NAME_OURS = 2,	/* its folder is on the traced filesystem */
+	RAW_NAME_CUT = 4,	/* the folder's path or the text is not whole */
+};
+
+/* A path: a folder's, from the filesystem's root ("name/folder/", the last first), and what the caller wrote. */
+struct raw_name {
+	__u16 folder_len;
+	__u16 text_len;
+	__u16 flags;
+	__u16 pad;
+	char folder[MOSTRACE_NAME_MAX];
+	char text[NAME_BYTES];
+};
+
+struct raw_call {
+	__u64 start_ns;
+	__u64 end_ns;
+	__s64 result;
+	__u64 args[8];
+	__u64 offsets[2];
+	__u32 pid;
+	__u32 tgid;
+	__u32 number;
+	__u32 names;		/* how many of the names follow */
+	struct raw_file files[2];
+	struct raw_name name[2];
+};
+
+_Static_assert(sizeof(struct raw_file) == 48, "raw_file");
+_Static_assert(sizeof(struct raw_name) == 776, "raw_name");
+_Static_assert(sizeof(struct raw_call) == 216 + 2 * 776, "raw_call");
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct fs_struct {
+	struct path pwd;
+};
+
+struct task_struct___fs {
+	struct fs_struct *fs;
+};
+
+struct inode___sized {
+	__s64 i_size;
+};
+
+/* Before 6.13. */
+struct file___count {
+	struct {
+		__s64 counter;
+	} f_count;
+};
+
+/* From 6.13 on; 0 is one reference. */
+struct file___ref {
+	struct {
+		struct {
+			__s64 counter;
+		} refcnt;
+	} f_ref;
+};
+
+#pragma clang attribute pop
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, RING_BYTES);
+} operations SEC(".maps");
+
+/* The names are those in the manifest. */
+enum operations_loss {
+	LOSS_OPERATIONS_RING,	/* calls that found the ring full */
+	LOSS_OPERATIONS_TASKS,	/* calls that could not be remembered until they returned */
+	LOSS_OPERATIONS_MAX,
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, LOSS_OPERATIONS_MAX);
+	__type(key, __u32);
+	__type(value, __u64);
+} operations_lost SEC(".maps");
+
+static __always_inline void lose_operation(__u32 what)
+{
+	__u64 *count = bpf_map_lookup_elem(&operations_lost, &what);
+
+	if (count)
+		__sync_fetch_and_add(count, 1);
+}
+
+/* A call that has not returned. An entry stays as long as there is room; its number is then 0. */
+struct begun {
+	__u64 start_ns;
+	__u64 first;		/* its first argument, in whose place some machines put the result */
+	__u64 file;		/* the open file of its descriptor */
+	__u32 number;		/* + 1 */
+	__u32 is_last;		/* no other descriptor leads to that file */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1 << 14);
+	__type(key, __u32);
+	__type(value, struct begun);
+} begun_calls SEC(".maps");
+
+/* The open files that were told, by their address; another file may come to lie there. */
+struct told_file {
+	__u64 ino;
+	__u32 generation;
+	__u32 s_dev;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1 << 14);
+	__type(key, __u64);
+	__type(value, struct told_file);
+} told_files SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct raw_call);
+} raw_calls SEC(".maps");
+
+static __always_inline bool is_ours(struct file *file)
+{
+	return file && is_traced_filesystem(BPF_CORE_READ(file, f_inode, i_sb, s_dev));
+}
+
+/* Returns true if the file has no other reference. */
+static __always_inline bool is_last_reference(struct file *file)
+{
+	struct file___count *counted = (void *)file;
+	struct file___ref *referenced = (void *)file;
+
+	if (bpf_core_field_exists(referenced->f_ref))
+		return !BPF_CORE_READ(referenced, f_ref.refcnt.counter);
+	return BPF_CORE_READ(counted, f_count.counter) == 1;
+}
+
+static __always_inline __u32 shape_of(long number)
+{
+	return number >= 0 && number < CALLS_MAX ? call_shapes[number & (CALLS_MAX - 1)] : 0;
+}
+
+static __always_inline int begin_operation(struct pt_regs *regs, long number)
+{
+	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	__u32 thread = bpf_get_current_pid_tgid(), shape = shape_of(number);
+	struct begun begun = { .number = number + 1 };
+	struct file *file = 0;
+
+	if (!shape || is_compat(task))
+		return 0;
+	if (SHAPE_FD(shape)) {
+		file = open_file(task, call_argument(regs, SHAPE_FD(shape) - 1));
+		if (!is_ours(file))
+			begun.number = 0;
+	}
+	if (begun.number) {
+		begun.start_ns = bpf_ktime_get_ns();
+		begun.first = call_argument(regs, 0);
+		begun.file = (__u64)file;
+		begun.is_last = file && shape & SHAPE_CLOSES && is_last_reference(file);
+	} else if (!bpf_map_lookup_elem(&begun_calls, &thread)) {
+		return 0;
+	}
+	if (bpf_map_update_elem(&begun_calls, &thread, &begun, BPF_ANY))
+		lose_operation(LOSS_OPERATIONS_TASKS);
+	return 0;
+}
+
+/* Tells a dentry's path. */
+static __always_inline void tell_folder(struct raw_name *name, struct dentry *dentry)
+{
+	struct called_path *p;
+	__u32 zero = 0;
+	__u64 sum;
+
+	name->flags |= RAW_NAME_THERE;
+	if (!is_traced_filesystem(BPF_CORE_READ(dentry, d_inode, i_sb, s_dev)))
+		return;
+	name->flags |= RAW_NAME_OURS;
+	p = bpf_map_lookup_elem(&called_paths, &zero);
+	if (!p)
+		return;
+	p->len = 0;
+	p->root = BPF_CORE_READ(dentry, d_inode, i_sb, s_root);
+	sum = climb_called(p, dentry, true);
+	if (!sum || climb_called(p, dentry, false) != sum) {
+		name->flags |= RAW_NAME_CUT;
+		return;
+	}
+	name->folder_len = p->len & (MOSTRACE_NAME_MAX - 1);
+	bpf_probe_read_kernel(name->folder, name->folder_len & (MOSTRACE_NAME_MAX - 1), names_of(p));
+}
+
+static __always_inline void tell_text(struct raw_name *name, __u64 address)
+{
+	long len = bpf_probe_read_user_str(name->text, NAME_BYTES, (void *)address);
+
+	name->flags |= RAW_NAME_THERE;
+	if (len <= 0 || len >= NAME_BYTES)
+		name->flags |= RAW_NAME_CUT;
+	else
+		name->text_len = len - 1;
+}
+
+/* AT_FDCWD of <linux/fcntl.h> */
+#define AT_FDCWD (-100)
+
+/* Tells a path that was an argument, and the folder that it counts from unless it is absolute. */
+static __always_inline void tell_path(struct raw_call *call, struct raw_name *name, __u32 at, __u32 shape)
+{
+	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	__s32 folder = shape & SHAPE_AT ? call->args[(at - 1) & 7] : AT_FDCWD;
+	__u64 address = call->args[at & 7];
+	struct dentry *dentry;
+	struct file *file;
+
+	/* Without a path the descriptor itself is meant (utimensat). */
+	if (address) {
+		tell_text(name, address);
+		if (name->text_len && name->text[0] == '/')
+			return;
+	}
+	if (folder == AT_FDCWD) {
+		dentry = BPF_CORE_READ((struct task_struct___fs *)task, fs, pwd.dentry);
+	} else {
+		file = open_file(task, folder);
+		if (!file)
+			return;
+		dentry = BPF_CORE_READ(file, f_path.dentry);
+	}
+	tell_folder(name, dentry);
+}
+
+/* FMODE_CREATED of <linux/fs.h> */
+#define FMODE_CREATED 0x100000
+
+/* Tells an open file, with its path if it was not told before or has just been opened. */
+static __always_inline void tell_open(struct raw_file *to, struct raw_name *name, struct file *file, bool is_new)
+{
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
+	struct told_file *told;
+	struct told_file now;
+	__u64 address = (__u64)file;
+
+	to->address = address;
+	to->ino = inode_ino(inode);
+	to->generation = BPF_CORE_READ(inode, i_generation);
+	to->s_dev = BPF_CORE_READ(inode, i_sb, s_dev);
+	to->size = BPF_CORE_READ((struct inode___sized *)inode, i_size);
+	to->position = BPF_CORE_READ(file, f_pos);
+	to->flags = BPF_CORE_READ(file, f_flags);
+	to->mode = BPF_CORE_READ(inode, i_mode);
+	to->created = !!(BPF_CORE_READ(file, f_mode) & FMODE_CREATED);
+	told = bpf_map_lookup_elem(&told_files, &address);
+	if (!is_new && told && told->ino == to->ino && told->generation == to->generation && told->s_dev == to->s_dev)
+		return;
+	now = (struct told_file){ .ino = to->ino, .generation = to->generation, .s_dev = to->s_dev };
+	bpf_map_update_elem(&told_files, &address, &now, BPF_ANY);
+	to->is_new = 1;
+	tell_folder(name, BPF_CORE_READ(file, f_path.dentry));
+}
+
+/* <linux/fs.h> */
+#define FICLONE 0x40049409U
+#define FICLONERANGE 0x4020940dU
+
+/* O_CREAT of <asm-generic/fcntl.h> */
+#define O_CREAT 00000100
+
+static __always_inline bool matters(__u32 command)
+{
+	return command == FICLONE || command == FICLONERANGE || command == F2FS_IOC_START_ATOMIC_WRITE ||
+	       command == F2FS_IOC_COMMIT_ATOMIC_WRITE || command == F2FS_IOC_ABORT_ATOMIC_WRITE;
+}
+
+/* Reads the arguments that lie in the program's memory. */
+static __always_inline void read_arguments(struct raw_call *call, __u32 shape)
+{
+	__u32 at = SHAPE_OFFSET(shape), second = SHAPE_OFFSET2(shape);
+
+	if (at && call->args[(at - 1) & 7])
+		bpf_probe_read_user(&call->offsets[0], 8, (void *)call->args[(at - 1) & 7]);
+	if (second && call->args[(second - 1) & 7])
+		bpf_probe_read_user(&call->offsets[1], 8, (void *)call->args[(second - 1) & 7]);
+	/* struct open_how: flags, mode, resolve */
+	if (shape & SHAPE_HOW)
+		bpf_probe_read_user(&call->args[4], 16, (void *)call->args[2]);
+	/* struct file_clone_range: src_fd, src_offset, src_length, dest_offset */
+	if (shape & SHAPE_CLONES && (__u32)call->args[1] == FICLONERANGE)
+		bpf_probe_read_user(&call->args[4], 32, (void *)call->args[2]);
+}
+
+static __always_inline struct raw_call *new_raw_call(void)
+{
+	struct raw_call *call;
+	__u32 zero = 0;
+
+	call = bpf_map_lookup_elem(&raw_calls, &zero);
+	if (!call)
+		return 0;
+	__builtin_memset(call->files, 0, sizeof(call->files));
+	call->names = 0;
+	for (int i = 0; i < 2; i++) {
+		call->offsets[i] = MOSTRACE_NONE;
+		call->name[i].flags = 0;
+		call->name[i].folder_len = 0;
+		call->name[i].text_len = 0;
+	}
+	return call;
+}
+
+/* Tells the call's files and names. Returns false if it is about something else than the traced filesystem. */
+static __always_inline bool tell_what(struct raw_call *call, const struct begun *begun, __u32 shape)
+{
+	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct file *file = (struct file *)begun->file;
+	__u32 second;
+
+	if (shape & SHAPE_OPENS && call->result >= 0) {
+		file = open_file(task, call->result);
+		if (!is_ours(file))
+			return false;
+		tell_open(&call->files[0], &call->name[0], file, true);
+		return true;
+	}
+	if (shape & SHAPE_CLOSES) {
+		call->files[0].address = begun->file;
+		bpf_map_delete_elem(&told_files, &begun->file);
+		return begun->is_last && call->result >= 0;
+	}
+	if (SHAPE_FD(shape))
+		tell_open(&call->files[0], &call->name[0], file, false);
+	second = SHAPE_FD2(shape);
+	if (shape & SHAPE_CLONES)
+		second = (__u32)call->args[1] == FICLONERANGE ? 5 : (__u32)call->args[1] == FICLONE ? 3 : 0;
+	if (second) {
+		file = open_file(task, call->args[(second - 1) & 7]);
+		if (is_ours(file))
+			tell_open(&call->files[1], &call->name[1], file, false);
+	}
+	if (SHAPE_PATH(shape))
+		tell_path(call, &call->name[0], SHAPE_PATH(shape) - 1, shape);
+	if (SHAPE_PATH2(shape) && shape & SHAPE_TEXT)
+		tell_text(&call->name[1], call->args[(SHAPE_PATH2(shape) - 1) & 7]);
+	else if (SHAPE_PATH2(shape))
+		tell_path(call, &call->name[1], SHAPE_PATH2(shape) - 1, shape);
+	return true;
+}
+
+static __always_inline bool may_be_ours(const struct raw_name *name)
+{
+	return name->flags & RAW_NAME_OURS || (name->text_len && name->text[0] == '/');
+}
+
+/* Returns true if a failed open may matter: it would have made a file. */
+static __always_inline bool would_create(const struct raw_call *call, __u32 shape)
+{
+	__u64 flags = shape & SHAPE_HOW ? call->args[4] : call->args[SHAPE_PATH(shape) & 7];
+
+	return flags & O_CREAT;
+}
+
+static __always_inline void put_operation(struct raw_call *call)
+{
+	__u64 wake = wake_flags(&operations, RING_OPERATIONS), head = __builtin_offsetof(struct raw_call, name);
+	long error;
+
+	if (call->name[1].flags) {
+		call->names = 2;
+		error = bpf_ringbuf_output(&operations, call, sizeof(*call), wake);
+	} else if (call->name[0].flags) {
+		call->names = 1;
+		error = bpf_ringbuf_output(&operations, call, head + sizeof(struct raw_name), wake);
+	} else {
+		error = bpf_ringbuf_output(&operations, call, head, wake);
+	}
+	if (error)
+		lose_operation(LOSS_OPERATIONS_RING);
+}
+
+/* <linux/errno.h>: the call will be made again, and has not returned to the program. */
+#define ERESTARTSYS 512
+#define ERESTART_LAST 516
+
+static __always_inline int end_operation(struct pt_regs *regs, long result)
+{
+	__u32 thread = bpf_get_current_pid_tgid(), number = call_number(regs), shape = shape_of(number);
+	struct raw_call *call;
+	struct begun *begun;
+
+	if (!shape || (result <= -ERESTARTSYS && result >= -ERESTART_LAST))
+		return 0;
+	begun = bpf_map_lookup_elem(&begun_calls, &thread);
+	if (!begun || begun->number != number + 1)
+		return 0;
+	begun->number = 0;
+	call = new_raw_call();
+	if (!call)
+		return 0;
+	call->start_ns = begun->start_ns;
+	call->end_ns = bpf_ktime_get_ns();
+	call->result = result;
+	call->pid = thread;
+	call->tgid = bpf_get_current_pid_tgid() >> 32;
+	call->number = number;
+	call->args[0] = begun->first;
+	for (__u32 i = 1; i < 6; i++)
+		call->args[i] = call_argument(regs, i);
+	if (shape & SHAPE_CLONES && !matters(call->args[1]))
+		return 0;
+	read_arguments(call, shape);
+	if (shape & SHAPE_OPENS && result < 0 && !would_create(call, shape))
+		return 0;
+	if (!tell_what(call, begun, shape))
+		return 0;
+	if (!call->files[0].address && !(shape & SHAPE_ALL) && !may_be_ours(&call->name[0]) &&
+	    !may_be_ours(&call->name[1]))
+		return 0;
+	put_operation(call);
+	return 0;
+}
+
+#endif

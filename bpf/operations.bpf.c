@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The probes for operations: every call that may change the traced filesystem, for a replay. */
+#include "operation.bpf.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+/* (regs, number) */
+SEC("tp_btf/sys_enter")
+int operation_enter(__u64 *ctx)
+{
+	return begin_operation((struct pt_regs *)ctx[0], ctx[1]);
+}
+
+/* (regs, result) */
+SEC("tp_btf/sys_exit")
+int operation_exit(__u64 *ctx)
+{
+	return end_operation((struct pt_regs *)ctx[0], ctx[1]);
+}
