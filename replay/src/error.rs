@@ -28,9 +28,9 @@ pub enum Error {
     /// A recording asks for more than a replay allows.
     #[error("{}: {why}", .path.display())]
     Refused {
-        /// The recording.
+        /// The recording, the folder of the replay, or a file in it.
         path: PathBuf,
-        /// What it asks for.
+        /// What is asked for.
         why: String,
     },
     /// A file or folder cannot be read or written.

@@ -1,101 +1,74 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The names of flags, and their values in the kernel's generic headers.
+//! The flags of recorded calls: those of asm-generic/fcntl.h, linux/falloc.h, linux/fs.h and linux/stat.h. Some of the
+//! `O_…` have other values on some machines.
 
-pub(crate) type Words = [(&'static str, u64)];
+use rustix::fs::OFlags;
 
-/// Returns the sum of flags that are joined by `|`; unknown names count as 0.
-pub(crate) fn of(text: &str, words: &Words) -> u64 {
-    let value = |name: &str| words.iter().find(|(known, _)| *known == name);
-    text.split('|')
-        .filter_map(value)
-        .fold(0, |sum, (_, value)| sum | value)
+pub(crate) const O_ACCMODE: u32 = 0o3;
+pub(crate) const O_WRONLY: u32 = 0o1;
+pub(crate) const O_RDWR: u32 = 0o2;
+pub(crate) const O_CREAT: u32 = 0o100;
+pub(crate) const O_EXCL: u32 = 0o200;
+pub(crate) const O_TRUNC: u32 = 0o1000;
+pub(crate) const O_APPEND: u32 = 0o2000;
+pub(crate) const O_DSYNC: u32 = 0o1_0000;
+pub(crate) const O_DIRECT: u32 = 0o4_0000;
+pub(crate) const O_DIRECTORY: u32 = 0o20_0000;
+pub(crate) const O_NOFOLLOW: u32 = 0o40_0000;
+pub(crate) const O_NOATIME: u32 = 0o100_0000;
+/// `O_SYNC` is this and `O_DSYNC`.
+pub(crate) const O_SYNC_ALONE: u32 = 0o400_0000;
+pub(crate) const O_PATH: u32 = 0o1000_0000;
+pub(crate) const O_TMPFILE: u32 = 0o2000_0000 | O_DIRECTORY;
+
+pub(crate) const S_IFMT: u32 = 0o17_0000;
+pub(crate) const S_IFDIR: u32 = 0o4_0000;
+pub(crate) const S_IFREG: u32 = 0o10_0000;
+
+pub(crate) const RENAME_EXCHANGE: u32 = 2;
+pub(crate) const RENAME_WHITEOUT: u32 = 4;
+
+pub(crate) const FALLOC_KEEP_SIZE: u32 = 0x1;
+/// `FALLOC_FL_COLLAPSE_RANGE` and `FALLOC_FL_INSERT_RANGE` move what lies behind the range.
+pub(crate) const FALLOC_MOVES: u32 = 0x8 | 0x20;
+
+pub(crate) const SYNC_FILE_RANGE_WAIT_AFTER: u32 = 4;
+
+/// Returns the flags as this machine has them. Those that concern only the descriptor are left out.
+pub(crate) fn native(flags: u32) -> OFlags {
+    let known = [
+        (O_WRONLY, OFlags::WRONLY),
+        (O_RDWR, OFlags::RDWR),
+        (O_CREAT, OFlags::CREATE),
+        (O_EXCL, OFlags::EXCL),
+        (O_TRUNC, OFlags::TRUNC),
+        (O_APPEND, OFlags::APPEND),
+        (O_DSYNC, OFlags::DSYNC),
+        (O_DIRECT, OFlags::DIRECT),
+        (O_DIRECTORY, OFlags::DIRECTORY),
+        (O_NOFOLLOW, OFlags::NOFOLLOW),
+        (O_NOATIME, OFlags::NOATIME),
+        (O_SYNC_ALONE | O_DSYNC, OFlags::SYNC),
+        (O_PATH, OFlags::PATH),
+        (O_TMPFILE, OFlags::TMPFILE),
+    ];
+    let set = known.iter().filter(|(flag, _)| flags & flag == *flag);
+    set.fold(OFlags::empty(), |all, (_, native)| all | *native)
 }
 
-/// `<asm-generic/fcntl.h>`
-pub(crate) const OPEN: &Words = &[
-    ("O_RDONLY", 0),
-    ("O_WRONLY", 0o1),
-    ("O_RDWR", 0o2),
-    ("O_CREAT", 0o100),
-    ("O_EXCL", 0o200),
-    ("O_NOCTTY", 0o400),
-    ("O_TRUNC", 0o1000),
-    ("O_APPEND", 0o2000),
-    ("O_NONBLOCK", 0o4000),
-    ("O_DSYNC", 0o10000),
-    ("O_DIRECT", 0o40000),
-    ("O_LARGEFILE", 0o100_000),
-    ("O_DIRECTORY", 0o200_000),
-    ("O_NOFOLLOW", 0o400_000),
-    ("O_NOATIME", 0o1_000_000),
-    ("O_CLOEXEC", 0o2_000_000),
-    ("O_SYNC", 0o4_010_000),
-    ("O_PATH", 0o10_000_000),
-    ("O_TMPFILE", 0o20_200_000),
-];
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// `<linux/fcntl.h>`
-pub(crate) const AT: &Words = &[
-    ("AT_SYMLINK_NOFOLLOW", 0x100),
-    ("AT_REMOVEDIR", 0x200),
-    ("AT_SYMLINK_FOLLOW", 0x400),
-    ("AT_EMPTY_PATH", 0x1000),
-];
-
-/// `<linux/fs.h>`
-pub(crate) const RENAME: &Words = &[
-    ("RENAME_NOREPLACE", 1),
-    ("RENAME_EXCHANGE", 2),
-    ("RENAME_WHITEOUT", 4),
-];
-
-/// `<linux/falloc.h>`
-pub(crate) const FALLOCATE: &Words = &[
-    ("FALLOC_FL_KEEP_SIZE", 0x01),
-    ("FALLOC_FL_PUNCH_HOLE", 0x02),
-    ("FALLOC_FL_COLLAPSE_RANGE", 0x08),
-    ("FALLOC_FL_ZERO_RANGE", 0x10),
-    ("FALLOC_FL_INSERT_RANGE", 0x20),
-    ("FALLOC_FL_UNSHARE_RANGE", 0x40),
-];
-
-/// `<linux/fs.h>`
-pub(crate) const SYNC_RANGE: &Words = &[
-    ("SYNC_FILE_RANGE_WAIT_BEFORE", 1),
-    ("SYNC_FILE_RANGE_WRITE", 2),
-    ("SYNC_FILE_RANGE_WAIT_AFTER", 4),
-];
-
-/// `<linux/xattr.h>`
-pub(crate) const XATTR: &Words = &[("XATTR_CREATE", 1), ("XATTR_REPLACE", 2)];
-
-/// `<linux/stat.h>`
-pub(crate) const MODE: &Words = &[
-    ("S_IFIFO", 0o010_000),
-    ("S_IFCHR", 0o020_000),
-    ("S_IFDIR", 0o040_000),
-    ("S_IFBLK", 0o060_000),
-    ("S_IFREG", 0o100_000),
-    ("S_IFLNK", 0o120_000),
-    ("S_IFSOCK", 0o140_000),
-    ("S_ISUID", 0o4000),
-    ("S_ISGID", 0o2000),
-    ("S_ISVTX", 0o1000),
-];
-
-/// `<linux/mman.h>`
-pub(crate) const MMAP: &Words = &[
-    ("MAP_SHARED", 1),
-    ("MAP_SHARED_VALIDATE", 3),
-    ("MS_ASYNC", 1),
-    ("MS_INVALIDATE", 2),
-    ("MS_SYNC", 4),
-    ("PROT_WRITE", 2),
-];
-
-/// `<linux/sched.h>`
-pub(crate) const CLONE: &Words = &[
-    ("CLONE_FS", 0x200),
-    ("CLONE_FILES", 0x400),
-    ("CLONE_THREAD", 0x1_0000),
-];
+    #[test]
+    fn flags_are_those_of_this_machine() {
+        let flags = O_RDWR | O_CREAT | O_SYNC_ALONE | O_DSYNC | O_DIRECT;
+        let native = native(flags);
+        assert_eq!(
+            native.bits(),
+            (libc::O_RDWR | libc::O_CREAT | libc::O_SYNC | libc::O_DIRECT) as u32
+        );
+        assert_eq!(super::native(O_TMPFILE).bits(), libc::O_TMPFILE as u32);
+        assert_eq!(super::native(0o2000_0000), OFlags::empty());
+    }
+}

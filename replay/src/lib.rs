@@ -2,25 +2,47 @@
 //! Replays what an application did to a filesystem: the same calls in the same order, on another filesystem, with other
 //! contents. What that writes to the storage is what the application would write there.
 //!
-//! - [`Operation`] is one call. [`read_bundle`] reads those that `record --operations` put in a bundle,
-//!   [`read_strace`] those in the output of strace, [`read_mobigen`] those in a MobiGen
-//!   script.
+//! - [`Operation`] is one call. [`read_bundle`] reads those that `record --operations` put in a bundle, [`read_strace`]
+//!   those in the output of strace, [`read_mobigen`] those in a MobiGen script.
+//! - [`Start`] is what must have existed before the first operation, as far as the operations tell.
+//! - [`Replay`] makes that in an empty folder, and then the operations: with a thread for each thread of the
+//!   application, and each operation after those that it depended on.
+//! - [`Outcome`] says which calls returned the same as in the recording, and how long they took.
 //!
 //! A recording may come from anybody. A replay touches nothing outside the folder that it is given, and refuses what no
 //! application needs.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
+mod beneath;
+mod bytes;
+mod call;
+mod deduce;
+mod ended;
 mod error;
 mod flags;
 pub mod mobigen;
 mod name;
 mod operation;
+mod order;
+mod outcome;
+mod player;
+mod run;
+mod size;
+mod start;
 mod strace;
+mod sys;
 mod table;
+mod tree;
+mod words;
 
+pub use bytes::Contents;
+pub use ended::Ended;
 pub use error::{Error, Result};
 pub use mobigen::read_mobigen;
 pub use name::Name;
 pub use operation::{Call, FileId, Opened, Operation, Range, Target};
+pub use outcome::{Difference, Latencies, Outcome, Quantiles, StartError, Tally};
+pub use run::{Replay, Settings, Timing, replay};
+pub use start::{Start, StartFile};
 pub use strace::{StraceSettings, read_strace};
 pub use table::{Recorded, read_bundle};

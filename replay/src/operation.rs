@@ -208,4 +208,43 @@ impl Call {
     pub fn kind(&self) -> &'static str {
         self.into()
     }
+
+    /// Returns the open file that the call changes or uses; None if it has none, or only a path.
+    pub fn file(&self) -> Option<FileId> {
+        match self {
+            Call::Open(opened) | Call::Opened(opened) => opened.file,
+            Call::Close { file }
+            | Call::Read { file, .. }
+            | Call::Write { file, .. }
+            | Call::Fallocate { file, .. }
+            | Call::Fsync { file }
+            | Call::Fdatasync { file }
+            | Call::SyncRange { file, .. }
+            | Call::Syncfs { file }
+            | Call::Msync { file, .. }
+            | Call::Store { file, .. }
+            | Call::Copy { to: file, .. }
+            | Call::Clone { to: file, .. }
+            | Call::AtomicStart { file }
+            | Call::AtomicCommit { file }
+            | Call::AtomicAbort { file } => Some(*file),
+            Call::Truncate { target, .. }
+            | Call::Chmod { target, .. }
+            | Call::Chown { target, .. }
+            | Call::Utimes { target }
+            | Call::Setxattr { target, .. }
+            | Call::Removexattr { target, .. } => match target {
+                Target::File(file) => Some(*file),
+                Target::Path(_) => None,
+            },
+            Call::Sync
+            | Call::Rename { .. }
+            | Call::Link { .. }
+            | Call::Symlink { .. }
+            | Call::Unlink { .. }
+            | Call::Rmdir { .. }
+            | Call::Mkdir { .. }
+            | Call::Mknod { .. } => None,
+        }
+    }
 }

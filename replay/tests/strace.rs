@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use mostrace_replay::{
-    Call, Contents, Name, Recorded, Settings, Start, StraceSettings, Timing, read_strace, replay,
+    Call, Contents, Name, Recorded, Settings, StraceSettings, Timing, read_strace, replay,
 };
 use rustix::fs::{FallocateFlags, fallocate};
 use test_support::{Need, tests};
@@ -190,8 +190,6 @@ fn tree(folder: &Path) -> BTreeMap<String, (u32, u64, String)> {
 
 fn played_again(recorded: &Recorded, folder: &Path) {
     fs::create_dir(folder).unwrap();
-    let start = Start::of(&recorded.operations);
-    start.make(folder, Contents::Random).unwrap();
     let settings = Settings {
         root: folder.to_owned(),
         timing: Timing::Fast,

@@ -13,7 +13,7 @@ use mostrace::export::{Output, to_text, to_value};
 use mostrace::tables::diff::{Diff as Differences, Side, letter};
 use mostrace_bundle::temporary::TempFolder;
 use mostrace_capture::{FreshKind, Options, settle};
-use mostrace_replay::{Outcome, Start};
+use mostrace_replay::Start;
 use serde_json::{Map, Value, json};
 
 use super::budget::{self, BudgetArgs, Form};
@@ -59,7 +59,15 @@ pub struct Replay {
 struct Replayed {
     name: String,
     path: PathBuf,
-    outcome: Outcome,
+    /// What became of the calls.
+    told: Told,
+}
+
+/// What the replay's process says of its calls.
+#[derive(serde::Deserialize)]
+struct Told {
+    text: String,
+    outcome: Value,
 }
 
 impl Replay {
@@ -70,18 +78,14 @@ impl Replay {
     pub fn run(&self) -> anyhow::Result<u8> {
         let limits = self.budget.limits()?;
         let recorded = self.source.read()?;
-        let start = Start::of(&recorded.operations);
+        let start = Start::of(&recorded);
         let kept = TempFolder::new()?;
         let folder = self.folder(kept.path())?;
         let replays = self.places().into_iter().map(|(name, place)| {
             let path = folder.join(format!("{name}.most.tar.zst"));
-            let outcome = self.record(&place, &start, &path, kept.path());
-            let outcome = outcome.with_context(|| format!("on {name}"))?;
-            Ok(Replayed {
-                name,
-                path,
-                outcome,
-            })
+            let told = self.record(&place, &start, &path, kept.path());
+            let told = told.with_context(|| format!("on {name}"))?;
+            Ok(Replayed { name, path, told })
         });
         let replays: Vec<Replayed> = replays.collect::<anyhow::Result<_>>()?;
         let mut judgements = Vec::new();
@@ -94,7 +98,7 @@ impl Replay {
                 }
             }
         }
-        self.print(&replays, &recorded.left_out, &judgements)?;
+        self.print(&replays, &judgements)?;
         Ok(budget::status(&judgements))
     }
 
@@ -139,7 +143,7 @@ impl Replay {
         start: &Start,
         path: &Path,
         aside: &Path,
-    ) -> anyhow::Result<Outcome> {
+    ) -> anyhow::Result<Told> {
         let ground = Ground::new(place, None)?;
         if let Place::Folder(dir) = place
             && fs::read_dir(dir)?.next().is_some()
@@ -201,22 +205,16 @@ impl Replay {
         Ok((paths.into_iter().map(|(name, _)| name).collect(), diff))
     }
 
-    fn print(
-        &self,
-        replays: &[Replayed],
-        left_out: &std::collections::BTreeMap<&'static str, u64>,
-        judgements: &[Judgement],
-    ) -> anyhow::Result<()> {
+    fn print(&self, replays: &[Replayed], judgements: &[Judgement]) -> anyhow::Result<()> {
         let mut out = Output::create(None)?;
         let (names, diff) = self.differences(replays)?;
         if self.budget.form() == Form::Json {
             let outcomes = replays
                 .iter()
-                .map(|replay| (replay.name.clone(), json!(replay.outcome)));
+                .map(|replay| (replay.name.clone(), replay.told.outcome.clone()));
             let mut object = Map::new();
             object.insert("sentence".into(), json!(diff.sentence));
             object.insert("columns".into(), json!(names));
-            object.insert("left_out".into(), json!(left_out));
             object.insert("replays".into(), Value::Object(outcomes.collect()));
             for section in &diff.sections {
                 object.insert(section.name.into(), to_value(&section.table));
@@ -239,11 +237,8 @@ impl Replay {
                 to_text(&section.table, out.width())
             )?;
         }
-        for (why, count) in left_out {
-            writeln!(text, "\n{count} calls are not replayed: {why}")?;
-        }
         for replay in replays {
-            writeln!(text, "\n{}: {}", replay.name, replay.outcome)?;
+            writeln!(text, "\n{}: {}", replay.name, replay.told.text)?;
         }
         match self.budget.form() {
             Form::Github => out.text(&report::github(judgements))?,

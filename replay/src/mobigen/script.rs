@@ -17,7 +17,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::flags::{self, OPEN};
+use crate::words::{self, OPEN};
 use crate::{Error, Result};
 
 /// The most bytes that a call may read or write; no application on a phone makes longer ones.
@@ -89,7 +89,7 @@ impl Flags {
             creates: has("O_CREAT"),
             exclusive: has("O_EXCL"),
             directory: has("O_DIRECTORY"),
-            all: u32::try_from(flags::of(word, OPEN)).unwrap_or_default(),
+            all: u32::try_from(words::of(word, OPEN)).unwrap_or_default(),
         }
     }
 }

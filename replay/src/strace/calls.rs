@@ -10,9 +10,9 @@ use super::args::{Args, Folder, descriptor, field, number};
 use super::errno;
 use super::tasks::{Mapping, OpenFile, Task};
 use crate::Name;
-use crate::flags::{AT, CLONE, FALLOCATE, MMAP, MODE, OPEN, RENAME, SYNC_RANGE, XATTR};
 use crate::operation::{Call, FileId, Opened, Operation, Range, Target};
 use crate::table::Recorded;
+use crate::words::{AT, CLONE, FALLOCATE, MMAP, MODE, OPEN, RENAME, SYNC_RANGE, XATTR};
 
 const O_TRUNC: u64 = 0o1000;
 const O_APPEND: u64 = 0o2000;

@@ -105,7 +105,7 @@ impl Task {
     /// Returns the thread or process that clone makes with these flags (`CLONE_…`).
     pub fn child(&self, number: u32, flags: u64) -> Task {
         let has = |word| {
-            let named = crate::flags::CLONE.iter().find(|(name, _)| *name == word);
+            let named = crate::words::CLONE.iter().find(|(name, _)| *name == word);
             named.is_some_and(|(_, bit)| flags & bit != 0)
         };
         Task {

@@ -25,7 +25,7 @@ enum Kind {
     Mobibench(mobibench::Mobibench),
     Sql(sql::Sql),
     Fill(fill::Fill),
-    Replay(replay::Replay),
+    Replay(replay::Args),
 }
 
 /// Runs the workload, and reports to `record` what was stored if it asks.

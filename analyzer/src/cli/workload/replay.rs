@@ -10,22 +10,23 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use mostrace_bundle::{Bundle, outfile};
 use mostrace_replay::{
-    Contents, Name, Outcome, Recorded, Settings, Start, StraceSettings, Timing, read_bundle,
-    read_strace, replay,
+    Contents, Name, Recorded, Replay, Settings, Start, StraceSettings, Timing, read_bundle,
+    read_mobigen, read_strace,
 };
+use serde_json::json;
 
 /// Make the calls of a recorded application again, in a folder
 ///
-/// RECORDING is a bundle that was recorded with --operations, or the output of strace. The files that the
-/// application found are made first. `mostrace replay` does this on fresh filesystems and compares what is
-/// written.
+/// RECORDING is a bundle that was recorded with --operations, the output of strace, or a MobiGen script. The
+/// files that the application found are made first. `mostrace replay` does this on fresh filesystems and
+/// compares what is written.
 ///
 ///   mostrace workload replay run.most --path /mnt/test
 ///   strace -f -y -ttt -T -o app.strace ./app
 ///   mostrace workload replay app.strace --root "$PWD" --path /mnt/test --fast
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
-pub struct Replay {
+pub struct Args {
     #[command(flatten)]
     source: Source,
     #[command(flatten)]
@@ -47,7 +48,7 @@ pub struct Replay {
 /// The recording.
 #[derive(clap::Args, Clone)]
 pub struct Source {
-    /// A bundle recorded with --operations, or the output of `strace -f -y -ttt -T`
+    /// A bundle recorded with --operations, the output of `strace -f -y -ttt -T`, or a MobiGen script
     #[arg(value_name = "RECORDING")]
     recording: PathBuf,
     /// Of strace's output: replay what was done below this folder
@@ -79,6 +80,15 @@ fn contents(text: &str) -> Result<Contents, String> {
     }
 }
 
+/// Returns true if a text is a MobiGen script: its first line has two whole numbers and then a word, while strace's time
+/// has a point.
+fn is_mobigen(text: &str) -> bool {
+    let line = text.lines().find(|line| !line.trim().is_empty());
+    let mut words = line.unwrap_or_default().split_whitespace();
+    let mut is_number = || words.next().is_some_and(|word| word.parse::<u64>().is_ok());
+    is_number() && is_number()
+}
+
 impl Source {
     /// Returns the recording's path.
     pub fn path(&self) -> &Path {
@@ -94,6 +104,11 @@ impl Source {
         if self.is_bundle()? {
             return Ok(read_bundle(path, &Bundle::open(path)?)?);
         }
+        let text = fs::read(path).with_context(|| path.display().to_string())?;
+        let text = String::from_utf8_lossy(&text);
+        if is_mobigen(&text) {
+            return Ok(read_mobigen(path, &text)?);
+        }
         let Some(root) = &self.root else {
             bail!(
                 "{}: strace's output has the calls on all files; name the folder to replay with --root DIR",
@@ -103,8 +118,6 @@ impl Source {
         let root = std::path::absolute(root)?;
         let root = Name::new(root.as_os_str().as_bytes());
         let root = root.context("--root: leads nowhere")?;
-        let text = fs::read(path).with_context(|| path.display().to_string())?;
-        let text = String::from_utf8_lossy(&text);
         let settings = StraceSettings {
             folder: Some(root.clone()),
             root,
@@ -156,14 +169,11 @@ impl How {
     }
 }
 
-impl Replay {
+impl Args {
     pub fn run(&self) -> anyhow::Result<()> {
         let recorded = self.source.read()?;
-        if !self.keep {
-            Start::of(&recorded.operations).make(&self.path, self.how.contents)?;
-        }
         if self.prepare {
-            return Ok(());
+            return Ok(Start::of(&recorded).make(&self.path, self.how.contents)?);
         }
         let settings = Settings {
             root: self.path.clone(),
@@ -174,10 +184,15 @@ impl Replay {
             },
             contents: self.how.contents,
         };
-        let outcome: Outcome = replay(&recorded, &settings, |_| {})?;
+        let replay = match self.keep {
+            true => Replay::prepared(&recorded, &settings)?,
+            false => Replay::prepare(&recorded, &settings)?,
+        };
+        let outcome = replay.run(|_| {})?;
         if let Some(path) = &self.outcome {
             let file = outfile::create(path).with_context(|| path.display().to_string())?;
-            serde_json::to_writer(file, &outcome)?;
+            let told = json!({"text": outcome.to_string(), "outcome": outcome});
+            serde_json::to_writer(file, &told)?;
         }
         Ok(writeln!(std::io::stdout(), "{outcome}")?)
     }

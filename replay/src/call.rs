@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Makes a recorded call beneath the folder of the replay.
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::{
+    self, AtFlags, FallocateFlags, FileType, Gid, Mode, OFlags, RenameFlags, Timestamps, Uid,
+    XattrFlags,
+};
+use rustix::io::{self, Errno, Result};
+
+use crate::beneath::{Beneath, reopen};
+use crate::bytes::{Bytes, CALL_MAX, Contents};
+use crate::flags;
+use crate::operation::{Call, FileId, Opened, Operation, Range, Target};
+use crate::sys::{self, Sink};
+use crate::{Error, Name};
+
+/// A call that was not made, and the reason why.
+pub(crate) type LeftOut = &'static str;
+
+/// The longest range that one store may make dirty, bytes.
+const STORE_MAX: u64 = 1 << 30;
+
+/// An open file of the replay. After its last descriptor was closed it stays as long as a mapping of it is used.
+type File = Mutex<Option<Arc<OwnedFd>>>;
+
+/// What calls need.
+#[derive(Debug)]
+pub(crate) struct Caller {
+    beneath: Beneath,
+    bytes: Bytes,
+    sink: Sink,
+    zero: OwnedFd,
+    files: HashMap<FileId, File>,
+    /// The operation after which a file is closed.
+    last_uses: HashMap<FileId, u32>,
+    is_root: bool,
+}
+
+impl Caller {
+    /// Takes the folder, what is to be written, and the operations that will be made.
+    pub(crate) fn new(
+        root: &Path,
+        contents: Contents,
+        operations: &[Operation],
+    ) -> crate::Result<Caller> {
+        let zero = Path::new("/dev/zero");
+        let opened = fs::open(zero, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+        let sink = Sink::new().map_err(|errno| Error::io(root)(errno.into()))?;
+        let (files, last_uses) = files(operations);
+        Ok(Caller {
+            beneath: Beneath::new(root)?,
+            bytes: Bytes::new(contents),
+            sink,
+            zero: opened.map_err(|errno| Error::io(zero)(errno.into()))?,
+            files,
+            last_uses,
+            is_root: rustix::process::geteuid().is_root(),
+        })
+    }
+
+    pub(crate) fn beneath(&self) -> &Beneath {
+        &self.beneath
+    }
+
+    pub(crate) fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// Makes an operation's call, and returns what the recording would have as its result; None for
+    /// [`Call::Opened`] and stores, which are no calls.
+    pub(crate) fn make(
+        &self,
+        number: u32,
+        operation: &Operation,
+    ) -> std::result::Result<i64, LeftOut> {
+        if let Some(why) = self.refuses(operation) {
+            return Err(why);
+        }
+        let made = self.call(number, operation);
+        Ok(match made {
+            Ok(result) => i64::try_from(result).unwrap_or(i64::MAX),
+            Err(errno) => i64::from(errno.raw_os_error()).saturating_neg(),
+        })
+    }
+
+    /// Returns the reason why an operation is not made.
+    fn refuses(&self, operation: &Operation) -> Option<LeftOut> {
+        match &operation.call {
+            Call::Mknod { mode, .. } => {
+                let kind = FileType::from_raw_mode(*mode & flags::S_IFMT);
+                let device = matches!(kind, FileType::CharacterDevice | FileType::BlockDevice);
+                device.then_some("a replay makes no device nodes")
+            }
+            Call::Rename { flags, .. } if flags & flags::RENAME_WHITEOUT != 0 => {
+                Some("a replay makes no device nodes")
+            }
+            Call::Chown { .. } if !self.is_root => Some("only root may change owners"),
+            Call::Store { range, .. } if range.bytes > STORE_MAX => {
+                Some("a store of more than 1 GiB")
+            }
+            Call::Read { bytes, .. } | Call::Write { bytes, .. } | Call::Copy { bytes, .. } => {
+                let moved = u64::try_from(operation.result).unwrap_or(0);
+                let impossible = moved > CALL_MAX || moved > *bytes;
+                impossible.then_some("the result is more than a call can have moved")
+            }
+            _ => None,
+        }
+    }
+
+    fn call(&self, number: u32, operation: &Operation) -> Result<u64> {
+        match &operation.call {
+            Call::Open(opened) => self.open(opened, opened.flags),
+            Call::Opened(opened) => self.open(opened, without_creation(opened.flags)),
+            Call::Close { file } => self.close(*file, number),
+            Call::Rename { from, to, flags } => {
+                let (from_folder, from) = self.beneath.entry(from)?;
+                let (to_folder, to) = self.beneath.entry(to)?;
+                let flags = RenameFlags::from_bits_retain(*flags);
+                done(fs::renameat_with(from_folder, from, to_folder, to, flags))
+            }
+            Call::Link { from, to } => done(self.beneath.link(from, to)),
+            Call::Symlink { target, path } => {
+                let (folder, last) = self.beneath.entry(path)?;
+                done(fs::symlinkat(target.as_slice(), folder, last))
+            }
+            Call::Unlink { path } => self.remove(path, AtFlags::empty()),
+            Call::Rmdir { path } => self.remove(path, AtFlags::REMOVEDIR),
+            Call::Mkdir { path, mode } => {
+                let (folder, last) = self.beneath.entry(path)?;
+                done(fs::mkdirat(folder, last, permissions(*mode)))
+            }
+            Call::Mknod { path, mode } => {
+                let (folder, last) = self.beneath.entry(path)?;
+                let kind = match *mode & flags::S_IFMT {
+                    0 => FileType::RegularFile,
+                    kind => FileType::from_raw_mode(kind),
+                };
+                done(fs::mknodat(folder, last, kind, permissions(*mode), 0))
+            }
+            Call::Sync => done(fs::syncfs(self.beneath.root())),
+            Call::Truncate { target, .. }
+            | Call::Chmod { target, .. }
+            | Call::Chown { target, .. }
+            | Call::Utimes { target }
+            | Call::Setxattr { target, .. }
+            | Call::Removexattr { target, .. } => {
+                let made = match target {
+                    Target::File(file) => self.change_file(*file, &operation.call),
+                    Target::Path(path) => self.change_path(path, &operation.call),
+                };
+                self.forget(target, number);
+                done(made)
+            }
+            call => self.contents(call, number, operation.result),
+        }
+    }
+
+    fn open(&self, opened: &Opened, flags: u32) -> Result<u64> {
+        let path = opened.path.as_ref().ok_or(Errno::BADF)?;
+        let file = self.open_regular(path, flags, opened.mode)?;
+        if let Some(slot) = opened.file.and_then(|file| self.files.get(&file)) {
+            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(file));
+        }
+        Ok(0)
+    }
+
+    /// Opens a file or a folder. Anything else is ENXIO, and nothing waits for its other end.
+    fn open_regular(&self, path: &Name, flags: u32, mode: u32) -> Result<OwnedFd> {
+        let mut native = flags::native(flags);
+        let mode = match native.intersects(OFlags::CREATE) || native.contains(OFlags::TMPFILE) {
+            true => permissions(mode),
+            false => Mode::empty(),
+        };
+        match native.contains(OFlags::PATH) {
+            // What other flags there are is ignored by open, and refused by openat2.
+            true => native &= OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW,
+            false => native |= OFlags::NONBLOCK | OFlags::NOCTTY,
+        }
+        let file = self.beneath.open(path.as_path(), native, mode)?;
+        let kind = FileType::from_raw_mode(fs::fstat(&file)?.st_mode);
+        let known = matches!(kind, FileType::RegularFile | FileType::Directory);
+        match known || native.contains(OFlags::PATH) {
+            true => Ok(file),
+            false => Err(Errno::NXIO),
+        }
+    }
+
+    fn close(&self, file: FileId, number: u32) -> Result<u64> {
+        self.file(file)?;
+        self.close_after(file, number);
+        Ok(0)
+    }
+
+    /// Closes a file if this is its last use. After its close, it is used as long as it is mapped.
+    fn close_after(&self, file: FileId, number: u32) {
+        if self.last_uses.get(&file) == Some(&number) {
+            if let Some(slot) = self.files.get(&file) {
+                *slot.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            }
+        }
+    }
+
+    fn forget(&self, target: &Target, number: u32) {
+        if let Target::File(file) = target {
+            self.close_after(*file, number);
+        }
+    }
+
+    fn file(&self, file: FileId) -> Result<Arc<OwnedFd>> {
+        let slot = self.files.get(&file).ok_or(Errno::BADF)?;
+        let file = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        file.clone().ok_or(Errno::BADF)
+    }
+
+    fn remove(&self, path: &Name, flags: AtFlags) -> Result<u64> {
+        let (folder, last) = self.beneath.entry(path)?;
+        done(fs::unlinkat(folder, last, flags))
+    }
+
+    fn contents(&self, call: &Call, number: u32, recorded: i64) -> Result<u64> {
+        let Some(id) = call.file() else {
+            return Ok(0);
+        };
+        let file = self.file(id)?;
+        let made = self.contents_of(&file, call, recorded);
+        drop(file);
+        self.close_after(id, number);
+        made
+    }
+
+    fn contents_of(&self, file: &OwnedFd, call: &Call, recorded: i64) -> Result<u64> {
+        let fd = file.as_fd();
+        match call {
+            Call::Read { offset, bytes, .. } => self.sink.read(fd, *bytes, *offset),
+            Call::Write { offset, bytes, .. } => self.write(file, *offset, wrote(*bytes, recorded)),
+            Call::Fallocate { mode, range, .. } => {
+                let mode = FallocateFlags::from_bits_retain(*mode);
+                done(fs::fallocate(fd, mode, range.offset, range.bytes))
+            }
+            Call::Fsync { .. } => done(fs::fsync(fd)),
+            Call::Fdatasync { .. } => done(fs::fdatasync(fd)),
+            Call::SyncRange { range, flags, .. } => done(sys::sync_file_range(fd, *range, *flags)),
+            Call::Syncfs { .. } => done(fs::syncfs(fd)),
+            Call::Msync { range, flags, .. } => done(sys::msync(fd, *range, *flags)),
+            Call::Store { range, .. } => {
+                done(sys::store(fd, within(file, *range)?, self.zero.as_fd()))
+            }
+            Call::Copy {
+                from,
+                from_offset,
+                offset,
+                bytes,
+                ..
+            } => {
+                let bytes = wrote(*bytes, recorded);
+                let Some(from) = from else {
+                    return self.write(file, *offset, bytes);
+                };
+                let (mut from_offset, mut offset) = (*from_offset, *offset);
+                let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+                let from = self.file(*from)?;
+                let copied =
+                    fs::copy_file_range(from, from_offset.as_mut(), fd, offset.as_mut(), bytes);
+                copied.map(|bytes| bytes as u64)
+            }
+            Call::Clone {
+                from,
+                from_offset,
+                range,
+                ..
+            } => {
+                let from = self.file(*from)?;
+                done(sys::clone_range(from.as_fd(), *from_offset, fd, *range))
+            }
+            Call::AtomicStart { .. } => done(sys::command::<{ sys::ATOMIC_START }>(fd)),
+            Call::AtomicCommit { .. } => done(sys::command::<{ sys::ATOMIC_COMMIT }>(fd)),
+            Call::AtomicAbort { .. } => done(sys::command::<{ sys::ATOMIC_ABORT }>(fd)),
+            _ => Ok(0),
+        }
+    }
+
+    fn write(&self, file: &OwnedFd, offset: Option<u64>, bytes: u64) -> Result<u64> {
+        let one = self.bytes.first(bytes);
+        let written = match offset {
+            _ if bytes > one.len() as u64 => {
+                let buffers = self.bytes.buffers(bytes);
+                match offset {
+                    Some(offset) => io::pwritev(file, &buffers, offset),
+                    None => io::writev(file, &buffers),
+                }
+            }
+            Some(offset) => io::pwrite(file, one, offset),
+            None => io::write(file, one),
+        };
+        written.map(|bytes| bytes as u64)
+    }
+
+    fn change_file(&self, file: FileId, call: &Call) -> Result<()> {
+        let file = self.file(file)?;
+        match call {
+            Call::Truncate { length, .. } => fs::ftruncate(file, *length),
+            Call::Chmod { mode, .. } => fs::fchmod(file, permissions(*mode)),
+            Call::Chown { uid, gid, .. } => fs::fchown(file, user(*uid), group(*gid)),
+            Call::Utimes { .. } => fs::futimens(file, &now()),
+            Call::Setxattr {
+                name, bytes, flags, ..
+            } => {
+                let flags = XattrFlags::from_bits_retain(*flags);
+                fs::fsetxattr(file, name.as_slice(), self.bytes.first(*bytes), flags)
+            }
+            Call::Removexattr { name, .. } => fs::fremovexattr(file, name.as_slice()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Changes the file that a path leads to. A symbolic link is followed, within the folder, by truncate and chmod, for
+    /// which links are nothing; the others change the link.
+    fn change_path(&self, path: &Name, call: &Call) -> Result<()> {
+        match call {
+            Call::Truncate { length, .. } => {
+                fs::ftruncate(self.open_regular(path, flags::O_WRONLY, 0)?, *length)
+            }
+            Call::Chmod { mode, .. } => self.beneath.chmod(path, *mode & 0o7777),
+            Call::Chown { uid, gid, .. } => {
+                let (folder, last) = self.beneath.entry(path)?;
+                fs::chownat(
+                    folder,
+                    last,
+                    user(*uid),
+                    group(*gid),
+                    AtFlags::SYMLINK_NOFOLLOW,
+                )
+            }
+            Call::Utimes { .. } => {
+                let (folder, last) = self.beneath.entry(path)?;
+                fs::utimensat(folder, last, &now(), AtFlags::SYMLINK_NOFOLLOW)
+            }
+            Call::Setxattr {
+                name, bytes, flags, ..
+            } => {
+                let file = self.beneath.handle(path, false)?;
+                let flags = XattrFlags::from_bits_retain(*flags);
+                fs::setxattr(
+                    reopen(&file),
+                    name.as_slice(),
+                    self.bytes.first(*bytes),
+                    flags,
+                )
+            }
+            Call::Removexattr { name, .. } => {
+                let file = self.beneath.handle(path, false)?;
+                fs::removexattr(reopen(&file), name.as_slice())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Returns a place for each file that is opened, and the last operation on each that is closed.
+fn files(operations: &[Operation]) -> (HashMap<FileId, File>, HashMap<FileId, u32>) {
+    let mut files = HashMap::new();
+    let mut closed = HashMap::new();
+    for (number, operation) in (0u32..).zip(operations) {
+        match &operation.call {
+            Call::Open(opened) | Call::Opened(opened) => {
+                let slot = opened.file.map(|file| (file, Mutex::new(None)));
+                files.extend(slot);
+            }
+            Call::Close { file } => drop(closed.insert(*file, number)),
+            call => {
+                let uses = call.file().and_then(|file| closed.get_mut(&file));
+                if let Some(last) = uses {
+                    *last = number;
+                }
+            }
+        }
+    }
+    (files, closed)
+}
+
+fn done(made: Result<()>) -> Result<u64> {
+    made.map(|()| 0)
+}
+
+/// Returns how many bytes a write is to write: those that it wrote. One that failed wrote nothing, whatever it asked for,
+/// and is tried with one buffer at most.
+fn wrote(bytes: u64, recorded: i64) -> u64 {
+    const FAILED_MAX: u64 = 1 << 20;
+    u64::try_from(recorded).unwrap_or(bytes.min(FAILED_MAX))
+}
+
+/// Returns the part of a range that lies within the file; EFAULT if none does, as in a store behind the end.
+fn within(file: &OwnedFd, range: Range) -> Result<Range> {
+    let size = u64::try_from(fs::fstat(file)?.st_size).unwrap_or(0);
+    let bytes = range.bytes.min(size.saturating_sub(range.offset));
+    match bytes == 0 && range.bytes > 0 {
+        true => Err(Errno::FAULT),
+        false => Ok(Range { bytes, ..range }),
+    }
+}
+
+fn without_creation(flags: u32) -> u32 {
+    let creation = flags::O_CREAT | flags::O_EXCL | flags::O_TRUNC;
+    let unnamed = flags::O_TMPFILE & !flags::O_DIRECTORY;
+    flags & !(creation | unnamed)
+}
+
+fn permissions(mode: u32) -> Mode {
+    Mode::from_raw_mode(mode & 0o7777)
+}
+
+fn user(id: u32) -> Option<Uid> {
+    (id != u32::MAX).then(|| Uid::from_raw(id))
+}
+
+fn group(id: u32) -> Option<Gid> {
+    (id != u32::MAX).then(|| Gid::from_raw(id))
+}
+
+/// Now, whatever was recorded.
+fn now() -> Timestamps {
+    let now = rustix::fs::Timespec {
+        tv_sec: 0,
+        tv_nsec: rustix::fs::UTIME_NOW,
+    };
+    Timestamps {
+        last_access: now,
+        last_modification: now,
+    }
+}

@@ -1,0 +1,496 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Goes through the operations in their order and deduces two things: what existed before the first one, and which
+//! files and names each one concerns.
+
+use std::collections::HashMap;
+
+use rustix::io::Errno;
+
+use crate::Name;
+use crate::ended::errno;
+use crate::flags;
+use crate::operation::{Call, FileId, Opened, Operation, Target};
+use crate::tree::{Entry, Kind, ObjectId, Place, Tree};
+
+/// What an operation concerns.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Touched {
+    /// Files and folders, whatever their names.
+    pub(crate) objects: Vec<ObjectId>,
+    /// Names that it looks up.
+    pub(crate) uses: Vec<Name>,
+    /// Names that it makes, removes or changes, and with them all names below.
+    pub(crate) changes: Vec<Name>,
+}
+
+/// The state while the operations are gone through.
+#[derive(Debug, Default)]
+pub(crate) struct Deduction {
+    pub(crate) tree: Tree,
+    files: HashMap<FileId, ObjectId>,
+    inodes: HashMap<(u64, u32), ObjectId>,
+    touched: Touched,
+}
+
+/// How an operation with a path failed, as far as this says something about names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Failure {
+    /// There is no such name.
+    Absent,
+    /// There is one already.
+    Exists,
+    /// It is a folder, and perhaps one that is not empty.
+    Folder,
+    Other,
+}
+
+fn failure(result: i64) -> Option<Failure> {
+    (result < 0).then(|| match errno(result) {
+        Some(Errno::NOENT) => Failure::Absent,
+        Some(Errno::EXIST) => Failure::Exists,
+        Some(Errno::ISDIR | Errno::NOTEMPTY) => Failure::Folder,
+        _ => Failure::Other,
+    })
+}
+
+/// Returns the number of bytes that a call moved; 0 if it failed.
+fn moved(result: i64) -> u64 {
+    u64::try_from(result).unwrap_or(0)
+}
+
+impl Deduction {
+    /// Goes on by one operation, and returns what it concerns.
+    pub(crate) fn step(&mut self, operation: &Operation) -> &Touched {
+        self.touched.objects.clear();
+        self.touched.uses.clear();
+        self.touched.changes.clear();
+        self.call(&operation.call, operation.result);
+        &self.touched
+    }
+
+    fn call(&mut self, call: &Call, result: i64) {
+        let ok = result >= 0;
+        match call {
+            Call::Open(opened) => self.open(opened, result),
+            Call::Opened(opened) => self.opened(opened),
+            Call::Rename { from, to, flags } => self.rename(from, to, *flags, result),
+            Call::Link { from, to } => self.hard_link(from, to, result),
+            Call::Symlink { target, path } => {
+                self.create(path, Kind::Link(target.clone()), result);
+            }
+            Call::Mkdir { path, .. } => self.create(path, Kind::Folder, result),
+            Call::Mknod { path, mode } => self.create(path, kind_of(*mode, Kind::File), result),
+            Call::Unlink { path } => self.remove(path, Kind::File, result),
+            Call::Rmdir { path } => self.remove(path, Kind::Folder, result),
+            Call::Truncate { target, length: _ } => {
+                if let Some(id) = self.target(target, true, result).filter(|_| ok) {
+                    self.tree.object_mut(id).size.cut();
+                }
+            }
+            Call::Chmod { target, .. } => {
+                if let Some(id) = self.target(target, true, result).filter(|_| ok) {
+                    self.tree.object_mut(id).mode.get_or_insert(None);
+                }
+            }
+            Call::Chown { target, .. }
+            | Call::Utimes { target }
+            | Call::Setxattr { target, .. }
+            | Call::Removexattr { target, .. } => drop(self.target(target, false, result)),
+            Call::Sync => {}
+            _ => self.contents(call, result),
+        }
+    }
+
+    /// Goes on by a call that is about the contents of an open file.
+    fn contents(&mut self, call: &Call, result: i64) {
+        let (ok, moved) = (result >= 0, moved(result));
+        let end = |offset: Option<u64>, bytes| offset.map(|offset| offset.saturating_add(bytes));
+        match call {
+            Call::Read { file, offset, .. } => self.read(*file, end(*offset, moved), moved),
+            Call::Write { file, offset, .. } => self.written(*file, end(*offset, moved), moved),
+            Call::Fallocate { file, mode, range } => {
+                let id = self.file(*file);
+                let size = &mut self.tree.object_mut(id).size;
+                match ok {
+                    true if mode & flags::FALLOC_MOVES != 0 => size.cut(),
+                    true if mode & flags::FALLOC_KEEP_SIZE == 0 => {
+                        size.write(range.offset.saturating_add(range.bytes));
+                    }
+                    _ => {}
+                }
+            }
+            Call::Store { file, range } => {
+                let id = self.file(*file);
+                let last = range.offset.saturating_add(range.bytes).saturating_sub(1);
+                // The last page begins within the file; a store cannot make a file longer.
+                let page = last & !(PAGE - 1);
+                if ok && range.bytes > 0 {
+                    let size = &mut self.tree.object_mut(id).size;
+                    size.reaches(page.max(range.offset).saturating_add(1));
+                }
+            }
+            Call::Copy {
+                from,
+                from_offset,
+                to,
+                offset,
+                ..
+            } => {
+                if let Some(from) = from {
+                    self.read(*from, end(*from_offset, moved), moved);
+                }
+                self.written(*to, end(*offset, moved), moved);
+            }
+            Call::Clone {
+                from,
+                from_offset,
+                to,
+                range,
+            } => {
+                let bytes = if ok { range.bytes } else { 0 };
+                self.read(*from, end(Some(*from_offset), bytes), bytes);
+                let until = end(Some(range.offset), bytes).filter(|_| bytes > 0);
+                self.written(*to, until, u64::from(ok));
+            }
+            Call::Close { file }
+            | Call::Fsync { file }
+            | Call::Fdatasync { file }
+            | Call::SyncRange { file, .. }
+            | Call::Syncfs { file }
+            | Call::Msync { file, .. }
+            | Call::AtomicStart { file }
+            | Call::AtomicCommit { file }
+            | Call::AtomicAbort { file } => drop(self.file(*file)),
+            _ => {}
+        }
+    }
+
+    fn read(&mut self, file: FileId, end: Option<u64>, bytes: u64) {
+        let id = self.file(file);
+        if let Some(end) = end.filter(|_| bytes > 0) {
+            self.tree.object_mut(id).size.reaches(end);
+        }
+    }
+
+    fn written(&mut self, file: FileId, end: Option<u64>, bytes: u64) {
+        let id = self.file(file);
+        if bytes > 0 {
+            self.tree.object_mut(id).size.write(end.unwrap_or(u64::MAX));
+        }
+    }
+
+    /// Returns the object of an open file, and notes that the operation concerns it. If its open was not seen, it is one
+    /// without a name.
+    fn file(&mut self, file: FileId) -> ObjectId {
+        let tree = &mut self.tree;
+        let id = *self
+            .files
+            .entry(file)
+            .or_insert_with(|| tree.make(Kind::File));
+        self.touch(id);
+        id
+    }
+
+    fn touch(&mut self, id: ObjectId) {
+        if !self.touched.objects.contains(&id) {
+            self.touched.objects.push(id);
+        }
+    }
+
+    /// Notes that the operation looks a path up, and finds where it leads.
+    fn uses(&mut self, path: &Name, follow: bool, evident: bool) -> Option<Place> {
+        let place = self.tree.walk(path, follow, evident);
+        let resolved = place.as_ref().and_then(|place| place.resolved.clone());
+        self.touched.uses.extend(resolved);
+        self.touched.uses.push(path.clone());
+        self.touch_named(place)
+    }
+
+    /// Likewise for a path that the operation makes, removes or changes.
+    fn changes(&mut self, path: &Name, follow: bool, evident: bool) -> Option<Place> {
+        let place = self.tree.walk(path, follow, evident);
+        let resolved = place.as_ref().and_then(|place| place.resolved.clone());
+        self.touched.changes.extend(resolved);
+        self.touched.changes.push(path.clone());
+        self.touch_named(place)
+    }
+
+    fn touch_named(&mut self, place: Option<Place>) -> Option<Place> {
+        if let Some(Entry::Object(id)) = place.as_ref().map(|place| self.tree.entry(place)) {
+            self.touch(id);
+        }
+        place
+    }
+
+    /// Returns the object at a place that an operation found there.
+    fn found(&mut self, place: &Place) -> ObjectId {
+        let id = self.tree.exists(place);
+        self.touch(id);
+        id
+    }
+
+    fn kind(&mut self, id: ObjectId, kind: Kind) {
+        let object = self.tree.object_mut(id);
+        if object.kind == Kind::Unknown {
+            object.kind = kind;
+        }
+    }
+
+    fn absent(&mut self, place: Option<&Place>) {
+        if let Some(place) = place.filter(|place| self.tree.entry(place) == Entry::Unknown) {
+            self.tree.put(place, None);
+        }
+    }
+
+    fn target(&mut self, target: &Target, follow: bool, result: i64) -> Option<ObjectId> {
+        let path = match target {
+            Target::File(file) => return Some(self.file(*file)),
+            Target::Path(path) => path,
+        };
+        let failure = failure(result);
+        let place = self.uses(path, follow, failure.is_none());
+        match failure {
+            None => Some(self.found(place.as_ref()?)),
+            Some(Failure::Absent) => {
+                self.absent(place.as_ref());
+                None
+            }
+            Some(_) => None,
+        }
+    }
+
+    fn open(&mut self, opened: &Opened, result: i64) {
+        let Some(path) = &opened.path else {
+            self.nameless(opened, result >= 0);
+            return;
+        };
+        let flags = opened.flags;
+        let creates = flags & flags::O_CREAT != 0;
+        let exclusive = creates && flags & flags::O_EXCL != 0;
+        let temporary = flags & flags::O_TMPFILE == flags::O_TMPFILE;
+        let follow = flags & flags::O_NOFOLLOW == 0 && !exclusive;
+        let failure = failure(result);
+        let evident = matches!(failure, None | Some(Failure::Exists | Failure::Folder));
+        let place = match creates {
+            true => self.changes(path, follow, evident),
+            false => self.uses(path, follow, evident),
+        };
+        let Some(place) = place else {
+            self.nameless(opened, failure.is_none());
+            return;
+        };
+        match failure {
+            None if temporary => {
+                let folder = self.found(&place);
+                self.kind(folder, Kind::Folder);
+                self.nameless(opened, true);
+            }
+            None => self.open_at(&place, opened, exclusive),
+            Some(Failure::Absent) if !creates => self.absent(Some(&place)),
+            Some(Failure::Exists) => drop(self.found(&place)),
+            Some(Failure::Folder) => {
+                let id = self.found(&place);
+                self.kind(id, Kind::Folder);
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// Goes on by an open whose path is unknown, or that made a file without a name.
+    fn nameless(&mut self, opened: &Opened, ok: bool) {
+        if let Some(file) = opened.file.filter(|_| ok) {
+            self.files.remove(&file);
+            self.file(file);
+        }
+    }
+
+    fn open_at(&mut self, place: &Place, opened: &Opened, exclusive: bool) {
+        let entry = self.tree.entry(place);
+        let looked = opened.i_mode != 0 || opened.inode != (0, 0);
+        let presumably = opened.flags & flags::O_CREAT != 0 && !looked;
+        let id = match entry {
+            _ if opened.created || exclusive => self.made_at(place),
+            Entry::Absent if opened.flags & flags::O_CREAT != 0 => self.made_at(place),
+            Entry::Unknown if presumably => {
+                let id = self.made_at(place);
+                self.tree.presume_made(place, id);
+                id
+            }
+            Entry::Unknown => self.known_by_inode(place, opened),
+            _ => self.tree.exists(place),
+        };
+        if opened.inode != (0, 0) {
+            self.inodes.insert(opened.inode, id);
+        }
+        self.look(id, opened);
+        if let Some(file) = opened.file {
+            self.files.insert(file, id);
+        }
+        self.touch(id);
+    }
+
+    fn made_at(&mut self, place: &Place) -> ObjectId {
+        let id = self.tree.make(Kind::File);
+        self.tree.put(place, Some(id));
+        id
+    }
+
+    /// Returns the object at a place of which nothing is known: one with another name if it has that one's inode.
+    fn known_by_inode(&mut self, place: &Place, opened: &Opened) -> ObjectId {
+        let known = self.inodes.get(&opened.inode).copied();
+        let known = known.filter(|id| !self.tree.object(*id).start.is_empty());
+        match known {
+            Some(id) if self.tree.object(id).kind == Kind::File => {
+                self.tree.link_from_start(place, id);
+                id
+            }
+            _ => self.tree.exists(place),
+        }
+    }
+
+    /// Notes what an open shows of its file.
+    fn look(&mut self, id: ObjectId, opened: &Opened) {
+        let writes = opened.flags & flags::O_ACCMODE != 0;
+        let truncates = opened.flags & flags::O_TRUNC != 0;
+        let by_flags = match opened.flags {
+            flags if flags & flags::O_DIRECTORY != 0 => Kind::Folder,
+            _ if writes || truncates => Kind::File,
+            _ => Kind::Unknown,
+        };
+        self.kind(id, kind_of(opened.i_mode, by_flags));
+        let object = self.tree.object_mut(id);
+        if opened.i_mode != 0 {
+            object.mode.get_or_insert(Some(opened.i_mode & 0o7777));
+        }
+        match opened.size {
+            _ if truncates => object.size.cut(),
+            Some(size) => object.size.is(size),
+            None => {}
+        }
+    }
+
+    fn opened(&mut self, opened: &Opened) {
+        let place = opened
+            .path
+            .as_ref()
+            .and_then(|path| self.uses(path, true, true));
+        match place {
+            // The open itself was before the recording: it has neither made nor truncated the file since.
+            Some(place) => {
+                let seen = Opened {
+                    flags: opened.flags & !(flags::O_CREAT | flags::O_TRUNC | flags::O_EXCL),
+                    created: false,
+                    ..opened.clone()
+                };
+                self.open_at(&place, &seen, false);
+            }
+            None => self.nameless(opened, true),
+        }
+    }
+
+    fn create(&mut self, path: &Name, kind: Kind, result: i64) {
+        let failure = failure(result);
+        let evident = matches!(failure, None | Some(Failure::Exists));
+        let Some(place) = self.changes(path, false, evident) else {
+            return;
+        };
+        match failure {
+            None => {
+                let id = self.tree.make(kind);
+                self.tree.put(&place, Some(id));
+                self.touch(id);
+            }
+            Some(Failure::Exists) => {
+                let id = self.found(&place);
+                self.tree.object_mut(id).perhaps_folder |= kind == Kind::Folder;
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn remove(&mut self, path: &Name, kind: Kind, result: i64) {
+        let failure = failure(result);
+        let evident = matches!(failure, None | Some(Failure::Folder));
+        let Some(place) = self.changes(path, false, evident) else {
+            return;
+        };
+        match failure {
+            None => {
+                let id = self.found(&place);
+                self.kind(id, kind);
+                self.tree.put(&place, None);
+            }
+            Some(Failure::Folder) => {
+                let id = self.found(&place);
+                self.kind(id, Kind::Folder);
+            }
+            Some(Failure::Absent) => self.absent(Some(&place)),
+            Some(_) => {}
+        }
+    }
+
+    fn hard_link(&mut self, from: &Name, to: &Name, result: i64) {
+        let failure = failure(result);
+        let evident = matches!(failure, None | Some(Failure::Exists));
+        let from = self.uses(from, false, evident);
+        let to = self.changes(to, false, evident);
+        let (Some(from), Some(to)) = (from, to) else {
+            return;
+        };
+        if evident {
+            let id = self.found(&from);
+            match failure {
+                None => {
+                    self.kind(id, Kind::File);
+                    self.tree.put(&to, Some(id));
+                }
+                Some(_) => drop(self.found(&to)),
+            }
+        }
+    }
+
+    fn rename(&mut self, from: &Name, to: &Name, flags: u32, result: i64) {
+        let failure = failure(result);
+        let evident = matches!(
+            failure,
+            None | Some(Failure::Exists) | Some(Failure::Folder)
+        );
+        let from = self.changes(from, false, evident);
+        let to = self.changes(to, false, evident);
+        let (Some(from), Some(to)) = (from, to) else {
+            return;
+        };
+        match failure {
+            None if flags & flags::RENAME_EXCHANGE != 0 => {
+                let (one, other) = (self.found(&from), self.found(&to));
+                self.tree.put(&from, Some(other));
+                self.tree.put(&to, Some(one));
+            }
+            None => {
+                let id = self.found(&from);
+                // Two names of one file stay as they are.
+                if self.tree.entry(&to) != Entry::Object(id) {
+                    self.tree.put(&from, None);
+                    self.tree.put(&to, Some(id));
+                }
+            }
+            Some(Failure::Exists | Failure::Folder) => {
+                self.found(&from);
+                self.found(&to);
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+/// The smallest page of any machine, bytes.
+const PAGE: u64 = 4096;
+
+fn kind_of(mode: u32, unknown: Kind) -> Kind {
+    match mode & flags::S_IFMT {
+        0 => unknown,
+        flags::S_IFDIR => Kind::Folder,
+        flags::S_IFREG => Kind::File,
+        _ => Kind::Other,
+    }
+}

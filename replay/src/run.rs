@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A replay: what existed at the start is made, then the operations.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::bytes::Contents;
+use crate::call::Caller;
+use crate::deduce::Deduction;
+use crate::order::Order;
+use crate::player::Player;
+use crate::{Error, Outcome, Recorded, Result, Start};
+
+/// When operations are made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Timing {
+    /// Each operation waits as long after those that it depends on as the application did: it takes the application's
+    /// time between its operations, and the storage's within them.
+    #[default]
+    Kept,
+    /// Each operation begins as soon as those that it depends on have ended.
+    Fast,
+}
+
+/// How to replay.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The folder to replay in: an empty one, except for a `lost+found`. Nothing outside is touched.
+    pub root: PathBuf,
+    /// When operations are made.
+    pub timing: Timing,
+    /// What is written.
+    pub contents: Contents,
+}
+
+/// The most threads that a replay has.
+const THREADS_MAX: usize = 4096;
+
+/// A replay that is ready to begin: what existed before the first operation is in the folder, and the storage has it. A
+/// recording of what the replay writes begins now.
+#[derive(Debug)]
+pub struct Replay<'a> {
+    recorded: &'a Recorded,
+    settings: &'a Settings,
+    start: Start,
+    order: Order,
+    caller: Caller,
+}
+
+impl<'a> Replay<'a> {
+    /// Deduces what existed before the first operation and makes it in the folder, and finds out which operations wait for
+    /// which.
+    ///
+    /// # Errors
+    /// Returns [`Error::Refused`] if the folder is not empty, if the operations are not ordered by their begin, if there
+    /// are more than 4,096 threads or 2^32 operations, or if the files that existed have more bytes than the filesystem
+    /// has free. Returns another error if the folder cannot be written.
+    pub fn prepare(recorded: &'a Recorded, settings: &'a Settings) -> Result<Replay<'a>> {
+        let root = &settings.root;
+        refuse_unless_empty(root)?;
+        let replay = Replay::prepared(recorded, settings)?;
+        replay.start.refuse_too_much(root)?;
+        let caller = &replay.caller;
+        replay
+            .start
+            .make_in(root, caller.beneath(), caller.bytes())?;
+        Ok(replay)
+    }
+
+    /// Finds out which operations wait for which, for a folder in which [`Start::make`] has made what existed before.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Replay::prepare`] that concern the operations.
+    pub fn prepared(recorded: &'a Recorded, settings: &'a Settings) -> Result<Replay<'a>> {
+        let root = &settings.root;
+        let refused = |why: String| Error::Refused {
+            path: root.clone(),
+            why,
+        };
+        let operations = &recorded.operations;
+        if u32::try_from(operations.len()).is_err() {
+            return Err(refused(
+                "a replay makes fewer than 2^32 operations".to_owned(),
+            ));
+        }
+        if !operations.is_sorted_by_key(|operation| operation.begin_ns) {
+            return Err(refused(
+                "the operations are not ordered by the time at which they began".to_owned(),
+            ));
+        }
+        let mut order = Order::new(operations);
+        let threads = order.threads().len();
+        if threads > THREADS_MAX {
+            return Err(refused(format!(
+                "{threads} threads were recorded; a replay has at most {THREADS_MAX}"
+            )));
+        }
+        let mut deduction = Deduction::default();
+        for operation in operations {
+            order.add(deduction.step(operation));
+        }
+        order.finish();
+        Ok(Replay {
+            recorded,
+            settings,
+            start: Start::deduced(&deduction),
+            order,
+            caller: Caller::new(root, settings.contents, operations)?,
+        })
+    }
+
+    /// Returns what existed before the first operation.
+    pub fn start(&self) -> &Start {
+        &self.start
+    }
+
+    /// Makes the operations. `progress` is told now and then how many were made, at last all.
+    ///
+    /// # Errors
+    /// Returns an error if the system has no room for the threads. An operation that fails is none: the outcome counts it.
+    pub fn run(self, progress: impl Fn(u64) + Sync) -> Result<Outcome> {
+        allow_many_files();
+        let operations = &self.recorded.operations;
+        let timing = self.settings.timing;
+        let player = Player::new(&self.caller, operations, &self.order, timing, &progress);
+        let played = player.play();
+        let mut outcome = played.map_err(Error::io(&self.settings.root))?;
+        for (why, operations) in &self.recorded.left_out {
+            outcome.leave_out(why, *operations);
+        }
+        let begin = operations.first().map_or(0, |operation| operation.begin_ns);
+        let end = operations.iter().map(|operation| operation.end_ns).max();
+        outcome.recorded_elapsed_ns = end.unwrap_or(0).saturating_sub(begin);
+        outcome.finish();
+        Ok(outcome)
+    }
+}
+
+/// Prepares a replay and runs it.
+///
+/// # Errors
+/// Returns the errors of [`Replay::prepare`] and [`Replay::run`].
+pub fn replay(
+    recorded: &Recorded,
+    settings: &Settings,
+    progress: impl Fn(u64) + Sync,
+) -> Result<Outcome> {
+    Replay::prepare(recorded, settings)?.run(progress)
+}
+
+/// An operation may remove or overwrite whatever is in the folder.
+fn refuse_unless_empty(root: &Path) -> Result<()> {
+    for entry in fs::read_dir(root).map_err(Error::io(root))? {
+        let name = entry.map_err(Error::io(root))?.file_name();
+        if name != "lost+found" {
+            return Err(Error::Refused {
+                path: root.to_owned(),
+                why: "a replay needs an empty folder, since it may remove what is there".to_owned(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The application may have had more files open than a program has at first.
+fn allow_many_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    // Without them, some opens fail, and are counted.
+    let _ = setrlimit(Resource::Nofile, raised);
+}
