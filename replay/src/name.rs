@@ -5,10 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// The longest path that the kernel takes, bytes (`PATH_MAX` of `<linux/limits.h>`, less the final NUL).
-const PATH_MAX: usize = 4095;
-/// The longest component, bytes (`NAME_MAX`).
-const NAME_MAX: usize = 255;
+use mostrace_bundle::operation::normal_path;
 
 /// A path from the root of a filesystem: components without `.`, `..` and NULs, joined by single slashes, no slash in
 /// front. The root is the empty path. Such a path cannot lead out of the folder it is joined to, unless by a symbolic
@@ -20,17 +17,7 @@ impl Name {
     /// Normalises a path: slashes in front and double ones, and `.`, are dropped, and `..` drops the component before it.
     /// Returns None if the path leads above the root, holds a NUL, or is longer than the kernel takes.
     pub fn new(path: &[u8]) -> Option<Name> {
-        let mut parts: Vec<&[u8]> = Vec::new();
-        for part in path.split(|&byte| byte == b'/') {
-            match part {
-                b"" | b"." => {}
-                b".." => drop(parts.pop()?),
-                part if part.len() > NAME_MAX || part.contains(&0) => return None,
-                part => parts.push(part),
-            }
-        }
-        let path = parts.join(&b'/');
-        (path.len() <= PATH_MAX).then(|| Name(path.into()))
+        normal_path(path).map(|path| Name(path.into()))
     }
 
     /// Returns true for the root of the filesystem.

@@ -48,10 +48,14 @@ pub struct Record {
     /// the last path component
     #[arg(long, value_name = "all|temp|GLOB", default_value = "all")]
     files: String,
+    /// Record every call that changes the filesystem too, for `mostrace replay`: with the names of all files, without what
+    /// is written to them
+    #[arg(long)]
+    operations: bool,
     /// BTF of this very kernel, if it was built without (5.10, CONFIG_DEBUG_INFO_BTF=n); entries and events of bpf need it
     #[arg(long, value_name = "FILE")]
     btf: Option<PathBuf>,
-    /// The size of each of the probes' three rings: a power of 2 (64K to 256M); by default 1M to 16M, depending on the
+    /// The size of each of the probes' rings: a power of 2 (64K to 256M); by default 1M to 16M, depending on the
     /// machine's memory. A smaller ring takes less memory; records that find it full are lost and counted
     #[arg(long, value_name = "SIZE")]
     ring_size: Option<RingSize>,
@@ -130,6 +134,7 @@ pub fn run(args: &Record) -> anyhow::Result<u8> {
         kernel: KernelPaths::default(),
         files: args.files.clone(),
         btf: args.btf.clone(),
+        operations: args.operations,
         ring_size: args.ring_size,
         names: args.names.clone(),
         packages: args.packages.clone(),

@@ -35,6 +35,8 @@ pub struct Options {
     pub files: String,
     /// `--btf`: a file with the kernel's type information, if the kernel has none itself.
     pub btf: Option<PathBuf>,
+    /// `--operations`: true to record every call that changes the filesystem, for a replay.
+    pub operations: bool,
     /// `--ring-size`: the size of each ring of the probes; None for one that fits the machine's memory.
     pub ring_size: Option<RingSize>,
     /// `--names`: folders whose files are named by the mounted tree.
@@ -77,6 +79,7 @@ impl Default for Options {
             kernel: KernelPaths::default(),
             files: "all".into(),
             btf: None,
+            operations: false,
             ring_size: None,
             names: Vec::new(),
             packages: None,

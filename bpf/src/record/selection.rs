@@ -51,6 +51,10 @@ pub(super) fn start_sources<'o>(
         events: None,
     };
     selection.start_entries_and_causes(manifest)?;
+    if options.operations {
+        let device = &selection.subject.device;
+        selection.bpf.start_operations(device, selection.sink)?;
+    }
     selection.start_events(manifest)?;
     let Selection {
         bpf,

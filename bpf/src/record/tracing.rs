@@ -36,10 +36,11 @@ struct Before {
 }
 
 /// What a recording consists of, in the order in which it is stopped, with the note of a failure.
-const PARTS: [(Provides, &str); 3] = [
+const PARTS: [(Provides, &str); 4] = [
     (Provides::EVENTS, "events are missing at the end"),
     (Provides::ENTRIES, "entries are missing at the end"),
     (Provides::CAUSES, "causes are missing at the end"),
+    (Provides::OPERATIONS, "operations are missing at the end"),
 ];
 
 impl<'o> Tracing<'o> {

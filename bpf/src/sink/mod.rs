@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 
 use mostrace_bundle::blk_io_trace::BlkIoTrace;
+use mostrace_bundle::operation::TYPE_OPERATION;
 use mostrace_bundle::{Folder, layout};
 use zerocopy::LE;
 
@@ -39,6 +40,7 @@ pub(crate) use event_files::EventFiles;
 pub(crate) use in_flight::Step;
 pub(crate) use name_filter::NameFilter;
 pub(crate) use tables::{Counts, split_entry};
+use tables::{Spec, TableSet};
 
 /// How much of the latest records is kept for the next segment.
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +83,11 @@ pub(crate) struct Sink {
     is_tool_writing: bool,
     entries: Option<EntryTables>,
     causes: Option<CauseTables>,
+    operations: Option<TableSet>,
 }
+
+/// The table of operations.
+const OPERATIONS: [Spec; 1] = [(TYPE_OPERATION, layout::OPERATION)];
 
 impl Sink {
     /// Makes a sink without any file yet, for a bundle in `folder`. Only files that `names` keeps are named in the tables.
@@ -94,6 +100,7 @@ impl Sink {
             is_tool_writing: false,
             entries: None,
             causes: None,
+            operations: None,
         }
     }
 
@@ -131,6 +138,24 @@ impl Sink {
     /// Forgets the tables of causes, whose source was refused.
     pub fn close_causes(&mut self) {
         self.causes = None;
+    }
+
+    /// Makes the table of operations.
+    ///
+    /// # Errors
+    /// The bundle cannot be written.
+    pub fn open_operations(&mut self) -> Result<()> {
+        self.operations = Some(TableSet::create(&self.folder, &OPERATIONS)?);
+        Ok(())
+    }
+
+    /// Takes one operation.
+    ///
+    /// # Errors
+    /// The bundle cannot be written.
+    pub fn push_operation(&mut self, record: &[u8]) -> Result<()> {
+        let table = self.operations.as_mut();
+        table.map_or(Ok(()), |table| table.push(record))
     }
 
     /// Takes one entry. Returns false if there is no table for its type.
@@ -185,10 +210,12 @@ impl Sink {
     pub fn counts(&self) -> BTreeMap<String, u64> {
         let causes = self.causes.as_ref().map(CauseTables::counts);
         let events = [("events".to_owned(), self.event_count())];
+        let operations = self.operations.as_ref().map(TableSet::counts);
         let tables = self
             .entry_counts()
             .into_iter()
-            .chain(causes.into_iter().flatten());
+            .chain(causes.into_iter().flatten())
+            .chain(operations.into_iter().flatten());
         events.into_iter().chain(tables).collect()
     }
 
@@ -228,6 +255,10 @@ impl Sink {
         if let Some(causes) = &mut self.causes {
             end.own_from.extend(causes.begin_segment(folder)?);
         }
+        if let Some(operations) = &mut self.operations {
+            end.own_from
+                .extend(operations.begin_segment(folder, std::iter::empty())?);
+        }
         self.flush()?;
         Ok(end)
     }
@@ -240,6 +271,9 @@ impl Sink {
         self.events.flush()?;
         if let Some(entries) = &mut self.entries {
             entries.flush()?;
+        }
+        if let Some(operations) = &mut self.operations {
+            operations.flush()?;
         }
         self.causes.as_mut().map_or(Ok(()), CauseTables::flush)
     }

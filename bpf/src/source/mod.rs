@@ -39,6 +39,8 @@ impl Provides {
     pub const ENTRIES: Provides = Provides(2);
     /// Causes.
     pub const CAUSES: Provides = Provides(4);
+    /// Operations, for a replay.
+    pub const OPERATIONS: Provides = Provides(16);
     /// A recording that can go to segments.
     pub const SEGMENTS: Provides = Provides(8);
 

@@ -169,6 +169,26 @@ impl OperationKind {
     }
 }
 
+/// The longest path that the kernel takes, bytes (`PATH_MAX` of `<linux/limits.h>`, less the final NUL).
+const PATH_MAX: usize = 4095;
+/// The longest component, bytes (`NAME_MAX`).
+const NAME_MAX: usize = 255;
+
+/// Returns a path as an operation has it: slashes in front and double ones, and `.`, are dropped, and `..` drops the component
+/// before it. Returns None if the path leads above the root, holds a NUL, or is longer than the kernel takes.
+pub fn normal_path(path: &[u8]) -> Option<Vec<u8>> {
+    let mut parts: Vec<&[u8]> = Vec::new();
+    for part in path.split(|&byte| byte == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." => drop(parts.pop()?),
+            part if part.len() > NAME_MAX || part.contains(&0) => return None,
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join(&b'/')).filter(|path| path.len() <= PATH_MAX)
+}
+
 /// An operation and its names, borrowed from a buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct OperationRef<'a> {

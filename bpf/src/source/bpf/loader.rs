@@ -12,6 +12,7 @@ use super::cause_probes::CauseProbes;
 use super::entry_probes::EntryProbes;
 use super::event_probes::{EventProbes, Wanted};
 use super::object::log_libbpf;
+use super::operation_probes::OperationProbes;
 use super::ring_size::RingSize;
 use crate::error::{Error, Result};
 use crate::machine::device::Device;
@@ -22,6 +23,7 @@ pub(crate) struct ObjectStorage {
     entries: MaybeUninit<OpenObject>,
     events: MaybeUninit<OpenObject>,
     causes: MaybeUninit<OpenObject>,
+    operations: MaybeUninit<OpenObject>,
 }
 
 impl ObjectStorage {
@@ -31,6 +33,7 @@ impl ObjectStorage {
             entries: MaybeUninit::uninit(),
             events: MaybeUninit::uninit(),
             causes: MaybeUninit::uninit(),
+            operations: MaybeUninit::uninit(),
         }
     }
 }
@@ -75,6 +78,7 @@ pub(crate) struct ProbeLoader<'o> {
     entries: Slot<'o, EntryProbes<'o>>,
     events: Slot<'o, EventProbes<'o>>,
     causes: Slot<'o, CauseProbes<'o>>,
+    operations: Slot<'o, OperationProbes<'o>>,
 }
 
 impl<'o> ProbeLoader<'o> {
@@ -91,6 +95,7 @@ impl<'o> ProbeLoader<'o> {
             entries: Slot::Empty(&mut storage.entries),
             events: Slot::Empty(&mut storage.events),
             causes: Slot::Empty(&mut storage.causes),
+            operations: Slot::Empty(&mut storage.operations),
         }
     }
 
@@ -124,6 +129,16 @@ impl<'o> ProbeLoader<'o> {
             .get(|storage| CauseProbes::load(storage, device, has_command, ring))
     }
 
+    /// The probes of operations.
+    ///
+    /// # Errors
+    /// As [`ProbeLoader::causes`].
+    pub fn operations(&mut self, device: &Device) -> Result<&OperationProbes<'o>> {
+        let ring = self.ring_size;
+        self.operations
+            .get(|storage| OperationProbes::load(storage, device, ring))
+    }
+
     /// The records that the loaded probes lost.
     ///
     /// # Errors
@@ -133,7 +148,9 @@ impl<'o> ProbeLoader<'o> {
         let entries = self.entries.loaded().map(EntryProbes::losses);
         let events = self.events.loaded().map(EventProbes::losses);
         let causes = self.causes.loaded().map(CauseProbes::losses);
-        for of_one in entries.into_iter().chain(events).chain(causes) {
+        let operations = self.operations.loaded().map(OperationProbes::losses);
+        let all = [entries, events, causes, operations];
+        for of_one in all.into_iter().flatten() {
             for (name, lost) in of_one? {
                 *losses.entry(name).or_insert(0) += lost;
             }

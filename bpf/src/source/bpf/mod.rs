@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The project's own BPF probes: those of entries, of block events and of causes, each loaded without the others.
+//! The project's own BPF probes: those of entries, of block events, of causes and of operations, each loaded without the
+//! others.
 //!
 //! [`ProbeLoader`] loads the probes of a kind when they are asked for. Attached, they fill a ring, which a thread empties
 //! ([`stream`]); [`BpfSource`] puts the records into the sink. Where both entries and block events come from probes, those of
@@ -19,6 +20,7 @@ use crate::sink::{Sink, split_entry};
 
 mod bio_number;
 mod block_events;
+mod call_shapes;
 mod calls;
 mod cause_probes;
 mod configure;
@@ -29,6 +31,9 @@ mod form;
 mod forwarder;
 mod loader;
 mod object;
+mod operation_probes;
+mod operations;
+mod raw_call;
 mod reader;
 mod ring;
 mod ring_size;
@@ -40,6 +45,7 @@ use event_probes::Wanted;
 use forwarder::EventForwarder;
 pub(crate) use loader::ObjectStorage;
 use loader::ProbeLoader;
+use operations::Operations;
 pub use ring_size::RingSize;
 use stream::Stream;
 
@@ -48,6 +54,7 @@ pub(crate) struct BpfSource<'o> {
     events: Option<BlockEvents>,
     entries: Option<Stream>,
     causes: Option<Stream>,
+    operations: Option<(Stream, Operations)>,
     /// What lets the probes of entries write block events, until those are started.
     forwarder: Option<EventForwarder>,
     /// What the probes of entries cannot tell on this kernel.
@@ -71,6 +78,7 @@ impl<'o> BpfSource<'o> {
             events: None,
             entries: None,
             causes: None,
+            operations: None,
             forwarder: None,
             limits: Vec::new(),
             wait: Wait::new().at("epoll")?,
@@ -111,6 +119,18 @@ impl<'o> BpfSource<'o> {
         }
         sink.open_causes()?;
         self.causes = Some(stream);
+        Ok(())
+    }
+
+    /// Attaches the probes of operations, and makes their table.
+    ///
+    /// # Errors
+    /// The kernel refuses the probes, or the bundle cannot be written.
+    pub fn start_operations(&mut self, device: &Device, sink: &mut Sink) -> Result<()> {
+        let stream = self.loader.operations(device)?.attach()?;
+        self.wait.while_readable(stream.wakeup_fd()).at("epoll")?;
+        sink.open_operations()?;
+        self.operations = Some((stream, Operations::new(device)));
         Ok(())
     }
 
@@ -167,6 +187,7 @@ impl Source for BpfSource<'_> {
             | Provides::EVENTS.only_if(self.events.is_some())
             | Provides::ENTRIES.only_if(self.entries.is_some())
             | Provides::CAUSES.only_if(self.causes.is_some())
+            | Provides::OPERATIONS.only_if(self.operations.is_some())
     }
 
     fn wakeup_fd(&self) -> Option<BorrowedFd<'_>> {
@@ -188,6 +209,9 @@ impl Source for BpfSource<'_> {
         if let Some(causes) = &mut self.causes {
             causes.poll(|record| sink.push_cause(record).map(drop))?;
         }
+        if let Some((stream, operations)) = &mut self.operations {
+            stream.poll(|call| operations.take(call, |record| sink.push_operation(record)))?;
+        }
         Ok(())
     }
 
@@ -201,10 +225,17 @@ impl Source for BpfSource<'_> {
         if let Some(causes) = &mut self.causes {
             causes.drain(|record| sink.push_cause(record).map(drop))?;
         }
+        if let Some((stream, operations)) = &mut self.operations {
+            stream.drain(|call| operations.take(call, |record| sink.push_operation(record)))?;
+        }
         Ok(())
     }
 
     fn stop(&mut self, what: Provides, sink: &mut Sink) -> Result<()> {
+        if let (Provides::OPERATIONS, Some((stream, operations))) = (what, &mut self.operations) {
+            return stream
+                .detach(|call| operations.take(call, |record| sink.push_operation(record)));
+        }
         match (what, &mut self.events, &mut self.entries, &mut self.causes) {
             (Provides::EVENTS, Some(events), ..) => events.stop(sink),
             (Provides::ENTRIES, _, Some(entries), _) => entries.detach(|record| put(record, sink)),

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The system calls that change filesystems: where their arguments are, for the probes of operations, and what they do.
+
+use mostrace_bundle::operation::OperationKind as Kind;
+
+/// `CALLS_MAX` of syscall.bpf.h.
+const CALLS_MAX: usize = 512;
+
+/// Where a call's arguments are, as operation.bpf.h has it. Places count from 1.
+#[derive(Clone, Copy)]
+struct Shape(u32);
+
+const NOTHING: Shape = Shape(0);
+
+impl Shape {
+    const fn with(self, bits: u32) -> Shape {
+        Shape(self.0 | bits)
+    }
+    /// `SHAPE_FD`
+    const fn fd(self, at: u32) -> Shape {
+        self.with(at)
+    }
+    /// `SHAPE_FD2`
+    const fn fd2(self, at: u32) -> Shape {
+        self.with(at << 3)
+    }
+    /// `SHAPE_PATH`
+    const fn path(self, at: u32) -> Shape {
+        self.with(at << 6)
+    }
+    /// `SHAPE_PATH2`
+    const fn path2(self, at: u32) -> Shape {
+        self.with(at << 9)
+    }
+    /// `SHAPE_OFFSET`, `SHAPE_OFFSET2`
+    const fn offsets(self, first: u32, second: u32) -> Shape {
+        self.with(first << 12 | second << 15)
+    }
+    /// `SHAPE_AT`
+    const fn at(self) -> Shape {
+        self.with(1 << 18)
+    }
+    /// `SHAPE_OPENS`
+    const fn opens(self) -> Shape {
+        self.with(1 << 19)
+    }
+    /// `SHAPE_CLOSES`
+    const fn closes(self) -> Shape {
+        self.with(1 << 20)
+    }
+    /// `SHAPE_TEXT`
+    const fn text(self, at: u32) -> Shape {
+        self.path2(at).with(1 << 21)
+    }
+    /// `SHAPE_CLONES`
+    const fn clones(self) -> Shape {
+        self.with(1 << 22)
+    }
+    /// `SHAPE_HOW`
+    const fn how(self) -> Shape {
+        self.with(1 << 23)
+    }
+    /// `SHAPE_ALL`
+    const fn all(self) -> Shape {
+        self.with(1 << 24)
+    }
+}
+
+/// What a call does, and where its further arguments are; places count from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Does {
+    /// It opens: the places of the flags and the mode.
+    Open(usize, usize),
+    Creat,
+    Close,
+    /// The place of the length; None if it has several buffers. True if an argument tells the offset.
+    Write(Option<usize>, bool),
+    Truncate,
+    Fallocate,
+    /// fsync and the like, without further arguments.
+    Sync(Kind),
+    SyncRange,
+    /// The place of the flags, if it has any.
+    Rename(Option<usize>),
+    Link,
+    Symlink,
+    /// The place of the flags: it removes a file or a folder.
+    Unlinkat(usize),
+    Unlink,
+    Rmdir,
+    /// It has a mode, at this place.
+    Mode(Kind, usize),
+    /// The place of the user; the group's is behind it.
+    Owner(usize),
+    Utimes,
+    Setxattr,
+    Removexattr,
+    /// The place of the length. True if an argument tells where it writes.
+    Copy(usize, bool),
+    Ioctl,
+}
+
+const FD: Shape = NOTHING.fd(1);
+const PATH: Shape = NOTHING.path(1);
+const AT: Shape = NOTHING.path(2).at();
+const AT_BOTH: Shape = NOTHING.path(2).path2(4).at();
+
+/// The calls that all architectures have.
+const CALLS: &[(i64, Shape, Does)] = &[
+    (libc::SYS_openat, AT.opens(), Does::Open(2, 3)),
+    (libc::SYS_openat2, AT.opens().how(), Does::Open(4, 5)),
+    (libc::SYS_close, FD.closes(), Does::Close),
+    (libc::SYS_write, FD, Does::Write(Some(2), false)),
+    (libc::SYS_writev, FD, Does::Write(None, false)),
+    (libc::SYS_pwrite64, FD, Does::Write(Some(2), true)),
+    (libc::SYS_pwritev, FD, Does::Write(None, true)),
+    (libc::SYS_pwritev2, FD, Does::Write(None, true)),
+    (libc::SYS_truncate, PATH, Does::Truncate),
+    (libc::SYS_ftruncate, FD, Does::Truncate),
+    (libc::SYS_fallocate, FD, Does::Fallocate),
+    (libc::SYS_fsync, FD, Does::Sync(Kind::Fsync)),
+    (libc::SYS_fdatasync, FD, Does::Sync(Kind::Fdatasync)),
+    (libc::SYS_sync_file_range, FD, Does::SyncRange),
+    (libc::SYS_syncfs, FD, Does::Sync(Kind::Syncfs)),
+    (libc::SYS_sync, NOTHING.all(), Does::Sync(Kind::Sync)),
+    (libc::SYS_renameat, AT_BOTH, Does::Rename(None)),
+    (libc::SYS_renameat2, AT_BOTH, Does::Rename(Some(4))),
+    (libc::SYS_linkat, AT_BOTH, Does::Link),
+    (
+        libc::SYS_symlinkat,
+        NOTHING.path(3).at().text(1),
+        Does::Symlink,
+    ),
+    (libc::SYS_unlinkat, AT, Does::Unlinkat(2)),
+    (libc::SYS_mkdirat, AT, Does::Mode(Kind::Mkdir, 2)),
+    (libc::SYS_mknodat, AT, Does::Mode(Kind::Mknod, 2)),
+    (libc::SYS_fchmod, FD, Does::Mode(Kind::Chmod, 1)),
+    (libc::SYS_fchmodat, AT, Does::Mode(Kind::Chmod, 2)),
+    (libc::SYS_fchown, FD, Does::Owner(1)),
+    (libc::SYS_fchownat, AT, Does::Owner(2)),
+    (libc::SYS_utimensat, AT, Does::Utimes),
+    (libc::SYS_setxattr, PATH.text(2), Does::Setxattr),
+    (libc::SYS_lsetxattr, PATH.text(2), Does::Setxattr),
+    (libc::SYS_fsetxattr, FD.text(2), Does::Setxattr),
+    (libc::SYS_removexattr, PATH.text(2), Does::Removexattr),
+    (libc::SYS_lremovexattr, PATH.text(2), Does::Removexattr),
+    (libc::SYS_fremovexattr, FD.text(2), Does::Removexattr),
+    (
+        libc::SYS_sendfile,
+        FD.fd2(2).offsets(0, 3),
+        Does::Copy(3, false),
+    ),
+    (
+        libc::SYS_splice,
+        NOTHING.fd(3).fd2(1).offsets(4, 2),
+        Does::Copy(4, true),
+    ),
+    (
+        libc::SYS_copy_file_range,
+        NOTHING.fd(3).fd2(1).offsets(4, 2),
+        Does::Copy(4, true),
+    ),
+    (libc::SYS_ioctl, FD.clones(), Does::Ioctl),
+];
+
+/// Calls that newer architectures, arm64 among them, do without.
+#[cfg(any(target_arch = "x86_64", target_arch = "x86", target_arch = "arm"))]
+const OLD: &[(i64, Shape, Does)] = &[
+    (libc::SYS_open, PATH.opens(), Does::Open(1, 2)),
+    (libc::SYS_creat, PATH.opens(), Does::Creat),
+    (libc::SYS_rename, PATH.path2(2), Does::Rename(None)),
+    (libc::SYS_link, PATH.path2(2), Does::Link),
+    (libc::SYS_symlink, NOTHING.path(2).text(1), Does::Symlink),
+    (libc::SYS_unlink, PATH, Does::Unlink),
+    (libc::SYS_rmdir, PATH, Does::Rmdir),
+    (libc::SYS_mkdir, PATH, Does::Mode(Kind::Mkdir, 1)),
+    (libc::SYS_mknod, PATH, Does::Mode(Kind::Mknod, 1)),
+    (libc::SYS_chmod, PATH, Does::Mode(Kind::Chmod, 1)),
+    (libc::SYS_chown, PATH, Does::Owner(1)),
+    (libc::SYS_lchown, PATH, Does::Owner(1)),
+    (libc::SYS_utime, PATH, Does::Utimes),
+    (libc::SYS_utimes, PATH, Does::Utimes),
+    (libc::SYS_futimesat, AT, Does::Utimes),
+];
+#[cfg(not(any(target_arch = "x86_64", target_arch = "x86", target_arch = "arm")))]
+const OLD: &[(i64, Shape, Does)] = &[];
+
+/// Returns what the call with this number does; None if it is not recorded.
+pub(super) fn does(number: u32) -> Option<Does> {
+    let mut calls = CALLS.iter().chain(OLD);
+    let found = calls.find(|(known, ..)| *known == i64::from(number));
+    found.map(|(.., does)| *does)
+}
+
+/// Returns the shape of each system call by number; 0 for those that are not recorded.
+pub(super) fn shapes() -> [u32; CALLS_MAX] {
+    let mut shapes = [0; CALLS_MAX];
+    for &(number, Shape(bits), _) in CALLS.iter().chain(OLD) {
+        let place = usize::try_from(number).ok();
+        if let Some(place) = place.and_then(|n| shapes.get_mut(n)) {
+            *place = bits;
+        }
+    }
+    shapes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_call_is_there_twice() {
+        let mut numbers: Vec<i64> = CALLS
+            .iter()
+            .chain(OLD)
+            .map(|(number, ..)| *number)
+            .collect();
+        let all = numbers.len();
+        numbers.sort_unstable();
+        numbers.dedup();
+        assert_eq!(numbers.len(), all);
+        let known = shapes().iter().filter(|shape| **shape != 0).count();
+        assert_eq!(known, all);
+    }
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A system call as the probes of operations record it (operation.bpf.h).
+
+use std::mem::offset_of;
+
+use mostrace_bundle::entry::NONE;
+use zerocopy::{FromBytes, Immutable, KnownLayout};
+
+/// `struct raw_file`: an open file when the call returned.
+#[derive(Clone, Copy, Debug, FromBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub(super) struct RawFile {
+    /// The address of its `struct file`; 0 if there is none. After it was closed, another one may lie there.
+    pub address: u64,
+    pub ino: u64,
+    pub size: u64,
+    pub position: u64,
+    pub generation: u32,
+    pub s_dev: u32,
+    /// `f_flags`.
+    pub flags: u32,
+    /// `i_mode`.
+    pub mode: u16,
+    /// It was not told before; the name in its place is its path.
+    pub is_new: u8,
+    /// The call made the file.
+    pub created: u8,
+}
+
+/// `struct raw_name`: a path.
+#[derive(Clone, Copy, Debug, FromBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub(super) struct RawName {
+    folder_len: u16,
+    text_len: u16,
+    flags: u16,
+    pad: u16,
+    folder: [u8; 256],
+    text: [u8; 512],
+}
+
+const OURS: u16 = 2;
+const CUT: u16 = 4;
+
+/// `struct raw_call` without its names.
+#[derive(Clone, Copy, Debug, FromBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub(super) struct RawCall {
+    pub start_ns: u64,
+    pub end_ns: u64,
+    /// What it returned.
+    pub result: i64,
+    /// The arguments; behind the sixth, what some calls have in memory.
+    pub args: [u64; 8],
+    /// The offsets that arguments point to, after the call; [`NONE`] if they point to none.
+    pub offsets: [u64; 2],
+    pub pid: u32,
+    pub tgid: u32,
+    /// The call's number on this machine.
+    pub number: u32,
+    /// The number of names that follow.
+    pub names: u32,
+    pub files: [RawFile; 2],
+}
+
+const _: () = assert!(size_of::<RawFile>() == 48);
+const _: () = assert!(size_of::<RawName>() == 776);
+const _: () = assert!(size_of::<RawCall>() == 216);
+const _: () = assert!(offset_of!(RawName, folder) == 8);
+
+/// A path as its caller wrote it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Named {
+    /// It counts from the root of the process's mounts.
+    Absolute(Vec<u8>),
+    /// It counts from the root of the traced filesystem.
+    Ours(Vec<u8>),
+    /// It counts from a folder of another filesystem.
+    Elsewhere,
+    /// It was too long, or could not be read.
+    Unknown,
+}
+
+impl RawName {
+    /// Returns the path.
+    pub fn named(&self) -> Named {
+        if self.flags & CUT != 0 {
+            return Named::Unknown;
+        }
+        let text = self.text();
+        if text.starts_with(b"/") {
+            return Named::Absolute(text.to_vec());
+        }
+        if self.flags & OURS == 0 {
+            return Named::Elsewhere;
+        }
+        let folder = self.folder.get(..self.folder_len.into());
+        let mut path: Vec<u8> = Vec::new();
+        // The folder's names stand in reverse, each behind a slash.
+        for name in folder.unwrap_or_default().split(|&b| b == b'/').rev() {
+            path.extend_from_slice(name);
+            path.push(b'/');
+        }
+        path.extend_from_slice(text);
+        Named::Ours(path)
+    }
+
+    /// Returns what the caller wrote.
+    pub fn text(&self) -> &[u8] {
+        self.text.get(..self.text_len.into()).unwrap_or_default()
+    }
+}
+
+impl RawCall {
+    /// Splits a record of the ring into the call and its names.
+    pub fn parse(record: &[u8]) -> Option<(&RawCall, [Option<&RawName>; 2])> {
+        let (call, rest) = RawCall::ref_from_prefix(record).ok()?;
+        let names = <[RawName]>::ref_from_bytes(rest).ok()?;
+        Some((call, [names.first(), names.get(1)]))
+    }
+
+    /// Returns an argument, counted from 0.
+    pub fn arg(&self, n: usize) -> u64 {
+        self.args.get(n).copied().unwrap_or(0)
+    }
+
+    /// Returns an argument of 32 bits.
+    pub fn word(&self, n: usize) -> u32 {
+        let [a, b, c, d, ..] = self.arg(n).to_le_bytes();
+        u32::from_le_bytes([a, b, c, d])
+    }
+
+    /// Returns the bytes that it moved; 0 if it failed.
+    pub fn moved(&self) -> u64 {
+        u64::try_from(self.result).unwrap_or(0)
+    }
+
+    /// Returns the offset before the call that an argument points to.
+    pub fn offset_before(&self, n: usize) -> Option<u64> {
+        let after = self.offsets.get(n).copied().filter(|at| *at != NONE)?;
+        after.checked_sub(self.moved())
+    }
+}
