@@ -361,6 +361,8 @@ fn a_filesystem_is_mounted_used_and_unmounted() {
     assert!(bytes_of(&shares, "mount", "mount") >= 1024);
     assert!(bytes_of(&shares, "umount", "umount") >= 2048);
     assert!(bytes_of(&shares, "mkdir", "mkdir") > 0);
+    let mut flushes = shares.iter().filter(|share| share.op == Op::Flush);
+    assert!(flushes.any(|share| share.words() == "umount umount exact"));
     assert_eq!(bytes_of(&shares, "mkdir", "mount"), 0);
 }
 

@@ -299,6 +299,7 @@ impl<'a, R: Read> Attributor<'a, R> {
         let row = Row {
             sector: completion.sector,
             process,
+            mounting: note.and_then(|n| n.mounting),
             op,
             file,
             found: (file != FileId::NONE).then_some(Provenance::Unknown),
